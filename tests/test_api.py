@@ -246,3 +246,26 @@ def test_a_metric_of_ones_own_is_asked(clip: np.ndarray, tmp_path: Path) -> None
         assert memory.records[0].value == files.records[0].value
     finally:
         METRICS._things.pop("test.lightness")
+
+
+def test_arguments_of_other_types_are_refused_in_a_sentence(tmp_path):
+    with pytest.raises(UsageError, match="no metric or group of metrics called 'psnrr'"):
+        revisit.score(np.zeros((2, 8, 8, 3), np.uint8), metrics="psnrr")
+    with pytest.raises(UsageError, match="source is a path, or an iterator of samples, not 5"):
+        revisit.evaluate(5, out=tmp_path / "run")
+    with pytest.raises(UsageError, match="workers is a number of processes, or None for one per core, not 'two'"):
+        revisit.evaluate(tmp_path, workers="two")
+    for wrong, what in ((None, "NoneType"), ([1, 2, 3], r"shape \(3,\)")):
+        with pytest.raises(
+            UsageError, match=rf"clip: frames are an array \(count, height, width, 3\) of bytes, not {what}"
+        ):
+            revisit.score(wrong)
+
+
+def test_a_model_that_no_clip_is_of_is_named():
+    results = revisit.score(np.zeros((2, 16, 16, 3), np.uint8), metrics="flicker")
+    assert repr(results).startswith("Results(1 clip of 1 model, ")
+    with pytest.raises(KeyError, match="no clip here has model 'mine'; there is model"):
+        results.mean("flicker")["mine"]
+    with pytest.raises(KeyError, match="no clip here has model 'model'; there is none"):
+        results.where(subset=["indoor"]).mean("flicker")["model"]

@@ -40,7 +40,7 @@ def evaluate(
     suite: str = "auto",
     set: str = "lite",
     protocol: str | None = None,
-    metrics: Sequence[str] = (),
+    metrics: str | Sequence[str] = (),
     out: str | Path | None = None,
     limit: int | None = None,
     workers: int | None = None,
@@ -151,16 +151,20 @@ def evaluate(
     from revisit.engine.request import Request, merge_parameters
     from revisit.media import Limits
 
+    if workers is not None and (isinstance(workers, bool) or not isinstance(workers, int)):
+        raise UsageError(f"workers is a number of processes, or None for one per core, not {workers!r}")
     if not isinstance(source, str | Path):
         from revisit.datasets.iterator import write_samples
 
+        if not isinstance(source, Iterable):
+            raise UsageError(f"source is a path, or an iterator of samples, not {source!r}")
         out = Path("runs/samples") if out is None else Path(out)
         source = write_samples(source, out / "clips")
     named_options = [f"{name}={value}" for name, value in (options or {}).items()]
     folders = [Path(root) for root in roots]
     request = Request.of(
-        Path(source), suite, set, protocol, metrics, limit, align, folders, named_options, judge, truth=truth,
-        only=only, layout=layout, reference=None if reference is None else Path(reference),
+        Path(source), suite, set, protocol, _as_names(metrics), limit, align, folders, named_options, judge,
+        truth=truth, only=only, layout=layout, reference=None if reference is None else Path(reference),
     )  # fmt: skip
     request = replace(request, parameters=merge_parameters(params or {}))
     bar = None
@@ -204,7 +208,7 @@ def load(run: str | Path) -> Results:
     --------
     >>> run = revisit.evaluate(videos, metrics=["flicker"], out=run, workers=0).folder
     >>> revisit.load(run)
-    Results(2 clips of 1 models, 2 answers)
+    Results(2 clips of 1 model, 2 answers)
     """
     from revisit.results.run import Run
 
@@ -228,7 +232,7 @@ def rescore(run: str | Path) -> Results:
     --------
     >>> run = revisit.evaluate(videos, metrics=["flicker"], out=run, workers=0).folder
     >>> revisit.rescore(run)
-    Results(2 clips of 1 models, 2 answers)
+    Results(2 clips of 1 model, 2 answers)
     """
     from revisit.engine.evaluation import rescored_run
 
@@ -251,7 +255,7 @@ def score(
     suite: str = "folder",
     set: str = "lite",
     protocol: str | None = None,
-    metrics: Sequence[str] = (),
+    metrics: str | Sequence[str] = (),
     params: Mapping[str, Params] | None = None,
 ) -> Results:
     """Score frames in memory, in this process; nothing is written.
@@ -333,7 +337,9 @@ def score(
         )
         for name, rgb in clips.items()
     ]
-    plan = plan_of(SUITES[suite], cases, observer_set(set), protocol=protocol, metrics=metrics, overrides=params)
+    plan = plan_of(
+        SUITES[suite], cases, observer_set(set), protocol=protocol, metrics=_as_names(metrics), overrides=params
+    )
     results = score_cases(plan)
     results.warn_of_failures()
     return results
@@ -554,6 +560,10 @@ def generate(
     work = generation.with_ceilings([batch], who, how)
     jobs = [job for part in work for job in generation.generate_batch(*part, {"world": world})]
     return generation.Generation(tuple(jobs), batch)
+
+
+def _as_names(names: str | Sequence[str]) -> Sequence[str]:
+    return [names] if isinstance(names, str) else names
 
 
 def _clip(name: str, source: Any, fps: float) -> Clip:

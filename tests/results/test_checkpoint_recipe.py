@@ -52,7 +52,7 @@ def test_truth_beside_the_checkpoints_gives_progress_with_coverage(checkpoints: 
     shown = revisit("trend", *runs, "-m", "psnr")
     assert "looks away and comes back on 0 of 3 → 1 of 3 → 3 of 3 clips" in shown.stderr
     compared = revisit("compare", runs[0], runs[-1], "-m", "psnr")
-    assert "its camera looked away and came back on 3 clips, that of step-1000 on 0" in compared.stderr
+    assert "the camera of step-3000 looked away and came back on 3 clips, that of step-1000 on 0" in compared.stderr
     # All checkpoints in one call, with the truth among them: the same models.
     revisit("eval", checkpoints, "--out", "runs/all", "--no-report", "--workers", 0, "-m", "psnr")
     together = json.loads(revisit("trend", "runs/all", "-m", "psnr", "--json").stdout)

@@ -144,6 +144,14 @@ def test_the_command_compares_models_of_a_run_and_gates(two_models: Path, tmp_pa
     assert [(delta["first"], delta["second"], delta["clips"]) for delta in content["deltas"]] == [("two", "one", 3)]
     same = revisit("compare", tmp_path / "run:one", tmp_path / "run:one", "-m", "flicker", "--gate", check=1)
     assert "no metric of memory was compared" in same.stderr and "gate: failed" in same.stderr
+    gated = revisit("compare", tmp_path / "run", "two", "one", "-m", "flicker", "--gate", "--json", check=1)
+    assert json.loads(gated.stdout)["gate"] == {
+        "passed": False,
+        "problems": [
+            "one is worse than two in Flicker of brightness",
+            "no metric of memory was compared between two and one",
+        ],
+    }
     assert "'three'" in revisit("compare", tmp_path / "run", "three", check=2).stderr
     nothing = revisit("compare", tmp_path / "run", "two", "one", "-m", "psnr", "--gate", check=2)  # not asked
     assert "psnr was not asked in these runs" in nothing.stderr  # and no gate is passed by comparing nothing

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from revisit.core import Case, Clip, Rejected, Remark, Target, UsageError
 from revisit.engine.dataset_cases import stratified
+from revisit.engine.request import Request
+from revisit.media import encode_mp4
 from revisit.suites.folder.read import read
 from revisit.suites.folder.scan import scan_folder
 
@@ -266,3 +269,15 @@ def test_a_small_limit_takes_a_clip_of_every_model_before_other_conditions(tmp_p
     picked = stratified(cases, 6)
     assert sorted(case.model for case in picked) == ["a", "a", "b", "b", "c", "c"]
     assert {case.condition for case in picked} == {"far", "near"}
+
+
+def test_a_truth_of_another_shape_is_told(tmp_path: Path) -> None:
+    for name, shape in (("gt/a", (72, 128)), ("wide/a", (74, 128)), ("tall/a", (128, 72))):
+        (tmp_path / "clips" / name).parent.mkdir(parents=True)
+        encode_mp4(tmp_path / f"clips/{name}.mp4", [np.full((*shape, 3), 90, np.uint8)] * 3, 8)
+    run = Request.of(tmp_path / "clips", metrics=["psnr"]).run(tmp_path / "run", workers=0)
+    digests = {entry["digest"]: entry["id"] for entry in run.plan["cases"]}
+    shapes = {digests[clip]: note for clip, notes in run.facts["notes"].items() for note in notes if "shape" in note}
+    assert shapes == {
+        "a@tall#0": "the clip is 72x128 and its reference 128x72: they are compared stretched to one shape"
+    }

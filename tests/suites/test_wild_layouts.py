@@ -6,6 +6,7 @@ Of every clip the table says what it is: (model, scene, seed, its truth). Truth 
 from __future__ import annotations
 
 import io
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -13,9 +14,11 @@ from pathlib import Path
 import av
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 from revisit.cli.layouts import ask_for_layout
-from revisit.core import Case, Clip, Rejected, UsageError
+from revisit.cli.main import app
+from revisit.core import Case, Clip, Rejected, Remark, UsageError
 from revisit.engine.request import Request
 from revisit.media import encode_mp4, open_clip, write_picture
 from revisit.suites.folder.read import read, understand_layout
@@ -294,6 +297,37 @@ def test_truth_elsewhere_is_found_by_the_names_of_scenes(tmp_path: Path, pool) -
         list(read(root, reference=str(build(tmp_path / "other", {"cellar.mp4": None}, pool))))
     with pytest.raises(UsageError, match="there is no such folder of true videos"):
         list(read(root, reference=str(tmp_path / "nowhere")))
+
+
+def test_a_clip_that_one_model_lacks_is_named_and_counted(tmp_path: Path, pool) -> None:
+    rows = grid("{model}/{scene}.mp4", ["kitchen", "hall", "yard"], ["wan", "svc"])
+    del rows["svc/yard.mp4"]
+    root = build(tmp_path / "clips", rows, pool)
+    assert (
+        understand_layout(root)
+        .sentences[0]
+        .endswith("× 3 scenes (hall, kitchen, yard), 1 of 6 clips missing: yard of svc")
+    )
+    (missing,) = [entry for entry in read(root) if isinstance(entry, Rejected)]
+    assert missing == Rejected("yard@svc#0", "svc has no clip of yard, which others have", "svc", missing=True)
+    answer = CliRunner().invoke(app, ["check", str(root), "--json"])
+    found = json.loads(answer.stdout)
+    assert (found["there"], found["clips"], answer.exit_code) == (5, 6, 1)
+    assert [fault["sentence"] for fault in found["faults"] if fault["kind"] == "missing"] == [
+        f"there is no {root / 'svc/yard.mp4'}"
+    ]
+    apart = build(tmp_path / "apart", {f"{name}.mp4": None for name in ("wan/a", "wan/b", "svc/c", "svc/d")}, pool)
+    assert not [entry for entry in read(apart) if isinstance(entry, Rejected)]  # they have no scene in common
+
+
+def test_files_that_are_not_read_are_named(tmp_path: Path, pool) -> None:
+    rows = {"wan/kitchen.mp4": ("wan", "kitchen", 0, None), "svc/kitchen": ("svc", "kitchen", 0, None)}
+    root = build(tmp_path / "clips", rows, pool)
+    for name in ("svc/hall.png", "prompt.txt", "wan/kitchen.csv", "wan/README.md", "wan/kitchen.job.json"):
+        (root / name).write_bytes(b"x")
+    np.save(root / "wan/kitchen_poses.npy", np.eye(4))
+    told = [entry.sentence for entry in read(root) if isinstance(entry, Remark)]
+    assert "3 other files not read, being no clip: prompt.txt, svc/hall.png, wan/kitchen.csv" in told
 
 
 def test_on_a_terminal_the_reading_is_asked(tmp_path: Path, pool, monkeypatch: pytest.MonkeyPatch, capsys) -> None:

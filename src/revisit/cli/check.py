@@ -100,11 +100,13 @@ def check(
 
 
 def _with_models(expected: list[Expected], folder: Path, layout: str) -> list[Expected]:
-    """The clips with the models that the folder's layout says, where no job does."""
+    """The clips with the models that the folder's layout says, where no job does, and those that a model lacks."""
     from dataclasses import replace
 
     from revisit.core import UsageError
+    from revisit.preflight.expected import Expected
     from revisit.suites.clips import MANIFEST
+    from revisit.suites.folder.path_patterns import place_of_clip
     from revisit.suites.folder.read import understand_layout
 
     if all(one.model for one in expected) or ((folder / MANIFEST).is_file() and not layout):
@@ -117,10 +119,19 @@ def _with_models(expected: list[Expected], folder: Path, layout: str) -> list[Ex
         return expected  # names that `eval` would ask about; clips are checked all the same
     for sentence in understood.sentences if understood.readings else ():
         console.message(f"note: {sentence}")
-    facts = understood.readings[0].facts if understood.readings else {}
-    return [
-        replace(one, model=facts[one.clip].model) if not one.model and one.clip in facts else one for one in expected
+    if not understood.readings:
+        return expected
+    reading = understood.readings[0]
+    with_models = [
+        replace(one, model=reading.facts[one.clip].model) if not one.model and one.clip in reading.facts else one
+        for one in expected
     ]
+    layout = reading.layout if "*" not in reading.layout else ""
+    missing = [
+        Expected(clip.scene, folder / place_of_clip(layout or "{model}/{scene}", clip), clip.model)
+        for clip in reading.missing
+    ]
+    return with_models + missing
 
 
 def _clip_label(model: str, clip_id: str) -> str:

@@ -29,7 +29,7 @@ def compare(
         False, "--increments", help="Each model against the one that it came from (`from` in models.yaml)."
     ),
     gate: bool = typer.Option(
-        False, "--gate", help="Exit with 1 if anything is worse than the first, or less was delivered."
+        False, "--gate", help="Exit with 1 if anything is worse than the first, less was delivered, or memory untested."
     ),
     json: bool = JSON,
 ) -> None:
@@ -58,16 +58,24 @@ def compare(
         raise UsageError(f"nothing to compare: no clip has a score of both {'; of both '.join(disjoint)}")
     for names in disjoint:
         console.message(f"not compared: no clip has a score of both {names}")
+    problems = _gate_problems(comparisons) if gate else []
     if json:
         coverages = [{**asdict(one.coverage), "problems": one.coverage.problems} for one in comparisons]
-        console.print_json({"deltas": [as_json(delta) for delta in deltas], "refused": refused, "coverage": coverages})
+        content = {"deltas": [as_json(delta) for delta in deltas], "refused": refused, "coverage": coverages}
+        console.print_json({**content, **({"gate": {"passed": not problems, "problems": problems}} if gate else {})})
     else:
         for one in comparisons:
             _print_comparison(one)
         _print_remarks(deltas, refused)
         _print_coverage([one.coverage for one in comparisons])
+        if len(what) == 1 and not increments and len(sides) > 2:
+            console.message(f"{sides[0].entry.name} is the first by name; {what[0]} MODEL ... names another first")
     if gate:
-        raise typer.Exit(_apply_gate(comparisons))
+        for problem in problems:
+            console.message(f"gate: {problem}")
+        tested = sum(delta.p is not None for delta in deltas)
+        console.message(f"gate: {'failed' if problems else 'passed'} ({tested} of {len(deltas)} comparisons tested)")
+        raise typer.Exit(1 if problems else 0)
 
 
 def _select_metrics(metric: list[str], sides: list[Side]) -> list[str]:
@@ -78,8 +86,8 @@ def _select_metrics(metric: list[str], sides: list[Side]) -> list[str]:
     return metrics_named(metric, list(metrics), "these runs", sides[0].facts["suite"])
 
 
-def _apply_gate(comparisons: list[SideComparison]) -> int:
-    """Say what is worse than the first, and what was not compared; the exit code."""
+def _gate_problems(comparisons: list[SideComparison]) -> list[str]:
+    """Sentences on what is worse than the first, and on what was not compared or tested."""
     from revisit.results.ceilings import counts_as_memory
     from revisit.results.display import metric_title
     from revisit.results.score_names import measured_id
@@ -97,11 +105,7 @@ def _apply_gate(comparisons: list[SideComparison]) -> int:
             problems.append(f"no metric of memory was compared between {one.names}")
         elif not any(delta.p is not None for delta in memory):
             problems.append(f"no metric of memory could be tested between {one.names}: {memory[0].method}")
-    for problem in problems:
-        console.message(f"gate: {problem}")
-    tested = sum(delta.p is not None for delta in deltas)
-    console.message(f"gate: {'failed' if problems else 'passed'} ({tested} of {len(deltas)} comparisons tested)")
-    return 1 if problems else 0
+    return problems
 
 
 def _increments(sides: list[Side]) -> list[tuple[Side, Side]]:
@@ -179,15 +183,15 @@ def _print_remarks(deltas: list[Delta], refused: dict[str, str]) -> None:
 
 def _print_coverage(coverages: list[Coverage]) -> None:
     """Tell how many clips were delivered, and on how many the camera left and came back, where the sides differ."""
+    from revisit.core.text import pluralize
+
     for coverage in coverages:
-        counts = [f"{n} of {of} clips" for n, of in zip(coverage.delivered, coverage.asked, strict=True)]
-        sentences = (
-            [f"{coverage.second} delivered {counts[1]}, {coverage.first} {counts[0]}"] if counts[0] != counts[1] else []
-        )
+        differs = coverage.delivered[0] != coverage.delivered[1] or coverage.asked[0] != coverage.asked[1]
+        sentences = [coverage.delivery] if differs else []
         if coverage.posed is not None and coverage.posed[0] != coverage.posed[1]:
             sentences.append(
-                f"its camera looked away and came back on {coverage.posed[1]} clips, "
-                f"that of {coverage.first} on {coverage.posed[0]}"
+                f"the camera of {coverage.second} looked away and came back on "
+                f"{pluralize(coverage.posed[1], 'clip')}, that of {coverage.first} on {coverage.posed[0]}"
             )
         if sentences:
             console.message("; ".join(sentences))
@@ -256,13 +260,14 @@ def _print_trend(
     from revisit.results.display import NOTHING, cell_text, column_head, metric_title
     from revisit.results.trend import coverage_sentence
 
-    heads = ["", "clips", "came back", *(column_head(curve.metric) for curve in curves)]
+    scored = [curve for curve in curves if curve.cells]
+    heads = ["", "clips", "came back", *(column_head(curve.metric) for curve in scored)]
     rows = [
         [
             label,
             f"{point.delivered} of {point.asked}",
             NOTHING if point.returned is None else f"{point.returned} of {point.delivered}",
-            *(cell_text(curve.cells[k]) if curve.cells else NOTHING for curve in curves),
+            *(cell_text(curve.cells[k]) for curve in scored),
         ]
         for k, (label, point) in enumerate(zip(labels, coverage, strict=True))
     ]

@@ -27,6 +27,7 @@ def scan(
 ) -> None:
     """Write a manifest for a folder of videos, to be completed by hand."""
     from revisit.core import UsageError
+    from revisit.core.text import pluralize
     from revisit.suites.clips import read_targets
     from revisit.suites.folder.scan import scan_folder as entries_of
 
@@ -44,8 +45,11 @@ def scan(
     if path.exists() and not force:
         raise UsageError(f"{path} exists; pass --force to overwrite it, or choose another file with --out")
     path.write_text(lines, encoding="utf-8")
-    models = sorted({entry["model"] for entry in entries})
-    console.message(f"{len(entries)} clips of {len(models)} models ({', '.join(models[:8])}) in {path}")
+    models = sorted({entry["model"] for entry in entries} - {reference})
+    console.message(
+        f"{pluralize(len(entries), 'clip')} of {pluralize(len(models), 'model')} ({', '.join(models[:8])})"
+        f"{f' and of the truth ({reference})' if reference else ''} in {path}"
+    )
 
 
 @app.command()

@@ -32,6 +32,7 @@ def plan(
     json: bool = options.JSON,
 ) -> None:
     """Show what an evaluation would do, and what is already done."""
+    from revisit.core.text import pluralize
     from revisit.engine.availability import caption
     from revisit.engine.cache import EvidenceCache, cache_root
     from revisit.engine.judge_forecast import forecast
@@ -62,7 +63,7 @@ def plan(
     console.message(
         f"suite {work.suite.id}, protocol {work.protocol}, set {work.observers.id}, observers "
         f"{caption(work.as_json())}: {len(work.cases)} cases x "
-        f"{len(work.metrics)} metrics; {takes.clips} clips to decode, once each"
+        f"{len(work.metrics)} metrics; {pluralize(takes.clips, 'clip')} to decode, once each"
     )
     if missing_here := work.availability.sentence:
         console.message(missing_here)

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from revisit.core import from_arrays, to_arrays
+from revisit.core import UsageError, from_arrays, to_arrays
 from revisit.engine.shared_evidence import VARIABLE, shared_evidence
 from revisit.media import load_npz, require_seal, save_npz
 from revisit.media.cache_folders import EVIDENCE, cache_root
@@ -43,6 +43,21 @@ class EvidenceCache:
     def __contains__(self, key: str) -> bool:
         is_local = is_file(f"{self.root}/{EVIDENCE}/{key[:2]}/{key}.npz")  # asked of every clip of a run
         return is_local or (bool(self.shared) and key in shared_evidence(self.shared))
+
+    def require_usable(self, *, writable: bool) -> None:
+        """Refuse a folder that cannot be made, or where `writable` says that evidence will be written, not written."""
+        folder = self.root / EVIDENCE
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            why = error.strerror or str(error)
+        else:
+            if not writable or os.access(folder, os.W_OK):
+                return
+            why = "it cannot be written"
+        raise UsageError(
+            f"the cache folder {self.root} cannot be used ({why}); set REVISIT_CACHE to a folder that can be written"
+        )
 
     def save(self, key: str, record: Any) -> None:
         path = self.path(key)

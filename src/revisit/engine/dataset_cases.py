@@ -14,12 +14,13 @@ from pathlib import Path
 
 from revisit.core import Case, Clip, Rejected, Remark, RevisitError, Suite, UsageError, digest
 from revisit.core.cases import CATEGORY, CEILING
-from revisit.core.text import one_line, parse_json, replace_surrogates
+from revisit.core.text import one_line, parse_json, pluralize, replace_surrogates
 from revisit.results.record_files import case_to_json
 
 TRUTH = "truth"  # the name of the row
 OF_THE_TRUTH = ("true_poses",)  # files that came with a clip and say what the truth is
 PROVENANCE = ".provenance.json"  # what `revisit generate` writes beside a clip
+MOST_NAMED = 3  # copies named in a sentence
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
 
 
@@ -102,6 +103,23 @@ def _each_once(cases: Sequence[Case], source: Path) -> tuple[list[Case], list[Re
             why = f"{mine} and {other} have one id, {case.id}; rename one of them, or keep only one"
             twice.append(Rejected(f"{case.id} ({mine})", why, case.model, case.subset, case.condition))
     return list(first.values()), twice
+
+
+def identical_clips(cases: Sequence[Case], digests: Mapping[str, str]) -> list[str]:
+    """A sentence on clips that are copies of others, byte for byte; nothing where there are none."""
+    groups: dict[tuple[object, ...], list[Case]] = defaultdict(list)
+    for case in cases:
+        if not case.truth and case.id in digests:
+            groups[digests[case.id], case.clip.start, case.clip.count].append(case)
+    copies = [(case, group[0]) for group in groups.values() for case in group[1:]]
+    if not copies:
+        return []
+    names = [f"{case.id} is {original.id}" for case, original in copies[:MOST_NAMED]]
+    rest = f" and {len(copies) - MOST_NAMED} more" if len(copies) > MOST_NAMED else ""
+    of_models = sum(not case.truth for case in cases)
+    verb = "is a copy of another one" if len(copies) == 1 else "are copies of others"
+    sentence = f"{len(copies)} of {pluralize(of_models, 'clip')} {verb}, byte for byte: {', '.join(names)}{rest}"
+    return [f"{sentence}; a copy tells nothing new, so remove it unless this is meant"]
 
 
 def stratified(cases: Sequence[Case], limit: int) -> list[Case]:

@@ -38,6 +38,7 @@ from revisit.media.decode import ClipStream, FramesInMemory
 PartnersOf = Callable[[Frame], Sequence[Frame]]  # frames of the reference that a frame is compared with
 CHANGED = "it was changed while it was evaluated; leave it alone, and run the same command again"
 WHOLE = ("auto", "time")  # rules that may need any frame of a reference
+SHAPE = 0.05  # share by which the ratio of width to height may differ; sizes rounded to 16 pixels differ by less
 OPEN_AHEAD = 4  # clips of a job whose decoders may wait, with some 50 MB each, while their reference is decoded
 KEPT_BYTES = 256 << 20  # of frames of references that a process keeps in memory
 
@@ -435,6 +436,12 @@ def _reference_partners(
             f"the clip has {info.fps:g} frames per second and its reference {stored.info.fps:g}; frames are compared "
             "by number"
         )
+    ratio, true_ratio = (one.width / one.height for one in (info, stored.info))
+    if abs(ratio / true_ratio - 1) > SHAPE and task.params.get("resize") != "mind":  # which crops
+        remarks.append(
+            f"the clip is {info.width}x{info.height} and its reference {stored.info.width}x{stored.info.height}: they "
+            "are compared stretched to one shape"
+        )
     partners_of = partner_numbers(task.inputs["align"], info, stored.info.count, stored.info.times)
     return lambda frame: [stored.get(number) for number in partners_of(frame)]
 
@@ -465,7 +472,7 @@ def alignment(rule: str, info: ClipInfo, count: int, times: np.ndarray) -> Any:
         if count != info.count:
             raise MediaError(
                 f"the reference has {count} frames and the video {info.count}; "
-                "pass --align index, time or stretch, or remove the reference"
+                "pass --align (in Python align=) index, time or stretch, or remove the reference"
             )
         rule = "index"
     if rule == "index":

@@ -26,7 +26,7 @@ from revisit.core import (
 from revisit.core.protocol import canonical, digest_of_bytes
 from revisit.core.text import suggest_names
 from revisit.engine.availability import Availability, availability
-from revisit.engine.dataset_cases import read_cases
+from revisit.engine.dataset_cases import identical_clips, read_cases
 from revisit.engine.dependencies import (
     ObserverSet,
     Parameters,
@@ -260,7 +260,7 @@ def make_plan(
         limit if dataset.partial else None,
         dataset.total,
         {case.id: evidence.reference_digest(case) for case in cases if evidence.reference_digest(case)},
-        dataset.remarks,
+        (*dataset.remarks, *identical_clips(cases, evidence.digests)),
     )
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from revisit.core import GATES, METRICS, SUITES, MissingPrerequisite, Suite, UsageError
 from revisit.engine.dependencies import ObserverSet, Parameters, asks_judge
+from revisit.engine.earlier_run import check_earlier_run, require_no_run, require_separate
 from revisit.engine.parameters import check_used, parse_parameters
 from revisit.engine.plan import Plan, make_plan
 from revisit.engine.run import evaluate
@@ -96,6 +97,7 @@ class Request:
             raise UsageError(f"--align takes auto, index, time or stretch, not {self.align!r}")
         if not source.exists():
             raise UsageError(f"{source}: no such file or folder")
+        require_no_run(source)
         suite = recognise(source) if self.suite == "auto" else SUITES[self.suite]
         if judge is None and (chosen := self.chosen_judge()) is not None:
             judge = chosen.facts
@@ -144,8 +146,12 @@ class Request:
         `told` hears how the source was read, `warned` what of the set cannot run here. Where nothing of the set is left
         but what `lite` has, MissingPrerequisite says what to install.
         """
+        require_no_run(Path(self.source))
+        require_separate(Path(self.source), out)
         judge = self.chosen_judge()
         plan = self.plan(judge=judge.facts if judge else None)
+        if not how.get("fresh") and not self.only and (sentence := check_earlier_run(out, plan, self.as_json())):
+            warned(sentence)
         check_available(plan, warned)
         if sentence := judge_is_idle(plan):
             warned(sentence)

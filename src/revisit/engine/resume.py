@@ -156,7 +156,7 @@ class SettledCases:
 
     def __init__(self, begun: ResumedRun) -> None:
         self.begun, self.path = begun, begun.folder / "settled.json"
-        content = _read_object(self.path)
+        content = read_object(self.path)
         checks = [
             [check.id, begun.plan.protocol_hash(check), begun.plan.kinds[check.id]] for check in begun.plan.checks
         ]
@@ -200,7 +200,7 @@ def _earlier_plan(out: Path, plan: Plan, present: Collection[str] | None = None)
     path = out / "plan.json"
     if not path.is_file():
         return None
-    earlier = cast(PlanFile, dict(_read_object(path)))
+    earlier = cast(PlanFile, dict(read_object(path)))
     if not {"suite", "protocol", "align", "cases", "rejected"} <= earlier.keys():
         raise UsageError(f"{path} is damaged; add --fresh to start this run again, or choose another folder")
     before = {"suite": earlier["suite"], "protocol": earlier["protocol"], "align": earlier["align"]}
@@ -285,7 +285,7 @@ def _require_same_source(out: Path, request: Details | None) -> None:
     path = out / "run.json"
     if request is None or not path.is_file():
         return
-    earlier = _read_object(path).get("request") or {}
+    earlier = read_object(path).get("request") or {}
     if earlier and earlier.get("source") != request["source"]:
         raise UsageError(
             f"{out} holds a run of {earlier.get('source')}; choose another --out, or --fresh to replace it"
@@ -294,7 +294,7 @@ def _require_same_source(out: Path, request: Details | None) -> None:
 
 def _require_run_folder(out: Path, exports: Sequence[str]) -> None:
     """Refuse a folder that was never a run and holds files of the names that a run writes and removes."""
-    if any({"suite", "protocol"} <= _read_object(out / name).keys() for name in ("run.json", "plan.json")):
+    if any({"suite", "protocol"} <= read_object(out / name).keys() for name in ("run.json", "plan.json")):
         return
     there = [name for name in RUN_FILES if (out / name).exists()] + [
         path.name for path in _exported_files(out, exports)
@@ -305,7 +305,7 @@ def _require_run_folder(out: Path, exports: Sequence[str]) -> None:
         )
 
 
-def _read_object(path: Path) -> Details:
+def read_object(path: Path) -> Details:
     """The object in a JSON file; empty where there is none."""
     try:
         content = parse_json(path.read_text(encoding="utf-8"))
@@ -320,7 +320,7 @@ def _exported_files(out: Path, exports: Sequence[str]) -> list[Path]:
 
 def _remove_unfinished(out: Path) -> None:
     """Remove what earlier invocations had half written when they were killed; nobody else is in the run."""
-    if all(one.get("finished") for one in _read_object(out / "run.json").get("invocations", [])):
+    if all(one.get("finished") for one in read_object(out / "run.json").get("invocations", [])):
         return  # looking through the values behind all answers takes a while
     for folder in (".", "units/*", "report/**"):
         for torn in out.glob(f"{folder}/{UNFINISHED}*"):

@@ -96,6 +96,7 @@ def evaluate(
     limits, cache, progress = limits or Limits(), cache or EvidenceCache(cache_root()), progress or Silent()
     if out.exists() and not out.is_dir():
         raise UsageError(f"{out} is a file; --out takes a folder")
+    cache.require_usable(writable=False)
     out.mkdir(parents=True, exist_ok=True)
     with lock_run(out, alone=judge is not None) as entry:
         if fresh and not entry.first:
@@ -106,6 +107,7 @@ def evaluate(
         plan, claims = resumed.plan, entry.claims
         needed = resumed.evidence()
         missing = [key for key in plan.tasks if key in needed and not cache.sound(key)]
+        cache.require_usable(writable=bool(missing))
         jobs = plan.jobs(missing)
         account = InvocationLog(
             resumed, cache, command, request, cached=len(needed) - len(missing), adds=adds is not None

@@ -15,6 +15,7 @@ import numpy as np
 
 from revisit.core import GATES, METRICS, Case, Clip, Reason, Record, Rejected, Series, UsageError, load_all
 from revisit.core.cases import CEILING, FLOOR
+from revisit.core.text import pluralize
 from revisit.results.ceilings import held_to_truth
 from revisit.results.metric_columns import Answers, Column, Columns
 from revisit.results.pairing import PairingKey
@@ -63,9 +64,9 @@ class ClipAnswers:
         self.is_truth = self.is_held = False  # the references themselves; scores that are held to the truth already
 
     def __repr__(self) -> str:
-        return (
-            f"{type(self).__name__}({len(self.cases)} clips of {len(self.models)} models, {len(self.records)} answers)"
-        )
+        counts = ((len(self.cases), "clip"), (len(self.models), "model"), (len(self.records), "answer"))
+        clips, models, answers = (pluralize(count, noun) for count, noun in counts)
+        return f"{type(self).__name__}({clips} of {models}, {answers})"
 
     def __len__(self) -> int:
         return len(self.records)
@@ -371,7 +372,7 @@ class ClipAnswers:
         Examples
         --------
         >>> results.where(sample=["calm"])
-        Results(1 clips of 1 models, 2 answers)
+        Results(1 clip of 1 model, 2 answers)
         """
         for name in facts:
             if not any(_has_field(case, name) for case in self.cases) and self.cases:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 
 from revisit.core import METRICS, Case
+from revisit.core.text import join_names, pluralize
 from revisit.results.ceilings import LOOK_AWAY, RETURN_GATES
 from revisit.results.cells import Interval, clip_interval, difference_limits, range_width
 from revisit.results.display import interval_ends_text
@@ -210,16 +211,24 @@ class Coverage:
     delivered: tuple[int, int]  # of them, those that are there and can be read
     posed: tuple[int, int] | None  # of them, those whose camera left and came back; None where no gate asks that
     p: float | None = None  # of the difference in posed clips, clip by clip
+    lacking: tuple[str, ...] = ()  # clips that the first delivered and the second did not
+
+    @property
+    def delivery(self) -> str:
+        """How many clips both delivered, with those that the second lacks."""
+        one, other = (
+            f"{n} of {pluralize(of, 'clip')}" if n != of else pluralize(n, "clip")
+            for n, of in zip(self.delivered, self.asked, strict=True)
+        )
+        lacking = f"; it lacks {join_names(self.lacking)}" if self.lacking else ""
+        return f"{self.second} delivered {other}, {self.first} {one}{lacking}"
 
     @property
     def problems(self) -> tuple[str, ...]:
         """What the second lacks beside the first, as sentences."""
         sentences = []
         if self.delivered[1] < self.delivered[0]:
-            sentences.append(
-                f"{self.second} delivered {self.delivered[1]} of {self.asked[1]} clips, {self.first} "
-                f"{self.delivered[0]} of {self.asked[0]}"
-            )
+            sentences.append(self.delivery)
         if self.posed is not None and self.posed[1] < self.posed[0]:
             collapsed = self.posed[1] < FEWER * self.posed[0]
             if collapsed or (self.p is not None and self.p <= ALPHA):
@@ -236,8 +245,13 @@ def coverage_of(first: Contender, second: Contender) -> Coverage:
     expected = [len(side.entries) for side in sides]
     delivered = [len(side.readable.cases) for side in sides]
     posed = [_testable_clips(side) for side in sides]
+    there = {_clip_key(case) for case in sides[1].readable.cases}
+    clips = [case for case in sides[0].readable.cases if _clip_key(case) not in there]
+    lacking = tuple(dict.fromkeys(case.clip_name or case.sample for case in clips))
     if posed[0] is None or posed[1] is None:
-        return Coverage(first.name, second.name, (expected[0], expected[1]), (delivered[0], delivered[1]), None)
+        return Coverage(
+            first.name, second.name, (expected[0], expected[1]), (delivered[0], delivered[1]), None, lacking=lacking
+        )
     one, other = (_unique_clips(side) for side in (posed[0], posed[1]))
     both = [key for key in one if key in other]
     tested = paired_test(
@@ -246,7 +260,7 @@ def coverage_of(first: Contender, second: Contender) -> Coverage:
     counts = [sum(is_posed == 1.0 for _, is_posed, _ in side) for side in (posed[0], posed[1])]
     return Coverage(
         first.name, second.name, (expected[0], expected[1]), (delivered[0], delivered[1]), (counts[0], counts[1]),
-        None if tested is None else tested.p,
+        None if tested is None else tested.p, lacking,
     )  # fmt: skip
 
 

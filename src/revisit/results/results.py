@@ -15,14 +15,14 @@ from __future__ import annotations
 import difflib
 import warnings
 from collections import Counter
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from revisit.core import METRICS, UsageError
 from revisit.core.records import GATE_STATES
-from revisit.core.text import pluralize
+from revisit.core.text import join_names, pluralize
 from revisit.results import export
 from revisit.results.ceilings import held_metrics
 from revisit.results.cells import Cell, hides_rare_failures, limits_of, mean_of
@@ -39,6 +39,18 @@ if TYPE_CHECKING:
     import pyarrow
 
 
+class CellsByName(dict[Any, Cell]):
+    """Cells by the value of a fact, such as the model; one that no clip has is named in a sentence."""
+
+    def __init__(self, by: str, cells: Mapping[Any, Cell]) -> None:
+        super().__init__(cells)
+        self.by = by
+
+    def __missing__(self, name: object) -> Cell:
+        there = join_names([str(value) for value in self]) if self else "none: no clip is left"
+        raise KeyError(f"no clip here has {self.by} {name!r}; there is {there}")
+
+
 class Results(ClipAnswers):
     """Cases, the answers about them, and the operations that tables need. Immutable.
 
@@ -47,7 +59,7 @@ class Results(ClipAnswers):
     Examples
     --------
     >>> results
-    Results(2 clips of 1 models, 4 answers)
+    Results(2 clips of 1 model, 4 answers)
     >>> results.metrics, [case.sample for case in results.cases]
     (['flicker', 'motion_amount'], ['calm', 'wild'])
     """
@@ -151,7 +163,7 @@ class Results(ClipAnswers):
         """
         self._require_known(metric)
         chosen = self.common(metric) if common else self
-        return {name: part.cell(metric) for name, part in chosen.groups(by).items()}
+        return CellsByName(by, {name: part.cell(metric) for name, part in chosen.groups(by).items()})
 
     def ambiguous(self, metric: str) -> dict[tuple[str, PairingKey], int]:
         """Clips that cannot be paired, because several of a model bear the same key.

@@ -191,7 +191,7 @@ def rejection_rows(rejected: Sequence[Rejected], noun: str, places: Sequence[str
     for entry in rejected:
         if entry.missing:
             place = "/".join(getattr(entry, name) for name in places)
-            name = entry.id.removesuffix(f"@{entry.model}").removeprefix(f"{place}/")
+            name = entry.id.removesuffix("#0").removesuffix(f"@{entry.model}").removeprefix(f"{place}/")
             missing.setdefault((entry.model, place), []).append(name)
     for (model, place), names in missing.items():
         count = f"1 {noun} is missing" if len(names) == 1 else f"{len(names)} {noun}s are missing"

@@ -20,7 +20,8 @@ from revisit.media import ARRAY_SUFFIXES, IMAGE_SUFFIXES, VIDEO_SUFFIXES, is_cli
 
 MANIFEST = "manifest.jsonl"
 MAX_LINE = 1_000_000
-NOTES = (".json", ".jsonl", ".yaml", ".yml", ".csv", ".txt", ".md", ".npz", ".npy", ".xlsx", ".html", ".log")
+SIDE_FILES = (MANIFEST, "targets.json", "models.yaml", ".job.json", ".provenance.json")  # how names of files end
+UNTOLD = (".md", ".html", ".log", *ARRAY_SUFFIXES)  # nobody expects these to be read; arrays beside clips are poses
 UNREAD_VIDEOS = (
     ".apng", ".mpg", ".mpeg", ".m2v", ".wmv", ".flv", ".ts", ".mts", ".ogv", ".3gp", ".y4m", ".mjpeg", ".h264",
 )  # fmt: skip
@@ -65,9 +66,10 @@ def _walk(folder: Path, folders: tuple[str, ...]) -> Iterator[tuple[tuple[str, .
         if entry.is_dir():
             if entry.is_symlink():
                 continue
-            if _is_frame_folder(_visible_entries(path)):
+            inside = _visible_entries(path)
+            if _is_frame_folder(inside):
                 yield folders, path.name, path
-            else:
+            elif not _is_run(inside):
                 yield from _walk(path, (*folders, path.name))
         elif _is_clip(path, entry) and not (path.suffix.lower() in ARRAY_SUFFIXES and path.stem in videos):
             yield folders, path.stem, path
@@ -79,6 +81,11 @@ def _is_frame_folder(inside: Sequence[tuple[Path, os.DirEntry[str]]]) -> bool:
     images = [path for path, _ in inside if path.suffix.lower() in IMAGE_SUFFIXES and path not in clips]
     side_files = all(path.suffix.lower() in (".gif", *ARRAY_SUFFIXES) for path in clips) and len(clips) < len(images)
     return bool(images) and (not clips or side_files) and not any(entry.is_dir() for _, entry in inside)
+
+
+def _is_run(inside: Sequence[tuple[Path, os.DirEntry[str]]]) -> bool:
+    """Whether a folder is a run directory, whose pictures and arrays are no clips."""
+    return {"run.json", "plan.json"} <= {path.name for path, _ in inside}
 
 
 def _is_clip(path: Path, entry: os.DirEntry[str]) -> bool:
@@ -96,7 +103,7 @@ def _visible_entries(folder: Path) -> list[tuple[Path, os.DirEntry[str]]]:
 def unread_files(root: Path) -> Iterator[Rejected | Remark]:
     """What lies below a folder and is not read: each video that cannot be is refused, other files are only named.
 
-    Notes beside videos are not told.
+    Pages, logs, arrays beside clips, and what `revisit` itself writes there are not told.
     """
     other_files: list[str] = []
     for path, why in _unread(root):
@@ -109,14 +116,13 @@ def unread_files(root: Path) -> Iterator[Rejected | Remark]:
     if other_files:
         rest = f" and {len(other_files) - MOST_NAMED} more" if len(other_files) > MOST_NAMED else ""
         names = ", ".join(other_files[:MOST_NAMED]) + rest
-        yield Remark(
-            f"{pluralize(len(other_files), 'other file')} not read, being no video that is known here: {names}"
-        )
+        yield Remark(f"{pluralize(len(other_files), 'other file')} not read, being no clip: {names}")
 
 
 def _unread(folder: Path) -> Iterator[tuple[Path, str]]:
     """(path, why it should have been a clip and is none, or nothing) of what `find_clips` leaves out."""
     entries = _visible_entries(folder)
+    frames = _is_frame_folder(entries)
     alone = not any(_is_clip(path, entry) for path, entry in entries)  # beside clips, arrays are poses or depth
     for path, entry in entries:
         suffix = path.suffix.lower()
@@ -125,6 +131,8 @@ def _unread(folder: Path) -> Iterator[tuple[Path, str]]:
         elif entry.is_dir():
             if entry.is_symlink():
                 yield path, "it is a link to a folder, which is not followed; give the folder itself, or copy it here"
+            elif _is_run(_visible_entries(path)):
+                yield path, ""
             else:
                 yield from _unread(path)
         elif not entry.is_file():
@@ -136,7 +144,9 @@ def _unread(folder: Path) -> Iterator[tuple[Path, str]]:
         elif suffix in UNREAD_ARRAYS and alone:
             library = UNREAD_ARRAYS[suffix]
             yield path, f"{suffix} is not read; load it with {library}, and save the frames with numpy.save or as mp4"
-        elif suffix not in (*VIDEO_SUFFIXES, *IMAGE_SUFFIXES, *NOTES):
+        elif suffix in IMAGE_SUFFIXES and (frames or _is_clip(path, entry)):
+            continue
+        elif suffix not in (*VIDEO_SUFFIXES, *UNTOLD) and not path.name.endswith(SIDE_FILES):
             yield path, ""
 
 

@@ -31,7 +31,8 @@ def first_half_is_scene(pairs: Sequence[tuple[str, str]], paths: Sequence[Path])
     except (RevisitError, OSError):
         return None
     by_first, by_second = (
-        [_distance(pictures[p], pictures[q]) for p, q in combinations(pictures, 2) if p[k] == q[k]] for k in (0, 1)
+        [picture_distance(pictures[p], pictures[q]) for p, q in combinations(pictures, 2) if p[k] == q[k]]
+        for k in (0, 1)
     )
     if not by_first or not by_second:
         return None
@@ -52,5 +53,6 @@ def first_picture(path: Path) -> np.ndarray:
     return small - small.mean(axis=(0, 1))
 
 
-def _distance(one: np.ndarray, other: np.ndarray) -> float:
+def picture_distance(one: np.ndarray, other: np.ndarray) -> float:
+    """Mean absolute difference of two small pictures, of 255."""
     return float(np.abs(one - other).mean())

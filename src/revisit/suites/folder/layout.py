@@ -27,6 +27,7 @@ from revisit.suites.folder.path_words import (
 )
 
 FULL = 0.7  # of the grid of scenes and models must be there
+COMMON = 0.5  # of it, for one that is not there to be missing: two models without a scene in common fill half
 Pair = tuple[str, str]
 
 
@@ -47,6 +48,20 @@ class LayoutReading:
         return list(dict.fromkeys(one.scene for one in self.facts.values()))
 
     @property
+    def missing(self) -> list[ClipFacts]:
+        """Clips that one model has and another one lacks, where models have most of their clips in common."""
+        there = {(one.model, one.scene, one.seed) for one in self.facts.values()}
+        clips = list(dict.fromkeys((one.scene, one.seed) for one in self.facts.values()))
+        if len(there) <= COMMON * len(self.models) * len(clips):
+            return []
+        return [
+            ClipFacts(model, scene, seed)
+            for model in self.models
+            for scene, seed in clips
+            if (model, scene, seed) not in there
+        ]
+
+    @property
     def size(self) -> str:
         """How many models and scenes, with some of their names."""
         models = f"{pluralize(len(self.models), 'model')} ({name_few(self.models)})"
@@ -54,8 +69,8 @@ class LayoutReading:
 
 
 def name_few(names: Sequence[str], most: int = 3) -> str:
-    """The first of some names, for a sentence."""
-    return ", ".join(names[:most]) + (", …" if len(names) > most else "")
+    """The first of some names, for a sentence; one name more is named, too."""
+    return ", ".join(names) if len(names) <= most + 1 else f"{', '.join(names[:most])}, …"
 
 
 def possible_layouts(clips: Sequence[ClipPath], truths: Sequence[TruthPath], root: str) -> list[LayoutReading]:
@@ -143,12 +158,13 @@ def _read_flat(clips: Sequence[ClipPath], usual: list[ClipFacts], facts: Facts) 
     return [one for one in (by_last, *((by_first, usual) if by_last else (usual, by_first))) if one]
 
 
-def _split_stems(stems: Sequence[str], *, model_last: bool) -> list[Pair] | None:
+def _split_stems(all_stems: Sequence[str], *, model_last: bool) -> list[Pair] | None:
     """(left, right) of every name so that both repeat and fill a grid; None where they do not.
 
     Names have several separators: the split is taken whose halves stand in most other names, and of those with the
     shortest model.
     """
+    stems = list(dict.fromkeys(all_stems))  # a name may have several seeds
     halves = [[(left, right) for left, _, right in split_at_separators(stem)] for stem in stems]
     lefts = Counter(left for some in halves for left, _ in some)
     rights = Counter(right for some in halves for _, right in some)
@@ -160,7 +176,10 @@ def _split_stems(stems: Sequence[str], *, model_last: bool) -> list[Pair] | None
         pairs.append(max(telling, key=lambda one: (
             min(lefts[one[0]], rights[one[1]]) > 1, lefts[one[0]] * rights[one[1]], -len(one[model_last]),
         )))  # fmt: skip
-    return pairs if _is_grid(pairs) else None
+    if not _is_grid(pairs):
+        return None
+    pair_of = dict(zip(stems, pairs, strict=True))
+    return [pair_of[stem] for stem in all_stems]
 
 
 def _is_grid(pairs: Sequence[Pair]) -> bool:

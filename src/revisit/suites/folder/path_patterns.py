@@ -19,6 +19,8 @@ PLACEHOLDERS = {
     "seed": r"(?P<seed>\d{1,18})",
     "step": r"(?P<step>\d+[kKmM]?)",
 }
+_SEED = re.compile(r"(?<=seed)[_\-=. ]?(\d+)", re.IGNORECASE)
+_NUMBER = re.compile(r"(?<!\d)(\d{1,18})(?!\d)")
 _MOST_COMPARED = 40  # clips of which a pattern is worked out; it is then tried on all
 
 
@@ -40,9 +42,7 @@ class Pattern:
 
     def facts(self, name: str) -> ClipFacts | None:
         """What a path below the source says, or None where it does not fit."""
-        path = Path(name)
-        ending = path.suffix if path.suffix.lower() in CLIP_SUFFIXES else ""
-        match = self.expression.fullmatch(name if self.with_suffix else name.removesuffix(ending))
+        match = self.expression.fullmatch(name if self.with_suffix else _without_ending(name))
         if match is None:
             return None
         groups = match.groupdict()
@@ -95,6 +95,18 @@ def pattern_for(names: Sequence[str], facts: Sequence[ClipFacts], root: str) -> 
     return ""
 
 
+def place_of_clip(layout: str, facts: ClipFacts) -> str:
+    """The path that a layout has for a clip."""
+    places = {"scene": facts.scene, "id": facts.scene, "model": facts.model, "seed": str(facts.seed), "step": "*"}
+    return re.sub(r"\{(\w+)\}", lambda match: places[match[1]], layout)
+
+
+def number_as_scene(layout: str) -> str:
+    """The layout that takes a seed beside the scene for a part of the scene's name; nothing where there is none."""
+    text, count = re.subn(r"\{scene\}[^{}]*\{seed\}|(?:(?<=/)|^)[^{}/]*\{seed\}/\{scene\}", "{scene}", layout)
+    return text if count else ""
+
+
 def _patterns(name: str, facts: ClipFacts, root: str) -> Iterator[str]:
     """The path with placeholders in the place of what is known, wherever that may stand."""
     for named in [True] if facts.model != root else [False, True]:
@@ -106,9 +118,17 @@ def _patterns(name: str, facts: ClipFacts, root: str) -> Iterator[str]:
                     if model_at is None
                     else _insert_placeholder(with_scene, model_at, facts.model, "{model}")
                 )
-                seeds = list(re.finditer(r"(?<=seed)([_\-=. ]?)(\d+)", text, re.IGNORECASE))
-                seeds = [m for m in seeds if int(m[2]) == facts.seed]
-                yield f"{text[: seeds[0].start(2)]}{{seed}}{text[seeds[0].end(2) :]}" if seeds else text
+                named_seeds = [m for m in _SEED.finditer(text) if int(m[1]) == facts.seed]
+                numbers = [m for m in _NUMBER.finditer(_without_ending(text)) if int(m[1]) == facts.seed]
+                for match in named_seeds[:1] or numbers[::-1]:
+                    yield f"{text[: match.start(1)]}{{seed}}{text[match.end(1) :]}"
+                if not named_seeds:
+                    yield text
+
+
+def _without_ending(name: str) -> str:
+    ending = Path(name).suffix
+    return name.removesuffix(ending) if ending.lower() in CLIP_SUFFIXES else name
 
 
 def _occurrences(text: str, word: str) -> Iterator[int]:

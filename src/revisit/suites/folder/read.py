@@ -14,7 +14,8 @@ from revisit.suites.clips import MANIFEST, TargetRow, read_manifest, read_target
 from revisit.suites.folder.clip_paths import ClipPath, TruthPath, find_clip_paths, split_truth, truth_of_folder
 from revisit.suites.folder.layout import LayoutReading, name_few, possible_layouts
 from revisit.suites.folder.pairing import pair_with_truth
-from revisit.suites.folder.path_patterns import ClipFacts, parse_pattern
+from revisit.suites.folder.path_patterns import ClipFacts, number_as_scene, parse_pattern, pattern_for
+from revisit.suites.folder.samples import SampleReading, read_samples
 from revisit.suites.folder.scan import target_of
 
 TARGETS = "targets.json"
@@ -56,6 +57,7 @@ class Understanding:
     truths: tuple[TruthPath, ...]
     reference: str = ""  # the folder of truth that the user named
     unfitting: tuple[str, ...] = ()  # clips that the user's layout does not fit
+    samples: SampleReading | None = None  # clips that were read as samples of one scene
 
     @property
     def sentences(self) -> list[str]:
@@ -67,6 +69,8 @@ class Understanding:
         if self.unfitting:
             count = pluralize(len(self.unfitting), "clip")
             warnings.append(f"{count} left out, which the layout does not fit: {name_few(self.unfitting)}")
+        if self.samples is not None:
+            warnings.append(self._samples_sentence(self.samples))
         if len(self.readings) > 1:
             warnings.append(self._choice())
         return [self._counts(reading), self._example(reading), *(["; ".join(warnings)] if warnings else [])]
@@ -79,6 +83,9 @@ class Understanding:
             facts.append(f"truth from {self._truth_place(reading)}{share}")
         if (seeds := {one.seed for one in reading.facts.values()}) != {0}:
             facts.append(f"{pluralize(len(seeds), 'seed')} from names")
+        if missing := reading.missing:
+            names = [f"{one.scene}{f' (seed {one.seed})' if seeds != {0} else ''} of {one.model}" for one in missing]
+            facts.append(f"{len(missing)} of {len(reading.facts) + len(missing)} clips missing: {name_few(names)}")
         return ", ".join(facts)
 
     def _example(self, reading: LayoutReading) -> str:
@@ -93,6 +100,14 @@ class Understanding:
             return f"{Path(self.reference).name}/"
         used = next(iter(reading.truth.values()))
         return f"{used.said_by}/" if used.in_folder else used.path.name.replace(used.scene[-1], "*", 1)
+
+    def _samples_sentence(self, samples: SampleReading) -> str:
+        layout = number_as_scene(self.readings[0].layout)
+        way = f"--layout '{layout}' reads" if layout else "a manifest (`revisit import scan`) can name"
+        return (
+            f"{name_few(samples.example)} differ only in a number and begin with the same picture: they are samples of "
+            f"one scene, and intervals resample scenes; {way} each as a scene of its own"
+        )
 
     def _choice(self) -> str:
         first, *others = self.readings
@@ -132,14 +147,40 @@ def understand_layout(source: Path, layout: str = "", reference: str = "") -> Un
     truths = elsewhere or inside
     if layout:
         return _as_the_user_says(others, truths, root, layout, reference)
+    samples = read_samples(others, {scene for one in truths for scene in one.scene}, root)
+    if samples is not None and samples.begin_alike:
+        others = samples.clips
     layouts = tuple(possible_layouts(others, truths, root))
+    if samples is not None and not samples.begin_alike:  # only names say so
+        layouts, samples = (*layouts, *possible_layouts(samples.clips, truths, root)[:1]), None
+    if samples is None and layouts[0].truth:
+        reading, samples = _with_samples_of_truth(others, layouts[0], root)
+        layouts = (reading, *layouts[1:])
     if place and not layouts[0].truth:
         raise UsageError(
             f"no clip of {source} has the name of a true video in {reference}: the truth has {_scenes_text(truths)}, "
             f"the clips are {name_few([one.name for one in others])}; "
             "--layout says which part of a path is the scene, such as '{model}/{scene}.mp4'"
         )
-    return Understanding(tuple(others), layouts, tuple(truths), reference)
+    return Understanding(tuple(others), layouts, tuple(truths), reference, samples=samples)
+
+
+def _with_samples_of_truth(
+    clips: Sequence[ClipPath], reading: LayoutReading, root: str
+) -> tuple[LayoutReading, SampleReading | None]:
+    """The reading with samples of one scene as its seeds, where each has a true video that begins with one picture."""
+    truths = {one.path: ClipPath(one.path, "/".join(one.scene), one.scene) for one in reading.truth.values()}
+    samples = read_samples(list(truths.values()), set(), root)
+    if samples is None or not samples.begin_alike or any(one.seed for one in reading.facts.values()):
+        return reading, None
+    scenes = {one.path: one for one in samples.clips if one.words != truths[one.path].words}
+    facts = {}
+    for path, one in reading.facts.items():
+        truth = reading.truth.get(path)
+        scene = scenes.get(truth.path) if truth else None
+        facts[path] = one if scene is None else ClipFacts(one.model, "/".join(scene.words), scene.seed)
+    layout = pattern_for([clip.name for clip in clips], [facts[clip.path] for clip in clips], root)
+    return LayoutReading(facts, layout, reading.truth), samples
 
 
 def _as_the_user_says(
@@ -181,6 +222,9 @@ def _folder_cases(source: Path, understood: Understanding) -> Iterator[Case | Re
         facts, truth = reading.facts[clip.path], reading.truth.get(clip.path)
         target = target_of(targets, target_folder, facts.scene, clip.path)
         yield _case(facts, clip.path, truth.path if truth else None, target)
+    for missing in reading.missing if reading else ():
+        why = f"{missing.model} has no clip of {missing.scene}, which others have"
+        yield Rejected(case_id(missing.scene, missing.model, missing.seed), why, missing.model, missing=True)
     renamed = [clip.name for clip in understood.clips if clip.keeps_ending]
     if renamed:
         yield Remark(f"clips that differ only in their endings keep them in their names: {name_few(renamed, 5)}")

@@ -1,0 +1,143 @@
+"""What a call would change in the run that lies in its folder: nothing of an earlier one is lost in silence."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from revisit.core import UsageError
+from revisit.core.text import pluralize
+from revisit.engine.plan import Plan
+from revisit.engine.resume import read_object
+from revisit.results.file_types import Details
+
+FLAGS = {"layout": "--layout", "reference": "--reference"}  # options of a suite with a flag of their own
+SETTINGS = {  # of a request -> how the command says it
+    "set": "--set",
+    "protocol": "--protocol",
+    "align": "--align",
+    "parameters": "--param",
+    "metrics": "-m",
+    "limit": "--limit",
+    "truth": "--truth",
+    "judge": "--judge",
+}
+
+
+def is_run(folder: Path) -> bool:
+    """Whether a folder is a run directory."""
+    return (folder / "plan.json").is_file() and {"suite", "protocol"} <= read_object(folder / "run.json").keys()
+
+
+def require_no_run(source: Path) -> None:
+    """Refuse a run directory in the place of clips."""
+    if is_run(source):
+        raise UsageError(
+            f"{source} is a run, no folder of clips: `revisit eval {source} --rescore` scores it again, and `revisit "
+            "report`, `compare` and `table` read it"
+        )
+
+
+def require_separate(source: Path, out: Path) -> None:
+    """Refuse a run directory that is the source, or a folder of it that is no run: clips and answers would mix."""
+    source, out = source.resolve(), out.resolve()
+    if out == source:
+        raise UsageError(
+            f"--out {out} is the source itself, where a run would write among the clips; choose another folder, such "
+            f"as runs/{source.name}"
+        )
+    if source.is_dir() and out.is_relative_to(source) and out.is_dir() and not is_run(out) and any(out.iterdir()):
+        raise UsageError(
+            f"--out {out} is a folder of the source, where a run would write among its files; choose a new folder, "
+            "or one elsewhere"
+        )
+
+
+def check_earlier_run(out: Path, plan: Plan, request: Details) -> str:
+    """A sentence on answers of the run in `out` that this call replaces or leaves out; nothing where it has none.
+
+    Raises
+    ------
+    UsageError
+        Where options of the suite differ, such as --reference, and clips are read or compared otherwise by them.
+    """
+    facts, earlier = read_object(out / "run.json"), read_object(out / "plan.json")
+    before = facts.get("request") or {}
+    if not earlier or before.get("source") != request["source"] or facts.get("adds"):
+        return ""  # no run, that of another source, which is refused elsewhere, or one that calls add to
+    _require_same_options(out, plan, before, request, earlier)
+    changed = [name for name in SETTINGS if name in before and _as_json(request[name]) != _as_json(before[name])]
+    if not changed:
+        return ""
+    now = {check.id: plan.protocol_hash(check) for check in plan.checks}
+    hashes = {**earlier.get("gates", {}), **earlier.get("metrics", {})}
+    lost = sum(id not in now for id in hashes)
+    answered_anew = sum(id in now and ("align" in changed or now[id] != hash_) for id, hash_ in hashes.items())
+    present = {case.id for case in plan.cases}
+    clips = sum(entry["id"] not in present for entry in earlier.get("cases", ()))
+    losses = [
+        f"{count} of {pluralize(total, noun)} {verb}"
+        for count, total, noun, verb in (
+            (lost, len(hashes), "question", "left out"),
+            (answered_anew, len(hashes), "question", "answered anew"),
+            (clips, len(earlier.get("cases", ())), "clip", "left out"),
+        )
+        if count
+    ]
+    if not losses:
+        return ""
+    settings = ", ".join(f"{SETTINGS[name]} {_value(before[name])} (now {_value(request[name])})" for name in changed)
+    return (
+        f"{out} was made with {settings}: {', '.join(losses)}; the earlier command brings them back from the cache, "
+        "and another --out keeps both"
+    )
+
+
+def _require_same_options(out: Path, plan: Plan, before: Details, request: Details, earlier: Details) -> None:
+    """Refuse other options of the suite where a clip of the earlier run has another truth by them, or another name."""
+    old, new = (dict(option.split("=", 1) for option in one.get("options", ())) for one in (before, request))
+    names = [name for name in {**old, **new} if old.get(name) != new.get(name)]
+    if not names:
+        return
+    ids = {case.id for case in plan.cases}
+    cases = [entry for entry in earlier.get("cases", ()) if not entry.get("truth")]
+    renamed = [entry for entry in cases if entry["id"] not in ids] if plan.partial is None else []
+    compared = [
+        entry
+        for entry in cases
+        if entry["id"] in ids and entry.get("reference_digest") != plan.references.get(entry["id"])
+    ]
+    if not renamed and not compared:
+        return
+    effects = [
+        f"{len(some)} of its {pluralize(len(cases), 'clip')} would be {verb}"
+        for some, verb in ((renamed, "read otherwise"), (compared, "compared with another truth or none"))
+        if some
+    ]
+    same = " ".join(_option(name, old[name]) for name in names if name in old)
+    way_back = f"add {same}" if same else "leave it out"
+    raise UsageError(
+        f"{out} holds a run with {_options(names, old)}, and this call has {_options(names, new)}: "
+        f"{' and '.join(effects)}; {way_back} to go on with that run, choose another --out to keep both, or --fresh to "
+        "replace it"
+    )
+
+
+def _options(names: list[str], values: Mapping[str, str]) -> str:
+    return " ".join(_option(name, values[name]) if name in values else f"no {FLAGS.get(name, name)}" for name in names)
+
+
+def _option(name: str, value: str) -> str:
+    return f"{FLAGS[name]} {shlex.quote(value)}" if name in FLAGS else f"--option {shlex.quote(f'{name}={value}')}"
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return ",".join(map(str, value)) or "all"
+    return "none" if value in (None, "", {}) else str(value)
+
+
+def _as_json(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value

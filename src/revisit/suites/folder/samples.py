@@ -1,0 +1,178 @@
+"""Several samples of one scene: clips whose names differ only in a number, and that begin with the same picture.
+
+Names alone do not tell: Real_007 and Real_024 are two scenes. Samples of one scene begin alike, and count as seeds of
+it: intervals then resample scenes, and a copy of a clip adds no evidence.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+import numpy as np
+
+from revisit.core import RevisitError
+from revisit.suites.folder.clip_paths import ClipPath, Words
+from revisit.suites.folder.first_frames import CLEAR, first_picture, picture_distance
+from revisit.suites.folder.path_words import are_model_names
+
+# Of 255, over pictures of 24 x 24: first frames of one scene by two published models differ by 3.8 in the mean (median
+# of 180 pairs), those of two scenes by 13 or more. Samples of one model are nearer: they differ in what was encoded.
+SAME_MEAN, SAME_MOST = 3.0, 25.0  # on average, and anywhere: a cup that was moved is another scene
+ALIKE = 6.0  # on average: one scene by two models
+BLANK = 3.0  # a first picture whose pixels vary by less says nothing
+MOST_MEMBERS = 3  # clips of a group that are looked at
+MOST_GROUPS = 3  # groups of one name that are looked at
+MOST_NAMES = 12  # names that are looked at; all of them where these disagree
+_NUMBERED = re.compile(
+    r"(?:|(?P<base>.+?)[_\-. ]+)(?P<word>(?:sample|take|run|try|rollout|generation|gen|draw)s?[_\-=. ]?)?"
+    r"\(?(?P<number>\d{1,18})\)?",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class NumberedClip:
+    """A clip whose path ends in a number, and what it is called without it."""
+
+    clip: ClipPath
+    words: Words
+    number: int
+    has_word: bool  # the name itself says sample, take or run
+
+    @property
+    def name(self) -> str:
+        return self.words[-1]
+
+
+@dataclass(frozen=True)
+class SampleReading:
+    """The clips of a folder with samples of one scene as its seeds."""
+
+    clips: list[ClipPath]
+    example: tuple[str, ...]  # names of clips that are samples of one scene
+    begin_alike: bool  # else only their names say so
+
+
+def read_samples(clips: Sequence[ClipPath], scenes: set[str], root: str) -> SampleReading | None:
+    """Clips with their numbers as seeds where they are samples of one scene; None where nothing says so.
+
+    `scenes` are the names that the truth has: a number in one of them belongs to the scene. `root` is the name of the
+    source.
+    """
+    if any(clip.seed for clip in clips):
+        return None  # names say what the seeds are
+    by_word_only = None
+    for position in range(1, max((len(clip.words) for clip in clips), default=0) + 1):
+        groups = _numbered_groups(clips, position, scenes)
+        if not groups:
+            continue
+        names = _names_of_samples(groups)
+        if names:
+            return _as_seeds(clips, [group for group in groups if group[0].name in names], root, begin_alike=True)
+        if by_word_only is None and all(one.has_word for group in groups for one in group):
+            by_word_only = groups
+    return _as_seeds(clips, by_word_only, root, begin_alike=False) if by_word_only else None
+
+
+def _numbered_groups(clips: Sequence[ClipPath], position: int, scenes: set[str]) -> list[list[NumberedClip]]:
+    """Clips that differ only in a number in one of the words, counted from the end of the path; at least two each.
+
+    Of folders only those that say so (sample_0): a number alone may be that of a checkpoint.
+    """
+    groups: dict[Words, list[NumberedClip]] = defaultdict(list)
+    for clip in clips:
+        if len(clip.words) < position or clip.keeps_ending:
+            continue
+        at = len(clip.words) - position
+        match = _NUMBERED.fullmatch(clip.words[at])
+        if match is None or clip.words[at] in scenes or (position > 1 and (match["base"] or not match["word"])):
+            continue
+        words = (*clip.words[:at], *filter(None, [match["base"]]), *clip.words[at + 1 :])
+        if words:
+            groups[words].append(NumberedClip(clip, words, int(match["number"]), bool(match["word"])))
+    numbered = [group for group in groups.values() if len({one.number for one in group}) == len(group) > 1]
+    numbers = {one.number for group in numbered for one in group if not one.has_word}
+    if numbers and max(numbers) >= 100 and all(number % 50 == 0 for number in numbers):
+        return []  # kitchen/1000.mp4, kitchen/2000.mp4: checkpoints
+    taken = {clip.words for clip in clips}
+    return [group for group in numbered if group[0].words not in taken]
+
+
+def _names_of_samples(groups: Sequence[Sequence[NumberedClip]]) -> set[str]:
+    """The names whose groups begin alike; groups of one name go together, whichever model made them."""
+    by_name: dict[str, list[Sequence[NumberedClip]]] = defaultdict(list)
+    for group in groups:
+        by_name[group[0].name].append(group)
+    names = list(by_name)
+    few = names[:: max(1, -(-len(names) // MOST_NAMES))]
+    pictures: dict[str, list[list[np.ndarray]]] = {}
+    verdicts = _begin_alike({name: by_name[name] for name in few}, pictures)
+    if len(few) < len(names):
+        if len(set(verdicts.values())) == 1:
+            return set(names) if all(verdicts.values()) else set()
+        verdicts |= _begin_alike({name: by_name[name] for name in names if name not in few}, pictures)
+    alike = {name for name, verdict in verdicts.items() if verdict}
+    return alike if _stand_apart({name: pictures[name] for name in alike}) else set()
+
+
+def _begin_alike(
+    by_name: Mapping[str, Sequence[Sequence[NumberedClip]]], pictures: dict[str, list[list[np.ndarray]]]
+) -> dict[str, bool]:
+    """Whether most groups of each name begin alike; what was looked at is kept in `pictures`."""
+    verdicts = {}
+    for name, groups in by_name.items():
+        pictures[name] = [some for group in groups[:MOST_GROUPS] if (some := _first_pictures(group))]
+        votes = [all(_same_picture(one, other) for one, other in combinations(some, 2)) for some in pictures[name]]
+        verdicts[name] = bool(votes) and 2 * sum(votes) >= len(votes)
+    return verdicts
+
+
+def _same_picture(one: np.ndarray, other: np.ndarray) -> bool:
+    return picture_distance(one, other) <= SAME_MEAN and float(np.abs(one - other).max()) <= SAME_MOST
+
+
+def _first_pictures(group: Sequence[NumberedClip]) -> list[np.ndarray]:
+    """First pictures of some clips of a group; none where one cannot be read, or shows nothing."""
+    chosen = [group[0], group[len(group) // 2], group[-1]] if len(group) > MOST_MEMBERS else group
+    try:
+        pictures = [first_picture(one.clip.path) for one in chosen]
+    except (RevisitError, OSError):
+        return []
+    return pictures if min(float(picture.std()) for picture in pictures) >= BLANK else []
+
+
+def _stand_apart(pictures: Mapping[str, list[list[np.ndarray]]]) -> bool:
+    """Whether groups begin clearly less alike than the clips of one, or all show one scene."""
+    groups = [group for some in pictures.values() for group in some]
+    within = [picture_distance(one, other) for group in groups for one, other in combinations(group, 2)]
+    between = [picture_distance(one[0], other[0]) for one, other in combinations(groups, 2)]
+    apart = max(between, default=0.0)
+    return apart <= ALIKE or float(np.median(within)) <= CLEAR * apart
+
+
+def _as_seeds(
+    clips: Sequence[ClipPath], groups: Sequence[Sequence[NumberedClip]], root: str, *, begin_alike: bool
+) -> SampleReading:
+    """The clips with the numbers of these groups as seeds."""
+    numbered = {one.clip.path: one for group in groups for one in group}
+    folders = {group[0].words[0] for group in groups if len(group[0].words) == 1 and len(group[0].clip.words) > 1}
+    one_scene = bool(folders) and (are_model_names(folders) or _one_picture(groups))
+    changed = []
+    for clip in clips:
+        one = numbered.get(clip.path)
+        if one is None:
+            changed.append(clip)
+            continue
+        alone = one_scene and len(one.words) == 1  # wan/0.mp4, svc/0.mp4: models, and one scene without a name
+        changed.append(replace(clip, words=(*one.words, root) if alone else one.words, seed=one.number))
+    return SampleReading(changed, tuple(one.clip.name for one in groups[0]), begin_alike)
+
+
+def _one_picture(groups: Sequence[Sequence[NumberedClip]]) -> bool:
+    """Whether several groups begin with one picture: then they are of one scene, by several models."""
+    pictures = [some[0] for group in groups[:MOST_GROUPS] if (some := _first_pictures(group))]
+    return len(pictures) > 1 and all(picture_distance(one, other) <= ALIKE for one, other in combinations(pictures, 2))

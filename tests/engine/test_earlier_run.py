@@ -1,0 +1,109 @@
+"""A run is not replaced in silence, and its folder is no folder of clips."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import revisit
+from revisit.core import UsageError
+from revisit.engine.request import Request
+from revisit.media import encode_mp4
+from revisit.results.run import Run
+
+
+@pytest.fixture
+def clips(tmp_path: Path) -> Path:
+    """Two models with a clip each, and two folders of truth beside them."""
+    for number, name in enumerate(("week/one/a", "week/two/a", "gt/a", "flat/a")):
+        path = tmp_path / f"{name}.mp4"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        rng = np.random.default_rng(number)
+        encode_mp4(
+            path, [np.kron(rng.integers(0, 256, (6, 8, 3), dtype=np.uint8), np.ones((6, 6, 1), np.uint8))] * 3, 8
+        )
+    return tmp_path / "week"
+
+
+def scored(source: Path, out: Path, *, warned: list[str] | None = None, fresh: bool = False, **options: object) -> Run:
+    settings = {"metrics": ["psnr"], **options}
+    heard = [] if warned is None else warned
+    return Request.of(source, **settings).run(out, warned=heard.append, fresh=fresh, workers=0)
+
+
+def test_a_run_with_another_truth_is_not_replaced(clips: Path, tmp_path: Path):
+    out, truth = tmp_path / "run", tmp_path / "gt"
+    scored(clips, out, reference=truth)
+    before = (out / "summary.json").read_bytes()
+    with pytest.raises(UsageError, match=rf"holds a run with --reference {truth}, and this call has no --reference"):
+        scored(clips, out)
+    with pytest.raises(UsageError, match="2 of its 2 clips would be compared with another truth or none; add --refer"):
+        scored(clips, out, reference=tmp_path / "flat")
+    assert (out / "summary.json").read_bytes() == before
+    heard: list[str] = []
+    scored(clips, out, reference=truth, warned=heard)
+    assert not heard and (out / "summary.json").read_bytes() == before
+    moved = shutil.copytree(truth, tmp_path / "moved")  # the same truth elsewhere
+    scored(clips, out, reference=moved, warned=heard)
+    assert not heard
+    scored(clips, out, fresh=True)
+    with pytest.raises(UsageError, match=r"holds a run with no --reference, .* leave it out to go on with that run"):
+        scored(clips, out, reference=truth)
+
+
+def test_a_run_that_is_read_otherwise_is_not_replaced(clips: Path, tmp_path: Path):
+    scored(clips, tmp_path / "run")
+    with pytest.raises(UsageError, match="2 of its 2 clips would be read otherwise"):
+        scored(clips, tmp_path / "run", layout="{scene}/{model}.mp4")
+
+
+def test_answers_that_are_replaced_are_told_and_growth_is_not(clips: Path, tmp_path: Path):
+    out = tmp_path / "run"
+    heard: list[str] = []
+    scored(clips, out, metrics=["flicker"])
+    scored(clips, out, metrics=["flicker", "psnr"], warned=heard)
+    shutil.copyfile(tmp_path / "flat/a.mp4", clips / "one/b.mp4")
+    scored(clips, out, metrics=["flicker", "psnr"], warned=heard)
+    assert not heard
+    scored(clips, out, metrics=["flicker"], warned=heard)
+    (sentence,) = heard
+    assert sentence == (
+        f"{out} was made with -m flicker,psnr (now flicker): 1 of 2 questions left out; the earlier command brings "
+        "them back from the cache, and another --out keeps both"
+    )
+
+
+def test_a_run_does_not_write_among_the_clips(clips: Path, tmp_path: Path):
+    with pytest.raises(UsageError, match=r"is the source itself, .* such as runs/week"):
+        scored(clips, clips)
+    with pytest.raises(UsageError, match="is a folder of the source"):
+        scored(clips, clips / "one")
+    assert sorted(path.name for path in clips.rglob("*")) == ["a.mp4", "a.mp4", "one", "two"]
+
+
+def test_a_run_in_a_new_folder_of_the_source_is_not_read_as_clips(clips: Path):
+    revisit.evaluate(clips, metrics=["flicker"], out=clips / "runs/week", workers=0)
+    again = revisit.evaluate(clips, metrics=["flicker"], out=clips / "runs/week", workers=0)
+    assert [case.id for case in again.cases] == ["a@one#0", "a@two#0"]
+    assert any("runs/week" in remark for remark in Run(clips / "runs/week").plan["remarks"])
+
+
+def test_a_run_is_no_source(clips: Path, tmp_path: Path):
+    scored(clips, tmp_path / "run")
+    with pytest.raises(
+        UsageError, match=r"is a run, no folder of clips: `revisit eval .*run --rescore` scores it again"
+    ):
+        scored(tmp_path / "run", tmp_path / "run")
+
+
+def test_a_cache_that_cannot_be_used_is_refused_before_the_work(clips: Path, tmp_path: Path, monkeypatch):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("REVISIT_CACHE", str(tmp_path / "file/cache"))
+    with pytest.raises(
+        UsageError, match=r"file/cache cannot be used \(Not a directory\); set REVISIT_CACHE to a folder"
+    ):
+        scored(clips, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
