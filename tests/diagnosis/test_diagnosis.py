@@ -17,7 +17,7 @@ from revisit.diagnosis.diagnose import Diagnosis, diagnose
 from revisit.diagnosis.kinds import KINDS
 from revisit.diagnosis.responses import responses
 from revisit.diagnosis.signs import Scores, signs
-from revisit.diagnosis.summary import summarise_diagnoses
+from revisit.results.diagnoses import summarise_diagnoses
 from revisit.results import Results
 from tests.looking import read
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from revisit.core import SUITES, Case, Rejected, Suite
-from revisit.diagnosis.summary import summarise_diagnoses, taxonomy_table
+from revisit.results.diagnoses import summarise_diagnoses, taxonomy_table
 from revisit.engine.availability import caption
 from revisit.engine.resume import ResumedRun, hash_of
 from revisit.media.files import write_text

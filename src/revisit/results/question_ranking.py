@@ -302,6 +302,8 @@ def _rank_models(results: Results, question: SuiteQuestion, metric: str) -> Ques
 
 def _reason_text(part: Results, metric: str, question: SuiteQuestion) -> str:
     """Why a model has no score, in a few words."""
+    if part.cases and not part.readable.cases:
+        return "could not be read"
     if question.memory and part.was_asked("view_return"):
         returns = any(looks_away_and_returns(part, case) for case in part.cases)
         return "not testable" if returns else "never came back"

@@ -15,7 +15,7 @@ import pytest
 
 from revisit.audit.sweep import parse, sweep
 from revisit.core import SUITES, Case, Clip, Reason, Record, UsageError
-from revisit.diagnosis.summary import summarise_diagnoses, taxonomy_table
+from revisit.results.diagnoses import summarise_diagnoses, taxonomy_table
 from revisit.engine.dependencies import ObserverSet
 from revisit.engine.plan import make_plan
 from revisit.engine.run import evaluate

@@ -1,0 +1,144 @@
+"""The diagnoses of a run, clip by clip and counted by model."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, TypedDict
+
+from revisit.core import Case
+from revisit.diagnosis.diagnose import Diagnosis, DiagnosisJson, can_diagnose, diagnose
+from revisit.diagnosis.kinds import KINDS
+from revisit.diagnosis.responses import responses
+
+if TYPE_CHECKING:
+    from revisit.results.results import Results
+
+
+class ModelDiagnoses(TypedDict):
+    """Counts of one model's clips."""
+
+    clips: int
+    told: int  # clips of which anything could be told
+    enough: int  # clips of which most kinds could be told
+    unreadable: int  # further clips
+    findings: dict[str, int]  # title of a kind -> clips that show it
+    doubtful: dict[str, int]  # title of a kind -> clips that perhaps show it, of those without a finding
+    sound: int  # clips without a failure of which enough is known to say so
+    unknown: int  # clips of which nothing was found, and of which not enough is known
+    sentence: str  # all of it in words
+
+
+class DiagnosisSummary(TypedDict, total=False):
+    """The diagnoses of a run; empty where nobody asked what they rest on."""
+
+    fitted: object
+    models: dict[str, ModelDiagnoses]
+    cases: dict[str, DiagnosisJson]
+
+
+def summarise_diagnoses(results: Results) -> DiagnosisSummary:
+    """Diagnoses of all cases; empty where nobody asked what they rest on."""
+    diagnosable = results.only(lambda entry: isinstance(entry, Case) and can_diagnose(results.of(entry)))
+    if not diagnosable.cases:
+        return {}
+    models = {case.id: case.model for case in diagnosable.cases}
+    broken = {
+        case.id: next(record.sentence for record in diagnosable.of(case).values() if record.failed)
+        for case in diagnosable.cases
+        if diagnosable.unreadable(case)
+    }
+    diagnoses = {case.id: diagnosis_of(results, case) for case in diagnosable.cases if case.id not in broken}
+    unreadable = Counter(models[case] for case in broken)
+    return {
+        "fitted": responses()["provenance"]["fitted"],
+        "models": {
+            model: _count_model(
+                [diagnosis for case, diagnosis in diagnoses.items() if models[case] == model], unreadable[model]
+            )
+            for model in diagnosable.models
+        },
+        "cases": {
+            **{case: diagnosis.as_json() for case, diagnosis in diagnoses.items()},
+            **{case: unread(why) for case, why in broken.items()},
+        },
+    }
+
+
+def diagnosis_of(results: Results, case: Case) -> Diagnosis:
+    """The diagnosis of one clip, worked out once for all parts of a run."""
+    whole = results.whole
+    owner = whole if whole.of(case) is results.of(case) else results
+    return owner.once(f"diagnosis of {case.id}", lambda: diagnose(results.of(case)))
+
+
+def _count_model(diagnoses: Collection[Diagnosis], unreadable: int) -> ModelDiagnoses:
+    findings = Counter(finding.title for diagnosis in diagnoses for finding in diagnosis.findings)
+    doubtful = Counter(finding.title for one in diagnoses if not one.findings for finding in one.likely)
+    nothing_found = [diagnosis for diagnosis in diagnoses if not diagnosis.findings and not diagnosis.likely]
+    sound = sum(diagnosis.is_sound for diagnosis in nothing_found)
+    counts: ModelDiagnoses = {
+        "clips": len(diagnoses),
+        "told": sum(len(diagnosis.untold) < len(KINDS) for diagnosis in diagnoses),
+        "enough": sum(diagnosis.is_mostly_decided for diagnosis in diagnoses),
+        "unreadable": unreadable,
+        "findings": _most_frequent_first(findings),
+        "doubtful": _most_frequent_first(doubtful),
+        "sound": sound,
+        "unknown": len(nothing_found) - sound,
+        "sentence": "",
+    }
+    return {**counts, "sentence": _counts_text(counts)}
+
+
+def _most_frequent_first(counts: Counter[str]) -> dict[str, int]:
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+
+def _counts_text(counts: ModelDiagnoses) -> str:
+    """What the clips of a model show, in words: `state reset 1, no failure found in 2, 1 could not be read`.
+
+    One clip may show several failures. A clip of which most kinds of failure could not be asked is not sound: it is
+    unknown.
+    """
+    parts = [f"{title} {n}" for title, n in counts["findings"].items()]
+    parts += [f"perhaps {title} {n}" for title, n in counts["doubtful"].items()]
+    if counts["clips"] and not counts["told"]:
+        parts.append("nothing could be told")
+    else:
+        for words, n in (("no failure found", counts["sound"]), ("not enough to tell", counts["unknown"])):
+            if n:
+                parts.append(words if n == counts["clips"] else f"{words} in {n}")
+    parts += [f"{counts['unreadable']} could not be read"] if counts["unreadable"] else []
+    return ", ".join(parts)
+
+
+def unread(why: str) -> DiagnosisJson:
+    """What is said of a clip that cannot be read: nothing was found, and nothing could be told."""
+    undecided = dict.fromkeys(KINDS, why)
+    return {"words": f"could not be read: {why}", "findings": [], "doubtful": [], "untold": undecided}
+
+
+def taxonomy_table(
+    diagnoses: DiagnosisSummary, taxonomy: Mapping[str, Iterable[str]], groups: Mapping[str, tuple[str, str]]
+) -> dict[str, Any]:
+    """In how many clips each kind of a benchmark's own taxonomy was found, by model and part of the dataset.
+
+    `taxonomy` names our kinds of failure under each of its own; `groups` has the model and the part of each case. One
+    clip may show several. Clips that could not be diagnosed are not counted, neither as failing nor as sound, and a
+    kind that cannot be told of a clip leaves it out of that kind's clips.
+    """
+    from revisit.results.tables import make_table
+
+    rows = []
+    for group in sorted({groups[case] for case in diagnoses["cases"]}):
+        mine = [diagnosis for case, diagnosis in diagnoses["cases"].items() if groups[case] == group]
+        cells = []
+        for kinds in taxonomy.values():
+            kind_ids = set(kinds)
+            decided = [one for one in mine if not kind_ids <= one["untold"].keys()]
+            n = sum(bool(kind_ids & {finding["kind"] for finding in one["findings"]}) for one in decided)
+            cells.append({"n": n, "of": len(decided), **({"mean": n / len(decided)} if decided else {})})
+        rows.append((", ".join(filter(None, group)), cells))
+    note = "share of the clips that show it (clips that show it/clips of which it can be told); not exclusive"
+    return make_table("Failures by kind", note, taxonomy, rows)
