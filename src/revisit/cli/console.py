@@ -289,10 +289,7 @@ def _look_away_column(
 
     if counts:
         counts_by_model = {model: counts["models"].get(model) for model in models}
-        text = {
-            model: _look_away_text(count) if count else ""
-            for model, count in counts_by_model.items()
-        }
+        text = {model: _look_away_text(count) if count else "" for model, count in counts_by_model.items()}
         return ["looks away, comes back"], {model: [text[model]] for model in models}
     testable = {model: count_testable(entry["funnel"]) for model, entry in models.items()}
     if not any(testable.values()):

@@ -215,7 +215,11 @@ def _table(
     rows: list[Context] = []
     for name in names:
         count = None if counts is None else counts.of(name)
-        away = {"text": count.text, "tip": _look_away_tip(count)} if count is not None and (count.asked or count.unreadable) else None
+        away = (
+            {"text": count.text, "tip": _look_away_tip(count)}
+            if count is not None and (count.asked or count.unreadable)
+            else None
+        )
         cells = [_cell(answer, name) for answer in answers]
         rows.append({"model": name, "floor": name in floors, "look_away": away, "cells": cells})
     truths = [_cell_texts(answer.truth) if answer.truth else None for answer in answers]

@@ -172,8 +172,10 @@ def measured_text(held: Record) -> str:
     if outcome is None:
         return measured
     if outcome <= RESET:
-        return f"{measured}; but the unseen event is undone (outcome {number(outcome)}): a reset"
-    return f"{measured}; but no more than the outcome of the unseen event, {number(outcome)}"
+        return f"{measured}, but the unseen event is undone (outcome {number(outcome)}): a reset"
+    best = 1.0 if metric is None else _range_ends(metric)[1]
+    share = number(outcome) if best == 1 else f"{number(outcome)} of {number(best)}"
+    return f"{measured}, but no more than the outcome of the unseen event, {share}"
 
 
 def low_ceilings(results: ClipAnswers) -> dict[str, int]:

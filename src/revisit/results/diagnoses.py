@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import Any, TypedDict
 
 from revisit.core import Case
-from revisit.diagnosis.diagnose import Diagnosis, DiagnosisJson, can_diagnose, diagnose
+from revisit.diagnosis.diagnose import Diagnosis, DiagnosisJson, can_diagnose
 from revisit.diagnosis.kinds import KINDS
 from revisit.diagnosis.responses import responses
-
-if TYPE_CHECKING:
-    from revisit.results.results import Results
+from revisit.results.clip_diagnosis import diagnosis_of
+from revisit.results.results import Results
+from revisit.results.tables import make_table
 
 
 class ModelDiagnoses(TypedDict):
@@ -63,13 +63,6 @@ def summarise_diagnoses(results: Results) -> DiagnosisSummary:
             **{case: unread(why) for case, why in broken.items()},
         },
     }
-
-
-def diagnosis_of(results: Results, case: Case) -> Diagnosis:
-    """The diagnosis of one clip, worked out once for all parts of a run."""
-    whole = results.whole
-    owner = whole if whole.of(case) is results.of(case) else results
-    return owner.once(f"diagnosis of {case.id}", lambda: diagnose(results.of(case)))
 
 
 def _count_model(diagnoses: Collection[Diagnosis], unreadable: int) -> ModelDiagnoses:
@@ -128,8 +121,6 @@ def taxonomy_table(
     clip may show several. Clips that could not be diagnosed are not counted, neither as failing nor as sound, and a
     kind that cannot be told of a clip leaves it out of that kind's clips.
     """
-    from revisit.results.tables import make_table
-
     rows = []
     for group in sorted({groups[case] for case in diagnoses["cases"]}):
         mine = [diagnosis for case, diagnosis in diagnoses["cases"].items() if groups[case] == group]

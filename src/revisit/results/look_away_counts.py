@@ -115,7 +115,9 @@ class LookAwayCounts:
         if self.truth_unreadable:
             return f"the truth of {pluralize(self.truth_unreadable, 'scene')} could not be read"
         if self.truth_unclear:
-            return f"it is unclear whether the truth looks away and comes back ({pluralize(self.truth_unclear, 'scene')})"
+            return (
+                f"it is unclear whether the truth looks away and comes back ({pluralize(self.truth_unclear, 'scene')})"
+            )
         who = "the truth" if self.asked_by == BY_TRUTH else "the requested camera"
         return f"{who} never looks away and comes back on these clips"
 

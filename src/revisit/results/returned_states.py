@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from revisit.core import Case
 from revisit.diagnosis.diagnose import can_diagnose
 from revisit.results.ceilings import OUTCOME, RESET, WENT_ON
-from revisit.results.diagnoses import diagnosis_of
+from revisit.results.clip_diagnosis import diagnosis_of
 
 if TYPE_CHECKING:
     from revisit.results.results import Results

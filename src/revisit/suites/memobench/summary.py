@@ -12,6 +12,7 @@ from typing import Any
 from revisit.core import METRICS, Record
 from revisit.core.text import pluralize
 from revisit.results import Cell, Results
+from revisit.results.ceilings import OUTCOME, RESET, WENT_ON
 from revisit.results.cells import Limits, cell_of
 from revisit.results.tables import Table, make_table, standard_summary
 from revisit.stats.intervals import mean_interval
