@@ -205,9 +205,20 @@ def test_nothing_to_compare() -> None:
     alone = rank_question(made({METRIC: {"a": _noisy(0.7, 1)}}), ASK)
     assert alone.sentence.startswith("only a has a score: 0.")
     nothing = rank_question(made({METRIC: {"a": [None, None], "b": [None, None]}}), ASK)
-    assert nothing.places == () and nothing.sentence == "no clip could be scored"
+    assert nothing.places == () and nothing.sentence == "no clip could be scored: test not posed on 4 of 4 clips"
     empty = make_verdict(Results([], []), SUITES["folder"].card)
     assert empty.sentence == "" and json.dumps(empty.as_json())
+
+
+def test_a_closed_gate_does_not_hide_that_no_target_was_given() -> None:
+    results = made({METRIC: {"a": [None, None], "b": [None, None]}})
+    lacking = Reason("no_target", "no target was given for this case")
+    mixed = [record.changed(reason=lacking) if record.case.id != "0@a" else record for record in results.records]
+    answer = rank_question(Results(results.cases, mixed), ASK)
+    expected = "no clip could be scored: no target on 3 of 4 clips, test not posed on 1; "
+    assert answer.sentence == expected + "`revisit annotate RUN --task marks` draws its box"
+    alike = rank_question(Results(results.cases, [record.changed(reason=lacking) for record in mixed]), ASK)
+    assert alike.sentence.startswith("not asked: no target was given for this case; `revisit annotate")
 
 
 @pytest.mark.parametrize("suite", ["folder", "memobench", "wrbench", "mbench", "mind"])
