@@ -210,6 +210,18 @@ def test_nothing_to_compare() -> None:
     assert empty.sentence == "" and json.dumps(empty.as_json())
 
 
+def test_collapsed_clips_are_counted_in_the_verdict() -> None:
+    results = made({"time_to_collapse": {"a": [1.0, 1.0], "b": [0.4, 1.0], "c": [0.2, 0.3]}})
+    verdict = make_verdict(results, SUITES["folder"].card)
+    assert verdict.details == ("the picture collapses on 2 of 2 clips of c and 1 of 2 of b",)
+    assert verdict.as_json()["collapses"] == {"c": [2, 2], "b": [1, 2]}
+    truth = replace(results.cases[0], id="gt", model="gt", truth=True)
+    like_the_truth = [replace(case, reference=truth.clip) for case in results.cases]
+    records = [record.changed(case=like_the_truth[k]) for k, record in enumerate(results.records)]
+    also = Record(truth, "time_to_collapse", False, "scored", 0.5)
+    assert not make_verdict(Results([*like_the_truth, truth], [*records, also]), SUITES["folder"].card).collapses
+
+
 def test_a_closed_gate_does_not_hide_that_no_target_was_given() -> None:
     results = made({METRIC: {"a": [None, None], "b": [None, None]}})
     lacking = Reason("no_target", "no target was given for this case")

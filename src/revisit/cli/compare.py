@@ -189,7 +189,7 @@ def _print_coverage(coverages: list[Coverage]) -> None:
                 f"its camera looked away and came back on {coverage.posed[1]} clips, "
                 f"that of {coverage.first} on {coverage.posed[0]}"
             )
-        if sentences:
+        if sentences := [*sentences, *filter(None, [coverage.collapse_text])]:
             console.message("; ".join(sentences))
 
 

@@ -23,7 +23,7 @@ class ModelDiagnoses(TypedDict):
     enough: int  # clips of which most kinds could be told
     unreadable: int  # further clips
     findings: dict[str, int]  # title of a kind -> clips that show it
-    doubtful: dict[str, int]  # title of a kind -> clips that perhaps show it, of those without a finding
+    doubtful: dict[str, int]  # title of a kind -> clips that perhaps show it
     sound: int  # clips without a failure of which enough is known to say so
     unknown: int  # clips of which nothing was found, and of which not enough is known
     sentence: str  # all of it in words
@@ -67,7 +67,7 @@ def summarise_diagnoses(results: Results) -> DiagnosisSummary:
 
 def _count_model(diagnoses: Collection[Diagnosis], unreadable: int) -> ModelDiagnoses:
     findings = Counter(finding.title for diagnosis in diagnoses for finding in diagnosis.findings)
-    doubtful = Counter(finding.title for one in diagnoses if not one.findings for finding in one.likely)
+    doubtful = Counter(finding.title for diagnosis in diagnoses for finding in diagnosis.likely)
     nothing_found = [diagnosis for diagnosis in diagnoses if not diagnosis.findings and not diagnosis.likely]
     sound = sum(diagnosis.is_sound for diagnosis in nothing_found)
     counts: ModelDiagnoses = {

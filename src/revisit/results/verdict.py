@@ -23,6 +23,7 @@ from dataclasses import asdict, dataclass, field, replace
 from revisit.core import METRICS, SUITES, digest
 from revisit.core.text import join_names
 from revisit.results.ceilings import held_to_truth, low_ceilings
+from revisit.results.collapses import collapses_text, count_collapses
 from revisit.results.display import number
 from revisit.results.file_types import Details
 from revisit.results.look_away_counts import LookAwayCounts, count_look_aways, unread_text
@@ -46,6 +47,7 @@ class Verdict:
     moments: tuple[Moment, ...] = ()
     low_ceilings: Mapping[str, int] = field(default_factory=dict)  # metric -> clips on which the truth scores low
     look_away: LookAwayCounts | None = None  # who looks away and comes back; None where no gate was asked
+    collapses: Mapping[str, tuple[int, int]] = field(default_factory=dict)  # model -> clips that do, and of how many
     unread: Mapping[str, int] = field(default_factory=dict)  # model, or the truth -> clips that could not be read
 
     @property
@@ -70,7 +72,7 @@ class Verdict:
             sentences += [counts.headline] if counts.differs or not self._has_decision() else []
             sentences += counts.outcomes
         sentences += [self._decided_text()] if not self.overall else []
-        sentences.append(self._unread_text())
+        sentences += [collapses_text(self.collapses), self._unread_text()]
         return tuple(dict.fromkeys(text for text in sentences if text and text != self.headline))
 
     @property
@@ -131,6 +133,7 @@ class Verdict:
             "trade_offs": list(self.trade_offs),
             "moments": [asdict(moment) for moment in self.moments],
             "low_ceilings": dict(self.low_ceilings),
+            "collapses": {model: list(counts) for model, counts in self.collapses.items()},
             "unread": dict(self.unread),
         }
 
@@ -159,6 +162,7 @@ def _make_verdict(results: Results, card: Details) -> Verdict:
         tuple(worst_moments(held, answers)),
         low_ceilings(results),
         count_look_aways(results.ranked),
+        count_collapses(results.ranked),
         _unread_clips(results),
     )
 
