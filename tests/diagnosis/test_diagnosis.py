@@ -17,8 +17,9 @@ from revisit.diagnosis.diagnose import Diagnosis, diagnose
 from revisit.diagnosis.kinds import KINDS
 from revisit.diagnosis.responses import responses
 from revisit.diagnosis.signs import Scores, signs
-from revisit.diagnosis.summary import summarise_diagnoses
 from revisit.results import Results
+from revisit.results.ceilings import RESET as RESET_BOUND
+from revisit.results.diagnoses import summarise_diagnoses
 from tests.looking import read
 
 CASE = Case("c", "folder", "m", "s", Clip(Path("c.mp4")))
@@ -229,12 +230,46 @@ def test_an_absent_target_needs_evidence():
 
 def test_the_summary_counts_by_model_and_is_empty_where_nobody_asked():
     made = summarise_diagnoses(Results([CASE], records(RESET, RESET_FACTS).values()))
-    assert made["models"] == {
-        "m": {"clips": 1, "told": 1, "enough": 1, "unreadable": 0, "findings": {"state reset": 1}}
-    }
+    counts = {"clips": 1, "told": 1, "enough": 1, "unreadable": 0, "sound": 0, "unknown": 0}
+    words = {"findings": {"state reset": 1}, "doubtful": {}, "sentence": "state reset 1"}
+    assert made["models"] == {"m": {**counts, **words}}
     assert made["cases"]["c"]["findings"][0]["kind"] == "state_reset"
     assert summarise_diagnoses(Results([CASE], [scored("psnr", 30.0)])) == {}
     json.dumps(made)
+
+
+def test_the_line_of_a_model_agrees_with_those_of_its_clips():
+    """Also where a kind is too close to call: it is neither found nor denied."""
+    unknown = records(without=("target", "first_state"), view_return="left, returned")
+    clips = {
+        "sound": records(view_return="left, returned"),
+        "reset": unknown | {"event_outcome": scored("event_outcome", 0.1)},
+        "perhaps": unknown | {"event_outcome": scored("event_outcome", 0.3)},
+        "close": unknown | {"event_outcome": scored("event_outcome", 0.38)},
+        "broken": {id: Record(CASE, id, False, "failed", reason=Reason("failed", "it is cut off")) for id in PERFECT},
+    }
+    cases = {name: replace(CASE, id=name) for name in clips}
+    results = Results(
+        list(cases.values()), [record.changed(case=cases[name]) for name in clips for record in clips[name].values()]
+    )
+    made = summarise_diagnoses(results)
+    words = {name: entry["words"] for name, entry in made["cases"].items()}
+    assert "no failure found" in words["sound"] and "perhaps state reset" in words["perhaps"]
+    assert "not enough to tell" in words["close"] and "could not be read" in words["broken"]
+    counts = made["models"]["m"]
+    assert counts["sentence"] == (
+        "state reset 1, perhaps state reset 1, no failure found in 1, not enough to tell in 1, 1 could not be read"
+    )
+    assert (counts["clips"], counts["unreadable"], counts["sound"], counts["unknown"]) == (4, 1, 1, 1)
+    close = summarise_diagnoses(Results([cases["close"]], [r for r in results.records if r.case.id == "close"]))
+    assert close["models"]["m"]["sentence"] == "not enough to tell"  # it was: no failure found
+
+
+def test_a_reset_of_the_verdict_is_one_of_the_diagnosis():
+    answers = records(without=("target", "first_state"), view_return="left, returned")
+    for outcome in (RESET_BOUND, RESET_BOUND + 0.01):
+        found = diagnose(answers | {"event_outcome": scored("event_outcome", outcome)})
+        assert (kinds(found) == ["state_reset"]) is (outcome <= RESET_BOUND)
 
 
 def test_the_responses_fit_this_version():

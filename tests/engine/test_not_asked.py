@@ -102,9 +102,7 @@ def test_what_cannot_be_read_is_never_without_failure(worlds: Callable[[str], Pa
     data = clip.read_bytes()
     clip.write_bytes({"truncated": data[: len(data) // 2], "empty": b"", "text": b"<html>not found</html>"}[kind])
     done = invoke("eval", root / "manifest.jsonl", "--workers", 0, "--out", tmp_path / "r")
-    assert (
-        "diagnosis of perfect (0 clips): 1 could not be read" in done.output and "no failure found" not in done.output
-    )
+    assert "diagnosis of perfect (1 clip): 1 could not be read" in done.output and "no failure found" not in done.output
     found = json.loads((tmp_path / "r/diagnosis.json").read_text())
     (words,) = (entry["words"] for case, entry in found["cases"].items() if "@perfect" in case)
     assert words.startswith("could not be read: ")

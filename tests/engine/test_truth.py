@@ -89,11 +89,26 @@ def test_a_reset_is_no_return_as_it_should_be() -> None:
     assert alike == pytest.approx({"reset": 0.1, "right": 0.9})  # of half, nobody knows whether it was reset
     reset = next(record for record in made.scores("target_reappearance") if record.case.model == "reset")
     assert (reset.facts["own"], reset.facts["outcome"]) == (1.0, 0.1)
-    assert measured_text(reset) == "measured 1.00, but the unseen event is undone: a reset"
+    assert measured_text(reset) == "measured 1.00, but the unseen event is undone (outcome 0.10): a reset"
     told = {record.case.model: measured_text(record) for record in made.records_for("target_identity")}
-    assert told["right"] == "measured 0.62; it counts for no more than the outcome of the unseen event, 0.90"
+    assert told["right"] == (
+        "measured 0.62, the truth 0.60: 0.020 apart, which counts 0.98, but no more than the outcome of the unseen "
+        "event, 0.90"
+    )
     assert told["half"].startswith("measured 0.70; it looks less changed than the truth")
     assert measured_text(next(iter(made.scores("event_outcome")))) == ""
+
+
+def test_a_held_score_above_the_measured_one_is_explained_with_the_truths() -> None:
+    cases = with_truth([case("near"), case("capped")])
+    looks = {"near": 0.31, "capped": 0.31, TRUTH: 0.7}
+    answers = [answer(one, "return_consistency", looks[one.model]) for one in cases]
+    answers += [answer(one, "event_outcome", 0.52) for one in cases if one.model == "capped"]
+    made = held_to_truth(Results(cases, answers))
+    held = {record.case.model: record for record in made.scores("return_consistency")}
+    assert (held["near"].value, held["capped"].value) == pytest.approx((0.61, 0.52))
+    assert measured_text(held["near"]) == "measured 0.31, the truth 0.70: 0.39 apart, which counts 0.61"
+    assert measured_text(held["capped"]).endswith("counts 0.61, but no more than the outcome of the unseen event, 0.52")
 
 
 def test_where_the_truth_scores_low_nobody_is_ranked() -> None:

@@ -111,6 +111,15 @@ def test_a_static_model_does_not_win(checkpoints) -> None:
     assert {checkpoint.metric for checkpoint in checkpoints.values()} == {"return_consistency"}
 
 
+def test_the_number_has_the_name_of_its_score(checkpoints) -> None:
+    """What is held to the truth is not called by the name of what was measured."""
+    checkpoint = checkpoints["remembers"]
+    scalars = checkpoint.scalars()
+    assert f"by {checkpoint.score}:" in checkpoint.sentence and checkpoint.score == "return_consistency.held"
+    assert scalars["revisit/return_consistency.held"] == scalars["revisit/memory_tested"]
+    assert scalars["revisit/return_consistency"] == checkpoint.results.cell("return_consistency").mean
+
+
 def test_pictures_are_of_the_worst_moments(checkpoints) -> None:
     first, *_ = checkpoints["mostly still"].pictures()
     assert first.caption == "0: the camera is frozen: nothing moves"

@@ -14,7 +14,7 @@ import pytest
 from revisit.core import Case, Clip, Record, load_all
 from revisit.report.trend import trend_svg
 from revisit.results import Results
-from revisit.results.compare import Contender, compare
+from revisit.results.compare import Contender, compare, coverage_of
 from revisit.results.trend import score_trends
 from tests.stats.test_stats import by_scipy
 
@@ -53,6 +53,19 @@ def test_differences_p_and_corrections_are_those_of_scipy_and_statsmodels() -> N
     assert deltas[0].wins + deltas[0].losses == 12
     sizes = [abs(look.difference) for look in deltas[0].looks]
     assert sizes == sorted(sizes, reverse=True) and deltas[0].looks[0].cases[0].endswith("@a#0")
+
+
+def test_a_checkpoint_that_collapses_where_the_other_does_not_fails_the_gate() -> None:
+    before = entry("before", {"time_to_collapse": [1.0, 1.0, 1.0, 0.4]})
+    after = entry("after", {"time_to_collapse": [1.0, 0.3, 0.5, 0.4]})
+    coverage = coverage_of(before, after)
+    assert coverage.collapsed == (1, 3) and coverage.newly_collapsed == ("s1", "s2")
+    expected = "the picture of after collapses on 3 clips (s1 and s2), that of before on 1"
+    assert coverage.problems == (expected,)
+    assert coverage_of(after, before).problems == () and coverage_of(before, before).problems == ()
+    elsewhere = coverage_of(before, entry("other", {"time_to_collapse": [0.4, 1.0, 1.0, 1.0]}))
+    assert elsewhere.newly_collapsed == ("s0",) and not elsewhere.problems  # as many as before
+    assert coverage_of(entry("a", BEFORE), entry("b", AFTER)).collapsed is None
 
 
 def test_seeds_are_folded_into_their_clip() -> None:

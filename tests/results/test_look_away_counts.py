@@ -7,12 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from revisit.core import SUITES, Case, Clip, Record, load_all
+from revisit.core import SUITES, Case, Clip, Reason, Record, load_all
 from revisit.geometry.camera_script import leaves_and_returns
 from revisit.results import Results
 from revisit.results.ceilings import held_to_truth
+from revisit.results.clip_diagnosis import diagnosis_of
 from revisit.results.look_away_counts import LookAwayCounts, count_look_aways
 from revisit.results.verdict import make_verdict
+from tests.diagnosis.test_diagnosis import RESET, RESET_FACTS
+from tests.diagnosis.test_diagnosis import records as answers_of
 
 load_all()
 BACK, AWAY, STAYED, UNSURE = "left, returned", "left, not returned", "never left", "cannot tell"
@@ -135,8 +138,100 @@ def test_a_low_outcome_is_no_reset_where_nobody_can_tell_whether_the_target_is_b
     results = results_of(models, truth, event_outcome={"a": [0.48, 0.9, 0.1]})
     undecided = [Record(case, "target_return", True, "unsure", label=UNSURE) for case in results.cases[:2]]
     counts = counted(Results(results.cases, [*results.records, *undecided]))
-    # The first may be a reset or an empty place; the second shows what happened; of the third the target is known.
+    # The place of the first may be empty, and shows neither state at any rate; of the third the target is known.
     assert counts.outcomes == [
-        "a (1 of 2 clips) comes back to a world that went on",
-        "a (1 of 2 clips) comes back with the world reset",
+        "a (1 of 3 clips) comes back to a world that went on",
+        "a (1 of 3 clips) comes back to neither the first state nor the true one",
+        "a (1 of 3 clips) comes back with the world reset",
     ]
+    undecided = [Record(case, "target_return", True, "unsure", label=UNSURE) for case in results.cases]
+    counts = counted(Results(results.cases, [*results.records, *undecided]))
+    assert counts.models[0].judged == 2 and counts.models[0].reset == 0  # an empty place may look as at first
+
+
+def test_what_looks_like_neither_state_is_no_world_that_went_on() -> None:
+    """Bounds of docs/verdict.md: up to a quarter reset, from 0.6 on gone on."""
+    outcomes = {"a": [0.25, 0.26, 0.52, 0.59, 0.6, 0.9]}
+    count = counted(results_of({"a": [BACK] * 6}, [BACK] * 6, event_outcome=outcomes)).models[0]
+    assert (count.judged, count.reset, count.neither, count.went_on) == (6, 1, 3, 2)
+    assert count.as_json()["neither"] == 3
+
+
+def test_a_clip_whose_object_vanished_is_no_world_that_went_on() -> None:
+    results = results_of({"a": [BACK] * 3}, [BACK] * 3, event_outcome={"a": [0.7, 0.7, 0.7]})
+    first, second, _ = (case for case in results.cases)
+    # Of the first clip the diagnosis finds it, by the gate and a network; of the second the gate alone says so.
+    by_network = {"confidence": 0.9, "by": "network"}
+    gone = [
+        Record(first, "target_return", True, "closed", label="hidden, not returned", facts=by_network),
+        Record(first, "unsteady_light", False, "scored", 0.5),
+        Record(second, "target_return", True, "closed", label="hidden, not returned"),
+    ]
+    count = counted(Results([*results.cases, *results.truths], [*results.records, *_of_truths(results), *gone])).models[
+        0
+    ]
+    assert (count.gone, count.went_on, count.judged) == (1, 1, 2)
+    words = diagnosis_of(Results(results.cases, [*results.records, *gone]), first).words
+    assert "object vanishes" in words
+
+
+def test_a_target_that_is_reset_or_elsewhere_is_no_world_that_went_on() -> None:
+    """A diagnosis that the state was reset, and a verdict that the world went on, would contradict each other."""
+    results = results_of({"a": [BACK]}, [BACK], event_outcome={"a": [0.65]})
+    answers = [record.changed(case=results.cases[0]) for record in answers_of(RESET, RESET_FACTS).values()]
+    with_diagnosis = Results([*results.cases, *results.truths], [*results.records, *_of_truths(results), *answers])
+    assert "state reset" in diagnosis_of(with_diagnosis, results.cases[0]).words
+    assert counted(with_diagnosis).models[0].neither == 1 and counted(results).models[0].went_on == 1
+
+
+def _of_truths(results: Results) -> list[Record]:
+    return [record for truth in results.truths for record in results.of(truth).values()]
+
+
+def broken(results: Results, *names: str) -> Results:
+    """The same results, in which nothing of some clips could be answered."""
+    answers = [*results.records, *_of_truths(results)]
+    failed = [
+        record.changed(status="failed", label="", value=None, reason=Reason("failed", "it is cut off"))
+        if record.case.id in names
+        else record
+        for record in answers
+    ]
+    return Results([*results.cases, *results.truths], failed)
+
+
+def test_a_clip_that_cannot_be_read_is_none_that_never_looks_away() -> None:
+    scores = {"return_consistency": {"alpha": [0.5, 0.6], "beta": [0.5, 0.6], "gamma": [0.5, 0.6]}}
+    whole = results_of({"alpha": [BACK] * 2, "beta": [BACK] * 2, "gamma": [BACK] * 2}, [BACK] * 2, **scores)
+    counts = counted(broken(whole, "0@beta", "1@beta", "0@gamma"))
+    beta, gamma = counts.of("beta"), counts.of("gamma")
+    assert beta is not None and gamma is not None and not counts.others
+    assert (beta.asked, beta.unreadable, beta.text) == (0, 2, "not read") and (gamma.text, gamma.unreadable) == (
+        "1 of 1", 1
+    )  # fmt: skip
+    assert counts.sentence == (
+        "alpha on 2 of 2 clips where the truth does; gamma on 1 of 1; 3 clips could not be read (gamma 1 and beta 2)"
+    )
+    verdict = make_verdict(broken(whole, "0@beta", "1@beta"), SUITES["folder"].card)
+    assert verdict.details[-1] == "2 clips of beta could not be read" and verdict.unread == {"beta": 2}
+    assert "never" not in verdict.sentence and verdict.as_json()["unread"] == {"beta": 2}
+    look = next(answer for answer in verdict.answers if answer.metric == "return_consistency")
+    assert "no score (could not be read): beta" in look.sentence
+    nothing = broken(whole, *(case.id for case in (*whole.cases, *whole.truths)))
+    assert counted(nothing).sentence == "not asked: the truth of 2 scenes could not be read"
+    assert make_verdict(nothing, SUITES["folder"].card).headline == (
+        "8 clips could not be read (alpha 2, beta 2, gamma 2 and truth 2)"
+    )
+
+
+def test_a_truth_that_is_unclear_is_not_said_to_stay() -> None:
+    counts = counted(results_of({"a": [BACK]}, [UNSURE]))
+    assert counts.sentence == "not asked: it is unclear whether the truth looks away and comes back (1 scene)"
+
+
+def test_a_tie_names_all_that_come_back_most_often() -> None:
+    views = {"lingbot": [BACK, BACK], "svc": [BACK, BACK], "wan": [BACK, AWAY]}
+    three = counted(results_of(views, [BACK] * 2)).headline
+    assert three == "All 3 models look away and come back, lingbot and svc most often (2 of 2 clips)"
+    equal = counted(results_of({"a": [BACK, AWAY], "b": [AWAY, BACK]}, [BACK] * 2)).headline
+    assert equal == "Both models look away and come back equally often (1 of 2 clips)"

@@ -205,9 +205,32 @@ def test_nothing_to_compare() -> None:
     alone = rank_question(made({METRIC: {"a": _noisy(0.7, 1)}}), ASK)
     assert alone.sentence.startswith("only a has a score: 0.")
     nothing = rank_question(made({METRIC: {"a": [None, None], "b": [None, None]}}), ASK)
-    assert nothing.places == () and nothing.sentence == "no clip could be scored"
+    assert nothing.places == () and nothing.sentence == "no clip could be scored: test not posed on 4 of 4 clips"
     empty = make_verdict(Results([], []), SUITES["folder"].card)
     assert empty.sentence == "" and json.dumps(empty.as_json())
+
+
+def test_collapsed_clips_are_counted_in_the_verdict() -> None:
+    results = made({"time_to_collapse": {"a": [1.0, 1.0], "b": [0.4, 1.0], "c": [0.2, 0.3]}})
+    verdict = make_verdict(results, SUITES["folder"].card)
+    assert verdict.details == ("the picture collapses on 2 of 2 clips of c and 1 of 2 of b",)
+    assert verdict.as_json()["collapses"] == {"c": [2, 2], "b": [1, 2]}
+    truth = replace(results.cases[0], id="gt", model="gt", truth=True)
+    like_the_truth = [replace(case, reference=truth.clip) for case in results.cases]
+    records = [record.changed(case=like_the_truth[k]) for k, record in enumerate(results.records)]
+    also = Record(truth, "time_to_collapse", False, "scored", 0.5)
+    assert not make_verdict(Results([*like_the_truth, truth], [*records, also]), SUITES["folder"].card).collapses
+
+
+def test_a_closed_gate_does_not_hide_that_no_target_was_given() -> None:
+    results = made({METRIC: {"a": [None, None], "b": [None, None]}})
+    lacking = Reason("no_target", "no target was given for this case")
+    mixed = [record.changed(reason=lacking) if record.case.id != "0@a" else record for record in results.records]
+    answer = rank_question(Results(results.cases, mixed), ASK)
+    expected = "no clip could be scored: no target on 3 of 4 clips, test not posed on 1; "
+    assert answer.sentence == expected + "`revisit annotate RUN --task marks` draws its box"
+    alike = rank_question(Results(results.cases, [record.changed(reason=lacking) for record in mixed]), ASK)
+    assert alike.sentence.startswith("not asked: no target was given for this case; `revisit annotate")
 
 
 @pytest.mark.parametrize("suite", ["folder", "memobench", "wrbench", "mbench", "mind"])

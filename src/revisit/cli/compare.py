@@ -193,7 +193,7 @@ def _print_coverage(coverages: list[Coverage]) -> None:
                 f"the camera of {coverage.second} looked away and came back on "
                 f"{pluralize(coverage.posed[1], 'clip')}, that of {coverage.first} on {coverage.posed[0]}"
             )
-        if sentences:
+        if sentences := [*sentences, *filter(None, [coverage.collapse_text])]:
             console.message("; ".join(sentences))
 
 

@@ -290,16 +290,20 @@ def _look_away_column(
 
     if counts:
         counts_by_model = {model: counts["models"].get(model) for model in models}
-        text = {
-            model: f"{count['left']}, {count['returned']} of {count['asked']}" if count and count["asked"] else ""
-            for model, count in counts_by_model.items()
-        }
+        text = {model: _look_away_text(count) if count else "" for model, count in counts_by_model.items()}
         return ["looks away, comes back"], {model: [text[model]] for model in models}
     testable = {model: count_testable(entry["funnel"]) for model, entry in models.items()}
     if not any(testable.values()):
         return [], {model: [] for model in models}
     shares = {model: f"{count[0]}/{count[1]}" if count else "not asked" for model, count in testable.items()}
     return ["testable clips"], {model: [shares[model]] for model in models}
+
+
+def _look_away_text(count: Mapping[str, int]) -> str:
+    """`3, 2 of 4`: clips that look away, and that come back; clips that could not be read beside them."""
+    unread = f"{count['unreadable']} not read" if count["unreadable"] else ""
+    asked = f"{count['left']}, {count['returned']} of {count['asked']}" if count["asked"] else ""
+    return ", ".join(filter(None, [asked, unread]))
 
 
 class _QuestionColumn:
@@ -432,26 +436,10 @@ def _score_rows(columns: Mapping[str, Any], entries: Mapping[str, Any]) -> list[
 def print_diagnoses(content: Mapping[str, Any]) -> None:
     """Print for each model which failures its clips show, and in how many of them."""
     for model, entry in content.get("models", {}).items():
-        findings = [f"{title} {n}" for title, n in entry["findings"].items()]
-        if not findings:
-            findings = [_nothing_found(entry)] if entry["clips"] else []
-        if entry["unreadable"]:
-            findings.append(f"{entry['unreadable']} could not be read")
-        message(f"diagnosis of {model} ({pluralize(entry['clips'], 'clip')}): {', '.join(findings)}")
-
-
-def _nothing_found(entry: Mapping[str, Any]) -> str:
-    """A clip of which most kinds of failure could not be asked is not sound: it is unknown."""
-    if not entry["told"]:
-        return "nothing could be told"
-    enough = entry.get("enough", entry["told"])
-    if not enough:
-        return "not enough to tell"
-    return (
-        "no failure found"
-        if enough == entry["clips"]
-        else f"no failure found in {enough}, of the rest not enough to tell"
-    )
+        clips = pluralize(entry["clips"] + entry["unreadable"], "clip")
+        findings = ", ".join(f"{title} {n}" for title, n in entry["findings"].items())
+        text = entry.get("sentence") or findings or "see diagnosis.json"  # runs of earlier versions have no sentence
+        message(f"diagnosis of {model} ({clips}): {text}")
 
 
 def print_notes(plan: Mapping[str, Any], notes_by_clip: Mapping[str, Sequence[str]]) -> None:

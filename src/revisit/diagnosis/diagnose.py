@@ -6,7 +6,7 @@ listed as untold, with the reason. A camera that never left closes the questions
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from typing import TypedDict
 
@@ -65,7 +65,46 @@ class Diagnosis:
     findings: tuple[Finding, ...]
     doubtful: tuple[Finding, ...]  # too close to call: a change of the clip that nobody sees could turn them
     untold: dict[str, str]  # kind -> why it cannot be told
-    words: str
+    label: str = ""  # whether the clip returned, where that is known
+
+    @property
+    def words(self) -> str:
+        """One line: whether the clip returned, each finding with its confidence, and what is more likely than not."""
+        parts = [f"{finding.title} ({finding.confidence:.2f})" for finding in self.findings]
+        parts += [f"perhaps {finding.title} ({finding.confidence:.2f})" for finding in self.likely]
+        if not parts:
+            parts = [self._nothing_found_text()]
+        return ", ".join([self.label, *parts] if self.label else parts)
+
+    def _nothing_found_text(self) -> str:
+        """What is said of a clip that shows no failure: that it is sound, or that too little is known."""
+        unknown = f"{len(self.open_kinds)} of {len(KINDS)} kinds"
+        if len(self.untold) == len(KINDS):
+            return "nothing could be diagnosed"
+        if not self.is_sound:
+            remainder = ", nothing found in the others" if len(self.open_kinds) < len(KINDS) else ""
+            return f"not enough to tell: {unknown} could not be asked{remainder}"
+        return "no failure found" + (f", {unknown} could not be judged" if self.open_kinds else "")
+
+    @property
+    def likely(self) -> tuple[Finding, ...]:
+        """The doubtful ones that are more likely than not."""
+        return tuple(finding for finding in self.doubtful if finding.confidence >= SURE_ENOUGH)
+
+    @property
+    def open_kinds(self) -> frozenset[str]:
+        """Kinds that nobody can affirm or deny: those that cannot be told, and those too close to call."""
+        return frozenset((*self.untold, *(finding.kind for finding in self.doubtful)))
+
+    @property
+    def is_mostly_decided(self) -> bool:
+        """Whether more than half of all kinds, and of memory's, are affirmed or denied."""
+        return is_mostly_decided(self.open_kinds)
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether no failure was found, nor is likely, and enough is known to say so."""
+        return not self.findings and not self.likely and self.is_mostly_decided
 
     def as_json(self) -> DiagnosisJson:
         findings, doubtful = ([asdict(finding) for finding in some] for some in (self.findings, self.doubtful))
@@ -104,7 +143,7 @@ def diagnose(records: Mapping[str, Record]) -> Diagnosis:
     findings.sort(key=lambda finding: -finding.confidence)
     sure_ones = tuple(finding for finding in findings if finding.confidence >= SURE)
     doubtful = tuple(finding for finding in findings if finding.confidence < SURE)
-    return Diagnosis(sure_ones, doubtful, undecided, _words(sure_ones, doubtful, undecided, scores, stays, rests))
+    return Diagnosis(sure_ones, doubtful, undecided, _label(scores, stays, rests))
 
 
 def is_mostly_decided(undecided: Collection[str]) -> bool:
@@ -119,31 +158,9 @@ def _finding(kind_id: str, kind: Kind, answer: RuleAnswer, stays: bool) -> Findi
     return Finding(kind_id, kind.title, round(answer.strength, 3), round(answer.sure, 3), answer.frames, sentence)
 
 
-def _words(
-    findings: Sequence[Finding],
-    doubtful: Sequence[Finding],
-    undecided: dict[str, str],
-    scores: Scores,
-    stays: bool,
-    rests: bool,
-) -> str:
-    """One line: whether the clip returned, each finding with its confidence, and what is more likely than not."""
-    label = RETURNED.get(scores.label("view_return"), "")
-    label = "asked to rest" if rests else "never left" if stays else label
+def _label(scores: Scores, stays: bool, rests: bool) -> str:
+    """Whether the clip returned, in a word or two; nothing where nobody knows."""
+    label = "asked to rest" if rests else "never left" if stays else RETURNED.get(scores.label("view_return"), "")
     if label == "never left" and nothing_asked(scores) and is_at_rest(scores):
-        label = "the camera rests"
-    parts = [f"{finding.title} ({finding.confidence:.2f})" for finding in findings]
-    likely = [finding for finding in doubtful if finding.confidence >= SURE_ENOUGH]
-    parts += [f"perhaps {finding.title} ({finding.confidence:.2f})" for finding in likely]
-    open_kinds = {*undecided, *(finding.kind for finding in doubtful)}
-    if not parts and len(undecided) == len(KINDS):
-        parts = ["nothing could be diagnosed"]
-    elif not parts and not is_mostly_decided(open_kinds):
-        remainder = ", nothing found in the others" if len(open_kinds) < len(KINDS) else ""
-        parts = [f"not enough to tell: {len(open_kinds)} of {len(KINDS)} kinds could not be asked{remainder}"]
-    elif not parts:
-        parts = [
-            "no failure found"
-            + (f", {len(open_kinds)} of {len(KINDS)} kinds could not be judged" if open_kinds else "")
-        ]
-    return ", ".join([label, *parts] if label else parts)
+        return "the camera rests"
+    return label

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from revisit.core import SUITES, Case, Rejected, Suite
-from revisit.diagnosis.summary import summarise_diagnoses, taxonomy_table
 from revisit.engine.availability import caption
 from revisit.engine.resume import ResumedRun, hash_of
 from revisit.media.files import write_text
 from revisit.results import Results, stand_ins
+from revisit.results.diagnoses import summarise_diagnoses, taxonomy_table
 from revisit.results.display import observed_by
 from revisit.results.distances import distance_sentences, distance_table, model_distances
 from revisit.results.drift import drift_curves, drift_table

@@ -14,9 +14,10 @@ from revisit.core.text import pluralize
 from revisit.evidence.frames import Thumbnails
 from revisit.monitor.scoring import Spent
 from revisit.results import Cell, Results
-from revisit.results.ceilings import held_to_truth
+from revisit.results.ceilings import held_metrics, held_to_truth, score_id
 from revisit.results.cells import hides_rare_failures, mean_of
-from revisit.results.display import FEW_SCENES, interval_ends_text, number
+from revisit.results.display import FEW_SCENES, interval_ends_text, metric_title, number
+from revisit.results.score_names import held_id
 from revisit.results.worst_frames import worst_frame
 
 PREFIX = "revisit/"
@@ -89,6 +90,11 @@ class Checkpoint:
     shown: Mapping[str, Thumbnails] = field(default_factory=dict, repr=False)
 
     @property
+    def score(self) -> str:
+        """The name of the scores that the number rests on: `<metric>.held` where they are held to the truth."""
+        return score_id(self.results, self.metric)
+
+    @property
     def sentence(self) -> str:
         """What a person reads in the console."""
         value = number(self.memory.mean)
@@ -98,7 +104,7 @@ class Checkpoint:
         each = self.spent.total / max(1, len(self.results.cases))
         networks = f", networks {self.spent.networks:.1f} s" if self.spent.networks else ""
         return (
-            f"memory {value}{between} by {self.metric}: {self.tested.n} of {pluralize(clips, 'clip')} tested it; "
+            f"memory {value}{between} by {self.score}: {self.tested.n} of {pluralize(clips, 'clip')} tested it; "
             f"{self.spent.total:.1f} s, {each:.2f} s a clip{networks}"
         )
 
@@ -108,7 +114,8 @@ class Checkpoint:
         Returns
         -------
         dict
-            `revisit/memory`, `revisit/coverage`, each metric, and what the evaluation took.
+            `revisit/memory`, `revisit/coverage`, each metric, those held to the truth under names of their own
+            (`.held`), and what the evaluation took. Too few scenes have no interval, and no ends.
 
         Examples
         --------
@@ -118,7 +125,9 @@ class Checkpoint:
         0.0
         """
         cells = {"memory": self.memory, "memory_tested": self.tested}
-        cells |= {metric: self.results.cell(metric) for metric in self.results.metrics}
+        held = held_metrics(self.results)
+        names = [*self.results.metrics, *(held_id(metric) for metric in self.results.metrics if metric in held)]
+        cells |= {name: self.results.cell(name) for name in names}
         scalars = {
             "coverage": self.coverage,
             "clips": float(len(self.results.cases)),
@@ -183,7 +192,7 @@ class Checkpoint:
         truth = self.results.truth_of(case)
         if truth is not None and truth.id in self.shown:
             parts["truth"] = _decoded(self.shown[truth.id], frame)
-        score_text = f"{METRICS[self.metric].title} {number(record.value)}, frame {frame}"
+        score_text = f"{metric_title(self.score)} {number(record.value)}, frame {frame}"
         why = record.sentence if record.value is None else score_text
         return MomentPicture(name, _side_by_side(parts), f"{case.clip_name}: {why}")
 

@@ -77,15 +77,29 @@ def suite_table(extra: Mapping[str, Any]) -> Context:
     return {**extra, "texts": False, "rows": rows}
 
 
+WITHOUT_FINDING = (("sound", "no failure found"), ("unknown", "not enough to tell"), ("unreadable", "not read"))
+
+
 def diagnosis_table(diagnosis: Mapping[str, Any]) -> Context:
     """Kinds of failure across, models down: in how many clips each was found; kinds never found are left out."""
     models = diagnosis.get("models", {})
     kinds = list(dict.fromkeys(title for entry in models.values() for title in entry["findings"]))
+    further = [(key, title) for key, title in WITHOUT_FINDING if any(entry.get(key) for entry in models.values())]
     rows = [
-        {"model": model, "clips": entry["clips"], "cells": [entry["findings"].get(title, 0) for title in kinds]}
+        {
+            "model": model,
+            "clips": entry["clips"] + entry["unreadable"],
+            "cells": [entry["findings"].get(title, 0) for title in kinds],
+            "further": [entry.get(key, 0) for key, _ in further],
+        }
         for model, entry in models.items()
     ]
-    return {"kinds": kinds, "rows": rows, "fitted": diagnosis.get("fitted", "")}
+    return {
+        "kinds": kinds,
+        "further": [title for _, title in further],
+        "rows": rows,
+        "fitted": diagnosis.get("fitted", ""),
+    }
 
 
 def funnel_stages(stages: Sequence[Mapping[str, Any]]) -> list[Context]:

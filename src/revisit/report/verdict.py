@@ -84,15 +84,17 @@ def _look_away_card(counts: LookAwayCounts) -> Context:
             "reset": count.reset,
         }
         for count in counts.models
-        if count.asked
+        if count.asked or count.unreadable
     ]
     return {
         "ask": ASK,
-        "lead": f"{len(counts.returning)} of {len(rows)}" if rows else "",
+        "lead": f"{len(counts.returning)} of {len(counts.asked)}" if rows else "",
         "rows": rows[:ROWS],
         "more": max(0, len(rows) - ROWS),
         "where": WHERE[counts.asked_by] or "that there are",
         "gone": any(count.gone for count in counts.models),
+        "neither": any(count.neither for count in counts.models),
+        "unread": any(count.unreadable for count in counts.models),
         "unclear": any(count.unclear for count in counts.models),
         "sentence": "" if rows else counts.sentence,
         "term": LOOKS_AWAY,
@@ -101,23 +103,27 @@ def _look_away_card(counts: LookAwayCounts) -> Context:
 
 def _look_away_bar(count: LookAwayCount) -> Markup:
     kinds = {
-        "back": count.returned - count.reset - count.gone,
+        "back": count.returned - count.reset - count.gone - count.neither,
+        "neither": count.neither,
         "lost": count.gone,
         "reset": count.reset,
         "away": count.left - count.returned,
         "unclear": count.unclear,
     }
     kinds["stayed"] = count.asked - sum(kinds.values())
+    kinds["unread"] = count.unreadable
     return plots.stacked_bar([(kind, n) for kind, n in kinds.items() if n > 0], height=12)
 
 
 def _look_away_tip(count: LookAwayCount) -> str:
     parts = [f"moves on {count.moved}", f"looks away on {count.left}", f"comes back on {count.returned}"]
+    parts += [f"to neither the first state nor the true one on {count.neither}"] if count.neither else []
     parts += [f"without the target on {count.gone}"] if count.gone else []
     parts += [f"to a world that is reset on {count.reset}"] if count.reset else []
     parts += [f"unclear on {count.unclear}"] if count.unclear else []
-    parts += [f"unreadable: {count.unreadable}"] if count.unreadable else []
-    return f"{', '.join(parts)}, of {pluralize(count.asked, 'clip')}"
+    counts = [f"{', '.join(parts)}, of {pluralize(count.asked, 'clip')}"] if count.asked else []
+    counts += [f"{pluralize(count.unreadable, 'clip')} could not be read"] if count.unreadable else []
+    return "; ".join(counts)
 
 
 def _ceiling(summary: Mapping[str, Any]) -> str:
@@ -209,7 +215,11 @@ def _table(
     rows: list[Context] = []
     for name in names:
         count = None if counts is None else counts.of(name)
-        away = {"text": count.text, "tip": _look_away_tip(count)} if count is not None and count.asked else None
+        away = (
+            {"text": count.text, "tip": _look_away_tip(count)}
+            if count is not None and (count.asked or count.unreadable)
+            else None
+        )
         cells = [_cell(answer, name) for answer in answers]
         rows.append({"model": name, "floor": name in floors, "look_away": away, "cells": cells})
     truths = [_cell_texts(answer.truth) if answer.truth else None for answer in answers]

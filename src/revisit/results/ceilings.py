@@ -35,7 +35,9 @@ SomeAnswers = TypeVar("SomeAnswers", bound="ClipAnswers")
 
 LOW = 0.5  # of the range: a truth below it is not recognised as the truth
 LESS_CHANGED = 0.05  # of the range, above the truth's own score: more than a steadier picture explains
-OUTCOME, RESET = "event_outcome", 0.5  # below it a return is more like the first view than like the truth's
+OUTCOME = "event_outcome"
+NEARER_TO_FIRST = 0.5  # outcome below which a return is more like the first view than like the truth's
+RESET, WENT_ON = 0.25, 0.6  # outcomes up to and from which a world is called so (`returned_states.py` says why)
 IS_BACK = {"target_reappearance", "memo_ors"}  # ask whether something is back, in whatever state
 RETURN_GATES = {"view_return", "target_return"}
 LOOK_AWAY = "look_away"
@@ -151,23 +153,28 @@ def ceiling(results: ClipAnswers, record: Record) -> float | None:
 
 
 def measured_text(held: Record) -> str:
-    """Of a score that counts for something else: `measured 1.00, but the unseen event is undone: a reset`.
+    """Of a score that counts for something else, how it came about; `measured 0.31, the truth 0.60: 0.29 apart`.
 
     Of a score that counts as it is, the truth's beside it, where that is known; else nothing.
     """
-    own, truth = held.facts.get("own"), held.facts.get("truth")
+    own, truth, outcome = (held.facts.get(name) for name in ("own", "truth", "outcome"))
     beside = "" if truth is None else f"the truth {number(truth)}"
-    if own is None or own == held.value:
+    if own is None or (own == held.value and outcome is None):
         return beside
     measured = f"measured {number(own)}"
     if not held.scored:
         return f"{measured}; {held.sentence}"
-    if "outcome" not in held.facts:
-        return f"{measured}, {beside}"
-    outcome = held.facts["outcome"]
-    if _is_reset(outcome):
-        return f"{measured}, but the unseen event is undone: a reset"
-    return f"{measured}; it counts for no more than the outcome of the unseen event, {number(outcome)}"
+    metric = _metric_of(held)
+    if truth is not None and metric is not None and metric.rewards_unchanged:
+        closeness = number(_closeness(metric, own, truth))
+        measured = f"{measured}, {beside}: {number(abs(own - truth))} apart, which counts {closeness}"
+    if outcome is None:
+        return measured
+    if outcome <= RESET:
+        return f"{measured}, but the unseen event is undone (outcome {number(outcome)}): a reset"
+    best = 1.0 if metric is None else _range_ends(metric)[1]
+    share = number(outcome) if best == 1 else f"{number(outcome)} of {number(best)}"
+    return f"{measured}, but no more than the outcome of the unseen event, {share}"
 
 
 def low_ceilings(results: ClipAnswers) -> dict[str, int]:
@@ -202,14 +209,19 @@ def _hold_to_truth(results: ClipAnswers, record: Record) -> Record:
         return _cap_by_outcome(record, metric, outcome)
     low, high = _range_ends(metric)
     own = float(record.value or 0)
-    if own - truth > LESS_CHANGED * (high - low) and not _is_reset(outcome):
+    if own - truth > LESS_CHANGED * (high - low) and not _is_nearer_to_first(outcome):
         return _without_score(
             record,
             "undecided",
             f"it looks less changed than the truth ({own:.2f} against {truth:.2f} in {metric.title}): "
             "that may be a reset, and is no merit",
         )
-    return _cap_by_outcome(record.changed(value=high - abs(own - truth)), metric, outcome)
+    return _cap_by_outcome(record.changed(value=_closeness(metric, own, truth)), metric, outcome)
+
+
+def _closeness(metric: Metric, own: float, truth: float) -> float:
+    """What a score counts beside the truth's: the top of the range minus the distance between both."""
+    return _range_ends(metric)[1] - abs(own - truth)
 
 
 def _metric_of(record: Record) -> Metric | None:
@@ -241,7 +253,7 @@ def _stays_away(results: ClipAnswers, truth: Case) -> bool:
 
 def _cap_by_outcome(record: Record, metric: Metric, outcome: float | None) -> Record:
     """The score, no better than what became of the event, where one is known and the metric does not see it."""
-    blind = metric.rewards_unchanged or (metric.id in IS_BACK and _is_reset(outcome))
+    blind = metric.rewards_unchanged or (metric.id in IS_BACK and _is_nearer_to_first(outcome))
     if outcome is None or record.value is None or not blind:
         return record
     low, high = _range_ends(metric)
@@ -252,8 +264,8 @@ def _cap_by_outcome(record: Record, metric: Metric, outcome: float | None) -> Re
     return record.changed(value=most, facts=facts)
 
 
-def _is_reset(outcome: float | None) -> bool:
-    return outcome is not None and outcome < RESET
+def _is_nearer_to_first(outcome: float | None) -> bool:
+    return outcome is not None and outcome < NEARER_TO_FIRST
 
 
 def _range_ends(metric: Metric) -> tuple[float, float]:

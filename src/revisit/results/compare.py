@@ -13,6 +13,7 @@ from revisit.core import METRICS, Case
 from revisit.core.text import join_names, pluralize
 from revisit.results.ceilings import LOOK_AWAY, RETURN_GATES
 from revisit.results.cells import Interval, clip_interval, difference_limits, range_width
+from revisit.results.collapses import does_collapse
 from revisit.results.display import interval_ends_text
 from revisit.results.results import Results
 from revisit.results.score_names import measured_id
@@ -212,6 +213,8 @@ class Coverage:
     posed: tuple[int, int] | None  # of them, those whose camera left and came back; None where no gate asks that
     p: float | None = None  # of the difference in posed clips, clip by clip
     lacking: tuple[str, ...] = ()  # clips that the first delivered and the second did not
+    collapsed: tuple[int, int] | None = None  # of the clips of both, those whose picture collapses; None if not asked
+    newly_collapsed: tuple[str, ...] = ()  # scenes on which the second collapses and the first does not
 
     @property
     def delivery(self) -> str:
@@ -222,6 +225,15 @@ class Coverage:
         )
         lacking = f"; it lacks {join_names(self.lacking)}" if self.lacking else ""
         return f"{self.second} delivered {other}, {self.first} {one}{lacking}"
+
+    @property
+    def collapse_text(self) -> str:
+        """On how many clips the pictures collapse, where they do on any."""
+        if self.collapsed is None or not any(self.collapsed):
+            return ""
+        new = f" ({join_names(self.newly_collapsed)})" if self.newly_collapsed else ""
+        clips = pluralize(self.collapsed[1], "clip")
+        return f"the picture of {self.second} collapses on {clips}{new}, that of {self.first} on {self.collapsed[0]}"
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -236,12 +248,15 @@ class Coverage:
                     f"the camera of {self.second} looked away and came back on {self.posed[1]} of {self.delivered[1]} "
                     f"clips, that of {self.first} on {self.posed[0]} of {self.delivered[0]}"
                 )
+        if self.collapsed is not None and self.newly_collapsed and self.collapsed[1] > self.collapsed[0]:
+            sentences.append(self.collapse_text)
         return tuple(sentences)
 
 
 def coverage_of(first: Contender, second: Contender) -> Coverage:
-    """Compare how many clips two sides delivered, and on how many the camera left and came back."""
+    """Compare how many clips two sides delivered, on how many the camera left and came back, and how many collapse."""
     sides = first.results, second.results
+    collapses = _compare_collapses(*sides)
     expected = [len(side.entries) for side in sides]
     delivered = [len(side.readable.cases) for side in sides]
     posed = [_testable_clips(side) for side in sides]
@@ -250,7 +265,14 @@ def coverage_of(first: Contender, second: Contender) -> Coverage:
     lacking = tuple(dict.fromkeys(case.clip_name or case.sample for case in clips))
     if posed[0] is None or posed[1] is None:
         return Coverage(
-            first.name, second.name, (expected[0], expected[1]), (delivered[0], delivered[1]), None, lacking=lacking
+            first.name,
+            second.name,
+            (expected[0], expected[1]),
+            (delivered[0], delivered[1]),
+            None,
+            None,
+            lacking,
+            *collapses,
         )
     one, other = (_unique_clips(side) for side in (posed[0], posed[1]))
     both = [key for key in one if key in other]
@@ -260,8 +282,27 @@ def coverage_of(first: Contender, second: Contender) -> Coverage:
     counts = [sum(is_posed == 1.0 for _, is_posed, _ in side) for side in (posed[0], posed[1])]
     return Coverage(
         first.name, second.name, (expected[0], expected[1]), (delivered[0], delivered[1]), (counts[0], counts[1]),
-        None if tested is None else tested.p, lacking,
+        None if tested is None else tested.p, lacking, *collapses,
     )  # fmt: skip
+
+
+def _compare_collapses(first: Results, second: Results) -> tuple[tuple[int, int] | None, tuple[str, ...]]:
+    """On how many of their common clips each side collapses, and the scenes on which only the second does."""
+    one, other = (
+        _unique_clips(
+            [
+                (case.pairing_key, float(answer), case.sample)
+                for case in side.readable.cases
+                if (answer := does_collapse(side, case)) is not None
+            ]
+        )
+        for side in (first, second)
+    )
+    both = [key for key in one if key in other]
+    if not both:
+        return None, ()
+    new = dict.fromkeys(other[key][1] for key in both if other[key][0] > one[key][0])
+    return (sum(one[key][0] == 1 for key in both), sum(other[key][0] == 1 for key in both)), tuple(new)
 
 
 def _testable_clips(results: Results) -> list[tuple[Hashable, float, str]] | None:

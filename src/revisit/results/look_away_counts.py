@@ -2,20 +2,22 @@
 
 A model whose camera never leaves, or never returns, cannot show that it remembers. That is counted before anything is
 compared, and only on the clips on which the truth looks away and comes back; without a truth, on those whose camera
-script does; without either, on all. A return where none was due counts for nothing.
+script does; without either, on all. A return where none was due counts for nothing, and a clip that cannot be read
+neither stays nor returns: it is counted apart.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from revisit.core import Case
 from revisit.core.text import join_names, pluralize
 from revisit.geometry.camera_script import leaves_and_returns
-from revisit.results.ceilings import OUTCOME, RESET
 from revisit.results.funnel import LEAVES, looks_away_and_returns
+from revisit.results.returned_states import AS_AT_FIRST, AS_NEITHER, WITHOUT_TARGET, returned_state
 
 if TYPE_CHECKING:
     from revisit.results.results import Results
@@ -23,8 +25,6 @@ if TYPE_CHECKING:
 ASK = "Does it look away and come back?"
 BY_TRUTH, BY_REQUEST, ALL_CLIPS = "truth", "request", "all"
 WHERE = {BY_TRUTH: "where the truth does", BY_REQUEST: "where the camera was asked to", ALL_CLIPS: ""}
-TARGET_GATE = "target_return"
-REAPPEARANCE = "target_reappearance"  # 0 where the target's place came back into view without it
 NAMES = 8  # of models, in a sentence
 
 
@@ -33,25 +33,31 @@ class LookAwayCount:
     """How far the clips of a model get, of those that are to look away and come back."""
 
     model: str
-    asked: int
+    asked: int  # clips that can be read, and are to look away and come back
     moved: int
     left: int
     returned: int
     unclear: int  # the gates cannot tell whether it left or returned
-    unreadable: int
+    unreadable: int  # further clips that were to look away and come back, and cannot be read
     judged: int  # came back, and it is known what became of the target or of what happened unseen
     reset: int  # of these, came back as if nothing had happened
     gone: int = 0  # of these, came back without the target
+    neither: int = 0  # of these, came back to what is neither as at first nor as in the truth
 
     @property
     def went_on(self) -> int:
         """Clips that came back to a world that went on."""
-        return self.judged - self.reset - self.gone
+        return self.judged - self.reset - self.gone - self.neither
+
+    @property
+    def share(self) -> float:
+        """Share of the clips that came back."""
+        return self.returned / max(self.asked, 1)
 
     @property
     def text(self) -> str:
         """`2 of 3`: clips that came back."""
-        return f"{self.returned} of {self.asked}"
+        return f"{self.returned} of {self.asked}" if self.asked else "not read"
 
     def as_json(self) -> dict[str, int]:
         """As summary.json has it, by the name of the model."""
@@ -65,6 +71,7 @@ class LookAwayCounts:
     asked_by: str  # BY_TRUTH, BY_REQUEST or ALL_CLIPS
     models: tuple[LookAwayCount, ...]  # who comes back most often first
     truth_unclear: int = 0  # clips that are not asked, because it is unclear what the truth does
+    truth_unreadable: int = 0  # of these, because the truth cannot be read
 
     def of(self, model: str) -> LookAwayCount | None:
         """The counts of a model."""
@@ -76,17 +83,20 @@ class LookAwayCounts:
         return [count for count in self.models if count.returned]
 
     @property
+    def asked(self) -> list[LookAwayCount]:
+        """Models with a clip that was asked and can be read."""
+        return [count for count in self.models if count.asked]
+
+    @property
     def others(self) -> list[LookAwayCount]:
         """Models that were asked and never come back."""
-        return [count for count in self.models if count.asked and not count.returned]
+        return [count for count in self.asked if not count.returned]
 
     @property
     def sentence(self) -> str:
         """The answer in words."""
-        tested = [count for count in self.models if count.asked]
-        if not tested:
-            who = "the truth" if self.asked_by == BY_TRUTH else "the requested camera"
-            return f"not asked: {who} never looks away and comes back on these clips"
+        if not self.asked:
+            return f"not asked: {self._unasked_reason()}"
         where = f" {WHERE[self.asked_by]}".rstrip()
         parts: list[str] = []
         for share in dict.fromkeys((count.returned, count.asked) for count in self.returning):
@@ -96,7 +106,20 @@ class LookAwayCounts:
         if others := self.others:
             never = join_names([count.model for count in others], NAMES)
             parts.append(f"{self._never(others)}{where if not parts else ''}: {never}")
-        return "; ".join(parts)
+        unread = {count.model: count.unreadable for count in self.models if count.unreadable}
+        return "; ".join([*parts, *([unread_text(unread)] if unread else [])])
+
+    def _unasked_reason(self) -> str:
+        if any(count.unreadable for count in self.models):
+            return "no clip could be read"
+        if self.truth_unreadable:
+            return f"the truth of {pluralize(self.truth_unreadable, 'scene')} could not be read"
+        if self.truth_unclear:
+            return (
+                f"it is unclear whether the truth looks away and comes back ({pluralize(self.truth_unclear, 'scene')})"
+            )
+        who = "the truth" if self.asked_by == BY_TRUTH else "the requested camera"
+        return f"{who} never looks away and comes back on these clips"
 
     def _never(self, others: Sequence[LookAwayCount]) -> str:
         unclear = sum(count.unclear for count in others)
@@ -108,6 +131,7 @@ class LookAwayCounts:
         sentences = []
         for number, words in (
             ({count.model: count.went_on for count in self.models}, "to a world that went on"),
+            ({count.model: count.neither for count in self.models}, "to neither the first state nor the true one"),
             ({count.model: count.gone for count in self.models}, "without the target"),
             ({count.model: count.reset for count in self.models}, "with the world reset"),
         ):
@@ -122,12 +146,13 @@ class LookAwayCounts:
     @property
     def headline(self) -> str:
         """The finding in one line: who comes back, and how many do not; empty where nobody was asked."""
-        tested = [count for count in self.models if count.asked]
+        tested = self.asked
         if not tested:
             return ""
         where = f" {WHERE[self.asked_by]}".rstrip()
         if len(tested) == 1:
-            return f"{tested[0].model} looks away and comes back on {tested[0].text} clips{where}"
+            clips = f"{tested[0].returned} of {pluralize(tested[0].asked, 'clip')}"
+            return f"{tested[0].model} looks away and comes back on {clips}{where}"
         returning = [count.model for count in self.returning]
         if not returning:
             never = "was seen to come back" if any(count.unclear for count in tested) else "ever comes back"
@@ -138,7 +163,12 @@ class LookAwayCounts:
         all_of_them = "Both models" if len(tested) == 2 else f"All {len(tested)} models"
         if all(count.returned == count.asked for count in tested):
             return f"{all_of_them} look away and come back on every clip{where}"
-        return f"{all_of_them} look away and come back, {tested[0].model} most often ({tested[0].text} clips)"
+        first = [count for count in tested if count.share == tested[0].share]
+        clips = f"{' or '.join(dict.fromkeys(count.text for count in first))} clips"
+        if len(first) == len(tested):
+            return f"{all_of_them} look away and come back equally often ({clips})"
+        names = join_names([count.model for count in first], NAMES)
+        return f"{all_of_them} look away and come back, {names} most often ({clips})"
 
     @property
     def differs(self) -> bool:
@@ -150,10 +180,19 @@ class LookAwayCounts:
         return {
             "asked_by": self.asked_by,
             "truth_unclear": self.truth_unclear,
+            "truth_unreadable": self.truth_unreadable,
             "models": {count.model: count.as_json() for count in self.models},
             "sentence": self.sentence,
             "headline": self.headline,
         }
+
+
+def unread_text(clips: Mapping[str, int]) -> str:
+    """`2 clips of beta could not be read`, from the number of such clips of each model."""
+    number = pluralize(sum(clips.values()), "clip")
+    if len(clips) == 1:
+        return f"{number} of {next(iter(clips))} could not be read"
+    return f"{number} could not be read ({join_names([f'{model} {n}' for model, n in clips.items()], NAMES)})"
 
 
 def count_look_aways(results: Results) -> LookAwayCounts | None:
@@ -174,59 +213,40 @@ def count_look_aways(results: Results) -> LookAwayCounts | None:
 
 
 def _count(results: Results) -> LookAwayCounts:
-    is_asked, asked_by, unclear = _asked_cases(results)
+    is_asked, asked_by, unclear, unreadable = _asked_cases(results)
     counts = [
         _count_model(results, model, [case for case in part.cases if is_asked(case)])
         for model, part in results.groups("model").items()
     ]
-    ordered = sorted(counts, key=lambda count: (-count.returned / max(count.asked, 1), -count.left, count.model))
-    return LookAwayCounts(asked_by, tuple(ordered), unclear)
+    ordered = sorted(counts, key=lambda count: (-count.share, -count.left, count.model))
+    return LookAwayCounts(asked_by, tuple(ordered), unclear, unreadable)
 
 
-def _asked_cases(results: Results) -> tuple[Callable[[Case], bool], str, int]:
-    """Which clips are to look away and come back, who says so, and on how many the truth is unclear."""
+def _asked_cases(results: Results) -> tuple[Callable[[Case], bool], str, int, int]:
+    """Which clips are to look away and come back, who says so, and on how many the truth is unclear or unreadable."""
     truths = {case.id: truth for case in results.cases if (truth := results.truth_of(case)) is not None}
     if truths:
         answers = {truth.id: looks_away_and_returns(results, truth) for truth in truths.values()}
         unclear = sum(value is None for value in answers.values())
-        return lambda case: case.id in truths and answers[truths[case.id].id] is True, BY_TRUTH, unclear
+        unreadable = sum(results.unreadable(truth) for truth in answers)
+        return lambda case: case.id in truths and answers[truths[case.id].id] is True, BY_TRUTH, unclear, unreadable
     requests = {camera: leaves_and_returns(camera) for camera in {case.camera for case in results.cases} if camera}
     if any(value is not None for value in requests.values()):
-        return lambda case: requests.get(case.camera) is True, BY_REQUEST, 0
-    return lambda case: True, ALL_CLIPS, 0
+        return lambda case: requests.get(case.camera) is True, BY_REQUEST, 0, 0
+    return lambda case: True, ALL_CLIPS, 0, 0
 
 
 def _count_model(results: Results, model: str, cases: Sequence[Case]) -> LookAwayCount:
     readable = [case for case in cases if not results.unreadable(case)]
     back = {case.id: looks_away_and_returns(results, case) for case in readable}
     returned = [case for case in readable if back[case.id]]
-    gone = [case for case in returned if _lost_target(results, case)]
-    # Without the target there is neither a world that went on nor one that was reset: its old place is empty, too.
-    outcomes = [(case, results.score(case, OUTCOME)) for case in returned if case not in gone]
-    # As at first and empty look alike to the outcome: which of the two it is, only the target says.
-    scored = [
-        outcome
-        for case, outcome in outcomes
-        if outcome is not None and (outcome >= RESET or not _target_undecided(results, case))
-    ]
+    states = Counter(state for case in returned if (state := returned_state(results, case)) is not None)
     left = sum(back[case.id] is True or _leaves(results, case) for case in readable)
     moved = sum(back[case.id] is True or _leaves(results, case) or _moves(results, case) for case in readable)
     return LookAwayCount(
-        model, len(cases), moved, left, len(returned), sum(value is None for value in back.values()),
-        len(cases) - len(readable), len(scored) + len(gone), sum(outcome < RESET for outcome in scored), len(gone),
+        model, len(readable), moved, left, len(returned), sum(value is None for value in back.values()),
+        len(cases) - len(readable), states.total(), states[AS_AT_FIRST], states[WITHOUT_TARGET], states[AS_NEITHER],
     )  # fmt: skip
-
-
-def _lost_target(results: Results, case: Case) -> bool:
-    """Whether a clip came back without the target, and its truth did not."""
-    truth = results.truth_of(case)
-    return results.score(case, REAPPEARANCE) == 0 and (truth is None or results.score(truth, REAPPEARANCE) != 0)
-
-
-def _target_undecided(results: Results, case: Case) -> bool:
-    """Whether nobody can tell if the target came back."""
-    target = results.answer(case, TARGET_GATE)
-    return target is not None and target.status == "unsure"
 
 
 def _leaves(results: Results, case: Case) -> bool:

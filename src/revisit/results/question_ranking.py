@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from revisit.core import METRICS, Case, UsageError
+from revisit.core.reasons import KINDS
 from revisit.core.text import join_names, pluralize
 from revisit.results.ceilings import OUTCOME, score_id
 from revisit.results.cells import Cell, Interval, clip_interval, difference_limits
@@ -21,6 +23,7 @@ from revisit.stats.power import MANY, clusters_needed
 
 QUESTION_KEYS = {"ask", "metrics", "memory", "gate"}  # of an entry of `questions` in a suite's card
 NO_DIFFERENCE = "no difference is in sight"
+REMEDIES = {"no_target": "`revisit annotate RUN --task marks` draws its box"}  # by the reason why there is no answer
 MOST_FURTHER = 3  # models whose wins are told beside those of the first
 
 
@@ -319,6 +322,8 @@ def _rank_models(results: Results, question: SuiteQuestion, metric: str) -> Ques
 
 def _reason_text(part: Results, metric: str, question: SuiteQuestion) -> str:
     """Why a model has no score, in a few words."""
+    if part.cases and not part.readable.cases:
+        return "could not be read"
     if question.memory and part.was_asked("view_return"):
         returns = any(looks_away_and_returns(part, case) for case in part.cases)
         return "not testable" if returns else "never came back"
@@ -367,11 +372,21 @@ def _round_count(count: float) -> int:
 
 
 def _unavailable_reason(results: Results, question: SuiteQuestion) -> str:
+    """Why nobody has a score, and what would help."""
     for id in question.metrics:
         reason = results.lacking(id)
         if reason is not None:
-            return f"not asked: {reason.sentence}"
-    return "not asked" if not any(results.records_for(id) for id in question.metrics) else "no clip could be scored"
+            return "; ".join(filter(None, [f"not asked: {reason.sentence}", REMEDIES.get(reason.kind, "")]))
+    records = next((records for id in question.metrics if (records := results.records_for(id))), None)
+    if records is None:
+        return "not asked"
+    # What was not given comes first: a gate that closed on some clips must not hide it.
+    reasons = Counter(record.reason.kind for record in records if record.reason is not None)
+    kinds = sorted(reasons, key=lambda kind: (not (kind in KINDS and KINDS[kind].lacking), -reasons[kind], kind))
+    counts = [f"{reason_title(kind)} on {reasons[kind]}" for kind in kinds]
+    counts[:1] = [f"{text} of {pluralize(len(records), 'clip')}" for text in counts[:1]]
+    why = f"no clip could be scored: {', '.join(counts)}" if counts else "no clip could be scored"
+    return "; ".join([why, *(REMEDIES[kind] for kind in kinds if kind in REMEDIES)])
 
 
 def _truth_cell(results: Results, metric: str) -> Cell | None:

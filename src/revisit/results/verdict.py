@@ -16,15 +16,17 @@ none in any question and beats each of the others in some. Otherwise the headlin
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 
 from revisit.core import METRICS, SUITES, digest
 from revisit.core.text import join_names
 from revisit.results.ceilings import held_to_truth, low_ceilings
+from revisit.results.collapses import collapses_text, count_collapses
 from revisit.results.display import number
 from revisit.results.file_types import Details
-from revisit.results.look_away_counts import LookAwayCounts, count_look_aways
+from revisit.results.look_away_counts import LookAwayCounts, count_look_aways, unread_text
 from revisit.results.question_ranking import Place, QuestionRanking, rank_questions
 from revisit.results.results import Results
 from revisit.results.run import Run
@@ -45,6 +47,8 @@ class Verdict:
     moments: tuple[Moment, ...] = ()
     low_ceilings: Mapping[str, int] = field(default_factory=dict)  # metric -> clips on which the truth scores low
     look_away: LookAwayCounts | None = None  # who looks away and comes back; None where no gate was asked
+    collapses: Mapping[str, tuple[int, int]] = field(default_factory=dict)  # model -> clips that do, and of how many
+    unread: Mapping[str, int] = field(default_factory=dict)  # model, or the truth -> clips that could not be read
 
     @property
     def headline(self) -> str:
@@ -57,7 +61,7 @@ class Verdict:
         counts = "" if self.look_away is None else self.look_away.headline
         if self.look_away is not None and self.look_away.differs:
             return counts
-        return self._decided_text() or counts or self._leads_text()
+        return self._decided_text() or counts or self._leads_text() or self._unread_text()
 
     @property
     def details(self) -> tuple[str, ...]:
@@ -68,12 +72,17 @@ class Verdict:
             sentences += [counts.headline] if counts.differs or not self._has_decision() else []
             sentences += counts.outcomes
         sentences += [self._decided_text()] if not self.overall else []
+        sentences += [collapses_text(self.collapses), self._unread_text()]
         return tuple(dict.fromkeys(text for text in sentences if text and text != self.headline))
 
     @property
     def sentence(self) -> str:
         """The headline, and what further is known."""
         return "; ".join(filter(None, [self.headline, *self.details]))
+
+    def _unread_text(self) -> str:
+        """That clips could not be read, and whose; nothing where all could."""
+        return unread_text(self.unread) if self.unread else ""
 
     def _has_decision(self) -> bool:
         return any(_has_decided_pair(answer) for answer in self.answers)
@@ -124,6 +133,8 @@ class Verdict:
             "trade_offs": list(self.trade_offs),
             "moments": [asdict(moment) for moment in self.moments],
             "low_ceilings": dict(self.low_ceilings),
+            "collapses": {model: list(counts) for model, counts in self.collapses.items()},
+            "unread": dict(self.unread),
         }
 
 
@@ -151,7 +162,16 @@ def _make_verdict(results: Results, card: Details) -> Verdict:
         tuple(worst_moments(held, answers)),
         low_ceilings(results),
         count_look_aways(results.ranked),
+        count_collapses(results.ranked),
+        _unread_clips(results),
     )
+
+
+def _unread_clips(results: Results) -> dict[str, int]:
+    """How many clips of each model, and of the truth, could not be read."""
+    models = Counter(case.model for case in results.ranked.cases if results.unreadable(case))
+    truths = sum(results.unreadable(case) for case in results.truths)
+    return {**models, **({results.truth_name: truths} if truths else {})}
 
 
 def _with_floors(answer: QuestionRanking, results: Results) -> QuestionRanking:

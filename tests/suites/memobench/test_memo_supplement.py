@@ -15,7 +15,6 @@ import pytest
 
 from revisit.audit.sweep import parse, sweep
 from revisit.core import SUITES, Case, Clip, Reason, Record, UsageError
-from revisit.diagnosis.summary import summarise_diagnoses, taxonomy_table
 from revisit.engine.dependencies import ObserverSet
 from revisit.engine.plan import make_plan
 from revisit.engine.run import evaluate
@@ -24,6 +23,7 @@ from revisit.evidence.poses import TruePoseTrack
 from revisit.geometry.rotations import axis_angle, geodesic, smooth_rotations
 from revisit.observers.sets import load_roles
 from revisit.results import Results
+from revisit.results.diagnoses import summarise_diagnoses, taxonomy_table
 from revisit.suites.memobench.clip_categories import (
     PROCESSES,
     kinds_of,

@@ -12,6 +12,7 @@ from typing import Any
 from revisit.core import METRICS, Record
 from revisit.core.text import pluralize
 from revisit.results import Cell, Results
+from revisit.results.ceilings import OUTCOME, RESET, WENT_ON
 from revisit.results.cells import Limits, cell_of
 from revisit.results.tables import Table, make_table, standard_summary
 from revisit.stats.intervals import mean_interval
@@ -138,8 +139,6 @@ GATE_FINDINGS = (
     ("view_return", "never left", "The first view never left the frame"),
     ("look_away", "never looks away", "The camera never looked away, so the clip poses no question of memory"),
 )
-OUTCOME = "event_outcome"
-UNDONE, DONE = 1 / 3, 1 / 2  # below, twice as near to the first view as to the truth; above, nearer to the truth
 MOST_PAIRS = 12
 
 
@@ -201,7 +200,7 @@ def _outcomes(results: Results) -> str | None:
     """Whether the return shows what had happened meanwhile."""
     groups: dict[str, list[str]] = defaultdict(list)
     for model, (value, cell) in _means(OUTCOME, results).items():
-        kind = "reset" if value < UNDONE else "nearer to the truth" if value > DONE else "in between"
+        kind = "reset" if value <= RESET else "nearer to the truth" if value >= WENT_ON else "in between"
         groups[kind].append(f"{model} {value:.2f} ({pluralize(cell.n, 'clip')})")
     if not groups:
         return None

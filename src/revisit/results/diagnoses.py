@@ -1,16 +1,17 @@
-"""Summary: the diagnoses of a run, clip by clip and counted by model."""
+"""The diagnoses of a run, clip by clip and counted by model."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, TypedDict
 
 from revisit.core import Case
-from revisit.diagnosis.diagnose import DiagnosisJson, can_diagnose, diagnose, is_mostly_decided
+from revisit.diagnosis.diagnose import Diagnosis, DiagnosisJson, can_diagnose
 from revisit.diagnosis.kinds import KINDS
 from revisit.diagnosis.responses import responses
-from revisit.results import Results
+from revisit.results.clip_diagnosis import diagnosis_of
+from revisit.results.results import Results
 from revisit.results.tables import make_table
 
 
@@ -20,8 +21,12 @@ class ModelDiagnoses(TypedDict):
     clips: int
     told: int  # clips of which anything could be told
     enough: int  # clips of which most kinds could be told
-    unreadable: int
+    unreadable: int  # further clips
     findings: dict[str, int]  # title of a kind -> clips that show it
+    doubtful: dict[str, int]  # title of a kind -> clips that perhaps show it
+    sound: int  # clips without a failure of which enough is known to say so
+    unknown: int  # clips of which nothing was found, and of which not enough is known
+    sentence: str  # all of it in words
 
 
 class DiagnosisSummary(TypedDict, total=False):
@@ -43,23 +48,14 @@ def summarise_diagnoses(results: Results) -> DiagnosisSummary:
         for case in diagnosable.cases
         if diagnosable.unreadable(case)
     }
-    diagnoses = {case_id: diagnose(diagnosable.of(case_id)) for case_id in models if case_id not in broken}
-    counts: dict[str, Counter[str]] = {model: Counter() for model in diagnosable.models}
-    for case, diagnosis in diagnoses.items():
-        counts[models[case]].update(finding.title for finding in diagnosis.findings)
-    clips, unreadable = (Counter(models[case] for case in some) for some in (diagnoses, broken))
-    decided = Counter(models[case] for case, diagnosis in diagnoses.items() if len(diagnosis.untold) < len(KINDS))
-    plenty = Counter(models[case] for case, diagnosis in diagnoses.items() if is_mostly_decided(diagnosis.untold))
+    diagnoses = {case.id: diagnosis_of(results, case) for case in diagnosable.cases if case.id not in broken}
+    unreadable = Counter(models[case] for case in broken)
     return {
         "fitted": responses()["provenance"]["fitted"],
         "models": {
-            model: {
-                "clips": clips[model],
-                "told": decided[model],
-                "enough": plenty[model],
-                "unreadable": unreadable[model],
-                "findings": dict(sorted(counts[model].items(), key=lambda item: (-item[1], item[0]))),
-            }
+            model: _count_model(
+                [diagnosis for case, diagnosis in diagnoses.items() if models[case] == model], unreadable[model]
+            )
             for model in diagnosable.models
         },
         "cases": {
@@ -67,6 +63,47 @@ def summarise_diagnoses(results: Results) -> DiagnosisSummary:
             **{case: unread(why) for case, why in broken.items()},
         },
     }
+
+
+def _count_model(diagnoses: Collection[Diagnosis], unreadable: int) -> ModelDiagnoses:
+    findings = Counter(finding.title for diagnosis in diagnoses for finding in diagnosis.findings)
+    doubtful = Counter(finding.title for diagnosis in diagnoses for finding in diagnosis.likely)
+    nothing_found = [diagnosis for diagnosis in diagnoses if not diagnosis.findings and not diagnosis.likely]
+    sound = sum(diagnosis.is_sound for diagnosis in nothing_found)
+    counts: ModelDiagnoses = {
+        "clips": len(diagnoses),
+        "told": sum(len(diagnosis.untold) < len(KINDS) for diagnosis in diagnoses),
+        "enough": sum(diagnosis.is_mostly_decided for diagnosis in diagnoses),
+        "unreadable": unreadable,
+        "findings": _most_frequent_first(findings),
+        "doubtful": _most_frequent_first(doubtful),
+        "sound": sound,
+        "unknown": len(nothing_found) - sound,
+        "sentence": "",
+    }
+    return {**counts, "sentence": _counts_text(counts)}
+
+
+def _most_frequent_first(counts: Counter[str]) -> dict[str, int]:
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+
+def _counts_text(counts: ModelDiagnoses) -> str:
+    """What the clips of a model show, in words: `state reset 1, no failure found in 2, 1 could not be read`.
+
+    One clip may show several failures. A clip of which most kinds of failure could not be asked is not sound: it is
+    unknown.
+    """
+    parts = [f"{title} {n}" for title, n in counts["findings"].items()]
+    parts += [f"perhaps {title} {n}" for title, n in counts["doubtful"].items()]
+    if counts["clips"] and not counts["told"]:
+        parts.append("nothing could be told")
+    else:
+        for words, n in (("no failure found", counts["sound"]), ("not enough to tell", counts["unknown"])):
+            if n:
+                parts.append(words if n == counts["clips"] else f"{words} in {n}")
+    parts += [f"{counts['unreadable']} could not be read"] if counts["unreadable"] else []
+    return ", ".join(parts)
 
 
 def unread(why: str) -> DiagnosisJson:

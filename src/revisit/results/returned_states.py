@@ -1,0 +1,87 @@
+"""What a clip comes back to: a world that went on, one that is reset, neither of the two, or one without the target.
+
+The outcome of the unseen event (`event_outcome`) is d_first / (d_first + d_truth): 0 as in the first view, 1 as in the
+truth, and in between for what looks like neither. So there are two bounds:
+
+- *Reset* is an outcome up to `RESET`: at least three times as near to the first view as to the truth. A reset is the
+  first view again. It is also the outcome from which a diagnosis without a target finds `state_reset`.
+- *Went on* is an outcome from `WENT_ON` on: at least half again as near to the truth as to the first view. A world may
+  go on further than the truth, and then differs from both: more foam, darker tea.
+
+What the gate of the target or the diagnosis says of the clip comes first: without its target, or with the target in its
+old state or in another place, no world went on. docs/verdict.md has the measurements.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from revisit.core import Case
+from revisit.diagnosis.diagnose import can_diagnose
+from revisit.results.ceilings import OUTCOME, RESET, WENT_ON
+from revisit.results.clip_diagnosis import diagnosis_of
+
+if TYPE_CHECKING:
+    from revisit.results.results import Results
+
+AS_IT_SHOULD, AS_AT_FIRST, AS_NEITHER, WITHOUT_TARGET = "went on", "reset", "neither", "gone"
+TARGET_GATE = "target_return"
+REAPPEARANCE = "target_reappearance"  # 0 where the target's place came back into view without it
+NOT_BACK = "hidden, not returned"  # label of that gate
+VANISHES = "vanish"
+OTHER_STATES = frozenset({"state_reset", "state_frozen", "teleport"})  # findings that deny that the event went on
+
+
+def returned_state(results: Results, case: Case) -> str | None:
+    """What a clip that looked away and came back shows.
+
+    Parameters
+    ----------
+    results
+        All answers of a run, as they were measured.
+    case
+        A clip that came back.
+
+    Returns
+    -------
+    str or None
+        `went on`, `reset`, `neither` or `gone`; None where nothing was to happen unseen, or nobody can tell.
+    """
+    kinds = _findings(results, case)
+    if VANISHES in kinds or _lost_target(results, case):
+        return WITHOUT_TARGET
+    outcome = results.score(case, OUTCOME)
+    if outcome is None:
+        return None
+    if outcome <= RESET:
+        # As at first and empty may look alike to the outcome: which of the two it is, only the target says.
+        return None if _target_undecided(results, case) else AS_AT_FIRST
+    if outcome < WENT_ON or kinds & OTHER_STATES:
+        return AS_NEITHER
+    return None if _lost_by_gate(results, case) else AS_IT_SHOULD
+
+
+def _findings(results: Results, case: Case) -> frozenset[str]:
+    """The kinds of failure that the diagnosis of a clip found; none where nobody asked what it rests on."""
+    if not can_diagnose(results.of(case)):
+        return frozenset()
+    return frozenset(finding.kind for finding in diagnosis_of(results, case).findings)
+
+
+def _lost_target(results: Results, case: Case) -> bool:
+    """Whether a clip came back to the target's place without it, and its truth did not."""
+    truth = results.truth_of(case)
+    return results.score(case, REAPPEARANCE) == 0 and (truth is None or results.score(truth, REAPPEARANCE) != 0)
+
+
+def _lost_by_gate(results: Results, case: Case) -> bool:
+    """Whether the gate saw the target hide and not come back, unlike that of the truth."""
+    truth = results.truth_of(case)
+    answers = [None if one is None else results.answer(one, TARGET_GATE) for one in (case, truth)]
+    return [answer is not None and answer.label == NOT_BACK for answer in answers] == [True, False]
+
+
+def _target_undecided(results: Results, case: Case) -> bool:
+    """Whether nobody can tell if the target came back."""
+    target = results.answer(case, TARGET_GATE)
+    return target is not None and target.status == "unsure"
