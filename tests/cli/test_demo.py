@@ -111,13 +111,12 @@ def test_pages_show_the_figures_of_the_last_runs():
     assert shown == parts.keys()
 
 
-def test_nine_of_ten_other_seeds_of_the_present_rooms_hold():
+def test_other_seeds_of_the_present_rooms_and_gates_are_never_wrong():
     seeds = script("demo_seeds")
     stored = json.loads(seeds.FILE.read_text(encoding="utf-8"))
     assert stored["rooms"] == seeds.description(), "run `python benchmarks/demo_seeds.py --seeds 1-10`"
-    others = {seed: row["problems"] for seed, row in stored["seeds"].items() if seed != "0"}
-    assert others.keys() >= set(map(str, range(1, 11)))
-    assert sum(not problems for problems in others.values()) >= 0.9 * len(others)
+    others = [seed for seed in stored["seeds"] if seed != "0"]
+    assert len(others) >= 3 and not seeds.wrong(stored)
 
 
 @pytest.mark.parametrize("name", ["docs/make_speed", "docs/make_gpu"])
