@@ -42,7 +42,7 @@ def first_half_is_scene(pairs: Sequence[tuple[str, str]], paths: Sequence[Path])
     return one < other
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=256)
 def first_picture(path: Path) -> np.ndarray:
     """The first frame of a clip, small and without its mean colour."""
     import cv2
