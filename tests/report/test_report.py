@@ -268,7 +268,7 @@ def test_the_score_that_counts_is_shown_and_what_was_measured_is_said(tmp_path: 
     rows = read(run).data["clips"]
     assert [row["scores"] for row in rows] == [[0.1], [0.8]]
     shown = {clip["model"]: clip["scores"][0] for clip in clips_of(run) if not clip["truth"]}
-    assert shown["a"] == [0.1, "0.10", "measured 0.90, but the unseen event is undone: a reset"]
+    assert shown["a"] == [0.1, "0.10", "measured 0.90, but the unseen event is undone (outcome 0.10): a reset"]
     assert shown["b"] == [0.8, "0.80"]
 
 

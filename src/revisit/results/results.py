@@ -263,7 +263,8 @@ class Results(ClipAnswers):
         Returns
         -------
         LookAwayCounts or None
-            `models`, each with `asked`, `moved`, `left`, `returned`, `unclear` and `reset`; None without these gates.
+            `models`, each with `asked`, `moved`, `left`, `returned`, `unclear`, `unreadable`, `reset`, `gone`,
+            `neither` and `went_on`; None without these gates.
 
         Examples
         --------
