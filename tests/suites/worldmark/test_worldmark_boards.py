@@ -17,7 +17,7 @@ from revisit.core import SUITES, Case, Clip, Record
 from revisit.media import encode_mp4
 from revisit.results import Results
 from revisit.results.run import Run
-from revisit.results.stand_ins import SUFFIX
+from revisit.results.score_names import STAND_IN
 from revisit.suites.worldmark.boards import boards, published
 from revisit.suites.worldmark.evidence import ACTIONS
 from revisit.suites.worldmark.metrics import COLUMNS
@@ -110,7 +110,7 @@ def test_stand_ins_have_columns_of_their_own(run: Path) -> None:
     assert [row["model"] for row in rows] == ["Genie3", "mine"]
     assert all(row[head] == "" for row in rows for head in COLUMNS)
     standing = {(row["model"], row["metric"]) for row in csv.DictReader((run / "stand_ins.csv").open())}
-    assert ("mine", f"worldmark_stability_rotation{SUFFIX}") in standing
+    assert ("mine", f"worldmark_stability_rotation{STAND_IN}") in standing
     results = Run(run).results
     mine, still = (
         {m: results.score(f"first/real/003_007@{model}", m) for m in results.metrics} for model in ("mine", "Genie3")
