@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, TypeVar
 from revisit.core import METRICS, SUITES, Case, Metric, Reason, Record
 from revisit.results.display import number
 from revisit.results.funnel import looks_away_and_returns
-from revisit.results.score_names import STAND_IN, held_id, measured_id, metric_of
+from revisit.results.score_names import held_id, measured_id, metric_of
 
 if TYPE_CHECKING:
     from revisit.results.clip_answers import ClipAnswers
@@ -226,7 +226,7 @@ def _closeness(metric: Metric, own: float, truth: float) -> float:
 
 def _metric_of(record: Record) -> Metric | None:
     """The metric of an answer, also of a stand-in that is set apart."""
-    return metric_of(record.question.removesuffix(STAND_IN))
+    return metric_of(record.question)
 
 
 def _untestable_reason(results: ClipAnswers, record: Record, metric: Metric) -> Reason | None:
