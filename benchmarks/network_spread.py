@@ -3,6 +3,7 @@
     python benchmarks/network_spread.py score WORLDS --set small --settings cpu --out scores.json
     python benchmarks/network_spread.py score WORLDS --set small --settings gpu --out scores.json
     python benchmarks/network_spread.py cards scores.json ... --out src/revisit/networks/numeric_spread.json
+    python benchmarks/network_spread.py real benchmarks/device_verdicts.json src/revisit/networks/numeric_spread.json
 
 WORLDS was written by `revisit world render --suite all`; beside the others may stand real clips, a folder `films` of
 them and a folder `people` in MBench's layout, because nothing rendered has shots or faces. Rendered mirror tests of
@@ -11,7 +12,8 @@ MIND repeat exactly on the way back, and would all score 0: `drift WORLDS` spoil
 Every metric that rests on a network is scored on the CPU and on the GPU, frame by frame and in batches of 64, in
 float32 and in the default precision (on a CPU both are the same), each time with an evidence cache of its own. The
 scores of two machines may lie in one file or in several; `cards` puts them together, refuses those of different
-weights, and keeps for every metric the largest difference of a clip's score to that on the CPU, frame by frame.
+weights, and keeps for every metric the largest difference of a clip's score to that on the CPU, frame by frame. `real`
+adds the real clips that benchmarks/device_verdicts.py scored on both devices.
 """
 
 from __future__ import annotations
@@ -40,6 +42,7 @@ SETTINGS: dict[str, dict[str, str]] = {
     "gpu default batch 64": GPU | BATCHES,
 }
 BASE = "cpu float32 batch 1"
+REAL = "gpu default, real clips"
 DATASETS: dict[str, tuple[str, str, dict[str, str]]] = {
     "folder": ("folder", "folder", {}),
     "films": ("films", "folder", {}),
@@ -194,6 +197,27 @@ def compared(files: Sequence[Any]) -> dict[str, Any]:
     return found
 
 
+def add_real(asked: argparse.Namespace) -> None:
+    """Add the largest difference on real clips to what the cards show; adding it twice changes nothing."""
+    verdicts, spread = (json.loads(path.read_text()) for path in (asked.verdicts, asked.spread))
+    for set in spread:
+        for outcome in verdicts.get(set, {}).values():
+            for metric, row in outcome["scores"].items():
+                if metric in spread[set]["metrics"]:
+                    known = spread[set]["metrics"][metric]
+                elif row["difference"] > 0:
+                    known = spread[set]["metrics"][metric] = {
+                        "cases": 0, "from": math.inf, "to": -math.inf, "differences": {}
+                    }  # fmt: skip
+                else:
+                    continue  # rests on no network of the set
+                known["cases"] += row["clips"] if REAL not in known["differences"] else 0
+                known["from"], known["to"] = min(known["from"], row["from"]), max(known["to"], row["to"])
+                known["differences"][REAL] = max(row["difference"], known["differences"].get(REAL, 0.0))
+        spread[set]["metrics"] = dict(sorted(spread[set]["metrics"].items()))
+    asked.spread.write_text(json.dumps(spread, indent=1) + "\n")
+
+
 def device_name(device: str) -> str:
     import torch
 
@@ -222,6 +246,10 @@ def main() -> None:
     writing.set_defaults(run=cards)
     writing.add_argument("scores", type=Path, nargs="+")
     writing.add_argument("--out", type=Path, help="src/revisit/networks/numeric_spread.json, which the cards read")
+    adding = commands.add_parser("real", help="add real clips to what the cards show")
+    adding.set_defaults(run=add_real)
+    adding.add_argument("verdicts", type=Path, help="benchmarks/device_verdicts.json")
+    adding.add_argument("spread", type=Path, help="src/revisit/networks/numeric_spread.json")
     chosen = asked.parse_args()
     if chosen.run is None:
         print("left out: this needs a GPU and rendered worlds; see the first lines of this file")

@@ -30,6 +30,7 @@ def parts() -> dict[str, str]:
         "gpu-growth": gpu_growth(growth["gpu"]),
         "device-sharing": device_sharing(growth["scheduler"]),
         "evaluation-hours": evaluation_hours(runs),
+        "device-verdicts": device_verdicts(_stored("device_verdicts")),
     }
 
 
@@ -107,6 +108,27 @@ def evaluation_hours(runs: Sequence[Mapping[str, Any]]) -> str:
     return (
         f"{_table(lines)}\nMinutes on a GPU are those of the worst of {starts} starts, {worst:.0f} frames a second.\n"
     )
+
+
+def device_verdicts(stored: Mapping[str, Any]) -> str:
+    """Whether a GPU says of real clips what a CPU says, and how far scores move."""
+    lines = [
+        ["set, device against a CPU", "answers", "other answers", "said differently", "scores that moved, at most"],
+        ["---", "--:", "--:", "--:", "---"],
+    ]
+    for set_name in ("small", "paper"):
+        for device, outcome in stored[set_name].items():
+            moved = [
+                f"`{metric}` {row['difference']:.1g} ({row['from']:.3g} to {row['to']:.3g})"
+                for metric, row in sorted(outcome["scores"].items())
+                if row["difference"] > 0
+            ]
+            lines.append([
+                f"`{set_name}`, {device}", f"{outcome['answers']['asked']:,}", str(outcome["answers"]["different"]),
+                f"{len(outcome['different'])} of {outcome['said']}",
+                ", ".join(moved),
+            ])  # fmt: skip
+    return _table(lines)
 
 
 def _stored(name: str) -> Any:

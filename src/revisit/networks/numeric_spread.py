@@ -1,6 +1,6 @@
 """How far scores move with device, batch size and precision: measured, and kept with the version that was measured.
 
-`numeric_spread.json` is written by benchmarks/network_spread.py: for each set and metric the largest difference of a
+`numeric_spread.json` is written by benchmarks/network_spread.py from rendered and real clips: for each set and metric the largest difference of a
 clip's score to that on a CPU, frame by frame, and the lowest and highest score. The tolerance on a card is the next
 of 1, 2, 5, 10, ... above twice the largest one.
 """
@@ -61,7 +61,8 @@ def card_line(set_name: str, measured: SetSpread, row: MetricSpread) -> str:
     low, high = f"{row['from']:.4g}", f"{row['to']:.4g}"
     scores = low if low == high else f"{low} to {high}"
     clips = "1 clip" if row["cases"] == 1 else f"{row['cases']} clips"
-    where = f"CPU and {measured['device']}, batches of 1 and 64"
+    batches = ", batches of 1 and 64" if any("batch" in name for name in row["differences"]) else ""
+    where = f"CPU and {measured['device']}{batches}"
     return f"set {set_name}, {measured['weights']} weights, {clips} with scores of {scores}, {where}: {how_far(row)}"
 
 
@@ -69,6 +70,10 @@ def how_far(row: MetricSpread) -> str:
     """By how much the scores of a metric moved, in words."""
     if row["from"] == row["to"] == 0:  # where rounding cannot move them
         return "a score on its bound says nothing of how far others move"
-    exact, default = largest(row, "float32"), largest(row, "default")
+    exact = (
+        f"{largest(row, 'float32'):.1g} in float32 and "
+        if any("float32" in name for name in row["differences"])
+        else ""
+    )
     tolerated = tolerance(largest(row))
-    return f"up to {exact:.1g} in float32 and {default:.1g} in the default precision; tolerance {tolerated:g}"
+    return f"up to {exact}{largest(row, 'default'):.1g} in the default precision; tolerance {tolerated:g}"
