@@ -3,7 +3,7 @@
     python benchmarks/diagnosis_real.py RUN NOTES [--store RECORDS.json]
 
 Cases are called <scene>/<model>/ref, beside the reference, and <scene>/<model>/alone. NOTES is a file of
-`revisit.audit.noted_kinds`. `--store` writes the answers that a diagnosis reads, for tests. Printed is JSON.
+`noted_kinds.py`. `--store` writes the answers that a diagnosis reads, for tests. Printed is JSON.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
+from noted_kinds import compare, read_noted_kinds
+
 import revisit
-from revisit.audit.noted_kinds import compare, read_noted_kinds
 from revisit.core import Record
 from revisit.diagnosis.diagnose import diagnose
 from revisit.diagnosis.signs import READ

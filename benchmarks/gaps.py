@@ -132,7 +132,7 @@ def table(total: Mapping[Setting, Mapping[str, int]]) -> str:
 
 
 def load(path: Path) -> dict[Setting, dict[str, int]]:
-    return {tuple(key): value for key, value in json.loads(path.read_text())}  # type: ignore[misc]
+    return {tuple(key): value for key, value in json.loads(path.read_text())}
 
 
 def main() -> None:

@@ -28,6 +28,7 @@ BACK = 0.3  # share of the first area of what came back
 LASTING = 0.5  # seconds of hiding, and of being back, that leave no doubt
 FIRST_SEED = 7000  # no place of the audit's grid, of its situations, the demo or the exam
 SIZES = ((180, 320), (208, 368), (240, 240))
+QUICK = 2.7  # seconds in which a fast camera leaves and returns
 SIDE = 3.0  # metres to the side: outside of every picture of a table
 VP9 = {"b": "0", "deadline": "realtime", "cpu-used": "8"}
 CODECS: tuple[tuple[str, str, dict[str, str]], ...] = (
@@ -136,9 +137,8 @@ def world_variants(film: Film, rng: np.random.Generator) -> Iterator[tuple[str, 
             yield str(kind), Take(frames, areas)
 
 
-def world_clips(number: int) -> Iterator[LabelledClip]:
-    """All clips of one rendered world."""
-    rng = np.random.default_rng([number, 39])
+def _play_world(number: int, rng: np.random.Generator, seconds: float = 4.0) -> Film:
+    """The film of a rendered world, at the rate and of the size that its number draws."""
     kind = str(rng.choice(list(TARGETS)))
     events = [
         name for name, event in EVENTS.items() if not event.needs_perch and (not event.kinds or kind in event.kinds)
@@ -146,19 +146,68 @@ def world_clips(number: int) -> Iterator[LabelledClip]:
     script = str(rng.choice(["yaw", "yaw", "yaw", "tilt", "pan", "orbit", "occluder", "uturn"]))
     size, fps = SIZES[int(rng.integers(len(SIZES)))], float(rng.choice([6, 8]))
     world = make_world(FIRST_SEED + number, str(rng.choice(["room", "yard"])), kind, block=False)
-    film = play(world, script, str(rng.choice(events)), size, frames=int(4 * fps) + 1, fps=fps)
-    for name, take in world_variants(film, rng):
-        label = label_of(take.area, fps)
+    return play(world, script, str(rng.choice(events)), size, frames=int(seconds * fps) + 1, fps=fps)
+
+
+def _labelled(
+    number: int, film: Film, takes: Iterator[tuple[str, Take]], rng: np.random.Generator
+) -> Iterator[LabelledClip]:
+    """Takes that have a label, disturbed as videos are."""
+    for name, take in takes:
+        label = label_of(take.area, film.fps)
         if label:
-            clip = LabelledClip(
-                f"world{number:03d}-{name}",
-                (f"world{number:03d}",),
-                np.stack(take.frames),
-                fps,
-                film.target_box(),
-                label,
-            )
-            yield disturbed(clip, rng)
+            scene = f"world{number:03d}"
+            frames, box = np.stack(take.frames), film.target_box()
+            yield disturbed(LabelledClip(f"{scene}-{name}", (scene,), frames, film.fps, box, label), rng)
+
+
+def world_clips(number: int) -> Iterator[LabelledClip]:
+    """All clips of one rendered world."""
+    rng = np.random.default_rng([number, 39])
+    film = _play_world(number, rng)
+    yield from _labelled(number, film, world_variants(film, rng), rng)
+
+
+def forgetful_clips(number: int) -> Iterator[LabelledClip]:
+    """Clips of the same rendered world that leave the target and come back, most of them without it.
+
+    In `world_clips` nearly all cameras that move bring the target back, so that a camera's speed would tell the label.
+    """
+    film = _play_world(number, np.random.default_rng([number, 39]))
+    quick = _play_world(number, np.random.default_rng([number, 39]), QUICK)
+    rng = np.random.default_rng([number, 41])
+    yield from _labelled(number, film, forgetful_variants(film, rng), rng)
+    yield from _labelled(number, quick, quick_variants(quick, rng), rng)
+
+
+def _forgetting(film: Film) -> Callable[[int], State | None]:
+    """The state of a target that is gone from the middle of its hiding on."""
+    middle = sum(film.phases) // 2
+    return lambda frame: film.states[frame] if frame < middle else None
+
+
+def forgetful_variants(film: Film, rng: np.random.Generator) -> Iterator[tuple[str, Take]]:
+    """A film whose target is gone on return, by cameras with faults and in pictures with faults."""
+    state_at = _forgetting(film)
+    for kind in rng.permutation(["timid_camera", "camera_drift", "late_return", "partial_return"])[:2]:
+        other = film.along(camera_path(str(kind), film, float(rng.uniform(0.3, 0.8)), 0))
+        yield f"forgotten-{kind}", _shots(other, state_at)
+    states = tuple(state_at(frame) for frame in range(len(film)))
+    without = replace(film, states=states)  # type: ignore[arg-type]
+    areas = _shots(film, state_at).area
+    for kind in rng.permutation(["style", "lighting", "flicker", "blur"])[:2]:
+        yield f"forgotten-{kind}", Take(list(generate(str(kind), without, float(rng.uniform(0.3, 0.7)), 0)), areas)
+
+
+def quick_variants(film: Film, rng: np.random.Generator) -> Iterator[tuple[str, Take]]:
+    """A film of a fast camera: with its target, with another side of it, and twice without it."""
+    states, state_at = film.states, _forgetting(film)
+    wrong = replace(states[-1], turn=float(rng.uniform(30, 180)), scale=float(rng.uniform(0.7, 1.4)))
+    yield "quick", _shots(film, lambda k: states[k])
+    yield "quick-turned", _shots(film, lambda k: states[k] if state_at(k) is not None else wrong)
+    yield "quick-forgotten", _shots(film, state_at)
+    drifting = film.along(camera_path("camera_drift", film, float(rng.uniform(0.2, 0.6)), 0))
+    yield "quick-forgotten-camera_drift", _shots(drifting, state_at)
 
 
 # Cut-outs over photographs

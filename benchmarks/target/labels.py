@@ -23,8 +23,8 @@ from pathlib import Path
 import cv2
 import numpy as np
 import table
+from target_fit import Line
 
-from revisit.audit.target_fit import Line
 from revisit.core import Clip
 from revisit.media import open_clip
 

@@ -1,16 +1,17 @@
 """The table that the target gate is fitted on: features and labels of real and of simulated clips.
 
-    python benchmarks/target/table.py OUT.jsonl --real FOLDER [--real FOLDER ...] [--worlds 20]
+    python benchmarks/target/table.py OUT.jsonl --real FOLDER [--real FOLDER ...] [--worlds 20] [--forgetful 20]
         [--photographs FOLDER --composites 200] [--first 0] [--cache FOLDER] [--looks-every 4] [--workers 1]
         [--seconds 0]
 
 Real clips are those of labelled folders, as `revisit audit --real` reads them. Simulated ones (clips.py) are rendered
-worlds, and cut-outs moved over photographs: a folder of pictures, each named after its scene. Evidence is kept in the
-cache, so that the same command goes on where it stopped, and so that other features of the same evidence take seconds.
-A network looks at all real clips and at every so-manieth simulated one. Scenes are observed by several workers; after
-so many seconds no further one is begun, and the table holds what is there. Then:
+worlds, more clips of these that come back without their target, and cut-outs moved over photographs: a folder of
+pictures, each named after its scene. Evidence is kept in the cache, so that the same command goes on where it stopped,
+and so that other features of the same evidence take seconds. A network looks at all real clips and at every so-manieth
+simulated one. Scenes are observed by several workers; after so many seconds no further one is begun, and the table
+holds what is there. Then:
 
-    python -m revisit.audit.target_fit OUT.jsonl --figures benchmarks/target/figures.json
+    python benchmarks/target/target_fit.py OUT.jsonl --figures benchmarks/target/figures.json
 
 Worlds from another `--first` number on, in a table and a cache of their own, are an exam: scenes that no fit, no
 threshold and nobody has seen (`--exam` of that command).
@@ -30,10 +31,10 @@ from pathlib import Path
 import clips
 import cv2
 import numpy as np
+from target_fit import Line
 
 import revisit
 from revisit.audit.labelled import read_labelled
-from revisit.audit.target_fit import Line
 from revisit.core import OBSERVERS, digest
 from revisit.engine.cache import EvidenceCache
 from revisit.evidence.target import TargetLooks, TargetObservations, TargetTrack
@@ -109,7 +110,7 @@ def real_lines(folders: list[Path], evidence: Evidence) -> Iterator[Line]:
 class Scene:
     """A simulated scene that is to be observed."""
 
-    source: str  # worlds or composites
+    source: str  # worlds, forgetful or composites
     number: int
     photographs: Path | None
     cache: Path
@@ -123,6 +124,8 @@ class Scene:
 
     def clips(self) -> Iterator[clips.LabelledClip]:
         """Its clips, rendered anew."""
+        if self.source == "forgetful":
+            return clips.forgetful_clips(self.number)
         if self.photographs is None:
             return clips.world_clips(self.number)
         pictures = sorted(self.photographs.iterdir())
@@ -153,7 +156,8 @@ def simulated_lines(index: Path) -> list[Line]:
     lines = []
     for row in json.loads(index.read_text(encoding="utf-8")):
         made = [evidence.load(source, row["clip"], name) if name in row["observers"] else None for name in KINDS]
-        lines.append(line(source, row["clip"], row["scenes"], row["label"], True, *made))
+        shown = "worlds" if source == "forgetful" else source  # of the same worlds, and as like real clips as those
+        lines.append(line(shown, row["clip"], row["scenes"], row["label"], True, *made))
     return lines
 
 
@@ -164,6 +168,7 @@ def main() -> None:
     parser.add_argument("--photographs", type=Path)
     parser.add_argument("--composites", type=int, default=0)
     parser.add_argument("--worlds", type=int, default=0)
+    parser.add_argument("--forgetful", type=int, default=0, help="worlds of which clips are made that forget")
     parser.add_argument("--first", type=int, default=0, help="number of the first simulated scene")
     parser.add_argument("--cache", type=Path, default=Path("build/target"))
     parser.add_argument("--looks-every", type=int, default=4)
@@ -174,8 +179,8 @@ def main() -> None:
         parser.error("--composites needs --photographs, a folder of pictures")
     cv2.setNumThreads(1)
     until = time.time() + given.seconds if given.seconds else 0.0
-    counts = {"worlds": given.worlds, "composites": given.composites}
-    folders = {"worlds": None, "composites": given.photographs}
+    counts = {"worlds": given.worlds, "forgetful": given.forgetful, "composites": given.composites}
+    folders = {"worlds": None, "forgetful": None, "composites": given.photographs}
     scenes = [
         Scene(source, given.first + position, folders[source], given.cache, given.looks_every, until)
         for position in range(max(counts.values()))

@@ -11,9 +11,7 @@ from types import ModuleType
 
 import numpy as np
 import pytest
-
-import revisit
-from revisit.audit.target_fit import (
+from target_fit import (
     HIDDEN,
     LABELS,
     auc,
@@ -30,6 +28,8 @@ from revisit.audit.target_fit import (
     usable,
     with_version,
 )
+
+import revisit
 from revisit.core import GATES, OBSERVERS, UsageError, digest
 from revisit.metrics.target_probability import LAYOUT, LOOKS, clip_features, label_probabilities, target_models
 
@@ -126,7 +126,7 @@ def test_a_clip_is_never_judged_by_its_own_scene(table, monkeypatch):
         seen.append({scene for line in lines for scene in line["scenes"]})
         return target_models()[kind]
 
-    monkeypatch.setattr("revisit.audit.target_fit.fit", fit_of_others)
+    monkeypatch.setattr("target_fit.fit", fit_of_others)
     left_out(real, LAYOUT, lambda line: line["scenes"][0])
     scenes = sorted({line["scenes"][0] for line in real})
     assert len(seen) == len(scenes) > 10
@@ -243,7 +243,7 @@ def test_a_fit_without_a_scene_has_no_picture_of_it(table, labelled, monkeypatch
         fitted.append({scene for line in lines for scene in line["scenes"]})
         return target_models()[kind]
 
-    monkeypatch.setattr("revisit.audit.target_fit.fit", fit_of_others)
+    monkeypatch.setattr("target_fit.fit", fit_of_others)
     judge(exam, {LAYOUT: target_models()[LAYOUT]}, table)
     scenes = sorted({line["scenes"][0] for line in exam})
     assert all(scene not in others for scene, others in zip(scenes, fitted, strict=True))

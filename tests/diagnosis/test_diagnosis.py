@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from diagnosis_fit import HELD_OUT, TRAINING, diagnosis_metrics, examine, fit, lines_of, logistic, records_of
 
-from revisit.audit.fit import HELD_OUT, TRAINING, diagnosis_metrics, examine, fit, lines_of, logistic, records_of
 from revisit.audit.grid import story
 from revisit.core import METRICS, Case, Clip, Reason, Record
 from revisit.diagnosis.diagnose import Diagnosis, diagnose

@@ -11,9 +11,9 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from noted_kinds import NotedKinds, compare, read_noted_kinds
 
 import revisit
-from revisit.audit.noted_kinds import NotedKinds, compare, read_noted_kinds
 from revisit.core import METRICS, Case, Clip, Reason, Record
 from revisit.diagnosis.diagnose import SURE, Diagnosis, Finding, diagnose
 from revisit.diagnosis.signs import READ

@@ -1,6 +1,6 @@
 """Responses: how signs turn into the confidence in each kind of failure, as fitted on rendered clips.
 
-The numbers live in responses.json with where they come from; `python -m revisit.audit.fit` makes them again.
+The numbers live in responses.json with where they come from; `python benchmarks/diagnosis_fit.py` makes them again.
 For each kind there is a logistic model: an offset and a weight per sign.
 """
 

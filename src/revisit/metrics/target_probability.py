@@ -1,7 +1,7 @@
 """How probable each label of the target gate is, from a clip's features (docs/target-gate.md).
 
 Two logistic models in turn: was the target hidden, and if so, did it come back? Their weights are in
-`target_model.json`, which `python -m revisit.audit.target_fit` writes.
+`target_model.json`, which `python benchmarks/target/target_fit.py` writes.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """How far scores move with device, batch size and precision: measured, and kept with the version that was measured.
 
-`numeric_spread.json` is written by benchmarks/network_spread.py from rendered and real clips: for each set and metric the largest difference of a
-clip's score to that on a CPU, frame by frame, and the lowest and highest score. The tolerance on a card is the next
-of 1, 2, 5, 10, ... above twice the largest one.
+`numeric_spread.json` is written by benchmarks/network_spread.py from rendered and real clips: for each set and metric
+the largest difference of a clip's score to that on a CPU, frame by frame, and the lowest and highest score. The
+tolerance on a card is the next of 1, 2, 5, 10, ... above twice the largest one.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Fit: trains the diagnosis on rendered failures and tests it on other scenes.
 
-    python -m revisit.audit.fit TABLE.jsonl [RESPONSES.json]
+    python benchmarks/diagnosis_fit.py TABLE.jsonl [RESPONSES.json]
 
 renders the films of the training and the held-out seeds, observes and scores them without encoding, and keeps
 the signs of every clip as a line of the table, so that the same command goes on where it stopped. Then it fits one
@@ -203,6 +203,6 @@ if __name__ == "__main__":
     import cv2
 
     cv2.setNumThreads(1)
-    default = Path(__file__).parents[1] / "diagnosis" / "responses.json"
+    default = Path(__file__).parents[1] / "src/revisit/diagnosis" / "responses.json"
     done = main(Path(sys.argv[1]), Path(sys.argv[2]) if len(sys.argv) > 2 else default)
     sys.stdout.write(json.dumps(done["held_out"], indent=1) + "\n")

@@ -1,8 +1,8 @@
 """Fits the probabilities of the target gate, and says how right they are on scenes that were left out.
 
-    python -m revisit.audit.target_fit TABLE.jsonl [TABLE.jsonl ...] [--model MODEL.json] [--figures FIGURES.json]
+    python benchmarks/target/target_fit.py TABLE.jsonl [TABLE.jsonl ...] [--model MODEL.json] [--figures FIGURES.json]
         [--exam OTHER.jsonl]
-    python -m revisit.audit.target_fit TABLE.jsonl --judge FIGURES.json [--training OTHER.jsonl]
+    python benchmarks/target/target_fit.py TABLE.jsonl --judge FIGURES.json [--training OTHER.jsonl]
 
 A line of a table is a clip: its features, its label, where it comes from and which scenes it shows
 (`benchmarks/target/table.py` and `labels.py` write them). Labels are by eye for real clips and counted from masks for
@@ -439,7 +439,7 @@ def main() -> None:
     """Fit, write the models and the figures, and print these."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("tables", type=Path, nargs="+")
-    parser.add_argument("--model", type=Path, default=Path(__file__).parents[1] / "metrics" / MODEL_FILE)
+    parser.add_argument("--model", type=Path, default=Path(__file__).parents[2] / "src/revisit/metrics" / MODEL_FILE)
     parser.add_argument("--figures", type=Path)
     parser.add_argument("--exam", type=Path)
     parser.add_argument("--judge", type=Path)
