@@ -7,7 +7,7 @@ scene's target. They are evaluated on the CPU, on the GPU, and on the GPU with n
 
 - the set `small` with its published weights, all questions. Compared are the verdict, the counts of look-aways, the
   diagnoses (all that is said, without numbers that are no counts), the label of every gate, and every score.
-- DINOv2-B and Depth Anything V2 S of the set `paper`, which are compiled, with random weights of full size (no published
+- DINOv2-B and Depth Anything V2 S of the set `paper`, which are compiled, with random weights of full size (no public
   ones were at hand), and only the scores that rest on them.
 
 A score must be within the tolerance on its card: that of the set's networks, or that of two kinds of processor where no

@@ -262,7 +262,7 @@ class Results(ClipAnswers):
         -------
         LookAwayCounts or None
             `models`, each with `asked`, `moved`, `left`, `returned`, `unclear`, `unreadable`, `reset`, `gone`,
-            `neither` and `went_on`; None without these gates.
+            `neither`, `went_on` and `target_unclear`; None without these gates.
 
         Examples
         --------
