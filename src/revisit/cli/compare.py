@@ -67,8 +67,7 @@ def compare(
         ]
         content = {"deltas": [as_json(delta) for delta in deltas], "refused": refused, "coverage": coverages}
         if verdict is not None:
-            names = ("passed", "problems", "warnings")
-            content["gate"] = {name: getattr(verdict, name) for name in names}
+            content["gate"] = {name: getattr(verdict, name) for name in ("passed", "problems", "warnings")}
         console.print_json(content)
     else:
         for one in comparisons:

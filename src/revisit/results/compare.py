@@ -352,7 +352,7 @@ def _with_collapses(coverage: Coverage, first: Results, second: Results) -> Cove
     both = [key for key in one if key in other]
     if not both:
         return coverage
-    samples = {case.pairing_key: case.sample for case in second.readable.cases}
+    samples: dict[Hashable, str] = {case.pairing_key: case.sample for case in second.readable.cases}
     excess: Counter[str] = Counter()
     for key in both:
         excess[one[key][1]] += int(other[key][0] - one[key][0])
