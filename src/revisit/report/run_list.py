@@ -82,7 +82,7 @@ def diff_page(runs: Mapping[str, Run]) -> tuple[str, str]:
             {
                 "first": printable_text(one.first.entry.name),
                 "second": printable_text(one.second.entry.name),
-                "coverage": one.coverage.problems,
+                "coverage": (*one.coverage.problems, *one.coverage.warnings),
                 "rows": [_delta_row(delta) for delta in one.deltas],
             }
             for one in comparisons
