@@ -15,7 +15,8 @@ from revisit.core import Case, Clip, Record, load_all
 from revisit.report.trend import trend_svg
 from revisit.results import Results
 from revisit.results.compare import Contender, compare, coverage_of
-from revisit.results.trend import score_trends
+from revisit.results.question_ranking import SuiteQuestion, rank_question
+from revisit.results.trend import basis_sentence, score_trends
 from tests.stats.test_stats import by_scipy
 
 load_all()
@@ -55,16 +56,17 @@ def test_differences_p_and_corrections_are_those_of_scipy_and_statsmodels() -> N
     assert sizes == sorted(sizes, reverse=True) and deltas[0].looks[0].cases[0].endswith("@a#0")
 
 
-def test_a_checkpoint_that_collapses_where_the_other_does_not_fails_the_gate() -> None:
+def test_collapses_of_a_checkpoint_where_the_other_has_none_are_counted_and_tested() -> None:
     before = entry("before", {"time_to_collapse": [1.0, 1.0, 1.0, 0.4]})
     after = entry("after", {"time_to_collapse": [1.0, 0.3, 0.5, 0.4]})
     coverage = coverage_of(before, after)
     assert coverage.collapsed == (1, 3) and coverage.newly_collapsed == ("s1", "s2")
-    expected = "the picture of after collapses on 3 clips (s1 and s2), that of before on 1"
-    assert coverage.problems == (expected,)
-    assert coverage_of(after, before).problems == () and coverage_of(before, before).problems == ()
+    expected = "the picture of after collapses on 3 clips (s1 and s2), that of before on 1 (not significant, p 0.250)"
+    assert coverage.problems == () and coverage.warnings == (expected,)
+    for calm in (coverage_of(after, before), coverage_of(before, before)):
+        assert calm.problems == () and calm.warnings == ()
     elsewhere = coverage_of(before, entry("other", {"time_to_collapse": [0.4, 1.0, 1.0, 1.0]}))
-    assert elsewhere.newly_collapsed == ("s0",) and not elsewhere.problems  # as many as before
+    assert elsewhere.newly_collapsed == ("s0",) and not elsewhere.problems and not elsewhere.warnings
     assert coverage_of(entry("a", BEFORE), entry("b", AFTER)).collapsed is None
 
 
@@ -85,6 +87,67 @@ def test_parts_of_the_clips() -> None:
     near, _ = by_scipy(AFTER["psnr"][::2] - BEFORE["psnr"][::2])
     assert parts["near"].clips == 6 and parts["near"].interval == pytest.approx(near)
     assert parts["near"].difference + parts["far"].difference == pytest.approx(2 * delta.difference)
+
+
+def test_a_mean_has_one_interval_and_a_difference_has_one_everywhere() -> None:
+    """Table, trend, verdict and compare of the same two models on the same clips."""
+    rng = np.random.default_rng(8)
+    scores = {
+        name: {
+            "event_outcome": np.clip(SCENE + level, 0, 1),  # continuous
+            "return_consistency": rng.uniform(0.97, 0.99, 12),  # good and alike: too few scenes for an interval
+            "target_reappearance": (rng.random(12) < share).astype(float),  # yes or no
+        }
+        for name, level, share in (("a", rng.normal(0, 0.05, 12), 0.5), ("b", rng.normal(0.1, 0.05, 12), 1.1))
+    }
+    points = [entry(name, own) for name, own in scores.items()]
+    together = Results(
+        [case for point in points for case in point.results.cases],
+        [record for point in points for record in point.results.records],
+    )
+    for metric in scores["a"]:
+        (trend,) = score_trends(points, [metric])
+        (delta,) = compare(points[0], [points[1]], [metric])
+        question = rank_question(together, SuiteQuestion("?", (metric,)))
+        places = {place.model: place.cell for place in question.places}
+        for point, cell in zip(points, trend.cells, strict=True):
+            table = point.results.cell(metric)
+            assert (cell.mean, cell.interval, cell.few_scenes) == (table.mean, table.interval, table.few_scenes), metric
+            assert places[point.name].interval == table.interval
+        (pair,) = question.pairs
+        ends = delta.interval if pair.ahead == "b" else tuple(-end for end in reversed(delta.interval or ()))
+        assert pair.interval == pytest.approx(ends) and pair.uncorrected == pytest.approx(delta.p)
+        assert trend.slope is not None and trend.slope.p == pytest.approx(delta.p)  # of two points, their difference
+    assert trend.cells[1].interval is not None and trend.cells[1].interval[0] < 0.9  # twelve of twelve is no certainty
+
+
+def test_what_a_trend_is_of_is_said_where_it_is_not_what_tables_show() -> None:
+    first, second = entry("a", {"psnr": BEFORE["psnr"]}), entry("b", {"psnr": AFTER["psnr"]})
+    assert basis_sentence(score_trends([first, second], ["psnr"])) == ""
+    fewer = Contender("b", second.results.only(lambda case: case.sample != "s3"))
+    words = "means are over the 11 clips that every point has a score of, and not over all of each run"
+    assert basis_sentence(score_trends([first, fewer], ["psnr"])) == words
+    seeds = entry("b", {"psnr": np.repeat(AFTER["psnr"], 2)}, seeds=(1, 2))
+    assert "seeds of a clip are folded" in basis_sentence(score_trends([first, seeds], ["psnr"]))
+
+
+def test_a_group_s_interval_ends_where_differences_do() -> None:
+    low, high = [0.0, 0.02] * 6, [0.99, 0.97, 1.0, 0.1, 0.98, 1.0] * 2
+    first, second = entry("a", {"event_outcome": low}), entry("b", {"event_outcome": high})
+    (delta,) = compare(first, [second], ["event_outcome"], {"condition": lambda case: case.condition})
+    ends = [part.interval for part in delta.parts["condition"]]
+    assert all(interval is not None and interval[1] <= 1 for interval in ends)
+
+
+def test_significant_alone_is_told_from_significant_among_all() -> None:
+    rng = np.random.default_rng(5)
+    change = rng.normal(0.045, 0.06, 12)
+    before = {"event_outcome": SCENE, "psnr": BEFORE["psnr"], "ssim": SCENE}
+    after = {"event_outcome": SCENE + change, "psnr": AFTER["psnr"], "ssim": SCENE + rng.normal(0, 0.1, 12)}
+    delta, *_ = compare(entry("a", before), [entry("b", after)], list(after))
+    assert delta.p is not None and delta.p <= 0.05 < (delta.corrected or 0)
+    assert delta.word == "" and delta.p_text == f"{delta.corrected:.3f} ({delta.p:.3f} alone)"
+    assert "-" not in delta.interval_text.replace("−", "-")  # the interval of this one alone leaves out 0
 
 
 def test_a_trend_is_told_with_its_certainty_and_drawn() -> None:
@@ -155,8 +218,9 @@ def test_the_command_compares_models_of_a_run_and_gates(two_models: Path, tmp_pa
     told = revisit("compare", tmp_path / "run", "two", "one", "-m", "flicker", "--json")
     content = json.loads(told.stdout)
     assert [(delta["first"], delta["second"], delta["clips"]) for delta in content["deltas"]] == [("two", "one", 3)]
-    same = revisit("compare", tmp_path / "run:one", tmp_path / "run:one", "-m", "flicker", "--gate", check=1)
-    assert "no metric of memory was compared" in same.stderr and "gate: failed" in same.stderr
+    same = revisit("compare", tmp_path / "run:one", tmp_path / "run:one", "-m", "flicker", "--gate")
+    assert "no metric of memory was asked; all their answers are the same" in same.stderr
+    assert "gate: passed" in same.stderr
     gated = revisit("compare", tmp_path / "run", "two", "one", "-m", "flicker", "--gate", "--json", check=1)
     assert json.loads(gated.stdout)["gate"] == {
         "passed": False,
@@ -164,6 +228,7 @@ def test_the_command_compares_models_of_a_run_and_gates(two_models: Path, tmp_pa
             "one is worse than two in Flicker of brightness",
             "no metric of memory was compared between two and one",
         ],
+        "warnings": [],
     }
     assert "'three'" in revisit("compare", tmp_path / "run", "three", check=2).stderr
     nothing = revisit("compare", tmp_path / "run", "two", "one", "-m", "psnr", "--gate", check=2)  # not asked

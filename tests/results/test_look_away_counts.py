@@ -140,13 +140,40 @@ def test_a_low_outcome_is_no_reset_where_nobody_can_tell_whether_the_target_is_b
     counts = counted(Results(results.cases, [*results.records, *undecided]))
     # The place of the first may be empty, and shows neither state at any rate; of the third the target is known.
     assert counts.outcomes == [
-        "a (1 of 3 clips) comes back to a world that went on",
-        "a (1 of 3 clips) comes back to neither the first state nor the true one",
-        "a (1 of 3 clips) comes back with the world reset",
+        "a (1 of 2 clips) comes back to neither the first state nor the true one",
+        "a (1 of 2 clips) comes back with the world reset",
+        "a (1 of 3 clips) comes back, but whether the target does is unclear",
     ]
     undecided = [Record(case, "target_return", True, "unsure", label=UNSURE) for case in results.cases]
     counts = counted(Results(results.cases, [*results.records, *undecided]))
-    assert counts.models[0].judged == 2 and counts.models[0].reset == 0  # an empty place may look as at first
+    assert counts.models[0].judged == 1 and counts.models[0].reset == 0  # an empty place may look as at first
+    assert counts.models[0].target_unclear == 2
+
+
+def test_a_world_went_on_by_its_outcome_alone_only_where_the_target_is_known_or_probably_back() -> None:
+    """A candle that burnt down and one that is gone look alike: outcome 0.83, target undecided."""
+    outcomes = {"a": [0.83, 0.83, 0.83, 0.83]}
+    results = results_of({"a": [BACK] * 4}, [BACK] * 4, event_outcome=outcomes)
+    first, second, third, _ = results.cases
+
+    def undecided(case: Case, guess: str) -> Record:
+        return Record(case, "target_return", True, "unsure", label=UNSURE, facts={"guess": guess, "confidence": 0.55})
+
+    def diagnosed(case: Case) -> list[Record]:  # nothing is wrong to the diagnosis, which denies that anything vanished
+        return [record.changed(case=case) for record in answers_of().values()]
+
+    answers = [
+        undecided(first, "hidden, returned"),  # nobody denies that it vanished
+        undecided(second, "hidden, not returned"), *diagnosed(second),  # the gate leans to its absence
+        undecided(third, "hidden, returned"), *diagnosed(third),
+    ]  # fmt: skip
+    all_records = [*results.records, *_of_truths(results), *answers]
+    counts = counted(Results([*results.cases, *results.truths], all_records))
+    assert counts.outcomes == [
+        "a (2 of 2 clips) comes back to a world that went on",  # the third, and the fourth, of which nobody doubts it
+        "a (2 of 4 clips) comes back, but whether the target does is unclear",
+    ]
+    assert counts.models[0].as_json()["target_unclear"] == 2
 
 
 def test_what_looks_like_neither_state_is_no_world_that_went_on() -> None:

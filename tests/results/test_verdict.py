@@ -13,6 +13,7 @@ import pytest
 from revisit.core import METRICS, SUITES, Case, Clip, Reason, Record, UsageError, load_all
 from revisit.results import Results
 from revisit.results.ceilings import held_to_truth
+from revisit.results.display import difference_interval_text
 from revisit.results.question_ranking import ClipsNeeded, SuiteQuestion, questions_of, rank_question
 from revisit.results.verdict import make_verdict
 from tests.stats.test_stats import by_scipy
@@ -69,6 +70,27 @@ def test_what_clips_cannot_decide_is_said_with_how_many_more_would() -> None:
     assert answer.sentence.startswith("a is ahead of b on ") and "not significant" in answer.sentence
     assert "more clips would decide" in answer.sentence and "beats" not in answer.sentence
     assert [(place.low, place.high) for place in answer.places] == [(1, 2), (1, 2)]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_decided_difference_never_seems_to_touch_0_and_an_undecided_one_never_to_leave_it_out(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    scene, spread = rng.normal(0.5, 0.1, 8), 10.0 ** rng.integers(-4, 0)
+    shift = rng.uniform(0.6, 1.2) * spread  # about as large as can just be told
+    a, b = (list(np.clip(scene + level + rng.normal(0, spread, 8), 0, 1)) for level in (shift, 0.0))
+    (pair,) = rank_question(made({METRIC: {"a": a, "b": b}}), ASK).pairs
+    low, high = (float(end) for end in pair.evidence.partition("CI ")[2][:-1].replace("−", "-").split(" to "))
+    assert (low > 0) if pair.decided else (low < 0 < high), pair.evidence
+
+
+def test_an_end_next_to_0_has_the_digits_that_tell_its_side() -> None:
+    assert difference_interval_text((0.0004, 0.37)) == "0.0004 to 0.37"
+    assert difference_interval_text((-0.37, -0.0004)) == "−0.37 to −0.0004"
+    assert difference_interval_text((-0.0049, 0.37)) == "−0.005 to 0.37"
+    assert difference_interval_text((3e-7, 0.37)) == "3.0e-07 to 0.37"
+    assert difference_interval_text((0.0, 0.37)) == "0.00 to 0.37"
+    assert difference_interval_text((0.0151, 0.37)) == "0.02 to 0.37"
+    assert difference_interval_text((-0.2, -0.2)) == "all equal"
 
 
 def test_numbers_of_clips_are_told_with_a_range() -> None:

@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from revisit.stats.correlation import matrix, pearson, spearman
-from revisit.stats.paired import holm, wilcoxon
+from revisit.stats.paired import holm, one_sided_sign_test, wilcoxon
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -58,3 +58,10 @@ def test_missing_rows_and_constant_columns() -> None:
     assert pearson([1, 2, None], [1, 2, 3]) is None
     assert pearson([1, 1, 1], [1, 2, 3]) is None
     assert matrix({"a": [1, 2, 4], "b": [3, 2, 1]})["a"]["a"] == pytest.approx(1)
+
+
+def test_the_one_sided_sign_test_is_scipy_s() -> None:
+    for more, fewer in ((0, 3), (1, 0), (4, 4), (5, 0), (9, 2), (40, 17)):
+        expected = stats.binomtest(more, more + fewer, alternative="greater").pvalue
+        assert one_sided_sign_test(more, fewer) == pytest.approx(expected)
+    assert one_sided_sign_test(0, 0) == 1.0

@@ -42,6 +42,7 @@ def compare(
     from revisit.core import UsageError, load_all
     from revisit.results.compare import as_json
     from revisit.runs.comparability import compare_sides, match_sides, read_sides
+    from revisit.runs.regression_gate import check_regressions
 
     load_all()
     sides = read_sides(what)
@@ -54,15 +55,20 @@ def compare(
         raise UsageError(f"these runs cannot be subtracted: {'; '.join(sorted(set(refused.values())))}")
     deltas = [delta for one in comparisons for delta in one.deltas]
     disjoint = [one.names for one in comparisons if one.metrics and not one.deltas]
-    if not deltas and not (gate and any(one.coverage.problems for one in comparisons)):
+    verdict = check_regressions(comparisons) if gate else None
+    if not deltas and (verdict is None or (verdict.untested and not verdict.worse)):
         raise UsageError(f"nothing to compare: no clip has a score of both {'; of both '.join(disjoint)}")
     for names in disjoint:
         console.message(f"not compared: no clip has a score of both {names}")
-    problems = _gate_problems(comparisons) if gate else []
     if json:
-        coverages = [{**asdict(one.coverage), "problems": one.coverage.problems} for one in comparisons]
+        coverages = [
+            {**asdict(one.coverage), "problems": one.coverage.problems, "warnings": one.coverage.warnings}
+            for one in comparisons
+        ]
         content = {"deltas": [as_json(delta) for delta in deltas], "refused": refused, "coverage": coverages}
-        console.print_json({**content, **({"gate": {"passed": not problems, "problems": problems}} if gate else {})})
+        if verdict is not None:
+            content["gate"] = {name: getattr(verdict, name) for name in ("passed", "problems", "warnings")}
+        console.print_json(content)
     else:
         for one in comparisons:
             _print_comparison(one)
@@ -70,12 +76,14 @@ def compare(
         _print_coverage([one.coverage for one in comparisons])
         if len(what) == 1 and not increments and len(sides) > 2:
             console.message(f"{sides[0].entry.name} is the first by name; {what[0]} MODEL ... names another first")
-    if gate:
-        for problem in problems:
+    if verdict is not None:
+        for warning in verdict.warnings:
+            console.message(f"gate: warning: {warning}")
+        for problem in verdict.problems:
             console.message(f"gate: {problem}")
-        tested = sum(delta.p is not None for delta in deltas)
-        console.message(f"gate: {'failed' if problems else 'passed'} ({tested} of {len(deltas)} comparisons tested)")
-        raise typer.Exit(1 if problems else 0)
+        tested = f"{sum(delta.p is not None for delta in deltas)} of {len(deltas)} comparisons tested"
+        console.message(f"gate: {'passed' if verdict.passed else 'failed'} ({tested})")
+        raise typer.Exit(0 if verdict.passed else 1)
 
 
 def _select_metrics(metric: list[str], sides: list[Side]) -> list[str]:
@@ -84,28 +92,6 @@ def _select_metrics(metric: list[str], sides: list[Side]) -> list[str]:
 
     metrics = dict.fromkeys(id for side in sides for id in side.facts["protocol"]["metrics"])
     return metrics_named(metric, list(metrics), "these runs", sides[0].facts["suite"])
-
-
-def _gate_problems(comparisons: list[SideComparison]) -> list[str]:
-    """Sentences on what is worse than the first, and on what was not compared or tested."""
-    from revisit.results.ceilings import counts_as_memory
-    from revisit.results.display import metric_title
-    from revisit.results.score_names import measured_id
-
-    deltas = [delta for one in comparisons for delta in one.deltas]
-    problems = [
-        f"{delta.second} is worse than {delta.first} in {metric_title(delta.metric)}"
-        for delta in deltas
-        if delta.better == delta.first
-    ]
-    problems += [problem for one in comparisons for problem in one.coverage.problems]
-    for one in comparisons:
-        memory = [delta for delta in one.deltas if counts_as_memory(measured_id(delta.metric))]
-        if not memory:
-            problems.append(f"no metric of memory was compared between {one.names}")
-        elif not any(delta.p is not None for delta in memory):
-            problems.append(f"no metric of memory could be tested between {one.names}: {memory[0].method}")
-    return problems
 
 
 def _increments(sides: list[Side]) -> list[tuple[Side, Side]]:
@@ -159,11 +145,9 @@ def _delta_row(delta: Delta) -> list[str]:
     from revisit.results.display import column_head, number, signed_number
 
     mark = f" {delta.word}" if delta.word else ""
-    p = delta.corrected
     return [
         column_head(delta.metric), number(delta.means[0]), number(delta.means[1]),
-        signed_number(delta.difference) + mark, delta.interval_text,
-        "" if p is None else f"{p:.3f}" if p >= 0.001 else "< 0.001",
+        signed_number(delta.difference) + mark, delta.interval_text, delta.p_text,
         f"{delta.wins} : {delta.losses}", f"{delta.clips} of {delta.scenes} scenes",
     ]  # fmt: skip
 
@@ -171,10 +155,16 @@ def _delta_row(delta: Delta) -> list[str]:
 def _print_remarks(deltas: list[Delta], refused: dict[str, str]) -> None:
     """Tell what was not compared, and why."""
     from revisit.core.grouping import group_items
+    from revisit.core.text import pluralize
 
     for why, names in group_items(refused, refused.__getitem__).items():
         metrics = dict.fromkeys(name.partition(" of ")[0] for name in names)
         console.message(f"not compared: {', '.join(metrics)}: {why}")
+    if alone := [delta for delta in deltas if delta.significant_alone]:
+        console.message(
+            f"intervals are at 95 % for each difference by itself: {pluralize(len(alone), 'difference')} beyond chance "
+            f"alone, but not among all {len(deltas)} that are compared (Holm)"
+        )
     if any(delta.seeds for delta in deltas):
         console.message("several seeds of a clip were folded into their mean")
     if not deltas:
@@ -258,10 +248,11 @@ def _print_trend(
     """Print coverage and scores of each point, what the curves say, and which point to keep."""
     from revisit.core.grouping import group_items
     from revisit.results.display import NOTHING, cell_text, column_head, metric_title
-    from revisit.results.trend import coverage_sentence
+    from revisit.results.trend import basis_sentence, coverage_sentence
 
     scored = [curve for curve in curves if curve.cells]
-    heads = ["", "clips", "came back", *(column_head(curve.metric) for curve in scored)]
+    mean = "mean [95 %] (common/scored)" if scored else ""
+    heads = [mean, "clips", "came back", *(column_head(curve.metric) for curve in scored)]
     rows = [
         [
             label,
@@ -272,6 +263,8 @@ def _print_trend(
         for k, (label, point) in enumerate(zip(labels, coverage, strict=True))
     ]
     console.print_table(heads, rows, numbers=True)
+    if sentence := basis_sentence(curves):
+        console.message(sentence)
     if sentence := coverage_sentence(coverage):
         console.message(f"Camera: {sentence}")
     for curve in curves:

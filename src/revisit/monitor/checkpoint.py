@@ -15,7 +15,7 @@ from revisit.evidence.frames import Thumbnails
 from revisit.monitor.scoring import Spent
 from revisit.results import Cell, Results
 from revisit.results.ceilings import held_metrics, held_to_truth, score_id
-from revisit.results.cells import hides_rare_failures, mean_of
+from revisit.results.cells import score_cell
 from revisit.results.display import FEW_SCENES, interval_ends_text, metric_title, number
 from revisit.results.score_names import held_id
 from revisit.results.worst_frames import worst_frame
@@ -215,12 +215,10 @@ def memory_scores(results: Results, metric: str) -> Iterator[tuple[Record, float
 
 def memory_cell(results: Results, metric: str) -> Cell:
     """The mean of them with its interval over scenes, by the rules of tables; refused clips count 0, too."""
-    values = [(value, record.case.sample) for record, value in memory_scores(results, metric)]
+    values = [(value, record.case.scene) for record, value in memory_scores(results, metric)]
     values += [(0.0, entry.id) for entry in results.rejected if not entry.missing]
     yes_or_no = {value for value, _ in values} <= set(RANGE)
-    mean, interval = mean_of(values, RANGE, two_valued=yes_or_no)
-    few = not yes_or_no and hides_rare_failures(values, interval, RANGE, higher_is_better=True)
-    return Cell(len(values), len(results.entries), mean, None if few else interval, few_scenes=few)
+    return score_cell(values, len(results.entries), RANGE, True, yes_or_no)
 
 
 def _truth_is_no_test(results: Results, case: Case, metric: str) -> bool:

@@ -82,7 +82,7 @@ def diff_page(runs: Mapping[str, Run]) -> tuple[str, str]:
             {
                 "first": printable_text(one.first.entry.name),
                 "second": printable_text(one.second.entry.name),
-                "coverage": one.coverage.problems,
+                "coverage": (*one.coverage.problems, *one.coverage.warnings),
                 "rows": [_delta_row(delta) for delta in one.deltas],
             }
             for one in comparisons
@@ -123,13 +123,12 @@ def _differing_settings(first: Run, second: Run) -> list[tuple[str, str, str]]:
 
 
 def _delta_row(delta: Delta) -> Context:
-    p = "" if delta.corrected is None else f"{delta.corrected:.2g}"
     cells = [
         (delta.means[0], number(delta.means[0])),
         (delta.means[1], number(delta.means[1])),
         (delta.difference, signed_number(delta.difference)),
         ("", delta.interval_text),
-        ("" if delta.corrected is None else delta.corrected, p or "–"),
+        ("" if delta.corrected is None else delta.corrected, delta.p_text or "–"),
         ("", f"{delta.wins} : {delta.losses}"),
         (delta.clips, f"{delta.clips} of {delta.scenes} {'scene' if delta.scenes == 1 else 'scenes'}"),
     ]

@@ -118,6 +118,9 @@ def _look_away_bar(count: LookAwayCount) -> Markup:
 def _look_away_tip(count: LookAwayCount) -> str:
     parts = [f"moves on {count.moved}", f"looks away on {count.left}", f"comes back on {count.returned}"]
     parts += [f"to neither the first state nor the true one on {count.neither}"] if count.neither else []
+    parts += (
+        [f"with or without the target, which is unclear, on {count.target_unclear}"] if count.target_unclear else []
+    )
     parts += [f"without the target on {count.gone}"] if count.gone else []
     parts += [f"to a world that is reset on {count.reset}"] if count.reset else []
     parts += [f"unclear on {count.unclear}"] if count.unclear else []

@@ -77,6 +77,48 @@ def cell_of(values: Sequence[tuple[float, str]], of: int, limits: Limits = (None
     return Cell(len(values), of, *mean_of(values, limits))
 
 
+def score_cell(
+    values: Sequence[tuple[float, str]],
+    of: int,
+    limits: Limits,
+    higher_is_better: bool | None,
+    two_valued: bool = False,
+    failed: int = 0,
+    unscored: Mapping[str, int] | None = None,
+    clips: Mapping[Hashable, tuple[float, str]] | None = None,
+) -> Cell:
+    """The cell of a metric's scores: one rule for tables, verdict, trend and monitor, so that intervals agree.
+
+    Parameters
+    ----------
+    values
+        Scores, each with its scene.
+    of
+        Clips that were asked.
+    limits, higher_is_better
+        Range and direction of the metric.
+    two_valued
+        Whether every score is one end of the range or the other.
+    failed, unscored, clips
+        As the cell has them.
+
+    Returns
+    -------
+    Cell
+        Without an interval where fewer than two scenes leave it unknown, or too few would hide rare failures.
+
+    Examples
+    --------
+    >>> score_cell([(0.98, "a"), (0.97, "b"), (0.99, "c")], 3, (0, 1), True).few_scenes
+    True
+    >>> score_cell([(1.0, "a"), (1.0, "b"), (1.0, "c")], 3, (0, 1), True, two_valued=True).interval[1]
+    1.0
+    """
+    mean, interval = mean_of(values, limits, two_valued)
+    few = not two_valued and hides_rare_failures(values, interval, limits, higher_is_better)
+    return Cell(len(values), of, mean, None if few else interval, failed, unscored or {}, few, clips or {})
+
+
 def mean_of(
     values: Sequence[tuple[float, str]], limits: Limits, two_valued: bool = False
 ) -> tuple[float | None, Interval | None]:

@@ -7,15 +7,15 @@ not pose the test, such as one that stands still, cannot win: coverage is a ques
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 from revisit.results.compare import Contender, clip_scores
 from revisit.results.display import COVERAGE_MAY_DIFFER, metric_title, number, signed_number
+from revisit.results.question_ranking import NO_DIFFERENCE, clips_needed
 from revisit.results.score_names import metric_of
+from revisit.stats.paired import ALPHA
 from revisit.stats.pairwise import ModelPair, Ranking, rank_models
-from revisit.stats.power import MANY, clusters_needed
 from revisit.stats.sequential import PATIENCE, Looks, look_at
 
 COVERAGE = "coverage"
@@ -79,7 +79,7 @@ class CheckpointChoice:
         names = ", ".join(pair.behind for pair in self.rivals[:3]) + (" and others" if len(self.rivals) > 3 else "")
         return (
             f"{self.leads} ({mean}) leads, but is not told from {names} ({signed_number(nearest.test.difference)} to "
-            f"{nearest.behind}); {_more(nearest)}"
+            f"{nearest.behind}); {clips_needed(nearest.test, ALPHA) or NO_DIFFERENCE}"
         )
 
     @property
@@ -131,13 +131,3 @@ def choose_checkpoints(
             ranking = rank_models(dict(zip(names, posed, strict=True)), scenes, True, 1.0)
             choices.append(CheckpointChoice(metric, COVERAGE, names, ranking, shares, look_at(posed, scenes)))
     return choices
-
-
-def _more(pair: ModelPair) -> str:
-    """How many more clips would probably decide a pair."""
-    estimate = pair.test.estimate
-    needed = None if estimate is None else clusters_needed(estimate)
-    if needed is None or needed.about is None or needed.about > MANY:
-        return "no number of clips in sight would decide it"
-    more = max(math.ceil((needed.about - pair.test.scenes) * pair.test.clips / max(pair.test.scenes, 1)), 1)
-    return f"about {more} more clips, of new scenes, would probably decide"

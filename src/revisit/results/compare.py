@@ -14,10 +14,10 @@ from revisit.core.text import join_names, pluralize
 from revisit.results.ceilings import LOOK_AWAY, RETURN_GATES
 from revisit.results.cells import Interval, clip_interval, difference_limits, range_width
 from revisit.results.collapses import does_collapse
-from revisit.results.display import interval_ends_text
+from revisit.results.display import difference_interval_text
 from revisit.results.results import Results
 from revisit.results.score_names import measured_id
-from revisit.stats.paired import ALPHA, PairedTest, holm, paired_test, wilcoxon
+from revisit.stats.paired import ALPHA, PairedTest, holm, one_sided_sign_test, paired_test, wilcoxon
 
 FEWER = 0.5  # of the clips of the first: with fewer that pose the test, the others' scores say nothing of the rest
 ClipKey = tuple[str, ...]  # what is the same clip of two models, whatever its seed
@@ -65,7 +65,7 @@ class GroupDifference:
 
     @property
     def interval_text(self) -> str:
-        return interval_ends_text(self.interval) if self.interval else "too few scenes"
+        return difference_interval_text(self.interval) if self.interval else "too few scenes"
 
 
 @dataclass(frozen=True)
@@ -104,9 +104,22 @@ class Delta:
         return {self.second: "better", self.first: "worse"}.get(self.better or "", "")
 
     @property
+    def significant_alone(self) -> bool:
+        """Whether it differs at 5 % by itself, but not among everything that is compared."""
+        return self.p is not None and self.corrected is not None and self.p <= ALPHA < self.corrected
+
+    @property
+    def p_text(self) -> str:
+        """`0.391 (0.016 alone)`: p after the correction; the p by itself, too, where only that is significant."""
+        if self.p is None or self.corrected is None:
+            return ""
+        alone = f" ({_p_text(self.p)} alone)" if self.significant_alone else ""
+        return f"{_p_text(self.corrected)}{alone}"
+
+    @property
     def interval_text(self) -> str:
-        """The interval, or why there is none."""
-        return interval_ends_text(self.interval) if self.interval else self.method
+        """The interval of this difference by itself, or why there is none."""
+        return difference_interval_text(self.interval) if self.interval else self.method
 
 
 def compare(
@@ -144,7 +157,9 @@ def _delta(first: Contender, second: Contender, metric: str, by: Mapping[str, Ca
         groups: dict[str, list[ClipDifference]] = {}
         for spot, look in zip(spots, looks, strict=True):
             groups.setdefault(group(one[spot][1][0]), []).append(look)
-        parts[name] = tuple(_group_difference(value, some, score_range, higher) for value, some in groups.items())
+        parts[name] = tuple(
+            _group_difference(metric, value, some, score_range, higher) for value, some in groups.items()
+        )
     ranks = wilcoxon([look.first for look in looks], [look.second for look in looks])
     n = len(looks)
     return Delta(
@@ -152,7 +167,7 @@ def _delta(first: Contender, second: Contender, metric: str, by: Mapping[str, Ca
         sum(len(side[spot][1]) for side in (one, other) for spot in spots) - 2 * n,
         (sum(look.first for look in looks) / n, sum(look.second for look in looks) / n),
         sum(look.difference for look in looks) / n,
-        None if tested.interval is None else clip_interval(tested.interval, difference_limits(metric)), tested.p, None,
+        _interval(tested, metric), tested.p, None,
         None if ranks is None else ranks.p, wins, losses, tuple(ordered), tested.method, parts,
     )  # fmt: skip
 
@@ -166,11 +181,16 @@ def _clip_difference(one: tuple[float, list[Case]], other: tuple[float, list[Cas
 
 
 def _group_difference(
-    group: str, looks: Sequence[ClipDifference], score_range: float | None, higher: bool
+    metric: str, group: str, looks: Sequence[ClipDifference], score_range: float | None, higher: bool
 ) -> GroupDifference:
     tested = _paired_test(looks, score_range)
     mean = sum(look.difference for look in looks) / len(looks)
-    return GroupDifference(group, len(looks), mean, tested.interval, *_wins_and_losses(looks, higher))
+    return GroupDifference(group, len(looks), mean, _interval(tested, metric), *_wins_and_losses(looks, higher))
+
+
+def _interval(tested: PairedTest, metric: str) -> Interval | None:
+    """The interval of the difference, within what two scores can differ by."""
+    return None if tested.interval is None else clip_interval(tested.interval, difference_limits(metric))
 
 
 def clip_scores(results: Results, metric: str) -> dict[ClipKey, tuple[float, list[Case]]]:
@@ -211,10 +231,11 @@ class Coverage:
     asked: tuple[int, int]  # clips that the dataset expects
     delivered: tuple[int, int]  # of them, those that are there and can be read
     posed: tuple[int, int] | None  # of them, those whose camera left and came back; None where no gate asks that
-    p: float | None = None  # of the difference in posed clips, clip by clip
+    p: float | None = None  # of the difference in posed clips, clip by clip, corrected for all pairs compared at once
     lacking: tuple[str, ...] = ()  # clips that the first delivered and the second did not
     collapsed: tuple[int, int] | None = None  # of the clips of both, those whose picture collapses; None if not asked
-    newly_collapsed: tuple[str, ...] = ()  # scenes on which the second collapses and the first does not
+    newly_collapsed: tuple[str, ...] = ()  # samples on which the second collapses and the first does not
+    collapse_p: float | None = None  # of more collapses by chance, one-sided over scenes, corrected in the same way
 
     @property
     def delivery(self) -> str:
@@ -233,7 +254,15 @@ class Coverage:
             return ""
         new = f" ({join_names(self.newly_collapsed)})" if self.newly_collapsed else ""
         clips = pluralize(self.collapsed[1], "clip")
-        return f"the picture of {self.second} collapses on {clips}{new}, that of {self.first} on {self.collapsed[0]}"
+        text = f"the picture of {self.second} collapses on {clips}{new}, that of {self.first} on {self.collapsed[0]}"
+        if self.collapse_p is None or self.collapsed[1] <= self.collapsed[0]:
+            return text
+        return f"{text} ({'' if self.collapses_more else 'not significant, '}p {_p_text(self.collapse_p)})"
+
+    @property
+    def collapses_more(self) -> bool:
+        """Whether the picture of the second collapses on more scenes than that of the first, beyond chance."""
+        return self.collapse_p is not None and self.collapse_p <= ALPHA
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -248,50 +277,72 @@ class Coverage:
                     f"the camera of {self.second} looked away and came back on {self.posed[1]} of {self.delivered[1]} "
                     f"clips, that of {self.first} on {self.posed[0]} of {self.delivered[0]}"
                 )
-        if self.collapsed is not None and self.newly_collapsed and self.collapsed[1] > self.collapsed[0]:
+        if self.collapses_more:
             sentences.append(self.collapse_text)
         return tuple(sentences)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What may be worse in the second, but is not beyond chance, as sentences."""
+        more = self.collapsed is not None and self.collapsed[1] > self.collapsed[0]
+        return (self.collapse_text,) if more and not self.collapses_more else ()
 
 
 def coverage_of(first: Contender, second: Contender) -> Coverage:
     """Compare how many clips two sides delivered, on how many the camera left and came back, and how many collapse."""
     sides = first.results, second.results
-    collapses = _compare_collapses(*sides)
-    expected = [len(side.entries) for side in sides]
-    delivered = [len(side.readable.cases) for side in sides]
-    posed = [_testable_clips(side) for side in sides]
     there = {_clip_key(case) for case in sides[1].readable.cases}
-    clips = [case for case in sides[0].readable.cases if _clip_key(case) not in there]
-    lacking = tuple(dict.fromkeys(case.clip_name or case.sample for case in clips))
-    if posed[0] is None or posed[1] is None:
-        return Coverage(
-            first.name,
-            second.name,
-            (expected[0], expected[1]),
-            (delivered[0], delivered[1]),
-            None,
-            None,
-            lacking,
-            *collapses,
-        )
-    one, other = (_unique_clips(side) for side in (posed[0], posed[1]))
-    both = [key for key in one if key in other]
-    tested = paired_test(
-        [one[key][0] for key in both], [other[key][0] for key in both], [one[key][1] for key in both], 1.0
+    absent = [case for case in sides[0].readable.cases if _clip_key(case) not in there]
+    coverage = Coverage(
+        first.name,
+        second.name,
+        (len(sides[0].entries), len(sides[1].entries)),
+        (len(sides[0].readable.cases), len(sides[1].readable.cases)),
+        None,
+        None,
+        tuple(dict.fromkeys(case.clip_name or case.sample for case in absent)),
     )
-    counts = [sum(is_posed == 1.0 for _, is_posed, _ in side) for side in (posed[0], posed[1])]
-    return Coverage(
-        first.name, second.name, (expected[0], expected[1]), (delivered[0], delivered[1]), (counts[0], counts[1]),
-        None if tested is None else tested.p, lacking, *collapses,
-    )  # fmt: skip
+    return _with_collapses(_with_posed(coverage, *sides), *sides)
 
 
-def _compare_collapses(first: Results, second: Results) -> tuple[tuple[int, int] | None, tuple[str, ...]]:
-    """On how many of their common clips each side collapses, and the scenes on which only the second does."""
+def correct_coverages(coverages: Sequence[Coverage]) -> list[Coverage]:
+    """The same with Holm's correction of each test over all of them."""
+    posed = iter(holm([one.p for one in coverages if one.p is not None]))
+    collapse = iter(holm([one.collapse_p for one in coverages if one.collapse_p is not None]))
+    return [
+        replace(
+            one,
+            p=None if one.p is None else next(posed),
+            collapse_p=None if one.collapse_p is None else next(collapse),
+        )
+        for one in coverages
+    ]
+
+
+def _with_posed(coverage: Coverage, first: Results, second: Results) -> Coverage:
+    """The coverage with the clips of both sides that pose the test, where a gate asks that."""
+    one, other = _testable_clips(first), _testable_clips(second)
+    if one is None or other is None:
+        return coverage
+    mine, yours = _unique_clips(one), _unique_clips(other)
+    both = [key for key in mine if key in yours]
+    tested = paired_test(
+        [mine[key][0] for key in both], [yours[key][0] for key in both], [mine[key][1] for key in both], 1.0
+    )
+    posed = tuple(sum(is_posed == 1.0 for _, is_posed, _ in side) for side in (one, other))
+    return replace(coverage, posed=(posed[0], posed[1]), p=None if tested is None else tested.p)
+
+
+def _with_collapses(coverage: Coverage, first: Results, second: Results) -> Coverage:
+    """The coverage with the collapses of the clips that both sides have, tested over scenes, where that was asked.
+
+    A scene counts for the side that collapses on more of its clips: exact sign test, which is McNemar's of one clip a
+    scene.
+    """
     one, other = (
         _unique_clips(
             [
-                (case.pairing_key, float(answer), case.sample)
+                (case.pairing_key, float(answer), case.scene)
                 for case in side.readable.cases
                 if (answer := does_collapse(side, case)) is not None
             ]
@@ -300,9 +351,18 @@ def _compare_collapses(first: Results, second: Results) -> tuple[tuple[int, int]
     )
     both = [key for key in one if key in other]
     if not both:
-        return None, ()
-    new = dict.fromkeys(other[key][1] for key in both if other[key][0] > one[key][0])
-    return (sum(one[key][0] == 1 for key in both), sum(other[key][0] == 1 for key in both)), tuple(new)
+        return coverage
+    samples: dict[Hashable, str] = {case.pairing_key: case.sample for case in second.readable.cases}
+    excess: Counter[str] = Counter()
+    for key in both:
+        excess[one[key][1]] += int(other[key][0] - one[key][0])
+    more, fewer = (sum(sign * count > 0 for count in excess.values()) for sign in (1, -1))
+    return replace(
+        coverage,
+        collapsed=(sum(one[key][0] == 1 for key in both), sum(other[key][0] == 1 for key in both)),
+        newly_collapsed=tuple(dict.fromkeys(samples[key] for key in both if other[key][0] > one[key][0])),
+        collapse_p=one_sided_sign_test(more, fewer),
+    )
 
 
 def _testable_clips(results: Results) -> list[tuple[Hashable, float, str]] | None:
@@ -328,6 +388,10 @@ def _unique_clips(clips: Sequence[tuple[Hashable, float, str]]) -> dict[Hashable
 def _wins_and_losses(looks: Sequence[ClipDifference], higher: bool) -> tuple[int, int]:
     up, down = (sum(sign * look.difference > 0 for look in looks) for sign in (1, -1))
     return (up, down) if higher else (down, up)
+
+
+def _p_text(p: float) -> str:
+    return f"{p:.3f}" if p >= 0.001 else "< 0.001"
 
 
 def as_json(delta: Delta) -> dict[str, object]:

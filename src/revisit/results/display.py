@@ -92,14 +92,39 @@ def interval_ends_text(interval: Interval) -> str:
 
     One without width says what it rests on: values that are all equal do not tell how far others may be.
     """
+    if _has_no_width(interval):
+        return ALL_EQUAL
+    places = _places_of_ends(interval)
+    return " to ".join(_format_number(end, places) for end in interval)
+
+
+def difference_interval_text(interval: Interval) -> str:
+    """`0.05 to 0.37`: the interval of a difference, of which an end is written as 0 only if it is 0.
+
+    An end that rounds to 0 has as many further decimals as show on which side of 0 it lies, so that a difference which
+    is beyond chance never seems to touch 0: `0.0004 to 0.37`.
+    """
+    if _has_no_width(interval):
+        return ALL_EQUAL
+    places = _places_of_ends(interval)
+    noise = 1e-12 * max(map(abs, interval))
+    texts = []
+    for end in interval:
+        own = places if abs(end) <= noise or round(end, places) else -math.floor(math.log10(abs(end)))
+        texts.append(_format_number(end, own))
+    return " to ".join(texts)
+
+
+def _has_no_width(interval: Interval) -> bool:
     low, high = interval
-    if low == high:
-        return ALL_EQUAL
-    size, width = max(abs(low), abs(high)), high - low
-    if width < ROUNDING * size:
-        return ALL_EQUAL
-    places = max(0 if size >= 100 else 2, -math.floor(math.log10(width)) if width > 1e-9 else 0)
-    return f"{_format_number(low, places)} to {_format_number(high, places)}"
+    return low == high or high - low < ROUNDING * max(abs(low), abs(high))
+
+
+def _places_of_ends(interval: Interval) -> int:
+    """Decimals that tell the two ends apart: two at least, none from 100 on."""
+    low, high = interval
+    width = high - low
+    return max(0 if max(abs(low), abs(high)) >= 100 else 2, -math.floor(math.log10(width)) if width > 1e-9 else 0)
 
 
 def unscored_lines(cell: Cell) -> list[str]:

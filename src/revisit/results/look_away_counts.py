@@ -17,7 +17,7 @@ from revisit.core import Case
 from revisit.core.text import join_names, pluralize
 from revisit.geometry.camera_script import leaves_and_returns
 from revisit.results.funnel import LEAVES, looks_away_and_returns
-from revisit.results.returned_states import AS_AT_FIRST, AS_NEITHER, WITHOUT_TARGET, returned_state
+from revisit.results.returned_states import AS_AT_FIRST, AS_NEITHER, TARGET_UNCLEAR, WITHOUT_TARGET, returned_state
 
 if TYPE_CHECKING:
     from revisit.results.results import Results
@@ -43,6 +43,7 @@ class LookAwayCount:
     reset: int  # of these, came back as if nothing had happened
     gone: int = 0  # of these, came back without the target
     neither: int = 0  # of these, came back to what is neither as at first nor as in the truth
+    target_unclear: int = 0  # further clips that came back, of which only the target could tell to what
 
     @property
     def went_on(self) -> int:
@@ -141,6 +142,12 @@ class LookAwayCounts:
                 unit = pluralize(some[0].judged, "clip")
                 shares[0] = f"{some[0].model} ({number[some[0].model]} of {unit})"
                 sentences.append(f"{join_names(shares, NAMES)} {'comes' if len(some) == 1 else 'come'} back {words}")
+        if unclear := [count for count in self.models if count.target_unclear]:
+            shares = [f"{count.model} ({count.target_unclear} of {count.returned})" for count in unclear]
+            clips = pluralize(unclear[0].returned, "clip")
+            shares[0] = f"{unclear[0].model} ({unclear[0].target_unclear} of {clips})"
+            verb = "comes" if len(unclear) == 1 else "come"
+            sentences.append(f"{join_names(shares, NAMES)} {verb} back, but whether the target does is unclear")
         return sentences
 
     @property
@@ -245,7 +252,8 @@ def _count_model(results: Results, model: str, cases: Sequence[Case]) -> LookAwa
     moved = sum(back[case.id] is True or _leaves(results, case) or _moves(results, case) for case in readable)
     return LookAwayCount(
         model, len(readable), moved, left, len(returned), sum(value is None for value in back.values()),
-        len(cases) - len(readable), states.total(), states[AS_AT_FIRST], states[WITHOUT_TARGET], states[AS_NEITHER],
+        len(cases) - len(readable), states.total() - states[TARGET_UNCLEAR], states[AS_AT_FIRST],
+        states[WITHOUT_TARGET], states[AS_NEITHER], states[TARGET_UNCLEAR],
     )  # fmt: skip
 
 

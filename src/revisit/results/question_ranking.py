@@ -12,7 +12,7 @@ from revisit.core.reasons import KINDS
 from revisit.core.text import join_names, pluralize
 from revisit.results.ceilings import OUTCOME, score_id
 from revisit.results.cells import Cell, Interval, clip_interval, difference_limits
-from revisit.results.display import cell_text, interval_ends_text, number, reason_title, signed_number
+from revisit.results.display import cell_text, difference_interval_text, number, reason_title, signed_number
 from revisit.results.file_types import Details
 from revisit.results.funnel import looks_away_and_returns
 from revisit.results.pairing import ranks_of
@@ -74,7 +74,7 @@ class PairOutcome:
     @property
     def evidence(self) -> str:
         """`on 12 of 14 clips: +0.21 (95 % CI 0.05 to 0.37)`."""
-        interval = f" (95 % CI {interval_ends_text(self.interval)})" if self.interval else ""
+        interval = f" (95 % CI {difference_interval_text(self.interval)})" if self.interval else ""
         return f"on {self.wins} of {pluralize(self.clips, 'clip')}: {signed_number(self.difference)}{interval}"
 
     @property
@@ -84,7 +84,9 @@ class PairOutcome:
         if self.p is None:
             needed = MIN_SCENES if self.scenes < MIN_SCENES else MIN_SCENES_OF_LEVELS
             return f"{stands}, {pluralize(self.scenes, 'scene')}; a test needs {needed}"
-        if self.uncorrected is not None and self.uncorrected < ALPHA:
+        if self.uncorrected is not None and self.uncorrected <= ALPHA:
+            if self.wins == self.losses:
+                return f"{stands}: the mean differs (p {self.uncorrected:.2g}), but as many clips are worse as better"
             return f"{stands}: significant alone (p {self.uncorrected:.2g}), not among all pairs of models{self._needs}"
         return f"{stands}, not significant{self._needs}"
 
@@ -343,12 +345,15 @@ def _pair_outcome(pair: ModelPair, metric: str, alpha: float) -> PairOutcome:
     return PairOutcome(
         pair.ahead, pair.behind, pair.wins, pair.losses, test.clips, test.scenes, test.difference,
         None if test.interval is None else clip_interval(test.interval, difference_limits(metric)), pair.p,
-        pair.decided, None if pair.decided else _clips_needed(test, alpha), test.p, test.method,
+        pair.decided, None if pair.decided else clips_needed(test, alpha), test.p, test.method,
     )  # fmt: skip
 
 
-def _clips_needed(test: PairedTest, alpha: float) -> ClipsNeeded | None:
-    """Further clips, in the present number of clips per scene, rounded to what such a guess is worth."""
+def clips_needed(test: PairedTest, alpha: float) -> ClipsNeeded | None:
+    """Further clips by which a test at `alpha` would probably decide, rounded to what such a guess is worth.
+
+    Of new scenes, with as many clips a scene as now; None where that cannot be told.
+    """
     scenes = test.scenes
     if test.estimate is None:
         return None

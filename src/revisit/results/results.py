@@ -25,7 +25,7 @@ from revisit.core.records import GATE_STATES
 from revisit.core.text import join_names, pluralize
 from revisit.results import export
 from revisit.results.ceilings import held_metrics
-from revisit.results.cells import Cell, hides_rare_failures, limits_of, mean_of
+from revisit.results.cells import Cell, limits_of, score_cell
 from revisit.results.clip_answers import ClipAnswers
 from revisit.results.display import heading
 from revisit.results.look_away_counts import LookAwayCounts, count_look_aways
@@ -96,16 +96,14 @@ class Results(ClipAnswers):
         )
         if lacking := sum(self.asks(metric, entry) for entry in self.rejected):
             reasons["missing"] += lacking
-        limits, two_valued, card = limits_of(metric), self.two_valued(metric), metric_of(metric)
-        mean, interval = mean_of(scored, limits, two_valued)
+        card = metric_of(metric)
         higher = None if card is None else card.higher_is_better
-        few = not two_valued and hides_rare_failures(scored, interval, limits, higher)
         clips: dict[Hashable, tuple[float, str]] = {
             case.pairing_key: (value, case.scene) for case, value in column.scores()
         }
-        return Cell(
-            len(scored), self.expected(metric), mean, None if few else interval, column.status.count("failed"),
-            dict(reasons), few, clips if len(clips) == len(scored) else {},
+        return score_cell(
+            scored, self.expected(metric), limits_of(metric), higher, self.two_valued(metric),
+            column.status.count("failed"), dict(reasons), clips if len(clips) == len(scored) else {},
         )  # fmt: skip
 
     def two_valued(self, metric: str) -> bool:
@@ -264,7 +262,7 @@ class Results(ClipAnswers):
         -------
         LookAwayCounts or None
             `models`, each with `asked`, `moved`, `left`, `returned`, `unclear`, `unreadable`, `reset`, `gone`,
-            `neither` and `went_on`; None without these gates.
+            `neither`, `went_on` and `target_unclear`; None without these gates.
 
         Examples
         --------

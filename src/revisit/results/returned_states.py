@@ -1,5 +1,7 @@
 """What a clip comes back to: a world that went on, one that is reset, neither of the two, or one without the target.
 
+Where it is unclear whether the target is back, that is said instead of the first two.
+
 The outcome of the unseen event (`event_outcome`) is d_first / (d_first + d_truth): 0 as in the first view, 1 as in the
 truth, and in between for what looks like neither. So there are two bounds:
 
@@ -9,7 +11,9 @@ truth, and in between for what looks like neither. So there are two bounds:
   go on further than the truth, and then differs from both: more foam, darker tea.
 
 What the gate of the target or the diagnosis says of the clip comes first: without its target, or with the target in its
-old state or in another place, no world went on. docs/verdict.md has the measurements.
+old state or in another place, no world went on. Nor does one by the outcome alone where the gate is undecided: an
+emptied place may resemble the truth, as that of a candle that burns down. Then the diagnosis must deny that the object
+vanished, and the gate find its return the most probable. docs/verdict.md has the measurements.
 """
 
 from __future__ import annotations
@@ -17,7 +21,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from revisit.core import Case
-from revisit.diagnosis.diagnose import can_diagnose
+from revisit.diagnosis.diagnose import Diagnosis, can_diagnose
 from revisit.results.ceilings import OUTCOME, RESET, WENT_ON
 from revisit.results.clip_diagnosis import diagnosis_of
 
@@ -25,9 +29,10 @@ if TYPE_CHECKING:
     from revisit.results.results import Results
 
 AS_IT_SHOULD, AS_AT_FIRST, AS_NEITHER, WITHOUT_TARGET = "went on", "reset", "neither", "gone"
+TARGET_UNCLEAR = "target unclear"
 TARGET_GATE = "target_return"
 REAPPEARANCE = "target_reappearance"  # 0 where the target's place came back into view without it
-NOT_BACK = "hidden, not returned"  # label of that gate
+BACK, NOT_BACK = "hidden, returned", "hidden, not returned"  # labels of that gate
 VANISHES = "vanish"
 OTHER_STATES = frozenset({"state_reset", "state_frozen", "teleport"})  # findings that deny that the event went on
 
@@ -45,9 +50,11 @@ def returned_state(results: Results, case: Case) -> str | None:
     Returns
     -------
     str or None
-        `went on`, `reset`, `neither` or `gone`; None where nothing was to happen unseen, or nobody can tell.
+        `went on`, `reset`, `neither` or `gone`; `target unclear` where only the target could tell which of the first
+        two, or whether it is gone; None where nothing was to happen unseen, or nobody can tell.
     """
-    kinds = _findings(results, case)
+    diagnosis = diagnosis_of(results, case) if can_diagnose(results.of(case)) else None
+    kinds = frozenset() if diagnosis is None else frozenset(finding.kind for finding in diagnosis.findings)
     if VANISHES in kinds or _lost_target(results, case):
         return WITHOUT_TARGET
     outcome = results.score(case, OUTCOME)
@@ -55,17 +62,21 @@ def returned_state(results: Results, case: Case) -> str | None:
         return None
     if outcome <= RESET:
         # As at first and empty may look alike to the outcome: which of the two it is, only the target says.
-        return None if _target_undecided(results, case) else AS_AT_FIRST
+        return TARGET_UNCLEAR if _target_undecided(results, case) else AS_AT_FIRST
     if outcome < WENT_ON or kinds & OTHER_STATES:
         return AS_NEITHER
-    return None if _lost_by_gate(results, case) else AS_IT_SHOULD
+    if _lost_by_gate(results, case):
+        return None
+    if _target_undecided(results, case) and not _is_probably_back(results, case, diagnosis):
+        return TARGET_UNCLEAR
+    return AS_IT_SHOULD
 
 
-def _findings(results: Results, case: Case) -> frozenset[str]:
-    """The kinds of failure that the diagnosis of a clip found; none where nobody asked what it rests on."""
-    if not can_diagnose(results.of(case)):
-        return frozenset()
-    return frozenset(finding.kind for finding in diagnosis_of(results, case).findings)
+def _is_probably_back(results: Results, case: Case, diagnosis: Diagnosis | None) -> bool:
+    """Whether the diagnosis denies that the object vanished, and the undecided gate leans towards its return."""
+    target = results.answer(case, TARGET_GATE)
+    denied = diagnosis is not None and VANISHES not in diagnosis.open_kinds
+    return denied and target is not None and target.facts.get("guess") == BACK
 
 
 def _lost_target(results: Results, case: Case) -> bool:

@@ -1,4 +1,8 @@
-"""Trend: a score over checkpoints or dates, on the clips that all of them have a score of."""
+"""Trend: a score over checkpoints or dates, on the clips that all of them have a score of.
+
+Means have the interval that tables give the same clips. Every metric is a question of its own, as in the verdict: p is
+that of its slope alone, and of two points it is that of their difference.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from revisit.core import METRICS
-from revisit.results.cells import Cell, limits_of, mean_of
+from revisit.core.text import pluralize
+from revisit.results.cells import Cell, limits_of, score_cell
 from revisit.results.compare import Contender, clip_scores, coverage_of
 from revisit.results.score_names import measured_id
 from revisit.stats.paired import ALPHA, PairedTest, mean_test
@@ -20,6 +25,7 @@ class Trend:
     metric: str
     cells: tuple[Cell, ...]
     slope: PairedTest | None  # of a straight line through each clip's scores, per step, over scenes
+    seeds: int = 0  # scores that were folded into the mean of their clip
 
     @property
     def monotone(self) -> str:
@@ -58,6 +64,23 @@ class Trend:
             "monotone": self.monotone,
             "sentence": self.sentence,
         }
+
+
+def basis_sentence(curves: Sequence[Trend]) -> str:
+    """What the means and p of these curves are of, where that is not what each run's own summary has."""
+    counts = [(cell.n, cell.of) for curve in curves for cell in curve.cells]
+    if not counts:
+        return ""
+    sentences = []
+    if any(n < of for n, of in counts):
+        fewest, most = min(n for n, _ in counts), max(n for n, _ in counts)
+        clips = pluralize(most, "clip") if fewest == most else f"{fewest} to {most} clips"
+        sentences.append(f"means are over the {clips} that every point has a score of, and not over all of each run")
+    if any(curve.seeds for curve in curves):
+        sentences.append("several seeds of a clip are folded into their mean")
+    if sum(bool(curve.cells) for curve in curves) > 1:
+        sentences.append("p is that of each metric by itself (`compare` corrects for all that it shows)")
+    return "; ".join(sentences)
 
 
 @dataclass(frozen=True)
@@ -99,14 +122,19 @@ def _trend(points: Sequence[Contender], metric: str) -> Trend:
     if not common:
         return Trend(metric, (), None)
     scenes = [scores[0][clip][1][0].scene for clip in common]
+    seeds = sum(len(here[clip][1]) - 1 for here in scores for clip in common)
+    two_valued = not seeds and all(point.results.two_valued(metric) for point in points)
+    higher = METRICS[measured_id(metric)].higher_is_better
     cells = [
-        Cell(len(common), len(here), *mean_of(list(zip(values, scenes, strict=True)), limits_of(metric)))
+        score_cell(
+            [(here[clip][0], scene) for clip, scene in zip(common, scenes, strict=True)],
+            len(here), limits_of(metric), higher, two_valued,
+        )
         for here in scores
-        for values in [[here[clip][0] for clip in common]]
-    ]
+    ]  # fmt: skip
     middle = (len(points) - 1) / 2
     weights = [k - middle for k in range(len(points))]
     scale = sum(weight * weight for weight in weights)
     slopes = [sum(w * here[clip][0] for w, here in zip(weights, scores, strict=True)) / scale for clip in common]
     p, method = mean_test(slopes, scenes, scores=[here[clip][0] for here in scores for clip in common])
-    return Trend(metric, tuple(cells), PairedTest(tuple(slopes), tuple(scenes), p, method))
+    return Trend(metric, tuple(cells), PairedTest(tuple(slopes), tuple(scenes), p, method), seeds)

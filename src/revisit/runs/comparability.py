@@ -6,7 +6,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
 
 from revisit.core import METRICS, SUITES, Case, UsageError, evidence_id
@@ -14,7 +13,15 @@ from revisit.core.grouping import group_items
 from revisit.core.text import suggest_names
 from revisit.engine.dependencies import observed_kinds
 from revisit.results.ceilings import held_metrics
-from revisit.results.compare import Contender, Coverage, Delta, compare, correct_for_all, coverage_of
+from revisit.results.compare import (
+    Contender,
+    Coverage,
+    Delta,
+    compare,
+    correct_coverages,
+    correct_for_all,
+    coverage_of,
+)
 from revisit.results.file_types import ObserverEntry, ProtocolEntry, RunFile
 from revisit.results.leaderboards import makers_of
 from revisit.results.question_ranking import questions_of
@@ -82,11 +89,21 @@ def _labels(chosen: Sequence[tuple[str, str]]) -> list[str]:
 
 def match_sides(sides: Sequence[Side]) -> list[tuple[Side, Side]]:
     """Who is compared with whom: all with the first; of runs with the same several models, model by model."""
-    by_run = list(group_items(sides, lambda side: side.run.path).values())
+    by_run = [part for own in group_items(sides, lambda side: side.run.path).values() for part in _mentions(own)]
     names = [[side.model for side in own] for own in by_run]
     if len(names) > 1 and len(names[0]) > 1 and all(one == names[0] for one in names):
         return [(first, own[k]) for k, first in enumerate(by_run[0]) for own in by_run[1:]]
     return [(sides[0], other) for other in sides[1:]]
+
+
+def _mentions(sides: Sequence[Side]) -> list[list[Side]]:
+    """The sides of one run by its mentions: a run that is named twice is compared with itself."""
+    parts: list[list[Side]] = []
+    for side in sides:
+        if not parts or side.model in {other.model for other in parts[-1]}:
+            parts.append([])
+        parts[-1].append(side)
+    return parts
 
 
 @dataclass(frozen=True)
@@ -98,14 +115,11 @@ class SideComparison:
     metrics: tuple[str, ...]  # those whose numbers compare
     refusals: Mapping[str, str]  # metric -> why its two numbers must not be subtracted
     deltas: tuple[Delta, ...]  # of the metrics that have a clip in common
+    coverage: Coverage
 
     @property
     def names(self) -> str:
         return f"{self.first.entry.name} and {self.second.entry.name}"
-
-    @cached_property
-    def coverage(self) -> Coverage:
-        return coverage_of(self.first.entry, self.second.entry)
 
 
 def compare_sides(
@@ -131,9 +145,14 @@ def compare_sides(
         refused = refusals(first, second, names)
         comparable = tuple(name for name in names if name not in refused)
         deltas = compare(first.entry, [second.entry], comparable, group_functions(first, by))
-        comparisons.append(SideComparison(first, second, comparable, refused, tuple(deltas)))
+        coverage = coverage_of(first.entry, second.entry)
+        comparisons.append(SideComparison(first, second, comparable, refused, tuple(deltas), coverage))
     corrected = iter(correct_for_all([delta for one in comparisons for delta in one.deltas]))
-    return [replace(one, deltas=tuple(next(corrected) for _ in one.deltas)) for one in comparisons]
+    coverages = correct_coverages([one.coverage for one in comparisons])
+    return [
+        replace(one, deltas=tuple(next(corrected) for _ in one.deltas), coverage=coverage)
+        for one, coverage in zip(comparisons, coverages, strict=True)
+    ]
 
 
 def asked_metrics(facts: RunFile) -> list[str]:

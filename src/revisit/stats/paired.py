@@ -186,6 +186,22 @@ def exact_sign_test(up: int, down: int, scenes: int) -> float:
     return float(min(1.0, max((_binomial(scenes, grid) @ beyond).max() for grid in (shares, close))))
 
 
+def one_sided_sign_test(more: int, fewer: int) -> float:
+    """P of so many or more of `more`, if each of `more + fewer` is equally likely to be one or the other (exact).
+
+    Of yes and no before and after this is McNemar's exact test, one-sided; what is the same in both counts for nothing.
+
+    Examples
+    --------
+    >>> one_sided_sign_test(5, 0)
+    0.03125
+    >>> one_sided_sign_test(0, 0)
+    1.0
+    """
+    count = more + fewer
+    return min(1.0, sum(math.comb(count, k) for k in range(more, count + 1)) / 2**count)
+
+
 def _two_sided(count: int, distance: float) -> float:
     """P(|heads - tails| >= distance) of so many fair coins."""
     if count == 0:

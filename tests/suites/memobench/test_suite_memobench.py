@@ -730,14 +730,33 @@ def test_an_order_needs_differences_that_hold_clip_by_clip():
     clips = np.array([10.0, 20, 30, 40, 50, 60])
     results = scores_of(high=clips + 2, low=clips + 0.01 * np.arange(6), other=clips[::-1])
     said = order_sentence("memo_psnr", results) or ""
-    assert said.startswith("PSNR against the true video, best mean first: high 37 (")
-    assert said.endswith("Clip by clip, over all pairs together: high is ahead of low.")
+    assert said.startswith("PSNR against the true video, best mean first: high 37.00 (")
+    assert said.endswith("Clip by clip: high beats low.")
     few = scores_of(a=[10, 30], b=[12, 33])
     assert (order_sentence("memo_psnr", few) or "").endswith("these clips do not give a ranking.")
     assert order_sentence("memo_psnr", scores_of(a=[10.0])) is None
     told = sentences(results)
     assert told[0] == "The first view never left the frame: low 1 of 6, other 1 of 6."
     assert "in between: high 0.37 (6 clips)" in told[1] and len(told) == 3
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_order_and_the_verdict_name_the_same_pairs(seed):
+    """One family-wise procedure: a sentence beside the verdict never says more or less than its pairs."""
+    from revisit.results.verdict import make_verdict
+    from revisit.suites.memobench.summary import order_sentence
+
+    rng = np.random.default_rng(seed)
+    scene = rng.normal(25, 5, 9)
+    results = scores_of(**{f"m{k}": scene + 0.8 * k + rng.normal(0, 1.2, 9) for k in range(5)})
+    answers = make_verdict(results, SUITES["memobench"].card).answers
+    answer = next(answer for answer in answers if answer.metric == "memo_psnr")
+    said = (order_sentence("memo_psnr", results) or "").partition("Clip by clip: ")[2].rstrip(".")
+    pairs = set()
+    for part in said.split("; "):
+        ahead, _, behind = part.partition(" beats ")
+        pairs |= {(ahead, name) for name in behind.replace(" and ", ", ").split(", ") if name}
+    assert pairs == {(pair.ahead, pair.behind) for pair in answer.pairs if pair.decided}
 
 
 @pytest.mark.slow

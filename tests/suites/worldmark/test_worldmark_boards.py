@@ -86,6 +86,13 @@ def test_a_models_numbers_are_added_up_as_the_benchmark_does() -> None:
     assert model_cell(results, "worldmark_global", True).mean == pytest.approx(100 / (1 + np.mean(errors) / 0.05))
 
 
+def test_a_mean_over_clips_has_the_interval_of_every_table() -> None:
+    good = [record(k, "worldmark_quality", 97.0 + k) for k in range(3)]
+    results = Results([one.case for one in good], good)
+    cell, table = model_cell(results, "worldmark_quality", False), results.cell("worldmark_quality")
+    assert cell == table and cell.few_scenes and cell.mean == 98.0
+
+
 def test_a_direction_below_zero_is_zero_upstream() -> None:
     wrong = [record(k, "worldmark_direction_rotation", -60.0, keys=[{"score": -60.0}]) for k in range(3)]
     results = Results([one.case for one in wrong], wrong)

@@ -10,12 +10,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from revisit.core import METRICS, Record
-from revisit.core.text import pluralize
+from revisit.core.text import join_names, pluralize
 from revisit.results import Cell, Results
-from revisit.results.ceilings import OUTCOME, RESET, WENT_ON
+from revisit.results.ceilings import OUTCOME, RESET, WENT_ON, held_to_truth
 from revisit.results.cells import Limits, cell_of
+from revisit.results.display import FEW_SCENES, interval_ends_text, number
+from revisit.results.question_ranking import SuiteQuestion, rank_question
 from revisit.results.tables import Table, make_table, standard_summary
-from revisit.stats.intervals import mean_interval
 from revisit.suites.memobench.clip_categories import ors_tables, trajectory_table
 from revisit.suites.memobench.columns import SCORE, Place
 from revisit.suites.memobench.exports import value_at
@@ -89,8 +90,9 @@ def _table(results: Results, metric_id: str, title: str, note: str, columns: Col
         records = [record for record in mine.scores(metric_id) if value_at(record, required) is not None]
         cells = []
         for place, limits in columns.values():
-            values = [(value, r.case.sample) for r in records if (value := value_at(r, place)) is not None]
-            cells.append(cell_of(values, mine.expected(metric_id), limits))
+            values = [(value, r.case.scene) for r in records if (value := value_at(r, place)) is not None]
+            own = mine.cell(metric_id) if place == SCORE else cell_of(values, mine.expected(metric_id), limits)
+            cells.append(own)
         if records:
             rows.append((model, cells))
     return [make_table(title, note, columns, rows)] if rows else []
@@ -129,8 +131,6 @@ def _pass_rate_cell(records: Sequence[Record]) -> Cell:
     return Cell(answer_count, question_count, sum(scores) / len(scores), (low, high))
 
 
-Scores = dict[str, dict[tuple[str, str], float]]  # model -> (sample, split) -> score
-
 GATE_FINDINGS = (
     # gate, label, what it means
     ("target_return", "never hidden", "The target was never hidden, so the clip does not pose the test"),
@@ -139,7 +139,6 @@ GATE_FINDINGS = (
     ("view_return", "never left", "The first view never left the frame"),
     ("look_away", "never looks away", "The camera never looked away, so the clip poses no question of memory"),
 )
-MOST_PAIRS = 12
 
 
 def sentences(results: Results) -> list[str]:
@@ -155,45 +154,32 @@ def sentences(results: Results) -> list[str]:
 
 
 def order_sentence(metric_id: str, results: Results) -> str | None:
-    """The models by their mean with intervals and numbers of clips, and which of them are apart.
+    """The models by their mean with intervals and numbers of clips, and who beats whom.
 
-    Two are apart only if the interval of their score differences, clip by clip, excludes zero; those of all pairs hold
-    together at 95 % (Bonferroni). A ranking of means alone does not count.
+    The pairs are those of the verdict, by the same test and correction: a ranking of means alone does not count.
     """
-    means = _means(metric_id, results)
-    if len(means) < 2:
+    question = SuiteQuestion(METRICS[metric_id].title, (metric_id,))
+    answer = rank_question(held_to_truth(results).ranked, question)
+    if len(answer.places) < 2:
         return None
-    metric = METRICS[metric_id]
-    ranked = sorted(means, key=lambda model: means[model][0], reverse=bool(metric.higher_is_better))
-    entries = []
-    for model in ranked:
-        mean, cell = means[model]
-        span = "no interval" if cell.interval is None else "{:.3g} to {:.3g}".format(*cell.interval)
-        entries.append(f"{model} {mean:.4g} ({span}, {pluralize(cell.n, 'clip')})")
-    pairs = _distinct_pairs(ranked, _scores(metric_id, results))
-    if pairs:
-        rest = f" and {len(pairs) - MOST_PAIRS} more pairs" if len(pairs) > MOST_PAIRS else ""
-        apart = (
-            "Clip by clip, over all pairs together: "
-            + ", ".join(f"{a} is ahead of {b}" for a, b in pairs[:MOST_PAIRS])
-            + rest
-        )
-    else:
-        apart = "Clip by clip no two of them differ at 95 %: these clips do not give a ranking"
-    return f"{metric.title}, best mean first: {'; '.join(entries)}. {apart}."
+    means = [f"{place.model} {_mean_text(place.cell)}" for place in answer.places]
+    beaten: dict[str, list[str]] = {}
+    for pair in answer.pairs:
+        if pair.decided:
+            beaten.setdefault(pair.ahead, []).append(pair.behind)
+    winners = [place.model for place in answer.places if place.model in beaten]
+    order = "; ".join(f"{model} beats {join_names(beaten[model])}" for model in winners)
+    if not winners:
+        order = "no two of them differ beyond chance: these clips do not give a ranking"
+    rest = "".join(f"; {text}" for text in answer.left_out_texts)
+    return f"{question.ask}, best mean first: {'; '.join(means)}{rest}. Clip by clip: {order}."
 
 
-def _distinct_pairs(ranked: Sequence[str], scores: Scores) -> list[tuple[str, str]]:
-    pairs = []
-    level = 1 - 0.05 / max(len(ranked) * (len(ranked) - 1) // 2, 1)
-    for k, better in enumerate(ranked):
-        for worse in ranked[k + 1 :]:
-            shared = [key for key in scores[better] if key in scores[worse]]
-            differences = [scores[better][key] - scores[worse][key] for key in shared]
-            interval = mean_interval(differences, [sample for sample, _ in shared], level) if differences else None
-            if interval is not None and not interval[0] <= 0 <= interval[1]:
-                pairs.append((better, worse))
-    return pairs
+def _mean_text(cell: Cell) -> str:
+    between = FEW_SCENES if cell.few_scenes else "no interval"
+    if cell.interval is not None:
+        between = interval_ends_text(cell.interval)
+    return f"{number(cell.mean)} ({between}, {pluralize(cell.n, 'clip')})"
 
 
 def _outcomes(results: Results) -> str | None:
@@ -215,15 +201,6 @@ def _with_label(results: Results, gate: str, label: str) -> str:
     counts = Counter(record.case.model for record in findings if record.label == label)
     ranked = sorted(counts, key=lambda model: (-counts[model], model))
     return ", ".join(f"{model} {counts[model]} of {totals[model]}" for model in ranked)
-
-
-def _scores(metric_id: str, results: Results) -> Scores:
-    """The scores of the models that have some, in the order of their names."""
-    scores: Scores = {}
-    for record in sorted(results.scores(metric_id), key=lambda record: record.case.model):
-        assert record.value is not None
-        scores.setdefault(record.case.model, {})[record.case.sample, record.case.subset] = record.value
-    return scores
 
 
 def _means(metric_id: str, results: Results) -> dict[str, tuple[float, Cell]]:

@@ -41,10 +41,11 @@ def model_cell(results: Results, metric: str, upstream: bool) -> Cell:
     id = metric.removesuffix(STAND_IN)
     cell = replace(results.cell(metric), of=results.expected(id))
     records = results.scores(metric)
-    if not records:
-        return cell
+    collect = _collector_for(id)
+    if not records or (collect is _keys and not any("keys" in record.facts for record in records)):
+        return cell  # a mean over clips, with the interval that every table gives it
     bounds = (-100.0, 100.0) if "_direction_" in id else BOUNDS
-    mean, interval = mean_of(_collector_for(id)(records), bounds)
+    mean, interval = mean_of(collect(records), bounds)
     if upstream and mean is not None and "_direction_" in id:
         mean, interval = max(mean, 0.0), None if interval is None else (max(interval[0], 0.0), max(interval[1], 0.0))
     return replace(cell, mean=mean, interval=interval, few_scenes=False)

@@ -1,0 +1,127 @@
+"""The gate of `revisit compare --gate`: whether runs are worse than what they are compared with.
+
+A gate that saw nothing is not passed: memory must have been tested somewhere, or gained, or be the same answer by
+answer. A model that cannot be tested on either side, such as one whose camera never looks away, is named in a warning
+beside others that were; one that *lost* what the first side could be tested by fails.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from revisit.core.text import pluralize
+from revisit.results.ceilings import counts_as_memory
+from revisit.results.display import metric_title, reason_title
+from revisit.results.results import Results
+from revisit.results.score_names import measured_id
+from revisit.runs.comparability import SideComparison
+
+
+@dataclass(frozen=True)
+class RegressionGate:
+    """What a gate found, as sentences."""
+
+    worse: tuple[str, ...]  # what is worse than the first, was not delivered or can no longer be tested
+    untested: tuple[str, ...]  # what could not be tested, where nothing else shows that memory is as good as before
+    warnings: tuple[str, ...]  # what does not fail the gate: untested beside what was tested, not significant
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """All that fails the gate."""
+        return (*self.worse, *self.untested)
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing fails it."""
+        return not self.problems
+
+
+def check_regressions(comparisons: Sequence[SideComparison]) -> RegressionGate:
+    """Check whether the second side of any comparison is worse than the first.
+
+    Parameters
+    ----------
+    comparisons
+        As `compare_sides` makes them.
+
+    Returns
+    -------
+    RegressionGate
+    """
+    worse = [
+        f"{delta.second} is worse than {delta.first} in {metric_title(delta.metric)}"
+        for one in comparisons
+        for delta in one.deltas
+        if delta.better == delta.first
+    ]
+    worse += [problem for one in comparisons for problem in one.coverage.problems]
+    warnings = [warning for one in comparisons for warning in one.coverage.warnings]
+    untestable: list[str] = []  # on both sides
+    untested: list[str] = []
+    saw_memory = False
+    for one in comparisons:
+        first, second = one.first.entry, one.second.entry
+        asked = [id for id in one.metrics if counts_as_memory(measured_id(id))]
+        deltas = [delta for delta in one.deltas if delta.metric in asked]
+        before, after = (len(side.results.scored_cases(asked)) for side in (first, second))
+        if any(delta.p is not None for delta in deltas):
+            saw_memory = True
+        elif not one.refusals and have_same_answers(first.results, second.results):
+            saw_memory = True
+            why = deltas[0].method if deltas else _no_score_text(second.results, asked)
+            warnings.append(f"memory was not tested between {one.names}: {why}; all their answers are the same")
+        elif not asked:
+            untested.append(f"no metric of memory was compared between {one.names}")
+        elif deltas:
+            untested.append(f"no metric of memory could be tested between {one.names}: {deltas[0].method}")
+        elif before and not after:
+            scored = pluralize(before, "clip")
+            worse.append(
+                f"{second.name} can no longer be tested: {first.name} has a score of memory on {scored}, "
+                f"{second.name} on none ({_reason_text(second.results, asked)})"
+            )
+        elif before:
+            untested.append(f"no metric of memory was compared between {one.names}: they have no scored clip in common")
+        elif after:
+            saw_memory = True
+            warnings.append(
+                f"memory was not tested between {one.names}: {first.name} has no score of it "
+                f"({_reason_text(first.results, asked)}), {second.name} has on {pluralize(after, 'clip')}"
+            )
+        else:
+            untestable.append(f"memory was not tested between {one.names}: {_no_score_text(second.results, asked)}")
+    (warnings if saw_memory else untested).extend(untestable)
+    return RegressionGate(tuple(worse), tuple(untested), tuple(warnings))
+
+
+def have_same_answers(first: Results, second: Results) -> bool:
+    """Whether two sides have the same clips, and the same answer to every question of each."""
+    return len(first.entries) == len(second.entries) and _answers(first) == _answers(second)
+
+
+def _answers(results: Results) -> Counter[tuple[object, ...]]:
+    return Counter(
+        (case.pairing_key, id, record.status, record.value, record.label, record.reason and record.reason.kind)
+        for case in results.cases
+        for id, record in results.of(case).items()
+    )
+
+
+def _no_score_text(results: Results, metrics: Sequence[str]) -> str:
+    if not metrics:
+        return "no metric of memory was asked"
+    return f"neither has a score of it ({_reason_text(results, metrics)})"
+
+
+def _reason_text(results: Results, metrics: Sequence[str]) -> str:
+    """Why most clips have no score of memory: `test not posed on 9 of 9 clips`."""
+    kinds: dict[str, set[str]] = {}
+    for record in (record for id in metrics for record in results.records_for(id)):
+        if record.reason is not None:
+            kinds.setdefault(record.reason.kind, set()).add(record.case.id)
+    if not kinds:
+        return "not asked"
+    kind = max(kinds, key=lambda kind: len(kinds[kind]))
+    return f"{reason_title(kind)} on {len(kinds[kind])} of {pluralize(len(results.entries), 'clip')}"

@@ -1,0 +1,138 @@
+"""The gate: identical runs pass, what was lost fails, and collapses are tested instead of counted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from revisit.core import Case, Clip, Reason, Record, load_all
+from revisit.results import Results
+from revisit.results.compare import Contender, compare, correct_coverages, coverage_of
+from revisit.results.run import Run
+from revisit.runs.comparability import Side, SideComparison, match_sides
+from revisit.runs.regression_gate import RegressionGate, check_regressions
+
+load_all()
+METRIC, COLLAPSE = "event_outcome", "time_to_collapse"
+CLOSED = Reason("gate_closed", "the camera never looked away")
+
+
+def contender(name: str, scores: Sequence[float | None], collapses: Sequence[bool] = ()) -> Contender:
+    """A model with a score of memory per scene; None where its camera never looks away."""
+    cases, records = [], []
+    for k, score in enumerate(scores):
+        one = Case(f"{k}@{name}", "folder", name, f"s{k}", Clip(Path("x")))
+        cases.append(one)
+        state, label = ("closed", "never left") if score is None else ("open", "left, returned")
+        records.append(Record(one, "view_return", True, state, label=label))
+        status = "unscored" if score is None else "scored"
+        records.append(Record(one, METRIC, False, status, score, reason=CLOSED if score is None else None))
+    for one, does in zip(cases, collapses, strict=False):
+        records.append(Record(one, COLLAPSE, False, "scored", 0.4 if does else 1.0))
+    return Contender(name, Results(cases, records))
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    (tmp_path / "run.json").write_text("{}")
+    return Run(tmp_path)
+
+
+def gate(run: Run, *pairs: tuple[Contender, Contender], metrics: Sequence[str] = (METRIC,)) -> RegressionGate:
+    coverages = correct_coverages([coverage_of(*pair) for pair in pairs])
+    return check_regressions(
+        [
+            SideComparison(
+                Side(first, run, first.name), Side(second, run, second.name), tuple(metrics), {},
+                tuple(compare(first, [second], metrics)), coverage,
+            )
+            for (first, second), coverage in zip(pairs, coverages, strict=True)
+        ]
+    )  # fmt: skip
+
+
+GOOD = np.random.default_rng(3).uniform(0.6, 0.9, 8).tolist()
+OTHER = np.random.default_rng(4).uniform(0.6, 0.9, 8).tolist()
+
+
+def test_identical_runs_pass_and_what_could_not_be_tested_is_said(run: Run) -> None:
+    frozen = contender("frozen", [None] * 6)
+    same = gate(run, (frozen, contender("frozen", [None] * 6)))
+    assert same.passed and same.warnings == (
+        "memory was not tested between frozen and frozen: neither has a score of it (test not posed on 6 of 6 clips); "
+        "all their answers are the same",
+    )
+    few = gate(run, (contender("m", [0.5, 0.7]), contender("m", [0.5, 0.7])))  # two scenes have no test
+    assert few.passed and "3 scenes are needed" in few.warnings[0]
+    assert not gate(run, (contender("m", [0.5, 0.7]), contender("m", [0.5, 0.6]))).passed
+    assert gate(run, (frozen, frozen), metrics=["flicker"]).passed
+    tested = gate(run, (contender("m", GOOD), contender("m", GOOD)))
+    assert tested.passed and not tested.warnings
+
+
+def test_a_model_that_cannot_be_tested_is_a_warning_beside_others_and_alone_no_pass(run: Run) -> None:
+    still = contender("still", [None] * 8, [False] * 8), contender("still", [None] * 8, [True] + [False] * 7)
+    alone = gate(run, still)
+    assert not alone.passed and alone.untested == alone.problems
+    assert alone.problems == (
+        "memory was not tested between still and still: neither has a score of it (test not posed on 8 of 8 clips)",
+    )
+    beside = gate(run, still, (contender("m", GOOD), contender("m", OTHER)))
+    assert beside.passed and alone.problems[0] in beside.warnings
+
+
+def test_what_the_second_run_can_no_longer_be_tested_by_fails(run: Run) -> None:
+    lost = gate(run, (contender("m", GOOD), contender("m", [None] * 8)))
+    assert not lost.passed and not lost.untested
+    assert lost.worse == (
+        "the camera of m looked away and came back on 0 of 8 clips, that of m on 8 of 8",
+        "m can no longer be tested: m has a score of memory on 8 clips, m on none (test not posed on 8 of 8 clips)",
+    )
+    gained = gate(run, (contender("m", [None] * 8), contender("m", GOOD)))
+    assert gained.passed and "m has no score of it (test not posed on 8 of 8 clips)" in gained.warnings[0]
+    apart = gate(run, (contender("m", [*GOOD[:4], *[None] * 4]), contender("m", [*[None] * 4, *GOOD[:4]])))
+    assert not apart.passed and "no scored clip in common" in apart.problems[0]
+    assert not gate(run, (contender("m", GOOD), contender("m", OTHER)), metrics=["flicker"]).passed
+
+
+def test_collapses_are_tested_over_scenes_and_a_few_more_are_a_warning(run: Run) -> None:
+    before = contender("before", GOOD, [False] * 8)
+    some = gate(run, (before, contender("after", GOOD, [True] * 4 + [False] * 4)))
+    words = "the picture of after collapses on 4 clips (s0, s1, s2 and s3), that of before on 0"
+    assert some.passed and some.warnings == (f"{words} (not significant, p 0.062)",)
+    most = gate(run, (before, contender("after", GOOD, [True] * 5 + [False] * 3)))
+    assert not most.passed and "collapses on 5 clips" in most.worse[0] and most.worse[0].endswith("(p 0.031)")
+    twice = gate(run, *[(before, contender("after", GOOD, [True] * 5 + [False] * 3))] * 2)
+    assert twice.passed and len(twice.warnings) == 2  # two such comparisons are less of a surprise (Holm)
+
+
+@pytest.mark.parametrize("share", (0.1, 0.5))
+def test_checkpoints_that_collapse_by_chance_alone_rarely_fail_the_gate(share: float) -> None:
+    """False in at most 5 % of comparisons, where a count fails far more often; a plain loss is found."""
+    rng = np.random.default_rng(52)
+    draws, scenes = 250, 12
+
+    def problems(first: float, second: float) -> tuple[float, float]:
+        found = counted = 0
+        for _ in range(draws):
+            sides = [
+                contender(name, [0.5] * scenes, rng.random(scenes) < p) for name, p in (("a", first), ("b", second))
+            ]
+            coverage = coverage_of(*sides)
+            assert coverage.collapsed is not None
+            found += coverage.collapses_more
+            counted += coverage.collapsed[1] > coverage.collapsed[0]
+        return found / draws, counted / draws
+
+    false, by_count = problems(share, share)
+    assert false <= 0.05 + 2 * np.sqrt(0.05 * 0.95 / draws) and by_count > 0.25
+    assert problems(0.1, 0.8)[0] > 0.85
+
+
+def test_a_run_that_is_named_twice_is_compared_with_itself(run: Run) -> None:
+    sides = [Side(contender(name, GOOD), run, name) for name in ("a", "b")]
+    assert [(one.model, other.model) for one, other in match_sides([*sides, *sides])] == [("a", "a"), ("b", "b")]
+    assert [(one.model, other.model) for one, other in match_sides(sides)] == [("a", "b")]
