@@ -66,7 +66,7 @@ HIDDEN = {LAYOUT: ALL_OF_LAYOUT, LOOKS: HIDDEN_BY_LOOKS}
 RETURNED = {LAYOUT: ALL_OF_LAYOUT, LOOKS: RETURNED_BY_LOOKS}
 RIDGE = 0.3
 # Weight of a simulated clip beside a real one, by its source; many features need many clips.
-SIMULATED = {LAYOUT: {"composites": 0.53, "worlds": 0.3}, LOOKS: {"composites": 0.125, "worlds": 0.075}}
+SIMULATED = {LAYOUT: {"composites": 0.53, "worlds": 0.18}, LOOKS: {"composites": 0.125, "worlds": 0.075}}
 RIGHT = 0.90  # share of decided labels that must be right where the level is chosen; simulated clips are harder
 LEVELS = np.round(np.arange(0.5, 0.97, 0.02), 2)
 TEMPERATURES = np.round(np.geomspace(0.4, 2.5, 19), 3)

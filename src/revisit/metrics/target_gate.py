@@ -92,7 +92,7 @@ def target_sight(track: TargetTrack, looks: TargetLooks | None, views: PairedVie
     return TargetObservations(track, looks, start_likeness(track, views))
 
 
-@derived(makes=TargetPhases, needs=(TargetObservations,), version=8)
+@derived(makes=TargetPhases, needs=(TargetObservations,), version=7)
 def target_phases(
     sight: TargetObservations, *, hidden_for: float = 0.3, back_for: float = 0.3
 ) -> TargetPhases | Unscored:
@@ -135,7 +135,7 @@ def unjudgeable(sight: TargetObservations) -> str:
     return ""
 
 
-@gate(id="target_return", version=10, title="Target hidden and returned", needs=(TargetObservations,))
+@gate(id="target_return", version=9, title="Target hidden and returned", needs=(TargetObservations,))
 def target_return(
     sight: TargetObservations, *, hidden_for: float = 0.3, back_for: float = 0.3
 ) -> GateResult | Unscored:

@@ -21,7 +21,7 @@ from revisit.metrics.target_rules import CAME_BACK, LEAD, NEVER
 
 
 @metric(
-    id="target_reappearance", version=9, title="Target reappears", unit="score", range=(0, 1), higher_is_better=True,
+    id="target_reappearance", version=8, title="Target reappears", unit="score", range=(0, 1), higher_is_better=True,
     needs=(TargetObservations, TargetPhases), gates=("look_away",), suites=("folder",),
     responds_to=("object forgotten while out of view",),
     blind_to=("object dissolves in plain sight", "identity drift", "state reset", "object returns in the wrong place",
@@ -54,7 +54,7 @@ def target_reappearance(sight: TargetObservations, phases: TargetPhases, *, seen
 
 
 @metric(
-    id="target_identity", version=9, title="Returned target looks the same", unit="similarity", range=(0, 1),
+    id="target_identity", version=8, title="Returned target looks the same", unit="similarity", range=(0, 1),
     higher_is_better=True, needs=(TargetTrack, TargetPhases), gates=("look_away", "target_return"), suites=("folder",),
     responds_to=("identity drift", "object replaced", "colour drift"),
     blind_to=("state reset", "object returns in the wrong place", "small changes of detail", "frozen camera"),
