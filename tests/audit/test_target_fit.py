@@ -301,3 +301,18 @@ def test_the_page_has_the_stored_figures():
     text = module.PAGE.read_text(encoding="utf-8")
     stored = [json.loads(one.read_text(encoding="utf-8")) for one in (module.FIGURES, module.COST, module.FIRST)]
     assert module.page(text, *stored) == text, "target-gate.md: run `make docs`"
+
+
+def test_the_page_says_how_the_gate_does_with_fast_cameras():
+    page = (Path(__file__).parents[2] / "docs/target-gate.md").read_text(encoding="utf-8")
+    quick = [line for line in read_table(FOLDER / "forgetful.jsonl") if "-quick" in line["clip"]]
+    counts = {}
+    for kind, model in target_models().items():
+        clips = [line for line in usable(quick, kind) if kind in line["judges"]]
+        chances = np.array([list(label_probabilities(model, line["features"]).values()) for line in clips])
+        label = np.array([LABELS.index(line["label"]) for line in clips])
+        counts[kind] = outcomes(chances, label, np.full(len(clips), model["decided"]))
+    lite, small = counts[LAYOUT], counts[LOOKS]
+    assert f"In {lite['n']} clips of rendered worlds" in page
+    assert f"`lite` decides {lite['decided']} of them and is right on {lite['right']}," in page
+    assert f"`small` is right on {small['right']} of {small['n']}." in page
