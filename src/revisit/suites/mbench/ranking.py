@@ -121,8 +121,8 @@ def rank_without_gate(
 ) -> dict[str, Ungated]:
     """Total (the mean of the axes that are there) and rank of every model where all scored clips count.
 
-    Over the dimensions `common` that models are ranked on with the gate, so that both totals are of the same ones; where
-    there is none, over those that all models with a score have.
+    Over the dimensions `common` that models are ranked on with the gate, so that both totals are of the same ones;
+    where there is none, over those that all models with a score have.
     """
     values = {m: {d.id: standings[d.id][m].ungated for d in dimensions} for m in answers.models}
     if not common:

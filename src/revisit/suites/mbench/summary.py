@@ -113,7 +113,7 @@ def _cell(answers: Answers, part: Results, metric_id: str) -> Cell:
 
 @dataclass(frozen=True)
 class _Column:
-    """A column of the tables by dimension: of a dimension, an axis or the total, by published makers or by stand-ins."""
+    """A column of a dimension, an axis or the total: of published makers, or of stand-ins."""
 
     key: str
     title: str
@@ -133,14 +133,18 @@ def _columns(
         if d.id in makers:
             of_dimensions.append(_Column(d.id, f"{d.short} by {' or '.join(makers[d.id])} (stand-in)", True))
     sums = [*((axis, f"{axis} axis") for axis in AXES), ("total", "total")]
-    replaced = {key for key, _ in sums for model in answers.models if _rests_on_stand_in(
-        key, model, answers.setting, measured_by_stand_in)}  # fmt: skip
+    mixed = {
+        key
+        for key, _ in sums
+        for model in answers.models
+        if rests_on_stand_in(key, model, answers.setting, measured_by_stand_in)
+    }
     of_sums = [_Column(key, title) for key, title in sums]
-    of_sums += [_Column(key, f"{title} with stand-ins", True) for key, title in sums if key in replaced]
+    of_sums += [_Column(key, f"{title} with stand-ins", True) for key, title in sums if key in mixed]
     return of_dimensions, of_sums
 
 
-def _rests_on_stand_in(key: str, model: str, setting: str, measured_by_stand_in: Collection[tuple[str, str]]) -> bool:
+def rests_on_stand_in(key: str, model: str, setting: str, measured_by_stand_in: Collection[tuple[str, str]]) -> bool:
     """Whether a model's number in a column was measured by a stand-in, or adds up one that was."""
     if key in BY_ID:
         return (model, key) in measured_by_stand_in
@@ -162,7 +166,7 @@ def _tables(
         """The cells of a model, each in the column of who measured it."""
         return [
             cells[c.key]
-            if c.by_stand_in == _rests_on_stand_in(c.key, model, answers.setting, replaced)
+            if c.by_stand_in == rests_on_stand_in(c.key, model, answers.setting, replaced)
             else _cell_of(0, cells[c.key]["of"], None)
             for c in columns
         ]
