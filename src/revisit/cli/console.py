@@ -229,7 +229,8 @@ def print_verdict(ranking: Mapping[str, Any], content: Mapping[str, Any]) -> Non
     from revisit.results.look_away_counts import ASK
 
     counts = ranking.get("look_away")
-    lines = [(ASK, counts["sentence"])] if counts else []
+    lines = [("Judge", ranking["judge"]["sentence"])] if ranking.get("judge") else []
+    lines += [(ASK, counts["sentence"])] if counts else []
     lines += [(answer["question"]["ask"], answer["sentence"]) for answer in ranking["answers"]]
     lines += [("Overall", ranking["sentence"])] if ranking["sentence"] else []
     notes = [("Note", sentence) for sentence in ranking["trade_offs"][:NOTES]]
