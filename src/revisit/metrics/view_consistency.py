@@ -127,8 +127,9 @@ def _similarity_along_motion(index: np.ndarray, tokens: np.ndarray, relations: V
 def return_consistency(patches: PatchFeatures, pairs: ReturnPairs, relations: ViewRelations) -> Score | Unscored:
     """Mean similarity of corresponding patches over frames of one viewpoint before and after it was lost.
 
-    Each pair's mean cosine c becomes (c - floor) / (ceiling - floor), clipped to 0-1. The facts hold the
-    curve of that value over the seconds since the view was last seen, and its slope per second.
+    Each pair's mean cosine c becomes (c - floor) / (ceiling - floor), clipped to 0-1: floor is that of patches that do
+    not correspond, ceiling that of patches that do in neighbouring frames. The facts hold the curve of that value over
+    the seconds since the view was last seen, and its slope per second.
     """
     return compared(patches, pairs, relations)
 
