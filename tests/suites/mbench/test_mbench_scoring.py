@@ -319,6 +319,7 @@ def test_what_a_stand_in_measured_is_in_no_published_column(setting: str):
     apart = f"geometry by {FOLLOWED} (stand-in)"
     for table in made["tables"]:
         if table["title"].startswith("Ranks"):
+            assert table["columns"][0] == "total with stand-ins (with)"
             continue
         cells = cells_by_title(table)
         assert cells["good"]["geometry"] is None and cells["good"][apart] is not None, table["title"]
@@ -346,11 +347,11 @@ def test_both_totals_are_over_the_same_dimensions_and_say_over_which():
     assert rows["good"]["ungated"]["total"] == pytest.approx(rows["good"]["total"][0])
     assert rows["frozen"]["ungated"]["total"] is None or rows["frozen"]["rank"] is None
     table = next(table for table in made["tables"] if table["title"].startswith("Ranks with and without"))
-    assert table["columns"][0] == "total, with" and "the one above" in table["note"]
+    assert table["columns"][0] == "total (with)" and "no total" not in table["note"]
     entity = [d.id for d in DIMENSIONS if d.axis == "entity"]
     lacking = results.mapped(lambda record: None if record.question in entity else record)
     table = next(t for t in summarise(lacking)["tables"] if t["title"].startswith("Ranks with and without"))
-    assert table["columns"][0] == "mean of axes (environment, causal), with" and "no total" in table["note"]
+    assert table["columns"][0] == "mean of axes (environment, causal) (with)" and "no total" in table["note"]
 
 
 def test_models_with_other_items_are_named():

@@ -198,25 +198,25 @@ def _tables(
         note = f"{NOTES[answers.rule]}; behind axes and total, dimensions that they are over"
         tables.append(make_table(f"{title}, MBench-{answers.setting}", note, columns, rows))
     if answers.rule != "all" and len(ranked) > 1 and any(row["rank"] for row in ranked):
-        tables.append(_rank_table(answers, ranked))
+        tables.append(
+            _rank_table(answers, ranked, any(column.key == "total" for column in of_sums if column.by_stand_in))
+        )
     return tables
 
 
-def _rank_table(answers: Answers, ranked: Sequence[RankRow]) -> Table:
+def _rank_table(answers: Answers, ranked: Sequence[RankRow], by_stand_ins: bool) -> Table:
     """Ranks with and without the gate, and the numbers behind them: the total, or the mean of the axes there are."""
     gate = "the trigger" if answers.setting == "T" else "the camera gate"
     axes = [axis for axis in AXES if any(row["rank"] and row[axis] for row in ranked)]
-    number = "total" if len(axes) == len(AXES) else f"mean of axes ({', '.join(axes)})"
-    what = (
-        "total: the one above"
-        if len(axes) == len(AXES)
-        else "no total, which takes all three axes: the mean of those that every ranked model has"
-    )
+    has_total = len(axes) == len(AXES)
+    number = "total" if has_total else f"mean of axes ({', '.join(axes)})"
+    number += " with stand-ins" if by_stand_ins else ""
+    what = "" if has_total else "no total, which takes all three axes: the mean of those that every ranked model has; "
     note = (
-        f"x 100; {what}; with {gate}: over clips that pose the test; without: the same dimensions over all scored "
-        f"clips; up: ranks gained by {gate}"
+        f"x 100; {what}with {gate}: as above, over clips that pose the test; without: the same dimensions over all "
+        f"scored clips; up: ranks gained by {gate}"
     )
-    columns = [f"{number}, with", "rank with", f"{number}, without", "rank without", "up"]
+    columns = [f"{number} (with)", "rank (with)", f"{number} (without)", "rank (without)", "up"]
     rows = [(row["model"], _rank_cells(row)) for row in ranked]
     return make_table(f"Ranks with and without {gate}", note, columns, rows)
 
