@@ -263,7 +263,7 @@ def test_a_change_of_anything_a_number_depends_on_changes_the_hash(place):
 def test_derived_evidence_counts_by_version_and_parameters():
     asker, lite = METRICS["return_consistency"], ObserverSet("lite", load_roles("lite"))
     before = short_hash(protocol_facts(asker, lite, {}))
-    [id] = [evidence_id(kind) for kind in asker.needs if evidence_id(kind) in DERIVED]
+    id, *_ = [evidence_id(kind) for kind in asker.needs if evidence_id(kind) in DERIVED]
     for change in ({"version": 99}, {"params": {**DERIVED[id].params, "another": 1}}):
         with pytest.MonkeyPatch.context() as patch:
             patch.setitem(DERIVED._things, id, replace(DERIVED[id], **change))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -280,7 +281,7 @@ METRICS = ("wr_visible_state", "judged_progress")
 def run_it(folder, source, chosen, out="run", cache="cache"):
     from revisit.core import SUITES
 
-    facts = chosen.judge.facts if chosen else None
+    facts = chosen.facts if chosen else None
     observers = ObserverSet("lite", load_roles("lite", judge=facts is not None), facts)
     plan = make_plan(SUITES["folder"], source, observers, metrics=METRICS)
     return evaluate(plan, folder / out, workers=0, cache=EvidenceCache(folder / cache), judge=chosen)
@@ -362,6 +363,61 @@ def test_a_tripped_canary_marks_the_clip_and_only_that(tmp_path, source):
     assert len({record.case.id for record in unscored}) == 1 and len(unscored) == len(METRICS)
     assert all("control question about an added picture was answered yes" in record.sentence for record in unscored)
     assert sum(record.status == "scored" for record in run.results.records) == 2 * len(METRICS)
+    assert server.calls == 2 * (10 + 1 + 2) + 2, "nothing but the controls is paid for the clip that is not used"
+    trust = run.summary["verdict"]["judge"]
+    assert (trust["failed"], trust["asked"], trust["untrusted"]) == (1, 3, False)
+
+
+def agreeable(body):
+    """A judge that says yes to everything."""
+    return '{"progress": 5, "correctness": 5}' if '"progress"' in question_of(body) else "Yes"
+
+
+def test_a_judge_that_fails_its_controls_is_asked_no_more(tmp_path, source):
+    """Two clips decide; the third costs nothing, also when the command is run again."""
+    with serving(agreeable) as server:
+        path = judge_file(tmp_path, server, controls_first=2)
+        for _ in range(2):
+            run = run_it(tmp_path, source, choose_judge(str(path)))
+            assert run.exit_code == 1 and server.calls == 4  # two controls of two clips
+        assert not any(record.scored for record in run.results.records)
+        (sentence,) = {record.sentence for record in run.results.failures}
+        assert "failed its control questions on 2 of the first 2 clips, so nothing more was asked" in sentence
+        verdict = run.summary["verdict"]
+        assert (
+            verdict["headline"]
+            == verdict["judge"]["sentence"]
+            == (
+                "the judge failed its control questions on 2 of 2 clips: its answers are not to be trusted; "
+                "1 further clip has no answer"
+            )
+        )
+
+        anyway = run_it(tmp_path, source, choose_judge(str(judge_file(tmp_path, server, controls_first=0))))
+        assert anyway.exit_code == 0 and server.calls == 6, "the third clip has its own controls, which fail, too"
+        assert {record.reason.kind for record in anyway.results.records} == {"untrusted"}
+
+        unchecked = run_it(tmp_path, source, choose_judge(str(judge_file(tmp_path, server, canaries=False))), out="own")
+        assert server.calls == 6 + 3 * 11 and all(record.scored for record in unchecked.results.records)
+        assert "judge" not in unchecked.summary["verdict"]
+    replayed = run_it(
+        tmp_path, source, choose_judge(str(unchecked.path / "answers.jsonl")), out="replayed", cache="other-cache"
+    )
+    assert replayed.exit_code == 0 and summary_of(replayed) == summary_of(unchecked)
+
+
+def test_the_printout_and_the_page_say_first_that_a_judge_is_not_to_be_trusted(tmp_path, source, capsys):
+    from revisit.cli.console import print_run_summary
+    from revisit.report.write_html import write_report
+
+    with serving(agreeable) as server:
+        run = run_it(tmp_path, source, choose_judge(str(judge_file(tmp_path, server))))
+    print_run_summary(run.summary)
+    sentence = "the judge failed its control questions on 3 of 3 clips: its answers are not to be trusted"
+    assert capsys.readouterr().out.splitlines()[0].split(maxsplit=1) == ["Judge", sentence]
+    page = write_report(run)
+    title = re.search(r"<h1[^>]*>(.*?)</h1>", page.read_text(), re.DOTALL)
+    assert title is not None and title[1].strip() == f"T{sentence[1:]}"
 
 
 def test_unanswered_probes_are_unscored_and_never_a_no(tmp_path, source):
@@ -456,7 +512,7 @@ def test_pictures_that_were_asked_about_leave_the_memory():
     asking._ask = lambda task: SimpleNamespace(submit=lambda frames, questions: kept)
     clip = make(None, pictures(), None, [], [])
     gone = weakref.ref(clip)
-    asking._send(clip, [])
+    asking._send(clip, clip.frames, [])
     for future in kept:
         future.set_result(None)
     assert asking._heard.get() is clip

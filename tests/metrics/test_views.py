@@ -11,7 +11,7 @@ import pytest
 
 from revisit.core import GateResult, InvalidEvidence, Score, Unscored
 from revisit.evidence.appearance import NetworkPatches, PatchFeatures
-from revisit.evidence.views import ReturnPairs, ViewLinks
+from revisit.evidence.views import ReturnPairs, ViewLinks, ViewRelations
 from revisit.metrics.view_consistency import (
     corresponding,
     floor_and_ceiling,
@@ -30,7 +30,7 @@ from revisit.metrics.view_gate import (
     visible_area,
 )
 from revisit.observers.matching import correlate, find_points, link, structure
-from revisit.observers.patches import viewed_and_next
+from revisit.observers.patches import patch_features, viewed_and_next
 from revisit.observers.pictures import VIEWED
 from revisit.observers.views import views
 from tests.looking import as_frames, look, read
@@ -258,6 +258,15 @@ def unit(shape: tuple[int, ...], seed: int) -> np.ndarray:
     return np.asarray(made / np.linalg.norm(made, axis=-1, keepdims=True))
 
 
+def resting(count: int, at: np.ndarray | None = None) -> ViewRelations:
+    """Views of a camera that rests: every frame shows the same place."""
+    index = np.arange(count) if at is None else at
+    count = len(index)
+    warp = np.tile(np.eye(3), (count, count, 1, 1))
+    whole, none = np.ones((count, count)), np.zeros((count, count))
+    return ViewRelations(index, index / 8, whole.astype(bool), none, whole, warp, whole, 1.0)
+
+
 def some_pairs(i: list[int], j: list[int]) -> ReturnPairs:
     n = len(i)
     return ReturnPairs(
@@ -267,10 +276,10 @@ def some_pairs(i: list[int], j: list[int]) -> ReturnPairs:
 
 def test_the_same_patches_on_return_score_one_and_others_nothing() -> None:
     scene, other = unit((6, 8, 16), 0), unit((6, 8, 16), 1)
-    same = return_consistency(features(np.stack([scene] * 6)), some_pairs([0, 1], [4, 5]))
+    same = return_consistency(features(np.stack([scene] * 6)), some_pairs([0, 1], [4, 5]), resting(6))
     assert isinstance(same, Score) and same.value == pytest.approx(1.0)
     changed = return_consistency(
-        features(np.stack([scene, scene, scene, other, other, other])), some_pairs([0, 1], [4, 5])
+        features(np.stack([scene, scene, scene, other, other, other])), some_pairs([0, 1], [4, 5]), resting(6)
     )
     assert isinstance(changed, Score) and changed.value < 0.15
 
@@ -278,10 +287,58 @@ def test_the_same_patches_on_return_score_one_and_others_nothing() -> None:
 def test_the_ceiling_is_that_of_the_frames_closest_to_each_other() -> None:
     scene, others = unit((6, 8, 16), 0), unit((3, 6, 8, 16), 1)
     index = np.array([0, 1, 10, 20])
-    floor, ceiling = floor_and_ceiling(index, np.stack([scene, scene, *others[:2]]))
-    assert ceiling == pytest.approx(1.0) and abs(floor) < 0.1
-    _, ceiling = floor_and_ceiling(10 * index[[0, 2, 3]], np.stack([scene, others[0], others[0]]))
-    assert 0.4 < ceiling < 1  # steps of one length: all of them count
+    scale = floor_and_ceiling(index, np.stack([scene, scene, *others[:2]]), resting(4, index))
+    assert scale is not None and scale[1] == pytest.approx(1.0) and abs(scale[0]) < 0.1
+    later = 10 * index[[0, 2, 3]]
+    scale = floor_and_ceiling(later, np.stack([scene, others[0], others[0]]), resting(3, later))
+    assert scale is not None and 0.4 < scale[1] < 1  # steps of one length: all of them count
+
+
+def test_the_ceiling_of_a_camera_that_never_rests_is_that_of_patches_that_correspond() -> None:
+    """Each frame is the last one moved by two patches: the same place of two frames never shows the same thing."""
+    wide = unit((6, 20, 16), 0)
+    tokens = np.stack([wide[:, 2 * k : 2 * k + 8] for k in range(6)])
+    still = resting(6)
+    warp = still.warp.copy()
+    warp[..., 0, 2] = (np.arange(6)[:, None] - np.arange(6)) * 2 / 8
+    scale = floor_and_ceiling(still.index, tokens, replace(still, warp=warp))
+    assert scale is not None and scale[1] == pytest.approx(1.0)
+    apart = replace(still, seen=np.eye(6, dtype=bool))
+    answer = return_consistency(features(tokens), some_pairs([0, 1], [4, 5]), apart)
+    assert isinstance(answer, Unscored) and answer.kind == "not_followed"
+
+
+def coarse_wall(seed: int) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    picture = np.full((SIZE[0], 1600, 3), 120, np.uint8)
+    for _ in range(70):
+        x, y = (int(v) for v in rng.integers(-120, (1600, SIZE[0])))
+        w, h = (int(v) for v in rng.integers(60, 120, 2))
+        cv2.rectangle(picture, (x, y), (x + w, y + h), tuple(int(v) for v in rng.integers(0, 255, 3)), -1)
+    return cv2.GaussianBlur(picture, (0, 0), 0.8)
+
+
+def fast_return(replaced: float) -> Score:
+    """A pan over coarse shapes and back, 86 of 288 pixels a frame; on return this share of the first view is new."""
+    before, after = coarse_wall(0), coarse_wall(0)
+    width = round(replaced * SIZE[1])
+    after[:, :width] = coarse_wall(100)[:, :width]
+    offsets = there_and_back(count=8).astype(int)
+    walls = [before if k < 8 else after for k in range(len(offsets))]
+    frames = as_frames([np.ascontiguousarray(w[:, x : x + SIZE[1]]) for w, x in zip(walls, offsets, strict=True)])
+    relations = relate.fn(look(views, frames))
+    score = return_consistency(look(patch_features, frames), return_pairs.fn(relations), relations)
+    assert isinstance(score, Score)
+    return score
+
+
+def test_what_is_replaced_costs_its_share_also_where_the_camera_is_fast() -> None:
+    """Before, a scale from patches that the camera had carried away made all of these 1."""
+    scores = [fast_return(share) for share in (0.0, 0.5, 0.75)]
+    whole, half, quarter = (score.value for score in scores)
+    assert whole > 0.97 and half < 0.93 and quarter < half - 0.05
+    last = [float(np.asarray(score.units["value"])[-1]) for score in scores if score.units is not None]
+    assert last[0] > 0.97 and last[1] == pytest.approx(0.5, abs=0.2) and last[2] == pytest.approx(0.25, abs=0.2)
 
 
 def test_patches_are_of_the_frames_whose_views_are_compared_and_of_some_next_ones() -> None:
@@ -296,7 +353,7 @@ def test_consistency_falls_over_the_gap() -> None:
     scene, noise = unit((6, 8, 32), 0), unit((8, 6, 8, 32), 1)
     frames = [scene] * 4 + [scene + a * n for a, n in zip((0.2, 0.5, 0.9, 1.4), noise, strict=False)]
     tokens = np.stack([f / np.linalg.norm(f, axis=-1, keepdims=True) for f in frames])
-    score = return_consistency(features(tokens), some_pairs([0, 1, 2, 3], [4, 5, 6, 7]))
+    score = return_consistency(features(tokens), some_pairs([0, 1, 2, 3], [4, 5, 6, 7]), resting(8))
     assert isinstance(score, Score)
     assert score.facts["slope_per_second"] < 0
     assert score.units is not None and (np.diff(score.units["value"]) < 0).all()
@@ -306,7 +363,7 @@ def test_a_networks_patches_are_compared_in_the_same_way_and_named() -> None:
     scene, other = unit((6, 8, 16), 0), unit((6, 8, 16), 1)
     seen, pairs = features(np.stack([scene, scene, scene, scene, other])), some_pairs([0, 1], [3, 4])
     network = NetworkPatches(seen.index, seen.tokens, seen.whole, "made up")
-    classical, made = return_consistency(seen, pairs), return_features(network, pairs)
+    classical, made = return_consistency(seen, pairs, resting(5)), return_features(network, pairs, resting(5))
     assert isinstance(made, Score) and isinstance(classical, Score)
     assert made.value == classical.value
     assert made.facts == {**classical.facts, "described_by": "made up"}
@@ -314,10 +371,10 @@ def test_a_networks_patches_are_compared_in_the_same_way_and_named() -> None:
 
 def test_no_pairs_is_unscored_and_bad_shapes_raise() -> None:
     good = features(np.stack([unit((6, 8, 16), 0)] * 4))
-    answer = return_consistency(good, some_pairs([], []))
+    answer = return_consistency(good, some_pairs([], []), resting(4))
     assert isinstance(answer, Unscored) and answer.kind == "no_return"
     with pytest.raises(InvalidEvidence, match="N, rows, columns"):
-        return_consistency(replace(good, tokens=good.tokens[0]), some_pairs([0], [1]))
+        return_consistency(replace(good, tokens=good.tokens[0]), some_pairs([0], [1]), resting(4))
 
 
 def test_patches_are_compared_where_they_land() -> None:

@@ -145,6 +145,31 @@ def test_a_run_with_lite_observers_leaves_the_published_columns_empty(tmp_path: 
     assert titles["memo_motion_smoothness.stand_in"] == "MotSmooth by DIS (stand-in)"
 
 
+@pytest.mark.parametrize(
+    ("of_model", "of_truth", "counts"), [("c2w", "odometry", False), ("odometry", "odometry", True),
+        ("mapanything", "w2c", True), ("odometry", "mapanything", False)],
+)  # fmt: skip
+def test_the_truth_is_no_ceiling_where_another_maker_measured_it(of_model: str, of_truth: str, counts: bool) -> None:
+    """As a run is read back, on every surface: `Run.results`, the summary and its notes."""
+    from revisit.engine.run_summary import summarise_results
+    from revisit.results.run import assemble_results
+
+    model = Case("a@m#0", "memobench", "m", "a", Clip(Path("a.mp4")), Clip(Path("gt.mp4")))
+    truth = Case("a@truth", "memobench", "truth", "a", Clip(Path("gt.mp4")), truth=True)
+    records = {
+        case.id: {"memo_camera": Record(case, "memo_camera", False, "scored", value, facts={"poses_from": maker})}
+        for case, value, maker in ((model, 100.0, of_model), (truth, 97.3, of_truth))
+    }
+    plan: Any = {"suite": "memobench", "rejected": [], "remarks": []}
+    results = assemble_results(plan, [model, truth], records)
+    assert results.cell("memo_camera").mean == 100
+    assert results.truth.cell("memo_camera").mean == (97.3 if counts else None)
+    summary, _ = summarise_results(results, SUITES["memobench"], plan)
+    assert ("mean" in summary["truth"]["scores"]["memo_camera"]) == counts
+    notes = [note for note in summary["notes"] if "the truth has no score of camera controllability" in note]
+    assert len(notes) == (not counts)
+
+
 def test_a_stand_in_has_the_range_of_its_metric() -> None:
     from revisit.results.cells import limits_of
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -136,7 +137,27 @@ def test_copies_make_no_difference_significant(tmp_path: Path, clip):
     assert "8 of 12 clips are copies of others, byte for byte: foam@alpha#1 is foam@alpha#0" in remarks
     as_scenes = revisit.evaluate(root, out=tmp_path / "other", layout="{model}/{scene}.mp4", **run)
     (delta,) = compare(*sides(as_scenes), ["flicker"])
-    assert delta.scenes == 6 and delta.p is not None  # what was asked for, against the note
+    assert (delta.clips, delta.scenes, delta.p, delta.interval) == (2, 2, None, None)
+    (remark,) = Run(tmp_path / "other").plan["remarks"][-1:]
+    assert "8 of 12 clips are copies of others, byte for byte: foam_1@alpha#0 is foam_0@alpha#0" in remark
+    assert "the others are left out" in remark and "foam_1@alpha#0" not in {case.id for case in as_scenes.cases}
+
+
+@pytest.mark.parametrize(("difference", "clips"), [("", 1), ("prompt", 2), ("reference", 2), ("same reference", 1)])
+def test_a_copy_counts_where_anything_tells_its_scene_apart(tmp_path: Path, clip, difference: str, clips: int):
+    """A model that makes one clip for two requests was asked twice; the same request twice is one."""
+    lines: list[dict[str, str]] = []
+    for k, name in enumerate(("attic", "cellar")):
+        shutil.copyfile(clip("foam", "alpha", 0), tmp_path / f"{name}.mp4")
+        shutil.copyfile(clip("foam", "beta", k if difference == "reference" else 0), tmp_path / f"gt-{name}.mp4")
+        lines.append({"id": name, "model": "alpha", "video": f"{name}.mp4"})
+        lines[-1] |= {"prompt": name} if difference == "prompt" else {}
+        lines[-1] |= {"reference": f"gt-{name}.mp4"} if "reference" in difference else {}
+    (tmp_path / "manifest.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    results = revisit.evaluate(
+        tmp_path / "manifest.jsonl", out=tmp_path / "run", metrics=["flicker"], workers=0, report=False
+    )
+    assert results.cell("flicker").n == len(results.cases) == clips
 
 
 def sides(results: revisit.Results) -> tuple[Contender, list[Contender]]:

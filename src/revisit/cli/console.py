@@ -229,7 +229,8 @@ def print_verdict(ranking: Mapping[str, Any], content: Mapping[str, Any]) -> Non
     from revisit.results.look_away_counts import ASK
 
     counts = ranking.get("look_away")
-    lines = [(ASK, counts["sentence"])] if counts else []
+    lines = [("Judge", ranking["judge"]["sentence"])] if ranking.get("judge") else []
+    lines += [(ASK, counts["sentence"])] if counts else []
     lines += [(answer["question"]["ask"], answer["sentence"]) for answer in ranking["answers"]]
     lines += [("Overall", ranking["sentence"])] if ranking["sentence"] else []
     notes = [("Note", sentence) for sentence in ranking["trade_offs"][:NOTES]]
@@ -258,7 +259,7 @@ def _by_question(
     answers: Sequence[Mapping[str, Any]], content: Mapping[str, Any], counts: Mapping[str, Any] | None
 ) -> tuple[list[str], list[list[str]]]:
     """Heads and rows of the table under the verdict: models, and the truth as a row of its own."""
-    from revisit.results.display import column_head
+    from revisit.results.display import column_head, stand_in_mark
 
     columns = [_QuestionColumn(answer) for answer in answers]
     away_heads, away = _look_away_column(content["models"], counts)
@@ -275,7 +276,8 @@ def _by_question(
 
     heads = ["mean [95 %] (scored/all)", *away_heads]
     for column, answer in zip(columns, answers, strict=True):
-        heads.append(column_head(answer.get("score") or answer["metric"]))
+        mark = stand_in_mark(content["metrics"].get(answer["metric"], {}))
+        heads.append(column_head(answer.get("score") or answer["metric"]) + mark)
         heads += [f"on the {answer['clips']} clips of all"] if column.has_common else []
     wide = rows(interval=True)
     lengths = [max(len(row[column]) for row in [*wide, heads[:1] * len(heads)]) for column in range(len(heads))]
@@ -421,13 +423,14 @@ def print_parts(tables: Mapping[str, Any], metrics: Mapping[str, Any]) -> None:
 
 def _score_rows(columns: Mapping[str, Any], entries: Mapping[str, Any]) -> list[list[str]]:
     """A row per metric, as measured, and below it one held to the truth, where these are other numbers."""
-    from revisit.results.display import HELD_TITLE, arrow
+    from revisit.results.display import HELD_TITLE, arrow, stand_in_mark
 
     rows = []
     for id, column in columns.items():
         for kind, named in (("scores", ""), ("held", HELD_TITLE)):
             if kind == "scores" or any(id in entry.get(kind, {}) for entry in entries.values()):
-                head = f"{column['title']}{named} {arrow(column['higher_is_better'])}".rstrip()
+                title = f"{column['title']}{named}{stand_in_mark(column)}"
+                head = f"{title} {arrow(column['higher_is_better'])}".rstrip()
                 contents = [entry.get(kind, {}).get(id) for entry in entries.values()]
                 rows.append([head, *("" if content is None else cell(content) for content in contents)])
     return rows

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
@@ -21,6 +21,7 @@ TRUTH = "truth"  # the name of the row
 OF_THE_TRUTH = ("true_poses",)  # files that came with a clip and say what the truth is
 PROVENANCE = ".provenance.json"  # what `revisit generate` writes beside a clip
 MOST_NAMED = 3  # copies named in a sentence
+FileDigest = Callable[[Clip | Path], str]  # of what is in a file
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
 
 
@@ -105,21 +106,65 @@ def _each_once(cases: Sequence[Case], source: Path) -> tuple[list[Case], list[Re
     return list(first.values()), twice
 
 
-def identical_clips(cases: Sequence[Case], digests: Mapping[str, str]) -> list[str]:
-    """A sentence on clips that are copies of others, byte for byte; nothing where there are none."""
+def repeated_cases(cases: Sequence[Case], digests: Mapping[str, str], digest_of: FileDigest) -> dict[str, str]:
+    """Cases that repeat another one of their model under another scene's name -> the case that they repeat.
+
+    Everything that could tell a scene apart is the same: clip, reference, target, prompt, camera and further files.
+    What is held in memory is never taken for a copy, and samples of one scene may be alike.
+    """
     groups: dict[tuple[object, ...], list[Case]] = defaultdict(list)
     for case in cases:
-        if not case.truth and case.id in digests:
+        if not case.truth and case.id in digests and case.clip.frames is None:
+            groups[case.model, digests[case.id], case.clip.start, case.clip.count].append(case)
+    repeated = {}
+    for group in groups.values():
+        first: dict[str, Case] = {}
+        for case in group if len({case.sample for case in group}) > 1 else ():
+            original = first.setdefault(_content_key(case, digest_of), case)
+            if original.sample != case.sample:
+                repeated[case.id] = original.id
+    return repeated
+
+
+def _content_key(case: Case, digest_of: FileDigest) -> str:
+    """A digest of all that is known of a case but its names."""
+
+    def content(file: Clip | Path | None) -> object:
+        try:
+            return None if file is None else digest_of(file)
+        except (RevisitError, OSError):
+            return str(file)  # what cannot be read is like nothing else
+
+    names = ("subset", "condition", "prompt", "camera", "target_name", "phases", "align", "annotations")
+    reference = case.reference and (content(case.reference), case.reference.start, case.reference.count)
+    artifacts = {name: content(path) for name, path in case.artifacts.items()}
+    target = None if case.target is None else vars(case.target)
+    facts = {name: getattr(case, name) for name in names}
+    return digest({**facts, "target": target, "reference": reference, "artifacts": artifacts})
+
+
+def identical_clips(cases: Sequence[Case], digests: Mapping[str, str], repeated: Mapping[str, str]) -> list[str]:
+    """Sentences on clips that are copies, byte for byte: those that are left out (`repeated`), and those that count."""
+    groups: dict[tuple[object, ...], list[Case]] = defaultdict(list)
+    for case in cases:
+        if not case.truth and case.id in digests and case.id not in repeated:
             groups[digests[case.id], case.clip.start, case.clip.count].append(case)
-    copies = [(case, group[0]) for group in groups.values() for case in group[1:]]
-    if not copies:
-        return []
-    names = [f"{case.id} is {original.id}" for case, original in copies[:MOST_NAMED]]
-    rest = f" and {len(copies) - MOST_NAMED} more" if len(copies) > MOST_NAMED else ""
+    counted = {case.id: group[0].id for group in groups.values() for case in group[1:]}
     of_models = sum(not case.truth for case in cases)
+    left_out = "a copy tells nothing new, so it counts once: the others are left out"
+    kept = "a copy tells nothing new, so remove it unless this is meant"
+    return [
+        f"{_copies_text(copies, of_models)}; {what}"
+        for copies, what in ((repeated, left_out), (counted, kept))
+        if copies
+    ]
+
+
+def _copies_text(copies: Mapping[str, str], of_models: int) -> str:
+    names = [f"{id} is {original}" for id, original in list(copies.items())[:MOST_NAMED]]
+    rest = f" and {len(copies) - MOST_NAMED} more" if len(copies) > MOST_NAMED else ""
     verb = "is a copy of another one" if len(copies) == 1 else "are copies of others"
-    sentence = f"{len(copies)} of {pluralize(of_models, 'clip')} {verb}, byte for byte: {', '.join(names)}{rest}"
-    return [f"{sentence}; a copy tells nothing new, so remove it unless this is meant"]
+    return f"{len(copies)} of {pluralize(of_models, 'clip')} {verb}, byte for byte: {', '.join(names)}{rest}"
 
 
 def stratified(cases: Sequence[Case], limit: int) -> list[Case]:

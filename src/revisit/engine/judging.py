@@ -1,9 +1,10 @@
 """Asks a judge about the clips of a run while other clips are decoded.
 
-As soon as the pictures of a clip are there, its questions go out, many at a time over all clips. An observer of kind
-`judge` yields questions and receives answers until it returns its evidence. A question that could not be asked (a
-server that is down, a spent budget) leaves its evidence unmade: the record says failed and why, and the same command
-asks only what is still open.
+As soon as the pictures of a clip are there, its control questions go out, and its other questions once it passed them;
+many at a time over all clips. Of the first few clips only the controls are asked: a judge that fails on most of them is
+asked nothing else. An observer of kind `judge` yields questions and receives answers until it returns its evidence. A
+question that could not be asked (a server that is down, a spent budget) leaves its evidence unmade: the record says
+failed and why, and the same command asks only what is still open.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ from revisit.core import OBSERVERS, Clip, RevisitError
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.jobs import ObserverTask, error_sentence, inputs_of, observer_of
 from revisit.engine.plan import Plan
-from revisit.evidence.judged import JudgeFrames
+from revisit.evidence.judged import PASSED, JudgeFrames
 from revisit.judges.batch import JudgeClient
-from revisit.judges.canary import canary_questions, canary_result, mark_answers, with_card
+from revisit.judges.canary import ControlRecord, canary_questions, canary_result, mark_answers, with_card
 from revisit.judges.protocol import Frames, JudgeAnswer, JudgeDialogue
 from revisit.judges.questions import Question
 from revisit.judges.store import AnswerStore, shared_store
@@ -42,10 +43,13 @@ class _ClipTalk:
     task: ObserverTask
     frames: Frames
     talk: JudgeDialogue
-    waiting: list[Future[JudgeAnswer]]
-    canaries: list[Future[JudgeAnswer]]
+    questions: Sequence[Question]  # what the observer wants to know next
+    waiting: list[Future[JudgeAnswer]]  # answers under way
+    in_controls: bool = False  # whether they are those of the control questions
+    canary: str = ""  # what came of these
 
 
+MOST_EARLIER = 50  # clips of earlier invocations whose control questions are looked up
 AWAKE = 0.5  # seconds after which a waiting run looks up
 
 
@@ -55,7 +59,7 @@ class JudgeSession:
     def __init__(
         self, plan: Plan, missing: Iterable[str], cache: EvidenceCache, judge: ChosenJudge | None, copy: Path
     ) -> None:
-        self.cache, self.judge, self.copy = cache, judge, copy
+        self.plan, self.cache, self.judge, self.copy = plan, cache, judge, copy
         self.failures: dict[str, str] = {}  # evidence key -> sentence
         self.todo: dict[str, list[ObserverTask]] = {}  # key of the pictures -> what is asked about them
         for task in (plan.tasks[key][2] for key in missing):
@@ -63,6 +67,8 @@ class JudgeSession:
                 self.todo.setdefault(task.shown.key, []).append(task)
         self.total, self.done = sum(map(len, self.todo.values())), 0
         self._askers: dict[str, JudgeClient] = {}  # observer with a judge of its own, or "" -> who asks
+        self._controls: dict[str, ControlRecord] = {}  # of the same judges
+        self._testing: dict[str, set[str]] = {}  # pictures whose control questions are under way
         self._ready: deque[ObserverTask] = deque()
         self._heard: queue.SimpleQueue[_ClipTalk] = queue.SimpleQueue()
         self._open = 0
@@ -94,7 +100,7 @@ class JudgeSession:
     def heard(self, *, wait: bool = True) -> Iterator[str]:
         """Keys of evidence that is made, or given up; with `wait`, until nothing is open."""
         while True:
-            yield from self._start_more()
+            yield from self._start_more(last=wait)
             if not self._open:
                 return
             try:
@@ -152,51 +158,84 @@ class JudgeSession:
         models = sorted({model for facts in by_role.values() for model in facts["models"]})
         return {**totals, "models": models, "roles": {role or "all others": facts for role, facts in by_role.items()}}
 
-    def _start_more(self) -> Iterator[str]:
-        """Begin talks until enough are open: pictures stay in memory while their clip is talked about."""
-        while self._ready and self._open < 2 * self._ask(self._ready[0]).patience.concurrency:
-            task = self._ready.popleft()
+    def _start_more(self, *, last: bool = False) -> Iterator[str]:
+        """Begin talks until enough are open: pictures stay in memory while their clip is talked about.
+
+        `last` says that no further clips will come: the judge is then tested on those that are there.
+        """
+        while (task := self._next_task(last)) is not None:
+            record = self._control_record(task)
+            if record.is_refused and self._has_controls(task) and _shown_key(task) not in record.results:
+                yield self._failed(task, record.refusal)
+                continue
             try:
-                frames = frames_of(self.cache.load(JudgeFrames, task.shown.key if task.shown else ""))
+                frames = frames_of(self.cache.load(JudgeFrames, _shown_key(task)))
                 talk = open_talk(task, frames)
-                questions = next(talk)
-                pictures = with_card(frames)
-                mine = self.judge.of_role(task.observer) if self.judge is not None else None
-                controls = canary_questions(frames) if mine is not None and mine.canaries else []
-                clip = _ClipTalk(task, frames, talk, [], self._ask(task).submit(pictures, controls) if controls else [])
-                self._send(clip, questions)
+                clip = _ClipTalk(task, frames, talk, next(talk), [])
+                controls = canary_questions(frames) if self._has_controls(task) else []
+                if controls:
+                    clip.in_controls = True
+                    self._testing.setdefault(self._role(task), set()).add(_shown_key(task))
+                    self._send(clip, with_card(frames), controls)
+                else:
+                    self._send(clip, frames, clip.questions)
                 self._open += 1
-            except StopIteration as stop:
+            except StopIteration as stop:  # an observer that asks nothing of this clip
                 self.cache.save(task.key, stop.value)
                 yield self._ended(task)
             except Exception as error:  # one clip must not cost the others their answers
                 yield self._failed(task, _sentence(task, error))
 
+    def _next_task(self, last: bool) -> ObserverTask | None:
+        """The next clip to talk about; None while enough are under way, or the judge is being tested on the first."""
+        for _ in range(len(self._ready)):
+            task = self._ready[0]
+            if self._open >= 2 * self._ask(task).patience.concurrency:
+                return None
+            record, testing = self._control_record(task), self._testing.get(self._role(task), ())
+            is_known = record.is_complete or not self._has_controls(task) or (last and not self._open)
+            if is_known or len(record.results) + len(testing) < record.first:
+                return self._ready.popleft()
+            self._ready.rotate(-1)  # another role's judge may be known already
+        return None
+
     def _go_on(self, clip: _ClipTalk) -> str | None:
         """Hand a clip its answers; its key, if that was the end of it."""
         answers = [future.result() for future in clip.waiting]
-        controls = [future.result() for future in clip.canaries]
-        failed = [answer for answer in [*answers, *controls] if answer.status == "failed"]
-        task = clip.task
+        failed = [answer for answer in answers if answer.status == "failed"]
+        task, in_controls = clip.task, clip.in_controls
+        if in_controls:
+            clip.in_controls = False
+            self._testing[self._role(task)].discard(_shown_key(task))
         if failed:
             clip.talk.close()
             self._open -= 1
-            total = len(answers) + len(controls)
-            return self._failed(task, f"{len(failed)} of {total} questions could not be asked: {failed[0].reason}")
+            count = f"{len(failed)} of {len(answers)} questions could not be asked"
+            return self._failed(task, f"{count}: {failed[0].reason}")
         try:
-            self._send(clip, clip.talk.send(answers))
+            if in_controls:
+                clip.canary = canary_result(answers)
+                self._control_record(task).results[_shown_key(task)] = clip.canary == PASSED
+                if clip.canary != PASSED:
+                    return self._made(clip, _evidence_without_answers(clip))
+            else:
+                clip.questions = clip.talk.send(answers)
+            self._send(clip, clip.frames, clip.questions)
             return None
         except StopIteration as stop:
-            self.cache.save(task.key, mark_answers(stop.value, canary_result(controls)) if controls else stop.value)
-            self._open -= 1
-            return self._ended(task)
+            return self._made(clip, stop.value)
         except Exception as error:  # as above
             self._open -= 1
             return self._failed(task, _sentence(task, error))
 
-    def _send(self, clip: _ClipTalk, questions: Sequence[Question]) -> None:
-        clip.waiting = self._ask(clip.task).submit(clip.frames, questions)
-        waiting = [*clip.waiting, *clip.canaries]
+    def _made(self, clip: _ClipTalk, evidence: object) -> str:
+        """Keep the evidence of a clip, marked with what its control questions say."""
+        self.cache.save(clip.task.key, mark_answers(evidence, clip.canary) if clip.canary else evidence)
+        self._open -= 1
+        return self._ended(clip.task)
+
+    def _send(self, clip: _ClipTalk, frames: Frames, questions: Sequence[Question]) -> None:
+        waiting = clip.waiting = self._ask(clip.task).submit(frames, questions)
         left, lock = [len(waiting) + 1], threading.Lock()
         talks = [clip]  # taken out at the end: futures keep their callbacks, and would keep the pictures of every clip
 
@@ -214,12 +253,43 @@ class JudgeSession:
         """Who asks the judge of a task's role."""
         if self.judge is None:
             raise RevisitError("this run needs a judge, and none was given; pass --judge (see docs/judges.md)")
-        role = task.observer if task.observer in self.judge.roles else ""
+        role = self._role(task)
         if role not in self._askers:
             judge = self.judge.of_role(task.observer)
             store = AnswerStore(shared_store(self.cache.root, judge.judge.facts), self.copy)
             self._askers[role] = judge.client(store)
         return self._askers[role]
+
+    def _role(self, task: ObserverTask) -> str:
+        """The observer, where it has a judge of its own; else the empty text."""
+        return task.observer if self.judge is not None and task.observer in self.judge.roles else ""
+
+    def _has_controls(self, task: ObserverTask) -> bool:
+        """Whether the judge of a task is asked control questions."""
+        return self.judge is not None and self.judge.of_role(task.observer).canaries
+
+    def _control_record(self, task: ObserverTask) -> ControlRecord:
+        """How the judge of a task did in its control questions so far."""
+        role = self._role(task)
+        if role not in self._controls:
+            first = self.judge.of_role(task.observer).controls_first if self.judge is not None else 0
+            self._controls[role] = ControlRecord(first, self._earlier_results(role) if self._has_controls(task) else {})
+        return self._controls[role]
+
+    def _earlier_results(self, role: str) -> dict[str, bool]:
+        """Pictures -> whether the judge passed, of clips of this run about which it was asked before."""
+        results: dict[str, bool] = {}
+        for key, (_, _, task) in self.plan.tasks.items():
+            if (
+                task.shown is not None
+                and self._role(task) == role
+                and key in self.cache
+                and len(results) < MOST_EARLIER
+            ):
+                evidence = self.cache.load(OBSERVERS[task.observer].makes, key)
+                if canary := getattr(evidence, "canary", ""):
+                    results[_shown_key(task)] = canary == PASSED
+        return results
 
     def _failed(self, task: ObserverTask, sentence: str) -> str:
         self.failures[task.key] = sentence
@@ -228,6 +298,22 @@ class JudgeSession:
     def _ended(self, task: ObserverTask) -> str:
         self.done += 1
         return task.key
+
+
+def _shown_key(task: ObserverTask) -> str:
+    """The key of the pictures that a task shows the judge."""
+    return task.shown.key if task.shown is not None else ""
+
+
+def _evidence_without_answers(clip: _ClipTalk) -> object:
+    """The evidence of a clip about which nothing is asked, because the judge failed its control questions."""
+    reason = "not asked, because the judge failed a control question about this clip"
+    questions = clip.questions
+    while True:
+        try:
+            questions = clip.talk.send([JudgeAnswer("unanswered", reason=reason) for _ in questions])
+        except StopIteration as stop:
+            return stop.value
 
 
 def _spent(asker: JudgeClient) -> Details:

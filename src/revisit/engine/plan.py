@@ -26,7 +26,7 @@ from revisit.core import (
 from revisit.core.protocol import canonical, digest_of_bytes
 from revisit.core.text import suggest_names
 from revisit.engine.availability import Availability, availability
-from revisit.engine.dataset_cases import identical_clips, read_cases
+from revisit.engine.dataset_cases import identical_clips, read_cases, repeated_cases
 from revisit.engine.dependencies import (
     ObserverSet,
     Parameters,
@@ -241,6 +241,9 @@ def make_plan(
     evidence = EvidencePlanner(suite, [*gates, *chosen], observers, parameters, align, source)
     for case in cases:
         evidence.add(case)
+    repeated = repeated_cases(cases, evidence.digests, evidence.digest) if suite.card.get("copies_count_once") else {}
+    remarks = (*dataset.remarks, *identical_clips(cases, evidence.digests, repeated))
+    cases = [case for case in cases if case.id not in repeated]
     evidence.clip_digests.save()
     return Plan(
         suite,
@@ -260,7 +263,7 @@ def make_plan(
         limit if dataset.partial else None,
         dataset.total,
         {case.id: evidence.reference_digest(case) for case in cases if evidence.reference_digest(case)},
-        (*dataset.remarks, *identical_clips(cases, evidence.digests)),
+        remarks,
     )
 
 

@@ -52,6 +52,8 @@ def summarise_results(results: Results, suite: Suite, plan: PlanFile) -> tuple[d
         summary["notes"] = [*remarks, *summary.get("notes", ())]
     if suite.export is not None and (others := stand_ins.stand_ins(results)):
         summary["notes"] = [stand_ins.stand_ins_sentence(others, suite.title), *summary.get("notes", ())]
+    if unlike := stand_ins.unlike_truth_sentences(results):
+        summary["notes"] = [*unlike, *summary.get("notes", ())]
     if distances := model_distances(results, _weight_digests()):
         summary["distances"] = distances
         summary["tables"] = [*summary.get("tables", ()), distance_table(distances)]

@@ -1,15 +1,15 @@
 """Canaries: control questions with known answers, about a picture that is added to the frames.
 
 Writing inside a video may tell a judge what to say. So a plain card is added behind the frames, in a colour that
-depends on the frames, and two questions of the usual form are asked about it: one whose answer is yes, one whose
-answer is no. A judge that follows the video ("always answer yes"), or that cannot see, gets one of them wrong. Then
-the clip is marked, and its answers are not used.
+depends on the frames, and two questions of the usual form are asked about it before all others: one whose answer is
+yes, one whose answer is no. A judge that follows the video ("always answer yes"), or that cannot see, gets one of them
+wrong. Then the clip is marked, and nothing else is asked about it. A judge that fails on most clips is asked no more.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from revisit.core import digest
 from revisit.evidence.judged import PASSED
@@ -55,6 +55,11 @@ def canary_questions(frames: Frames) -> list[Question]:
     return [Question("canary.yes", text.format(own)), Question("canary.no", text.format(other))]
 
 
+def is_control(question_id: str) -> bool:
+    """Whether a question is one of these."""
+    return question_id.startswith("canary.")
+
+
 def canary_result(answers: Sequence[JudgeAnswer]) -> str:
     """`passed`, or the sentence that marks the clip."""
     for answer, right in zip(answers, (True, False), strict=True):
@@ -64,6 +69,36 @@ def canary_result(answers: Sequence[JudgeAnswer]) -> str:
             answer_text = "yes" if answer.value else "no"
             return f"a control question about an added picture was answered {answer_text}, which is wrong"
     return PASSED
+
+
+@dataclass
+class ControlRecord:
+    """How a judge did in its control questions, clip by clip, and whether it is to be asked on."""
+
+    first: int  # clips that decide before anything else is asked; 0: it is asked whatever it says
+    results: dict[str, bool] = field(default_factory=dict)  # key of the pictures -> whether it passed
+
+    @property
+    def failed(self) -> int:
+        return sum(not passed for passed in self.results.values())
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether enough clips are known to go on, or to stop."""
+        return len(self.results) >= self.first
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether nothing more is to be asked: it failed on most clips."""
+        return bool(self.first) and self.is_complete and 2 * self.failed > len(self.results)
+
+    @property
+    def refusal(self) -> str:
+        """The sentence for what was not asked."""
+        return (
+            f"the judge failed its control questions on {self.failed} of the first {len(self.results)} clips, so "
+            "nothing more was asked; use another judge, or set `controls_first: 0` in the judge file to go on"
+        )
 
 
 def mark_answers(evidence: object, canary: str) -> object:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from revisit.core import UsageError
 from revisit.core.text import require_readable
+from revisit.judges.canary import is_control
 from revisit.judges.protocol import Frames, JudgeAnswer, Refused, Reply, Usage
 from revisit.judges.questions import Question
 from revisit.judges.store import known_judges, read_answers
@@ -31,11 +32,12 @@ class ReplayJudge:
         self.facts: Mapping[str, object] = judges[0]
         self.path = path
         with require_readable(path, "a file of recorded answers"):
+            own = [line for line in lines if line["judge"] == self.facts]
             self.answers = {
-                (line["frames"], line["question"]["digest"]): JudgeAnswer.from_json(line["answer"])
-                for line in lines
-                if line["judge"] == self.facts
+                (line["frames"], line["question"]["digest"]): JudgeAnswer.from_json(line["answer"]) for line in own
             }
+            # A judge that was asked no control questions cannot be asked them now.
+            self.has_controls = any(is_control(line["question"]["id"]) for line in own)
 
     def check(self) -> None:
         pass

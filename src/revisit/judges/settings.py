@@ -24,6 +24,7 @@ from revisit.judges.protocol import Judge
 from revisit.judges.replay import ReplayJudge
 from revisit.judges.store import AnswerStore
 
+CONTROLS_FIRST = 3  # clips
 Settings = dict[str, object]  # what a judge file says
 # kind of judge -> what makes it from the rest of its file; a relative path in there starts at the file's folder
 JUDGES: Registry[Callable[[Settings, Path], Judge]] = Registry("judge")
@@ -41,6 +42,7 @@ class _CommonSettings(BaseModel):
     pause: float = Field(default=1.0, ge=0)
     ask_unanswered: bool = False
     canaries: bool = True
+    controls_first: int = Field(default=CONTROLS_FIRST, ge=0)
     tokens_per_image: int | None = Field(default=None, gt=0)
     budget: JudgeLimit = JudgeLimit()
     price: TokenPrice = TokenPrice()
@@ -57,12 +59,14 @@ class ChosenJudge:
     canaries: bool = True
     tokens_per_image: int | None = None
     roles: Mapping[str, ChosenJudge] = field(default_factory=dict)  # observer -> the judge that it asks instead
+    controls_first: int = CONTROLS_FIRST  # clips whose control questions decide whether anything else is asked; 0: none
 
     @property
     def facts(self) -> dict[str, object]:
-        """Everything that answers depend on, of this judge and of those of the roles."""
-        roles = {observer: other.judge.facts for observer, other in sorted(self.roles.items())}
-        return {**self.judge.facts, **({"roles": roles} if roles else {})}
+        """Everything that evidence depends on, of this judge and of those of the roles."""
+        roles = {observer: other.facts for observer, other in sorted(self.roles.items())}
+        unchecked = {} if self.canaries else {"canaries": False}
+        return {**self.judge.facts, **unchecked, **({"roles": roles} if roles else {})}
 
     def of_role(self, observer: str) -> ChosenJudge:
         """The judge that an observer asks."""
@@ -113,9 +117,10 @@ def _from_settings(content: Mapping[str, object], where: str, folder: Path) -> C
         RetryPolicy(shared.concurrency, shared.tries, shared.again, shared.pause, ask_unanswered=shared.ask_unanswered),
         shared.budget,
         shared.price,
-        shared.canaries,
+        shared.canaries and getattr(judge, "has_controls", True),
         shared.tokens_per_image,
         roles,
+        shared.controls_first,
     )
 
 

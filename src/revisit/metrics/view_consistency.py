@@ -4,7 +4,8 @@ Frames are paired by viewpoint, not by time: on a turn away and back, frames of 
 frames of the way back that see the same view. `ReturnPairs` keeps, for each later frame, the earlier
 frame whose view it matches best among those whose view was lost in between.
 `return_consistency` compares patch descriptors at corresponding positions of each pair, on a scale set by
-the clip itself: 0 is the similarity of patches that do not correspond, 1 that of neighbouring frames.
+the clip itself: 0 is the similarity of patches that do not correspond, 1 that of patches that do in neighbouring
+frames.
 `return_features` does the same with a network's patches, which tell places apart better and depend less on light.
 """
 
@@ -25,6 +26,7 @@ FAMILY = "returning"  # the group of these metrics, by which users name it
 NEAR = 0.35  # strip of the earlier view that may be missing in the later one: most patches still correspond
 RECOVERED = 0.15  # of the width or height must have come back: more than the cues' error
 LEAST_PATCHES = 8
+TOP = 0.9  # quantile of the similarities of neighbouring frames that is the ceiling
 LEAST_CONTRAST = 0.02  # between floor and ceiling; below it the descriptors cannot tell places apart
 
 
@@ -78,60 +80,91 @@ def corresponding(a: np.ndarray, b: np.ndarray, warp: np.ndarray) -> np.ndarray:
     return np.asarray((a[y[inside], x[inside]].astype(np.float32) * b[v, u].astype(np.float32)).sum(axis=1))
 
 
-def floor_and_ceiling(index: np.ndarray, tokens: np.ndarray) -> tuple[float, float]:
-    """Similarity of patches that do not correspond, and of the same patches of the frames closest to each other."""
+def floor_and_ceiling(index: np.ndarray, tokens: np.ndarray, relations: ViewRelations) -> tuple[float, float] | None:
+    """Similarity of patches that do not correspond, and of patches that do, in frames close to each other.
+
+    The second is the larger of two: of the same patches of the frames closest to each other, which is high where the
+    camera is slow, and of the patches that correspond in neighbouring samples by the motion between them, which holds
+    where it is fast. None where no two neighbouring samples can be joined: then nothing tells how alike one place is.
+    """
     gap = np.diff(index)
     closest = np.flatnonzero(gap == gap.min())
     steps = [float(np.mean(corresponding(tokens[k], tokens[k + 1], np.eye(3)))) for k in closest]
+    moved = _similarity_along_motion(index, tokens, relations)
+    if not moved:
+        return None
     flat = tokens.reshape(len(tokens), -1, tokens.shape[-1])
     # half a frame away in reading order: patches of one frame that show different things
     other = [
         float((f.astype(np.float32) * np.roll(f, len(f) // 2 + 1, axis=0).astype(np.float32)).sum(axis=1).mean())
         for f in flat
     ]
-    return float(np.median(other)), float(np.quantile(steps, 0.9))
+    return float(np.median(other)), max(float(np.quantile(steps, TOP)), float(np.median(moved)))
+
+
+def _similarity_along_motion(index: np.ndarray, tokens: np.ndarray, relations: ViewRelations) -> list[float]:
+    """Mean similarity of corresponding patches for each two neighbouring samples that a cue joins surely."""
+    at = {int(frame): row for row, frame in enumerate(index)}
+    values = []
+    for k in range(min(len(relations.index), len(relations.warp)) - 1):
+        i, j = at.get(int(relations.index[k])), at.get(int(relations.index[k + 1]))
+        if i is None or j is None or not relations.seen[k, k + 1] or relations.confidence[k, k + 1] < SURE:
+            continue
+        similarity = corresponding(tokens[i], tokens[j], relations.warp[k, k + 1])
+        if len(similarity) >= LEAST_PATCHES:
+            values.append(float(similarity.mean()))
+    return values
 
 
 @metric(
-    id="return_consistency", version=2, title="Same view after return", unit="score", range=(0, 1),
-    higher_is_better=True, needs=(PatchFeatures, ReturnPairs), gates=("view_return",), suites=("folder",),
+    id="return_consistency", version=3, title="Same view after return", unit="score", range=(0, 1),
+    higher_is_better=True, needs=(PatchFeatures, ReturnPairs, ViewRelations), gates=("view_return",),
+    suites=("folder",),
     responds_to=("content changed while away", "content replaced on return", "texture lost on return"),
     blind_to=("frozen camera", "wrong motion that ends at the right view", "changes smaller than a patch"),
     rewards_unchanged=True,
 )  # fmt: skip
-def return_consistency(patches: PatchFeatures, pairs: ReturnPairs) -> Score | Unscored:
+def return_consistency(patches: PatchFeatures, pairs: ReturnPairs, relations: ViewRelations) -> Score | Unscored:
     """Mean similarity of corresponding patches over frames of one viewpoint before and after it was lost.
 
-    Each pair's mean cosine c becomes (c - floor) / (ceiling - floor), clipped to 0-1. The facts hold the
-    curve of that value over the seconds since the view was last seen, and its slope per second.
+    Each pair's mean cosine c becomes (c - floor) / (ceiling - floor), clipped to 0-1: floor is that of patches that do
+    not correspond, ceiling that of patches that do in neighbouring frames. The facts hold the curve of that value over
+    the seconds since the view was last seen, and its slope per second.
     """
-    return compared(patches, pairs)
+    return compared(patches, pairs, relations)
 
 
 @metric(
-    id="return_features", version=2, title="Same view after return (network)", unit="score", range=(0, 1),
-    higher_is_better=True, needs=(NetworkPatches, ReturnPairs), gates=("view_return",), suites=("folder",),
+    id="return_features", version=3, title="Same view after return (network)", unit="score", range=(0, 1),
+    higher_is_better=True, needs=(NetworkPatches, ReturnPairs, ViewRelations), gates=("view_return",),
+    suites=("folder",),
     responds_to=("content changed while away", "content replaced on return", "texture lost on return"),
     blind_to=("frozen camera", "wrong motion that ends at the right view", "changes smaller than a patch", "light"),
     rewards_unchanged=True,
 )  # fmt: skip
-def return_features(patches: NetworkPatches, pairs: ReturnPairs) -> Score | Unscored:
+def return_features(patches: NetworkPatches, pairs: ReturnPairs, relations: ViewRelations) -> Score | Unscored:
     """Mean similarity of corresponding patches, by a network, over frames of one viewpoint before and after.
 
     As `return_consistency`, and not to be compared with it.
     """
-    score = compared(patches, pairs)
+    score = compared(patches, pairs, relations)
     return replace(score, facts={**score.facts, "described_by": patches.maker})
 
 
-def compared(patches: PatchFeatures | NetworkPatches, pairs: ReturnPairs) -> Score | Unscored:
+def compared(patches: PatchFeatures | NetworkPatches, pairs: ReturnPairs, relations: ViewRelations) -> Score | Unscored:
     """How alike the patches of the pairs are, between the clip's own floor and ceiling."""
     if not len(pairs):
         return Unscored("no_return", "no view left the frame and was seen again")
     if len(patches.index) < 2:
         return Unscored("not_observed", "fewer than two frames have patch descriptors, so nothing can be compared")
     at = {int(frame): row for row, frame in enumerate(patches.index)}
-    floor, ceiling = floor_and_ceiling(patches.index, patches.tokens)
+    scale = floor_and_ceiling(patches.index, patches.tokens, relations)
+    if scale is None:
+        return Unscored(
+            "not_followed",
+            "no neighbouring frames could be laid over each other, so nothing tells how alike one place looks here",
+        )
+    floor, ceiling = scale
     if ceiling - floor < LEAST_CONTRAST:
         return Unscored(
             "not_followed",

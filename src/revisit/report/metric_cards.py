@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict
 
 from revisit.core import GATES, OBSERVERS, Case, evidence_id
-from revisit.results.display import HEADINGS, arrow, heading
+from revisit.results.display import HEADINGS, arrow, heading, stand_in_mark
 from revisit.results.score_names import metric_of
 
 DIRECTIONS = {True: "higher is better", False: "lower is better", None: "describes, neither good nor bad"}
@@ -50,7 +50,7 @@ def metric_cards(summary: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[s
         cards[metric_id] = {
             "id": metric_id,
             "group": heading(metric_id),
-            "title": column["title"],
+            "title": column["title"] + stand_in_mark(column),
             "unit": column["unit"],
             "range": column["range"],
             "version": column["version"],

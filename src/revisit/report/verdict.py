@@ -69,7 +69,7 @@ def _headline(verdict: Verdict) -> str:
 def _capitalized(text: str) -> str:
     """A sentence with a capital, unless it begins with the name of a model."""
     first = text.split(" ", 1)[0]
-    return f"{text[:1].upper()}{text[1:]}" if first in ("no", "none", "all", "see") else text
+    return f"{text[:1].upper()}{text[1:]}" if first in ("no", "none", "all", "see", "the") else text
 
 
 def _look_away_card(counts: LookAwayCounts) -> Context:

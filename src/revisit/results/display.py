@@ -184,6 +184,11 @@ def metric_title(id: str) -> str:
     return (measured if metric is None else metric.title) + (HELD_TITLE if id != measured else "")
 
 
+def stand_in_mark(head: Details) -> str:
+    """What follows the title of a metric that another than its published maker measured: ` (stand-in: DIS)`."""
+    return f" (stand-in: {head['stand_in']})" if head.get("stand_in") else ""
+
+
 def column_head(id: str) -> str:
     """The title of a score, and which way is better."""
     metric = metric_of(id)

@@ -177,4 +177,5 @@ class ColumnHead(TypedDict, total=False):
     higher_is_better: bool | None
     version: int
     protocol: list[str]
+    stand_in: str  # who measured in the place of the published maker; left out where nobody did
     best: str | None

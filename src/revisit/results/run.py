@@ -13,6 +13,7 @@ from revisit.results.file_types import Details, PlanFile, RunFile
 from revisit.results.metric_columns import Answers
 from revisit.results.record_files import RecordLines, case_from_json, from_line
 from revisit.results.results import Results
+from revisit.results.stand_ins import without_unlike_truth
 
 
 class Run:
@@ -106,4 +107,4 @@ def assemble_results(
     is_installed = plan["suite"] in SUITES  # not so of a plugin's suite that is elsewhere
     asks = SUITES[plan["suite"]].asks if is_installed and SUITES[plan["suite"]].card.get("asked_of") else None
     rejected = [Rejected(**entry) for entry in plan["rejected"]]
-    return Results(cases, answers, rejected, asks=asks, folder=folder, name=name)
+    return without_unlike_truth(Results(cases, answers, rejected, asks=asks, folder=folder, name=name))

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from revisit.results.results import Results
 
 FILE = "stand_ins.csv"
+UNLIKE = "unlike_models"  # fact of an answer about the truth that another than the models' maker measured
 COLUMNS = (
     "model", "sample", "subset", "condition", "seed", "metric", "stands_in_for", "published_by", "made_by", "score",
 )  # fmt: skip
@@ -70,6 +71,43 @@ def rejoin_stand_ins(results: Results) -> Results:
         return (record.changed(question=record.question.removesuffix(STAND_IN)),)
 
     return results.expanded(back) if any(question.endswith(STAND_IN) for _, question in apart) else results
+
+
+def without_unlike_truth(results: Results) -> Results:
+    """The results; the truth is unscored under a metric that none of the models' clips has from the same maker.
+
+    A camera that odometry followed in the true clip is no ceiling for cameras that came with the models' clips.
+    """
+    makers: dict[str, set[str]] = {}
+    for record in results.records if results.truths else ():
+        if record.scored and record.question in METRICS and METRICS[record.question].published_by:
+            makers.setdefault(record.question, set()).add(maker_of(record)[0])
+    if not makers:
+        return results
+
+    def only_alike(record: Record) -> Iterable[Record]:
+        if not record.case.truth or not record.scored or maker_of(record)[0] in makers.get(record.question, ("",)):
+            return (record,)
+        published = " and ".join(one.title for one in METRICS[record.question].published_by)
+        truths, models = (
+            name or f"{published} or files that came with them"
+            for name in (maker_of(record)[0], " or ".join(filter(None, sorted(makers[record.question]))))
+        )
+        why = Reason("other_settings", f"it was measured by {truths}, and the clips of the models by {models}")
+        facts = {**record.facts, UNLIKE: True}
+        return (record.changed(status="unscored", value=None, raw=None, reason=why, facts=facts, units="", n_units=0),)
+
+    return results.expanded(only_alike)
+
+
+def unlike_truth_sentences(results: Results) -> list[str]:
+    """Why the truth's row is empty under some metrics, a sentence each."""
+    sentences = {
+        f"the truth has no score of {METRICS[record.question].title.lower()}: {record.sentence}"
+        for record in results.truth.records
+        if record.facts.get(UNLIKE)
+    }
+    return sorted(sentences)
 
 
 def _split_stand_in(record: Record) -> Iterable[Record]:

@@ -14,6 +14,7 @@ from revisit.results.file_types import ColumnHead, PartSummary, Stage
 from revisit.results.funnel import funnel
 from revisit.results.results import Results
 from revisit.results.score_names import held_id
+from revisit.results.stand_ins import StandIn, stand_ins
 
 NAMED = 5  # missing clips named in a sentence
 Table = dict[str, Any]  # title, note, columns, and rows of a name and cells
@@ -79,6 +80,7 @@ def standard_summary(
     cells = {model: {id: cell(own, id) for id in scored} for model, own in models.items()}
     ranked = [model for model in models if model not in results.floors]
     held = [id for id in scored if id in held_metrics(results)]
+    replacements = stand_ins(results)
     summary = {
         "cases": len(results.cases),
         "rejected": rejection_rows(results.rejected, noun, places),
@@ -86,6 +88,7 @@ def standard_summary(
         "metrics": {
             id: {
                 **metric_head(id, results),
+                **_stand_in_head(id, replacements),
                 "best": best_name({m: cells[m][id] for m in ranked}, METRICS[id].higher_is_better),
             }
             for id in scored
@@ -171,6 +174,12 @@ def metric_head(id: str, results: Results) -> ColumnHead:
         "version": metric.version,
         "protocol": sorted({record.protocol for record in results.records_for(id)}),
     }
+
+
+def _stand_in_head(id: str, replacements: Sequence[StandIn]) -> dict[str, str]:
+    """Who measured a metric in the place of its published maker; nothing where nobody did."""
+    makers = dict.fromkeys(one.made_by for one in replacements if one.metric == id)
+    return {"stand_in": " or ".join(makers)} if makers else {}
 
 
 def coverage_by_part(parts: Mapping[str, Results]) -> dict[str, dict[str, int]]:

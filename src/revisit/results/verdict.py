@@ -26,6 +26,7 @@ from revisit.results.ceilings import held_to_truth, low_ceilings
 from revisit.results.collapses import collapses_text, count_collapses
 from revisit.results.display import number
 from revisit.results.file_types import Details
+from revisit.results.judge_trust import JudgeTrust, judge_trust
 from revisit.results.look_away_counts import LookAwayCounts, count_look_aways, unread_text
 from revisit.results.question_ranking import Place, QuestionRanking, rank_questions
 from revisit.results.results import Results
@@ -49,10 +50,19 @@ class Verdict:
     look_away: LookAwayCounts | None = None  # who looks away and comes back; None where no gate was asked
     collapses: Mapping[str, tuple[int, int]] = field(default_factory=dict)  # model -> clips that do, and of how many
     unread: Mapping[str, int] = field(default_factory=dict)  # model, or the truth -> clips that could not be read
+    judge: JudgeTrust | None = None  # how often the judge failed its control questions; None where it never did
 
     @property
     def headline(self) -> str:
-        """The strongest statement that these clips allow; empty where nothing could be compared or counted."""
+        """The strongest statement that these clips allow; that the judge cannot be trusted goes before it.
+
+        Empty where nothing could be compared or counted.
+        """
+        return self.judge.sentence if self.judge is not None and self.judge.is_untrusted else self.comparison
+
+    @property
+    def comparison(self) -> str:
+        """The strongest statement about the models."""
         if self.overall:
             return f"{self.overall} is ahead: it loses to no model in any question and beats each in at least one"
         if self.ahead:
@@ -66,19 +76,23 @@ class Verdict:
     @property
     def details(self) -> tuple[str, ...]:
         """What further is known, the strongest first."""
+        return tuple(text for text in self._all_details() if text != self.headline)
+
+    def _all_details(self) -> list[str]:
         counts = self.look_away
-        sentences = []
+        sentences = [] if self.judge is None else [self.judge.sentence, self.comparison]
         if counts is not None:
             sentences += [counts.headline] if counts.differs or not self._has_decision() else []
             sentences += counts.outcomes
         sentences += [self._decided_text()] if not self.overall else []
         sentences += [collapses_text(self.collapses), self._unread_text()]
-        return tuple(dict.fromkeys(text for text in sentences if text and text != self.headline))
+        return list(dict.fromkeys(filter(None, sentences)))
 
     @property
     def sentence(self) -> str:
-        """The headline, and what further is known."""
-        return "; ".join(filter(None, [self.headline, *self.details]))
+        """The headline, and what further is known of the models."""
+        texts = dict.fromkeys([self.comparison, *self._all_details()])
+        return "; ".join(text for text in texts if text and (self.judge is None or text != self.judge.sentence))
 
     def _unread_text(self) -> str:
         """That clips could not be read, and whose; nothing where all could."""
@@ -125,6 +139,7 @@ class Verdict:
                 for answer in self.answers
             ],
             "look_away": None if self.look_away is None else self.look_away.as_json(),
+            **({} if self.judge is None else {"judge": self.judge.as_json()}),
             "overall": self.overall,
             "ahead": self.ahead,
             "not_compared": list(self.not_compared),
@@ -164,6 +179,7 @@ def _make_verdict(results: Results, card: Details) -> Verdict:
         count_look_aways(results.ranked),
         count_collapses(results.ranked),
         _unread_clips(results),
+        judge_trust(results),
     )
 
 

@@ -288,6 +288,80 @@ def test_what_an_axis_leaves_out_is_left_out_everywhere():
     assert not any("text interaction" in sentence for sentence in made["sentences"])
 
 
+GEOMETRY, FOLLOWED = "mb_object_geometry", "box of the followed target"
+
+
+def by_stand_in(results: Results, *models: str) -> Results:
+    """The results; object geometry of these models was measured in a box, not in the masks of the published network."""
+    return results.mapped(
+        lambda record: (
+            record.changed(facts={"target_from": FOLLOWED if record.case.model in models else "masks by sam2.1"})
+            if record.question == GEOMETRY
+            else record
+        )
+    )
+
+
+def cells_by_title(table: dict) -> dict[str, dict[str, float | None]]:
+    return {
+        row["name"].split(". ")[-1]: {
+            title: cell.get("mean") for title, cell in zip(table["columns"], row["cells"], strict=True)
+        }
+        for row in table["rows"]
+    }
+
+
+@pytest.mark.parametrize("setting", ["A", "T"])
+def test_what_a_stand_in_measured_is_in_no_published_column(setting: str):
+    states = {"good": "open", "poor": "open"}
+    results = by_stand_in(made_up(setting, {"good": 0.7, "poor": 0.2}, states), "good")
+    made = summarise(results)
+    apart = f"geometry by {FOLLOWED} (stand-in)"
+    for table in made["tables"]:
+        if table["title"].startswith("Ranks"):
+            assert table["columns"][0] == "total with stand-ins (with)"
+            continue
+        cells = cells_by_title(table)
+        assert cells["good"]["geometry"] is None and cells["good"][apart] is not None, table["title"]
+        assert cells["poor"]["geometry"] is not None and cells["poor"][apart] is None, table["title"]
+    assert cells["good"]["texture"] is not None
+    for total in ("entity axis", "total"):
+        assert cells["good"][total] is None and cells["good"][f"{total} with stand-ins"] is not None
+        assert cells["poor"][total] is not None and cells["poor"][f"{total} with stand-ins"] is None
+    assert cells["good"]["causal axis"] is not None and "causal axis with stand-ins" not in cells["good"]
+    (sentence,) = [sentence for sentence in made["sentences"] if "stand-ins" in sentence]
+    assert f"Object geometry by {FOLLOWED} (published: SAM 2)" in sentence
+    assert made["metrics"][GEOMETRY]["stand_in"] == FOLLOWED and "stand_in" not in made["metrics"]["mb_object_texture"]
+    published = summarise(by_stand_in(made_up(setting, {"good": 0.7, "poor": 0.2}, states)))
+    assert not any("stand-in" in title for table in published["tables"] for title in table["columns"])
+
+
+def test_both_totals_are_over_the_same_dimensions_and_say_over_which():
+    """`frozen` may not be ranked and lacks a dimension: it takes it from nobody, also where all clips count."""
+    states = {"good": "open", "poor": "open", "frozen": "closed"}
+    results = made_up("A", {"good": 0.7, "poor": 0.2, "frozen": 1.0}, states)
+    lower = results.mapped(lambda r: r.changed(value=0.1) if r.question == "judged_progress" and r.scored else r)
+    made = summarise(without(lower, "judged_progress", "frozen", "no_file"))
+    rows = {row["model"]: row for row in made["mbench"]["ranking"]}
+    assert rows["good"]["left_out"] == []
+    assert rows["good"]["ungated"]["total"] == pytest.approx(rows["good"]["total"][0])
+    assert rows["frozen"]["ungated"]["total"] is None or rows["frozen"]["rank"] is None
+    table = next(table for table in made["tables"] if table["title"].startswith("Ranks with and without"))
+    assert table["columns"][0] == "total (with)" and "no total" not in table["note"]
+    entity = [d.id for d in DIMENSIONS if d.axis == "entity"]
+    lacking = results.mapped(lambda record: None if record.question in entity else record)
+    table = next(t for t in summarise(lacking)["tables"] if t["title"].startswith("Ranks with and without"))
+    assert table["columns"][0] == "mean of axes (environment, causal) (with)" and "no total" in table["note"]
+
+
+def test_models_with_other_items_are_named():
+    results = made_up("A", {"good": 0.7, "poor": 0.2}, {"good": "open", "poor": "open"})
+    assert not any("same items" in sentence for sentence in summarise(results)["sentences"])
+    fewer = results.only(lambda entry: entry.model == "good" or not entry.id.startswith(("object:s1", "human:s1")))
+    (sentence,) = [sentence for sentence in summarise(fewer)["sentences"] if "same items" in sentence]
+    assert "items of human and object (good 2 and poor 1; 1 in common)" in sentence
+
+
 def test_a_camera_that_rests_has_disobeyed():
     results = made_up("A", {"frozen": 1.0, "good": 0.7}, {"frozen": "closed", "good": "open"})
     made = summarise(results)["mbench"]["dimensions"]

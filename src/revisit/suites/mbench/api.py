@@ -120,7 +120,7 @@ def run_eval(
         items.source, "mbench", set, protocol, ids, items.limit, "auto", [], options, judge, list(params), truth=False
     )
     judge_choice = request.chosen_judge()
-    plan = request.plan(judge=judge_choice.judge.facts if judge_choice else None)
+    plan = request.plan(judge=judge_choice.facts if judge_choice else None)
     check_available(plan)
     run = evaluate(plan, Path(output), request=request.as_json(), workers=workers, judge=judge_choice, adds=data.ids())
     return dict(run.summary)

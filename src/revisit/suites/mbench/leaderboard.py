@@ -18,7 +18,7 @@ from revisit.results.score_names import STAND_IN
 from revisit.results.stand_ins import is_stand_in, separate_stand_ins
 from revisit.suites.mbench.names import AXES, BY_ID, MOVED, SUBSETS, TRIGGER
 from revisit.suites.mbench.ranking import RankRow
-from revisit.suites.mbench.summary import BenchmarkSummary
+from revisit.suites.mbench.summary import BenchmarkSummary, rests_on_stand_in
 
 SUMS = (*(BoardColumn(axis, f"{axis} axis") for axis in AXES), BoardColumn("total", "total"))
 TITLES = {"trigger": "M-Score", "camera": "reliability", "all": "mean over all scored clips"}
@@ -74,15 +74,9 @@ def _cells(
 ) -> dict[str, BoardCell]:
     """The cells of a model; what stand-ins measured, and sums with them, are in columns of their own."""
     model, cells = row["model"], {}
-    own = {metric_id for metric_id in part["dimensions"] if (model, metric_id) in apart}
     for column in columns:
         metric_id = column.key.removesuffix(STAND_IN)
-        averaged = [BY_ID[one] for one in own if part["setting"] in BY_ID[one].averaged]
-        is_apart = (
-            metric_id in own
-            if metric_id in part["dimensions"]
-            else any(metric_id in ("total", one.axis) for one in averaged)
-        )
+        is_apart = rests_on_stand_in(metric_id, model, part["setting"], apart)
         if is_apart != column.key.endswith(STAND_IN):
             cells[column.key] = BoardCell(0, 0, reason="measured by a stand-in" if is_apart else "no stand-in")
             continue

@@ -71,7 +71,7 @@ def ranking(
     rivals = [model for model in ranked if not reasons[model]] or ranked
     scored = [d.id for d in dimensions if any(standing.n for standing in standings[d.id].values())]
     common = [metric_id for metric_id in scored if all(values[model][metric_id] is not None for model in rivals)]
-    ungated_by_model = rank_without_gate(answers, dimensions, standings)
+    ungated_by_model = rank_without_gate(answers, dimensions, standings, common)
     left_out = [d.id for d in dimensions if answers.setting in d.averaged and d.id not in common]
     rows: list[RankRow] = []
     for model in answers.models:
@@ -114,12 +114,20 @@ def shared_ranks(values: Sequence[float | None]) -> list[int | None]:
 
 
 def rank_without_gate(
-    answers: Answers, dimensions: Sequence[MemoryDimension], standings: Mapping[str, Mapping[str, Standing]]
+    answers: Answers,
+    dimensions: Sequence[MemoryDimension],
+    standings: Mapping[str, Mapping[str, Standing]],
+    common: Sequence[str],
 ) -> dict[str, Ungated]:
-    """Total (the mean of the axes that are there) and rank of every model where all scored clips count."""
+    """Total (the mean of the axes that are there) and rank of every model where all scored clips count.
+
+    Over the dimensions `common` that models are ranked on with the gate, so that both totals are of the same ones;
+    where there is none, over those that all models with a score have.
+    """
     values = {m: {d.id: standings[d.id][m].ungated for d in dimensions} for m in answers.models}
-    scored_models = [m for m in answers.models if any(value is not None for value in values[m].values())]
-    common = [d.id for d in dimensions if scored_models and all(values[m][d.id] is not None for m in scored_models)]
+    if not common:
+        scored_models = [m for m in answers.models if any(value is not None for value in values[m].values())]
+        common = [d.id for d in dimensions if scored_models and all(values[m][d.id] is not None for m in scored_models)]
     totals: list[float | None] = []
     for model in answers.models:
         scores = axis_means(

@@ -5,15 +5,17 @@ Setting T: reliability, coverage and M-Score. Setting A: reliability alone, over
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any, TypedDict
 
 from revisit.core.cases import FLOOR
+from revisit.core.text import join_names
 from revisit.results import Cell, Results
 from revisit.results.file_types import Stage
 from revisit.results.funnel import make_stage
+from revisit.results.stand_ins import StandIn, is_stand_in, stand_ins
 from revisit.results.tables import Table, make_table, standard_summary
 from revisit.suites.mbench.names import AXES, BY_ID, DIMENSIONS, SUBSETS, MemoryDimension, upstream_name
 from revisit.suites.mbench.ranking import RankRow, ranked_value, ranking
@@ -25,6 +27,7 @@ NOTES = {
     "camera": "mean x 100 over clips whose camera moved (action: over all clips); setting A has no M-Score",
     "all": "mean x 100 over all scored clips, whether they pose the test or not",
 }
+NAMED_MODELS = 6
 
 
 class StandingRow(TypedDict):
@@ -108,6 +111,47 @@ def _cell(answers: Answers, part: Results, metric_id: str) -> Cell:
     return replace(cell, interval=None) if answers.rule == "all" else cell
 
 
+@dataclass(frozen=True)
+class _Column:
+    """A column of a dimension, an axis or the total: of published makers, or of stand-ins."""
+
+    key: str
+    title: str
+    by_stand_in: bool = False
+
+
+def _columns(
+    answers: Answers, dimensions: Sequence[MemoryDimension], measured_by_stand_in: Collection[tuple[str, str]]
+) -> tuple[list[_Column], list[_Column]]:
+    """Columns of the dimensions, and of axes and total; what stand-ins measured has columns of its own behind them."""
+    makers: dict[str, dict[str, None]] = {}
+    for one in stand_ins(answers.results):
+        makers.setdefault(one.metric, {})[one.made_by] = None
+    of_dimensions = []
+    for d in dimensions:
+        of_dimensions.append(_Column(d.id, d.short))
+        if d.id in makers:
+            of_dimensions.append(_Column(d.id, f"{d.short} by {' or '.join(makers[d.id])} (stand-in)", True))
+    sums = [*((axis, f"{axis} axis") for axis in AXES), ("total", "total")]
+    mixed = {
+        key
+        for key, _ in sums
+        for model in answers.models
+        if rests_on_stand_in(key, model, answers.setting, measured_by_stand_in)
+    }
+    of_sums = [_Column(key, title) for key, title in sums]
+    of_sums += [_Column(key, f"{title} with stand-ins", True) for key, title in sums if key in mixed]
+    return of_dimensions, of_sums
+
+
+def rests_on_stand_in(key: str, model: str, setting: str, measured_by_stand_in: Collection[tuple[str, str]]) -> bool:
+    """Whether a model's number in a column was measured by a stand-in, or adds up one that was."""
+    if key in BY_ID:
+        return (model, key) in measured_by_stand_in
+    own = [BY_ID[metric_id] for owner, metric_id in measured_by_stand_in if owner == model and metric_id in BY_ID]
+    return any(key in ("total", d.axis) and setting in d.averaged for d in own)
+
+
 def _tables(
     answers: Answers,
     dimensions: Sequence[MemoryDimension],
@@ -115,37 +159,66 @@ def _tables(
     ranked: Sequence[RankRow],
 ) -> list[Table]:
     order = [row["model"] for row in ranked]
+    replaced = {(record.case.model, record.question) for record in answers.results.records if is_stand_in(record)}
+    of_dimensions, of_sums = _columns(answers, dimensions, replaced)
+
+    def placed(model: str, columns: Sequence[_Column], cells: Mapping[str, TableCell]) -> list[TableCell]:
+        """The cells of a model, each in the column of who measured it."""
+        return [
+            cells[c.key]
+            if c.by_stand_in == rests_on_stand_in(c.key, model, answers.setting, replaced)
+            else _cell_of(0, cells[c.key]["of"], None)
+            for c in columns
+        ]
+
     tables = []
     if dimensions and answers.rule == "trigger":
         for title, which in (("Reliability S", "reliability_interval"), ("Coverage C", "coverage")):
-            by_model = [(m, [standings[d.id][m] for d in dimensions]) for m in order]
-            rows = [
-                (m, [_percent_cell(one, getattr(one, which)) for one in own_standings]) for m, own_standings in by_model
-            ]
-            tables.append(
-                make_table(title, "x 100; intervals come from unknown triggers", [d.short for d in dimensions], rows)
-            )
+            rows = []
+            for model in order:
+                own = {d.id: standings[d.id][model] for d in dimensions}
+                cells = {id: _percent_cell(standing, getattr(standing, which)) for id, standing in own.items()}
+                rows.append((model, placed(model, of_dimensions, cells)))
+            note = "x 100; intervals come from unknown triggers"
+            tables.append(make_table(title, note, [c.title for c in of_dimensions], rows))
     if dimensions:
         rows = []
         for row in ranked:
-            own_standings = [standings[d.id][row["model"]] for d in dimensions]
-            cells = [_percent_cell(one, ranked_value(one, answers.rule)) for one in own_standings]
+            model = row["model"]
+            own = {d.id: standings[d.id][model] for d in dimensions}
+            cells = {id: _percent_cell(standing, ranked_value(standing, answers.rule)) for id, standing in own.items()}
             counts = [_dimension_counts(axis, answers.setting, dimensions, row["left_out"]) for axis in AXES]
-            sums = [_cell_of(*count, row[axis]) for count, axis in zip(counts, AXES, strict=True)]
-            sums.append(_cell_of(sum(n for n, _ in counts), sum(of for _, of in counts), row["total"]))
-            name = row["model"] if row["rank"] is None else f"{row['rank']}. {row['model']}"
+            cells |= {axis: _cell_of(*count, row[axis]) for count, axis in zip(counts, AXES, strict=True)}
+            cells["total"] = _cell_of(sum(n for n, _ in counts), sum(of for _, of in counts), row["total"])
+            name = model if row["rank"] is None else f"{row['rank']}. {model}"
             name += f" ({FLOOR})" if row["floor"] else ""
-            rows.append((name, [*cells, *sums]))
+            rows.append((name, placed(model, [*of_dimensions, *of_sums], cells)))
         title = "M-Score" if answers.rule == "trigger" else "Reliability"
-        columns = [*(d.short for d in dimensions), *(f"{axis} axis" for axis in AXES), "total"]
-        tables.append(make_table(f"{title}, MBench-{answers.setting}", NOTES[answers.rule], columns, rows))
+        columns = [c.title for c in (*of_dimensions, *of_sums)]
+        note = f"{NOTES[answers.rule]}; behind axes and total, dimensions that they are over"
+        tables.append(make_table(f"{title}, MBench-{answers.setting}", note, columns, rows))
     if answers.rule != "all" and len(ranked) > 1 and any(row["rank"] for row in ranked):
-        gate = "the trigger" if answers.setting == "T" else "the camera gate"
-        rows = [(row["model"], _rank_cells(row)) for row in ranked]
-        note = f"x 100; without: mean over all scored clips; up: ranks gained by {gate}"
-        columns = ["total with", "rank with", "total without", "rank without", "up"]
-        tables.append(make_table(f"Ranks with and without {gate}", note, columns, rows))
+        tables.append(
+            _rank_table(answers, ranked, any(column.key == "total" for column in of_sums if column.by_stand_in))
+        )
     return tables
+
+
+def _rank_table(answers: Answers, ranked: Sequence[RankRow], by_stand_ins: bool) -> Table:
+    """Ranks with and without the gate, and the numbers behind them: the total, or the mean of the axes there are."""
+    gate = "the trigger" if answers.setting == "T" else "the camera gate"
+    axes = [axis for axis in AXES if any(row["rank"] and row[axis] for row in ranked)]
+    has_total = len(axes) == len(AXES)
+    number = "total" if has_total else f"mean of axes ({', '.join(axes)})"
+    number += " with stand-ins" if by_stand_ins else ""
+    what = "" if has_total else "no total, which takes all three axes: the mean of those that every ranked model has; "
+    note = (
+        f"x 100; {what}with {gate}: as above, over clips that pose the test; without: the same dimensions over all "
+        f"scored clips; up: ranks gained by {gate}"
+    )
+    columns = [f"{number} (with)", "rank (with)", f"{number} (without)", "rank (without)", "up"]
+    rows = [(row["model"], _rank_cells(row)) for row in ranked]
+    return make_table(f"Ranks with and without {gate}", note, columns, rows)
 
 
 def _rank_cells(row: RankRow) -> list[TableCell]:
@@ -211,6 +284,12 @@ def _sentences(answers: Answers, ranked: Sequence[RankRow]) -> list[str]:
     if ranked and ranked[0]["left_out"] and ranked[0]["rank"]:
         titles = ", ".join(BY_ID[metric_id].title.lower() for metric_id in ranked[0]["left_out"])
         sentences.append(f"not every model has a value for {titles}: axes and total leave it out")
+    sentences += _unequal_lists(answers)
+    if any(row["rank"] for row in ranked):
+        counted = [one for one in stand_ins(answers.results) if _is_ranked_by(one, answers, ranked[0]["left_out"])]
+        if counted:
+            named = "; ".join(dict.fromkeys(one.sentence for one in counted))
+            sentences.append(f"ranks count stand-ins, so they are none of the published table: {named}")
     if answers.literal and answers.setting == "A":
         for model, mine in answers.models.items():
             verdicts = [answers.posed[case.id] for case in mine.cases]
@@ -224,6 +303,31 @@ def _sentences(answers: Answers, ranked: Sequence[RankRow]) -> list[str]:
         if row["rank"] is None and not row["floor"] and (answers.rule != "all" or answers.setting == "A"):
             sentences.append(f"{row['model']} is not ranked: {row['reason']}")
     return sentences
+
+
+def _is_ranked_by(one: StandIn, answers: Answers, left_out: Sequence[str]) -> bool:
+    """Whether what a stand-in measured is part of the axes that models are ranked by."""
+    dimension = BY_ID.get(one.metric)
+    return dimension is not None and answers.setting in dimension.averaged and one.metric not in left_out
+
+
+def _unequal_lists(answers: Answers) -> list[str]:
+    """Sentences on the subsets of which models have different items: their columns are over different clips."""
+    subsets_by_counts: dict[str, list[str]] = {}
+    for subset in dict.fromkeys(dimension.subset for dimension in answers.dimensions()):
+        items = {
+            model: frozenset(entry.id.removesuffix(f"@{model}") for entry in mine.where(subset=subset).entries)
+            for model, mine in answers.models.items()
+        }
+        if len(set(items.values())) > 1:
+            counts = join_names([f"{model} {len(own)}" for model, own in items.items()], NAMED_MODELS)
+            common = len(frozenset.intersection(*items.values()))
+            subsets_by_counts.setdefault(f"{counts}; {common} in common", []).append(subset)
+    return [
+        f"models do not have the same items of {join_names(subsets)} ({counts}): columns are over each model's own "
+        "items, so compare only models that have the same ones"
+        for counts, subsets in subsets_by_counts.items()
+    ]
 
 
 def _funnel(answers: Answers, part: Results) -> list[Stage]:
