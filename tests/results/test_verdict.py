@@ -154,7 +154,7 @@ def test_lower_is_better_where_the_metric_says_so() -> None:
         SuiteQuestion("?", ("camera_standstill",)),
     )
     assert answer.best == ("moves",)
-    assert answer.sentence == "moves beats still on 4 of 4 clips: −0.84 (95 % CI −1.00 to −0.69)"
+    assert answer.sentence == "moves beats still on 4 of 4 clips: −0.84 (95 % CI −1.00 to −0.69; lower is better)"
 
 
 def test_overall_only_by_dominance() -> None:

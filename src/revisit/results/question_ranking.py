@@ -70,12 +70,15 @@ class PairOutcome:
     more: ClipsNeeded | None  # for a pair that is not decided
     uncorrected: float | None = None  # p of this pair by itself; the best model needs 5 % in each of its pairs
     method: str = ""  # the test, or why there is none
+    lower_is_better: bool = False
 
     @property
     def evidence(self) -> str:
         """`on 12 of 14 clips: +0.21 (95 % CI 0.05 to 0.37)`."""
-        interval = f" (95 % CI {difference_interval_text(self.interval)})" if self.interval else ""
-        return f"on {self.wins} of {pluralize(self.clips, 'clip')}: {signed_number(self.difference)}{interval}"
+        remarks = [f"95 % CI {difference_interval_text(self.interval)}"] if self.interval else []
+        remarks += ["lower is better"] if self.lower_is_better and self.difference else []
+        remark = f" ({'; '.join(remarks)})" if remarks else ""
+        return f"on {self.wins} of {pluralize(self.clips, 'clip')}: {signed_number(self.difference)}{remark}"
 
     @property
     def open_text(self) -> str:
@@ -346,6 +349,7 @@ def _pair_outcome(pair: ModelPair, metric: str, alpha: float) -> PairOutcome:
         pair.ahead, pair.behind, pair.wins, pair.losses, test.clips, test.scenes, test.difference,
         None if test.interval is None else clip_interval(test.interval, difference_limits(metric)), pair.p,
         pair.decided, None if pair.decided else clips_needed(test, alpha), test.p, test.method,
+        METRICS[metric].higher_is_better is False,
     )  # fmt: skip
 
 
