@@ -150,12 +150,19 @@ def test_the_page_of_commands_is_up_to_date():
 
 
 def shown_commands() -> list[tuple[str, str]]:
-    """Every line of a fenced block that begins with `revisit`, with its page; lines that end in a backslash go on."""
+    """Every command on a page, with the page: lines of fenced blocks (a backslash joins two) and code within sentences.
+
+    The table of old names at the end of commands.md is left out.
+    """
     found = []
     for page in [PROJECT / "README.md", PROJECT / "AGENTS.md", *sorted((PROJECT / "docs").glob("**/*.md"))]:
-        for block in re.findall(r"(?ms)^```(?:sh|bash)?\n(.*?)^```", page.read_text(encoding="utf-8")):
+        text = page.read_text(encoding="utf-8")
+        for block in re.findall(r"(?ms)^```(?:sh|bash)?\n(.*?)^```", text):
             for line in block.replace("\\\n", " ").splitlines():
                 found += [(page.name, part.strip()) for part in line.split(";") if part.strip().startswith("revisit ")]
+        if page.name != "commands.md":
+            sentences = re.sub(r"(?ms)^```.*?^```", "", text)
+            found += [(page.name, " ".join(code.split())) for code in re.findall(r"`(revisit [^`]+)`", sentences)]
     return found
 
 
@@ -167,16 +174,17 @@ def test_commands_on_the_pages_exist_with_their_options():
 
     load_all()
     whole = typer.main.get_command(app)
-    assert len(shown_commands()) > 100
+    assert len(shown_commands()) > 500
     for page, line in shown_commands():
         words = shlex.split(line.partition(" #")[0])[1:]
         command, context = whole, typer.Context(whole)
         while words and hasattr(command, "get_command") and not words[0].startswith("-"):
-            inner = command.get_command(context, words[0])
+            name = words[0].partition("|")[0]  # of several, the first
+            inner = command.get_command(context, name)
             if inner is None and command is not whole:
                 break  # a group that is a command, too, with its argument
-            assert inner is not None, f"{page}: there is no command {words[0]!r} ({line})"
-            command, context, words = inner, typer.Context(inner, parent=context, info_name=words[0]), words[1:]
+            assert inner is not None, f"{page}: there is no command {name!r} ({line})"
+            command, context, words = inner, typer.Context(inner, parent=context, info_name=name), words[1:]
         options = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
         for word in words:
             if re.match(r"-{1,2}[a-z]", word):
