@@ -91,7 +91,7 @@ def page() -> str:
     rows = [row for one in known for row in one.rows]
     without = [(one.benchmark, row) for one in known for row in one.rows if row.unchecked]
     text = "# What the benchmarks have, and how ours was checked\n\nWritten by `make docs` from `docs/checklist/`. "
-    text += "Every metric, table, figure, flag and file of the four benchmarks, listed from their papers (supplements "
+    text += "Every metric, table, figure, flag and file of MBench, MemoBench, MIND and WRBench, listed from their papers (supplements "
     text += (
         "included) and pages; our command for it; what it was checked against; and the test. The day is that of the "
     )
