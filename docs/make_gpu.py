@@ -17,7 +17,8 @@ from typing import Any
 DOCS = Path(__file__).parent
 BENCHMARKS = DOCS.parent / "benchmarks"
 PAGES = (DOCS / "observers.md", DOCS / "scale.md")
-CORE_SECONDS = {"lite": 0.064, "small": 0.064 + 0.21}  # for a 480p frame, as scale.md says
+SMALL_SECONDS = 0.21  # that `small` adds on a CPU for a 480p frame, as scale.md says
+CLIP_FRAMES = 81  # of each clip that lite_speed.py measures
 ASSUMED = ("MemoBench", "MIND")  # whose papers do not say how long clips are
 
 
@@ -94,6 +95,7 @@ def evaluation_hours(runs: Sequence[Mapping[str, Any]]) -> str:
     from paper_set import SIZES
 
     worst = min(start["steady"] for run in runs for start in run["together"])
+    lite = lite_seconds()
     lines = [
         ["benchmark, one model", "clips", "frames each", "frames", "`lite`, core hours", "`small` on a CPU, core hours",
          "four networks, one GPU"],
@@ -102,12 +104,21 @@ def evaluation_hours(runs: Sequence[Mapping[str, Any]]) -> str:
     for name, (_, clips, length) in SIZES.items():
         frames = clips * length
         note = " (assumed)" if name in ASSUMED else ""
-        hours = [f"{frames * CORE_SECONDS[set] / 3600:.2g}" for set in ("lite", "small")]
+        hours = [f"{frames * seconds / 3600:.2g}" for seconds in (lite, lite + SMALL_SECONDS)]
         lines.append([name, str(clips), f"{length}{note}", f"{frames:,}", *hours, f"{frames / worst / 60:.1f} minutes"])
     starts = sum(len(run["together"]) for run in runs)
     return (
-        f"{_table(lines)}\nMinutes on a GPU are those of the worst of {starts} starts, {worst:.0f} frames a second.\n"
+        f"{_table(lines)}\n"
+        f"`lite` takes {lite:.3f} s of a core per frame, the whole command with references and targets. "
+        f"Minutes on a GPU are those of the worst of {starts} starts, {worst:.0f} frames a second.\n"
     )
+
+
+def lite_seconds() -> float:
+    """Seconds of a core for a frame of a real clip with reference and target, by the whole command."""
+    stored = _stored("lite_speed")
+    clips = sum(len(models) for models in stored["six"].values())
+    return median(stored["seconds"]["this version"]) / (clips * CLIP_FRAMES)
 
 
 def device_verdicts(stored: Mapping[str, Any]) -> str:

@@ -20,16 +20,19 @@ METRIC, COLLAPSE = "event_outcome", "time_to_collapse"
 CLOSED = Reason("gate_closed", "the camera never looked away")
 
 
-def contender(name: str, scores: Sequence[float | None], collapses: Sequence[bool] = ()) -> Contender:
+def contender(
+    name: str, scores: Sequence[float | None], collapses: Sequence[bool] = (), suite: str = "folder",
+    metric: str = METRIC,
+) -> Contender:  # fmt: skip
     """A model with a score of memory per scene; None where its camera never looks away."""
     cases, records = [], []
     for k, score in enumerate(scores):
-        one = Case(f"{k}@{name}", "folder", name, f"s{k}", Clip(Path("x")))
+        one = Case(f"{k}@{name}", suite, name, f"s{k}", Clip(Path("x")))
         cases.append(one)
         state, label = ("closed", "never left") if score is None else ("open", "left, returned")
         records.append(Record(one, "view_return", True, state, label=label))
         status = "unscored" if score is None else "scored"
-        records.append(Record(one, METRIC, False, status, score, reason=CLOSED if score is None else None))
+        records.append(Record(one, metric, False, status, score, reason=CLOSED if score is None else None))
     for one, does in zip(cases, collapses, strict=False):
         records.append(Record(one, COLLAPSE, False, "scored", 0.4 if does else 1.0))
     return Contender(name, Results(cases, records))
@@ -82,6 +85,14 @@ def test_a_model_that_cannot_be_tested_is_a_warning_beside_others_and_alone_no_p
     )
     beside = gate(run, still, (contender("m", GOOD), contender("m", OTHER)))
     assert beside.passed and alone.problems[0] in beside.warnings
+
+
+def test_questions_of_memory_of_every_suite_count(run: Run) -> None:
+    for suite, metric in (("mind", "mind_gsc_psnr"), ("wbench", "wb_gated_spatial"), ("worldmark", "worldmark_global")):
+        sides = contender("a", GOOD, suite=suite, metric=metric), contender("b", OTHER, suite=suite, metric=metric)
+        assert gate(run, sides, metrics=(metric,)).passed
+        elsewhere = contender("a", GOOD, metric=metric), contender("b", OTHER, metric=metric)
+        assert not gate(run, elsewhere, metrics=(metric,)).passed  # no question of memory there
 
 
 def test_what_the_second_run_can_no_longer_be_tested_by_fails(run: Run) -> None:

@@ -8,12 +8,14 @@ beside others that were; one that *lost* what the first side could be tested by 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from revisit.core import SUITES
 from revisit.core.text import pluralize
 from revisit.results.ceilings import counts_as_memory
 from revisit.results.display import metric_title, reason_title
+from revisit.results.question_ranking import questions_of
 from revisit.results.results import Results
 from revisit.results.score_names import measured_id
 from revisit.runs.comparability import SideComparison
@@ -63,7 +65,8 @@ def check_regressions(comparisons: Sequence[SideComparison]) -> RegressionGate:
     saw_memory = False
     for one in comparisons:
         first, second = one.first.entry, one.second.entry
-        asked = [id for id in one.metrics if counts_as_memory(measured_id(id))]
+        suites = {case.suite for case in (*first.results.cases, *second.results.cases)}
+        asked = [id for id in one.metrics if _asks_for_memory(measured_id(id), suites)]
         deltas = [delta for delta in one.deltas if delta.metric in asked]
         before, after = (len(side.results.scored_cases(asked)) for side in (first, second))
         if any(delta.p is not None for delta in deltas):
@@ -94,6 +97,12 @@ def check_regressions(comparisons: Sequence[SideComparison]) -> RegressionGate:
             untestable.append(f"memory was not tested between {one.names}: {_no_score_text(second.results, asked)}")
     (warnings if saw_memory else untested).extend(untestable)
     return RegressionGate(tuple(worse), tuple(untested), tuple(warnings))
+
+
+def _asks_for_memory(metric: str, suites: Collection[str]) -> bool:
+    """Whether a metric answers one of the suites' questions of memory, or counts as memory anywhere."""
+    questions = [question for id in suites if id in SUITES for question in questions_of(SUITES[id].card)]
+    return counts_as_memory(metric) or any(metric in question.metrics for question in questions if question.memory)
 
 
 def have_same_answers(first: Results, second: Results) -> bool:
