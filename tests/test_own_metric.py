@@ -176,8 +176,8 @@ def test_the_command_tells_of_a_failing_metric_in_one_line(tmp_path: Path) -> No
         "def falls(lab: LabStats):\n    'Never anything.'\n    raise RuntimeError('down')\n"
     )
     (tmp_path / "clips").mkdir()
-    for name in ("a", "b", "c"):
-        fill(tmp_path / "clips" / name, ["0.png", "1.png", "2.png"])
+    for count, name in enumerate(("a", "b", "c"), 3):
+        fill(tmp_path / "clips" / name, [f"{k}.png" for k in range(count)])
     env = {**os.environ, "PYTHONPATH": f"{plugin}:{Path(revisit.__file__).parents[1]}"}
     command = [sys.executable, "-m", "revisit", "eval", str(tmp_path / "clips"), "-m", "mine.falls", "-m", "flicker"]
     done = subprocess.run(

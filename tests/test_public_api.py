@@ -87,8 +87,8 @@ def examples() -> list[doctest.DocTest]:
 def names_of_examples(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What examples may use without making it."""
     folder = tmp_path_factory.mktemp("examples")
-    for clip in ("a", "b"):
-        frames_in(folder / "videos/mine" / clip)
+    for count, clip in enumerate(("a", "b"), 3):
+        frames_in(folder / "videos/mine" / clip, count)
     noise = np.random.default_rng(0).integers(0, 256, (2, 8, 32, 48, 3), dtype=np.uint8)
     results = revisit.score({"calm": noise[0] // 8, "wild": noise[1]}, metrics=["flicker", "motion_amount"])
     return {

@@ -56,9 +56,9 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of two models, one of them with the name of a formula."""
     root = tmp_path_factory.mktemp("formulas")
     for model in (MODEL, "wan"):
-        for scene in ("@kitchen", "hall"):
+        for count, scene in enumerate(("@kitchen", "hall"), 4):
             (root / "clips" / model).mkdir(parents=True, exist_ok=True)
-            fill(root / "clips" / model / scene, [f"{k}.png" for k in range(4)])
+            fill(root / "clips" / model / scene, [f"{k}.png" for k in range(count)])
     revisit.evaluate(root / "clips", metrics=["flicker"], out=root / "run")
     return root / "run"
 

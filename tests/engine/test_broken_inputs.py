@@ -80,7 +80,7 @@ def zoo(tmp_path: Path) -> Path:
     frames = moving_frames(12, (96, 128))
     encode_mp4(folder / "good.mp4", frames, fps=8)
     good = (folder / "good.mp4").read_bytes()
-    (folder / "ünï çödé ✓.mp4").write_bytes(good)
+    (folder / "ünï çödé ✓.mp4").write_bytes(good + b"\x00\x00\x00\x0cfreemore")  # a copy would count once
     (folder / "zero.mp4").write_bytes(b"")
     (folder / "text.mp4").write_text("this is not a video\n" * 20)
     (folder / "truncated.mp4").write_bytes(good[: len(good) * 2 // 3])

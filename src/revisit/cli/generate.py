@@ -28,7 +28,7 @@ def generate(
     ctx: typer.Context,
     suite: str = typer.Argument(
         metavar="SUITE|RECORDS",
-        help="mind, memobench, mbench, wrbench, worldmark or folder (a manifest); or a records.jsonl.",
+        help="A benchmark, such as mind or wrbench, or folder (a manifest); or a records.jsonl.",
     ),
     data: Path = typer.Option(
         None, help="The dataset. For wrbench the prompts or a records.jsonl; the built-in scenes by default."

@@ -217,8 +217,7 @@ def memory_cell(results: Results, metric: str) -> Cell:
     """The mean of them with its interval over scenes, by the rules of tables; refused clips count 0, too."""
     values = [(value, record.case.scene) for record, value in memory_scores(results, metric)]
     values += [(0.0, entry.id) for entry in results.rejected if not entry.missing]
-    yes_or_no = {value for value, _ in values} <= set(RANGE)
-    return score_cell(values, len(results.entries), RANGE, True, yes_or_no)
+    return score_cell(values, len(results.entries), RANGE, True, held_to_truth(results).two_valued(metric))
 
 
 def _truth_is_no_test(results: Results, case: Case, metric: str) -> bool:

@@ -92,7 +92,9 @@ class Verdict:
     def sentence(self) -> str:
         """The headline, and what further is known of the models."""
         texts = dict.fromkeys([self.comparison, *self._all_details()])
-        return "; ".join(text for text in texts if text and (self.judge is None or text != self.judge.sentence))
+        if self.judge is not None:
+            texts.pop(self.judge.sentence, None)
+        return "; ".join(filter(None, texts))
 
     def _unread_text(self) -> str:
         """That clips could not be read, and whose; nothing where all could."""
