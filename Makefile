@@ -114,6 +114,7 @@ ifdef TORCH
 	$(INSTALL) --no-deps lightning lightning-utilities torchmetrics  # without another torch
 	$(INSTALL) --no-deps irrCAC  # without the old scipy and pandas that it asks for
 	$(BIN)/revisit weights pull --set small || echo "tests with these weights are skipped"
+	$(BIN)/revisit weights pull xfeat sscd || echo "tests with these weights are skipped"
 else
 	$(INSTALL) --editable '.[dev]'
 endif

@@ -21,7 +21,7 @@ import numpy as np
 import revisit
 from revisit.audit.grid import FPS, film
 from revisit.audit.kind_scores import score_kinds
-from revisit.audit.schema import Examination
+from revisit.audit.schema import Content
 from revisit.core import METRICS, SUITES, Case, Clip, Record, Target, digest
 from revisit.core.cases import InMemory
 from revisit.diagnosis.diagnose import SURE_ENOUGH
@@ -159,7 +159,7 @@ def predict(models: Mapping[str, LogisticModel], signs_of_clip: Signs) -> dict[s
     return confidences
 
 
-def examine(models: Mapping[str, LogisticModel], lines: Sequence[FitLine]) -> Examination:
+def examine(models: Mapping[str, LogisticModel], lines: Sequence[FitLine]) -> Content:
     """F1 of every kind, their mean, and how often clips of a kind (rows) were found to show each kind (columns)."""
     judged = [line for line in lines if line["strength"] >= SURE_ENOUGH or line["kind"] == "perfect"]
     clips = [
@@ -169,7 +169,7 @@ def examine(models: Mapping[str, LogisticModel], lines: Sequence[FitLine]) -> Ex
     return score_kinds(list(models), clips)
 
 
-def main(table: Path, out: Path) -> dict[str, Examination]:
+def main(table: Path, out: Path) -> dict[str, Content]:
     """Complete the table, fit, write the responses, and return how they did."""
     lines = [json.loads(line) for line in table.read_text(encoding="utf-8").splitlines()] if table.is_file() else []
     with table.open("a", encoding="utf-8") as file:

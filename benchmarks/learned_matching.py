@@ -138,7 +138,7 @@ def view_links(frames: Sequence[tuple[int, float, np.ndarray]], kind: str) -> Vi
     """What `lite.views` makes of these frames, with points of this kind."""
     find, match = KINDS[kind]
     with (
-        patch.object(views, "find_points", find),
+        patch.object(views, "points_of_frame", lambda frame, gray: find(gray)),
         patch.object(views, "match_points", match),
         patch.object(matching, "match_points", match),
     ):

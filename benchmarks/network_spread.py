@@ -42,7 +42,7 @@ SETTINGS: dict[str, dict[str, str]] = {
     "gpu default batch 64": GPU | BATCHES,
 }
 BASE = "cpu float32 batch 1"
-REAL = "gpu default, real clips"
+REAL = "gpu default"  # and the name of a group of real clips
 DATASETS: dict[str, tuple[str, str, dict[str, str]]] = {
     "folder": ("folder", "folder", {}),
     "films": ("films", "folder", {}),
@@ -198,23 +198,27 @@ def compared(files: Sequence[Any]) -> dict[str, Any]:
 
 
 def add_real(asked: argparse.Namespace) -> None:
-    """Add the largest difference on real clips to what the cards show; adding it twice changes nothing."""
+    """Add the largest difference on each group of real clips to what the cards show; twice changes nothing."""
+    from device_verdicts import CARDS
+
     verdicts, spread = (json.loads(path.read_text()) for path in (asked.verdicts, asked.spread))
     for set in spread:
-        for outcome in verdicts.get(set, {}).values():
-            for metric, row in outcome["scores"].items():
-                if metric in spread[set]["metrics"]:
-                    known = spread[set]["metrics"][metric]
-                elif row["difference"] > 0:
-                    known = spread[set]["metrics"][metric] = {
-                        "cases": 0, "from": math.inf, "to": -math.inf, "differences": {}
-                    }  # fmt: skip
-                else:
-                    continue  # rests on no network of the set
-                known["cases"] += row["clips"] if REAL not in known["differences"] else 0
-                known["from"], known["to"] = min(known["from"], row["from"]), max(known["to"], row["to"])
-                known["differences"][REAL] = max(row["difference"], known["differences"].get(REAL, 0.0))
-        spread[set]["metrics"] = dict(sorted(spread[set]["metrics"].items()))
+        metrics = spread[set]["metrics"]
+        for group in CARDS:
+            setting, clips = f"{REAL}, {group}", dict[str, int]()
+            for outcome in verdicts[group].get(set, {}).values():
+                for metric, row in outcome["scores"].items():
+                    if metric not in metrics and row["difference"] == 0:
+                        continue  # rests on no network of the set
+                    known = metrics.setdefault(
+                        metric, {"cases": 0, "from": math.inf, "to": -math.inf, "differences": {}}
+                    )
+                    clips.setdefault(metric, 0 if setting in known["differences"] else row["clips"])
+                    known["from"], known["to"] = min(known["from"], row["from"]), max(known["to"], row["to"])
+                    known["differences"][setting] = max(row["difference"], known["differences"].get(setting, 0.0))
+            for metric, count in clips.items():
+                metrics[metric]["cases"] += count
+        spread[set]["metrics"] = dict(sorted(metrics.items()))
     asked.spread.write_text(json.dumps(spread, indent=1) + "\n")
 
 

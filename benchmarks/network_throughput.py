@@ -94,13 +94,14 @@ def make_jobs(clips: list[list[Path]], observers: tuple[str, ...]) -> list[Any]:
 def through_the_engine(clips: list[list[Path]], observers: tuple[str, ...], workers: int) -> dict[str, float]:
     """Frames a second from the first finished clips to the last, and with everything."""
     from revisit.engine.cache import EvidenceCache
-    from revisit.engine.worker_processes import run_jobs
+    from revisit.engine.worker_processes import Local, network_tasks
     from revisit.media import Limits
 
     with tempfile.TemporaryDirectory() as folder:
         started = time.perf_counter()
         seen: list[tuple[float, int]] = []
-        for _, outcome in run_jobs(make_jobs(clips, observers), EvidenceCache(Path(folder)), Limits(), workers):
+        jobs, cache = make_jobs(clips, observers), EvidenceCache(Path(folder))
+        for _, outcome in Local(workers)(iter(jobs), cache, Limits(), networks=network_tasks(jobs)):
             if outcome.failed or outcome.broken:
                 sys.exit(f"failed: {outcome.failed or outcome.broken}")
             seen.append((time.perf_counter(), outcome.frames))

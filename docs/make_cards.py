@@ -86,6 +86,9 @@ def pages() -> dict[Path, str]:
     }
 
 
+YAML_FILES = {"card.yaml": "Title, protocols, options, groups.", "published.yaml": "The printed tables."}
+
+
 def port_page() -> str:
     """The guide to porting a benchmark, with the table of the files that it is about as they are now."""
     page = (HERE / "port-a-benchmark.md").read_text(encoding="utf-8")
@@ -93,11 +96,10 @@ def port_page() -> str:
     rows, total = [], 0
     for path in sorted(folder.rglob("*.py")) + sorted(folder.glob("*.yaml")):
         text = path.read_text(encoding="utf-8")
-        about = (ast.get_docstring(ast.parse(text)) or "").partition("\n")[0] if path.suffix == ".py" else ""
-        about = (
-            about
-            or {"card.yaml": "Title, protocols, options, groups.", "published.yaml": "The printed tables."}[path.name]
-        )
+        if path.suffix == ".py":
+            about = (ast.get_docstring(ast.parse(text)) or "").partition("\n")[0]
+        else:
+            about = YAML_FILES.get(path.name) or text.removeprefix("# ").partition(": ")[0].partition(".")[0] + "."
         total += text.count("\n")
         rows.append(f"| `{path.relative_to(folder).as_posix()}` | {text.count(chr(10))} | {about} |")
     table = "\n".join(["| file | lines | what it holds |", "|---|---|---|", *rows, f"| all | {total} | |"])

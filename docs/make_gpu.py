@@ -123,22 +123,27 @@ def lite_seconds() -> float:
 
 def device_verdicts(stored: Mapping[str, Any]) -> str:
     """Whether a GPU says of real clips what a CPU says, and how far scores move."""
+    sys.path.insert(0, str(BENCHMARKS))
+    from device_verdicts import CARDS
+
     lines = [
-        ["set, device against a CPU", "answers", "other answers", "said differently", "scores that moved, at most"],
-        ["---", "--:", "--:", "--:", "---"],
+        ["clips", "set, device against a CPU", "answers", "other answers", "said differently", "scores that moved"],
+        ["---", "---", "--:", "--:", "--:", "---"],
     ]
-    for set_name in ("small", "paper"):
-        for device, outcome in stored[set_name].items():
-            moved = [
-                f"`{metric}` {row['difference']:.1g} ({row['from']:.3g} to {row['to']:.3g})"
-                for metric, row in sorted(outcome["scores"].items())
-                if row["difference"] > 0
-            ]
-            lines.append([
-                f"`{set_name}`, {device}", f"{outcome['answers']['asked']:,}", str(outcome["answers"]["different"]),
-                f"{len(outcome['different'])} of {outcome['said']}",
-                ", ".join(moved),
-            ])  # fmt: skip
+    for group, sets in sorted(stored.items(), key=lambda item: (item[0] not in CARDS, item[0])):
+        for set_name in ("small", "paper"):
+            for device, outcome in sets[set_name].items():
+                moved = [
+                    f"`{metric}` {row['difference']:.1g} ({row['from']:.3g} to {row['to']:.3g})"
+                    for metric, row in sorted(outcome["scores"].items())
+                    if row["difference"] > 0
+                ]
+                lines.append([
+                    group if group in CARDS else f"{group}, not in the cards",
+                    f"`{set_name}`, {device}", f"{outcome['answers']['asked']:,}", str(outcome["answers"]["different"]),
+                    f"{len(outcome['different'])} of {outcome['said']:,}",
+                    ", ".join(moved),
+                ])  # fmt: skip
     return _table(lines)
 
 

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from revisit.audit.benchmark_figure import KEY, digest, draw
-from revisit.audit.benchmark_table import BETTER, SAME, MeasureRow, ScorersContent, markdown
+from revisit.audit.benchmark_table import BETTER, SAME, markdown
 from revisit.audit.benchmark_trials import MODELS
+from revisit.audit.schema import Content
 
 HERE = Path(__file__).parent
 PAGE, FIGURE = HERE / "scorers.md", HERE / "scorers.png"
@@ -57,7 +58,7 @@ that fault. A dash: not scored.
 """
 
 
-def page(content: ScorersContent) -> str:
+def page(content: Content) -> str:
     """The page of some results."""
     height, width = content["size"]
     command = f"revisit audit --benchmarks --worlds {content['worlds']} --set {content['set']}"
@@ -68,7 +69,7 @@ def page(content: ScorersContent) -> str:
     )  # fmt: skip
 
 
-def findings(content: ScorersContent) -> list[str]:
+def findings(content: Content) -> list[str]:
     """What the table says, counted."""
     lines = []
     for published, name in ((True, "as published"), (False, "corrected")):
@@ -82,7 +83,7 @@ def findings(content: ScorersContent) -> list[str]:
     return lines
 
 
-def _credit(rows: Sequence[MeasureRow], model: str, name: str) -> str:
+def _credit(rows: Sequence[Content], model: str, name: str) -> str:
     """Which measures give a model as much as the perfect one, or more."""
     asked = [row for row in rows if row["cells"][model]["verdict"]]
     wrong = [
@@ -103,7 +104,7 @@ def drawn_from(path: Path) -> str:
 
 
 if __name__ == "__main__":
-    results: ScorersContent = json.loads((HERE / "scorers.json").read_text(encoding="utf-8"))
+    results: Content = json.loads((HERE / "scorers.json").read_text(encoding="utf-8"))
     PAGE.write_text(page(results), encoding="utf-8")
     if drawn_from(FIGURE) != digest(results):
         draw(results, FIGURE)

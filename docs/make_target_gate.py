@@ -22,7 +22,10 @@ LABELS = ("never hidden", "hidden, returned", "hidden, not returned", "cannot te
 
 def page(text: str, figures: Mapping[str, Any], cost: Mapping[str, Any], first: Mapping[str, Any]) -> str:
     """The page with the figures and the cost in their places."""
-    sections = {"by eye": by_eye_section(first, figures), "figures": section(figures), "cost": cost_section(cost)}
+    sections = {
+        "trust": trust_section(figures), "by eye": by_eye_section(first, figures), "figures": section(figures),
+        "cost": cost_section(cost),
+    }  # fmt: skip
     for name, content in sections.items():
         start, end = f"<!-- {name}: start -->", f"<!-- {name}: end -->"
         before, _, rest = text.partition(start)
@@ -70,17 +73,34 @@ def section(figures: Mapping[str, Any]) -> str:
     return "\n\n".join(parts)
 
 
+def trust_section(figures: Mapping[str, Any]) -> str:
+    """How often the gate is right on clips of scenes that took no part in its fit."""
+    worlds = figures["exam"]["layout"]["outcomes"]
+    rows = [
+        [name, _right(figures["by_eye"][kind]["outcomes"]), _right(figures[kind]["scenes_left_out"]["real"]),
+         _right(worlds) if kind == "layout" else "not run"]
+        for kind, name in SETS.items()
+    ]  # fmt: skip
+    scenes = figures["by_eye"]["layout"]["scenes"]
+    head = (
+        "set", f"targets of {scenes} real scenes kept out of everything",
+        "real clips, each by a fit without its scene", "rendered worlds kept out",
+    )  # fmt: skip
+    return _table(head, rows)
+
+
+def _right(row: Mapping[str, Any]) -> str:
+    return f"{row['right']} right of {row['decided']} decided, of {row['n']}"
+
+
 def by_eye_section(first: Mapping[str, Any], figures: Mapping[str, Any]) -> str:
     """Tables of the targets labelled by eye: by the gate that was there before them, and by the one fitted since."""
     old, new = first["provenance"]["gate"], figures["provenance"]["gate"]
     n, scenes = (first["all"]["layout"]["outcomes"]["n"], first["all"]["layout"]["scenes"])
     views = {
         f"all, version {old} as it was": first["all"],
-        f"all, version {old}, no picture of the scene": first["all_without_scene"],
         f"exam half, version {old} as it was": first["exam"],
-        f"exam half, version {old}, no picture of the scene": first["exam_without_scene"],
         f"exam half, version {new}": figures["by_eye"],
-        f"exam half, version {new}, no picture of the scene": figures["by_eye_without_scene"],
     }
     rows = []
     for kind, name in SETS.items():
@@ -100,6 +120,16 @@ def by_eye_section(first: Mapping[str, Any], figures: Mapping[str, Any]) -> str:
         "AUC of confidence", "Brier score", "right at 0.85 to 0.95",
     )  # fmt: skip
     parts = [f"{n} targets of {scenes} scenes, intervals over scenes:", _table(head, rows)]
+    without = (
+        (f"all, version {old}", first["all_without_scene"]),
+        (f"exam half, version {new}", figures["by_eye_without_scene"]),
+    )
+    words = [
+        f"{title}: {name} {_counts(view[kind]['outcomes'])[0]}"
+        for title, view in without
+        for kind, name in SETS.items()
+    ]
+    parts.append(f"Right of decided by fits without any simulated clip that shows the scene: {'; '.join(words)}.")
     parts += [f"By label, all of them, version {old} as it was:", _labels_of(first["all"])]
     parts += [f"By label, exam half, version {new}:", _labels_of(figures["by_eye"])]
     for group, title in (("by_owner", "whose clips"), ("by_kind", "kind of target")):

@@ -224,7 +224,8 @@ def test_the_training_loop_logs_what_it_scores(tmp_path: Path, monkeypatch: pyte
     assert done.returncode == 0, done.stderr
     log = EventAccumulator(str(tmp_path / "log")).Reload()
     psnr = [event.value for event in log.Scalars("revisit/psnr")]
-    assert len(psnr) == 3 and psnr == sorted(psnr) and len(log.Scalars("revisit/memory_low")) == 3
+    assert len(psnr) == 3 and psnr == sorted(psnr) and len(log.Scalars("revisit/memory")) == 3
+    assert 0 < len(log.Scalars("revisit/memory_low")) <= 3  # two scenes do not always have an interval
     assert [path.name for path in tmp_path.iterdir()] == ["log"]  # and nothing else was written
 
 

@@ -20,7 +20,7 @@ import numpy as np
 import torch
 
 from revisit.judges.patches import PatchRule, cut_patches
-from revisit.judges.pictures import decode_jpeg
+from revisit.judges.protocol import decode_jpeg
 
 TEXT = {
     "7B": {"hidden_size": 3584, "intermediate_size": 18944, "num_hidden_layers": 28, "num_attention_heads": 28,

@@ -146,9 +146,8 @@ def evaluate(
     """
     from dataclasses import replace
 
-    from revisit.engine.evaluation import network_settings
-    from revisit.engine.executors import find_executor
-    from revisit.engine.request import Request, merge_parameters
+    from revisit.engine.dependencies import merge_parameters
+    from revisit.engine.request import Request, find_executor, network_settings
     from revisit.media import Limits
 
     if workers is not None and (isinstance(workers, bool) or not isinstance(workers, int)):
@@ -234,7 +233,7 @@ def rescore(run: str | Path) -> Results:
     >>> revisit.rescore(run)
     Results(2 clips of 1 model, 2 answers)
     """
-    from revisit.engine.evaluation import rescored_run
+    from revisit.engine.request import rescored_run
 
     results = rescored_run(Path(run)).results
     results.warn_of_failures()

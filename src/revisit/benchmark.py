@@ -21,23 +21,14 @@ if TYPE_CHECKING:
     from revisit.worlds.layouts.film_orders import layout as register_layout
     from revisit.worlds.workers import StepCallback
 
-_BOARDS, _LAYOUTS = "revisit.results.leaderboards", "revisit.worlds.layouts"
 _HOMES = {
-    "Board": (_BOARDS, "Board"),
-    "BoardColumn": (_BOARDS, "BoardColumn"),
-    "Film": ("revisit.worlds.film", "Film"),
-    "FilmOrder": (f"{_LAYOUTS}.film_orders", "Order"),
-    "IndexRow": (f"{_LAYOUTS}.common", "Row"),
-    "Layout": (f"{_LAYOUTS}.film_orders", "Layout"),
-    "ReferenceModel": (f"{_LAYOUTS}.common", "Model"),
-    "RunFacts": (_BOARDS, "RunFacts"),
-    "StepCallback": ("revisit.worlds.workers", "StepCallback"),
-    "board_of_run": (_BOARDS, "board_of_run"),
-    "each_that_applies": (f"{_LAYOUTS}.common", "each_that_applies"),
-    "place_of": (f"{_LAYOUTS}.film_orders", "place_of"),
-    "register_layout": (f"{_LAYOUTS}.film_orders", "layout"),
-    "write_text": (f"{_LAYOUTS}.common", "text"),
-    "write_video": (f"{_LAYOUTS}.common", "video"),
+    "revisit.results.leaderboards": "Board BoardColumn RunFacts board_of_run",
+    "revisit.worlds.film": "Film",
+    "revisit.worlds.layouts.common": (
+        "IndexRow=Row ReferenceModel=Model each_that_applies write_text=text write_video=video"
+    ),
+    "revisit.worlds.layouts.film_orders": "FilmOrder=Order Layout place_of register_layout=layout",
+    "revisit.worlds.workers": "StepCallback",
 }
 __all__ = [
     "Board", "BoardColumn", "Film", "FilmOrder", "IndexRow", "Layout", "ReferenceModel", "RunFacts", "StepCallback",
@@ -47,7 +38,8 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Import a name when it is first used: a suite need not load the renderer."""
-    if name not in _HOMES:
-        raise AttributeError(f"revisit.benchmark has nothing called {name!r}; it has {', '.join(__all__)}")
-    module, original = _HOMES[name]
-    return getattr(import_module(module), original)
+    for module, names in _HOMES.items():
+        for public, _, original in (one.partition("=") for one in names.split()):
+            if public == name:
+                return getattr(import_module(module), original or public)
+    raise AttributeError(f"revisit.benchmark has nothing called {name!r}; it has {', '.join(__all__)}")

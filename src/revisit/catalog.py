@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import inspect
 from typing import Any
 
@@ -11,6 +10,7 @@ from revisit.audit import cards as audited
 from revisit.audit import machines
 from revisit.core import EVIDENCE, GATES, METRICS, OBSERVERS, SUITES, UsageError, evidence_id
 from revisit.core.cases import Case
+from revisit.core.text import near_names
 from revisit.networks import numeric_spread
 
 Card = dict[str, Any]  # facts by name: texts, numbers, and lists and mappings of them
@@ -88,11 +88,10 @@ def card(id: str) -> Card:
     if id in KINDS:
         return _distance_card(id)
     every = [*METRICS, *GATES, *OBSERVERS, *SUITES, *EVIDENCE, *set_names(), *KINDS]
-    near = difflib.get_close_matches(id, every, n=3)
-    hint = f"did you mean {', '.join(near)}? " if near else ""
+    near = near_names(id, every)
     raise UsageError(
-        f"nothing is called {id!r}; {hint}`revisit list metrics|gates|observers|suites|evidence|sets|distances` "
-        "shows what is"
+        f"nothing is called {id!r}; {near + ' ' if near else ''}`revisit list "
+        "metrics|gates|observers|suites|evidence|sets|distances` shows what is"
     )
 
 

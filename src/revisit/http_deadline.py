@@ -33,9 +33,14 @@ def enforce_deadlines(client: Any) -> None:
             pool._network_backend = _Backend(pool._network_backend)
 
 
-class _Stream(httpcore.NetworkStream):
-    def __init__(self, stream: httpcore.NetworkStream) -> None:
+class _Stream:
+    """A stream whose reads keep to the deadline; everything else is the stream's own."""
+
+    def __init__(self, stream: Any) -> None:
         self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
         deadline = getattr(_this, "deadline", None)
@@ -46,28 +51,16 @@ class _Stream(httpcore.NetworkStream):
             timeout = seconds if timeout is None else min(timeout, seconds)
         return self._stream.read(max_bytes, timeout)
 
-    def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        self._stream.write(buffer, timeout)
-
-    def close(self) -> None:
-        self._stream.close()
-
-    def start_tls(self, *args: Any, **kwargs: Any) -> httpcore.NetworkStream:
+    def start_tls(self, *args: Any, **kwargs: Any) -> _Stream:
         return _Stream(self._stream.start_tls(*args, **kwargs))
 
-    def get_extra_info(self, info: str) -> Any:
-        return self._stream.get_extra_info(info)
 
-
-class _Backend(httpcore.NetworkBackend):
-    def __init__(self, backend: httpcore.NetworkBackend) -> None:
+class _Backend:
+    def __init__(self, backend: Any) -> None:
         self._backend = backend
 
-    def connect_tcp(self, *args: Any, **kwargs: Any) -> httpcore.NetworkStream:
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._backend, name)
+
+    def connect_tcp(self, *args: Any, **kwargs: Any) -> _Stream:
         return _Stream(self._backend.connect_tcp(*args, **kwargs))
-
-    def connect_unix_socket(self, *args: Any, **kwargs: Any) -> httpcore.NetworkStream:
-        return _Stream(self._backend.connect_unix_socket(*args, **kwargs))
-
-    def sleep(self, seconds: float) -> None:
-        self._backend.sleep(seconds)

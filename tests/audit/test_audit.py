@@ -16,9 +16,9 @@ from revisit.audit.claims import MEANS, claims_of, is_memory
 from revisit.audit.grid import film, render_grid, story
 from revisit.audit.horizon import curves
 from revisit.audit.page import write_horizon, write_page
-from revisit.audit.results import card_of, results, unresponsive
+from revisit.audit.results import card_of, results
 from revisit.audit.run import AuditGrid, audit
-from revisit.audit.schema import AuditContent
+from revisit.audit.schema import AuditContent, MetricAudit
 from revisit.core import METRICS, Case, Clip, Reason, Record, UsageError, evidence_id
 from revisit.engine.dependencies import observed_kinds
 from revisit.observers.sets import load_roles
@@ -166,6 +166,12 @@ def test_a_broken_claim_is_listed() -> None:
     found = audited("target_reappearance", lambda kind, strength, seed: 0.9 + 0.01 * seed, ["vanish"])
     assert found["failing"][0]["problem"] == "claimed, not noticed"
     assert "its AUC is 0.50" in found["failing"][0]["sentence"]
+
+
+def unresponsive(audit: MetricAudit) -> bool:
+    """Whether a metric claims failures and tells none of them from perfect memory better than chance would."""
+    claimed = [cell["auc"] for cell in audit["kinds"].values() if cell["claimed"] and cell["auc"] is not None]
+    return bool(claimed) and max(claimed) <= 0.6
 
 
 def test_metrics_of_our_own_that_do_not_notice_their_failure_are_in_no_suite() -> None:

@@ -24,10 +24,8 @@ from revisit.control.generators import generator
 from revisit.control.job_runner import job_path, provenance_path, read_provenance
 from revisit.control.jobs import BatchRequest, Job, JobBatch, file_name, require_distinct, resample_path, split_frames
 from revisit.core import SUITES, UsageError
-from revisit.geometry.camera_script import camera_path, parse_script
-from revisit.geometry.path_script import script_of
+from revisit.geometry.camera_script import camera_path, parse_script, script_of, timed_path
 from revisit.geometry.rotations import to_yaw_pitch
-from revisit.geometry.script_path import timed_path
 from revisit.media import encode_mp4
 from tests.datasets import DATASETS
 

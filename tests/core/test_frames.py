@@ -7,8 +7,7 @@ import numpy as np
 
 from revisit.core import from_arrays, to_arrays
 from revisit.evidence.frames import FrameFacts, Thumbnails
-from revisit.observers.frames import frame_facts
-from revisit.observers.thumbnails import thumbnails
+from revisit.observers.frames import frame_facts, thumbnails
 from tests.looking import as_frames, look, wall, window
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import revisit
 from revisit.core import UsageError
-from revisit.engine.request import Request
+from revisit.engine.request import Request, recognise
 from revisit.media import encode_mp4
 from revisit.results.run import Run
 
@@ -107,3 +107,14 @@ def test_a_cache_that_cannot_be_used_is_refused_before_the_work(clips: Path, tmp
     ):
         scored(clips, tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+def test_the_folder_above_a_benchmarks_predictions_is_not_read_as_models(tmp_path: Path):
+    """`data` and `output` of MemoBench were compared as two models, and `data` came out first."""
+    for place in ("output/mine/Real/007/video.mp4", "data/Real_Raw/007/007.mp4"):
+        (tmp_path / place).parent.mkdir(parents=True)
+        (tmp_path / place).touch()
+    with pytest.raises(UsageError, match=r"holds data and output in the layout of MemoBench; evaluate .*output \("):
+        recognise(tmp_path)
+    assert recognise(tmp_path / "output").id == "memobench"
+    assert recognise(tmp_path / "output/mine/Real/007").id == "folder"

@@ -18,6 +18,7 @@ from revisit.core import (
     Case,
     Clip,
     GateResult,
+    MissingPrerequisite,
     Record,
     Score,
     Series,
@@ -427,6 +428,28 @@ def test_rescoring_decodes_nothing(cases, tmp_path, monkeypatch):
     monkeypatch.setattr("revisit.engine.observe.open_clip", lambda *a, **k: pytest.fail("decoded"))
     rescore(plan_for(cases), run.path)
     assert (run.path / "summary.json").read_bytes() == summary
+
+
+def test_rescoring_without_evidence_leaves_the_run_as_it_is_and_names_its_command(cases, tmp_path):
+    """Failures must not take the place of scores because somebody cleaned the cache."""
+    run = evaluate(plan_for(cases), tmp_path / "run", workers=0, command="revisit audit --seeds 1")
+    before = {path.name: path.read_bytes() for path in run.path.glob("*.json*")}
+    with pytest.raises(
+        MissingPrerequisite, match=r"evidence of 4 of 4 clips.*`revisit audit --seeds 1` makes it again"
+    ):
+        rescore(plan_for(cases), run.path, EvidenceCache(tmp_path / "other cache"))
+    assert {path.name: path.read_bytes() for path in run.path.glob("*.json*")} == before
+
+
+def test_rescoring_keeps_the_reason_of_what_failed(cases, tmp_path):
+    (tmp_path / "bad.mp4").write_bytes(b"no video at all" * 100)
+    plan = plan_for([*cases[:1], case(tmp_path / "bad.mp4", "bad")], (*ALL, "test_trouble_x"))
+    run = evaluate(plan, tmp_path / "run", workers=0)
+    before = {(r.case.id, r.question): r.sentence for r in run.results.records if r.failed}
+    assert {id for id, _ in before} == {"a@m", "bad@m"}
+    rescore(plan, run.path)
+    after = {(r.case.id, r.question): r.sentence for r in Run(run.path).results.records if r.failed}
+    assert after == before
 
 
 def test_limit_marks_the_result_partial(cases, tmp_path):

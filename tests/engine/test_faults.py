@@ -486,11 +486,11 @@ def test_a_stopped_worker_stalls_neither_the_run_nor_its_end(make_clip, tmp_path
     import threading
     import time
 
-    from revisit.engine.worker_processes import run_jobs
+    from revisit.engine.worker_processes import Local, network_tasks
 
     plan = folder_plan(references(tmp_path, make_clip, 4))
     jobs = plan.jobs(plan.tasks)
-    begun = run_jobs(jobs, EvidenceCache(cache_root()), Limits(), 1)
+    begun = Local(1)(iter(jobs), EvidenceCache(cache_root()), Limits(), networks=network_tasks(jobs))
     halted = []
 
     def stop() -> None:
@@ -505,7 +505,7 @@ def test_a_stopped_worker_stalls_neither_the_run_nor_its_end(make_clip, tmp_path
     assert len(list(begun)) == sum(len(job.clips) for job in jobs)
     assert halted and not any(child.is_alive() for child in halted)
 
-    begun = run_jobs(jobs, EvidenceCache(tmp_path / "other"), Limits(), 1)
+    begun = Local(1)(iter(jobs), EvidenceCache(tmp_path / "other"), Limits(), networks=network_tasks(jobs))
     next(begun)
     (child,) = multiprocessing.active_children()
     os.kill(child.pid, signal.SIGSTOP)

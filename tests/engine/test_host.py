@@ -7,6 +7,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from multiprocessing.reduction import recv_handle
 from pathlib import Path
 from typing import IO
 
@@ -17,7 +18,7 @@ from revisit.core import Clip, evidence_id
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.jobs import ClipTask, ObserverTask, ObservingJob, observer_of
 from revisit.engine.network_client import Address
-from revisit.engine.worker_processes import run_jobs
+from revisit.engine.worker_processes import Local, network_tasks
 from revisit.media import Limits, clip_digest
 from tests import hosted
 
@@ -61,7 +62,7 @@ def made(cache: EvidenceCache, key: str) -> object:
 
 def run(jobs: list[ObservingJob], cache: EvidenceCache, workers: int = 2) -> dict[str, str]:
     failed: dict[str, str] = {}
-    for _, outcome in run_jobs(jobs, cache, Limits(), workers):
+    for _, outcome in Local(workers)(iter(jobs), cache, Limits(), networks=network_tasks(jobs)):
         failed.update(outcome.failed)
         failed.update(outcome.broken)
     return failed
@@ -223,7 +224,8 @@ def test_a_stopped_host_goes_on(clips, tmp_path, monkeypatch) -> None:
 
     monkeypatch.setenv("REVISIT_NETWORKS", "host")
     cache = EvidenceCache(tmp_path / "host")
-    begun = run_jobs(jobs_of(clips, "toy.rows"), cache, Limits(), 1)
+    jobs = jobs_of(clips, "toy.rows")
+    begun = Local(1)(iter(jobs), cache, Limits(), networks=network_tasks(jobs))
     next(begun)
     host = int(made(cache, "toy.rows-0").process[0])
     assert host in {child.pid for child in multiprocessing.active_children()}
@@ -356,7 +358,7 @@ def test_where_shared_memory_is_small_ordinary_files_serve(address, tmp_path, mo
     one[:3], other[:3] = 7, 9
     for number, level in ((first, 7), (second, 9)):
         assert theirs.recv() == ("memory", number)
-        file = network_client.receive_file(theirs)
+        file = recv_handle(theirs)
         assert os.pread(file, 200, 0) == bytes([level] * 3) + bytes(97), "the host has the same memory"
         os.close(file)
     assert not list((tmp_path / "memory").iterdir()), "it has no name"
@@ -401,7 +403,7 @@ def test_a_chunk_that_cannot_be_uploaded_is_told_to_its_worker(clips, tmp_path, 
 
     monkeypatch.setattr(host.memory, "copy", full)
     (tmp_path / "slot").write_bytes(bytes(48))
-    monkeypatch.setattr(at_host, "receive_file", lambda _: os.open(tmp_path / "slot", os.O_RDWR))
+    monkeypatch.setattr(at_host, "recv_handle", lambda _: os.open(tmp_path / "slot", os.O_RDWR))
     rows = [FrameRow(0, 0.0, None, "", ["key"])]
     peer = Peer(("clip", None, []), ("memory", 0), ("frames", 0, (1, 4, 4, 3), "uint8", False, rows))
     host._receive(peer)
@@ -436,7 +438,8 @@ def test_nothing_of_a_run_has_a_name_in_temporary_places(clips, tmp_path, monkey
     (tmp_path / "tmp").mkdir()
     monkeypatch.setenv("REVISIT_NETWORKS", "host")
     monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
-    begun = run_jobs(jobs_of(clips, "toy.rows", "toy.size20"), EvidenceCache(tmp_path / "host"), Limits(), 2)
+    jobs = jobs_of(clips, "toy.rows", "toy.size20")
+    begun = Local(2)(iter(jobs), EvidenceCache(tmp_path / "host"), Limits(), networks=network_tasks(jobs))
     next(begun)
     assert not list((tmp_path / "tmp").iterdir()) and not list(Path("/dev/shm").glob("revisit-*"))
     begun.close()  # as an interrupt does, while the workers are busy

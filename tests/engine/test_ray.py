@@ -13,8 +13,7 @@ import pytest
 
 from revisit.core import UsageError
 from revisit.engine.cache import EvidenceCache
-from revisit.engine.executors import find_executor
-from revisit.engine.request import Request
+from revisit.engine.request import Request, find_executor
 
 FEW = ("flicker", "lighting_consistency", "camera_moved", "frozen_camera")
 ASKED = len(FEW) + 1  # with the gate that one of them stands behind

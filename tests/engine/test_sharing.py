@@ -108,6 +108,23 @@ def test_other_questions_do_not_mix_with_a_run_that_goes_on(make_clip, tmp_path)
         other.wait()
 
 
+def test_a_run_that_was_in_use_can_be_written_once_it_is_free(tmp_path):
+    script = (
+        "import sys, time; from pathlib import Path; from revisit.engine.leases import lock_run\n"
+        "with lock_run(Path(sys.argv[1]), alone=True): print(1, flush=True); time.sleep(600)"
+    )
+    other = subprocess.Popen([sys.executable, "-c", script, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+    try:
+        assert other.stdout.readline() == "1\n"
+        with pytest.raises(RevisitError, match="another process"), lock_run(tmp_path, alone=True):
+            pass
+    finally:
+        other.kill()
+        other.wait()
+    with lock_run(tmp_path, alone=True) as entry:
+        assert entry.first
+
+
 def test_a_process_does_not_share_a_run_with_itself(tmp_path):
     with (
         lock_run(tmp_path, alone=False),

@@ -266,7 +266,7 @@ def test_depth_anything_is_world_to_camera_unless_it_says_otherwise():
     arrays = {"extrinsics": invert(poses)[:, :3], "intrinsics": k, "depth": np.ones((8, 2, 2))}
     path = from_depth_anything(arrays)
     assert np.allclose(path.c2w, poses) and path.intrinsics is not None
-    assert np.allclose(from_depth_anything(arrays, direction="c2w").c2w, invert(poses))
+    assert np.allclose(from_depth_anything({**arrays, "convention": np.array("c2w")}).c2w, invert(poses))
     converted = {"extrinsics": poses, "convention": np.array("c2w_opencv"), "frame_indices": np.arange(8) * 30}
     assert np.allclose(from_depth_anything(converted).c2w, poses)
     assert from_depth_anything(converted).times[-1] == 210

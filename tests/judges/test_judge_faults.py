@@ -407,7 +407,7 @@ def test_a_judge_that_fails_its_controls_is_asked_no_more(tmp_path, source):
 
 
 def test_the_printout_and_the_page_say_first_that_a_judge_is_not_to_be_trusted(tmp_path, source, capsys):
-    from revisit.cli.console import print_run_summary
+    from revisit.cli.run_summary import print_run_summary
     from revisit.report.write_html import write_report
 
     with serving(agreeable) as server:
@@ -509,7 +509,8 @@ def test_pictures_that_were_asked_about_leave_the_memory():
     asking: Any = object.__new__(JudgeSession)
     make: Any = _ClipTalk
     asking._heard = queue.SimpleQueue()
-    asking._ask = lambda task: SimpleNamespace(submit=lambda frames, questions: kept)
+    client = SimpleNamespace(submit=lambda frames, questions: kept)
+    asking._judge_of = lambda task: SimpleNamespace(client=client)
     clip = make(None, pictures(), None, [], [])
     gone = weakref.ref(clip)
     asking._send(clip, clip.frames, [])

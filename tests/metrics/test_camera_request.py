@@ -13,8 +13,7 @@ from revisit.core import Case, Clip, InvalidEvidence, Metric, Score, Unscored
 from revisit.evidence.camera import CameraPath, ObservedCamera
 from revisit.evidence.frames import FrameFacts
 from revisit.evidence.poses import PoseTrack
-from revisit.geometry.camera_script import parse_script
-from revisit.geometry.script_path import timed_path
+from revisit.geometry.camera_script import parse_script, timed_path
 from revisit.metrics.observed_camera import seen_camera
 from revisit.metrics.requested_camera import asked_camera
 from revisit.suites.wrbench.metrics import camera

@@ -13,7 +13,7 @@ from revisit.evidence.fidelity import PairedViews
 from revisit.evidence.frames import CasePhases
 from revisit.metrics.outcome import best_shift, event_outcome
 from revisit.metrics.overlay import averaged, row_medians
-from revisit.observers.paired_pictures import paired_views
+from revisit.observers.fidelity import paired_views
 from tests.looking import as_frames, look, read, wall, window
 
 PHASES = CasePhases(4, 8, "given")

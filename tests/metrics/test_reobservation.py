@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from revisit.core import GateResult, InvalidEvidence, Score, Unscored
+from revisit.core import METRICS, GateResult, InvalidEvidence, Score, Unscored
 from revisit.suites.wrbench.evidence import Judgeability, ProbeAnswers
-from revisit.suites.wrbench.metrics.probes import returned_state, visible_spatial
 from revisit.suites.wrbench.metrics.reobservation import reobservation
+
+visible_spatial, returned_state = METRICS["wr_visible_spatial"], METRICS["wr_returned_state"]
 
 
 def judged(text: str, again: str = "", spatial: int = -1, state: int = -1, canary: str = "") -> Judgeability:

@@ -11,8 +11,7 @@ import pytest
 import revisit
 from revisit.evidence.fidelity import PairedViews
 from revisit.evidence.target import TargetTrack
-from revisit.metrics.target_gate import target_return, target_sight
-from revisit.metrics.target_start import ABSENT, box_likeness, start_likeness
+from revisit.metrics.target_gate import ABSENT, box_likeness, start_likeness, target_return, target_sight
 from revisit.worlds.film import Film, play
 from revisit.worlds.places import make_world
 

@@ -236,7 +236,7 @@ def test_both_cues_find_the_shift() -> None:
     found = link(find_points(a), find_points(b))
     assert found.inliers > 30
     assert found.warp[0, 2] == pytest.approx(-72 / SIZE[1], abs=0.02)
-    _, lead, shift = correlate(structure(a), structure(b))
+    ((_, lead, shift),) = correlate(structure(a), [structure(b)])
     assert lead > 0.12
     assert shift[0] == pytest.approx(-72 / SIZE[1], abs=0.03)
 

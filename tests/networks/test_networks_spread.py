@@ -59,5 +59,5 @@ def test_batches_and_processes_keep_to_the_tolerance_on_the_card(
     for other in others:
         assert other.keys() == first.keys()
         for (metric, case), score in first.items():
-            tolerance = numeric_spread.tolerance(numeric_spread.largest(measured[metric]))
+            tolerance = numeric_spread.tolerance_of(measured[metric])
             assert score == pytest.approx(other[metric, case], abs=tolerance), (metric, case)

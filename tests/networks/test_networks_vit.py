@@ -26,7 +26,7 @@ from revisit import weights  # noqa: E402
 from revisit.core import OBSERVERS, Batch, Frame, MissingPrerequisite  # noqa: E402
 from revisit.networks import dino, preprocessing, runtime  # noqa: E402
 from revisit.suites.mbench.observers import gram_matrices  # noqa: E402
-from revisit.suites.mind.observers import feature_error  # noqa: E402
+from revisit.suites.mind.observers import covering_pair  # noqa: E402
 
 WIDTH, LAYERS, HEADS = 128, 2, 2
 
@@ -313,10 +313,10 @@ def test_integrity_counts_patches_that_are_picture(here: Path) -> None:
 
 def test_feature_error_of_mind(here: Path) -> None:
     pair = Frame(0, 0.0, photo((72, 128), 0), ""), Frame(0, 0.0, photo((36, 64), 1), "")
-    shown, truth = feature_error.covering_pair(pair, rescaled_twice=False)
+    shown, truth = covering_pair(pair, rescaled_twice=False)
     assert shown.shape == truth.shape == (720, 1280, 3) and shown.dtype == np.uint8
     alike = pair[0], Frame(3, 0.0, photo((72, 128), 2), "")
-    assert all(a is b.rgb for a, b in zip(feature_error.covering_pair(alike, rescaled_twice=False), alike, strict=True))
+    assert all(a is b.rgb for a, b in zip(covering_pair(alike, rescaled_twice=False), alike, strict=True))
     shown, truth = pair[0].rgb, alike[1].rgb
     seen = OBSERVERS["paper.feature_error"].fn(batch(shown, shown, reference=(truth, truth)))
     assert seen.reference.tolist() == [100, 101] and seen.net == "dinov3-base"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from revisit.observers.target_closeups import CloseUps, cut, distinct, intersection_over_union
+from revisit.observers.target_closeups import CloseUps, cut, distinct, overlap
 
 RED, GREY = (200, 40, 40), (120, 120, 120)
 BOX = np.array([0.25, 0.25, 0.5, 0.75])
@@ -28,7 +28,7 @@ def test_a_cut_is_never_empty():
 
 def test_candidates_that_lie_in_one_place_are_looked_at_once():
     near = BOX + 0.01
-    assert intersection_over_union(BOX, BOX) == pytest.approx(1) and intersection_over_union(BOX, BOX + 1) == 0
+    assert overlap(BOX, BOX)[0] == pytest.approx(1) and overlap(BOX, BOX + 1)[0] == 0
     assert [box.tolist() for box in distinct([BOX, near, BOX + 0.4])] == [BOX.tolist(), (BOX + 0.4).tolist()]
 
 
@@ -44,6 +44,6 @@ def test_the_candidate_most_like_the_target_is_taken(monkeypatch: pytest.MonkeyP
     close = CloseUps(scene(RED), BOX, np.array([away]))
     there = close.look(scene(RED), away)
     assert there.like == pytest.approx(1, abs=0.02) and there.like - there.unlike > 0.5
-    assert intersection_over_union(there.box, BOX) > 0.5
+    assert overlap(there.box, BOX)[0] > 0.5
     gone = close.look(scene(None), away)
     assert gone.like - gone.unlike < 0

@@ -12,9 +12,8 @@ import pytest
 from revisit.control.generation import GeneratorChoice, batch_requests, generate_batch, load_batch, settings_for
 from revisit.control.jobs import Job
 from revisit.core import Clip
-from revisit.geometry.camera_script import parse_script
+from revisit.geometry.camera_script import parse_script, timed_path
 from revisit.geometry.formats import parse_realestate10k
-from revisit.geometry.script_path import timed_path
 from revisit.media import encode_mp4, open_clip
 from revisit.preflight.appearance import APART, distance, likeness
 from revisit.preflight.appearance import picture as small_copy
@@ -176,9 +175,37 @@ def test_a_held_first_frame_is_frozen_where_the_camera_was_to_move(tmp_path: Pat
     assert len(found.faults) == sum(job.condition != "static" for job in batch.jobs) == 4
 
 
+def test_a_clip_that_two_models_share_is_named(tmp_path: Path, revisit) -> None:
+    rng = np.random.default_rng(0)
+    for model in ("mine", "other", "gt"):
+        for scene in ("kitchen", "hall"):
+            encode_mp4(tmp_path / f"clips/{model}/{scene}.mp4", rng.integers(0, 256, (3, 48, 64, 3), np.uint8), 8)
+    assert not json.loads(revisit("check", tmp_path / "clips", "--json").stdout)["remarks"]
+    shutil.copyfile(tmp_path / "clips/mine/hall.mp4", tmp_path / "clips/other/hall.mp4")
+    shutil.copyfile(tmp_path / "clips/gt/kitchen.mp4", tmp_path / "clips/mine/kitchen.mp4")
+    (remark,) = json.loads(revisit("check", tmp_path / "clips", "--json").stdout)["remarks"]
+    copies = "mine/kitchen.mp4 is gt/kitchen.mp4 and other/hall.mp4 is mine/hall.mp4"
+    assert remark == f"2 clips are copies of another model's or the truth's: {copies}"
+
+
+def test_folders_of_frames_are_checked_as_eval_reads_them(tmp_path: Path, revisit) -> None:
+    """Beside the clips a run directory, whose pictures are no clips."""
+    rng = np.random.default_rng(0)
+    for name, frames in (("moving", rng.integers(0, 256, (3, 48, 64, 3))), ("black", np.zeros((3, 48, 64, 3)))):
+        for number, rgb in enumerate(frames.astype(np.uint8)):
+            picture(tmp_path / "clips/mine" / name / f"frame_{number}.png", rgb)
+    run = tmp_path / "clips/runs/old"
+    picture(run / "report/worst.png", np.zeros((48, 64, 3), np.uint8))
+    for name in ("run.json", "plan.json"):
+        (run / name).write_text("{}")
+    answer = json.loads(revisit("check", tmp_path / "clips", "--json", check=1).stdout)
+    assert (answer["clips"], answer["there"]) == (2, 2)
+    assert [(fault["kind"], fault["id"]) for fault in answer["faults"]] == [("black", "mine/black")]
+
+
 @pytest.mark.long
 def test_real_clips_raise_no_alarm(shared: Path) -> None:
-    expected = in_folder(shared / "clips")[:8]
+    expected = in_folder(shared / "clips", sorted((shared / "clips").glob("*.mp4")))[:8]
     assert not check(expected).faults
     for text in sorted((shared / "clips").glob("re10k_*.txt")):
         true = parse_realestate10k(text.read_text())

@@ -8,6 +8,7 @@ from revisit.core import Reason, Record
 from revisit.results import Results
 from revisit.results.checkpoints import COVERAGE, choose_checkpoints
 from revisit.results.compare import Contender
+from revisit.results.trend import score_trends
 from tests.results.test_compare import SCENE, entry
 
 RNG = np.random.default_rng(5)
@@ -35,7 +36,18 @@ def test_where_it_is_open_it_says_with_whom_and_how_many_clips_would_decide() ->
     assert "is not told from" in choice.sentence and "decide" in choice.sentence
     same = checkpoints((0.0,)) * 2
     (choice,) = choose_checkpoints(same, ["event_outcome"], ["a", "a"])
-    assert choice.best is None and "no difference" in choice.sentence
+    assert choice.best is None and choice.sentence.startswith("no difference between a (1) and a (2) (0.")
+
+
+def test_checkpoints_that_score_the_same_lead_together_and_too_few_scenes_are_said() -> None:
+    levels = {"a": (1.0, 0.9), "b": (0.4, 0.5), "c": (1.0, 0.9)}
+    points = [entry(name, {"event_outcome": scores}) for name, scores in levels.items()]
+    (choice,) = choose_checkpoints(points, ["event_outcome"], list(levels))
+    assert choice.sentence == "a and c (0.95) lead alike, but are not told from b (+0.50 to b); 3 scenes are needed"
+    (curve,) = score_trends([points[1], points[0], points[2]], ["event_outcome"])
+    assert curve.monotone == "rises" and curve.sentence.startswith("rises and never falls; 2 scenes cannot tell")
+    (curve,) = score_trends([points[1], points[0]], ["event_outcome"])
+    assert curve.sentence.startswith("rises at every step; ")
 
 
 def test_a_checkpoint_that_stands_still_does_not_win() -> None:

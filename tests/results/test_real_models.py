@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from revisit.cli import console
+from revisit.cli import run_summary
 from revisit.core import SUITES, Case, Clip, Record, load_all
 from revisit.report.verdict import verdict_view
 from revisit.results import Results
@@ -103,7 +103,7 @@ def test_the_counts_are_those_of_the_eye(results: Results, eye: Eye) -> None:
 
 def test_the_first_ten_lines_say_so(verdict: Verdict, eye: Eye, capsys: pytest.CaptureFixture[str]) -> None:
     models: dict[str, Any] = {model: {"scores": {}, "funnel": []} for model in _returns(eye)}
-    console.print_verdict(verdict.as_json(), {"models": models, "metrics": {}, "truth": {"name": "truth"}})
+    run_summary.print_verdict(verdict.as_json(), {"models": models, "metrics": {}, "truth": {"name": "truth"}})
     lines = capsys.readouterr().out.splitlines()[:10]
     assert lines[0].startswith(ASK)
     never = [model for model, count in _returns(eye).items() if not count]
@@ -124,9 +124,9 @@ def test_the_first_screen_says_so(verdict: Verdict, eye: Eye) -> None:
         "lingbot (2 of 2 clips) and wan (1 of 1) come back to a world that went on",
         "svc (2 of 2 clips) comes back with the world reset",
     ]
-    rows = page["look_away"]["rows"]
-    assert {row["model"]: row["text"] for row in rows} == {m: f"{n} of 2" for m, n in _returns(eye).items()}
-    assert [row["model"] for row in rows if row["best"]] == ["lingbot", "svc", "wan"]
+    counts = [row["count"] for row in page["look_away"]["rows"]]
+    assert {count.model: count.text for count in counts} == {m: f"{n} of 2" for m, n in _returns(eye).items()}
+    assert [count.model for count in counts if count.returned] == ["lingbot", "svc", "wan"]
 
 
 def test_noise_strikes_the_eye_before_a_camera_that_stops(verdict: Verdict, eye: Eye) -> None:

@@ -24,6 +24,7 @@ from revisit.report.run_list import diff_page
 from revisit.report.site import boards_of
 from revisit.report.verdict import verdict_view
 from revisit.report.videos import Videos
+from revisit.report.write_html import render_page
 from revisit.results import Results
 from revisit.results.ceilings import held_metrics
 from revisit.results.display import metric_title, number
@@ -173,11 +174,12 @@ def _surfaces(run: Run) -> dict[str, dict[tuple[str, str], str]]:
         for place in one["places"]
     }
     pages = RunPages(run, current_results(run), Videos(run.path / "report", "copy"))
-    view = verdict_view(pages.verdict, summary)
+    shown = re.findall(r'<table class="scores still headline">(.*?)</table>', render_page(pages, {})[0], re.DOTALL)
+    titles = re.findall(r'<span class="unit">([^<]*) <a class="info"', shown[0])
     found["page"] = {
-        (row["model"], head["title"]): cell["text"]
-        for row in view["table"]["rows"]
-        for head, cell in zip(view["table"]["heads"], row["cells"], strict=True)
+        (model, title): text
+        for model, cells in re.findall(r'<button [^>]*data-model="([^"]*)"(.*?)</tr>', shown[0], re.DOTALL)
+        for title, text in zip(titles, re.findall(r'<span class="mean[^>]*>([^<]*)<', cells), strict=True)
     }
     about = {"suite": "folder", "dataset": "d", "hash": "h", "protocol": "corrected", "set": "lite"}
     lines = tuple(json.loads(line) for line in (run.path / "records.jsonl").read_text().splitlines())
@@ -265,6 +267,7 @@ def test_a_question_that_another_caps_is_one_question(run: Run) -> None:
     assert look["sentence"].startswith("see “Did it go on as it should?”: on 15 of 23 clips")
     pages = RunPages(run, current_results(run), Videos(run.path / "report", "copy"))
     cards = verdict_view(pages.verdict, run.summary)["answers"]
-    assert [card["ask"] for card in cards if card["memory"]] == [
+    questions = [card["answer"].question for card in cards]
+    assert [question.ask for question in questions if question.memory] == [
         ask for ask, answer in answers.items() if answer["question"]["memory"] and answer is not look
     ]

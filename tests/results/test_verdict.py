@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from revisit.core import METRICS, SUITES, Case, Clip, Reason, Record, UsageError, load_all
+from revisit.cli.run_summary import print_verdict
+from revisit.core import METRICS, SUITES, Case, Clip, Reason, Record, Target, UsageError, load_all
 from revisit.results import Results
 from revisit.results.ceilings import held_to_truth
 from revisit.results.display import difference_interval_text
@@ -131,6 +132,17 @@ def test_few_scenes_decide_nothing() -> None:
     assert "1 scene in common, a test needs 3" in seeds.sentence  # nine seeds of it are one scene
 
 
+def test_a_pair_without_a_test_is_not_called_alike() -> None:
+    """It said that `far` cannot be told from `a`, half a point below it on the two clips that it has."""
+    scores: dict[str, list[float | None]] = {
+        "a": [0.97, 0.934, 0.961],
+        "near": [0.9, 0.95, 0.93],
+        "far": [0.41, 0.45, None],
+    }
+    sentence = rank_question(made({METRIC: scores}), ASK).sentence
+    assert "far and a have too few scenes in common for a test" in sentence and "cannot be told" not in sentence
+
+
 def test_equal_scores_are_alike_and_three_of_three_is_no_proof() -> None:
     came = rank_question(
         made({"target_reappearance": {"a": [1] * 4, "b": [1] * 4}}), SuiteQuestion("?", ("target_reappearance",))
@@ -193,6 +205,20 @@ def test_worst_moments_are_of_different_models_and_scenes() -> None:
     assert all(METRICS[METRIC].title in moment.why for moment in moments)
 
 
+def test_worst_moments_of_one_model_are_of_different_scenes_before_other_seeds(capsys) -> None:
+    values = {("s0", 0): 0.1, ("s0", 1): 0.11, ("s1", 0): 0.3, ("s1", 1): 0.4}
+    cases = [Case(f"{s}#{n}", "folder", "a", s, Clip(Path(f"{s}{n}")), seed=n) for s, n in values]
+    results = Results(cases, [Record(case, METRIC, False, "scored", values[case.sample, case.seed]) for case in cases])
+    verdict = make_verdict(results, {"questions": [{"ask": "?", "metrics": [METRIC]}]})
+    assert [(moment.sample, moment.seed) for moment in verdict.moments] == [("s0", 0), ("s1", 0), ("s0", 1)]
+    other = make_verdict(results, {"questions": [{"ask": "Other?", "metrics": ["flicker"]}]}).as_json()
+    assert other["answers"][0]["sentence"] == "not asked"
+    print_verdict({**other, "moments": verdict.as_json()["moments"]}, {"models": {}, "metrics": {}})
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "Other?" not in printed  # its metrics were not asked for
+    assert "a, s0, seed 1 (" in printed and "a, s0 (" in printed
+
+
 def test_a_reset_stands_neither_above_the_truth_nor_above_those_who_went_on() -> None:
     """A reset may come nearer to the truth's own likeness to the first view than a model that went on."""
     looks = {"truth": 0.72, "svc": 0.73, "lingbot": 0.51, "wan": 0.71}
@@ -248,11 +274,16 @@ def test_a_closed_gate_does_not_hide_that_no_target_was_given() -> None:
     results = made({METRIC: {"a": [None, None], "b": [None, None]}})
     lacking = Reason("no_target", "no target was given for this case")
     mixed = [record.changed(reason=lacking) if record.case.id != "0@a" else record for record in results.records]
-    answer = rank_question(Results(results.cases, mixed), ASK)
-    expected = "no clip could be scored: no target on 3 of 4 clips, test not posed on 1; "
-    assert answer.sentence == expected + "`revisit annotate RUN --task marks` draws its box"
+    not_asked = "not asked: no target was given for this case; `revisit annotate RUN --task marks` draws its box"
+    assert rank_question(Results(results.cases, mixed), ASK).sentence == not_asked
     alike = rank_question(Results(results.cases, [record.changed(reason=lacking) for record in mixed]), ASK)
-    assert alike.sentence.startswith("not asked: no target was given for this case; `revisit annotate")
+    assert alike.sentence == not_asked
+    with_target = {case.id: replace(case, target=Target("cup", (0.1, 0.1, 0.2, 0.2))) for case in results.cases[:1]}
+    cases = [with_target.get(case.id, case) for case in results.cases]
+    some = [record.changed(case=with_target.get(record.case.id, record.case)) for record in mixed]
+    expected = "no clip could be scored: no target on 3 of 4 clips, test not posed on 1; "
+    answer = rank_question(Results(cases, some), ASK)
+    assert answer.sentence == expected + "`revisit annotate RUN --task marks` draws its box"
 
 
 @pytest.mark.parametrize("suite", ["folder", "memobench", "wrbench", "mbench", "mind"])

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from revisit.core import Case, Clip, Record, UsageError, load_all
@@ -18,6 +20,7 @@ from revisit.report.site import boards_of, write_site
 from revisit.results.record_files import case_to_json, to_line
 from revisit.runs.bundles import Bundle, read_bundle
 from tests.conftest import in_this_process, moving_frames
+from tests.datasets import memobench
 
 load_all()
 METRICS = "psnr,ssim,flicker,motion_smoothness,scene_cuts,camera_standstill,target_reappearance"
@@ -384,6 +387,22 @@ def test_a_bundle_holds_and_a_raised_score_does_not(bundle: Path, run: Path, tmp
     assert again.read_bytes() == told
     both = Path(revisit("bundle", "site", bundle, again, "--no-check", "--out", tmp_path / "two").stdout.strip())
     assert "two (mine)" in both.read_text() and "two (again)" in both.read_text()  # a name in two bundles
+
+
+def test_a_truth_that_is_no_ceiling_is_handed_in_as_it_was_scored(tmp_path: Path, revisit: Any) -> None:
+    """Poses came with the model's clip, and odometry followed the truth's camera: its score is there, and not shown."""
+    data = memobench(tmp_path, clips=1)
+    clip = tmp_path / "output/mine/Real/007"
+    clip.mkdir(parents=True)
+    shutil.copy(data / "Real_Raw/007/007.mp4", clip / "video.mp4")
+    with np.load(data / "Real_Raw/007/raw/007_mapanything.npz") as true_poses:
+        np.savez(clip / "poses.npz", poses=true_poses["cam_c2w"])
+    asked = ("-m", "memo_camera", "--no-report", "--workers", 0, "--out", tmp_path / "run")
+    done = revisit("eval", tmp_path / "output", "--option", f"gt={data}", *asked)
+    assert "the truth has no score of camera controllability" in done.stdout + done.stderr
+    assert revisit("bundle", "write", tmp_path / "run", "--out", tmp_path / "mine.zip").returncode == 0
+    checked = revisit("bundle", "check", tmp_path / "mine.zip")
+    assert checked.returncode == 0 and "mine.zip: holds" in checked.stdout, checked.stdout
 
 
 def test_files_that_are_no_bundles_are_refused(tmp_path: Path) -> None:

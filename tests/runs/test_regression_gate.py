@@ -22,12 +22,13 @@ CLOSED = Reason("gate_closed", "the camera never looked away")
 
 def contender(
     name: str, scores: Sequence[float | None], collapses: Sequence[bool] = (), suite: str = "folder",
-    metric: str = METRIC,
+    metric: str = METRIC, seeds: Sequence[int] = (0,),
 ) -> Contender:  # fmt: skip
-    """A model with a score of memory per scene; None where its camera never looks away."""
+    """A model with a score of memory per scene and seed; None where its camera never looks away."""
     cases, records = [], []
     for k, score in enumerate(scores):
-        one = Case(f"{k}@{name}", suite, name, f"s{k}", Clip(Path("x")))
+        scene, seed = f"s{k // len(seeds)}", seeds[k % len(seeds)]
+        one = Case(f"{scene}@{name}#{seed}", suite, name, scene, Clip(Path("x")), seed=seed)
         cases.append(one)
         state, label = ("closed", "never left") if score is None else ("open", "left, returned")
         records.append(Record(one, "view_return", True, state, label=label))
@@ -118,6 +119,55 @@ def test_collapses_are_tested_over_scenes_and_a_few_more_are_a_warning(run: Run)
     assert not most.passed and "collapses on 5 clips" in most.worse[0] and most.worse[0].endswith("(p 0.031)")
     twice = gate(run, *[(before, contender("after", GOOD, [True] * 5 + [False] * 3))] * 2)
     assert twice.passed and len(twice.warnings) == 2  # two such comparisons are less of a surprise (Holm)
+
+
+def test_collapses_and_returns_are_tested_between_runs_of_other_seeds(run: Run) -> None:
+    """As scores are: seeds of a clip are folded, and each scene counts once."""
+    before = contender("before", GOOD, [False] * 8, seeds=(3,))
+    half = contender("after", [value for value in GOOD for _ in "ab"], [True, False] * 5 + [False] * 6, seeds=(7, 8))
+    more = gate(run, (before, half))
+    words = "the picture of after collapses on 5 clips (s0, s1, s2 and 2 more), that of before on 0"  # as many seeds
+    assert not more.passed and more.worse == (f"{words} (p 0.031)",)
+    still = contender("after", [value for value in GOOD[:3] for _ in "ab"] + [None] * 10, seeds=(7, 8))
+    fewer = gate(run, (before, still))
+    assert fewer.worse == ("the camera of after looked away and came back on 6 of 16 clips, that of before on 8 of 8",)
+
+
+def test_fewer_returns_by_chance_are_a_warning(run: Run) -> None:
+    before = contender("before", [*GOOD[:6], None, None])
+    rarely = gate(run, (before, contender("after", [*OTHER[:2], *[None] * 6])))
+    words = "the camera of after looked away and came back on 2 of 8 clips, that of before on 6 of 8"
+    assert not rarely.worse and f"{words} (not significant, p 0.062)" in rarely.warnings
+    never = gate(run, (before, contender("after", [OTHER[0], *[None] * 7])))
+    assert never.worse == (words.replace("2 of 8", "1 of 8"),)
+
+
+def test_a_gate_of_checkpoints_that_do_not_differ_rarely_finds_one_worse(run: Run) -> None:
+    rng = np.random.default_rng(53)
+    draws, scenes = 150, 12
+
+    def model(name: str, level: np.ndarray) -> Contender:
+        returns = rng.random(scenes) < 0.5
+        scores = [float(one) if does else None for one, does in zip(level, returns, strict=True)]
+        return contender(name, scores, (rng.random(scenes) < 0.3).tolist())
+
+    worse = 0
+    for _ in range(draws):
+        level = rng.normal(0.5, 0.15, scenes)
+        sides = [model(name, level + rng.normal(0, 0.05, scenes)) for name in "ab"]
+        worse += bool(gate(run, (sides[0], sides[1])).worse)
+    assert worse / draws <= 0.1  # three kinds of tests, each with 5 %
+
+
+def test_a_run_with_more_seeds_does_not_collapse_more_by_chance() -> None:
+    """A rare failure is seen on more clips where more seeds were drawn: as many of each side are compared."""
+    rng = np.random.default_rng(54)
+    draws, scenes, more = 200, 24, 0
+    for _ in range(draws):
+        one = contender("a", [0.5] * scenes, (rng.random(scenes) < 0.1).tolist(), seeds=(0,))
+        four = contender("b", [0.5] * 4 * scenes, (rng.random(4 * scenes) < 0.1).tolist(), seeds=(1, 2, 3, 4))
+        more += coverage_of(one, four).collapses_more
+    assert more / draws <= 0.06
 
 
 @pytest.mark.parametrize("share", (0.1, 0.5))

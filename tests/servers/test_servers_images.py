@@ -7,6 +7,7 @@ import json
 import time
 from functools import partial
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
 
 import cv2
@@ -60,7 +61,8 @@ def requests_of(*names: str) -> list[ImageRequest]:
 def draw(server, folder: Path, *names: str, cache: Path | None = None, **more: Any):
     replace = more.pop("replace", False)
     painter = ImageServer(settings(server.url, **more))
-    made = list(draw_all(requests_of(*names), painter, Album(folder, cache), replace=replace))
+    album = Album(folder, cache or Path(mkdtemp()))
+    made = list(draw_all(requests_of(*names), painter, album, replace=replace))
     painter.close()
     return {one.id: one for one in made}
 
@@ -195,7 +197,7 @@ def test_tokens_that_a_server_counts_are_paid_for(tmp_path):
     with serving(answer) as server:
         spending = Spending(ImageBudget(), ImagePrice(input=5, output=40))
         painter = ImageServer(settings(server.url))
-        list(draw_all(requests_of("a", "b"), painter, Album(tmp_path, None), spending=spending))
+        list(draw_all(requests_of("a", "b"), painter, Album(tmp_path, tmp_path / "cache"), spending=spending))
     assert spending.money == pytest.approx(2 * (10 * 5 + 200 * 40) / 1e6) and spending.pictures == 2
 
 
@@ -223,14 +225,16 @@ def test_another_folder_costs_nothing_and_what_was_recorded_is_drawn_without_a_s
         again = draw(server, tmp_path / "two", "a", "b", cache=cache)
         assert {one.status for one in again.values()} == {"recorded"} and server.calls == 2
     painter = choose_images(str(tmp_path / "one/drawings.jsonl"))
-    album = Album(tmp_path / "three", None)
+    album = Album(tmp_path / "three", tmp_path / "other cache")
     made = {one.id: one for one in draw_all(requests_of("a", "b", "c"), painter, album)}
     assert [made[name].status for name in "abc"] == ["drawn", "drawn", "failed"]
     assert "holds no picture of 'c'" in made["c"].reason
     for name in ("a.png", "b.png"):
         assert len({file_digest(tmp_path / folder / name) for folder in ("one", "two", "three")}) == 1
     (tmp_path / "one/a.png").write_bytes((tmp_path / "one/b.png").read_bytes())
-    spoilt = {one.id: one for one in draw_all(requests_of("a"), painter, Album(tmp_path / "four", None))}
+    spoilt = {
+        one.id: one for one in draw_all(requests_of("a"), painter, Album(tmp_path / "four", tmp_path / "third cache"))
+    }
     assert "is not the picture that was drawn" in spoilt["a"].reason
 
 

@@ -16,8 +16,7 @@ import pytest
 from revisit.control.generation import load_batch
 from revisit.control.jobs import BatchRequest, Job
 from revisit.core import SUITES, Case, UsageError
-from revisit.geometry.camera_script import parse_script
-from revisit.geometry.script_path import timed_path
+from revisit.geometry.camera_script import parse_script, timed_path
 from revisit.judges.batch import JudgeClient
 from revisit.judges.protocol import Frames, Reply
 from revisit.judges.questions import Question

@@ -52,6 +52,7 @@ def build(root: Path, pattern: str, clip: Callable[[str, str, int], Path], *, ow
 
 LAYOUTS = {  # as it is written -> as it is read, and the layout of the other reading
     "{model}/{scene}_{number}.mp4": ("{model}/{scene}_{seed}.mp4", "{model}/{scene}.mp4"),
+    "{model}/{scene}_s{number}.mp4": ("{model}/{scene}_s{seed}.mp4", "{model}/{scene}.mp4"),
     "{model}/{scene}/{number}.mp4": ("{model}/{scene}/{seed}.mp4", "{model}/{scene}.mp4"),
     "{model}/sample_{number}/{scene}.mp4": ("{model}/sample_{seed}/{scene}.mp4", "{model}/{scene}.mp4"),
     "{scene}/{model}-{number}.mp4": ("{scene}/{model}-{seed}.mp4", ""),

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from revisit.cli.layouts import ask_for_layout
+from revisit.cli.eval_ import ask_for_layout
 from revisit.cli.main import app
 from revisit.core import Case, Clip, Rejected, Remark, UsageError
 from revisit.engine.request import Request
@@ -115,6 +115,22 @@ SECOND: dict[str, Layout] = {
     "steps below models": grid("{model}/{scene}.mp4", ["kitchen", "hall"], ["step-500", "step-1000"]),
     "one model only, with truth beside": grid("{model}/{scene}.mp4", ["kitchen", "hall"], ["wan"], "gt/{scene}.mp4"),
     "one model only, in a folder of samples": grid("samples/{scene}.mp4", ["kitchen", "hall"], ["clips"]),
+    "checkpoints by bare numbers behind scenes: first frames tell": grid(
+        "{scene}_{model}.mp4", ["kitchen", "hall", "yard"], ["ema_0001000", "ema_0002000"]
+    ),
+    "checkpoints of one scene": {f"step_{n}.mp4": (f"step_{n}", "clips", 0, None) for n in (1000, 2000)},
+    "checkpoints of one scene, below one folder": {
+        f"wall/epoch_{n}.mp4": (f"epoch_{n}", "wall", 0, None) for n in (1, 2)
+    },
+    "checkpoints of one scene, with its name": {
+        f"hall_epoch_{n}.mp4": (f"epoch_{n}", "hall", 0, None) for n in (1, 2)
+    },
+    "one checkpoint of several scenes": {
+        f"{name}_step1000.mp4": ("clips", f"{name}_step1000", 0, None) for name in ("hall", "yard")
+    },
+    "the folder of one scene, with its truth": {
+        "gt.mp4": None, **{f"{model}.mp4": (model, "clips", 0, "gt.mp4") for model in ("wan", "ours")}
+    },
 }  # fmt: skip
 # Two readings fit: which is taken, and the layout of the other.
 OPEN: dict[str, tuple[Layout, str]] = {
@@ -318,6 +334,36 @@ def test_a_clip_that_one_model_lacks_is_named_and_counted(tmp_path: Path, pool) 
     ]
     apart = build(tmp_path / "apart", {f"{name}.mp4": None for name in ("wan/a", "wan/b", "svc/c", "svc/d")}, pool)
     assert not [entry for entry in read(apart) if isinstance(entry, Rejected)]  # they have no scene in common
+
+
+def test_a_model_that_may_be_the_truth_is_pointed_out(tmp_path: Path, pool) -> None:
+    hint = "if real is the truth, rename it to gt: as it is, it is ranked as a model"
+    rows = grid("{model}/{scene}.mp4", ["kitchen", "hall"], ["real", "fake"])
+    assert hint in understand_layout(build(tmp_path / "clips", rows, pool)).sentences[-1]
+    rows = grid("{model}/{scene}.mp4", ["kitchen", "hall"], ["real", "wan"])  # may be a subset
+    assert hint not in understand_layout(build(tmp_path / "other", rows, pool)).sentences[-1]
+    rows = grid("{model}/{scene}.mp4", ["kitchen", "hall"], ["real"])
+    assert hint not in understand_layout(build(tmp_path / "alone", rows, pool)).sentences[-1]
+
+
+def test_a_folder_of_frames_is_a_clip_by_itself(tmp_path: Path, pool) -> None:
+    root = build(tmp_path / "clips", {"wan/kitchen": ("wan", "kitchen", 0, None)}, pool)
+    (case,) = read(root / "wan/kitchen")
+    assert isinstance(case, Case) and (case.model, case.sample, case.clip.path) == (
+        "wan", "kitchen", root / "wan/kitchen",
+    )  # fmt: skip
+    answer = CliRunner().invoke(app, ["check", str(root / "wan/kitchen"), "--json"])
+    assert (json.loads(answer.stdout)["there"], answer.exit_code) == (1, 0)
+
+
+def test_plan_counts_what_the_clips_of_models_lack(tmp_path: Path, pool) -> None:
+    """Of two clips one has no truth; the truth itself lacks none."""
+    rows = grid("{model}/{scene}.mp4", ["kitchen", "hall"], ["wan"], "gt/{scene}.mp4")
+    del rows["gt/hall.mp4"]
+    root = build(tmp_path / "clips", rows, pool)
+    told = CliRunner().invoke(app, ["plan", str(root)]).stderr
+    assert "1 of 2 clips: no reference video was given for this case" in told
+    assert "2 of 2 clips: no target was given for this case" in told
 
 
 def test_files_that_are_not_read_are_named(tmp_path: Path, pool) -> None:

@@ -395,10 +395,11 @@ def test_secrets_in_addresses_are_used_and_never_shown(root: Path, server: Serve
 
 
 def test_a_server_that_is_silent_or_refuses_is_a_sentence(net: str, server: Server, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(http_client, "TIMEOUT", 0.1)
     monkeypatch.setattr(http_client, "TRIES", 2)
-    server.moods[net] = ["slow", "slow"]
-    assert f"{server.url}{net}: no answer for 0.1 s" in failed(pull(["net"])[0], 3)
+    with monkeypatch.context() as impatient:
+        impatient.setattr(http_client, "TIMEOUT", 0.1)
+        server.moods[net] = ["slow", "slow"]
+        assert f"{server.url}{net}: no answer for 0.1 s" in failed(pull(["net"])[0], 3)
     server.status[net] = 404
     assert "the server answers 404" in failed(pull(["net"])[0], 3)
     server.status[net] = 500

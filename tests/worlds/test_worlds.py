@@ -13,20 +13,9 @@ import pytest
 from revisit.core import UsageError
 from revisit.geometry.camera_script import camera_path, parse_script
 from revisit.media import load_npz
-from revisit.worlds import (
-    EVENTS,
-    MODELS,
-    TARGET,
-    DemoScene,
-    Film,
-    State,
-    World,
-    generate,
-    make_room,
-    make_world,
-    play,
-    render_demo,
-)
+from revisit.worlds import EVENTS, TARGET, Film, State, World, make_room, make_world, play
+from revisit.worlds.demo import DemoScene, render_demo
+from revisit.worlds.models import MODELS, generate
 from revisit.worlds.render import Camera, intrinsics
 from revisit.worlds.targets import BY_SEED
 from revisit.worlds.world import WorldView
@@ -137,7 +126,7 @@ def test_events_leave_the_state_they_say(event: str, world: World):
 
 @pytest.mark.parametrize("seed", range(len(BY_SEED)))
 def test_both_looks_of_a_target_differ_visibly(seed: int):
-    world = replace(room(seed % 2), kind=BY_SEED[seed], _drawn={}, _made={})
+    world = replace(room(seed % 2), kind=BY_SEED[seed])
     camera = Camera(intrinsics((120, 208), world.fov), world.start, (120, 208))
     view = WorldView(world, camera)
     for place in world.places:

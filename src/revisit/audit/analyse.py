@@ -12,8 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 
 from revisit.audit.claims import claims_of, is_memory
-from revisit.audit.schema import AuditContent, Diagonal, KindAudit, Level, MetricAudit, MetricProblem
+from revisit.audit.schema import AuditContent, Content, KindAudit, MetricAudit
 from revisit.core import METRICS, Case, Metric, Record
+from revisit.core.grouping import group_items
 from revisit.results import Results
 from revisit.results.display import reason_title as reason_title
 from revisit.stats.intervals import mean_interval
@@ -32,12 +33,12 @@ Answers = Mapping[tuple[str, float], Mapping[int, Record]]  # (kind, strength) -
 
 def analyse(results: Results, kinds: Sequence[str], floors: Sequence[str]) -> AuditContent:
     """The audit of all metrics and gates in the results of a grid."""
-    by_gate: dict[str, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
+    gates = {}
     for gate in results.gates:
-        for record in results.records_for(gate):
-            kind, strength = _fault(record.case)
-            if strength in (0.0, 1.0):
-                by_gate[gate][kind][record.status] += 1
+        records = [record for record in results.records_for(gate) if _fault(record.case)[1] in (0.0, 1.0)]
+        by_kind = group_items(records, lambda record: _fault(record.case)[0])
+        if by_kind:
+            gates[gate] = {kind: dict(Counter[str](record.status for record in some)) for kind, some in by_kind.items()}
     metrics: dict[str, MetricAudit] = {}
     not_asked: dict[str, str] = {}
     for metric_id in results.metrics:
@@ -53,7 +54,7 @@ def analyse(results: Results, kinds: Sequence[str], floors: Sequence[str]) -> Au
         "kinds": {kind: {"title": FAILURES[kind].title, "what": FAILURES[kind].what} for kind in kinds},
         "floors": {kind: {"title": FLOORS[kind].title, "what": FLOORS[kind].what} for kind in floors},
         "metrics": metrics,
-        "gates": {gate: {kind: dict(counts) for kind, counts in kinds.items()} for gate, kinds in by_gate.items()},
+        "gates": gates,
         "diagonal": {kind: _diagonal(kind, metrics) for kind in kinds},
         "failing": [
             {"metric": metric_id, **counts} for metric_id, metric in metrics.items() for counts in metric["failing"]
@@ -133,7 +134,7 @@ def _cell(metric: Metric, answers: Answers, kind: str, claimed: bool) -> KindAud
         "tau": tau,
         "effect": None if effect is None else asdict(effect),
         "read": side,
-        "means": _by_strength(answers, kind),
+        "means": {f"{at:g}": _mean(answers[kind, at]) for name, at in sorted(answers) if name == kind},
         "unscored": dict(reasons.most_common()),
         "response": _response(len(full), len(records), separation, tau),
     }
@@ -162,7 +163,7 @@ def _response(scored: int, clips: int, separation: float | None, tau: float | No
     return "quiet" if separation > 1 - QUIET else "rewards"
 
 
-def _level(metric: Metric, answers: Answers, kind: str) -> Level:
+def _level(metric: Metric, answers: Answers, kind: str) -> Content:
     """Where a floor lies, and the chance that perfect memory scores better."""
     perfect, scored = _scores(answers, "perfect", 0.0), _scores(answers, kind, 1.0)
     sign = {True: 1, False: -1, None: 0}[metric.higher_is_better]
@@ -170,7 +171,7 @@ def _level(metric: Metric, answers: Answers, kind: str) -> Level:
     return {**_mean(answers.get((kind, 1.0), {})), "auc": better}
 
 
-def _failing(metric: Metric, audit: MetricAudit) -> Iterator[MetricProblem]:
+def _failing(metric: Metric, audit: MetricAudit) -> Iterator[Content]:
     """What a metric does that it should not, or does not do that it should, as sentences."""
     yield from _broken_claims(audit)
     yield from _wrong_levels(metric, audit)
@@ -182,7 +183,7 @@ def _failing(metric: Metric, audit: MetricAudit) -> Iterator[MetricProblem]:
         yield {"problem": "quiet nowhere", "kind": None, "sentence": text}
 
 
-def _broken_claims(audit: MetricAudit) -> Iterator[MetricProblem]:
+def _broken_claims(audit: MetricAudit) -> Iterator[Content]:
     for kind, cell in audit["kinds"].items():
         if not cell["claimed"] or not cell["of"]:
             continue
@@ -200,7 +201,7 @@ def _broken_claims(audit: MetricAudit) -> Iterator[MetricProblem]:
             yield {"problem": "claimed, not in order", "kind": kind, "sentence": text}
 
 
-def _wrong_levels(metric: Metric, audit: MetricAudit) -> Iterator[MetricProblem]:
+def _wrong_levels(metric: Metric, audit: MetricAudit) -> Iterator[Content]:
     low, high = metric.range
     ceiling = audit["ceiling"].get("mean")
     if low is None or high is None or ceiling is None or not metric.higher_is_better:
@@ -226,7 +227,7 @@ def _admits(metric: Metric, kind: str, title: str) -> bool:
     return any(word in phrase for phrase in metric.blind_to for word in words)
 
 
-def _diagonal(kind: str, metrics: Mapping[str, MetricAudit]) -> Diagonal:
+def _diagonal(kind: str, metrics: Mapping[str, MetricAudit]) -> Content:
     """The metrics that respond to a kind in the order of its strength, the most separate first."""
     cells = [(metric_id, metric["kinds"][kind]) for metric_id, metric in metrics.items()]
     passing = [(metric_id, cell) for metric_id, cell in cells if cell["response"] == "responds"]
@@ -246,17 +247,12 @@ def _scores(answers: Answers, kind: str, strength: float) -> dict[int, float]:
     return {seed: record.value for seed, record in sorted(records.items()) if record.value is not None}
 
 
-def _mean(records: Mapping[int, Record]) -> Level:
+def _mean(records: Mapping[int, Record]) -> Content:
     scores = [record.value for _, record in sorted(records.items()) if record.value is not None]
     if not scores:
         return {"n": 0, "of": len(records)}
     mean, interval = sum(scores) / len(scores), mean_interval(scores)
     return {"n": len(scores), "of": len(records), "mean": mean, "interval": interval}
-
-
-def _by_strength(answers: Answers, kind: str) -> dict[str, Level]:
-    strengths = sorted(at for name, at in answers if name == kind)
-    return {f"{at:g}": _mean(answers[kind, at]) for at in strengths}
 
 
 def _never_scored(answers: Answers) -> str | None:

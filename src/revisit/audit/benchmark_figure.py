@@ -8,33 +8,21 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from revisit.audit.benchmark_table import ABSTAINS, BETTER, SAME, WORSE, MeasureRow, ScorersContent
 from revisit.audit.benchmark_trials import MODELS, PERFECT
+from revisit.audit.schema import Content
+from revisit.core.text import package_yaml
 from revisit.results.display import number
 
-# Colour and sign of each verdict; the signs serve who cannot tell the colours apart.
-LOOKS = {
-    WORSE: ("#bfe3c6", ""),
-    ABSTAINS: ("#dfe3e8", "not scored"),
-    SAME: ("#fbd28b", "="),
-    BETTER: ("#f2a08f", ">"),
-    "": ("#ffffff", ""),
-}
-LEGEND = {
-    WORSE: "right: scored below the perfect model",
-    ABSTAINS: "right: not scored",
-    SAME: "= wrong: as good as the perfect model",
-    BETTER: "> wrong: better than the perfect model",
-}
+LOOKS = package_yaml("revisit.audit", "benchmarks.yaml")["verdicts"]
 KEY = "Description"  # of the PNG: the digest of what it shows
 
 
-def digest(content: ScorersContent) -> str:
+def digest(content: Content) -> str:
     """What a figure was made from."""
     return sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def draw(content: ScorersContent, path: Path) -> Path:
+def draw(content: Content, path: Path) -> Path:
     """Write the figure, and return its path."""
     import matplotlib
 
@@ -47,20 +35,17 @@ def draw(content: ScorersContent, path: Path) -> Path:
     corrected = {(row["suite"], row["measure"]): row for row in rows if not row["published"]}
     height = 0.34 * len(published) + 1.5  # inches; the rest is for headings and the legend
     figure, axes = plt.subplots(1, 2, figsize=(15.5, height), sharey=True, gridspec_kw={"wspace": 0.03})
-    sides: Sequence[tuple[str, list[MeasureRow | None]]] = (
-        ("as published", list(published)),
-        ("corrected", [corrected.get((row["suite"], row["measure"])) for row in published]),
-    )
-    for axis, (title, side) in zip(axes, sides, strict=True):
-        _grid(axis, title, side)
+    _grid(axes[0], "as published", published)
+    _grid(axes[1], "corrected", [corrected.get((row["suite"], row["measure"])) for row in published])
     labels = [
         f"{row['benchmark']}  {row['title']}{'*' if row['stand_in'] else ''} {'↑' if row['higher_is_better'] else '↓'}"
         for row in published
     ]
     axes[0].set_yticks(range(len(published)), labels, fontsize=9)
     _rules(axes[0], published)
-    handles = [Rectangle((0, 0), 1, 1, color=LOOKS[verdict][0]) for verdict in LEGEND]
-    figure.legend(handles, LEGEND.values(), loc="lower center", ncol=4, frameon=False, fontsize=9)
+    legend = {look["legend"]: look["colour"] for look in LOOKS.values() if "legend" in look}
+    handles = [Rectangle((0, 0), 1, 1, color=colour) for colour in legend.values()]
+    figure.legend(handles, legend, loc="lower center", ncol=4, frameon=False, fontsize=9)
     figure.suptitle(
         f"What published measures give models with known faults: means over {content['worlds']} rendered worlds"
         " (* by another network than the published one)",
@@ -73,7 +58,7 @@ def draw(content: ScorersContent, path: Path) -> Path:
     return path
 
 
-def _grid(axis: Any, title: str, rows: Sequence[MeasureRow | None]) -> None:
+def _grid(axis: Any, title: str, rows: Sequence[Content | None]) -> None:
     """One half: a cell per measure and model."""
     names = list(MODELS)
     axis.set_xlim(-0.5, len(names) - 0.5)
@@ -89,15 +74,14 @@ def _grid(axis: Any, title: str, rows: Sequence[MeasureRow | None]) -> None:
             _cell(axis, x, y, row, model)
 
 
-def _cell(axis: Any, x: int, y: int, row: MeasureRow | None, model: str) -> None:
+def _cell(axis: Any, x: int, y: int, row: Content | None, model: str) -> None:
     from matplotlib.patches import Rectangle
 
     if row is None:
         return
     cell = row["cells"][model]
-    colour, sign = LOOKS[cell["verdict"]]
-    if model == PERFECT:
-        colour = "#ffffff"
+    sign = LOOKS[cell["verdict"]]["sign"]
+    colour = LOOKS["" if model == PERFECT else cell["verdict"]]["colour"]
     axis.add_patch(Rectangle((x - 0.48, y - 0.45), 0.96, 0.9, color=colour))
     text = sign if cell["mean"] is None else f"{number(cell['mean'])} {sign if sign in '=>' else ''}".strip()
     quiet = not cell["verdict"] and model != PERFECT
@@ -107,7 +91,7 @@ def _cell(axis: Any, x: int, y: int, row: MeasureRow | None, model: str) -> None
     )  # fmt: skip
 
 
-def _rules(axis: Any, rows: Sequence[MeasureRow]) -> None:
+def _rules(axis: Any, rows: Sequence[Content]) -> None:
     """A line between benchmarks, across both halves."""
     for y in range(1, len(rows)):
         if rows[y]["suite"] != rows[y - 1]["suite"]:

@@ -3,7 +3,7 @@
 For each suite that names its measures and has a layout, each world is rendered as each model remembers it, and scored
 under the protocol that computes what was published and under our corrected one:
 
-<out>/<suite>/world_<k>/        films and runs; can be deleted once scored
+<out>/<suite>/world_<k>/        films and runs, until all is scored
 <out>/<suite>/world_<k>.json    scores of that world, which the same command does not make again
 """
 
@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import mean
-from typing import TypedDict
 
+from revisit.audit.schema import Content
 from revisit.core import METRICS, OBSERVERS, SUITES, Suite, UsageError
+from revisit.core.text import package_yaml
 from revisit.engine.parameters import tunable
 from revisit.engine.plan import Plan
 from revisit.engine.request import Request
@@ -35,32 +36,13 @@ from revisit.worlds.workers import Progress, StepCallback, run_in_processes
 
 PERFECT = "perfect"
 # Model -> its name on the figure; all are rendered by the failures of these names.
-MODELS = {
-    PERFECT: "perfect",
-    "frozen_camera": "frozen camera",
-    "opposite_camera": "opposite way",
-    "partial_return": "never returns",
-    "state_reset": "state reset",
-    "vanish": "target gone",
-    "constant": "one grey",
-    "noise": "noise",
-}
+MODELS: Mapping[str, str] = package_yaml("revisit.audit", "benchmarks.yaml")["models"]
 SIZE, FRAMES, WORLDS = (240, 416), 33, 12  # smaller pictures leave too few points to match
 LOOKS = 8  # frames that networks of segmentation look at, instead of 32: they cost most of the time
 
 
-class ModelScore(TypedDict):
-    """The mean of a measure over the clips of a model in one world, and how many clips it could score."""
-
-    mean: float | None
-    n: int
-    of: int
-    why: str  # the kind of reason for most clips without a score
-    stand_in: str  # who made the scores in the place of the published network; empty where nobody did
-
-
-# suite of a world -> protocol -> measure -> model -> score
-WorldScores = dict[str, dict[str, dict[str, ModelScore]]]
+# protocol -> measure -> model -> its mean over the clips of a world, and how many clips it could score
+WorldScores = dict[str, dict[str, dict[str, Content]]]
 
 
 @dataclass(frozen=True)
@@ -73,7 +55,6 @@ class TrialJob:
     set: str
     size: tuple[int, int]
     frames: int
-    keep: bool
 
     @property
     def file(self) -> Path:
@@ -82,11 +63,11 @@ class TrialJob:
 
 def tried_suites(names: Sequence[str] = ()) -> list[Suite]:
     """The suites that name measures and have a layout in which models with faults can be rendered."""
+    suites = [suite for suite in SUITES.values() if suite.measures and layout_of(suite.id) is not None]
     for name in names:
-        if not SUITES[name].measures or layout_of(name) is None:
+        if SUITES[name] not in suites:
             raise UsageError(f"suite {name} names no measures of memory and control in its card, or has no layout")
-    found = [suite for suite in SUITES.values() if suite.measures and layout_of(suite.id) is not None]
-    return [suite for suite in found if not names or suite.id in names]
+    return [suite for suite in suites if not names or suite.id in names]
 
 
 def protocols_of(suite: Suite) -> list[str]:
@@ -104,7 +85,6 @@ def try_benchmarks(
     frames: int = FRAMES,
     workers: int | None = None,
     fresh: bool = False,
-    keep: bool = False,
     progress: Progress | None = None,
 ) -> tuple[dict[str, list[WorldScores]], list[str]]:
     """Render and score what is not there yet; return the scores of every world by suite, and what failed.
@@ -114,15 +94,15 @@ def try_benchmarks(
     chosen = tried_suites(suites)
     if fresh:
         shutil.rmtree(out, ignore_errors=True)
-    jobs = [TrialJob(suite.id, world, out, set, size, frames, keep) for world in range(worlds) for suite in chosen]
+    jobs = [TrialJob(suite.id, world, out, set, size, frames) for world in range(worlds) for suite in chosen]
     with one_thread_each():
         ended = run_in_processes(_try, jobs, workers, len(jobs), progress)
-    found: dict[str, list[WorldScores]] = {suite.id: [] for suite in chosen}
+    scores_by_suite: dict[str, list[WorldScores]] = {suite.id: [] for suite in chosen}
     for job, scores in zip(jobs, ended, strict=True):
         if not isinstance(scores, str):
-            found[job.suite].append(scores)
+            scores_by_suite[job.suite].append(scores)
     failures = [scores for scores in ended if isinstance(scores, str)]
-    return {suite: worlds_of_suite for suite, worlds_of_suite in found.items() if worlds_of_suite}, failures
+    return {suite: worlds_of_suite for suite, worlds_of_suite in scores_by_suite.items() if worlds_of_suite}, failures
 
 
 def _try(job: TrialJob, tell: StepCallback) -> WorldScores | str:
@@ -144,8 +124,7 @@ def _score(job: TrialJob, tell: StepCallback) -> WorldScores:
         content = json.loads(job.file.read_text(encoding="utf-8"))
         if content["settings"] == settings:
             tell(f"{job.suite}, world {job.world}: was there")
-            saved: WorldScores = content["scores"]
-            return saved
+            return content["scores"]
     suite, layout = SUITES[job.suite], layout_of(job.suite)
     assert layout is not None
     folder = job.file.with_suffix("")
@@ -160,8 +139,7 @@ def _score(job: TrialJob, tell: StepCallback) -> WorldScores:
         run = request.run(folder / f"run_{protocol}", workers=0, warned=lambda _: None)
         scores[protocol] = {metric: _of_models(run.results, metric) for metric in suite.measures}
     write_json(job.file, {"settings": settings, "scores": scores})
-    if not job.keep:
-        shutil.rmtree(folder)
+    shutil.rmtree(folder)
     tell(f"{job.suite}, world {job.world}")
     return scores
 
@@ -184,28 +162,29 @@ def _render(job: TrialJob, layout: Layout, folder: Path) -> tuple[Path, Path]:
     """The films of a world by all models, and a judge that knows the scene and sees the pixels of the clips."""
     frames = max(job.frames, layout.least_frames)
     models = [Model(kind) for kind in MODELS]
-    made = render(
+    folders = render(
         folder, [layout.id], seeds=1, first_seed=job.world, size=job.size, frames=frames, models=models, workers=0
     )
     for number, order in enumerate(layout.films(job.world)):
         save_npz(folder / "scenes" / f"{number:02d}.npz", describe(order.film(job.size, frames)[1]), compress=True)
     judge = folder / "judge.yaml"
     write_text(judge, "kind: instrumented\nscenes: scenes\n")
-    return made[layout.id] / layout.source, judge
+    return folders[layout.id] / layout.source, judge
 
 
-def _of_models(results: Results, metric: str) -> dict[str, ModelScore]:
+def _of_models(results: Results, metric: str) -> dict[str, Content]:
     """The scores of a measure by model."""
-    found: dict[str, ModelScore] = {}
+    scores: dict[str, Content] = {}
     for model in MODELS:
         records = results.where(model=model).records_for(metric) if metric in results.metrics else []
         values = [record.value for record in records if record.scored and record.value is not None]
         reasons = [record.reason.kind for record in records if record.reason is not None]
-        found[model] = {
+        scores[model] = {
             "mean": mean(values) if values else None,
             "n": len(values),
             "of": len(records),
             "why": max(reasons, key=reasons.count) if reasons else "",
+            # who made the scores in the place of the published network; empty where nobody did
             "stand_in": " or ".join(dict.fromkeys(filter(None, (maker_of(record)[0] for record in records)))),
         }
-    return found
+    return scores

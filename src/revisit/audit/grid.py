@@ -14,22 +14,21 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TypedDict
+from typing import Any
 
 import revisit
 from revisit.core import UsageError
+from revisit.core.text import package_yaml
 from revisit.engine.worker_processes import one_thread_each
 from revisit.media import encode_mp4
 from revisit.results.record_files import write_json
-from revisit.worlds.events import EVENTS
 from revisit.worlds.exam import Story
-from revisit.worlds.film import ClipLine, Film, SceneLine, play
+from revisit.worlds.failures import FAILURES, FLOORS, generate
+from revisit.worlds.film import Film, play, save_truth
 from revisit.worlds.layouts.common import true_frames
-from revisit.worlds.places import make_world
 from revisit.worlds.scripts import script_text
-from revisit.worlds.truth import save_truth
 from revisit.worlds.workers import Progress, StepCallback, run_in_processes
 
 SIZE = (240, 416)
@@ -37,32 +36,24 @@ FRAMES, FPS = 33, 8.0  # four seconds: as long as the clips that models make, an
 GRID = 1  # raise it when the same seed gives another film: earlier clips are then rendered again
 PERFECT, TRUTH = "perfect", "truth"
 WORLDS = 1000  # added to a seed, so that no scene of the audit is one of the demo's
-# In all of them the camera itself looks away and back, which most memory metrics ask for.
-CAMERAS = ("yaw", "yaw", "orbit", "yaw", "tilt", "yaw", "pan")
-# Lasting events, which begin in view, come first and often: half of the failures of state need one.
-TARGETS_AND_EVENTS = (
-    ("cup", "filling"), ("gift", "moved"), ("ball", "rolling"), ("candle", "burning"), ("vase", "changed"),
-    ("rocket", "none"), ("chest", "opening"), ("figure", "moved"), ("snowman", "melting"), ("ball", "both"),
-    ("plant", "growing"), ("rocket", "falling"), ("figure", "none"),
-)  # fmt: skip
+IN_TURN = package_yaml(__package__, "grid.yaml")
 
 
 def story(seed: int) -> Story:
     """The story of a seed: places, scripts and targets cycle at different paces, so that they mix."""
     if seed < 0:
         raise UsageError(f"a seed must be 0 or more, not {seed}")
-    turn = seed // len(TARGETS_AND_EVENTS)
-    kind, event = TARGETS_AND_EVENTS[seed % len(TARGETS_AND_EVENTS)]
+    cameras, targets_and_events = IN_TURN["cameras"], IN_TURN["targets_and_events"]
+    turn = seed // len(targets_and_events)
+    kind, event = targets_and_events[seed % len(targets_and_events)]
     place = "yard" if (seed + turn) % 3 == 1 else "room"
-    return Story(place, kind, event, CAMERAS[(seed + turn) % len(CAMERAS)])
+    return Story(place, kind, event, cameras[(seed + turn) % len(cameras)])
 
 
 def film(seed: int, *, size: tuple[int, int] = SIZE, away: int = 0) -> Film:
     """The film of a seed: 33 frames at 8 a second, and `away` more in the middle of the time away."""
     story_of_seed = story(seed)
-    world = make_world(
-        WORLDS + seed, story_of_seed.place, story_of_seed.kind, block=EVENTS[story_of_seed.event].needs_perch
-    )
+    world = story_of_seed.world(WORLDS + seed)
     steps = script_text(world, story_of_seed.script, FRAMES).split(",")
     if away:
         steps.insert(len(steps) // 2, f"hold@{away}")
@@ -71,8 +62,7 @@ def film(seed: int, *, size: tuple[int, int] = SIZE, away: int = 0) -> Film:
 
 def scene_name(seed: int) -> str:
     """The name of a seed's scene, as the manifest and the folders call it."""
-    story_of_seed = story(seed)
-    return f"{seed:03d}-{story_of_seed.kind}-{story_of_seed.event}-{story_of_seed.script}"
+    return f"{seed:03d}-{story(seed).name}"
 
 
 def model_name(kind: str, strength: float) -> str:
@@ -98,8 +88,6 @@ def render_grid(
     Strengths below 1 are rendered for the seeds in `middle`, by default for all. `workers` processes render one
     scene each, by default as many as cores; 0 renders in this process.
     """
-    from revisit.worlds.failures import FAILURES, FLOORS
-
     unknown = sorted(set(kinds) - set(FAILURES) - set(FLOORS) - {PERFECT})
     if unknown:
         raise UsageError(f"unknown failure {unknown[0]!r}; choose one of {', '.join([*FAILURES, *FLOORS])}")
@@ -109,13 +97,10 @@ def render_grid(
     cells += [(kind, strength) for kind in kinds if kind in FAILURES and kind != PERFECT for strength in strengths]
     cells += [(kind, 1.0) for kind in kinds if kind in FLOORS]
     full = [cell for cell in cells if cell[1] in (0.0, 1.0)]
-    jobs = [
-        GridJob(folder, seed, tuple(cells if middle is None or seed in middle else full), size, away)
-        for seed in dict.fromkeys(seeds)
-    ]
-    steps = sum(len(job.cells) + 1 for job in jobs)
+    jobs = [(seed, cells if middle is None or seed in middle else full) for seed in dict.fromkeys(seeds)]
+    steps = sum(len(cells_of_scene) + 1 for _, cells_of_scene in jobs)
     with one_thread_each():
-        lines_by_scene = run_in_processes(_shoot, jobs, workers, steps, progress)
+        lines_by_scene = run_in_processes(partial(_shoot, folder, size, away), jobs, workers, steps, progress)
     lines = [line for some in lines_by_scene for line in some]
     order = {model_name(*cell): position for position, cell in enumerate([(TRUTH, 0.0), *cells])}
     lines.sort(key=lambda line: (order[line["model"]], line["id"]))
@@ -124,31 +109,6 @@ def render_grid(
     if not manifest.is_file() or manifest.read_text(encoding="utf-8") != text:
         manifest.write_text(text, encoding="utf-8")
     return manifest
-
-
-@dataclass(frozen=True)
-class GridJob:
-    """All clips of one scene."""
-
-    folder: Path
-    seed: int
-    cells: tuple[tuple[str, float], ...]  # kind, strength
-    size: tuple[int, int]
-    away: int
-
-
-class GridLine(ClipLine):
-    """A clip's line of the manifest, with the fault of its model."""
-
-    annotations: dict[str, object]
-
-
-class SceneCard(TypedDict):
-    """What the manifest says of a scene, and which failures have nothing to fail at in it."""
-
-    scene: SceneLine
-    frames: int
-    does_not_apply: list[str]
 
 
 def _same_films(folder: Path, facts: Mapping[str, object], fresh: bool) -> None:
@@ -160,51 +120,44 @@ def _same_films(folder: Path, facts: Mapping[str, object], fresh: bool) -> None:
     write_json(path, facts)
 
 
-def _shoot(job: GridJob, tell: StepCallback) -> list[GridLine]:
-    """Render what is missing of a scene, and return its lines of the manifest; where nothing is, no film is made."""
-    from revisit.worlds.failures import generate
-
-    name = scene_name(job.seed)
-    truth = job.folder / TRUTH / f"{name}.mp4"
+def _shoot(
+    folder: Path, size: tuple[int, int], away: int, job: tuple[int, list[tuple[str, float]]], tell: StepCallback
+) -> list[dict[str, Any]]:
+    """Render what is missing of a scene, by its seed and its kinds with strengths; return lines of the manifest."""
+    seed, cells = job
+    name = scene_name(seed)
+    truth = folder / TRUTH / f"{name}.mp4"
     card = truth.with_suffix(".json")  # written last: with it, the truth is there
-    scene_film: Film | None = None
+    scene_film: Film | None = None  # where nothing is missing, no film is made
     if not card.is_file():
-        scene_film = film(job.seed, size=job.size, away=job.away)
+        scene_film = film(seed, size=size, away=away)
         save_truth(scene_film, truth.with_suffix(".npz"))
         encode_mp4(truth, true_frames(scene_film), FPS)
-        write_json(card, _card(scene_film, name, job.seed))
-    facts: SceneCard = json.loads(card.read_text(encoding="utf-8"))
+        does_not_apply = [kind for kind, failure in FAILURES.items() if not failure.applies(scene_film)]
+        scene = scene_film.line(name, seed)
+        write_json(card, {"scene": scene, "frames": len(scene_film), "does_not_apply": does_not_apply})
+    facts = json.loads(card.read_text(encoding="utf-8"))
     tell(f"{name}: truth")
     lines = [_line(facts, TRUTH, 0.0)]
-    for kind, strength in job.cells:
+    for kind, strength in cells:
         model = model_name(kind, strength)
         if kind in facts["does_not_apply"]:
             tell(f"{name}: {model} does not apply")
             continue
         line = _line(facts, kind, strength)
-        if not (job.folder / line["video"]).is_file():
-            scene_film = scene_film or film(job.seed, size=job.size, away=job.away)
-            encode_mp4(job.folder / line["video"], generate(kind, scene_film, strength, job.seed), FPS)
+        if not (folder / line["video"]).is_file():
+            scene_film = scene_film or film(seed, size=size, away=away)
+            encode_mp4(folder / line["video"], generate(kind, scene_film, strength, seed), FPS)
         lines.append(line)
         tell(f"{name}: {model}")
     return lines
 
 
-def _card(scene_film: Film, name: str, seed: int) -> SceneCard:
-    from revisit.worlds.failures import FAILURES
-
-    return {
-        "scene": scene_film.line(name, seed),
-        "frames": len(scene_film),
-        "does_not_apply": [kind for kind, failure in FAILURES.items() if not failure.applies(scene_film)],
-    }
-
-
-def _line(facts: SceneCard, kind: str, strength: float) -> GridLine:
+def _line(facts: Mapping[str, Any], kind: str, strength: float) -> dict[str, Any]:
     """A clip's line of the manifest."""
     scene, model = facts["scene"], model_name(kind, strength)
     folder = TRUTH if kind == TRUTH else model
-    annotations: dict[str, object] = {"kind": kind, "strength": strength}
+    annotations = {"kind": kind, "strength": strength}
     # what MemoBench's metrics ask of a case
     annotations |= {"frames": facts["frames"], "gt_frames": facts["frames"], "gt_phases": scene["phases"]}
     return {**scene, "model": model, "video": f"{folder}/{scene['id']}.mp4", "annotations": annotations}

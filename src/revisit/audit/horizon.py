@@ -13,9 +13,9 @@ import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from revisit.audit.grid import FPS, PERFECT, TRUTH, GridLine, film, render_grid, scene_name
+from revisit.audit.grid import FPS, PERFECT, TRUTH, film, render_grid, scene_name
 from revisit.audit.run import plan_of
-from revisit.audit.schema import CellJson, Curve, HorizonContent, ModelCurve
+from revisit.audit.schema import Content
 from revisit.core import METRICS, Case, UsageError
 from revisit.engine.run import Progress as Watching
 from revisit.engine.run import evaluate
@@ -33,12 +33,6 @@ FADING = "colour_drift"
 FORGOTTEN = 6.0  # seconds after which a fading model has nothing left
 
 
-class HorizonLine(GridLine):
-    """A clip's line of the manifest of all gaps."""
-
-    condition: str
-
-
 def horizon(
     out: Path,
     *,
@@ -50,21 +44,21 @@ def horizon(
     fresh: bool = False,
     rendered: Progress | None = None,
     observed: Watching | None = None,
-) -> HorizonContent:
+) -> Content:
     """Render, evaluate and return the curves; they are written to horizon.json as well."""
     if len(seeds) < 2:
         raise UsageError("a horizon needs two scenes or more")
-    lines: list[HorizonLine] = []
+    lines: list[Content] = []
     for away in AWAY:
         folder = out / "horizon" / f"away-{away}"
         manifest = render_grid(folder, kinds, (1.0,), seeds, away=away, workers=workers, fresh=fresh, progress=rendered)
-        entries: list[GridLine] = [json.loads(line) for line in manifest.read_text(encoding="utf-8").splitlines()]
+        entries = [json.loads(line) for line in manifest.read_text(encoding="utf-8").splitlines()]
         entries += [_faded(folder, line) for line in entries if line["model"] == f"{PERFECT}@0"]
         lines += [_moved(line, folder.name) for line in entries if not line["model"].startswith(TRUTH)]
     write_lines(out / "horizon" / "manifest.jsonl", lines, ascii=True)
     plan = plan_of(out / "horizon", set, ("folder",), metrics)
     run = evaluate(plan, out / "horizon-run", workers=workers, fresh=fresh, progress=observed)
-    content: HorizonContent = {
+    content = {
         "set": plan.observers.id,
         "fps": FPS,
         "scenes": sorted({case.sample for case in plan.cases}),
@@ -75,7 +69,7 @@ def horizon(
     return content
 
 
-def curves(results: Results, fps: float) -> dict[str, Curve]:
+def curves(results: Results, fps: float) -> dict[str, Content]:
     """Metric -> model -> points of (gap in seconds, mean, interval, n), with tau of the score in the gap.
 
     Cases of one condition make one point, at the mean of their gaps; any run whose cases have phases will do.
@@ -94,18 +88,18 @@ def curves(results: Results, fps: float) -> dict[str, Curve]:
     }
 
 
-def _curve(metric: str, groups: Iterable[Results], fps: float) -> ModelCurve:
-    points: list[tuple[float, CellJson]] = []
+def _curve(metric: str, groups: Iterable[Results], fps: float) -> Content:
+    points: list[Content] = []
     gaps, scores, scenes = [], [], []
     for part in groups:
         records = part.scores(metric)
         gap = sum(_gap(case, fps) for case in part.cases) / len(part.cases)
-        points.append((gap, {"gap": gap, **part.cell(metric).as_json()}))
+        points.append({"gap": gap, **part.cell(metric).as_json()})
         gaps += [_gap(record.case, fps) for record in records]
         scores += [record.value for record in records if record.value is not None]
         scenes += [record.case.sample for record in records]
-    points.sort(key=lambda point: point[0])
-    return {"points": [cell for _, cell in points], "tau": kendall_tau(gaps, scores, scenes) if scores else None}
+    points.sort(key=lambda point: point["gap"])
+    return {"points": points, "tau": kendall_tau(gaps, scores, scenes) if scores else None}
 
 
 def _gap(case: Case, fps: float) -> float:
@@ -113,7 +107,7 @@ def _gap(case: Case, fps: float) -> float:
     return (case.phases[1] - case.phases[0]) / fps
 
 
-def _faded(folder: Path, line: GridLine) -> GridLine:
+def _faded(folder: Path, line: Content) -> Content:
     """The line of a model that fades, rendered if it is not there: its failure is as strong as the gap is long."""
     hidden, returned = line["phases"]
     strength = min(1.0, (returned - hidden) / FPS / FORGOTTEN)
@@ -124,7 +118,7 @@ def _faded(folder: Path, line: GridLine) -> GridLine:
     return {**line, "model": "fades@1", "video": clip, "annotations": {"kind": "fades", "strength": strength}}
 
 
-def _moved(line: GridLine, folder: str) -> HorizonLine:
+def _moved(line: Content, folder: str) -> Content:
     """A line of one gap's manifest as a line of the manifest of all gaps."""
     return {
         **line,

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
-from revisit.audit.schema import Examination, KindScore
+from revisit.audit.schema import Content
 from revisit.diagnosis.diagnose import SURE_ENOUGH, diagnose
 from revisit.diagnosis.kinds import KINDS
 from revisit.results import Results
@@ -15,7 +15,7 @@ from revisit.results import Results
 PERFECT = "perfect"
 
 
-def score_kinds(kinds: Sequence[str], clips: Sequence[tuple[str, Collection[str]]]) -> Examination:
+def score_kinds(kinds: Sequence[str], clips: Sequence[tuple[str, Collection[str]]]) -> Content:
     """F1 of every kind, their mean, and how often clips of a kind (rows) were found to show each kind (columns).
 
     Parameters
@@ -27,12 +27,12 @@ def score_kinds(kinds: Sequence[str], clips: Sequence[tuple[str, Collection[str]
     """
     of_kind, counts = Counter(kind for kind, _ in clips), Counter(kind for _, ids in clips for kind in ids)
     pairs = Counter((row, kind) for row, ids in clips for kind in ids or ("",))
-    scores: dict[str, KindScore] = {}
+    scores: dict[str, Content] = {}
     for kind in kinds:
         right = pairs[kind, kind]
         f1 = round(2 * right / (of_kind[kind] + counts[kind]), 3) if of_kind[kind] else None
         scores[kind] = {"clips": of_kind[kind], "found": right, "wrongly": counts[kind] - right, "f1": f1}
-    confusion: dict[str, dict[str, object]] = {
+    confusion = {
         row: {
             "clips": of_kind[row],
             "found": {kind: n for kind in kinds if (n := pairs[row, kind])},
@@ -44,7 +44,7 @@ def score_kinds(kinds: Sequence[str], clips: Sequence[tuple[str, Collection[str]
     return {"macro_f1": round(float(np.mean(values)), 3) if values else None, "kinds": scores, "confusion": confusion}
 
 
-def score_diagnoses(results: Results) -> Examination:
+def score_diagnoses(results: Results) -> Content:
     """How well the diagnosis, rules included, finds the failures of a grid; a kind counts as found from 0.5 on."""
     clips = []
     for case in results.cases:

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from statistics import median_high
 from typing import Any
 
 from revisit.core import UsageError
@@ -118,13 +119,9 @@ def _by_eye(folder: Path, folders: Sequence[Path]) -> list[Labelled]:
             )
         scene = str(row.get("scene") or (name.rpartition("/")[0] if "/" in name else name))
         truth = _in_folders(f"{scene}{TRUTH}", folder, [clip.parent])
-        box = None
-        if "box" in row:
-            x0, y0, x1, y1 = (float(value) for value in row["box"])
-            box = (x0, y0, x1, y1)
         clips.append(
             Labelled(
-                title, clip, scene, box, str(row.get("name", "target")),
+                title, clip, scene, _box(row) if "box" in row else None, str(row.get("name", "target")),
                 "" if verdict == DOUBTFUL else verdict, view="" if view == DOUBTFUL else view,
                 reference=truth if truth != clip else None,
             )
@@ -154,15 +151,19 @@ def _by_hand(folder: Path) -> list[Labelled]:
         failures = dict(row.get("failures", {}))
         if state and not failures:  # "reset (...)" or "changed (...)"
             failures = {"state_reset": state.startswith("reset")}
-        x0, y0, x1, y1 = (float(value) for value in row["box"])
         clips.append(
             Labelled(
-                name, clip, scenes[name], (x0, y0, x1, y1), str(row.get("target", "target")),
+                name, clip, scenes[name], _box(row), str(row.get("target", "target")),
                 verdict if verdict in VERDICTS else "", str(row.get("class", "")), row.get("first_hidden_frame"),
                 row.get("first_returned_frame"), str(row.get("view", "")), failures, truth if truth != clip else None,
             )
         )  # fmt: skip
     return clips
+
+
+def _box(row: Mapping[str, Any]) -> tuple[float, float, float, float]:
+    x0, y0, x1, y1 = map(float, row["box"])
+    return x0, y0, x1, y1
 
 
 def _clip(folder: Path, name: str) -> Path:
@@ -204,7 +205,6 @@ def _from_lines(folder: Path) -> list[Labelled]:
             continue  # without a box in the first frame nobody can be asked about the target
         verdict = majority([label.answer for label in marks])
         first = marks[0]
-        usable = [label for label in labels if label.task == "failure"]
         clips.append(
             Labelled(
                 first.case, Path(clip), first.scene or first.case, box,
@@ -212,11 +212,11 @@ def _from_lines(folder: Path) -> list[Labelled]:
                 verdict if verdict in VERDICTS else "", first.condition,
                 _middle([label.frames[GONE] for label in marks if GONE in label.frames]),
                 _middle([label.frames[BACK] for label in marks if BACK in label.frames]),
-                failures={label.question: True for label in usable if label.question != "none"},
+                failures={one.question: True for one in labels if one.task == "failure" and one.question != "none"},
             )
         )  # fmt: skip
     return clips
 
 
 def _middle(frames: Sequence[int]) -> int | None:
-    return sorted(frames)[len(frames) // 2] if frames else None
+    return median_high(frames) if frames else None

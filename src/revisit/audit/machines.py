@@ -7,51 +7,31 @@ processor. Pixels are the same there, so what is left is the order of sums and t
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
-from typing import TypedDict
 
+from revisit.audit.schema import Content
 from revisit.core import METRICS, OBSERVERS, Metric
+from revisit.core.text import package_yaml
 from revisit.engine.dependencies import observed_kinds
 from revisit.evidence.camera import CameraPath
 from revisit.networks import numeric_spread
 
 ARITHMETIC = 1e-6  # of metrics that only read numbers from files, answers of judges or the case itself
-SHARED = {  # not scored in those runs; rests on the same evidence as another metric that was, on the same scale
-    "long_drift": "lighting_consistency",
-    **{f"{prefix}_{name}": name for prefix in ("memo", "mind_gsc", "mind_lcm") for name in ("psnr", "ssim")},
-    "mind_gsc_mse": "ssim",  # a squared error moves even less
-    "mind_lcm_mse": "ssim",
-    "memo_camera": "wr_camera_precision",
-    "wr_static_hold": "wr_camera_precision",
-}
+WORDS = package_yaml(__package__, "machines.yaml")
+SHARED: Mapping[str, str] = WORDS["shared"]
 LOOKS_AT_FRAMES = ("frame", "sequence", "clip")
 # Degrees of odometry scale with a field of view that the picture tells badly: fields 15 degrees apart fit almost as
 # well, and points a hundredth of a pixel off choose another one. A jump of about 25 degrees ends a path or does not.
 NOT_COMPARED = ("camera_path", "camera_turn_seen")
-NO_PROMISE = (
-    "not compared, and no tolerance: degrees scale with a field of view that is estimated from the video or assumed, "
-    "and a path that is lost at a jump on one machine may be followed on another"
-)
-NOT_MEASURED = "not measured on two kinds of processor yet: no tolerance is promised"
-BY_ODOMETRY = "no tolerance where the camera is estimated from the video and not given as poses: see camera_path"
-
-
-Difference = TypedDict("Difference", {"difference": float, "cases": int, "from": float, "to": float})
-
-
-class MachineSpread(TypedDict):
-    """The machines that were compared, and for each metric its largest difference and range of scores."""
-
-    machines: str
-    metrics: dict[str, Difference]
+NO_PROMISE, NOT_MEASURED, BY_ODOMETRY = WORDS["no_promise"], WORDS["not_measured"], WORDS["by_odometry"]
 
 
 @cache
-def results() -> MachineSpread:
-    """What was measured on two machines."""
-    content: MachineSpread = json.loads((files("revisit.audit.results") / "machines.json").read_text(encoding="utf-8"))
-    return content
+def results() -> Content:
+    """What was measured on two machines: which they are, and of each metric the largest difference and the scores."""
+    return json.loads((files("revisit.audit.results") / "machines.json").read_text(encoding="utf-8"))
 
 
 def lines(metric: str) -> list[str]:
@@ -64,7 +44,7 @@ def lines(metric: str) -> list[str]:
     return [*_promise(metric, row), *rests]
 
 
-def _promise(metric: str, row: Difference | None) -> list[str]:
+def _promise(metric: str, row: Content | None) -> list[str]:
     other = results()["metrics"].get(SHARED.get(metric, ""))
     if row is None and other is not None:
         return [
@@ -77,7 +57,7 @@ def _promise(metric: str, row: Difference | None) -> list[str]:
     return [] if numeric_spread.lines(metric) else [NOT_MEASURED]
 
 
-def _measured(row: Difference) -> str:
+def _measured(row: Content) -> str:
     """The machines, the clips and the largest difference."""
     low, high = f"{row['from']:.4g}", f"{row['to']:.4g}"
     scores = low if low == high else f"{low} to {high}"
@@ -96,8 +76,8 @@ def tolerance(metric: str) -> float | None:
     return None if sees_pixels(METRICS[metric]) else ARITHMETIC
 
 
-def _tolerance(row: Difference) -> float:
-    return numeric_spread.tolerance(float(row["difference"]))
+def _tolerance(row: Content) -> float:
+    return numeric_spread.next_round_number(max(2 * row["difference"], numeric_spread.FLOAT32))
 
 
 def sees_pixels(metric: Metric) -> bool:

@@ -11,166 +11,78 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from revisit.audit.schema import (
-    AuditContent,
-    Diagonal,
-    HorizonContent,
-    KindAudit,
-    KindTitle,
-    Level,
-    MetricAudit,
-    SweepContent,
-)
-from revisit.audit.text import PROBLEMS, by_reason
+from revisit.audit.schema import AuditContent, Content, KindAudit
+from revisit.audit.text import by_problem, by_reason, rewarded
+from revisit.core.text import package_yaml
 from revisit.media.files import replacing
 from revisit.report.standalone import asset, policy_hash
 from revisit.results import Cell, display
-from revisit.results.display import arrow, coverage_text, heading, number
+from revisit.results.display import arrow, heading, number
 from revisit.web.templates import Context, templates
 
-# Failures under the headings of the heat map; a new one comes last.
-HEADINGS = {
-    "Camera": ("frozen_camera", "timid_camera", "camera_drift", "late_return", "partial_return"),
-    "Target": (
-        "vanish", "colour_drift", "texture_drift", "shape_drift", "state_reset", "state_frozen", "teleport",
-        "duplicate",
-    ),
-    "Place": ("background", "lighting", "style"),
-    "Whole clip": ("flicker", "cut", "blur", "collapse"),
-}  # fmt: skip
+WORDS = package_yaml("revisit.audit", "words.yaml")
 MOST_LINES = 12  # models in one plot
-WORDS = {
-    "responds": "noticed, and more of it is worse",
-    "responds, not in order": "noticed, but more of it is not always worse",
-    "in part": "noticed in part",
-    "quiet": "not noticed",
-    "rewards": "scores better than perfect memory",
-    "unscored": "fewer than half of the clips were scored",
-    "no clips": "no scene in which it can happen",
-}
 
 
 def write_page(out: Path, audit: AuditContent) -> Path:
     """Write <out>/index.html from the content of audit.json and return its path."""
     columns = _columns(audit["kinds"])
-    groups = {
-        metric_id: heading(metric_id)
-        for metric_id in sorted(audit["metrics"], key=lambda metric_id: display.HEADINGS.index(heading(metric_id)))
-    }
-    rewarded = [e["metric"] for e in audit["failing"] if e["problem"] == "frozen camera scored as memory"]
     content = {
         "found": audit,
         "columns": columns,
-        "rows": [
-            _row(metric_id, audit["metrics"][metric_id], columns, opens)
-            for metric_id, opens in _openings(groups).items()
-        ],
-        "diagonal": [_diagonal(kind, row, audit) for kind, row in audit["diagonal"].items()],
+        "rows": sorted(audit["metrics"], key=lambda metric_id: display.HEADINGS.index(heading(metric_id))),
+        "heading": heading,
+        "heat": _heat,
         "passed": sum(row["passes"] for row in audit["diagonal"].values()),
         "memory": [metric["title"] for metric in audit["metrics"].values() if metric["memory"]],
-        "rewarded": rewarded,
+        "rewarded": rewarded(audit),
         "problems": _problems(audit),
-        "levels": [_levels(metric, audit) for metric in audit["metrics"].values()],
-        "gates": _gates(audit, columns),
+        "grounds": [*(["frozen_camera"] if "frozen_camera" in audit["kinds"] else ()), *audit["floors"]],
         "not_asked": by_reason(audit),
+        "arrow": arrow,
+        "number": number,
     }
     return _write(out / "index.html", "audit.html", "Do the metrics do what they say?", content)
 
 
-def write_sweep(out: Path, sweeps: Sequence[SweepContent]) -> Path:
+def write_sweep(out: Path, sweeps: Sequence[Content]) -> Path:
     """Write <out>/index.html from the content of sweep.json and return its path."""
-    plots = [
-        {
-            "title": f"{sweep['metrics'][metric_id]['title']} over {sweep['parameter']}",
-            "plot": _lines(
-                [str(row["value"]) for row in sweep["rows"]],
-                {
-                    model: [Cell.from_json(row["metrics"][metric_id]["models"][model]) for row in sweep["rows"]]
-                    for model in sweep["models"]
-                },
-            ),
-            "rows": [
-                {
-                    "value": row["value"],
-                    "default": row["default"],
-                    "cells": [row["metrics"][metric_id]["models"][model] for model in sweep["models"]],
-                    "tau_models": row["metrics"][metric_id]["tau_models"],
-                    "tau_clips": row["metrics"][metric_id]["tau_clips"],
-                }
-                for row in sweep["rows"]
-            ],
-            "models": sweep["models"],
-            "arrow": arrow(sweep["metrics"][metric_id]["higher_is_better"]),
-            "sweep": sweep,
-        }
-        for sweep in sweeps
-        for metric_id in sweep["metrics"]
-    ]
+    plots = []
+    for sweep in sweeps:
+        for metric_id, metric in sweep["metrics"].items():
+            rows = [(row, row["metrics"][metric_id]) for row in sweep["rows"]]
+            cells = {model: [Cell.from_json(of["models"][model]) for _, of in rows] for model in sweep["models"]}
+            lines = _lines([str(row["value"]) for row, _ in rows], cells)
+            title = f"{metric['title']} over {sweep['parameter']}"
+            arrow_of_metric = arrow(metric["higher_is_better"])
+            plots.append({"title": title, "arrow": arrow_of_metric, "plot": lines, "rows": rows, "sweep": sweep})
     return _write(out / "index.html", "sweep.html", "Does the ranking hold?", {"plots": plots, "number": number})
 
 
-def write_horizon(out: Path, horizon: HorizonContent) -> Path:
+def write_horizon(out: Path, horizon: Content) -> Path:
     """Write <out>/horizon.html from the content of horizon.json and return its path."""
     plots = []
-    for metric_id, curve in horizon["curves"].items():
+    for curve in horizon["curves"].values():
         models = curve["models"]
         gaps = [f"{point['gap']:.1f} s" for point in next(iter(models.values()))["points"]]
-        plots.append(
-            {
-                "id": metric_id,
-                "title": f"{curve['title']} {arrow(curve['higher_is_better'])}",
-                "gaps": gaps,
-                "plot": _lines(
-                    gaps, {model: list(map(Cell.from_json, one["points"])) for model, one in models.items()}
-                ),
-                "models": models,
-            }
-        )
+        cells = {model: list(map(Cell.from_json, one["points"])) for model, one in models.items()}
+        title = f"{curve['title']} {arrow(curve['higher_is_better'])}"
+        plots.append({"title": title, "gaps": gaps, "plot": _lines(gaps, cells), "models": models})
     content = {"found": horizon, "plots": plots, "number": number}
     return _write(out / "horizon.html", "horizon.html", "How long does it remember?", content)
 
 
-class _Column(KindTitle):
-    """A failure in the heat map; `opens` where its heading begins."""
-
-    kind: str
-    heading: str
-    opens: bool
-
-
-def _columns(kinds: Mapping[str, KindTitle]) -> list[_Column]:
+def _columns(kinds: Mapping[str, Content]) -> list[Content]:
     """The failures in the order of their headings."""
-    headings = {kind: name for name, members in HEADINGS.items() for kind in members if kind in kinds}
+    headings = {kind: name for name, members in WORDS["headings"].items() for kind in members if kind in kinds}
     headings |= {kind: "Other" for kind in kinds if kind not in headings}
-    opens = _openings(headings)
-    return [{"kind": kind, "heading": name, "opens": opens[kind], **kinds[kind]} for kind, name in headings.items()]
-
-
-def _openings(groups: Mapping[str, str]) -> dict[str, bool]:
-    """Whether each member is the first of its group; members of a group stand together."""
-    first = {group: member for member, group in reversed(list(groups.items()))}
-    return {member: first[group] == member for member, group in groups.items()}
-
-
-def _row(metric_id: str, metric: MetricAudit, columns: Sequence[_Column], opens: bool) -> Context:
-    return {
-        "id": metric_id,
-        "title": metric["title"],
-        "arrow": arrow(metric["higher_is_better"]),
-        "memory": metric["memory"],
-        "group": heading(metric_id),
-        "opens": opens,
-        "cells": [
-            _heat(metric["title"], column["title"], metric["kinds"][column["kind"]]) | {"opens": column["opens"]}
-            for column in columns
-        ],
-    }
+    return [{"kind": kind, "heading": name, **kinds[kind]} for kind, name in headings.items()]
 
 
 def _heat(title: str, failure: str, cell: KindAudit) -> Context:
     """A cell of the heat map: its colour class, its figure, and everything about it in words."""
     separation = cell["auc"] if cell["response"] not in ("unscored", "no clips") else None
-    sentences = [f"{title} on '{failure}': {WORDS[cell['response']]}"]
+    sentences = [f"{title} on '{failure}': {WORDS['responses'][cell['response']]}"]
     if cell["auc"] is not None:
         sentences.append(f"AUC {cell['auc']:.2f}, tau {_plain(cell['tau'])}")
     effect = cell["effect"]
@@ -194,59 +106,12 @@ def _heat(title: str, failure: str, cell: KindAudit) -> Context:
     }
 
 
-def _diagonal(kind: str, row: Diagonal, audit: AuditContent) -> Context:
-    titles = [audit["metrics"][metric_id]["title"] for metric_id in row["metrics"]]
-    best = row["best"]
-    return {
-        **audit["kinds"][kind],
-        "passes": row["passes"],
-        "metrics": titles,
-        "claimed": [audit["metrics"][metric_id]["title"] for metric_id in row["claimed"]],
-        "nearest": f"{audit['metrics'][best['metric']]['title']}, AUC {best['auc']:.2f}, tau {_plain(best['tau'])}"
-        if best and best["auc"] is not None
-        else "",
-    }
-
-
 def _problems(audit: AuditContent) -> list[Context]:
     grouped: list[Context] = []
-    for problem, meaning in PROBLEMS.items():
-        entries = [
-            {"title": audit["metrics"][entry["metric"]]["title"], "sentence": entry["sentence"]}
-            for entry in audit["failing"]
-            if entry["problem"] == problem
-        ]
-        if entries:
-            grouped.append({"meaning": meaning, "entries": entries, "n": len({entry["title"] for entry in entries})})
+    for meaning, problems in by_problem(audit).items():
+        entries = [(audit["metrics"][problem["metric"]]["title"], problem["sentence"]) for problem in problems]
+        grouped.append({"meaning": meaning, "entries": entries, "n": len({title for title, _ in entries})})
     return grouped
-
-
-def _levels(metric: MetricAudit, audit: AuditContent) -> Context:
-    """Ceiling, perfect memory and floors of a metric, as text."""
-    grounds = ["frozen_camera", *audit["floors"]] if "frozen_camera" in audit["kinds"] else list(audit["floors"])
-
-    def shown(level: Level) -> Context:
-        separation, cell = level.get("auc"), Cell.from_json(level)
-        wins = separation is not None and separation <= 0.5
-        return {"text": number(cell.mean), "coverage": coverage_text(cell), "wins": wins}
-
-    return {
-        "title": metric["title"],
-        "arrow": arrow(metric["higher_is_better"]),
-        "cells": [*map(shown, (metric["ceiling"], metric["perfect"], *(metric["floors"][kind] for kind in grounds)))],
-    }
-
-
-def _gates(audit: AuditContent, columns: Sequence[_Column]) -> list[Context]:
-    """How often each gate was open, per failure at full strength."""
-    rows: list[Context] = []
-    for gate, kinds in audit["gates"].items():
-        cells = []
-        for kind in ("perfect", *(column["kind"] for column in columns)):
-            counts = kinds.get(kind, {})
-            cells.append(f"{counts.get('open', 0)}/{sum(counts.values())}" if counts else "–")
-        rows.append({"gate": gate, "cells": cells})
-    return rows
 
 
 def _lines(ticks: Sequence[str], models: Mapping[str, Sequence[Cell]]) -> Markup:

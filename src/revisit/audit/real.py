@@ -7,21 +7,17 @@ one scene fail together: a scene is wrong if any of its clips is. Beside it, wha
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from revisit.audit.labelled import UNSURE, VERDICTS, Labelled, read_labelled
-from revisit.audit.schema import ByClipAndScene, ConfidenceLevel, FrameErrors, LabelledRow, Outcomes, RealContent
-from revisit.audit.steadiness import disturbed_cases, encode_for, flips
-from revisit.core import GATES, METRICS, SUITES, Case, Clip, Rejected, Target
+from revisit.audit.schema import Content
+from revisit.audit.steadiness import encode_for, flips, plan_of_clips
+from revisit.core import Case, Clip, Target
 from revisit.core.grouping import group_items
 from revisit.diagnosis.diagnose import diagnose
-from revisit.diagnosis.signs import READ
-from revisit.engine.plan import make_plan
-from revisit.engine.request import observer_set
 from revisit.engine.run import Progress as Watching
 from revisit.engine.run import evaluate
 from revisit.results import Results
@@ -44,28 +40,20 @@ def real(
     workers: int | None = None,
     fresh: bool = False,
     observed: Watching | None = None,
-) -> RealContent:
+) -> Content:
     """Evaluate the clips of labelled folders; return the content of real.json.
 
     `questions` are the gates and metrics asked, by default all that the diagnosis reads.
     """
     clips = read_labelled(folders)
     cases = [_case(clip) for clip in clips]
-    if with_flips:
-        encode_for(cases, out / "encoded", workers, fresh)
-
-    def read(source: Path, roots: Sequence[Path] = ()) -> Iterator[Case | Rejected]:
-        for case in cases:
-            yield case
-            if with_flips:
-                yield from disturbed_cases(case, out / "encoded")
-
-    question_ids = list(questions) or [question for question in (*GATES, *METRICS) if question in READ]
-    plan = make_plan(replace(SUITES["folder"], read=read), folders[0], observer_set(set), metrics=question_ids)
+    encoded = out / "encoded" if with_flips else None
+    if encoded is not None:
+        encode_for(cases, encoded, workers, fresh)
+    plan = plan_of_clips(cases, folders[0], set, questions=questions, encoded=encoded)
     run = evaluate(plan, out / "run", workers=workers, fresh=fresh, progress=observed)
     results = run.results.only(lambda entry: isinstance(entry, Case) and not entry.annotations.get("disturbed"))
-    content: RealContent = {"set": plan.observers.id, "folders": [str(folder) for folder in folders]}
-    content.update(against(clips, results))
+    content = {"set": plan.observers.id, "folders": [str(folder) for folder in folders], **against(clips, results)}
     if with_flips:
         content["flips"] = flips(run.results)
     write_json(out / "real.json", content)
@@ -80,53 +68,42 @@ def _case(clip: Labelled) -> Case:
     )  # fmt: skip
 
 
-def against(clips: Sequence[Labelled], results: Results) -> RealContent:
+def against(clips: Sequence[Labelled], results: Results) -> Content:
     """Gates, metrics and diagnosis against the labels."""
+    verdicts = {clip.name: _label(results, clip, TARGET) for clip in clips}
     records = {clip.name: results.answer(clip.name, TARGET) for clip in clips}
-    verdicts = {
-        name: UNSURE if record is None or not record.label else record.label for name, record in records.items()
-    }
+    facts = {name: record.facts if record else {} for name, record in records.items()}
     clear = [clip for clip in clips if clip.verdict]
-    rows: list[LabelledRow] = [
+    with_view = [clip for clip in clips if clip.view and results.answer(clip.name, VIEW) is not None]
+    rows = [
         {
             "clip": clip.name, "scene": clip.scene, "kind": clip.kind, "label": clip.verdict or "borderline",
             "said": verdicts[clip.name], "outcome": outcome(clip.verdict, verdicts[clip.name]) if clip.verdict else "",
-            "source": clip.source,
-            "confidence": record.facts.get("confidence") if (record := records[clip.name]) else None,
-            "why": record.facts.get("sentence") if record else None,
+            "source": clip.source, "confidence": facts[clip.name].get("confidence"),
+            "why": facts[clip.name].get("sentence"),
         }
         for clip in clips
     ]  # fmt: skip
-    kinds = sorted({clip.kind for clip in clear})
-    sources = sorted({clip.source for clip in clear})
-    facts = {name: record.facts if record else {} for name, record in records.items()}
+
+    def counted(some: Sequence[Labelled]) -> Content:
+        return count_outcomes(some, lambda clip: verdicts[clip.name])
+
     return {
         "clips": rows,
         "target": {
-            "all": count_outcomes(clear, lambda clip: verdicts[clip.name]),
-            "kinds": {
-                kind: count_outcomes([c for c in clear if c.kind == kind], lambda c: verdicts[c.name]) for kind in kinds
-            },
-            "sources": {
-                source: count_outcomes([c for c in clear if c.source == source], lambda c: verdicts[c.name])
-                for source in sources
-            },
-            "hides": count_outcomes([c for c in clear if c.verdict != NEVER], lambda c: verdicts[c.name]),
+            "all": counted(clear),
+            "kinds": {kind: counted(some) for kind, some in sorted(group_items(clear, lambda c: c.kind).items())},
+            "sources": {name: counted(some) for name, some in sorted(group_items(clear, lambda c: c.source).items())},
+            "hides": counted([clip for clip in clear if clip.verdict != NEVER]),
             "always never hidden": count_outcomes(clear, lambda clip: NEVER),
-            "confusion": {
-                label: dict(Counter(verdicts[c.name] for c in clear if c.verdict == label)) for label in VERDICTS
-            },
+            "confusion": {v: dict(Counter(verdicts[c.name] for c in clear if c.verdict == v)) for v in VERDICTS},
             "calibration": calibration(rows),
         },
         "frames": {
             "gone": _frames(clips, facts, "first_hidden_frame", lambda clip: clip.gone, results),
             "back": _frames(clips, facts, "first_return_frame", lambda clip: clip.back, results),
         },
-        "view": count_outcomes(
-            [clip for clip in clips if clip.view and results.answer(clip.name, VIEW) is not None],
-            lambda clip: _label(results, clip, VIEW),
-            "view",
-        ),
+        "view": count_outcomes(with_view, lambda clip: _label(results, clip, VIEW), "view"),
         "target_reappearance": _reappearance(clear, results),
         "diagnosis": _diagnosis(clips, results),
     }
@@ -137,29 +114,25 @@ def outcome(label: str, verdict: str) -> str:
     return UNDECIDED if verdict == UNSURE else RIGHT if verdict == label else WRONG
 
 
-def count_outcomes(
-    clips: Sequence[Labelled], verdict_of: Callable[[Labelled], str], label: str = "verdict"
-) -> ByClipAndScene:
+def count_outcomes(clips: Sequence[Labelled], verdict_of: Callable[[Labelled], str], label: str = "verdict") -> Content:
     """Right, wrong and undecided by clips and by scenes, with Wilson's interval of the share that is wrong."""
     outcomes = [(clip.scene, outcome(getattr(clip, label), verdict_of(clip))) for clip in clips]
     scenes = group_items(outcomes, lambda one: one[0]).values()
-    worst = [
-        next(one for one in (WRONG, UNDECIDED, RIGHT) if one in {verdict_of for _, verdict_of in some})
-        for some in scenes
-    ]
+    order = (WRONG, UNDECIDED, RIGHT)
+    worst = [min((one for _, one in some), key=order.index) for some in scenes]
     return {"clips": _shares([one for _, one in outcomes]), "scenes": _shares(worst)}
 
 
-def _shares(outcomes: Sequence[str]) -> Outcomes:
+def _shares(outcomes: Sequence[str]) -> Content:
     right, wrong, undecided = (outcomes.count(name) for name in (RIGHT, WRONG, UNDECIDED))
     interval = share_interval(wrong, len(outcomes))
     return {"n": len(outcomes), "right": right, "wrong": wrong, "undecided": undecided, "wrong_interval": interval}
 
 
-def calibration(rows: Iterable[LabelledRow]) -> list[ConfidenceLevel]:
+def calibration(rows: Iterable[Content]) -> list[Content]:
     """How often verdicts of about the same confidence are right: by tenths, each with its mean confidence."""
     decided = [row for row in rows if row["outcome"] in (RIGHT, WRONG) and row["confidence"] is not None]
-    levels: list[ConfidenceLevel] = []
+    levels = []
     for _, some in sorted(group_items(decided, lambda row: min(int((row["confidence"] or 0.0) * 10), 9)).items()):
         right = sum(row["outcome"] == RIGHT for row in some)
         confidence = round(float(np.mean([row["confidence"] for row in some])), 3)
@@ -179,7 +152,7 @@ def _frames(
     name: str,
     frame: Callable[[Labelled], int | None],
     results: Results,
-) -> FrameErrors:
+) -> Content:
     """How far the frames of leaving or returning are from those that people saw, in seconds."""
     apart = []
     for clip in clips:

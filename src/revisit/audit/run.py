@@ -12,13 +12,13 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import revisit
 from revisit.audit.analyse import analyse
+from revisit.audit.benchmark_table import rounded
 from revisit.audit.grid import FPS, FRAMES, SIZE, render_grid
 from revisit.audit.kind_scores import score_diagnoses
-from revisit.audit.schema import AuditContent, GridFacts
+from revisit.audit.schema import AuditContent
 from revisit.core import SUITES, UsageError
 from revisit.engine.plan import Plan, make_plan
 from revisit.engine.request import observer_set
@@ -103,24 +103,26 @@ def audit(
 
 def plan_of(folder: Path, set: str, suites: Sequence[str], metrics: Sequence[str] = ()) -> Plan:
     """The plan that asks all metrics of the suites of a rendered folder, each under its suite's first protocol."""
-    suites_of_plan = [SUITES[suite_id] for suite_id in dict.fromkeys(suites)]
-    metric_ids = list(metrics) or list(
-        dict.fromkeys(suite_id for suite in suites_of_plan for suite_id in suite.metrics())
-    )
-    only_folder = [suite.id for suite in suites_of_plan] == ["folder"] and not metrics
     overrides: dict[str, Mapping[str, object]] = {}
-    for suite in suites_of_plan:
+    metric_ids = list(metrics)
+    for suite in (SUITES[suite_id] for suite_id in dict.fromkeys(suites)):
         overrides |= suite.protocols[next(iter(suite.protocols))] or {}
-    metric_ids = [] if only_folder else metric_ids
+        if not metrics and {*suites} != {"folder"}:
+            metric_ids += suite.metrics()
     return make_plan(
-        SUITES["folder"], folder, observer_set(set), metrics=metric_ids, align="index", overrides=overrides
+        SUITES["folder"],
+        folder,
+        observer_set(set),
+        metrics=list(dict.fromkeys(metric_ids)),
+        align="index",
+        overrides=overrides,
     )
 
 
 def analyse_run(plan: Plan, run: Run, grid: AuditGrid) -> AuditContent:
     """What the records of a run on a grid say of its metrics."""
     results = run.results
-    facts: GridFacts = {
+    facts = {
         "revisit": revisit.__version__,
         "set": plan.observers.id,
         "protocol": f"{plan.protocol}:{hash_of(plan.as_json())}",
@@ -149,7 +151,7 @@ def save_results(audit_content: AuditContent) -> Path:
         "metrics": {
             metric_id: {
                 **_parts(metric, metric_names),
-                "kinds": {kind: _rounded(_parts(cell, cell_names)) for kind, cell in metric["kinds"].items()},
+                "kinds": {kind: _parts(cell, cell_names) for kind, cell in metric["kinds"].items()},
             }
             for metric_id, metric in audit_content["metrics"].items()
         },
@@ -157,18 +159,9 @@ def save_results(audit_content: AuditContent) -> Path:
         "not_asked": audit_content["not_asked"],
     }
     path = Path(str(results.__file__)).with_name(f"{audit_content['grid']['set']}.json")
-    write_text(path, json.dumps(_rounded(content), separators=(",", ":"), allow_nan=False) + "\n")
+    write_text(path, json.dumps(rounded(content), separators=(",", ":"), allow_nan=False) + "\n")
     return path
 
 
 def _parts(content: Mapping[str, object], names: Sequence[str]) -> dict[str, object]:
     return {name: content[name] for name in names}
-
-
-def _rounded(value: Any) -> Any:
-    """The same with four significant digits, which is more than the grid can tell."""
-    if isinstance(value, float):
-        return float(f"{value:.4g}")
-    if isinstance(value, Mapping):
-        return {name: _rounded(item) for name, item in value.items()}
-    return [_rounded(item) for item in value] if isinstance(value, list | tuple) else value

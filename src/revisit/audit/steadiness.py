@@ -15,13 +15,14 @@ from pathlib import Path
 
 import numpy as np
 
-from revisit.audit.schema import SteadinessContent, VerdictFlips
+from revisit.audit.schema import Content
 from revisit.core import GATES, METRICS, SUITES, Case, Clip, MediaError, Record, Rejected, Remark, UsageError, digest
 from revisit.core.records import GATE_STATES
+from revisit.core.text import package_yaml
 from revisit.diagnosis.diagnose import diagnose
 from revisit.diagnosis.kinds import KINDS
 from revisit.diagnosis.signs import READ
-from revisit.engine.plan import make_plan
+from revisit.engine.plan import Plan, make_plan
 from revisit.engine.request import observer_set
 from revisit.engine.run import Progress as Watching
 from revisit.engine.run import evaluate
@@ -33,12 +34,7 @@ from revisit.stats.intervals import share_interval
 from revisit.worlds.workers import StepCallback, run_in_processes
 
 AS_IT_IS = ""
-OTHER_FRAMES = {
-    "first_less": "without its first frame",
-    "last_less": "without its last frame",
-    "crf18": "as H.264, crf 18",
-}
-DISTURBANCES = {**CHANGED_FRAMES, **OTHER_FRAMES}
+DISTURBANCES = {**CHANGED_FRAMES, **package_yaml("revisit.audit", "words.yaml")["other_frames"]}
 DIAGNOSIS = "diagnosis"
 UNSURE = "cannot tell"
 
@@ -51,27 +47,19 @@ def steadiness(
     workers: int | None = None,
     fresh: bool = False,
     observed: Watching | None = None,
-) -> SteadinessContent:
+) -> Content:
     """Evaluate the clips of a folder, undisturbed and disturbed, and return the content of steadiness.json.
 
     Asked are the gates and all that the diagnosis reads, of every clip under every disturbance.
     """
-    folder = SUITES["folder"]
-    encode_for([entry for entry in folder.read(source, ()) if isinstance(entry, Case)], out / "encoded", workers, fresh)
-
-    def read(source: Path, roots: Sequence[Path] = ()) -> Iterator[Case | Rejected | Remark]:
-        for entry in folder.read(source, roots):
-            yield entry
-            if isinstance(entry, Case):
-                yield from disturbed_cases(entry, out / "encoded")
-
-    question_ids = [question for question in (*GATES, *METRICS) if question in READ]
-    plan = make_plan(replace(folder, read=read), source, observer_set(set), metrics=question_ids)
+    entries = list(SUITES["folder"].read(source, ()))
+    encode_for([entry for entry in entries if isinstance(entry, Case)], out / "encoded", workers, fresh)
+    plan = plan_of_clips(entries, source, set, encoded=out / "encoded")
     if not plan.cases:
         reason = f": {plan.rejected[0].id}: {plan.rejected[0].reason}" if plan.rejected else ""
         raise UsageError(f"{source} has no clip that can be read{reason}")
     run = evaluate(plan, out / "run", workers=workers, fresh=fresh, progress=observed)
-    content: SteadinessContent = {
+    content = {
         "set": plan.observers.id,
         "source": str(source),
         "verdicts": flips(run.results),
@@ -82,6 +70,26 @@ def steadiness(
     return content
 
 
+def plan_of_clips(
+    entries: Sequence[Case | Rejected | Remark],
+    source: Path,
+    set: str,
+    *,
+    questions: Sequence[str] = (),
+    encoded: Path | None = None,
+) -> Plan:
+    """The plan that asks clips all that the diagnosis reads, or some questions; with `encoded` also disturbed ones."""
+
+    def read(source: Path, roots: Sequence[Path] = ()) -> Iterator[Case | Rejected | Remark]:
+        for entry in entries:
+            yield entry
+            if encoded is not None and isinstance(entry, Case):
+                yield from disturbed_cases(entry, encoded)
+
+    question_ids = list(questions) or [question for question in (*GATES, *METRICS) if question in READ]
+    return make_plan(replace(SUITES["folder"], read=read), source, observer_set(set), metrics=question_ids)
+
+
 def _encoded(case: Case, folder: Path) -> Path:
     return folder / f"{digest(case.id, 16)}.mp4"
 
@@ -90,28 +98,16 @@ def disturbed_cases(case: Case, encoded: Path) -> Iterator[Case | Rejected]:
     """The case under each disturbance, as a case of its own."""
     for name in DISTURBANCES:
         try:
-            clip = _disturbed_clip(case.clip, name, _encoded(case, encoded))
+            if name in CHANGED_FRAMES:
+                clip = replace(case.clip, disturbed=name)
+            else:
+                clip = Clip(_encoded(case, encoded)) if name == "crf18" else _shortened(case.clip, name)
         except MediaError as error:
             yield Rejected(f"{case.id}~{name}", str(error), case.model)
             continue
-        yield replace(
-            case,
-            id=f"{case.id}~{name}",
-            clip=clip,
-            reference=_reference_beside(case, name),
-            phases=_phases_beside(case, name),
-            annotations={**case.annotations, "disturbed": name},
-        )
-
-
-def _disturbed_clip(clip: Clip, name: str, encoded: Path) -> Clip:
-    if name in CHANGED_FRAMES:
-        return replace(clip, disturbed=name)
-    if name == "first_less":
-        return _without_first(clip)
-    if name == "last_less":
-        return _without_last(clip)
-    return Clip(encoded)
+        notes = {**case.annotations, "disturbed": name}
+        reference, phases = _reference_beside(case, name), _phases_beside(case, name)
+        yield replace(case, id=f"{case.id}~{name}", clip=clip, reference=reference, phases=phases, annotations=notes)
 
 
 def _reference_beside(case: Case, name: str) -> Clip | None:
@@ -123,7 +119,7 @@ def _reference_beside(case: Case, name: str) -> Clip | None:
             return case.reference
     except MediaError:  # told of the undisturbed clip
         return case.reference
-    return _without_first(case.reference) if name == "first_less" else _without_last(case.reference)
+    return _shortened(case.reference, name)
 
 
 def _phases_beside(case: Case, name: str) -> tuple[int, int] | None:
@@ -133,11 +129,9 @@ def _phases_beside(case: Case, name: str) -> tuple[int, int] | None:
     return max(hidden - 1, 0), max(returned - 1, 0)
 
 
-def _without_first(clip: Clip) -> Clip:
-    return replace(clip, start=clip.start + 1, count=None if clip.count is None else clip.count - 1)
-
-
-def _without_last(clip: Clip) -> Clip:
+def _shortened(clip: Clip, name: str) -> Clip:
+    if name == "first_less":
+        return replace(clip, start=clip.start + 1, count=None if clip.count is None else clip.count - 1)
     return replace(clip, count=(clip.count or _frames(clip)) - 1)
 
 
@@ -171,21 +165,19 @@ def failures(results: Results) -> dict[str, str]:
     return failed
 
 
-def flips(results: Results) -> dict[str, VerdictFlips]:
+def flips(results: Results) -> dict[str, Content]:
     """By verdict: how often it was tried, how often it flipped, and how often it could not be told undisturbed."""
     cases_by_id = {case.id: case for case in results.cases if results.of(case)}
     verdicts_by_case = {case_id: verdicts(results.of(case_id)) for case_id in cases_by_id}
-    rows: dict[str, VerdictFlips] = {}
+    rows: dict[str, Content] = {}
     for case_id, case in cases_by_id.items():
         name = str(case.annotations.get("disturbed", AS_IT_IS))
         before = verdicts_by_case[case_id.removesuffix(f"~{name}") if name else case_id]
         for question, answers in verdicts_by_case[case_id].items():
             if question not in before:
                 continue  # it failed undisturbed
-            row = rows.setdefault(
-                question,
-                {"clips": 0, "asked": 0, "untold": 0, "tried": 0, "flips": [], "rate": 0.0, "interval": None},
-            )
+            counts: Content = dict.fromkeys(("clips", "asked", "untold", "tried"), 0)
+            row = rows.setdefault(question, {**counts, "flips": [], "rate": 0.0, "interval": None})
             if not name:
                 row["clips"] += 1
                 row["asked"] += len(answers)

@@ -17,7 +17,7 @@ from typing import Any
 
 import yaml
 
-from revisit.audit.schema import SweepContent, SweepRow, SweptMetric
+from revisit.audit.schema import Content
 from revisit.core import METRICS, UsageError
 from revisit.engine.dependencies import Parameters, protocol_facts
 from revisit.engine.parameters import check_used, default_value, same_type, type_name
@@ -77,7 +77,7 @@ def sweep(
     *,
     workers: int | None = None,
     progress: Progress | None = None,
-) -> SweepContent:
+) -> Content:
     """Scores per model at the default and at each value, with the rank stability against the default.
 
     Reported are the metrics whose answers can depend on the parameter.
@@ -85,7 +85,6 @@ def sweep(
     default = make_plan(None)
     standing = _default(default, parameter)
     values = [standing, *(value for value in parameter.values if value != standing)]
-    at: list[Results] = []
     plans = [default, *(make_plan(parameter.overrides(value)) for value in values[1:])]
     touched = [
         metric.id
@@ -94,11 +93,11 @@ def sweep(
     ]
     if len(plans) > 1 and not touched:
         raise UsageError(f"no chosen metric depends on {parameter}; choose others with --metric")
-    for number, plan in enumerate(plans):
+    at: list[Results] = []
+    rows: list[Content] = []
+    for number, (value, plan) in enumerate(zip(values, plans, strict=True)):
         folder = out / ("default" if number == 0 else f"value-{number}")
         at.append(evaluate(plan, folder, workers=workers, progress=progress).results)
-    rows: list[SweepRow] = []
-    for number, value in enumerate(values):
         metrics = {metric_id: _swept(at[0], at[number], metric_id) for metric_id in touched}
         rows.append({"value": value, "default": number == 0, "metrics": metrics})
     order = {value: position for position, value in enumerate(parameter.values)}
@@ -137,7 +136,7 @@ def _facts(plan: Plan, metric: str) -> Any:
     return protocol_facts(METRICS[metric], plan.observers, plan.parameters)
 
 
-def _swept(before: Results, after: Results, metric: str) -> SweptMetric:
+def _swept(before: Results, after: Results, metric: str) -> Content:
     """Scores per model, and Kendall's tau over models and over clips that are scored both times."""
     scores = [{record.case.id: record for record in results.scores(metric)} for results in (before, after)]
     clips = [case_id for case_id in scores[0] if case_id in scores[1]]

@@ -2,34 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from revisit.audit.cards import figure
-from revisit.audit.schema import (
-    AuditContent,
-    Best,
-    CellJson,
-    HorizonContent,
-    KindAudit,
-    RealContent,
-    SteadinessContent,
-    SweepContent,
-)
+from revisit.audit.schema import AuditContent, CellJson, Content, KindAudit
 from revisit.core.grouping import group_items
+from revisit.core.text import package_yaml
 from revisit.results import Cell
 from revisit.results.display import arrow, cell_text
 
 WIDTH = 34  # of the column that names the metric
 CELL = 5
-PROBLEMS = {
-    "claimed, not noticed": "Claimed and not noticed",
-    "claimed, not in order": "Noticed as claimed, but not in the order of the strength",
-    "claimed, not asked": "Claimed, and unscored where it should be noticed",
-    "frozen camera scored as memory": "A frozen camera scored as good memory",
-    "low ceiling": "Low ceiling: even the truth does not get a good score",
-    "a floor wins": "Beaten by a baseline without memory: frozen camera, noise, shuffled frames or another clip",
-    "quiet nowhere": "Responds to every failure: shows that something is wrong, but not what",
-}
+PROBLEMS: Mapping[str, str] = package_yaml("revisit.audit", "words.yaml")["problems"]
 
 
 def matrix(audit: AuditContent) -> str:
@@ -58,6 +42,17 @@ def matrix(audit: AuditContent) -> str:
     return "\n".join(lines)
 
 
+def by_problem(audit: AuditContent) -> dict[str, list[Content]]:
+    """What is wrong -> the metrics that do it, with a sentence on each."""
+    problems = group_items(audit["failing"], lambda entry: entry["problem"])
+    return {meaning: problems[problem] for problem, meaning in PROBLEMS.items() if problem in problems}
+
+
+def rewarded(audit: AuditContent) -> list[str]:
+    """The metrics of memory that a frozen camera fools."""
+    return [entry["metric"] for entry in audit["failing"] if entry["problem"] == "frozen camera scored as memory"]
+
+
 def by_reason(audit: AuditContent) -> dict[str, list[str]]:
     """Reason -> everything that was not asked for it."""
     return group_items(audit["not_asked"], lambda metric_id: audit["not_asked"][metric_id])
@@ -78,9 +73,8 @@ def diagonal_lines(audit: AuditContent) -> list[str]:
     passed = sum(row["passes"] for row in rows.values())
     lines = [f"{passed} of {len(rows)} failures have a metric with AUC >= 0.95 that follows the strength (tau >= 0.8):"]
     for kind, row in rows.items():
-        metric_names = ", ".join(row["metrics"][:4]) + (
-            f" and {len(row['metrics']) - 4} more" if len(row["metrics"]) > 4 else ""
-        )
+        more = len(row["metrics"]) - 4
+        metric_names = ", ".join(row["metrics"][:4]) + (f" and {more} more" if more > 0 else "")
         best = row["best"]
         nearest = f"none; nearest is {best['metric']}, {_figures(best)}" if best else "none: nothing was scored"
         lines.append(f"  {audit['kinds'][kind]['title']:<28} {metric_names or nearest}")
@@ -90,18 +84,13 @@ def diagonal_lines(audit: AuditContent) -> list[str]:
 def failing_lines(audit: AuditContent) -> list[str]:
     """The metrics that do not do what they claim, by what is wrong."""
     lines = []
-    for problem, meaning in PROBLEMS.items():
-        entries = [entry for entry in audit["failing"] if entry["problem"] == problem]
-        if not entries:
-            continue
+    for meaning, entries in by_problem(audit).items():
         lines.append(f"{meaning} ({len({entry['metric'] for entry in entries})} metrics):")
         lines += [f"  {entry['metric']}: {entry['sentence']}" for entry in entries]
     memory = [metric_id for metric_id, metric in audit["metrics"].items() if metric["memory"]]
     if "frozen_camera" in audit["kinds"]:
-        rewarded = {
-            entry["metric"] for entry in audit["failing"] if entry["problem"] == "frozen camera scored as memory"
-        }
-        verdict = "none scores a frozen camera as good memory" if not rewarded else f"{len(rewarded)} of them fail"
+        count = len(rewarded(audit))
+        verdict = f"{count} of them fail" if count else "none scores a frozen camera as good memory"
         lines.append(f"Memory metrics ({len(memory)}): {', '.join(memory)}; {verdict}.")
     return lines
 
@@ -117,7 +106,7 @@ def abbreviations(kinds: Sequence[str]) -> dict[str, str]:
     return short_names
 
 
-def sweep_table(sweep: SweepContent) -> str:
+def sweep_table(sweep: Content) -> str:
     """Models down, values across, for each metric that depends on the parameter; then the taus of each value."""
     rows = sweep["rows"]
     heads = [_clipped(f"{row['value']}{' *' if row['default'] else ''}", 17) for row in rows]
@@ -136,7 +125,7 @@ def sweep_table(sweep: SweepContent) -> str:
     return "\n".join([*lines, "", f"  * default. {sweep['read']}."])
 
 
-def steadiness_table(steadiness: SteadinessContent) -> str:
+def steadiness_table(steadiness: Content) -> str:
     """Verdicts down: how often each flipped, its interval, how often it could not be told; then the flips."""
     lines = [
         f"{'verdict':<16}{'clips':>7}{'disturbed':>11}{'flips':>7}{'rate':>8}{'95 % interval':>18}{'cannot tell':>13}"
@@ -160,7 +149,7 @@ def steadiness_table(steadiness: SteadinessContent) -> str:
     return "\n".join(lines)
 
 
-def real_table(content: RealContent) -> str:
+def real_table(content: Content) -> str:
     """The target gate against people, by kind, and whatever else was labelled."""
     target = content["target"]
     lines = [
@@ -179,8 +168,8 @@ def real_table(content: RealContent) -> str:
             f"{between:>18}{scenes['wrong']:>9} of {scenes['n']}"
         )
     for label, counts in target["confusion"].items():
-        said = ", ".join(f"{count} {answer}" for answer, count in sorted(counts.items(), key=lambda item: -item[1]))
-        lines.append(f"people say {label!r} ({sum(counts.values())}): {said or 'no clip'}")
+        answers = ", ".join(f"{count} {answer}" for answer, count in sorted(counts.items(), key=lambda item: -item[1]))
+        lines.append(f"people say {label!r} ({sum(counts.values())}): {answers or 'no clip'}")
     for one in content["clips"]:
         if one["outcome"] in ("wrong", "undecided"):
             lines.append(f"  {one['outcome']}: {one['clip']} is {one['label']!r}, said {one['said']!r} ({one['why']})")
@@ -204,7 +193,7 @@ def real_table(content: RealContent) -> str:
     return "\n".join(lines)
 
 
-def horizon_table(horizon: HorizonContent) -> str:
+def horizon_table(horizon: Content) -> str:
     """Models down, gaps across, for each metric."""
     lines = [
         f"Score over the hidden interval, {len(horizon['scenes'])} scenes; "
@@ -224,7 +213,7 @@ def _mean(cell: CellJson) -> str:
     return cell_text(Cell.from_json(cell), interval=False)
 
 
-def _figures(best: Best) -> str:
+def _figures(best: Content) -> str:
     return f"AUC {best['auc']:.2f}, tau {figure(best['tau'])}"
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import typer
 
 from revisit.cli import console
-from revisit.cli.options import out_option
+from revisit.cli.options import flag, out_option
 
 
 def annotate(
@@ -16,7 +16,7 @@ def annotate(
         [], "--task", "-t", help="trigger, pairwise, answer, review, marks or failure; pairwise by default."
     ),
     out: Path = out_option("Folder of the project; RUN/labels by default."),
-    of: str = typer.Option("clips", "--of", help="What is shown: clips, or their references (the truth)."),
+    of: str = typer.Option("clips", help="What is shown: clips, or their references (the truth)."),
     rater: list[str] = typer.Option([], "--rater", "-r", help="Name of a rater; a link for each is printed."),
     raters: int = typer.Option(
         None, min=1, help="How many raters see each item; all that --rater names by default, 3 where it names none."
@@ -37,14 +37,12 @@ def annotate(
     seed: int = typer.Option(0, help="Seed of the sample."),
     host: str = typer.Option("127.0.0.1", help="Address to listen on; addresses beyond this machine need --token."),
     port: int = typer.Option(8123, min=0, help="Port to listen on; 0 takes any free one."),
-    name: list[str] = typer.Option([], "--name", help="Another name under which the server is reached."),
+    name: list[str] = typer.Option([], help="Another name under which the server is reached."),
     token: str = typer.Option(
         "", envvar="REVISIT_TOKEN", help="Token of the page with progress and links; random by default."
     ),
-    prepare: bool = typer.Option(
-        False, "--prepare", help="Make the project and print links, but do not start the server."
-    ),
-    json: bool = typer.Option(False, "--json", help="Print the project and its links as JSON."),
+    prepare: bool = flag("--prepare", "Make the project and print links, but do not start the server."),
+    json: bool = flag("--json", "Print the project and its links as JSON."),
 ) -> None:
     """Collect labels from people in the browser. Starts a web application for raters on this machine."""
     from revisit.labels.project import RATERS, ProjectSettings

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any, NoReturn
 
 import typer
 
@@ -32,98 +31,88 @@ def audit(
     seeds: int = typer.Option(4, help="Number of scenes; more scenes give more reliable figures and take longer."),
     first_seed: int = typer.Option(0, help="Number of the first scene, to use other scenes than the default ones."),
     metric: list[str] = options.metric_option("Only these metrics; all by default"),
-    horizon: bool = typer.Option(
-        False, "--horizon", help="Instead of the audit, show scores over growing hidden intervals."
-    ),
+    horizon: bool = options.flag("--horizon", "Instead of the audit, show scores over growing hidden intervals."),
     steady: Path = typer.Option(
         None,
-        "--steady",
         metavar="SOURCE",
         help="Instead of the audit, show how often verdicts on these clips change under invisible changes.",
     ),
     real: list[Path] = typer.Option(
-        [],
-        "--real",
-        metavar="DIR",
-        help="Instead: verdicts on labelled real clips against people's (repeat it).",
+        [], metavar="DIR", help="Instead: verdicts on labelled real clips against people's (repeat it)."
     ),
-    situations: bool = typer.Option(
-        False, "--situations", help="Instead: verdicts on rendered situations that fool gates; takes --seeds."
+    situations: bool = options.flag(
+        "--situations", "Instead: verdicts on rendered situations that fool gates; takes --seeds."
     ),
-    benchmarks: bool = typer.Option(
-        False,
+    benchmarks: bool = options.flag(
         "--benchmarks",
-        help="Instead: published measures of memory and control on models with known faults; --set small by default.",
+        "Instead: published measures of memory and control on models with known faults; --set small by default.",
     ),
     worlds: int = typer.Option(
         12, help="With --benchmarks: number of rendered worlds, over which intervals are taken."
     ),
-    with_flips: bool = typer.Option(False, "--flips", help="With --real: also under changes nobody sees (11 times)."),
+    with_flips: bool = options.flag("--flips", "With --real: also under changes nobody sees (11 times)."),
     out: Path = options.out_option("Folder for the clips, the run and the results.", Path("runs/audit")),
     workers: int = options.WORKERS,
-    fresh: bool = typer.Option(False, "--fresh", help="Render and evaluate again from the start."),
-    save_results: bool = typer.Option(
-        False, "--save-results", help="Save the results in the package, for the metric cards."
-    ),
+    fresh: bool = options.flag("--fresh", "Render and evaluate again from the start."),
+    save_results: bool = options.flag("--save-results", "Save the results in the package, for the metric cards."),
     json: bool = options.JSON,
     quiet: bool = options.QUIET,
 ) -> None:
     """Audit the metrics, unless a command of the group was named."""
-    from revisit.audit import run
-    from revisit.core import GATES
+    from revisit.audit import horizon as intervals
+    from revisit.audit import page, run, steadiness, text
+    from revisit.audit import real as real_clips
+    from revisit.audit.situations import render_situations
+    from revisit.core import GATES, METRICS, SUITES
     from revisit.core.text import split_commas
 
     if ctx.invoked_subcommand is not None:
         options.refuse_others(ctx, (), f"`audit {ctx.invoked_subcommand}`; options of that command go after its name")
         return
     if benchmarks:
-        chosen = suite if _is_given(ctx, "suite") else []
-        name = observer_set if _is_given(ctx, "observer_set") else "small"
+        chosen = suite if options.is_given(ctx, "suite") else []
+        name = observer_set if options.is_given(ctx, "observer_set") else "small"
         _audit_benchmarks(out / "benchmarks", chosen, worlds, name, workers, fresh, json, quiet)
-        return
-    _check_names(suite, [name for name in metric if not ((real or situations) and name in GATES)])
+    # A name that there is not is refused, and the nearest is named.
+    for name in metric:
+        if not ((real or situations) and name in GATES):
+            METRICS[name]
+    for name in suite:
+        SUITES[name]
     grid = run.AuditGrid(
         tuple(split_commas([kinds])), tuple(map(_parse_number, split_commas([strengths]))), seeds, first_seed
     )
-    rendered = None if quiet else console.Counter("rendered")
-    observed = console.progress(quiet)
-    settings: AuditSettings = {"set": observer_set, "workers": workers, "fresh": fresh, "observed": observed}
+    settings: dict[str, Any] = {
+        "set": observer_set, "workers": workers, "fresh": fresh, "observed": console.progress(quiet)
+    }  # fmt: skip
+    on_worlds = {"metrics": metric, "rendered": None if quiet else console.Counter("rendered"), **settings}
+    findings: Any
     with console.resumable(out):
         if situations:
-            real = [_situations(out, grid, fresh)]
-        if real or steady is not None:
-            findings, page, as_text = _audit_clips(real, steady, out, metric, with_flips, settings)
+            real = [render_situations(out / "situations", grid.scenes, fresh=fresh)]
+        if real:
+            findings = real_clips.real(real, out / "real", questions=metric, with_flips=with_flips, **settings)
+            file, table = out / "real" / "real.json", text.real_table(findings)
+        elif steady is not None:
+            findings = steadiness.steadiness(steady, out / "steadiness", **settings)
+            file, table = out / "steadiness" / "steadiness.json", text.steadiness_table(findings)
+        elif horizon:
+            findings = intervals.horizon(out, kinds=grid.kinds or intervals.STEADY, seeds=grid.scenes, **on_worlds)
+            file, table = page.write_horizon(out, findings), text.horizon_table(findings)
         else:
-            findings, page, as_text = _audit_worlds(out, grid, suite, metric, horizon, rendered, settings)
-            if save_results and not horizon:
+            command = shlex.join(["revisit", *sys.argv[1:]])
+            findings = run.audit(out, grid, suites=suite, command=command, **on_worlds)
+            file, table = page.write_page(out, findings), text.matrix(findings)
+            if save_results:
                 console.message(f"results for the cards: {run.save_results(findings)}")
-    if json:
-        console.print_json(findings)
-    else:
-        typer.echo(as_text(findings))
-    console.message(f"{'results' if page.suffix == '.json' else 'page'}: {page}")
+    console.print_result(findings, table, json)
+    console.message(f"{'results' if file.suffix == '.json' else 'page'}: {file}")
     raise typer.Exit(1 if findings.get("grid", {}).get("failed") else 0)
 
 
-def _check_names(suites: list[str], metrics: list[str]) -> None:
-    """Refuse a suite or metric that there is not; the nearest is named."""
-    from revisit.core import METRICS, SUITES
-
-    for registry, names in ((METRICS, metrics), (SUITES, suites)):
-        for name in names:
-            registry[name]
-
-
-def _is_given(ctx: typer.Context, option: str) -> bool:
-    """Whether the user gave an option."""
-    source = ctx.get_parameter_source(option)
-    return source is not None and source.name == "COMMANDLINE"
-
-
 def _audit_benchmarks(
-    out: Path, suites: list[str], worlds: int, set: str, workers: int | None, fresh: bool, json: bool,
-    quiet: bool,
-) -> None:  # fmt: skip
+    out: Path, suites: list[str], worlds: int, set: str, workers: int | None, fresh: bool, json: bool, quiet: bool
+) -> NoReturn:  # fmt: skip
     """What published measures give models with known faults: table, figure and page."""
     from revisit.audit.benchmark_figure import draw
     from revisit.audit.benchmark_table import as_text, make_table
@@ -138,79 +127,18 @@ def _audit_benchmarks(
             out, suites=suites, worlds=worlds, set=set, workers=workers, fresh=fresh,
             progress=None if quiet else console.Counter("worlds scored"),
         )  # fmt: skip
-    for sentence in failures:
-        console.message(sentence)
+    console.message(*failures)
     if not scores:
         raise typer.Exit(1)
     content = make_table(scores, set=set, size=SIZE, frames=FRAMES)
     write_json(out / "benchmarks.json", content)
-    if json:
-        console.print_json(content)
-    else:
-        typer.echo(as_text(content))
+    console.print_result(content, as_text(content), json)
     try:
         console.message(f"figure: {draw(content, out / 'benchmarks.png')}")
     except ModuleNotFoundError:
         console.message("no figure: pip install 'revisit-bench[figures]'")
     console.message(f"results: {out / 'benchmarks.json'}")
     raise typer.Exit(1 if failures else 0)
-
-
-Findings = tuple[Any, Path, Callable[[Any], str]]  # the results, where they are written, and their table
-
-
-class AuditSettings(TypedDict):
-    """What every kind of audit is given."""
-
-    set: str
-    workers: int | None
-    fresh: bool
-    observed: Any  # progress of the clips
-
-
-def _situations(out: Path, grid: Any, fresh: bool) -> Path:
-    """Rendered situations that fool gates, with their labels."""
-    from revisit.audit.situations import render_situations
-
-    return render_situations(out / "situations", grid.scenes, fresh=fresh)
-
-
-def _audit_clips(
-    real: list[Path], steady: Path | None, out: Path, metrics: list[str], with_flips: bool, settings: AuditSettings
-) -> Findings:
-    """Verdicts on labelled clips against people's, or under changes that nobody sees."""
-    if real:
-        from revisit.audit.real import real as against_people
-        from revisit.audit.text import real_table
-
-        findings: Any = against_people(real, out / "real", questions=metrics, with_flips=with_flips, **settings)
-        return findings, out / "real" / "real.json", real_table
-    from revisit.audit.steadiness import steadiness
-    from revisit.audit.text import steadiness_table
-
-    assert steady is not None
-    findings = steadiness(steady, out / "steadiness", **settings)
-    return findings, out / "steadiness" / "steadiness.json", steadiness_table
-
-
-def _audit_worlds(
-    out: Path, grid: Any, suites: list[str], metrics: list[str], horizon: bool, rendered: Any, settings: AuditSettings
-) -> Findings:
-    """Which metric notices which failure; or scores over growing hidden intervals."""
-    from revisit.audit import run
-    from revisit.audit.page import write_horizon, write_page
-    from revisit.audit.text import horizon_table, matrix
-
-    if horizon:
-        from revisit.audit.horizon import STEADY
-        from revisit.audit.horizon import horizon as study
-
-        kinds = grid.kinds or STEADY
-        findings: Any = study(out, kinds=kinds, seeds=grid.scenes, metrics=metrics, rendered=rendered, **settings)
-        return findings, write_horizon(out, findings), horizon_table
-    command = shlex.join(["revisit", *sys.argv[1:]])
-    findings = run.audit(out, grid, suites=suites, metrics=metrics, rendered=rendered, command=command, **settings)
-    return findings, write_page(out, findings), matrix
 
 
 @app.command()

@@ -9,7 +9,7 @@ import typer
 
 from revisit.cli import console
 from revisit.cli.help import Commands
-from revisit.cli.options import JSON, RUN, out_option
+from revisit.cli.options import JSON, RUN, flag, out_option
 
 if TYPE_CHECKING:
     from revisit.runs.bundle_check import BundleCheck
@@ -18,11 +18,7 @@ app = Commands("Pack runs to hand in, check them, and publish a leaderboard.")
 
 
 @app.command("write")
-def write(
-    run: Path = RUN,
-    out: Path = out_option("File to write; <run>.zip by default."),
-    json: bool = JSON,
-) -> None:
+def write(run: Path = RUN, out: Path = out_option("File to write; <run>.zip by default."), json: bool = JSON) -> None:
     """Put a run and the evidence behind its scores into one file. No path of this machine goes in, and no video."""
     from revisit.core import load_all
     from revisit.results.run import Run
@@ -30,7 +26,7 @@ def write(
 
     load_all()
     path = write_bundle(Run(run), out or Path(f"{run.resolve().name}.zip"))
-    console.print_json({"file": str(path), "bytes": path.stat().st_size}) if json else typer.echo(str(path))
+    console.print_result({"file": str(path), "bytes": path.stat().st_size}, str(path), json)
 
 
 @app.command("check")
@@ -73,19 +69,15 @@ def _print_check(name: str, checked: BundleCheck) -> None:
     )
     for why, count in checked.unchecked.items():
         console.message(f"not checked: {why} ({count} {'answer' if count == 1 else 'answers'})")
-    for remark in checked.remarks:
-        console.message(f"note: {remark}")
-    for problem in checked.problems[:10]:
-        console.message(f"differs: {problem}")
-    if len(checked.problems) > 10:
-        console.message(f"... and {len(checked.problems) - 10} more")
+    console.message(*(f"note: {remark}" for remark in checked.remarks))
+    console.print_first([f"differs: {problem}" for problem in checked.problems], 10)
 
 
 @app.command("site")
 def site(
     bundles: list[Path] = typer.Argument(help="Bundles."),
     out: Path = out_option("Folder for the pages.", Path("leaderboard")),
-    published: bool = typer.Option(False, "--published", help="With the papers' tables, as protocols of their own."),
+    published: bool = flag("--published", "With the papers' tables, as protocols of their own."),
     checked: bool = typer.Option(True, "--check/--no-check", help="Score every bundle again first."),
     json: bool = JSON,
 ) -> None:
@@ -111,7 +103,6 @@ def site(
     tables = [SUITES[suite].published for suite in suites if suite in SUITES]
     boards = [board for published_boards in tables if published_boards is not None for board in published_boards(False)]
     page = write_site(contents, out, boards, checks)
-    if json:
-        console.print_json({"file": str(page), "boards": [board.as_json() for board in boards_of(contents, checks)]})
-    else:
-        typer.echo(str(page))
+    console.print_result(
+        {"file": str(page), "boards": [board.as_json() for board in boards_of(contents, checks)]}, str(page), json
+    )

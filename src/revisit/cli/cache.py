@@ -6,7 +6,7 @@ import typer
 
 from revisit.cli import console
 from revisit.cli.help import Commands
-from revisit.cli.options import JSON
+from revisit.cli.options import JSON, flag
 
 app = Commands("Show, verify and prune the cache of evidence.")
 
@@ -16,7 +16,7 @@ def path(json: bool = JSON) -> None:
     """Print the folder of the cache."""
     from revisit.engine.cache import cache_root
 
-    console.print_json({"path": str(cache_root())}) if json else typer.echo(str(cache_root()))
+    console.print_result({"path": str(cache_root())}, str(cache_root()), json)
 
 
 @app.command()
@@ -45,19 +45,16 @@ def verify(json: bool = JSON) -> None:
 
     cache = EvidenceCache(cache_root())
     damaged = [file.name for file in cache.files() if not cache.sound(file.stem)]
-    if json:
-        console.print_json({"removed": damaged})
-    else:
-        typer.echo(f"{len(damaged)} damaged pieces removed")
+    console.print_result({"removed": damaged}, f"{len(damaged)} damaged pieces removed", json)
     raise typer.Exit(1 if damaged else 0)
 
 
 @app.command()
 def prune(
-    to: str = typer.Option("", "--to", metavar="SIZE", help="Keep so much (such as 10GB) of what was used last."),
+    to: str = typer.Option("", metavar="SIZE", help="Keep so much (such as 10GB) of what was used last."),
     days: float = typer.Option(None, min=0, help="Keep what was used in the last N days."),
-    everything: bool = typer.Option(False, "--all", help="Remove all that can be made again."),
-    dry_run: bool = typer.Option(False, "--dry-run", help="Say what would be removed, and remove nothing."),
+    everything: bool = flag("--all", "Remove all that can be made again."),
+    dry_run: bool = flag("--dry-run", "Say what would be removed, and remove nothing."),
     yes: bool = typer.Option(False, "--yes", "-y", help="Do not ask."),
     json: bool = JSON,
 ) -> None:
@@ -88,7 +85,7 @@ def prune(
     facts = {"removed": len(files.old), "bytes": bytes_freed, "kept": len(files.kept), "kept_bytes": bytes_left}
     facts |= {"torn": len(files.torn), "torn_bytes": bytes_unfinished}
     if dry_run:
-        console.print_json({**facts, "dry_run": True}) if json else typer.echo(f"would remove {text}")
+        console.print_result({**facts, "dry_run": True}, f"would remove {text}", json)
         return
     removals = [*files.old, *files.torn]
     if removals and not yes:
@@ -97,4 +94,4 @@ def prune(
         typer.confirm(f"Remove {text}?", abort=True, err=True)
     for file in removals:
         file.remove()
-    console.print_json(facts) if json else typer.echo(f"removed {text}")
+    console.print_result(facts, f"removed {text}", json)

@@ -8,7 +8,7 @@ import typer
 
 from revisit.cli import console
 from revisit.cli.help import Commands
-from revisit.cli.options import JSON, OWN_GENERATORS, out_option
+from revisit.cli.options import JSON, OWN_GENERATORS, flag, out_option
 
 app = Commands("Show camera scripts, and convert them for generators.")
 
@@ -21,9 +21,7 @@ def show(
     script: str = SCRIPT,
     frames: int = FRAMES,
     plot: Path = typer.Option(None, help="Write a picture of the path (SVG) here."),
-    first_view: bool = typer.Option(
-        False, "--first-view", help="Move along the axes of the first view, as WRBench does."
-    ),
+    first_view: bool = flag("--first-view", "Move along the axes of the first view, as WRBench does."),
     json: bool = JSON,
 ) -> None:
     """Print the path of a script: where the camera is and where it looks."""
@@ -52,7 +50,7 @@ def show(
 @app.command(name="compile")
 def compile_(
     script: str = SCRIPT,
-    model: str = typer.Option(..., "--model", help="A generator from `revisit camera models`."),
+    model: str = typer.Option(..., help="A generator from `revisit camera models`."),
     out: Path = out_option("Where to write; the family's suffix is added.", required=True),
     frames: int = FRAMES,
     prompt: str = typer.Option("", help="The prompt, if the payload contains one."),
@@ -80,8 +78,7 @@ def compile_(
         )
         return
     typer.echo(f"{payload}\n{path}")
-    for remark in (*delivery.remarks(), *([to.note] if to.note else [])):
-        console.message(remark)
+    console.message(*delivery.remarks(), *([to.note] if to.note else []))
 
 
 @app.command()

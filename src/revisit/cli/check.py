@@ -40,17 +40,17 @@ def check(
     any clip only the inputs are checked.
     """
     from revisit.core import SUITES, UsageError
+    from revisit.core.text import pluralize, split_commas
     from revisit.preflight.check import KINDS
     from revisit.preflight.check import check as checked
-    from revisit.preflight.expected import in_folder, of_jobs, strangers
+    from revisit.preflight.expected import Expected, in_folder, of_jobs, strangers
 
     others: list[Path] = []
 
     if what in SUITES and not Path(what).is_dir():
-        from revisit.cli.generate import parse_options
+        from revisit.cli.generate import parse_options, print_left_out
         from revisit.control.generation import batch_requests, load_batch
         from revisit.control.generators import generator as card
-        from revisit.core.text import split_commas
 
         if not model:
             raise UsageError("give --model, the model whose clips are checked")
@@ -59,11 +59,16 @@ def check(
             fps=fps, only=tuple(split_commas(only)), limit=limit, options=parse_options(option),
         )  # fmt: skip
         batch = load_batch(what, data, out, condition)
-        for sentence in dict.fromkeys(batch.left_out):
-            console.message(f"left out: {sentence}")
+        print_left_out(batch)
         expected, others = of_jobs(batch.jobs, batch.home), strangers(batch.allowed)
     elif Path(what).is_dir():
-        expected = _with_models(in_folder(Path(what)), Path(what), layout)
+        from revisit.suites.clips import find_clip_files, is_frame_folder
+
+        folder = Path(what)
+        paths = [path for _, _, path in find_clip_files(folder)]
+        expected = _with_models(in_folder(folder, paths), folder, layout)
+        if is_frame_folder(folder):
+            expected = [Expected(folder.resolve().name, folder)]
     else:
         raise UsageError(f"{what}: there is no such suite and no such folder; suites are {', '.join(SUITES)}")
     if not expected:
@@ -79,23 +84,20 @@ def check(
     for kind, meaning in KINDS.items():
         mine = [fault for fault in result.faults if fault.kind == kind]
         if mine:
-            rows += [["", "", _clip_label(fault.model, fault.id), fault.sentence] for fault in mine[:SHOWN]]
+            rows += [["", "", f"{fault.model} {fault.id}".lstrip(), fault.sentence] for fault in mine[:SHOWN]]
             rows[-min(len(mine), SHOWN)][:2] = [kind, str(len(mine))]
             if len(mine) > SHOWN:
                 rows.append(["", "", f"and {len(mine) - SHOWN} more", meaning])
     if rows:
         console.print_table(["fault", "clips", "which", "what"], rows)
-    for remark in result.remarks:
-        console.message(remark)
+    console.message(*result.remarks)
     for reason, clips in result.unchecked.items():
         console.message(f"not checked in {clips} of {result.there} clips, {reason}")
+    finding = f"{pluralize(len(result.faults), 'fault') if result.faults else 'no faults'} found"
     if result.before:
-        typer.echo(
-            f"there are no clips yet; the inputs of {result.clips} clips were checked: "
-            f"{_fault_count(len(result.faults))}"
-        )
+        typer.echo(f"there are no clips yet; the inputs of {result.clips} clips were checked: {finding}")
     else:
-        typer.echo(f"{result.there} of {result.clips} clips exist; {_fault_count(len(result.faults))}")
+        typer.echo(f"{result.there} of {result.clips} clips exist; {finding}")
     raise typer.Exit(1 if result.faults else 0)
 
 
@@ -132,11 +134,3 @@ def _with_models(expected: list[Expected], folder: Path, layout: str) -> list[Ex
         for clip in reading.missing
     ]
     return with_models + missing
-
-
-def _clip_label(model: str, clip_id: str) -> str:
-    return f"{model} {clip_id}" if model else clip_id
-
-
-def _fault_count(count: int) -> str:
-    return f"{count} {'fault' if count == 1 else 'faults'} found" if count else "no faults found"

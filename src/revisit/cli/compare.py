@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from revisit.cli import console
-from revisit.cli.options import JSON, metric_option, out_option
+from revisit.cli.options import JSON, flag, metric_option, out_option
 
 if TYPE_CHECKING:
     from revisit.results.checkpoints import CheckpointChoice
@@ -23,13 +23,11 @@ WHAT = "Run directories, RUN:MODEL, or a run and names of its models. The first 
 def compare(
     what: list[str] = typer.Argument(help=WHAT),
     metric: list[str] = metric_option("Only these metrics; those of the verdict by default"),
-    by: list[str] = typer.Option([], "--by", help="Also by a part of the clips: scene, condition, 'gap>=2'."),
-    show_all: bool = typer.Option(False, "--all", help="All metrics that both runs asked."),
-    increments: bool = typer.Option(
-        False, "--increments", help="Each model against the one that it came from (`from` in models.yaml)."
-    ),
-    gate: bool = typer.Option(
-        False, "--gate", help="Exit with 1 if anything is worse than the first, less was delivered, or memory untested."
+    by: list[str] = typer.Option([], help="Also by a part of the clips: scene, condition, 'gap>=2'."),
+    show_all: bool = flag("--all", "All metrics that both runs asked."),
+    increments: bool = flag("--increments", "Each model against the one that it came from (`from` in models.yaml)."),
+    gate: bool = flag(
+        "--gate", "Exit with 1 if anything is worse than the first, less was delivered, or memory untested."
     ),
     json: bool = JSON,
 ) -> None:
@@ -58,8 +56,7 @@ def compare(
     verdict = check_regressions(comparisons) if gate else None
     if not deltas and (verdict is None or (verdict.untested and not verdict.worse)):
         raise UsageError(f"nothing to compare: no clip has a score of both {'; of both '.join(disjoint)}")
-    for names in disjoint:
-        console.message(f"not compared: no clip has a score of both {names}")
+    console.message(*(f"not compared: no clip has a score of both {names}" for names in disjoint))
     if json:
         coverages = [
             {**asdict(one.coverage), "problems": one.coverage.problems, "warnings": one.coverage.warnings}
@@ -77,10 +74,8 @@ def compare(
         if len(what) == 1 and not increments and len(sides) > 2:
             console.message(f"{sides[0].entry.name} is the first by name; {what[0]} MODEL ... names another first")
     if verdict is not None:
-        for warning in verdict.warnings:
-            console.message(f"gate: warning: {warning}")
-        for problem in verdict.problems:
-            console.message(f"gate: {problem}")
+        console.message(*(f"gate: warning: {warning}" for warning in verdict.warnings))
+        console.message(*(f"gate: {problem}" for problem in verdict.problems))
         tested = f"{sum(delta.p is not None for delta in deltas)} of {len(deltas)} comparisons tested"
         console.message(f"gate: {'passed' if verdict.passed else 'failed'} ({tested})")
         raise typer.Exit(0 if verdict.passed else 1)
@@ -142,13 +137,14 @@ def _print_comparison(one: SideComparison) -> None:
 
 
 def _delta_row(delta: Delta) -> list[str]:
+    from revisit.core.text import pluralize
     from revisit.results.display import column_head, number, signed_number
 
     mark = f" {delta.word}" if delta.word else ""
     return [
         column_head(delta.metric), number(delta.means[0]), number(delta.means[1]),
         signed_number(delta.difference) + mark, delta.interval_text, delta.p_text,
-        f"{delta.wins} : {delta.losses}", f"{delta.clips} of {delta.scenes} scenes",
+        f"{delta.wins} : {delta.losses}", f"{delta.clips} of {pluralize(delta.scenes, 'scene')}",
     ]  # fmt: skip
 
 
@@ -267,8 +263,7 @@ def _print_trend(
         console.message(sentence)
     if sentence := coverage_sentence(coverage):
         console.message(f"Camera: {sentence}")
-    for curve in curves:
-        console.message(f"{metric_title(curve.metric)}: {curve.sentence}")
+    console.message(*(f"{metric_title(curve.metric)}: {curve.sentence}" for curve in curves))
     for choice in choices:
         console.message(f"which to keep, by {choice.title}: {choice.sentence}")
         if choice.progress:

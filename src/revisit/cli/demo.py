@@ -7,7 +7,7 @@ from pathlib import Path
 import typer
 
 from revisit.cli import console
-from revisit.cli.options import ALL, JSON, WORKERS, out_option
+from revisit.cli.options import ALL, JSON, WORKERS, flag, out_option
 from revisit.cli.running import print_summary, run_evaluation
 
 
@@ -18,7 +18,7 @@ def demo(
     ),
     scenes: int = typer.Option(9, min=1, max=9, help="How many of the nine rooms; only for the suite folder."),
     workers: int = WORKERS,
-    fresh: bool = typer.Option(False, "--fresh", help="Render and evaluate again from the start."),
+    fresh: bool = flag("--fresh", "Render and evaluate again from the start."),
     show_all: bool = ALL,
     json: bool = JSON,
 ) -> None:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import sys
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
-from revisit.cli import options
-from revisit.cli.layouts import ask_for_layout
+from revisit.cli import console, options
 from revisit.cli.running import print_summary, run_evaluation
+
+if TYPE_CHECKING:
+    from revisit.engine.request import Request
 
 
 def eval_(
@@ -23,9 +28,9 @@ def eval_(
     workers: int = options.WORKERS,
     executor: str = options.EXECUTOR,
     address: str = options.ADDRESS,
-    fresh: bool = typer.Option(False, "--fresh", help="Discard earlier answers of this run and start again."),
-    rescore: bool = typer.Option(
-        False, "--rescore", help="SOURCE is a run: score it again from cached evidence; nothing is decoded."
+    fresh: bool = options.flag("--fresh", "Discard earlier answers of this run and start again."),
+    rescore: bool = options.flag(
+        "--rescore", "SOURCE is a run: score it again from cached evidence; nothing is decoded."
     ),
     align: str = options.ALIGN,
     layout: str = options.LAYOUT,
@@ -53,9 +58,7 @@ def eval_(
 
     After a metric or a protocol changed, `--rescore` with the run answers again in seconds.
     """
-    from revisit.engine.evaluation import network_settings, rescored_run
-    from revisit.engine.executors import find_executor
-    from revisit.engine.request import Request
+    from revisit.engine.request import Request, find_executor, network_settings, rescored_run
     from revisit.media import Limits
 
     if rescore:
@@ -79,3 +82,34 @@ def eval_(
             limits=Limits.parse(limits),
         )
     raise typer.Exit(print_summary(run, report=report, show_all=show_all, json=json, quiet=quiet))
+
+
+def ask_for_layout(request: Request, *, quiet: bool = False) -> Request:
+    """The request, with the layout that the user chose where two fit; as it was where nobody can be asked.
+
+    Where nobody is asked, the reader's own remark names the layouts.
+    """
+    from revisit.engine.request import recognise
+    from revisit.suites.clips import MANIFEST
+    from revisit.suites.folder.read import understand_layout
+
+    source = Path(request.source)
+    given = dict(option.split("=", 1) for option in request.options if "=" in option)
+    plain = source.is_dir() and not (source / MANIFEST).is_file()
+    if quiet or not plain or given.get("layout") or not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return request
+    if request.suite != "folder" and (request.suite != "auto" or recognise(source).id != "folder"):
+        return request
+    understood = understand_layout(source, reference=given.get("reference", ""))
+    choices = [reading for reading in understood.readings if reading.layout]
+    if len(choices) < 2:
+        return request
+    console.message(f"{len(choices)} readings of {source.name} fit:")
+    for number, reading in enumerate(choices, start=1):
+        console.message(f"  {number}. {reading.size}, as {reading.layout}")
+    number = 0
+    while not 1 <= number <= len(choices):
+        number = typer.prompt("Which one", default=1, type=int, err=True)
+    chosen = choices[number - 1].layout
+    console.message(f"--layout '{chosen}' says so next time")
+    return replace(request, options=(*request.options, f"layout={chosen}"), suite="folder")

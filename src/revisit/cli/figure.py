@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,12 +25,10 @@ def figure(
     kind: str = typer.Argument(help=f"One of {', '.join(KINDS)}."),
     run: Path = RUN,
     metric: list[str] = metric_option("Metrics; those of the verdict by default"),
-    model: list[str] = typer.Option([], "--model", help="Only these models."),
-    sample: str = typer.Option(
-        "", "--sample", help="The scene of a path or strip; that of the worst moment by default."
-    ),
-    rows: str = typer.Option("model", "--rows", help=f"What the rows of a strip differ in: {', '.join(ROWS)}."),
-    frames: str = typer.Option("6", "--frames", help="Columns of a strip: how many, or frame numbers with commas."),
+    model: list[str] = typer.Option([], help="Only these models."),
+    sample: str = typer.Option("", help="The scene of a path or strip; that of the worst moment by default."),
+    rows: str = typer.Option("model", help=f"What the rows of a strip differ in: {', '.join(ROWS)}."),
+    frames: str = typer.Option("6", help="Columns of a strip: how many, or frame numbers with commas."),
     out: Path = out_option("File to write; its ending says the format. <kind>.svg by default."),
     json: bool = JSON,
 ) -> None:
@@ -54,20 +53,16 @@ def figure(
     if kind in ("path", "strip"):
         drawing = _draw_scene(kind, part, metrics, sample, rows, frames, finished_run)
     else:
-        usual = {
-            "phases": results.metrics,
-            "correlation": results.metrics,
-            "horizon": _metrics_over_time(results, metrics),
-        }
+        over_time = _metrics_over_time(results, metrics)
+        usual = {"phases": results.metrics, "correlation": results.metrics, "horizon": over_time}
         drawing = getattr(figures, kind)(part, metric or usual.get(kind, metrics))
     if kind == "radar" and (left_out := sorted(set(metric) - set(figures.radar_metrics(part, metric)))):
         console.message(f"not drawn, for want of scores, of a range or of a better end: {', '.join(left_out)}")
     out = out or Path(f"{kind}.svg")
     figures.save_figure(drawing, out)
-    if json:
-        console.print_json({"file": str(out), "kind": kind, "metrics": metric or metrics, "models": part.models})
-    else:
-        typer.echo(str(out))
+    console.print_result(
+        {"file": str(out), "kind": kind, "metrics": metric or metrics, "models": part.models}, str(out), json
+    )
 
 
 def _metrics_over_time(results: Results, metrics: list[str]) -> list[str]:
@@ -84,9 +79,8 @@ def _metrics_over_time(results: Results, metrics: list[str]) -> list[str]:
 def _draw_scene(kind: str, results: Results, metrics: list[str], sample: str, rows: str, frames: str, run: Run) -> Any:
     from revisit.core import SUITES, UsageError
     from revisit.core.text import suggest_names
-    from revisit.geometry.camera_script import parse_script
+    from revisit.geometry.camera_script import parse_script, timed_path
     from revisit.geometry.rotations import to_yaw_pitch
-    from revisit.geometry.script_path import timed_path
     from revisit.report import figures
     from revisit.results.ceilings import held_to_truth
     from revisit.results.verdict import load_verdict, make_verdict
@@ -120,27 +114,19 @@ def _draw_scene(kind: str, results: Results, metrics: list[str], sample: str, ro
     except ValueError:
         raise UsageError(f"--frames takes a number of columns, or frame numbers with commas, not {frames!r}") from None
     if len(numbers) == 1:
-        moment_frames = [moment["frame"] for moment in moments if moment["case"] in {case.id for case in cases}]
-        columns = figures.strip_columns(
-            cases[0], max(2, numbers[0]), [frame for frame in moment_frames if frame is not None]
-        )
+        ids = {case.id for case in cases}
+        moment_frames = [one["frame"] for one in moments if one["case"] in ids and one["frame"] is not None]
+        columns = figures.strip_columns(cases[0], max(2, numbers[0]), moment_frames)
     else:
         columns = [(f"frame {number}", number) for number in numbers]
     frame_numbers = [number for _, number in columns]
-    strip_rows = [
-        (
-            str(getattr(case, rows)),
-            figures.score_label(results, case, metrics[:2]),
-            figures.strip_pictures(case, frame_numbers),
-            failing.get(case.id),
-        )
-        for case in cases
-    ]
+    strip_rows: list[tuple[str, str, Any, int | None]] = []
     if cases[0].reference is not None:
-        from dataclasses import replace
-
         truth = replace(cases[0], clip=cases[0].reference)
-        strip_rows.insert(0, ("truth", "", figures.strip_pictures(truth, frame_numbers), None))
+        strip_rows.append(("truth", "", figures.strip_pictures(truth, frame_numbers), None))
+    for case in cases:
+        label, pictures = figures.score_label(results, case, metrics[:2]), figures.strip_pictures(case, frame_numbers)
+        strip_rows.append((str(getattr(case, rows)), label, pictures, failing.get(case.id)))
     return figures.film_strip_figure(strip_rows, columns)
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 
 from revisit.cli import console
-from revisit.cli.options import JOB_OPTION, JSON, ONLY, OWN_GENERATORS, out_option, refuse_others
+from revisit.cli.options import JOB_OPTION, JSON, ONLY, OWN_GENERATORS, flag, out_option, refuse_others
 
 if TYPE_CHECKING:
     from revisit.control.generation import GeneratorChoice
@@ -58,14 +58,12 @@ def generate(
     timeout: float = typer.Option(3600, help="Seconds after which a clip is given up."),
     load_timeout: float = typer.Option(3600, help="Further seconds for a process of --serve to load its weights."),
     retries: int = typer.Option(1, min=0, help="Retries of a clip that crashed, hung or came out wrong."),
-    replace: bool = typer.Option(False, "--replace", help="Make clips again that were made from other inputs."),
+    replace: bool = flag("--replace", "Make clips again that were made from other inputs."),
     checkpoint: str = typer.Option("", help="Name of the weights, for the record."),
     price: float = typer.Option(None, min=0, help="What a clip costs, for the model's card and the tables."),
     currency: str = typer.Option("USD", help="Of the price."),
     own: Path = OWN_GENERATORS,
-    dry_run: bool = typer.Option(
-        False, "--dry-run", help="Print the plan and the disk space it needs, without making clips."
-    ),
+    dry_run: bool = flag("--dry-run", "Print the plan and the disk space it needs, without making clips."),
     json: bool = JSON,
 ) -> None:
     """Make the clips of a benchmark with your generator. The same command resumes.
@@ -83,8 +81,9 @@ def generate(
         refuse_others(ctx, RECORD_OPTIONS, "a file of records")
         if not generator or not command or out is None:
             raise UsageError("a file of records needs --generator, --command and --out")
-        card, limits = generator_card(generator, own), (timeout, workers, frames)
-        _generate_records(Path(suite), card, command, out, limits, checkpoint, json)
+        limits = {"timeout": timeout, "workers": workers, "frames": frames}
+        card = generator_card(generator, own)
+        _generate_records(Path(suite), card, out, json, command=command, checkpoint=checkpoint, **limits)
     if not model and not baseline:
         raise UsageError("give --model, the name of your model in tables and folders")
     maker = GeneratorChoice(command, serve, baseline, None, workers, split_commas([gpus]), load_timeout)
@@ -114,8 +113,8 @@ def _print_plans(batches: Sequence[JobBatch], maker: GeneratorChoice, settings: 
 
     columns = ["subset", "condition", "jobs", "there", "frames", "fps", "size", "seconds"]
     for batch, _, _ in with_ceilings(batches, maker, settings):
-        _print_left_out(batch)
-        rows: Sequence[Mapping[str, Any]] = count_jobs_by_condition(batch.jobs)
+        print_left_out(batch)
+        rows = count_jobs_by_condition(batch.jobs)
         need, free = sum(row["bytes"] for row in rows), disk_free(batch.home)
         if json:
             console.print_json({"home": str(batch.home), "plan": rows, "bytes": need, "free": free})
@@ -138,7 +137,7 @@ def _generate_batches(
     work = with_ceilings(batches, maker, settings)
     total = sum(len(batch.jobs) for batch, _, _ in work)
     for batch, batch_maker, batch_settings in work:
-        _print_left_out(batch)
+        print_left_out(batch)
         need, free = sum(row["bytes"] for row in count_jobs_by_condition(batch.jobs)), disk_free(batch.home)
         if need > free:
             raise UsageError(
@@ -154,34 +153,21 @@ def _generate_batches(
     _print_outcome(results, content if json else None, list(lines))
 
 
-def _generate_records(
-    file: Path,
-    card: Generator,
-    command: str,
-    out: Path,
-    limits: tuple[float, int, int | None],
-    checkpoint: str,
-    json: bool,
-) -> NoReturn:
+def _generate_records(file: Path, card: Generator, out: Path, json: bool, **settings: Any) -> NoReturn:
     """Run the command for every record that has no clip yet, and write a manifest of the clips."""
     from revisit.control.camera_records import generate_records, read_records, write_manifest
     from revisit.core import SUITES
 
     records = read_records(file)
     results: list[JobResult] = []
-    timeout, workers, frames = limits
-    clips = generate_records(
-        records, card, command, out, timeout=timeout, workers=workers, frames=frames, checkpoint=checkpoint
-    )
-    _print_progress(clips, len(records), results)
+    _print_progress(generate_records(records, card, folder=out, **settings), len(records), results)
     _print_remarks(results, len(records))
     if card.note:
         console.message(card.note)
     manifest = write_manifest(records, card, out, results)
     for suite in SUITES.values():
         if suite.accompany is not None and suite.recognises(manifest):
-            for sentence in suite.accompany(manifest):
-                console.message(sentence)
+            console.message(*suite.accompany(manifest))
     rows = [result.__dict__ for result in results]
     content = {"manifest": str(manifest), "counts": _counts(results), "records": rows}
     # Records of a benchmark carry its task and factor; their manifest is read as that benchmark.
@@ -218,9 +204,8 @@ def _print_outcome(results: Sequence[JobResult], content: object, commands: Sequ
     raise typer.Exit(0 if all(result.good for result in results) else 1)
 
 
-def _print_left_out(batch: JobBatch) -> None:
-    for sentence in dict.fromkeys(batch.left_out):
-        console.message(f"left out: {sentence}")
+def print_left_out(batch: JobBatch) -> None:
+    console.message(*(f"left out: {sentence}" for sentence in dict.fromkeys(batch.left_out)))
 
 
 def _cost_line(cost: dict[str, Any]) -> str:

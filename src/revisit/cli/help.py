@@ -90,8 +90,8 @@ def _default(param: Any) -> str:
     return str(value) if isinstance(value, PLAIN) or hasattr(value, "__fspath__") else ""
 
 
-class PlainCommand(TyperCommand):
-    """A command with help in our style."""
+class _PlainHelp:
+    """How commands and groups of them write their help."""
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         return usage(self, ctx)
@@ -100,18 +100,19 @@ class PlainCommand(TyperCommand):
         _write_sections(formatter, {"Arguments": argument_rows(self, ctx), "Options": option_rows(self, ctx)})
 
 
-class PlainGroup(TyperGroup):
+class PlainCommand(_PlainHelp, TyperCommand):
+    """A command with help in our style."""
+
+
+class PlainGroup(_PlainHelp, TyperGroup):
     """A group of commands, listed with their whole summaries, in panels where it has some."""
 
     def panels(self, ctx: Any) -> Mapping[str, Sequence[str]]:
         """Names of the commands by the heading that they stand under."""
         return {"Commands": self.list_commands(ctx)}
 
-    def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        return usage(self, ctx)
-
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        _write_sections(formatter, {"Options": option_rows(self, ctx)})
+        super().format_options(ctx, formatter)
         self.format_commands(ctx, formatter)
 
     def summary_of(self, ctx: Any, name: str) -> str:

@@ -10,7 +10,7 @@ import typer
 from revisit.cli import console
 from revisit.cli.benchmarks import OpenGroup
 from revisit.cli.help import Commands
-from revisit.cli.options import out_option
+from revisit.cli.options import flag, out_option
 
 app = Commands("Convert existing files into the formats that Revisit reads.", cls=OpenGroup)
 
@@ -22,8 +22,8 @@ def scan(
     reference: str = typer.Option(None, help="The model whose clips are the ground truth."),
     targets: Path = typer.Option(None, help="JSON file: clip name or id to {'box': [x0, y0, x1, y1], 'target': name}."),
     out: Path = out_option("Where to write; manifest.jsonl in the folder by default, - for stdout."),
-    force: bool = typer.Option(False, "--force", help="Overwrite an existing manifest."),
-    json: bool = typer.Option(False, "--json", help="Print the manifest's entries as a JSON list."),
+    force: bool = flag("--force", "Overwrite an existing manifest."),
+    json: bool = flag("--json", "Print the manifest's entries as a JSON list."),
 ) -> None:
     """Write a manifest for a folder of videos, to be completed by hand."""
     from revisit.core import UsageError
@@ -61,8 +61,8 @@ def poses(
     depth: Path = typer.Option(None, help="An npz with the array depth (N, H, W), if the source has none."),
     size: str = typer.Option(None, help="WIDTHxHEIGHT of the intrinsics, if it differs from the depth maps."),
     convention: str = typer.Option("auto", help="w2c or c2w, if the file does not say; auto finds out from its depth."),
-    force: bool = typer.Option(False, "--force", help="Overwrite an existing file."),
-    json: bool = typer.Option(False, "--json", help="Print what is known about the file as JSON."),
+    force: bool = flag("--force", "Overwrite an existing file."),
+    json: bool = flag("--json", "Print what is known about the file as JSON."),
 ) -> None:
     """Write poses and depth as the npz that geometry metrics read. Depth in half floats, no pictures."""
     from revisit.core import UsageError

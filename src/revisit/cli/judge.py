@@ -12,7 +12,7 @@ from revisit.cli import console
 from revisit.cli.benchmarks import OpenGroup
 from revisit.cli.help import Commands
 from revisit.cli.judge_check import check
-from revisit.cli.options import JSON, out_option
+from revisit.cli.options import JSON, flag, out_option
 
 if TYPE_CHECKING:
     from revisit.judges.batch import JudgeClient
@@ -52,7 +52,7 @@ def ask(
     judge: str = JUDGE,
     form: str = typer.Option("yes-no", help="yes-no, a range such as 1-5, or words to choose from: red,green,blue."),
     frames: int = FRAMES,
-    json: bool = typer.Option(False, "--json", help="Print the answer as JSON, with the raw reply and its cost."),
+    json: bool = flag("--json", "Print the answer as JSON, with the raw reply and its cost."),
 ) -> None:
     """Ask one question about one clip."""
     from revisit.judges.labels import schema_of_form
@@ -80,6 +80,7 @@ def replay(
     """Run an evaluation again with recorded answers. No network, no cost, the same numbers."""
     from dataclasses import replace
 
+    from revisit.cli.run_summary import print_run_summary
     from revisit.engine.request import Request
     from revisit.results.run import Run
 
@@ -94,7 +95,7 @@ def replay(
     if json:
         console.print_json(finished_run.summary)
     else:
-        console.print_run_summary(finished_run.summary, show_all=True)
+        print_run_summary(finished_run.summary, show_all=True)
     raise typer.Exit(finished_run.exit_code)
 
 

@@ -9,23 +9,21 @@ from typing import Any
 import typer
 
 from revisit.cli import console
-from revisit.cli.options import JSON, out_option
+from revisit.cli.options import JSON, flag, out_option
 
 
 def check(
     labels: Path = typer.Argument(None, help="Labels as .csv or .jsonl (docs/judge-calibration.md)."),
     judge: str = typer.Option(
-        "",
-        "--judge",
-        help="A judge file, a url, or recorded answers; with --worlds, the instrumented judge if not given.",
+        "", help="A judge file, a url, or recorded answers; with --worlds, the instrumented judge if not given."
     ),
     worlds: Path = typer.Option(
         None, help="Render test clips with known truth into this folder, and use their labels."
     ),
     scenes: int = typer.Option(12, min=1, max=12, help="Number of scenes to render."),
-    frames: int = typer.Option(8, "--frames", min=1, help="Number of frames to show, evenly spread over the clip."),
+    frames: int = typer.Option(8, min=1, help="Number of frames to show, evenly spread over the clip."),
     repeats: int = typer.Option(1, min=1, help="Ask every question this many times."),
-    positions: bool = typer.Option(False, "--positions", help="Also ask with the options in the other order."),
+    positions: bool = flag("--positions", "Also ask with the options in the other order."),
     blinded: int = typer.Option(
         None, min=0, help="Also ask this many times about another clip's frames; 1 by default with --worlds."
     ),
@@ -59,11 +57,12 @@ def check(
         selection = ChosenJudge(InstrumentedJudge(worlds / "scenes"))
     else:
         raise UsageError("choose a judge with --judge: a judge file, the url of a server, or recorded answers")
-    budget = Budget(selection.limit, selection.price)  # one for all rounds
+    settings = selection.settings
+    budget = Budget(settings.budget, settings.price)  # one for all rounds
 
     def ask(who: Judge) -> JudgeClient:
         store = AnswerStore(shared_store(cache_root(), who.facts))
-        return JudgeClient(who, store, selection.patience, budget, selection.tokens_per_image)
+        return JudgeClient(who, store, settings, budget, settings.tokens_per_image)
 
     plan = CalibrationPlan(repeats, positions, (1 if worlds else 0) if blinded is None else blinded)
     report = calibrate(selection.judge, read_labels(labels), lambda clip: judge_frames(clip, at_most=frames), ask, plan)
@@ -79,55 +78,48 @@ def check(
 def print_report(report: Mapping[str, Any]) -> None:
     """Print a calibration report."""
     console.message(f"judge: {report['judge'].get('model')}, {report['clips']} clips, {report['questions']} questions")
-    rows = [_row("all", report), *(_row(name, part) for name, part in report["subsets"].items())]
-    blinded = report.get("blinded")
-    if blinded:
-        rows += [_row("blinded: all", blinded)]
-        rows += [_row(f"blinded: {name}", part) for name, part in blinded["subsets"].items()]
-    if any("yes_no" in part for part in [report, *report["subsets"].values()]):
+    parts = [("all", report), *report["subsets"].items()]
+    rows = [_row(name, part) for name, part in parts]
+    if blinded := report.get("blinded"):
+        rows += [_row(f"blinded: {name}", part) for name, part in [("all", blinded), *blinded["subsets"].items()]]
+    if any("yes_no" in part for _, part in parts):
         columns = ["yes or no", "answered", "accuracy", "balanced", "precision", "recall", "F1", "kappa"]
         console.print_table(columns, rows, numbers=True)
-    for name, part in [("all", report), *report["subsets"].items()]:
+    for name, part in parts:
         for form in ("ratings", "choices"):
             if form in part:
                 values = ", ".join(f"{key.replace('_', ' ')} {_number(value)}" for key, value in part[form].items())
                 console.message(f"{form}, {name}: {values}")
-    for sentence in report_sentences(report):
-        console.message(sentence)
-
-
-def report_sentences(report: Mapping[str, Any]) -> list[str]:
-    """What else a report says, in words."""
-    lines = []
     if report["unanswered"] or report["failed"]:
-        lines.append(
+        console.message(
             f"{report['unanswered']} unanswered questions and {report['failed']} that could not be asked are left out "
             "of all rates"
         )
     if report["disputed"]:
-        lines.append(f"{report['disputed']} questions were left out: people disagree on them")
+        console.message(f"{report['disputed']} questions were left out: people disagree on them")
     if report["people"]:
-        lines.append(f"people agree with each other on {_number(report['people']['pairs_alike'])} of pairs of labels")
+        console.message(
+            f"people agree with each other on {_number(report['people']['pairs_alike'])} of pairs of labels"
+        )
     polarity = report["polarity"]
     if polarity["n"]:
-        lines.append(f"yes bias {polarity['yes_bias']:+.3f} (said yes {polarity['said_yes']:.3f})")
+        console.message(f"yes bias {polarity['yes_bias']:+.3f} (said yes {polarity['said_yes']:.3f})")
     if polarity["pairs"]:
-        lines.append(
+        console.message(
             f"of {polarity['pairs']} questions and their opposites, both were answered yes {polarity['both_yes']} and "
             f"both no {polarity['both_no']} times"
         )
     if "position" in report:
         position = report["position"]
-        lines.append(
+        console.message(
             f"with the options in the other order {_number(position['changed'])} of the answers change; the first "
             f"option is taken in {_number(position['first_share'])} (0.5 is no bias)"
         )
     if "repeats" in report:
         times, share = report["repeats"]["times"], _number(report["repeats"]["always_alike"])
-        lines.append(f"asked {times} times, {share} of the questions always got the same answer")
+        console.message(f"asked {times} times, {share} of the questions always got the same answer")
     if "blinded" in report:
-        lines.append("blinded: about another clip's frames; 0.5 balanced is chance")
-    return lines
+        console.message("blinded: about another clip's frames; 0.5 balanced is chance")
 
 
 def _row(name: str, part: Mapping[str, Any]) -> list[str]:

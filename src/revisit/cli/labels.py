@@ -26,7 +26,7 @@ def export(
     from revisit.labels.label_files import export_files
 
     paths = [str(path) for path in export_files(source, out, store)]
-    console.print_json({"files": paths}) if json else typer.echo("\n".join(paths))
+    console.print_result({"files": paths}, "\n".join(paths), json)
 
 
 @app.command("import")
@@ -40,7 +40,7 @@ def import_(
     from revisit.labels.label_files import import_labels
 
     count = import_labels(source, shape, out)
-    console.print_json({"file": str(out), "labels": count}) if json else typer.echo(f"{count} labels: {out}")
+    console.print_result({"file": str(out), "labels": count}, f"{count} labels: {out}", json)
 
 
 def agree(
@@ -89,12 +89,13 @@ def align(
         console.print_json(report)
         return
     _print_tables(report["tables"])
-    for note in report["notes"]:
-        console.message(note)
+    console.message(*report["notes"])
     typer.echo(str(page))
 
 
 def _print_tables(tables: list[dict[str, Any]]) -> None:
+    from revisit.cli.run_summary import print_suite_table
+
     for one in tables:
         if one["rows"]:
-            console.print_suite_table(one)
+            print_suite_table(one)

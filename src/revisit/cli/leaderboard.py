@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from revisit.cli import console
-from revisit.cli.options import JSON, out_option
+from revisit.cli.options import JSON, flag, out_option
 
 if TYPE_CHECKING:
     from revisit.results.leaderboards import Board
@@ -21,10 +21,10 @@ FORMATS = ("terminal", "markdown", "latex", "csv", "html")
 def leaderboard(
     runs: list[Path] = typer.Argument(None, help="Run directories, or folders with MemoBench's own result files."),
     table_format: str = typer.Option("terminal", "--format", metavar="FORMAT", help=f"One of {', '.join(FORMATS)}."),
-    published: bool = typer.Option(False, "--published", help="Also show the tables of the benchmarks' papers."),
-    supplement: bool = typer.Option(False, "--supplement", help="Also show the tables of its supplement."),
-    sort: str = typer.Option("", "--sort", help="Column to sort by, such as ORS; the best come first."),
-    subset: str = typer.Option("", "--subset", help="Only one part of the dataset, such as Real or mem_test."),
+    published: bool = flag("--published", "Also show the tables of the benchmarks' papers."),
+    supplement: bool = flag("--supplement", "Also show the tables of its supplement."),
+    sort: str = typer.Option("", help="Column to sort by, such as ORS; the best come first."),
+    subset: str = typer.Option("", help="Only one part of the dataset, such as Real or mem_test."),
     out: Path = out_option("Write to this file instead of the screen."),
     json: bool = JSON,
 ) -> None:
@@ -48,7 +48,10 @@ def print_boards(
     A page of HTML links to the reports of `runs`.
     """
     from revisit.core import UsageError
+    from revisit.report.leaderboard_page import as_html
+    from revisit.report.leaderboards import as_csv, as_latex, as_markdown
 
+    as_text = {"terminal": as_markdown, "markdown": as_markdown, "latex": as_latex, "csv": as_csv}
     if table_format not in FORMATS:
         raise UsageError(f"unknown format {table_format!r}; choose one of {', '.join(FORMATS)}")
     require_column(boards, sort)
@@ -56,17 +59,11 @@ def print_boards(
         for board in boards:
             _print_board(board, sort)
     else:
-        console.write_or_print(_boards_text(boards, table_format, sort, _reports(runs, out)), out)
-
-
-def _boards_text(boards: list[Board], table_format: str, sort: str, reports: dict[str, str]) -> str:
-    from revisit.report import leaderboards
-    from revisit.report.leaderboard_page import as_html
-
-    if table_format == "html":
-        return as_html(boards, sort, reports)
-    as_text = {"csv": leaderboards.as_csv, "latex": leaderboards.as_latex}.get(table_format, leaderboards.as_markdown)
-    return as_text(boards, sort)
+        if table_format == "html":
+            text = as_html(boards, sort, _reports(runs, out))
+        else:
+            text = as_text[table_format](boards, sort)
+        console.write_or_print(text, out)
 
 
 def _reports(runs: Sequence[Path], out: Path | None) -> dict[str, str]:
@@ -153,7 +150,7 @@ def _print_board(board: Board, sort: str) -> None:
         console.print_table(["model", "source", *map(head, part)], cells, numbers=True)
     for column in board.columns:
         if column not in filled:
-            reasons = "; ".join(sorted({row.cell(column).reason for row in rows} - {""}))
+            reasons = "; ".join(sorted({part for row in rows for part in row.cell(column).reason.split("; ") if part}))
             typer.echo(f"no value: {column.title}{f' ({console.clean_text(reasons)})' if reasons else ''}")
     if board.note:
         typer.echo(console.clean_text(board.note))

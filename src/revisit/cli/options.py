@@ -19,13 +19,20 @@ SET = typer.Option(
 PROTOCOL = typer.Option(None, help="Protocol of the suite; its first one by default.")
 
 
+def flag(name: str, help: str) -> Any:
+    """An option that is given or not."""
+    return typer.Option(False, name, help=help)
+
+
 def metric_option(help: str) -> Any:
     """`-m, --metric`: several may be separated by commas, in every command."""
     return typer.Option([], "--metric", "-m", help=f"{help} (repeatable, or separated by commas).", callback=_split)
 
 
 def _split(values: list[str] | None) -> list[str]:
-    return [part.strip() for value in values or () for part in value.split(",") if part.strip()]
+    from revisit.core.text import split_commas
+
+    return split_commas(values or ())
 
 
 METRIC = metric_option("Only these metrics or groups such as lcm; all by default")
@@ -37,15 +44,11 @@ OPTION = typer.Option(
 )
 LAYOUT = typer.Option(
     "",
-    "--layout",
     metavar="PATTERN",
     help="Which part of a path is what, such as '{scene}/{model}.mp4'; also {seed}, {step} and *.",
 )
 REFERENCE = typer.Option(
-    None,
-    "--reference",
-    metavar="DIR",
-    help="Folder with the true videos, where they lie elsewhere, by their scenes' names.",
+    None, metavar="DIR", help="Folder with the true videos, where they lie elsewhere, by their scenes' names."
 )
 PARAM = typer.Option(
     [],
@@ -63,9 +66,9 @@ JUDGE = typer.Option(
 ONLY = typer.Option([], help="Only these subsets, conditions or samples (repeatable, or separated by commas).")
 JOB_OPTION = typer.Option([], "--option", metavar="NAME=VALUE", help="An option of the jobs of the suite (repeatable).")
 WORKERS = typer.Option(None, help="Number of processes; one per core by default, 0 to use this process only.")
-ALL = typer.Option(False, "--all", help="Print every metric, part and reason, not only the verdict.")
-QUIET = typer.Option(False, "--quiet", help="No progress.")
-JSON = typer.Option(False, "--json", help="Print JSON.")
+ALL = flag("--all", "Print every metric, part and reason, not only the verdict.")
+QUIET = flag("--quiet", "No progress.")
+JSON = flag("--json", "Print JSON.")
 OWN_GENERATORS = typer.Option(None, "--generators", metavar="YAML", help="A file with your own generators.")
 
 
@@ -86,11 +89,16 @@ def _refuse_suite_option(path: Path | None) -> Path | None:
     return path
 
 
+def is_given(ctx: typer.Context, name: str) -> bool:
+    """Whether the user gave a parameter."""
+    source = ctx.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
+
+
 def refuse_others(ctx: typer.Context, allowed: Collection[str], what: str) -> None:
     """Raise UsageError where a parameter was given that does not go with what was asked for."""
     from revisit.core import UsageError
 
     for param in ctx.command.params:
-        source = ctx.get_parameter_source(str(param.name))
-        if param.name not in allowed and source is not None and source.name == "COMMANDLINE":
+        if param.name not in allowed and is_given(ctx, str(param.name)):
             raise UsageError(f"{param.opts[0]} does not go with {what}")

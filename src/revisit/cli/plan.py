@@ -62,26 +62,23 @@ def plan(
     console.print_table(["observer", "clips", "already observed"], rows)
     console.message(
         f"suite {work.suite.id}, protocol {work.protocol}, set {work.observers.id}, observers "
-        f"{caption(work.as_json())}: {len(work.cases)} cases x "
+        f"{caption(work.as_json())}: {pluralize(len(work.cases), 'case')} x "
         f"{len(work.metrics)} metrics; {pluralize(takes.clips, 'clip')} to decode, once each"
     )
     if missing_here := work.availability.sentence:
         console.message(missing_here)
-    for sentence in _forecast_sentences(takes):
-        console.message(sentence)
+    console.message(*_forecast_sentences(takes))
     if asking and selection:
         console.message(judge_is_idle(work) or f"judge {selection.judge.facts.get('model')}: {asking.said()}")
-        if asking.exceeds(selection.limit):
+        if asking.exceeds(selection.settings.budget):
             console.message("that is more than the judge's budget: the run will stop there, and can be resumed")
-    reasons = Counter(reason for tasks in work.wanted.values() for reason in tasks.absent.values())
-    for reason, count in reasons.most_common():
-        console.message(f"{count} x {reason}")
-    for remark in work.remarks:
-        console.message(f"note: {remark}")
-    for name, why in work.unreadable.items():
-        console.message(f"unreadable: {name}: {why}")
-    for entry in work.rejected:
-        console.message(f"rejected: {entry.id}: {entry.reason}")
+    clips = [case.id for case in work.cases if not case.truth]  # the truth has no reference, nor needs one
+    reasons = Counter(reason for id in clips for reason in {*work.wanted[id].absent.values()})
+    for reason, count in sorted(reasons.items(), key=lambda one: (-one[1], str(one[0]))):
+        console.message(f"{count} of {pluralize(len(clips), 'clip')}: {reason}")
+    console.message(*(f"note: {remark}" for remark in work.remarks))
+    console.message(*(f"unreadable: {name}: {why}" for name, why in work.unreadable.items()))
+    console.message(*(f"rejected: {entry.id}: {entry.reason}" for entry in work.rejected))
 
 
 def _forecast_sentences(takes: WorkForecast) -> list[str]:

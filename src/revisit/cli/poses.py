@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from revisit.cli import console
-from revisit.cli.options import JSON, LIMIT, OPTION, QUIET, ROOT, SOURCE, SUITE, out_option
+from revisit.cli.options import JSON, LIMIT, OPTION, QUIET, ROOT, SOURCE, SUITE, flag, out_option
 
 if TYPE_CHECKING:
     from revisit.engine.request import Request
@@ -54,7 +54,7 @@ def poses(
     root: list[Path] = ROOT,
     limit: int = LIMIT,
     workers: int = ODOMETRY_WORKERS,
-    fresh: bool = typer.Option(False, "--fresh", help="Make existing files again."),
+    fresh: bool = flag("--fresh", "Make existing files again."),
     quiet: bool = QUIET,
     json: bool = JSON,
 ) -> None:
@@ -71,8 +71,7 @@ def poses(
     if json:
         console.print_json(asdict(outcome))
     else:
-        for line in outcome.failed:
-            console.message(line)
+        console.message(*outcome.failed)
         console.message(f"{outcome.made} made, {outcome.kept} kept, {len(outcome.failed)} failed in {out}")
     raise typer.Exit(1 if outcome.failed else 0)
 
@@ -99,10 +98,10 @@ def make_estimator(
     )
 
 
-def pose_tasks(request: Request, out: Path, first: int | None = None) -> list[PoseTask]:
+def pose_tasks(request: Request, out: Path, most_frames: int | None = None) -> list[PoseTask]:
     """The clips of a source, each with the place of its poses: <model>/<what its id says besides the model>.npz.
 
-    Of clips that have more frames than `first`, the estimator sees the first ones only.
+    Of clips that have more frames than `most_frames`, the estimator sees the first ones only.
     """
     from dataclasses import replace
 
@@ -120,7 +119,7 @@ def pose_tasks(request: Request, out: Path, first: int | None = None) -> list[Po
             raise UsageError(f"{case.id}: its poses would lie outside {out}; give the clip another name")
         place = out / inside.with_name(f"{inside.name}.npz")
         clip = case.clip
-        if first is not None:
-            clip = replace(clip, count=first if clip.count is None else min(first, clip.count))
+        if most_frames is not None:
+            clip = replace(clip, count=min(most_frames, clip.count or most_frames))
         tasks.setdefault(place, PoseTask(case.id, clip, place, place.with_name(f"{inside.name}.log")))
     return list(tasks.values())

@@ -7,25 +7,23 @@ from pathlib import Path
 import typer
 
 from revisit.cli import console
-from revisit.cli.options import RUN, metric_option
+from revisit.cli.options import RUN, flag, metric_option
 
 
 def report(
     run: Path = RUN,
     by: list[str] = typer.Option(
         [],
-        "--by",
         help="Also make a table per group of clips: by a field (subset, condition, model), an annotation, a gate's "
         "result, or a comparison such as rotation>=90 or memo_psnr<12. Commas combine groupings; repeat the option for "
         "more tables.",
     ),
     metric: list[str] = metric_option("Only these metrics in the tables of --by"),
-    copy_clips: bool = typer.Option(
-        False, "--copy-clips", help="Copy the videos into the report, so that it can be shared."
-    ),
-    json: bool = typer.Option(False, "--json", help="Print the run's summary as JSON as well."),
+    copy_clips: bool = flag("--copy-clips", "Copy the videos into the report, so that it can be shared."),
+    json: bool = flag("--json", "Print the run's summary as JSON as well."),
 ) -> None:
     """Write the HTML report of a run, and tables by group of clips. Its path is printed: RUN/report/index.html."""
+    from revisit.cli.run_summary import print_parts
     from revisit.report.write_html import write_report
     from revisit.results.run import Run
     from revisit.runs.group_by import tables_by
@@ -38,5 +36,5 @@ def report(
         return
     for expression, tables in groups.items():
         console.message(f"by {expression}")
-        console.print_parts(tables, finished_run.summary["metrics"])
+        print_parts(tables, finished_run.summary["metrics"])
     typer.echo(str(page))

@@ -40,11 +40,13 @@ def print_summary(
     if json:
         console.print_json(run.summary)
     else:
+        from revisit.cli.run_summary import print_notes, print_run_summary
+
         printed = () if quiet else run.plan["remarks"]  # before the work
-        console.print_run_summary(
+        print_run_summary(
             {**run.summary, "notes": [note for note in run.summary.get("notes", ()) if note not in printed]}, show_all
         )
-        console.print_notes(run.plan, run.facts["notes"])
+        print_notes(run.plan, run.facts["notes"])
     if report:
         console.message(f"report: {page}")
     return run.exit_code

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import typer
 
 from revisit.cli import console
-from revisit.cli.model_facts import print_model_facts
-from revisit.cli.options import ALL, JSON, out_option, refuse_others
+from revisit.cli.options import ALL, JSON, flag, out_option, refuse_others
+
+HEADS = ["model", "category", "view from", "camera", "backbone", "parameters", "stated", "measured", "cost", "source"]
 
 
 def show(
@@ -17,16 +21,12 @@ def show(
         None, metavar="RUN|ID", help="A run directory, or the id of something that `revisit list` shows."
     ),
     show_all: bool = ALL,
-    bibtex: bool = typer.Option(False, "--bibtex", help="Citations of what runs used: benchmark, metrics, networks."),
-    models: bool = typer.Option(
-        False,
-        "--models",
-        help="Facts of models, as stated and as measured in runs; without a run, all published.",
+    bibtex: bool = flag("--bibtex", "Citations of what runs used: benchmark, metrics, networks."),
+    models: bool = flag(
+        "--models", "Facts of models, as stated and as measured in runs; without a run, all published."
     ),
     facts: Path = typer.Option(
-        None,
-        metavar="YAML",
-        help="With --models: a file of facts; models.yaml beside the run by default.",
+        None, metavar="YAML", help="With --models: a file of facts; models.yaml beside the run by default."
     ),
     out: Path = out_option("With --bibtex: write to this file instead of the screen."),
     json: bool = JSON,
@@ -36,6 +36,7 @@ def show(
     The verdict says which model answers each question best, how sure that is, and where to look. A card says what a
     metric, gate, observer, suite, kind of evidence or observer set is.
     """
+    from revisit import catalog
     from revisit.core import UsageError
 
     if bibtex:
@@ -43,7 +44,7 @@ def show(
         _print_citations([Path(thing) for thing in things or ()], out, json)
     elif models:
         refuse_others(ctx, ("things", "models", "facts", "json"), "--models")
-        print_model_facts([Path(thing) for thing in things or ()], facts, json)
+        _print_model_facts([Path(thing) for thing in things or ()], facts, json)
     elif len(things or ()) != 1:
         raise UsageError("show takes one run or one id; only --bibtex and --models take several runs")
     elif _is_run(things[0]):
@@ -51,7 +52,8 @@ def show(
         _print_verdict(Path(things[0]), show_all, json)
     else:
         refuse_others(ctx, ("things", "json"), f"{things[0]!r}, which is no run")
-        _print_card(things[0], json)
+        card = catalog.card(things[0])
+        console.print_result(card, catalog.as_text(card), json)
 
 
 def _is_run(thing: str) -> bool:
@@ -69,6 +71,7 @@ def _is_run(thing: str) -> bool:
 
 
 def _print_verdict(path: Path, show_all: bool, json: bool) -> None:
+    from revisit.cli.run_summary import print_run_summary
     from revisit.core import load_all
     from revisit.results.run import Run
     from revisit.results.verdict import load_verdict
@@ -79,17 +82,7 @@ def _print_verdict(path: Path, show_all: bool, json: bool) -> None:
     if json:
         console.print_json(verdict)
     else:
-        console.print_run_summary({**run.summary, "verdict": verdict}, show_all)
-
-
-def _print_card(name: str, json: bool) -> None:
-    from revisit import catalog
-
-    card = catalog.card(name)
-    if json:
-        console.print_json(card)
-    else:
-        typer.echo(catalog.as_text(card))
+        print_run_summary({**run.summary, "verdict": verdict}, show_all)
 
 
 def _print_citations(runs: list[Path], out: Path | None, json: bool) -> None:
@@ -112,3 +105,56 @@ def _print_citations(runs: list[Path], out: Path | None, json: bool) -> None:
         console.print_json(uses_by_entry)
         return
     console.write_or_print(bibtex(uses_by_entry), out)
+
+
+def _print_model_facts(runs: Sequence[Path], file: Path | None, json: bool) -> None:
+    """Print category, camera, backbone and parameters; stated and measured size, rate and length; cost."""
+    from revisit.core import load_all
+    from revisit.results.model_facts import facts_for, measure_clip, published_facts
+    from revisit.results.run import Run
+
+    load_all()
+    facts = facts_for(list(runs), file)
+    clips: dict[str, Any] = {}
+    for path in runs:
+        for model, results in Run(path).results.groups("model").items():
+            clips.setdefault(model, measure_clip(results.cases[:3]))
+    if not runs:
+        clips = dict.fromkeys(facts.facts if file else published_facts().facts)
+    if json:
+        measurements = {name: asdict(clip) if clip else None for name, clip in clips.items()}
+        console.print_json({name: {**facts.of(name), "measured": clip} for name, clip in measurements.items()})
+        return
+    console.print_table(HEADS, [[name, *_cells(facts.of(name), clip)] for name, clip in clips.items()])
+
+
+def _cells(facts: Mapping[str, Any], clip: Any) -> list[str]:
+    """What the table says of a model."""
+    size = facts.get("size")
+    return [
+        facts.get("category", ""),
+        str(facts.get("viewpoint", "")).replace("_", " "),
+        {None: "", True: "yes", False: "no"}[facts.get("camera")],
+        facts.get("backbone", ""),
+        f"{facts['parameters']:g} B" if facts.get("parameters") else "",
+        _format_text(size[0], size[1], facts.get("fps"), facts.get("frames")) if size else "",
+        _format_text(clip.width, clip.height, clip.fps, clip.frames) if clip else "",
+        _cost(facts.get("cost", {})),
+        str(facts.get("source", "")),
+    ]
+
+
+def _cost(cost: Mapping[str, Any]) -> str:
+    """Seconds, memory and price of a clip, in a few words."""
+    parts = [f"{cost['seconds_per_clip']:.4g} s per clip"] if "seconds_per_clip" in cost else []
+    parts += [f"{cost['peak_memory_gb']:.3g} GB"] if "peak_memory_gb" in cost else []
+    parts += [f"{cost['peak_gpu_memory_gb']:.3g} GB of GPU"] if "peak_gpu_memory_gb" in cost else []
+    parts += [f"{cost['price_per_clip']:.4g} {cost.get('currency', '')}".strip()] if "price_per_clip" in cost else []
+    return ", ".join(parts)
+
+
+def _format_text(width: int, height: int, fps: float | None, frames: int | None) -> str:
+    """Size, rate and length of a clip: `832×480, 16 fps, 81 frames`."""
+    rate = f", {fps:g} fps" if fps else ""
+    length = f", {frames} frames" if frames else ""
+    return f"{width}×{height}{rate}{length}"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from revisit.cli import console
-from revisit.cli.options import JSON, metric_option, out_option
+from revisit.cli.options import JSON, flag, metric_option, out_option
 
 if TYPE_CHECKING:
     from revisit.results.leaderboards import Board
@@ -21,12 +21,12 @@ def table(
     metric: list[str] = metric_option("Columns, such as return_consistency.held; those of the verdict by default"),
     table_format: str = typer.Option("markdown", "--format", metavar="FORMAT", help=f"One of {', '.join(FORMATS)}."),
     interval: bool = typer.Option(True, "--interval/--no-interval", help="With both ends of each 95 % interval."),
-    by: str = typer.Option("", "--by", help="Best and second within groups of models: a fact of models.yaml."),
-    sort: str = typer.Option("", "--sort", help="Column to sort by; the better ones come first."),
-    measured: bool = typer.Option(
-        False, "--measured", help="Scores as they were measured, not held to the truth: a reset may then look best."
+    by: str = typer.Option("", help="Best and second within groups of models: a fact of models.yaml."),
+    sort: str = typer.Option("", help="Column to sort by; the better ones come first."),
+    measured: bool = flag(
+        "--measured", "Scores as they were measured, not held to the truth: a reset may then look best."
     ),
-    cost: bool = typer.Option(False, "--cost", help="With what generating a clip costs, where models.yaml says it."),
+    cost: bool = flag("--cost", "With what generating a clip costs, where models.yaml says it."),
     models: Path = typer.Option(None, help="A file of facts of models; models.yaml beside the run by default."),
     out: Path = out_option("Write to this file instead of the screen."),
     json: bool = JSON,
@@ -93,7 +93,7 @@ def _with_cost(boards: list[Board], runs: list[Path], models: Path | None) -> li
     from dataclasses import replace
 
     from revisit.core import UsageError
-    from revisit.results.leaderboards import BoardColumn, printed_cell
+    from revisit.results.leaderboards import BoardColumn, BoardRow, printed_cell
     from revisit.results.model_facts import COSTS, facts_for
 
     model_facts = facts_for(runs, models)
@@ -110,17 +110,11 @@ def _with_cost(boards: list[Board], runs: list[Path], models: Path | None) -> li
         raise UsageError(f"prices in {' and '.join(sorted(currencies))} do not compare; write them in one currency")
     units["price_per_clip"] = f", {currencies.pop()}" if currencies else ""
     columns = [BoardColumn(name, f"{COSTS[name][0]}{units[name]}", higher_is_better=False) for name in names]
+
+    def with_cost(row: BoardRow) -> BoardRow:
+        costs = {name: printed_cell(model_facts.cost(row.model, name)) for name in names}
+        return replace(row, cells={**row.cells, **costs})
+
     return [
-        replace(
-            board,
-            columns=(*board.columns, *columns),
-            rows=tuple(
-                replace(
-                    row,
-                    cells={**row.cells, **{name: printed_cell(model_facts.cost(row.model, name)) for name in names}},
-                )
-                for row in board.rows
-            ),
-        )
-        for board in boards
+        replace(board, columns=(*board.columns, *columns), rows=tuple(map(with_cost, board.rows))) for board in boards
     ]

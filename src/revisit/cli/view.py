@@ -7,13 +7,13 @@ from pathlib import Path
 import typer
 
 from revisit.cli import console
-from revisit.cli.options import RUNS
+from revisit.cli.options import RUNS, flag
 
 
 def view(
     runs: list[Path] = RUNS,
     port: int = typer.Option(0, min=0, max=65535, help="The port to listen on; any free one by default."),
-    json: bool = typer.Option(False, "--json", help="Print the list of runs as JSON, and serve nothing."),
+    json: bool = flag("--json", "Print the list of runs as JSON, and serve nothing."),
 ) -> None:
     """Show runs in a browser, also while they are still going.
 

@@ -11,7 +11,7 @@ import typer
 
 from revisit.cli import console
 from revisit.cli.help import Commands
-from revisit.cli.options import JSON, metric_option
+from revisit.cli.options import JSON, flag, metric_option
 
 app = Commands("List, fetch and verify the weights of networks.")
 IDS = typer.Argument(None, help="Ids from `revisit weights list`; by default those chosen by the options.")
@@ -112,11 +112,9 @@ def pull(
     observer_set: str = SET,
     suite: str = SUITE,
     metric: list[str] = METRIC,
-    offline: bool = typer.Option(False, "--offline", help="Do not download; use only files on this machine."),
-    again: bool = typer.Option(
-        False, "--again", help="Fetch installed weights again; files installed by hand are kept."
-    ),
-    dry_run: bool = typer.Option(False, "--dry-run", help="Show what would be fetched, with sizes and licences."),
+    offline: bool = flag("--offline", "Do not download; use only files on this machine."),
+    again: bool = flag("--again", "Fetch installed weights again; files installed by hand are kept."),
+    dry_run: bool = flag("--dry-run", "Show what would be fetched, with sizes and licences."),
     json: bool = JSON,
 ) -> None:
     """Fetch weights, verify them by digest and convert them once."""
@@ -193,7 +191,7 @@ def path(
     from revisit.weights.weights_folder import root
 
     folder = file(entry(name).id) if name else root()
-    console.print_json({"path": str(folder)}) if json else typer.echo(str(folder))
+    console.print_result({"path": str(folder)}, str(folder), json)
 
 
 def size_text(count: int | None) -> str:
@@ -220,12 +218,12 @@ def total_text(rows: list[dict[str, Any]]) -> str:
 class Transfer:
     """Progress of downloads: one line that is written over on a terminal, a line every few seconds elsewhere."""
 
-    def __init__(self, every: float = 5.0) -> None:
-        self.every, self.printed_at, self.terminal, self.open = every, time.monotonic(), sys.stderr.isatty(), False
+    def __init__(self) -> None:
+        self.printed_at, self.terminal, self.open = time.monotonic(), sys.stderr.isatty(), False
 
     def __call__(self, what: str, received: int, total: int | None) -> None:
         now = time.monotonic()
-        if now - self.printed_at < (0.1 if self.terminal else self.every):
+        if now - self.printed_at < (0.1 if self.terminal else 5):
             return
         self.printed_at = now
         of = f" of {total / 1e6:.1f}" if total else ""

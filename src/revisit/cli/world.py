@@ -8,7 +8,7 @@ import typer
 
 from revisit.cli import console
 from revisit.cli.help import Commands
-from revisit.cli.options import JSON, WORKERS, out_option
+from revisit.cli.options import JSON, WORKERS, flag, out_option
 
 app = Commands("Render worlds with known truth.")
 
@@ -23,15 +23,14 @@ def render(
     seeds: int = typer.Option(2, min=1, max=1000, help="Number of places; each suite makes one to four films of each."),
     size: str = typer.Option("240x416", help="Height x width; MIND gets half of it."),
     frames: int = typer.Option(
-        None,
-        help="Frames per clip, 49 by default; for MIND per prediction, 18. MIND's rule upstream needs 101.",
+        None, help="Frames per clip, 49 by default; for MIND per prediction, 18. MIND's rule upstream needs 101."
     ),
     failures: list[str] = typer.Option(
         [],
         help="Models, such as perfect or vanish@0.5 (repeatable, or separated by commas). Each suite has its own set.",
     ),
     workers: int = WORKERS,
-    fresh: bool = typer.Option(False, "--fresh", help="Render again from the start."),
+    fresh: bool = flag("--fresh", "Render again from the start."),
     json: bool = JSON,
 ) -> None:
     """Render films and clips of models with known failures. In the layouts of benchmarks. The same command resumes."""

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from revisit.control.jobs import JobRequest
-from revisit.control.requested_path import FIELD_OF_VIEW, intrinsics
+from revisit.control.requested_path import intrinsics
 from revisit.core import Clip, UsageError
 from revisit.geometry.rotations import axis_angle
 from revisit.media import open_clip
@@ -37,7 +37,7 @@ def pan(job: JobRequest) -> Iterator[np.ndarray]:
 
     first = _first_frame(job)
     width, height = job["size"]
-    K = intrinsics((width, height), FIELD_OF_VIEW)
+    K = intrinsics((width, height))
     edge = np.arctan(width / 2 / K[0, 0])
     x, y = np.meshgrid((np.arange(width) + 0.5 - K[0, 2]) / K[0, 0], (np.arange(height) + 0.5 - K[1, 2]) / K[1, 1])
     rays = np.stack([x, y, np.ones_like(x)], axis=-1)

@@ -6,12 +6,11 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from revisit.control.delivery import plan_for
-from revisit.control.generator_backends import PLACEHOLDERS, CommandBackend, fill_command, worker_environment
+from revisit.control.generator_backends import CommandBackend, worker_environment
 from revisit.control.generators import Generator
 from revisit.control.job_runner import GenerationSettings, JobResult, run_jobs
 from revisit.control.jobs import Job, file_name
@@ -84,24 +83,25 @@ def generate_records(
     command: str,
     folder: Path,
     *,
-    timeout: float = 3600,
     workers: int = 1,
     frames: int | None = None,
-    checkpoint: str = "",
+    **settings: Any,
 ) -> Iterator[JobResult]:
-    """Run the command for every record that has no clip yet, and tell what became of each, in their order."""
-    fill_command(command, dict.fromkeys(PLACEHOLDERS, ""))
+    """Run the command for every record that has no clip yet, and tell what became of each, in their order.
+
+    `settings` are timeout and checkpoint, as GenerationSettings has them.
+    """
+    backends = [CommandBackend(command, worker_environment(number, ())) for number in range(max(workers, 1))]
     jobs, refused = [], []
     for record in records:
         try:
             jobs.append(job_of(record, to, folder, frames))
         except (RevisitError, ValueError, OverflowError) as error:
             refused.append(JobResult(record.id, "refused", str(error)[:1000]))
-    backends = [partial(CommandBackend, command, worker_environment(number, ())) for number in range(max(workers, 1))]
-    settings = GenerationSettings(timeout, replace="own", to=to, command=command, checkpoint=checkpoint)
+    how = GenerationSettings(replace="own", to=to, command=command, **settings)
     ended: dict[str, JobResult] = {}
     pending = [record.id for record in records]
-    for result in run_jobs(jobs, backends, folder, settings, refused):
+    for result in run_jobs(jobs, backends, folder, how, refused):
         ended[result.id] = result
         while pending and pending[0] in ended:
             yield ended[pending.pop(0)]
@@ -114,16 +114,16 @@ def write_manifest(
 
     A clip that is there and was made from another prompt, because making it anew failed, is not the clip of its record.
     """
-    lines = []
     good = {result.id for result in ended if result.good}
-    for record in records:
-        clip = folder / f"{file_name(record.id)}.mp4"
-        if record.id in good and clip.is_file():
-            entry = {
-                "id": record.id, "model": to.id, "video": clip.name, "prompt": record.prompt, "camera": record.camera,
-                "seed": record.seed, "annotations": dict(record.annotations),
-            }  # fmt: skip
-            lines.append(entry)
+    clips = [(record, folder / f"{file_name(record.id)}.mp4") for record in records if record.id in good]
+    lines = [
+        {
+            "id": record.id, "model": to.id, "video": clip.name, "prompt": record.prompt, "camera": record.camera,
+            "seed": record.seed, "annotations": dict(record.annotations),
+        }
+        for record, clip in clips
+        if clip.is_file()
+    ]  # fmt: skip
     path = folder / "manifest.jsonl"
     write_lines(path, lines, ascii=True)
     return path

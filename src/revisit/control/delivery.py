@@ -11,13 +11,12 @@ import numpy as np
 
 from revisit.control.generators import Generator
 from revisit.control.payloads import FAMILIES, LoadedPath, PayloadError, PayloadRequest
-from revisit.control.payloads.family import STILL, PayloadOptions, mid_headings
+from revisit.control.payloads.family import STILL, PayloadOptions, mid_headings, path_error
 from revisit.control.requested_path import CameraPlan, amplify, clip_translation, compile_script
 from revisit.core import RevisitError
-from revisit.geometry.camera_script import Step, parse_script
+from revisit.geometry.camera_script import Step, parse_script, script_frames
 from revisit.geometry.poses import resample, trajectory
 from revisit.geometry.rotations import geodesic
-from revisit.geometry.script_path import script_frames
 from revisit.media.files import replacing
 
 EXACT_DEGREES = 1e-2
@@ -52,7 +51,8 @@ class Delivery:
     @property
     def token_degrees(self) -> float | None:
         """Degrees that a token turns, where the payload has tokens."""
-        return FAMILIES[self.to.payload].token_degrees(self.options)
+        usual = FAMILIES[self.to.payload].token_degrees
+        return None if usual is None else float(self.options.get("degrees", usual))
 
     @property
     def exact(self) -> bool:
@@ -134,20 +134,14 @@ class Delivery:
     def write(self, clip: Path) -> Path:
         """Write the files beside a clip's name; the one file, or the folder they are in."""
         family = FAMILIES[self.to.payload]
-        if not family.folder:
-            ((suffix, content),) = self.files.items()
-            path = clip.with_name(f"{clip.name}.camera.{suffix}")
-            with replacing(path) as temporary:
-                temporary.write_bytes(content)
-            return path
-        folder = clip.with_name(f"{clip.name}.camera")
-        for other in FAMILIES.values():  # what another generator was given here before
+        place = clip.with_name(f"{clip.name}.camera" if family.folder else f"{clip.name}.camera.{family.files[0]}")
+        for other in FAMILIES.values() if family.folder else ():  # what another generator was given here before
             for name in set(other.files) - set(self.files) if other.folder else ():
-                (folder / name).unlink(missing_ok=True)
+                (place / name).unlink(missing_ok=True)
         for name, content in self.files.items():
-            with replacing(folder / name) as temporary:
+            with replacing(place / name if family.folder else place) as temporary:
                 temporary.write_bytes(content)
-        return folder
+        return place
 
 
 def plan_for(script: str, to: Generator, frames: int | None = None) -> CameraPlan:
@@ -181,12 +175,12 @@ def deliver(
     if delivered.c2w is not None:
         actual, expected = _poses_of_every_frame(delivered), target[delivered.frame[0] : delivered.frame[-1] + 1]
         turn_error = float(geodesic(expected[:, :3, :3], actual[:, :3, :3]).max())
-        way_error, scale = _path_error(expected[:, :3, 3], actual[:, :3, 3], shape_only=delivered.ways == "shape")
+        way_error, scale = path_error(expected[:, :3, 3], actual[:, :3, 3], shape_only=delivered.ways == "shape")
         key_step = delivered.key * scale if delivered.key else None
     if delivered.moves is not None and (delivered.c2w is None or turns != 1):
         # The heading is the one that was asked for: a gain makes up for a generator that turns by less than told.
         c2w = plan.path.c2w
-        way_error, scale = _path_error(c2w[:, :3, 3], _key_path(delivered, c2w), shape_only=True)
+        way_error, scale = path_error(c2w[:, :3, 3], _key_path(delivered, c2w), shape_only=True)
         key_step = scale
     if key_step is not None and way_error is not None and way_error > key_step * (1 + 1e-6):
         raise PayloadError(
@@ -245,13 +239,6 @@ def _poses_of_every_frame(delivered: LoadedPath) -> np.ndarray:
     if len(frames) == len(delivered.frame):
         return delivered.c2w
     return resample(trajectory(delivered.c2w, delivered.frame), frames).c2w
-
-
-def _path_error(target: np.ndarray, actual: np.ndarray, *, shape_only: bool) -> tuple[float, float]:
-    """(the largest distance between two ways, the scale of one): the best scale, where the size of it is not known."""
-    power = float((actual * actual).sum())
-    scale = max(0.0, float((target * actual).sum()) / power) if shape_only and power else 1.0
-    return float(np.linalg.norm(target - scale * actual, axis=1).max()), scale
 
 
 def _round_or_none(value: float | None) -> float | None:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any
 
 import yaml
 
@@ -34,20 +34,6 @@ WORLD = "world"  # the baseline that renders: it follows every path, and remembe
 NO_FIRST_FRAME = "no-first-frame"  # a condition of a run: what the model is called with it
 
 
-class PlanRow(TypedDict):
-    """The jobs of a subset under a condition."""
-
-    subset: str
-    condition: str
-    jobs: int
-    there: int  # clips that are made already
-    frames: str
-    fps: str
-    size: str
-    seconds: float
-    bytes: int
-
-
 @dataclass(frozen=True)
 class GeneratorChoice:
     """The chosen generator backend: a command for each job, a process for many, a baseline generator, or a function."""
@@ -60,32 +46,24 @@ class GeneratorChoice:
     gpus: Sequence[str] = ()
     loading: float = LOADING
 
-    def makers(self, further: Mapping[str, Callable[[JobRequest], Any]]) -> list[Callable[[], GeneratorBackend]]:
-        """Who works, a starter for each worker."""
-        choices = [name for name in ("command", "serve", "baseline", "function") if getattr(self, name)]
-        if len(choices) != 1:
+    def makers(self, further: Mapping[str, Callable[[JobRequest], Any]]) -> Sequence[GeneratorBackend]:
+        """Who works: a backend for each worker. None of them begins before it is given a job."""
+        baselines = {**BASELINE_GENERATORS, **further}
+        if sum(map(bool, (self.command, self.serve, self.baseline, self.function))) != 1:
             raise UsageError(
                 "somebody has to make the clips: give --command (once for each clip), --serve (one process for many) "
-                f"or --baseline ({', '.join([*BASELINE_GENERATORS, *further])}); exactly one of them"
+                f"or --baseline ({', '.join(baselines)}); exactly one of them"
             )
-        if self.command:
-            CommandBackend(self.command, {})  # what is wrong with it is told before anything is done
-        function = self.function or (self._baseline(further) if self.baseline else None)
-        return [self._backend(number, function) for number in range(self.workers or max(1, len(self.gpus)))]
-
-    def _baseline(self, further: Mapping[str, Callable[[JobRequest], Any]]) -> Callable[[JobRequest], Any]:
-        baselines = {**BASELINE_GENERATORS, **further}
-        if self.baseline not in baselines:
+        if self.baseline and self.baseline not in baselines:
             raise UsageError(f"there is no baseline {self.baseline!r}; there are {', '.join(baselines)}")
-        return baselines[self.baseline]
-
-    def _backend(self, number: int, function: Callable[[JobRequest], Any] | None) -> Callable[[], GeneratorBackend]:
+        function = self.function or baselines.get(self.baseline)
+        workers = range(self.workers or max(1, len(self.gpus)))
         if function is not None:
-            return lambda: FunctionBackend(function)
-        env = worker_environment(number, self.gpus)
+            return [FunctionBackend(function) for _ in workers]
+        environments = [worker_environment(number, self.gpus) for number in workers]
         if self.command:
-            return lambda: CommandBackend(self.command, env)
-        return lambda: ProcessBackend(self.serve, env, self.loading)
+            return [CommandBackend(self.command, env) for env in environments]
+        return [ProcessBackend(self.serve, env, self.loading) for env in environments]
 
     @property
     def words(self) -> str:
@@ -210,21 +188,19 @@ def settings_for(by: GeneratorChoice, **facts: Any) -> GenerationSettings:
     return GenerationSettings(command=by.words, category=FLOOR if by.baseline else "", **facts)
 
 
-def count_jobs_by_condition(jobs: Sequence[Job]) -> list[PlanRow]:
+def count_jobs_by_condition(jobs: Sequence[Job]) -> list[dict[str, Any]]:
     """The plan, a row for each subset and condition."""
-    rows: list[PlanRow] = []
-    for (subset, condition), mine in group_items(jobs, lambda job: (job.subset, job.condition)).items():
-        rows.append(
-            {
-                "subset": subset, "condition": condition, "jobs": len(mine),
-                "there": sum(job.out.is_file() for job in mine),
-                "frames": _range_text([job.frames for job in mine]), "fps": _range_text([job.fps for job in mine]),
-                "size": ", ".join(sorted({"x".join(map(str, job.size)) for job in mine})),
-                "seconds": round(sum(job.frames / job.fps for job in mine), 1),
-                "bytes": disk_needed(mine),
-            }
-        )  # fmt: skip
-    return rows
+    return [
+        {
+            "subset": subset, "condition": condition, "jobs": len(mine),
+            "there": sum(job.out.is_file() for job in mine),
+            "frames": _range_text([job.frames for job in mine]), "fps": _range_text([job.fps for job in mine]),
+            "size": ", ".join(sorted({"x".join(map(str, job.size)) for job in mine})),
+            "seconds": round(sum(job.frames / job.fps for job in mine), 1),
+            "bytes": disk_needed(mine),
+        }
+        for (subset, condition), mine in group_items(jobs, lambda job: (job.subset, job.condition)).items()
+    ]  # fmt: skip
 
 
 def disk_free(place: Path) -> int:

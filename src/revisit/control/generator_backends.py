@@ -19,7 +19,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -38,14 +38,18 @@ PLACEHOLDERS = (
 TAIL = 400  # characters of last words that are kept
 LOOK = 0.05  # seconds between two looks at a process that works
 LOADING = 3600.0  # seconds that a process may take to load its weights
-Ended = tuple[str, str]  # what became of it ("" if all is well), and why or last words
+
+
+class Ended(NamedTuple):
+    """What became of a clip."""
+
+    status: str  # "" if all is well
+    reason: str  # or last words
+    cost: Cost | None = None  # of a clip that was made
 
 
 class GeneratorBackend(Protocol):
     """Makes clips, one after the other."""
-
-    starts: int  # processes that were started
-    cost: Cost | None  # of the last clip
 
     def make(self, request: JobRequest, file: Path, timeout: float) -> Ended:
         """Make the clip of a request, which also lies in a file."""
@@ -59,36 +63,30 @@ class CommandBackend:
 
     def __init__(self, command: str, env: Mapping[str, str]) -> None:
         fill_command(command, dict.fromkeys(PLACEHOLDERS, ""))
-        self.command, self.env, self.starts = command, env, 0
+        self.command, self.env = command, env
         self.running: subprocess.Popen[bytes] | None = None
-        self.cost: Cost | None = None
 
     def make(self, request: JobRequest, file: Path, timeout: float) -> Ended:
         """Run the command."""
         words = fill_command(self.command, placeholder_values(request, file))
-        meter = Meter(self.env)
-        self.cost, started = None, time.monotonic()
+        meter, started = Meter(self.env), time.monotonic()
         with tempfile.TemporaryFile() as output:
             try:
-                self.running = process = subprocess.Popen(
-                    words, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True,
-                    env={**os.environ, **self.env},
-                )  # fmt: skip
+                self.running = process = _start_process(words, self.env, subprocess.DEVNULL, output, subprocess.STDOUT)
             except OSError as error:
-                return "crashed", f"the command cannot be started: {error}"
-            self.starts += 1
+                return Ended("crashed", f"the command cannot be started: {error}")
             meter.session = process.pid
             try:
                 code = _wait_for_exit(process, timeout, meter)
                 if code is None:
-                    return "hung", f"the command was stopped after {timeout:g} seconds"
+                    return Ended("hung", f"the command was stopped after {timeout:g} seconds")
             finally:
                 stop_process(process)
             tail = _output_tail(output)
         if code:
-            return "crashed", _exit_sentence(code, tail)
-        self.cost = meter.cost(time.monotonic() - started, loading=None)
-        return "", f"its last output: {tail}" if tail else "it printed nothing"
+            return Ended("crashed", _exit_sentence(code, tail))
+        cost = meter.cost(time.monotonic() - started, loading=None)
+        return Ended("", f"its last output: {tail}" if tail else "it printed nothing", cost)
 
     def close(self) -> None:
         """End a command that is still running."""
@@ -103,20 +101,18 @@ class ProcessBackend:
         self.words = shlex.split(command)
         if not self.words:
             raise UsageError("--serve needs a command, such as 'python serve.py'")
-        self.env, self.loading, self.starts = env, loading, 0
+        self.env, self.loading = env, loading
         self.process: subprocess.Popen[bytes] | None = None
         self.ready = False
-        self.cost: Cost | None = None
 
     def make(self, request: JobRequest, file: Path, timeout: float) -> Ended:
         """Hand the job over and wait for the answer."""
-        self.cost, started = None, time.monotonic()
-        new, loading = self.process is None, 0.0
+        started, new, loading = time.monotonic(), self.process is None, 0.0
         if self.process is None:
             try:
                 self._start()
             except OSError as error:
-                return "crashed", f"the process cannot be started: {error}"
+                return Ended("crashed", f"the process cannot be started: {error}")
         process = self.process
         assert process is not None and process.stdin is not None
         deadline = time.monotonic() + timeout + (0 if self.ready else self.loading)
@@ -130,10 +126,11 @@ class ProcessBackend:
                 line = self._next_line(deadline)
             except queue.Empty:
                 self._end()
-                return "hung", f"no answer after {timeout:g} seconds; the process was stopped"
+                return Ended("hung", f"no answer after {timeout:g} seconds; the process was stopped")
             if line is None:
                 return self._crash_outcome()
-            answer = _parse_answer(line)
+            content = json_or_none(line)
+            answer = content if isinstance(content, dict) else {}
             if answer.get("ready") and not self.ready:
                 now = time.monotonic()
                 self.ready, deadline, loading, started = True, now + timeout, now - started, now
@@ -142,10 +139,10 @@ class ProcessBackend:
                 inside = new and not self.ready
                 self.ready = True
                 if answer.get("error") or answer.get("status") not in (None, "done"):
-                    return "failed", str(answer.get("error") or answer.get("status"))
+                    return Ended("failed", str(answer.get("error") or answer.get("status")))
                 self.meter.look(last=True)
-                self.cost = self.meter.cost(time.monotonic() - started, None if inside else loading)
-                return "", " ".join(self.chatter)[-TAIL:] or "it printed nothing"
+                cost = self.meter.cost(time.monotonic() - started, None if inside else loading)
+                return Ended("", " ".join(self.chatter)[-TAIL:] or "it printed nothing", cost)
             else:
                 self.chatter.append(line.decode(errors="replace").strip())
 
@@ -173,16 +170,12 @@ class ProcessBackend:
     def _start(self) -> None:
         self.meter = Meter(self.env)
         self.stderr = tempfile.TemporaryFile()  # noqa: SIM115  it lives as long as the process
-        self.process = process = subprocess.Popen(
-            self.words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.stderr, start_new_session=True,
-            env={**os.environ, **self.env},
-        )  # fmt: skip
-        self.starts += 1
+        self.process = _start_process(self.words, self.env, subprocess.PIPE, subprocess.PIPE, self.stderr)
         self.ready = False
-        self.meter.session = process.pid
+        self.meter.session = self.process.pid
         self.lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self.chatter: deque[str] = deque(maxlen=20)
-        start_thread(_read_lines, process, self.lines)
+        start_thread(_read_lines, self.process, self.lines)
 
     def _crash_outcome(self) -> Ended:
         assert self.process is not None
@@ -191,7 +184,7 @@ class ProcessBackend:
         code = self.process.poll()
         tail = _output_tail(self.stderr) or " ".join(self.chatter)[-TAIL:]
         self._end()
-        return "crashed", _exit_sentence(code or 0, tail)
+        return Ended("crashed", _exit_sentence(code or 0, tail))
 
     def _end(self) -> None:
         if self.process is not None:
@@ -203,23 +196,22 @@ class ProcessBackend:
 class FunctionBackend:
     """A function in this process. It cannot be stopped: a time-out does not reach it."""
 
-    starts = 0
-
     def __init__(self, function: Callable[[JobRequest], Any]) -> None:
         self.function = function
-        self.cost: Cost | None = None
 
     def make(self, request: JobRequest, file: Path, timeout: float) -> Ended:
         """Call the function; frames that it returns are encoded."""
-        self.cost, started = None, time.monotonic()
+        started = time.monotonic()
         try:
             result = self.function(request)
+            if hasattr(result, "detach"):
+                result = result.detach().cpu().numpy()
             if result is not None and not isinstance(result, str | Path):
-                encode_mp4(Path(request["out"]), (np.asarray(frame) for frame in _to_numpy(result)), request["fps"])
+                encode_mp4(Path(request["out"]), map(np.asarray, result), request["fps"])
         except Exception as error:  # whatever the user's function does, the other jobs go on
-            return "crashed", f"{type(error).__name__}: {error}"
-        self.cost = Cost(time.monotonic() - started)  # its memory is that of this process, whatever else it holds
-        return "", "the function returned"
+            return Ended("crashed", f"{type(error).__name__}: {error}")
+        # Its memory is that of this process, whatever else it holds.
+        return Ended("", "the function returned", Cost(time.monotonic() - started))
 
     def close(self) -> None:
         """Nothing is left running."""
@@ -268,13 +260,11 @@ def _read_lines(process: subprocess.Popen[bytes], lines: queue.SimpleQueue[bytes
     lines.put(None)
 
 
-def _parse_answer(line: bytes) -> dict[str, object]:
-    content = json_or_none(line)
-    return content if isinstance(content, dict) else {}
-
-
-def _to_numpy(frames: Any) -> Any:
-    return frames.detach().cpu().numpy() if hasattr(frames, "detach") else frames
+def _start_process(
+    words: Sequence[str], env: Mapping[str, str], stdin: int, stdout: Any, stderr: Any
+) -> subprocess.Popen[bytes]:
+    environment = {**os.environ, **env}
+    return subprocess.Popen(words, stdin=stdin, stdout=stdout, stderr=stderr, start_new_session=True, env=environment)
 
 
 def _output_tail(output: Any) -> str:

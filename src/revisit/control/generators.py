@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
+from typing import Annotated, Literal
 
 import msgspec
 import yaml
@@ -16,9 +18,12 @@ from revisit.control.payloads.family import PayloadOptions
 from revisit.core import UsageError
 from revisit.core.text import one_line, parse_yaml, require_readable
 
-TAKES = ("image", "source_video", "nothing")
-CONDITIONS = ("source_video", "geometry_cache", "model_inferred", "prompt_only")
-CHECKS = ("loader", "upstream")  # against the facts of the model's own loader; against what WRBench writes for it
+Takes = Literal["image", "source_video", "nothing"]
+Condition = Literal["source_video", "geometry_cache", "model_inferred", "prompt_only"]
+Check = Literal["loader", "upstream"]  # against the facts of the model's own loader; against what WRBench writes for it
+AtLeastOne = Annotated[int, msgspec.Meta(ge=1)]
+AboveZero = Annotated[float, msgspec.Meta(gt=0)]
+CHECKS: dict[Check, str] = {"loader": "loader's facts", "upstream": "WRBench's file"}
 
 
 @dataclass(frozen=True)
@@ -28,18 +33,20 @@ class Generator:
     id: str
     title: str
     payload: str
-    takes: str
-    condition: str  # of the viewpoint: where the knowledge of the new view comes from
-    frames: int
-    fps: float
-    size: tuple[int, int]  # width, height
-    gain: tuple[float, float, float]  # of turns, of ways, and the largest way; they act on the payload alone
-    lengths: tuple[int, ...] = ()  # frames that it can make: the first number, the step, the last; none: any
+    takes: Takes = "image"
+    condition: Condition = "model_inferred"  # of the viewpoint: where the knowledge of the new view comes from
+    frames: Annotated[int, msgspec.Meta(ge=2)] = 81
+    fps: AboveZero = 16.0
+    size: tuple[AtLeastOne, AtLeastOne] = (832, 480)  # width, height
+    # Of turns, of ways, and the largest way; they act on the payload alone.
+    gain: tuple[AboveZero, AboveZero, AboveZero] = (1.0, 1.0, 0.6)
+    # Frames that it can make: the first number, the step, the last; none: any.
+    lengths: Annotated[tuple[AtLeastOne, ...], msgspec.Meta(max_length=3)] = ()
     static: bool = True  # whether it can be asked to hold still
     options: PayloadOptions = field(default_factory=dict)  # of its payload
     aliases: tuple[str, ...] = ()  # WRBench's names of it
     loader: str = ""  # the code that reads the payload: repository @ commit, file
-    checked: tuple[str, ...] = ()  # what the payload was checked against
+    checked: tuple[Check, ...] = ()  # what the payload was checked against
     converter: str = ""  # what is missing between the payload and the generator's own program
     note: str = ""
     patched: tuple[PayloadOptions, ...] = ()  # options of a changed copy, in turn, for what the published one refuses
@@ -57,7 +64,7 @@ class Generator:
             return "converter needed"
         if not self.checked:
             return "no loader stated"
-        return " and ".join({"loader": "loader's facts", "upstream": "WRBench's file"}[name] for name in self.checked)
+        return " and ".join(CHECKS[name] for name in self.checked)
 
     def makes(self, frames: int) -> bool:
         """Whether it can make clips of so many frames."""
@@ -115,8 +122,7 @@ def _parse_generators(text: str, where: str) -> dict[str, Generator]:
         raise UsageError(f"{where}: not valid YAML: {one_line(error)}") from error
     if not isinstance(content, dict) or not isinstance(content.get("generators"), dict):
         raise UsageError(f"{where}: expected `generators:` with an entry per generator")
-    base = {"takes": "image", "condition": "model_inferred", "frames": 81, "fps": 16, "size": [832, 480]}
-    defaults = {**base, "gain": [1, 1, 0.6], **(content.get("defaults") or {})}
+    defaults = content.get("defaults") or {}
     return {
         str(generator_id): _parse_generator(str(generator_id), {**defaults, **(facts or {})}, where)
         for generator_id, facts in content["generators"].items()
@@ -127,21 +133,15 @@ def _parse_generator(generator_id: str, facts: Mapping[str, object], where: str)
     try:
         entry = msgspec.convert({"title": generator_id, **facts, "id": generator_id}, Generator, strict=False)
     except msgspec.ValidationError as error:
-        raise UsageError(f"{where}: the generator {generator_id}: {error}") from error
+        sentence = re.sub(r"`\$\.(\w+)[^`]*`", r"`\1`", str(error))
+        raise UsageError(f"{where}: the generator {generator_id}: {sentence}") from error
     family = FAMILIES.get(entry.payload)
     wrong = {
         "payload": family is None,
-        "takes": entry.takes not in TAKES,
-        "condition": entry.condition not in CONDITIONS,
-        "size": min(entry.size) < 1,
-        "gain": min(entry.gain) <= 0,
-        "frames": entry.frames < 2,
-        "lengths": len(entry.lengths) > 3 or min(entry.lengths, default=1) < 1 or not entry.makes(entry.frames),
-        "fps": not entry.fps > 0,
+        "lengths": not entry.makes(entry.frames),
         "options": family is not None and not set(entry.options) <= set(family.options),
         "patched": family is not None and not set().union(*entry.patched) <= set(family.options),
         "patch": bool(entry.patched) != bool(entry.patch),
-        "checked": not set(entry.checked) <= set(CHECKS),
         **dict.fromkeys(sorted(facts.keys() - KEYS), True),
     }
     bad = next((name for name, is_wrong in wrong.items() if is_wrong), None)

@@ -16,7 +16,7 @@ import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from revisit.control.delivery import Delivery, deliver
-from revisit.control.generator_backends import GeneratorBackend
+from revisit.control.generator_backends import Ended, GeneratorBackend
 from revisit.control.generators import Generator
 from revisit.control.jobs import ControlJson, Job, file_name, require_distinct
 from revisit.control.payloads import FAMILIES
@@ -33,7 +33,7 @@ from revisit.control.provenance import ClipRecord, provenance
 from revisit.control.requested_path import CameraPlan, compile_script, intrinsics
 from revisit.core import Clip, MediaError, RevisitError, UsageError
 from revisit.core.text import parse_json
-from revisit.core.threads import start_thread as begun
+from revisit.core.threads import start_thread
 from revisit.geometry.camera_script import parse_script
 from revisit.geometry.poses import trajectory
 from revisit.media import Limits, announced_frames, file_digest, open_clip, write_picture
@@ -45,7 +45,6 @@ LOG = "generation.jsonl"
 INPUTS = "inputs"  # first frames that were taken out of videos
 SCRATCH_PREFIX = ".making-"
 IDENTITY = ("record", "intended", "delivered", "inputs", "generator")  # of a provenance: what makes a clip the same
-RETRIABLE = ("crashed", "hung", "wrote nothing", "wrong length", "failed", "unreadable")  # what may go better next time
 BYTES_PER_PIXEL = 0.15  # of a video of good quality, where nothing is known of the generator
 
 
@@ -54,7 +53,7 @@ class JobResult:
     """What became of a job: made, kept (it was there already), or how it failed."""
 
     id: str
-    status: str  # made | kept | crashed | hung | failed | wrote nothing | wrong length | unreadable | refused
+    status: str  # made | kept | crashed | hung | failed | wrote nothing | wrong length | refused
     reason: str = ""
     seconds: float = 0.0
     remarks: tuple[str, ...] = ()  # what must be known of its payload or its clip
@@ -83,7 +82,7 @@ class GenerationSettings:
 
 def run_jobs(
     jobs: Sequence[Job],
-    backends: Sequence[Callable[[], GeneratorBackend]],
+    backends: Sequence[GeneratorBackend],
     folder: Path,
     settings: GenerationSettings,
     refused: Sequence[JobResult] = (),
@@ -109,31 +108,24 @@ def run_jobs(
 
 
 def _run_workers(
-    jobs: Sequence[Job], backends: Sequence[Callable[[], GeneratorBackend]], folder: Path, settings: GenerationSettings
+    jobs: Sequence[Job], backends: Sequence[GeneratorBackend], folder: Path, settings: GenerationSettings
 ) -> Iterator[JobResult]:
-    waiting: queue.SimpleQueue[Job] = queue.SimpleQueue()
-    for job in jobs:
-        waiting.put(job)
+    waiting = iter(list(jobs))  # one for all workers
     ended: queue.SimpleQueue[JobResult | BaseException] = queue.SimpleQueue()
-    running = [start() for start in backends]
     stop = threading.Event()
 
     def work(backend: GeneratorBackend) -> None:
         try:
-            while not stop.is_set():
-                try:
-                    job = waiting.get_nowait()
-                except queue.Empty:
+            for job in waiting:
+                if stop.is_set():
                     break
                 ended.put(run_job(job, backend, folder, settings))
             backend.close()
         except BaseException as error:
             ended.put(error)
 
-    threads: list[threading.Thread] = []
     try:
-        for backend in running:
-            threads.append(begun(work, backend))
+        threads = [start_thread(work, backend) for backend in backends]
         for _ in jobs:
             result = ended.get()
             if isinstance(result, BaseException):
@@ -143,7 +135,7 @@ def _run_workers(
             thread.join()
     finally:
         stop.set()
-        for backend in running:
+        for backend in backends:
             with contextlib.suppress(Exception):
                 backend.close()
 
@@ -153,21 +145,20 @@ def run_job(job: Job, backend: GeneratorBackend, folder: Path, settings: Generat
     started = time.monotonic()
     remarks: list[str] = []
     tries = 1
-    cost = None
     try:
-        status, reason, tries = _make_clip(job, backend, folder, settings, remarks)
-        cost = backend.cost.as_json() if status == "made" and backend.cost is not None else None
+        ended, tries = _make_clip(job, backend, folder, settings, remarks)
     except RevisitError as error:
-        status, reason = "refused", str(error)
+        ended = Ended("refused", str(error))
     except Exception as error:  # whatever a job holds, the others go on
-        status, reason = "refused", f"this record cannot be processed: {type(error).__name__}: {error}"
-    seconds = round(time.monotonic() - started, 3)
-    return JobResult(job.id, status, reason[:LONGEST_REASON], seconds, tuple(remarks), tries, cost)
+        ended = Ended("refused", f"this record cannot be processed: {type(error).__name__}: {error}")
+    seconds, cost = round(time.monotonic() - started, 3), ended.cost.as_json() if ended.cost is not None else None
+    return JobResult(job.id, ended.status, ended.reason[:LONGEST_REASON], seconds, tuple(remarks), tries, cost)
 
 
 def _make_clip(
     job: Job, backend: GeneratorBackend, folder: Path, settings: GenerationSettings, remarks: list[str]
-) -> tuple[str, str, int]:
+) -> tuple[Ended, int]:
+    """What became of a clip, and after how many tries."""
     require_text(job)
     image = first_frame(job, folder)
     plan, delivery = camera_request(job, settings.to, image)
@@ -177,21 +168,22 @@ def _make_clip(
     expected |= {"category": settings.category} if settings.category else {}
     kind, words = clip_state(job.out, expected)
     if kind == "same":
-        return "kept", "", 0
+        return Ended("kept", ""), 0
     if settings.replace not in {"absent": ("", "own", "any"), "own": ("own", "any"), "foreign": ("any",)}[kind]:
-        return "refused", f"{job.out} exists, {words}; add --replace to make it again, or choose another --out", 0
+        sentence = f"{job.out} exists, {words}; add --replace to make it again, or choose another --out"
+        return Ended("refused", sentence), 0
     control = _write_inputs(job, plan, delivery)
     for tries in range(1, 2 + settings.retries):
-        status, reason = _try_clip(job, image, control, backend, folder, settings, expected, remarks)
-        if status not in RETRIABLE or tries > settings.retries:
+        ended = _try_clip(job, image, control, backend, folder, settings, expected, remarks)
+        if ended.status == "made" or tries > settings.retries:
             break
-    return status, reason, tries
+    return ended, tries
 
 
 def _try_clip(
     job: Job, image: Path | None, control: ControlJson, backend: GeneratorBackend, folder: Path,
-    settings: GenerationSettings,     expected: ClipRecord, remarks: list[str],
-) -> tuple[str, str]:  # fmt: skip
+    settings: GenerationSettings, expected: ClipRecord, remarks: list[str],
+) -> Ended:  # fmt: skip
     """One try at a clip: made in a folder of its own, looked at, and put in its place."""
     with tempfile.TemporaryDirectory(dir=folder, prefix=SCRATCH_PREFIX) as scratch:
         clip = Path(scratch) / job.out.name
@@ -199,27 +191,25 @@ def _try_clip(
         _write_json(job_path(job.out), {**request, "out": str(job.out.absolute())})
         file = Path(scratch) / "job.json"
         _write_json(file, request)
-        status, reason = backend.make(request, file, settings.timeout)
-        if status:
-            return status, reason
+        made = backend.make(request, file, settings.timeout)
+        if made.status:
+            return made
         if not clip.is_file() or not clip.stat().st_size:
-            return "wrote nothing", f"the generator succeeded but wrote no file at {{out}}; {reason}"
-        count = announced_frames(clip)
-        if count is not None and count != job.frames:
-            return "wrong length", f"the clip has {count} frames, but {job.frames} were requested"
+            return Ended("wrote nothing", f"the generator succeeded but wrote no file at {{out}}; {made.reason}")
         facts = measure_clip(clip)
-        if facts.get("frames") not in (None, job.frames):
-            return "wrong length", f"the clip has {facts['frames']} frames, but {job.frames} were requested"
+        for count in (announced_frames(clip), facts["frames"]):
+            if count not in (None, job.frames):
+                return Ended("wrong length", f"the clip has {count} frames, but {job.frames} were requested")
         if "size" in facts and tuple(facts["size"]) != job.size:
             asked_for, is_ = ("x".join(map(str, size)) for size in (job.size, facts["size"]))
             remarks.append(f"the clip is {is_}, but {asked_for} was requested")
         output = {"sha256": file_digest(clip), "bytes": clip.stat().st_size, **facts}
         made_with = {"command": settings.command, "checkpoint": settings.checkpoint}
-        cost = {} if backend.cost is None else {"cost": backend.cost.as_json()}
+        cost = {} if made.cost is None else {"cost": made.cost.as_json()}
         # First the record, then the clip: who is stopped in between makes the clip again, and finds no stray one.
         _write_json(provenance_path(job.out), {**expected, "made_with": made_with, **cost, "output": output})
         clip.replace(job.out)
-    return "made", ""
+    return Ended("made", "", made.cost)
 
 
 def camera_request(job: Job, to: Generator | None, image: Path | None) -> tuple[CameraPlan | None, Delivery | None]:

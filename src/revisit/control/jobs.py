@@ -19,6 +19,7 @@ import numpy as np
 
 from revisit.control.generators import Generator
 from revisit.core import Clip, UsageError
+from revisit.core.grouping import group_items
 from revisit.geometry.poses import invert, resample, trajectory
 
 SCHEMA = 1
@@ -84,14 +85,6 @@ class JobRequest(TypedDict):
     out: str
 
 
-class ClipSettings(TypedDict):
-    """What all jobs of a batch share."""
-
-    size: tuple[int, int]
-    model: str
-    seed: int
-
-
 @dataclass(frozen=True, eq=False)
 class Job:
     """One clip to make."""
@@ -119,13 +112,6 @@ class Job:
     annotations: Mapping[str, Any] = field(default_factory=dict)
     tolerance: float = 0.0  # share by which the clip may be longer or shorter; size and rate are its generator's then
 
-    @property
-    def moves(self) -> bool | None:
-        """Whether the camera is asked to move; None where nothing says so."""
-        if self.path is not None:
-            return bool(np.abs(self.path - self.path[0]).max() > 1e-6)
-        return None
-
     def as_json(self, out: Path, image: Path | None, control: ControlJson) -> JobRequest:
         """The job as its generator is given it; the clip is written to `out` and checked before it takes its place."""
         return {
@@ -152,6 +138,10 @@ class Job:
         }
 
 
+def _context_json(seen: Clip | None) -> ContextJson | None:
+    return None if seen is None else {"video": str(seen.path.absolute()), "start": seen.start, "frames": seen.count}
+
+
 @dataclass(frozen=True)
 class BatchRequest:
     """What a user asks of all jobs of a batch; None leaves it to the dataset or the generator's card."""
@@ -168,7 +158,7 @@ class BatchRequest:
     options: Mapping[str, str] = field(default_factory=dict)  # of the suite
 
     @property
-    def clip(self) -> ClipSettings:
+    def clip(self) -> dict[str, Any]:
         """Size, model and seed of all clips, for a Job."""
         size = self.size or (self.to.size if self.to else SIZE)
         if min(size) < 16 or size[0] % 2 or size[1] % 2:
@@ -213,13 +203,9 @@ class BatchRequest:
         mine = [job for job, labels in zip(all_, names, strict=True) if not self.only or labels & set(self.only)]
         if self.limit is None or len(mine) <= self.limit:
             return mine
-        turn: Counter[tuple[str, str]] = Counter()
-        order = []
-        for number, job in enumerate(mine):
-            kind = (job.subset, job.condition)
-            order.append((turn[kind], number))
-            turn[kind] += 1
-        selected = {number for _, number in sorted(order)[: self.limit]}
+        kinds = group_items(range(len(mine)), lambda number: (mine[number].subset, mine[number].condition))
+        order = sorted((turn, number) for numbers in kinds.values() for turn, number in enumerate(numbers))
+        selected = {number for _, number in order[: self.limit]}
         return [job for number, job in enumerate(mine) if number in selected]
 
 
@@ -285,7 +271,3 @@ def split_frames(frames: int, shares: Sequence[float]) -> list[int]:
 
 def _absolute(path: Path | None) -> str | None:
     return None if path is None else str(path.absolute())
-
-
-def _context_json(clip: Clip | None) -> ContextJson | None:
-    return None if clip is None else {"video": str(clip.path.absolute()), "start": clip.start, "frames": clip.count}

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import shutil
 import subprocess
 import time
@@ -116,12 +117,11 @@ def session_members(session: int) -> list[int]:
 def memory_of(pid: int) -> tuple[int, int]:
     """Bytes that a process holds now, and at its peak; 0 where it has ended."""
     try:
-        lines = (PROC / str(pid) / "status").read_text(errors="replace").split("\n")
+        text = (PROC / str(pid) / "status").read_text(errors="replace")
     except OSError:
         return 0, 0
-    fields = {name: line.split() for line in lines for name in ("VmRSS", "VmHWM") if line.startswith(f"{name}:")}
-    now, peak = (int(fields[name][1]) * 1024 if name in fields else 0 for name in ("VmRSS", "VmHWM"))
-    return now, peak
+    kilobytes = dict(re.findall(r"^(VmRSS|VmHWM):\s+(\d+)", text, re.MULTILINE))
+    return int(kilobytes.get("VmRSS", 0)) * 1024, int(kilobytes.get("VmHWM", 0)) * 1024
 
 
 def process_memory() -> list[tuple[int, int]]:

@@ -36,7 +36,7 @@ def provenance(
     """
     if job.policy not in INPUT_POLICIES:
         raise UsageError(f"unknown input policy {job.policy!r}; choose one of {', '.join(INPUT_POLICIES)}")
-    record = {
+    record: ClipRecord = {
         "record": job.id,
         "generator": to.id if to else "",
         "viewpoint_condition": to.condition if to else None,
@@ -49,12 +49,18 @@ def provenance(
             "video_sha256": _digest(job.source_video),
             "policy": job.policy,
             "enters_memory_tables": job.policy != "full_target",
-            **(_job_facts(job) if job.suite else {}),
         },
         "versions": {"revisit": revisit.__version__},
     }
-    facts = {"suite": job.suite, "model": job.model, "sample": job.sample, "condition": job.condition}
-    return {**record, **({"job": facts} if job.suite else {})}
+    if job.suite:
+        record["inputs"] |= {
+            "segments": [asdict(segment) for segment in job.segments],
+            "actions": [dict(row) for row in job.actions],
+            "context": _context(job.context),
+            "frames": job.frames, "size": list(job.size), "fps": job.fps,
+        }  # fmt: skip
+        record["job"] = {name: getattr(job, name) for name in ("suite", "model", "sample", "condition")}
+    return record
 
 
 def _path_facts(plan: CameraPlan) -> dict[str, object]:
@@ -67,16 +73,6 @@ def _path_facts(plan: CameraPlan) -> dict[str, object]:
         "peak_yaw_degrees": round(plan.peak_yaw, 6),
         "path_digest": digest(plan.path.c2w.round(9).tolist(), 24),
     }
-
-
-def _job_facts(job: Job) -> dict[str, object]:
-    """What a job of a suite says besides: caption segments, keys, context, size and length."""
-    return {
-        "segments": [asdict(segment) for segment in job.segments],
-        "actions": [dict(row) for row in job.actions],
-        "context": _context(job.context),
-        "frames": job.frames, "size": list(job.size), "fps": job.fps,
-    }  # fmt: skip
 
 
 def _context(clip: Clip | None) -> dict[str, object] | None:

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from revisit.core import UsageError
-from revisit.geometry.camera_script import Step, parse_script
+from revisit.geometry.camera_script import Axes, Step, parse_script, timed_path
 from revisit.geometry.poses import Trajectory, trajectory
 from revisit.geometry.rotations import axis_angle, to_axis_angle, to_yaw_pitch
-from revisit.geometry.script_path import Axes, timed_path
 
 FIELD_OF_VIEW = 60.0  # degrees across, where nothing else is known
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Any, overload
+from typing import Annotated, Any
 
 import numpy as np
 
 from revisit.core.errors import InvalidAnswer
 from revisit.core.evidence import Array, evidence
 from revisit.core.frames import Batch
-from revisit.core.metric import Metric, Range, metric, title_of
+from revisit.core.metric import Metric, Range, bare_or_called, metric, title_of
 from revisit.core.observer import ANY_SET, Sampling, keyword_defaults, observer
 from revisit.core.protocol import digest
 from revisit.core.scores import Score, Series, Unscored, score_of
@@ -30,7 +30,7 @@ class FrameValues:
     sentence: str = ""
 
 
-@overload
+@bare_or_called
 def frame_metric(
     *,
     id: str = "",
@@ -44,29 +44,7 @@ def frame_metric(
     suites: tuple[str, ...] = ("folder",),
     responds_to: tuple[str, ...] = (),
     blind_to: tuple[str, ...] = (),
-) -> Callable[[FrameFunction], Metric]: ...
-
-
-@overload
-def frame_metric(fn: FrameFunction, /) -> Metric: ...
-
-
-def frame_metric(
-    fn: FrameFunction | None = None,
-    /,
-    *,
-    id: str = "",
-    version: int = 1,
-    title: str = "",
-    unit: str = "",
-    range: Range = (None, None),
-    higher_is_better: bool | None = None,
-    frames: Sampling | None = None,
-    size: int | None = None,
-    suites: tuple[str, ...] = ("folder",),
-    responds_to: tuple[str, ...] = (),
-    blind_to: tuple[str, ...] = (),
-) -> Metric | Callable[[FrameFunction], Metric]:
+) -> Callable[[FrameFunction], Metric]:
     """Register a function of frames as a metric: `@frame_metric`, or `@frame_metric(...)` with what its card shall say.
 
     The function is `fn(frames)`, or `fn(frames, reference)` for clips with a reference, whose frames are aligned and
@@ -78,8 +56,6 @@ def frame_metric(
 
     Parameters
     ----------
-    fn
-        The function, where the decorator has no arguments.
     id
         Name in tables and commands; the function's by default.
     version
@@ -133,15 +109,18 @@ def frame_metric(
         positional = [one for one in parameters if one.kind is not inspect.Parameter.KEYWORD_ONLY]
         if len(positional) not in (1, 2):
             raise TypeError(f"{name}: a frame metric is a function of frames, or of frames and reference")
-        kind = evidence(id=f"values_of_{name}")(_kind_for(fn))
-        _observe(fn, kind, name, version, pairs=len(positional) == 2, frames=frames, size=size)
+        kind, pairs = evidence(id=f"values_of_{name}")(_kind_for(fn)), len(positional) == 2
+        observer(
+            id=name, version=version, kind="clip", makes=kind, frames=frames, size=size, pairs=pairs,
+            sets=(ANY_SET,), params=keyword_defaults(fn),
+        )(_observing(fn, kind, name, pairs))  # fmt: skip
         return metric(
             id=name, version=version, title=title or title_of(fn), unit=unit, range=range,
             higher_is_better=higher_is_better, needs=(kind,), suites=suites, responds_to=responds_to,
             blind_to=blind_to, doc=inspect.getdoc(fn) or "", params=keyword_defaults(fn),
         )(_named_like(fn, lambda values, **_: _score(name, values)))  # fmt: skip
 
-    return register if fn is None else register(fn)
+    return register
 
 
 def _kind_for(fn: FrameFunction) -> type[FrameValues]:
@@ -156,17 +135,8 @@ def _named_like(fn: FrameFunction, other: Callable[..., Any]) -> Callable[..., A
     return other
 
 
-def _observe(
-    fn: FrameFunction,
-    kind: type[FrameValues],
-    name: str,
-    version: int,
-    *,
-    pairs: bool,
-    frames: Sampling | None,
-    size: int | None,
-) -> None:
-    """Register the observer that calls the function with all frames of a clip."""
+def _observing(fn: FrameFunction, kind: type[FrameValues], name: str, pairs: bool) -> Callable[..., Any]:
+    """What an observer does that calls the function with all frames of a clip."""
 
     def call(batch: Batch, *, code: str = _code_digest(fn), **params: Any) -> FrameValues:
         arrays = (batch.rgb, batch.reference) if pairs else (batch.rgb,)
@@ -182,11 +152,7 @@ def _observe(
         return kind(batch.index, values.astype(float))
 
     call.__doc__ = inspect.getdoc(fn)
-    register = observer(
-        id=name, version=version, kind="clip", makes=kind, frames=frames, size=size, pairs=pairs,
-        sets=(ANY_SET,), params=keyword_defaults(fn),
-    )  # fmt: skip
-    register(_named_like(fn, call))
+    return _named_like(fn, call)
 
 
 def _score(name: str, result: FrameValues) -> Score | Unscored:

@@ -181,8 +181,8 @@ def as_pixel_array(frames: Any, name: str = "frames") -> np.ndarray:
         frames = frames.detach().cpu().numpy()
     array = np.asarray(frames)
     if array.dtype == object or array.ndim < 3:
-        given = f"shape {array.shape}" if isinstance(frames, list | tuple | np.ndarray) else type(frames).__name__
-        raise UsageError(f"{name}: frames are an array (count, height, width, 3) of bytes, not {given}")
+        described = f"shape {array.shape}" if isinstance(frames, list | tuple | np.ndarray) else type(frames).__name__
+        raise UsageError(f"{name}: frames are an array (count, height, width, 3) of bytes, not {described}")
     if array.dtype != np.uint8:
         raise UsageError(
             f"{name}: pixels are bytes from 0 to 255 (uint8), not {array.dtype}; for values from 0 to 1 pass "

@@ -11,7 +11,8 @@ import inspect
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, get_type_hints, overload
+from functools import wraps
+from typing import Any, ParamSpec, Protocol, TypeVar, cast, get_type_hints, overload
 
 from revisit.core.cases import Case
 from revisit.core.evidence import evidence_id
@@ -19,6 +20,9 @@ from revisit.core.observer import Params, keyword_defaults
 from revisit.core.registry import Registry
 from revisit.core.scores import GateResult, Score, Unscored, gate_result_of, score_of
 
+Card = ParamSpec("Card")
+Function = TypeVar("Function", contravariant=True)
+Registered = TypeVar("Registered", covariant=True)
 Range = tuple[float | None, float | None]
 ScoreFunction = Callable[..., Score | Unscored | float]
 GateFunction = Callable[..., GateResult | Unscored]
@@ -34,6 +38,9 @@ class Derived:
     version: int
     params: Params
     optional: tuple[type, ...] = ()  # further arguments; None where there is no such evidence
+
+    def __call__(self, *evidence: Any, **params: Any) -> Any:
+        return self.fn(*evidence, **params)
 
     @property
     def id(self) -> str:
@@ -174,7 +181,30 @@ GATES: Registry[Gate] = Registry("gate")
 DERIVED: Registry[Derived] = Registry("derivation")
 
 
-@overload
+class BareOrCalled(Protocol[Card, Function, Registered]):
+    """A decorator that is used bare, or called with what its card shall say."""
+
+    @overload
+    def __call__(self, *args: Card.args, **card: Card.kwargs) -> Callable[[Function], Registered]: ...
+
+    @overload
+    def __call__(self, fn: Function, /) -> Registered: ...
+
+
+def bare_or_called(
+    decorator: Callable[Card, Callable[[Function], Registered]],
+) -> BareOrCalled[Card, Function, Registered]:
+    """The decorator, which then need not be called where everything is left to its defaults: `@metric`."""
+
+    @wraps(decorator)
+    def decorate(fn: Any = None, /, **card: Any) -> Any:
+        register: Any = decorator(**card)  # type: ignore[call-arg]
+        return register if fn is None else register(fn)
+
+    return cast(Any, decorate)
+
+
+@bare_or_called
 def metric(
     *,
     id: str = "",
@@ -194,35 +224,7 @@ def metric(
     params: Params | None = None,
     rewards_unchanged: bool = False,
     published_by: tuple[PublishedMaker, ...] = (),
-) -> Callable[[ScoreFunction], Metric]: ...
-
-
-@overload
-def metric(fn: ScoreFunction, /) -> Metric: ...
-
-
-def metric(
-    fn: ScoreFunction | None = None,
-    /,
-    *,
-    id: str = "",
-    version: int = 1,
-    title: str = "",
-    unit: str = "",
-    range: Range = (None, None),
-    higher_is_better: bool | None = None,
-    needs: tuple[type, ...] | None = None,
-    gates: tuple[str, ...] = (),
-    suites: tuple[str, ...] = (),
-    paper: str = "",
-    upstream: str = "",
-    responds_to: tuple[str, ...] = (),
-    blind_to: tuple[str, ...] = (),
-    doc: str = "",
-    params: Params | None = None,
-    rewards_unchanged: bool = False,
-    published_by: tuple[PublishedMaker, ...] = (),
-) -> Metric | Callable[[ScoreFunction], Metric]:
+) -> Callable[[ScoreFunction], Metric]:
     """Register a pure function of evidence as a metric: `@metric`, or `@metric(...)` with what its card shall say.
 
     The function returns a number, a `Score`, or an `Unscored`. Its docstring is the description; its keyword-only
@@ -230,8 +232,6 @@ def metric(
 
     Parameters
     ----------
-    fn
-        The function, where the decorator has no arguments.
     id
         Name in tables and commands; the function's by default.
     version
@@ -301,7 +301,7 @@ def metric(
             {**keyword_defaults(fn), **(params or {})}, doc, rewards_unchanged, published_by,
         ))  # fmt: skip
 
-    return register if fn is None else register(fn)
+    return register
 
 
 def title_of(fn: Callable[..., Any]) -> str:

@@ -375,7 +375,7 @@ def keyword_defaults(fn: Callable[..., Any]) -> Params:
 
 
 class RunningObserver(Protocol):
-    """An observer at work on one clip."""
+    """An observer at work on one clip; one of pairs sees each frame that has a partner together with it."""
 
     def see(self, frame: Frame, reference: Frame | None) -> None: ...
 
@@ -422,8 +422,6 @@ class _Sequence:
         next(self.sight)
 
     def see(self, frame: Frame, reference: Frame | None) -> None:
-        if self.pairs and reference is None:
-            return  # the reference ended before the clip
         self.sight.send((frame, reference) if self.pairs else frame)
 
     def finish(self) -> Any:
@@ -443,8 +441,6 @@ class _Frames:
         self.parts: list[Any] = []
 
     def see(self, frame: Frame, reference: Frame | None) -> None:
-        if self.observer.pairs and reference is None:
-            return  # the reference ended before the clip
         self.waiting.append(prepare_frame(self.observer, self.params, frame, reference))
         if self.limit is not None and len(self.waiting) >= self.limit:
             self._flush()

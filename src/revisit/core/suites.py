@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
@@ -15,7 +14,7 @@ from revisit.core.grouping import group_items
 from revisit.core.metric import GATES, METRICS, Gate, Metric
 from revisit.core.reasons import Details
 from revisit.core.registry import Registry
-from revisit.core.text import parse_package_yaml, split_commas
+from revisit.core.text import near_names, parse_package_yaml, split_commas
 
 
 @dataclass(frozen=True)
@@ -134,11 +133,10 @@ class Suite:
             elif name in self.groups:
                 ids.update(dict.fromkeys(self.groups[name]))
             else:
-                near = difflib.get_close_matches(name, [*METRICS, *GATES, *self.groups], n=3)
-                hint = f"did you mean {', '.join(near)}? " if near else ""
+                hint = near_names(name, [*METRICS, *GATES, *self.groups])
                 raise UsageError(
-                    f"there is no metric or group of metrics called {name!r}; {hint}The groups of the suite {self.id} "
-                    f"are {', '.join(self.groups)}"
+                    f"there is no metric or group of metrics called {name!r}; {hint + ' ' if hint else ''}"
+                    f"The groups of the suite {self.id} are {', '.join(self.groups)}"
                 )
         return list(ids)
 

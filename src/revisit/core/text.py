@@ -11,6 +11,7 @@ from typing import Any
 
 from revisit.core.errors import RevisitError, UsageError
 
+MOST_NAMES = 12  # in a sentence on what there is
 MOST_PARTS = 2_000_000  # of a YAML file: a few lines of aliases can stand for billions
 
 
@@ -132,7 +133,7 @@ def printable_text(text: str) -> str:
     )
 
 
-def suggest_names(name: str, names: Iterable[str], most: int = 12) -> str:
+def suggest_names(name: str, names: Iterable[str]) -> str:
     """What somebody may have meant by a name that is not known: those spelt alike, else the first of all.
 
     Examples
@@ -143,12 +144,17 @@ def suggest_names(name: str, names: Iterable[str], most: int = 12) -> str:
     'there are ssim, psnr'
     """
     names = list(names)
+    if near := near_names(name, names):
+        return near
+    further = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+    return f"there are {', '.join(names[:MOST_NAMES])}{further}" if names else "there are none"
+
+
+def near_names(name: str, names: Iterable[str]) -> str:
+    """The names that are spelt like this one, as a question; nothing where there are none."""
     by_lower = {one.lower(): one for one in names}
     near = [by_lower[one] for one in difflib.get_close_matches(name.lower(), by_lower, n=3)]
-    if near:
-        return f"did you mean {', '.join(near)}?"
-    further = f" and {len(names) - most} more" if len(names) > most else ""
-    return f"there are {', '.join(names[:most])}{further}" if names else "there are none"
+    return f"did you mean {', '.join(near)}?" if near else ""
 
 
 def split_commas(values: Iterable[str]) -> list[str]:

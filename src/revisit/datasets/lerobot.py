@@ -118,7 +118,9 @@ class LeRobot:
 
     def _rows(self, episode: Mapping[str, Any]) -> Any:
         table = _table(self._data(episode))
-        return table.filter(_equal(table["episode_index"], int(episode["episode_index"])))
+        from pyarrow import compute
+
+        return table.filter(compute.equal(table["episode_index"], int(episode["episode_index"])))
 
     def _data(self, episode: Mapping[str, Any]) -> Path:
         return self._file(str(self.info["data_path"]), episode, "data")
@@ -144,9 +146,3 @@ def _table(path: Path) -> Any:
         return parquet.read_table(path)
     except (ArrowException, OSError) as error:
         raise Unusable(f"{path.name} cannot be read as parquet ({' '.join(str(error).split())[:120]})") from None
-
-
-def _equal(column: Any, value: int) -> Any:
-    from pyarrow import compute
-
-    return compute.equal(column, value)

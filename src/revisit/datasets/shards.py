@@ -13,6 +13,7 @@ import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -59,7 +60,7 @@ def read_shards(source: Path, roots: Sequence[Path] = ()) -> Iterator[DatasetEnt
             yield Rejected(shard.name, f"the shard cannot be read beyond its sample {count} ({why}); others are read")
 
 
-def _entry(sample: Mapping[str, object], store: ClipStore) -> DatasetEntry | Rejected:
+def _entry(sample: Mapping[str, Any], store: ClipStore) -> DatasetEntry | Rejected:
     name = str(sample["__key__"])
     try:
         fields = _fields(sample)
@@ -75,28 +76,23 @@ def _entry(sample: Mapping[str, object], store: ClipStore) -> DatasetEntry | Rej
         return Rejected(name, " ".join(str(error).split())[:300])
 
 
-def _fields(sample: Mapping[str, object]) -> dict[str, object]:
+def _fields(sample: Mapping[str, Any]) -> dict[str, object]:
     fields: dict[str, object] = {}
     if text := first_field(sample, ("txt", "text")):
-        fields["prompt"] = _bytes(sample[text]).decode().strip()
+        fields["prompt"] = sample[text].decode().strip()
     if "json" in sample:
-        content = parse_json(_bytes(sample["json"]).decode())
+        content = parse_json(sample["json"].decode())
         fields |= content if isinstance(content, dict) else {}
     return fields
 
 
-def _content(sample: Mapping[str, object], prefix: str) -> Content | None:
+def _content(sample: Mapping[str, Any], prefix: str) -> Content | None:
     """The video, pictures or array whose endings begin so."""
     for suffix in VIDEOS:
         if prefix + suffix in sample:
-            return _bytes(sample[prefix + suffix])
+            return bytes(sample[prefix + suffix])
     if f"{prefix}npy" in sample:
-        return np.load(io.BytesIO(_bytes(sample[f"{prefix}npy"])), allow_pickle=False)
+        return np.load(io.BytesIO(sample[f"{prefix}npy"]), allow_pickle=False)
     pattern = re.compile(rf"{re.escape(prefix)}([0-9]+)\.({IMAGES})")
-    numbered = {int(match[1]): _bytes(sample[key]) for key in sample if (match := pattern.fullmatch(key))}
+    numbered = {int(match[1]): sample[key] for key in sample if (match := pattern.fullmatch(key))}
     return [numbered[number] for number in sorted(numbered)] or None
-
-
-def _bytes(value: object) -> bytes:
-    assert isinstance(value, bytes)
-    return value

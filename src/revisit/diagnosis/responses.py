@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
-from typing import TypedDict
+from typing import Any, TypedDict
 
 from revisit.diagnosis.kinds import KINDS, Kind
 
@@ -23,27 +23,18 @@ class Response(TypedDict):
     weights: dict[str, float]
 
 
-class HeldOut(TypedDict):
-    """How well the models do on clips that they were not fitted on."""
-
-    macro_f1: float
-    kinds: dict[str, object]
-    confusion: dict[str, object]
-
-
 class Responses(TypedDict):
     """The content of responses.json."""
 
     provenance: dict[str, object]
     kinds: dict[str, Response]
-    held_out: HeldOut
+    held_out: dict[str, Any]  # how well the models do on clips that they were not fitted on
 
 
 @cache
 def responses() -> Responses:
     """The fitted models, with where they come from."""
-    content: Responses = json.loads((files("revisit.diagnosis") / "responses.json").read_text(encoding="utf-8"))
-    return content
+    return json.loads((files("revisit.diagnosis") / "responses.json").read_text(encoding="utf-8"))
 
 
 def evidence_for(kind: Kind, signs_by_group: Mapping[str, Mapping[str, float]]) -> dict[str, float] | None:
@@ -61,9 +52,9 @@ def signs_of(kind: Kind) -> list[str]:
 
 def confidence(kind_id: str, signs_by_group: Mapping[str, Mapping[str, float]]) -> float | None:
     """How sure the fitted model is of a kind, 0 to 1; None where its signs are unknown."""
-    looked_at = evidence_for(KINDS[kind_id], signs_by_group)
-    if looked_at is None:
+    observed = evidence_for(KINDS[kind_id], signs_by_group)
+    if observed is None:
         return None
     model = responses()["kinds"][kind_id]
-    total = model["offset"] + sum(weight * looked_at.get(sign, 0.0) for sign, weight in model["weights"].items())
+    total = model["offset"] + sum(weight * observed.get(sign, 0.0) for sign, weight in model["weights"].items())
     return 1 / (1 + math.exp(-total))

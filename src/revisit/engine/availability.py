@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from revisit import weights
 from revisit.core import METRICS, OBSERVERS, SUITES, Gate, Metric, Observer, evidence_id
 from revisit.core.text import pluralize
-from revisit.engine.dependencies import ObserverSet, gates_of, observed_kinds
+from revisit.engine.dependencies import ObserverSet, gates_of, observed_kinds, why_unavailable
 from revisit.observers.sets import load_roles
 from revisit.results.file_types import PlanFile
 from revisit.weights.install import missing_parts
@@ -31,18 +30,12 @@ class Availability:
         if not self.missing:
             return ""
         missing = missing_parts(id for observer, _ in self.missing.values() for id in observer.weights)
-        other_reasons = [why for observer, why in self.missing.values() if not observer.weights]
+        absent = [*missing.weights, *missing.by_hand]
         of = len(self.missing) + len(self.running)
-        parts = [
-            *([f"{' and '.join(missing.libraries)} not installed"] if missing.libraries else []),
-            *(
-                [f"no weights of {first_names([*missing.weights, *missing.by_hand])}"]
-                if missing.weights or missing.by_hand
-                else []
-            ),
-            *([f"damaged weights of {first_names(missing.damaged)}"] if missing.damaged else []),
-            *other_reasons,
-        ]
+        parts = [f"{' and '.join(missing.libraries)} not installed"] if missing.libraries else []
+        parts += [f"no weights of {first_names(absent)}"] if absent else []
+        parts += [f"damaged weights of {first_names(missing.damaged)}"] if missing.damaged else []
+        parts += [why for observer, why in self.missing.values() if not observer.weights]
         remedy = f": {missing.remedy}" if missing.remedy else ""
         return (
             f"{len(self.missing)} of the {pluralize(of, 'observer')} that the set {self.set} adds to {LITE} cannot run "
@@ -56,15 +49,9 @@ def availability(observers: ObserverSet, checks: Iterable[Metric | Gate]) -> Ava
     needed = (observers.maker(kind) for check in checks for kind in observed_kinds(check))
     makers = {one.id: one for one in needed if one is not None}
     own = [makers[id] for id in sorted(makers) if id not in common and makers[id].kind not in ("file", "judge")]
-    why = {one.id: _why_unavailable(one) for one in own}
+    why = {one.id: why_unavailable(one) for one in own}
     running = tuple(one for one in own if not why[one.id])
     return Availability(observers.id, running, {one.id: (one, why[one.id]) for one in own if why[one.id]})
-
-
-def _why_unavailable(observer: Observer) -> str:
-    if observer.weights and (why := weights.why_missing(observer.weights)):
-        return why
-    return (observer.ready() or "") if observer.ready is not None else ""
 
 
 def caption(plan: PlanFile) -> str:
@@ -96,15 +83,10 @@ def weights_used(set: str, suite: str = "", metrics: Sequence[str] = ()) -> dict
     if suite or metrics:
         chosen_metrics = [METRICS[id] for id in (metrics or SUITES[suite].metrics())]
         always = SUITES[suite].card.get("gates", ()) if suite and not metrics else ()
-        observers = [roles[id] for id in evidence_of(chosen_metrics, always) if id in roles]
+        checks: list[Metric | Gate] = [*gates_of(chosen_metrics, always), *chosen_metrics]
+        kinds = {kind for check in checks for kind in observed_kinds(check)}
+        observers = [roles[id] for id in sorted(map(evidence_id, kinds)) if id in roles]
     return users_of_weights(observers)
-
-
-def evidence_of(metrics: Sequence[Metric], always: Iterable[str] = ()) -> list[str]:
-    """Ids of the evidence that these metrics, and the gates before them, rest on."""
-    checks: list[Metric | Gate] = [*gates_of(metrics, always), *metrics]
-    kinds = {kind for check in checks for kind in observed_kinds(check)}
-    return sorted(evidence_id(kind) for kind in kinds)
 
 
 def users_of_weights(observers: Iterable[Observer] | None = None) -> dict[str, list[str]]:

@@ -97,8 +97,7 @@ class EvidenceCache:
             return None
 
     def files(self) -> Iterator[Path]:
-        folder = self.root / EVIDENCE
-        return (path for path in sorted(folder.glob(FILES))) if folder.is_dir() else iter(())
+        return iter(sorted((self.root / EVIDENCE).glob(FILES)))
 
 
 def pack_arrays(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -24,7 +24,7 @@ LIMIT = "REVISIT_CACHE_LIMIT"  # the size that the cache should keep to
 # and the files in them; a clip out of a shard is a folder
 FOLDERS = {EVIDENCE: FILES, NETWORKS: "[!.]*.made", PREVIEWS: "[!.]*.mp4", INPUTS: "[!.]*/[!.]*"}
 ABANDONED = 3600.0  # seconds after which a file that did not grow is nobody's any more
-UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
+UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 
 
 @dataclass(frozen=True)
@@ -109,12 +109,10 @@ def over_limit(root: Path, limit: int) -> str:
 
 def size_of(text: str) -> int:
     """Bytes of a size such as 500MB or 1.5 GB."""
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?i?b?)\s*", text.lower())
-    unit = match.group(2).replace("i", "") if match else ""
-    unit = unit if unit.endswith("b") or not unit else unit + "b"
-    if match is None or unit not in UNITS:
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?\s*", text.lower())
+    if match is None:
         raise UsageError(f"{text!r} is not a size; write one such as 500MB or 10GB")
-    return int(float(match.group(1)) * UNITS[unit])
+    return int(float(match[1]) * UNITS[match[2]])
 
 
 def size_text(bytes: int) -> str:

@@ -6,11 +6,10 @@ A run begins with its longest jobs, so that no worker sits over a long clip when
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, MutableMapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
+from functools import cache
 
 import numpy as np
 
@@ -29,18 +28,20 @@ BYTES_PER_FRAME = 10_000  # of a video that does not say how many frames it has
 DECODING, SCORING = "decoding", "scoring"  # under which the time beside observers is kept
 
 
+# Observer -> seconds, frames, megapixels of all frames together, bytes of evidence.
+CostSums = MutableMapping[str, np.ndarray]
+
+
+@dataclass
 class Costs:
     """Seconds and bytes of evidence per frame by observer, and the picture size that they were learnt from."""
 
-    def __init__(
-        self,
-        per_frame: Mapping[str, float],
-        megapixels: Mapping[str, float] | None = None,
-        evidence: Mapping[str, float] | None = None,
-    ) -> None:
-        self.per_frame, self.megapixels, self.evidence = per_frame, megapixels or {}, evidence or {}
-        self._frames: dict[Clip, int] = {}
-        self._sizes: dict[Clip, float | None] = {}
+    per_frame: Mapping[str, float]
+    megapixels: Mapping[str, float] = field(default_factory=dict)
+    evidence: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.frames, self.picture = cache(announced_length), cache(announced_megapixels)
 
     def seconds(self, tasks: Iterable[tuple[Clip, ObserverTask]]) -> float:
         """About how long one processor needs for these observers, each on its clip."""
@@ -54,42 +55,14 @@ class Costs:
         """
         seconds = self.frames(clip) * self.per_frame.get(observer, UNKNOWN)
         usual = self.megapixels.get(observer)
-        if not usual or not _takes_any_size(observer):
+        takes_any_size = observer == DECODING or (observer in OBSERVERS and OBSERVERS[observer].size is None)
+        if not usual or not takes_any_size:
             return seconds
         return seconds * (self.picture(clip) or usual) / usual
 
     def bytes_of(self, clip: Clip, observer: str) -> float:
         """About how much evidence an observer leaves of a clip."""
         return self.frames(clip) * self.evidence.get(observer, UNKNOWN_BYTES)
-
-    def frames(self, clip: Clip) -> int:
-        """About how many frames a clip has; nothing is decoded."""
-        if clip not in self._frames:
-            self._frames[clip] = _frames(clip)
-        return self._frames[clip]
-
-    def picture(self, clip: Clip) -> float | None:
-        """Megapixels of a picture of a clip, where the file says it; nothing is decoded."""
-        if clip not in self._sizes:
-            self._sizes[clip] = _picture(clip)
-        return self._sizes[clip]
-
-
-@dataclass
-class CostRecord:
-    """What a run took, by observer."""
-
-    seconds: Counter[str] = field(default_factory=Counter)
-    frames: Counter[str] = field(default_factory=Counter)
-    megapixels: Counter[str] = field(default_factory=Counter)  # of all frames together
-    evidence: Counter[str] = field(default_factory=Counter)  # bytes
-
-    def add(self, observer: str, seconds: float, frames: int, megapixels: float = 0.0, evidence: int = 0) -> None:
-        """Count one clip."""
-        for counter, value in (
-            (self.seconds, seconds), (self.frames, frames), (self.megapixels, megapixels), (self.evidence, evidence),
-        ):  # fmt: skip
-            counter[observer] += value  # type: ignore[assignment]
 
 
 def load_costs(cache: EvidenceCache) -> Costs:
@@ -102,35 +75,31 @@ def load_costs(cache: EvidenceCache) -> Costs:
     )
 
 
-def save_costs(cache: EvidenceCache, record: CostRecord) -> None:
+def save_costs(cache: EvidenceCache, record: CostSums) -> None:
     """Keep what a run took, by observer, for those that come."""
     costs = _read(cache)
-    for observer, count in record.frames.items():
-        before = costs.get(observer, (0.0, 0.0, 0.0, 0.0))
+    for observer, now in record.items():
+        before = np.array(costs.get(observer, [0.0] * 4))
         weight = min(1.0, REMEMBERED / before[1]) if before[1] else 0.0
-        now = (record.seconds[observer], count, record.megapixels[observer], record.evidence[observer])
-        seconds, frames, pixels, evidence = (earlier * weight + new for earlier, new in zip(before, now, strict=True))
-        costs[observer] = round(seconds, 3), round(frames), round(pixels, 3), round(evidence)
-    if record.frames:
+        seconds, frames, pixels, evidence = (before * weight + now).tolist()
+        costs[observer] = [round(seconds, 3), round(frames), round(pixels, 3), round(evidence)]
+    if record:
         with suppress(OSError), replacing(cache.root / NAME) as temporary:  # of a cache that others own
             temporary.write_text(json.dumps(dict(sorted(costs.items())), indent=0), encoding="utf-8")
 
 
-def _read(cache: EvidenceCache) -> dict[str, tuple[float, float, float, float]]:
+def _read(cache: EvidenceCache) -> dict[str, list[float]]:
     try:
         content = parse_json((cache.root / NAME).read_text(encoding="utf-8"))
         rows = {str(id): [float(value) for value in values] for id, values in content.items()}
     except (OSError, ValueError, TypeError, AttributeError):
         return {}  # a guess is enough to begin with
     # Earlier versions kept seconds and frames alone.
-    return {id: (*row, *[0.0] * (4 - len(row)))[:4] for id, row in rows.items() if len(row) >= 2}  # type: ignore[misc]
+    return {id: [*row, 0.0, 0.0][:4] for id, row in rows.items() if len(row) >= 2}
 
 
-def _takes_any_size(observer: str) -> bool:
-    return observer == DECODING or (observer in OBSERVERS and OBSERVERS[observer].size is None)
-
-
-def _picture(clip: Clip) -> float | None:
+def announced_megapixels(clip: Clip) -> float | None:
+    """Megapixels of a picture of a clip, where the file says it; nothing is decoded."""
     if clip.frames is not None:
         return float(np.prod(clip.frames.rgb[0].shape[:2])) / 1e6 if len(clip.frames.rgb) else None
     try:
@@ -140,17 +109,16 @@ def _picture(clip: Clip) -> float | None:
     return None if size is None else size[0] * size[1] / 1e6
 
 
-def _frames(clip: Clip) -> int:
-    if clip.frames is not None:
-        count = len(clip.frames.rgb)
-    else:
-        try:
-            path: Path = clip.path
-            if path.is_dir():
-                count = sum(1 for _ in path.iterdir())
-            else:
-                count = announced_frames(path) or path.stat().st_size // BYTES_PER_FRAME
-        except Exception:  # whatever it holds: the decoder will say what is wrong with it
-            return 0
+def announced_length(clip: Clip) -> int:
+    """About how many frames a clip has; nothing is decoded."""
+    try:
+        if clip.frames is not None:
+            count = len(clip.frames.rgb)
+        elif clip.path.is_dir():
+            count = sum(1 for _ in clip.path.iterdir())
+        else:
+            count = announced_frames(clip.path) or clip.path.stat().st_size // BYTES_PER_FRAME
+    except Exception:  # whatever it holds: the decoder will say what is wrong with it
+        return 0
     count = max(0, count - clip.start)
     return count if clip.count is None else min(count, clip.count)

@@ -6,7 +6,6 @@ With the truth, every reference is scored like a clip of a model, as a row of it
 from __future__ import annotations
 
 import json
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
@@ -14,13 +13,13 @@ from pathlib import Path
 
 from revisit.core import Case, Clip, Rejected, Remark, RevisitError, Suite, UsageError, digest
 from revisit.core.cases import CATEGORY, CEILING
-from revisit.core.text import one_line, parse_json, pluralize, replace_surrogates
+from revisit.core.grouping import group_items
+from revisit.core.text import join_names, one_line, parse_json, pluralize, replace_surrogates
 from revisit.results.record_files import case_to_json
 
 TRUTH = "truth"  # the name of the row
 OF_THE_TRUTH = ("true_poses",)  # files that came with a clip and say what the truth is
 PROVENANCE = ".provenance.json"  # what `revisit generate` writes beside a clip
-MOST_NAMED = 3  # copies named in a sentence
 FileDigest = Callable[[Clip | Path], str]  # of what is in a file
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
 
@@ -59,15 +58,13 @@ def read_cases(
             f"{source}: no videos found; expected mp4, mov, mkv, webm, avi, gif or animated webp files, "
             "arrays of frames (npy, npz), or folders of frames"
         )
-    cases = [case for case in first if case.category != CEILING]
-    total = len(cases)
-    if limit is not None:
-        cases = stratified(cases, limit)
-    partial = len(cases) < total
+    of_models = [case for case in first if case.category != CEILING]
+    cases = of_models if limit is None else stratified(of_models, limit)
+    partial = len(cases) < len(of_models)
     if truth:
         cases = with_truth(cases, [case for case in first if case.category == CEILING])
     remarks = tuple(entry.sentence for entry in entries if isinstance(entry, Remark))
-    return DatasetCases([_with_category(case) for case in cases], rejected, remarks, total, partial)
+    return DatasetCases([_with_category(case) for case in cases], rejected, remarks, len(of_models), partial)
 
 
 def writable(entry: Case | Rejected | Remark) -> Case | Rejected | Remark:
@@ -112,10 +109,8 @@ def repeated_cases(cases: Sequence[Case], digests: Mapping[str, str], digest_of:
     Everything that could tell a scene apart is the same: clip, reference, target, prompt, camera and further files.
     What is held in memory is never taken for a copy, and samples of one scene may be alike.
     """
-    groups: dict[tuple[object, ...], list[Case]] = defaultdict(list)
-    for case in cases:
-        if not case.truth and case.id in digests and case.clip.frames is None:
-            groups[case.model, digests[case.id], case.clip.start, case.clip.count].append(case)
+    of_files = (case for case in cases if not case.truth and case.id in digests and case.clip.frames is None)
+    groups = group_items(of_files, lambda case: (case.model, digests[case.id], case.clip.start, case.clip.count))
     repeated = {}
     for group in groups.values():
         first: dict[str, Case] = {}
@@ -145,26 +140,19 @@ def _content_key(case: Case, digest_of: FileDigest) -> str:
 
 def identical_clips(cases: Sequence[Case], digests: Mapping[str, str], repeated: Mapping[str, str]) -> list[str]:
     """Sentences on clips that are copies, byte for byte: those that are left out (`repeated`), and those that count."""
-    groups: dict[tuple[object, ...], list[Case]] = defaultdict(list)
-    for case in cases:
-        if not case.truth and case.id in digests and case.id not in repeated:
-            groups[digests[case.id], case.clip.start, case.clip.count].append(case)
+    others = (case for case in cases if not case.truth and case.id in digests and case.id not in repeated)
+    groups = group_items(others, lambda case: (digests[case.id], case.clip.start, case.clip.count))
     counted = {case.id: group[0].id for group in groups.values() for case in group[1:]}
     of_models = sum(not case.truth for case in cases)
-    left_out = "a copy tells nothing new, so it counts once: the others are left out"
-    kept = "a copy tells nothing new, so remove it unless this is meant"
-    return [
-        f"{_copies_text(copies, of_models)}; {what}"
-        for copies, what in ((repeated, left_out), (counted, kept))
-        if copies
-    ]
-
-
-def _copies_text(copies: Mapping[str, str], of_models: int) -> str:
-    names = [f"{id} is {original}" for id, original in list(copies.items())[:MOST_NAMED]]
-    rest = f" and {len(copies) - MOST_NAMED} more" if len(copies) > MOST_NAMED else ""
-    verb = "is a copy of another one" if len(copies) == 1 else "are copies of others"
-    return f"{len(copies)} of {pluralize(of_models, 'clip')} {verb}, byte for byte: {', '.join(names)}{rest}"
+    sentences = []
+    once, twice = "it counts once: the others are left out", "remove it unless this is meant"
+    for copies, what in ((repeated, once), (counted, twice)):
+        if copies:
+            names = join_names([f"{id} is {original}" for id, original in copies.items()])
+            verb = "is a copy of another one" if len(copies) == 1 else "are copies of others"
+            clips = f"{len(copies)} of {pluralize(of_models, 'clip')} {verb}, byte for byte"
+            sentences.append(f"{clips}: {names}; a copy tells nothing new, so {what}")
+    return sentences
 
 
 def stratified(cases: Sequence[Case], limit: int) -> list[Case]:
@@ -175,18 +163,12 @@ def stratified(cases: Sequence[Case], limit: int) -> list[Case]:
     """
     if limit < 1:
         raise UsageError(f"--limit takes a positive number of cases, not {limit}")
-    strata: dict[tuple[str, str, str], list[Case]] = defaultdict(list)
-    for case in cases:
-        strata[case.subset, case.condition, case.model].append(case)
-    for members in strata.values():
+    strata = group_items(cases, lambda case: (case.subset, case.condition, case.model))
+    turns = []  # every stratum has its first turn before any has its second
+    for stratum, members in strata.items():
         members.sort(key=lambda case: (digest([case.sample, case.seed]), case.id))
-    picked: set[str] = set()
-    depth = 0
-    while len(picked) < min(limit, len(cases)):
-        for _, members in sorted(strata.items()):
-            if depth < len(members) and len(picked) < limit:
-                picked.add(members[depth].id)
-        depth += 1
+        turns += [(turn, stratum, case.id) for turn, case in enumerate(members)]
+    picked = {id for _, _, id in sorted(turns)[:limit]}
     return [case for case in cases if case.id in picked]
 
 
@@ -222,9 +204,8 @@ def with_truth(cases: Sequence[Case], ceilings: Sequence[Case] = ()) -> list[Cas
     used_ids = {case.id for case in marked}
     for stretch, case in truths.items():  # a sample may have several references, each with an id of its own
         ids = (f"{case.id}#{number}" if number > 1 else case.id for number in count(1))
-        id = next(id for id in ids if id not in used_ids)
-        used_ids.add(id)
-        truths[stretch] = replace(case, id=id)
+        truths[stretch] = replace(case, id=next(id for id in ids if id not in used_ids))
+        used_ids.add(truths[stretch].id)
     if not references:
         parts = {(case.subset, case.condition) for case in cases}
         return [*marked, *(replace(case, truth=True) for case in ceilings if (case.subset, case.condition) in parts)]

@@ -6,7 +6,7 @@ hashed into the protocol: two numbers are comparable when their closures are equ
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol, TypedDict
@@ -67,9 +67,17 @@ class ObserverSet:
         return self.roles.get(evidence_id(kind))
 
     def maker_facts(self, kind: type, chosen: Parameters) -> ObserverEntry | None:
-        """Everything that a kind of evidence depends on, except the clip; None where nobody makes it."""
+        """Everything that a kind of evidence depends on, except the clip; None where nobody makes it.
+
+        Of answers this is also the judge, and what it is shown.
+        """
         maker = self.maker(kind)
-        return maker_facts(maker, self, chosen) if maker else None
+        facts = observer_facts(maker, chosen, self.decoding) if maker else None
+        if maker and facts and maker.shows is not None:
+            shown = self.maker(maker.shows)
+            facts["judge"] = self.judge_of(maker.id)
+            facts["shown"] = observer_facts(shown, chosen, self.decoding) if shown else None
+        return facts
 
     def judge_of(self, observer: str) -> Details | None:
         """Facts of the judge that an observer asks: that of its role, else the one for all."""
@@ -78,19 +86,27 @@ class ObserverSet:
         return self.judge["roles"].get(observer) or {k: v for k, v in self.judge.items() if k != "roles"}
 
 
+def rests_on(check: Metric | Gate | Derived, *, optional: bool = True) -> Iterator[Gate | Derived | type]:
+    """All that a metric, gate or derivation rests on: gates, derivations, and in the end observed kinds of evidence."""
+    kinds = [*check.needs, *(getattr(check, "optional", ()) if optional else ())]
+    ids = [evidence_id(kind) for kind in kinds if kind is not Case]
+    below: list[Gate | Derived] = [DERIVED[id] for id in ids if id in DERIVED]
+    below += [GATES[id] for id in getattr(check, "gates", ())]
+    yield from (kind for kind in kinds if kind is not Case and evidence_id(kind) not in DERIVED)
+    for one in below:
+        yield one
+        yield from rests_on(one, optional=optional)
+
+
 def observed_kinds(check: Metric | Gate | Derived, *, optional: bool = True) -> set[type]:
     """Kinds of evidence that observers have to provide, with those that are only used where they exist."""
-    kinds: set[type] = set()
-    for kind in [*check.needs, *(getattr(check, "optional", ()) if optional else ())]:
-        if kind is Case:
-            continue
-        if evidence_id(kind) in DERIVED:
-            kinds |= observed_kinds(DERIVED[evidence_id(kind)], optional=optional)
-        else:
-            kinds.add(kind)
-    for gate_id in getattr(check, "gates", ()):
-        kinds |= observed_kinds(GATES[gate_id], optional=optional)
-    return kinds
+    return {one for one in rests_on(check, optional=optional) if isinstance(one, type)}
+
+
+def why_unavailable(observer: Observer) -> str:
+    """Why an observer cannot run here, by its weights and by what it says itself; nothing where it can."""
+    lacking = weights.why_missing(observer.weights) if observer.weights else None
+    return lacking or (observer.ready() if observer.ready is not None else None) or ""
 
 
 def asks_judge(check: Metric | Gate, observers: ObserverSet) -> bool:
@@ -111,6 +127,15 @@ def parameters_of(check: Metric | Gate | Derived | Observer, chosen: Parameters)
     return {**check.params, **overrides}
 
 
+def merge_parameters(*sources: Parameters) -> dict[str, dict[str, object]]:
+    """Parameters of several sources; the last one counts."""
+    merged: dict[str, dict[str, object]] = {}
+    for parameters in sources:
+        for id, values in parameters.items():
+            merged[id] = {**merged.get(id, {}), **values}
+    return merged
+
+
 def observer_facts(observer: Observer, chosen: Parameters, decoding: str = "") -> ObserverEntry:
     """Everything about an observer that its evidence depends on."""
     return {
@@ -122,16 +147,6 @@ def observer_facts(observer: Observer, chosen: Parameters, decoding: str = "") -
         "params": parameters_of(observer, chosen),
         "decoding": f"{decoding} {decoding_of(decoding).rule}" if decoding else DECODING_RULE,
     }
-
-
-def maker_facts(observer: Observer, observers: ObserverSet, chosen: Parameters) -> ObserverEntry:
-    """Everything that evidence depends on, except the clip: of answers also the judge, and what it is shown."""
-    facts = observer_facts(observer, chosen, observers.decoding)
-    if observer.shows is not None:
-        shown = observers.maker(observer.shows)
-        pictures = observer_facts(shown, chosen, observers.decoding) if shown else None
-        facts["judge"], facts["shown"] = observers.judge_of(observer.id), pictures
-    return facts
 
 
 class ProtocolFacts(TypedDict):

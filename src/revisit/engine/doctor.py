@@ -8,12 +8,14 @@ import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, entry_points, version
+from importlib.metadata import entry_points
 from importlib.util import find_spec
 
 from revisit.core import UsageError
 from revisit.core.registry import ENTRY_POINT_GROUP
-from revisit.engine.cache import cache_root
+from revisit.engine.cache import EvidenceCache, cache_root
+from revisit.engine.provenance import installed_version
+from revisit.engine.work_forecast import free_memory, memory_size
 from revisit.media.decoder_process import GPU_DECODING, gpu_for_decoding
 from revisit.networks import settings
 from revisit.observers.sets import set_names
@@ -45,6 +47,7 @@ NETWORKS = {
     "transformers": EXTRA, "safetensors": EXTRA, "onnxruntime": EXTRA, "tokenizers": EXTRA, "openvino": FASTER
 }  # fmt: skip
 MEMORY_WANTED, DISK_WANTED = 2e9, 5e9
+Row = tuple[str, str, str]  # as an InstallationCheck has it
 
 
 @dataclass(frozen=True)
@@ -58,115 +61,83 @@ class InstallationCheck:
 
 def checks() -> list[InstallationCheck]:
     """Everything an evaluation needs, looked at."""
-    findings = [_python()]
-    findings += [_import(name, code) for name, code in LIBRARIES.items()]
-    findings += [_import("video decoders", DECODERS), _cache(), _disk(), _memory()]
-    findings += [*_devices(), *_settings(), *(_extra(name, without) for name, without in NETWORKS.items()), *_weights()]
-    findings += [
-        InstallationCheck("plugin", "note", f"{point.name} ({point.value})")
-        for point in entry_points(group=ENTRY_POINT_GROUP)
+    rows: list[Row] = [
+        ("python", "ok", f"{platform.python_version()} on {platform.platform()}, {os.cpu_count()} cores"),
+        *(_import(name, code) for name, code in LIBRARIES.items()),
+        _import("video decoders", DECODERS),
+        _cache(),
+        *_disk_and_memory(),
+        *_devices(),
+        *_settings(),
+        *((name, "note", installed_version(name) or without) for name, without in NETWORKS.items()),
+        *_weights(),
+        *(("plugin", "note", f"{point.name} ({point.value})") for point in entry_points(group=ENTRY_POINT_GROUP)),
     ]
-    return findings
+    return [InstallationCheck(*row) for row in rows]
 
 
-def _devices() -> list[InstallationCheck]:
+def _devices() -> list[Row]:
     """torch and the devices it finds; on a machine without it nothing is wrong."""
     if find_spec("torch") is None:
-        return [InstallationCheck("torch", "note", EXTRA)]
+        return [("torch", "note", EXTRA)]
     tried = _import("torch", DEVICES)
-    if tried.state == "bad":
+    if tried[1] == "bad":
         return [tried]
-    version, *devices = tried.finding.splitlines()
+    version, *devices = tried[2].splitlines()
     cpu = f"cpu: {os.cpu_count()} cores" + ("" if devices else "; no GPU found")
-    return [
-        InstallationCheck("torch", "ok", version),
-        *(InstallationCheck("device", "ok", line) for line in (*devices, cpu)),
-    ]
+    return [("torch", "ok", version), *(("device", "ok", line) for line in (*devices, cpu))]
 
 
-def _settings() -> list[InstallationCheck]:
+def _settings() -> list[Row]:
     """What was asked of networks by environment variables."""
     try:
         settings.check()
         gpu_for_decoding()
     except UsageError as error:
-        return [InstallationCheck("settings", "bad", str(error))]
-    variables = {name: os.environ[name] for name in (*settings.NAMES, GPU_DECODING) if os.environ.get(name)}
-    return [InstallationCheck("settings", "note", f"{name}={value}") for name, value in variables.items()]
+        return [("settings", "bad", str(error))]
+    names = [name for name in (*settings.NAMES, GPU_DECODING) if os.environ.get(name)]
+    return [("settings", "note", f"{name}={os.environ[name]}") for name in names]
 
 
-def _extra(name: str, without: str) -> InstallationCheck:
-    try:
-        return InstallationCheck(name, "note", version(name))
-    except PackageNotFoundError:
-        return InstallationCheck(name, "note", without)
-
-
-def _weights() -> list[InstallationCheck]:
+def _weights() -> list[Row]:
     """Where weights lie, and how many of each set are here."""
     try:
-        folders = {id: find_local(entry) for id, entry in entries().items()}
-        sets = {name: [id for id, entry in entries().items() if name in entry.sets] for name in set_names()}
+        installed = {id: not isinstance(find_local(entry), str) for id, entry in entries().items()}
+        sets = {name: [installed[id] for id, entry in entries().items() if name in entry.sets] for name in set_names()}
     except UsageError as error:
-        return [InstallationCheck("weights", "bad", str(error))]
-    findings = [InstallationCheck("weights", "note", str(root()))]
-    for name, ids in sets.items():
-        if ids:
-            installed = [id for id in ids if not isinstance(folders[id], str)]
-            hint = "" if len(installed) == len(ids) else f"; revisit weights pull --set {name}"
-            findings.append(
-                InstallationCheck(f"weights of {name}", "note", f"{len(installed)} of {len(ids)} installed{hint}")
-            )
-    return findings
+        return [("weights", "bad", str(error))]
+    rows = [("weights", "note", str(root()))]
+    for name, here in sets.items():
+        if here:
+            hint = "" if all(here) else f"; revisit weights pull --set {name}"
+            rows.append((f"weights of {name}", "note", f"{sum(here)} of {len(here)} installed{hint}"))
+    return rows
 
 
-def _python() -> InstallationCheck:
-    good = sys.version_info >= (3, 10)
-    return InstallationCheck(
-        "python",
-        "ok" if good else "bad",
-        f"{platform.python_version()} on {platform.platform()}, {os.cpu_count()} cores",
-    )
-
-
-def _import(name: str, code: str) -> InstallationCheck:
+def _import(name: str, code: str) -> Row:
     try:
         tried = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
     except subprocess.TimeoutExpired:
-        return InstallationCheck(name, "bad", "importing it takes more than a minute")
+        return name, "bad", "importing it takes more than a minute"
     if tried.returncode:
         last = (tried.stderr.strip().splitlines() or [f"exit code {tried.returncode}"])[-1]
-        return InstallationCheck(name, "bad", f"{last}; pip install --force-reinstall {PACKAGES.get(name, name)}")
-    return InstallationCheck(name, "ok", tried.stdout.strip())
+        return name, "bad", f"{last}; pip install --force-reinstall {PACKAGES.get(name, name)}"
+    return name, "ok", tried.stdout.strip()
 
 
-def _cache() -> InstallationCheck:
-    root = cache_root()
+def _cache() -> Row:
     try:
-        root.mkdir(parents=True, exist_ok=True)
-        probe = root / f".probe-{os.getpid()}"
-        probe.write_bytes(b"")
-        probe.unlink()
-    except OSError as error:
-        return InstallationCheck(
-            "cache", "bad", f"{root}: {error.strerror}; set REVISIT_CACHE to a folder you can write to"
-        )
-    return InstallationCheck("cache", "ok", str(root))
+        EvidenceCache(cache_root()).require_usable(writable=True)
+    except UsageError as error:
+        return "cache", "bad", str(error)
+    return "cache", "ok", str(cache_root())
 
 
-def _disk() -> InstallationCheck:
-    free = shutil.disk_usage(cache_root()).free if cache_root().exists() else 0
-    return InstallationCheck("disk", "ok" if free > DISK_WANTED else "note", f"{free / 1e9:.0f} GB free for evidence")
-
-
-def _memory() -> InstallationCheck:
-    try:
-        page = os.sysconf("SC_PAGE_SIZE")
-        total = page * os.sysconf("SC_PHYS_PAGES")
-    except (ValueError, OSError, AttributeError):
-        return InstallationCheck("memory", "note", "unknown")
-    try:
-        free = f", {page * os.sysconf('SC_AVPHYS_PAGES') / 1e9:.0f} GB free"
-    except (ValueError, OSError):
-        free = ""
-    return InstallationCheck("memory", "ok" if total > MEMORY_WANTED else "note", f"{total / 1e9:.0f} GB{free}")
+def _disk_and_memory() -> list[Row]:
+    disk = shutil.disk_usage(cache_root()).free if cache_root().exists() else 0
+    rows = [("disk", "ok" if disk > DISK_WANTED else "note", f"{disk / 1e9:.0f} GB free for evidence")]
+    total, free = memory_size(), free_memory()
+    if total is None:
+        return [*rows, ("memory", "note", "unknown")]
+    left = "" if free is None else f", {free / 1e9:.0f} GB free"
+    return [*rows, ("memory", "ok" if total > MEMORY_WANTED else "note", f"{total / 1e9:.0f} GB{left}")]

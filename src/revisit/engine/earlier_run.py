@@ -13,17 +13,9 @@ from revisit.engine.plan import Plan
 from revisit.engine.resume import read_object
 from revisit.results.file_types import Details
 
-FLAGS = {"layout": "--layout", "reference": "--reference"}  # options of a suite with a flag of their own
-SETTINGS = {  # of a request -> how the command says it
-    "set": "--set",
-    "protocol": "--protocol",
-    "align": "--align",
-    "parameters": "--param",
-    "metrics": "-m",
-    "limit": "--limit",
-    "truth": "--truth",
-    "judge": "--judge",
-}
+OWN_FLAGS = ("layout", "reference")  # options of a suite with a flag of their own
+SETTINGS = ("set", "protocol", "align", "parameters", "metrics", "limit", "truth", "judge")  # of a request
+FLAGS = {"parameters": "--param", "metrics": "-m"}  # of those that the command calls otherwise
 
 
 def is_run(folder: Path) -> bool:
@@ -68,27 +60,26 @@ def check_earlier_run(out: Path, plan: Plan, request: Details) -> str:
     if not earlier or before.get("source") != request["source"] or facts.get("adds"):
         return ""  # no run, that of another source, which is refused elsewhere, or one that calls add to
     _require_same_options(out, plan, before, request, earlier)
-    changed = [name for name in SETTINGS if name in before and _as_json(request[name]) != _as_json(before[name])]
+    # As the earlier request was written: JSON has no tuples.
+    now = {name: list(value) if isinstance(value, tuple) else value for name, value in request.items()}
+    changed = [name for name in SETTINGS if name in before and now[name] != before[name]]
     if not changed:
         return ""
-    now = {check.id: plan.protocol_hash(check) for check in plan.checks}
+    asked = {check.id: plan.protocol_hash(check) for check in plan.checks}
     hashes = {**earlier.get("gates", {}), **earlier.get("metrics", {})}
-    lost = sum(id not in now for id in hashes)
-    answered_anew = sum(id in now and ("align" in changed or now[id] != hash_) for id, hash_ in hashes.items())
+    lost = sum(id not in asked for id in hashes)
+    answered_anew = sum(id in asked and ("align" in changed or asked[id] != hash_) for id, hash_ in hashes.items())
     present = {case.id for case in plan.cases}
     clips = sum(entry["id"] not in present for entry in earlier.get("cases", ()))
-    losses = [
-        f"{count} of {pluralize(total, noun)} {verb}"
-        for count, total, noun, verb in (
-            (lost, len(hashes), "question", "left out"),
-            (answered_anew, len(hashes), "question", "answered anew"),
-            (clips, len(earlier.get("cases", ())), "clip", "left out"),
-        )
-        if count
-    ]
+    questions = f"of {pluralize(len(hashes), 'question')}"
+    losses = [f"{lost} {questions} left out"] if lost else []
+    losses += [f"{answered_anew} {questions} answered anew"] if answered_anew else []
+    losses += [f"{clips} of {pluralize(len(earlier.get('cases', ())), 'clip')} left out"] if clips else []
     if not losses:
         return ""
-    settings = ", ".join(f"{SETTINGS[name]} {_value(before[name])} (now {_value(request[name])})" for name in changed)
+    settings = ", ".join(
+        f"{FLAGS.get(name, f'--{name}')} {_value(before[name])} (now {_value(now[name])})" for name in changed
+    )
     return (
         f"{out} was made with {settings}: {', '.join(losses)}; the earlier command brings them back from the cache, "
         "and another --out keeps both"
@@ -111,11 +102,9 @@ def _require_same_options(out: Path, plan: Plan, before: Details, request: Detai
     ]
     if not renamed and not compared:
         return
-    effects = [
-        f"{len(some)} of its {pluralize(len(cases), 'clip')} would be {verb}"
-        for some, verb in ((renamed, "read otherwise"), (compared, "compared with another truth or none"))
-        if some
-    ]
+    of_clips = f"of its {pluralize(len(cases), 'clip')} would be"
+    effects = [f"{len(renamed)} {of_clips} read otherwise"] if renamed else []
+    effects += [f"{len(compared)} {of_clips} compared with another truth or none"] if compared else []
     same = " ".join(_option(name, old[name]) for name in names if name in old)
     way_back = f"add {same}" if same else "leave it out"
     raise UsageError(
@@ -126,18 +115,16 @@ def _require_same_options(out: Path, plan: Plan, before: Details, request: Detai
 
 
 def _options(names: list[str], values: Mapping[str, str]) -> str:
-    return " ".join(_option(name, values[name]) if name in values else f"no {FLAGS.get(name, name)}" for name in names)
+    return " ".join(_option(name, values.get(name)) for name in names)
 
 
-def _option(name: str, value: str) -> str:
-    return f"{FLAGS[name]} {shlex.quote(value)}" if name in FLAGS else f"--option {shlex.quote(f'{name}={value}')}"
+def _option(name: str, value: str | None) -> str:
+    if value is None:
+        return f"no --{name}" if name in OWN_FLAGS else f"no {name}"
+    return f"--{name} {shlex.quote(value)}" if name in OWN_FLAGS else f"--option {shlex.quote(f'{name}={value}')}"
 
 
 def _value(value: Any) -> str:
-    if isinstance(value, list | tuple):
+    if isinstance(value, list):
         return ",".join(map(str, value)) or "all"
     return "none" if value in (None, "", {}) else str(value)
-
-
-def _as_json(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
-from revisit import weights
 from revisit.core import NEEDS_BOX, OBSERVERS, Case, Clip, MediaError, Observer, Reason, digest, evidence_id
-from revisit.engine.dependencies import ObserverSet, Parameters
+from revisit.engine.dependencies import ObserverSet, Parameters, why_unavailable
 from revisit.engine.jobs import ObserverTask
 from revisit.networks import settings
-from revisit.observers.sets import sets_that_make, sets_that_observe
+from revisit.observers.sets import sets_that_make
 from revisit.results.file_types import ObserverEntry
 
 BESIDE = "artifacts."  # an observer's input that is a file beside the clip, such as artifacts.da3
@@ -42,20 +41,24 @@ def task_for(
         return read
     inputs, hashed_inputs, files = read
     params, observer_entry = observers.facts_of(maker, parameters)
+    make = partial(
+        ObserverTask, observer=maker.id, module=maker.fn.__module__, params=params, inputs=inputs, files=files
+    )
     facts: ObserverEntry = {**observer_entry, "inputs": hashed_inputs}
     if maker.weights and settings.precision():  # what was made in half precision does not answer for float32
         facts["precision"] = settings.precision()
     if maker.kind == "file":
         imported = _beside(case, maker.artifact, digest_of)
         if isinstance(imported, Reason):
-            able = [name for name, other in sets_that_observe(evidence_id(kind)) if _has_inputs(case, other)]
-            hint = f"; --set {' or '.join(able)} makes it from the frames" if able else ""
-            return replace(
-                imported, sentence=imported.sentence + (hint if maker.artifact not in case.artifacts else "")
-            )
+            makers = sets_that_make(evidence_id(kind)).items()
+            able = [name for name, other in makers if other.kind != "file" and _has_inputs(case, other)]
+            if able and maker.artifact not in case.artifacts:
+                hint = f"; --set {' or '.join(able)} makes it from the frames"
+                return replace(imported, sentence=imported.sentence + hint)
+            return imported
         file, facts["file"] = imported
         files[file] = imported[1]
-        return ObserverTask(digest(facts, 40), maker.id, maker.fn.__module__, params, inputs, file=file, files=files)
+        return make(digest(facts, 40), file=file)
     facts["clip"] = clip
     if maker.shows is not None:
         if observers.judge is None:
@@ -65,9 +68,7 @@ def task_for(
         if isinstance(pictures, Reason):
             return pictures
         facts["judge"], facts["shown"] = observers.judge_of(maker.id), pictures.key
-        return ObserverTask(
-            digest(facts, 40), maker.id, maker.fn.__module__, params, inputs, files=files, shown=pictures
-        )
+        return make(digest(facts, 40), shown=pictures)
     align = case.align or align
     reference = None
     if maker.pairs:
@@ -79,13 +80,10 @@ def task_for(
             return Reason("unreadable", f"the reference cannot be read: {error}")
         facts["reference"], facts["align"] = reference, align
         inputs["align"] = align
-    if maker.weights and (why := weights.why_missing(maker.weights)):
-        return Reason("not_installed", why)
-    if maker.ready is not None and (why := maker.ready()):
+    if why := why_unavailable(maker):
         return Reason("not_installed", why)
     alone = not hashed_inputs and reference is None  # thousands of clips differ in nothing but themselves
-    address = observers.address(maker.id, facts) if alone else digest(facts, 40)
-    return ObserverTask(address, maker.id, maker.fn.__module__, params, inputs, reference, files=files)
+    return make(observers.address(maker.id, facts) if alone else digest(facts, 40), reference=reference)
 
 
 Inputs = tuple[dict[str, object], dict[str, object], dict[Path, str]]  # values, as hashed, and files with digests
@@ -119,7 +117,7 @@ def _read_inputs(case: Case, maker: Observer, digest_of: DigestOf) -> Inputs | R
 
 @lru_cache(maxsize=256)
 def _not_in_set(kind: str, observers: str) -> Reason:
-    others = " or ".join(name for name in ("small", "paper") if name in sets_that_make(kind))
+    others = " or ".join(sets_that_make(kind))
     hint = f"; --set {others} has one" if others else ""
     return Reason("not_in_set", f"needs {kind}, which no observer in the set {observers!r} makes{hint}")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 
 import msgspec
@@ -32,29 +33,28 @@ class CaseEvidence:
     reference: Mapping[str, str] = field(default_factory=dict)  # of the reference clip, for the report
 
 
+@dataclass
 class EvidencePlanner:
     """Collects, case by case, the tasks of all evidence that the checks of a suite need."""
 
-    def __init__(
-        self,
-        suite: Suite,
-        checks: Sequence[Metric | Gate],
-        observers: ObserverSet,
-        parameters: Parameters,
-        align: str,
-        source: Path,
-    ) -> None:
-        self.suite, self.checks, self.observers = suite, checks, observers
-        self.parameters, self.align = parameters, align
-        self.digests: dict[str, str] = {}  # case id -> clip digest
-        self.unreadable: dict[str, str] = {}  # case id -> why its clip cannot even be hashed
-        self.by_case: dict[str, CaseEvidence] = {}
-        self.tasks: dict[str, tuple[str, Clip, ObserverTask]] = {}  # evidence key -> clip digest, clip, task
-        self.clips: dict[str, Clip] = {}  # digest -> clip
-        self.clip_digests = ClipDigests(cache_root(), source)
+    suite: Suite
+    checks: Sequence[Metric | Gate]
+    observers: ObserverSet
+    parameters: Parameters
+    align: str
+    source: Path
+    digests: dict[str, str] = field(default_factory=dict)  # case id -> clip digest
+    unreadable: dict[str, str] = field(default_factory=dict)  # case id -> why its clip cannot even be hashed
+    by_case: dict[str, CaseEvidence] = field(default_factory=dict)
+    tasks: dict[str, tuple[str, Clip, ObserverTask]] = field(default_factory=dict)  # key -> clip digest, clip, task
+    clips: dict[str, Clip] = field(default_factory=dict)  # digest -> clip
+
+    def __post_init__(self) -> None:
+        self.clip_digests = ClipDigests(cache_root(), self.source)
         self._digest_of: dict[Clip | Path, str] = {}
-        self._needs = EvidenceNeeds([observers.roles[id].makes for id in ALWAYS if id in observers.roles])
-        inputs = {name.removesuffix(OPTIONAL) for maker in observers.roles.values() for name in maker.inputs}
+        roles = self.observers.roles
+        self._needs = EvidenceNeeds(self.checks, [roles[id].makes for id in ALWAYS if id in roles])
+        inputs = {name.removesuffix(OPTIONAL) for maker in roles.values() for name in maker.inputs}
         self._fields = {name for name in inputs if not name.startswith(BESIDE)}  # of a case, which observers read
         self._of_clip_alone: dict[tuple[str, ...], TasksAndReasons] = {}  # by ids of checks
 
@@ -101,13 +101,14 @@ class EvidencePlanner:
             }, absent
         tasks: dict[str, ObserverTask] = {}
         absent = {}
-        for kind in self._needs.kinds(checks):
+        for kind in self._needs.kinds(ids):
             task = self._task(case, kind, clip)
             if isinstance(task, Reason):
                 absent[evidence_id(kind)] = task
             else:
                 tasks[evidence_id(kind)] = task
-        absent |= {id: absent[lacked] for id, lacked in self._needs.useless(checks, tasks, absent).items()}
+        useless = self._needs.useless(ids, frozenset(tasks), frozenset(absent))
+        absent |= {id: absent[lacked] for id, lacked in useless.items()}
         tasks = {kind: task for kind, task in tasks.items() if kind not in absent}
         shown = [task.shown for task in tasks.values() if task.shown is not None]
         tasks |= {evidence_id(OBSERVERS[task.observer].makes): task for task in shown}
@@ -134,44 +135,31 @@ class EvidencePlanner:
 
 
 class EvidenceNeeds:
-    """The evidence that metrics and gates need; answers are kept, because thousands of cases are alike."""
+    """The evidence that metrics and gates need, by their ids; answers are kept, because thousands of cases are alike.
 
-    def __init__(self, always: Sequence[type]) -> None:
-        self.always = always  # what a report shows of every clip
-        self._of_check: dict[str, tuple[set[type], set[str]]] = {}
-        self._kinds: dict[tuple[str, ...], list[type]] = {}
-        self._useless: dict[tuple[tuple[str, ...], frozenset[str], frozenset[str]], dict[str, str]] = {}
+    Of every clip there is also what a report `always` shows.
+    """
 
-    def _of(self, check: Metric | Gate) -> tuple[set[type], set[str]]:
-        """Kinds of evidence that a check uses, and ids of those that it cannot do without."""
-        if check.id not in self._of_check:
-            required = {evidence_id(kind) for kind in observed_kinds(check, optional=False)}
-            self._of_check[check.id] = observed_kinds(check), required
-        return self._of_check[check.id]
+    def __init__(self, checks: Sequence[Metric | Gate], always: Sequence[type]) -> None:
+        self.always = always
+        self._used = {check.id: observed_kinds(check) for check in checks}
+        self._required = {
+            check.id: {evidence_id(kind) for kind in observed_kinds(check, optional=False)} for check in checks
+        }
+        self.kinds, self.useless = cache(self._kinds), cache(self._useless)
 
-    def kinds(self, checks: Sequence[Metric | Gate]) -> list[type]:
+    def _kinds(self, ids: tuple[str, ...]) -> list[type]:
         """All that they use, and what is always shown."""
-        ids = tuple(check.id for check in checks)
-        if ids not in self._kinds:
-            kinds = {kind for check in checks for kind in self._of(check)[0]}
-            self._kinds[ids] = sorted({*kinds, *self.always}, key=evidence_id)
-        return self._kinds[ids]
+        return sorted({*self.always, *(kind for id in ids for kind in self._used[id])}, key=evidence_id)
 
-    def useless(
-        self, checks: Sequence[Metric | Gate], tasks: Mapping[str, ObserverTask], absent: Mapping[str, Reason]
-    ) -> dict[str, str]:
-        """Evidence that no check of a case can use, because each that wants it lacks other evidence -> which one."""
-        situation = tuple(check.id for check in checks), frozenset(tasks), frozenset(absent)
-        if situation in self._useless:
-            return self._useless[situation]
+    def _useless(self, ids: tuple[str, ...], made: frozenset[str], absent: frozenset[str]) -> dict[str, str]:
+        """Evidence that none of them can use, because each that wants it lacks other evidence -> which one."""
         used = {evidence_id(kind) for kind in self.always}
         lacking: dict[str, str] = {}
-        for check in checks:
-            kinds, required = self._of(check)
-            ids = {evidence_id(kind) for kind in kinds}
-            if lacks := sorted(required & absent.keys()):
-                lacking.update(dict.fromkeys(ids & tasks.keys(), lacks[0]))
+        for id in ids:
+            kinds = {evidence_id(kind) for kind in self._used[id]}
+            if lacks := sorted(self._required[id] & absent):
+                lacking.update(dict.fromkeys(kinds & made, lacks[0]))
             else:
-                used |= ids
-        self._useless[situation] = {id: lacked for id, lacked in sorted(lacking.items()) if id not in used}
-        return self._useless[situation]
+                used |= kinds
+        return {id: lacked for id, lacked in sorted(lacking.items()) if id not in used}

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from revisit.core import Case, Record, Rejected, Series, Suite
 from revisit.engine.cache import MemoryCache
-from revisit.engine.dependencies import ObserverSet, Parameters
+from revisit.engine.dependencies import ObserverSet
 from revisit.engine.observe import observe
 from revisit.engine.plan import Plan, make_plan
 from revisit.engine.score import CaseScorer, run_checks, scoring_input
@@ -16,26 +17,9 @@ from revisit.media import Limits
 from revisit.results import Results
 
 
-def plan_of(
-    suite: Suite,
-    cases: Sequence[Case | Rejected],
-    observers: ObserverSet,
-    *,
-    protocol: str | None = None,
-    metrics: Sequence[str] = (),
-    overrides: Parameters | None = None,
-    align: str = "auto",
-    truth: bool = False,
-) -> Plan:
-    """The plan for cases that were not read from anywhere; with `truth`, references are scored as clips, too."""
-
-    def read(source: Path, roots: Sequence[Path]) -> Sequence[Case | Rejected]:
-        return cases
-
-    return make_plan(
-        replace(suite, read=read), Path(), observers, protocol=protocol, metrics=metrics, align=align,
-        overrides=overrides, truth=truth,
-    )  # fmt: skip
+def plan_of(suite: Suite, cases: Sequence[Case | Rejected], observers: ObserverSet, **how: Any) -> Plan:
+    """The plan for cases that were not read from anywhere; `how` goes to `make_plan`."""
+    return make_plan(replace(suite, read=lambda source, roots: cases), Path(), observers, **how)
 
 
 @dataclass
@@ -47,28 +31,28 @@ class SeenBefore:
     seconds: dict[str, float] = field(default_factory=dict)  # that observers took in all
 
 
-def score_cases(plan: Plan, seen: SeenBefore | None = None) -> Results:
-    """The answers to everything the plan asks; evidence and answers of truths that `seen` holds are not made again."""
-    seen = SeenBefore() if seen is None else seen
+def score_cases(plan: Plan, memory: SeenBefore | None = None) -> Results:
+    """The answers to everything the plan asks; evidence and truths' answers that `memory` holds are not made again."""
+    memory = SeenBefore() if memory is None else memory
     failures: dict[str, str] = {}
     broken: dict[str, str] = {}
-    for job in plan.jobs(key for key in plan.tasks if key not in seen.cache):
-        for _, outcome in observe(job, seen.cache, Limits()):
+    for job in plan.jobs(key for key in plan.tasks if key not in memory.cache):
+        for _, outcome in observe(job, memory.cache, Limits()):
             failures |= outcome.failed
             broken |= outcome.broken
             for key, spent in outcome.made.items():
                 observer = plan.tasks[key][2].observer
-                seen.seconds[observer] = seen.seconds.get(observer, 0.0) + spent
+                memory.seconds[observer] = memory.seconds.get(observer, 0.0) + spent
     records, behind = [], {}
     for case in plan.cases:
         place = case.id, plan.digests.get(case.id, "")
-        answers = seen.answers.get(place) if case.truth else None
+        answers = memory.answers.get(place) if case.truth else None
         if answers is None:
             checks = plan.checks_for(case)
             sheet = scoring_input(plan, case, checks, {**failures, **plan.failed_evidence(case, broken)})
-            answers = list(run_checks(CaseScorer(sheet, seen.cache), checks))
+            answers = list(run_checks(CaseScorer(sheet, memory.cache), checks))
         if case.truth:
-            seen.answers[place] = answers
+            memory.answers[place] = answers
         for record, series in answers:
             records.append(record)
             if series is not None:

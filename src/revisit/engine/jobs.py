@@ -134,22 +134,14 @@ def jobs_of(
 
 def _components(per_clip: Mapping[str, Sequence[ObserverTask]]) -> list[list[str]]:
     """Clips connected by references, as groups."""
-    parent = {owner: owner for owner in per_clip}
-
-    def root(owner: str) -> str:
-        while parent[owner] != owner:
-            parent[owner] = parent[parent[owner]]
-            owner = parent[owner]
-        return owner
-
+    group_of = {owner: [owner] for owner in per_clip}
     for owner, tasks in per_clip.items():
-        for task in tasks:
-            if task.reference:
-                parent[root(owner)] = root(task.reference)
-    groups: dict[str, list[str]] = defaultdict(list)
-    for owner in per_clip:
-        groups[root(owner)].append(owner)
-    return list(groups.values())
+        for reference in {task.reference for task in tasks if task.reference}:
+            small, large = sorted((group_of[owner], group_of[reference]), key=len)
+            if small is not large:
+                large += small
+                group_of.update(dict.fromkeys(small, large))
+    return list({id(group): group for group in group_of.values()}.values())
 
 
 def _depth(owner: str, per_clip: Mapping[str, Sequence[ObserverTask]], above: frozenset[str] = frozenset()) -> int:

@@ -11,7 +11,7 @@ import numpy as np
 from revisit.core import Clip, RevisitError, Sampling
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.jobs import ObserverTask
-from revisit.engine.judging import frames_of, open_talk
+from revisit.engine.judging import frames_of, open_talk, role_of
 from revisit.engine.plan import Plan
 from revisit.evidence.judged import JudgeFrames
 from revisit.judges.budget import JudgeLimit, expected_usage
@@ -65,7 +65,7 @@ def forecast(plan: Plan, cache: EvidenceCache, judge: ChosenJudge) -> Forecast:
         for key, (_, clip, task) in plan.tasks.items():
             if task.shown is None or key in cache:
                 continue
-            mine, role = judge.of_role(task.observer), task.observer if task.observer in judge.roles else ""
+            mine, role = judge.of_role(task.observer), role_of(task, judge)
             if role not in stores:
                 path = shared_store(cache.root, mine.judge.facts)
                 stores[role], spent[role] = AnswerStore(path if path.is_file() else None), Usage()
@@ -83,13 +83,13 @@ def forecast(plan: Plan, cache: EvidenceCache, judge: ChosenJudge) -> Forecast:
                 if stores[role].get(pictures, question, mine.judge.facts) is not None:
                     answered += 1
                 else:
-                    spent[role] += expected_usage(pictures, question, mine.tokens_per_image)
+                    spent[role] += expected_usage(pictures, question, mine.settings.tokens_per_image)
     finally:
         for store in stores.values():
             store.close()
-    money = sum(judge.of_role(role).price.of(usage) for role, usage in spent.items())
+    money = sum(judge.of_role(role).settings.price.of(usage) for role, usage in spent.items())
     usage = sum(spent.values(), Usage())
-    return Forecast(questions, answered, usage, money, judge.price.currency, guessed)
+    return Forecast(questions, answered, usage, money, judge.settings.price.currency, guessed)
 
 
 def _first_questions(task: ObserverTask, frames: Frames) -> Sequence[Question]:

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from revisit.core import OBSERVERS, Clip, RevisitError
@@ -25,7 +25,7 @@ from revisit.engine.jobs import ObserverTask, error_sentence, inputs_of, observe
 from revisit.engine.plan import Plan
 from revisit.evidence.judged import PASSED, JudgeFrames
 from revisit.judges.batch import JudgeClient
-from revisit.judges.canary import ControlRecord, canary_questions, canary_result, mark_answers, with_card
+from revisit.judges.canary import ControlRecord, canary_questions, canary_result, with_card
 from revisit.judges.protocol import Frames, JudgeAnswer, JudgeDialogue
 from revisit.judges.questions import Question
 from revisit.judges.store import AnswerStore, shared_store
@@ -49,11 +49,21 @@ class _ClipTalk:
     canary: str = ""  # what came of these
 
 
+@dataclass
+class _RoleJudge:
+    """The judge of a role: who asks it, and how it did in its control questions so far."""
+
+    client: JudgeClient
+    has_controls: bool
+    record: ControlRecord
+    testing: set[str] = field(default_factory=set)  # pictures whose control questions are under way
+
+
 MOST_EARLIER = 50  # clips of earlier invocations whose control questions are looked up
 AWAKE = 0.5  # seconds after which a waiting run looks up
 
 
-class JudgeSession:
+class JudgeSession(AbstractContextManager["JudgeSession"]):
     """The questions of a run. Give it keys as their evidence is made; it gives back keys as answers come in."""
 
     def __init__(
@@ -66,21 +76,14 @@ class JudgeSession:
             if task.shown is not None:
                 self.todo.setdefault(task.shown.key, []).append(task)
         self.total, self.done = sum(map(len, self.todo.values())), 0
-        self._askers: dict[str, JudgeClient] = {}  # observer with a judge of its own, or "" -> who asks
-        self._controls: dict[str, ControlRecord] = {}  # of the same judges
-        self._testing: dict[str, set[str]] = {}  # pictures whose control questions are under way
+        self._judges: dict[str, _RoleJudge] = {}  # observer with a judge of its own, or "" -> its judge
         self._ready: deque[ObserverTask] = deque()
         self._heard: queue.SimpleQueue[_ClipTalk] = queue.SimpleQueue()
         self._open = 0
 
-    def __enter__(self) -> JudgeSession:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        for asker in self._askers.values():
-            asker.close(now=kind is not None)
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        for judge in self._judges.values():
+            judge.client.close(now=kind is not None)
 
     def begin(self, keys: set[str] | None, sentences: Mapping[str, str]) -> Iterator[str]:
         """Take up the clips whose pictures were made or given up (None: all whose pictures are there already).
@@ -119,7 +122,7 @@ class JudgeSession:
             shown = self.cache.load(JudgeFrames, task.shown.key) if task.shown is not None else None
             if shown is None or task.key not in self.cache:
                 continue
-            frames, asker = frames_of(shown), self._ask(task)
+            frames, asker = frames_of(shown), self._judge_of(task).client
             asker.recorded(with_card(frames), canary_questions(frames))
             talk = open_talk(task, frames)
             try:
@@ -132,23 +135,18 @@ class JudgeSession:
     @property
     def said(self) -> str:
         """What was asked so far, for people."""
-        if not self._askers:
+        if not self._judges:
             return "nothing asked"
-        calls = sum(asker.budget.spent.calls for asker in self._askers.values())
-        return f"{calls} calls" + "".join(f", {money}" for money in self._money().values())
-
-    def _money(self) -> dict[str, str]:
-        """Currency -> what was spent in it, in words."""
-        spent: dict[str, float] = {}
-        for asker in self._askers.values():
-            price = asker.budget.price
-            if price.input or price.output:
-                spent[price.currency] = spent.get(price.currency, 0.0) + price.of(asker.budget.spent)
-        return {currency: f"{money:.2f} {currency}" for currency, money in spent.items()}
+        calls, money = 0, defaultdict[str, float](float)  # by currency
+        for budget in (judge.client.budget for judge in self._judges.values()):
+            calls += budget.spent.calls
+            if budget.price.input or budget.price.output:
+                money[budget.price.currency] += budget.price.of(budget.spent)
+        return f"{calls} calls" + "".join(f", {spent:.2f} {currency}" for currency, spent in money.items())
 
     def counters(self) -> Details:
         """What was asked and spent in this invocation; goes to run.json. Judges of roles are counted apart, too."""
-        by_role = {role: _spent(asker) for role, asker in self._askers.items()}
+        by_role = {role: _spent(judge.client) for role, judge in self._judges.items()}
         if set(by_role) <= {""}:
             return by_role.get("", {})
         totals = {
@@ -164,18 +162,18 @@ class JudgeSession:
         `last` says that no further clips will come: the judge is then tested on those that are there.
         """
         while (task := self._next_task(last)) is not None:
-            record = self._control_record(task)
-            if record.is_refused and self._has_controls(task) and _shown_key(task) not in record.results:
-                yield self._failed(task, record.refusal)
+            judge = self._judge_of(task)
+            if judge.record.is_refused and judge.has_controls and _shown_key(task) not in judge.record.results:
+                yield self._failed(task, judge.record.refusal)
                 continue
             try:
                 frames = frames_of(self.cache.load(JudgeFrames, _shown_key(task)))
                 talk = open_talk(task, frames)
                 clip = _ClipTalk(task, frames, talk, next(talk), [])
-                controls = canary_questions(frames) if self._has_controls(task) else []
+                controls = canary_questions(frames) if judge.has_controls else []
                 if controls:
                     clip.in_controls = True
-                    self._testing.setdefault(self._role(task), set()).add(_shown_key(task))
+                    judge.testing.add(_shown_key(task))
                     self._send(clip, with_card(frames), controls)
                 else:
                     self._send(clip, frames, clip.questions)
@@ -189,12 +187,12 @@ class JudgeSession:
     def _next_task(self, last: bool) -> ObserverTask | None:
         """The next clip to talk about; None while enough are under way, or the judge is being tested on the first."""
         for _ in range(len(self._ready)):
-            task = self._ready[0]
-            if self._open >= 2 * self._ask(task).patience.concurrency:
+            judge = self._judge_of(self._ready[0])
+            if self._open >= 2 * judge.client.patience.concurrency:
                 return None
-            record, testing = self._control_record(task), self._testing.get(self._role(task), ())
-            is_known = record.is_complete or not self._has_controls(task) or (last and not self._open)
-            if is_known or len(record.results) + len(testing) < record.first:
+            record = judge.record
+            is_known = record.is_complete or not judge.has_controls or (last and not self._open)
+            if is_known or len(record.results) + len(judge.testing) < record.first:
                 return self._ready.popleft()
             self._ready.rotate(-1)  # another role's judge may be known already
         return None
@@ -203,10 +201,10 @@ class JudgeSession:
         """Hand a clip its answers; its key, if that was the end of it."""
         answers = [future.result() for future in clip.waiting]
         failed = [answer for answer in answers if answer.status == "failed"]
-        task, in_controls = clip.task, clip.in_controls
+        task, in_controls, judge = clip.task, clip.in_controls, self._judge_of(clip.task)
         if in_controls:
             clip.in_controls = False
-            self._testing[self._role(task)].discard(_shown_key(task))
+            judge.testing.discard(_shown_key(task))
         if failed:
             clip.talk.close()
             self._open -= 1
@@ -215,7 +213,7 @@ class JudgeSession:
         try:
             if in_controls:
                 clip.canary = canary_result(answers)
-                self._control_record(task).results[_shown_key(task)] = clip.canary == PASSED
+                judge.record.results[_shown_key(task)] = clip.canary == PASSED
                 if clip.canary != PASSED:
                     return self._made(clip, _evidence_without_answers(clip))
             else:
@@ -230,12 +228,13 @@ class JudgeSession:
 
     def _made(self, clip: _ClipTalk, evidence: object) -> str:
         """Keep the evidence of a clip, marked with what its control questions say."""
-        self.cache.save(clip.task.key, mark_answers(evidence, clip.canary) if clip.canary else evidence)
+        marked: Any = replace(evidence, canary=clip.canary) if clip.canary else evidence  # type: ignore[type-var]
+        self.cache.save(clip.task.key, marked)
         self._open -= 1
         return self._ended(clip.task)
 
     def _send(self, clip: _ClipTalk, frames: Frames, questions: Sequence[Question]) -> None:
-        waiting = clip.waiting = self._ask(clip.task).submit(frames, questions)
+        waiting = clip.waiting = self._judge_of(clip.task).client.submit(frames, questions)
         left, lock = [len(waiting) + 1], threading.Lock()
         talks = [clip]  # taken out at the end: futures keep their callbacks, and would keep the pictures of every clip
 
@@ -249,44 +248,25 @@ class JudgeSession:
             future.add_done_callback(one_done)
         one_done(None)
 
-    def _ask(self, task: ObserverTask) -> JudgeClient:
-        """Who asks the judge of a task's role."""
+    def _judge_of(self, task: ObserverTask) -> _RoleJudge:
+        """The judge of a task's role, which is its observer where that has a judge of its own."""
         if self.judge is None:
             raise RevisitError("this run needs a judge, and none was given; pass --judge (see docs/judges.md)")
-        role = self._role(task)
-        if role not in self._askers:
-            judge = self.judge.of_role(task.observer)
-            store = AnswerStore(shared_store(self.cache.root, judge.judge.facts), self.copy)
-            self._askers[role] = judge.client(store)
-        return self._askers[role]
+        role = role_of(task, self.judge)
+        if role not in self._judges:
+            mine = self.judge.of_role(role)
+            store = AnswerStore(shared_store(self.cache.root, mine.judge.facts), self.copy)
+            alike = [other for _, _, other in self.plan.tasks.values() if role_of(other, self.judge) == role]
+            record = ControlRecord(mine.settings.controls_first, self._earlier_results(alike) if mine.canaries else {})
+            self._judges[role] = _RoleJudge(mine.client(store), mine.canaries, record)
+        return self._judges[role]
 
-    def _role(self, task: ObserverTask) -> str:
-        """The observer, where it has a judge of its own; else the empty text."""
-        return task.observer if self.judge is not None and task.observer in self.judge.roles else ""
-
-    def _has_controls(self, task: ObserverTask) -> bool:
-        """Whether the judge of a task is asked control questions."""
-        return self.judge is not None and self.judge.of_role(task.observer).canaries
-
-    def _control_record(self, task: ObserverTask) -> ControlRecord:
-        """How the judge of a task did in its control questions so far."""
-        role = self._role(task)
-        if role not in self._controls:
-            first = self.judge.of_role(task.observer).controls_first if self.judge is not None else 0
-            self._controls[role] = ControlRecord(first, self._earlier_results(role) if self._has_controls(task) else {})
-        return self._controls[role]
-
-    def _earlier_results(self, role: str) -> dict[str, bool]:
+    def _earlier_results(self, tasks: Iterable[ObserverTask]) -> dict[str, bool]:
         """Pictures -> whether the judge passed, of clips of this run about which it was asked before."""
         results: dict[str, bool] = {}
-        for key, (_, _, task) in self.plan.tasks.items():
-            if (
-                task.shown is not None
-                and self._role(task) == role
-                and key in self.cache
-                and len(results) < MOST_EARLIER
-            ):
-                evidence = self.cache.load(OBSERVERS[task.observer].makes, key)
+        for task in tasks:
+            if task.shown is not None and task.key in self.cache and len(results) < MOST_EARLIER:
+                evidence = self.cache.load(OBSERVERS[task.observer].makes, task.key)
                 if canary := getattr(evidence, "canary", ""):
                     results[_shown_key(task)] = canary == PASSED
         return results
@@ -298,6 +278,11 @@ class JudgeSession:
     def _ended(self, task: ObserverTask) -> str:
         self.done += 1
         return task.key
+
+
+def role_of(task: ObserverTask, judge: ChosenJudge) -> str:
+    """The observer of a task, where it has a judge of its own; else the empty text."""
+    return task.observer if task.observer in judge.roles else ""
 
 
 def _shown_key(task: ObserverTask) -> str:

@@ -12,7 +12,7 @@ import fcntl
 import os
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from revisit.core import RevisitError, digest
@@ -90,11 +90,10 @@ def lock_run(out: Path, *, alone: bool) -> Iterator[RunLock]:
     if place in _here:
         raise RunInUse(out)
     _here.add(place)
-    entry = RunLock(out, alone)
     try:
-        yield entry
+        with closing(RunLock(out, alone)) as entry:
+            yield entry
     finally:
-        entry.close()
         _here.discard(place)
 
 

@@ -11,12 +11,12 @@ import contextlib
 import errno
 import itertools
 import os
-import socket
 import tempfile
 import time
 from collections.abc import Sequence
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Client, Connection
+from multiprocessing.reduction import send_handle
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -158,7 +158,7 @@ class HostConnection:
             self.send(("memory", number))
             assert self.connection is not None
             try:
-                send_file(self.connection, file.fileno())
+                send_handle(self.connection, file.fileno(), None)
             except OSError as error:
                 raise self._gone() from error
         return number, self.slots[number]
@@ -181,21 +181,6 @@ class HostConnection:
             self.connection.close()
 
 
-def send_file(connection: Connection, file: int) -> None:
-    """Send an open file to the process at the other end."""
-    with socket.fromfd(connection.fileno(), socket.AF_UNIX, socket.SOCK_STREAM) as wire:
-        socket.send_fds(wire, [b"f"], [file])
-
-
-def receive_file(connection: Connection) -> int:
-    """The open file that the process at the other end sends."""
-    with socket.fromfd(connection.fileno(), socket.AF_UNIX, socket.SOCK_STREAM) as wire:
-        data, files, *_ = socket.recv_fds(wire, 1, 1)
-    if not data or not files:
-        raise EOFError
-    return files[0]
-
-
 class HostClip:
     """One clip's observers at the host."""
 
@@ -208,8 +193,9 @@ class HostClip:
         self.info = info
         if host.broken:  # one that does not come back is told with the first frame
             host.connect()
-        if host.clip is not None:
-            host.clip.give_up()
+        if host.clip is not None:  # one that could not be read to its end; what was sent of it is never answered
+            for stream in host.clip.streams.values():
+                stream.drop()
         host.clip = None
 
     def watcher(self, task: ObserverTask) -> HostWatcher:
@@ -220,14 +206,7 @@ class HostClip:
         return HostWatcher(self, task)
 
     def stream(self, place: Any, pairs: bool) -> _Stream:
-        if place not in self.streams:
-            self.streams[place] = _Stream(self.host, pairs)
-        return self.streams[place]
-
-    def give_up(self) -> None:
-        """Leave a clip that could not be read to its end; what was sent of it is never answered."""
-        for stream in self.streams.values():
-            stream.drop()
+        return self.streams.setdefault(place, _Stream(self.host, pairs))
 
     def finish(self, key: str) -> Any:
         """The evidence under `key`; the first call waits for all of the clip's."""
@@ -251,8 +230,6 @@ class HostWatcher:
         self.clip, self.task, self.observer = clip, task, observer_of(task)
 
     def see(self, frame: Frame, reference: Frame | None) -> None:
-        if self.observer.pairs and reference is None:
-            return  # the reference ended before the clip
         stream = self.clip.stream(self._place(), self.observer.pairs)
         if not stream.also(frame.index, self.task.key, repeat=self.observer.pairs):
             stream.put(self._picture(frame, reference), self.task.key)

@@ -40,10 +40,6 @@ class DeviceMemory:
             return int(torch.cuda.get_device_properties(self.device).total_memory)
         return 4 << 30
 
-    def rows_that_fit(self, used: int, rows: int) -> int:
-        """How many rows a network may take at a time, one of which that used so many bytes for so many."""
-        return int(self.size() * SHARE / max(used / rows, 1))
-
     def upload(self, slot: Any, shape: Sequence[int], dtype: str) -> tuple[Any, int]:
         """A chunk of frames on the device, and its bytes; waits while too many others wait there."""
         import torch

@@ -30,6 +30,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from multiprocessing.connection import Connection, Listener
+from multiprocessing.reduction import recv_handle
 from typing import Any
 
 import numpy as np
@@ -39,8 +40,8 @@ from revisit.core.evidence import rows_of_several_clips
 from revisit.core.observer import single_threaded_libraries, start_observer
 from revisit.core.threads import start_thread
 from revisit.engine.jobs import ObserverTask, error_sentence, inputs_of, observer_of
-from revisit.engine.network_client import Address, receive_file
-from revisit.engine.network_device import DeviceMemory, is_out_of_memory, map_shared, unpin
+from revisit.engine.network_client import Address
+from revisit.engine.network_device import SHARE, DeviceMemory, is_out_of_memory, map_shared, unpin
 from revisit.engine.network_queues import MOST, Chunk, Entry, HostedClip, Queue, join_parts, rows_of_record
 from revisit.networks import settings
 from revisit.results.file_types import Details
@@ -167,7 +168,7 @@ class Host:
                     clip = HostedClip(connection, sending, info, {task.key: task for task in tasks})
                     self.events.put(("clip", clip))
                 elif kind == "memory":
-                    slots[rest[0]] = map_shared(receive_file(connection), self.gpu)
+                    slots[rest[0]] = map_shared(recv_handle(connection), self.gpu)
                 elif kind == "frames":
                     assert clip is not None
                     number, shape, dtype, pairs, rows = rest
@@ -296,10 +297,14 @@ class Host:
             place += len(rows)
             chunk.clip.seconds[key] += spent * len(rows) / total
             chunk.clip.pending -= len(rows)
-            chunk.users -= 1
-            if not chunk.users:
-                self.memory.free(chunk.bytes)
+            self._let_go(chunk)
             self._answer(chunk.clip)
+
+    def _let_go(self, chunk: Chunk) -> None:
+        """Count down the observers that want a chunk; after the last one it leaves the device."""
+        chunk.users -= 1
+        if not chunk.users:
+            self.memory.free(chunk.bytes)
 
     def _forward(self, q: Queue, taken: Sequence[Entry]) -> Any:
         import torch
@@ -342,8 +347,8 @@ class Host:
             raise _TooLarge from error
         if self.gpu and not q.measured:
             q.measured = True
-            used = torch.cuda.max_memory_allocated() - before
-            q.most = int(np.clip(self.memory.rows_that_fit(used, len(described)), 1, MOST))
+            used_by_row = max((torch.cuda.max_memory_allocated() - before) / len(described), 1)
+            q.most = int(np.clip(int(self.memory.size() * SHARE / used_by_row), 1, MOST))
         return record
 
     def _answer(self, clip: HostedClip) -> None:
@@ -368,14 +373,11 @@ class Host:
     def _drop(self, connection: Connection) -> None:
         """Forget the rows of a worker that is gone."""
         for q in self.queues.values():
-            remaining = [entry for entry in q.waiting if entry[0].clip.connection is not connection]
-            for chunk, _, rows in q.waiting:
-                if chunk.clip.connection is connection:
-                    q.rows -= len(rows)
-                    chunk.users -= 1
-                    if not chunk.users:
-                        self.memory.free(chunk.bytes)
-            q.waiting = remaining
+            gone = [entry for entry in q.waiting if entry[0].clip.connection is connection]
+            q.waiting = [entry for entry in q.waiting if entry[0].clip.connection is not connection]
+            for chunk, _, rows in gone:
+                q.rows -= len(rows)
+                self._let_go(chunk)
 
 
 def fit_on_gpu(observer: Observer, params: Details, batch: Batch) -> Batch:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import tempfile
 import time
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
@@ -58,11 +59,11 @@ class Outcome:
     made: dict[str, float] = field(default_factory=dict)  # evidence key -> seconds
     failed: dict[str, str] = field(default_factory=dict)  # evidence key -> sentence
     broken: dict[str, str] = field(default_factory=dict)  # clip digest -> sentence
-    decoded: dict[str, int] = field(default_factory=dict)  # clip digest -> how often
+    decoded: Counter[str] = field(default_factory=Counter)  # clip digest -> how often
     frames: int = 0  # decoded in all
     megapixels: float = 0.0  # of these frames together
     decoding: float = 0.0  # seconds beside the observers
-    runs: dict[str, dict[str, int]] = field(default_factory=dict)  # clip digest -> observer -> runs
+    runs: Counter[tuple[str, str]] = field(default_factory=Counter)  # clip digest and evidence key -> observer runs
     notes: dict[str, tuple[str, ...]] = field(default_factory=dict)  # clip digest -> remarks on the file
     device: str = ""  # that networks ran on, if one process ran them all
 
@@ -77,7 +78,7 @@ def observe(
     broken: dict[str, str] = {}
     with single_threaded_libraries(), ExitStack() as stack:
         shelves: dict[str, ReferenceFrames] = {}
-        streams = _open_ahead(job, limits, stack) if host is None else {}  # beside a GPU, workers are many
+        streams = _open_compared_clips(job, limits, stack) if host is None else {}  # beside a GPU, workers are many
         uses = _reference_uses(job, limits, streams)
         room = KEPT_BYTES // max(len(job.references), 1)
         for clip in job.clips:
@@ -86,8 +87,8 @@ def observe(
             if clip.digest in job.references:
                 stored = ReferenceFrames(room if clip.clip.frames is None else None)
             try:
-                stream = streams.pop(clip.digest, None)
-                _observe_clip(clip, stored, uses.get(clip.digest, ()), shelves, cache, limits, outcome, host, stream)
+                observed = _ObservedClip(clip, stored, uses.get(clip.digest, ()), shelves, outcome)
+                observed.run(cache, limits, host, streams.pop(clip.digest, None))
             except MediaError as error:
                 broken[clip.digest] = outcome.broken[clip.digest] = str(error)
             except (OSError, MemoryError, RuntimeError) as error:  # a full disk, no memory, no further process
@@ -99,24 +100,18 @@ def observe(
             yield clip, outcome
 
 
-def _open_ahead(job: ObservingJob, limits: Limits, stack: ExitStack) -> dict[str, ClipStream | FramesInMemory]:
+def _open_compared_clips(job: ObservingJob, limits: Limits, stack: ExitStack) -> dict[str, ClipStream | FramesInMemory]:
     """Streams by digest of the clips that are compared with a reference, if these are few."""
-    compared = [clip for clip in job.clips if clip.digest not in job.references and _watching(clip)]
+    compared = [_ObservedClip(clip, None, (), {}, Outcome()) for clip in job.clips if clip.digest not in job.references]
+    compared = [clip for clip in compared if clip.watching]
     streams: dict[str, ClipStream | FramesInMemory] = {}
     if not job.references or len(compared) > OPEN_AHEAD:
         return streams
-    for task in compared:
-        clip = _ObservedClip(task, _watching(task), None, (), {}, Outcome())
+    for clip in compared:
         with suppress(MediaError, OSError, MemoryError, RuntimeError):  # told when its turn comes
-            stream = open_clip(task.clip, limits, wanted=clip.choose)
+            streams[clip.task.digest] = stream = open_clip(clip.task.clip, limits, wanted=clip.choose)
             stack.callback(stream.__exit__)
-            streams[task.digest] = stream
     return streams
-
-
-def _watching(task: ClipTask) -> list[ObserverTask]:
-    """The tasks that look at frames; the others read files."""
-    return [todo for todo in task.observers if todo.file is None]
 
 
 def _resource_sentence(error: Exception) -> str:
@@ -128,47 +123,11 @@ def _resource_sentence(error: Exception) -> str:
     return f"it could not be observed ({error_sentence(error)})"
 
 
-def _observe_clip(
-    task: ClipTask,
-    stored: ReferenceFrames | None,
-    uses: Collection[ReferenceUse],
-    shelves: Mapping[str, ReferenceFrames],
-    cache: EvidenceCache | MemoryCache,
-    limits: Limits,
-    out: Outcome,
-    host: HostConnection | None,
-    stream: ClipStream | FramesInMemory | None,
-) -> None:
-    for todo in task.observers:
-        if todo.file is not None:
-            _import(task, todo, cache, out)
-    watching = _watching(task)
-    if not watching and stored is None:
-        return
-    clip = _ObservedClip(task, watching, stored, uses, shelves, out)
-    opened = time.perf_counter()
-    with open_clip(task.clip, limits, wanted=clip.choose) if stream is None else stream as stream:
-        info: ClipInfo = stream.info
-        clip.start(info, host)
-        clip.show(stream, set(clip.reference_frames(info.count).tolist()))
-        out.decoded[task.digest] = out.decoded.get(task.digest, 0) + 1
-        out.frames += stream.passed
-        out.megapixels += stream.passed * info.width * info.height / 1e6
-        out.decoding += max(0.0, time.perf_counter() - opened - sum(clip.seconds.values()))
-        out.notes[task.digest] = (*stream.notes, *dict.fromkeys(clip.remarks))
-    if task.clip.frames is None and clip_digest(task.clip) != task.digest:
-        raise MediaError(f"{task.clip.path.name}: {CHANGED}")
-    if stored is not None:
-        stored.close(info)
-    clip.finish(cache)
-
-
 @dataclass
 class _ObservedClip:
     """The observers of a clip while its frames go by; one that fails does not cost the others their evidence."""
 
     task: ClipTask
-    watching: Sequence[ObserverTask]
     stored: ReferenceFrames | None  # where its frames are kept that others are compared with
     uses: Collection[ReferenceUse]
     shelves: Mapping[str, ReferenceFrames]
@@ -179,6 +138,39 @@ class _ObservedClip:
     seconds: dict[str, float] = field(default_factory=dict)
     remarks: list[str] = field(default_factory=list)
     hosted: HostClip | None = None
+
+    def __post_init__(self) -> None:
+        self.watching = [todo for todo in self.task.observers if todo.file is None]  # the others read files
+
+    def run(
+        self,
+        cache: EvidenceCache | MemoryCache,
+        limits: Limits,
+        host: HostConnection | None,
+        stream: ClipStream | FramesInMemory | None,
+    ) -> None:
+        """Make all evidence of the clip; its frames are decoded once."""
+        task, out = self.task, self.out
+        for todo in task.observers:
+            if todo.file is not None:
+                self._import(todo, cache)
+        if not self.watching and self.stored is None:
+            return
+        opened = time.perf_counter()
+        with open_clip(task.clip, limits, wanted=self.choose) if stream is None else stream as stream:
+            info: ClipInfo = stream.info
+            self.start(info, host)
+            self.show(stream, set(self.reference_frames(info.count).tolist()))
+            out.decoded[task.digest] += 1
+            out.frames += stream.passed
+            out.megapixels += stream.passed * info.width * info.height / 1e6
+            out.decoding += max(0.0, time.perf_counter() - opened - sum(self.seconds.values()))
+            out.notes[task.digest] = (*stream.notes, *dict.fromkeys(self.remarks))
+        if task.clip.frames is None and clip_digest(task.clip) != task.digest:
+            raise MediaError(f"{task.clip.path.name}: {CHANGED}")
+        if self.stored is not None:
+            self.stored.close(info)
+        self.finish(cache)
 
     @property
     def backwards(self) -> bool:
@@ -220,7 +212,7 @@ class _ObservedClip:
                 self._fail(todo.key, error_sentence(error))
                 continue
             self.seconds[todo.key] = 0.0
-            _count_run(self.task, todo, self.out)
+            self.out.runs[self.task.digest, todo.key] += 1
 
     def show(self, frames: Iterable[Frame], references: Collection[int]) -> None:
         """Show each frame to the observers that want it, and keep those that others are compared with."""
@@ -263,32 +255,24 @@ class _ObservedClip:
             at_host = self.hosted is not None and todo.key in self.hosted.tasks
             self.out.made[todo.key] = self.hosted.seconds[todo.key] if self.hosted and at_host else spent
 
+    def _import(self, todo: ObserverTask, cache: EvidenceCache | MemoryCache) -> None:
+        """Make evidence from a file that came with the clip."""
+        started = time.perf_counter()
+        self.out.runs[self.task.digest, todo.key] += 1
+        try:
+            record = observer_of(todo).fn(todo.file, *inputs_of(todo), **todo.params)
+            _require_same(todo)
+            cache.save(todo.key, record)
+        except RevisitError as error:
+            self._fail(todo.key, str(error))
+        except Exception as error:  # one file that cannot be read must not cost the clip its other evidence
+            self._fail(todo.key, f"{todo.observer} failed: {error_sentence(error)}")
+        else:
+            self.out.made[todo.key] = time.perf_counter() - started
+
     def _fail(self, key: str, sentence: str) -> None:
         self.out.failed[key] = sentence
         self.watchers.pop(key, None)
-
-
-def _count_run(task: ClipTask, todo: ObserverTask, out: Outcome) -> None:
-    """Count that an observer was run on a clip."""
-    runs = out.runs.setdefault(task.digest, {})
-    runs[todo.key] = runs.get(todo.key, 0) + 1
-
-
-def _import(task: ClipTask, todo: ObserverTask, cache: EvidenceCache | MemoryCache, out: Outcome) -> None:
-    """Make evidence from a file that came with the clip."""
-    started = time.perf_counter()
-    observer = observer_of(todo)
-    _count_run(task, todo, out)
-    try:
-        record = observer.fn(todo.file, *inputs_of(todo), **todo.params)
-        _require_same(todo)
-        cache.save(todo.key, record)
-    except RevisitError as error:
-        out.failed[todo.key] = str(error)
-    except Exception as error:  # one file that cannot be read must not cost the clip its other evidence
-        out.failed[todo.key] = f"{todo.observer} failed: {error_sentence(error)}"
-    else:
-        out.made[todo.key] = time.perf_counter() - started
 
 
 def _require_same(todo: ObserverTask) -> None:
@@ -310,26 +294,20 @@ def _reference_uses(
         reference: {ReferenceUse("time", 0)} if reference in ends else set() for reference in job.references
     }
     for clip in job.clips:
-        stream = streams.get(clip.digest)
-        rules = {(todo.reference, todo.inputs["align"]) for todo in clip.observers if todo.reference}
-        for reference, rule in rules:
-            if reference is None or reference == clip.digest or reference in ends:
-                continue
-            if stream is None:
-                uses[reference].add(ReferenceUse(rule, 0 if rule in WHOLE else _length(clip, limits)))
+        pairs: dict[tuple[str, str], list[ObserverTask]] = defaultdict(list)
+        for todo in clip.observers:
+            if todo.reference and todo.reference != clip.digest and todo.reference not in ends:
+                pairs[todo.reference, str(todo.inputs["align"])].append(todo)
+        for (reference, rule), todos in pairs.items():
+            if clip.digest in streams:
+                info, numbers = streams[clip.digest].info, set[int]()
+                for todo in todos:
+                    with suppress(Exception):  # told when the observer starts
+                        numbers.update(wanted_frames(todo, info.count, info.fps).tolist())
+                uses[reference].add(ReferenceUse(rule, info.count, tuple(sorted(numbers))))
             else:
-                uses[reference].add(_exact_use(clip, stream.info, reference, rule))
+                uses[reference].add(ReferenceUse(rule, 0 if rule in WHOLE else _length(clip, limits)))
     return uses
-
-
-def _exact_use(clip: ClipTask, info: ClipInfo, reference: str, rule: str) -> ReferenceUse:
-    """The frames of a clip that its observers compare with a reference."""
-    numbers: set[int] = set()
-    for todo in clip.observers:
-        if todo.reference == reference and todo.inputs["align"] == rule:
-            with suppress(Exception):  # told when the observer starts
-                numbers.update(wanted_frames(todo, info.count, info.fps).tolist())
-    return ReferenceUse(rule, info.count, tuple(sorted(numbers)))
 
 
 def reference_frames_for(use: ReferenceUse, count: int) -> np.ndarray:
@@ -366,7 +344,7 @@ class ReferenceFrames:
     """
 
     def __init__(self, memory: int | None) -> None:
-        self.memory = memory
+        self.memory = np.inf if memory is None else memory
         self.file: Any = None  # of those that found no room
         self.kept: dict[int, np.ndarray] = {}
         self.seconds: dict[int, float] = {}
@@ -378,9 +356,9 @@ class ReferenceFrames:
     def put(self, frame: Frame) -> None:
         self.shape = frame.rgb.shape
         self.seconds[frame.index] = frame.time
-        if self.memory is None or frame.rgb.nbytes <= self.memory:
+        if frame.rgb.nbytes <= self.memory:
             self.kept[frame.index] = frame.rgb
-            self.memory = None if self.memory is None else self.memory - frame.rgb.nbytes
+            self.memory -= frame.rgb.nbytes
             return
         if self.file is None:
             # A file without a name: it is gone with this process, however that ends.
@@ -451,13 +429,11 @@ def partner_numbers(rule: str, info: ClipInfo, count: int, times: np.ndarray) ->
     if not rule.startswith(RULE):
         one = alignment(rule, info, count, times)
         return lambda frame: [] if (position := one(frame)) is None else [position]
-    partners_by_frame: dict[int, list[int]] = {}
+    partners_by_frame: dict[int, dict[int, None]] = defaultdict(dict)
     for members, partners in phase_maps(info.count, count, *read_phase_rule(rule)).values():
         for member, partner in zip(members.tolist(), partners.tolist(), strict=True):
-            mine = partners_by_frame.setdefault(member, [])
-            if partner not in mine:
-                mine.append(partner)
-    return lambda frame: partners_by_frame.get(frame.index, [])
+            partners_by_frame[member][partner] = None
+    return lambda frame: list(partners_by_frame.get(frame.index, ()))
 
 
 def alignment(rule: str, info: ClipInfo, count: int, times: np.ndarray) -> Any:

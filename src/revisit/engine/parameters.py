@@ -5,13 +5,12 @@ They take the place of the protocol's, and are part of its hash.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 from typing import Any
 
 from revisit.core import DERIVED, GATES, METRICS, OBSERVERS, UsageError
-from revisit.core.text import parse_yaml
-from revisit.engine.dependencies import Parameters, observed_kinds
+from revisit.core.text import near_names, parse_yaml
+from revisit.engine.dependencies import Parameters, observed_kinds, rests_on
 from revisit.engine.plan import Plan
 from revisit.results.file_types import Details
 
@@ -45,8 +44,7 @@ def default_value(id: str, name: str) -> Any:
     params = next((registry[id].params for registry in REGISTRIES if id in registry), None)
     if params is None:
         every = [one for registry in REGISTRIES for one in registry if registry[one].params]
-        near = difflib.get_close_matches(id, every, n=3)
-        hint = f"did you mean {', '.join(near)}?" if near else "`revisit show ID` lists parameters"
+        hint = near_names(id, every) or "`revisit show ID` lists parameters"
         raise UsageError(f"nothing with parameters is called {id!r}; {hint}")
     if name not in params:
         has = f"its parameters are {', '.join(params)}" if params else "it has no parameters"
@@ -58,7 +56,7 @@ def tunable(plan: Plan) -> dict[str, Details]:
     """The parameters of everything that a plan uses, by id."""
     parameters: dict[str, Details] = {check.id: check.params for check in plan.checks}
     for check in plan.checks:
-        parameters |= _parameters_below(check)
+        parameters |= {one.id: one.params for one in rests_on(check) if not isinstance(one, type)}
     makers = [plan.observers.maker(kind) for check in plan.checks for kind in observed_kinds(check)]
     for maker in makers:
         if maker is not None:
@@ -73,9 +71,8 @@ def check_used(plan: Plan, parameters: Parameters) -> None:
     uses = tunable(plan)
     for id in parameters:
         if id not in uses:
-            near = difflib.get_close_matches(id, uses, n=3)
             listed = sorted(one for one, params in uses.items() if params)
-            hint = f"did you mean {', '.join(near)}?" if near else f"these have parameters: {', '.join(listed)}"
+            hint = near_names(id, uses) or f"these have parameters: {', '.join(listed)}"
             raise UsageError(f"this evaluation does not use {id!r}; {hint}")
 
 
@@ -94,17 +91,3 @@ def type_name(standing: Any) -> str:
     """What a kind of value is called."""
     kind = "truth value" if isinstance(standing, bool) else "number" if isinstance(standing, int | float) else ""
     return kind or {"str": "word"}.get(type(standing).__name__, type(standing).__name__)
-
-
-def _parameters_below(check: Any) -> dict[str, Details]:
-    """Parameters of the derived evidence and gates that an asker rests on."""
-    parameters: dict[str, Details] = {}
-    for kind in [*check.needs, *getattr(check, "optional", ())]:
-        id = getattr(kind, "evidence_id", None)
-        if id is not None and id in DERIVED:
-            parameters[id] = DERIVED[id].params
-            parameters |= _parameters_below(DERIVED[id])
-    for gate in getattr(check, "gates", ()):
-        parameters[gate] = GATES[gate].params
-        parameters |= _parameters_below(GATES[gate])
-    return parameters

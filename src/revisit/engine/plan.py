@@ -32,6 +32,7 @@ from revisit.engine.dependencies import (
     Parameters,
     asks_judge,
     gates_of,
+    merge_parameters,
     observed_kinds,
     parameters_of,
     protocol_facts,
@@ -104,11 +105,10 @@ class Plan:
 
     def makers(self, check: Metric | Gate) -> MadeBy:
         """The observer set that answers a question, and the judge where one is asked."""
-        judged = asks_judge(check, self.observers)
-        return {
-            "set": self.observers.id,
-            **({"judge": str((self.observers.judge or {}).get("model"))} if judged else {}),
-        }
+        makers: MadeBy = {"set": self.observers.id}
+        if asks_judge(check, self.observers):
+            makers["judge"] = str((self.observers.judge or {}).get("model"))
+        return makers
 
     @cached_property
     def availability(self) -> Availability:
@@ -222,13 +222,12 @@ def make_plan(
         decoding_build(decoding)  # says what is missing, before anything is read
         observers = replace(observers, decoding=decoding)
         cases = [_decoded(case, decoding) for case in cases]
-    parameters = dict(suite.protocols[protocol] or {})
-    for id in parameters:
+    of_protocol = suite.protocols[protocol] or {}
+    for id in of_protocol:
         if not any(id in registry for registry in (METRICS, GATES, DERIVED, OBSERVERS)):
             raise UsageError(f"protocol {protocol} of suite {suite.id} sets parameters of {id!r}, which does not exist")
-    asked_for = dict(suite.settings(**(options or {}))) if suite.settings is not None else {}
-    for id, values in [*asked_for.items(), *(overrides or {}).items()]:
-        parameters[id] = {**parameters.get(id, {}), **values}
+    asked_for = suite.settings(**(options or {})) if suite.settings is not None else {}
+    parameters = merge_parameters(of_protocol, asked_for, overrides or {})
     metrics = suite.chosen(metrics)
     named = [id for id in metrics if id not in GATES]
     usual = suite.default_metrics(judge=observers.judge is not None)
@@ -292,9 +291,9 @@ def _case_inputs(case: Case) -> dict[str, object]:
     return {**inputs, "annotations": dict(case.annotations)}
 
 
-def _of_protocol(observers: ObserverSet, wanted: Mapping[str, str]) -> ObserverSet:
+def _of_protocol(observers: ObserverSet, observer_ids: Mapping[str, str]) -> ObserverSet:
     """The set with the observers that a protocol insists on, for the kinds of evidence that the set has at all."""
-    own = {role: OBSERVERS[id] for role, id in wanted.items() if role in observers.roles}
+    own = {role: OBSERVERS[id] for role, id in observer_ids.items() if role in observers.roles}
     return replace(observers, roles={**observers.roles, **own})
 
 

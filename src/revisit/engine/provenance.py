@@ -6,23 +6,26 @@ import os
 import platform
 import sys
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from contextlib import suppress
-from datetime import datetime, timezone
+from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import numpy as np
 
 from revisit._version import __version__
 from revisit.core import Case, Record
 from revisit.core.text import one_line, parse_json
 from revisit.engine.availability import caption
 from revisit.engine.cache import EvidenceCache
-from revisit.engine.costs import DECODING, SCORING, CostRecord, Costs
+from revisit.engine.costs import DECODING, SCORING, Costs, CostSums
 from revisit.engine.dependencies import observer_facts
 from revisit.engine.jobs import ClipTask
 from revisit.engine.observe import Outcome
 from revisit.engine.resume import ResumedRun
-from revisit.engine.run_log import RunLog
+from revisit.engine.run_log import RunLog, clock_text
 from revisit.media import decoding_build
 from revisit.networks import settings
 from revisit.results.file_types import Details, Invocation, ProtocolEntry, RunFile
@@ -31,37 +34,31 @@ from revisit.results.record_files import write_json
 LIBRARIES = ("numpy", "opencv-python-headless", "av", "torch", "transformers", "onnxruntime", "openvino")
 
 
+@dataclass
 class InvocationLog:
     """The account of one invocation: what was asked, and proof of how often things were done."""
 
-    def __init__(
-        self,
-        begun: ResumedRun,
-        cache: EvidenceCache,
-        command: str,
-        request: Details | None,
-        *,
-        cached: int,
-        adds: bool,
-    ) -> None:
-        self.begun, self.plan, self.cache = begun, begun.plan, cache
-        self.command, self.request, self.cached, self.adds = command, request, cached, adds
-        self.started = time.time()
-        self.decodes: Counter[str] = Counter()
-        self.frames = 0
-        self.runs: Counter[tuple[str, str]] = Counter()
-        self.costs, self.clip_costs = CostRecord(), Costs({})
-        self.notes: dict[str, tuple[str, ...]] = {}
-        self.devices: set[str] = set()
-        self.asked: Details = {}  # what a judge was asked, and what it cost
-        self.log = RunLog(begun.folder)
-        self._begin()
+    begun: ResumedRun
+    cache: EvidenceCache
+    command: str
+    request: Details | None
+    cached: int  # pieces of evidence that were there
+    adds: bool
+    started: float = field(default_factory=time.time)
+    decodes: Counter[str] = field(default_factory=Counter)
+    frames: int = 0
+    runs: Counter[tuple[str, str]] = field(default_factory=Counter)
+    costs: CostSums = field(default_factory=lambda: defaultdict(lambda: np.zeros(4)))
+    clip_costs: Costs = field(default_factory=lambda: Costs({}))
+    notes: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    devices: set[str] = field(default_factory=set)
+    asked: Details = field(default_factory=dict)  # what a judge was asked, and what it cost
 
-    def _begin(self) -> None:
+    def __post_init__(self) -> None:
         """Log what is run, by which versions, and on what."""
+        self.plan, self.log = self.begun.plan, RunLog(self.begun.folder)
         plan, machine = self.plan, environment()
-        libraries = machine["libraries"] if isinstance(machine["libraries"], dict) else {}
-        versions = ", ".join(f"{name} {number}" for name, number in libraries.items())
+        versions = ", ".join(f"{name} {number}" for name, number in machine["libraries"].items())
         self.log.write("started", self.command or "from Python")
         self.log.write(
             "versions", f"revisit {__version__}, Python {machine['python']}, {machine['platform']}, {versions}"
@@ -82,18 +79,17 @@ class InvocationLog:
 
     def add(self, outcome: Outcome) -> None:
         self.decodes.update(outcome.decoded)
+        self.runs.update(outcome.runs)
         self.frames += outcome.frames
         self.devices |= {outcome.device} - {""}
-        for clip, runs in outcome.runs.items():
-            self.runs.update({(clip, key): count for key, count in runs.items()})
         for key, seconds in outcome.made.items():
             observer = self.plan.tasks[key][2].observer
             evidence = 0
             with suppress(OSError):  # a cache elsewhere
                 evidence = self.cache.path(key).stat().st_size
-            self.costs.add(observer, seconds, outcome.frames, outcome.megapixels, evidence)
+            self.costs[observer] += seconds, outcome.frames, outcome.megapixels, evidence
         if outcome.frames:
-            self.costs.add(DECODING, outcome.decoding, outcome.frames, outcome.megapixels)
+            self.costs[DECODING] += outcome.decoding, outcome.frames, outcome.megapixels, 0
         self.notes.update({clip: notes for clip, notes in outcome.notes.items() if notes})
         for sentence in (*outcome.broken.values(), *outcome.failed.values()):
             self.log.write("failed", sentence)
@@ -110,7 +106,7 @@ class InvocationLog:
         """Count what the answers about a case took."""
         frames = self.clip_costs.frames(case.clip)
         if frames:
-            self.costs.add(SCORING, sum(answer.seconds for answer in answers), frames)
+            self.costs[SCORING] += sum(answer.seconds for answer in answers), frames, 0, 0
 
     def counters(self) -> dict[str, object]:
         """How often things were done."""
@@ -126,9 +122,7 @@ class InvocationLog:
             "most_runs_of_one_observer_on_one_clip": max(self.runs.values(), default=0),
             "evidence_from_cache": self.cached,
             "observer_seconds": {
-                id: round(seconds, 3)
-                for id, seconds in sorted(self.costs.seconds.items())
-                if id not in (DECODING, SCORING)
+                id: round(float(sums[0]), 3) for id, sums in sorted(self.costs.items()) if id not in (DECODING, SCORING)
             },
             **({"networks_on": sorted(self.devices)} if self.devices else {}),
             **({"judge": self.asked} if self.asked else {}),
@@ -138,12 +132,12 @@ class InvocationLog:
         """Write run.json; it keeps the accounts of earlier invocations."""
         path, plan, whole = self.begun.folder / "run.json", self.plan, self.begun.whole
         earlier = parse_json(path.read_text(encoding="utf-8")).get("invocations", []) if path.is_file() else []
-        earlier = [entry for entry in earlier if entry["started"] != _clock(self.started)]
+        earlier = [entry for entry in earlier if entry["started"] != clock_text(self.started)]
         counters = self.counters()
         invocation: Invocation = {
             "command": self.command,
-            "started": _clock(self.started),
-            "finished": None if finished is None else _clock(finished),
+            "started": clock_text(self.started),
+            "finished": None if finished is None else clock_text(finished),
             "seconds": None if finished is None else round(finished - self.started, 2),
             "counters": counters,
         }
@@ -186,14 +180,17 @@ class InvocationLog:
             )
 
 
-def environment() -> dict[str, object]:
+def installed_version(package: str) -> str:
+    """The version of a package; nothing where it is not installed."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""
+
+
+def environment() -> dict[str, Any]:
     """Versions and host, for whoever must explain a difference later."""
-    libraries = {}
-    for name in LIBRARIES:
-        try:
-            libraries[name] = version(name)
-        except PackageNotFoundError:
-            libraries[name] = "not installed"
+    libraries = {name: installed_version(name) or "not installed" for name in LIBRARIES}
     if settings.openvino() == "off":
         libraries["openvino"] = "not used"
     return {
@@ -204,7 +201,3 @@ def environment() -> dict[str, object]:
         "libraries": libraries,
         "executable": sys.executable,
     }
-
-
-def _clock(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, timezone.utc).isoformat(timespec="milliseconds")

@@ -16,7 +16,7 @@ from revisit.core import MissingPrerequisite, UsageError
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.jobs import ClipTask, ObserverTask, ObservingJob
 from revisit.engine.observe import Outcome, observe
-from revisit.engine.worker_processes import BLAS_THREADS, network_tasks
+from revisit.engine.worker_processes import BLAS_THREADS, network_tasks, outcomes_of_lost
 from revisit.media import Limits
 from revisit.networks import settings
 
@@ -115,8 +115,7 @@ def _outcomes(ray: Any, task: Any, job: ObservingJob) -> Iterator[tuple[ClipTask
             f"the node or process that observed this clip was lost {RETRIES + 1} times ({lost}); run the same command "
             "again, and look at the memory of the nodes"
         )
-        broken = {clip.digest: sentence for clip in job.clips}
-        yield from ((clip, Outcome(broken=broken)) for clip in job.clips)
+        yield from outcomes_of_lost(job.clips, sentence)
 
 
 def _connect(address: str) -> Any:

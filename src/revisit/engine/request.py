@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from revisit.core import GATES, METRICS, SUITES, MissingPrerequisite, Suite, UsageError
-from revisit.engine.dependencies import ObserverSet, Parameters, asks_judge
+from revisit.core.text import join_names
+from revisit.engine.dependencies import ObserverSet, Parameters, asks_judge, merge_parameters
 from revisit.engine.earlier_run import check_earlier_run, require_no_run, require_separate
 from revisit.engine.parameters import check_used, parse_parameters
 from revisit.engine.plan import Plan, make_plan
-from revisit.engine.run import evaluate
+from revisit.engine.run import evaluate, rescore
+from revisit.engine.worker_processes import Executor, environment
+from revisit.media.decoder_process import gpu_for_decoding
+from revisit.networks import settings
 from revisit.observers.sets import load_roles, read_set
 from revisit.results.file_types import Details
 from revisit.results.run import Run
@@ -23,6 +28,7 @@ if TYPE_CHECKING:
 
 ALIGNMENTS = ("auto", "index", "time", "stretch")
 ONLY = "judge"
+EXECUTORS = ("local", "ray")
 
 
 @dataclass(frozen=True)
@@ -137,14 +143,14 @@ class Request:
     def run(
         self,
         out: Path,
-        told: Callable[[str], None] = lambda _: None,
+        on_remark: Callable[[str], None] = lambda _: None,
         warned: Callable[[str], None] = warnings.warn,
         **how: Any,
     ) -> Run:
         """Carry it out in a run directory; `how` goes to `evaluate`.
 
-        `told` hears how the source was read, `warned` what of the set cannot run here. Where nothing of the set is left
-        but what `lite` has, MissingPrerequisite says what to install.
+        `on_remark` hears how the source was read, `warned` what of the set cannot run here. Where nothing of the set is
+        left but what `lite` has, MissingPrerequisite says what to install.
         """
         require_no_run(Path(self.source))
         require_separate(Path(self.source), out)
@@ -158,7 +164,7 @@ class Request:
         if any(task.module == "__main__" for _, _, task in plan.tasks.values()):
             how["workers"] = 0  # no other process can import what a notebook or script defines
         for remark in plan.remarks:
-            told(remark)
+            on_remark(remark)
         if self.only:  # what was answered before stays
             how["adds"] = {*(case.id for case in plan.cases), *(entry.id for entry in plan.rejected)}
         return evaluate(plan, out, request=self.as_json(), judge=judge, **how)
@@ -176,6 +182,35 @@ class Request:
     def from_json(cls, content: Details) -> Request:
         lists = {name: tuple(content.get(name, ())) for name in ("metrics", "roots", "options")}
         return cls(**{**content, **lists})
+
+
+@contextmanager
+def network_settings(device: str, precision: str, batch: int | None) -> Iterator[None]:
+    """Set the environment variables of the networks, which workers inherit, and restore them afterwards."""
+    chosen = {settings.DEVICE: device, settings.PRECISION: precision, settings.BATCH: str(batch or "")}
+    with environment({name: value for name, value in chosen.items() if value}):
+        settings.check()
+        gpu_for_decoding()
+        yield
+
+
+def find_executor(name: str, address: str = "", workers: int | None = None) -> Executor | None:
+    """The executor of this name; None for the one that a run has by default."""
+    if name not in EXECUTORS:
+        raise UsageError(f"--executor takes {' or '.join(EXECUTORS)}, not {name!r}")
+    if name == "ray":
+        from revisit.engine.ray_executor import OnRay
+
+        return OnRay(address, workers)
+    if address:
+        raise UsageError("--address is that of a Ray cluster; add --executor ray")
+    return None
+
+
+def rescored_run(path: Path) -> Run:
+    """A run, scored again as it was asked for."""
+    facts = Run(path).facts
+    return rescore(Request.from_json(facts["request"]).plan(judge=facts["protocol"].get("judge")), path)
 
 
 def judge_is_idle(plan: Plan) -> str:
@@ -207,15 +242,6 @@ def observer_set(name: str, judge: Details | None = None) -> ObserverSet:
     return ObserverSet(read_set(name).id, load_roles(name, judge=judge is not None), judge)
 
 
-def merge_parameters(*sources: Parameters) -> dict[str, dict[str, object]]:
-    """Parameters of several sources; the last one counts."""
-    merged: dict[str, dict[str, object]] = {}
-    for parameters in sources:
-        for id, values in parameters.items():
-            merged[id] = {**merged.get(id, {}), **values}
-    return merged
-
-
 def _parse_option(option: str) -> tuple[str, str]:
     name, equals, value = option.partition("=")
     if not (name and equals and value):
@@ -224,6 +250,24 @@ def _parse_option(option: str) -> tuple[str, str]:
 
 
 def recognise(source: Path) -> Suite:
-    """The first benchmark that knows the layout, or the folder suite."""
-    claimed = [suite for suite in SUITES.values() if suite.id != "folder" and suite.recognises(source)]
-    return claimed[0] if claimed else SUITES["folder"]
+    """The first benchmark that knows the layout, or the folder suite.
+
+    Raises
+    ------
+    UsageError
+        Where a benchmark knows a folder in it: data and predictions of a benchmark side by side are no models.
+    """
+    benchmarks = [suite for suite in SUITES.values() if suite.id != "folder"]
+    claimed = [suite for suite in benchmarks if suite.recognises(source)]
+    if claimed:
+        return claimed[0]
+    folders = sorted(path for path in source.iterdir() if path.is_dir()) if source.is_dir() else []
+    for suite in benchmarks:
+        if parts := [folder for folder in folders if suite.recognises(folder)]:
+            names, title = join_names([folder.name for folder in parts]), suite.card.get("title", suite.id)
+            raise UsageError(
+                f"{source} is no folder of models: it holds {names} in the layout of {title}; "
+                f"evaluate {parts[-1]} (`revisit show {suite.id}` lists layouts and options), or add --suite folder to "
+                "take everything here as plain clips"
+            )
+    return SUITES["folder"]

@@ -52,10 +52,6 @@ class ResumedRun:
     lines: RecordLines  # the answers there are
     failed: FailedAnswers  # what had failed when the run was opened
 
-    @property
-    def plan_file(self) -> Path:
-        return self.folder / "plan.json"
-
     def evidence(self) -> set[str]:
         """Keys of the evidence that the open questions need."""
         return {key for case in self.plan.cases for key in self.needed(case)}
@@ -124,7 +120,7 @@ def resume_run(
         plan = _without_answered_before(plan, earlier)
     now = plan.as_json()
     if earlier is not None and not joins:
-        _remove_answers(out, _stale_answers(earlier, now))
+        _remove_stale_answers(out, earlier, now)
     whole = _merge_plans(earlier, now)
     if not joins:
         _remove_unfinished(out)
@@ -138,44 +134,32 @@ def resume_run(
         (case, id): line for case, mine in asked_again.items() for id, line in mine.items() if line.status == "failed"
     }
     begun = ResumedRun(out, plan, whole, {}, lines, failed)
-    settled = SettledCases(begun)
-    begun.questions.update(
-        {case.id: [] if settled.has(case) else begun.open_questions(case, failed) for case in plan.cases}
-    )
-    if not joins:
-        settled.keep()
+    _find_questions(begun, remember=not joins)
     return begun
 
 
-class SettledCases:
-    """Cases of which everything was answered when the run was opened last, in settled.json.
+def _find_questions(begun: ResumedRun, *, remember: bool) -> None:
+    """Find what is open in each case, and `remember` cases of which everything is answered, in settled.json.
 
     Each has the digest of all that its answers depend on, and of their lines: to compare it is to ask 48 answers at
     once. Without the file, or with a damaged one, every answer is looked at.
     """
-
-    def __init__(self, begun: ResumedRun) -> None:
-        self.begun, self.path = begun, begun.folder / "settled.json"
-        content = read_object(self.path)
-        checks = [
-            [check.id, begun.plan.protocol_hash(check), begun.plan.kinds[check.id]] for check in begun.plan.checks
-        ]
-        self.basis = digest([SCHEMA, checks], 40)
-        cases = content.get("cases") if content.get("basis") == self.basis else None
-        self.known: dict[str, str] = cases if isinstance(cases, dict) else {}
-        self.now: dict[str, str] = {}
-
-    def has(self, case: Case) -> bool:
-        """Whether nothing is open in a case, as far as is known."""
-        sha256 = hashlib.sha256(self.begun.plan.answers_depend_on(case))
-        sha256.update(self.begun.lines.stamp(case.id).encode())
-        self.now[case.id] = sha256.hexdigest()
-        return self.known.get(case.id) == self.now[case.id]
-
-    def keep(self) -> None:
-        settled = {id: stamp for id, stamp in self.now.items() if not self.begun.questions[id]}
-        if settled != self.known:
-            write_rows(self.path, {"basis": self.basis, "cases": settled})
+    path, plan = begun.folder / "settled.json", begun.plan
+    content = read_object(path)
+    basis = digest([SCHEMA, [[check.id, plan.protocol_hash(check), plan.kinds[check.id]] for check in plan.checks]], 40)
+    cases = content.get("cases") if content.get("basis") == basis else None
+    known = cases if isinstance(cases, dict) else {}
+    settled = {}
+    for case in plan.cases:
+        sha256 = hashlib.sha256(plan.answers_depend_on(case))
+        sha256.update(begun.lines.stamp(case.id).encode())
+        stamp = sha256.hexdigest()
+        is_settled = known.get(case.id) == stamp
+        begun.questions[case.id] = [] if is_settled else begun.open_questions(case, begun.failed)
+        if not begun.questions[case.id]:
+            settled[case.id] = stamp
+    if remember and settled != known:
+        write_rows(path, {"basis": basis, "cases": settled})
 
 
 def reopen_run(out: Path, plan: Plan) -> ResumedRun:
@@ -203,11 +187,14 @@ def _earlier_plan(out: Path, plan: Plan, present: Collection[str] | None = None)
     earlier = cast(PlanFile, dict(read_object(path)))
     if not {"suite", "protocol", "align", "cases", "rejected"} <= earlier.keys():
         raise UsageError(f"{path} is damaged; add --fresh to start this run again, or choose another folder")
-    before = {"suite": earlier["suite"], "protocol": earlier["protocol"], "align": earlier["align"]}
-    for name, mine in {"suite": plan.suite.id, "protocol": plan.protocol, "align": plan.align}.items():
-        if before[name] != mine:
+    for name, theirs, mine in (
+        ("suite", earlier["suite"], plan.suite.id),
+        ("protocol", earlier["protocol"], plan.protocol),
+        ("align", earlier["align"], plan.align),
+    ):
+        if theirs != mine:
             raise UsageError(
-                f"{out} holds answers of the {name} {before[name]!r}, but this call uses {mine!r}; choose another "
+                f"{out} holds answers of the {name} {theirs!r}, but this call uses {mine!r}; choose another "
                 "folder, or --fresh to replace them"
             )
     earlier.setdefault("made_by", {})
@@ -259,22 +246,18 @@ def _merge_plans(earlier: PlanFile | None, now: PlanFile) -> PlanFile:
     }
 
 
-def _stale_answers(earlier: PlanFile, now: PlanFile) -> set[tuple[str, str]]:
-    """Clips and questions of earlier calls whose answers do not hold any more, because the clip is another one."""
+def _remove_stale_answers(out: Path, earlier: PlanFile, now: PlanFile) -> None:
+    """Take answers of earlier calls out of the records that do not hold any more, because the clip is another one."""
     before = {case["id"]: case["digest"] for case in earlier["cases"]}
-    changed = [case["id"] for case in now["cases"] if before.get(case["id"], case["digest"]) != case["digest"]]
-    others = [id for kind in ("gates", "metrics") for id in earlier[kind] if id not in now[kind]]
-    return {(case, id) for case in changed for id in others}
-
-
-def _remove_answers(out: Path, questions: set[tuple[str, str]]) -> None:
-    """Take answers that do not hold any more out of the records."""
-    if not questions:
+    changed = {case["id"] for case in now["cases"] if before.get(case["id"], case["digest"]) != case["digest"]}
+    others = {id for kind in ("gates", "metrics") for id in earlier[kind] if id not in now[kind]}
+    if not changed or not others:
         return
     text, answers, ends = parse_lines((out / "records.jsonl").read_bytes())
-    lines = (text[begin:end] for begin, end in pairwise(ends))
     remaining = [
-        raw for raw, answer in zip(lines, answers, strict=True) if (answer.case, answer.question) not in questions
+        text[begin:end]
+        for (begin, end), answer in zip(pairwise(ends), answers, strict=True)
+        if answer.case not in changed or answer.question not in others
     ]
     with replacing(out / "records.jsonl") as temporary:
         temporary.write_bytes(b"".join(remaining))
@@ -282,11 +265,8 @@ def _remove_answers(out: Path, questions: set[tuple[str, str]]) -> None:
 
 def _require_same_source(out: Path, request: Details | None) -> None:
     """Refuse to mix the answers of two datasets in one run."""
-    path = out / "run.json"
-    if request is None or not path.is_file():
-        return
-    earlier = read_object(path).get("request") or {}
-    if earlier and earlier.get("source") != request["source"]:
+    earlier = read_object(out / "run.json").get("request")
+    if request is not None and earlier and earlier.get("source") != request["source"]:
         raise UsageError(
             f"{out} holds a run of {earlier.get('source')}; choose another --out, or --fresh to replace it"
         )
@@ -296,12 +276,10 @@ def _require_run_folder(out: Path, exports: Sequence[str]) -> None:
     """Refuse a folder that was never a run and holds files of the names that a run writes and removes."""
     if any({"suite", "protocol"} <= read_object(out / name).keys() for name in ("run.json", "plan.json")):
         return
-    there = [name for name in RUN_FILES if (out / name).exists()] + [
-        path.name for path in _exported_files(out, exports)
-    ]
-    if there:
+    if there := _run_files(out, exports):
         raise UsageError(
-            f"{out} was never a run, but holds {there[0]}, which a run would replace; choose another --out, or move it"
+            f"{out} was never a run, but holds {there[0].name}, which a run would replace; choose another --out, or "
+            "move it"
         )
 
 
@@ -314,8 +292,9 @@ def read_object(path: Path) -> Details:
     return content if isinstance(content, dict) else {}
 
 
-def _exported_files(out: Path, exports: Sequence[str]) -> list[Path]:
-    return [path for pattern in exports for path in out.glob(pattern)]
+def _run_files(out: Path, exports: Sequence[str]) -> list[Path]:
+    """What is there of the files that a run writes and removes."""
+    return [path for pattern in (*RUN_FILES, *exports) for path in out.glob(pattern)]
 
 
 def _remove_unfinished(out: Path) -> None:
@@ -329,7 +308,7 @@ def _remove_unfinished(out: Path) -> None:
 
 def _remove_run_files(out: Path, exports: Sequence[str]) -> None:
     """Remove what earlier invocations wrote, and nothing else."""
-    for path in [*(out / name for name in RUN_FILES), *_exported_files(out, exports)]:
+    for path in _run_files(out, exports):
         if path.is_dir():
             shutil.rmtree(path)
         else:

@@ -14,32 +14,34 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from revisit._version import __version__
-from revisit.core import Case, Record, UsageError
+from revisit.core import Case, MissingPrerequisite, Record, UsageError, evidence_id
 from revisit.core.processes import cores
 from revisit.engine.cache import EvidenceCache, cache_root
 from revisit.engine.costs import load_costs, save_costs
-from revisit.engine.executors import Executor, Local
+from revisit.engine.dependencies import observed_kinds
 from revisit.engine.jobs import ClipTask, ObservingJob
 from revisit.engine.judging import JudgeSession
 from revisit.engine.leases import RunInUse, lock_run
 from revisit.engine.observe import Outcome
 from revisit.engine.plan import Plan
 from revisit.engine.provenance import InvocationLog
-from revisit.engine.resume import ResumedRun, reopen_run, resume_run
+from revisit.engine.resume import ResumedRun, read_object, reopen_run, resume_run
 from revisit.engine.run_log import RunLog
 from revisit.engine.run_summary import IncrementalExport, write_summary
 from revisit.engine.scheduling import SharedWork
 from revisit.engine.score import scoring_input
 from revisit.engine.scorer_processes import Scorers
 from revisit.engine.worker_count import observing_workers, scoring_workers
-from revisit.engine.worker_processes import host_devices, network_tasks
+from revisit.engine.worker_processes import Executor, Local, host_devices, network_tasks
 from revisit.media import Limits
 from revisit.results.file_types import Details
-from revisit.results.record_files import RecordWriter
+from revisit.results.record_files import RecordLines, RecordWriter
 from revisit.results.run import Run
 
 if TYPE_CHECKING:
     from revisit.judges.settings import ChosenJudge
+
+CLOSED = ("gate_closed", "undecided")  # why a metric was not even asked for its evidence
 
 
 class Progress(Protocol):
@@ -103,15 +105,13 @@ def evaluate(
             raise RunInUse(out)
         resumed = resume_run(out, plan, fresh=fresh, request=request, adds=adds, joins=not entry.first)
         if judge is None:
-            entry.share(resumed.plan_file)
+            entry.share(out / "plan.json")
         plan, claims = resumed.plan, entry.claims
         needed = resumed.evidence()
         missing = [key for key in plan.tasks if key in needed and not cache.sound(key)]
         cache.require_usable(writable=bool(missing))
         jobs = plan.jobs(missing)
-        account = InvocationLog(
-            resumed, cache, command, request, cached=len(needed) - len(missing), adds=adds is not None
-        )
+        account = InvocationLog(resumed, cache, command, request, len(needed) - len(missing), adds is not None)
         with claims.writing():
             account.write()
 
@@ -219,14 +219,51 @@ def rescore(plan: Plan, out: Path, cache: EvidenceCache | None = None) -> Run:
     with lock_run(out, alone=True) as entry:
         if not entry.first:
             raise RunInUse(out)
+        unmade = _evidence_never_made(plan, out, cache)
         resumed, log = reopen_run(out, plan), RunLog(out)
         log.write("started", f"all questions again from cached evidence, by revisit {__version__}")
         processes = scoring_workers(cores(), len(plan.cases))
         with RecordWriter(out / "records.jsonl") as writer, Scorers(processes, cache, out / "units") as scorers:
             for case in plan.cases:
-                checks = resumed.questions[case.id]
+                checks = [check for check in resumed.questions[case.id] if (case.id, check.id) not in unmade]
                 scorers.score(scoring_input(plan, case, checks, {}), checks, lambda answers: writer.append(*answers))
             scorers.collect(all=True)
         results = write_summary(resumed)
         log.write("finished", f"{len(plan.cases)} cases scored again")
     return Run(out, resumed.lines, results)
+
+
+def _evidence_never_made(plan: Plan, out: Path, cache: EvidenceCache) -> set[tuple[str, str]]:
+    """Clips and questions whose evidence could not be made: their answers say why, and stay.
+
+    Raises
+    ------
+    MissingPrerequisite
+        Where evidence is gone that answers of the run rest on: failures would take their place.
+    """
+    lines, unmade, lost = RecordLines(out / "records.jsonl").newest, set(), {}
+    for case in plan.cases:
+        missing = {kind for kind, key in plan.wanted[case.id].keys.items() if key not in cache}
+        if not missing:
+            continue
+        answers, failed_kinds, used_kinds = lines.get(case.id, {}), set[str](), set[str]()
+        for check in plan.checks_for(case):
+            kinds = missing & {evidence_id(kind) for kind in observed_kinds(check, optional=False)}
+            answer = answers.get(check.id)
+            if answer is not None and answer.status == "failed":
+                failed_kinds |= kinds
+                unmade |= {(case.id, check.id)} if kinds else set()
+            elif answer is None or answer.reason is None or answer.reason.kind not in CLOSED:
+                used_kinds |= kinds
+        if (gone := used_kinds - failed_kinds) and case.id not in plan.unreadable:
+            lost[case.id] = min(gone)
+    if lost:
+        case_id, kind = next(iter(lost.items()))
+        calls = read_object(out / "run.json").get("invocations") or [{}]
+        command = calls[-1].get("command")
+        raise MissingPrerequisite(
+            f"{out} cannot be scored again and stays as it is: the cache ({cache.root}) has no evidence of "
+            f"{len(lost)} of {len(plan.cases)} clips, such as {kind} of {case_id}; "
+            + (f"`{command}` makes it again" if command else "evaluate the clips again")
+        )
+    return unmade

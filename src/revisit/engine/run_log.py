@@ -17,6 +17,11 @@ from revisit.core.text import printable_text
 NAME = "run.log"
 
 
+def clock_text(seconds: float) -> str:
+    """A time as files of a run say it."""
+    return datetime.fromtimestamp(seconds, timezone.utc).isoformat(timespec="milliseconds")
+
+
 class RunLog:
     """The log of a run directory.
 
@@ -35,7 +40,6 @@ class RunLog:
 
     def write(self, event: str, text: str = "") -> None:
         """Append `time host:process event: text` as one line. A log that cannot be written costs the run nothing."""
-        now = datetime.fromtimestamp(time.time(), timezone.utc).isoformat(timespec="milliseconds")
-        line = " ".join([now, self.process, f"{event}: {printable_text(text)}" if text else event])
+        line = " ".join([clock_text(time.time()), self.process, f"{event}: {printable_text(text)}" if text else event])
         with suppress(OSError), self.path.open("ab", buffering=0) as file:
             file.write(f"{line}\n".encode(errors="replace"))

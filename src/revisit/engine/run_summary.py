@@ -17,7 +17,7 @@ from revisit.results.diagnoses import summarise_diagnoses, taxonomy_table
 from revisit.results.display import observed_by
 from revisit.results.distances import distance_sentences, distance_table, model_distances
 from revisit.results.drift import drift_curves, drift_table
-from revisit.results.file_types import Details, PlanFile
+from revisit.results.file_types import Details, PlanFile, RunFile
 from revisit.results.record_files import write_json, write_rows
 from revisit.results.run import Run, results_of
 from revisit.results.verdict import make_verdict
@@ -33,7 +33,7 @@ def write_summary(begun: ResumedRun) -> Results:
         write_rows(out / "diagnosis.json", diagnoses)
     else:
         (out / "diagnosis.json").unlink(missing_ok=True)
-    write_json(out / "summary.json", {**_run_details(begun), **summary})
+    write_json(out / "summary.json", {**_run_details(begun.whole), **summary})
     _drop_stale(out, suite.exports, _export(begun, results))
     return results
 
@@ -48,13 +48,13 @@ def summarise_results(results: Results, suite: Suite, plan: PlanFile) -> tuple[d
         if taxonomy := suite.card.get("taxonomy"):
             groups = {case.id: (case.model, case.subset) for case in results.cases}
             summary["tables"] = [*summary.get("tables", ()), taxonomy_table(diagnoses, taxonomy, groups)]
-    if remarks := plan.get("remarks"):
-        summary["notes"] = [*remarks, *summary.get("notes", ())]
+    notes = [*stand_ins.unlike_truth_sentences(results)]
     if suite.export is not None and (others := stand_ins.stand_ins(results)):
-        summary["notes"] = [stand_ins.stand_ins_sentence(others, suite.title), *summary.get("notes", ())]
-    if unlike := stand_ins.unlike_truth_sentences(results):
-        summary["notes"] = [*unlike, *summary.get("notes", ())]
-    if distances := model_distances(results, _weight_digests()):
+        notes.append(stand_ins.stand_ins_sentence(others, suite.title))
+    if notes := [*notes, *plan.get("remarks", ())]:
+        summary["notes"] = [*notes, *summary.get("notes", ())]
+    digests = {id: entry.files[0].sha256 for id, entry in lock.entries().items()}  # of each network's weights
+    if distances := model_distances(results, digests):
         summary["distances"] = distances
         summary["tables"] = [*summary.get("tables", ()), distance_table(distances)]
         summary["sentences"] = [*summary.get("sentences", ()), *distance_sentences(distances)]
@@ -65,11 +65,6 @@ def summarise_results(results: Results, suite: Suite, plan: PlanFile) -> tuple[d
     summary["look_away"] = None if verdict.look_away is None else verdict.look_away.as_json()
     summary["verdict"] = verdict.as_json()
     return summary, dict(diagnoses)
-
-
-def _weight_digests() -> dict[str, str]:
-    """The pinned digest of each network's weights, by id."""
-    return {id: entry.files[0].sha256 for id, entry in lock.entries().items() if entry.files}
 
 
 @dataclass(frozen=True)
@@ -91,15 +86,7 @@ def current_results(run: Run) -> CurrentResults:
     everything = run.results
     results = everything.only(lambda entry: isinstance(entry, Rejected) or bool(everything.of(entry)))
     summary, diagnoses = summarise_results(results, SUITES[plan["suite"]], plan)
-    details = {
-        "suite": plan["suite"],
-        "protocol": f"{plan['protocol']}:{hash_of(plan)}",
-        "set": facts["set"],
-        "observed_by": observed_by(facts),
-        "partial": plan["partial"],
-        "total_cases": plan["total_cases"],
-    }
-    return CurrentResults(results, {**details, **summary}, diagnoses, False)
+    return CurrentResults(results, {**_run_details(plan, facts), **summary}, diagnoses, False)
 
 
 def _export(begun: ResumedRun, results: Results) -> set[Path]:
@@ -111,7 +98,7 @@ def _export(begun: ResumedRun, results: Results) -> set[Path]:
     finished = len(results.cases) == len(contest)
     models = sorted({entry["model"] for entry in (*contest, *whole["rejected"])} - {""})
     more = {"made_by": whole["made_by"], "parameters": plan.parameters, "finished": finished, "models": models}
-    content_by_name = plan.suite.export(out, {**_run_details(begun), **more}, stand_ins.separate_stand_ins(results))
+    content_by_name = plan.suite.export(out, {**_run_details(whole), **more}, stand_ins.separate_stand_ins(results))
     if stand_ins.stand_ins(results):
         content_by_name[stand_ins.FILE] = stand_ins.stand_ins_csv(results)
     else:
@@ -122,16 +109,16 @@ def _export(begun: ResumedRun, results: Results) -> set[Path]:
     return {out / name for name in content_by_name}
 
 
-def _run_details(begun: ResumedRun) -> dict[str, object]:
-    """What the summary and the exported files say of the run."""
-    plan, whole = begun.plan, begun.whole
+def _run_details(plan: PlanFile, facts: RunFile | None = None) -> dict[str, object]:
+    """What the summary and the exported files say of the run; of one that goes on, by its run.json."""
+    sets = dict.fromkeys(maker["set"] for maker in plan["made_by"].values()) if facts is None else [facts["set"]]
     return {
-        "suite": plan.suite.id,
-        "protocol": f"{plan.protocol}:{begun.hash()}",
-        "set": " + ".join(dict.fromkeys(maker["set"] for maker in whole["made_by"].values())) or plan.observers.id,
-        "observed_by": caption(whole),
-        "partial": whole["partial"],
-        "total_cases": whole["total_cases"],
+        "suite": plan["suite"],
+        "protocol": f"{plan['protocol']}:{hash_of(plan)}",
+        "set": " + ".join(sets) or plan["set"],
+        "observed_by": caption(plan) if facts is None else observed_by(facts),
+        "partial": plan["partial"],
+        "total_cases": plan["total_cases"],
     }
 
 

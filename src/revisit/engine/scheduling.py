@@ -27,27 +27,22 @@ class WorkUnit:
     to_come: int = 0  # clips to be observed, and cases to be scored
 
 
+@dataclass
 class SharedWork:
-    """What is left to do of a run; `record` has a case scored, and `recorded` is to be told when that is done.
+    """What is left to do of a run; `recorded` is to be told when a case is scored that was given to `record`."""
 
-    `alone` tells that nobody else has recorded anything: our own answers, thousands, need not be read meanwhile.
-    `hands` tells how many jobs are worked on at a time.
-    """
+    begun: ResumedRun
+    cache: EvidenceCache
+    claims: Claims
+    record: Callable[[Case], None]  # has a case scored
+    costs: Costs
+    alone: Callable[[], bool]  # whether nobody else has recorded anything: our own answers, thousands, need no reading
+    hands: Callable[[], int]  # how many jobs are worked on at a time
 
-    def __init__(
-        self,
-        begun: ResumedRun,
-        cache: EvidenceCache,
-        claims: Claims,
-        record: Callable[[Case], None],
-        costs: Costs,
-        alone: Callable[[], bool],
-        hands: Callable[[], int],
-    ) -> None:
-        self.begun, self.plan, self.cache, self.claims, self.record = begun, begun.plan, cache, claims, record
-        self.costs, self.alone, self.hands = costs, alone, hands
+    def __post_init__(self) -> None:
+        self.plan = self.begun.plan
         self._to_do = self._to_take = 0.0  # seconds that one processor needs for all that is missing; for what is left
-        self._opened_at = begun.lines.state
+        self._opened_at = self.begun.lines.state
         self._left = self._units()
         self._of_clip: dict[str, WorkUnit] = {}  # of the units that are being worked on
         self._of_case: dict[str, WorkUnit] = {}

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -26,13 +26,11 @@ from revisit.core import (
     Unscored,
     evidence_id,
 )
-from revisit.core.records import Status
 from revisit.engine.cache import EvidenceCache, MemoryCache
 from revisit.engine.dependencies import Parameters, parameters_of
 from revisit.engine.evidence_plan import CaseEvidence
 from revisit.engine.plan import Plan
 from revisit.media import save_npz
-from revisit.results.file_types import Details
 
 
 class CheckFailed(Exception):
@@ -88,7 +86,7 @@ class CaseScorer:
             return self.case
         id = evidence_id(kind)
         if id not in self.evidence:
-            self.evidence[id] = self._derive(DERIVED[id]) if id in DERIVED else self._load(kind, id)
+            self.evidence[id] = self._ask(DERIVED[id]) if id in DERIVED else self._load(kind, id)
         return self.evidence[id]
 
     def _load(self, kind: type, id: str) -> Any:
@@ -103,31 +101,21 @@ class CaseScorer:
             )
         return record
 
-    def _derive(self, derivation: Derived) -> Any:
-        arguments = self.arguments(derivation)
-        if isinstance(arguments, Unscored):
-            return arguments
-        for kind in derivation.optional:
-            record = self.get(kind)
-            arguments.append(None if isinstance(record, Unscored) else record)
-        return derivation.fn(*arguments, **parameters_of(derivation, self.sheet.parameters))
-
     def arguments(self, check: Metric | Gate | Derived) -> list[Any] | Unscored:
         values = []
-        for kind in check.needs:
+        for kind in (*check.needs, *getattr(check, "optional", ())):
             evidence = self.get(kind)
-            if isinstance(evidence, Unscored):
+            if not isinstance(evidence, Unscored):
+                values.append(evidence)
+            elif kind in check.needs:
                 return evidence
-            values.append(evidence)
+            else:
+                values.append(None)
         return values
 
     def verdict(self, gate: Gate) -> GateResult | Unscored:
         if gate.id not in self.verdicts:
-            arguments = self.arguments(gate)
-            if isinstance(arguments, Unscored):
-                self.verdicts[gate.id] = arguments
-            else:
-                self.verdicts[gate.id] = gate(*arguments, **parameters_of(gate, self.sheet.parameters))
+            self.verdicts[gate.id] = self._ask(gate)
         return self.verdicts[gate.id]
 
     def score(self, metric: Metric) -> Score | Unscored:
@@ -137,78 +125,63 @@ class CaseScorer:
                 return verdict
             if verdict.state != "open":
                 return Unscored(verdict.refusal, facts={"gate": gate_id})
-        arguments = self.arguments(metric)
+        return self._ask(metric)
+
+    def _ask(self, check: Metric | Gate | Derived) -> Any:
+        """What a metric, gate or derivation makes of the evidence, or Unscored where it lacks some."""
+        arguments = self.arguments(check)
         if isinstance(arguments, Unscored):
             return arguments
-        return metric(*arguments, **parameters_of(metric, self.sheet.parameters))
-
-
-@dataclass(frozen=True)
-class CheckAnswer:
-    """What a metric or gate said of a case, and the values per frame or pair behind it."""
-
-    status: Status
-    reason: Reason | None = None
-    facts: Details = field(default_factory=dict)
-    value: float | None = None
-    raw: float | None = None
-    label: str = ""
-    series: Series | None = None
+        return check(*arguments, **parameters_of(check, self.sheet.parameters))
 
 
 def run_checks(bench: CaseScorer, checks: Sequence[Metric | Gate]) -> Iterator[tuple[Record, Series | None]]:
     """Records of one case for the given metrics and gates, each with the values behind it."""
     for check in checks:
         started = time.perf_counter()
-        answer = _run_check(bench, check)
+        answer, series = _run_check(bench, check)
+        answer["n_units"] = 0 if series is None else len(series)
+        answer["seconds"] = round(time.perf_counter() - started, 4)
+        tag, key = bench.sheet.tags[check.id], bench.sheet.keys[check.id]
         record = Record(
-            bench.case,
-            check.id,
-            isinstance(check, Gate),
-            answer.status,
-            answer.value,
-            answer.raw,
-            answer.label,
-            answer.reason,
-            answer.facts,
-            check.version,
-            bench.sheet.tags[check.id],
-            bench.sheet.keys[check.id],
-            n_units=0 if answer.series is None else len(answer.series),
-            seconds=round(time.perf_counter() - started, 4),
+            bench.case, check.id, isinstance(check, Gate), version=check.version, protocol=tag, key=key, **answer
         )
-        yield record, answer.series
+        yield record, series
 
 
 def score_case(bench: CaseScorer, checks: Sequence[Metric | Gate], units: Path) -> list[Record]:
     """Records of one case; the values behind them are written to the folder `units`."""
-    records = []
-    for record, series in run_checks(bench, checks):
-        if series is not None and len(series):
-            path = units / record.key[:2] / f"{record.key}.npz"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            save_npz(path, dict(series.columns))
-            record = record.changed(units=path.relative_to(units.parent).as_posix())
-        records.append(record)
-    return records
+    return [with_units(record, series, units) for record, series in run_checks(bench, checks)]
 
 
-def _run_check(bench: CaseScorer, check: Metric | Gate) -> CheckAnswer:
+def with_units(record: Record, series: Series | None, units: Path) -> Record:
+    """The record, with the values behind it in a file of the folder `units`."""
+    if series is None or not len(series):
+        return record
+    path = units / record.key[:2] / f"{record.key}.npz"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    save_npz(path, dict(series.columns))
+    return record.changed(units=path.relative_to(units.parent).as_posix())
+
+
+def _run_check(bench: CaseScorer, check: Metric | Gate) -> tuple[dict[str, Any], Series | None]:
+    """Fields of the record of what a metric or gate said of a case, and the values per frame or pair behind it."""
     try:
         if bench.sheet.unreadable:
             raise CheckFailed(bench.sheet.unreadable)
         answer = bench.score(check) if isinstance(check, Metric) else bench.verdict(check)
         facts = to_plain(answer.facts)
     except (CheckFailed, RevisitError) as error:
-        return CheckAnswer("failed", Reason("failed", str(error)))
+        return {"status": "failed", "reason": Reason("failed", str(error))}, None
     except Exception as error:  # a fault in one metric must not cost the others their scores
-        return CheckAnswer("failed", Reason("failed", f"{check.id} failed: {type(error).__name__}: {error}"))
+        sentence = f"{check.id} failed: {type(error).__name__}: {error}"
+        return {"status": "failed", "reason": Reason("failed", sentence)}, None
     if isinstance(answer, Unscored):
-        return CheckAnswer("unscored", answer.reason, facts)
+        return {"status": "unscored", "reason": answer.reason, "facts": facts}, None
     if isinstance(answer, Score):
-        return CheckAnswer("scored", None, facts, answer.value, answer.raw, series=answer.units)
+        return {"status": "scored", "facts": facts, "value": answer.value, "raw": answer.raw}, answer.units
     reason = answer.refusal if answer.state != "open" else None
-    return CheckAnswer(cast(Status, answer.state), reason, facts, label=answer.label, series=answer.units)
+    return {"status": answer.state, "reason": reason, "facts": facts, "label": answer.label}, answer.units
 
 
 def to_plain(value: Any) -> Any:

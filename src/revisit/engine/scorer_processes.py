@@ -9,11 +9,10 @@ from __future__ import annotations
 import importlib
 import multiprocessing
 import os
-import signal
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from contextlib import AbstractContextManager
 from pathlib import Path
-from types import TracebackType
 
 from revisit.core import GATES, METRICS, Gate, Metric, Record
 from revisit.core.observer import single_threaded_libraries
@@ -25,20 +24,18 @@ CheckReference = tuple[bool, str, int, str]  # whether it is a gate, id, version
 Done = Callable[[list[Record]], None]
 
 
-class Scorers:
+class Scorers(AbstractContextManager["Scorers"]):
     """So many processes that score; with 0, cases are scored at once, in this one."""
 
     def __init__(self, processes: int, cache: EvidenceCache, units: Path) -> None:
         self.cache, self.units = cache, units
-        self._pool = _pool(processes) if processes else None
+        context = multiprocessing.get_context("spawn")  # OpenCV and libav do not survive a fork
+        self._pool = ProcessPoolExecutor(processes, context, die_with, (os.getpid(),)) if processes else None
         self._pending: dict[Future[list[Record]], tuple[ScoringInput, Sequence[Metric | Gate], Done]] = {}
 
-    def __enter__(self) -> Scorers:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if self._pool is not None:
-            self._pool.shutdown(wait=error is None, cancel_futures=True)
+            self._pool.shutdown(wait=kind is None, cancel_futures=True)
 
     def score(self, sheet: ScoringInput, checks: Sequence[Metric | Gate], done: Done) -> None:
         """Score a case; `done` is given the records, at once or from `collect`."""
@@ -68,16 +65,6 @@ class Scorers:
     def _here(self, sheet: ScoringInput, checks: Sequence[Metric | Gate]) -> list[Record]:
         with single_threaded_libraries():  # as in a process of its own; threads for small matrices only wait
             return score_case(CaseScorer(sheet, self.cache), checks, self.units)
-
-
-def _pool(processes: int) -> ProcessPoolExecutor:
-    context = multiprocessing.get_context("spawn")  # OpenCV and libav do not survive a fork
-    return ProcessPoolExecutor(processes, context, _begin, (os.getpid(),))
-
-
-def _begin(parent: int) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears Ctrl-C
-    die_with(parent)
 
 
 def _score_case(

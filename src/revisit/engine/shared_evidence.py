@@ -9,7 +9,6 @@ import time
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 from revisit.core import MissingPrerequisite, UsageError
 from revisit.media.files import replacing
@@ -41,7 +40,9 @@ class SharedEvidence:
         if key not in self._known and now - self._listed >= LISTED:
             self._listed = now
             self.files.invalidate_cache()
-            self._known |= {name.rpartition("/")[2].removesuffix(".npz") for name in self._names()}
+            with suppress(FileNotFoundError):
+                names = self.files.find(f"{self.root}/evidence")
+                self._known |= {name.rpartition("/")[2].removesuffix(".npz") for name in names}
         return key in self._known
 
     def put(self, key: str, path: Path) -> None:
@@ -70,11 +71,6 @@ class SharedEvidence:
 
     def _address(self, key: str) -> str:
         return f"{self.root}/evidence/{key[:2]}/{key}.npz"
-
-    def _names(self) -> list[Any]:
-        with suppress(FileNotFoundError):
-            return list(self.files.find(f"{self.root}/evidence"))
-        return []
 
 
 @lru_cache(maxsize=4)

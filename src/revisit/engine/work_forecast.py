@@ -6,6 +6,7 @@ import heapq
 import os
 import shutil
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -70,6 +71,7 @@ def forecast_work(plan: Plan, missing: Sequence[str], cache: EvidenceCache, work
     costs, jobs = load_costs(cache), plan.jobs(missing)
     hosted = {task.key for task in network_tasks(jobs)}
     count = observing_workers(workers, sum(job.most_parts for job in jobs), bool(hosted))
+    hands = max(count, 1)
     clips = [clip for job in jobs for clip in job.clips]
     tasks = [(clip.clip, task) for clip in clips for task in clip.observers if task.shown is None]
     scoring = sum(costs.seconds_of(case.clip, SCORING) for case in plan.cases) if SCORING in costs.per_frame else 0.0
@@ -79,23 +81,22 @@ def forecast_work(plan: Plan, missing: Sequence[str], cache: EvidenceCache, work
         for clip in clips
     ]
     networks = costs.seconds((clip, task) for clip, task in tasks if task.key in hosted)
-    busy = max(_longest_worker(own, max(count, 1)), networks)  # one host runs all networks
+    busy = max(_longest_worker(own, hands), networks)  # one host runs all networks
     sizes = [size for clip in clips if (size := costs.picture(clip.clip)) is not None]
     largest = max(sizes, default=0.5) * 1e6 * RGB
     disk = sum(costs.bytes_of(clip, task.observer) for clip, task in tasks) + RUN_BYTES * len(plan.cases)
+    processes = MAIN_BYTES + hands * (WORKER_BYTES + FRAMES_HELD * largest)
+    on_disk = (max(0.0, _frames_of_references(job, costs) - KEPT_BYTES) for job in jobs)  # of decoded references
     return WorkForecast(
         clips=len(clips),
         workers=count,
         processor_seconds=sum(own) + networks + scoring,
-        wall_seconds=(busy + scoring / max(count, 1) + START) if clips else scoring,
-        memory=MAIN_BYTES
-        + max(count, 1) * (WORKER_BYTES + FRAMES_HELD * largest)
-        + _kept_bytes(jobs, costs, max(count, 1))
-        + _network_bytes(tasks),
-        memory_free=_free_memory(),
+        wall_seconds=(busy + scoring / hands + START) if clips else scoring,
+        memory=processes + _kept_bytes(jobs, costs, hands) + _network_bytes(tasks),
+        memory_free=free_memory(),
         disk=disk,
         disk_free=_free_disk(cache.root),
-        temporary=_reference_bytes(jobs, costs, max(count, 1)),
+        temporary=sum(heapq.nlargest(hands, on_disk)),
         guessed=tuple(sorted({task.observer for _, task in tasks} - costs.per_frame.keys())),
         megapixels=sum(sizes) / len(sizes) if sizes else None,
     )
@@ -119,12 +120,6 @@ def _network_bytes(tasks: Iterable[tuple[Clip, ObserverTask]]) -> float:
     return HOST_BYTES + size if weights else 0.0
 
 
-def _reference_bytes(jobs: Sequence[ObservingJob], costs: Costs, workers: int) -> float:
-    """Decoded frames of the references that so many workers keep on disk at once, at most."""
-    sizes = (max(0.0, _frames_of_references(job, costs) - KEPT_BYTES) for job in jobs)
-    return sum(heapq.nlargest(workers, sizes))
-
-
 def _kept_bytes(jobs: Sequence[ObservingJob], costs: Costs, workers: int) -> float:
     """What workers keep in memory for references at most: their first frames, and decoders of clips that wait."""
 
@@ -142,14 +137,21 @@ def _frames_of_references(job: ObservingJob, costs: Costs) -> float:
     return sum(costs.frames(clip) * (costs.picture(clip) or 0.5) * 1e6 * RGB for clip in references)
 
 
-def _free_memory() -> float | None:
+def memory_size(pages: str = "SC_PHYS_PAGES") -> float | None:
+    """Bytes of memory, of all pages or of those that this name of `os.sysconf` counts; None where it is unknown."""
     try:
+        return float(os.sysconf(pages) * os.sysconf("SC_PAGE_SIZE"))
+    except (OSError, ValueError):
+        return None
+
+
+def free_memory() -> float | None:
+    """Bytes of memory that processes may still take; None where the system does not say."""
+    with suppress(OSError):
         for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
             if line.startswith("MemAvailable:"):
                 return 1024.0 * int(line.split()[1])
-        return float(os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-    except (OSError, ValueError):
-        return None
+    return memory_size("SC_AVPHYS_PAGES")
 
 
 def _free_disk(folder: Path) -> float:

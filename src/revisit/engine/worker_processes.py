@@ -13,13 +13,13 @@ import signal
 import sys
 import tempfile
 import threading
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import cycle
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from revisit.core import RevisitError, UsageError
 from revisit.core.threads import start_thread
@@ -37,29 +37,42 @@ COURTESY = 5  # added to the niceness of workers that feed a host: it must never
 BLAS_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 
 
-def run_jobs(
-    jobs: Iterable[ObservingJob],
-    cache: EvidenceCache,
-    limits: Limits,
-    workers: int,
-    networks: Sequence[ObserverTask] | None = None,
-) -> Iterator[tuple[ClipTask, Outcome]]:
-    """What became of each clip, as they get done. With `workers` 0 the jobs run in this process, one after another.
+class Executor(Protocol):
+    """Takes jobs as it has room for them, and tells what became of each clip as they get done.
 
-    A job is taken from `jobs` when somebody is free for it. `networks` are the tasks with networks among them, one for
-    each observer, where `jobs` cannot be looked through beforehand.
+    Evidence goes into the cache, which all machines must reach. `networks` are the tasks with networks, one for each
+    observer. There are the processes of this machine (`Local`), and `ray_executor.OnRay`.
     """
-    if workers == 0:
-        for job in jobs:
-            yield from observe(job, cache, limits)
-        return
-    # Spawned, not forked: a forked child inherits the locks of OpenCV's and libav's threads.
-    context = multiprocessing.get_context("spawn")
-    if networks is None:
-        jobs = list(jobs)
-        networks = network_tasks(jobs)
-    with _keep_awake() as children, _hosts_of_networks(context, networks, workers, children) as hosts:
-        yield from _share_out(context, iter(jobs), cache, limits, workers, hosts, children)
+
+    def __call__(
+        self, jobs: Iterator[ObservingJob], cache: EvidenceCache, limits: Limits, *, networks: Sequence[ObserverTask]
+    ) -> Iterator[tuple[ClipTask, Outcome]]: ...
+
+    def hands(self) -> int:
+        """How many jobs it works on at a time; asked only when there is one."""
+        ...
+
+
+@dataclass(frozen=True)
+class Local:
+    """So many processes of this machine; with 0 the jobs run in this one, one after another."""
+
+    workers: int
+
+    def __call__(
+        self, jobs: Iterator[ObservingJob], cache: EvidenceCache, limits: Limits, *, networks: Sequence[ObserverTask]
+    ) -> Iterator[tuple[ClipTask, Outcome]]:
+        if self.workers == 0:
+            for job in jobs:
+                yield from observe(job, cache, limits)
+            return
+        # Spawned, not forked: a forked child inherits the locks of OpenCV's and libav's threads.
+        context = multiprocessing.get_context("spawn")
+        with _keep_awake() as children, _hosts_of_networks(context, networks, self.workers, children) as hosts:
+            yield from _share_out(context, jobs, cache, limits, self.workers, hosts, children)
+
+    def hands(self) -> int:
+        return max(1, self.workers)
 
 
 def network_tasks(jobs: Iterable[ObservingJob]) -> list[ObserverTask]:
@@ -106,7 +119,13 @@ def _share_out(
                     children.discard(process)
                     process.join()
                     del busy[ready]
-                    yield from _outcomes_of_dead_worker(to_come, process.exitcode)
+                    code = process.exitcode or 0
+                    how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
+                    yield from outcomes_of_lost(
+                        to_come,
+                        f"the process that observed this clip {how}; run the same command again, with --workers 1 if "
+                        "memory is low",
+                    )
                     continue
                 if outcome is not None:
                     yield to_come.pop(0), outcome
@@ -220,7 +239,6 @@ def host_devices() -> list[str]:
 
 
 def _serve(connection: Connection, address: Address, device: str, tasks: Sequence[ObserverTask], parent: int) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     die_with(parent)
     if device:
         os.environ[DEVICE] = device
@@ -281,27 +299,29 @@ def _without_main() -> Iterator[None]:
         main.__dict__.update(hidden)
 
 
-@contextmanager
-def one_thread_each() -> Iterator[None]:
+def one_thread_each() -> AbstractContextManager[None]:
     """Variables that a child's numpy reads when it starts: parallel are the clips, not the sums within one.
 
     Threads that wait for each other on busy cores cost more than they win (a factor of ten was seen on
     small matrices), and the last digit of a sum depends on their number.
     """
-    before = {name: os.environ.get(name) for name in BLAS_THREADS}
-    os.environ.update(dict.fromkeys(BLAS_THREADS, "1"))
+    return environment(dict.fromkeys(BLAS_THREADS, "1"))
+
+
+@contextmanager
+def environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """Set environment variables, which processes started meanwhile inherit, and restore them afterwards."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
     try:
         yield
     finally:
         for name, value in before.items():
-            if value is None:
-                os.environ.pop(name)
-            else:
-                os.environ[name] = value
+            os.environ.pop(name)
+            os.environ.update({} if value is None else {name: value})
 
 
 def _work(connection: Connection, cache: EvidenceCache, limits: Limits, parent: int, address: Address | None) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears Ctrl-C and closes the pipe
     die_with(parent)
     host = None if address is None else HostConnection(address)
     if host is not None:
@@ -319,18 +339,15 @@ def _work(connection: Connection, cache: EvidenceCache, limits: Limits, parent: 
 
 
 def die_with(parent: int) -> None:
-    """Ask Linux to end this process when its parent is killed, so that nothing works on for nobody."""
+    """Leave Ctrl-C to the parent of this process, and ask Linux to end it when that is killed: it works for nobody."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG; a stopped process hears nothing less
         if os.getppid() != parent:
             os._exit(1)
 
 
-def _outcomes_of_dead_worker(clips: Sequence[ClipTask], code: int | None) -> Iterator[tuple[ClipTask, Outcome]]:
-    """The clips that a dead worker did not get done, each with the sentence why."""
-    how = f"was killed by {signal.Signals(-code).name}" if code is not None and code < 0 else f"ended with code {code}"
-    sentence = (
-        f"the process that observed this clip {how}; run the same command again, with --workers 1 if memory is low"
-    )
+def outcomes_of_lost(clips: Sequence[ClipTask], sentence: str) -> Iterator[tuple[ClipTask, Outcome]]:
+    """The clips that a lost process did not get done, each with the sentence why."""
     broken = {clip.digest: sentence for clip in clips}
     return ((clip, Outcome(broken=broken)) for clip in clips)

@@ -1,3 +1,4 @@
+# ruff: noqa: F403, F405
 """Kinds of evidence: what observers write and metrics read, all importable from here.
 
 Those that only one benchmark uses are in `evidence.py` of its folder.
@@ -13,77 +14,32 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from revisit.evidence.answers import JudgeAnswers
-    from revisit.evidence.appearance import (
-        IntegrityTokens,
-        LabStats,
-        NetworkPatches,
-        PatchFeatures,
-        PictureStatistics,
-        StyleStats,
-    )
-    from revisit.evidence.camera import CameraPath, ObservedCamera, RequestedCamera
-    from revisit.evidence.fidelity import FrameFidelity, PairedViews, PerceptualDistance
-    from revisit.evidence.frames import CasePhases, FrameFacts, Thumbnails
-    from revisit.evidence.judged import JudgeFrames
-    from revisit.evidence.motion import CutSignal, FlowStats, ShotChanges
-    from revisit.evidence.objects import ObjectFeatures, ObjectMasks
-    from revisit.evidence.poses import PoseTrack, TruePoseTrack
-    from revisit.evidence.quality import AestheticQuality, ImagingQuality
-    from revisit.evidence.reference_alignment import AppearanceDifference, CameraPaths, Departures, Overlay, TargetFacts
-    from revisit.evidence.target import TargetLooks, TargetObservations, TargetPhases, TargetTrack
-    from revisit.evidence.video import VideoFeatures
-    from revisit.evidence.views import ReturnPairs, ViewLinks, ViewPhases, ViewRelations
-
-__all__ = [
-    "AestheticQuality",
-    "AppearanceDifference",
-    "CameraPath",
-    "CameraPaths",
-    "CasePhases",
-    "CutSignal",
-    "Departures",
-    "FlowStats",
-    "FrameFacts",
-    "FrameFidelity",
-    "ImagingQuality",
-    "IntegrityTokens",
-    "JudgeAnswers",
-    "JudgeFrames",
-    "LabStats",
-    "NetworkPatches",
-    "ObjectFeatures",
-    "ObjectMasks",
-    "ObservedCamera",
-    "Overlay",
-    "PairedViews",
-    "PatchFeatures",
-    "PerceptualDistance",
-    "PictureStatistics",
-    "PoseTrack",
-    "RequestedCamera",
-    "ReturnPairs",
-    "ShotChanges",
-    "StyleStats",
-    "TargetFacts",
-    "TargetLooks",
-    "TargetObservations",
-    "TargetPhases",
-    "TargetTrack",
-    "Thumbnails",
-    "TruePoseTrack",
-    "VideoFeatures",
-    "ViewLinks",
-    "ViewPhases",
-    "ViewRelations",
-]  # fmt: skip
+    from revisit.evidence.answers import *
+    from revisit.evidence.appearance import *
+    from revisit.evidence.camera import *
+    from revisit.evidence.fidelity import *
+    from revisit.evidence.frames import *
+    from revisit.evidence.judged import *
+    from revisit.evidence.motion import *
+    from revisit.evidence.objects import *
+    from revisit.evidence.poses import *
+    from revisit.evidence.quality import *
+    from revisit.evidence.reference_alignment import *
+    from revisit.evidence.target import *
+    from revisit.evidence.video import *
+    from revisit.evidence.views import *
 
 
 def __getattr__(name: str) -> Any:
-    """Import a kind when it is first used: all of them take a tenth of a second."""
-    if name in __all__:
+    """A kind, or with `__all__` their names; modules are imported on first use, for all take a tenth of a second."""
+    names = []
+    if name == "__all__" or name[0].isupper():
         for module in pkgutil.iter_modules(__path__, f"{__name__}."):
-            kind = getattr(import_module(module.name), name, None)
-            if kind is not None and kind.__module__ == module.name:
-                return kind
+            for kind in vars(import_module(module.name)).values():
+                if hasattr(kind, "evidence_id") and kind.__module__ == module.name:
+                    if kind.__name__ == name:
+                        return kind
+                    names.append(kind.__name__)
+    if name == "__all__":
+        return names
     raise AttributeError(f"there is no kind of evidence called {name!r}; `revisit list evidence` names all")

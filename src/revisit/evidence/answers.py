@@ -63,12 +63,7 @@ def bank_digest(questions: Iterable[BankQuestion]) -> str:
 
 
 def answers_from(
-    questions: Sequence[BankQuestion],
-    entries: Sequence[Any],
-    *,
-    judge: str,
-    frames: str = "",
-    problems: Sequence[str] = (),
+    questions: Sequence[BankQuestion], entries: Sequence[Any], *, judge: str, frames: str = ""
 ) -> JudgeAnswers:
     """The answers in a judge's list of objects (ID, Answer, p_yes), by the rules of docs/memobench-vqa.md.
 
@@ -78,7 +73,7 @@ def answers_from(
     """
     answers_by_question: dict[int, list[tuple[int, float]]] = {question.id: [] for question in questions}
     dimensions = {question.id: question.dimension for question in questions}
-    messages = list(problems)
+    messages: list[str] = []
     for position, entry in enumerate(entries, 1):
         number = question_number(entry)
         if number is None:
@@ -184,31 +179,28 @@ def yes_or_no(answer: object) -> int:
 
 def whole_number(value: object) -> int | None:
     """The whole number that a value is, or is written as; None for anything else."""
-    if isinstance(value, bool):
-        return None
-    if isinstance(value, int):
-        return value
+    if isinstance(value, str):
+        return int(value) if value.strip().isdecimal() and len(value.strip()) < 10 else None
     if isinstance(value, float):
-        return int(value) if math.isfinite(value) and value == int(value) else None
-    if isinstance(value, str) and value.strip().isdecimal() and len(value.strip()) < 10:
-        return int(value)
-    return None
+        return int(value) if value.is_integer() else None
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def question_number(entry: object) -> int | None:
     """The number of the question that an entry answers."""
-    if not isinstance(entry, Mapping):
-        return None
-    columns = {str(name).strip().lower(): value for name, value in entry.items()}
-    return whole_number(columns.get("id"))
+    return whole_number(dict(_columns(entry)).get("id")) if isinstance(entry, Mapping) else None
+
+
+def _columns(entry: Mapping[str, object]) -> list[tuple[str, object]]:
+    """Names and values of an entry; names in small letters may occur twice."""
+    return [(str(name).strip().lower(), value) for name, value in entry.items()]
 
 
 def _answer_of(entry: Mapping[str, object]) -> tuple[int, float]:
     """What an entry answers, and with which probability of yes."""
-    columns_by_name = {str(name).strip().lower(): value for name, value in entry.items()}
-    p_yes = columns_by_name.get("p_yes")
-    columns = ("answer", "answer (yes/no)")
-    answers = {yes_or_no(value) for name, value in entry.items() if str(name).strip().lower() in columns}
+    columns = _columns(entry)
+    p_yes = dict(columns).get("p_yes")
+    answers = {yes_or_no(value) for name, value in columns if name in ("answer", "answer (yes/no)")}
     answer = answers.pop() if len(answers) == 1 else UNANSWERED
     if isinstance(p_yes, int | float) and not isinstance(p_yes, bool) and 0 <= p_yes <= 1:
         return answer, float(p_yes)
@@ -216,5 +208,5 @@ def _answer_of(entry: Mapping[str, object]) -> tuple[int, float]:
 
 
 def _answer_text(entry: Mapping[str, object]) -> str:
-    answers = [value for name, value in entry.items() if str(name).strip().lower().startswith("answer")]
+    answers = [value for name, value in _columns(entry) if name.startswith("answer")]
     return repr(str(answers[0])[:40]) if answers else "no column Answer"

@@ -13,11 +13,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal
 
 import numpy as np
 
 from revisit.core import UsageError
-from revisit.geometry.rotations import axis_angle
+from revisit.geometry.poses import resample, rigid_poses, trajectory
+from revisit.geometry.rotations import axis_angle, to_yaw_pitch
+
+Axes = Literal["heading", "first_view"]
 
 # kind -> direction -> (what it changes, sign)
 MOVES: dict[str, dict[str, tuple[str, int]]] = {
@@ -44,6 +49,8 @@ DIRECTIONS = {"dolly": {"backward": "back"}, "roll": {"ccw": "left", "cw": "righ
 LONGEST = 100_000  # frames of a script
 FARTHEST = 1e6  # degrees or metres of a move
 EXAMPLE = "yaw:right:60@40,yaw:left:60@40"
+LEAST_DEGREES, LEAST_METRES = 0.05, 0.005  # what a script of a path does not mention
+STRAYS_DEGREES, STRAYS_METRES = 2.0, 0.1  # how far a step of a script may stray from the path that it is made of
 
 
 @dataclass(frozen=True)
@@ -94,10 +101,7 @@ def levels(steps: Sequence[Step], quantity: str, first: float = 0.0) -> np.ndarr
 
 
 def camera_path(
-    steps: Sequence[Step],
-    start: np.ndarray | None = None,
-    *,
-    pivot: np.ndarray | Sequence[float] | None = None,
+    steps: Sequence[Step], start: np.ndarray | None = None, *, pivot: np.ndarray | Sequence[float] | None = None
 ) -> np.ndarray:
     """Camera-to-world poses (n, 4, 4) that begin at `start`, by default the origin looking along z.
 
@@ -132,15 +136,112 @@ def camera_path(
             positions = pivot + axis_angle((0, 1, 0), around * after) @ (position - pivot)
         else:
             positions = np.cumsum([position, *np.stack(displacements, axis=1).reshape(-1, 3)], axis=0)[3::3]
-        poses = np.tile(np.eye(4), (step.frames, 1, 1))
         about_vertical = axis_angle((0, 1, 0), yaw + turn * after)
         tilted = start[:3, :3] @ axis_angle((1, 0, 0), pitch + lift * after)
-        poses[:, :3, :3] = about_vertical @ tilted @ axis_angle((0, 0, 1), roll + lean * after)
-        poses[:, :3, 3] = positions
-        parts.append(poses)
+        parts.append(rigid_poses(about_vertical @ tilted @ axis_angle((0, 0, 1), roll + lean * after), positions))
         position = positions[-1]
         yaw, pitch, roll = yaw + turn, pitch + lift, roll + lean
     return np.concatenate(parts)
+
+
+def script_frames(steps: Sequence[Step]) -> int:
+    """Frames of the clip that a script asks for.
+
+    Clips of video generators have an odd number of frames. A script whose frames add up to an odd number names all of
+    them (`static@81`, `@40,@41`); one that adds up to an even number leaves out the first view (`@40,@40` is 81 too).
+    """
+    total = sum(step.frames for step in steps)
+    return total if total % 2 and _can_count_ends(steps) else total + 1
+
+
+def timed_path(steps: Sequence[Step], frames: int | None = None, *, axes: Axes = "heading") -> np.ndarray:
+    """Camera-to-world poses (frames, 4, 4) of a script, from the origin; without `frames`, as many as it asks for.
+
+    `@40,@40` has 81 frames: the first view, then 40 and 40. Where the frames of a script add up to those of the clip
+    (`@40,@41` for 81), both ends of a step count, and the turning point is seen twice. Any other number of frames is
+    reached by interpolation along the path. Ways go along and across the heading that the camera has then, or, as
+    WRBench's public code has it, along the axes of the first view.
+    """
+    frames = script_frames(steps) if frames is None else frames
+    if not 2 <= frames <= LONGEST:
+        raise UsageError(f"a camera path has 2 to {LONGEST} frames, not {frames}")
+    total = sum(step.frames for step in steps)
+    c2w = _ends_counted(steps) if frames == total and _can_count_ends(steps) else camera_path(steps)
+    if axes == "first_view":
+        c2w[:, :3, 3] = _along_first_view(steps, frames == len(c2w) == total)
+    if len(c2w) == frames:
+        return c2w
+    return resample(trajectory(c2w), np.linspace(0, len(c2w) - 1, frames)).c2w
+
+
+def _can_count_ends(steps: Sequence[Step]) -> bool:
+    return all(step.frames > 1 for step in steps)
+
+
+def _ends_counted(steps: Sequence[Step]) -> np.ndarray:
+    """Poses in which every step begins with the pose that the one before ended in."""
+    c2w = camera_path([Step(step.moves, step.frames - 1) for step in steps])
+    ends = np.cumsum([0, *(step.frames - 1 for step in steps)])
+    return np.concatenate([c2w[begin : end + 1] for begin, end in pairwise(ends)])
+
+
+def _along_first_view(steps: Sequence[Step], ends_counted: bool) -> np.ndarray:
+    """Centres (n, 3) of a camera whose ways are told in the axes of its first view."""
+    at, centres = np.zeros(3), [] if ends_counted else [np.zeros(3)]
+    for step in steps:
+        motion = np.array([step.total("right"), -step.total("up"), step.total("forward")])
+        share = np.linspace(0, 1, step.frames) if ends_counted else np.arange(1, step.frames + 1) / step.frames
+        centres.extend(at + motion * part for part in share)
+        at = at + motion
+    return np.stack(centres)
+
+
+def script_of(c2w: np.ndarray, knots: Sequence[int] = ()) -> str:
+    """The script (`yaw:left:30@40,...`) of a path (N, 4, 4); it has a new step wherever the path bends, and at `knots`.
+
+    Roll is left out, and so is what happens inside a step: the path itself says all.
+    """
+    yaw, pitch = (np.degrees(np.unwrap(np.radians(angle))) for angle in to_yaw_pitch(c2w[:, :3, :3]))
+    where = np.column_stack([yaw / STRAYS_DEGREES, pitch / STRAYS_DEGREES, c2w[:, :3, 3] / STRAYS_METRES])
+    ends = sorted({0, len(c2w) - 1, *(k for k in knots if 0 < k < len(c2w) - 1)})
+    bends = sorted({k for first, last in pairwise(ends) for k in _bends(where, first, last)})
+    steps = [_step_between(c2w, yaw, pitch, first, last) for first, last in pairwise(bends)]
+    return ",".join(str(step) for step in steps) or "hold@1"
+
+
+def _bends(where: np.ndarray, first: int, last: int) -> list[int]:
+    """Rows between which straight lines stay close to the path (Douglas and Peucker)."""
+    if last - first < 2:
+        return [first, last]
+    share = np.linspace(0, 1, last - first + 1)[:, None]
+    away = np.linalg.norm(where[first : last + 1] - ((1 - share) * where[first] + share * where[last]), axis=1)
+    worst = first + int(away.argmax())
+    if away.max() <= 1:
+        return [first, last]
+    return [*_bends(where, first, worst)[:-1], *_bends(where, worst, last)]
+
+
+def _step_between(c2w: np.ndarray, yaw: np.ndarray, pitch: np.ndarray, first: int, last: int) -> Step:
+    """The moves from one row to another; ways along and across the heading halfway, as scripts have it."""
+    motion = c2w[last, :3, 3] - c2w[first, :3, 3]
+    turn = float(yaw[last] - yaw[first])
+    middle = np.radians((yaw[first] + yaw[last]) / 2)
+    chord = np.sinc(turn / 360) or 1.0  # an arc is longer than its chord
+    forward = motion[0] * np.sin(middle) + motion[2] * np.cos(middle)
+    sideways = motion[0] * np.cos(middle) - motion[2] * np.sin(middle)
+    changes = [
+        ("yaw", "right", "left", turn, LEAST_DEGREES),
+        ("tilt", "up", "down", float(pitch[last] - pitch[first]), LEAST_DEGREES),
+        ("dolly", "forward", "back", float(forward / chord), LEAST_METRES),
+        ("truck", "right", "left", float(sideways / chord), LEAST_METRES),
+        ("crane", "up", "down", float(-motion[1]), LEAST_METRES),
+    ]
+    moves = [
+        Move(kind, one if x > 0 else other, round(abs(x), 3))
+        for kind, one, other, x, least in changes
+        if abs(x) > least
+    ]
+    return Step(tuple(moves), last - first)
 
 
 def leaves_and_returns(script: str) -> bool | None:

@@ -200,11 +200,9 @@ def from_unreal(position: np.ndarray, roll_pitch_yaw: np.ndarray) -> np.ndarray:
             f"the positions have shape {at.shape} and the rotations {angles.shape}; both need (N, 3): "
             "x, y, z in centimetres, and roll, pitch, yaw in degrees"
         )
-    c2w = np.tile(np.eye(4), (len(at), 1, 1))
-    for pose, (roll, pitch, yaw) in zip(c2w, angles, strict=True):
-        pose[:3, :3] = from_yaw_pitch(yaw, pitch) @ axis_angle((0, 0, 1), roll)
-    c2w[:, :3, 3] = np.stack([at[:, 1], -at[:, 2], at[:, 0]], axis=1) / 100
-    return c2w
+    rotations = [from_yaw_pitch(yaw, pitch) @ axis_angle((0, 0, 1), roll) for roll, pitch, yaw in angles]
+    centres = np.stack([at[:, 1], -at[:, 2], at[:, 0]], axis=1) / 100
+    return rigid_poses(np.reshape(rotations, (-1, 3, 3)), centres)
 
 
 def to_unreal(c2w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

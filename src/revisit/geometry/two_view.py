@@ -36,7 +36,9 @@ def fundamental(k1: np.ndarray, k2: np.ndarray, rotation: np.ndarray, translatio
 
 def symmetric_epipolar_distance(x1: np.ndarray, x2: np.ndarray, f: np.ndarray) -> np.ndarray:
     """Distance of each pixel to the line its partner draws in its image: the mean of both images."""
-    residual, line1, line2 = _epipolar(x1, x2, f)
+    first, second = (np.column_stack([x, np.ones(len(x))]) for x in _pixels(x1, x2))
+    line1, line2 = second @ f, first @ f.T
+    residual = (second * line2).sum(axis=1)  # x2ᵀ F x1
     lengths = [np.linalg.norm(line[:, :2], axis=1) for line in (line1, line2)]
     return np.abs(residual) * (1 / lengths[0] + 1 / lengths[1]) / 2
 
@@ -68,13 +70,6 @@ def reprojection_error(points: np.ndarray, pixels: np.ndarray, p: np.ndarray) ->
     front = finite & (projected[:, 2] > 0)
     at = projected[:, :2] / np.where(front, projected[:, 2], 1)[:, None]
     return np.where(front, np.linalg.norm(at - pixels, axis=1), np.inf)
-
-
-def _epipolar(x1: np.ndarray, x2: np.ndarray, f: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(x2ᵀ F x1, lines in image 1, lines in image 2)."""
-    first, second = (np.column_stack([x, np.ones(len(x))]) for x in _pixels(x1, x2))
-    line2 = first @ f.T
-    return (second * line2).sum(axis=1), second @ f, line2
 
 
 def _pixels(x1: np.ndarray, x2: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

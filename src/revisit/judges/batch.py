@@ -16,8 +16,10 @@ import threading
 from collections.abc import Sequence
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
+
+from pydantic import BaseModel, ConfigDict, Field
 
 from revisit.core.threads import start_thread
 from revisit.judges.budget import Budget, expected_usage
@@ -30,16 +32,15 @@ from revisit.servers.patience import PatientCaller
 Batch = Sequence[tuple[Question, "Future[JudgeAnswer]"]]  # questions of one call, and who waits for their answers
 
 
-@dataclass(frozen=True)
-class RetryPolicy:
+class RetryPolicy(BaseModel):
     """How many calls at a time, and how long to go on."""
 
-    concurrency: int = 8
-    tries: int = 6  # calls for one reply
-    again: int = 2  # further replies, where the first is no valid answer
-    pause: float = 1.0  # seconds before the second call; doubled each time, and made random
-    longest_pause: float = 60.0
-    longest_wait: float = 600.0  # of what a server may ask for with Retry-After
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    concurrency: int = Field(default=8, ge=1, le=256)
+    tries: int = Field(default=6, ge=1)  # calls for one reply
+    again: int = Field(default=2, ge=0)  # further replies, where the first is no valid answer
+    pause: float = Field(default=1.0, ge=0)  # seconds before the second call; doubled each time, and made random
     ask_unanswered: bool = False  # ask again what was recorded as unanswered
 
 
@@ -64,7 +65,7 @@ class JudgeClient:
         self._threads: list[threading.Thread] = []
         self._lock = threading.Lock()
         policy = self.patience
-        self._caller = PatientCaller(judge.check, policy.tries, policy.pause, policy.longest_pause, policy.longest_wait)
+        self._caller = PatientCaller(judge.check, policy.tries, policy.pause)
         self._under_way: dict[str, Future[JudgeAnswer]] = {}  # by the address of the answer
 
     def __enter__(self) -> JudgeClient:

@@ -79,8 +79,11 @@ class Budget:
                 (self.price.currency, money, limit.money),
             ):
                 if most is not None and value > most:
+                    spent = self.spent
+                    used = f"{spent.calls} calls, {spent.tokens_in + spent.tokens_out} tokens"
+                    used += f", {self.price.of(spent):.4g} {self.price.currency}"
                     raise Stopped(
-                        f"the judge's budget of {most:g} {name} is used up ({self._usage_text()}); raise it in the "
+                        f"the judge's budget of {most:g} {name} is used up ({used}); raise it in the "
                         "judge file and run the same command again: answers already paid for are kept"
                     )
             self._under_way += usage
@@ -90,8 +93,3 @@ class Budget:
         with self._lock:
             self._under_way += Usage(-reserved.calls, -reserved.tokens_in, -reserved.tokens_out)
             self.spent += used
-
-    def _usage_text(self) -> str:
-        spent, price = self.spent, self.price
-        tokens = spent.tokens_in + spent.tokens_out
-        return f"{spent.calls} calls, {tokens} tokens, {price.of(spent):.4g} {price.currency}"

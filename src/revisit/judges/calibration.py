@@ -123,20 +123,16 @@ def _agreement_scores(rows: Sequence[JudgeLabel], answers: Sequence[JudgeAnswer]
         off = [a - b for a, b in rated]
         scores["ratings"] = {
             "n": len(rated),
-            "exact": sum(x == 0 for x in off) / len(off),
-            "within_one": sum(abs(x) <= 1 for x in off) / len(off),
+            "exact": _share([x == 0 for x in off]),
+            "within_one": _share([abs(x) <= 1 for x in off]),
             "mean_difference": statistics.fmean(off),
             "kappa_linear": cohen_kappa(given_answers, right, "linear"),
             "kappa_quadratic": cohen_kappa(given_answers, right, "quadratic"),
         }
     if choices:
         given_answers, right = _unzip(choices)
-        equal = sum(a == b for a, b in choices)
-        scores["choices"] = {
-            "n": len(choices),
-            "accuracy": equal / len(choices),
-            "kappa": cohen_kappa(given_answers, right),
-        }
+        accuracy = _share([a == b for a, b in choices])
+        scores["choices"] = {"n": len(choices), "accuracy": accuracy, "kappa": cohen_kappa(given_answers, right)}
     return scores
 
 
@@ -166,7 +162,7 @@ def _polarity_bias(rows: Sequence[JudgeLabel], answers: Sequence[JudgeAnswer]) -
     plain = [
         (row, answer.value)
         for row, answer in zip(rows, answers, strict=True)
-        if answer.status == "answered" and isinstance(row.question.schema, YesNo)
+        if _is_answered(answer) and isinstance(row.question.schema, YesNo)
     ]
     figures: dict[str, float | None] = {"n": len(plain)}
     if plain:
@@ -174,48 +170,50 @@ def _polarity_bias(rows: Sequence[JudgeLabel], answers: Sequence[JudgeAnswer]) -
         right_yes = sum(row.right for row, _ in plain) / len(plain)
         figures |= {"said_yes": said_yes, "right_yes": right_yes, "yes_bias": said_yes - right_yes}
     for polarity in ("positive", "negative"):
-        right = [value == row.right for row, value in plain if row.polarity == polarity]
-        figures[f"{polarity}_accuracy"] = sum(right) / len(right) if right else None
+        figures[f"{polarity}_accuracy"] = _share(
+            [value == row.right for row, value in plain if row.polarity == polarity]
+        )
     pairs: dict[str, dict[str, bool]] = defaultdict(dict)
     for row, value in plain:
         if row.pair and row.polarity:
             pairs[row.pair][row.polarity] = value
-    complete = [
-        (answers_of_pair["positive"], answers_of_pair["negative"])
-        for answers_of_pair in pairs.values()
-        if len(answers_of_pair) == 2
-    ]
-    figures |= {
-        "pairs": len(complete),
-        "both_yes": sum(a and b for a, b in complete),
-        "both_no": sum(not a and not b for a, b in complete),
-    }
-    return figures
+    complete = [tuple(answers_of_pair.values()) for answers_of_pair in pairs.values() if len(answers_of_pair) == 2]
+    both_yes, both_no = complete.count((True, True)), complete.count((False, False))
+    return {**figures, "pairs": len(complete), "both_yes": both_yes, "both_no": both_no}
 
 
 def _order_bias(asker: JudgeClient, rows: Sequence[JudgeLabel], frames: Sequence[Frames]) -> dict[str, float | None]:
     """How often a choice changes with the order of the options, and how often it is the first one named."""
     options = [_options(row.question) for row in rows]
-    orders_by_row = [(k, order) for k, order in enumerate(options) if order]
-    both = []
-    for turned in (False, True):
-        orders = [tuple(reversed(order)) if turned else order for _, order in orders_by_row]
-        questions = [
-            replace(rows[k].question, schema=Choice(order)) for (k, _), order in zip(orders_by_row, orders, strict=True)
-        ]
-        answers = _ask_all(asker, [frames[k] for k, _ in orders_by_row], questions)
-        both.append([(order, answer) for order, answer in zip(orders, answers, strict=True)])
-    pairs = [(one, other) for one, other in zip(*both, strict=True) if _is_answered(one[1]) and _is_answered(other[1])]
-    first = [_chosen_option(answer) == order[0] for pair in pairs for order, answer in pair]
+    asked = [(row.question, shown, order) for row, shown, order in zip(rows, frames, options, strict=True) if order]
+    answers = [
+        _ask_all(
+            asker,
+            [shown for _, shown, _ in asked],
+            [replace(question, schema=Choice(order[::step])) for question, _, order in asked],
+        )
+        for step in (1, -1)
+    ]
+    pairs = [
+        (order, _chosen_option(one), _chosen_option(other))
+        for (_, _, order), one, other in zip(asked, *answers, strict=True)
+        if _is_answered(one) and _is_answered(other)
+    ]
+    first = [
+        answer == named for order, *both in pairs for answer, named in zip(both, (order[0], order[-1]), strict=True)
+    ]
     return {
-        "questions": len(orders_by_row),
+        "questions": len(asked),
         "answered": len(pairs),
-        "changed": sum(_chosen_option(one[1]) != _chosen_option(other[1]) for one, other in pairs) / len(pairs)
-        if pairs
-        else None,
+        "changed": _share([one != other for _, one, other in pairs]),
         # Each question was asked in both orders: a judge who does not mind the order takes the first half of the time.
-        "first_share": sum(first) / len(first) if first else None,
+        "first_share": _share(first),
     }
+
+
+def _share(flags: Sequence[bool]) -> float | None:
+    """How many of them hold, of all; None of none."""
+    return sum(flags) / len(flags) if flags else None
 
 
 def _options(question: Question) -> tuple[str, ...]:
@@ -259,15 +257,12 @@ def _repeat_stability(
         with ask(RepeatedJudge(judge, time)) as asker:
             rounds.append(_ask_all(asker, frames, [row.question for row in rows]))
     by_question = list(zip(*rounds, strict=True))
-    stable = repeat_agreement([[str(a.value) for a in answers if _is_answered(a)] for answers in by_question])
+    values = [[str(a.value) for a in answers if _is_answered(a)] for answers in by_question]
+    always_alike, pairs_alike = repeat_agreement(values) or (None, None)
     spreads = [
         max(chances) - min(chances)
         for answers in by_question
         if len(chances := [a.p_yes for a in answers if a.p_yes is not None]) == times
     ]
-    return {
-        "times": times,
-        "always_alike": stable[0] if stable else None,
-        "pairs_alike": stable[1] if stable else None,
-        "largest_p_yes_spread": max(spreads) if spreads else None,
-    }
+    spread = max(spreads, default=None)
+    return {"times": times, "always_alike": always_alike, "pairs_alike": pairs_alike, "largest_p_yes_spread": spread}

@@ -9,7 +9,7 @@ wrong. Then the clip is marked, and nothing else is asked about it. A judge that
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from revisit.core import digest
 from revisit.evidence.judged import PASSED
@@ -99,8 +99,3 @@ class ControlRecord:
             f"the judge failed its control questions on {self.failed} of the first {len(self.results)} clips, so "
             "nothing more was asked; use another judge, or set `controls_first: 0` in the judge file to go on"
         )
-
-
-def mark_answers(evidence: object, canary: str) -> object:
-    """The evidence with what its canaries said."""
-    return replace(evidence, canary=canary)  # type: ignore[type-var]

@@ -11,19 +11,23 @@ from __future__ import annotations
 
 import base64
 import json
+import tempfile
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from pydantic import Field
 
 from revisit.judges.budget import expected_answer_tokens
-from revisit.judges.pictures import encode_video
 from revisit.judges.probability import p_yes
 from revisit.judges.protocol import CUT_OFF, Frames, NoReply, Reply, Usage
 from revisit.judges.questions import JsonObject, JsonSchema, Many, Question, YesNo
 from revisit.judges.wording import RULES, fingerprint, frames_intro, question_prompt
+from revisit.media import encode_mp4
 from revisit.servers.endpoint import Endpoint, EndpointSettings
 
+# MemoBench's public script plays clips of more than 100 frames at 24 frames a second, and others at 16.
+MANY, FAST, SLOW = 100, 24.0, 16.0
 ALTERNATIVES = 20  # log-probabilities asked for at each token
 # What may be left out, and the words by which a server's complaint names it.
 OPTIONAL = {
@@ -85,7 +89,7 @@ class ChatJudge(Endpoint):
             for jpeg in frames.jpegs
         ]
         if self.settings.video and len(images) > 1:
-            film = base64.b64encode(encode_video(frames.jpegs)).decode()
+            film = base64.b64encode(encode_video(frames)).decode()
             images = [{"type": "video_url", "video_url": {"url": f"data:video/mp4;base64,{film}"}}]
         pictures = [{"type": "text", "text": frames_intro(frames.times)}, *images] if images else []
         content = [*pictures, {"type": "text", "text": question_prompt(question, note)}]
@@ -123,6 +127,15 @@ class ChatJudge(Endpoint):
         model = self.secret.redact(str(content.get("model", "")))
         fault = self.secret.redact(_reply_fault(choice.get("finish_reason"), message))
         return Reply(text, probability, source, _token_usage(content.get("usage")), model, fault)
+
+
+def encode_video(frames: Frames) -> bytes:
+    """An mp4 file of these pictures; an odd last row or column is left out."""
+    even = (rgb[: rgb.shape[0] // 2 * 2, : rgb.shape[1] // 2 * 2] for rgb in frames.pictures())
+    with tempfile.TemporaryDirectory(prefix="revisit-judge-") as folder:
+        path = Path(folder) / "clip.mp4"
+        encode_mp4(path, even, FAST if len(frames.jpegs) > MANY else SLOW)
+        return path.read_bytes()
 
 
 def _object_schema(question: Question) -> JsonSchema:

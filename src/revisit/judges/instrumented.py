@@ -17,7 +17,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 import numpy as np
@@ -25,8 +25,7 @@ import numpy as np
 from revisit.core import UsageError
 from revisit.core.registry import Registry
 from revisit.judges.canary import COLOURS
-from revisit.judges.pictures import decode_jpeg
-from revisit.judges.protocol import Frames, Judge, Reply, Usage
+from revisit.judges.protocol import Frames, Reply, Usage
 from revisit.judges.questions import Question
 from revisit.media import load_npz
 
@@ -45,6 +44,7 @@ ARRAYS = (
     "views", "marks", "lit", "place", "look", "amount", "went", "prompt", "kind", "seconds", "questions", "asks",
     "negate",
 )  # fmt: skip
+FACTS = ("hidden", "returned", "spatial", "state", "in_view")  # what `Question.about` may ask of a story
 THUMB = 8  # pixels of a picture per pixel of the thumbnail by which views are found
 
 
@@ -152,6 +152,13 @@ class SceneDescription:
         return best if likeness[best] >= ALIKE else ELSEWHERE
 
 
+def _first_gap(flags: Sequence[bool]) -> int | None:
+    """The first False after a True; None where there is none."""
+    if True not in flags or False not in flags[flags.index(True) :]:
+        return None
+    return flags.index(False, flags.index(True))
+
+
 @dataclass(frozen=True)
 class ClipStory:
     """What the frames of a clip show, one after the other."""
@@ -170,12 +177,11 @@ class ClipStory:
     @cached_property
     def left_at(self) -> int | None:
         """The first frame without the target after one with it."""
-        first = self.in_sight.index(True) if True in self.in_sight else None
-        return (
-            next((k for k in range(first, len(self.in_sight)) if not self.in_sight[k]), None)
-            if first is not None
-            else None
-        )
+        return _first_gap(self.in_sight)
+
+    @property
+    def in_view(self) -> bool:
+        return self.valid_readings[-1].in_sight
 
     @property
     def hidden(self) -> bool:
@@ -189,10 +195,8 @@ class ClipStory:
     def posed(self) -> bool:
         """Whether the target's place goes out of sight, or the target does, and the place comes into sight again."""
         there = [reading.place_in_sight for reading in self.valid_readings]
-        if True not in there or False not in there[there.index(True) :]:
-            return False
-        hidden_from = there.index(False, there.index(True))
-        return any(there[hidden_from:])
+        hidden_from = _first_gap(there)
+        return hidden_from is not None and any(there[hidden_from:])
 
     @cached_property
     def before(self) -> FrameReading | None:
@@ -211,11 +215,9 @@ class ClipStory:
 
     def _went_on(self, now: FrameReading, state: int) -> bool:
         """Whether a lasting event has gone on, since it was last seen, for at least half of what the time allows."""
-        then = self.before
-        placed = then is not None and then.place >= 0
-        share = (
-            max(float(self.scene.went[then.state if then.state >= 0 else then.place]), 0.0) if placed and then else 0.0
-        )
+        then, share = self.before, 0.0
+        if then is not None and then.place >= 0:
+            share = max(float(self.scene.went[then.state if then.state >= 0 else then.place]), 0.0)
         since = now.time - then.time if then is not None else now.time
         return bool(self.scene.went[state] >= min(share + PACE * since / self.scene.seconds, 0.9))
 
@@ -268,11 +270,10 @@ class InstrumentedJudge:
                 f"{folder}: no scene descriptions (*.npz) found; `revisit judge check --worlds` writes some"
             )
         self.paths = paths
-        sha = hashlib.sha256()
-        for path in paths:
-            sha.update(hashlib.sha256(path.read_bytes()).digest())
+        digests = b"".join(hashlib.sha256(path.read_bytes()).digest() for path in paths)
+        scenes = hashlib.sha256(digests).hexdigest()[:24]
         self.facts: Mapping[str, object] = {
-            "judge": "instrumented", "model": "instrumented", "version": 1, "scenes": sha.hexdigest()[:24],
+            "judge": "instrumented", "model": "instrumented", "version": 1, "scenes": scenes,
         }  # fmt: skip
         self._stories: dict[tuple[str, str], ClipStory | None] = {}
 
@@ -288,7 +289,7 @@ class InstrumentedJudge:
 
     def reply(self, frames: Frames, questions: Sequence[Question], notes: Sequence[str]) -> list[Reply]:
         """A reply to each question it knows; an empty one, which is no answer, to the others."""
-        pictures = [decode_jpeg(jpeg) for jpeg in frames.jpegs]
+        pictures = frames.pictures()
         return [
             Reply(self._answer(frames, pictures, question), usage=Usage(int(k == 0)), model="instrumented")
             for k, question in enumerate(questions)
@@ -341,12 +342,7 @@ KNOWN_QUESTIONS: Registry[StoryAnswerLookup] = Registry("kind of question that a
 
 def register_story_answers(id: str) -> Callable[[StoryAnswerLookup], StoryAnswerLookup]:
     """Register how the questions of a benchmark are answered from what a clip shows."""
-
-    def register(fn: StoryAnswerLookup) -> StoryAnswerLookup:
-        KNOWN_QUESTIONS.add(id, fn)
-        return fn
-
-    return register
+    return partial(KNOWN_QUESTIONS.add, id)
 
 
 def find_story_answer(question: Question, scenes: Sequence[SceneDescription]) -> StoryAnswer | None:
@@ -357,17 +353,8 @@ def find_story_answer(question: Question, scenes: Sequence[SceneDescription]) ->
     else:
         ask, negate = next(of_scenes, ("", False))
     if ask in FACTS:
-        return lambda story: yes_or_no(FACTS[ask](story) != negate)
+        return lambda story: yes_or_no(getattr(story, ask) != negate)
     return next((answer for lookup in KNOWN_QUESTIONS.values() if (answer := lookup(question)) is not None), None)
-
-
-FACTS: dict[str, Callable[[ClipStory], bool]] = {
-    "hidden": lambda story: story.hidden,
-    "returned": lambda story: story.returned,
-    "spatial": lambda story: story.spatial,
-    "state": lambda story: story.state,
-    "in_view": lambda story: story.valid_readings[-1].in_sight,
-}
 
 
 def read_scene(path: Path) -> SceneDescription:
@@ -456,10 +443,3 @@ def _colour_histogram(picture: np.ndarray, where: np.ndarray) -> np.ndarray:
 def yes_or_no(yes: bool) -> str:
     """Yes or no."""
     return "yes" if yes else "no"
-
-
-def from_settings(settings: Mapping[str, object], folder: Path) -> Judge:
-    """The judge that a judge file describes."""
-    if set(settings) != {"scenes"}:
-        raise UsageError("a judge of kind instrumented takes only `scenes:`, a folder of scene descriptions")
-    return InstrumentedJudge(folder / str(settings["scenes"]))

@@ -48,11 +48,11 @@ def read_labels(path: Path) -> JudgeLabels:
         raise UsageError(f"{path}: no such file; expected labels as .csv or .jsonl")
     with require_readable(path, "a file of labels"):
         text = path.read_text(encoding="utf-8-sig")
-        rows = list(csv_rows(text)) if path.suffix == ".csv" else _json_rows(path, text)
+        rows = list(enumerate(csv_rows(text), 2) if path.suffix == ".csv" else json_lines(text))
         if not rows:
             raise UsageError(f"{path}: no labels found; expected rows with clip, question and label")
         groups: dict[tuple[str, str], list[JudgeLabel]] = defaultdict(list)
-        for number, row in enumerate(rows, 2 if path.suffix == ".csv" else 1):
+        for number, row in rows:
             label = _parse_label(row, path, number)
             groups[str(label.clip), label.question.digest].append(label)
     rows_with_answer: list[JudgeLabel] = []
@@ -78,17 +78,10 @@ def schema_of_form(form: str) -> Schema:
     return Choice(options)
 
 
-def _json_rows(path: Path, text: str) -> list[dict[str, object]]:
-    rows = []
-    for number, row in json_lines(text):
-        if not isinstance(row, dict):
-            raise UsageError(f"{path}, line {number}: expected a JSON object with clip, question and label")
-        rows.append(row)
-    return rows
-
-
-def _parse_label(row: Mapping[str, object], path: Path, number: int) -> JudgeLabel:
+def _parse_label(row: Any, path: Path, number: int) -> JudgeLabel:
     where = f"{path}, line {number}"
+    if not isinstance(row, dict):
+        raise UsageError(f"{where}: expected a JSON object with clip, question and label")
     values = {str(name).strip(): value for name, value in row.items() if value not in (None, "")}
     missing = [name for name in ("clip", "question", "label") if name not in values]
     unknown = sorted(set(values) - set(KNOWN))

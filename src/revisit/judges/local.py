@@ -32,9 +32,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from revisit.core import MissingPrerequisite, RevisitError
 from revisit.judges.budget import expected_answer_tokens
 from revisit.judges.patches import FILES, PatchRule, cut_patches, processor_file, read_rule
-from revisit.judges.pictures import decode_jpeg
 from revisit.judges.probability import log_sum_exp
-from revisit.judges.protocol import CUT_OFF, Frames, Judge, Refused, Reply, Stopped, Usage
+from revisit.judges.protocol import CUT_OFF, Frames, Refused, Reply, Stopped, Usage
 from revisit.judges.questions import Question, YesNo
 from revisit.judges.replies import AROUND_TOKEN
 from revisit.judges.wording import RULES, fingerprint, frames_intro, question_prompt
@@ -95,9 +94,10 @@ class LocalJudge:
         inside = folder / Path(settings.model).expanduser()
         self.path = inside if inside.is_dir() else None
         self.settings, self.batch = settings, settings.batch
+        self._name = inside.name if self.path else settings.model
         self.facts: Mapping[str, object] = {
             "judge": "local",
-            "model": inside.name if self.path else settings.model,
+            "model": self._name,
             "revision": settings.revision,
             "checkpoint": checkpoint_digest(self.path) if self.path else "",
             "dtype": settings.dtype,
@@ -246,10 +246,6 @@ class LocalJudge:
         cache, length, place = self._read[frames.digest]
         return copy.deepcopy(cache), length, place
 
-    @property
-    def _name(self) -> str:
-        return str(self.facts["model"])
-
     def _model(self) -> _Loaded:
         if self._loaded is None:
             self._loaded = _load(self.settings, self.path)
@@ -289,18 +285,12 @@ class _Loaded:
     def prompt_start(self, frames: Frames) -> _PromptStart:
         """The beginning of the prompt: the rules and the pictures."""
         start, end = self.special["start"], self.special["end"]
-        head = [
-            start,
-            *self.encode_text(f"system\n{RULES}"),
-            end,
-            *self.encode_text("\n"),
-            start,
-            *self.encode_text("user\n"),
-        ]
+        text = self.encode_text
+        head = [start, *text(f"system\n{RULES}"), end, *text("\n"), start, *text("user\n")]
         if not frames.jpegs:
             raise Refused("a local judge needs at least one frame")
-        patches, grid = cut_patches([decode_jpeg(jpeg) for jpeg in frames.jpegs], self.rule)
-        ids, places = [*head, *self.encode_text(frames_intro(frames.times)), self.special["picture"]], []
+        patches, grid = cut_patches(frames.pictures(), self.rule)
+        ids, places = [*head, *text(frames_intro(frames.times)), self.special["picture"]], []
         places.append(np.broadcast_to(np.arange(len(ids)), (3, len(ids))))
         place = len(ids)
         for number, (_, rows, columns) in enumerate(grid // (1, self.rule.merge, self.rule.merge)):
@@ -395,7 +385,8 @@ def _load(settings: LocalSettings, path: Path | None) -> _Loaded:
     yes, no = answer_tokens(tokenizer.get_vocab())
     if not yes or not no:
         raise Stopped(f"{name}: its vocabulary has no single token for yes, or none for no")
-    ends = {end, tokenizer.eos_token_id, *_as_list(getattr(net.generation_config, "eos_token_id", None))} - {None}
+    eos = getattr(net.generation_config, "eos_token_id", None)
+    ends = {end, tokenizer.eos_token_id, *(eos if isinstance(eos, Sequence) else [eos])} - {None}
     return _Loaded(net, tokenizer, rule, device, special, yes, no, end, frozenset(ends))
 
 
@@ -409,10 +400,6 @@ def _processor(name: str, path: Path | None, options: Mapping[str, object]) -> M
     return processor_file(path)
 
 
-def _as_list(value: int | Sequence[int] | None) -> list[int]:
-    return [] if value is None else [value] if isinstance(value, int) else list(value)
-
-
 def _word_positions(place: int, count: int, rows: int = 1) -> np.ndarray:
     """Places (3, rows, count) of words, one after the other."""
     return np.tile(np.arange(place, place + count), (3, rows, 1))
@@ -420,11 +407,6 @@ def _word_positions(place: int, count: int, rows: int = 1) -> np.ndarray:
 
 def _log_softmax(logits: Any) -> Any:
     return logits.float().log_softmax(-1)
-
-
-def from_settings(settings: dict[str, object], folder: Path) -> Judge:
-    """The judge that a judge file describes."""
-    return LocalJudge(LocalSettings.model_validate(settings), folder)
 
 
 # How byte-level and SentencePiece vocabularies write spaces and line ends.

@@ -12,6 +12,8 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, Protocol, get_args
 
+import numpy as np
+
 from revisit.judges.questions import Question
 from revisit.servers.endpoint import NoReply, Refused, Stopped
 
@@ -35,6 +37,10 @@ class Frames:
     size: tuple[int, int] = (0, 0)  # width, height; for estimates of cost
     seconds: float = 0.0  # length of the clip they are from
 
+    def pictures(self) -> list[np.ndarray]:
+        """The frames as RGB arrays, for judges that look at them on this machine."""
+        return [decode_jpeg(jpeg) for jpeg in self.jpegs]
+
     @classmethod
     def of(cls, jpegs: Sequence[bytes], times: Sequence[float] = (), size: tuple[int, int] = (0, 0)) -> Frames:
         """Frames named by their own bytes."""
@@ -43,6 +49,16 @@ class Frames:
             sha.update(f"{len(jpeg)}\n".encode() + jpeg)
         seconds = tuple(times) or tuple(float(i) for i in range(len(jpegs)))
         return cls(tuple(jpegs), seconds, sha.hexdigest()[:40], size)
+
+
+def decode_jpeg(jpeg: bytes) -> np.ndarray:
+    """The RGB picture in a JPEG file."""
+    import cv2
+
+    picture = cv2.imdecode(np.frombuffer(jpeg, np.uint8), cv2.IMREAD_COLOR)
+    if picture is None:
+        raise Refused("a frame cannot be decoded as an image")
+    return np.ascontiguousarray(picture[:, :, ::-1])
 
 
 @dataclass(frozen=True)

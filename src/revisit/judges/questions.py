@@ -65,26 +65,6 @@ class YesNo:
 
 
 @dataclass(frozen=True)
-class Rating:
-    """A whole number from `low` to `high`."""
-
-    low: int = 1
-    high: int = 5
-
-    def json(self) -> JsonSchema:
-        return {"type": "integer", "minimum": self.low, "maximum": self.high}
-
-    def says(self) -> str:
-        return f"a whole number from {self.low} to {self.high}"
-
-    def check(self, value: Any) -> int:
-        number = _number(value)
-        if number is None or number != int(number) or not self.low <= number <= self.high:
-            raise Malformed(f"expected {self.says()}, got {_quote(value)}")
-        return int(number)
-
-
-@dataclass(frozen=True)
 class Number:
     """A number from `low` to `high`."""
 
@@ -102,6 +82,26 @@ class Number:
         if number is None or not self.low <= number <= self.high:
             raise Malformed(f"expected {self.says()}, got {_quote(value)}")
         return number
+
+
+@dataclass(frozen=True)
+class Rating(Number):
+    """A whole number from `low` to `high`."""
+
+    low: int = 1
+    high: int = 5
+
+    def json(self) -> JsonSchema:
+        return {**super().json(), "type": "integer"}
+
+    def says(self) -> str:
+        return f"a whole number from {self.low} to {self.high}"
+
+    def check(self, value: Any) -> int:
+        number = super().check(value)
+        if number != int(number):
+            raise Malformed(f"expected {self.says()}, got {_quote(value)}")
+        return int(number)
 
 
 @dataclass(frozen=True)
@@ -217,40 +217,33 @@ class Question:
         return digest({"text": self.text, "schema": self.schema.json(), "about": dict(self.about), **rules}, 24)
 
     def read(self, reply: str) -> Any:
-        """The answer that a reply is, alone or behind an agreed marker; Malformed where it is none."""
-        return read_reply(self.schema, reply)
+        """The answer that a reply is.
 
+        Parameters
+        ----------
+        reply
+            What the judge wrote. Thoughts that end in `</think>` are passed over.
 
-def read_reply(schema: Schema, reply: str) -> Any:
-    """The answer that a reply is.
+        Returns
+        -------
+        Any
+            The answer in its plain form.
 
-    Parameters
-    ----------
-    schema
-        What a valid answer looks like.
-    reply
-        What the judge wrote. Thoughts that end in `</think>` are passed over.
+        Raises
+        ------
+        Malformed
+            Where the reply is not exactly a valid answer, alone or behind an agreed marker (docs/judges.md).
 
-    Returns
-    -------
-    Any
-        The answer in its plain form.
-
-    Raises
-    ------
-    Malformed
-        Where the reply is not exactly a valid answer, alone or behind an agreed marker (docs/judges.md).
-
-    Examples
-    --------
-    >>> read_reply(YesNo(), "**Answer:** Yes.")
-    True
-    >>> read_reply(YesNo(), "There is no way to tell.")
-    Traceback (most recent call last):
-    ...
-    revisit.judges.questions.Malformed: expected yes or no and nothing else, got 'There is no way to tell.'
-    """
-    return locate_answer(schema, reply)[0]
+        Examples
+        --------
+        >>> Question("sky", "Is it blue?").read("**Answer:** Yes.")
+        True
+        >>> Question("sky", "Is it blue?").read("There is no way to tell.")
+        Traceback (most recent call last):
+        ...
+        revisit.judges.questions.Malformed: expected yes or no and nothing else, got 'There is no way to tell.'
+        """
+        return locate_answer(self.schema, reply)[0]
 
 
 def locate_answer(schema: Schema, reply: str) -> tuple[Any, Passage]:
@@ -275,7 +268,7 @@ def locate_answer(schema: Schema, reply: str) -> tuple[Any, Passage]:
 
 def _markers(schema: Schema) -> Sequence[str]:
     """The names under which an answer may stand: `Answer: 4`, `{"answer": 4}`."""
-    if isinstance(schema, Rating | Number):
+    if isinstance(schema, Number):
         return ("answer", "rating", "score")
     return ("answer", "choice") if isinstance(schema, Choice) else ("answer",)
 

@@ -25,7 +25,8 @@ class ReplayJudge:
         criteria = {name: value for name, value in (("model", model), ("server", server)) if value}
         judges = [judge for judge in known_judges(lines) if all(judge.get(k) == v for k, v in criteria.items())]
         if len(judges) != 1:
-            names = ", ".join(sorted({_judge_name(judge) for judge in known_judges(lines)}))
+            named = ((judge.get("model"), judge.get("server")) for judge in known_judges(lines))
+            names = ", ".join(sorted({" at ".join(map(str, filter(None, pair))) for pair in named}))
             raise UsageError(
                 f"{path}: it holds answers of {names}; choose one with `model:` and `server:` in a judge file"
             )
@@ -57,7 +58,3 @@ class ReplayJudge:
 
     def close(self) -> None:
         pass
-
-
-def _judge_name(judge: Mapping[str, object]) -> str:
-    return " at ".join(str(judge[name]) for name in ("model", "server") if judge.get(name))

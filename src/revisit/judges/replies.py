@@ -61,10 +61,6 @@ _NESTING = 8  # most layers around an answer
 MOST_REMARKS = 20  # places looked at where an explanation may begin
 
 
-class TwoAnswers(ValueError):
-    """JSON that names one thing twice."""
-
-
 @dataclass(frozen=True)
 class Passage:
     """A part of a folded reply in which the answer must stand, and nothing else."""
@@ -261,5 +257,5 @@ def _is_json(text: str) -> bool:
 def _named_once(pairs: list[tuple[str, object]]) -> dict[str, object]:
     content = dict(pairs)
     if len(content) < len(pairs):
-        raise TwoAnswers("one name stands in it twice")
+        raise ValueError("one name stands in it twice")
     return content

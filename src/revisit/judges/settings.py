@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from revisit.core import GATES, OBSERVERS, UsageError
 from revisit.core.registry import Registry
@@ -24,25 +24,17 @@ from revisit.judges.protocol import Judge
 from revisit.judges.replay import ReplayJudge
 from revisit.judges.store import AnswerStore
 
-CONTROLS_FIRST = 3  # clips
 Settings = dict[str, object]  # what a judge file says
 # kind of judge -> what makes it from the rest of its file; a relative path in there starts at the file's folder
 JUDGES: Registry[Callable[[Settings, Path], Judge]] = Registry("judge")
 
 
-class _CommonSettings(BaseModel):
+class JudgeSettings(RetryPolicy):
     """What every judge file may say."""
 
-    model_config = ConfigDict(extra="forbid")
-
     kind: str = "openai"
-    concurrency: int = Field(default=8, ge=1, le=256)
-    tries: int = Field(default=6, ge=1)
-    again: int = Field(default=2, ge=0)
-    pause: float = Field(default=1.0, ge=0)
-    ask_unanswered: bool = False
     canaries: bool = True
-    controls_first: int = Field(default=CONTROLS_FIRST, ge=0)
+    controls_first: int = Field(default=3, ge=0)  # clips that decide whether anything else is asked; 0: none
     tokens_per_image: int | None = Field(default=None, gt=0)
     budget: JudgeLimit = JudgeLimit()
     price: TokenPrice = TokenPrice()
@@ -53,13 +45,13 @@ class ChosenJudge:
     """A judge, and how to ask it."""
 
     judge: Judge
-    patience: RetryPolicy = field(default_factory=RetryPolicy)
-    limit: JudgeLimit = field(default_factory=JudgeLimit)
-    price: TokenPrice = field(default_factory=TokenPrice)
-    canaries: bool = True
-    tokens_per_image: int | None = None
+    settings: JudgeSettings = field(default_factory=JudgeSettings)
     roles: Mapping[str, ChosenJudge] = field(default_factory=dict)  # observer -> the judge that it asks instead
-    controls_first: int = CONTROLS_FIRST  # clips whose control questions decide whether anything else is asked; 0: none
+
+    @property
+    def canaries(self) -> bool:
+        """Whether it is asked control questions."""
+        return self.settings.canaries and getattr(self.judge, "has_controls", True)
 
     @property
     def facts(self) -> dict[str, object]:
@@ -74,7 +66,9 @@ class ChosenJudge:
 
     def client(self, store: AnswerStore) -> JudgeClient:
         """Somebody who asks this judge, with a budget of their own."""
-        return JudgeClient(self.judge, store, self.patience, Budget(self.limit, self.price), self.tokens_per_image)
+        settings = self.settings
+        budget = Budget(settings.budget, settings.price)
+        return JudgeClient(self.judge, store, settings, budget, settings.tokens_per_image)
 
 
 def choose_judge(source: str, *, for_role: bool = False) -> ChosenJudge:
@@ -103,25 +97,16 @@ def _from_settings(content: Mapping[str, object], where: str, folder: Path) -> C
         raise UsageError(f"{where}: do not write the key here; use `key_env: NAME` or `key_file: path`")
     roles = _roles(content.get("roles") or {}, where, folder)
     content = {name: value for name, value in content.items() if name != "roles"}
-    common = {name: value for name, value in content.items() if name in _CommonSettings.model_fields}
-    specific = {str(name): value for name, value in content.items() if name not in _CommonSettings.model_fields}
+    common = {name: value for name, value in content.items() if name in JudgeSettings.model_fields}
+    specific = {str(name): value for name, value in content.items() if name not in common}
     try:
-        shared = _CommonSettings.model_validate(common)
+        shared = JudgeSettings.model_validate(common)
         judge = JUDGES[shared.kind](specific, folder)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         name = ".".join(str(part) for part in first["loc"])
         raise UsageError(f"{where}: {name}: {first['msg'].lower()}; docs/judges.md lists all settings") from None
-    return ChosenJudge(
-        judge,
-        RetryPolicy(shared.concurrency, shared.tries, shared.again, shared.pause, ask_unanswered=shared.ask_unanswered),
-        shared.budget,
-        shared.price,
-        shared.canaries and getattr(judge, "has_controls", True),
-        shared.tokens_per_image,
-        roles,
-        shared.controls_first,
-    )
+    return ChosenJudge(judge, shared, roles)
 
 
 def _roles(content: object, where: str, folder: Path) -> dict[str, ChosenJudge]:
@@ -177,15 +162,17 @@ def _replay(settings: Settings, folder: Path) -> Judge:
 
 
 def _local(settings: Settings, folder: Path) -> Judge:
-    from revisit.judges import local
+    from revisit.judges.local import LocalJudge, LocalSettings
 
-    return local.from_settings(settings, folder)
+    return LocalJudge(LocalSettings.model_validate(settings), folder)
 
 
 def _instrumented_judge(settings: Settings, folder: Path) -> Judge:
-    from revisit.judges import instrumented
+    from revisit.judges.instrumented import InstrumentedJudge
 
-    return instrumented.from_settings(settings, folder)
+    if set(settings) != {"scenes"}:
+        raise UsageError("a judge of kind instrumented takes only `scenes:`, a folder of scene descriptions")
+    return InstrumentedJudge(folder / str(settings["scenes"]))
 
 
 for kind, factory in {"openai": _chat, "replay": _replay, "local": _local, "instrumented": _instrumented_judge}.items():

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any
 
 from revisit.core import digest
 from revisit.core.text import parse_json
@@ -27,23 +27,7 @@ def answer_key(frames: str, question: str, judge: Mapping[str, object]) -> str:
     return digest({"frames": frames, "question": question, "judge": dict(judge)}, 40)
 
 
-class QuestionLine(TypedDict):
-    """A question as it is recorded."""
-
-    id: str
-    digest: str
-    text: str
-
-
-class AnswerLine(TypedDict):
-    """A line of an answer file."""
-
-    key: str
-    frames: str
-    question: QuestionLine
-    judge: Mapping[str, object]
-    answer: Mapping[str, Any]
-    asked: str
+AnswerLine = dict[str, Any]  # a line of an answer file, as `AnswerStore.put` writes it
 
 
 class AnswerStore:
@@ -124,15 +108,11 @@ def read_answers(path: Path) -> list[AnswerLine]:
 
 def _is_complete(line: Any) -> bool:
     """Whether a line has all that an answer is kept with; what it lacks is asked again."""
-    if not isinstance(line, dict) or not isinstance(line.get("key"), str) or not isinstance(line.get("frames"), str):
-        return False
-    question = line.get("question")
-    if not isinstance(question, dict) or not isinstance(question.get("digest"), str):
-        return False
     try:
         JudgeAnswer.from_json(line["answer"])
         _to_line(line)  # ValueError where a number is none that JSON has
-        return isinstance(line["judge"], dict)
+        texts = line["key"], line["frames"], line["question"]["digest"]
+        return isinstance(line["judge"], dict) and all(isinstance(text, str) for text in texts)
     except (KeyError, TypeError, ValueError, AttributeError):
         return False
 

@@ -16,8 +16,7 @@ from typing import Any
 
 from revisit.core.grouping import group_items
 from revisit.labels.formats import SIGNS
-from revisit.labels.items import JUDGEABLE
-from revisit.labels.label import CANNOT, Label
+from revisit.labels.label import CANNOT, JUDGEABLE, Label
 from revisit.stats.agreement import (
     Agreement,
     Ratings,
@@ -98,7 +97,7 @@ def ratings_table(labels: Sequence[Label]) -> tuple[Ratings, list[str]]:
     rows: dict[tuple[str, str], list[Any]] = {}
     scenes: dict[tuple[str, str], str] = {}
     if labels and labels[0].task == "failure":
-        labels = _kinds(labels)
+        labels = _complete_kind_answers(labels)
     for label in labels:
         key = (label.item, label.question)
         row = rows.setdefault(key, [None] * len(raters))
@@ -111,12 +110,12 @@ def rating_of(label: Label) -> Any:
     """A label as a rating: preferences as numbers, "cannot judge" as none."""
     if label.answer in NO_RATING:
         return None
-    if label.task == "pairwise" and label.question != JUDGEABLE:
+    if label.compares:
         return SIGNS[label.answer]
     return label.answer
 
 
-def _kinds(labels: Sequence[Label]) -> list[Label]:
+def _complete_kind_answers(labels: Sequence[Label]) -> list[Label]:
     """A yes or no of each rater to every kind of failure that somebody named for the item."""
     kinds_of_item: dict[str, set[str]] = defaultdict(set)
     labels_of_rater: dict[tuple[str, str], list[Label]] = defaultdict(list)
@@ -147,7 +146,7 @@ def _row(task: str, dimension: str, labels: Sequence[Label]) -> AgreementRow:
     categories = [-1, 0, 1] if ordered else None
     return AgreementRow(
         task, dimension, sum(bool(row) for row in rated), sum(len(row) > 1 for row in rated), sum(map(len, rated)),
-        sum(label.answer in (CANNOT, "cannot tell") for label in labels), sum(one is not None for one in most),
+        sum(label.answer in NO_RATING for label in labels), sum(one is not None for one in most),
         sum(one is None for one in most), None if agreeing is None else agreeing[0],
         measure(partial(gwet_ac, categories=categories)),
         measure(partial(gwet_ac, scale="ordinal", categories=categories)) if ordered else None,
@@ -192,22 +191,14 @@ def qualities(labels: Sequence[Label]) -> list[Quality]:
     for rater, own in sorted(by_rater.items()):
         pairs = []
         for label in own:
-            if label.answer in NO_RATING:
-                continue  # counted by itself
-            other_answers = [
-                answer
-                for who, answer in answers_by_question[label.item, label.question].items()
-                if who != rater and answer not in NO_RATING
-            ]
-            most = majority(other_answers)
-            if most is not None:
+            answers = answers_by_question[label.item, label.question]
+            most = majority([answer for who, answer in answers.items() if who != rater and answer not in NO_RATING])
+            if most is not None and label.answer not in NO_RATING:  # those are counted by themselves
                 pairs.append((label.answer, most))
         gold = [label.answer == label.right for label in own if label.right]
         took = {label.item: label.seconds for label in own if label.seconds}
         left_choices = [
-            (label.answer == "a") != label.swapped
-            for label in own
-            if label.task == "pairwise" and label.question != JUDGEABLE and label.answer in ("a", "b")
+            (label.answer == "a") != label.swapped for label in own if label.compares and label.answer in ("a", "b")
         ]
         own_answers, most_ = zip(*pairs, strict=True) if pairs else ((), ())
         rows.append(

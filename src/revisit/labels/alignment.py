@@ -10,22 +10,21 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import TypedDict
+from typing import Any
 
 from revisit.core import METRICS, UsageError
 from revisit.core.grouping import group_items
 from revisit.core.text import pluralize
 from revisit.labels.agreement import ratings_table
 from revisit.labels.formats import SIGNS
-from revisit.labels.items import JUDGEABLE, ComparedDimension, dimensions_of, people_settings
-from revisit.labels.label import CANNOT, Label
+from revisit.labels.items import ComparedDimension, dimensions_of, people_settings
+from revisit.labels.label import CANNOT, JUDGEABLE, Label, pair_of
 from revisit.results import Results
 from revisit.results.display import reason_title
 from revisit.stats.agreement import cohen_kappa, gwet_ac, majority, with_interval, yes_no_agreement
 from revisit.stats.alignment import (
     Comparison,
     Decisions,
-    GateAgreement,
     WinRatios,
     by_win_ratio,
     decisions,
@@ -52,7 +51,6 @@ class Vote:
     dimension: str
     scene: str
     verdict: int | None  # None: a full tie
-    votes: int
 
 
 @dataclass(frozen=True)
@@ -69,36 +67,8 @@ class Bridge:
     holdout_rho: float | None
     holdout: Decisions | None  # decisions on the other scenes
     agreement: float | None  # AC1 of the raters
-    judgeable: GateAgreement | None = None
+    judgeable: Mapping[str, float | int | None] | None = None
     left_out: Mapping[str, int] = field(default_factory=dict)  # why pairs have no score of both clips -> how many
-
-
-class BankAgreement(TypedDict):
-    """People's majority against the answers of the bank, on the truth."""
-
-    questions: int
-    agreement: float
-    kappa: float | None
-    left_out: int
-    heat: dict[str, dict[str, tuple[float, int]]]  # scene -> dimension -> (share alike, questions)
-
-
-class ModelStrength(TypedDict):
-    """A model's Bradley-Terry strength."""
-
-    model: str
-    strength: float
-    low: float | None
-    high: float | None
-    share: float
-    comparisons: float
-
-
-class Strengths(TypedDict):
-    """Bradley-Terry strengths in one dimension."""
-
-    prior: float
-    models: list[ModelStrength]
 
 
 @dataclass(frozen=True)
@@ -108,8 +78,8 @@ class PeopleAlignment:
     bridges: tuple[Bridge, ...] = ()
     triggers: Mapping[str, Figures] = field(default_factory=dict)  # subset -> agreement with people
     trigger_gate: str = ""
-    answers: BankAgreement | None = None
-    strengths: Mapping[str, Strengths] = field(default_factory=dict)  # dimension -> models
+    answers: Mapping[str, Any] | None = None  # people's majority against the bank's own answers, on the truth
+    strengths: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # dimension -> models
     split_votes: int = 0  # full ties that were left out
     notes: tuple[str, ...] = ()
 
@@ -136,18 +106,13 @@ def alignment(
     judged = judgeable_clips(results, ours, gate)
     bridges: list[Bridge] = []
     for name in dict.fromkeys(vote.dimension for vote in votes):
-        dimension = dimensions.get(name) or ComparedDimension(name, name, "")
+        dimension = dimensions.get(name) or ComparedDimension(name, "")
         metric_ids = list((metrics or {}).get(name, dimension.metrics))
         own = [label for label in ours if label.task == "pairwise" and label.question == name]
+        votes_of_dimension = [vote for vote in votes if vote.dimension == name]
+        judged_clips = judged if dimension.returned else {}
         compared = [
-            _compare_with_votes(
-                results,
-                [v for v in votes if v.dimension == name],
-                own,
-                metric,
-                judged if dimension.returned else None,
-                seed,
-            )
+            _compare_with_votes(results, votes_of_dimension, own, metric, judged_clips, seed)
             for metric in metric_ids
             if metric in results.metrics and METRICS[metric].higher_is_better is not None
         ]
@@ -163,21 +128,18 @@ def alignment(
 
 def _without_a_vote(labels: Sequence[Label]) -> list[str]:
     """A sentence on pairs that nobody could judge."""
-    comparisons = [one for one in labels if one.task == "pairwise" and one.question != JUDGEABLE]
-    pairs = group_items(comparisons, lambda label: (label.case, label.other, label.question))
+    pairs = group_items((label for label in labels if label.compares), pair_of)
     nobody = sum(all(label.answer not in SIGNS for label in ratings) for ratings in pairs.values())
     return [f"{nobody} of {pluralize(len(pairs), 'question')} about pairs: nobody could judge them"] if nobody else []
 
 
 def votes_of(labels: Sequence[Label]) -> list[Vote]:
     """The verdict of people on every pair and dimension that somebody could judge."""
-    judged = [one for one in labels if one.task == "pairwise" and one.question != JUDGEABLE and one.answer in SIGNS]
-    groups = group_items(judged, lambda label: (label.case, label.other, label.question))
+    judged = (label for label in labels if label.compares and label.answer in SIGNS)
     votes = []
-    for (case, other, dimension), ratings in groups.items():
-        verdict = majority([SIGNS[label.answer] for label in ratings])
-        first = ratings[0]
-        votes.append(Vote(case, other, first.model, first.other_model, dimension, first.scene, verdict, len(ratings)))
+    for (case, other, dimension), ratings in group_items(judged, pair_of).items():
+        verdict, first = majority([SIGNS[label.answer] for label in ratings]), ratings[0]
+        votes.append(Vote(case, other, first.model, first.other_model, dimension, first.scene, verdict))
     return votes
 
 
@@ -202,7 +164,7 @@ def _compare_with_votes(
     votes: Sequence[Vote],
     labels: Sequence[Label],
     metric: str,
-    judged: Mapping[str, tuple[bool, bool]] | None,
+    judged: Mapping[str, tuple[bool, bool]],
     seed: int,
 ) -> Bridge:
     sign = 1 if METRICS[metric].higher_is_better else -1
@@ -226,13 +188,12 @@ def _compare_with_votes(
         holdout = decisions(reported, fit_tie_region(calibration))
         correlation = pair_rho(reported)
         holdout_rho = correlation[0] if correlation else None
-    pairs_judged = list(judged.values()) if judged is not None else []
     return Bridge(
         votes[0].dimension, metric, len(decided), len(pairs), ratios,
         rho[0] if rho else None, fitted_on, holdout_rho, holdout,
         with_interval(lambda some: gwet_ac(some, categories=[-1, 0, 1]), ratings_table(labels)[0]).value
         if labels else None,
-        judgeability([g for g, _ in pairs_judged], [p for _, p in pairs_judged]) if pairs_judged else None,
+        judgeability(*zip(*judged.values(), strict=True)) if judged else None,
         dict(left_out.most_common()),
     )  # fmt: skip
 
@@ -291,7 +252,7 @@ def _triggers(results: Results, labels: Sequence[Label], gate: str) -> dict[str,
     return dict(sorted(figures.items(), key=lambda item: item[0] == "all"))
 
 
-def _answers(labels: Sequence[Label]) -> BankAgreement | None:
+def _answers(labels: Sequence[Label]) -> dict[str, Any] | None:
     """People's majority against the answer that the bank holds for right of the truth, by scene and dimension."""
     ratings = [one for one in labels if one.task == "answer" and one.answer != CANNOT and one.model == "reference"]
     groups = group_items(ratings, lambda label: (label.scene, label.dimension, f"{label.case} {label.question}"))
@@ -318,9 +279,9 @@ def _answers(labels: Sequence[Label]) -> BankAgreement | None:
     }
 
 
-def _model_strengths(votes: Sequence[Vote]) -> dict[str, Strengths]:
+def _model_strengths(votes: Sequence[Vote]) -> dict[str, dict[str, Any]]:
     """Bradley-Terry strengths by dimension, from people's verdicts; clusters are scenes."""
-    strengths: dict[str, Strengths] = {}
+    strengths: dict[str, dict[str, Any]] = {}
     for name in dict.fromkeys(vote.dimension for vote in votes):
         some = [vote for vote in votes if vote.dimension == name and vote.verdict is not None]
         scenes = len({vote.scene for vote in some})

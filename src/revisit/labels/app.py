@@ -19,11 +19,11 @@ from pathlib import Path
 from typing import Any
 
 from revisit.core import RevisitError, UsageError
-from revisit.core.text import pluralize
+from revisit.core.text import package_yaml, pluralize
 from revisit.labels import forms
 from revisit.labels.export import project_files
-from revisit.labels.items import JUDGEABLE, LabelItem
-from revisit.labels.label import BACK, CANNOT, GONE
+from revisit.labels.items import LabelItem
+from revisit.labels.label import BACK, GONE, JUDGEABLE
 from revisit.labels.project import Project
 from revisit.labels.queue import ItemQueue, is_swapped
 from revisit.labels.store import Rater, Store, StoreUnavailable
@@ -32,15 +32,7 @@ from revisit.web.media import media_response
 from revisit.web.server import Rates, needs, static_files
 from revisit.web.templates import templates
 
-WORDS = {
-    "left": "left is better", "right": "right is better", "tie": "equally good", "both_bad": "both bad",
-    CANNOT: "cannot judge", "both": "both", "neither": "neither", "yes": "yes", "no": "no", "keep": "keep",
-    "edit": "edit", "drop": "drop",
-}  # fmt: skip
-TITLES = {
-    "trigger": "Does it pose the test?", "pairwise": "Compare two videos", "answer": "Answer questions",
-    "review": "Review questions", "marks": "Mark the target", "failure": "Name what goes wrong",
-}  # fmt: skip
+WORDS = package_yaml("revisit.labels", "words.yaml")
 Endpoint = Callable[[Any], Awaitable[Any]]
 
 
@@ -93,7 +85,7 @@ class RaterPages:
     def home(self, request: Any, fields: forms.Fields) -> Any:
         rater = self._rater(request)
         tasks = [
-            {"id": task, "title": TITLES[task], "progress": self.queue.progress(rater, task)}
+            {"id": task, "title": WORDS["tasks"][task], "progress": self.queue.progress(rater, task)}
             for task in self.project.settings.tasks
         ]
         return self._page(request, "home.html", rater=rater, tasks=tasks, guide=self.project.guide)
@@ -133,7 +125,7 @@ class RaterPages:
         target = None if first.target is None else {"name": first.target.name, "box": list(first.target.box)}
         context = {
             "rater": rater, "item": item, "videos": videos, "given": values, "problem": problem,
-            "words": _item_texts(item), "title": TITLES[item.task],
+            "words": _item_texts(item), "title": WORDS["tasks"][item.task],
             "progress": self.queue.progress(rater, item.task), "target": target,
             "aspect": [shots[0].width, shots[0].height], "judgeable": JUDGEABLE, "gone": GONE, "back": BACK,
             "guide": self.project.guide, "can_undo": bool(self.store.answered_items(rater.id)),
@@ -141,8 +133,7 @@ class RaterPages:
         return self._page(request, "item.html", status=status, **context)
 
     def submit(self, request: Any, fields: forms.Fields) -> Any:
-        rater = self._rater(request)
-        self._check_signature(request, fields)
+        rater = self._rater(request, fields)
         item = self._own_item(rater, request.path_params["id"])
         turned = is_swapped(self.project, item, rater.id)
         try:
@@ -182,20 +173,18 @@ class RaterPages:
     def draft(self, request: Any, fields: forms.Fields) -> Any:
         from starlette.responses import Response
 
-        rater = self._rater(request)
-        self._check_signature(request, fields)
+        rater = self._rater(request, fields)
         item = self._own_item(rater, request.path_params["id"])
         self.store.save_draft(item.id, rater.id, forms.draft_of(item, fields))
         return Response(status_code=204)
 
     def undo(self, request: Any, fields: forms.Fields) -> Any:
-        rater = self._rater(request)
-        self._check_signature(request, fields)
+        rater = self._rater(request, fields)
         item = self.store.undo(rater.id)
         return self._redirect("/" if item is None else f"/item/{item}")
 
     def media(self, request: Any, fields: forms.Fields) -> Any:
-        if self._admin(request) is None:
+        if not self._is_admin(request):
             self._rater(request)
         return media_response(self.project.files, request.path_params["name"], request)
 
@@ -225,7 +214,7 @@ class RaterPages:
             f"{pluralize(len(items), 'item')}, {full} with {raters} or more answers",
             f"{pluralize(sum(counts.values()), 'answer')} so far",
             *(
-                f"{TITLES[task]}: {pluralize(sum(i.task == task for i in items), 'item')}"
+                f"{WORDS['tasks'][task]}: {pluralize(sum(i.task == task for i in items), 'item')}"
                 for task in self.project.settings.tasks
             ),
         ]
@@ -235,8 +224,7 @@ class RaterPages:
         )  # fmt: skip
 
     def add_raters(self, request: Any, fields: forms.Fields) -> Any:
-        self._need_admin(request)
-        self._check_signature(request, fields, "admin")
+        self._need_admin(request, fields)
         names = [name for name in forms.field_value(fields, "names").splitlines() if name.strip()]
         links, problem = {}, ""
         for name in names[:200]:
@@ -251,8 +239,7 @@ class RaterPages:
         return self.admin(request, fields, links, problem)
 
     def change_rater(self, request: Any, fields: forms.Fields) -> Any:
-        self._need_admin(request)
-        self._check_signature(request, fields, "admin")
+        self._need_admin(request, fields)
         rater = next((one for one in self.store.raters() if one.id == request.path_params["id"]), None)
         if rater is None or request.path_params["what"] not in ("renew", "close"):
             raise http_error(404, "There is no such rater.")
@@ -331,24 +318,27 @@ class RaterPages:
     def _cookie(self, request: Any, kind: str) -> str:
         return str(request.cookies.get(f"{kind}_{self.name}", ""))
 
-    def _rater(self, request: Any) -> Rater:
+    def _rater(self, request: Any, form: forms.Fields | None = None) -> Rater:
+        """Whose request it is, and of a form, whether they were given it."""
         token = self._cookie(request, "rater")
         rater = self.store.rater_of(token) if token else None
         if rater is None:
             if token:
                 self._slow_down(request)
             raise http_error(403, "Open the link that you were given; it identifies you.")
+        self._check_signature(request, form, "rater")
         return rater
 
-    def _admin(self, request: Any) -> bool | None:
+    def _is_admin(self, request: Any) -> bool:
         token = self._cookie(request, "admin")
-        return True if token and hmac.compare_digest(token.encode(), self.token.encode()) else None
+        return bool(token) and hmac.compare_digest(token.encode(), self.token.encode())
 
-    def _need_admin(self, request: Any) -> None:
-        if self._admin(request) is None:
+    def _need_admin(self, request: Any, form: forms.Fields | None = None) -> None:
+        if not self._is_admin(request):
             if self._cookie(request, "admin"):
                 self._slow_down(request)
             raise http_error(403, "This page is for the project's owner. Open the link that was printed at the start.")
+        self._check_signature(request, form, "admin")
 
     def _own_item(self, rater: Rater, item_id: str) -> LabelItem:
         """An item that is shown to this rater, or that they have answered."""
@@ -363,9 +353,9 @@ class RaterPages:
     def _signature(self, session: str) -> str:
         return hmac.new(bytes.fromhex(self.project.secret), f"form {session}".encode(), hashlib.sha256).hexdigest()
 
-    def _check_signature(self, request: Any, fields: forms.Fields, kind: str = "rater") -> None:
+    def _check_signature(self, request: Any, form: forms.Fields | None, kind: str) -> None:
         expected = self._signature(self._cookie(request, kind))
-        if not hmac.compare_digest(forms.field_value(fields, "csrf").encode(), expected.encode()):
+        if form is not None and not hmac.compare_digest(forms.field_value(form, "csrf").encode(), expected.encode()):
             raise http_error(403, "This form is not one that was given to you. Load the page again.")
 
     def _slow_down(self, request: Any) -> None:
@@ -384,4 +374,4 @@ def _item_texts(item: LabelItem) -> dict[str, str]:
     if item.task == "failure":
         return kinds
     judged = {"left": "left only", "right": "right only"}
-    return {**WORDS, **{f"{JUDGEABLE}.{name}": text for name, text in judged.items()}}
+    return {**WORDS["answers"], **{f"{JUDGEABLE}.{name}": text for name, text in judged.items()}}

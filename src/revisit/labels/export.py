@@ -18,8 +18,7 @@ from pathlib import Path
 from revisit.core import Case, MissingPrerequisite
 from revisit.core.grouping import group_items
 from revisit.labels import formats
-from revisit.labels.items import JUDGEABLE
-from revisit.labels.label import BACK, CANNOT, GONE, NAMES, Box, Label, label_lines
+from revisit.labels.label import BACK, CANNOT, GONE, NAMES, Box, Label, label_lines, pair_of
 from revisit.labels.project import Project
 from revisit.labels.store import RaterAnswer, Store
 from revisit.media.text_files import csv_text
@@ -41,10 +40,7 @@ def _labels(project: Project, answer: RaterAnswer, names: Mapping[str, str]) -> 
     case = project.cases[item.cases[0]]
     other = project.cases[item.cases[1]] if len(item.cases) == 2 else None
     questions = {question.id: question for question in item.questions}
-    boxes = []
-    for box in answer.boxes:
-        x0, y0, x1, y1 = box["box"]
-        boxes.append(Box(box["name"], (x0, y0, x1, y1), box["frame"]))
+    boxes = tuple(Box(box["name"], tuple(box["box"]), box["frame"]) for box in answer.boxes)
     labels = []
     for question_id, text in answer.answers.items():
         question = questions.get(question_id) or item.questions[0]  # kinds of failure are answers to one question
@@ -57,7 +53,7 @@ def _labels(project: Project, answer: RaterAnswer, names: Mapping[str, str]) -> 
                 other_clip=str(other.clip.path) if other else "",
                 other_digest=project.digests.get(other.id, "") if other else "",
                 dimension=question.dimension, text=answer.texts.get(question_id) or question.text,
-                polarity=question.polarity, frames=dict(answer.frames), boxes=tuple(boxes),
+                polarity=question.polarity, frames=dict(answer.frames), boxes=boxes,
                 comment=answer.comment, swapped=answer.swapped,
                 form=item.form, right=item.gold.get(question_id, ""), example=item.example,
                 seconds=answer.seconds, at=answer.at,
@@ -74,17 +70,17 @@ def project_files(project: Project, store: Store, folder: Path) -> Files:
 def files_of(labels: Sequence[Label], folder: Path, cases: Mapping[str, Case] | None = None) -> Files:
     """Name -> content of every file that these labels give."""
     rated = [label for label in labels if not label.example]
-    files: Files = {"labels.jsonl": _join_lines(label_lines(labels, folder))}
+    files: Files = {"labels.jsonl": "".join(f"{line}\n" for line in label_lines(labels, folder))}
     with suppress(MissingPrerequisite):
         files["labels.parquet"] = parquet(labels, folder)
     files["label_studio.json"] = json.dumps(formats.to_label_studio(labels), indent=1, ensure_ascii=False) + "\n"
     by = {
         "targets.json": lambda: _json(targets_json(rated)),
         "marks.csv": lambda: marks_sheet(rated),
-        "judge_labels.jsonl": lambda: _join_lines(map(_json_line, judge_labels(rated, folder))),
-        "wrbench_labels.jsonl": lambda: _join_lines(map(_json_line, formats.to_wrbench(rated))),
-        "mbench_labels.jsonl": lambda: _join_lines(map(_json_line, formats.to_mbench(rated))),
-        "preferences.jsonl": lambda: _join_lines(map(_json_line, preferences(rated, cases or {}))),
+        "judge_labels.jsonl": lambda: _json_lines(judge_labels(rated, folder)),
+        "wrbench_labels.jsonl": lambda: _json_lines(formats.to_wrbench(rated)),
+        "mbench_labels.jsonl": lambda: _json_lines(formats.to_mbench(rated)),
+        "preferences.jsonl": lambda: _json_lines(preferences(rated, cases or {})),
         "reviews.json": lambda: _json(reviews(rated)),
     }
     return files | {name: text for name, make in by.items() if (text := make())}
@@ -151,16 +147,9 @@ def marks_sheet(labels: Sequence[Label]) -> str:
     marks = (label for label in labels if label.task == "marks")
     rows = []
     for sample, marks_of_sample in sorted(group_items(marks, lambda label: label.sample).items()):
-        models = {label.model for label in marks_of_sample}
-        of_truth = (
-            [label for label in marks_of_sample if label.model == "reference"]
-            if "reference" in models
-            else marks_of_sample
-        )
-        if (
-            len({label.model for label in of_truth}) > 1
-            or majority([label.answer for label in of_truth]) != "hidden, returned"
-        ):
+        of_truth = [label for label in marks_of_sample if label.model == "reference"] or marks_of_sample
+        several = len({label.model for label in of_truth}) > 1
+        if several or majority([label.answer for label in of_truth]) != "hidden, returned":
             continue  # key frames are of one clip, the ground truth
         agreeing = [label for label in of_truth if label.answer == "hidden, returned"]
         exits, returns = (round(statistics.median(label.frames[name] for label in agreeing)) for name in (GONE, BACK))
@@ -186,8 +175,8 @@ def preferences(labels: Sequence[Label], cases: Mapping[str, Case]) -> list[dict
     Only where more than half of all who were asked prefer the same one. Gold questions are in it, examples are not.
     """
     pairs_of_clips: list[dict[str, object]] = []
-    compared = (label for label in labels if label.task == "pairwise" and label.question != JUDGEABLE)
-    pairs = group_items(compared, lambda label: (label.case, label.other, label.question))
+    compared = (label for label in labels if label.compares)
+    pairs = group_items(compared, pair_of)
     for (case, other, question), votes_of_pair in pairs.items():
         votes = Counter(label.answer for label in votes_of_pair)
         winner = next((side for side in ("a", "b") if votes[side] * 2 > len(votes_of_pair)), None)
@@ -230,9 +219,5 @@ def _json(content: object) -> str:
     return json.dumps(content, indent=1, ensure_ascii=False) + "\n" if content else ""
 
 
-def _json_line(row: Mapping[str, object]) -> str:
-    return json.dumps(row, ensure_ascii=False, allow_nan=False)
-
-
-def _join_lines(rows: Iterable[str]) -> str:
-    return "".join(f"{row}\n" for row in rows)
+def _json_lines(rows: Iterable[Mapping[str, object]]) -> str:
+    return "".join(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows)

@@ -15,11 +15,11 @@ from typing import Any
 from revisit.core import UsageError
 from revisit.core.grouping import group_items
 from revisit.core.text import parse_json, require_readable
-from revisit.labels.items import JUDGEABLE
 from revisit.labels.label import BACK, CANNOT, GONE, TASKS, Box, Label
 
 SIGNS = {"a": 1, "tie": 0, "both_bad": 0, "b": -1}
 Row = dict[str, object]  # of a file that another tool reads
+META = ("dimension", "text", "polarity")  # of a choice
 FORMATS = ("labels", "wrbench", "mbench", "label-studio")
 
 
@@ -40,7 +40,7 @@ def to_wrbench(labels: Iterable[Label]) -> list[Row]:
             "both_bad": label.answer == "both_bad",
         }
         for label in labels
-        if label.task == "pairwise" and label.question != JUDGEABLE
+        if label.compares
     ]
 
 
@@ -56,7 +56,7 @@ def to_mbench(labels: Iterable[Label]) -> list[Row]:
         }
         if label.task == "trigger" and label.answer != CANNOT:
             rows.append({"type": "trigger", **ids, "model_id": label.model, "triggered": label.answer == "yes"})
-        elif label.task == "pairwise" and label.question != JUDGEABLE and label.answer in SIGNS:
+        elif label.compares and label.answer in SIGNS:
             choice = {1: "A", 0: "tie", -1: "B"}[SIGNS[label.answer]]
             models = {"model_a": label.model, "model_b": label.other_model}
             rows.append({"type": "pairwise", **ids, **models, "dimension": label.question, "preference": choice})
@@ -130,17 +130,15 @@ def to_label_studio(labels: Iterable[Label]) -> list[Row]:
     return tasks
 
 
+def _result(id: str, name: str, kind: str, value: Row) -> Row:
+    """A part of an annotation."""
+    return {"id": id, "from_name": name, "to_name": "video", "type": kind, "value": value}
+
+
 def _choice(label: Label) -> Row:
-    meta = {"dimension": label.dimension, "text": label.text, "polarity": label.polarity}
-    meta_set = {name: value for name, value in meta.items() if value}
-    return {
-        "id": f"q-{label.question}",
-        "from_name": label.question,
-        "to_name": "video",
-        "type": "choices",
-        "value": {"choices": [label.answer]},
-        **({"meta": meta_set} if meta_set else {}),
-    }
+    meta = {name: getattr(label, name) for name in META if getattr(label, name)}
+    choice = _result(f"q-{label.question}", label.question, "choices", {"choices": [label.answer]})
+    return choice | ({"meta": meta} if meta else {})
 
 
 def _regions(label: Label) -> list[Row]:
@@ -149,18 +147,12 @@ def _regions(label: Label) -> list[Row]:
         x0, y0, x1, y1 = (100 * value for value in box.box)
         place: Row = {"frame": box.frame + 1, "enabled": True, "rotation": 0, "time": 0}
         place |= {"x": x0, "y": y0, "width": x1 - x0, "height": y1 - y0}
-        value = {"sequence": [place], "labels": [box.name]}
-        regions.append(
-            {"id": f"box-{k}", "from_name": "box", "to_name": "video", "type": "videorectangle", "value": value}
-        )
+        regions.append(_result(f"box-{k}", "box", "videorectangle", {"sequence": [place], "labels": [box.name]}))
     for name, frame in label.frames.items():
-        value_ = {"ranges": [{"start": frame + 1, "end": frame + 1}], "timelinelabels": [name]}
-        regions.append(
-            {"id": f"at-{name}", "from_name": "frames", "to_name": "video", "type": "timelinelabels", "value": value_}
-        )
+        value: Row = {"ranges": [{"start": frame + 1, "end": frame + 1}], "timelinelabels": [name]}
+        regions.append(_result(f"at-{name}", "frames", "timelinelabels", value))
     if label.comment:
-        text = {"text": [label.comment]}
-        regions.append({"id": "comment", "from_name": "comment", "to_name": "video", "type": "textarea", "value": text})
+        regions.append(_result("comment", "comment", "textarea", {"text": [label.comment]}))
     return regions
 
 
@@ -213,22 +205,19 @@ def _from_annotation(
     rater = str(
         (who.get("email") or who.get("id")) if isinstance(who, Mapping) else who if who is not None else "unknown"
     )
+    seconds, at = float(annotation.get("lead_time") or 0), str(annotation.get("created_at") or "")
     labels = []
     for part in results:
         if part["type"] == "choices":
-            for choice in part["value"]["choices"]:
-                meta = {
-                    name: str(value)
-                    for name, value in (part.get("meta") or {}).items()
-                    if name in ("dimension", "text", "polarity")
-                }
-                labels.append(
-                    Label(
-                        kind, item, rater, str(part["from_name"]), str(choice), case, frames=frames, boxes=tuple(boxes),
-                        comment=comment, seconds=float(annotation.get("lead_time") or 0),
-                        at=str(annotation.get("created_at") or ""), **{**facts, **meta},
-                    )
-                )  # fmt: skip
+            given = part.get("meta") or {}
+            meta: dict[str, Any] = {name: str(given[name]) for name in META if name in given}
+            labels += [
+                Label(
+                    kind, item, rater, str(part["from_name"]), str(choice), case, frames=frames, boxes=tuple(boxes),
+                    comment=comment, seconds=seconds, at=at, **facts, **meta,
+                )
+                for choice in part["value"]["choices"]
+            ]  # fmt: skip
     return labels
 
 

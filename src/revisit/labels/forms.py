@@ -4,29 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, TypedDict
+from typing import Any
 from urllib.parse import parse_qs
 
 from revisit.core import UsageError
 from revisit.core.text import parse_json
-from revisit.labels.items import JUDGEABLE, ItemQuestion, LabelItem
-from revisit.labels.label import BACK, CANNOT, GONE
+from revisit.labels.items import ItemQuestion, LabelItem
+from revisit.labels.label import BACK, CANNOT, GONE, JUDGEABLE, is_box
 from revisit.labels.project import ShownClip
-from revisit.labels.store import BoxJson, RaterAnswer
+from revisit.labels.store import RaterAnswer
 
 LONGEST = 4000  # characters of a comment or of a question
 MOST_FIELDS, MOST_BOXES = 200, 20
 SIDES = {"left": "a", "right": "b"}
 Fields = Mapping[str, Sequence[str]]
-
-
-class AnswerParts(TypedDict):
-    """What goes with the answers of a form."""
-
-    frames: dict[str, int]
-    boxes: list[BoxJson]
-    comment: str
-    texts: dict[str, str]
 
 
 def parse_fields(body: bytes) -> Fields:
@@ -120,8 +111,8 @@ def shown_answer(item: LabelItem, answer: str, swapped: bool) -> str:
     return "left" if (answer == "a") != swapped else "right"
 
 
-def _marks_and_boxes(item: LabelItem, fields: Fields, shots: Sequence[ShownClip]) -> AnswerParts:
-    """Frames, boxes, new words and the comment."""
+def _marks_and_boxes(item: LabelItem, fields: Fields, shots: Sequence[ShownClip]) -> dict[str, Any]:
+    """Frames, boxes, new words and the comment, which go with the answers of a form."""
     frames = {}
     for name in (GONE, BACK, "worst"):
         text = field_value(fields, f"frame.{name}").strip()
@@ -129,7 +120,7 @@ def _marks_and_boxes(item: LabelItem, fields: Fields, shots: Sequence[ShownClip]
             if not text.isdecimal() or len(text) > 9 or int(text) >= shots[0].frames:
                 raise UsageError(f"the frame {text[:20]!r} is not in this clip, which has {shots[0].frames} frames")
             frames[name] = int(text)
-    parts: AnswerParts = {
+    parts: dict[str, Any] = {
         "frames": frames,
         "boxes": _boxes(field_value(fields, "boxes")),
         "comment": _clean_text(field_value(fields, "comment")),
@@ -139,10 +130,8 @@ def _marks_and_boxes(item: LabelItem, fields: Fields, shots: Sequence[ShownClip]
         _check_marks(field_value(fields, "q.target"), parts)
     for question in item.questions:
         if item.task == "review":
-            choice, words = (
-                field_value(fields, f"q.{question.id}"),
-                _clean_text(field_value(fields, f"text.{question.id}")),
-            )
+            choice = field_value(fields, f"q.{question.id}")
+            words = _clean_text(field_value(fields, f"text.{question.id}"))
             if choice == "edit" and words in ("", question.text):
                 raise UsageError("to edit a question, change its words")
             if choice in ("edit", "drop") and not parts["comment"]:
@@ -151,7 +140,7 @@ def _marks_and_boxes(item: LabelItem, fields: Fields, shots: Sequence[ShownClip]
     return parts
 
 
-def _check_marks(verdict: str, parts: AnswerParts) -> None:
+def _check_marks(verdict: str, parts: Mapping[str, Any]) -> None:
     gone_frame, back = parts["frames"].get(GONE), parts["frames"].get(BACK)
     expected = {"never hidden": (False, False), "hidden, returned": (True, True), "hidden, not returned": (True, False)}
     if verdict in expected and (gone_frame is not None, back is not None) != expected[verdict]:
@@ -162,23 +151,18 @@ def _check_marks(verdict: str, parts: AnswerParts) -> None:
         raise UsageError("draw a box around the target in the first frame")
 
 
-def _boxes(text: str) -> list[BoxJson]:
+def _boxes(text: str) -> list[dict[str, Any]]:
     try:
         entries = parse_json(text) if text else []
         if not isinstance(entries, list) or len(entries) > MOST_BOXES:
             raise ValueError
-        boxes: list[BoxJson] = []
+        boxes: list[dict[str, Any]] = []
         for entry in entries:
             box = [round(float(value), 4) for value in entry["box"]]
-            if len(box) != 4 or not (0 <= box[0] < box[2] <= 1 and 0 <= box[1] < box[3] <= 1):
+            if not is_box(box):
                 raise ValueError
-            boxes.append(
-                {
-                    "name": _clean_text(str(entry.get("name") or "target"))[:200],
-                    "frame": int(entry.get("frame", 0)),
-                    "box": box,
-                }
-            )
+            name = _clean_text(str(entry.get("name") or "target"))[:200]
+            boxes.append({"name": name, "frame": int(entry.get("frame", 0)), "box": box})
         return boxes
     except UsageError:
         raise

@@ -7,23 +7,19 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any
 
+import msgspec
+
 from revisit.core import SUITES, Case, UsageError, digest
 from revisit.core.grouping import group_items
+from revisit.core.text import package_yaml
 from revisit.diagnosis.kinds import KINDS
-from revisit.labels.label import CANNOT, HIDDEN, PREFERENCES, TASKS
+from revisit.geometry.camera_script import UNITS, parse_script
+from revisit.labels.label import CANNOT, HIDDEN, JUDGEABLE, PREFERENCES, TASKS
 
-JUDGEABLE = "judgeable"
 WHOSE = ("both", "a", "b", "neither")
 YES_NO = ("yes", "no", CANNOT)
 REVIEWS = ("keep", "edit", "drop")
-POSED = (
-    "Does the video put memory to the test? For example, the camera looks away from things, or they leave the view or "
-    "get covered, and later they can be seen again."
-)
-WATCHED = (
-    "In which video is {target} out of view for a while, and does the view then return, so that you can judge what has "
-    "become of it?"
-)
+WORDS = package_yaml("revisit.labels", "words.yaml")
 
 
 @dataclass(frozen=True)
@@ -62,7 +58,6 @@ class ComparedDimension:
     """What two clips are compared in, and the metrics that measure it."""
 
     id: str
-    title: str
     text: str
     metrics: tuple[str, ...] = ()
     subset: str = ""
@@ -78,9 +73,7 @@ def people_settings(suite: str) -> Mapping[str, Any]:
 
 def dimensions_of(suite: str) -> tuple[ComparedDimension, ...]:
     """The dimensions in which people compare clips of a suite."""
-    return tuple(
-        ComparedDimension(**{**one, "metrics": tuple(one["metrics"])}) for one in people_settings(suite)["dimensions"]
-    )
+    return msgspec.convert(people_settings(suite)["dimensions"], tuple[ComparedDimension, ...])
 
 
 def reference_cases(cases: Iterable[Case]) -> list[Case]:
@@ -154,12 +147,12 @@ def _pair(one: Case, other: Case, dimension_ids: Sequence[str]) -> LabelItem:
         for one_ in selected
     ]
     if any(dimension.returned for dimension in selected):
-        questions.insert(0, ItemQuestion(JUDGEABLE, WATCHED.replace("{target}", name), WHOSE, JUDGEABLE))
+        questions.insert(0, ItemQuestion(JUDGEABLE, WORDS["watched"].replace("{target}", name), WHOSE, JUDGEABLE))
     return _item("pairwise", (one, other), questions)
 
 
 def _trigger(case: Case) -> LabelItem:
-    words = people_settings(case.suite).get("triggers", {}).get(case.subset.lower(), POSED)
+    words = people_settings(case.suite).get("triggers", {}).get(case.subset.lower(), WORDS["posed"])
     return _item("trigger", (case,), [ItemQuestion("trigger", words, YES_NO, "trigger")])
 
 
@@ -184,12 +177,8 @@ def _marks(case: Case) -> LabelItem:
 
 
 def _failure(case: Case) -> LabelItem:
-    answers = (*KINDS, "none")
-    return _item(
-        "failure",
-        (case,),
-        [ItemQuestion("failure", "What goes wrong in this video?", answers, "failure", several=True)],
-    )
+    words, answers = "What goes wrong in this video?", (*KINDS, "none")
+    return _item("failure", (case,), [ItemQuestion("failure", words, answers, "failure", several=True)])
 
 
 def target_of(case: Case) -> str:
@@ -226,8 +215,6 @@ def camera_words(case: Case) -> str:
     """What the camera was asked to do, in words."""
     if case.annotations.get("told_camera"):
         return str(case.annotations["told_camera"])
-    from revisit.geometry.camera_script import parse_script
-
     try:
         steps = parse_script(case.camera) if case.camera else ()
     except UsageError:
@@ -236,8 +223,6 @@ def camera_words(case: Case) -> str:
 
 
 def _move_words(move: Any) -> str:
-    from revisit.geometry.camera_script import UNITS
-
     verb = {"yaw": "turn", "tilt": "look", "roll": "roll", "orbit": "go round"}.get(move.kind)
     unit = {"degrees": "°", "metres": " m"}.get(UNITS.get(move.kind, ""), "")
     return f"{verb or ('move' if unit else move.kind)} {move.direction} by {move.amount:g}{unit}"

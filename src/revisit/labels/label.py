@@ -15,7 +15,7 @@ from revisit.core.text import json_lines, require_readable
 SCHEMA = 1
 TASKS = ("trigger", "pairwise", "answer", "review", "marks", "failure")
 PREFERENCES = ("a", "b", "tie", "both_bad", "cannot_judge")  # a is the clip of `case`, b that of `other`
-CANNOT = "cannot_judge"
+CANNOT, JUDGEABLE = "cannot_judge", "judgeable"
 HIDDEN = ("never hidden", "hidden, returned", "hidden, not returned", "cannot tell")  # answers of marks
 GONE, BACK = "gone", "back"  # frames of marks: the first in which nothing of the target shows, and all of it again
 
@@ -68,6 +68,16 @@ class Label:
         """What clips of one scene share."""
         return "/".join(part for part in (self.subset, self.sample) if part)
 
+    @property
+    def compares(self) -> bool:
+        """Whether it prefers one clip of a pair to the other, and does not say which of them can be judged."""
+        return self.task == "pairwise" and self.question != JUDGEABLE
+
+
+def pair_of(label: Label) -> tuple[str, str, str]:
+    """The clips that a label compares, and in what."""
+    return label.case, label.other, label.question
+
 
 NAMES = tuple(part.name for part in fields(Label))
 
@@ -96,20 +106,11 @@ def from_line(line: Any, where: str) -> Label:
     if line["task"] not in TASKS:
         raise UsageError(f"{where}: unknown task {line['task']!r}; choose one of {', '.join(TASKS)}")
     allowed = {"pairwise": PREFERENCES, "marks": HIDDEN}.get(line["task"], ())
-    if allowed and line["question"] != "judgeable" and line["answer"] not in allowed:
+    if allowed and line["question"] != JUDGEABLE and line["answer"] not in allowed:
         raise UsageError(f"{where}: the answer is {line['answer']!r}; expected one of {', '.join(allowed)}")
     try:
-        boxes = tuple(_box(entry, where) for entry in line.get("boxes", ()))
-        frames = {str(name): _frame_number(frame) for name, frame in dict(line.get("frames", {})).items()}
-        values = {name: value for name, value in line.items() if name in NAMES and name not in ("boxes", "frames")}
-        for name in ("seed", "form"):
-            values[name] = int(values.get(name, 0))
-        values["seconds"] = float(values.get("seconds", 0.0))
-        texts = set(NAMES) - {"boxes", "frames", "seed", "form", "seconds", "swapped", "example"}
-        values |= {name: str(value) for name, value in values.items() if name in texts}
-        return Label(**{"item": values["case"], **values}, boxes=boxes, frames=frames)
-    except UsageError:
-        raise
+        values = {name: READERS.get(name, str)(value) for name, value in line.items() if name != "schema"}
+        return Label(**{"item": values["case"], **values})
     except (TypeError, ValueError) as error:
         raise UsageError(f"{where}: {error}; docs/labels.md lists the fields") from None
 
@@ -143,11 +144,16 @@ def _move_paths(label: Label, move: Callable[[str], str | Path]) -> Label:
     return replace(label, clip=clip, other_clip=other)
 
 
-def _box(entry: Any, where: str) -> Box:
+def _box(entry: Any) -> Box:
     box = tuple(float(value) for value in entry["box"])
-    if len(box) != 4 or not (0 <= box[0] < box[2] <= 1 and 0 <= box[1] < box[3] <= 1):
-        raise UsageError(f"{where}: the box {entry['box']!r} is not [x0, y0, x1, y1] as fractions of the frame")
+    if not is_box(box):
+        raise ValueError(f"the box {entry['box']!r} is not [x0, y0, x1, y1] as fractions of the frame")
     return Box(str(entry.get("name") or "target"), (box[0], box[1], box[2], box[3]), int(entry.get("frame", 0)))
+
+
+def is_box(box: Sequence[float]) -> bool:
+    """Whether numbers are x0, y0, x1, y1 as fractions of a frame."""
+    return len(box) == 4 and 0 <= box[0] < box[2] <= 1 and 0 <= box[1] < box[3] <= 1
 
 
 def _frame_number(value: Any) -> int:
@@ -155,3 +161,13 @@ def _frame_number(value: Any) -> int:
     if frame != value or frame < 0:
         raise ValueError(f"a frame is {value!r}; frame numbers must be whole numbers from 0")
     return frame
+
+
+# How the value of a field is read that is no text.
+READERS: Mapping[str, Callable[[Any], Any]] = {
+    "boxes": lambda boxes: tuple(map(_box, boxes)),
+    "frames": lambda frames: {str(name): _frame_number(frame) for name, frame in dict(frames).items()},
+    **dict.fromkeys(("seed", "form"), int),
+    "seconds": float,
+    **dict.fromkeys(("swapped", "example"), bool),
+}

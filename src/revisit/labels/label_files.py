@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TypedDict
+from typing import Any
 
 from revisit.core import UsageError
 from revisit.labels import formats
@@ -20,21 +20,8 @@ from revisit.media import file_digest
 from revisit.media.files import write_text
 from revisit.results.record_files import write_json
 from revisit.results.run import Run
-from revisit.results.tables import Table
 
 PEOPLE = "people.json"  # in a run: what people say of it, for its report
-
-
-class PeopleContent(TypedDict):
-    """people.json."""
-
-    schema: int
-    records: str
-    tables: list[Table]
-    figures: dict[str, list[dict[str, object]]]
-    notes: list[str]
-    alignment: dict[str, object]
-    agreement: dict[str, object]
 
 
 def load_labels(paths: Sequence[Path], store: str = "") -> list[Label]:
@@ -53,11 +40,10 @@ def load_labels(paths: Sequence[Path], store: str = "") -> list[Label]:
 
 def export_files(source: Path, out: Path | None, store: str = "") -> list[Path]:
     """Write the files of a project, or of a file of labels; return where they are."""
+    folder = out or (source if source.is_dir() else source.parent)
     if (source / FILE).is_file():
         project = open_project(source)
-        folder = out or source
         return write_files(project_files(project, Store(store or project.store, project.name), folder), folder)
-    folder = out or (source if source.is_dir() else source.parent)
     return write_files(files_of(read_labels([source]), folder), folder)
 
 
@@ -71,7 +57,7 @@ def import_labels(source: Path, shape: str, out: Path) -> int:
 
 def align_run(
     run: Path, paths: Sequence[Path], metric_options: Sequence[str], seed: int, store: str = ""
-) -> tuple[PeopleContent, Path]:
+) -> tuple[dict[str, Any], Path]:
     """Agreement and alignment of a run, kept in its people.json and shown in its report, the page."""
     from revisit.report.write_html import write_report
 
@@ -85,19 +71,15 @@ def align_run(
     labels = load_labels(paths, store)
     report = agreement(labels)
     alignment_of_run = alignment(opened.results, labels, metrics, seed)
-    content: PeopleContent = {
+    notes = list(alignment_of_run.notes)
+    if alignment_of_run.split_votes:
+        notes.append(f"{alignment_of_run.split_votes} pairs with a full tie of votes are left out")
+    content = {
         "schema": 1,
         "records": file_digest(run / "records.jsonl"),  # the scores that were compared
         "tables": [*alignment_tables(alignment_of_run), *agreement_tables(report)],
         "figures": figures(report, alignment_of_run),
-        "notes": [
-            *alignment_of_run.notes,
-            *(
-                [f"{alignment_of_run.split_votes} pairs with a full tie of votes are left out"]
-                if alignment_of_run.split_votes
-                else []
-            ),
-        ],
+        "notes": notes,
         "alignment": {**asdict(alignment_of_run), "answers": alignment_of_run.answers or {}},
         "agreement": asdict(report),
     }

@@ -137,52 +137,41 @@ def open_project(folder: Path) -> Project:
     content = parse_json(path.read_text(encoding="utf-8"))
     if content.get("schema") != SCHEMA:
         raise UsageError(f"{path}: schema {content.get('schema')!r}; this Revisit reads {SCHEMA}")
-    return Project(
-        folder,
-        msgspec.convert(content["settings"], ProjectSettings),
-        {entry["id"]: case_from_json(entry) for entry in content["cases"]},
-        content["digests"],
-        msgspec.convert(content["shots"], dict[str, ShownClip]),
-        {name: Path(path) for name, path in content["files"].items()},
-        msgspec.convert(content["items"], tuple[LabelItem, ...]),
-        content["secret"],
-        content["guide"],
-        tuple(content["runs"]),
-        content["facts"],
-    )
+    settings = msgspec.convert(content["settings"], ProjectSettings)
+    cases = {entry["id"]: case_from_json(entry) for entry in content["cases"]}
+    shots = msgspec.convert(content["shots"], dict[str, ShownClip])
+    files = {name: Path(file) for name, file in content["files"].items()}
+    items = msgspec.convert(content["items"], tuple[LabelItem, ...])
+    texts = content["secret"], content["guide"], tuple(content["runs"]), content["facts"]
+    return Project(folder, settings, cases, content["digests"], shots, files, items, *texts)
 
 
 def with_raters(project: Project, raters: int, *, follows: bool) -> Project:
     """The project with so many raters for each item, also on disk; `follows`: as many as are named from now on."""
     others = {name: fact for name, fact in project.facts.items() if name != FOLLOWS}
-    changed = replace(
-        project,
-        settings=replace(project.settings, raters=raters),
-        facts={**others, FOLLOWS: "yes"} if follows else others,
-    )
+    facts = others | ({FOLLOWS: "yes"} if follows else {})
+    changed = replace(project, settings=replace(project.settings, raters=raters), facts=facts)
     if changed != project:
         _write_project(changed)
     return changed
 
 
 def _write_project(project: Project) -> None:
+    content = {
+        "schema": SCHEMA,
+        "settings": asdict(project.settings),
+        "runs": list(project.runs),
+        "facts": dict(project.facts),
+        "guide": project.guide,
+        "secret": project.secret,
+        "cases": [case_to_json(case) for case in project.cases.values()],
+        "digests": dict(project.digests),
+        "shots": {case_id: asdict(shot) for case_id, shot in project.shots.items()},
+        "files": {name: str(file) for name, file in project.files.items()},
+        "items": [asdict(item) for item in project.items],
+    }
     path = project.folder / FILE
-    write_json(
-        path,
-        {
-            "schema": SCHEMA,
-            "settings": asdict(project.settings),
-            "runs": list(project.runs),
-            "facts": dict(project.facts),
-            "guide": project.guide,
-            "secret": project.secret,
-            "cases": [case_to_json(case) for case in project.cases.values()],
-            "digests": dict(project.digests),
-            "shots": {case_id: asdict(shot) for case_id, shot in project.shots.items()},
-            "files": {name: str(file) for name, file in project.files.items()},
-            "items": [asdict(item) for item in project.items],
-        },
-    )
+    write_json(path, content)
     path.chmod(0o600)  # it holds the key that forms are signed with
 
 
@@ -197,11 +186,8 @@ def _cases(runs: Sequence[Path], of: str) -> tuple[dict[str, Case], dict[str, st
         run_cases = [case_from_json(entry) for entry in plan["cases"] if not entry.get("truth")]
         digests_of_run = {entry["id"]: entry.get("digest") or "" for entry in plan["cases"]}
         if of == "reference":
-            truth = {
-                entry["reference"]["path"]: entry.get("reference_digest") or ""
-                for entry in plan["cases"]
-                if entry.get("reference")
-            }
+            referring = [entry for entry in plan["cases"] if entry.get("reference")]
+            truth = {entry["reference"]["path"]: entry.get("reference_digest") or "" for entry in referring}
             run_cases = reference_cases(run_cases)
             digests_of_run = {case.id: truth.get(str(case.clip.path), "") for case in run_cases}
         for case in run_cases:

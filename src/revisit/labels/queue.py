@@ -24,10 +24,6 @@ class RaterProgress:
     done: int
     of: int
 
-    @property
-    def share(self) -> float:
-        return self.done / self.of if self.of else 1.0
-
 
 class ItemQueue:
     """Hands out items."""
@@ -40,9 +36,11 @@ class ItemQueue:
     def mine(self, rater: Rater, task: str = "") -> list[LabelItem]:
         """The items that a rater may get, in order: examples, then those of the rater's form with gold in between."""
         form = rater.number % self.forms
-        items = [i for i in self.project.items if i.form in (form, 0) or i.task != "answer"]
         items = [
-            i for i in items if (not task or i.task == task) and (i.task != "answer" or i.form == form or i.example)
+            item
+            for item in self.project.items
+            if task in ("", item.task)
+            and (item.task != "answer" or item.form == form or (item.example and item.form == 0))
         ]
         examples = [item for item in items if item.example]
         gold = [item for item in items if item.gold and not item.example]
@@ -96,11 +94,11 @@ class ItemQueue:
         least = self.project.settings.agree
         if not least:
             return set()
-        answers_by_item = self.store.contents([item.id for item in items if not item.gold])
+        answers = self.store.contents()
         return {
             item.id
             for item in items
-            if item.id in answers_by_item and raters_agree(item, answers_by_item[item.id], least)
+            if not item.gold and item.id in answers and raters_agree(item, answers[item.id], least)
         }
 
 

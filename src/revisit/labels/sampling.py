@@ -15,7 +15,8 @@ from dataclasses import replace
 from typing import Any
 
 from revisit.core import METRICS, UsageError
-from revisit.labels.items import ItemQuestion, LabelItem
+from revisit.core.grouping import group_items
+from revisit.labels.items import LabelItem
 from revisit.results import Results
 
 RULES = ("balanced", "scenes", "uncertain")
@@ -31,7 +32,7 @@ def sample_items(items: Sequence[LabelItem], rule: str, count: int | None, seed:
         order = _interleave(shuffled, lambda item: item.scene, lambda item: item.stratum)
     else:
         order = _interleave(shuffled, lambda item: (item.task, item.stratum), lambda item: item.scene)
-    return order if count is None else order[:count]
+    return order[:count]
 
 
 def least_certain(
@@ -47,34 +48,25 @@ def least_certain(
         ]
         answers = [one.answer(case, gate) for one in results for case in item.cases for gate in gates]
         unsure = any(answer is not None and answer.status == "unsure" for answer in answers)
-        if len(scores) == 2 and scores[0] is not None and scores[1] is not None:
-            return not unsure, abs(scores[0] - scores[1]), item.id
-        if len(scores) == 1 and scores[0] is not None and middle is not None:
-            return not unsure, abs(scores[0] - middle), item.id
-        return not unsure, float("inf"), item.id
+        first, other = scores if len(scores) == 2 else (scores[0], middle)
+        apart = abs(first - other) if first is not None and other is not None else float("inf")
+        return not unsure, apart, item.id
 
-    ordered = sorted(items, key=doubt)
-    return ordered if count is None else ordered[:count]
+    return sorted(items, key=doubt)[:count]
 
 
 def survey_sample(items: Sequence[LabelItem], per_scene: int, forms: int, seed: int = 0) -> list[LabelItem]:
     """So many questions of each scene, their dimensions and polarities in turn, dealt over interleaved forms."""
-    by_scene: dict[str, list[tuple[LabelItem, ItemQuestion]]] = defaultdict(list)
-    for item in items:
-        by_scene[item.scene].extend((item, question) for question in item.questions)
+    pairs = [(item, question) for item in items for question in item.questions]
+    by_scene = group_items(pairs, lambda pair: pair[0].scene)
     items_of_forms: list[LabelItem] = []
     generator = random.Random(seed)
     for scene in sorted(by_scene):
-        questions = list(by_scene[scene])
-        generator.shuffle(questions)
-        questions_of_scene = _interleave(questions, lambda one: one[1].dimension, lambda one: one[1].polarity)[
-            :per_scene
-        ]
+        generator.shuffle(by_scene[scene])
+        in_turn = _interleave(by_scene[scene], lambda one: one[1].dimension, lambda one: one[1].polarity)
         for form in range(forms):
-            mine = questions_of_scene[form::forms]
-            for case in dict.fromkeys(item.cases for item, _ in mine):
-                own = tuple(question for item, question in mine if item.cases == case)
-                item = next(item for item, _ in mine if item.cases == case)
+            for mine in group_items(in_turn[:per_scene][form::forms], lambda pair: pair[0].cases).values():
+                item, own = mine[0][0], tuple(question for _, question in mine)
                 items_of_forms.append(replace(item, id=f"{item.id[:-2]}{form:02d}", questions=own, form=form))
     return items_of_forms
 
@@ -84,8 +76,7 @@ def _interleave(things: Sequence[Any], outer: Callable[[Any], Hashable], inner: 
     groups: dict[Hashable, dict[Hashable, list[Any]]] = defaultdict(lambda: defaultdict(list))
     for thing in things:
         groups[outer(thing)][inner(thing)].append(thing)
-    queues = [_round_robin(list(parts.values())) for parts in groups.values()]
-    return _round_robin(queues)
+    return _round_robin([_round_robin(list(parts.values())) for parts in groups.values()])
 
 
 def _round_robin(queues: Sequence[Sequence[Any]]) -> list[Any]:

@@ -64,15 +64,6 @@ def open_or_make_project(request: ProjectRequest, progress: Callable[[int, int, 
     return with_raters(project, settings.raters, follows=request.raters is None)
 
 
-def _with_raters(project: Project, request: ProjectRequest, count: int) -> Project:
-    """Items go to as many raters as --raters says; else, once names are given, to all that were ever named."""
-    if request.raters is not None:
-        return with_raters(project, request.raters, follows=False)
-    if request.names and FOLLOWS in project.facts:
-        return with_raters(project, count, follows=True)
-    return project
-
-
 def start_annotation(
     request: ProjectRequest,
     where: ListenAddress,
@@ -89,8 +80,10 @@ def start_annotation(
     project = open_or_make_project(request, progress)
     store = Store(request.store or project.store, project.name)
     links = [(name, store.add_rater(name)[1]) for name in request.names]
-    project = _with_raters(project, request, len(store.raters()))
-
+    if request.raters is not None:
+        project = with_raters(project, request.raters, follows=False)
+    elif request.names and FOLLOWS in project.facts:  # items go to all that were ever named
+        project = with_raters(project, len(store.raters()), follows=True)
     raters = project.settings.raters
 
     def started(address: str) -> None:

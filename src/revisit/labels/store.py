@@ -18,26 +18,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
-from typing import Any, TypedDict, TypeVar
+from importlib.resources import files
+from typing import Any, TypeVar
 
 from revisit.core import UsageError
 from revisit.web.server import needs
 
 HOLD = 30 * 60  # seconds for which an item that was shown is kept for its rater
-TABLES = """
-CREATE TABLE IF NOT EXISTS raters (id TEXT PRIMARY KEY, name TEXT NOT NULL, token TEXT NOT NULL UNIQUE,
-  number INTEGER NOT NULL, closed INTEGER NOT NULL DEFAULT 0, at TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS answers (item TEXT NOT NULL, rater TEXT NOT NULL, content TEXT NOT NULL,
-  seconds DOUBLE PRECISION NOT NULL, swapped INTEGER NOT NULL, at TEXT NOT NULL, stamp DOUBLE PRECISION NOT NULL,
-  PRIMARY KEY (item, rater));
-CREATE INDEX IF NOT EXISTS answers_rater ON answers (rater, stamp);
-CREATE TABLE IF NOT EXISTS drafts (item TEXT NOT NULL, rater TEXT NOT NULL, content TEXT NOT NULL,
-  stamp DOUBLE PRECISION NOT NULL, PRIMARY KEY (item, rater));
-CREATE TABLE IF NOT EXISTS holds (item TEXT NOT NULL, rater TEXT NOT NULL, since DOUBLE PRECISION NOT NULL,
-  PRIMARY KEY (item, rater));
-CREATE TABLE IF NOT EXISTS history (id TEXT PRIMARY KEY, kind TEXT NOT NULL, item TEXT NOT NULL, rater TEXT NOT NULL,
-  content TEXT NOT NULL, at TEXT NOT NULL);
-"""
+TABLES = (files(__package__) / "schema.sql").read_text(encoding="utf-8")
 FULL = "the disk of the labels is full"
 GONE = "the database of the labels cannot be reached"
 BROKEN = "the file of the labels cannot be used"
@@ -64,14 +52,6 @@ class Rater:
     closed: bool = False
 
 
-class BoxJson(TypedDict):
-    """A target in a frame: x0, y0, x1, y1 as fractions."""
-
-    name: str
-    frame: int
-    box: list[float]
-
-
 @dataclass(frozen=True)
 class RaterAnswer:
     """All that one rater said of one item: answers by question, and what goes with them."""
@@ -80,7 +60,7 @@ class RaterAnswer:
     rater: str
     answers: Mapping[str, str] = field(default_factory=dict)
     frames: Mapping[str, int] = field(default_factory=dict)
-    boxes: Sequence[BoxJson] = ()
+    boxes: Sequence[Mapping[str, Any]] = ()  # name, frame, and box: x0, y0, x1, y1 as fractions
     texts: Mapping[str, str] = field(default_factory=dict)  # question -> its new words
     comment: str = ""
     seconds: float = 0.0
@@ -157,9 +137,8 @@ class Store:
         """Keep an answer; when this returns it is on disk. An earlier one of the same rater to the item is replaced."""
         now = _now()
         with self._change() as run:
-            names = ("content", "seconds", "swapped", "at", "stamp")
-            values = (answer.content, answer.seconds, int(answer.swapped), now, time.time())
-            _upsert(run, "answers", answer.item, answer.rater, names, values)
+            facts = {"seconds": answer.seconds, "swapped": int(answer.swapped), "at": now, "stamp": time.time()}
+            _upsert(run, "answers", answer.item, answer.rater, content=answer.content, **facts)
             self._note(run, "submit", answer.item, answer.rater, answer.content, now)
             for table in ("drafts", "holds"):
                 run(f"DELETE FROM {table} WHERE item = ? AND rater = ?", (answer.item, answer.rater))
@@ -173,15 +152,15 @@ class Store:
             item, content, _ = rows[0]
             run("DELETE FROM answers WHERE item = ? AND rater = ?", (item, rater))
             self._note(run, "undo", item, rater, content, _now())
-            _upsert(run, "drafts", item, rater, ("content", "stamp"), (content, time.time()))
-            _upsert(run, "holds", item, rater, ("since",), (time.time(),))
+            _upsert(run, "drafts", item, rater, content=content, stamp=time.time())
+            _upsert(run, "holds", item, rater, since=time.time())
         return str(item)
 
     def save_draft(self, item: str, rater: str, content: str) -> None:
         """Keep what a rater has chosen and not yet sent, unless it was sent meanwhile."""
         with self._change() as run:
             if not run("SELECT 1 FROM answers WHERE item = ? AND rater = ?", (item, rater)):
-                _upsert(run, "drafts", item, rater, ("content", "stamp"), (content, time.time()))
+                _upsert(run, "drafts", item, rater, content=content, stamp=time.time())
 
     def draft_of(self, item: str, rater: str) -> dict[str, Any]:
         """What a rater has chosen and not yet sent."""
@@ -221,21 +200,18 @@ class Store:
             held = [row[0] for row in run("SELECT item FROM holds WHERE rater = ? ORDER BY since", (rater,))]
             item = choose(mine, busy, held)
             if item is not None and item not in held:
-                _upsert(run, "holds", item, rater, ("since",), (time.time(),))
+                _upsert(run, "holds", item, rater, since=time.time())
         return item
 
     def counts(self) -> dict[str, int]:
         """How many raters have answered each item."""
         return {item: int(n) for item, n in self._rows("SELECT item, COUNT(*) FROM answers GROUP BY item", ())}
 
-    def contents(self, items: Sequence[str]) -> dict[str, list[Mapping[str, str]]]:
+    def contents(self) -> dict[str, list[Mapping[str, str]]]:
         """What was answered to items, by question, rater by rater."""
         answers_by_item: dict[str, list[Mapping[str, str]]] = {}
-        for start in range(0, len(items), 500):
-            part = items[start : start + 500]
-            marks = ", ".join("?" for _ in part)
-            for item, content in self._rows(f"SELECT item, content FROM answers WHERE item IN ({marks})", tuple(part)):
-                answers_by_item.setdefault(item, []).append(json.loads(content)["answers"])
+        for item, content in self._rows("SELECT item, content FROM answers", ()):
+            answers_by_item.setdefault(item, []).append(json.loads(content)["answers"])
         return answers_by_item
 
     def close(self) -> None:
@@ -261,7 +237,7 @@ class Store:
     def _change(self) -> Iterator[Run]:
         """A transaction of which everything is kept or nothing; one at a time."""
         with self._failures():
-            connection = self._again(lambda new: self._begin(new))
+            connection = self._again(self._begin)
             try:
                 yield lambda sql, values: self._run(connection, sql, values)
                 self._run(connection, "COMMIT", ())
@@ -356,13 +332,13 @@ class Store:
         return list(cursor.fetchall()) if cursor.description is not None else []
 
 
-def _upsert(run: Any, table: str, item: str, rater: str, names: Sequence[str], values: Sequence[Any]) -> None:
-    columns, marks = ", ".join(names), ", ".join("?" for _ in names)
-    changes = ", ".join(f"{name} = excluded.{name}" for name in names)
+def _upsert(run: Any, table: str, item: str, rater: str, **values: Any) -> None:
+    columns, marks = ", ".join(values), ", ".join("?" for _ in values)
+    changes = ", ".join(f"{name} = excluded.{name}" for name in values)
     run(
         f"INSERT INTO {table} (item, rater, {columns}) VALUES (?, ?, {marks}) "
         f"ON CONFLICT (item, rater) DO UPDATE SET {changes}",
-        (item, rater, *values),
+        (item, rater, *values.values()),
     )
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, TypedDict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
+from revisit.core.text import package_yaml
 from revisit.labels.agreement import FEWEST, AgreementReport, Quality, qualities
-from revisit.labels.alignment import BankAgreement, PeopleAlignment
+from revisit.labels.alignment import PeopleAlignment
 from revisit.labels.export import labels_of
 from revisit.labels.project import Project
 from revisit.labels.store import Store
@@ -15,6 +16,13 @@ from revisit.results.tables import Table, make_table
 from revisit.stats.agreement import Agreement
 
 NONE, TOO_FEW = "–", "too few"
+
+
+def _table(id: str, rows: Iterable[tuple[str, Sequence[Any]]], columns: Sequence[str] = (), **words: object) -> Table:
+    """A table with the heading of tables.yaml, and with words in the gaps of that."""
+    heading = package_yaml(__package__, "tables.yaml")[id]
+    title, note = (heading[part].format(**words) for part in ("title", "note"))
+    return make_table(title, note, columns or heading["columns"], rows)
 
 
 def agreement_tables(report: AgreementReport) -> list[Table]:
@@ -28,21 +36,8 @@ def agreement_tables(report: AgreementReport) -> list[Table]:
         for row in report.rows
     ]  # fmt: skip
     return [
-        make_table(
-            "Agreement of raters",
-            "things that two or more rated; coefficients with 95 % intervals over scenes; split: full ties, "
-            "which no majority decides; κ of more than two raters is the mean over their pairs; "
-            f"{TOO_FEW}: fewer than {FEWEST} things, from which no coefficient can be told",
-            ["things", "raters' answers", "split", "alike", "AC1", "AC2", "Cohen κ", "Fleiss κ", "α", "α ordinal"],
-            agreeing,
-        ),
-        make_table(
-            "Raters",
-            "agreement with the majority of the others; gold questions answered right; share of preferences "
-            "for the left side",
-            ["items", "median s", "agrees", "κ", "gold", "left", "cannot judge"],
-            [(one.rater, _rater_row(one)) for one in report.raters],
-        ),
+        _table("agreement", agreeing, too_few=TOO_FEW, fewest=FEWEST),
+        _table("raters", [(one.rater, _rater_row(one)) for one in report.raters]),
     ]
 
 
@@ -75,8 +70,7 @@ def heat_table(report: AgreementReport) -> list[Table]:
         return []
     heat = _heat(report.heat)
     rows = [(scene, [NONE if cell is None else share_text(cell[0]) for cell in cells]) for scene, cells in heat["rows"]]
-    note = "share of pairs of answers to one thing that are the same"
-    return [make_table("Raters alike, by scene", note, heat["columns"], rows)]
+    return [_table("heat", rows, heat["columns"])]
 
 
 def alignment_tables(alignment: PeopleAlignment) -> list[Table]:
@@ -111,14 +105,8 @@ def figures(report: AgreementReport, alignment: PeopleAlignment) -> dict[str, li
     return {"heat": heat, "ratios": ratios}
 
 
-class HeatMap(TypedDict):
+def _heat(cells: Mapping[str, Mapping[str, tuple[float, int]]]) -> dict[str, Any]:
     """Shares by scene (rows) and dimension (columns)."""
-
-    columns: list[str]
-    rows: list[tuple[str, list[tuple[float, int] | None]]]
-
-
-def _heat(cells: Mapping[str, Mapping[str, tuple[float, int]]]) -> HeatMap:
     columns = list(dict.fromkeys(name for row in cells.values() for name in row))
     rows = [(scene, [row.get(name) for name in columns]) for scene, row in sorted(cells.items())]
     return {"columns": columns, "rows": rows}
@@ -135,13 +123,7 @@ def _correlations(alignment: PeopleAlignment) -> Table:
         )
         counts = [str(len(ratios.people) if ratios else 0), str(bridge.bridged)]
         rows.append((bridge.dimension, [metric_title(bridge.metric), *over, *counts]))
-    return make_table(
-        "Metric and people: win ratios of models",
-        "as MBench's table 3: majority of raters, full ties left out, a tie counts half; ρ and τ over models, "
-        "with the middle 95 % over resampled scenes",
-        ["metric", "ρ", "τ", "models", "pairs"],
-        rows,
-    )
+    return _table("correlations", rows)
 
 
 def _comparison_table(alignment: PeopleAlignment) -> Table:
@@ -163,15 +145,7 @@ def _comparison_table(alignment: PeopleAlignment) -> Table:
             _join_by_slashes(judged, "judgeable", "not_judgeable", "balanced"),
         ]
         rows.append((bridge.dimension, cells))
-    return make_table(
-        "Metric and people: pairs",
-        "as WRBench's tables 5 and 16: ρ of verdicts and differences over all pairs; tie region, decisions and "
-        "reversals with the region fitted on half of the scenes and reported on the others; J, NJ, balanced: the gate "
-        "against people",
-        ["metric", "AC1", "bridge n", "ρ", "holdout ρ", "tie region", "decision κ", "weighted κ", "exact/strict/tie",
-         "reversals", "J/NJ/bal."],
-        rows,
-    )  # fmt: skip
+    return _table("pairs", rows)
 
 
 def _join_by_slashes(facts: Mapping[str, float | None], *names: str) -> str:
@@ -186,39 +160,28 @@ def _ratios(alignment: PeopleAlignment) -> Table:
         shares = (bridge.win_ratios.people, bridge.win_ratios.metric) if bridge.win_ratios else ({}, {})
         for name, won in zip(("people", metric_title(bridge.metric)), shares, strict=True):
             rows.append((f"{bridge.dimension}: {name}", [number_text(won.get(model)) for model in models]))
-    note = (
-        "share of comparisons won, a tie half; people's are over the pairs for which the metric below them has scores"
-    )
-    return make_table("Win ratios", note, models, rows)
+    return _table("ratios", rows, models)
 
 
 def _triggers(alignment: PeopleAlignment) -> Table:
     keys = ("accuracy", "precision", "recall", "f1", "kappa")
+    rows = [
+        (name, [f"{one['n']:g}", *(number_text(one[key]) for key in keys)]) for name, one in alignment.triggers.items()
+    ]
     undecided = alignment.triggers.get("all", {}).get("undecided", 0)
-    return make_table(
-        f"Does it pose the test? {alignment.trigger_gate} and people",
-        "as MBench's table 6: the majority of raters is right"
-        + (f"; {undecided} clips that the gate could not decide are left out" if undecided else ""),
-        ["clips", "accuracy", "precision", "recall", "F1", "κ"],
-        [
-            (name, [f"{one['n']:g}", *(number_text(one[key]) for key in keys)])
-            for name, one in alignment.triggers.items()
-        ],
-    )
+    left_out = f"; {undecided} clips that the gate could not decide are left out" if undecided else ""
+    return _table("triggers", rows, gate=alignment.trigger_gate, undecided=left_out)
 
 
-def _answers(answers: BankAgreement) -> Table:
+def _answers(answers: Mapping[str, Any]) -> Table:
     heat = _heat(answers["heat"])
-    return make_table(
-        "Questions of the bank: people and the bank's own answers",
-        f"as MemoBench's figure 4, on the truth: {share_text(answers['agreement'])} of {answers['questions']} "
-        f"questions alike, κ {number_text(answers['kappa'])}; {answers['left_out']} with no majority left out",
-        heat["columns"],
-        [
-            (scene, [NONE if cell is None else f"{cell[0]:.0%} of {cell[1]}" for cell in cells])
-            for scene, cells in heat["rows"]
-        ],
-    )
+    rows = [
+        (scene, [NONE if cell is None else f"{cell[0]:.0%} of {cell[1]}" for cell in cells])
+        for scene, cells in heat["rows"]
+    ]
+    alike, kappa = share_text(answers["agreement"]), number_text(answers["kappa"])
+    words = {"alike": alike, "questions": answers["questions"], "kappa": kappa, "left_out": answers["left_out"]}
+    return _table("bank", rows, heat["columns"], **words)
 
 
 def _strengths(alignment: PeopleAlignment) -> Table:
@@ -231,10 +194,8 @@ def _strengths(alignment: PeopleAlignment) -> Table:
             with_interval_text(by[m]["strength"], (by[m]["low"], by[m]["high"])) if m in by else NONE for m in models
         ]
         rows.append((dimension, cells))
-    note = "Bradley-Terry, in log odds, centred on 0, with 95 % intervals over scenes"
-    if steadied:
-        note += f"; in {', '.join(steadied)} somebody never lost: half a win each way was added to every pair of models"
-    return make_table("Strengths by people's preferences", note, models, rows)
+    prior = f"; in {', '.join(steadied)} somebody never lost: half a win each way was added to every pair of models"
+    return _table("strengths", rows, models, steadied=prior if steadied else "")
 
 
 def agreement_text(one: Agreement | None) -> str:

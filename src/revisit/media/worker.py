@@ -541,10 +541,10 @@ class WebPPixels(OpenCVPixels):
         if not hasattr(self.cv2, "imdecodeanimation"):
             advice = "`pip install -U opencv-python-headless`, or convert the clip to mp4"
             raise Problem(f"animated WebP takes OpenCV 4.11 or newer: {advice}")
-        read, found = self.cv2.imdecodeanimation(self.numpy.frombuffer(data, dtype=self.numpy.uint8))
+        read, animation = self.cv2.imdecodeanimation(self.numpy.frombuffer(data, dtype=self.numpy.uint8))
         if not read:
             raise Problem(f"the animation cannot be decoded; {STOPPED}")
-        for picture in found.frames:
+        for picture in animation.frames:
             yield Picture(picture)
 
     def send(self, frame: Any) -> None:

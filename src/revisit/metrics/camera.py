@@ -9,7 +9,7 @@ turns and no lengths: only its rotations are compared.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -96,32 +96,39 @@ def rests(path: Trajectory) -> bool:
     return bool(np.ptp(path.centres, axis=0).max() <= SAME_PLACE * max(1.0, np.abs(path.centres).max()))
 
 
-@metric(
-    id="camera_ate", version=1, title="Camera path error", unit="metres", range=(0, None), higher_is_better=False,
-    needs=(Case, PoseTrack, TruePoseTrack), suites=("mind",), paper="Sturm et al. 2012",
+def path_metric(**card: Any) -> Callable[[Callable[[Trajectory, Trajectory], Score | Unscored]], Metric]:
+    """Register a function of the estimated and the true path, at the frames that they share, as a metric."""
+
+    def register(fn: Callable[[Trajectory, Trajectory], Score | Unscored]) -> Metric:
+        def scored(case: Case, track: PoseTrack, truth: TruePoseTrack) -> Score | Unscored:
+            both = paths(case, track, truth)
+            return both if isinstance(both, Unscored) else fn(*both)
+
+        return metric(**{"version": 1, "doc": fn.__doc__, **card})(scored)
+
+    return register
+
+
+@path_metric(
+    id="camera_ate", title="Camera path error", unit="metres", range=(0, None), higher_is_better=False,
+    suites=("mind",), paper="Sturm et al. 2012",
     responds_to=("wrong camera", "drift"), blind_to=("content", "scale of the path", "rotation in place"),
 )  # fmt: skip
-def camera_ate(case: Case, track: PoseTrack, truth: TruePoseTrack) -> Score | Unscored:
+def camera_ate(estimate: Trajectory, reference: Trajectory) -> Score | Unscored:
     """Root mean square distance between the camera centres, after the best similarity (ATE)."""
-    both = paths(case, track, truth)
-    if isinstance(both, Unscored):
-        return both
-    aligned, alignment, facts = laid(*both)
+    aligned, alignment, facts = laid(estimate, reference)
     if alignment.degenerate == STILL:
         return Unscored(NO_WAY, facts=facts)
-    errors = absolute_errors(aligned, both[1]).translation
-    units = Series(frame=both[1].times.astype(int), value=errors)
+    errors = absolute_errors(aligned, reference).translation
+    units = Series(frame=reference.times.astype(int), value=errors)
     return Score(statistics(errors).rmse, raw=float(errors.mean()), units=units, facts=facts)
 
 
 def step_error(part: str, **card: Any) -> Metric:
-    """The metric of one part of a step's error: its way or its turn."""
+    """The metric of one part of the error of the motion from each frame to the next: its way or its turn."""
 
-    def scored(case: Case, track: PoseTrack, truth: TruePoseTrack) -> Score | Unscored:
-        both = paths(case, track, truth)
-        if isinstance(both, Unscored):
-            return both
-        steps = step_errors(*both)
+    def scored(estimate: Trajectory, reference: Trajectory) -> Score | Unscored:
+        steps = step_errors(estimate, reference)
         errors = getattr(steps, part)
         if errors is None:
             return Unscored(TRUE_STILL, facts=steps.facts)
@@ -129,10 +136,7 @@ def step_error(part: str, **card: Any) -> Metric:
             return Unscored(ONE_POSE)
         return Score(float(errors.mean()), units=Series(frame=steps.frame, value=errors), facts=steps.facts)
 
-    return metric(
-        id=f"camera_rpe_{part}", version=1, higher_is_better=False, needs=(Case, PoseTrack, TruePoseTrack),
-        paper="Sturm et al. 2012", **card,
-    )(scored)  # fmt: skip
+    return path_metric(id=f"camera_rpe_{part}", higher_is_better=False, paper="Sturm et al. 2012", **card)(scored)
 
 
 camera_rpe_translation = step_error(
@@ -147,36 +151,28 @@ camera_rpe_rotation = step_error(
 )  # fmt: skip
 
 
-@metric(
-    id="camera_path_length", version=1, title="Path length against the true one", unit="ratio", range=(0, None),
-    higher_is_better=None, needs=(Case, PoseTrack, TruePoseTrack), suites=("mind",),
+@path_metric(
+    id="camera_path_length", title="Path length against the true one", unit="ratio", range=(0, None), suites=("mind",),
     responds_to=("jitter", "frozen camera"), blind_to=("content", "direction"),
 )  # fmt: skip
-def camera_path_length(case: Case, track: PoseTrack, truth: TruePoseTrack) -> Score | Unscored:
+def camera_path_length(estimate: Trajectory, reference: Trajectory) -> Score | Unscored:
     """Length of the camera's way after the best similarity, over the length of the true way."""
-    both = paths(case, track, truth)
-    if isinstance(both, Unscored):
-        return both
-    aligned, _, facts = laid(*both)
-    if rests(both[1]):
+    aligned, _, facts = laid(estimate, reference)
+    if rests(reference):
         return Unscored(TRUE_STILL, facts=facts)
-    return Score(path_length(aligned) / path_length(both[1]), raw=path_length(aligned), facts=facts)
+    return Score(path_length(aligned) / path_length(reference), raw=path_length(aligned), facts=facts)
 
 
-@metric(
-    id="camera_direction", version=1, title="Direction of travel", unit="score", range=(-1, 1), higher_is_better=True,
-    needs=(Case, PoseTrack, TruePoseTrack), suites=("mind",),
-    responds_to=("wrong direction",), blind_to=("content", "speed", "frozen camera"),
+@path_metric(
+    id="camera_direction", title="Direction of travel", unit="score", range=(-1, 1), higher_is_better=True,
+    suites=("mind",), responds_to=("wrong direction",), blind_to=("content", "speed", "frozen camera"),
 )  # fmt: skip
-def camera_direction(case: Case, track: PoseTrack, truth: TruePoseTrack) -> Score | Unscored:
+def camera_direction(estimate: Trajectory, reference: Trajectory) -> Score | Unscored:
     """Mean cosine between the directions of travel, each as its camera sees it; steps at rest are left out."""
-    both = paths(case, track, truth)
-    if isinstance(both, Unscored):
-        return both
-    agreement = direction_agreement(*both)
+    agreement = direction_agreement(estimate, reference)
     if not len(agreement.cosine):
         return Unscored("at_rest", "in every step one of the two cameras rests, so no directions can be compared")
-    units = Series(frame=both[1].times[agreement.start].astype(int), value=agreement.cosine)
+    units = Series(frame=reference.times[agreement.start].astype(int), value=agreement.cosine)
     return Score(float(agreement.cosine.mean()), units=units, facts={"resting": agreement.resting})
 
 

@@ -7,8 +7,9 @@ whole clip, and what follows the return; the benchmarks choose in folders of the
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, TypedDict
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -66,15 +67,6 @@ def phase_facts(values: np.ndarray, index: np.ndarray, phases: CasePhases) -> di
     return {"mean": means, "frames": {name: len(part) for name, part in parts.items()}, "source": phases.source}
 
 
-class MeasureCard(TypedDict):
-    """What all metrics of a measure have in common."""
-
-    unit: str
-    range: tuple[float, float | None]
-    higher_is_better: bool
-    params: Mapping[str, object]
-
-
 @dataclass(frozen=True)
 class Measure:
     """A formula over pairs of frames, with what every card of it says."""
@@ -92,21 +84,14 @@ class Measure:
     params: Mapping[str, object] = field(default_factory=dict)
 
     @property
-    def card(self) -> MeasureCard:
+    def card(self) -> dict[str, Any]:
         """What all metrics of this measure have in common, as arguments of `metric`."""
-        return {
-            "unit": self.unit,
-            "range": self.range,
-            "higher_is_better": self.higher_is_better,
-            "params": self.params,
-        }
+        return {name: getattr(self, name) for name in ("unit", "range", "higher_is_better", "params")}
 
     def told(self, fidelity: FrameFidelity | PerceptualDistance) -> dict[str, object]:
         """What a score says of how it was measured."""
-        return {
-            "compared_at": [fidelity.width, fidelity.height],
-            **{name: getattr(fidelity, name) for name in self.facts},
-        }
+        further = {name: getattr(fidelity, name) for name in self.facts}
+        return {"compared_at": [fidelity.width, fidelity.height], **further}
 
 
 MSE = Measure(
@@ -160,16 +145,11 @@ def over_clip(measure: Measure, *responds_to: str, blind_to: tuple[str, ...] = U
         values = values[rows]
         facts = {**measure.told(fidelity), **params, "first": float(values[0]), "last": float(values[-1])}
         units = Series(frame=fidelity.index[rows], other=fidelity.reference[rows], value=values)
-        weights = spans(fidelity.index[rows])
-        score = Score(float(np.average(values, weights=weights)), units=units, facts=facts)
-        if measure is not PSNR:
-            return score
-        identical = int((values >= IDENTICAL_DB).sum())
-        return replace(
-            score,
-            raw=float(np.average(fidelity.mse[rows], weights=weights)),
-            facts={**facts, "identical_frames": identical},
-        )
+        mean = partial(np.average, weights=spans(fidelity.index[rows]))
+        if measure is PSNR:
+            facts["identical_frames"] = int((values >= IDENTICAL_DB).sum())
+        raw = float(mean(fidelity.mse[rows])) if measure is PSNR else None
+        return Score(float(mean(values)), raw=raw, units=units, facts=facts)
 
     return metric(
         id=measure.id, version=1, title=f"{measure.called} against the reference", needs=(measure.kind,),

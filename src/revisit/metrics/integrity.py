@@ -9,6 +9,7 @@ of two networks, are not to be compared. Patches that hold padding do not count.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -17,6 +18,7 @@ from revisit.core import InvalidEvidence, PublishedMaker, Score, Series, Unscore
 from revisit.evidence.appearance import IntegrityTokens, PatchFeatures
 from revisit.evidence.frames import FrameFacts
 from revisit.metrics.frame_index import nearest_rows
+from revisit.metrics.vectors import unit_vectors
 
 
 def validate(features: PatchFeatures) -> None:
@@ -50,35 +52,31 @@ def visual_integrity(
     validate(features)
     if len(features.index) < 2:
         return Unscored("too_short", "at least two frames are needed for a comparison")
-    return integrity(features.index, features.tokens, None, features.whole, facts.fps, rate, at_most, percentile)
+    frames = sampled_frames(features.index, facts.fps, rate, at_most)
+    return integrity(features, features.tokens, features.whole, frames, percentile)
 
 
 def integrity(
-    index: np.ndarray,
-    tokens: np.ndarray,
-    valid: np.ndarray | None,
-    whole: np.ndarray,
-    fps: float,
-    rate: float,
-    at_most: int,
-    percentile: float,
+    seen: PatchFeatures | IntegrityTokens, tokens: np.ndarray, whole: np.ndarray, frames: np.ndarray, percentile: float
 ) -> Score:
-    """The score of unit descriptors of patches, (N, ..., D), and of whole frames; `valid` tells which patches count."""
-    if not np.isfinite(fps):
-        raise InvalidEvidence(f"FrameFacts.fps is {fps}; expected a number above zero")
-    frames = per_second(rate, at_most=at_most).pick(int(index[-1]) + 1, fps)
-    rows = np.unique(nearest_rows(index, frames))
+    """The score of unit descriptors of patches, (N, ..., D), and of whole frames, at those nearest to some frames."""
+    valid = seen.valid if isinstance(seen, IntegrityTokens) else None
+    rows = np.unique(nearest_rows(seen.index, frames))
     ends = float(np.clip(whole[rows[0]].astype(float) @ whole[rows[-1]].astype(float), 0, 1))
     patches = {row: tokens[row] if valid is None else tokens[row][valid[row]] for row in rows.tolist()}
-    local = np.array(
-        [np.percentile(best_likeness(patches[i], patches[j]), percentile) for i, j in pairwise(rows.tolist())]
-    )
+    likeness = [best_likeness(patches[i], patches[j]) for i, j in pairwise(rows.tolist())]
+    local = np.array([np.percentile(one, percentile) for one in likeness])
     neighbours = float(np.percentile(local, percentile))
-    units = Series(frame=index[rows[1:]], other=index[rows[:-1]], value=local)
-    return Score(
-        min(ends, neighbours), units=units,
-        facts={"first_to_last": ends, "neighbours": neighbours, "sampled_frames": len(rows)},
-    )  # fmt: skip
+    units = Series(frame=seen.index[rows[1:]], other=seen.index[rows[:-1]], value=local)
+    facts = {"first_to_last": ends, "neighbours": neighbours, "sampled_frames": len(rows)}
+    return Score(min(ends, neighbours), units=units, facts=facts)
+
+
+def sampled_frames(index: np.ndarray, fps: float, rate: float, at_most: int) -> np.ndarray:
+    """So many frames a second of a clip that ends with the last of some frames."""
+    if not np.isfinite(fps):
+        raise InvalidEvidence(f"FrameFacts.fps is {fps}; expected a number above zero")
+    return per_second(rate, at_most=at_most).pick(int(index[-1]) + 1, fps)
 
 
 @metric(
@@ -95,8 +93,9 @@ def wr_integrity(
     validate_tokens(patches)
     if len(patches.index) < 2:
         return Unscored("too_short", "at least two frames are needed for a comparison")
+    unit = partial(unit_vectors, dtype=np.float32)
     tokens, whole = unit(patches.tokens), unit(patches.whole)
-    score = integrity(patches.index, tokens, patches.valid, whole, facts.fps, rate, at_most, percentile)
+    score = integrity(patches, tokens, whole, sampled_frames(patches.index, facts.fps, rate, at_most), percentile)
     # The paper's check of its own choice: the mean of the patches that count in the place of the frame's own token.
     ends = unit(np.stack([tokens[row][patches.valid[row]].mean(axis=0) for row in (0, len(patches.index) - 1)]))
     likeness = float(np.clip(ends[0].astype(float) @ ends[1].astype(float), 0, 1))
@@ -114,9 +113,3 @@ def validate_tokens(patches: IntegrityTokens) -> None:
         raise InvalidEvidence(f"IntegrityTokens.valid is {patches.valid.dtype}; each patch needs a boolean")
     if not patches.valid.any(axis=1).all():
         raise InvalidEvidence("IntegrityTokens.valid leaves no patch in some frame; each frame needs one that counts")
-
-
-def unit(vectors: np.ndarray) -> np.ndarray:
-    """Vectors of length 1 along the last axis; zeros stay zeros."""
-    vectors = np.asarray(vectors, dtype=np.float32)
-    return np.asarray(vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12))

@@ -106,31 +106,29 @@ def _verdict(
         "lost_strip": round(float(np.nan_to_num(lost, nan=1.0)[phases.phase != UNKNOWN].max(initial=0.0)), 3),
         "excursion": round(float(motion.facts.get("excursion", 0.0)), 3),
     }
+    unsure = partial(GateResult, "unsure", UNSURE, facts=facts)
     rests = motion.state == "closed"
     by_motion = bool(np.isfinite(lost[away]).any())
     slid_out = box is not None and not away.any() and _place_left(relations, box, factor * OUT)
     if by_motion or (slid_out and motion.state == "open"):
         if rests or motion.label == "hardly moves":
-            reason = (
+            return unsure(
                 "cues disagree: the first view seems to leave the frame, but the picture as a whole moves by only "
                 f"{facts['excursion']:.1%} of its width"
             )
-            return GateResult("unsure", UNSURE, reason, facts)
         if by_motion and not (away & relations.seen[0]).any() and facts["excursion"] < FAR:
-            reason = (
+            return unsure(
                 "only a chain of frames says that the first view left, and something that grows in front of a camera "
                 f"that rests makes one, too: the picture as a whole moves by only {facts['excursion']:.1%} of its width"
             )
-            return GateResult("unsure", UNSURE, reason, facts)
         return GateResult("open", LOOKS_AWAY, facts={**facts, "by": "the target's place" if slid_out else "the view"})
     if rests or is_covered(links, relations, away):
         return GateResult("closed", NEVER_LOOKS_AWAY, "the camera never looks away: it rests", facts)
     if away.any():
         reason = "no motion joins what follows to the first view: a cut, a picture that dissolves, or too fast a turn"
-        return GateResult("unsure", UNSURE, reason, facts)
+        return unsure(reason)
     if float((phases.phase == UNKNOWN).mean()) > MOSTLY_UNKNOWN:
-        reason = "the first view is hardly recognised in the clip, so nobody knows whether the camera looks away"
-        return GateResult("unsure", UNSURE, reason, facts)
+        return unsure("the first view is hardly recognised in the clip, so nobody knows whether the camera looks away")
     reason = f"the camera never looks away: at most {facts['lost_strip']:.0%} of the first view leave the frame"
     return GateResult("closed", NEVER_LOOKS_AWAY, reason, facts)
 

@@ -7,6 +7,8 @@ frame's edge away from where it started: by shift, by scale and by turn.
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from revisit.core import Case, GateResult, Reason, Score, Series, Unscored, gate, metric
@@ -123,21 +125,17 @@ def camera_moved(
     path = excursion(flow)
     farthest, texture = float(path.max()), float(np.median(flow.texture))
     facts = {"excursion": farthest, "texture": texture, "agreement": float(np.median(flow.agreement))}
-    units = Series(frame=flow.index, value=path)
+    say = partial(GateResult, facts=facts, units=Series(frame=flow.index, value=path))
     if texture < least_texture:
-        reason = (
-            f"too little texture to measure motion: {texture:.1%} of the picture has it, {least_texture:.0%} is needed"
-        )
-        return GateResult("unsure", "cannot tell", reason, facts, units)
+        seen = f"{texture:.1%} of the picture has it, {least_texture:.0%} is needed"
+        return say("unsure", "cannot tell", f"too little texture to measure motion: {seen}")
     if farthest < frozen and asked_to_rest(case):
-        reason = (
-            f"the camera was asked to stay still and does: the picture moves by at most {farthest:.1%} of its width"
-        )
-        return GateResult("closed", RESTS_AS_ASKED, reason, facts, units)
+        asked = "the camera was asked to stay still and does"
+        return say("closed", RESTS_AS_ASKED, f"{asked}: the picture moves by at most {farthest:.1%} of its width")
     if farthest < frozen:
         reason = f"frozen camera: the picture never moves by more than {farthest:.1%} of its width"
-        return GateResult("closed", "frozen camera", reason, facts, units)
+        return say("closed", "frozen camera", reason)
     if farthest < moved:
         reason = f"the picture moves by {farthest:.1%} of its width: too little to tell camera motion from drift"
-        return GateResult("unsure", "hardly moves", reason, facts, units)
-    return GateResult("open", "moves", facts=facts, units=units)
+        return say("unsure", "hardly moves", reason)
+    return say("open", "moves")

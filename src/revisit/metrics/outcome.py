@@ -86,7 +86,7 @@ def find_mark(reference: np.ndarray, returned: np.ndarray) -> Mark | Reason:
     """The event's mark in the reference, or the reason why there is none."""
     pictures = [averaged(picture, BLUR) for picture in reference]
     tries = [(onto(pictures[0], pictures[row]), int(row)) for row in returned]
-    (first, usual), row = min(tries, key=lambda found: found[0][1])
+    (first, usual), row = min(tries, key=lambda attempt: attempt[0][1])
     change = difference(first, pictures[row])
     edge = 2 * REACH + BLUR
     clear = np.zeros(change.shape, bool)
@@ -94,17 +94,14 @@ def find_mark(reference: np.ndarray, returned: np.ndarray) -> Mark | Reason:
     inside = clear & (change > max(LOWEST_CHANGE, TIMES_USUAL * usual))
     share = inside.sum() / clear.sum()
     if share < SMALLEST_MARK:
-        sentence = (
-            f"the reference returns to its first view unchanged ({share:.1%} differs), so no event can be checked"
-        )
-        return Reason("nothing_happened", sentence)
+        unchanged = f"the reference returns to its first view unchanged ({share:.1%} differs)"
+        return Reason("nothing_happened", f"{unchanged}, so no event can be checked")
     gray = pictures[row].mean(axis=2)
     contrast = float(np.median(np.abs(gray - np.median(gray))))
     if share > LARGEST_MARK or usual > max(LOWEST_USUAL, CONTRAST_SHARE * contrast):
         typical = f"{float(np.median(change[clear])):.0f} gray levels at the median"
-        return Reason(
-            "no_return", f"the reference does not return to its first view ({typical}), so the event cannot be checked"
-        )
+        elsewhere = f"the reference does not return to its first view ({typical})"
+        return Reason("no_return", f"{elsewhere}, so the event cannot be checked")
     near = averaged(inside, BLUR) > 0
     return Mark(first, pictures[row], row, inside, clear & ~near, float(change[inside].mean()))
 
@@ -137,7 +134,7 @@ def event_outcome(views: PairedViews, phases: CasePhases) -> Score | Unscored:
         return Unscored(mark)
     # The clip may come back a little earlier or later: the frame whose surroundings fit best speaks.
     tries = [(onto(averaged(views.clip[row], BLUR), mark.back, mark.around), int(row)) for row in returned]
-    (shown, _), row = min(tries, key=lambda found: found[0][1])
+    (shown, _), row = min(tries, key=lambda attempt: attempt[0][1])
     # Whether the light is the same is another question.
     shown = shown + (mark.back - shown)[mark.around].mean(axis=0)
     around = float(difference(shown, mark.back)[mark.around].mean())

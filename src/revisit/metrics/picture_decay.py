@@ -201,10 +201,10 @@ def edge_sharpness(statistics: PictureStatistics) -> Score | Unscored:
     Smooth things in a sharp picture do not count against it, and no reference is needed. Clips that were enlarged are
     soft by it, as they are.
     """
-    known = np.isfinite(statistics.sharpness)
-    if known.sum() < 3:
+    finite = np.isfinite(statistics.sharpness)
+    if finite.sum() < 3:
         return Unscored("not_followed", "fewer than three frames have edges whose sharpness can be measured")
-    values = statistics.sharpness[known].astype(float)
-    units = Series(frame=statistics.index[known], value=values)
+    values = statistics.sharpness[finite].astype(float)
+    units = Series(frame=statistics.index[finite], value=values)
     late = float(np.median(values[-max(3, round(LAST_SHARE * len(values))) :]))
     return Score(float(np.median(values)), units=units, facts={"late": round(late, 3)})

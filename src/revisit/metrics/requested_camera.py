@@ -10,13 +10,11 @@ from revisit.core import Case, Unscored, UsageError, derived
 from revisit.evidence.camera import RequestedCamera
 from revisit.evidence.frames import FrameFacts
 from revisit.evidence.poses import TruePoseTrack
-from revisit.geometry.camera_script import Step, parse_script
+from revisit.geometry.camera_script import Step, parse_script, timed_path
 from revisit.geometry.poses import resample, trajectory
 from revisit.geometry.rotations import geodesic, scale_rotations
-from revisit.geometry.script_path import timed_path
 
 SIDEWAYS = {"truck", "pan"}  # moves along the camera's own right
-MOST_FRAMES = 100_000  # of a script: an hour of video; more is a slip of the pen, and would fill the memory
 STILL_TURN, STILL_WAY = 0.01, 1e-6  # degrees and units of a path: what single precision leaves of a camera that rests
 
 
@@ -40,8 +38,6 @@ def request_of(case: Case) -> CameraRequest | Unscored:
         steps = parse_script(case.camera)
     except UsageError as error:
         return Unscored("unreadable", f"the camera script cannot be read: {error}")
-    if (frames := sum(step.frames for step in steps)) > MOST_FRAMES:
-        return Unscored("unreadable", f"the camera script has {frames} frames; at most {MOST_FRAMES} are allowed")
     kinds = {move.kind for step in steps for move in step.moves}
     kind = "static" if not kinds else "yaw" if "yaw" in kinds else "sideways" if kinds <= SIDEWAYS else "other"
     return CameraRequest(steps, kind)

@@ -213,10 +213,12 @@ def finite_median(values: np.ndarray) -> float | None:
     return float(np.median(finite)) if len(finite) else None
 
 
-def _answer(facts: TargetFacts, value: float, units: np.ndarray, **further: float | None) -> Score:
-    """A score with the frames it rests on and the further numbers that tell failures apart."""
+def _answer(facts: TargetFacts, units: np.ndarray, value: float | None = None, /, **further: np.ndarray) -> Score:
+    """A score, by default the median, with the frames it rests on and the further numbers that tell failures apart."""
     series = Series(frame=facts.index, other=facts.reference, value=np.nan_to_num(units))
-    return Score(value, units=series, facts={"frames": facts.index, **further})
+    medians = {name: finite_median(column) for name, column in further.items()}
+    score = float(np.median(units)) if value is None else value
+    return Score(score, units=series, facts={"frames": facts.index, **medians})
 
 
 @sign(
@@ -229,10 +231,8 @@ def target_faded(facts: TargetFacts) -> Score | Unscored:
     Facts: `fit`, the share of the difference from the truth that this explains, and `missing`, how unlike the
     target its place is.
     """
-    return _answer(
-        facts, float(np.median(facts.faded)), facts.faded, fit=finite_median(facts.faded_fit),
-        missing=finite_median(facts.missing), change=finite_median(facts.change), even=finite_median(facts.even),
-    )  # fmt: skip
+    further = {"fit": facts.faded_fit, "missing": facts.missing, "change": facts.change, "even": facts.even}
+    return _answer(facts, facts.faded, **further)
 
 
 @sign(
@@ -252,15 +252,8 @@ def target_elsewhere(facts: TargetFacts) -> Score | Unscored:
     with np.errstate(divide="ignore", invalid="ignore"):
         progress = (facts.found_x * facts.path_x + facts.found_y * facts.path_y) / path**2
     aside = np.hypot(facts.found_x - progress * facts.path_x, facts.found_y - progress * facts.path_y)
-    return _answer(
-        facts,
-        value,
-        distance,
-        found=found,
-        distance=finite_median(distance),
-        towards_first=finite_median(progress),
-        aside=finite_median(aside),
-    )
+    further = {"found": facts.found, "distance": distance, "towards_first": progress, "aside": aside}
+    return _answer(facts, distance, value, **further)
 
 
 @sign(
@@ -271,7 +264,7 @@ def target_doubled(facts: TargetFacts) -> Score | Unscored:
     """How well the target is found at another place although it is at its own, 0 to 1."""
     apart_enough = np.hypot(facts.found_x, facts.found_y) > 0.5
     each = np.clip(facts.found, 0, 1) * np.clip(1 - facts.missing, 0, 1) * apart_enough
-    return _answer(facts, float(np.median(each)), each)
+    return _answer(facts, each)
 
 
 @sign(
@@ -281,7 +274,7 @@ def target_doubled(facts: TargetFacts) -> Score | Unscored:
 )  # fmt: skip
 def target_colour(facts: TargetFacts) -> Score | Unscored:
     """Mean difference of hue and chroma from the truth on the target, after the light has been undone."""
-    return _answer(facts, float(np.median(facts.colour)), facts.colour, lightness=finite_median(facts.lightness))
+    return _answer(facts, facts.colour, lightness=facts.lightness)
 
 
 @sign(
@@ -291,8 +284,7 @@ def target_colour(facts: TargetFacts) -> Score | Unscored:
 )  # fmt: skip
 def target_pattern(facts: TargetFacts) -> Score | Unscored:
     """1 - correlation of lightness on the target with the truth's: 0 the same pattern, 1 none in common."""
-    loss = 1 - facts.pattern
-    return _answer(facts, float(np.median(loss)), loss, lightness=finite_median(facts.lightness))
+    return _answer(facts, 1 - facts.pattern, lightness=facts.lightness)
 
 
 @sign(
@@ -302,7 +294,7 @@ def target_pattern(facts: TargetFacts) -> Score | Unscored:
 )  # fmt: skip
 def target_outline(facts: TargetFacts) -> Score | Unscored:
     """Mean difference from the truth just outside of the target's outline, after the light has been undone."""
-    return _answer(facts, float(np.median(facts.outline)), facts.outline, beyond=finite_median(facts.around))
+    return _answer(facts, facts.outline, beyond=facts.around)
 
 
 @sign(
@@ -314,9 +306,7 @@ def first_state(facts: TargetFacts) -> Score | Unscored:
     value = finite_median(facts.first_like)
     if value is None:
         return Unscored("nothing_happened", "the reference shows the returned target unchanged from the first view")
-    return _answer(
-        facts, value, facts.first_like, fit=finite_median(facts.first_fit), nearer_last=finite_median(facts.nearer_last)
-    )
+    return _answer(facts, facts.first_like, value, fit=facts.first_fit, nearer_last=facts.nearer_last)
 
 
 @sign(
@@ -326,9 +316,9 @@ def first_state(facts: TargetFacts) -> Score | Unscored:
 )  # fmt: skip
 def last_state(facts: TargetFacts) -> Score | Unscored:
     """In the mark of what happened since the target was last seen, how near the clip is to that last view."""
-    value, nearer = finite_median(facts.last_like), finite_median(facts.nearer_last)
+    value = finite_median(facts.last_like)
     if value is None:
         return Unscored("nothing_happened", "the reference shows the returned target as it was last seen")
-    if nearer is None:
+    if finite_median(facts.nearer_last) is None:
         return Unscored("nothing_happened", "the target was last seen unchanged, so stuck and reset look the same")
-    return _answer(facts, value, facts.last_like, fit=finite_median(facts.last_fit), nearer_last=nearer)
+    return _answer(facts, facts.last_like, value, fit=facts.last_fit, nearer_last=facts.nearer_last)

@@ -13,7 +13,6 @@ import numpy as np
 from revisit.evidence.target import TargetLooks, TargetTrack
 from revisit.metrics.answers import keep_last
 from revisit.metrics.frame_index import runs
-from revisit.metrics.target_looks import frames_for
 
 IN_DOUBT = 0.1  # seconds more than hiding or returning takes at least: presence is averaged over so long
 SOON_AFTER = 0.15  # above the lowest presence: the first frame that low is when the target was lost
@@ -53,13 +52,20 @@ def ramp(values: np.ndarray | float, low: float, high: float) -> np.ndarray:
     return np.clip((np.asarray(values, dtype=float) - low) / (high - low), 0.0, 1.0)
 
 
-def seconds_per_frame(seconds: np.ndarray) -> float:
-    """Median time from frame to frame."""
-    return float(np.median(np.diff(seconds))) if len(seconds) > 1 else 1.0
+@keep_last  # asked for every threshold that is tried
+def seconds_per_frame(seconds: np.ndarray, of_one: float = 1.0) -> float:
+    """Median time from frame to frame; of a single frame what is stated."""
+    return float(np.median(np.diff(seconds))) if len(seconds) > 1 else of_one
+
+
+def frames_for(seconds: np.ndarray, lasting: float, least: int) -> int:
+    """Number of frames, at these times, that last so long, but at least so many."""
+    step = seconds_per_frame(seconds, 0.0)
+    return max(least, int(np.ceil(lasting / step - 1e-6))) if step > 0 else least
 
 
 def find_absence(
-    presence: np.ndarray, strength: np.ndarray, seconds: np.ndarray, *, hidden_for: float, back_for: float, least: int
+    presence: np.ndarray, strength: np.ndarray, seconds: np.ndarray, least: int, *, hidden_for: float, back_for: float
 ) -> Absence:
     """The absence that presence shows; the return is the window after it with the largest mean `strength`."""
     count = len(presence)
@@ -101,8 +107,13 @@ def away_frames(absence: Absence, label_is_hidden: bool, comes_back: bool) -> np
 @keep_last
 def lead_over_clutter(track: TargetTrack) -> np.ndarray:
     """(N,) how far the best match is above what clutter reaches; at most 0 for one in other colours."""
-    clutter = np.maximum(track.second, np.median(track.second))
-    return np.asarray(np.where(track.colour >= SAME_COLOUR, track.peak, np.minimum(track.peak, clutter)) - clutter)
+    most = clutter(track)
+    return np.asarray(np.where(track.colour >= SAME_COLOUR, track.peak, np.minimum(track.peak, most)) - most)
+
+
+def clutter(track: TargetTrack) -> np.ndarray:
+    """(N,) the similarity that other things reach."""
+    return np.maximum(track.second, np.median(track.second))
 
 
 @keep_last
@@ -134,17 +145,15 @@ def layout_presence(track: TargetTrack) -> np.ndarray:
     return np.asarray(presence)
 
 
-def layout_absence(track: TargetTrack, *, hidden_for: float, back_for: float) -> Absence:
+def layout_absence(track: TargetTrack, **lasting: float) -> Absence:
     """When the target was away by the layout of edges and colours."""
     strength = ramp(lead_over_clutter(track), 0.0, 0.3)
-    return find_absence(
-        layout_presence(track), strength, track.seconds, hidden_for=hidden_for, back_for=back_for, least=3
-    )
+    return find_absence(layout_presence(track), strength, track.seconds, 3, **lasting)
 
 
-def layout_features(track: TargetTrack, *, hidden_for: float = 0.3, back_for: float = 0.3) -> dict[str, float]:
-    """Numbers of the layout of edges and colours."""
-    absence = layout_absence(track, hidden_for=hidden_for, back_for=back_for)
+def layout_features(track: TargetTrack, **lasting: float) -> dict[str, float]:
+    """Numbers of the layout of edges and colours; `lasting` are the seconds that hiding and returning take."""
+    absence = layout_absence(track, **lasting)
     return {
         **_standing_features(track, absence),
         **_lowest_features(track, absence),
@@ -259,18 +268,16 @@ def look_presence(looks: TargetLooks) -> np.ndarray:
     return np.asarray(presence)
 
 
-def look_absence(looks: TargetLooks, *, hidden_for: float, back_for: float) -> Absence:
+def look_absence(looks: TargetLooks, **lasting: float) -> Absence:
     """When the target was away by what a network sees."""
     strength = np.minimum(ramp(looks.like - looks.unlike, -0.1, 0.4), ramp(looks.like, 0.3, 0.9))
-    return find_absence(
-        look_presence(looks), strength, looks.seconds, hidden_for=hidden_for, back_for=back_for, least=2
-    )
+    return find_absence(look_presence(looks), strength, looks.seconds, 2, **lasting)
 
 
-def look_features(looks: TargetLooks, *, hidden_for: float = 0.3, back_for: float = 0.3) -> dict[str, float]:
+def look_features(looks: TargetLooks, **lasting: float) -> dict[str, float]:
     """Numbers of what a network sees."""
     margin = looks.like - looks.unlike
-    absence = look_absence(looks, hidden_for=hidden_for, back_for=back_for)
+    absence = look_absence(looks, **lasting)
     lost, back, window = absence.lost, absence.back, absence.window
     before = max(float(np.median(looks.like[: max(lost - window // 2, 1)])), 0.1)
     usual = max(float(np.median(margin[:FIRST_LOOKS])), 0.05)
@@ -282,7 +289,7 @@ def look_features(looks: TargetLooks, *, hidden_for: float = 0.3, back_for: floa
         "look_back_clear": _mean(ramp(margin[back] / usual, 0.0, 1.0)),
         "look_back_ratio": _mean(ramp(looks.like[back] / before, 0.4, 1.0)),
         "look_colour": _mean(looks.colour[back]),
-        **close_features(looks, hidden_for=hidden_for, back_for=back_for),
+        **close_features(looks, **lasting),
     }
 
 
@@ -293,13 +300,11 @@ def close_presence(looks: TargetLooks) -> np.ndarray:
     return np.asarray(presence)
 
 
-def close_features(looks: TargetLooks, *, hidden_for: float, back_for: float) -> dict[str, float]:
+def close_features(looks: TargetLooks, **lasting: float) -> dict[str, float]:
     """Numbers of the candidates seen closely."""
     margin = looks.close - looks.close_unlike
     strength = np.minimum(ramp(margin, -0.05, 0.4), ramp(looks.close, 0.3, 0.9))
-    absence = find_absence(
-        close_presence(looks), strength, looks.seconds, hidden_for=hidden_for, back_for=back_for, least=2
-    )
+    absence = find_absence(close_presence(looks), strength, looks.seconds, 2, **lasting)
     back, first = absence.back, max(float(margin[0]), 0.1)
     return {
         "close_lowest": float(absence.presence.min()),

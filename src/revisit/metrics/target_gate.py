@@ -3,6 +3,9 @@
 Features of a clip (`target_features.py`) give each label a probability (`target_probability.py`); a label is decided
 where its probability is high enough. Where the set has a network that looks for the target, its looks count together
 with the layout of edges and colours, and tell when the target was away.
+
+The target's box is that of the scene's first frame, and a model may begin with another: `PairedViews`, small pictures
+of the clip and of its reference at the same times, say whether the target is there when the clip begins.
 """
 
 from __future__ import annotations
@@ -24,6 +27,8 @@ from revisit.evidence.target import (
 )
 from revisit.metrics.answers import keep_last
 from revisit.metrics.margins import UNSURE
+from revisit.metrics.overlay import averaged
+from revisit.metrics.resting_camera import pixels_of
 from revisit.metrics.target_features import (
     CLEARLY_THERE,
     MOSTLY_GONE,
@@ -36,10 +41,13 @@ from revisit.metrics.target_features import (
 )
 from revisit.metrics.target_probability import LAYOUT, LOOKS, clip_features, label_probabilities, target_models
 from revisit.metrics.target_rules import CAME_BACK, FAINTEST, LEAD, NEVER, STAYED_AWAY
-from revisit.metrics.target_start import ABSENT, start_likeness
 
 SMALLEST_CELLS, SMALLEST_PX = 16, 12
 FEWEST = 4  # frames in which something can leave and return
+BLUR = 1  # pixels on each side, of pictures 160 wide
+REACH = 2  # pixels by which the clip's picture may be off
+LEAST_PIXELS = 24
+ABSENT = 0.4  # correlation below which the box shows another thing: 0.10 and 0.24 where it did, 0.62 and more elsewhere
 
 
 @dataclass(frozen=True)
@@ -64,22 +72,23 @@ def read_target(sight: TargetObservations, hidden_for: float = 0.3, back_for: fl
     track = sight.track
     looks = sight.looks if sight.looks is not None and len(sight.looks.index) else None
     model = target_models()[LAYOUT if looks is None else LOOKS]
-    features, rule = clip_features(track, looks, hidden_for=hidden_for, back_for=back_for)
+    lasting = {"hidden_for": hidden_for, "back_for": back_for}
+    features, rule = clip_features(track, looks, **lasting)
     probabilities = label_probabilities(model, features)
     label = max(probabilities, key=lambda name: probabilities[name])
     decided = probabilities[label] >= model["decided"]
     source: TargetTrack | TargetLooks = track if looks is None else looks
     if looks is None:
-        absence = layout_absence(track, hidden_for=hidden_for, back_for=back_for)
+        absence = layout_absence(track, **lasting)
         presence, value, similarity = layout_presence(track), lead_over_clutter(track), track.peak
         by = LAYOUT
     else:
-        absence = look_absence(looks, hidden_for=hidden_for, back_for=back_for)
+        absence = look_absence(looks, **lasting)
         presence, value, similarity = look_presence(looks), looks.like - looks.unlike, looks.like
         by = looks.maker
     away = away_frames(absence, label != NEVER, label == CAME_BACK)
-    if rule.label == label and rule.units is not None:  # frame by frame the rules are more exact than averages
-        away = np.asarray(rule.units["hidden"], dtype=bool)
+    if rule.label == label:  # frame by frame the rules are more exact than averages
+        away = rule.away
     says = np.where(presence >= CLEARLY_THERE, 1, np.where(presence < MOSTLY_GONE, -1, 0)).astype(np.int8)
     return TargetReading(
         probabilities, label, decided, by, source.index, source.seconds, away, says, value, similarity
@@ -112,6 +121,36 @@ def target_phases(
     near = np.abs(track.seconds[:, None] - looks.seconds[None]).argmin(axis=1)
     box = np.where((state[near] == RETURNED)[:, None], looks.box[near], track.box)
     return TargetPhases(track.index, track.seconds, state[near], (reading.says != 0)[near], box, reading.value[near])
+
+
+def start_likeness(track: TargetTrack, views: PairedViews | None) -> float | None:
+    """Correlation of what is in the target's box with what the reference shows there, both in their first frames.
+
+    None without a reference, where the first frame is not among the pairs, or where the box is too small.
+    """
+    if views is None or not len(views.index) or not len(track.index) or views.index[0] != track.index[0]:
+        return None
+    x0, y0, x1, y1 = (float(value) for value in np.clip(track.box[0], 0, 1))
+    return box_likeness(views.clip[0], views.reference[0], (x0, y0, x1, y1))
+
+
+def box_likeness(picture: np.ndarray, truth: np.ndarray, box: tuple[float, float, float, float]) -> float | None:
+    """The largest correlation of colours inside a box of two pictures (H, W, 3), over shifts by a few pixels."""
+    rows, columns = pixels_of(box, picture.shape[:2])
+    true_box = averaged(truth, BLUR)[rows, columns]
+    if true_box[..., 0].size < LEAST_PIXELS:
+        return None
+    surroundings = np.pad(averaged(picture, BLUR), ((REACH, REACH), (REACH, REACH), (0, 0)), mode="edge")
+    height, width = true_box.shape[:2]
+    shifts = [(y, x) for y in range(2 * REACH + 1) for x in range(2 * REACH + 1)]
+    top, left = rows.start, columns.start
+    return max(_correlation(surroundings[top + y :, left + x :][:height, :width], true_box) for y, x in shifts)
+
+
+def _correlation(a: np.ndarray, b: np.ndarray) -> float:
+    """Correlation of two pictures of one size, each channel around its own mean."""
+    a, b = (values - values.mean(axis=(0, 1)) for values in (a, b))
+    return float((a * b).sum() / max(float(np.sqrt((a * a).sum() * (b * b).sum())), 1e-9))
 
 
 def unjudgeable(sight: TargetObservations) -> str:
@@ -158,11 +197,10 @@ def target_return(
     )
     if looks is not None and reading.by != LAYOUT:
         facts |= {"looked_at": len(looks.index), "views": looks.views}
-        corners = dict(zip(("x0", "y0", "x1", "y1"), looks.box.T, strict=True))
-        units = Series(**units.columns, **corners)
+        further = dict(zip(("x0", "y0", "x1", "y1"), looks.box.T, strict=True))
     else:
-        units = Series(**units.columns, inside=track.inside)
-    return _verdict(reading, facts, units)
+        further = {"inside": track.inside}
+    return _verdict(reading, facts, Series(**units.columns, **further))
 
 
 def _verdict(reading: TargetReading, facts: dict[str, object], units: Series) -> GateResult:

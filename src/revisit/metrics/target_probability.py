@@ -14,10 +14,17 @@ from typing import TypedDict
 
 import numpy as np
 
-from revisit.core import GateResult
 from revisit.evidence.target import TargetLooks, TargetTrack
 from revisit.metrics.target_features import layout_features, look_features
-from revisit.metrics.target_rules import CAME_BACK, NEVER, STAYED_AWAY, layout_verdict, look_verdict, rule_features
+from revisit.metrics.target_rules import (
+    CAME_BACK,
+    NEVER,
+    STAYED_AWAY,
+    RuleVerdict,
+    layout_verdict,
+    look_verdict,
+    rule_features,
+)
 
 LABELS = (NEVER, CAME_BACK, STAYED_AWAY)
 LAYOUT, LOOKS = "layout", "looks"
@@ -43,14 +50,12 @@ class TargetModel(TypedDict):
 @cache
 def target_models() -> dict[str, TargetModel]:
     """The models that come with the package, by kind of evidence."""
-    content = json.loads((files("revisit.metrics") / MODEL_FILE).read_text(encoding="utf-8"))
-    models: dict[str, TargetModel] = content["models"]
-    return models
+    return json.loads((files("revisit.metrics") / MODEL_FILE).read_text(encoding="utf-8"))["models"]
 
 
 def clip_features(
     track: TargetTrack, looks: TargetLooks | None, *, hidden_for: float = 0.3, back_for: float = 0.3
-) -> tuple[dict[str, float], GateResult]:
+) -> tuple[dict[str, float], RuleVerdict]:
     """All features of a clip, with those of a network's looks where there are any, and the verdict of the rules."""
     seconds = {"hidden_for": hidden_for, "back_for": back_for}
     verdict = layout_verdict(track, **seconds)

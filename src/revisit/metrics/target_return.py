@@ -14,9 +14,8 @@ import numpy as np
 
 from revisit.core import Score, Series, Unscored, metric
 from revisit.evidence.target import HIDDEN, RETURNED, TargetObservations, TargetPhases, TargetTrack
-from revisit.metrics.target_features import place_is_empty
+from revisit.metrics.target_features import frames_for, place_is_empty
 from revisit.metrics.target_gate import target_return
-from revisit.metrics.target_looks import frames_for
 from revisit.metrics.target_rules import CAME_BACK, LEAD, NEVER
 
 

@@ -1,25 +1,27 @@
 """What a few thresholds say of the target: hidden, returned or never hidden, and by how much room around them.
 
 These rules read single frames: one *shows* the target, *lacks* it, or keeps the state of the frame before. The gate
-does not take their word; it counts beside other features (`target_features.py`). The thresholds are differences of
-correlations, chosen by looking at about forty targets in real clips: while a target was away its lead mostly stayed
-below 0.1 (now and then 0.14), seen again it reached 0.13 to 0.6.
+does not take their word; it counts beside other features (`target_features.py`). They read the layout of edges and
+colours, and what a network sees. The thresholds of the first are differences of correlations, chosen by looking at
+about forty targets in real clips: while a target was away its lead mostly stayed below 0.1 (now and then 0.14), seen
+again it reached 0.13 to 0.6. A network says "something like it": another person at the same place is like the one who
+left. So a return counts only if it is clear.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from revisit.core import GateResult, Series
 from revisit.evidence.target import TargetLooks, TargetTrack
 from revisit.metrics.answers import keep_last
 from revisit.metrics.frame_index import runs
-from revisit.metrics.margins import STEPS, UNSURE, with_margin
-from revisit.metrics.target_features import lead_over_clutter, place_is_empty
-from revisit.metrics.target_looks import LookRule, carried_on, frames_for, read_looks
+from revisit.metrics.margins import STEPS, UNSURE
+from revisit.metrics.target_features import clutter, frames_for, lead_over_clutter, place_is_empty
 
 NEVER = "never hidden"
 CAME_BACK = "hidden, returned"
@@ -35,6 +37,11 @@ CLEARLY_ITS_COLOUR = 0.5  # overlap of colours of a return
 BREAKS = 0.4  # share of the box whose motion survives the way back: what leaves or is covered has 0 to 0.3
 LEAST_AROUND = 0.3  # of the window twice the box, the box left out, that is in the first frame
 FAINTEST = 1.0  # deviations; a target no more special than the average cell cannot be told from it
+LOOKALIKE = 0.75  # likeness of something beside the target, in the first frame, from which on the two can be mixed up
+FEW_FIRST = 6  # looks from which the margin of the first frames is taken
+LEAST_MARGIN = 0.08  # in the first frame: a target no more like itself than its background cannot be told from it
+SAME_PICTURE, SAME_PLACE = 0.85, 0.2  # likeness to the look before, and overlap with it, of what only goes on changing
+STEP_OF_LIKE, STEP_OF_MARGIN = 0.01, 0.01  # of margin
 
 
 @dataclass(frozen=True)
@@ -60,30 +67,115 @@ class Rule:
 
 
 @dataclass(frozen=True)
-class Cues:
-    """Per frame: +1 shows the target, -1 lacks it, 0 does not say."""
+class LookRule:
+    """The thresholds of one reading, and the seconds that hiding and returning take."""
 
-    says: np.ndarray
-    lead: np.ndarray
-    clutter: np.ndarray
+    shows_like: float = 0.50
+    shows_margin: float = 0.0
+    lacks_like: float = 0.40
+    lacks_margin: float = 0.08  # a larger margin, with little likeness, is no answer
+    background: float = -0.05  # margin from which down it is background, whatever the likeness
+    return_like: float = 0.55
+    return_margin: float = 0.15
+    most_unanswered: float = 0.25  # share of the frames after the loss
+    hidden_for: float = 0.3
+    back_for: float = 0.3
+
+    def off(self, steps: int) -> Iterator[LookRule]:
+        """The same, so many steps of margin stricter or milder in one respect."""
+        for offset in (steps, -steps):
+            like, margin = offset * STEP_OF_LIKE, offset * STEP_OF_MARGIN
+            yield replace(self, shows_like=self.shows_like + like, lacks_like=self.lacks_like + like)
+            yield replace(
+                self, shows_margin=self.shows_margin + margin, background=self.background + margin,
+                lacks_margin=self.lacks_margin + margin,
+            )  # fmt: skip
+            yield replace(self, return_like=self.return_like + like, return_margin=self.return_margin + margin)
+            yield replace(self, hidden_for=max(self.hidden_for + offset * STEP_OF_SECONDS, 0.0))
+            yield replace(self, back_for=max(self.back_for + offset * STEP_OF_SECONDS, 0.0))
 
 
-def read_cues(track: TargetTrack, rule: Rule = Rule()) -> Cues:
-    """What each frame says by itself."""
-    clutter, lead = np.maximum(track.second, np.median(track.second)), lead_over_clutter(track)
+AnyRule = TypeVar("AnyRule", Rule, LookRule)
+
+
+class RuleVerdict(NamedTuple):
+    """What rules say of a clip."""
+
+    label: str  # UNSURE where they are in doubt, or slightly different thresholds say something else
+    away: np.ndarray  # (N,) whether the target is away
+    room: (
+        float  # share of the steps of margin (see margins.py) that leave the label as it is, the first of them counted
+    )
+
+
+def layout_verdict(track: TargetTrack, *, hidden_for: float, back_for: float) -> RuleVerdict:
+    """The verdict by the layout of edges and colours."""
+    return _with_room(partial(by_layout, track), Rule(hidden_for=hidden_for, back_for=back_for))
+
+
+def look_verdict(looks: TargetLooks, *, hidden_for: float, back_for: float) -> RuleVerdict:
+    """The verdict by what a network sees."""
+    return _with_room(partial(by_looks, looks), LookRule(hidden_for=hidden_for, back_for=back_for))
+
+
+def _with_room(read: Callable[[AnyRule], tuple[str, np.ndarray]], rule: AnyRule) -> RuleVerdict:
+    """What a rule says with these thresholds and with others, so many steps off."""
+    label, away = read(rule)
+    survived = 0
+    while label != UNSURE and survived < STEPS and all(read(other)[0] == label for other in rule.off(survived + 1)):
+        survived += 1
+    return RuleVerdict(label if survived else UNSURE, away, (1 + survived) / (1 + STEPS))
+
+
+def rule_features(verdict: RuleVerdict, prefix: str = "") -> dict[str, float]:
+    """A verdict as numbers: for each label how much room there is around it, 0 where it is not said."""
+    names = {NEVER: "never", CAME_BACK: "returned", STAYED_AWAY: "stays_away"}
+    return {f"{prefix}rule_{name}": verdict.room if verdict.label == label else 0.0 for label, name in names.items()}
+
+
+def label_of(away: np.ndarray) -> str:
+    """The label that follows from when the target was away."""
+    if not away.any():
+        return NEVER
+    return CAME_BACK if came_back(away).any() else STAYED_AWAY
+
+
+def came_back(away: np.ndarray) -> np.ndarray:
+    """(N,) frames that show the target after it was away."""
+    return np.asarray(~away & (np.cumsum(away) > 0))
+
+
+def carried_on(says: np.ndarray) -> np.ndarray:
+    """(N,) whether the target is away, frames without an answer taking the state before them."""
+    last_word = np.maximum.accumulate(np.where(says != 0, np.arange(len(says)), 0))
+    return np.asarray(says[last_word] < 0, dtype=bool)
+
+
+def by_layout(track: TargetTrack, rule: Rule) -> tuple[str, np.ndarray]:
+    """The label by the layout of edges and colours, and whether the target is away in each frame."""
+    says, lead = read_cues(track, rule), lead_over_clutter(track)
+    away, weak = layout_away(track, says, rule)
+    unjudgeable = track.texture < FAINTEST or len(track.index) < 4 or lead[0] < LEAD
+    doubtful = unjudgeable or _is_doubtful_layout(track, says, away, weak)
+    return UNSURE if doubtful else label_of(away), away
+
+
+def read_cues(track: TargetTrack, rule: Rule) -> np.ndarray:
+    """(N,) what each frame says by itself: +1 it shows the target, -1 it lacks it, 0 neither."""
+    lead = lead_over_clutter(track)
     near = np.where(track.inside >= OUT, track.near, -1.0)
     part = np.where(track.inside >= OUT, track.part, -1.0)
     says = np.zeros(len(track.index), dtype=np.int8)
     says[lead >= rule.lead] = 1
     says[(near >= rule.alike) & (track.flow > 0.5) & (lead >= 0)] = 1
     says[(lead < rule.no_lead) & (np.maximum(near, part) < rule.unlike)] = -1
-    return Cues(says, lead, clutter)
+    return says
 
 
-def away_frames(track: TargetTrack, cues: Cues, rule: Rule) -> tuple[np.ndarray, bool]:
+def layout_away(track: TargetTrack, cues: np.ndarray, rule: Rule) -> tuple[np.ndarray, bool]:
     """(N,) whether the target is away, and whether a possible return was too weak to count."""
-    says = cues.says.copy()
-    similarity = cues.lead + cues.clutter
+    says = cues.copy()
+    similarity = lead_over_clutter(track) + clutter(track)
     absent = similarity[says < 0]
     weak = False
     if len(absent) >= 3:
@@ -105,94 +197,26 @@ def away_frames(track: TargetTrack, cues: Cues, rule: Rule) -> tuple[np.ndarray,
     return away, weak
 
 
-def unjudgeable(track: TargetTrack, cues: Cues) -> str:
-    """Why this target cannot be judged in this clip by its layout, or nothing."""
-    if track.texture < FAINTEST:
-        return "the target has too little texture and colour of its own to be told from the rest of the first frame"
-    if len(track.index) < 4:
-        return f"{len(track.index)} frames are too few for a target to leave and return"
-    if cues.lead[0] < LEAD:
-        return "other things in the first frame look like the target"
-    return ""
-
-
-def layout_verdict(track: TargetTrack, *, hidden_for: float, back_for: float) -> GateResult:
-    """The verdict by the layout of edges and colours, with its confidence."""
-    rule = Rule(hidden_for=hidden_for, back_for=back_for)
-    return with_margin(by_layout(track, rule), lambda steps: (by_layout(track, other) for other in rule.off(steps)))
-
-
-def look_verdict(looks: TargetLooks, *, hidden_for: float, back_for: float) -> GateResult:
-    """The verdict by what a network sees, with its confidence."""
-    rule = LookRule(hidden_for=hidden_for, back_for=back_for)
-    return with_margin(by_looks(looks, rule), lambda steps: (by_looks(looks, other) for other in rule.off(steps)))
-
-
-def rule_features(verdict: GateResult, prefix: str = "") -> dict[str, float]:
-    """A verdict as numbers: for each label how much room there is around it, 0 where it is not said."""
-    room = (1 + STEPS * float(verdict.facts.get("confidence", 0.0))) / (1 + STEPS) if verdict.label != UNSURE else 0.0
-    said = {NEVER: "never", CAME_BACK: "returned", STAYED_AWAY: "stays_away"}
-    return {f"{prefix}rule_{name}": room if verdict.label == label else 0.0 for label, name in said.items()}
-
-
-def _answer(away: np.ndarray, doubt: str) -> GateResult:
-    """The verdict that follows from when the target was away."""
-    units = Series(hidden=away)
-    if doubt:
-        return GateResult("unsure", UNSURE, doubt, units=units)
-    if not away.any():
-        return GateResult("closed", NEVER, "it stays in view", units=units)
-    back = bool((~away & (np.cumsum(away) > 0)).any())
-    if back:
-        return GateResult("open", CAME_BACK, units=units)
-    return GateResult("closed", STAYED_AWAY, "it is not seen again", units=units)
-
-
-def by_looks(looks: TargetLooks, rule: LookRule) -> GateResult:
-    """The verdict by what a network sees."""
-    readings = read_looks(looks, rule)
-    return _answer(readings.away, readings.doubt)
-
-
-def by_layout(track: TargetTrack, rule: Rule) -> GateResult:
-    """The verdict by the layout of edges and colours."""
-    cues = read_cues(track, rule)
-    away, weak = away_frames(track, cues, rule)
-    back = ~away & (np.cumsum(away) > 0)
-    return _answer(away, unjudgeable(track, cues) or _doubt_of_layout(track, cues, away, back, weak))
-
-
-def _doubt_of_layout(track: TargetTrack, cues: Cues, away: np.ndarray, back: np.ndarray, weak: bool) -> str:
-    """Why the layout alone cannot decide, or nothing."""
-    if not away.any():
-        longest = max((end - start for start, end in runs(cues.says != 1)), default=0)
-        if longest >= max(frames_for(track.seconds, 1.0, 4), 0.2 * len(track.index)):
-            return f"cues disagree: for {longest} frames the target is neither clearly seen nor clearly gone"
-        return ""
-    lasting = frames_for(track.seconds, 0.3, 3)
+def _is_doubtful_layout(track: TargetTrack, says: np.ndarray, away: np.ndarray, weak: bool) -> bool:
+    """Whether the layout alone cannot decide."""
+    if not away.any():  # for long the target may be neither clearly seen nor clearly gone
+        longest = max((end - start for start, end in runs(says != 1)), default=0)
+        return longest >= max(frames_for(track.seconds, 1.0, 4), 0.2 * len(track.index))
+    lasting, back = frames_for(track.seconds, 0.3, 3), came_back(away)
     out = track.inside < OUT
     empty = place_is_empty(track) & away if surroundings_seen(track) else np.zeros_like(away)
+    was_out_or_empty = empty.sum() >= lasting or (out & away).sum() >= lasting
     if not back.any():
-        if weak:
-            return "what appears later is not alike enough to call it returned"
         came_in = away & ~out & (np.cumsum(out & away) > 0)  # where it should be is in the frame again
         seen_badly = came_in.sum() >= lasting and empty[came_in].mean() < 0.5
-        if seen_badly or (empty.sum() < lasting and (out & away).sum() < lasting):
-            return "its place was not seen well afterwards, and it may be back in another pose or place"
-        return ""
+        return bool(weak or seen_badly or not was_out_or_empty)
     first = int(away.argmax())
     # what leaves or is covered takes its motion with it; what turns or crumples in place does not
     broke = float(track.flow[max(first - 4, 0) : first + 2].min()) < BREAKS
-    if not broke and empty.sum() < lasting and (out & away).sum() < lasting:
-        return "it was neither seen to leave nor its place seen without it: it may only have changed"
     before = float(np.median(track.peak[1:first])) if first > 1 else float(track.peak[0])
-    later = float(np.percentile(track.peak[back], 75))
-    colour = float(np.percentile(track.colour[back], 75))
-    if colour < CLEARLY_ITS_COLOUR:
-        return f"what appears later shares only {colour:.0%} of the target's colours"
-    if later < SAME_SHARE * before:
-        return f"what appears later is much less alike ({later:.2f}) than the target was before ({before:.2f})"
-    return ""
+    later, colour = (float(np.percentile(column[back], 75)) for column in (track.peak, track.colour))
+    changed_in_place = not broke and not was_out_or_empty
+    return changed_in_place or colour < CLEARLY_ITS_COLOUR or later < SAME_SHARE * before
 
 
 @keep_last
@@ -204,3 +228,55 @@ def surroundings_seen(track: TargetTrack) -> bool:
     inside, own = (float(np.prod(inner[2:] - inner[:2])) for inner in (np.clip(wide, 0, 1), np.clip(box, 0, 1)))
     area = float(np.prod(box[2:] - box[:2]))
     return (inside - own) / max(4 * area - own, 1e-9) >= LEAST_AROUND
+
+
+def by_looks(looks: TargetLooks, rule: LookRule) -> tuple[str, np.ndarray]:
+    """The label by what a network sees, and whether the target is away in each frame."""
+    says = frame_says(looks, rule)
+    away = carried_on(says)
+    hidden, returned = (frames_for(looks.seconds, seconds, 2) for seconds in (rule.hidden_for, rule.back_for))
+    for start, end in runs(~away):
+        if start > 0 and (says[start:end] > 0).sum() < returned:  # frames without an answer do not make a return
+            away[start:end] = True
+    for start, end in runs(away):
+        if end - start < hidden or (says[start:end] < 0).sum() < 2:
+            away[start:end] = False
+    return UNSURE if _is_doubtful_look(looks, rule, away, says) else label_of(away), away
+
+
+def _is_doubtful_look(looks: TargetLooks, rule: LookRule, away: np.ndarray, says: np.ndarray) -> bool:
+    """Whether a network's looks alone cannot decide."""
+    margin, back = looks.like - looks.unlike, came_back(away)
+    if len(looks.index) < 4 or margin[0] < LEAST_MARGIN:
+        return True
+    if back.any():  # something like the target comes later, but perhaps not clearly
+        like, lead = (float(np.percentile(column[back], 75)) for column in (looks.like, margin))
+        return like < rule.return_like or lead < rule.return_margin
+    silent = (says[int(away.argmax()) :] >= 0) if away.any() else says == 0
+    return float(silent.mean()) > rule.most_unanswered
+
+
+def frame_says(looks: TargetLooks, rule: LookRule) -> np.ndarray:
+    """(N,) what each looked-at frame says by itself: +1 it shows the target, -1 it lacks it, 0 neither."""
+    margin = looks.like - looks.unlike
+    least = rule.shows_margin
+    if looks.lookalike >= LOOKALIKE:
+        least = max(least, float(np.median(margin[1:FEW_FIRST])) / 2 if len(margin) > 1 else 0.0)
+    says = np.zeros(len(margin), dtype=np.int8)
+    says[(looks.like >= rule.shows_like) & (margin >= least)] = 1
+    says[(margin <= rule.background) | ((looks.like < rule.lacks_like) & (margin < rule.lacks_margin))] = -1
+    says[:1] = 1  # the target is in the first frame by definition
+    goes_on = (looks.before >= SAME_PICTURE) & (_overlaps(looks.box) > SAME_PLACE)
+    goes_on &= margin >= max(least, rule.lacks_margin)
+    for k in np.flatnonzero(goes_on & (says == 0)):
+        says[k] = max(says[k - 1], 0)
+    return says
+
+
+def _overlaps(box: np.ndarray) -> np.ndarray:
+    """(N,) overlap of each box with the one before it, over what both cover; 0 for the first."""
+    overlaps = np.zeros(len(box))
+    sides = np.minimum(box[1:, 2:], box[:-1, 2:]) - np.maximum(box[1:, :2], box[:-1, :2])
+    common, area = np.clip(sides, 0, None).prod(axis=1), (box[:, 2:] - box[:, :2]).prod(axis=1)
+    overlaps[1:] = common / np.maximum(area[1:] + area[:-1] - common, 1e-9)
+    return overlaps

@@ -19,6 +19,7 @@ from revisit.core import Score, Series, Unscored, derived, metric
 from revisit.evidence.appearance import NetworkPatches, PatchFeatures
 from revisit.evidence.views import ReturnPairs, ViewRelations
 from revisit.metrics.frame_index import runs
+from revisit.metrics.overlay import landing
 from revisit.metrics.view_gate import AWAY, SURE, lasting, states
 
 FAMILY = "returning"  # the group of these metrics, by which users name it
@@ -72,10 +73,8 @@ def corresponding(a: np.ndarray, b: np.ndarray, warp: np.ndarray) -> np.ndarray:
     """Cosine of each patch of a with the patch of b on which it lands; patches that land outside are left out."""
     rows, columns = a.shape[:2]
     y, x = (g.ravel() for g in np.mgrid[:rows, :columns])
-    moved = np.stack([(x + 0.5) / columns, (y + 0.5) / rows, np.ones(x.size)], axis=1) @ np.asarray(warp, float).T
-    ahead = moved[:, 2] > 1e-6
-    to = moved[:, :2] / np.where(ahead, moved[:, 2], 1.0)[:, None]
-    inside = ahead & (to >= 0).all(axis=1) & (to < 1).all(axis=1)
+    to = landing(warp, np.stack([(x + 0.5) / columns, (y + 0.5) / rows], axis=1))
+    inside = (to >= 0).all(axis=1) & (to < 1).all(axis=1)
     u, v = (to[inside] * (columns, rows)).astype(int).T
     return np.asarray((a[y[inside], x[inside]].astype(np.float32) * b[v, u].astype(np.float32)).sum(axis=1))
 

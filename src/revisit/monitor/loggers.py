@@ -5,7 +5,7 @@ None of the libraries is imported unless the user's own object is of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -84,10 +84,8 @@ def _to_tensorboard(checkpoint: Checkpoint, writer: Any, step: int) -> None:
     charted: frozenset[str] = getattr(writer, CHARTS, frozenset())
     if not bands <= charted:  # charts with their intervals as a band
         setattr(writer, CHARTS, bands | charted)
-        charts = {
-            name.partition("/")[2]: ["Margin", [name, f"{name}_low", f"{name}_high"]]
-            for name in sorted(bands | charted)
-        }
+        margins = {name: ["Margin", [name, f"{name}_low", f"{name}_high"]] for name in sorted(bands | charted)}
+        charts = {name.partition("/")[2]: margin for name, margin in margins.items()}
         writer.add_custom_scalars({"revisit": charts})
     writer.flush()
 
@@ -163,8 +161,9 @@ def lightning_callback(monitor: Monitor, samples: Samples) -> Any:
         def on_validation_epoch_end(self, trainer: Any, pl_module: Any) -> None:
             if trainer.sanity_checking:
                 return
-            for sample in _select_samples(monitor, samples(pl_module)):
-                monitor.update(**sample)
+            for sample in samples(pl_module):
+                if not isinstance(sample["name"], str) or monitor.wants(sample["name"]):
+                    monitor.update(**sample)
             checkpoint = monitor.compute(step=trainer.global_step)
             monitor.reset()
             write_log(checkpoint, list(trainer.loggers), trainer.global_step)
@@ -178,7 +177,3 @@ def lightning_callback(monitor: Monitor, samples: Samples) -> Any:
             monitor.load_state_dict({"names": state_dict["names"], "metric": state_dict["metric"]})
 
     return MonitorCallback()
-
-
-def _select_samples(monitor: Monitor, samples: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
-    return (one for one in samples if not isinstance(one["name"], str) or monitor.wants(one["name"]))

@@ -238,10 +238,10 @@ class Monitor:
         if not clips and not refused:
             raise UsageError("there is nothing to compute: no clip came since the last reset()")
         missing = sorted({name for part in parts for name in part.names} - clips.keys() - refused.keys())
-        rejected = [Rejected(f"{name}@{self.model}", why, self.model) for name, why in refused.items()]
-        rejected += [
-            Rejected(f"{name}@{self.model}", "it did not come at this checkpoint", self.model, missing=True)
-            for name in missing
+        reasons = {**refused, **dict.fromkeys(missing, "it did not come at this checkpoint")}
+        rejected = [
+            Rejected(f"{name}@{self.model}", why, self.model, missing=name not in refused)
+            for name, why in reasons.items()
         ]
         plan = self._scorer.whole_plan(list(clips.values()), rejected)
         results = Results(
@@ -259,13 +259,16 @@ class Monitor:
         self.metric = self.metric or self._choose_metric(list(clips.values()))
         report = None
         if self.out is not None and rank_and_count()[0] == 0:
-            report = write_run(self._folder(step), plan, list(clips.values()))
+            number = sum(1 for _ in self.out.glob("step-*")) if step is None else step
+            report = write_run(self.out / f"step-{number:08d}", plan, list(clips.values()))
         tested = held_to_truth(results).cell(self.metric)
         pictures = {
             case.id: picture
             for clip in clips.values()
             for case in clip.cases
-            if isinstance(picture := clip.pictures.get(clip.wanted[case.id].keys.get("thumbnails", "")), Thumbnails)
+            if isinstance(
+                picture := clip.pictures.get(clip.planned["wanted"][case.id].keys.get("thumbnails", "")), Thumbnails
+            )
         }
         return Checkpoint(
             results, self.metric, memory_cell(results, self.metric), tested, tested.n / len(results.entries), spent,
@@ -342,7 +345,7 @@ class Monitor:
         return Clip(Path(IN_MEMORY) / "reference" / case.sample, fps=self.fps, frames=InMemory(rgb))
 
     def _require_same_truth(self, scene: str, scored: ScoredClip) -> None:
-        for digest in scored.references.values():
+        for digest in scored.planned["references"].values():
             if self._truth_of_scene.setdefault(scene, digest) != digest:
                 raise UsageError(
                     f"the reference of {scene!r} is another one than before; clips of a scene, and of a name at each "
@@ -357,9 +360,3 @@ class Monitor:
             raise UsageError("no metric of memory was asked; name one in metrics= or memory=, or leave metrics= out")
         lacking = Counter(id for clip in clips for id in clip.lacking)
         return min(able, key=lambda id: lacking[id])
-
-    def _folder(self, step: int | None) -> Path:
-        assert self.out is not None
-        if step is None:
-            step = sum(1 for _ in self.out.glob("step-*")) if self.out.is_dir() else 0
-        return self.out / f"step-{step:08d}"

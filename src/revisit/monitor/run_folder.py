@@ -6,14 +6,13 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from revisit.core import Record
 from revisit.engine.cache import EvidenceCache, cache_root
 from revisit.engine.leases import lock_run
 from revisit.engine.plan import Plan
 from revisit.engine.provenance import InvocationLog
 from revisit.engine.resume import resume_run
 from revisit.engine.run_summary import write_summary
-from revisit.media import save_npz
+from revisit.engine.score import with_units
 from revisit.monitor.scoring import ScoredClip
 from revisit.report.write_html import write_report
 from revisit.results.record_files import RecordWriter
@@ -35,19 +34,9 @@ def write_run(out: Path, plan: Plan, clips: Sequence[ScoredClip]) -> Path:
             questions_on_disk: set[tuple[str, str]] = set()
             for clip in clips:
                 records = [one for one in clip.records if (one.case.id, one.question) not in questions_on_disk]
-                writer.append(*(_with_units(record, clip, out) for record in records))
+                series = [clip.series.get((record.case.id, record.question)) for record in records]
+                writer.append(*(with_units(*pair, out / "units") for pair in zip(records, series, strict=True)))
                 questions_on_disk |= {(one.case.id, one.question) for one in records}
         results = write_summary(resumed)
         account.write(finished=time.time())
     return write_report(Run(out, resumed.lines, results))
-
-
-def _with_units(record: Record, clip: ScoredClip, out: Path) -> Record:
-    """The record, with the values behind it in a file of the run."""
-    series = clip.series.get((record.case.id, record.question))
-    if series is None or not len(series):
-        return record
-    path = out / "units" / record.key[:2] / f"{record.key}.npz"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    save_npz(path, dict(series.columns))
-    return record.changed(units=path.relative_to(out).as_posix())

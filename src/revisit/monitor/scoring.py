@@ -6,15 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from revisit.core import OBSERVERS, SUITES, Case, Clip, Record, Rejected, Series, evidence_id
+from revisit.core import OBSERVERS, SUITES, Case, Record, Rejected, Series, evidence_id
 from revisit.core.observer import Params
 from revisit.engine.dependencies import observed_kinds
-from revisit.engine.evidence_plan import ALWAYS, CaseEvidence
+from revisit.engine.evidence_plan import ALWAYS
 from revisit.engine.in_memory import SeenBefore, plan_of, score_cases
-from revisit.engine.jobs import ObserverTask
 from revisit.engine.plan import Plan
 from revisit.engine.request import check_available, observer_set
 from revisit.results.question_ranking import questions_of
+
+PARTS = ("digests", "wanted", "references", "tasks")  # of a plan
 
 
 @dataclass
@@ -36,10 +37,7 @@ class ScoredClip:
     cases: tuple[Case, ...]  # the clip, and its truth
     records: tuple[Record, ...]
     series: Mapping[tuple[str, str], Series]
-    digests: Mapping[str, str]
-    wanted: Mapping[str, CaseEvidence]
-    references: Mapping[str, str]
-    tasks: Mapping[str, tuple[str, Clip, ObserverTask]]
+    planned: Mapping[str, dict[str, Any]]  # the parts of its plan that a plan of all clips is put together from
     pictures: Mapping[str, Any]  # evidence that a page shows, by its address
     lacking: frozenset[str]  # metrics that cannot be asked of it
     spent: Spent
@@ -89,15 +87,13 @@ class ClipScorer:
         )
         networks = sum(spent for id, spent in self.seen.seconds.items() if OBSERVERS[id].weights)
         cases = {one.id: _without_frames(one) for one in plan.cases}
+        tasks = {key: (owner, replace(clip, frames=None), task) for key, (owner, clip, task) in plan.tasks.items()}
         of_truths = [record for truth in results.truths for record in results.of(truth).values()]
         return ScoredClip(
             tuple(cases.values()),
             tuple(record.changed(case=cases[record.case.id]) for record in (*results.records, *of_truths)),
             results._series,
-            dict(plan.digests),
-            dict(plan.wanted),
-            dict(plan.references),
-            {key: (owner, replace(clip, frames=None), task) for key, (owner, clip, task) in plan.tasks.items()},
+            {**{name: dict(getattr(plan, name)) for name in PARTS}, "tasks": tasks},
             evidence_by_key,
             lacking,
             Spent(0.0, networks, sum(self.seen.seconds.values()) - networks),
@@ -105,17 +101,17 @@ class ClipScorer:
 
     def whole_plan(self, clips: Sequence[ScoredClip], rejected: Sequence[Rejected]) -> Plan:
         """One plan of all clips, without their frames."""
+        parts: dict[str, Any] = {
+            name: {id: value for clip in clips for id, value in clip.planned[name].items()} for name in PARTS
+        }
         return replace(
             self.plan(),
             cases=tuple(case for clip in clips for case in clip.cases if not case.truth)
             + tuple({case.id: case for clip in clips for case in clip.cases if case.truth}.values()),
             rejected=tuple(rejected),
-            digests={id: value for clip in clips for id, value in clip.digests.items()},
-            wanted={id: value for clip in clips for id, value in clip.wanted.items()},
-            references={id: value for clip in clips for id, value in clip.references.items()},
-            tasks={key: value for clip in clips for key, value in clip.tasks.items()},
             clips={},
             total=len(clips) + len(rejected),
+            **parts,
         )
 
     def memory_metrics(self) -> list[str]:

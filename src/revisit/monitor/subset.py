@@ -21,7 +21,7 @@ class Subset:
         if seconds is not None and not seconds > 0:
             raise UsageError(f"seconds={seconds}: a budget is more than no time")
         self.clips, self.seconds = clips, seconds
-        self.allowed: frozenset[str] | None = frozenset(_pick(names, clips)) if names else None
+        self.allowed: frozenset[str] | None = frozenset(sorted(set(names), key=_lot)[:clips]) if names else None
         self.chosen: list[str] = []  # as they came
         self.settled = False
 
@@ -51,5 +51,6 @@ class Subset:
         self.chosen, self.settled = list(names), bool(names)
 
 
-def _pick(names: Collection[str], count: int | None) -> list[str]:
-    return sorted(set(names), key=lambda name: (digest(name), name))[:count]
+def _lot(name: str) -> tuple[str, str]:
+    """Where a name stands in a random order that is always the same."""
+    return digest(name), name

@@ -45,8 +45,7 @@ def load(path: Path, width: int = 768) -> nn.Module:
 
 def beauty(net: nn.Module, embedding: Tensor) -> Tensor:
     """(B,) for embeddings (B, width) of any length."""
-    scores: Tensor = net(unit(embedding))
-    return scores[:, 0]
+    return net(unit(embedding))[:, 0]
 
 
 def without_antialias(levels: Tensor, side: int) -> Tensor:

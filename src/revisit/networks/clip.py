@@ -13,8 +13,7 @@ sentences, and their vectors averaged. A GPU computes in float16 (autocast); vec
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -38,28 +37,23 @@ ACTIVATIONS = {
 HEAD = 64  # channels of an attention head, where no file says otherwise
 OPEN_CONFIG = "open_clip_config.json"
 CHUNK = 64  # captions at a time
-# OpenAI's and OpenCLIP's names -> those of transformers, for the picture's side (`visual.`) and the text's.
-BLOCK = (
-    (r"^transformer\.resblocks\.(\d+)\.attn\.out_proj\.", r"encoder.layers.\1.self_attn.out_proj."),
-    (r"^transformer\.resblocks\.(\d+)\.ln_([12])\.", r"encoder.layers.\1.layer_norm\2."),
-    (r"^transformer\.resblocks\.(\d+)\.mlp\.c_fc\.", r"encoder.layers.\1.mlp.fc1."),
-    (r"^transformer\.resblocks\.(\d+)\.mlp\.c_proj\.", r"encoder.layers.\1.mlp.fc2."),
+# Parts of OpenAI's and OpenCLIP's names -> those of transformers, below `vision_model` or `text_model`.
+NAMES = (
+    (".transformer.resblocks.", ".encoder.layers."),
+    (".attn.", ".self_attn."),
+    (".ln_1.", ".layer_norm1."),
+    (".ln_2.", ".layer_norm2."),
+    (".mlp.c_fc.", ".mlp.fc1."),
+    (".mlp.c_proj.", ".mlp.fc2."),
+    (".class_embedding", ".embeddings.class_embedding"),
+    (".positional_embedding", ".embeddings.position_embedding.weight"),
+    (".token_embedding.", ".embeddings.token_embedding."),
+    (".conv1.", ".embeddings.patch_embedding."),
+    (".ln_pre.", ".pre_layrnorm."),
+    (".ln_post.", ".post_layernorm."),
+    (".ln_final.", ".final_layer_norm."),
 )
-PICTURE = (
-    *BLOCK,
-    (r"^class_embedding$", "embeddings.class_embedding"),
-    (r"^positional_embedding$", "embeddings.position_embedding.weight"),
-    (r"^conv1\.weight$", "embeddings.patch_embedding.weight"),
-    (r"^ln_pre\.", "pre_layrnorm."),
-    (r"^ln_post\.", "post_layernorm."),
-)
-TEXT = (
-    *BLOCK,
-    (r"^token_embedding\.weight$", "embeddings.token_embedding.weight"),
-    (r"^positional_embedding$", "embeddings.position_embedding.weight"),
-    (r"^ln_final\.", "final_layer_norm."),
-)
-FUSED = re.compile(r"^transformer\.resblocks\.(\d+)\.attn\.in_proj_(weight|bias)$")
+PROJECTIONS = {"visual.proj": "visual_projection.weight", "text_projection": "text_projection.weight"}
 UNUSED = ("input_resolution", "context_length", "vocab_size", "attn_mask")  # kept among OpenAI's tensors
 TYPES = ("clip",)
 
@@ -82,10 +76,7 @@ class ClipNetwork(nn.Module):
 
     def prepared(self, pictures: Tensor) -> Tensor:
         """Pictures as the network was trained with them."""
-        height, width = pictures.shape[-2:]
-        smaller = preprocessing.resized(pictures, preprocessing.short_side((height, width), self.side), "bicubic")
-        square = preprocessing.centre_crop(smaller, (self.side, self.side), odd="even")
-        return preprocessing.normalised(square, preprocessing.CLIP_MEAN, preprocessing.CLIP_STD)
+        return preprocessing.clip_square(pictures, self.side)
 
     def embed(self, pixels: Tensor) -> Tensor:
         """(B, D) vectors, of any length, of normalised pictures of the network's size."""
@@ -98,27 +89,37 @@ class ClipNetwork(nn.Module):
         """((M, D) unit vectors of captions, whether one of them had to be cut)."""
         if self._captions is None:
             self._captions = read_clip_captions(self.folder, self.model.config.text_config.max_position_embeddings)
-        parts = [self._captions.parts(caption) for caption in captions]
-        rows = [tokens for caption in parts for tokens in caption]
-        device = self.model.logit_scale.device
-        table = torch.tensor([self._captions.padded(tokens) for tokens in rows], device=device)
-        ends = torch.tensor([len(tokens) - 1 for tokens in rows], device=device)
-        vectors = torch.cat([self._text(table[k : k + CHUNK], ends[k : k + CHUNK]) for k in range(0, len(rows), CHUNK)])
-        means = [part.mean(dim=0) for part in preprocessing.unit(vectors).split([len(caption) for caption in parts])]
-        return preprocessing.unit(torch.stack(means)), any(len(caption) > 1 for caption in parts)
+        return caption_vectors(self._captions, captions, self._text_vectors, self.model.logit_scale.device)
 
-    def _text(self, tokens: Tensor, ends: Tensor) -> Tensor:
-        hidden = self.model.text_model(input_ids=tokens).last_hidden_state
-        # The vector stands at the end token; what follows it cannot be seen from there.
-        at_end = hidden[torch.arange(len(tokens), device=tokens.device), ends]
-        return _in_full(self.model.text_projection, at_end)
+    def _text_vectors(self, tokens: Tensor, ends: Tensor) -> Tensor:
+        vectors = []
+        for some, end in zip(tokens.split(CHUNK), ends.split(CHUNK), strict=True):
+            hidden = self.model.text_model(input_ids=some).last_hidden_state
+            # The vector stands at the end token; what follows it cannot be seen from there.
+            at_end = hidden[torch.arange(len(some), device=some.device), end]
+            vectors.append(_in_full(self.model.text_projection, at_end))
+        return torch.cat(vectors)
+
+
+def caption_vectors(
+    vocabulary: Captions, captions: Sequence[str], embed: Callable[[Tensor, Tensor], Tensor], device: torch.device
+) -> tuple[Tensor, bool]:
+    """((M, D) unit vectors of captions, means of their parts, whether one of them had to be cut).
+
+    `embed` makes vectors of tokens (R, length) with the place of the end of each (R,).
+    """
+    parts = [vocabulary.parts(caption) for caption in captions]
+    rows = [tokens for caption in parts for tokens in caption]
+    table = torch.tensor([vocabulary.padded(tokens) for tokens in rows], device=device)
+    vectors = embed(table, torch.tensor([len(tokens) - 1 for tokens in rows], device=device))
+    means = [part.mean(dim=0) for part in preprocessing.unit(vectors).split([len(caption) for caption in parts])]
+    return preprocessing.unit(torch.stack(means)), any(len(caption) > 1 for caption in parts)
 
 
 def _in_full(layer: nn.Module, x: Tensor) -> Tensor:
     """The last layer in float32: it costs nothing, and half precision would round every vector once more."""
     with torch.autocast(x.device.type, enabled=False):
-        output: Tensor = layer(x.float())
-    return output
+        return layer(x.float())
 
 
 def network(id: str) -> ClipNetwork:
@@ -134,7 +135,7 @@ def build(path: Path, id: str) -> ClipNetwork:
         for side in (model.config.vision_config, model.config.text_config):
             _agree(id, side.hidden_act, folder / hub.CONFIG)
         return ClipNetwork(model, folder)
-    stated, head = _open_settings(folder)
+    stated, head = _activation_and_head_width(folder)
     expected = ACTIVATIONS.get(id)
     if stated is None and expected is None:
         raise MissingPrerequisite(
@@ -158,7 +159,7 @@ def _agree(id: str, activation: str, source: Path) -> None:
         )
 
 
-def _open_settings(folder: Path) -> tuple[str | None, int]:
+def _activation_and_head_width(folder: Path) -> tuple[str | None, int]:
     """The activation that open_clip_config.json states, if it does, and the width of an attention head for pictures."""
     if not (folder / OPEN_CONFIG).is_file():
         return None, HEAD
@@ -217,27 +218,17 @@ def published_names(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """OpenAI's or OpenCLIP's tensors under the names that transformers publishes."""
     renamed: dict[str, Tensor] = {}
     for name, tensor in state.items():
-        if name in UNUSED:
-            continue
-        if name == "logit_scale":
+        if name in PROJECTIONS:
+            renamed[PROJECTIONS[name]] = tensor.t().contiguous()
+        elif name == "logit_scale":
             renamed[name] = tensor
-        elif name == "visual.proj":
-            renamed["visual_projection.weight"] = tensor.t().contiguous()
-        elif name == "text_projection":
-            renamed["text_projection.weight"] = tensor.t().contiguous()
-        elif name.startswith("visual."):
-            renamed |= _side("vision_model.", name.removeprefix("visual."), tensor, PICTURE)
-        else:
-            renamed |= _side("text_model.", name, tensor, TEXT)
+        elif name not in UNUSED:
+            side = "vision_model." if name.startswith("visual.") else "text_model."
+            target = hub.renamed(side + name.removeprefix("visual."), NAMES)
+            before, fused, kind = target.partition("in_proj_")  # queries, keys and values in one
+            if fused:
+                parts = zip("qkv", tensor.chunk(3), strict=True)
+                renamed |= {f"{before}{part}_proj.{kind}": piece.clone() for part, piece in parts}
+            else:
+                renamed[target] = tensor
     return renamed
-
-
-def _side(prefix: str, name: str, tensor: Tensor, names: Sequence[tuple[str, str]]) -> dict[str, Tensor]:
-    """One tensor of a side under its new name, or three where queries, keys and values lie in one."""
-    if fused := FUSED.match(name):
-        start = f"{prefix}encoder.layers.{fused[1]}.self_attn."
-        return {f"{start}{k}_proj.{fused[2]}": piece.clone() for k, piece in zip("qkv", tensor.chunk(3), strict=True)}
-    for pattern, target in names:
-        if re.match(pattern, name):
-            return {prefix + re.sub(pattern, target, name): tensor}
-    return {prefix + name: tensor}

@@ -40,7 +40,7 @@ class ClipBottleneck(nn.Module):
         self.conv2, self.bn2 = nn.Conv2d(width, width, 3, padding=1, bias=False), nn.BatchNorm2d(width)
         self.conv3, self.bn3 = nn.Conv2d(width, outside, 1, bias=False), nn.BatchNorm2d(outside)
         self.stride = stride
-        self.downsample: nn.Sequential | None = None
+        self.downsample: nn.Module = nn.Identity()
         if stride > 1 or inside != outside:
             self.downsample = nn.Sequential(nn.Conv2d(inside, outside, 1, bias=False), nn.BatchNorm2d(outside))
 
@@ -50,8 +50,7 @@ class ClipBottleneck(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         y = self.bn1(self.conv1(x)).relu()
         y = self.smaller(self.bn2(self.conv2(y)).relu())
-        y = self.bn3(self.conv3(y))
-        return (y + (x if self.downsample is None else self.downsample(self.smaller(x)))).relu()
+        return (self.bn3(self.conv3(y)) + self.downsample(self.smaller(x))).relu()
 
 
 class AttentionPool(nn.Module):

@@ -11,7 +11,7 @@ best which patches of two views show the same place, in rendered rooms with know
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from pathlib import Path
 
@@ -40,15 +40,20 @@ LONG_SIDE = 320  # pixels, at which frames are described: 20 patches
 PATCHES, PATCH = 4, 16  # the stage that describes patches, and pixels to a side of one
 
 
+def same_padding(x: Tensor, kernel: Sequence[int], stride: Sequence[int]) -> Tensor:
+    """Maps (B, C, ...) with zeros around them as TensorFlow's "same" has them. After a ReLU no maximum changes."""
+    sides: list[int] = []
+    for length, size, step in zip(x.shape[2:], kernel, stride, strict=True):
+        missing = max((-(-length // step) - 1) * step + size - length, 0)
+        sides = [missing // 2, missing - missing // 2, *sides]  # functional.pad begins with the last axis
+    return functional.pad(x, sides) if any(sides) else x
+
+
 class Same(nn.Conv2d):
     """Convolution with TensorFlow's "same" padding: the output is the input's size over the stride, rounded up."""
 
     def forward(self, x: Tensor) -> Tensor:
-        sides = []
-        for size, kernel, stride in zip(x.shape[-1:-3:-1], self.kernel_size[::-1], self.stride[::-1], strict=True):
-            missing = max((-(-size // stride) - 1) * stride + kernel - size, 0)
-            sides += [missing // 2, missing - missing // 2]
-        return super().forward(functional.pad(x, sides) if any(sides) else x)
+        return super().forward(same_padding(x, self.kernel_size, self.stride))
 
 
 def convolution(inside: int, outside: int, kernel: int, stride: int = 1, groups: int = 1) -> Same:

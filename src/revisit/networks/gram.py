@@ -7,6 +7,7 @@ Runs in float32: sums over a hundred thousand cells lose digits in half precisio
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -69,7 +70,8 @@ def gram_distances(later: Grams, earlier: Grams) -> tuple[Tensor, Tensor, Tensor
 
 def build_vgg16(path: Path) -> Vgg:
     """VGG16 with the trunk in a file of LPIPS."""
-    return _vgg(VGG16, {_torchvision_name(name): value for name, value in weights.tensors(path).items()}, path)
+    tensors = weights.tensors(path)
+    return _vgg(VGG16, {re.sub(r"^net\.slice\d+", "features", name): value for name, value in tensors.items()}, path)
 
 
 def build_vgg19(path: Path) -> Vgg:
@@ -81,9 +83,3 @@ def _vgg(blocks: Sequence[int], tensors: Mapping[str, Tensor], path: Path) -> Vg
     net = Vgg(blocks)
     deeper = {name for name in tensors if name not in net.state_dict()}  # what comes behind relu5_1: no use here
     return fill(net, {name: value for name, value in tensors.items() if name not in deeper}, path)
-
-
-def _torchvision_name(name: str) -> str:
-    """`features.5.weight` for `net.slice2.5.weight`."""
-    parts = name.split(".")
-    return f"features.{parts[2]}.{parts[3]}" if parts[0] == "net" else name

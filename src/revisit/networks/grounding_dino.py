@@ -24,13 +24,13 @@ THRESHOLD = 0.35
 class GroundingDino(nn.Module):
     """GroundingDinoForObjectDetection of transformers with its tokenizer and preprocessing."""
 
-    def __init__(self, model: Any, tokenizer: Any, short: int = SHORT, long: int = LONG) -> None:
+    def __init__(self, model: Any, tokenizer: Any) -> None:
         super().__init__()
-        self.model, self.tokenizer, self.short, self.long = model, tokenizer, short, long
+        self.model, self.tokenizer = model, tokenizer
 
     def find(self, pictures: Tensor, text: str, *, threshold: float = THRESHOLD) -> list[tuple[Tensor, Tensor]]:
         """Scores (M,) and boxes (M, 4) of each picture, fractions x0, y0, x1, y1, the surest first."""
-        size = fitting((int(pictures.shape[-2]), int(pictures.shape[-1])), self.short, self.long)
+        size = fitting((int(pictures.shape[-2]), int(pictures.shape[-1])))
         pixels = normalised(resized(pictures, size, "bilinear"))
         words = self.tokenizer([asked(text)] * len(pictures), return_tensors="pt").to(runtime.device())
         mask = torch.ones((len(pixels), *size), dtype=torch.long, device=pixels.device)

@@ -73,6 +73,13 @@ def _from_pretrained(
     return model.eval()
 
 
+def renamed(name: str, parts: Iterable[tuple[str, str]]) -> str:
+    """The name of a tensor with its parts replaced, one after the other."""
+    for part, published in parts:
+        name = name.replace(part, published)
+    return name
+
+
 def layer_count(names: Iterable[str], prefix: str) -> int:
     """How many numbered layers these names of tensors have: `prefix` is followed by the number."""
     numbers = (name.removeprefix(prefix).partition(".")[0] for name in names if name.startswith(prefix))

@@ -18,6 +18,7 @@ from torch.nn import functional
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 from revisit.networks import openvino, runtime
+from revisit.networks.efficientnet_lite import same_padding
 from revisit.networks.loading import load_strictly
 
 ID = "i3d-kinetics-400"
@@ -38,15 +39,6 @@ MIXED = {
 }
 
 
-def same_padding(x: Tensor, kernel: Size3, stride: Size3) -> Tensor:
-    """The clip with zeros around it as TensorFlow's SAME has them. After a ReLU they do not change a maximum."""
-    sides: list[int] = []
-    for length, size, step in zip(x.shape[2:], kernel, stride, strict=True):
-        total = max((-(-length // step) - 1) * step + size - length, 0)
-        sides = [total // 2, total - total // 2, *sides]  # functional.pad begins with the last axis
-    return functional.pad(x, sides) if any(sides) else x
-
-
 def max_pool(x: Tensor, kernel: Size3, stride: Size3) -> Tensor:
     """Max pooling with SAME padding."""
     return functional.max_pool3d(same_padding(x, kernel, stride), kernel, stride)
@@ -62,8 +54,7 @@ class ConvUnit(nn.Module):
         self.bn: nn.Module = nn.BatchNorm3d(outside, eps=1e-3)
 
     def forward(self, x: Tensor) -> Tensor:
-        padded = same_padding(x, self.kernel, self.stride)
-        return torch.relu(self.bn(self.conv(padded)))
+        return torch.relu(self.bn(self.conv(same_padding(x, self.kernel, self.stride))))
 
 
 class Mixed(nn.Module):

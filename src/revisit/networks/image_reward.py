@@ -24,7 +24,7 @@ from revisit.core import MissingPrerequisite
 from revisit.networks import hub
 from revisit.networks.aesthetic import Layers
 from revisit.networks.loading import fill
-from revisit.networks.preprocessing import CLIP_MEAN, CLIP_STD, centre_crop, normalised, resized, short_side
+from revisit.networks.preprocessing import clip_square
 from revisit.networks.tokenizing import library, vocabulary
 
 MEAN, DEVIATION = 0.16717362830052426, 1.0333394966054072
@@ -54,17 +54,10 @@ class ImageReward(nn.Module):
 
     def forward(self, pictures: Tensor, tokens: Tensor, mask: Tensor) -> Tensor:
         """(B,) for levels (B, 3, H, W) from 0 to 255, tokens (B, 35), and which of these are words."""
-        pixels = prepared(pictures, self.vision.config.image_size)
+        pixels = clip_square(pictures, self.vision.config.image_size)
         image = self.vision(pixel_values=pixels).last_hidden_state
         states = self.text(input_ids=tokens, attention_mask=mask.long(), encoder_hidden_states=image).last_hidden_state
         return (self.mlp(states[:, 0].float())[:, 0] - MEAN) / DEVIATION
-
-
-def prepared(pictures: Tensor, side: int) -> Tensor:
-    """Pictures as the network was trained with them."""
-    height, width = pictures.shape[-2:]
-    smaller = resized(pictures, short_side((height, width), side), "bicubic")
-    return normalised(centre_crop(smaller, (side, side), odd="even"), CLIP_MEAN, CLIP_STD)
 
 
 def load(path: Path) -> ImageReward:
@@ -112,11 +105,7 @@ def _below(prefix: str, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 def _published_name(name: str) -> str:
     """The name in BlipVisionModel of a tensor that ImageReward.pt names as timm does."""
-    if name.startswith("norm."):
-        return f"post_layer{name}"
-    for part, published in NAMES:
-        name = name.replace(part, published)
-    return name
+    return f"post_layer{name}" if name.startswith("norm.") else hub.renamed(name, NAMES)
 
 
 class Words:
@@ -127,19 +116,16 @@ class Words:
         if tokenizer_file.is_file():
             self.vocabulary = vocabulary(tokenizer_file)
         elif word_list.is_file():
-            self.vocabulary = vocabulary(
-                word_list, partial(library("tokenizers").BertWordPieceTokenizer, lowercase=True)
-            )
+            word_pieces = partial(library("tokenizers").BertWordPieceTokenizer, lowercase=True)
+            self.vocabulary = vocabulary(word_list, word_pieces)
         else:
-            raise MissingPrerequisite(
-                f"{folder}: prompts need the words of bert-base-uncased: {' or '.join(VOCABULARY)}"
-            )
+            needed = " or ".join(VOCABULARY)
+            raise MissingPrerequisite(f"{folder}: prompts need the words of bert-base-uncased: {needed}")
         self.vocabulary.enable_truncation(WORDS)
         self.vocabulary.enable_padding(length=WORDS)
 
     def __call__(self, prompts: Sequence[str]) -> tuple[Tensor, Tensor]:
         """((B, 35) tokens, (B, 35) which of them are words and marks)."""
         encodings = [self.vocabulary.encode(prompt) for prompt in prompts]
-        return torch.tensor([one.ids for one in encodings]), torch.tensor(
-            [one.attention_mask for one in encodings]
-        ).bool()
+        marks = torch.tensor([one.attention_mask for one in encodings]).bool()
+        return torch.tensor([one.ids for one in encodings]), marks

@@ -117,7 +117,7 @@ class Lpips(nn.Module):
         """
         if a.device.type == "cpu":
             pairs = zip(a.split(1), b.split(1), strict=True)
-            return torch.cat([self._apart(self._seen(one), self._known(other)) for one, other in pairs])
+            return torch.cat([self._apart(self._seen(a, keep=False), self._seen(b, keep=True)) for a, b in pairs])
         convolutions = sum(isinstance(layer, Conv) for layers in self.table for layer in layers)
         few = max(1, PIXELS * ON_GPU[convolutions] // (a.shape[-1] * a.shape[-2]))
         if len(a) > few:
@@ -128,14 +128,9 @@ class Lpips(nn.Module):
         units = self._units(torch.cat([a.contiguous(), b.contiguous()]))
         return self._apart([unit[: len(a)] for unit in units], [unit[len(a) :] for unit in units])
 
-    def _known(self, picture: Tensor) -> list[Tensor]:
-        return [one.permute(0, 3, 1, 2) for one in self.kept.of(picture, lambda: self._rows(picture))]
-
-    def _seen(self, picture: Tensor) -> list[Tensor]:
-        return [one.permute(0, 3, 1, 2) for one in self._rows(picture)]
-
-    def _rows(self, picture: Tensor) -> tuple[Tensor, ...]:
-        return openvino.run(self.channels_last, picture)
+    def _seen(self, picture: Tensor, *, keep: bool) -> list[Tensor]:
+        see = partial(openvino.run, self.channels_last, picture)
+        return [one.permute(0, 3, 1, 2) for one in (self.kept.of(picture, see) if keep else see())]
 
     def channels_last(self, pictures: Tensor) -> tuple[Tensor, ...]:
         """(B, H, W, channels) at the five depths: as they lie in memory, so that nobody has to move them."""

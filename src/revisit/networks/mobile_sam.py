@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -54,28 +55,24 @@ class Masks:
 
     logits: Tensor  # (P, K, h, w); above 0 is the thing
     iou: Tensor  # (P, K)
-    size: tuple[int, int]  # of the picture
-    scaled: tuple[int, int]  # of the picture that the encoder saw
+    picture: PictureEmbedding
 
     def at(self, size: tuple[int, int] | None = None) -> np.ndarray:
         """(P, K, height, width) bool, at the size of the picture or another one."""
-        height, width = self.scaled
-        fine = functional.interpolate(self.logits.float(), scale_factor=4, mode="bilinear", align_corners=False)
-        fine = functional.interpolate(
-            fine[..., :height, :width], size or self.size, mode="bilinear", align_corners=False
-        )
-        return np.asarray((fine > 0).cpu().numpy())
+        height, width = self.picture.scaled
+        interpolate = partial(functional.interpolate, mode="bilinear", align_corners=False)
+        fine = interpolate(self.logits.float(), scale_factor=4)[..., :height, :width]
+        return np.asarray((interpolate(fine, size or self.picture.size) > 0).cpu().numpy())
 
     def coarse(self) -> np.ndarray:
         """(P, K, height, width) bool at about a quarter of the encoder's pixels: enough to choose by."""
-        height, width = (max(1, round(side / 4)) for side in self.scaled)
+        height, width = (max(1, round(side / 4)) for side in self.picture.scaled)
         return np.asarray((self.logits[..., :height, :width] > 0).cpu().numpy())
 
     def chosen(self, which: Sequence[int]) -> Masks:
         """One mask of each prompt."""
         rows, columns = torch.arange(len(which)), torch.tensor(which)
-        logits, iou = self.logits[rows, columns, None], self.iou[rows, columns, None]
-        return Masks(logits, iou, self.size, self.scaled)
+        return Masks(self.logits[rows, columns, None], self.iou[rows, columns, None], self.picture)
 
     def stability(self, offset: float = 1.0) -> Tensor:
         """(P, K) overlap of the masks cut `offset` above and below the usual logit: 1 for a sharp edge."""
@@ -122,7 +119,8 @@ class MobileSam(nn.Module):
         for clear prompts, the three (a part, a thing, a group) for points in doubt, or all.
         """
         count = max(len(boxes), len(points))
-        places = [[*_corners(boxes, k), *(points[k] if points else ())] for k in range(count)]
+        corners = [[box[:2], box[2:]] for box in boxes] or [[]] * count
+        places = [[*corners[k], *(points[k] if points else ())] for k in range(count)]
         kinds = [FIRST_CORNER, SECOND_CORNER] * bool(boxes) + [FOREGROUND] * (len(points[0]) if points else 0)
         if not boxes:  # the network was trained to expect two positions at least
             places, kinds = [[*place, (0.0, 0.0)] for place in places], [*kinds, NOTHING]
@@ -134,16 +132,11 @@ class MobileSam(nn.Module):
         rows, columns = picture_embedding.features.shape[-2:]
         place = self.prompt_encoder.grid(rows, columns, self.side // STRIDE)
         picture = (picture_embedding.features + self.prompt_encoder.no_mask_embed.weight[0][:, None, None])[None]
-        parts = [
-            self.mask_decoder(picture.expand(len(some), -1, -1, -1), place, some) for some in tokens.split(PROMPTS)
-        ]
+        prompts = tokens.split(PROMPTS)
+        parts = [self.mask_decoder(picture.expand(len(some), -1, -1, -1), place, some) for some in prompts]
         logits, iou = (torch.cat(part) for part in zip(*parts, strict=True))
         keep = {"one": slice(0, 1), "three": slice(1, 4), "all": slice(0, 4)}[which]
-        return Masks(logits[:, keep], iou[:, keep], picture_embedding.size, picture_embedding.scaled)
-
-
-def _corners(boxes: Sequence[Box], k: int) -> list[Point]:
-    return [boxes[k][:2], boxes[k][2:]] if boxes else []
+        return Masks(logits[:, keep], iou[:, keep], picture_embedding)
 
 
 def load(path: Path) -> MobileSam:

@@ -211,6 +211,13 @@ def middle(pictures: torch.Tensor, *, odd: Literal["before", "even"] = "before")
     return centre_crop(resized(pictures, short_side(tuple(pictures.shape[-2:]), 256)), (224, 224), odd=odd)
 
 
+def clip_square(pictures: torch.Tensor, side: int) -> torch.Tensor:
+    """Normalised pictures as CLIP takes them: shorter side to `side` by PIL's bicubic filter, the middle square."""
+    height, width = pictures.shape[-2:]
+    smaller = resized(pictures, short_side((height, width), side), "bicubic")
+    return normalised(centre_crop(smaller, (side, side), odd="even"), CLIP_MEAN, CLIP_STD)
+
+
 def padded_to_grid(pictures: torch.Tensor, patch: int, fill: float = 0.0) -> tuple[torch.Tensor, torch.Tensor]:
     """The pictures in the middle of whole patches, and which patches (rows, columns) hold nothing but picture."""
     height, width = pictures.shape[-2:]

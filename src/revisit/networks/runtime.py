@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -130,8 +130,7 @@ def on_device(pictures: Any) -> Any:
 
     if isinstance(pictures, torch.Tensor):
         return pictures.permute(0, 3, 1, 2)
-    stacked = torch.from_numpy(np.stack(list(pictures)))
-    return stacked.to(device()).permute(0, 3, 1, 2)
+    return torch.from_numpy(np.stack(list(pictures))).to(device()).permute(0, 3, 1, 2)
 
 
 @contextmanager
@@ -140,21 +139,16 @@ def inference(half: str | None = None) -> Iterator[None]:
     import torch
 
     dtype = precision(half)
-    kind = device().partition(":")[0]
-    with torch.inference_mode():
-        if dtype == "float32" or kind != "cuda":
-            yield
-        else:
-            with torch.autocast(kind, dtype=getattr(torch, dtype)):
-                yield
+    half_precision = nullcontext() if dtype == "float32" else torch.autocast("cuda", dtype=getattr(torch, dtype))
+    with torch.inference_mode(), half_precision:
+        yield
 
 
 def precision(half: str | None) -> str:
     """The precision that a network with this default runs in here."""
-    requested = settings.precision()
-    if half is None or device().partition(":")[0] != "cuda":
+    if half is None or not device().startswith("cuda"):
         return "float32"
-    return requested or half
+    return settings.precision() or half
 
 
 _turn = threading.Lock()

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from revisit.networks import compiled, hub, preprocessing, runtime
+from revisit.networks.clip import caption_vectors
 from revisit.networks.tokenizing import Captions, read_siglip_captions
 
 HALF = "float16"
@@ -44,12 +44,10 @@ class Siglip(nn.Module):
         """((M, D) unit vectors of captions, whether one of them had to be cut)."""
         if self._captions is None:
             self._captions = read_siglip_captions(self.folder, self.model.config.text_config.max_position_embeddings)
-        parts = [self._captions.parts(caption) for caption in captions]
-        rows = [self._captions.padded(tokens) for caption in parts for tokens in caption]
-        table = torch.tensor(rows, device=self.model.logit_scale.device)
-        vectors = preprocessing.unit(self.model.text_model(input_ids=table).pooler_output)
-        means = [part.mean(dim=0) for part in vectors.split([len(caption) for caption in parts])]
-        return preprocessing.unit(torch.stack(means)), any(len(caption) > 1 for caption in parts)
+        text_model, device = self.model.text_model, self.model.logit_scale.device
+        return caption_vectors(
+            self._captions, captions, lambda tokens, ends: text_model(input_ids=tokens).pooler_output, device
+        )
 
 
 def network(id: str) -> Siglip:

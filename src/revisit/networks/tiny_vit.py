@@ -107,15 +107,12 @@ class TinyVitBlock(nn.Module):
 class TinyVitStage(nn.Module):
     """Blocks of one resolution, and the downsampling behind them."""
 
-    def __init__(self, blocks: list[nn.Module], downsample: nn.Module | None) -> None:
+    def __init__(self, blocks: list[nn.Module], downsample: nn.Module) -> None:
         super().__init__()
-        self.blocks = nn.Sequential(*blocks)
-        if downsample is not None:
-            self.downsample = downsample
+        self.blocks, self.downsample = nn.Sequential(*blocks), downsample
 
     def forward(self, x: Tensor) -> Tensor:
-        x = self.blocks(x)
-        return self.downsample(x) if hasattr(self, "downsample") else x
+        return self.downsample(self.blocks(x))
 
 
 class ChannelNorm(nn.Module):
@@ -153,7 +150,7 @@ class TinyViT(nn.Module):
             ]
             # more channels on half the grid; the last stage keeps that of the third: masks need one in 16 pixels
             after = channels[k + 1 : k + 2]
-            leads_on = MBConv(width, after[0], after[0], 2 if k < 2 else 1) if after else None
+            leads_on = MBConv(width, after[0], after[0], 2 if k < 2 else 1) if after else nn.Identity()
             stages.append(TinyVitStage(blocks, leads_on))
         self.layers = nn.Sequential(*stages)
         self.neck = nn.Sequential(

@@ -32,6 +32,7 @@ from revisit.observers.pictures import (
     sampled,
     small,
 )
+from revisit.observers.rows import arrays_of, columns
 
 LONG_SIDE = 160
 WINDOW = 9  # pixels, side of the window in which local structure is compared
@@ -61,37 +62,24 @@ def cut_signal(clip: ClipInfo) -> FrameStream:
     maker, flows = flow_maker(), Flows()
     further = max(1, round(FURTHER_SECONDS * clip.fps))
     recent: deque[CutPicture] = deque(maxlen=2 * further + 2)
-    index: list[int] = []
-    seconds: list[float] = []
-    steps: list[tuple[float, float, float]] = []
-    lasting: list[float] = []
+    rows: list[dict[str, float]] = []
     before: Frame | None = None
     while (frame := (yield)) is not None:
         recent.append(look(frame))
         if before is not None:
-            index.append(frame.index)
-            seconds.append(frame.time)
-            steps.append(strangeness(maker, recent[-2], recent[-1], flows.both(before, frame)))
+            cues = strangeness(maker, recent[-2], recent[-1], flows.both(before, frame))
+            step = together(cues)
+            # The first and last few steps have no frames further out on both sides: for them the step speaks alone.
+            rows.append({"index": frame.index, "seconds": frame.time, "step": step, "lasting": step})
+            rows[-1].update(zip(("histogram", "structure", "disagreement"), cues, strict=True))
         before = frame
         if len(recent) == recent.maxlen:
-            middle = together(steps[-1 - further])  # of the step between the two frames in the middle
-            lasting.append(together(strangeness(maker, recent[0], recent[-1])) if middle >= QUIET else middle)
-    # The first and last few steps have no frames further out on both sides: for them the step speaks alone.
-    ends = [together(step) for step in steps]
-    if lasting:
-        ends[further : further + len(lasting)] = lasting
-    cues = np.array(steps, dtype=np.float64).reshape(-1, 3)
-    both = np.minimum([together(step) for step in steps], ends)
-    reach = max(2, round(NEIGHBOURHOOD_SECONDS * clip.fps))
-    return CutSignal(
-        index=np.array(index, dtype=np.int64),
-        seconds=np.array(seconds, dtype=np.float64),
-        histogram=cues[:, 0],
-        structure=cues[:, 1],
-        disagreement=cues[:, 2],
-        lasting=np.array(ends, dtype=np.float64),
-        score=above_neighbourhood(both, reach),
-    )
+            middle = rows[-1 - further]  # the step between the two frames in the middle
+            if middle["step"] >= QUIET:
+                middle["lasting"] = together(strangeness(maker, recent[0], recent[-1]))
+    both = np.array([min(row["step"], row["lasting"]) for row in rows])
+    above = above_neighbourhood(both, max(2, round(NEIGHBOURHOOD_SECONDS * clip.fps)))
+    return CutSignal(**arrays_of(CutSignal, [{**row, "score": score} for row, score in zip(rows, above, strict=True)]))
 
 
 def look(frame: Frame) -> CutPicture:
@@ -245,18 +233,12 @@ def shot_changes(clip: ClipInfo) -> FrameStream:
 
     from revisit.networks import runtime, transnet
 
-    index: list[int] = []
-    seconds: list[float] = []
-    pictures: list[np.ndarray] = []
+    rows: list[tuple[int, float, np.ndarray]] = []
     while (frame := (yield)) is not None:
-        index.append(frame.index)
-        seconds.append(frame.time)
-        pictures.append(cv2.resize(frame.rgb, TRANSNET_SIZE, interpolation=cv2.INTER_AREA))
+        rows.append((frame.index, frame.time, cv2.resize(frame.rgb, TRANSNET_SIZE, interpolation=cv2.INTER_AREA)))
+    index, seconds, pictures = columns(rows, 3)
     network = runtime.network(transnet.ID, transnet.build)
-    if pictures:
-        ends, during = transnet.probabilities(network, np.stack(pictures))
-    else:
-        ends = during = np.zeros(0)
+    ends, during = transnet.probabilities(network, np.stack(pictures)) if pictures else (np.zeros(0), np.zeros(0))
     # The network marks the last frame of a shot; a step is named by its later frame.
     return ShotChanges(
         index=np.array(index[1:], dtype=np.int64),

@@ -3,6 +3,9 @@
 
 Eight pairs a second are compared by default, the first, the second and the last among them: the first frame is often
 given, and the second shows what became of it.
+
+LPIPS with AlexNet or VGG16 is compared in the same pairs (`networks.lpips` says how it is computed). Small pictures of
+clip and reference, side by side in time, are stored for metrics that look at what became of a thing.
 """
 
 from __future__ import annotations
@@ -13,13 +16,17 @@ from typing import Any
 
 import numpy as np
 
-from revisit.core import ClipInfo, Frame, PairStream, Sampling, UsageError, observer
-from revisit.evidence.fidelity import SSIM_FAMILIES, FrameFidelity
+from revisit import weights
+from revisit.core import Batch, ClipInfo, Frame, PairStream, Sampling, UsageError, observer, observers, per_second
+from revisit.evidence.fidelity import SSIM_FAMILIES, FrameFidelity, PairedViews, PerceptualDistance
+from revisit.evidence.pictures import pack_jpegs
 from revisit.evidence.ssim import EDGE, SIGMA, WINDOW, ssim_map
-from revisit.observers.pictures import area_resized, brought, fitting
+from revisit.observers.pictures import area_resized, at_shared_size, brought, fitted, fitting, small
+from revisit.observers.rows import columns
 
 TILE = 96, 210  # rows and columns worked on at a time, so that what is worked on stays in the processor's cache
 MIND_SIZE = 1280, 720
+PAIRED_SIDE, PAIRED_QUALITY = 160, 90  # of pictures that are blurred before they are compared
 RATE = 8.0  # pairs a second; the metrics weigh each by the frames that it stands for
 
 
@@ -29,13 +36,7 @@ def compared(count: int, fps: float, *, rate: float | None = RATE, **_: Any) -> 
 
 
 @observer(
-    id="lite.fidelity",
-    version=5,
-    kind="sequence",
-    makes=FrameFidelity,
-    pairs=True,
-    choose=compared,
-    sets=("lite",),
+    id="lite.fidelity", version=5, kind="sequence", makes=FrameFidelity, pairs=True, choose=compared, sets=("lite",)
 )
 def frame_fidelity(
     clip: ClipInfo,
@@ -49,25 +50,19 @@ def frame_fidelity(
     import cv2
 
     family_names = chosen_families(families)
-    places: list[tuple[int, int]] = []
-    errors: list[float] = []
-    similar: dict[str, list[float]] = {family: [] for family in family_names}
+    rows: list[tuple[float, ...]] = []
     width = height = 0
     while (pair := (yield)) is not None:
         picture, truth = one_size(pair, resize, long_side)
         height, width = picture.shape[:2]
-        places.append((pair[0].index, pair[1].index))
-        errors.append(cv2.norm(picture, truth, cv2.NORM_L2SQR) / picture.size)
-        for family in family_names:
-            similar[family].append(ssim(picture, truth, family))
-    table = np.array(places, dtype=np.int64).reshape(-1, 2)
+        error = cv2.norm(picture, truth, cv2.NORM_L2SQR) / picture.size
+        similar = (ssim(picture, truth, family) for family in family_names)
+        rows.append((pair[0].index, pair[1].index, error, *similar))
+    index, reference, *values = columns(rows, 3 + len(family_names))
+    mse, *similarities = (np.array(column, dtype=np.float64) for column in values)
+    by_family = {f"ssim_{name}": column for name, column in zip(family_names, similarities, strict=True)}
     return FrameFidelity(
-        index=table[:, 0],
-        reference=table[:, 1],
-        mse=np.array(errors, dtype=np.float64),
-        width=width,
-        height=height,
-        **{f"ssim_{family}": np.array(values, dtype=np.float64) for family, values in similar.items()},
+        np.array(index, dtype=np.int64), np.array(reference, dtype=np.int64), mse, width, height, **by_family
     )
 
 
@@ -89,7 +84,7 @@ def one_size(
         return picture, truth
     if resize == "quick":
         rows, columns = pair[0].rgb.shape[:2]
-        size = fitting(columns, rows, min(long_side or max(rows, columns), max(rows, columns)))
+        size = fitting(columns, rows, long_side or max(rows, columns))
         return brought(pair[0], *size), brought(pair[1], *size)
     if resize != "area":
         raise UsageError(f"unknown resize rule {resize!r}; `resize` must be quick, area or mind")
@@ -105,7 +100,7 @@ def size_on_gpu(
     from revisit.networks.preprocessing import can_fit
 
     rows, columns = shape
-    width, height = fitting(columns, rows, min(long_side or max(shape), max(shape)))
+    width, height = fitting(columns, rows, long_side or max(shape))
     return (height, width) if resize == "quick" and can_fit(shape, (height, width)) else None
 
 
@@ -161,3 +156,48 @@ def ssim_inside(a: np.ndarray, b: np.ndarray, epsilon: float = 0.0) -> float:
         x, y = (np.asarray(picture[tile], dtype=np.float32, order="C") for picture in (a, b))
         total += sum(cv2.sumElems(ssim_map(x, y, window_mean, epsilon)[:, EDGE:-EDGE]))
     return float(total / ((height - 2 * EDGE) * (width - 2 * EDGE) * (a.size // (height * width))))
+
+
+@observers(
+    {"torch.lpips_alex": "lpips_alex", "torch.lpips_vgg": "lpips_vgg"},
+    version=3, kind="frame", makes=PerceptualDistance, pairs=True, prepare=one_size, choose=compared,
+    gpu_size=size_on_gpu,
+)  # fmt: skip
+def lpips(
+    network: str, batch: Batch, *, resize: str = "quick", long_side: int | None = 640, rate: float | None = RATE
+) -> PerceptualDistance:
+    """LPIPS ({network}) of `rate` frames a second, or of all, against the aligned frames of the reference."""
+    from revisit.networks import lpips, runtime, settings
+
+    # Half precision moves a clip's distance by up to 1e-4 with the real weights: only for those who ask for it.
+    with runtime.inference(settings.precision() or None):
+        net = runtime.network(network, getattr(lpips, network))
+        pictures, truth = runtime.on_device(batch.rgb), runtime.on_device(batch.reference)
+        distances = runtime.numbers(net(pictures, truth), np.float64)
+    height, width = pictures.shape[-2:]
+    digest = weights.digests([network])[0].partition("=")[2][:16]
+    return PerceptualDistance(batch.index, batch.reference_index, distances, network, digest, width, height)
+
+
+@observer(
+    id="lite.outcome",
+    version=4,
+    kind="sequence",
+    makes=PairedViews,
+    frames=per_second(8, at_most=32),
+    pairs=True,
+    sets=("lite",),
+)
+def paired_views(clip: ClipInfo) -> PairStream:
+    """At most 32 aligned pairs of pictures, 160 pixels on the longer side."""
+    rows: list[tuple[int, np.ndarray, np.ndarray]] = []
+    while (pair := (yield)) is not None:
+        if rows and rows[-1][0] == pair[0].index:
+            continue  # a further partner, of an alignment by phases; the first is that of the whole clip
+        picture = small(pair[0], PAIRED_SIDE)
+        truth = fitted(at_shared_size(pair[1]), picture.shape[1], picture.shape[0])
+        rows.append((pair[0].index, picture, truth))
+    index, pictures, truths = columns(rows, 3)
+    height, width = pictures[0].shape[:2] if pictures else (1, 1)
+    clip_files, reference_files = pack_jpegs(pictures, PAIRED_QUALITY), pack_jpegs(truths, PAIRED_QUALITY)
+    return PairedViews(np.array(index, dtype=np.int64), *clip_files, *reference_files, width, height)

@@ -8,12 +8,14 @@ random numbers, and up to about 40 % of the frame may move on its own.
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
 from revisit.core import ClipInfo, Frame, FrameStream, observer
 from revisit.evidence.motion import FlowStats
 from revisit.observers.pictures import FLOW_SIDE, Flows, follow, gray_at, lengths, median
+from revisit.observers.rows import arrays_of
 
 GRID = 8  # pixels between the places whose flow enters the fit
 TEXTURED = 6.0  # gradient in gray levels per pixel that flow can follow; sensor noise stays below it
@@ -26,35 +28,19 @@ ROUNDS = 8
 def flow_stats(clip: ClipInfo) -> FrameStream:
     """Flow, global motion, what the global motion leaves, and warp error of every step."""
     flows = Flows()
-    index: list[int] = []
-    rows: list[tuple[float, ...]] = []
+    rows: list[dict[str, Any]] = []
     before: Frame | None = None
     while (frame := (yield)) is not None:
         if before is not None:
             flow, pictures = flows.there(before, frame), (gray_at(before, FLOW_SIDE), gray_at(frame, FLOW_SIDE))
-            index.append(frame.index)
-            rows.append((frame.time - before.time, *describe(flow, *pictures)))
+            seconds = frame.time - before.time
+            rows.append({"index": frame.index, "seconds": seconds, **describe(flow, *pictures)})
         before = frame
-    table = np.array(rows, dtype=np.float64).reshape(-1, 14)
-    return FlowStats(
-        index=np.array(index, dtype=np.int64),
-        seconds=table[:, 0],
-        median=table[:, 1:3],
-        mean=table[:, 3],
-        p90=table[:, 4],
-        shift=table[:, 5:7],
-        log_scale=table[:, 7],
-        rotation=table[:, 8],
-        agreement=table[:, 9],
-        residual=table[:, 10],
-        warp_error=table[:, 11],
-        inside=table[:, 12],
-        texture=table[:, 13],
-    )
+    return FlowStats(**arrays_of(FlowStats, rows))
 
 
-def describe(flow: np.ndarray, earlier: np.ndarray, later: np.ndarray) -> tuple[float, ...]:
-    """One row of FlowStats, from `median` to `texture`."""
+def describe(flow: np.ndarray, earlier: np.ndarray, later: np.ndarray) -> dict[str, Any]:
+    """What one row of FlowStats says of a step."""
     import cv2
 
     height, width = earlier.shape
@@ -75,12 +61,19 @@ def describe(flow: np.ndarray, earlier: np.ndarray, later: np.ndarray) -> tuple[
     vectors = vectors.astype(np.float64) / width
     shift, log_scale, rotation, residual = fit_similarity(places, vectors)
     thin = slice(None, None, 2), slice(None, None, 2)  # a fourth of the pixels tells medians as well
-    medians = median(u[thin]) / width, median(v[thin]) / width
-    return (
-        *map(float, medians), float(length.mean()) / width, quantile(length[thin], 0.9) / width,
-        *shift, log_scale, rotation, float((residual < EXPLAINED).mean()), float(residual.mean()),
-        float(error), float(inside.mean()), float(textured.mean()),
-    )  # fmt: skip
+    return {
+        "median": (median(u[thin]) / width, median(v[thin]) / width),
+        "mean": float(length.mean()) / width,
+        "p90": quantile(length[thin], 0.9) / width,
+        "shift": shift,
+        "log_scale": log_scale,
+        "rotation": rotation,
+        "agreement": (residual < EXPLAINED).mean(),
+        "residual": residual.mean(),
+        "warp_error": error,
+        "inside": inside.mean(),
+        "texture": textured.mean(),
+    }
 
 
 @lru_cache(maxsize=8)

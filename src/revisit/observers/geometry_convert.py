@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TypedDict
+from typing import Any
 
 import numpy as np
 
@@ -37,18 +37,6 @@ COLMAP_MODELS = {
 }  # fmt: skip
 
 
-class Conversion(TypedDict):
-    """What is known about a file of geometry that was written."""
-
-    poses: int
-    producer: str
-    convention: str
-    said_by: str
-    grid: list[int]
-    depth: bool
-    megabytes: float
-
-
 def convert(
     source: Path,
     out: Path,
@@ -58,7 +46,7 @@ def convert(
     depth: Path | None = None,
     size: tuple[int, int] | None = None,
     convention: str = "auto",
-) -> Conversion:
+) -> dict[str, Any]:
     """Write the geometry of `source` to `out`, and return what is known about it.
 
     `intrinsics` is a file (ViPE's npz, COLMAP's cameras.txt) or four numbers "fx,fy,cx,cy"; `depth` an npz with the

@@ -29,10 +29,8 @@ from revisit.geometry.poses import as_4x4, check_rigid, invert
 from revisit.media import load_npz, npz_shapes
 from revisit.media.error_names import naming_clip, printable
 
-CONVENTIONS = ("w2c", "c2w")
 READ = ("extrinsics", "intrinsics", "depth", "convention", "frame_indices", "size", "producer")  # not the pictures
 OFF_CENTRE = 0.3  # a principal point further from the middle, in halves of the grid, belongs to another grid
-OTHER = {"w2c": "c2w", "c2w": "w2c"}
 IN_WORDS = {"w2c": "world-to-camera", "c2w": "camera-to-world"}
 
 
@@ -62,7 +60,7 @@ class Geometry:
 
 def read_geometry(path: Path, convention: str = "auto") -> Geometry:
     """The geometry in an npz file; `convention` is w2c, c2w, or auto for what the file or its depth says."""
-    if convention not in (*CONVENTIONS, "auto"):
+    if convention not in (*IN_WORDS, "auto"):
         raise UsageError(f"unknown pose convention {convention!r}; choose w2c, c2w or auto")
     names = npz_shapes(path)
     with naming_clip(path):
@@ -96,8 +94,8 @@ def complete(names: Collection[str]) -> None:
         if name not in names:
             raise MediaError(
                 f"it has no array {name!r}, only {printable(', '.join(sorted(names)), 80) or 'none'}; expected "
-                "extrinsics"
-                " (N, 3, 4), intrinsics (N, 3, 3) and depth (N, H, W); `revisit import poses` makes such a file"
+                "extrinsics (N, 3, 4), intrinsics (N, 3, 3) and depth (N, H, W); "
+                "`revisit import poses` makes such a file"
             )
 
 
@@ -149,28 +147,25 @@ def _grid(
 
 def _convention(requested: str, stated: str, errors: tuple[float, float]) -> tuple[str, str, str]:
     """(w2c or c2w, who says so, why it cannot be told)."""
-    by_depth = dict(zip(CONVENTIONS, errors, strict=True))
-    clear = next((name for name in CONVENTIONS if clearly_less(by_depth[name], by_depth[OTHER[name]])), "")
-    measured = f"{by_depth['w2c']:.1%} when read as world-to-camera and {by_depth['c2w']:.1%} as camera-to-world"
+    as_w2c, as_c2w = errors
+    clear = "w2c" if clearly_less(as_w2c, as_c2w) else "c2w" if clearly_less(as_c2w, as_w2c) else ""
+    measured = f"depths of different frames differ by {as_w2c:.1%} when read as world-to-camera"
+    measured += f" and {as_c2w:.1%} as camera-to-world"
     if requested != "auto":
         return requested, "the user", ""
     if stated:
         name = stated[:3].lower()
-        if name not in CONVENTIONS:
+        if name not in IN_WORDS:
             raise MediaError(f"its convention is {stated[:40]!r}; expected 'w2c_opencv' or 'c2w_opencv'")
         if clear and clear != name:
             raise MediaError(
-                f"it says that its poses are {IN_WORDS[name]}, but its depth says {IN_WORDS[clear]}: depths of "
-                f"different frames differ by {measured}; correct 'convention', or set the reader's `convention`"
+                f"it says that its poses are {IN_WORDS[name]}, but its depth says {IN_WORDS[clear]}: {measured}; "
+                "correct 'convention', or set the reader's `convention`"
             )
         return name, "the file", ""
     if clear:
         return clear, "the depth", ""
-    why = (
-        "it has no depth to check this with"
-        if np.isnan(errors[0])
-        else f"depths of different frames differ by {measured}"
-    )
+    why = "it has no depth to check this with" if np.isnan(as_w2c) else measured
     return "w2c", "nobody", (
         f"it is unclear whether the poses are world-to-camera or camera-to-world: {why}; add an array 'convention' "
         "('w2c_opencv' or 'c2w_opencv') to the file"

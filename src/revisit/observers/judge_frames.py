@@ -8,6 +8,7 @@ import numpy as np
 
 from revisit.core import ClipInfo, FrameStream, MediaError, Sampling, observer
 from revisit.evidence.judged import JudgeFrames
+from revisit.observers.rows import columns
 
 
 @observer(id="judge.frames", version=1, kind="sequence", makes=JudgeFrames)
@@ -27,9 +28,7 @@ def judge_frames(
     import cv2
 
     frame_numbers = set(Sampling(rate, at_most).pick(clip.count, clip.fps).tolist())
-    index: list[int] = []
-    time: list[float] = []
-    pictures: list[np.ndarray] = []
+    rows: list[tuple[int, float, np.ndarray]] = []
     frames_hash = hashlib.sha256(f"{long_side} {quality}\n".encode())
     width = height = 0
     last = 0.0
@@ -41,15 +40,14 @@ def judge_frames(
         height, width = picture.shape[:2]
         _, jpeg = cv2.imencode(".jpg", picture[:, :, ::-1], [cv2.IMWRITE_JPEG_QUALITY, quality])
         frames_hash.update(f"{frame.index} {frame.time:.4f} {frame.digest}\n".encode())
-        index.append(frame.index)
-        time.append(frame.time)
-        pictures.append(jpeg.ravel())
-    if not index:
+        rows.append((frame.index, frame.time, jpeg.ravel()))
+    if not rows:
         raise MediaError("the clip has no frames to show")
+    index, time, pictures = columns(rows, 3)
     return JudgeFrames(
         index=np.array(index, dtype=np.int64),
         time=np.array(time),
-        jpeg=np.concatenate([np.zeros(0, np.uint8), *pictures]),
+        jpeg=np.concatenate(pictures),
         offsets=np.cumsum([0, *(len(picture) for picture in pictures)]).astype(np.int64),
         width=width,
         height=height,

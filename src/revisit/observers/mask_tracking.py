@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from revisit.core.frames import area_averaged
-from revisit.observers.pictures import FLOW_SIDE, flow_maker
+from revisit.observers.pictures import FLOW_SIDE, fitting, flow_maker
 from revisit.observers.target_tracking import (
     COVERED,
     LONG_SIDE,
@@ -67,7 +67,7 @@ class LikeTarget:
 
     def learn(self, cells: np.ndarray, share: np.ndarray) -> None:
         """Add a frame: (N, channels), and the share of each cell that the target covers."""
-        own = share > min(0.5, float(share.max()) * 0.99)
+        own = mostly(share)
         other = share < 0.1  # cells on its edge are neither
         if not own.any() or not other.any():
             return
@@ -85,7 +85,7 @@ class LikeTarget:
 class Tracker:
     """Follows one thing: made with the first frame and its box there, then shown frames in order."""
 
-    def __init__(self, net: MobileSam, rgb: np.ndarray, box: Box, *, embedding: PictureEmbedding | None = None) -> None:
+    def __init__(self, net: MobileSam, rgb: np.ndarray, box: Box, embedding: PictureEmbedding) -> None:
         self.net = net
         self._flow = flow_maker()
         small = at_most(rgb, LONG_SIDE)
@@ -93,7 +93,6 @@ class Tracker:
         self.spot = self.search.start
         self._before = _grey(small)
         self._frames = 1
-        embedding = embedding or embedded(net, rgb)
         cut = cut_out(net, embedding, [_box(self.spot, self.search)])[0]
         self.lost = not cut.mask.any()  # in the frame seen last
         self.mask: np.ndarray | None = None if self.lost else cut.mask
@@ -104,11 +103,8 @@ class Tracker:
         self._rule = LikeTarget(int(embedding.cells.shape[0]))
         self._rule.learn(cells_of(embedding), share_of_cells(cut.mask, embedding))
 
-    def see(self, rgb: np.ndarray, embedding: PictureEmbedding | None = None) -> np.ndarray | None:
-        """The target's mask in the next frame, its longer side `STORED_SIDE` at most; None where it is not seen.
-
-        `seen` is the embedding of the frame, where somebody has it already.
-        """
+    def see(self, rgb: np.ndarray, embedding: PictureEmbedding) -> np.ndarray | None:
+        """The target's mask in the next frame, its longer side `STORED_SIDE` at most; None where it is not seen."""
         small = at_most(rgb, LONG_SIDE)
         grey = _grey(small)
         there, back = self._flow.calc(self._before, grey, None), self._flow.calc(grey, self._before, None)
@@ -117,7 +113,6 @@ class Tracker:
         self._frames += 1
         expected = Spot(self.spot.centre + moved.shift, float(np.clip(self.spot.scale * moved.growth, 0.4, 4.0)))
         sight = self.search.look(small, expected)
-        embedding = embedding or embedded(self.net, rgb)
         carried = not self.lost and moved.flow >= CARRIED
         best = self._found(sight, expected, carried, embedding)
         self.lost = best is None
@@ -145,23 +140,19 @@ class Tracker:
         trusted += [sight.place_at] * (sight.place - sight.place_second >= STANDS_OUT)
         places = [_box(spot, self.search) for spot in trusted]
         spots = self._apart([*trusted, sight.near_at, sight.peak_at, sight.place_at, Spot(centre, expected.scale)])
+        cuts = cut_out(self.net, embedding, [_box(spot, self.search) for spot in spots])
         best, most = None, 0.0
-        for spot, cut in zip(
-            spots, cut_out(self.net, embedding, [_box(spot, self.search) for spot in spots]), strict=True
-        ):
+        for spot, cut in zip(spots, cuts, strict=True):
             if not cut.mask.any() or cut.expected < EXPECTED or cut.sharp < SHARP or cut.fills < FILLS:
                 continue
-            own = share_of_cells(cut.mask, embedding)
-            likeness = float(like[own > min(0.5, float(own.max()) * 0.99)].mean())
+            likeness = float(like[mostly(share_of_cells(cut.mask, embedding))].mean())
             around = box_of(cut.mask)
             if likeness < LIKE_TARGET or max((overlap(around, place) for place in places), default=0.0) < THERE:
                 continue
             sure = min(1.0, likeness) * cut.expected * cut.sharp
             if sure * cut.fills > most:  # a sharp part of the target is worth less than all of it
                 best, most = (spot, cut, sure), sure * cut.fills
-        if best is None:
-            return None
-        return self._grown(*best, like, embedding)
+        return None if best is None else self._grown(*best, like, embedding)
 
     def _grown(
         self, spot: Spot, cut: Cut, sure: float, like: np.ndarray, embedding: PictureEmbedding
@@ -170,8 +161,7 @@ class Tracker:
         for whole in things_around(self.net, embedding, cut.mask):
             covered = float(whole.mask[cut.mask].mean())
             larger = float(whole.mask.sum() / cut.mask.sum())
-            own = share_of_cells(whole.mask, embedding)
-            likeness = float(like[own > min(0.5, float(own.max()) * 0.99)].mean())
+            likeness = float(like[mostly(share_of_cells(whole.mask, embedding))].mean())
             clear = min(whole.expected, whole.sharp) >= CLEARLY
             if clear and covered >= CLEARLY and 1.1 < larger <= MOST_GROWN and likeness >= LIKE_TARGET:
                 cut, sure = whole, min(1.0, likeness) * whole.expected * whole.sharp
@@ -202,23 +192,15 @@ class Tracker:
             self.search.remember(small, self.spot, float(self._frames), 1.0, setting, sight)
 
 
-def embedded(net: MobileSam, rgb: np.ndarray) -> PictureEmbedding:
-    """The embedding of one picture."""
-    from revisit.networks import runtime
-
-    return net.embed(runtime.on_device([rgb]))[0]
-
-
 def cut_out(net: MobileSam, embedding: PictureEmbedding, boxes: list[Box]) -> list[Cut]:
     """The thing in each box: of the network's four masks the one that it trusts and that fills the box best."""
     if not boxes:
         return []
-    size = tuple(max(1, round(side * min(1.0, STORED_SIDE / max(embedding.size)))) for side in embedding.size)
     answers = net.masks(embedding, boxes=boxes, which="all")
     coarse, sharp, expected = answers.coarse(), answers.stability().tolist(), answers.iou.tolist()
     fills = [[overlap(box_of(mask), box) for mask in masks] for masks, box in zip(coarse, boxes, strict=True)]
     best = [int(np.argmax(np.multiply(trust, fill))) for trust, fill in zip(expected, fills, strict=True)]
-    masks = answers.chosen(best).at((size[0], size[1]))[:, 0]
+    masks = answers.chosen(best).at(fitting(*embedding.size, STORED_SIDE))[:, 0]
     return [
         Cut(mask, min(1.0, expected[k][j]), sharp[k][j], fills[k][j])
         for k, (j, mask) in enumerate(zip(best, masks, strict=True))
@@ -233,8 +215,7 @@ def things_around(net: MobileSam, embedding: PictureEmbedding, mask: np.ndarray)
     row, column = divmod(int(deep.argmax()), mask.shape[1])
     centre = (column + 0.5) / mask.shape[1], (row + 0.5) / mask.shape[0]
     answers = net.masks(embedding, points=[[centre]], which="three")
-    height, width = mask.shape
-    masks = answers.at((height, width))[0]
+    masks = answers.at((mask.shape[0], mask.shape[1]))[0]
     numbers = zip(masks, answers.iou[0].tolist(), answers.stability()[0].tolist(), strict=True)
     cuts = [Cut(one, min(1.0, expected), sharp, 1.0) for one, expected, sharp in numbers if one.any()]
     return sorted(cuts, key=lambda cut: int(cut.mask.sum()))
@@ -254,6 +235,11 @@ def share_of_cells(mask: np.ndarray, embedding: PictureEmbedding) -> np.ndarray:
 
     rows, columns = (int(side) for side in embedding.cells.shape[1:])
     return np.asarray(cv2.resize(mask.astype(np.float32), (columns, rows), interpolation=cv2.INTER_AREA).ravel())
+
+
+def mostly(share: np.ndarray) -> np.ndarray:
+    """(cells,) which cells a thing covers by half, or as far as any where it is smaller than a cell."""
+    return np.asarray(share > min(0.5, float(share.max()) * 0.99))
 
 
 def most_alike(grid: np.ndarray, size: np.ndarray) -> np.ndarray:

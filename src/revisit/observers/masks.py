@@ -1,8 +1,9 @@
-"""The target through the frames of a clip, from where it is in the first one: by MobileSAM and a tracker of ours.
+"""Masks of the target, from where it is in the first frame: by MobileSAM and a tracker of ours, or by SAM 2.1.
 
 Where a case names no box, `when_unknown` says what the former does: `skip` (nothing is found, and `maker` says why) or
-`saliency` (the largest thing that U2-Net finds salient in the first frame). Frames between those that are asked for are
-not shown to the networks. See docs/networks.md.
+`saliency` (the largest thing that U2-Net finds salient in the first frame). A target of which only a name is known is
+looked for by Grounding DINO in the first frame, for SAM 2.1 to follow. Frames between those that are asked for are not
+shown to the networks. See docs/networks.md.
 """
 
 from __future__ import annotations
@@ -14,12 +15,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from revisit.core import Frame, UsageError, every
-from revisit.observers.mask_tracking import Box, Tracker
-from revisit.observers.pictures import in_groups
+from revisit.core import ClipInfo, Frame, FrameStream, Target, UsageError, every, observer, observers
+from revisit.evidence.objects import ObjectMasks
+from revisit.observers.mask_tracking import STORED_SIDE, Box, Tracker
+from revisit.observers.pictures import fitting, in_groups
+from revisit.observers.rows import columns
 
 if TYPE_CHECKING:
     from revisit.networks.mobile_sam import MobileSam, PictureEmbedding
+    from revisit.networks.sam2 import Sam2Tracker
 
 MOBILE_SAM, U2NETP = "mobile-sam", "u2netp"
 SAM2, DINO = "sam2.1-hiera-tiny", "grounding-dino-tiny"
@@ -29,6 +33,9 @@ KEPT = 2 * GROUP  # embeddings kept for the next observer of the same frames, 4 
 BOX, SALIENT = "box in the first frame", "what is salient in the first frame"
 NOTHING = "nothing: no box was given, and no salient object was found in the first frame"
 SKIP, SALIENCY = "skip", "saliency"
+SAM2_LARGE = "sam2.1-hiera-large"
+AT_MOST_BY_SAM2 = 160  # so that every frame of 800 has a mask no more than two frames away
+THRESHOLD = 0.35  # as published with Grounding DINO
 
 
 def choose_frames(count: int, fps: float, *inputs: object, at_most: int, **params: object) -> np.ndarray:
@@ -36,14 +43,14 @@ def choose_frames(count: int, fps: float, *inputs: object, at_most: int, **param
     return every(at_most=at_most).pick(count, fps)
 
 
-@dataclass
+@dataclass(frozen=True)
 class MaskTrack:
     """The target through a clip."""
 
     prompt: str  # what it was followed from
     index: np.ndarray  # (N,) frames that were looked at; none where there is nothing to follow
-    masks: list[np.ndarray | None]
-    score: list[float]
+    masks: Sequence[np.ndarray | None]
+    score: Sequence[float]
 
 
 def follow_target(
@@ -51,15 +58,15 @@ def follow_target(
 ) -> Generator[None, Any, MaskTrack]:
     """The target of a box, or of what is salient, through the frames that are sent: for `yield from` in an observer.
 
-    Their pictures are kept in `shown`, by the number of the frame, where it is given.
+    Their pictures are kept in `pictures`, by the number of the frame, where it is given.
     """
     from revisit.networks import mobile_sam, runtime
 
     if when_unknown not in (SKIP, SALIENCY):
         raise UsageError(f"when_unknown={when_unknown!r}: choose {SKIP!r} or {SALIENCY!r}")
-    track = MaskTrack(BOX if box else SALIENT, np.zeros(0, np.int64), [], [])
+    prompt = BOX if box else SALIENT
     tracker: Tracker | None = None
-    index: list[int] = []
+    rows: list[tuple[int, np.ndarray | None, float]] = []
 
     def see(frames: list[Frame]) -> None:
         nonlocal box, tracker, when_unknown
@@ -75,17 +82,14 @@ def follow_target(
             net = mobile_sam.network()
             for frame, embedding in zip(frames, embeddings(net, frames), strict=True):
                 if tracker is None:
-                    tracker = Tracker(net, frame.rgb, box, embedding=embedding)
+                    tracker = Tracker(net, frame.rgb, box, embedding)
                 else:
                     tracker.see(frame.rgb, embedding)
-                index.append(frame.index)
-                track.masks.append(tracker.mask)
-                track.score.append(tracker.score)
+                rows.append((frame.index, tracker.mask, tracker.score))
 
     yield from in_groups(1 if runtime.device() == "cpu" else GROUP, see)
-    track.index = np.array(index, dtype=np.int64)
-    track.prompt = track.prompt if box else NOTHING
-    return track
+    index, masks, score = columns(rows, 3)
+    return MaskTrack(prompt if box else NOTHING, np.array(index, dtype=np.int64), masks, score)
 
 
 _seen: OrderedDict[tuple[str, str], PictureEmbedding] = OrderedDict()
@@ -104,3 +108,91 @@ def embeddings(net: MobileSam, frames: Sequence[Frame]) -> list[PictureEmbedding
     while len(_seen) > KEPT:
         _seen.popitem(last=False)
     return out
+
+
+@observer(
+    id="small.masks", version=2, kind="sequence", makes=ObjectMasks, inputs=("target",), weights=(MOBILE_SAM,),
+    choose=choose_frames,
+)  # fmt: skip
+def masks(clip: ClipInfo, target: Target, *, at_most: int = AT_MOST) -> FrameStream:
+    """Which pixels are the target's in frames of the clip, from its box in the first one; empty where it is hidden."""
+    track = yield from follow_target(target.box)
+    return object_masks(clip, track)
+
+
+@observer(
+    id="small.masks_salient", version=2, kind="sequence", makes=ObjectMasks, inputs=("target?",),
+    weights=(MOBILE_SAM, U2NETP), choose=choose_frames,
+)  # fmt: skip
+def masks_salient(
+    clip: ClipInfo, target: Target | None, *, at_most: int = AT_MOST, when_unknown: str = SALIENCY
+) -> FrameStream:
+    """The same, and where no box was given of what is salient in the first frame."""
+    track = yield from follow_target(None if target is None else target.box, when_unknown)
+    return object_masks(clip, track)
+
+
+@observers(
+    {"paper.masks": (SAM2, DINO), "paper.masks_large": (SAM2_LARGE, DINO)},
+    version=2, kind="sequence", makes=ObjectMasks, inputs=("target_or_name",), choose=choose_frames,
+)  # fmt: skip
+def masks_by_sam2(
+    network: str, clip: ClipInfo, sought: Target | str, *, at_most: int = AT_MOST_BY_SAM2, threshold: float = THRESHOLD
+) -> FrameStream:
+    """Which pixels are the target's, followed by {network} from the first frame; empty where it is not seen."""
+    from revisit.networks import runtime
+
+    follower = Follower(sought, threshold, network)
+    size = fitting(clip.height, clip.width, STORED_SIDE)
+    rows: list[tuple[int, np.ndarray]] = []
+    while (frame := (yield)) is not None:
+        with runtime.inference():
+            rows.append((frame.index, follower.see(runtime.on_device([frame.rgb]), size)))
+    index, stack = columns(rows, 2)
+    return ObjectMasks(np.array(index, np.int64), np.array(stack, bool).reshape(-1, *size), follower.maker)
+
+
+def object_masks(clip: ClipInfo, track: MaskTrack) -> ObjectMasks:
+    """Masks with empty ones where the target is hidden."""
+    size = fitting(clip.height, clip.width, STORED_SIDE)
+    stack = [np.zeros(size, bool) if mask is None else mask for mask in track.masks]
+    return ObjectMasks(track.index, np.array(stack, bool).reshape(-1, *size), f"{MOBILE_SAM} from {track.prompt}")
+
+
+class Follower:
+    """A target through the frames of a clip, which are shown in order, the first one first."""
+
+    def __init__(self, sought: Target | str, threshold: float = THRESHOLD, sam: str = SAM2) -> None:
+        self.sought, self.threshold, self.sam = sought, threshold, sam
+        self.following: Sam2Tracker | None = None
+        self.begun = False
+
+    def see(self, picture: Any, size: tuple[int, int]) -> np.ndarray:
+        """(height, width) bool of the next frame, (1, 3, H, W)."""
+        from revisit.networks import sam2
+
+        if self.following is not None:
+            logits, _ = self.following.see(picture)
+        elif not self.begun and (prompt := self._prompt(picture)) is not None:
+            self.following = sam2.Sam2Tracker(sam2.network(self.sam), picture, [prompt])
+            logits = self.following.first[0]
+        self.begun = True
+        return np.zeros(size, bool) if self.following is None else np.asarray(sam2.masks_at(logits, size)[0])
+
+    def _prompt(self, picture: Any) -> tuple[float, ...] | None:
+        """What SAM 2 is shown: a box, a point, or the surest box of what the words name, if there is any."""
+        from revisit.networks import grounding_dino
+
+        if isinstance(self.sought, Target):
+            return self.sought.point or self.sought.box
+        score, boxes = grounding_dino.network(DINO).find(picture, self.sought, threshold=self.threshold)[0]
+        return tuple(boxes[0].tolist()) if len(score) else None
+
+    @property
+    def maker(self) -> str:
+        """Who found the target, to be asked at the end; the same words for all targets that were found alike."""
+        if isinstance(self.sought, Target):
+            return f"{self.sam} from {'a point' if self.sought.point else 'a box'} in the first frame"
+        if self.following is None:
+            return f"{DINO}, which found no {self.sought!r} in the first frame"
+        return f"{self.sam} from a name, found by {DINO} in the first frame"

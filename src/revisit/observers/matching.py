@@ -56,12 +56,11 @@ class Link:
     """How one frame relates to another by its points; `inliers` 0 means that nothing was verified."""
 
     inliers: int
-    matches: int
     support: float  # share of the cells with points in the common area that have a verified match
     warp: np.ndarray  # (3, 3) from the first frame to the second, fractions
 
 
-NOTHING = Link(0, 0, 0.0, np.eye(3))
+NOTHING = Link(0, 0.0, np.eye(3))
 
 
 def points_of_frame(frame: Frame, gray: np.ndarray) -> Points:
@@ -101,7 +100,9 @@ def find_points(gray: np.ndarray) -> Points:
     rooted = np.sqrt(raw / np.maximum(raw.sum(axis=1, keepdims=True), 1e-9)).astype(np.float32)
     descriptors = rooted @ _waves().T
     descriptors /= np.maximum(np.linalg.norm(descriptors, axis=1, keepdims=True), 1e-9)
-    return Points(xy, descriptors, _cells(xy, (width, height)), (width, height))
+    column = np.clip(xy[:, 0] / width * CELLS[0], 0, CELLS[0] - 1).astype(int)
+    row = np.clip(xy[:, 1] / height * CELLS[1], 0, CELLS[1] - 1).astype(int)
+    return Points(xy, descriptors, row * CELLS[0] + column, (width, height))
 
 
 @lru_cache(maxsize=1)
@@ -114,12 +115,6 @@ def _waves() -> np.ndarray:
     wave = np.cos(np.pi * order * (place + 0.5) / 4) * np.where(order, np.sqrt(1 / 2), 1 / 2)
     coarse = [np.outer(wave[u], wave[v]) for u in range(4) for v in range(4) if u + v < COARSE]
     return np.kron(np.reshape(coarse, (-1, 16)), np.eye(8)).astype(np.float32)
-
-
-def _cells(xy: np.ndarray, size: tuple[int, int]) -> np.ndarray:
-    column = np.clip(xy[:, 0] / size[0] * CELLS[0], 0, CELLS[0] - 1).astype(int)
-    row = np.clip(xy[:, 1] / size[1] * CELLS[1], 0, CELLS[1] - 1).astype(int)
-    return np.asarray(row * CELLS[0] + column)
 
 
 def match_points(a: Points, b: Points) -> np.ndarray:
@@ -150,10 +145,7 @@ def link(a: Points, b: Points, pairs: np.ndarray | None = None) -> Link:
     similarity, mask = cv2.estimateAffinePartial2D(
         src, dst, method=cv2.RANSAC, ransacReprojThreshold=TOLERANCE * a.size[0], maxIters=200, confidence=0.995
     )
-    if similarity is None:
-        return NOTHING
-    scale = float(np.hypot(similarity[0, 0], similarity[1, 0]))
-    if not 0.25 < scale < 4:
+    if similarity is None or not 0.25 < np.hypot(similarity[0, 0], similarity[1, 0]) < 4:
         return NOTHING
     inside = mask.ravel() > 0
     x, y = similarity[:, :2] @ a.xy.T + similarity[:, 2:]
@@ -162,7 +154,7 @@ def link(a: Points, b: Points, pairs: np.ndarray | None = None) -> Link:
     confirmed = int(np.count_nonzero(np.bincount(a.cell[pairs[inside, 0]])))
     warp = np.eye(3)
     warp[:2] = similarity * [*a.size, 1.0] / np.array(b.size)[:, None]
-    return Link(int(inside.sum()), len(pairs), min(confirmed / max(with_points, 1), 1.0), warp)
+    return Link(int(inside.sum()), min(confirmed / max(with_points, 1), 1.0), warp)
 
 
 def landing(warp: np.ndarray, xy: np.ndarray) -> np.ndarray:
@@ -205,18 +197,12 @@ def structure(gray: np.ndarray, hidden: np.ndarray | None = None) -> Structure:
     return Structure(parts, strength, reverse, (rows, STRUCTURE_WIDTH))
 
 
-def correlate(a: Structure, b: Structure) -> tuple[float, float, tuple[float, float]]:
-    """(correlation, lead over the next best shift, shift in fractions) of the best shift of a onto b.
+def correlate(a: Structure, structures: Sequence[Structure]) -> list[tuple[float, float, tuple[float, float]]]:
+    """(correlation, lead over the next best shift, shift in fractions) of the best shift of a onto each of several.
 
     The correlation is that of gradient directions in the common area, times the square root of
     that area's share: a small common area agrees by chance more easily.
     """
-    (best,) = correlate_all(a, [b])
-    return best
-
-
-def correlate_all(a: Structure, structures: Sequence[Structure]) -> list[tuple[float, float, tuple[float, float]]]:
-    """As `correlate`, of one frame onto each of several."""
     if not structures:
         return []
     rows, columns = a.shape

@@ -15,8 +15,8 @@ import numpy as np
 from revisit.core import ClipInfo, FrameStream, Target, observer
 from revisit.evidence.objects import ObjectFeatures
 from revisit.observers.mask_tracking import box_of
-from revisit.observers.masks import AT_MOST, DINO, SAM2, choose_frames, follow_target
-from revisit.observers.object_masks import THRESHOLD, Follower
+from revisit.observers.masks import AT_MOST, DINO, SAM2, THRESHOLD, Follower, choose_frames, follow_target
+from revisit.observers.rows import columns
 
 DINOV2 = "dinov2-base"
 LEAST_SHARE = 0.001  # of the frame: a smaller mask has hardly a patch of the network's
@@ -54,16 +54,15 @@ def object_features_by_dino(
 
     follower = Follower(sought, threshold)
     index: list[int] = []
-    frames: list[int] = []
-    vectors: list[np.ndarray] = []
+    rows: list[tuple[int, np.ndarray]] = []
     while (frame := (yield)) is not None:
         with runtime.inference():
             picture = runtime.on_device([frame.rgb])
             mask = follower.see(picture, (clip.height, clip.width))
             if mask.mean() >= LEAST_SHARE:
-                vectors.append(described(picture, mask))
-                frames.append(frame.index)
+                rows.append((frame.index, described(picture, mask)))
         index.append(frame.index)
+    frames, vectors = columns(rows, 2)
     table = np.stack(vectors) if vectors else np.zeros((0, 0), np.float32)
     maker = f"{DINOV2} on masks by {follower.maker}"
     return ObjectFeatures(np.array(index, dtype=np.int64), np.array(frames, dtype=np.int64), table, maker)

@@ -12,6 +12,7 @@ back, the frame is compared with the first one directly.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,6 +22,7 @@ from revisit.core import ClipInfo, Frame, FrameStream, every, observer
 from revisit.evidence.camera import CameraPath
 from revisit.observers.matching import Points, find_points, match_points, points_of_frame
 from revisit.observers.pictures import Flows, gray_at, median
+from revisit.observers.rows import columns
 
 SIZE = 320
 POINTS_SIZE = 288  # longer side at which points of frames too far apart to track are described
@@ -70,21 +72,17 @@ class PointTrack:
 )  # fmt: skip
 def odometry(clip: ClipInfo) -> FrameStream:
     """Turns of the camera and directions of its steps, from tracked points."""
-    index: list[int] = []
-    time: list[float] = []
+    frames: list[tuple[int, float, np.ndarray]] = []
     tracks: list[PointTrack] = []
     key, last, closes = 0, np.zeros((0, 0), np.uint8), True
     start = now = np.zeros((0, 2), np.float32)
     born = 0
     described: dict[int, Points] = {}  # of the last two frames, where tracking was not enough
-    pictures: list[np.ndarray] = []
     flows, before = Flows(), None
     while (frame := (yield)) is not None:
         picture = gray_at(frame, SIZE)
-        row = len(index)
-        index.append(frame.index)
-        time.append(frame.time)
-        pictures.append(picture)
+        row = len(frames)
+        frames.append((frame.index, frame.time, picture))
         if before is not None:
             both_flows = flows.both(before, frame)
             now, alive = follow(last, picture, now, *both_flows)
@@ -99,7 +97,7 @@ def odometry(clip: ClipInfo) -> FrameStream:
                     row - 1: described.get(row - 1) or points_of(last, before),
                     row: points_of(picture, frame),
                 }
-                start, now = max((start, now), matched(*described.values()), key=lambda found: len(found[0]))
+                start, now = max((start, now), matched(*described.values()), key=lambda matches: len(matches[0]))
             moved = median(np.hypot(*(now - start).T)) if len(now) else np.inf
             closes = moved > KEY_MOTION * picture.shape[1] or len(now) < max(KEY_SURVIVORS * born, LEAST_TRACKS)
             centre = np.array([picture.shape[1], picture.shape[0]]) / 2
@@ -109,17 +107,8 @@ def odometry(clip: ClipInfo) -> FrameStream:
             start = now = corners(picture)
             born = len(now)
         last, before = picture, frame
-    width = last.shape[1] if len(index) else SIZE
-    field, estimated = field_of_view(tracks, width)
-    rows = posed(tracks, time)
-    place = {row: k for k, row in enumerate(rows)}
-    tracks = [replace(one, key=place[one.key], row=place[one.row]) for one in tracks if one.row in place]
-    camera_path = path([index[k] for k in rows], [time[k] for k in rows], tracks, width, field, estimated)
-    key_pictures = [pictures[k] for k in rows]
-    return replace(
-        camera_path,
-        reliable=camera_path.reliable & closes_loop(camera_path.rotation, key_pictures, focal(field, width), field),
-    )
+    rows = posed(tracks, [time for _, time, _ in frames])
+    return path([frames[row] for row in rows], tracks, rows)
 
 
 def posed(tracks: list[PointTrack], time: list[float]) -> list[int]:
@@ -132,7 +121,7 @@ def posed(tracks: list[PointTrack], time: list[float]) -> list[int]:
     return rows
 
 
-def closes_loop(rotation: np.ndarray, pictures: list[np.ndarray], f: float, field: float) -> np.ndarray:
+def closes_loop(rotation: np.ndarray, pictures: Sequence[np.ndarray], f: float, field: float) -> np.ndarray:
     """(N,) False from the farthest view on, where a frame that should show the first view again says otherwise."""
     n = len(pictures)
     fine = np.ones(n, bool)
@@ -270,14 +259,12 @@ def field_of_view(tracks: list[PointTrack], width: int) -> tuple[float, bool]:
         if fundamental is not None and fundamental.shape == (3, 3) and deep.sum() >= 0.6 * len(track.start):
             s = np.linalg.svd(lenses @ fundamental @ lenses, compute_uv=False)
             curves.append(1 - s[:, 1] / s[:, 0])
-    if len(curves) < LEAST_VOTES:
-        return ASSUMED_FIELD, False
-    votes = np.array(curves)
-    halves = [FIELDS[np.median(part, axis=0).argmin()] for part in (votes, votes[::2], votes[1::2])]
-    inner = FIELDS[0] < halves[0] < FIELDS[-1]
-    if not inner or np.ptp(halves) > 0.25 * halves[0]:
-        return ASSUMED_FIELD, False
-    return float(halves[0]), True
+    if len(curves) >= LEAST_VOTES:
+        votes = np.array(curves)
+        halves = [FIELDS[np.median(part, axis=0).argmin()] for part in (votes, votes[::2], votes[1::2])]
+        if FIELDS[0] < halves[0] < FIELDS[-1] and np.ptp(halves) <= 0.25 * halves[0]:
+            return float(halves[0]), True
+    return ASSUMED_FIELD, False
 
 
 def telling(tracks: list[PointTrack], width: int) -> list[PointTrack]:
@@ -287,14 +274,7 @@ def telling(tracks: list[PointTrack], width: int) -> list[PointTrack]:
     for least in SIGHTS:
         if len(fit) < LEAST_VOTES:
             fit = [track for motion, track in motions if motion >= least * width]
-    return [fit[k] for k in np.unique(np.linspace(0, len(fit) - 1, MOST_VOTES).astype(int))] if fit else []
-
-
-def thinned(track: PointTrack) -> PointTrack:
-    """The track with at most `MOST_TRACKS` of its points, evenly chosen."""
-    count = len(track.start)
-    some = np.unique(np.linspace(0, max(count - 1, 0), min(MOST_TRACKS, count)).astype(int))
-    return replace(track, start=track.start[some], end=track.end[some])
+    return [fit[k] for k in every(at_most=MOST_VOTES).pick(len(fit), 0)]
 
 
 def focal(field: float, width: int) -> float:
@@ -302,35 +282,38 @@ def focal(field: float, width: int) -> float:
     return float(width / 2 / np.tan(np.radians(field) / 2))
 
 
-def path(
-    index: list[int], time: list[float], tracks: list[PointTrack], width: int, field: float, estimated: bool
-) -> CameraPath:
-    """The path along the key frames under a field of view."""
-    n = len(index)
+def path(frames: list[tuple[int, float, np.ndarray]], tracks: list[PointTrack], rows: list[int]) -> CameraPath:
+    """The path through frames (number, time, picture), which are these rows of the tracks, along the key frames."""
+    index, time, pictures = columns(frames, 3)
+    width = pictures[0].shape[1] if frames else SIZE
+    field, estimated = field_of_view(tracks, width)
+    place = {row: k for k, row in enumerate(rows)}
+    n = len(rows)
     rotation = np.tile(np.eye(3), (n, 1, 1))
     direction = np.full((n, 3), np.nan)
     inliers, quality, solved = np.zeros(n, np.int64), np.zeros(n), np.zeros(n, bool)
-    if n:
-        quality[0], solved[0] = 1.0, True
+    quality[:1], solved[:1] = 1.0, True
     f = focal(field, width)
     warm: tuple[int, np.ndarray, np.ndarray] | None = None  # the last pose against the same key frame
-    for track in map(thinned, tracks):
-        start, end = track.start / f, track.end / f
+    for track in tracks:
+        if track.row not in place:
+            continue
+        some = every(at_most=MOST_TRACKS).pick(len(track.start), 0)
+        start, end = track.start[some] / f, track.end[some] / f
         near = None if not warm or warm[0] != track.key else warm[1:]
         turn, step, count = relative_pose(start, end, TIGHT / f, near)
         if turn is None and near:  # a jump between the two: nothing near is right
             turn, step, count = relative_pose(start, end, TIGHT / f)
         warm = None if turn is None or step is None else (track.key, turn, step)
-        base = rotation[track.key]
+        base, row = rotation[place[track.key]], place[track.row]
         if turn is None:
-            rotation[track.row] = rotation[track.row - 1]
+            rotation[row] = rotation[row - 1]
             continue
-        rotation[track.row] = base @ turn.T  # `turn` maps rays of the key frame to rays of the later one
+        rotation[row] = base @ turn.T  # `turn` maps rays of the key frame to rays of the later one
         if step is not None:
-            direction[track.row] = base @ -(turn.T @ step)
-        inliers[track.row], quality[track.row] = count, count / len(start)
-        solved[track.row] = True
-    reliable = trusted(rotation, solved)
+            direction[row] = base @ -(turn.T @ step)
+        inliers[row], quality[row], solved[row] = count, count / len(start), True
+    reliable = trusted(rotation, solved) & closes_loop(rotation, pictures, f, field)
     return CameraPath(
         np.array(index, np.int64), np.array(time), rotation, direction, inliers, quality, reliable, field, estimated
     )
@@ -347,41 +330,35 @@ def relative_pose(
 
     if len(a) < LEAST_TRACKS:
         return None, None, 0
-    turn, fits = fit_turn(a, b, tolerance)
+    rays = Rays(a, b)
+    turn, fits = fit_turn(rays, tolerance)
     if fits.mean() > TURN_ONLY or median(np.hypot(*(b - a).T)) < 0.3 * tolerance:
         return turn, None, int(fits.sum())
-    rays = Rays.of(a, b)
     starts = [(turn, near[1]), near] if near else [(turn, axis) for axis in np.eye(3)]
     if not near:
         cv2.setRNGSeed(0)
         essential, mask = cv2.findEssentialMat(a, b, np.eye(3), cv2.RANSAC, 0.99, 0.5 * tolerance, ESSENTIAL_TRIALS)
         if essential is not None and essential.shape == (3, 3):
-            _, found, step, _ = cv2.recoverPose(essential, a, b, np.eye(3), mask=mask)
-            starts.append((np.asarray(found), np.asarray(step).ravel()))
+            _, rotation, step, _ = cv2.recoverPose(essential, a, b, np.eye(3), mask=mask)
+            starts.append((np.asarray(rotation), np.asarray(step).ravel()))
     # The best two starts lead to where all of them would.
     first = rays.errors(np.array([essential_of(*start) for start in starts]))
     order = np.log1p((first / (0.3 * tolerance)) ** 2).sum(axis=1).argsort(kind="stable")
-    _, found, step = min(
+    _, rotation, step = min(
         (refine(rays, starts[k][0], starts[k][1], 0.3 * tolerance) for k in order[:2]), key=lambda pose: pose[0]
     )
-    count = int((rays.errors(essential_of(found, step)[None])[0] < 0.7 * tolerance).sum())
-    if count < max(LEAST_TRACKS, 0.5 * len(a)) or degrees(found @ turn.T) > FAR_OFF:
+    count = int((rays.errors(essential_of(rotation, step)[None])[0] < 0.7 * tolerance).sum())
+    if count < max(LEAST_TRACKS, 0.5 * len(a)) or degrees(rotation @ turn.T) > FAR_OFF:
         return (turn, None, int(fits.sum())) if fits.mean() > 0.4 else (None, None, 0)
-    return found, ahead(a, b, found, step), count
+    return rotation, ahead(a, b, rotation, step), count
 
 
-@dataclass(frozen=True)
 class Rays:
-    """Matched rays of two frames, laid out so that the errors of several poses are a few products of matrices."""
+    """Matched rays (n, 2) of two frames, laid out so that the errors of several poses are a few products."""
 
-    a: np.ndarray  # (3, n)
-    b: np.ndarray  # (3, n)
-    products: np.ndarray  # (9, n) of the coordinates of b and a
-
-    @classmethod
-    def of(cls, a: np.ndarray, b: np.ndarray) -> Rays:
-        rays_a, rays_b = (np.vstack([xy.T, np.ones(len(xy))]) for xy in (a, b))
-        return cls(rays_a, rays_b, (rays_b[:, None] * rays_a[None]).reshape(9, -1))
+    def __init__(self, a: np.ndarray, b: np.ndarray) -> None:
+        self.a, self.b = (np.vstack([xy.T, np.ones(len(xy))]) for xy in (a, b))  # (3, n)
+        self.products = (self.b[:, None] * self.a[None]).reshape(9, -1)  # of the coordinates of b and a
 
     def errors(self, essential: np.ndarray) -> np.ndarray:
         """(poses, n) Sampson distance of the rays under essential matrices (poses, 3, 3)."""
@@ -423,8 +400,7 @@ def refine(rays: Rays, turn: np.ndarray, step: np.ndarray, scale: float) -> tupl
         weighted = jacobian / (1 + (error / scale) ** 2)
         normal = weighted @ jacobian.T
         normal.flat[::6] += damping * (normal.flat[::6] + 1e-9)
-        change = -np.linalg.solve(normal, weighted @ error)
-        change = np.clip(change, -0.2, 0.2)
+        change = np.clip(-np.linalg.solve(normal, weighted @ error), -0.2, 0.2)
         moved = step + change[3:] @ normals
         tried = cv2.Rodrigues(change[:3])[0] @ turn, moved / np.sqrt(moved @ moved)
         tried_essential = essential_of(*tried)
@@ -449,11 +425,10 @@ def ahead(a: np.ndarray, b: np.ndarray, turn: np.ndarray, step: np.ndarray) -> n
     return step if ((left * right).sum(axis=1) > 0).mean() >= 0.5 else -step
 
 
-def fit_turn(a: np.ndarray, b: np.ndarray, tolerance: float) -> tuple[np.ndarray, np.ndarray]:
+def fit_turn(rays: Rays, tolerance: float) -> tuple[np.ndarray, np.ndarray]:
     """Rotation between rays that fits most of them within the tolerance, and which ones."""
-    rays_a, rays_b = (np.vstack([xy.T, np.ones(len(xy))]) for xy in (a, b))
-    rays_a, rays_b = (rays / np.sqrt((rays * rays).sum(axis=0)) for rays in (rays_a, rays_b))
-    weight = np.ones(len(a))
+    rays_a, rays_b = (ray / np.sqrt((ray * ray).sum(axis=0)) for ray in (rays.a, rays.b))
+    weight = np.ones(rays.a.shape[1])
     turn = np.eye(3)
     for _ in range(10):  # iteratively reweighted Kabsch
         before = turn

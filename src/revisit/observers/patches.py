@@ -10,6 +10,11 @@ Histograms enter by their square roots (Hellinger), lose their common mean and b
 that unrelated patches have a cosine near 0.2, the same place a few pixels off near 0.85, and the same
 place after compression or a mild change of brightness above 0.97. Cosines below 0 mean no likeness.
 Not a substitute for semantics: another cup of the same colour and outline is the same patch here.
+
+WRBench's integrity compares patches and whole frames by networks, about three frames a second. The whole field is
+padded to whole patches, with what the network takes for nothing; patches with padding do not count. `crop` as
+upstream's extractor: shorter side 256, the middle 224 x 224 as transformers cuts it. WRBench does not say which DINOv2,
+size, padding and filter it means: B, 448, centred and bicubic are ours.
 """
 
 from __future__ import annotations
@@ -18,8 +23,8 @@ from typing import Any
 
 import numpy as np
 
-from revisit.core import Batch, observer
-from revisit.evidence.appearance import NetworkPatches, PatchFeatures
+from revisit.core import Batch, observer, observers, per_second
+from revisit.evidence.appearance import IntegrityTokens, NetworkPatches, PatchFeatures
 from revisit.observers.pictures import VIEWED, at_shared_size
 
 EFFICIENTNET = "efficientnet-lite0"
@@ -34,6 +39,9 @@ COLOUR_BINS = {0: np.linspace(0, 100, 6), 1: np.linspace(-40, 40, 6), 2: np.lins
 STEPS = 256  # of 1 to which tokens are rounded: half the bytes once packed, and cosines move by a thousandth
 NEXT = 11  # frames that are compared with the very next one
 REGIONS = (1, 3)  # the whole frame: mean token of the frame and of 3 x 3 regions
+DINO_LONG_SIDE = 448  # 32 patches; 16:9 then needs no padding
+GREY = 127.0  # the level that EfficientNet-Lite0 takes for nothing
+THREE_A_SECOND = per_second(3, at_most=24)
 
 
 def viewed_and_next(count: int, fps: float, **_: Any) -> np.ndarray:
@@ -144,3 +152,56 @@ def whole_token(tokens: np.ndarray) -> np.ndarray:
             for region in np.array_split(strip, min(regions, tokens.shape[1]), axis=1):
                 parts.append(unit(region.mean(axis=(0, 1))))
     return unit(np.concatenate(parts))
+
+
+@observer(
+    id="small.integrity", version=1, kind="frame", makes=IntegrityTokens, frames=THREE_A_SECOND, weights=(EFFICIENTNET,)
+)  # fmt: skip
+def integrity_by_efficientnet(batch: Batch, *, crop: bool = False) -> IntegrityTokens:
+    """Descriptors of patches and of whole frames, three frames a second."""
+    from revisit.networks import preprocessing, runtime
+    from revisit.networks.efficientnet_lite import LONG_SIDE, PATCH, described
+
+    with runtime.inference():
+        pictures = runtime.on_device(batch.rgb)
+        if crop:
+            levels, inside = preprocessing.padded_to_grid(preprocessing.middle(pictures), PATCH)
+        else:
+            scaled = preprocessing.resized(pictures, preprocessing.long_side(tuple(pictures.shape[-2:]), LONG_SIDE))
+            levels, inside = preprocessing.padded_to_grid(scaled, PATCH, GREY)
+        tokens, whole = described(levels)
+    return record(batch, tokens.flatten(1, 2), inside, whole, EFFICIENTNET, crop)
+
+
+@observers(
+    {"paper.integrity": "dinov2-base", "paper.integrity_large": "dinov2-large"},
+    version=1, kind="frame", makes=IntegrityTokens, frames=THREE_A_SECOND,
+)  # fmt: skip
+def integrity_by_dino(network: str, batch: Batch, *, crop: bool = False) -> IntegrityTokens:
+    """Tokens by {network} of patches and of whole frames, three frames a second."""
+    from revisit.networks import dino, preprocessing, runtime
+
+    net = dino.network(network)
+    with runtime.inference(dino.HALF):
+        pictures = runtime.on_device(batch.rgb)
+        if crop:
+            levels = preprocessing.middle(pictures)
+        else:
+            levels = preprocessing.resized(
+                pictures, preprocessing.long_side(tuple(pictures.shape[-2:]), DINO_LONG_SIDE)
+            )
+        # Padding after normalisation: zero is the mean colour.
+        pixels, inside = preprocessing.padded_to_grid(preprocessing.normalised(levels), net.patch)
+        whole, tokens = net(pixels)
+        whole, tokens = preprocessing.unit(whole), preprocessing.unit(tokens)
+    return record(batch, tokens, inside, whole, network, crop)
+
+
+def record(batch: Batch, tokens: Any, inside: Any, whole: Any, maker: str, crop: bool) -> IntegrityTokens:
+    """The evidence, from tensors; `inside` says of each patch whether it holds nothing but picture."""
+    from revisit.networks import runtime
+
+    valid = np.tile(inside.flatten().cpu().numpy(), (len(batch.index), 1))
+    return IntegrityTokens(
+        batch.index, runtime.numbers(tokens, np.float16), valid, runtime.numbers(whole), maker, crop
+    )  # fmt: skip

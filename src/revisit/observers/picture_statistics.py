@@ -13,6 +13,7 @@ import numpy as np
 from revisit.core import Batch, observer
 from revisit.evidence.appearance import PictureStatistics
 from revisit.observers.pictures import VIEWED, at_shared_size, lengths, median
+from revisit.observers.rows import columns
 
 ROWS, COLUMNS = 4, 6
 THUMBNAIL = 48, 27  # width and height
@@ -33,38 +34,26 @@ def picture_statistics(frames: Batch) -> PictureStatistics:
     """Detail, light and colour by cells, and direction, density and sharpness of the whole picture."""
     import cv2
 
-    detail, light, chroma, thumbnails, whole = [], [], [], [], []
+    rows = []
     for rgb in frames.rgb:
         luma = cv2.cvtColor(rgb, cv2.COLOR_RGB2GRAY).astype(np.float32)
         half = _halved(luma)
         fine, middle = gradient(luma), gradient(half)
         logs = [np.log(by_cells(scale) + FLOOR) for scale in (fine, middle)]
-        channels = cv2.split(rgb)
-        red, green, blue = channels
+        red, green, blue = channels = cv2.split(rgb)
         brightest, darkest = np.maximum(np.maximum(red, green), blue), np.minimum(np.minimum(red, green), blue)
         red, green, blue = (channel.astype(np.float32) for channel in channels)
         colours = red - green, (red + green) / 2 - blue
         fine_colour = sum(np.abs(one - cv2.GaussianBlur(one, (5, 5), SOFTENED)) for one in colours)
-        detail.append((logs[0] + logs[1]) / 2)
-        light.append(by_cells(luma))
-        chroma.append(np.log(by_cells((brightest - darkest).astype(np.float32)) + CHROMA_FLOOR))
+        chroma = np.log(by_cells((brightest - darkest).astype(np.float32)) + CHROMA_FLOOR)
         speckle = median(np.log(by_cells(fine_colour) + FLOOR) - logs[0])
         density = evenness(gradient(_halved(colours[0])) + gradient(_halved(colours[1])))
-        whole.append((speckle, coherence(half), density, edge_sharpness(luma, fine)))
-        thumbnails.append(cv2.resize(luma, THUMBNAIL, interpolation=cv2.INTER_AREA).round().astype(np.uint8))
-    table = np.array(whole, np.float32).reshape(-1, 4)
-    cells = (-1, ROWS, COLUMNS)
-    return PictureStatistics(
-        index=frames.index,
-        detail=np.array(detail, np.float32).reshape(cells),
-        light=np.array(light, np.float32).reshape(cells),
-        chroma=np.array(chroma, np.float32).reshape(cells),
-        speckle=table[:, 0],
-        coherence=table[:, 1],
-        density=table[:, 2],
-        sharpness=table[:, 3],
-        thumbnail=np.array(thumbnails, np.uint8).reshape(-1, *THUMBNAIL[::-1]),
-    )
+        whole = (speckle, coherence(half), density, edge_sharpness(luma, fine))
+        thumbnail = cv2.resize(luma, THUMBNAIL, interpolation=cv2.INTER_AREA).round().astype(np.uint8)
+        rows.append(((logs[0] + logs[1]) / 2, by_cells(luma), chroma, *whole, thumbnail))
+    types = [np.float32] * 7 + [np.uint8]
+    arrays = (np.array(values, kind) for values, kind in zip(columns(rows, 8), types, strict=True))
+    return PictureStatistics(frames.index, *arrays)  # in the order of its fields
 
 
 def gradient(picture: np.ndarray) -> np.ndarray:

@@ -24,7 +24,7 @@ def at_shared_size(frame: Frame) -> np.ndarray:
 def scaled(frame: Frame, long_side: int) -> np.ndarray:
     """RGB with its longer side at about `long_side`, as `brought` makes it; never enlarged."""
     height, width = frame.rgb.shape[:2]
-    return brought(frame, *fitting(width, height, min(long_side, max(height, width))))
+    return brought(frame, *fitting(width, height, long_side))
 
 
 def small(frame: Frame, long_side: int) -> np.ndarray:
@@ -35,12 +35,12 @@ def small(frame: Frame, long_side: int) -> np.ndarray:
 def smaller(picture: np.ndarray, long_side: int) -> np.ndarray:
     """A picture with its longer side at `long_side`; never enlarged."""
     height, width = picture.shape[:2]
-    return fitted(picture, *fitting(width, height, min(long_side, max(height, width))))
+    return fitted(picture, *fitting(width, height, long_side))
 
 
 def fitting(width: int, height: int, long_side: int) -> tuple[int, int]:
-    """Width and height of a picture whose longer side becomes `long_side`."""
-    scale = long_side / max(height, width)
+    """Both sides of a picture, in any order, whose longer side becomes `long_side`; never enlarged."""
+    scale = min(1.0, long_side / max(height, width))
     return max(1, round(width * scale)), max(1, round(height * scale))
 
 

@@ -20,6 +20,7 @@ from revisit.evidence.pictures import pack_jpegs
 from revisit.evidence.reference_alignment import Departures
 from revisit.observers.matching import Structure, correlate, structure
 from revisit.observers.pictures import at_shared_size, fitted, flow_from, flow_maker, gray, lengths, places, small
+from revisit.observers.rows import columns
 
 LONG_SIDE = 192
 AT_MOST = 33
@@ -77,16 +78,11 @@ APART, SAME = Join(np.eye(3), 0.0), Join(np.eye(3), 1.0)
 def departures(clip: ClipInfo) -> PairStream:
     """At most 33 pairs of frames, joined with each other and with the frames before them."""
     maker = flow_maker()
-    places: list[tuple[int, float, int]] = []
-    joins: list[list[Join]] = []
-    pictures: list[np.ndarray] = []
-    covered: list[np.ndarray] = []
-    truths: list[np.ndarray] = []
-    details: list[tuple[np.ndarray, np.ndarray]] = []
+    rows: list[tuple[Any, ...]] = []
     start: AlignedPicture | None = None
     before: tuple[AlignedPicture, AlignedPicture] | None = None
     while (pair := (yield)) is not None:
-        if places and pair[0].index <= places[-1][0]:
+        if rows and pair[0].index <= rows[-1][0]:
             continue  # a frame that is compared with several of the reference speaks once
         picture = small(pair[0], LONG_SIDE)
         height, width = picture.shape[:2]
@@ -102,14 +98,10 @@ def departures(clip: ClipInfo) -> PairStream:
                 join_references(maker, start, true),
             ]
         before = (mine, true)
-        over, reached = lay(maker, mine, true, offset)
-        places.append((pair[0].index, pair[0].time, pair[1].index))
-        joins.append([offset, *others])
-        pictures.append(over)
-        covered.append(reached)
-        truths.append(true.rgb)
-        details.append((mine.detail, true.detail))
-    n = len(places)
+        shown = (*lay(maker, mine, true, offset), true.rgb, (mine.detail, true.detail))
+        rows.append((pair[0].index, pair[0].time, pair[1].index, [offset, *others], *shown))
+    n = len(rows)
+    index, seconds, reference, joins, pictures, covered, truths, details = columns(rows, 8)
     height, width = pictures[0].shape[:2] if n else (1, 1)
     to_pixels = np.diag([width, height, 1.0])
     warps = np.array([[np.linalg.inv(to_pixels) @ j.warp @ to_pixels for j in row] for row in joins]).reshape(
@@ -119,9 +111,8 @@ def departures(clip: ClipInfo) -> PairStream:
     shown_files, truth_files = pack_jpegs(pictures), pack_jpegs(truths)
     detail = np.array(details, dtype=np.float64).reshape(n, 2, SCALES)
     return Departures(
-        index=np.array([place[0] for place in places], dtype=np.int64),
-        seconds=np.array([place[1] for place in places], dtype=np.float64),
-        reference=np.array([place[2] for place in places], dtype=np.int64),
+        index=np.array(index, dtype=np.int64), seconds=np.array(seconds, dtype=np.float64),
+        reference=np.array(reference, dtype=np.int64),
         offset=warps[:, 0], offset_share=shares[:, 0],
         clip_step=warps[:, 1], clip_step_share=shares[:, 1],
         reference_step=warps[:, 2], reference_step_share=shares[:, 2],
@@ -166,13 +157,13 @@ _reference_joins: dict[tuple[bytes, bytes], Join] = {}
 
 def join(maker: Any, a: AlignedPicture, b: AlignedPicture) -> Join:
     """How a lies on b: the best of no shift and of the best shift of their structures."""
-    found = join_from(maker, a, b, (0.0, 0.0))
-    if found.share >= ENOUGH:
-        return found
-    _, lead, (x, y) = correlate(a.edges, b.edges)
+    centred = join_from(maker, a, b, (0.0, 0.0))
+    if centred.share >= ENOUGH:
+        return centred
+    ((_, lead, (x, y)),) = correlate(a.edges, [b.edges])
     start = x * a.gray.shape[1], y * a.gray.shape[0]
     other = join_from(maker, a, b, start) if lead >= LEAST_LEAD and float(np.hypot(*start)) >= FAR else APART
-    best = found if found.share >= other.share else other
+    best = centred if centred.share >= other.share else other
     return best if best.share >= LEAST_SHARE else APART
 
 

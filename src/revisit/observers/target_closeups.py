@@ -84,7 +84,7 @@ class CloseUps:
         if self.lost >= LOST_LOOKS:
             return
         self.lost = self.lost + 1 if likeness < LOST_LIKE or margin < LOST_MARGIN else 0
-        near = intersection_over_union(box, self.place) > NEAR
+        near = overlap(box, self.place)[0] > NEAR
         if NEW_VIEW[0] <= likeness < NEW_VIEW[1] and margin >= CLEAR and near and len(self.views) < MOST_VIEWS:
             self.views.append(vector)
 
@@ -104,7 +104,7 @@ def distinct(boxes: list[np.ndarray]) -> list[np.ndarray]:
     """The boxes without those that lie nearly where an earlier one does."""
     kept: list[np.ndarray] = []
     for box in boxes:
-        if all(intersection_over_union(box, other) < SAME_PLACE for other in kept):
+        if all(overlap(box, other)[0] < SAME_PLACE for other in kept):
             kept.append(box)
     return kept
 
@@ -117,7 +117,9 @@ def cut(picture: np.ndarray, box: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(picture[low[1] : high[1], low[0] : high[0]])
 
 
-def intersection_over_union(a: np.ndarray, b: np.ndarray) -> float:
-    """Common share of two boxes."""
-    common = float(np.clip(np.minimum(a[2:], b[2:]) - np.maximum(a[:2], b[:2]), 0, None).prod())
-    return common / max(float((a[2:] - a[:2]).prod() + (b[2:] - b[:2]).prod()) - common, 1e-9)
+def overlap(boxes: np.ndarray, box: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Of boxes (..., 4) with a box: intersection over union, and over the smaller of both."""
+    sides = np.minimum(boxes[..., 2:], box[2:]) - np.maximum(boxes[..., :2], box[:2])
+    common = np.clip(sides, 0, None).prod(axis=-1)
+    area, own = (boxes[..., 2:] - boxes[..., :2]).prod(axis=-1), float((box[2:] - box[:2]).prod())
+    return common / np.maximum(area + own - common, 1e-9), common / np.maximum(np.minimum(area, own), 1e-9)

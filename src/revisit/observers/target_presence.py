@@ -10,15 +10,15 @@ followed from frame to frame; a target that changes in view is known by further 
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from revisit.core import ClipInfo, FrameStream, Target, observer
+from revisit.core import ClipInfo, Frame, FrameStream, Target, observer
 from revisit.evidence.target import TargetLooks
-from revisit.observers.target_closeups import CloseLook, CloseUps
-from revisit.observers.target_tracking import colour_overlap, colours_in
+from revisit.observers.rows import arrays_of
+from revisit.observers.target_closeups import CloseUps, overlap
+from revisit.observers.target_tracking import colour_overlap, colour_shares, colours_in
 
 WEIGHTS = ("efficientnet-lite0",)
 LONG_SIDE, CELL = 640, 32  # pixels; a longer side of 448 is too coarse
@@ -34,8 +34,7 @@ CLEAR = 0.15  # margin of a view beyond doubt
 NEW_VIEW = (0.55, 0.85)  # likeness to the views so far: still the target, and not the same picture again
 ROOTED = 0.45  # likeness to the first view that every view needs; what drifted off the target had 0.37
 NEAR = 0.2  # overlap with where it was one look before
-GONE_LIKE, GONE_MARGIN, FAR = 0.4, 0.08, -0.05  # the target is lost for this frame: see metrics/target_looks.py
-CLOSE = {"close": "like", "close_view": "view", "close_colour": "colour", "close_unlike": "unlike"}  # column, field
+GONE_LIKE, GONE_MARGIN, FAR = 0.4, 0.08, -0.05  # the target is lost for this frame: see metrics/target_rules.py
 EDGE = 0.03  # of the frame: a box that near to a side is cut by it
 
 
@@ -52,19 +51,21 @@ def choose_looks(count: int, fps: float, *inputs: object, **params: object) -> n
 def looks(clip: ClipInfo, target: Target) -> FrameStream:
     """The window of each looked-at frame that is most like the target and least like what was around it at first."""
     frames = yield from collect_frames()
-    rows, search = search_frames(frames, target.box)
-    columns = {name: np.array([getattr(row, name) for row in rows], dtype=np.float64) for name in WindowLook._fields}
-    columns["box"] = columns["box"].reshape(-1, 4)
-    close = look_closely(frames, rows, search, target.box)
-    for name, field in CLOSE.items():
-        columns[name] = np.array([getattr(look, field) for look in close], dtype=np.float64)
-    columns["close_box"] = np.array([look.box for look in close], dtype=np.float64).reshape(-1, 4)
+    best_windows, search = search_frames(frames, target.box)
+    if search is None:
+        return TargetLooks(**arrays_of(TargetLooks, []), lookalike=0.0, views=0, maker=WEIGHTS[0])
+    close_ups = CloseUps(frames[0].rgb, np.array(target.box), search.null_boxes)
+    rows = []
+    for frame, window in zip(frames, best_windows, strict=True):
+        close = close_ups.look(frame.rgb, window.box)
+        rows.append({
+            **window._asdict(), "index": frame.index, "seconds": frame.time, "close": close.like,
+            "close_view": close.view, "close_colour": close.colour, "close_unlike": close.unlike,
+            "close_box": close.box,
+        })  # fmt: skip
     return TargetLooks(
-        index=np.array([frame.index for frame in frames], dtype=np.int64),
-        seconds=np.array([frame.time for frame in frames], dtype=np.float64), **columns,
-        lookalike=0.0 if search is None else search.lookalike, views=0 if search is None else len(search.views),
-        maker=WEIGHTS[0],
-    )  # fmt: skip
+        **arrays_of(TargetLooks, rows), lookalike=search.lookalike, views=len(search.views), maker=WEIGHTS[0]
+    )
 
 
 class WindowLook(NamedTuple):
@@ -78,48 +79,26 @@ class WindowLook(NamedTuple):
     box: np.ndarray
 
 
-@dataclass(frozen=True)
-class ViewedFrame:
-    """A frame that is to be looked at."""
-
-    index: int
-    time: float
-    picture: np.ndarray
-
-
-def collect_frames() -> Generator[None, Any, list[ViewedFrame]]:
-    """The frames that are sent: for `yield from` in an observer."""
+def collect_frames() -> Generator[None, Any, list[Frame]]:
+    """The frames that are sent, at the size at which they are looked at: for `yield from` in an observer."""
     frames = []
     while (frame := (yield)) is not None:
-        frames.append(ViewedFrame(frame.index, frame.time, frame.at(LONG_SIDE)))
+        frames.append(Frame(frame.index, frame.time, frame.at(LONG_SIDE)))
     return frames
 
 
 def search_frames(
-    frames: list[ViewedFrame], box: tuple[float, float, float, float]
+    frames: list[Frame], box: tuple[float, float, float, float]
 ) -> tuple[list[WindowLook], WindowSearch | None]:
     """The best window of each frame, and the search that found them."""
     rows: list[WindowLook] = []
     search: WindowSearch | None = None
-    pictures = [frame.picture for frame in frames]
+    pictures = [frame.rgb for frame in frames]
     for picture, cells in zip(pictures, described(pictures), strict=True):
         if search is None:
             search = WindowSearch(picture, cells, np.array(box))
         rows.append(search.look(picture, cells))
     return rows, search
-
-
-def look_closely(
-    frames: list[ViewedFrame],
-    rows: list[WindowLook],
-    search: WindowSearch | None,
-    box: tuple[float, float, float, float],
-) -> list[CloseLook]:
-    """The best candidate of each frame, seen closely."""
-    if search is None:
-        return []
-    close = CloseUps(frames[0].picture, np.array(box), search.null_boxes)
-    return [close.look(frame.picture, row.box) for frame, row in zip(frames, rows, strict=True)]
 
 
 def described(pictures: list[np.ndarray]) -> Iterator[np.ndarray]:
@@ -150,7 +129,8 @@ class WindowSearch:
         self.lookalike = float(likeness.max(initial=0.0))
         boxes = self.boxes[clear[picked]]
         self.null_boxes = np.concatenate([boxes[np.argsort(-likeness)[:1]], boxes[: CLOSE_NULLS - 1]])
-        self.colours = [colours_in(picture, box)]
+        colours = colours_in(picture, box)
+        self.colours = [(colours, colour_shares(colours))]  # of each view, with their shares
         self.cut = touches(box, EDGE)  # sides of the frame that cut the target off at first
         self.place, self.before = box, self.views[0]  # of the look before
         self.lost = 0
@@ -163,7 +143,7 @@ class WindowSearch:
         best = int((like - unlike).argmax())
         descriptor, box = descriptors[best], self.boxes[best]
         colours = colours_in(picture, box)
-        colour = min(1.0, max(colour_overlap(colours, view_colours) for view_colours in self.colours))
+        colour = min(1.0, colour_overlap(colours, self.colours))
         near = overlap(self.boxes, self.place)[0] > NEAR
         before = float((descriptors[near] @ self.before).max(initial=0.0))
         margin = float(like[best] - unlike[best])
@@ -182,7 +162,7 @@ class WindowSearch:
         new = NEW_VIEW[0] <= like < NEW_VIEW[1] and margin >= CLEAR and float(descriptor @ self.views[0]) >= ROOTED
         if new and whole and len(self.views) < MOST_VIEWS and self.lost < 2:
             self.views.append(descriptor)
-            self.colours.append(colours)
+            self.colours.append((colours, colour_shares(colours)))
 
 
 def windows(shape: tuple[int, int], size: np.ndarray) -> np.ndarray:
@@ -223,14 +203,6 @@ def in_box(cells: np.ndarray, box: np.ndarray) -> np.ndarray:
 
 def _unit(rows: np.ndarray) -> np.ndarray:
     return np.asarray(rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9), dtype=np.float32)
-
-
-def overlap(boxes: np.ndarray, box: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Of boxes (N, 4) with a box: intersection over union, and over the smaller of both."""
-    sides = np.minimum(boxes[:, 2:], box[2:]) - np.maximum(boxes[:, :2], box[:2])
-    common = np.clip(sides, 0, None).prod(axis=1)
-    area, own = (boxes[:, 2:] - boxes[:, :2]).prod(axis=1), float((box[2:] - box[:2]).prod())
-    return common / np.maximum(area + own - common, 1e-9), common / np.maximum(np.minimum(area, own), 1e-9)
 
 
 def touches(box: np.ndarray, within: float) -> np.ndarray:

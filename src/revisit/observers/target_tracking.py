@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, TypedDict
 
 import numpy as np
 
@@ -32,10 +31,10 @@ from revisit.observers.grid_descriptors import (
     similarities,
 )
 from revisit.observers.pictures import FLOW_SIDE, Flows, fitted, gray_at, lengths, median, scaled
+from revisit.observers.rows import arrays_of
 from revisit.observers.target_silhouette import OwnColours, silhouette, standing_out
 
-LONG_SIDE = 416  # half of 832, a common width
-SEARCH_SIDE = LONG_SIDE  # the largest picture searched; finer ones cost much and add nothing for targets of this size
+LONG_SIDE = 416  # half of 832, a common width; finer pictures cost much and add nothing for targets of this size
 SETTLES = 0.5  # seconds at the start, and after a return, in which every frame is searched
 SEARCH_GAP = 0.06  # seconds between searches of whole frames, unless the target changes; motion is followed in all
 TARGET_PX = 48  # the target is looked at with about so many pixels a side: 12 cells, enough for its layout
@@ -78,11 +77,6 @@ class BoxMotion:
     flow: float  # share of the box with motion that survives the way back
     camera: float  # motion of the background at the target, in frame widths
 
-    def then(self, other: BoxMotion) -> BoxMotion:
-        """This motion and the one after it, together."""
-        flow, camera = min(self.flow, other.flow), self.camera + other.camera
-        return BoxMotion(self.shift + other.shift, self.growth * other.growth, flow, camera)
-
 
 @dataclass(frozen=True)
 class Sighting:
@@ -116,12 +110,15 @@ class Sighting:
 def track_target(clip: ClipInfo, target: Target) -> FrameStream:
     """Where the target of the first frame seems to be in every frame, and how alike it looks there."""
     flows = Flows()
+    x0, y0, x1, y1 = target.box
+    width, height = float((x1 - x0) * clip.width), float((y1 - y0) * clip.height)
     first = yield
     if first is None:
-        return empty_track(clip, target)
+        return TargetTrack(**arrays_of(TargetTrack, []), cells=0, texture=0.0, width_px=width, height_px=height)
     search = TargetSearch(scaled(first, LONG_SIDE), target.box)
     spot, missed, last, before = search.start, 0.0, float(first.time), first
-    moved, calm = STILL, False  # since the last search; whether that found nothing new
+    flow, camera = 1.0, 0.0  # of the motion since the last search: the smallest share to be trusted, and the sum
+    calm = False  # whether that search found nothing new
     absent = 0.0  # when it was last lost
     rows: list[dict[str, object]] = []
     frame: Frame | None = first
@@ -131,7 +128,7 @@ def track_target(clip: ClipInfo, target: Target) -> FrameStream:
             greys = gray_at(before, FLOW_SIDE), gray_at(frame, FLOW_SIDE)
             step = motion(*greys, *flows.both(before, frame), spot.box(search.size), is_lost, search.figure)
             spot = Spot(spot.centre + step.shift, float(np.clip(spot.scale * step.growth, 0.4, 4.0)))
-            moved, before = moved.then(step), frame
+            flow, camera, before = min(flow, step.flow), camera + step.camera, frame
             if calm and frame.time - last < SEARCH_GAP and frame.index < clip.count - 1:
                 frame = yield
                 continue
@@ -144,7 +141,7 @@ def track_target(clip: ClipInfo, target: Target) -> FrameStream:
         inside = share_inside(spot.box(search.size))
 
         part = search.half_alike(spot)
-        there = sighting.near >= GONE or (part >= SAME_LOOK and moved.flow > 0.3)
+        there = sighting.near >= GONE or (part >= SAME_LOOK and flow > 0.3)
         missed = 0.0 if there and inside > OUT else missed + float(frame.time) - last
         search.frozen = search.frozen or missed > LOST_AFTER
         colour, own_colour = search.colour(rgb, sighting.peak_at.box(search.size))
@@ -156,33 +153,33 @@ def track_target(clip: ClipInfo, target: Target) -> FrameStream:
         ):
             spot, missed = sighting.peak_at, 0.0
             inside = share_inside(spot.box(search.size))
-        setting = search.setting(spot, sighting, moved.camera)
+        setting = search.setting(spot, sighting, camera)
         if inside > 0.9 and sighting.near < OTHER_LOOK and max(sighting.near, part) > SAME_LOOK and setting != COVERED:
-            search.remember(rgb, spot, float(frame.time), moved.flow, setting, sighting)
+            search.remember(rgb, spot, float(frame.time), flow, setting, sighting)
 
-        places = {"box": spot, "peak_box": sighting.peak_at, "place_box": sighting.place_at}
         rows.append({
-            "index": frame.index, "seconds": frame.time, "inside": inside, "flow": moved.flow, "part": part,
-            "colour": colour, "own_colour": own_colour, "camera": moved.camera, "stands": search.stands_out(spot),
-            "place_stands": search.stands_out(sighting.place_at),
-            **{name: getattr(sighting, name) for name in SIGHTED},
-            **{name: place.box(search.size) for name, place in places.items()},
+            **vars(sighting), "index": frame.index, "seconds": frame.time, "inside": inside, "flow": flow,
+            "part": part, "colour": colour, "own_colour": own_colour, "camera": camera,
+            "stands": search.stands_out(spot), "place_stands": search.stands_out(sighting.place_at),
+            "box": spot.box(search.size), "peak_box": sighting.peak_at.box(search.size),
+            "place_box": sighting.place_at.box(search.size),
         })  # fmt: skip
-        last, moved = float(frame.time), STILL
+        last, flow, camera = float(frame.time), 1.0, 0.0
         if missed > LOST_AFTER:
             absent = last
         settled = search.frozen and last - absent >= SETTLES  # after a loss no look is learnt any more
         calm = last >= SETTLES and (missed > LOST_AFTER or sighting.near >= OTHER_LOOK or settled)
         frame = yield
-    columns: dict[str, Any] = {name: np.array([row[name] for row in rows]) for name in rows[0]}
-    return TargetTrack(**columns, **search.facts(clip))
+    return TargetTrack(
+        **arrays_of(TargetTrack, rows),
+        cells=search.weight.size,
+        texture=search.texture,
+        width_px=width,
+        height_px=height,
+    )
 
 
-SIGHTED = ("near", "peak", "second", "first", "early", "place", "place_second", "at_place")  # in the evidence, too
 STEPS = np.array([(0, 0), (1, 0), (-1, 0), (0, 1), (0, -1)])  # in cells: how far off a half may be
-
-
-STILL = BoxMotion(np.zeros(2), 1.0, 1.0, 0.0)
 
 
 def shrunk(rgb: np.ndarray, long_side: float) -> np.ndarray:
@@ -306,15 +303,6 @@ class CellGrid:
         return span(self.y, centre[1], reach[1]), span(self.x, centre[0], reach[0])
 
 
-class TargetSize(TypedDict):
-    """Size and texture of a target."""
-
-    cells: int
-    texture: float
-    width_px: float
-    height_px: float
-
-
 class TargetSearch:
     """Looks for one target in frame after frame."""
 
@@ -330,12 +318,12 @@ class TargetSearch:
         long_side = max(rgb.shape[:2])
         width, height = self.size * shape
         fitting = TARGET_PX / max(float(np.sqrt(width * height)), 1e-6) * long_side
-        self.side = float(np.clip(fitting, 100, SEARCH_SIDE))  # of the picture in which the target has its first size
-        self.sizes = [size for size in SIZES if self.side / size <= 1.05 * SEARCH_SIDE]
+        self.side = float(np.clip(fitting, 100, LONG_SIDE))  # of the picture in which the target has its first size
+        self.sizes = [size for size in SIZES if self.side / size <= 1.05 * LONG_SIDE]
         self._size_array = np.array(self.sizes)
         per_cell = self.side / long_side / CELL
         columns, rows = max(3, round(float(width) * per_cell)), max(3, round(float(height) * per_cell))
-        self.weight = bell(rows, columns)
+        self.weight = centre_weights(rows, columns)
         ring = round(rows * SURROUNDINGS), round(columns * SURROUNDINGS)
 
         self.whiten = Whitening.of(cells_of(shrunk(rgb, self.side)))
@@ -379,7 +367,7 @@ class TargetSearch:
             place_maps.append(maps[-1])
         best = [layer.max(0) for layer in looks]
         grids = [self._centres(view, self.looks[0]) for view in self.views]
-        near, near_at, near_first, near_early = -1.0, expected, -1.0, -1.0
+        near = -1.0, expected, -1.0, -1.0
         half = self.size * expected.scale / 2
         for grid, layer, size, each in zip(grids, best, self.sizes, looks, strict=True):
             close = grid.within(expected.centre, 1.2 * half)
@@ -389,20 +377,16 @@ class TargetSearch:
                 score = layer[close] * (0.6 + 0.4 * np.outer(weight_y, weight_x))
                 row, column = divmod(int(score.argmax()), score.shape[1])
                 at = close[0].start + row, close[1].start + column
-                if layer[at] > near:
-                    near, near_at = float(layer[at]), Spot(grid.at(at), size)
-                    near_first = float(each[0, at[0], at[1]])
-                    near_early = float(each[:EARLY_LOOKS, at[0], at[1]].max())
+                if layer[at] > near[0]:
+                    first, early = float(each[0, at[0], at[1]]), float(each[:EARLY_LOOKS, at[0], at[1]].max())
+                    near = float(layer[at]), Spot(grid.at(at), size), first, early
         peak, level, where = highest(best)
         peak_at = Spot(grids[level].at(where), self.sizes[level])
         place_grids = [self._centres(view, self.surroundings) for view in self.views]
         place, best_view, there = highest(place_maps)
         place_at = Spot(place_grids[best_view].at(there), self.sizes[best_view])
         return Sighting(
-            near=near,
-            near_at=near_at,
-            near_first=near_first,
-            near_early=near_early,
+            *near,
             peak=peak,
             peak_at=peak_at,
             second=self._clear_of(peak_at, best, grids),
@@ -537,13 +521,7 @@ class TargetSearch:
         Of all of the box, and of the target's silhouette in it.
         """
         colours = colours_in(rgb, box)
-        return max(colour_overlaps(colours, self.colours)), self.own_colours.likeness(colours)
-
-    def facts(self, clip: ClipInfo) -> TargetSize:
-        """Size and texture of the target: whether it can be judged at all."""
-        width, height = self.size * [clip.width, clip.height]
-        cells = int(np.prod(self.weight.shape))
-        return {"cells": cells, "texture": self.texture, "width_px": float(width), "height_px": float(height)}
+        return colour_overlap(colours, self.colours), self.own_colours.likeness(colours)
 
 
 def highest(maps: list[np.ndarray]) -> tuple[float, int, tuple[int, int]]:
@@ -552,7 +530,7 @@ def highest(maps: list[np.ndarray]) -> tuple[float, int, tuple[int, int]]:
     return value, level, divmod(at, maps[level].shape[1])
 
 
-def bell(rows: int, columns: int) -> np.ndarray:
+def centre_weights(rows: int, columns: int) -> np.ndarray:
     """Weights that fall towards the rim, where a box holds background."""
     y, x = np.cos(np.linspace(-1.1, 1.1, rows)), np.cos(np.linspace(-1.1, 1.1, columns))
     return np.asarray(np.outer(y, x), dtype=np.float32)
@@ -577,19 +555,15 @@ def colours_in(rgb: np.ndarray, box: np.ndarray) -> np.ndarray:
     return np.asarray(cv2.cvtColor(grid, cv2.COLOR_RGB2LAB).reshape(-1, 3).astype(np.float32))
 
 
-def colour_overlap(first: np.ndarray, second: np.ndarray) -> float:
-    """Common share of two sets of colours, 0-1, as they are or once a common tint is taken away."""
-    return colour_overlaps(first, [(second, colour_shares(second))])[0]
+def colour_overlap(colours: np.ndarray, view_colours: Sequence[tuple[np.ndarray, np.ndarray]]) -> float:
+    """Common share of colours with those of the view that shares most, 0-1, also once a common tint is taken away.
 
-
-def colour_overlaps(colours: np.ndarray, view_colours: Sequence[tuple[np.ndarray, np.ndarray]]) -> list[float]:
-    """`colour_overlap` with each of several sets of colours, of which the shares are known."""
+    The shares of the views' colours, as `colour_shares` makes them, stand beside them.
+    """
     tints = np.clip(np.stack([there.mean(0) for there, _ in view_colours]) - colours.mean(0), -TINT, TINT)
-    plain, tinted = colour_shares(colours), colour_shares(colours + tints[:, None])
-    return [
-        float(max(np.minimum(plain, shares).sum(), np.minimum(mine, shares).sum()))
-        for mine, (_, shares) in zip(tinted, view_colours, strict=True)
-    ]
+    shares = np.stack([shares for _, shares in view_colours])
+    mine = colour_shares(np.concatenate([colours[None], colours + tints[:, None]]))
+    return float(max(np.minimum(mine[0], shares).sum(-1).max(), np.minimum(mine[1:], shares).sum(-1).max()))
 
 
 def colour_shares(lab: np.ndarray) -> np.ndarray:
@@ -600,15 +574,3 @@ def colour_shares(lab: np.ndarray) -> np.ndarray:
     bins = (light * 64 + hues[..., 0] * 8 + hues[..., 1]).astype(int).reshape(-1, lab.shape[-2])
     counts = np.stack([np.bincount(row, minlength=256) for row in bins]) / lab.shape[-2]
     return counts.reshape(*lab.shape[:-2], 256)
-
-
-def empty_track(clip: ClipInfo, target: Target) -> TargetTrack:
-    """The track of a clip without frames."""
-    none, boxes = np.zeros(0), np.zeros((0, 4))
-    width, height = (target.box[2] - target.box[0]) * clip.width, (target.box[3] - target.box[1]) * clip.height
-    return TargetTrack(
-        index=np.zeros(0, dtype=int), seconds=none, box=boxes, inside=none, flow=none, near=none, part=none, peak=none,
-        peak_box=boxes, second=none, first=none, early=none, colour=none, own_colour=none, stands=none,
-        place_stands=none, place=none, place_box=boxes,
-        place_second=none, at_place=none, camera=none, cells=0, texture=0.0, width_px=width, height_px=height,
-    )  # fmt: skip

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from revisit.core import Batch, Frame, observer
+from revisit.core import Batch, Frame, every, observer
 from revisit.evidence.video import VideoFeatures
 
 I3D = "i3d-kinetics-400"
@@ -15,7 +15,7 @@ FRAMES, SIDE = 16, 224
 
 def evenly_spread(count: int, fps: float, *, taken: int = FRAMES, **_: Any) -> np.ndarray:
     """So many frames from the first to the last, or all of a shorter clip."""
-    return np.unique(np.linspace(0, max(count - 1, 0), min(taken, count)).astype(int)) if count else np.zeros(0, int)
+    return every(at_most=taken).pick(count, fps)
 
 
 def middle_square(frame: Frame, **_: Any) -> np.ndarray:

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
 
 from revisit.core import ClipInfo, FrameStream, observer
 from revisit.evidence.views import ViewLinks
-from revisit.observers.matching import (
-    CELLS,
-    Points,
-    correlate_all,
-    landing,
-    link,
-    match_points,
-    points_of_frame,
-    structure,
-)
+from revisit.observers.matching import CELLS, Points, correlate, landing, link, match_points, points_of_frame, structure
 from revisit.observers.pictures import VIEWED, gray_at
+from revisit.observers.rows import columns
 
 SIZE = 288
 MOVES = 0.02  # of the width, between sampled frames: the picture moves
@@ -32,19 +25,15 @@ LEAST_COVER = 0.3  # of the textured cells move in a step that tells the camera'
 )  # fmt: skip
 def views(clip: ClipInfo) -> FrameStream:
     """Links between all pairs of at most 36 frames: matched points, gradient correlation, their warps."""
-    index: list[int] = []
-    time: list[float] = []
-    greys: list[np.ndarray] = []
-    points: list[Points] = []
+    rows: list[tuple[int, float, np.ndarray, Points]] = []
     while (frame := (yield)) is not None:
-        index.append(frame.index)
-        time.append(frame.time)
-        greys.append(gray_at(frame, SIZE))
-        points.append(points_of_frame(frame, greys[-1]))
+        grey = gray_at(frame, SIZE)
+        rows.append((frame.index, frame.time, grey, points_of_frame(frame, grey)))
+    index, time, greys, points = columns(rows, 4)
     matches: dict[tuple[int, int], np.ndarray] = {}
     hidden = attached_cells(points, matches)
     if hidden.any():
-        points, matches = [p.without(hidden) for p in points], {}
+        points, matches = tuple(p.without(hidden) for p in points), {}
     fields = [structure(g, hidden) for g in greys]
     n = len(index)
     inliers, support = np.zeros((n, n), np.int32), np.zeros((n, n), np.float32)
@@ -58,7 +47,7 @@ def views(clip: ClipInfo) -> FrameStream:
             inliers[i, j] = inliers[j, i] = match.inliers
             support[i, j] = support[j, i] = match.support
             warp[i, j] = match.warp
-        for j, (peak, ahead, at) in enumerate(correlate_all(fields[i], fields[i + 1 :]), i + 1):
+        for j, (peak, ahead, at) in enumerate(correlate(fields[i], fields[i + 1 :]), i + 1):
             dense[i, j] = dense[j, i] = peak
             lead[i, j] = lead[j, i] = ahead
             shift[i, j], shift[j, i] = at, (-at[0], -at[1])
@@ -72,7 +61,7 @@ def views(clip: ClipInfo) -> FrameStream:
     )  # fmt: skip
 
 
-def attached_cells(points: list[Points], matches: dict[tuple[int, int], np.ndarray]) -> np.ndarray:
+def attached_cells(points: Sequence[Points], matches: dict[tuple[int, int], np.ndarray]) -> np.ndarray:
     """Cells of the frame whose points rest while the picture around them moves: overlays, a handlebar.
 
     Such points would say that the view never changed. A step counts only where the moving points cover
@@ -86,8 +75,7 @@ def attached_cells(points: list[Points], matches: dict[tuple[int, int], np.ndarr
             pairs = matches[k, k + gap] = match_points(a, b)
             if not len(pairs):
                 continue
-            start, end = a.xy[pairs[:, 0]] / a.size[0], b.xy[pairs[:, 1]] / a.size[0]
-            distance = np.hypot(*(end - start).T)
+            distance = np.hypot(*(b.xy[pairs[:, 1]] / a.size[0] - a.xy[pairs[:, 0]] / a.size[0]).T)
             agreed = link(a, b, pairs[distance > MOVES])
             if agreed.inliers < 0.5 * (distance > MOVES).sum():
                 continue

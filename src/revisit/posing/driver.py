@@ -16,24 +16,12 @@ import traceback
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any
 
 import numpy as np
 
 Arrays = dict[str, Any]  # of an estimate: numpy arrays or tensors by name, and the convention of its poses
-
-
-class ClipRequest(TypedDict):
-    """A line of the input."""
-
-    frames: list[str]
-    numbers: list[int]
-    video: str
-    folder: str
-    out: str
-    log: str
-
-
+ClipRequest = dict[str, Any]  # a line of the input
 Estimate = Callable[[ClipRequest], Arrays]
 
 

@@ -29,10 +29,7 @@ class Odometry:
     """Turns of the camera as the lite set sees them, with the lens that it assumes."""
 
     workers: int | None = None
-
-    @property
-    def producer(self) -> str:
-        return PRODUCER
+    producer: str = PRODUCER
 
     def run(self, tasks: Sequence[PoseTask]) -> Iterator[tuple[PoseTask, Arrays | str]]:
         cases = [Case(id=task.name, suite="folder", model="-", sample=task.name, clip=task.clip) for task in tasks]

@@ -21,6 +21,7 @@ import numpy as np
 
 from revisit.core import Clip, MediaError, MissingPrerequisite, UsageError, digest
 from revisit.core.processes import stop_process
+from revisit.core.text import json_or_none, package_yaml
 from revisit.core.threads import start_thread
 from revisit.geometry.poses import InvalidPoses
 from revisit.media import encode_mp4, load_npz, npz_shapes, open_clip
@@ -31,15 +32,7 @@ from revisit.posing.tasks import Arrays, PoseTask, one_by_one
 
 DRIVER = Path(__file__).with_name("driver.py")
 LOADING = 1800.0  # seconds that an estimator may take to load; the first time it fetches its weights
-# The checkpoint, or for ViPE the pipeline, that each estimator takes by itself; and what to install.
-ESTIMATORS = {
-    "da3": ("depth-anything/DA3-LARGE-1.1", "depth-anything-3"),
-    "vggt": ("facebook/VGGT-1B", "VGGT from its repository"),
-    "vggt-omega": ("facebook/VGGT-Omega/vggt_omega_1b_512.pt", "VGGT-Omega from its repository"),
-    "mapanything": ("facebook/map-anything-apache", "MapAnything from its repository"),
-    "vipe": ("default", "ViPE from its repository"),
-    "pycolmap": ("", "pycolmap"),
-}
+ESTIMATORS = package_yaml("revisit.posing", "estimators.yaml")
 STRUCTURE_FRAMES = 120  # that structure from motion is given: its time grows faster than their number
 
 
@@ -113,7 +106,7 @@ class Driver:
 
     @property
     def checkpoint(self) -> str:
-        return self.model or ESTIMATORS[self.name][0]
+        return self.model or str(ESTIMATORS[self.name][0])
 
     @property
     def frames(self) -> int | None:
@@ -165,16 +158,11 @@ def is_whole(clip: Clip) -> bool:
 
 
 def write_clip(clip: Clip, path: Path) -> Path:
-    """A file with just the frames of a clip, for programs that take a whole video."""
+    """A file with just the frames of a clip, without an odd last row or column, which H.264 in 4:2:0 cannot have."""
     with open_clip(clip) as stream:
-        encode_mp4(path, (_even(frame.rgb) for frame in stream), stream.info.fps, crf=0)
+        height, width = stream.info.height // 2 * 2, stream.info.width // 2 * 2
+        encode_mp4(path, (frame.rgb[:height, :width] for frame in stream), stream.info.fps, crf=0)
     return path
-
-
-def _even(rgb: np.ndarray) -> np.ndarray:
-    """The picture without an odd last row or column, which H.264 in 4:2:0 cannot have."""
-    height, width = rgb.shape[:2]
-    return rgb[: height - height % 2, : width - width % 2]
 
 
 def write_frames(task: PoseTask, folder: Path, most: int | None) -> tuple[list[int], tuple[int, int]]:
@@ -182,9 +170,7 @@ def write_frames(task: PoseTask, folder: Path, most: int | None) -> tuple[list[i
     import cv2
 
     def frame_numbers(count: int, fps: float) -> np.ndarray:
-        if most is None or count <= most:
-            return np.arange(count)
-        return np.unique(np.linspace(0, count - 1, most).round().astype(int))
+        return np.unique(np.linspace(0, count - 1, min(most or count, count)).round().astype(int))
 
     numbers = []
     with open_clip(task.clip, wanted=frame_numbers) as stream:
@@ -253,10 +239,7 @@ class _DriverProcess:
             line = self.answers.get(timeout=timeout)
         except queue.Empty:
             return None
-        try:
-            answer = json.loads(line) if line else {"dead": ""}
-        except ValueError:
-            answer = {"error": f"it answered {line[:80]!r}"}
+        answer = json_or_none(line) if line else {"dead": ""}
         return answer if isinstance(answer, dict) else {"error": f"it answered {line[:80]!r}"}
 
     def stop(self) -> None:

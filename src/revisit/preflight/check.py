@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -11,6 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from revisit.core import RevisitError
+from revisit.core.grouping import group_items
+from revisit.core.text import join_names, package_yaml, pluralize
 from revisit.preflight import camera
 from revisit.preflight.appearance import (
     APART,
@@ -27,21 +29,7 @@ from revisit.preflight.appearance import (
 from revisit.preflight.expected import Expected
 
 # kind -> what it means; in the order of the table
-KINDS = {
-    "bad input": "a first frame, context clip or job that cannot be used",
-    "missing": "no clip where it must lie",
-    "not asked for": "a clip of a sample that the dataset does not have",
-    "unreadable": "a file that is no whole video",
-    "wrong length": "another number of frames than asked for",
-    "wrong size": "another width or height than asked for",
-    "wrong rate": "another frame rate than asked for",
-    "black": "black or blank frames",
-    "frozen": "one picture all the time, though the camera was to move",
-    "duplicate": "the same clip as another one, though something else was asked for",
-    "another sample": "begins with the first frame of another sample",
-    "first frame": "does not begin with the given first frame",
-    "camera": "turned to another side, or by another amount, than asked for",
-}
+KINDS: Mapping[str, str] = package_yaml("revisit.preflight", "faults.yaml")
 RATE = 0.01  # relative: frame rates that are nearer are one
 UNLIKE = 45.0  # of 255: a first frame that is so far from the given one is another picture
 RELATED = 0.5  # correlation with it: of 24 clips by eight models 0.89 or more, of other pictures 0.51 or less
@@ -92,19 +80,19 @@ def check(
         if not one.clip.exists() and not report.before:
             report.faults.append(_fault("missing", one, f"there is no {one.clip}"))
     there = [one for one in expected if one.clip.exists()]
-    looks: dict[int, Appearance] = {}
+    seen: list[tuple[Expected, Appearance]] = []
     with ThreadPoolExecutor(max(workers, 1)) as pool:
         results = zip(there, pool.map(_check_clip, there), strict=True)
         for number, (one, (appearance, faults, undecided)) in enumerate(results, start=1):
             report.faults += faults
             report.unchecked.update(undecided)
             if appearance is not None:
-                looks[id(one)] = appearance
+                seen.append((one, appearance))
             tell(number, len(there))
-    seen_ones = [one for one in there if id(one) in looks]
-    report.remarks += _mixtures(seen_ones, looks)
-    report.faults += _duplicates(seen_ones, looks)
-    report.faults += _starts(seen_ones, looks, report.unchecked)
+    report.remarks += _mixtures(seen)
+    report.remarks += _copies_between_models(seen)
+    report.faults += _duplicates(seen)
+    report.faults += _starts(seen, report.unchecked)
     order = list(KINDS)
     report.faults.sort(key=lambda fault: (order.index(fault.kind), fault.model, fault.id))
     return report
@@ -161,11 +149,12 @@ def _wrong_duration(one: Expected, appearance: Appearance) -> list[Fault]:
     return [_fault("wrong length", one, sentence)]
 
 
-def _mixtures(there: Sequence[Expected], looks: dict[int, Appearance]) -> list[str]:
+def _mixtures(seen: Sequence[tuple[Expected, Appearance]]) -> list[str]:
     """Models whose clips were free in size and rate, and have several."""
     remarks = []
-    for model in dict.fromkeys(one.model for one in there if one.tolerance):
-        mine = [looks[id(one)] for one in there if one.tolerance and one.model == model]
+    free = [(one.model, appearance) for one, appearance in seen if one.tolerance]
+    for model, of_model in group_items(free, lambda pair: pair[0]).items():
+        mine = [appearance for _, appearance in of_model]
         sizes = sorted({f"{width}x{height}" for width, height in (look.size for look in mine)})
         rates = sorted({f"{look.fps:g}" for look in mine})
         if len(sizes) > 1:
@@ -175,46 +164,54 @@ def _mixtures(there: Sequence[Expected], looks: dict[int, Appearance]) -> list[s
     return remarks
 
 
-def _duplicates(there: Sequence[Expected], looks: dict[int, Appearance]) -> list[Fault]:
+def _copies_between_models(seen: Sequence[tuple[Expected, Appearance]]) -> list[str]:
+    """A sentence on clips that are, byte for byte, those of another model or of the truth."""
+    first: dict[str, Expected] = {}
+    copies = []
+    for one, appearance in seen:
+        original = first.setdefault(appearance.digest or one.id, one)
+        if original.model != one.model:
+            copies.append(f"{one.id} is {original.id}")
+    if not copies:
+        return []
+    verb = "is a copy" if len(copies) == 1 else "are copies"
+    return [f"{pluralize(len(copies), 'clip')} {verb} of another model's or the truth's: {join_names(copies)}"]
+
+
+def _duplicates(seen: Sequence[tuple[Expected, Appearance]]) -> list[Fault]:
     """Clips of one model that are the same, though their jobs are not; baseline generators know no prompt, and may."""
     faults = []
-    groups: dict[tuple[str, int, tuple[int, ...]], list[Expected]] = defaultdict(list)
-    for one in there:
-        if not one.stand_in:
-            appearance = looks[id(one)]
-            groups[one.model, appearance.frames, appearance.small.shape].append(one)
-    for group in groups.values():
-        means = np.array([looks[id(one)].small.mean(axis=(0, 1, 2)) for one in group])
-        for k, one in enumerate(group):
+    own = [(one, appearance) for one, appearance in seen if not one.stand_in]
+    for group in group_items(own, lambda pair: (pair[0].model, pair[1].frames, pair[1].small.shape)).values():
+        means = np.array([appearance.small.mean(axis=(0, 1, 2)) for _, appearance in group])
+        for k, (one, appearance) in enumerate(group):
             for j in np.nonzero(np.abs(means[:k] - means[k]).max(axis=1) < 1)[0] if k else ():
-                other = group[int(j)]
+                other, appearance_of_other = group[int(j)]
                 same_inputs = one.inputs and one.inputs == other.inputs
-                if not same_inputs and one_clip(looks[id(one)], looks[id(other)]):
+                if not same_inputs and one_clip(appearance, appearance_of_other):
                     faults.append(_fault("duplicate", one, f"it is the same clip as {other.id}"))
                     break
     return faults
 
 
-def _starts(there: Sequence[Expected], looks: dict[int, Appearance], unchecked: Counter[str]) -> list[Fault]:
+def _starts(seen: Sequence[tuple[Expected, Appearance]], unchecked: Counter[str]) -> list[Fault]:
     """Clips that begin with another picture than they were given."""
-    first_frames: dict[Path, np.ndarray | None] = {one.first: None for one in there if one.first is not None}
-    for path in first_frames:
-        first_frames[path] = picture(path)
-    readable = {path: small for path, small in first_frames.items() if small is not None}
+    first_frames = dict.fromkeys(one.first for one, _ in seen if one.first is not None)
+    readable = {path: small for path in first_frames if (small := picture(path)) is not None}
     faults = []
-    for one in there:
+    for one, appearance in seen:
         own = readable.get(one.first) if one.first else None
         if own is None:
             unchecked["first frame: none was given"] += 1
             continue
-        if blank(looks[id(one)]):
+        if blank(appearance):
             continue  # told already
-        first = looks[id(one)].small[0]
+        first = appearance.small[0]
         mine = distance(first, own)
         distances = {path: distance(first, small) for path, small in readable.items() if path != one.first}
         nearest = min(distances, key=lambda path: distances[path], default=None)
         if nearest is not None and mine > APART and distances[nearest] < NEARER * mine:
-            whose = next(other for other in there if other.first == nearest)
+            whose = next(other for other, _ in seen if other.first == nearest)
             faults.append(_fault("another sample", one, f"it begins with the first frame of {whose.id}"))
         elif mine > UNLIKE or (mine > APART and likeness(first, own) < RELATED):
             faults.append(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -76,12 +76,12 @@ def strangers(allowed: Sequence[Path]) -> list[Path]:
     ]  # fmt: skip
 
 
-def in_folder(folder: Path) -> list[Expected]:
-    """What job files in a folder expect; of videos without one nothing is known."""
+def in_folder(folder: Path, clips: Iterable[Path]) -> list[Expected]:
+    """What job files in a folder expect, and its other clips, of which nothing is known."""
     by_clip = {expected.clip: expected for expected in _job_files(folder)}
-    for path in sorted(folder.rglob("*"), key=natural_order):
-        hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
-        if path.is_file() and not hidden and path not in by_clip and is_clip_file(path):
+    inputs = {expected.first.parent for expected in by_clip.values() if expected.first}  # pictures, but no clip
+    for path in clips:
+        if path not in by_clip and path not in inputs:
             by_clip[path] = Expected(path.relative_to(folder).as_posix(), path)
     return list(by_clip.values())
 

@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from revisit.core import METRICS, Case, Series, digest
 from revisit.report.film_strips import GONE, Clock, FilmStrip, clip_clock, file_clock
-from revisit.report.metric_cards import MetricCard, gate_name
+from revisit.report.metric_cards import gate_name
 from revisit.report.overlays import judge_overlays, overlays
-from revisit.report.phases import Phase, first_frames, phases_from_starts, phases_of
+from revisit.report.phases import first_frames, phases_from_starts, phases_of
 from revisit.report.series import read_series, thinned_series
 from revisit.report.tables import finding_text
 from revisit.results.ceilings import measured_text
 from revisit.results.display import number
+from revisit.results.file_types import Details
 from revisit.web.templates import Context
 
 if TYPE_CHECKING:
@@ -35,13 +36,6 @@ SIGHTS = {
 }
 
 
-class Lane(TypedDict):
-    """The phases of a clip, and who says so."""
-
-    name: str
-    phases: list[Phase]
-
-
 class ClipEntry:
     """One clip being described."""
 
@@ -52,11 +46,11 @@ class ClipEntry:
 
     @cached_property
     def film(self) -> FilmStrip | None:
-        return self.pages.films.of(str(self.case.clip.path))
+        return self.pages.film(self.case.clip)
 
     @cached_property
     def reference_film(self) -> FilmStrip | None:
-        return self.pages.films.of(str(self.case.reference.path)) if self.case.reference else None
+        return self.pages.film(self.case.reference) if self.case.reference else None
 
     @cached_property
     def clock(self) -> Clock | None:
@@ -173,13 +167,11 @@ class ClipEntry:
             "frames": sorted({int(frame) for entry in diagnosis["findings"] for frame in entry["frames"]}),
         }
 
-    def _lanes(self) -> list[Lane]:
+    def _lanes(self) -> list[dict[str, Any]]:
         """Phases by who says so; the same phases are shown once."""
-        lanes: list[Lane] = []
-        case_phases = self.case.phases
-        phases_by_name = (
-            [("Given", phases_from_starts(case_phases[0], case_phases[1], self._last()))] if case_phases else []
-        )
+        lanes: list[dict[str, Any]] = []
+        given = self.case.phases
+        phases_by_name = [("Given", phases_from_starts(*given, self._last()))] if given else []
         phases_by_name += [
             (gate_name(gate, title), phases_of(self._facts(gate), self._one_series(gate), self._last()))
             for gate, title in self.pages.gates.items()
@@ -204,18 +196,10 @@ class ClipEntry:
                 continue
             frame, other, value = int(series["frame"][row]), _paired_frame(series, row), float(series["value"][row])
             loss = round(_loss_share(value, card), 4)
-            if (frame, other) in worst and worst[frame, other][0] >= loss:
-                continue
-            worst[frame, other] = (
-                loss,
-                {
-                    "title": card["title"],
-                    "frame": frame,
-                    "value": number(value),
-                    "loss": loss,
-                    "pictures": self._pair(frame, other, card["against_reference"]),
-                },
-            )
+            if (frame, other) not in worst or loss > worst[frame, other][0]:
+                pictures = self._pair(frame, other, card["against_reference"])
+                entry = {"title": card["title"], "frame": frame, "value": number(value), "loss": loss}
+                worst[frame, other] = loss, {**entry, "pictures": pictures}
         worst_first = sorted(worst.values(), key=lambda entry: -entry[0])
         return [content for _, content in worst_first[:MOST_PAIRS]]
 
@@ -316,7 +300,7 @@ def _paired_frame(series: Series, row: int) -> int | None:
     return int(other) if np.isfinite(other) and other >= 0 else None
 
 
-def _loss_share(value: float, card: MetricCard) -> float:
+def _loss_share(value: float, card: Details) -> float:
     """How far a value is from the good end of its range, 0 to 1; a half where the range has no ends."""
     low, high = card["range"]
     if low is None or high is None or high <= low:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from revisit.core import METRICS, Case, MissingPrerequisite, UsageError
+from revisit.core.grouping import group_items
 from revisit.core.text import printable_text
 from revisit.results import Cell, Results
 from revisit.results.cells import limits_of
@@ -24,6 +25,7 @@ DASHES = ("-", "--", "-.", ":")  # beyond colour, for who cannot tell colours ap
 PHASES = ("visible", "hidden", "returned")
 WORST = "#c2271a"
 STEPS = 24  # of a curve over time
+LONG_SIDE = 320  # of a picture in a strip
 
 
 def load_pyplot() -> Any:
@@ -115,17 +117,13 @@ def horizon(results: Results, metrics: Sequence[str]) -> Any:
         len(metrics), 1, figsize=(6, 2.4 * len(metrics)), squeeze=False, sharex=True, layout="constrained"
     )
     for axes, metric in zip(grid[:, 0], metrics, strict=True):
-        any_curve = False
         for place, (model, part) in enumerate(results.groups("model").items()):
             curves = [curve for case in part.cases if (curve := _binned_curve(results, case, metric)) is not None]
-            if not curves:
-                continue
-            with np.errstate(invalid="ignore"):
+            if curves:
                 count = np.isfinite(curves).sum(axis=0)
                 mean = np.where(count > 0, np.nansum(curves, axis=0) / np.maximum(count, 1), np.nan)
-            axes.plot((np.arange(STEPS) + 0.5) / STEPS, mean, label=printable_text(model), **_line_style(place))
-            any_curve = True
-        if not any_curve:
+                axes.plot((np.arange(STEPS) + 0.5) / STEPS, mean, label=printable_text(model), **_line_style(place))
+        if not axes.has_data():
             raise UsageError(f"{metric} has no values over time in this run")
         axes.set_title(_wrap_text(column_head(metric), 60), loc="left")
         axes.set_xlim(0, 1)
@@ -160,17 +158,14 @@ def _longest(results: Results, case: Case) -> float:
 
 def correlation(results: Results, metrics: Sequence[str]) -> Any:
     """Pearson's correlation of metrics over clips, as a matrix with its numbers."""
-    from revisit.stats.correlation import pearson
+    from revisit.stats.correlation import matrix
 
     plotted = [metric for metric in metrics if len(results.scores(metric)) > 2]
     if len(plotted) < 2:
         raise UsageError("a correlation needs two metrics with three scores each; name others with -m")
     columns = {metric: [results.score(case, metric) for case in results.cases] for metric in plotted}
-    table = np.full((len(plotted), len(plotted)), np.nan)
-    for i, one in enumerate(plotted):
-        for j, other in enumerate(plotted):
-            correlated = pearson(columns[one], columns[other])
-            table[i, j] = np.nan if correlated is None else correlated[0]
+    rows = matrix(columns)
+    table = np.array([[rows[one][other] for other in plotted] for one in plotted], dtype=float)
     side = 1.6 + 0.5 * len(plotted)
     figure, axes = load_pyplot().subplots(figsize=(side + 1, side))
     axes.imshow(table, cmap="RdBu_r", vmin=-1, vmax=1)
@@ -206,17 +201,14 @@ def phases(results: Results, metrics: Sequence[str]) -> Any:
 
 
 def _by_phase(results: Results, metric: str) -> dict[str, dict[str, float]]:
-    values_by_model: dict[str, dict[str, list[float]]] = {}
-    for record in results.scores(metric):
-        means = record.facts.get("mean")
-        if isinstance(means, Mapping):
-            for name in PHASES:
-                if isinstance(means.get(name), int | float):
-                    values_by_model.setdefault(record.case.model, {}).setdefault(name, []).append(float(means[name]))
-    return {
-        model: {name: float(np.mean(values)) for name, values in part.items()}
-        for model, part in values_by_model.items()
-    }
+    scores = [record for record in results.scores(metric) if isinstance(record.facts.get("mean"), Mapping)]
+    means: dict[str, dict[str, float]] = {}
+    for model, records in group_items(scores, lambda record: record.case.model).items():
+        for name in PHASES:
+            values = [one.facts["mean"].get(name) for one in records]
+            if numbers := [float(value) for value in values if isinstance(value, int | float)]:
+                means.setdefault(model, {})[name] = float(np.mean(numbers))
+    return means
 
 
 def scatter(results: Results, metrics: Sequence[str]) -> Any:
@@ -322,28 +314,25 @@ def strip_columns(case: Case, count: int, extra: Iterable[int] = ()) -> list[tup
         last = stream.info.count - 1
     frames = {int(frame) for frame in np.round(np.linspace(0, last, count))}
     frames |= {min(max(int(frame), 0), last) for frame in extra}
-    hidden, back = case.phases or (last + 1, last + 1)
-    names = {0: "first"}
-    if case.phases:
-        for frame in sorted(frames):
-            phase = "visible" if frame < hidden else "hidden" if frame < back else "returned"
-            names[frame] = f"{phase}, {frame}"
-    return [(names.get(frame, f"frame {frame}"), frame) for frame in sorted(frames)]
+
+    def title(frame: int) -> str:
+        if case.phases is None:
+            return f"frame {frame}" if frame else "first"
+        hidden, back = case.phases
+        return f"{'visible' if frame < hidden else 'hidden' if frame < back else 'returned'}, {frame}"
+
+    return [(title(frame), frame) for frame in sorted(frames)]
 
 
-def strip_pictures(case: Case, frames: Iterable[int], long_side: int = 320) -> dict[int, np.ndarray]:
+def strip_pictures(case: Case, frames: Iterable[int]) -> dict[int, np.ndarray]:
     """Frames of a clip by their number, scaled down."""
     from revisit.media import open_clip
 
     with open_clip(case.clip, wanted=np.array(sorted(set(frames)), int)) as stream:
-        return {frame.index: np.asarray(frame.at(long_side)) for frame in stream}
+        return {frame.index: np.asarray(frame.at(LONG_SIDE)) for frame in stream}
 
 
 def score_label(results: Results, case: Case, metrics: Sequence[str]) -> str:
     """`Target reappears 1.00, …`: scores of a clip, as a label."""
-    parts = [
-        f"{metric_title(metric)} {number(value)}"
-        for metric in metrics
-        if (value := results.score(case, metric)) is not None
-    ]
-    return "\n".join(parts)
+    scores = {metric: results.score(case, metric) for metric in metrics}
+    return "\n".join(f"{metric_title(id)} {number(value)}" for id, value in scores.items() if value is not None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import TypedDict
+from typing import Any
 
 import numpy as np
 
@@ -51,25 +51,14 @@ class FilmStrip:
         return int(np.abs(self.pictures.index - frame).argmin())
 
 
-class Clock(TypedDict):
-    """Number of frames, frame rate and (width, height) of a clip."""
-
-    frames: int
-    fps: float
-    size: list[int]
+Clock = dict[str, Any]  # `frames`, `fps` and `size` (width, height) of a clip
 
 
-class FilmStrips:
-    """Films by the path of the clip or reference, from the keys of the evidence there is of it."""
-
-    def __init__(self, evidence: Mapping[str, Mapping[str, str]], cache: EvidenceCache) -> None:
-        self.evidence, self.cache = evidence, cache
-
-    def of(self, path: str) -> FilmStrip | None:
-        """The film, or None where the cache has lost it or nothing was ever seen."""
-        key = evidence_key(self.evidence.get(path, {}), "thumbnails")
-        pictures = self.cache.load(Thumbnails, key) if key else None
-        return FilmStrip(pictures, key[:16]) if key and pictures is not None and len(pictures.index) else None
+def film_strip(evidence: Mapping[str, str], cache: EvidenceCache) -> FilmStrip | None:
+    """The film of a clip or reference by the keys of its evidence; None where the cache has lost it, or it has none."""
+    key = evidence_key(evidence, "thumbnails")
+    pictures = cache.load(Thumbnails, key) if key else None
+    return FilmStrip(pictures, key[:16]) if key and pictures is not None and len(pictures.index) else None
 
 
 def clip_clock(evidence: Mapping[str, str], cache: EvidenceCache) -> Clock | None:

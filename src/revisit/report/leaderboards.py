@@ -71,20 +71,16 @@ def as_csv(boards: Sequence[Board], by: str = "", interval: bool = False) -> str
 
 
 def _marked_texts(
-    board: Board,
-    rows: Sequence[BoardRow],
-    marks: Mapping[str, str],
-    clean: Callable[[str], str],
-    interval: bool = False,
+    board: Board, rows: Sequence[BoardRow], marks: Mapping[str, str], clean: Callable[[str], str], interval: bool
 ) -> list[list[str]]:
     """Cells of all rows as text, the best and the second of each column marked; `interval` adds both ends."""
     marks_of = {column.key: marked_rows(board, rows, column) for column in board.columns}
-    rows_of_text = []
+    rows_of_text: list[list[str]] = []
     for place, row in enumerate(rows):
-        texts = [(column, clean(row.cell(column).to_text(column.decimals, interval))) for column in board.columns]
-        rows_of_text.append(
-            [marks.get(marks_of[column.key].get(place, ""), "{}").format(text) for column, text in texts]
-        )
+        rows_of_text.append([])
+        for column in board.columns:
+            pattern = marks.get(marks_of[column.key].get(place, ""), "{}")
+            rows_of_text[-1].append(pattern.format(clean(row.cell(column).to_text(column.decimals, interval))))
     return rows_of_text
 
 
@@ -105,10 +101,6 @@ def _md(text: str) -> str:
 def _tex(text: str) -> str:
     special = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
     special |= {"<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}"}
-    special |= {
-        "[": "{[}",
-        "]": "{]}",
-        "*": "{*}",
-    }  # after the end of a row they would be its options
+    special |= {"[": "{[}", "]": "{]}", "*": "{*}"}  # after the end of a row they would be its options
     special |= {"↑": r"$\uparrow$", "↓": r"$\downarrow$", "–": "--", "−": "$-$"}
     return "".join(special.get(c) or (f"\\{c}" if c in "&%$#_{}" else c) for c in printable_text(text))

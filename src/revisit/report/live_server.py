@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from revisit.core import EVIDENCE, Clip, MediaError, RevisitError, UsageError, digest, load_all
+from revisit.core.grouping import group_items
 from revisit.engine.run_summary import current_results
 from revisit.report.film_strips import evidence_key
 from revisit.report.pages import Rows, RunPages
@@ -55,29 +56,28 @@ class LiveRun:
         self.videos = Served(copies)
         self.rows: Rows = {}
         self.lock = threading.Lock()  # pages are made by one request; the others wait for it
-        self._book: tuple[str, RunPages, bool] | None = None
+        self._book: tuple[str, RunPages] | None = None
 
     def stamp(self) -> str:
         """Changes when the run has gone on."""
         paths = [self.run.path / name for name in WATCHED]
         return digest([[path.name, path.stat().st_size, path.stat().st_mtime_ns] for path in paths if path.is_file()])
 
-    def pages(self) -> tuple[str, RunPages, bool]:
-        """Stamp, pages, and whether the run is finished; made anew where the run has gone on."""
+    def pages(self) -> tuple[str, RunPages]:
+        """Stamp and pages, made anew where the run has gone on."""
         with self.lock:
             stamp = self.stamp()
             if self._book is None or self._book[0] != stamp:
-                state = current_results(self.run)
-                self._book = stamp, RunPages(self.run, state, self.videos, self.rows), state.finished
+                self._book = stamp, RunPages(self.run, current_results(self.run), self.videos, self.rows)
             return self._book
 
     def page(self) -> tuple[str, str]:
-        stamp, pages, _ = self.pages()
+        stamp, pages = self.pages()
         with self.lock:
             return render_page(pages, {}, live={"stamp": stamp})
 
     def scene(self, key: str) -> str | None:
-        _, pages, _ = self.pages()
+        _, pages = self.pages()
         with self.lock:
             return scene_script(pages.scene(key)) if key in pages.scenes else None
 
@@ -91,7 +91,7 @@ class LiveRun:
 
     def picture(self, name: str, frame: int) -> bytes | None:
         """The picture of a frame, out of evidence of this run whose key starts so."""
-        _, pages, _ = self.pages()
+        _, pages = self.pages()
         for kind, key in _pictures_of(pages).get(name, ()):
             pictures = _load_evidence(pages, kind, key)
             if pictures is not None and frame in pictures.index:
@@ -102,18 +102,15 @@ class LiveRun:
     def media(self, name: str) -> Path | None:
         """The file of a clip as a browser can show it; made once where it is none."""
         clip = self.videos.clips.get(name)
-        return None if clip is None else _playable_path(clip, self.copies)
+        return None if clip is None else _playable_file(clip, self.copies).path
 
 
 @lru_cache(maxsize=8)
 def _pictures_of(pages: RunPages) -> dict[str, list[tuple[str, str]]]:
-    evidence_by_name: dict[str, list[tuple[str, str]]] = {}
-    for entry in pages.plan["cases"]:
-        for evidence in (entry.get("evidence", {}), entry.get("reference_evidence", {})):
-            for kind in PICTURES:
-                if key := evidence_key(evidence, kind):
-                    evidence_by_name.setdefault(key[:16], []).append((kind, key))
-    return evidence_by_name
+    entries = pages.plan["cases"]
+    evidence = [part for one in entries for part in (one.get("evidence", {}), one.get("reference_evidence", {}))]
+    pictures = [(kind, key) for part in evidence for kind in PICTURES if (key := evidence_key(part, kind))]
+    return group_items(pictures, lambda picture: picture[1][:16])
 
 
 @lru_cache(maxsize=48)
@@ -121,9 +118,7 @@ def _load_evidence(pages: RunPages, kind: str, key: str) -> Any:
     return pages.cache.load(EVIDENCE[kind], key)
 
 
-@lru_cache(maxsize=4096)
-def _playable_path(clip: Clip, copies: Path) -> Path:
-    return playable_file(clip, copies).path
+_playable_file = lru_cache(maxsize=4096)(playable_file)
 
 
 def application(runs: Sequence[Path], copies: Path) -> Application:

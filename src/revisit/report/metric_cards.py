@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypedDict
+from typing import Any
 
 from revisit.core import GATES, OBSERVERS, Case, evidence_id
 from revisit.results.display import HEADINGS, arrow, heading, stand_in_mark
@@ -13,36 +13,10 @@ DIRECTIONS = {True: "higher is better", False: "lower is better", None: "describ
 SHORT_GATES = {"camera_moved": "Camera", "view_return": "View", "look_away": "Looks away", "target_return": "Target"}
 
 
-class MetricCard(TypedDict):
-    """What the page says of a metric."""
-
-    id: str
-    group: str
-    title: str
-    unit: str
-    range: list[float | None]
-    version: int
-    protocol: str
-    higher_is_better: bool | None
-    arrow: str
-    direction: str
-    span: str
-    bounded: bool
-    description: list[str]
-    needs: list[str]
-    gates: list[str]
-    gate_titles: list[str]
-    paper: str
-    responds_to: list[str]
-    blind_to: list[str]
-    against_reference: bool
-    sampling: list[str]
-
-
-def metric_cards(summary: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, MetricCard]:
+def metric_cards(summary: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """A card per metric of the summary, in the order of the table; what is not installed here says so."""
     observers = facts["protocol"]["observers"]
-    cards: dict[str, MetricCard] = {}
+    cards: dict[str, dict[str, Any]] = {}
     for metric_id, column in summary.get("metrics", {}).items():
         metric = metric_of(metric_id)
         description = metric.description if metric else "The code of this metric is not installed here."
@@ -51,11 +25,8 @@ def metric_cards(summary: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[s
             "id": metric_id,
             "group": heading(metric_id),
             "title": column["title"] + stand_in_mark(column),
-            "unit": column["unit"],
-            "range": column["range"],
-            "version": column["version"],
+            **{name: column[name] for name in ("unit", "range", "version", "higher_is_better")},
             "protocol": ", ".join(column["protocol"]),
-            "higher_is_better": column["higher_is_better"],
             "arrow": arrow(column["higher_is_better"]),
             "direction": DIRECTIONS[column["higher_is_better"]],
             "span": range_text(column["range"]),
@@ -64,11 +35,9 @@ def metric_cards(summary: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[s
             # A docstring without the line breaks that only fit it into the source.
             "description": [" ".join(paragraph.split()) for paragraph in description.split("\n\n")],
             "needs": needs,
-            "gates": list(metric.gates) if metric else [],
+            **{name: list(getattr(metric, name, ())) for name in ("gates", "responds_to", "blind_to")},
             "gate_titles": [GATES[gate].title for gate in metric.gates if gate in GATES] if metric else [],
             "paper": metric.paper if metric else "",
-            "responds_to": list(metric.responds_to) if metric else [],
-            "blind_to": list(metric.blind_to) if metric else [],
             "against_reference": any(_compares_with_reference(observers.get(need)) for need in needs),
             "sampling": [f"{need}: {observers[need]['frames']}" for need in needs if need in observers],
         }

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path, PurePath
 from typing import Any
 
 from revisit.core import SUITES
+from revisit.core.grouping import group_items
 from revisit.core.text import parse_json, pluralize
 from revisit.media import file_digest
-from revisit.report.metric_cards import MetricCard
 from revisit.report.pages import RunPages
 from revisit.report.plots import heat_map, line_plot, scatter_plot
 from revisit.report.tables import (
@@ -24,8 +23,8 @@ from revisit.report.tables import (
 )
 from revisit.report.verdict import verdict_view
 from revisit.results.display import metric_title, observed_by
+from revisit.results.file_types import Details
 from revisit.results.model_facts import cost_table, facts_for
-from revisit.results.tables import Table
 from revisit.web.templates import Context
 
 
@@ -33,6 +32,7 @@ def page_content(pages: RunPages, by: Mapping[str, Mapping[str, Any]]) -> Contex
     """Everything the template shows."""
     facts, summary, results, cards, gates = pages.facts, pages.summary, pages.results, pages.cards, pages.gates
     models = summary.get("models", {})
+    costs = filter(None, [cost_table(facts_for([pages.run.path]), list(models))])
     return {
         "header": _header(facts, summary, len(results.cases), len(pages.scenes)),
         "verdict": verdict_view(pages.verdict, summary, pages.floors),
@@ -40,42 +40,27 @@ def page_content(pages: RunPages, by: Mapping[str, Mapping[str, Any]]) -> Contex
         "stages": funnel_stages(summary.get("funnel", [])),
         "sentences": funnel_sentences(summary.get("funnel", [])),
         "by_model": [
-            {"model": model, "cases": entry["cases"], "stages": funnel_stages(entry["funnel"])}
+            {**entry, "model": model, "stages": funnel_stages(entry["funnel"])}
             for model, entry in models.items()
             if entry.get("funnel")
         ],
         "findings": gate_findings(results, gates),
         "headline": [suite_table(extra) for extra in summary.get("headline", [])],
         "table": model_table(summary, cards),
-        "parts_of_table": [
-            {"name": name, "table": model_table(_part_as_summary(summary, part), cards)}
-            for name, part in summary.get("parts", {}).items()
-        ],
+        "parts_of_table": _part_tables(summary, summary.get("parts", {}), cards),
         "said": summary.get("sentences", []),
-        "tables": [suite_table(extra) for extra in [*summary.get("tables", []), *_cost_tables(pages)]],
+        "tables": [suite_table(extra) for extra in [*summary.get("tables", []), *costs]],
         "drift": [_drift_figure(entry) for entry in summary.get("drift", [])],
-        "by": [
-            {
-                "expression": expression,
-                "tables": [
-                    {"name": name, "table": model_table(_part_as_summary(summary, part), cards)}
-                    for name, part in groups.items()
-                ],
-            }
-            for expression, groups in by.items()
-        ],
+        "by": {expression: _part_tables(summary, groups, cards) for expression, groups in by.items()},
         "people": _people_section(pages.run.path),
         "diagnosis": diagnosis_table(summary.get("diagnosis") or {}),
         "cards": list(cards.values()),
-        "trouble": _problems_section(summary),
-        "protocol": _protocol_section(facts, cards, gates, summary),
+        "trouble": {name: summary.get(name, []) for name in ("failed", "notes", "rejected")},
+        "not_asked": group_items(summary.get("not_asked", {}).items(), lambda one: one[1]),
+        "run": facts,
+        "tag": summary["protocol"],
+        "titles": {**gates, **{id: card["title"] for id, card in cards.items()}},
     }
-
-
-def _cost_tables(pages: RunPages) -> list[Table]:
-    """What generating costs, where models.yaml beside the clips or the run says it."""
-    costs = cost_table(facts_for([pages.run.path]), list(pages.summary.get("models", {})))
-    return [costs] if costs else []
 
 
 COLOURS = 9  # in the style sheet, k0 to k8
@@ -117,9 +102,13 @@ def _people_section(run: Path) -> Context | None:
     }
 
 
-def _part_as_summary(summary: Mapping[str, Any], part: Mapping[str, Any]) -> dict[str, Any]:
-    """A part of the clips as a summary of its own: its models, and the metrics that are asked of it."""
-    return {"models": part["models"], "metrics": {metric: summary["metrics"][metric] for metric in part["metrics"]}}
+def _part_tables(summary: Details, parts: Mapping[str, Details], cards: Mapping[str, Details]) -> list[Context]:
+    """Tables of parts of the clips, each with its models and the metrics that are asked of it."""
+    tables: list[Context] = []
+    for name, part in parts.items():
+        heads = {metric: summary["metrics"][metric] for metric in part["metrics"]}
+        tables.append({"name": name, "table": model_table({"models": part["models"], "metrics": heads}, cards)})
+    return tables
 
 
 def _header(facts: Mapping[str, Any], summary: Mapping[str, Any], cases: int, scenes: int) -> Context:
@@ -156,63 +145,3 @@ def _date(facts: Mapping[str, Any]) -> str:
     """When the run was last worked on; read from the run, so that the same run gives the same page."""
     stamps = [entry["finished"] or entry["started"] for entry in facts["invocations"]]
     return f"{datetime.fromisoformat(stamps[-1]):%Y-%m-%d %H:%M} UTC" if stamps else "not recorded"
-
-
-def _problems_section(summary: Mapping[str, Any]) -> Context:
-    not_asked: dict[str, list[str]] = defaultdict(list)
-    for metric, reason in summary.get("not_asked", {}).items():
-        not_asked[reason].append(metric_title(metric))
-    return {
-        "failed": summary.get("failed", []),
-        "notes": summary.get("notes", []),
-        "rejected": summary.get("rejected", []),
-        "not_asked": [{"reason": reason, "titles": titles} for reason, titles in not_asked.items()],
-    }
-
-
-def _protocol_section(
-    facts: Mapping[str, Any],
-    cards: Mapping[str, MetricCard],
-    gates: Mapping[str, str],
-    summary: Mapping[str, Any],
-) -> Context:
-    protocol, environment = facts["protocol"], facts["environment"]
-    return {
-        "commands": list(dict.fromkeys(entry["command"] for entry in facts["invocations"] if entry["command"])),
-        "tag": summary["protocol"],
-        "parameters": {check_id: _one_line(values) for check_id, values in protocol["parameters"].items()},
-        "align": protocol["align"],
-        "askers": [
-            {"kind": "gate", "id": check_id, "title": gates.get(check_id, check_id), "tag": tag}
-            for check_id, tag in protocol["gates"].items()
-        ]
-        + [
-            {
-                "kind": "metric",
-                "id": check_id,
-                "title": cards[check_id]["title"] if check_id in cards else "not asked",
-                "tag": tag,
-            }
-            for check_id, tag in protocol["metrics"].items()
-        ],
-        "observers": [
-            {"role": role, **observer, "params": _one_line(observer["params"])}
-            for role, observer in protocol["observers"].items()
-        ],
-        "environment": [
-            ("Revisit", facts["revisit"]),
-            ("Python", environment["python"]),
-            *environment["libraries"].items(),
-            ("Platform", environment["platform"]),
-            ("Cores", str(environment["cores"])),
-        ],
-        "counters": [(name.replace("_", " "), _one_line(value)) for name, value in facts["counters"].items()],
-        "notes": [f"{clip[:12]}: {note}" for clip, notes in facts["notes"].items() for note in notes],
-        "work": pluralize(len(facts["invocations"]), "invocation"),
-    }
-
-
-def _one_line(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return ", ".join(f"{name} {item}" for name, item in value.items()) or "none"
-    return str(value)

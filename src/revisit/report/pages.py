@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from revisit.core import SUITES, Case, UsageError, digest
+from revisit.core import SUITES, Case, Clip, UsageError, digest
 from revisit.core.cases import FLOOR
+from revisit.core.grouping import group_items
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.run_summary import CurrentResults
 from revisit.report.clips import ClipEntry, Truth
-from revisit.report.film_strips import FilmStrips
+from revisit.report.film_strips import FilmStrip, film_strip
 from revisit.report.metric_cards import gate_name, gate_titles, metric_cards
 from revisit.report.videos import Videos
 from revisit.results.ceilings import held_metrics, held_to_truth
@@ -58,7 +59,7 @@ class RunPages:
         self.facts, self.plan = run.facts, run.plan
         self.planned = {entry["id"]: entry for entry in self.plan["cases"]}
         self.cache = EvidenceCache(Path(self.facts["cache"]))
-        self.films = FilmStrips(_evidence_by_path(self.plan["cases"]), self.cache)
+        self._evidence = _evidence_by_path(self.plan["cases"])
         self.cards = metric_cards(self.summary, self.facts)
         self.gates = gate_titles(self.plan)
         self.rows: Rows = {} if rows is None else rows
@@ -93,14 +94,12 @@ class RunPages:
     @cached_property
     def scenes(self) -> dict[str, PageScene]:
         """By key, in the order of the plan."""
-        cases_by_scene: dict[tuple[str, str, str], list[Case]] = {}
-        for case in self.results.cases:
-            cases_by_scene.setdefault((case.subset, case.condition, case.sample), []).append(case)
-        scenes = (
-            PageScene(digest("\0".join(place), 10), tuple(sorted(cases, key=lambda case: (case.model, case.seed))))
-            for place, cases in cases_by_scene.items()
-        )
-        return {scene.key: scene for scene in scenes}
+        by_place = group_items(self.results.cases, lambda case: (case.subset, case.condition, case.sample))
+        keys = {digest("\0".join(place), 10): cases for place, cases in by_place.items()}
+        return {
+            key: PageScene(key, tuple(sorted(cases, key=lambda case: (case.model, case.seed))))
+            for key, cases in keys.items()
+        }
 
     @cached_property
     def scene_of(self) -> dict[str, str]:
@@ -113,6 +112,9 @@ class RunPages:
         while len(self._entries) > AT_ONCE:
             del self._entries[next(iter(self._entries))]
         return entry
+
+    def film(self, clip: Clip) -> FilmStrip | None:
+        return film_strip(self._evidence.get(str(clip.path), {}), self.cache)
 
     def count_answers(self, case: Case) -> int:
         """How many there are of a clip and of its truth, on which it depends what scores count for."""
@@ -155,9 +157,9 @@ class RunPages:
         clips: list[Context] = [
             {**entry, "model": name, "truth": True} for name, entry in zip(names, truths.values(), strict=False)
         ] + [self.entry(case).whole() for case in scene.cases]
-        return {"key": key, "title": scene.title, "align": self._align(scene), "clips": clips}
+        return {"key": key, "title": scene.title, "align": self._time_alignment(scene), "clips": clips}
 
-    def _align(self, scene: PageScene) -> str:
+    def _time_alignment(self, scene: PageScene) -> str:
         """How clips of other lengths go together: as the run aligned them with their references."""
         rules = {case.align for case in scene.cases} - {""} or {self.facts["protocol"]["align"]}
         return {"stretch": "share", "time": "time", "index": "time"}.get(min(rules), "auto")
@@ -165,21 +167,12 @@ class RunPages:
     def moments(self) -> list[Context]:
         """The worst moments, each as two pictures: what should be there, and what is."""
         cases = {case.id: case for case in self.results.cases}
-        worst = worst_moments(self.held, self.verdict.answers, GALLERY)
         gallery: list[Context] = []
-        for moment in worst:
+        for moment in worst_moments(self.held, self.verdict.answers, GALLERY):
             entry = self.entry(cases[moment.case])
-            gallery.append(
-                {
-                    "scene": self.scene_of[moment.case],
-                    "clip": entry.anchor,
-                    "model": moment.model,
-                    "sample": moment.sample,
-                    "frame": moment.frame,
-                    "why": moment.why,
-                    "pictures": entry.moment("" if moment.metric in STRIKING else moment.metric, moment.frame),
-                }
-            )
+            pictures = entry.moment("" if moment.metric in STRIKING else moment.metric, moment.frame)
+            place = {"scene": self.scene_of[moment.case], "clip": entry.anchor}
+            gallery.append({**vars(moment), **place, "pictures": pictures})
         return gallery
 
 

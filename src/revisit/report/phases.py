@@ -7,7 +7,8 @@ as first frames in its facts (`first_hidden_frame`, `first_return_frame`); a dat
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ def phases_of(facts: Mapping[str, object], series: Series | None, last: int) -> 
     """Phases as a gate says them, cut to frames 0 to `last`; empty where it says none."""
     listed = facts.get("phases")
     if isinstance(listed, Sequence) and not isinstance(listed, str):
-        return [phase for entry in listed if (phase := _phase(entry, last))]
+        return _phases(listed, last)
     if series is not None and {"phase", "hidden"} & series.columns.keys():
         return phases_of_series(series, last)
     starts = first_frames(facts)
@@ -57,26 +58,24 @@ def phases_of_series(series: Series, last: int) -> list[Phase]:
         names = ["hidden" if away else str(name) for away, name in zip(hidden, names_in_view, strict=True)]
     starts = [k for k in range(len(names)) if k == 0 or names[k] != names[k - 1]]
     ends = [int(frame[k]) - 1 for k in starts[1:]] + [last]
-    stretches = [(names[k], int(frame[k]), end) for k, end in zip(starts, ends, strict=True)]
-    return [phase for entry in stretches if (phase := _phase(entry, last))]
+    return _phases([(names[k], int(frame[k]), end) for k, end in zip(starts, ends, strict=True)], last)
 
 
 def phases_from_starts(hidden: int | None, returned: int | None, last: int) -> list[Phase]:
     """Three phases from the first hidden and the first returned frame."""
     if hidden is None:
         return []
-    end = last if returned is None else returned - 1
-    spans = [("visible", 0, hidden - 1), ("hidden", hidden, end)]
-    if returned is not None:
-        spans.append(("returned", returned, last))
-    return [phase for entry in spans if (phase := _phase(entry, last))]
+    back = last + 1 if returned is None else returned
+    return _phases([("visible", 0, hidden - 1), ("hidden", hidden, back - 1), ("returned", back, last)], last)
 
 
-def _phase(entry: Any, last: int) -> Phase | None:
-    """One phase, or None for an entry that is not one."""
-    try:
-        name, first, final = entry
-        first, final = max(int(first), 0), min(int(final), last)
-    except (TypeError, ValueError):
-        return None
-    return [KINDS.get(str(name), "other"), str(name), first, final] if first <= final else None
+def _phases(entries: Iterable[Any], last: int) -> list[Phase]:
+    """The phases of entries, cut to frames 0 to `last`; what is none is left out."""
+    phases = []
+    for entry in entries:
+        with suppress(TypeError, ValueError):
+            name, first, final = entry
+            first, final = max(int(first), 0), min(int(final), last)
+            if first <= final:
+                phases.append([KINDS.get(str(name), "other"), str(name), first, final])
+    return phases

@@ -1,4 +1,4 @@
-"""Inline SVG made of numbers only, so that nothing has to be escaped. Colours come from the style sheet."""
+"""Inline SVG of numbers; names go in escaped. Colours come from the style sheet."""
 
 from __future__ import annotations
 
@@ -6,64 +6,41 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
+
+from revisit.core.grouping import group_items
 
 
 def share_bar(share: float, kind: str) -> Markup:
     """A horizontal bar that fills `share` of its track."""
     return Markup(
-        '<svg class="bar {}" width="100%" height="12" aria-hidden="true"><rect class="track" width="100%" height="12"'
-        ' rx="2"/><rect class="fill" width="{:.2f}%" height="12" rx="2"/></svg>'
-    ).format(kind, 100 * _clamp(share))
+        f'<svg class="bar {kind}" width="100%" height="12" aria-hidden="true"><rect class="track" width="100%" '
+        f'height="12" rx="2"/><rect class="fill" width="{100 * _clamp(share):.2f}%" height="12" rx="2"/></svg>'
+    )
 
 
 def whisker_plot(mean: float, interval: Sequence[float] | None, low: float, high: float) -> Markup:
     """A dot for the mean and a line for its interval, on the scale from `low` to `high`."""
-    extent = (high - low) or 1.0
-
-    def x(value: float) -> float:
-        return 4 + 92 * _clamp((value - low) / extent)
-
-    line = Markup("")
-    if interval:
-        line = Markup('<line class="reach" x1="{:.1f}%" x2="{:.1f}%" y1="6" y2="6"/>').format(*map(x, interval))
-    return Markup(
-        '<svg class="whisker" width="100%" height="12" aria-hidden="true">'
-        '<line class="axis" x1="4%" x2="96%" y1="6" y2="6"/>{}<circle cx="{:.1f}%" cy="6" r="3"/></svg>'
-    ).format(line, x(mean))
+    return _dot_on_axis("whisker", 6, 4, 3, mean, interval, (low, high), None)
 
 
 def heat_map(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Markup:
     """Shares from 0 to 1 as a grid: names and, for each column, (share, n) or None. Darker is more."""
     left, top, wide, high = 190, 26, 104, 26
-    parts = [
-        Markup('<text x="{}" y="18" text-anchor="middle">{}</text>').format(
-            left + k * wide + wide // 2, _shorten(name, 16)
-        )
-        for k, name in enumerate(columns)
-    ]
+    middles = [left + k * wide + wide // 2 for k in range(len(columns))]
+    parts = [_text(x, 18, "middle", _shorten(name, 16)) for x, name in zip(middles, columns, strict=True)]
     for j, (name, cells) in enumerate(rows):
         y = top + j * high
-        parts.append(
-            Markup('<text x="{}" y="{}" text-anchor="end">{}</text>').format(left - 8, y + 17, _shorten(name, 28))
-        )
-        for k, cell in enumerate(cells):
-            if cell is None:
-                continue
-            share, n = _clamp(float(cell[0])), int(cell[1])
-            parts.append(
-                Markup(
-                    '<rect class="heat" x="{}" y="{}" width="{}" height="{}" fill-opacity="{:.2f}"/><text x="{}" '
-                    'y="{}" text-anchor="middle">{:.0f} %<title>{} of {}</title></text>'
-                ).format(
-                    left + k * wide, y, wide - 2, high - 2, 0.06 + 0.6 * share, left + k * wide + wide // 2, y + 17,
-                    100 * share, round(share * n), n,
+        parts.append(_text(left - 8, y + 17, "end", _shorten(name, 28)))
+        for x, cell in zip(middles, cells, strict=False):
+            if cell is not None:
+                share, n = _clamp(float(cell[0])), int(cell[1])
+                parts.append(
+                    f'<rect class="heat" x="{x - wide // 2}" y="{y}" width="{wide - 2}" height="{high - 2}" '
+                    f'fill-opacity="{0.06 + 0.6 * share:.2f}"/><text x="{x}" y="{y + 17}" text-anchor="middle">'
+                    f"{100 * share:.0f} %<title>{round(share * n)} of {n}</title></text>"
                 )
-            )  # fmt: skip
-    size = left + wide * len(columns), top + high * len(rows)
-    return Markup('<svg class="figure" viewBox="0 0 {} {}" width="{}" role="img">{}</svg>').format(
-        *size, size[0], Markup("").join(parts)
-    )
+    return _figure(left + wide * len(columns), top + high * len(rows), parts)
 
 
 def scatter_plot(points: Sequence[Sequence[Any]]) -> Markup:
@@ -73,36 +50,22 @@ def scatter_plot(points: Sequence[Sequence[Any]]) -> Markup:
     def at(value: float) -> float:
         return edge + (side - edge - 12) * _clamp(value)
 
+    low, middle, high = at(0), at(0.5), at(1)
     parts = [
-        Markup('<line class="axis" x1="{0:.0f}" y1="{2:.0f}" x2="{1:.0f}" y2="{3:.0f}"/>').format(
-            at(0), at(1), side - at(0), side - at(1)
-        ),
-        Markup('<text x="{:.0f}" y="{}" text-anchor="middle">won by people</text>').format(at(0.5), side - 6),
-        Markup(
-            '<text transform="translate(14 {:.0f}) rotate(-90)" text-anchor="middle">won by the metric</text>'
-        ).format(side - at(0.5)),
+        f'<line class="axis" x1="{low:.0f}" y1="{side - low:.0f}" x2="{high:.0f}" y2="{side - high:.0f}"/>',
+        _text(f"{middle:.0f}", side - 6, "middle", "won by people"),
+        f'<text transform="translate(14 {side - middle:.0f}) rotate(-90)" text-anchor="middle">'
+        "won by the metric</text>",
     ]
-    for value in (0.0, 0.5, 1.0):
-        parts.append(
-            Markup('<text x="{:.0f}" y="{:.0f}" text-anchor="middle">{:g}</text>').format(at(value), side - 24, value)
-        )
-    together: dict[tuple[float, float], list[str]] = {}
-    for name, people, metric in points:
-        together.setdefault((round(float(people), 3), round(float(metric), 3)), []).append(str(name))
-    for (people, metric), names in together.items():
+    parts += [_text(f"{at(value):.0f}", f"{side - 24:.0f}", "middle", f"{value:g}") for value in (0.0, 0.5, 1.0)]
+    together = group_items(points, lambda point: (round(float(point[1]), 3), round(float(point[2]), 3)))
+    for (people, metric), some in together.items():
         x, y = at(people), side - at(metric)
-        parts.append(Markup('<circle cx="{:.1f}" cy="{:.1f}" r="4"/>').format(x, y))
-        parts.append(
-            Markup('<text x="{:.1f}" y="{:.1f}" text-anchor="{}">{}</text>').format(
-                x - 7 if people > 0.6 else x + 7,
-                y + 4,
-                "end" if people > 0.6 else "start",
-                _shorten(", ".join(names), 30),
-            )
-        )
-    return Markup('<svg class="figure" viewBox="0 0 {0} {0}" width="{0}" role="img">{1}</svg>').format(
-        side, Markup("").join(parts)
-    )
+        shift, anchor = (-7, "end") if people > 0.6 else (7, "start")
+        names = ", ".join(str(name) for name, *_ in some)
+        parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4"/>')
+        parts.append(_text(f"{x + shift:.1f}", f"{y + 4:.1f}", anchor, _shorten(names, 30)))
+    return _figure(side, side, parts)
 
 
 Curve = Sequence[tuple[float, float, Sequence[float] | None]]  # x, mean, and its interval
@@ -125,31 +88,22 @@ def line_plot(lines: Sequence[tuple[str, str, Curve]], unit: str) -> Markup:
         return " ".join(f"{x:.1f},{y:.1f}" for x, y in (at(*end) for end in ends))
 
     ground = height - bottom
-    parts = [Markup('<line class="axis" x1="{}" x2="{}" y1="{}" y2="{}"/>').format(left, width - right, ground, ground)]
+    parts = [f'<line class="axis" x1="{left}" x2="{width - right}" y1="{ground}" y2="{ground}"/>']
     for value in (0.0, highest / 2, highest):
-        y = at(start, value)[1]
-        parts.append(Markup('<text x="{}" y="{:.1f}" text-anchor="end">{:.2g}</text>').format(left - 6, y + 4, value))
+        parts.append(_text(left - 6, f"{at(start, value)[1] + 4:.1f}", "end", f"{value:.2g}"))
     for x in sorted({x for x, *_ in points}):
-        text = Markup('<text x="{:.1f}" y="{}" text-anchor="middle">{:g}</text>')
-        parts.append(text.format(at(x, 0)[0], ground + 16, x))
-    middle = left + (width - left - right) / 2
-    parts.append(Markup('<text x="{:.0f}" y="{}" text-anchor="middle">{}</text>').format(middle, height - 6, unit))
+        parts.append(_text(f"{at(x, 0)[0]:.1f}", ground + 16, "middle", f"{x:g}"))
+    parts.append(_text(f"{left + (width - left - right) / 2:.0f}", height - 6, "middle", unit))
     for name, kind, line in lines:
         band = [(x, interval[1]) for x, _, interval in line if interval]
         band += [(x, interval[0]) for x, _, interval in reversed(line) if interval]
-        parts.append(Markup('<g class="curve {}"><title>{}</title>').format(kind, name))
-        parts.append(Markup('<polygon points="{}"/>').format(path(band)) if band else Markup(""))
-        parts.append(Markup('<polyline points="{}"/>').format(path([(x, mean) for x, mean, _ in line])))
-        for x, mean, _ in line:
-            parts.append(Markup('<circle cx="{:.1f}" cy="{:.1f}" r="2.5"/>').format(*at(x, mean)))
-        parts.append(Markup("</g>"))
-    return Markup('<svg class="figure" viewBox="0 0 {0} {1}" width="{0}" role="img">{2}</svg>').format(
-        width, height, Markup("").join(parts)
-    )
-
-
-def _shorten(text: str, longest: int) -> str:
-    return text if len(text) <= longest else text[: longest - 1] + "…"
+        parts.append(f'<g class="curve {kind}"><title>{escape(name)}</title>')
+        parts += [f'<polygon points="{path(band)}"/>'] if band else []
+        parts.append(f'<polyline points="{path([(x, mean) for x, mean, _ in line])}"/>')
+        for x, y in (at(x, mean) for x, mean, _ in line):
+            parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.5"/>')
+        parts.append("</g>")
+    return _figure(width, height, parts)
 
 
 def dot_plot(
@@ -160,23 +114,7 @@ def dot_plot(
     kind: str = "",
 ) -> Markup:
     """A dot with its interval on the scale from the worst end to the best, and a mark where the truth is."""
-    worst, best = scale
-    extent = (best - worst) or 1.0
-
-    def x(value: float) -> float:
-        return 5 + 90 * _clamp((value - worst) / extent)
-
-    parts = [Markup('<line class="axis" x1="5%" x2="95%" y1="7" y2="7"/>')]
-    if ceiling is not None:
-        parts.append(Markup('<line class="ceiling" x1="{0:.1f}%" x2="{0:.1f}%" y1="0" y2="14"/>').format(x(ceiling)))
-    if interval:
-        ends = sorted(map(x, interval))
-        parts.append(Markup('<line class="reach" x1="{:.1f}%" x2="{:.1f}%" y1="7" y2="7"/>').format(*ends))
-    if mean is not None:
-        parts.append(Markup('<circle cx="{:.1f}%" cy="7" r="4"/>').format(x(mean)))
-    return Markup('<svg class="dots {}" width="100%" height="14" aria-hidden="true">{}</svg>').format(
-        kind, Markup("").join(parts)
-    )
+    return _dot_on_axis(f"dots {kind}", 7, 5, 4, mean, interval, scale, ceiling)
 
 
 def stacked_bar(parts: Sequence[tuple[str, int]], height: int = 14) -> Markup:
@@ -185,15 +123,52 @@ def stacked_bar(parts: Sequence[tuple[str, int]], height: int = 14) -> Markup:
     at, bars = 0.0, []
     for kind, n in parts:
         width = 100 * n / total
-        bars.append(
-            Markup('<rect class="{}" x="{:.2f}%" width="{:.2f}%" height="{}"/>').format(
-                kind, at, max(width - 0.3, 0.2), height
-            )
-        )
+        bars.append(f'<rect class="{kind}" x="{at:.2f}%" width="{max(width - 0.3, 0.2):.2f}%" height="{height}"/>')
         at += width
-    return Markup('<svg class="stacked" width="100%" height="{}" aria-hidden="true">{}</svg>').format(
-        height, Markup("").join(bars)
+    return Markup(f'<svg class="stacked" width="100%" height="{height}" aria-hidden="true">{"".join(bars)}</svg>')
+
+
+def _dot_on_axis(
+    kind: str,
+    middle: int,
+    margin: int,
+    radius: int,
+    mean: float | None,
+    interval: Sequence[float] | None,
+    scale: tuple[float, float],
+    ceiling: float | None,
+) -> Markup:
+    """A dot of this radius and the line of its interval, on an axis in the middle with margins in percent."""
+    start, end = scale
+    extent = (end - start) or 1.0
+
+    def x(value: float) -> float:
+        return margin + (100 - 2 * margin) * _clamp((value - start) / extent)
+
+    parts = [f'<line class="axis" x1="{margin}%" x2="{100 - margin}%" y1="{middle}" y2="{middle}"/>']
+    if ceiling is not None:
+        at = f"{x(ceiling):.1f}%"
+        parts.append(f'<line class="ceiling" x1="{at}" x2="{at}" y1="0" y2="{2 * middle}"/>')
+    if interval:
+        first, last = sorted(map(x, interval))
+        parts.append(f'<line class="reach" x1="{first:.1f}%" x2="{last:.1f}%" y1="{middle}" y2="{middle}"/>')
+    if mean is not None:
+        parts.append(f'<circle cx="{x(mean):.1f}%" cy="{middle}" r="{radius}"/>')
+    return Markup(f'<svg class="{kind}" width="100%" height="{2 * middle}" aria-hidden="true">{"".join(parts)}</svg>')
+
+
+def _figure(width: int, height: int, parts: Sequence[str]) -> Markup:
+    return Markup(
+        f'<svg class="figure" viewBox="0 0 {width} {height}" width="{width}" role="img">{"".join(parts)}</svg>'
     )
+
+
+def _text(x: float | str, y: float | str, anchor: str, text: str) -> str:
+    return f'<text x="{x}" y="{y}" text-anchor="{anchor}">{escape(text)}</text>'
+
+
+def _shorten(text: str, longest: int) -> str:
+    return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
 def _clamp(value: float) -> float:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from urllib.parse import quote
 
 from revisit.core import RevisitError
+from revisit.core.grouping import group_items
 from revisit.core.text import printable_text
 from revisit.report.standalone import standalone_page
-from revisit.results.compare import Delta
-from revisit.results.display import column_head, number, signed_number
+from revisit.results.display import column_head, observed_by
 from revisit.results.run import Run
 from revisit.results.verdict import load_verdict
 from revisit.runs.comparability import Side, compare_sides, read_sides
@@ -33,12 +32,15 @@ def run_lines(runs: Sequence[tuple[str, Run]]) -> list[Context]:
     return sorted((_run_entry(key, run) for key, run in runs), key=lambda line: str(line["started"]), reverse=True)
 
 
+def _run_name(run: Run) -> str:
+    """The name of its folder; one that is called `run`, as `eval` calls it beside the videos, with the folder above."""
+    path = run.path.resolve()
+    return f"{path.parent.name}/{path.name}" if path.name == "run" else path.name
+
+
 def _run_entry(key: str, run: Run) -> Context:
     """What the list says of a run; of one that cannot be read, why."""
-    name = run.path.resolve().name
-    if name == "run":  # as `eval` calls it beside the videos
-        name = f"{run.path.resolve().parent.name}/{name}"
-    line: Context = {"key": key, "name": printable_text(name), "path": printable_text(str(run.path))}
+    line: Context = {"key": key, "name": printable_text(_run_name(run)), "path": printable_text(str(run.path))}
     try:
         calls = run.facts["invocations"]
         started = str(calls[0]["started"]) if calls else ""
@@ -66,28 +68,18 @@ def _verdict(run: Run) -> str:
 
 def diff_page(runs: Mapping[str, Run]) -> tuple[str, str]:
     """Two runs beside each other: how they were made, and every model of the second against one of the first."""
-    keys, both = list(runs), list(runs.values())
+    both = list(runs.values())
     comparisons = compare_sides(_pairs(read_sides([str(run.path) for run in both]), both[0]))
-    refused: dict[str, list[str]] = {}
-    for one in comparisons:
-        for metric, why in one.refusals.items():
-            refused.setdefault(why, []).append(column_head(metric))
-    names = [_run_entry(key, run)["name"] for key, run in runs.items()]
+    refused = [(why, column_head(metric)) for one in comparisons for metric, why in one.refusals.items()]
+    names = [_run_name(run) for run in both]
     content: Context = {
-        "keys": keys,
+        "keys": list(runs),
         "names": names,
         "heads": HEADS,
+        "most": LOOKS,
         "settings": _differing_settings(*both),
-        "pairs": [
-            {
-                "first": printable_text(one.first.entry.name),
-                "second": printable_text(one.second.entry.name),
-                "coverage": (*one.coverage.problems, *one.coverage.warnings),
-                "rows": [_delta_row(delta) for delta in one.deltas],
-            }
-            for one in comparisons
-        ],
-        "refused": [(why, ", ".join(dict.fromkeys(what))) for why, what in refused.items()],
+        "comparisons": comparisons,
+        "refused": group_items(refused, lambda one: one[0]),
     }
     return standalone_page("diff.html", f"{names[1]} against {names[0]}", ("sort.js",), content)
 
@@ -111,7 +103,7 @@ def _differing_settings(first: Run, second: Run) -> list[tuple[str, str, str]]:
             "Source": str(request.get("source", "")),
             "Suite": facts["suite"],
             "Protocol": f"{facts['protocol']['name']}:{facts['protocol']['hash']}",
-            "Observers": str(facts.get("observed_by") or facts["set"]),
+            "Observers": observed_by(facts),
             "Judge": str(judge.get("model", "none")),
             "Models": ", ".join(sorted({case["model"] for case in run.plan["cases"] if not case.get("truth")})),
             "Clips": str(sum(not case.get("truth") for case in run.plan["cases"])),
@@ -119,31 +111,4 @@ def _differing_settings(first: Run, second: Run) -> list[tuple[str, str, str]]:
         }
 
     one, other = settings_of(first), settings_of(second)
-    return [(name, printable_text(one[name]), printable_text(other[name])) for name in one if one[name] != other[name]]
-
-
-def _delta_row(delta: Delta) -> Context:
-    cells = [
-        (delta.means[0], number(delta.means[0])),
-        (delta.means[1], number(delta.means[1])),
-        (delta.difference, signed_number(delta.difference)),
-        ("", delta.interval_text),
-        ("" if delta.corrected is None else delta.corrected, delta.p_text or "–"),
-        ("", f"{delta.wins} : {delta.losses}"),
-        (delta.clips, f"{delta.clips} of {delta.scenes} {'scene' if delta.scenes == 1 else 'scenes'}"),
-    ]
-    return {
-        "title": column_head(delta.metric),
-        "cells": [
-            {"value": value, "text": text, "word": delta.word if place == 2 else ""}
-            for place, (value, text) in enumerate(cells)
-        ],
-        "looks": [
-            {
-                "name": printable_text(look.name),
-                "q": quote(look.sample, safe=""),
-                "difference": signed_number(look.difference),
-            }
-            for look in [look for look in delta.looks if look.difference][:LOOKS]
-        ],
-    }
+    return [(name, one[name], other[name]) for name in one if one[name] != other[name]]

@@ -19,11 +19,8 @@ def read_series(results: Results, case: Case, question: str) -> Series | None:
         series_of_run = results.series(case, question)
     except (MediaError, ValueError):
         return None
-    columns = (
-        {name: series_of_run.columns[name] for name in COLUMNS if name in series_of_run.columns}
-        if series_of_run is not None
-        else {}
-    )
+    present = {} if series_of_run is None else series_of_run.columns
+    columns = {name: present[name] for name in COLUMNS if name in present}
     if {"frame", "value"} - columns.keys() or any(c.ndim != 1 or c.dtype.kind not in "biuf" for c in columns.values()):
         return None
     columns["value"] = columns["value"].astype(float)

@@ -8,6 +8,7 @@ from pathlib import Path
 from revisit.core import METRICS
 from revisit.report.leaderboard_page import as_html
 from revisit.results.ceilings import OUTCOME
+from revisit.results.display import observed_by
 from revisit.results.leaderboards import (
     Board,
     BoardCell,
@@ -51,27 +52,25 @@ def boards_of(bundles: Sequence[Bundle], checks: Checks | None = None) -> list[B
         cells: dict[str, dict[str, BoardCell]] = {model: {} for model in results.models}
         for metric in ids:
             sure = {model for model in results.models if is_checked(checks, rows[model], metric)}
-            doubtful = set(results.models) - sure
+            scored = column_of(metric)
             if sure:
-                columns += [column_of(metric), BoardColumn(f"{metric}.places", "places", None)]
-            if doubtful:
-                scored = column_of(metric)
+                columns += [scored, BoardColumn(f"{metric}.places", "places", None)]
+            if len(sure) < len(results.models):
                 columns.append(BoardColumn(f"{metric}.unchecked", f"{scored.title}, not checked", None))
             places = _places(_of_models(checked, sure), metric)
             for model, part in results.groups("model").items():
                 cell = board_cell(part.cell(metric))
-                if model in doubtful:
+                if model not in sure:
                     cells[model][f"{metric}.unchecked"] = cell
                     continue
                 cells[model][metric] = cell
-                cells[model][f"{metric}.places"] = (
-                    printed_cell(*places[model]) if model in places else printed_cell(None)
-                )
+                cells[model][f"{metric}.places"] = printed_cell(*places.get(model, (None,)))
+        observers = dict.fromkeys(observed_by({**bundle.about, **bundle.run}) for bundle in group)
         any_doubt = any(column.key.endswith(".unchecked") for column in columns)
         boards.append(
             Board(
                 f"{about['suite']}, dataset {about['dataset']}",
-                f"{about['protocol']}:{about['hash']}, observers {' | '.join(dict.fromkeys(map(_observers, group)))}",
+                f"{about['protocol']}:{about['hash']}, observers {' | '.join(observers)}",
                 tuple(columns),
                 tuple(BoardRow(model, rows[model], cells[model]) for model in results.models),
                 f"{NOTE} {UNCHECKED.capitalize()}." if any_doubt else NOTE,
@@ -84,10 +83,6 @@ def _checked_part(results: Results, rows: Mapping[str, str], checks: Checks | No
     """The clips of bundles of which everything or a part was checked, with the answers that were."""
     part = results.only(lambda entry: entry.model in rows and rows[entry.model] in (checks or {}))
     return part.mapped(lambda one: one if is_checked(checks, rows[one.case.model], one.question) else None)
-
-
-def _observers(bundle: Bundle) -> str:
-    return str(bundle.run.get("observed_by") or bundle.about["set"])
 
 
 def _of_models(results: Results, models: Collection[str]) -> Results:
@@ -137,11 +132,5 @@ def _provenance(bundle: Bundle, checked: BundleCheck | None) -> list[str]:
         check_text += f"; not checked: {', '.join(sorted(checked.not_checked))}" if checked.not_checked else ""
         check_text += f"; {len(checked.problems)} differ" if checked.problems else ""
         check_text += "".join(f"; {remark}" for remark in checked.remarks)
-    return [
-        bundle.name,
-        ", ".join(about["models"]),
-        str(about["clips"]),
-        software,
-        min(started, default="")[:10],
-        check_text,
-    ]
+    made_on = min(started, default="")[:10]
+    return [bundle.name, ", ".join(about["models"]), str(about["clips"]), software, made_on, check_text]

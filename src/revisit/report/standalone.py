@@ -1,18 +1,41 @@
-"""Small pages beside the report, in its looks: they open from disk, and run no script but their own."""
+"""The templates of pages, and small pages beside the report: they open from disk, and run no script but their own."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 
+from jinja2 import BytecodeCache, Environment
 from markupsafe import Markup
 
-from revisit.core.text import printable_text
+from revisit.core.text import pluralize, printable_text
+from revisit.results import display
 from revisit.web.templates import Context, templates
 
 STYLES = ("base.css", "tables.css", "standalone.css")
+
+
+def _one_line(value: object) -> str:
+    """A value as text; a mapping as its names and items."""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {item}" for name, item in value.items()) or "none"
+    return str(value)
+
+
+FILTERS = {
+    "number": display.number,
+    "signed": display.signed_number,
+    "interval": display.interval_ends_text,
+    "coverage": display.coverage_text,
+    "missing": display.unscored_lines,
+    "title_of_score": display.metric_title,
+    "column_head": display.column_head,
+    "arrow": display.arrow,
+    "pluralize": pluralize,
+    "one_line": _one_line,
+}
 
 
 def asset(name: str) -> str:
@@ -20,24 +43,26 @@ def asset(name: str) -> str:
     return (files("revisit.report") / "templates" / name).read_text(encoding="utf-8")
 
 
+def page_templates(cache: BytecodeCache | None = None) -> Environment:
+    """The templates of the report, which write numbers as all surfaces do."""
+    environment = templates("revisit.report", cache)
+    environment.filters.update(FILTERS)
+    return environment
+
+
 def standalone_page(template: str, title: str, scripts: Sequence[str], content: Context) -> tuple[str, str]:
-    """The page of a template, and the policy that it is under."""
+    """The page of a template, in which all text is printable, and the policy that it is under."""
     style = "".join(map(asset, STYLES))
     script = "\n".join(map(asset, scripts))
-    policy = "; ".join(
-        (
-            "default-src 'none'",
-            "img-src data:",
-            f"style-src '{policy_hash(style)}'",
-            f"script-src '{policy_hash(script)}'",
-            "base-uri 'none'",
-            "form-action 'self'",
-        )
+    policy = (
+        f"default-src 'none'; img-src data:; style-src '{policy_hash(style)}'; script-src '{policy_hash(script)}'; "
+        "base-uri 'none'; form-action 'self'"
     )
-    page = templates("revisit.report").get_template(template)
-    html = page.render(
-        policy=policy, style=Markup(style), script=Markup(script), title=printable_text(title), **content
+    environment = page_templates().overlay(
+        finalize=lambda value: printable_text(value) if type(value) is str else value
     )
+    page = environment.get_template(template)
+    html = page.render(policy=policy, style=Markup(style), script=Markup(script), title=title, **content)
     return html, policy
 
 

@@ -11,9 +11,9 @@ from revisit.core import Record
 from revisit.core.records import GATE_STATES
 from revisit.core.text import pluralize
 from revisit.report import plots
-from revisit.report.metric_cards import MetricCard
 from revisit.results import Cell, Results
-from revisit.results.display import BEST_RULE, HEADINGS, coverage_text, number, reason_title, unscored_lines
+from revisit.results.display import BEST_RULE, HEADINGS, reason_title
+from revisit.results.file_types import Details
 from revisit.results.funnel import LOOKED_AWAY
 from revisit.web.templates import Context
 
@@ -23,7 +23,7 @@ INTERVALS = (
 STATES = (*GATE_STATES, "unscored", "failed")
 
 
-def model_table(summary: Mapping[str, Any], cards: Mapping[str, MetricCard]) -> Context:
+def model_table(summary: Mapping[str, Any], cards: Mapping[str, Details]) -> Context:
     """Column groups, columns and rows; every cell with its text, its plot and the reasons for what is missing."""
     models = {model: facts for model, facts in summary.get("models", {}).items() if "scores" in facts}
     ids = sorted(summary.get("metrics", {}), key=lambda metric: HEADINGS.index(cards[metric]["group"]))
@@ -31,27 +31,22 @@ def model_table(summary: Mapping[str, Any], cards: Mapping[str, MetricCard]) -> 
     opens = {metric for before, metric in pairwise(ids) if cards[before]["group"] != cards[metric]["group"]}
     truth = summary.get("truth")
     name = truth.get("name", "truth") if truth else ""
-    cells_of: dict[str, list[Context]] = {model: [] for model in models}
-    if truth and models:
-        cells_of[name] = []
+    entries = {**models, **({name: truth} if truth and models else {})}
+    rows = [
+        {"model": model, "cases": entry["cases"], "truth": entry is truth, "cells": []}
+        for model, entry in entries.items()
+    ]
     for metric in ids:
-        column = {model: facts["scores"][metric] for model, facts in models.items()}
+        column = {model: entry["scores"].get(metric, {"n": 0, "of": 0}) for model, entry in entries.items()}
         marked = summary["metrics"][metric].get("best")
-        if truth:
-            column[name] = truth["scores"].get(metric, {"n": 0, "of": 0})
-        cells = {model: Cell.from_json(content) for model, content in column.items()}
-        scale = _scale(cells.values(), cards[metric]["range"])
-        for model, row in cells_of.items():
-            text = column[model].get("text", "")
-            row.append({**_cell(cells[model], scale, text, model == marked), "first": metric in opens})
-    clips = {model: facts["cases"] for model, facts in models.items()} | ({name: truth["cases"]} if truth else {})
+        scale = _scale(map(Cell.from_json, column.values()), cards[metric]["range"])
+        for row in rows:
+            cell = {**_cell(column[row["model"]], scale), "best": row["model"] == marked, "first": metric in opens}
+            row["cells"].append(cell)
     return {
         "groups": [{"name": name, "n": groups[name]} for name in HEADINGS if groups[name]],
         "heads": [{**cards[metric], "first": metric in opens} for metric in ids],
-        "rows": [
-            {"model": model, "cases": clips[model], "truth": bool(truth) and model == name, "cells": row}
-            for model, row in cells_of.items()
-        ],
+        "rows": rows,
         "rule": BEST_RULE,
         "intervals": summary.get("interval_method", INTERVALS),
     }
@@ -61,18 +56,10 @@ def suite_table(extra: Mapping[str, Any]) -> Context:
     """A table that a suite made of other numbers than its metrics' scores, with a plot per column; or one of texts."""
     if any(isinstance(cell, str) for row in extra["rows"] for cell in row["cells"]):
         return {**extra, "texts": True, "rows": [{"detail": False, **row} for row in extra["rows"]]}
-    cells = [[Cell.from_json(content) for content in row["cells"]] for row in extra["rows"]]
-    scales = [_scale(column) for column in zip(*cells, strict=True)]
+    columns = zip(*(row["cells"] for row in extra["rows"]), strict=True)
+    scales = [_scale(map(Cell.from_json, column)) for column in columns]
     rows = [
-        {
-            "name": row["name"],
-            "detail": False,
-            "cells": [
-                _cell(cell, scale, content.get("text", ""))
-                for cell, scale, content in zip(cells_of_row, scales, row["cells"], strict=True)
-            ],
-        }
-        for row, cells_of_row in zip(extra["rows"], cells, strict=True)
+        {"name": row["name"], "detail": False, "cells": list(map(_cell, row["cells"], scales))} for row in extra["rows"]
     ]
     return {**extra, "texts": False, "rows": rows}
 
@@ -85,15 +72,10 @@ def diagnosis_table(diagnosis: Mapping[str, Any]) -> Context:
     models = diagnosis.get("models", {})
     kinds = list(dict.fromkeys(title for entry in models.values() for title in entry["findings"]))
     further = [(key, title) for key, title in WITHOUT_FINDING if any(entry.get(key) for entry in models.values())]
-    rows = [
-        {
-            "model": model,
-            "clips": entry["clips"] + entry["unreadable"],
-            "cells": [entry["findings"].get(title, 0) for title in kinds],
-            "further": [entry.get(key, 0) for key, _ in further],
-        }
-        for model, entry in models.items()
-    ]
+    rows = []
+    for model, entry in models.items():
+        counts = [entry["findings"].get(title, 0) for title in kinds] + [entry.get(key, 0) for key, _ in further]
+        rows.append({"model": model, "clips": entry["clips"] + entry["unreadable"], "cells": counts})
     return {
         "kinds": kinds,
         "further": [title for _, title in further],
@@ -105,16 +87,12 @@ def diagnosis_table(diagnosis: Mapping[str, Any]) -> Context:
 def funnel_stages(stages: Sequence[Mapping[str, Any]]) -> list[Context]:
     """Stages with a bar each, as shares of the first stage."""
     total = stages[0]["n"] if stages else 0
-    return [
-        {
-            "stage": stage["stage"],
-            "n": stage["n"],
-            "share": f"{100 * stage['n'] / total:.0f} %" if total else "–",
-            "kind": _stage_colour(stage["stage"]),
-            "bar": plots.share_bar(stage["n"] / total if total else 0, _stage_colour(stage["stage"])),
-        }
-        for stage in stages
-    ]
+    rows = []
+    for stage in stages:
+        kind, share = _stage_colour(stage["stage"]), stage["n"] / total if total else 0
+        text = f"{100 * stage['n'] / total:.0f} %" if total else "–"
+        rows.append({**stage, "share": text, "kind": kind, "bar": plots.share_bar(share, kind)})
+    return rows
 
 
 def funnel_sentences(stages: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -150,13 +128,9 @@ def gate_findings(results: Results, gates: Mapping[str, str]) -> list[Context]:
         if not {state for state, _ in labels} & set(GATE_STATES):
             continue
         ranked = sorted(labels.items(), key=lambda item: (STATES.index(item[0][0]), -item[1], item[0][1]))
-        rows.append(
-            {
-                "title": name,
-                "parts": [{"state": state, "label": label, "n": n} for (state, label), n in ranked],
-                "bar": plots.stacked_bar([(state, n) for (state, _), n in ranked]),
-            }
-        )
+        parts = [{"state": state, "label": label, "n": n} for (state, label), n in ranked]
+        bar = plots.stacked_bar([(state, n) for (state, _), n in ranked])
+        rows.append({"title": name, "parts": parts, "bar": bar})
     return rows
 
 
@@ -165,20 +139,11 @@ def finding_text(record: Record) -> str:
     return record.label or (reason_title(record.reason.kind) if record.reason else "")
 
 
-def _cell(cell: Cell, scale: tuple[float, float], text: str = "", is_best: bool = False) -> Context:
-    content: Context = {
-        "coverage": coverage_text(cell),
-        "missing": unscored_lines(cell),
-        "best": is_best,
-        "mean": cell.mean,
-    }
-    if cell.mean is None:
-        return content
-    return content | {
-        "text": text or number(cell.mean),
-        "interval": " to ".join(map(number, cell.interval or ())),
-        "plot": plots.whisker_plot(cell.mean, cell.interval, *scale),
-    }
+def _cell(entry: Mapping[str, Any], scale: tuple[float, float]) -> Context:
+    """A cell of summary.json with its plot, and the text that a suite has for it."""
+    cell = Cell.from_json(entry)
+    plot = None if cell.mean is None else plots.whisker_plot(cell.mean, cell.interval, *scale)
+    return {"cell": cell, "text": entry.get("text", ""), "plot": plot, "best": False}
 
 
 def _scale(cells: Iterable[Cell], limits: Sequence[float | None] = (None, None)) -> tuple[float, float]:
@@ -190,7 +155,5 @@ def _scale(cells: Iterable[Cell], limits: Sequence[float | None] = (None, None))
 
 def _stage_colour(stage: str) -> str:
     """Which colour a stage has: the clip itself, its view, its target, or the result."""
-    for start, kind in (("view", "view"), ("target", "target"), (LOOKED_AWAY, "target"), ("memory", "scored")):
-        if stage.startswith(start):
-            return kind
-    return "base"
+    kinds = {"view": "view", "target": "target", LOOKED_AWAY: "target", "memory": "scored"}
+    return next((kind for start, kind in kinds.items() if stage.startswith(start)), "base")

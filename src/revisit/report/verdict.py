@@ -12,7 +12,7 @@ from revisit.core import METRICS
 from revisit.core.text import pluralize
 from revisit.report import plots
 from revisit.results import Cell
-from revisit.results.display import coverage_text, interval_ends_text, metric_title, number, unscored_lines
+from revisit.results.display import metric_title, number
 from revisit.results.look_away_counts import ASK, WHERE, LookAwayCount, LookAwayCounts
 from revisit.results.question_ranking import Place, QuestionRanking
 from revisit.results.verdict import Verdict
@@ -27,15 +27,14 @@ LOOKS_AWAY = (
 
 def verdict_view(verdict: Verdict, summary: Mapping[str, Any], floors: Collection[str] = ()) -> Context:
     """The first screen and the table below it; `floors` are baselines without memory."""
-    verdict = replace(verdict, answers=tuple(_break_ties(answer, verdict.answers) for answer in verdict.answers))
-    answered = [answer for answer in verdict.answers if answer.metric]
-    low = [
-        f"{metric_title(metric)} ({n} {'clip' if n == 1 else 'clips'})" for metric, n in verdict.low_ceilings.items()
-    ]
-    repeats = [f"{answer.question.ask} {_capitalized(answer.reason)}" for answer in verdict.answers if answer.same_as]
+    answers = [_break_ties(answer, verdict.answers) for answer in verdict.answers]
+    verdict = replace(verdict, answers=tuple(answers))
+    low = [f"{metric_title(metric)} ({pluralize(n, 'clip')})" for metric, n in verdict.low_ceilings.items()]
+    repeats = [f"{answer.question.ask} {_capitalized(answer.reason)}" for answer in answers if answer.same_as]
+    truth_name = str((summary.get("truth") or {}).get("name", "truth"))
     return {
         "question": QUESTION,
-        "headline": _headline(verdict),
+        "headline": _capitalized(verdict.headline or "Nothing could be compared"),
         "details": [_capitalized(text) for text in verdict.details],
         "look_away": None if verdict.look_away is None else _look_away_card(verdict.look_away),
         "notes": [
@@ -43,10 +42,11 @@ def verdict_view(verdict: Verdict, summary: Mapping[str, Any], floors: Collectio
             *verdict.trade_offs,
             *([f"the truth itself scores low in {', '.join(low)}"] if low else []),
         ],
-        "answers": [
-            _question_card(answer, floors, _ceiling(summary)) for answer in verdict.answers if not answer.same_as
-        ],
-        "table": _table(answered, summary, floors, verdict.look_away),
+        "answers": [_question_card(answer) for answer in answers if not answer.same_as],
+        "table": _table([answer for answer in answers if answer.metric], summary, verdict.look_away),
+        "floors": floors,
+        "truth_name": truth_name,
+        "term": LOOKS_AWAY,
     }
 
 
@@ -55,15 +55,10 @@ def _break_ties(answer: QuestionRanking, answers: Sequence[QuestionRanking]) -> 
     memory_answers = [other for other in answers if other is not answer and other.question.memory]
 
     def elsewhere(place: Place) -> float:
-        ranks = [p.rank if p.model == place.model else 0 for other in memory_answers for p in other.places]
-        positive = [rank for rank in ranks if rank]
-        return sum(positive) / len(positive) if positive else len(answer.places)
+        ranks = [p.rank for other in memory_answers for p in other.places if p.model == place.model]
+        return sum(ranks) / len(ranks) if ranks else len(answer.places)
 
     return replace(answer, places=tuple(sorted(answer.places, key=lambda place: (place.rank, elsewhere(place)))))
-
-
-def _headline(verdict: Verdict) -> str:
-    return _capitalized(verdict.headline or "Nothing could be compared")
 
 
 def _capitalized(text: str) -> str:
@@ -75,29 +70,16 @@ def _capitalized(text: str) -> str:
 def _look_away_card(counts: LookAwayCounts) -> Context:
     """The first card: how far the clips of each model get, as bars of counts."""
     rows = [
-        {
-            "model": count.model,
-            "best": bool(count.returned),
-            "text": count.text,
-            "plot": _look_away_bar(count),
-            "tip": _look_away_tip(count),
-            "reset": count.reset,
-        }
+        {"count": count, "plot": _look_away_bar(count), "tip": _look_away_tip(count)}
         for count in counts.models
         if count.asked or count.unreadable
     ]
     return {
         "ask": ASK,
-        "lead": f"{len(counts.returning)} of {len(counts.asked)}" if rows else "",
+        "counts": counts,
         "rows": rows[:ROWS],
         "more": max(0, len(rows) - ROWS),
         "where": WHERE[counts.asked_by] or "that there are",
-        "gone": any(count.gone for count in counts.models),
-        "neither": any(count.neither for count in counts.models),
-        "unread": any(count.unreadable for count in counts.models),
-        "unclear": any(count.unclear for count in counts.models),
-        "sentence": "" if rows else counts.sentence,
-        "term": LOOKS_AWAY,
     }
 
 
@@ -116,29 +98,25 @@ def _look_away_bar(count: LookAwayCount) -> Markup:
 
 
 def _look_away_tip(count: LookAwayCount) -> str:
+    rarer = {
+        "to neither the first state nor the true one on": count.neither,
+        "with or without the target, which is unclear, on": count.target_unclear,
+        "without the target on": count.gone,
+        "to a world that is reset on": count.reset,
+        "unclear on": count.unclear,
+    }
     parts = [f"moves on {count.moved}", f"looks away on {count.left}", f"comes back on {count.returned}"]
-    parts += [f"to neither the first state nor the true one on {count.neither}"] if count.neither else []
-    parts += (
-        [f"with or without the target, which is unclear, on {count.target_unclear}"] if count.target_unclear else []
-    )
-    parts += [f"without the target on {count.gone}"] if count.gone else []
-    parts += [f"to a world that is reset on {count.reset}"] if count.reset else []
-    parts += [f"unclear on {count.unclear}"] if count.unclear else []
+    parts += [f"{words} {n}" for words, n in rarer.items() if n]
     counts = [f"{', '.join(parts)}, of {pluralize(count.asked, 'clip')}"] if count.asked else []
     counts += [f"{pluralize(count.unreadable, 'clip')} could not be read"] if count.unreadable else []
     return "; ".join(counts)
 
 
-def _ceiling(summary: Mapping[str, Any]) -> str:
-    return str((summary.get("truth") or {}).get("name", "truth"))
-
-
-def _question_card(answer: QuestionRanking, floors: Collection[str], truth: str) -> Context:
+def _question_card(answer: QuestionRanking) -> Context:
     """One question: who leads and how sure that is, and every model as a dot with its interval."""
     state, lead = _leaders(answer)
     card: Context = {
-        "ask": answer.question.ask,
-        "memory": answer.question.memory,
+        "answer": answer,
         "state": state,
         "lead": lead,
         "sentence": replace(answer, left_out={}).sentence,
@@ -155,24 +133,15 @@ def _question_card(answer: QuestionRanking, floors: Collection[str], truth: str)
         return card
     scale = _scale(answer)
     ceiling = answer.truth.mean if answer.truth else None
-    cells_by_model = {place.model: place.cell for place in answer.places[:ROWS]}
-    card["rows"] = [
-        {
-            "model": model,
-            "best": model in answer.best,
-            "floor": model in floors,
-            "text": number(cell.mean),
-            "interval": interval_ends_text(cell.interval) if cell.interval else "no interval",
-            "plot": plots.dot_plot(cell.mean, cell.interval, scale, ceiling),
-        }
-        for model, cell in [*cells_by_model.items(), *answer.floors.items()]
-    ]
-    if answer.truth is not None and ceiling is not None:
-        dot = plots.dot_plot(ceiling, None, scale, ceiling, "truth")
-        card["truth"] = {"name": truth, "text": number(ceiling), "plot": dot}
-    card |= {"metric": _score_title(answer), "id": answer.metric}
-    card |= {"worst": number(scale[0]), "best_end": number(scale[1])}
-    return card
+    cells = {**{place.model: place.cell for place in answer.places[:ROWS]}, **answer.floors}
+    return card | {
+        "rows": [
+            (model, cell, plots.dot_plot(cell.mean, cell.interval, scale, ceiling)) for model, cell in cells.items()
+        ],
+        "ceiling": ceiling,
+        "ceiling_plot": plots.dot_plot(ceiling, None, scale, ceiling, "truth"),
+        "ends": scale,
+    }
 
 
 def _leaders(answer: QuestionRanking) -> tuple[str, list[str]]:
@@ -184,13 +153,11 @@ def _leaders(answer: QuestionRanking) -> tuple[str, list[str]]:
     best = list(answer.best)
     if len(best) == 1:
         return "sure", best
-    first = best[0]
-    pairs = [answer.pair(first, other) for other in best[1:]]
-    all_tied = all(pair is not None and not pair.wins and not pair.losses for pair in pairs)
-    if not all_tied and all(pair.p is None for pair in answer.pairs):
-        return "few", best
-    if all_tied:
+    pairs = [answer.pair(best[0], other) for other in best[1:]]
+    if all(pair is not None and not pair.wins and not pair.losses for pair in pairs):
         return "alike", best
+    if all(pair.p is None for pair in answer.pairs):
+        return "few", best
     return ("ahead" if len(best) < len(answer.places) else "open"), best
 
 
@@ -205,59 +172,27 @@ def _scale(answer: QuestionRanking) -> tuple[float, float]:
     return (high, low) if metric.higher_is_better is False else (low, high)
 
 
-def _table(
-    answers: list[QuestionRanking],
-    summary: Mapping[str, Any],
-    floors: Collection[str],
-    counts: LookAwayCounts | None,
-) -> Context:
+def _table(answers: list[QuestionRanking], summary: Mapping[str, Any], counts: LookAwayCounts | None) -> Context:
     """Models by question: mean, interval, coverage and place; ordered as the first question ranks them."""
     models = summary.get("models", {})
     order = [place.model for answer in answers for place in answer.places]
-    names = [name for name in dict.fromkeys([*order, *models]) if name in models]
-    rows: list[Context] = []
-    for name in names:
-        count = None if counts is None else counts.of(name)
-        away = (
-            {"text": count.text, "tip": _look_away_tip(count)}
-            if count is not None and (count.asked or count.unreadable)
-            else None
-        )
-        cells = [_cell(answer, name) for answer in answers]
-        rows.append({"model": name, "floor": name in floors, "look_away": away, "cells": cells})
-    truths = [_cell_texts(answer.truth) if answer.truth else None for answer in answers]
-    return {
-        "heads": [{"ask": a.question.ask, "title": _score_title(a), "id": a.metric, "clips": a.clips} for a in answers],
-        "rows": rows,
-        "look_away": ASK if counts is not None else "",
-        "term": LOOKS_AWAY,
-        "truth": truths if any(truths) else None,
-        "truth_name": _ceiling(summary),
-    }
+    rows = []
+    for name in dict.fromkeys([*order, *models]):
+        if name in models:
+            count = None if counts is None else counts.of(name)
+            tip = _look_away_tip(count) if count is not None else ""
+            rows.append(
+                {"model": name, "count": count, "tip": tip, "cells": [_cell(answer, name) for answer in answers]}
+            )
+    return {"answers": answers, "rows": rows, "look_away": ASK if counts is not None else ""}
 
 
 def _cell(answer: QuestionRanking, model: str) -> Context:
     place: Place | None = next((place for place in answer.places if place.model == model), None)
-    if place is not None:
-        span = str(place.low) if place.low == place.high else f"{place.low}–{place.high}"
-        fewer = place.common is not None and place.common.n < place.cell.n
-        common = (
-            f"{number(place.common.mean)} on {pluralize(answer.clips, 'clip')} of all" if fewer and place.common else ""
-        )
-        return {**_cell_texts(place.cell), "place": span, "best": answer.best == (model,), "common": common}
-    own = answer.unranked.get(model) or answer.floors.get(model) or Cell(0, 0)
-    return {**_cell_texts(own), "place": "", "best": False, "common": ""}
-
-
-def _cell_texts(cell: Cell) -> Context:
-    return {
-        "text": number(cell.mean),
-        "interval": interval_ends_text(cell.interval) if cell.interval else "",
-        "coverage": coverage_text(cell),
-        "missing": unscored_lines(cell),
-    }
-
-
-def _score_title(answer: QuestionRanking) -> str:
-    """What the scores are, in words."""
-    return metric_title(answer.score or answer.metric)
+    if place is None:
+        return {"cell": answer.unranked.get(model) or answer.floors.get(model) or Cell(0, 0), "place": "", "common": ""}
+    span = str(place.low) if place.low == place.high else f"{place.low}–{place.high}"
+    common = ""
+    if place.common is not None and place.common.n < place.cell.n:
+        common = f"{number(place.common.mean)} on {pluralize(answer.clips, 'clip')} of all"
+    return {"cell": place.cell, "place": span, "common": common, "best": answer.best == (model,)}

@@ -39,26 +39,11 @@ class Videos:
 
     def place(self, clip: Clip) -> Placed:
         """Where the video of a clip is."""
-        path = clip.path
-        if path.parts[0] == IN_MEMORY:
-            return {"src": None, "note": "Its frames were scored in memory; no video was kept."}
-        if path.is_dir():
-            return {"src": None, "note": f"{path.name} is a folder of frames; `revisit view` plays it."}
-        if not path.is_file():
-            return {"src": None, "note": f"The video is no longer at {path}."}
-        if path.suffix.lower() not in PLAYED:
-            way = "; `revisit view` plays it" if path.suffix.lower() in CLIP_SUFFIXES else ""
-            return {"src": None, "note": f"{path.name} is not a video that a browser plays{way}."}
-        if is_mirrored(path):
-            note = f"{path.name} is stored mirrored, and not every browser turns it round; `revisit view` plays it."
+        if note := _why_not_played(clip.path):
             return {"src": None, "note": note}
-        if self.copy:
-            return {"src": quote(self._link_or_copy(path)), "start": clip.start, "note": None}
-        return {
-            "src": quote(os.path.relpath(self.resolved(path), self.resolved(self.folder))),
-            "start": clip.start,
-            "note": None,
-        }
+        near = os.path.relpath(self.resolved(clip.path), self.resolved(self.folder))
+        address = self._link_or_copy(clip.path) if self.copy else near
+        return {"src": quote(address), "start": clip.start, "note": None}
 
     def resolved(self, path: Path) -> Path:
         """The path without links; the folder of thousands of clips is looked up once."""
@@ -81,3 +66,18 @@ class Videos:
             except OSError:
                 shutil.copyfile(clip, target)
         return name
+
+
+def _why_not_played(path: Path) -> str:
+    """Why a page on disk cannot play a clip; nothing where it can."""
+    if path.parts[0] == IN_MEMORY:
+        return "Its frames were scored in memory; no video was kept."
+    if path.is_dir():
+        return f"{path.name} is a folder of frames; `revisit view` plays it."
+    if not path.is_file():
+        return f"The video is no longer at {path}."
+    if path.suffix.lower() not in PLAYED:
+        way = "; `revisit view` plays it" if path.suffix.lower() in CLIP_SUFFIXES else ""
+        return f"{path.name} is not a video that a browser plays{way}."
+    turned = f"{path.name} is stored mirrored, and not every browser turns it round; `revisit view` plays it."
+    return turned if is_mirrored(path) else ""

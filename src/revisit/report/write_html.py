@@ -37,10 +37,9 @@ from revisit.report.incremental import (
 )
 from revisit.report.page_data import page_content
 from revisit.report.pages import RunPages
-from revisit.report.standalone import asset, policy_hash
+from revisit.report.standalone import asset, page_templates, policy_hash
 from revisit.report.videos import Videos
 from revisit.results.run import Run
-from revisit.web.templates import templates
 
 
 def write_report(run: Run, *, copy_clips: bool = False, by: Mapping[str, Mapping[str, Any]] | None = None) -> Path:
@@ -100,17 +99,10 @@ def render_page(
     script = "\n".join([player, *map(asset, scripts)])
     # 'self' covers a page on a web server, `file:` one on disk, where browsers do not agree on what 'self' is.
     # 'strict-dynamic': the one script that is allowed by its digest may load the scenes, and no markup may.
-    policy = "; ".join(
-        (
-            "default-src 'none'",
-            "img-src 'self' file: data:",
-            "media-src 'self' file:",
-            f"style-src '{policy_hash(style)}'",
-            f"script-src '{policy_hash(script)}' 'strict-dynamic'",
-            "connect-src 'self'" if live is not None else "connect-src 'none'",
-            "base-uri 'none'",
-            "form-action 'none'",
-        )
+    policy = (
+        f"default-src 'none'; img-src 'self' file: data:; media-src 'self' file:; style-src '{policy_hash(style)}'; "
+        f"script-src '{policy_hash(script)}' 'strict-dynamic'; "
+        f"connect-src '{'none' if live is None else 'self'}'; base-uri 'none'; form-action 'none'"
     )
     content = {
         **page_content(pages, by),
@@ -118,12 +110,8 @@ def render_page(
         "files": "files" if live is not None else "..",
         "index": json_for_script({**pages.index(), "live": live}),
     }
-    html = (
-        templates("revisit.report", _template_cache())
-        .get_template("page.html")
-        .render(policy=policy, style=Markup(style), script=Markup(script), **content)
-    )
-    return html, policy
+    page = page_templates(_template_cache()).get_template("page.html")
+    return page.render(policy=policy, style=Markup(style), script=Markup(script), **content), policy
 
 
 def scene_script(content: Any) -> str:

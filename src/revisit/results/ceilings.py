@@ -140,7 +140,7 @@ def _held_answer(results: ClipAnswers, record: Record) -> Iterable[Record]:
 
 def _hold_ceiling(record: Record) -> Record:
     """What the truth scores beside itself: of a metric by nearness to it, the best there is."""
-    metric = _metric_of(record)
+    metric = metric_of(record.question)
     if not record.scored or metric is None or not metric.rewards_unchanged:
         return record
     return record.changed(value=_range_ends(metric)[1], facts={**record.facts, "own": record.value})
@@ -164,7 +164,7 @@ def measured_text(held: Record) -> str:
     measured = f"measured {number(own)}"
     if not held.scored:
         return f"{measured}; {held.sentence}"
-    metric = _metric_of(held)
+    metric = metric_of(held.question)
     if truth is not None and metric is not None and metric.rewards_unchanged:
         closeness = number(_closeness(metric, own, truth))
         measured = f"{measured}, {beside}: {number(abs(own - truth))} apart, which counts {closeness}"
@@ -187,7 +187,7 @@ def low_ceilings(results: ClipAnswers) -> dict[str, int]:
 
 
 def _hold_to_truth(results: ClipAnswers, record: Record) -> Record:
-    metric = _metric_of(record)
+    metric = metric_of(record.question)
     if not record.scored or record.value is None or metric is None:
         return record
     if reason := _untestable_reason(results, record, metric):
@@ -195,12 +195,8 @@ def _hold_to_truth(results: ClipAnswers, record: Record) -> Record:
     truth, outcome = ceiling(results, record), results.score(record.case, OUTCOME)
     if truth is None:
         if metric.rewards_unchanged and expects_event(record.case):
-            return _without_score(
-                record,
-                "no_reference",
-                f"{metric.title} scores an unchanged look best, but something should have changed here; it can only "
-                "be ranked with a reference",
-            )
+            why = "scores an unchanged look best, but something should have changed here; it can only be ranked"
+            return _without_score(record, "no_reference", f"{metric.title} {why} with a reference")
         return _cap_by_outcome(record, metric, outcome)
     record = record.changed(facts={**record.facts, "own": record.value, "truth": truth})
     if _is_low(metric.id, truth):
@@ -210,23 +206,15 @@ def _hold_to_truth(results: ClipAnswers, record: Record) -> Record:
     low, high = _range_ends(metric)
     own = float(record.value or 0)
     if own - truth > LESS_CHANGED * (high - low) and not _is_nearer_to_first(outcome):
-        return _without_score(
-            record,
-            "undecided",
-            f"it looks less changed than the truth ({own:.2f} against {truth:.2f} in {metric.title}): "
-            "that may be a reset, and is no merit",
-        )
+        scores = f"{own:.2f} against {truth:.2f} in {metric.title}"
+        why = f"it looks less changed than the truth ({scores}): that may be a reset, and is no merit"
+        return _without_score(record, "undecided", why)
     return _cap_by_outcome(record.changed(value=_closeness(metric, own, truth)), metric, outcome)
 
 
 def _closeness(metric: Metric, own: float, truth: float) -> float:
     """What a score counts beside the truth's: the top of the range minus the distance between both."""
     return _range_ends(metric)[1] - abs(own - truth)
-
-
-def _metric_of(record: Record) -> Metric | None:
-    """The metric of an answer, also of a stand-in that is set apart."""
-    return metric_of(record.question)
 
 
 def _untestable_reason(results: ClipAnswers, record: Record, metric: Metric) -> Reason | None:

@@ -16,15 +16,12 @@ Limits = tuple[float | None, float | None]
 Interval = tuple[float, float]
 
 
-class _Counts(TypedDict):
+class CellEntry(TypedDict, total=False):
+    """A cell as summary.json has it; what is unknown or empty is left out, but for the counts."""
+
     n: int
     of: int
     failed: int
-
-
-class CellEntry(_Counts, total=False):
-    """A cell as summary.json has it; what is unknown or empty is left out."""
-
     mean: float
     interval: list[float] | None
     few_scenes: bool

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
+from revisit.core.text import join_names, pluralize
 from revisit.results.compare import Contender, clip_scores
 from revisit.results.display import COVERAGE_MAY_DIFFER, metric_title, number, signed_number
 from revisit.results.question_ranking import NO_DIFFERENCE, clips_needed
 from revisit.results.score_names import metric_of
-from revisit.stats.paired import ALPHA
+from revisit.stats.paired import ALPHA, PairedTest
 from revisit.stats.pairwise import ModelPair, Ranking, rank_models
 from revisit.stats.sequential import PATIENCE, Looks, look_at
 
@@ -40,8 +41,12 @@ class CheckpointChoice:
     @property
     def posed_less(self) -> bool:
         """Whether the leader has a score of so many clips fewer than another that its mean says little."""
-        place = self.labels.index(self.leads)
-        return self.question != COVERAGE and max(self.shares) - self.shares[place] > COVERAGE_MAY_DIFFER
+        return self.question != COVERAGE and max(self.shares) - self._share > COVERAGE_MAY_DIFFER
+
+    @property
+    def _share(self) -> float:
+        """Of the clips of the leader that have a score."""
+        return self.shares[self.labels.index(self.leads)]
 
     @property
     def best(self) -> str | None:
@@ -62,24 +67,26 @@ class CheckpointChoice:
     def sentence(self) -> str:
         """Which to keep, and how sure that is."""
         if self.posed_less:
-            share = self.shares[self.labels.index(self.leads)]
-            return (
-                f"{self.leads} has the best mean, but a score of {share:.0%} of its clips only, where another has "
-                f"{max(self.shares):.0%}: that is no memory to keep"
-            )
+            few = f"a score of {self._share:.0%} of its clips only, where another has {max(self.shares):.0%}"
+            return f"{self.leads} has the best mean, but {few}: that is no memory to keep"
         mean = number(self.ranking.means[self.leads])
+        if len({*self.ranking.counts.values()}) > 1:  # tables have the mean over common clips
+            mean += f" on {pluralize(self.ranking.counts[self.leads], 'clip')}"
         if self.best is not None:
             fewest = min(pair.test.clips for pair in self.ranking.pairs if pair.ahead == self.best)
             return f"keep {self.best} ({mean}): it beats each of the others on {fewest} or more common clips"
         if not self.rivals:
             return f"{self.leads} ({mean}) leads; the common clips cannot decide it"
-        if not any(pair.test.difference for pair in self.rivals):
-            return f"no difference: {mean} at {self.leads} and {len(self.rivals)} others"
-        nearest = self.rivals[0]
-        names = ", ".join(pair.behind for pair in self.rivals[:3]) + (" and others" if len(self.rivals) > 3 else "")
+        equal = [pair.behind for pair in self.rivals if not pair.wins and not pair.losses]
+        others = [pair for pair in self.rivals if pair.behind not in equal]
+        if not others:
+            return f"no difference between {join_names([self.leads, *equal])} ({mean})"
+        first = f"{join_names([self.leads, *equal])} ({mean}) lead alike" if equal else f"{self.leads} ({mean}) leads"
+        verb = "are" if equal else "is"
+        nearest = others[0].test
         return (
-            f"{self.leads} ({mean}) leads, but is not told from {names} ({signed_number(nearest.test.difference)} to "
-            f"{nearest.behind}); {clips_needed(nearest.test, ALPHA) or NO_DIFFERENCE}"
+            f"{first}, but {verb} not told from {join_names([pair.behind for pair in others])} "
+            f"({signed_number(nearest.difference)} to {others[0].behind}){_what_would_decide(nearest)}"
         )
 
     @property
@@ -105,6 +112,13 @@ class CheckpointChoice:
             "better_at": self.gains,
             "looks_since": self.looks.since, "stop": self.looks.stop,
         }  # fmt: skip
+
+
+def _what_would_decide(test: PairedTest) -> str:
+    if test.p is None:
+        return f"; {test.method}"
+    needed = clips_needed(test, ALPHA)
+    return f"; {needed}" if needed else "" if test.difference else f"; {NO_DIFFERENCE}"
 
 
 def choose_checkpoints(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import operator
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -15,10 +14,10 @@ import numpy as np
 
 from revisit.core import GATES, METRICS, Case, Clip, Reason, Record, Rejected, Series, UsageError, load_all
 from revisit.core.cases import CEILING, FLOOR
-from revisit.core.text import pluralize
+from revisit.core.grouping import group_items
+from revisit.core.text import near_names, pluralize
 from revisit.results.ceilings import held_to_truth
 from revisit.results.metric_columns import Answers, Column, Columns
-from revisit.results.pairing import PairingKey
 from revisit.results.score_names import HELD, measured_id
 
 if TYPE_CHECKING:
@@ -483,11 +482,9 @@ class ClipAnswers:
         >>> len(results.common("flicker").cases)
         2
         """
-        having: dict[PairingKey, list[str]] = {}
-        for record in self.scores(metric):
-            having.setdefault(record.case.pairing_key, []).append(record.case.model)
+        scored = group_items(self.scores(metric), lambda record: record.case.pairing_key)
         everybody = sorted({case.model for case in self.cases})
-        shared = {key for key, models in having.items() if sorted(models) == everybody}
+        shared = {key for key, records in scored.items() if sorted(one.case.model for one in records) == everybody}
         return self.only(lambda entry: isinstance(entry, Case) and entry.pairing_key in shared)
 
     # What was asked, and what went wrong
@@ -545,14 +542,10 @@ class ClipAnswers:
         column = self._column(question)
         if not {*column.status} <= {"failed", "unscored"}:
             return None
-        answers = zip(column.reasons, column.status, strict=True)
-        each = {
-            id(reason): reason for reason, status in answers if status != "failed"
-        }.values()  # a few, which many share
-        if None in each or len({reason.kind for reason in each if reason is not None}) != 1:
+        reasons = [reason for reason, status in zip(column.reasons, column.status, strict=True) if status != "failed"]
+        if len({reason and reason.kind for reason in reasons}) != 1:
             return None
-        first = next(iter(each))
-        return first if first is not None and first.lacking else None
+        return reasons[0] if reasons[0] is not None and reasons[0].lacking else None
 
     def was_asked(self, *questions: str) -> bool:
         """Whether some of these were asked of some of the clips, and something could be asked at all.
@@ -632,8 +625,8 @@ class ClipAnswers:
         load_all()
         if not questions or question in METRICS or question in GATES:
             return
-        near = difflib.get_close_matches(question, questions, n=3) or difflib.get_close_matches(question, METRICS, n=3)
-        hint = f"did you mean {', '.join(near)}?" if near else f"these results have {', '.join(list(questions)[:20])}"
+        near = near_names(question, questions) or near_names(question, METRICS)
+        hint = near or f"these results have {', '.join(list(questions)[:20])}"
         raise UsageError(f"there is no metric called {question!r}; {hint}")
 
     @cached_property

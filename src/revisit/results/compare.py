@@ -5,11 +5,12 @@ Seeds of one clip are folded into their mean, so that two runs compare also wher
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from typing import Any, NamedTuple, TypeVar
 
 from revisit.core import METRICS, Case
+from revisit.core.grouping import group_items
 from revisit.core.text import join_names, pluralize
 from revisit.results.ceilings import LOOK_AWAY, RETURN_GATES
 from revisit.results.cells import Interval, clip_interval, difference_limits, range_width
@@ -19,8 +20,9 @@ from revisit.results.results import Results
 from revisit.results.score_names import measured_id
 from revisit.stats.paired import ALPHA, PairedTest, holm, one_sided_sign_test, paired_test, wilcoxon
 
-FEWER = 0.5  # of the clips of the first: with fewer that pose the test, the others' scores say nothing of the rest
+FEWER = 0.5  # of the clips of the first: with fewer that pose the test, a warning says so even where it may be chance
 ClipKey = tuple[str, ...]  # what is the same clip of two models, whatever its seed
+Tested = TypeVar("Tested", "Delta", "Coverage")
 
 
 @dataclass(frozen=True)
@@ -135,8 +137,16 @@ def compare(
 
 def correct_for_all(deltas: Sequence[Delta]) -> list[Delta]:
     """The same with Holm's correction over all of them: what is shown at once is corrected at once."""
-    p = iter(holm([delta.p for delta in deltas if delta.p is not None]))
-    return [delta if delta.p is None else replace(delta, corrected=next(p)) for delta in deltas]
+    return _corrected(deltas, "p", "corrected")
+
+
+def _corrected(tests: Sequence[Tested], p_name: str, corrected_name: str) -> list[Tested]:
+    """The same with Holm's correction of a p over all that have one, under a name of its own or the same."""
+    corrected = iter(holm([p for one in tests if (p := getattr(one, p_name)) is not None]))
+    changes: list[dict[str, Any]] = [
+        {} if getattr(one, p_name) is None else {corrected_name: next(corrected)} for one in tests
+    ]
+    return [replace(one, **change) for one, change in zip(tests, changes, strict=True)]
 
 
 def _delta(first: Contender, second: Contender, metric: str, by: Mapping[str, Callable[[Case], str]]) -> Delta | None:
@@ -145,26 +155,24 @@ def _delta(first: Contender, second: Contender, metric: str, by: Mapping[str, Ca
     if not spots:
         return None
     looks = [_clip_difference(one[spot], other[spot]) for spot in spots]
-    single = all(len(side[spot][1]) == 1 for side in (one, other) for spot in spots)
+    seeds = sum(len(side[spot].cases) - 1 for side in (one, other) for spot in spots)
     both = first.results.two_valued(metric) and second.results.two_valued(metric)
-    score_range = range_width(metric) if single and both else None
+    score_range = range_width(metric) if both and not seeds else None
     tested = _paired_test(looks, score_range)
     higher = METRICS[measured_id(metric)].higher_is_better is not False
     wins, losses = _wins_and_losses(looks, higher)
     ordered = sorted(looks, key=lambda look: (-abs(look.difference), look.sample, look.condition))
     parts = {}
     for name, group in by.items():
-        groups: dict[str, list[ClipDifference]] = {}
-        for spot, look in zip(spots, looks, strict=True):
-            groups.setdefault(group(one[spot][1][0]), []).append(look)
+        groups = group_items(zip(spots, looks, strict=True), lambda pair: group(one[pair[0]].cases[0]))  # noqa: B023
         parts[name] = tuple(
-            _group_difference(metric, value, some, score_range, higher) for value, some in groups.items()
+            _group_difference(metric, value, [look for _, look in some], score_range, higher)
+            for value, some in groups.items()
         )
     ranks = wilcoxon([look.first for look in looks], [look.second for look in looks])
     n = len(looks)
     return Delta(
-        metric, first.name, second.name, n, len({look.scene for look in looks}),
-        sum(len(side[spot][1]) for side in (one, other) for spot in spots) - 2 * n,
+        metric, first.name, second.name, n, len({look.scene for look in looks}), seeds,
         (sum(look.first for look in looks) / n, sum(look.second for look in looks) / n),
         sum(look.difference for look in looks) / n,
         _interval(tested, metric), tested.p, None,
@@ -172,12 +180,12 @@ def _delta(first: Contender, second: Contender, metric: str, by: Mapping[str, Ca
     )  # fmt: skip
 
 
-def _clip_difference(one: tuple[float, list[Case]], other: tuple[float, list[Case]]) -> ClipDifference:
-    case = one[1][0]
+def _clip_difference(one: FoldedClip, other: FoldedClip) -> ClipDifference:
+    case = one.cases[0]
     condition = " ".join(dict.fromkeys(filter(None, (case.subset, case.condition))))
     if case.clip_name not in (None, case.sample):  # one of several clips of a scene
         condition = " ".join(filter(None, (condition, str(case.clip_name))))
-    return ClipDifference(case.sample, condition, one[0], other[0], (case.id, other[1][0].id), case.scene)
+    return ClipDifference(case.sample, condition, one.mean, other.mean, (case.id, other.cases[0].id), case.scene)
 
 
 def _group_difference(
@@ -193,20 +201,45 @@ def _interval(tested: PairedTest, metric: str) -> Interval | None:
     return None if tested.interval is None else clip_interval(tested.interval, difference_limits(metric))
 
 
-def clip_scores(results: Results, metric: str) -> dict[ClipKey, tuple[float, list[Case]]]:
-    """Clip -> the mean over its seeds, and the cases it rests on.
+class FoldedClip(NamedTuple):
+    """A clip of one side: the mean over its seeds, and the cases it rests on."""
+
+    mean: float
+    cases: list[Case]
+
+
+def clip_scores(results: Results, metric: str) -> dict[ClipKey, FoldedClip]:
+    """The scores of all clips."""
+    return _fold_seeds([(record.case, record.value) for record in results.scores(metric) if record.value is not None])
+
+
+def _fold_seeds(clips: Iterable[tuple[Case, float]]) -> dict[ClipKey, FoldedClip]:
+    """Clips by their keys, with the mean over their seeds.
 
     Clips that bear one name, but are no seeds of each other, have no counterpart and are left out.
     """
-    scores: dict[ClipKey, list[tuple[float, Case]]] = {}
-    for record in results.scores(metric):
-        if record.value is not None:
-            scores.setdefault(_clip_key(record.case), []).append((record.value, record.case))
     return {
-        key: (sum(value for value, _ in seeds) / len(seeds), [case for _, case in seeds])
-        for key, seeds in scores.items()
-        if len({case.seed for _, case in seeds}) == len(seeds)
+        key: FoldedClip(sum(value for _, value in seeds) / len(seeds), [case for case, _ in seeds])
+        for key, seeds in group_items(clips, lambda item: _clip_key(item[0])).items()
+        if len({case.seed for case, _ in seeds}) == len(seeds)
     }
+
+
+def _fold_as_many_seeds(
+    first: Iterable[tuple[Case, float]], second: Iterable[tuple[Case, float]]
+) -> tuple[dict[ClipKey, FoldedClip], dict[ClipKey, FoldedClip]]:
+    """The clips that both sides have, with the mean over as many seeds of each, the lowest.
+
+    The side with more seeds would show a rare failure more often.
+    """
+    sides = [group_items(side, lambda item: _clip_key(item[0])) for side in (first, second)]
+    chosen: tuple[list[tuple[Case, float]], list[tuple[Case, float]]] = ([], [])
+    for key in [key for key in sides[0] if key in sides[1]]:
+        clips = [sorted(side[key], key=lambda item: item[0].seed) for side in sides]
+        if all(len({case.seed for case, _ in seeds}) == len(seeds) for seeds in clips):
+            for some, seeds in zip(chosen, clips, strict=True):
+                some += seeds[: min(map(len, clips))]
+    return _fold_seeds(chosen[0]), _fold_seeds(chosen[1])
 
 
 def _clip_key(case: Case) -> ClipKey:
@@ -231,11 +264,12 @@ class Coverage:
     asked: tuple[int, int]  # clips that the dataset expects
     delivered: tuple[int, int]  # of them, those that are there and can be read
     posed: tuple[int, int] | None  # of them, those whose camera left and came back; None where no gate asks that
-    p: float | None = None  # of the difference in posed clips, clip by clip, corrected for all pairs compared at once
+    p: float | None = None  # of fewer posed clips by chance, one-sided over scenes, corrected for all pairs at once
     lacking: tuple[str, ...] = ()  # clips that the first delivered and the second did not
-    collapsed: tuple[int, int] | None = None  # of the clips of both, those whose picture collapses; None if not asked
-    newly_collapsed: tuple[str, ...] = ()  # samples on which the second collapses and the first does not
-    collapse_p: float | None = None  # of more collapses by chance, one-sided over scenes, corrected in the same way
+    # Of clips of both, as many seeds of each, those whose picture collapses; None if not asked.
+    collapsed: tuple[int, int] | None = None
+    newly_collapsed: tuple[str, ...] = ()  # samples on which the second collapses more often than the first
+    collapse_p: float | None = None  # of more collapses by chance, in the same way
 
     @property
     def delivery(self) -> str:
@@ -255,9 +289,14 @@ class Coverage:
         new = f" ({join_names(self.newly_collapsed)})" if self.newly_collapsed else ""
         clips = pluralize(self.collapsed[1], "clip")
         text = f"the picture of {self.second} collapses on {clips}{new}, that of {self.first} on {self.collapsed[0]}"
-        if self.collapse_p is None or self.collapsed[1] <= self.collapsed[0]:
+        if self.collapse_p is None or not self._more_collapses:
             return text
         return f"{text} ({'' if self.collapses_more else 'not significant, '}p {_p_text(self.collapse_p)})"
+
+    @property
+    def _more_collapses(self) -> bool:
+        """Whether more clips of the second collapse, be it by chance."""
+        return self.collapsed is not None and self.collapsed[1] > self.collapsed[0]
 
     @property
     def collapses_more(self) -> bool:
@@ -265,18 +304,26 @@ class Coverage:
         return self.collapse_p is not None and self.collapse_p <= ALPHA
 
     @property
+    def returns_less(self) -> bool:
+        """Whether the camera of the second returns on fewer scenes than that of the first, beyond chance."""
+        return self.p is not None and self.p <= ALPHA
+
+    @property
+    def return_text(self) -> str:
+        """On how many clips the cameras looked away and came back."""
+        if self.posed is None:
+            return ""
+        one, other = (f"{n} of {of}" for n, of in zip(self.posed, self.delivered, strict=True))
+        return f"the camera of {self.second} looked away and came back on {other} clips, that of {self.first} on {one}"
+
+    @property
     def problems(self) -> tuple[str, ...]:
         """What the second lacks beside the first, as sentences."""
         sentences = []
         if self.delivered[1] < self.delivered[0]:
             sentences.append(self.delivery)
-        if self.posed is not None and self.posed[1] < self.posed[0]:
-            collapsed = self.posed[1] < FEWER * self.posed[0]
-            if collapsed or (self.p is not None and self.p <= ALPHA):
-                sentences.append(
-                    f"the camera of {self.second} looked away and came back on {self.posed[1]} of {self.delivered[1]} "
-                    f"clips, that of {self.first} on {self.posed[0]} of {self.delivered[0]}"
-                )
+        if self.returns_less:
+            sentences.append(self.return_text)
         if self.collapses_more:
             sentences.append(self.collapse_text)
         return tuple(sentences)
@@ -284,8 +331,12 @@ class Coverage:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What may be worse in the second, but is not beyond chance, as sentences."""
-        more = self.collapsed is not None and self.collapsed[1] > self.collapsed[0]
-        return (self.collapse_text,) if more and not self.collapses_more else ()
+        sentences = []
+        if self.posed is not None and self.posed[1] < FEWER * self.posed[0] and not self.returns_less:
+            sentences.append(f"{self.return_text} (not significant, p {_p_text(self.p or 1.0)})")
+        if self._more_collapses and not self.collapses_more:
+            sentences.append(self.collapse_text)
+        return tuple(sentences)
 
 
 def coverage_of(first: Contender, second: Contender) -> Coverage:
@@ -296,27 +347,17 @@ def coverage_of(first: Contender, second: Contender) -> Coverage:
     coverage = Coverage(
         first.name,
         second.name,
-        (len(sides[0].entries), len(sides[1].entries)),
-        (len(sides[0].readable.cases), len(sides[1].readable.cases)),
-        None,
-        None,
-        tuple(dict.fromkeys(case.clip_name or case.sample for case in absent)),
+        asked=(len(sides[0].entries), len(sides[1].entries)),
+        delivered=(len(sides[0].readable.cases), len(sides[1].readable.cases)),
+        posed=None,
+        lacking=tuple(dict.fromkeys(case.clip_name or case.sample for case in absent)),
     )
     return _with_collapses(_with_posed(coverage, *sides), *sides)
 
 
 def correct_coverages(coverages: Sequence[Coverage]) -> list[Coverage]:
     """The same with Holm's correction of each test over all of them."""
-    posed = iter(holm([one.p for one in coverages if one.p is not None]))
-    collapse = iter(holm([one.collapse_p for one in coverages if one.collapse_p is not None]))
-    return [
-        replace(
-            one,
-            p=None if one.p is None else next(posed),
-            collapse_p=None if one.collapse_p is None else next(collapse),
-        )
-        for one in coverages
-    ]
+    return _corrected(_corrected(coverages, "p", "p"), "collapse_p", "collapse_p")
 
 
 def _with_posed(coverage: Coverage, first: Results, second: Results) -> Coverage:
@@ -324,65 +365,57 @@ def _with_posed(coverage: Coverage, first: Results, second: Results) -> Coverage
     one, other = _testable_clips(first), _testable_clips(second)
     if one is None or other is None:
         return coverage
-    mine, yours = _unique_clips(one), _unique_clips(other)
-    both = [key for key in mine if key in yours]
-    tested = paired_test(
-        [mine[key][0] for key in both], [yours[key][0] for key in both], [mine[key][1] for key in both], 1.0
-    )
-    posed = tuple(sum(is_posed == 1.0 for _, is_posed, _ in side) for side in (one, other))
-    return replace(coverage, posed=(posed[0], posed[1]), p=None if tested is None else tested.p)
+    counts = [sum(value == 1.0 for _, value in side) for side in (one, other)]
+    p = _test_of_fewer(*_fold_as_many_seeds(one, other))
+    return replace(coverage, posed=(counts[0], counts[1]), p=p)
+
+
+def _test_of_fewer(more: Mapping[ClipKey, FoldedClip], fewer: Mapping[ClipKey, FoldedClip]) -> float | None:
+    """P of as many scenes on which the second has less than the first, by chance; None without a clip of both.
+
+    A scene counts for the side that has more: exact one-sided sign test, which is McNemar's of one clip a scene.
+    """
+    excess: dict[str, float] = {}
+    for key in more:
+        scene = more[key].cases[0].scene
+        excess[scene] = excess.get(scene, 0.0) + more[key].mean - fewer[key].mean
+    up, down = (sum(sign * share > 1e-9 for share in excess.values()) for sign in (1, -1))
+    return one_sided_sign_test(up, down) if excess else None
 
 
 def _with_collapses(coverage: Coverage, first: Results, second: Results) -> Coverage:
-    """The coverage with the collapses of the clips that both sides have, tested over scenes, where that was asked.
-
-    A scene counts for the side that collapses on more of its clips: exact sign test, which is McNemar's of one clip a
-    scene.
-    """
-    one, other = (
-        _unique_clips(
-            [
-                (case.pairing_key, float(answer), case.scene)
-                for case in side.readable.cases
-                if (answer := does_collapse(side, case)) is not None
-            ]
-        )
-        for side in (first, second)
-    )
-    both = [key for key in one if key in other]
-    if not both:
+    """The coverage with the collapses of the clips that both sides have, tested over scenes, where that was asked."""
+    one, other = _fold_as_many_seeds(_collapses(first), _collapses(second))
+    if not one:
         return coverage
-    samples: dict[Hashable, str] = {case.pairing_key: case.sample for case in second.readable.cases}
-    excess: Counter[str] = Counter()
-    for key in both:
-        excess[one[key][1]] += int(other[key][0] - one[key][0])
-    more, fewer = (sum(sign * count > 0 for count in excess.values()) for sign in (1, -1))
+    counts = [round(sum(clip.mean * len(clip.cases) for clip in side.values())) for side in (one, other)]
+    newly = [other[key].cases[0].sample for key in one if other[key].mean > one[key].mean]
     return replace(
         coverage,
-        collapsed=(sum(one[key][0] == 1 for key in both), sum(other[key][0] == 1 for key in both)),
-        newly_collapsed=tuple(dict.fromkeys(samples[key] for key in both if other[key][0] > one[key][0])),
-        collapse_p=one_sided_sign_test(more, fewer),
+        collapsed=(counts[0], counts[1]),
+        newly_collapsed=tuple(dict.fromkeys(newly)),
+        collapse_p=_test_of_fewer(other, one),
     )
 
 
-def _testable_clips(results: Results) -> list[tuple[Hashable, float, str]] | None:
-    """Every readable clip: its key, 1 where a gate of return is open, and its scene; None where no gate was asked."""
+def _collapses(results: Results) -> list[tuple[Case, float]]:
+    """Every readable clip of which that was asked, and 1 where its picture collapses."""
+    answers = [(case, does_collapse(results, case)) for case in results.readable.cases]
+    return [(case, float(answer)) for case, answer in answers if answer is not None]
+
+
+def _testable_clips(results: Results) -> list[tuple[Case, float]] | None:
+    """Every readable clip, and 1 where a gate of return is open; None where no gate was asked."""
     gates = [gate for gate in results.gates if gate in RETURN_GATES and results.was_asked(gate)]
     if not gates:
         return None
-    clips: list[tuple[Hashable, float, str]] = []
+    clips: list[tuple[Case, float]] = []
     for case in results.readable.cases:
         states = [record.status for gate in gates if (record := results.answer(case, gate)) is not None]
         away = results.answer(case, LOOK_AWAY)
         rests = away is not None and away.status == "closed"
-        clips.append((case.pairing_key, float("open" in states and not rests), case.scene))
+        clips.append((case, float("open" in states and not rests)))
     return clips
-
-
-def _unique_clips(clips: Sequence[tuple[Hashable, float, str]]) -> dict[Hashable, tuple[float, str]]:
-    """Clips by their keys; those that share a key have no counterpart of their own."""
-    counts = Counter(key for key, _, _ in clips)
-    return {key: (is_posed, scene) for key, is_posed, scene in clips if counts[key] == 1}
 
 
 def _wins_and_losses(looks: Sequence[ClipDifference], higher: bool) -> tuple[int, int]:

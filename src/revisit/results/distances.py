@@ -6,9 +6,9 @@ with the truth of the scenes that it has clips of. With fewer scenes than a simu
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypedDict
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from revisit.core import Case
 from revisit.core.text import package_yaml
 from revisit.results.cells import Cell
 from revisit.results.display import interval_ends_text, number
+from revisit.results.file_types import Details
 from revisit.results.results import Results
 from revisit.results.tables import Table, make_table
 from revisit.stats.distance_formulas import FRECHET, KERNEL, DistanceFormula
@@ -24,6 +25,10 @@ from revisit.stats.intervals import Interval
 
 TOO_FEW = "too_few"
 TITLE = "Distance to the truth, as sets of clips"
+# A distance of all models, as summary.json has it: its id, such as kvd, or kid_efficientnet-lite0, as another network
+# makes other numbers; network, digest of the weights (empty where nobody knows it), dimensions, frames, size,
+# least_scenes, the best model, and of each model clips, scenes, and value with interval, or why it is unscored.
+DistanceEntry = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -36,43 +41,15 @@ class DistanceKind:
     formula: DistanceFormula
     description: str
     paper: str
-    responds_to: tuple[str, ...] = ()
-    blind_to: tuple[str, ...] = ()
+    responds_to: Sequence[str] = ()
+    blind_to: Sequence[str] = ()
 
 
 FORMULAS = {"frechet": FRECHET, "kernel": KERNEL}
-
-
-def _read_kind(card: dict[str, Any]) -> DistanceKind:
-    failures = {name: tuple(card.get(name, ())) for name in ("responds_to", "blind_to")}
-    return DistanceKind(**{**card, **failures, "formula": FORMULAS[card["formula"]]})
-
-
-KINDS = {id: _read_kind(card) for id, card in package_yaml(__package__, "distances.yaml").items()}
-
-
-class ModelDistance(TypedDict, total=False):
-    """The distance of one model; `value` and `interval`, or why there is none."""
-
-    clips: int
-    scenes: int
-    value: float
-    interval: list[float]
-    unscored: str
-
-
-class DistanceEntry(TypedDict):
-    """A distance of all models, as summary.json has it."""
-
-    id: str  # such as kvd, or kid_efficientnet-lite0: another network is another number
-    network: str
-    digest: str  # of the weights; empty where nobody knows it
-    dimensions: int
-    frames: int
-    size: str
-    least_scenes: int
-    best: str | None
-    models: dict[str, ModelDistance]
+KINDS = {
+    id: DistanceKind(**{**card, "formula": FORMULAS[card["formula"]]})
+    for id, card in package_yaml(__package__, "distances.yaml").items()
+}
 
 
 @dataclass(frozen=True)
@@ -147,7 +124,7 @@ def _entry(
     first = next(iter(pairs.values()))[0]
     dimensions = first.rows.shape[1]
     least, distances = formula.least_scenes(dimensions), {}
-    models: dict[str, ModelDistance] = {}
+    models: dict[str, dict[str, Any]] = {}
     for model, (clips, truth) in pairs.items():
         models[model] = {"clips": clips.clips, "scenes": len(set(clips.scenes))}
         if models[model]["scenes"] < least:
@@ -212,7 +189,7 @@ def _nearest(distances: Mapping[str, SetDistance], scenes: Mapping[str, frozense
     return first if all(other.minus(distances[first]).interval(level)[0] > 0 for other in others) else None
 
 
-def _cell(distance: ModelDistance | None) -> Cell:
+def _cell(distance: Details | None) -> Cell:
     if distance is None:
         return Cell(0, 0)
     if "value" not in distance:
@@ -220,6 +197,6 @@ def _cell(distance: ModelDistance | None) -> Cell:
     return Cell(distance["scenes"], distance["scenes"], distance["value"], _interval(distance))
 
 
-def _interval(distance: ModelDistance) -> Interval:
+def _interval(distance: Details) -> Interval:
     low, high = distance["interval"]
     return low, high

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypedDict
+from typing import Any
 
 from revisit.core import Record
 from revisit.results.cells import Cell, CellEntry, cell_of
@@ -14,13 +14,9 @@ from revisit.results.tables import Table, make_table
 CURVES = ("drift_look", "drift_similarity", "drift_place")
 
 
-class DriftEntry(TypedDict):
-    """The curve of one kind of drift, as summary.json has it."""
-
-    metric: str
-    gap_seconds: list[float]
-    models: dict[str, list[CellEntry]]  # a cell per gap
-    truth: list[CellEntry]  # likewise; empty where no truth is long enough
+# The curve of one kind of drift, as summary.json has it: `metric`, `gap_seconds`, `models` with a cell per gap, and the
+# cells of the `truth`, empty where none is long enough.
+DriftEntry = dict[str, Any]
 
 
 def drift_curves(results: Results) -> list[DriftEntry]:

@@ -1,8 +1,9 @@
-"""Results as tables of other libraries: a row per answer."""
+"""Results as tables of other libraries, a row per answer; and as a table for notebooks."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from html import escape
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,8 @@ from revisit.results.record_files import FACTS_OF_CASE
 if TYPE_CHECKING:
     import pandas
     import pyarrow
+
+    from revisit.results.results import Results
 
 COLUMNS: dict[str, Callable[[Record], object]] = {
     "case": attrgetter("case.id"),
@@ -57,3 +60,18 @@ def to_arrow(records: Iterable[Record]) -> pyarrow.Table:
 
 def _missing(library: str) -> MissingPrerequisite:
     return MissingPrerequisite(f"{library} is not installed; `pip install 'revisit-bench[tables]'` brings it")
+
+
+def html_table(results: Results) -> str:
+    """Mean of each metric, a row per model: with the number of scored clips where some have no score."""
+    metrics = [metric for metric in results.metrics if results.lacking(metric) is None]
+    head = "".join(f"<th>{escape(name)}</th>" for name in ("model", "clips", *metrics))
+    rows = []
+    for model, part in results.groups("model").items():
+        cells = [escape(str(model)), str(len(part.cases))]
+        for metric in metrics:
+            cell = part.cell(metric)
+            mean = "–" if cell.mean is None else f"{cell.mean:.4g}"
+            cells.append(mean if cell.n == cell.of else f"{mean} <small>({cell.n} of {cell.of})</small>")
+        rows.append("<tr>" + "".join(f"<td>{text}</td>" for text in cells) + "</tr>")
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypedDict
 
-from revisit.results.cells import CellEntry
-
 Details = Mapping[str, Any]  # values that only who wrote them knows: parameters, annotations, facts of a judge
 
 
@@ -149,33 +147,3 @@ class Stage(TypedDict):
 
     stage: str
     n: int
-
-
-class ModelSummary(TypedDict, total=False):
-    """The scores of a model."""
-
-    cases: int
-    funnel: list[Stage]
-    labels: dict[str, dict[str, int]]
-    scores: dict[str, CellEntry]
-    category: str
-
-
-class PartSummary(TypedDict):
-    """The scores of a part of the clips, by model."""
-
-    metrics: list[str]
-    models: dict[str, ModelSummary]
-
-
-class ColumnHead(TypedDict, total=False):
-    """The head of a metric's column."""
-
-    title: str
-    unit: str
-    range: list[float | None]
-    higher_is_better: bool | None
-    version: int
-    protocol: list[str]
-    stand_in: str  # who measured in the place of the published maker; left out where nobody did
-    best: str | None

@@ -70,6 +70,12 @@ def memory_stage(results: ClipAnswers, metrics: Sequence[str]) -> list[Stage]:
     return [make_stage("memory scored", [case for case in results.readable.cases if case.id in scored])]
 
 
+def dataset_funnel(results: ClipAnswers, memory: Sequence[str]) -> list[Stage]:
+    """Expected clips → those that are there → readable → those with a score of these metrics of memory."""
+    stages = {"expected clips": results.entries, "all clips": results.cases, "readable": results.readable.cases}
+    return [*(make_stage(name, clips) for name, clips in stages.items()), *memory_stage(results, memory)]
+
+
 def make_stage(name: str, clips: Sequence[Any]) -> Stage:
     """A stage that these clips reach."""
     return {"stage": name, "n": len(clips)}

@@ -23,7 +23,7 @@ from revisit.results.display import (
     observed_by,
     reason_title,
 )
-from revisit.results.file_types import Details, PlanFile, RunFile
+from revisit.results.file_types import CaseEntry, Details, PlanFile, RunFile
 from revisit.results.funnel import count_testable
 from revisit.results.results import Results
 from revisit.results.score_names import STAND_IN, measured_id, metric_of
@@ -229,26 +229,30 @@ def board_of_run(run: RunFacts, named_columns: Sequence[BoardColumn] = (), subse
         rows.append(BoardRow(run.results.truth_name, run.name, cells, role=CEILING))
     protocol = run.facts["protocol"]
     here = {case.id for case in part.cases}
-    digests: dict[str, set[str]] = {}  # a scene may have several clips, each with a reference of its own
-    for case in run.plan["cases"]:
-        own = case.get("reference_digest")
-        if case["id"] in here and own and own != case.get("digest"):
-            digests.setdefault(case["sample"], set()).add(own)
+    entries = [case for case in run.plan["cases"] if case["id"] in here]
+    digests = reference_digests(case for case in entries if case.get("reference_digest") != case.get("digest"))
     truths = {sample: " ".join(sorted(several)) for sample, several in digests.items()}
     dataset = f", dataset {digest(sorted(truths.items()), 8)}" if truths else ""
-    partial = (
-        f"; --limit took {len(run.plan['cases'])} of {run.plan['total_cases']} clips" if run.plan.get("partial") else ""
-    )
+    limit = f"; --limit took {len(run.plan['cases'])} of {run.plan['total_cases']} clips"
+    partial = limit if run.plan.get("partial") else ""
+    notes = [_mixed_makers_sentence(columns, run.results), _unanswered_sentence(run.name, part)]
     return Board(
         title=f"{run.facts['suite']}{', ' + subset if subset else ''}",
         protocol=f"{protocol['name']}:{protocol['hash']}, observers {observed_by(run.facts)}{dataset}{partial}",
         columns=(*(c for c in (LOOK_AWAY, POSED) if any(c.key in row.cells for row in rows)), *columns),
         rows=tuple(rows),
-        note="; ".join(
-            filter(None, [_mixed_makers_sentence(columns, run.results), _unanswered_sentence(run.name, part)])
-        ),
+        note="; ".join(filter(None, notes)),
         truths=truths,
     )
+
+
+def reference_digests(entries: Iterable[CaseEntry]) -> dict[str, set[str]]:
+    """Scene -> digests of what its clips are compared with: it may have several, each with a reference of its own."""
+    digests: dict[str, set[str]] = {}
+    for case in entries:
+        if reference := case.get("reference_digest"):
+            digests.setdefault(case["sample"], set()).add(reference)
+    return digests
 
 
 def join_boards(boards: Sequence[Board]) -> list[Board]:
@@ -296,13 +300,9 @@ def _are_comparable(one: Board, other: Board) -> bool:
         both = one.truths.keys() & other.truths.keys()
         if not both or any(one.truths[clip] != other.truths[clip] for clip in both):
             return False
-    hashes = {column.key: column.protocol for column in one.columns}
-    return all(
-        not column.protocol
-        or not hashes.get(column.key)
-        or _hash_of_tag(hashes[column.key]) == _hash_of_tag(column.protocol)
-        for column in other.columns
-    )
+    tags = {column.key: column.protocol for column in one.columns}
+    both_tags = [(tags.get(column.key), column.protocol) for column in other.columns]
+    return all(not mine or not theirs or _hash_of_tag(mine) == _hash_of_tag(theirs) for mine, theirs in both_tags)
 
 
 def _hash_of_tag(tag: str) -> str:
@@ -327,8 +327,7 @@ def _cell(part: Results, id: str) -> BoardCell:
 
 def board_cell(cell: Cell, reason: str = "") -> BoardCell:
     """A cell of a board, with the clips by which rows are compared."""
-    facts = {name: getattr(cell, name) for name in Cell.__dataclass_fields__}
-    return BoardCell(**facts, reason=reason)
+    return BoardCell(**vars(cell), reason=reason)
 
 
 def with_clips(board: Board, results: Results, metrics: Mapping[str, str]) -> Board:

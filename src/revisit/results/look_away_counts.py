@@ -98,15 +98,16 @@ class LookAwayCounts:
         """The answer in words."""
         if not self.asked:
             return f"not asked: {self._unasked_reason()}"
-        where = f" {WHERE[self.asked_by]}".rstrip()
         parts: list[str] = []
         for share in dict.fromkeys((count.returned, count.asked) for count in self.returning):
             names = [count.model for count in self.returning if (count.returned, count.asked) == share]
             clips = pluralize(share[1], "clip") if not parts else str(share[1])
-            parts.append(f"{join_names(names, NAMES)} on {share[0]} of {clips}{where if not parts else ''}")
+            parts.append(f"{join_names(names, NAMES)} on {share[0]} of {clips}{self._where if not parts else ''}")
         if others := self.others:
             never = join_names([count.model for count in others], NAMES)
-            parts.append(f"{self._never(others)}{where if not parts else ''}: {never}")
+            unclear = sum(count.unclear for count in others)
+            seen = f"never seen to ({pluralize(unclear, 'clip')} unclear)" if unclear else "never"
+            parts.append(f"{seen}{self._where if not parts else ''}: {never}")
         unread = {count.model: count.unreadable for count in self.models if count.unreadable}
         return "; ".join([*parts, *([unread_text(unread)] if unread else [])])
 
@@ -116,39 +117,36 @@ class LookAwayCounts:
         if self.truth_unreadable:
             return f"the truth of {pluralize(self.truth_unreadable, 'scene')} could not be read"
         if self.truth_unclear:
-            return (
-                f"it is unclear whether the truth looks away and comes back ({pluralize(self.truth_unclear, 'scene')})"
-            )
+            scenes = pluralize(self.truth_unclear, "scene")
+            return f"it is unclear whether the truth looks away and comes back ({scenes})"
         who = "the truth" if self.asked_by == BY_TRUTH else "the requested camera"
         return f"{who} never looks away and comes back on these clips"
 
-    def _never(self, others: Sequence[LookAwayCount]) -> str:
-        unclear = sum(count.unclear for count in others)
-        return f"never seen to ({pluralize(unclear, 'clip')} unclear)" if unclear else "never"
+    @property
+    def _where(self) -> str:
+        return f" {WHERE[self.asked_by]}".rstrip()
 
     @property
     def outcomes(self) -> list[str]:
         """What those that come back come back to, where something was to happen unseen."""
-        sentences = []
-        for number, words in (
-            ({count.model: count.went_on for count in self.models}, "to a world that went on"),
-            ({count.model: count.neither for count in self.models}, "to neither the first state nor the true one"),
-            ({count.model: count.gone for count in self.models}, "without the target"),
-            ({count.model: count.reset for count in self.models}, "with the world reset"),
-        ):
-            some = [count for count in self.models if number[count.model]]
-            shares = [f"{count.model} ({number[count.model]} of {count.judged})" for count in some]
-            if some:
-                unit = pluralize(some[0].judged, "clip")
-                shares[0] = f"{some[0].model} ({number[some[0].model]} of {unit})"
-                sentences.append(f"{join_names(shares, NAMES)} {'comes' if len(some) == 1 else 'come'} back {words}")
-        if unclear := [count for count in self.models if count.target_unclear]:
-            shares = [f"{count.model} ({count.target_unclear} of {count.returned})" for count in unclear]
-            clips = pluralize(unclear[0].returned, "clip")
-            shares[0] = f"{unclear[0].model} ({unclear[0].target_unclear} of {clips})"
-            verb = "comes" if len(unclear) == 1 else "come"
-            sentences.append(f"{join_names(shares, NAMES)} {verb} back, but whether the target does is unclear")
-        return sentences
+        states = {
+            "went_on": "to a world that went on",
+            "neither": "to neither the first state nor the true one",
+            "gone": "without the target",
+            "reset": "with the world reset",
+        }
+        sentences = [self._come_back_text(state, "judged", f"back {words}") for state, words in states.items()]
+        unclear = self._come_back_text("target_unclear", "returned", "back, but whether the target does is unclear")
+        return [sentence for sentence in [*sentences, unclear] if sentence]
+
+    def _come_back_text(self, state: str, whole: str, how: str) -> str:
+        """`wan (2 of 3 clips) and svc (1 of 2) come back without the target`; nothing where no clip does."""
+        shares: list[str] = []
+        for count in self.models:
+            n, of = getattr(count, state), getattr(count, whole)
+            if n:
+                shares.append(f"{count.model} ({n} of {of if shares else pluralize(of, 'clip')})")
+        return f"{join_names(shares, NAMES)} {'comes' if len(shares) == 1 else 'come'} {how}" if shares else ""
 
     @property
     def headline(self) -> str:
@@ -156,7 +154,7 @@ class LookAwayCounts:
         tested = self.asked
         if not tested:
             return ""
-        where = f" {WHERE[self.asked_by]}".rstrip()
+        where = self._where
         if len(tested) == 1:
             clips = f"{tested[0].returned} of {pluralize(tested[0].asked, 'clip')}"
             return f"{tested[0].model} looks away and comes back on {clips}{where}"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ import numpy as np
 import yaml
 
 from revisit.core import Case, MediaError, UsageError
-from revisit.core.text import parse_package_yaml, parse_yaml
+from revisit.core.text import package_yaml, parse_yaml
 from revisit.results.file_types import Details
 from revisit.results.run import Run
 from revisit.results.tables import Table, make_table
@@ -55,14 +54,10 @@ class ModelFacts:
         """A fact as the name of a group."""
         if fact not in GROUPS:
             raise UsageError(f"models are grouped by {', '.join(GROUPS)}, not by {fact!r}")
-        fact_value = self.of(model).get(fact)
-        if fact_value is None:
-            return UNKNOWN
-        return (
-            {True: "camera-conditioned", False: "without camera"}[fact_value]
-            if isinstance(fact_value, bool)
-            else str(fact_value)
-        )
+        fact_value = self.of(model).get(fact, UNKNOWN)
+        if isinstance(fact_value, bool):
+            return "camera-conditioned" if fact_value else "without camera"
+        return UNKNOWN if fact_value is None else str(fact_value)
 
     def cost(self, model: str, fact: str) -> float | None:
         """One number of what generating with a model costs; None where it is not known."""
@@ -148,12 +143,9 @@ def _with_aliases(facts: Mapping[str, Details]) -> ModelFacts:
 @cache
 def published_facts() -> ModelFacts:
     """What papers state."""
-    content = parse_package_yaml((files(__package__) / FILE).read_text(encoding="utf-8"))
-    return _with_aliases({name: _with_source(facts, content["sources"]) for name, facts in content["models"].items()})
-
-
-def _with_source(facts: Details, sources: Mapping[str, str]) -> Details:
-    return {**facts, "source": sources[facts["source"]]}
+    content = package_yaml(__package__, FILE)
+    sources, models = content["sources"], content["models"]
+    return _with_aliases({name: {**facts, "source": sources[facts["source"]]} for name, facts in models.items()})
 
 
 def facts_for(runs: Sequence[Path], file: Path | None = None) -> ModelFacts:

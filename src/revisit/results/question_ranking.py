@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from revisit.core import METRICS, Case, UsageError
+from revisit.core.grouping import group_items
 from revisit.core.reasons import KINDS
 from revisit.core.text import join_names, pluralize
 from revisit.results.ceilings import OUTCOME, score_id
@@ -18,7 +19,7 @@ from revisit.results.funnel import looks_away_and_returns
 from revisit.results.pairing import ranks_of
 from revisit.results.results import Results
 from revisit.stats.paired import ALPHA, MIN_SCENES, MIN_SCENES_OF_LEVELS, PairedTest
-from revisit.stats.pairwise import ModelPair, Ranking, rare_models
+from revisit.stats.pairwise import Ranking, rare_models
 from revisit.stats.power import MANY, clusters_needed
 
 QUESTION_KEYS = {"ask", "metrics", "memory", "gate"}  # of an entry of `questions` in a suite's card
@@ -131,6 +132,7 @@ class QuestionRanking:
     unranked: Mapping[str, Cell] = field(default_factory=dict)  # of the models that are left out
     same_as: str = ""  # the question whose numbers these would repeat
     score: str = ""  # the name of the scores: that of the metric, or of what is held to the truth
+    asked: bool = True  # whether any of its metrics was
 
     def pair(self, one: str, other: str) -> PairOutcome | None:
         return next((pair for pair in self.pairs if {pair.ahead, pair.behind} == {one, other}), None)
@@ -199,40 +201,32 @@ class QuestionRanking:
         near = next((pairs[name] for name in open_ if name in pairs), None)
         if near is not None:
             parts.append(near.open_text)
-        if further := [name for name in open_ if near is None or name not in (near.ahead, near.behind)]:
-            parts.append(
-                f"{join_names(further)} cannot be told from {first} either"
-                if near
-                else f"{join_names(further)} have no clip in common with {first}"
-            )
+        further = [name for name in open_ if near is None or name not in (near.ahead, near.behind)]
+        untested = [name for name in further if near and name in pairs and pairs[name].p is None]
+        if untested:
+            parts.append(f"{join_names(untested)} and {first} have too few scenes in common for a test")
+        if further := [name for name in further if name not in untested]:
+            how = f"cannot be told from {first} either" if near else f"have no clip in common with {first}"
+            parts.append(f"{join_names(further)} {how}")
         return parts
 
     def _further(self, stated: Collection[tuple[str, str]]) -> list[str]:
         """Decided pairs that were not told: the rest of the partial order."""
         first, rank = self.places[0].model, {place.model: place.rank for place in self.places}
-        beaten: dict[str, list[str]] = {}
-        for pair in self.pairs:
-            if pair.decided and (pair.ahead, pair.behind) not in stated and pair.ahead != first:
-                beaten.setdefault(pair.ahead, []).append(pair.behind)
+        decided = [(pair.ahead, pair.behind) for pair in self.pairs if pair.decided and pair.ahead != first]
+        beaten = group_items((pair for pair in decided if pair not in stated), lambda pair: pair[0])
         winners = sorted(beaten, key=lambda model: rank[model])[:MOST_FURTHER] if len(self.best) > 1 else []
-        return [f"{model} beats {join_names(beaten[model])}" for model in winners]
+        return [f"{model} beats {join_names([behind for _, behind in beaten[model]])}" for model in winners]
 
     @property
     def left_out_texts(self) -> list[str]:
         """Who is not ranked: too few clips, or none at all, and why."""
         rarely = [f"{model} {n} of {of}" for model, (n, of) in self.left_out.items() if n]
         parts = [f"too few clips to compare: {join_names(rarely)}"] if rarely else []
-        never: dict[str, list[str]] = {}
-        for model, (n, _) in self.left_out.items():
-            if not n:
-                never.setdefault(self.reasons.get(model, ""), []).append(model)
-        return [
-            *parts,
-            *(
-                f"no score ({why}): {join_names(names, 8)}" if why else f"no score: {join_names(names, 8)}"
-                for why, names in never.items()
-            ),
-        ]
+        never = [model for model, (n, _) in self.left_out.items() if not n]
+        for why, names in group_items(never, lambda model: self.reasons.get(model, "")).items():
+            parts.append(f"no score{f' ({why})' if why else ''}: {join_names(names, 8)}")
+        return parts
 
 
 def questions_of(card: Details) -> list[SuiteQuestion]:
@@ -278,14 +272,16 @@ def rank_question(results: Results, question: SuiteQuestion) -> QuestionRanking:
     """The answer to one question, by its first metric that two models have a score in; else by the first with any."""
     part = results
     if question.gate and results.was_asked(question.gate):
-        part = results.only(lambda entry: isinstance(entry, Case) and _is_open(results, entry, question.gate))
+        # Clips that are missing stay: nobody knows what the gate would say, and counts of all clips have them.
+        part = results.only(lambda entry: not isinstance(entry, Case) or _is_open(results, entry, question.gate))
     directed = [id for id in question.metrics if id in METRICS and METRICS[id].higher_is_better is not None]
     scored = {id: {record.case.model for record in part.scores(id)} for id in directed}
     metric = next((id for id in directed if len(scored[id]) > 1), None) or next(
         (id for id in directed if scored[id]), None
     )
     if metric is None:
-        return QuestionRanking(question, reason=_unavailable_reason(results, question))
+        asked = any(results.lacking(id) is not None or results.records_for(id) for id in question.metrics)
+        return QuestionRanking(question, reason=_unavailable_reason(results, question), asked=asked)
     return _rank_models(part, question, metric)
 
 
@@ -297,18 +293,15 @@ def _is_open(results: Results, case: Case, gate: str) -> bool:
 def _rank_models(results: Results, question: SuiteQuestion, metric: str) -> QuestionRanking:
     groups = results.groups("model")
     cells = {model: part.cell(metric) for model, part in groups.items()}
-    rare = {
-        model: (cells[model].n, cells[model].of) for model in sorted(rare_models({m: c.n for m, c in cells.items()}))
-    }
+    too_few = sorted(rare_models({model: cell.n for model, cell in cells.items()}))
+    rare = {model: (cells[model].n, cells[model].of) for model in too_few}
     part = results.only(lambda entry: entry.model not in rare)
     ranking = part.ranking(metric)
     if not ranking.order or (len(ranking.order) > 1 and not ranking.pairs):
-        unpaired = sum(part.ambiguous(metric).values())
-        reason = (
-            f"{unpaired} clips share a name with another clip of their scene, so they cannot be paired; give each an id"
-            if unpaired
-            else f"no two of {len(cells) - len(rare)} models have a clip in common"
-        )
+        reason = f"no two of {len(cells) - len(rare)} models have a clip in common"
+        if unpaired := sum(part.ambiguous(metric).values()):
+            same = f"{unpaired} clips share a name with another clip of their scene"
+            reason = f"{same}, so they cannot be paired; give each an id"
         return QuestionRanking(question, metric, left_out=rare, reason=reason)
     common = part.common(metric)
     shared = common.mean(metric) if common.cases else {}
@@ -340,17 +333,16 @@ def _pair_outcomes(ranking: Ranking, metric: str) -> tuple[PairOutcome, ...]:
     """All pairs, the one with the better mean ahead."""
     decided = sum(pair.decided for pair in ranking.pairs)
     alpha = ALPHA * min(1.0, (decided + 1) / max(len(ranking.pairs), 1))  # what the next pair would have to reach
-    return tuple(_pair_outcome(pair, metric, alpha) for pair in ranking.pairs)
-
-
-def _pair_outcome(pair: ModelPair, metric: str, alpha: float) -> PairOutcome:
-    test = pair.test
-    return PairOutcome(
-        pair.ahead, pair.behind, pair.wins, pair.losses, test.clips, test.scenes, test.difference,
-        None if test.interval is None else clip_interval(test.interval, difference_limits(metric)), pair.p,
-        pair.decided, None if pair.decided else clips_needed(test, alpha), test.p, test.method,
-        METRICS[metric].higher_is_better is False,
-    )  # fmt: skip
+    outcomes = []
+    for pair in ranking.pairs:
+        test = pair.test
+        interval = None if test.interval is None else clip_interval(test.interval, difference_limits(metric))
+        more = None if pair.decided else clips_needed(test, alpha)
+        outcomes.append(PairOutcome(
+            pair.ahead, pair.behind, pair.wins, pair.losses, test.clips, test.scenes, test.difference, interval,
+            pair.p, pair.decided, more, test.p, test.method, METRICS[metric].higher_is_better is False,
+        ))  # fmt: skip
+    return tuple(outcomes)
 
 
 def clips_needed(test: PairedTest, alpha: float) -> ClipsNeeded | None:
@@ -370,7 +362,7 @@ def clips_needed(test: PairedTest, alpha: float) -> ClipsNeeded | None:
     def clips(clusters: float | None) -> int | None:
         return None if clusters is None else _round_count(max(1.0, (clusters - scenes) * per_scene))
 
-    return ClipsNeeded(clips(needed.about), clips(needed.low), clips(needed.high))
+    return ClipsNeeded(*map(clips, needed))
 
 
 def _round_count(count: float) -> int:
@@ -391,6 +383,8 @@ def _unavailable_reason(results: Results, question: SuiteQuestion) -> str:
         return "not asked"
     # What was not given comes first: a gate that closed on some clips must not hide it.
     reasons = Counter(record.reason.kind for record in records if record.reason is not None)
+    if "no_target" in reasons and not any(case.target or case.target_name for case in results.cases):
+        return f"not asked: no target was given for this case; {REMEDIES['no_target']}"
     kinds = sorted(reasons, key=lambda kind: (not (kind in KINDS and KINDS[kind].lacking), -reasons[kind], kind))
     counts = [f"{reason_title(kind)} on {reasons[kind]}" for kind in kinds]
     counts[:1] = [f"{text} of {pluralize(len(records), 'clip')}" for text in counts[:1]]

@@ -9,13 +9,12 @@ import hashlib
 import json
 import os
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import asdict
 from functools import lru_cache
 from itertools import accumulate, groupby
 from operator import attrgetter
 from pathlib import Path
-from types import TracebackType
 from typing import Any, cast
 
 import msgspec
@@ -101,10 +100,7 @@ def from_line(line: RecordLine, case: Case) -> Record:
     )  # fmt: skip
 
 
-@lru_cache(maxsize=4096)
-def _reason(kind: str, sentence: str) -> Reason:
-    """A reason; thousands of clips share a few."""
-    return Reason(kind, sentence)
+_reason = lru_cache(maxsize=4096)(Reason)  # thousands of clips share a few
 
 
 class RecordLines:
@@ -154,14 +150,15 @@ class RecordLines:
 
 def parse_lines(text: bytes) -> tuple[bytes, list[RecordLine], list[int]]:
     """Lines, what each says, and where they begin and end; those that are none, such as one torn by a kill, go."""
-    try:
+    with suppress(ValueError, RecursionError):
         answers = _DECODER.decode_lines(text)
         ends = _line_ends(np.frombuffer(text, np.uint8))
         if len(answers) + 1 == len(ends) and None not in {answer.metric or answer.gate for answer in answers}:
             return text, answers, ends
-    except (ValueError, RecursionError):
-        pass
-    intact = [(raw, answer) for raw in text.splitlines(keepends=True) if (answer := _parse_line(raw)) is not None]
+    intact = []
+    for raw in text.splitlines(keepends=True):
+        with suppress(ValueError):
+            intact.append((raw, decode_line(parse_json(raw))))
     ends = [0, *accumulate(len(raw) for raw, _ in intact)]
     return b"".join(raw for raw, _ in intact), [answer for _, answer in intact], ends
 
@@ -171,13 +168,6 @@ def _line_ends(text: np.ndarray) -> list[int]:
     starts = range(0, len(text), 1 << 18)
     places = [np.flatnonzero(text[start : start + (1 << 18)] == ord("\n")) + start + 1 for start in starts]
     return [0, *(np.concatenate(places).tolist() if places else ())]
-
-
-def _parse_line(raw: bytes) -> RecordLine | None:
-    try:
-        return decode_line(parse_json(raw))
-    except ValueError:
-        return None
 
 
 def decode_line(line: Line) -> RecordLine:
@@ -207,9 +197,7 @@ class RecordWriter:
         self.file = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         os.close(self.file)
 
     def append(self, *records: Record) -> None:

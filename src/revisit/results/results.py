@@ -12,7 +12,6 @@ Clips that are the truth itself (`Case.truth`) stand apart in `truth`: no model,
 
 from __future__ import annotations
 
-import difflib
 import warnings
 from collections import Counter
 from collections.abc import Hashable, Mapping
@@ -29,7 +28,6 @@ from revisit.results.cells import Cell, limits_of, score_cell
 from revisit.results.clip_answers import ClipAnswers
 from revisit.results.display import heading
 from revisit.results.look_away_counts import LookAwayCounts, count_look_aways
-from revisit.results.notebook import html_table
 from revisit.results.pairing import Paired, PairingKey, Rank, ambiguous_keys, pair_models, rank_scores, ranks_of
 from revisit.results.score_names import held_id, measured_id, metric_of
 from revisit.stats.pairwise import Ranking
@@ -64,7 +62,7 @@ class Results(ClipAnswers):
     (['flicker', 'motion_amount'], ['calm', 'wild'])
     """
 
-    _repr_html_ = html_table
+    _repr_html_ = export.html_table
 
     def cell(self, metric: str) -> Cell:
         """The mean of a metric over all clips here, with everything that has no score counted by its reason.
@@ -251,8 +249,8 @@ class Results(ClipAnswers):
         """
         self._require_known(metric)
         if unknown := [model for model in (first, second) if model not in self._whole.models]:
-            near = difflib.get_close_matches(unknown[0], self._whole.models, n=3) or self._whole.models[:20]
-            raise UsageError(f"there is no model called {unknown[0]!r}; these results have {', '.join(near)}")
+            names = ", ".join(self._whole.models[:20])
+            raise UsageError(f"there is no model called {unknown[0]!r}; these results have {names}")
         return pair_models(self.scores(metric), metric, first, second, self.two_valued(metric))
 
     def look_aways(self) -> LookAwayCounts | None:
@@ -291,7 +289,8 @@ class Results(ClipAnswers):
         for cases, (sentence, metrics) in alike.items():
             names = ", ".join(metrics[:3]) + (f" and {len(metrics) - 3} more" if len(metrics) > 3 else "")
             clips = f"{len(cases)} of {pluralize(len(self.cases), 'clip')}"
-            sentences[tuple(metrics)] = f"{names} failed on {clips}, which count in no mean; the first: {sentence}"
+            count = "counts" if len(cases) == 1 else "count"
+            sentences[tuple(metrics)] = f"{names} failed on {clips}, which {count} in no mean; the first: {sentence}"
         return sentences
 
     def warn_of_failures(self, stacklevel: int = 2) -> None:

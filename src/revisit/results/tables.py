@@ -10,7 +10,7 @@ from revisit.core.cases import CATEGORY
 from revisit.results.ceilings import held_metrics, low_ceilings
 from revisit.results.cells import Cell, CellEntry
 from revisit.results.display import best_name
-from revisit.results.file_types import ColumnHead, PartSummary, Stage
+from revisit.results.file_types import Stage
 from revisit.results.funnel import funnel
 from revisit.results.results import Results
 from revisit.results.score_names import held_id
@@ -152,7 +152,7 @@ def _category(mine: Results) -> dict[str, str]:
 
 def part_summary(
     part: Results, metrics: Sequence[str], cell: Callable[[Results, str], Cell] = Results.cell
-) -> PartSummary:
+) -> dict[str, Any]:
     """The table of a part of the clips."""
     return {
         "metrics": list(metrics),
@@ -163,7 +163,7 @@ def part_summary(
     }
 
 
-def metric_head(id: str, results: Results) -> ColumnHead:
+def metric_head(id: str, results: Results) -> dict[str, Any]:
     """What the head of a column says."""
     metric = METRICS[id]
     return {
@@ -188,8 +188,8 @@ def coverage_by_part(parts: Mapping[str, Results]) -> dict[str, dict[str, int]]:
     for name, part in parts.items():
         if part.entries:
             missing = sum(entry.missing for entry in part.rejected)
-            counts = {"expected": len(part.entries), "found": len(part.cases)}
-            counts_by_part[name] = counts | {"missing": missing, "refused": len(part.rejected) - missing}
+            found = {"expected": len(part.entries), "found": len(part.cases)}
+            counts_by_part[name] = {**found, "missing": missing, "refused": len(part.rejected) - missing}
     return counts_by_part
 
 

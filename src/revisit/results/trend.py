@@ -29,18 +29,24 @@ class Trend:
 
     @property
     def monotone(self) -> str:
-        """`rises`, `falls`, `flat`, or nothing where it goes both ways."""
-        means = [cell.mean for cell in self.cells if cell.mean is not None]
-        steps = [b - a for a, b in pairwise(means)]
+        """`rises`, `falls`, `flat`, or nothing where it goes both ways; a step may leave it as it is."""
+        steps = self._steps
         if not any(steps):
-            return "flat" if means else ""
+            return "flat" if self.cells else ""
         return "rises" if min(steps) >= 0 else "falls" if max(steps) <= 0 else ""
+
+    @property
+    def _steps(self) -> list[float]:
+        means = [cell.mean for cell in self.cells if cell.mean is not None]
+        return [after - before for before, after in pairwise(means)]
 
     @property
     def sentence(self) -> str:
         if not self.cells:
             return "no clip has a score at every point"
-        way = {"rises": "rises at every step", "falls": "falls at every step", "flat": "does not change"}
+        way = {"rises": "rises and never falls", "falls": "falls and never rises", "flat": "does not change"}
+        if all(self._steps):
+            way |= {"rises": "rises at every step", "falls": "falls at every step"}
         course = way.get(self.monotone, "goes up and down")
         if self.slope is None or self.slope.p is None:
             scenes = 0 if self.slope is None else self.slope.scenes
@@ -49,21 +55,14 @@ class Trend:
         if self.slope.p > ALPHA:
             return f"{course}; no trend beyond chance (p {self.slope.p:.2f})"
         better = METRICS[measured_id(self.metric)].higher_is_better
-        word = (
-            "" if better is None else " for the better" if (self.slope.difference > 0) == better else " for the worse"
-        )
-        return f"{course}; a trend{word} (p {self.slope.p:.2g})"
+        word = "" if better is None else "better" if (self.slope.difference > 0) == better else "worse"
+        return f"{course}; a trend{f' for the {word}' if word else ''} (p {self.slope.p:.2g})"
 
     def as_json(self) -> dict[str, object]:
         slope = None if self.slope is None else {"mean": self.slope.difference, "p": self.slope.p}
         cells = [cell.as_json() for cell in self.cells]
-        return {
-            "metric": self.metric,
-            "cells": cells,
-            "slope": slope,
-            "monotone": self.monotone,
-            "sentence": self.sentence,
-        }
+        texts = {"monotone": self.monotone, "sentence": self.sentence}
+        return {"metric": self.metric, "cells": cells, "slope": slope, **texts}
 
 
 def basis_sentence(curves: Sequence[Trend]) -> str:
@@ -121,13 +120,13 @@ def _trend(points: Sequence[Contender], metric: str) -> Trend:
     common = [clip for clip in scores[0] if all(clip in other for other in scores)]
     if not common:
         return Trend(metric, (), None)
-    scenes = [scores[0][clip][1][0].scene for clip in common]
-    seeds = sum(len(here[clip][1]) - 1 for here in scores for clip in common)
+    scenes = [scores[0][clip].cases[0].scene for clip in common]
+    seeds = sum(len(here[clip].cases) - 1 for here in scores for clip in common)
     two_valued = not seeds and all(point.results.two_valued(metric) for point in points)
     higher = METRICS[measured_id(metric)].higher_is_better
     cells = [
         score_cell(
-            [(here[clip][0], scene) for clip, scene in zip(common, scenes, strict=True)],
+            [(here[clip].mean, scene) for clip, scene in zip(common, scenes, strict=True)],
             len(here), limits_of(metric), higher, two_valued,
         )
         for here in scores
@@ -135,6 +134,6 @@ def _trend(points: Sequence[Contender], metric: str) -> Trend:
     middle = (len(points) - 1) / 2
     weights = [k - middle for k in range(len(points))]
     scale = sum(weight * weight for weight in weights)
-    slopes = [sum(w * here[clip][0] for w, here in zip(weights, scores, strict=True)) / scale for clip in common]
-    p, method = mean_test(slopes, scenes, scores=[here[clip][0] for here in scores for clip in common])
+    slopes = [sum(w * here[clip].mean for w, here in zip(weights, scores, strict=True)) / scale for clip in common]
+    p, method = mean_test(slopes, scenes, scores=[here[clip].mean for here in scores for clip in common])
     return Trend(metric, tuple(cells), PairedTest(tuple(slopes), tuple(scenes), p, method), seeds)

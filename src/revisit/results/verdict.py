@@ -19,8 +19,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from statistics import median
 
 from revisit.core import METRICS, SUITES, digest
+from revisit.core.grouping import group_items
 from revisit.core.text import join_names
 from revisit.results.ceilings import held_to_truth, low_ceilings
 from revisit.results.collapses import collapses_text, count_collapses
@@ -33,6 +35,7 @@ from revisit.results.results import Results
 from revisit.results.run import Run
 from revisit.results.worst_frames import Moment, worst_moments
 
+CELLS = ("places", "truth", "floors", "unranked")  # of an answer: what is written as cells
 STILL = 0.5  # of what the others move: a model below it stands still
 
 
@@ -82,7 +85,7 @@ class Verdict:
         counts = self.look_away
         sentences = [] if self.judge is None else [self.judge.sentence, self.comparison]
         if counts is not None:
-            sentences += [counts.headline] if counts.differs or not self._has_decision() else []
+            sentences += [counts.headline] if counts.differs or not any(map(_has_decided_pair, self.answers)) else []
             sentences += counts.outcomes
         sentences += [self._decided_text()] if not self.overall else []
         sentences += [collapses_text(self.collapses), self._unread_text()]
@@ -100,21 +103,15 @@ class Verdict:
         """That clips could not be read, and whose; nothing where all could."""
         return unread_text(self.unread) if self.unread else ""
 
-    def _has_decision(self) -> bool:
-        return any(_has_decided_pair(answer) for answer in self.answers)
-
     def _decided_text(self) -> str:
         """Who beats whom in the question that decides most, those of memory first."""
         decided = [answer for answer in self.answers if _has_decided_pair(answer)]
         if not decided:
             return ""
         most = max(decided, key=lambda answer: (answer.question.memory, sum(pair.decided for pair in answer.pairs)))
-        beaten: dict[str, list[str]] = {}
-        for pair in most.pairs:
-            if pair.decided:
-                beaten.setdefault(pair.ahead, []).append(pair.behind)
-        winner = max(beaten, key=lambda model: len(beaten[model]))
-        return f"{winner} beats {join_names(beaten[winner])} in “{most.question.ask}”"
+        by_winner = group_items((pair for pair in most.pairs if pair.decided), lambda pair: pair.ahead)
+        beaten = max(by_winner.values(), key=len)
+        return f"{beaten[0].ahead} beats {join_names([pair.behind for pair in beaten])} in “{most.question.ask}”"
 
     def _leads_text(self) -> str:
         """Nothing is decided and nothing was counted: that the models cannot be told apart."""
@@ -126,11 +123,7 @@ class Verdict:
         return {
             "answers": [
                 {
-                    **{
-                        k: value
-                        for k, value in asdict(answer).items()
-                        if k not in ("places", "truth", "floors", "unranked")
-                    },
+                    **{name: value for name, value in asdict(answer).items() if name not in CELLS},
                     "places": [_place_entry(place) for place in answer.places],
                     "truth": None if answer.truth is None else answer.truth.as_json(),
                     "floors": {model: cell.as_json() for model, cell in answer.floors.items()},
@@ -265,10 +258,8 @@ def _standing_still(results: Results, rule: Details) -> list[str]:
     moved = {model: cell.mean for model, cell in results.mean(movement).items() if cell.mean is not None}
     sentences = []
     for model, amount in moved.items():
-        rest = sorted(value for other, value in moved.items() if other != model)
-        if not rest:
-            continue
-        usual = (rest[(len(rest) - 1) // 2] + rest[len(rest) // 2]) / 2
+        rest = [value for other, value in moved.items() if other != model]
+        usual = median(rest) if rest else 0
         if not usual or amount >= STILL * usual:
             continue
         best_in = []

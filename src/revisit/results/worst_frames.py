@@ -31,6 +31,7 @@ class Moment:
     value: float
     frame: int | None
     why: str
+    seed: int = 0
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,7 @@ def worst_moments(results: Results, answers: Sequence[QuestionRanking], count: i
     chosen: list[Moment] = []
     for fresh in (lambda c: {c.model, c.sample}.isdisjoint(x for m in chosen for x in (m.model, m.sample)),
                   lambda c: c.model not in {m.model for m in chosen},
+                  lambda c: (c.model, c.sample) not in {(m.model, m.sample) for m in chosen},
                   lambda c: c.id not in {m.case for m in chosen}):  # fmt: skip
         for one in candidates:
             if len(chosen) == count:
@@ -102,7 +104,8 @@ def _loss(metric: str, value: float) -> float:
 def _make_moment(results: Results, one: _Candidate) -> Moment:
     record, case, value = one.record, one.record.case, one.record.value or 0.0
     if record.question not in METRICS:  # a gate's finding
-        return Moment(case.id, case.model, case.sample, record.question, value, _hidden_since(record), VANISHES)
+        since = _frame_of(record, "first_hidden_frame")
+        return Moment(case.id, case.model, case.sample, record.question, value, since, VANISHES, case.seed)
     metric = METRICS[record.question]
     why = "; ".join(
         filter(None, [f"{metric_title(score_id(results, metric.id))}: {number(value)}", measured_text(record)])
@@ -111,11 +114,12 @@ def _make_moment(results: Results, one: _Candidate) -> Moment:
     frame = worst_frame(results, case, OUTCOME if is_capped else metric.id)
     if frame is None and case.phases:
         frame = case.phases[1]
-    return Moment(case.id, case.model, case.sample, metric.id, value, frame, why)
+    return Moment(case.id, case.model, case.sample, metric.id, value, frame, why, case.seed)
 
 
-def _hidden_since(record: Record) -> int | None:
-    frame = record.facts.get("first_hidden_frame")
+def _frame_of(record: Record | None, fact: str) -> int | None:
+    """A frame that an answer names among its facts."""
+    frame = None if record is None else record.facts.get(fact)
     return None if frame is None else int(frame)
 
 
@@ -125,6 +129,4 @@ def worst_frame(results: Results, case: Case, metric: str) -> int | None:
     row = None if series is None else series.worst(METRICS[metric].higher_is_better is not False)
     if series is not None and row is not None and "frame" in series.columns:
         return int(series["frame"][row])
-    record = results.answer(case, metric)
-    first = None if record is None else record.facts.get("first_return_frame")
-    return None if first is None else int(first)
+    return _frame_of(results.answer(case, metric), "first_return_frame")

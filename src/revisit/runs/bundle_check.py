@@ -9,23 +9,24 @@ from __future__ import annotations
 import zipfile
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 from revisit.core import GATES, METRICS, SUITES, Case, GateResult, Reason
+from revisit.core.grouping import group_items
 from revisit.core.scores import Score, Unscored
 from revisit.core.text import pluralize, require_readable
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.evidence_plan import CaseEvidence
 from revisit.engine.plan import answer_keys
 from revisit.engine.score import CaseScorer, CheckFailed, ScoringInput, to_plain
-from revisit.results.file_types import CaseEntry
+from revisit.results.file_types import CaseEntry, Details
 from revisit.results.leaderboards import MAKERS
 from revisit.results.record_files import FACTS_OF_CASE, Line
-from revisit.runs.bundles import Bundle, PromisedQuestion, read_bundle
+from revisit.runs.bundles import Bundle, read_bundle
 from revisit.runs.expected_answers import PlannedAnswers, changed_facts, evidence_slots
 
 CLOSE = 1e-6  # by how much a score may differ between machines, in units of its size
@@ -53,21 +54,6 @@ class BundleCheck:
         if self.problems:
             return "does not hold"
         return "holds in part" if self.not_checked or not self.scores else "holds"
-
-
-class BundleFinding(NamedTuple):
-    """What came of one answer."""
-
-    kind: Literal["same", "changed", "unknown"]
-    sentence: str = ""
-
-
-SAME = BundleFinding("same")
-
-
-def difference_finding(sentence: str) -> BundleFinding:
-    """The finding that an answer is not what it is claimed to be."""
-    return BundleFinding("changed", sentence)
 
 
 def check_bundle(path: Path) -> BundleCheck:
@@ -118,10 +104,10 @@ class _Check:
             return {id: self.planned.questions_for(entry) for id, entry in self.entries.items()}
         if self.bundle.promises is not None:
             return {id: list(self.bundle.promises["asked"].get(id, ())) for id in self.entries}
-        answered: dict[str, list[str]] = {id: [] for id in self.entries}
+        answered: dict[str, dict[str, None]] = {id: {} for id in self.entries}
         for line in self.bundle.lines:
-            answered.setdefault(line["case"], []).append(line.get("metric") or line["gate"])
-        return {id: list(dict.fromkeys(answered[id])) for id in self.entries}
+            answered.setdefault(line["case"], {})[line.get("metric") or line["gate"]] = None
+        return {id: list(answered[id]) for id in self.entries}
 
     def _plan(self, questions: Mapping[str, list[str]]) -> list[str]:
         """What is wrong with the plan itself: cases that are there twice, or fewer than it counts."""
@@ -151,12 +137,9 @@ class _Check:
                 self.problems.append(f"{line['case']}: {id} is answered twice")
             else:
                 lines[at] = line
-        missing: dict[str, list[str]] = {}
-        for case, ids in questions.items():
-            for id in ids:
-                if (case, id) not in lines:
-                    missing.setdefault(id, []).append(case)
-        for id, cases in missing.items():
+        missing = [(id, case) for case, ids in questions.items() for id in ids if (case, id) not in lines]
+        for id, some in group_items(missing, lambda one: one[0]).items():
+            cases = [case for _, case in some]
             few = ", ".join(cases[:3]) + (f" and {len(cases) - 3} more" if len(cases) > 3 else "")
             self.problems.append(
                 f"{id} was planned for {pluralize(len(cases), 'clip')} that it has no answer for: {few}"
@@ -170,9 +153,8 @@ class _Check:
         installed = [id for id in lines if id not in self.questions.unknown]
         kinds = {id: self.planned.kinds(id) for id in installed}
         keys = answer_keys(case, evidence, {id: (self.planned.tags[id], kinds[id]) for id in installed})
-        strange = {
-            kind for kind in {kind for id in installed for kind in kinds[id]} if self._of_another(entry, case, kind)
-        }
+        made = {kind for id in installed for kind in kinds[id]}
+        strange = {kind for kind in made if self._of_another(entry, case, kind)}
         for id, line in lines.items():
             if (claim := self._claim(id, line, case)) is not None:
                 self.problems.append(f"{case.id}: {claim}")
@@ -181,17 +163,17 @@ class _Check:
                 self.unchecked[f"{id}: {self.questions.unknown[id]}"] += 1
                 continue
             if wrong := strange & set(kinds[id]):
-                finding = difference_finding(f"{id} rests on {sorted(wrong)[0]} that was not made of this clip")
+                difference = f"{id} rests on {sorted(wrong)[0]} that was not made of this clip"
             elif line["key"] != keys[id] and not self.bundle.run.get("adds"):
-                finding = difference_finding(f"{id} was not answered from this clip, its evidence and its protocol")
+                difference = f"{id} was not answered from this clip, its evidence and its protocol"
             else:
-                finding = compare_answer(bench, id, line, is_gate=self.planned.is_gate(id))
-            if finding.kind == "same":
+                difference = difference_of(bench, id, line, is_gate=self.planned.is_gate(id))
+            if not difference:
                 self.scores += 1
-            elif finding.kind == "unknown":
-                self.unchecked[f"{id}: {finding.sentence}"] += 1
+            elif difference == FAILED:
+                self.unchecked[f"{id}: {FAILED}"] += 1
             else:
-                self.problems.append(f"{case.id}: {finding.sentence}")
+                self.problems.append(f"{case.id}: {difference}")
 
     def _claim(self, id: str, line: Line, case: Case) -> str | None:
         """What a line says of itself and should not: another clip, protocol or version than was planned."""
@@ -231,14 +213,12 @@ class _Check:
                 remarks.append(f"{model} has no clip of {lacking} of the {len(everything)} that other models have")
         if plan["rejected"]:
             missing = sum(bool(entry.get("missing")) for entry in plan["rejected"])
-            remarks.append(f"{missing} clips were missing and {len(plan['rejected']) - missing} were rejected")
-        return [*remarks, *self._twice(own)]
-
-    def _twice(self, own: Mapping[str, object]) -> list[str]:
-        """One clip that a model hands in for several samples."""
+            counts = {"missing": missing, "rejected": len(plan["rejected"]) - missing}
+            remarks += [f"{pluralize(n, 'clip')} {what}, and not scored" for what, n in counts.items() if n]
         clips = Counter((e["model"], e["digest"]) for e in self.entries.values() if e["digest"] and not e.get("truth"))
         again = Counter(model for (model, _), n in clips.items() if n > 1)
-        return [f"{model} has {pluralize(n, 'clip')} that stand for several samples" for model, n in again.items()]
+        remarks += [f"{model} hands in {pluralize(n, 'clip')} for several samples each" for model, n in again.items()]
+        return remarks
 
 
 class BundleQuestions:
@@ -257,14 +237,11 @@ class BundleQuestions:
             self._question(id, tag, (promised or {}).get(id))
 
     @cached_property
-    def _claimed(self) -> dict[str, set[int]]:
-        """The versions that the answers of each question name."""
-        versions: dict[str, set[int]] = {}
-        for line in self.bundle.lines:
-            versions.setdefault(line.get("metric") or line["gate"], set()).add(line["version"])
-        return versions
+    def _claimed(self) -> dict[str, list[Line]]:
+        """The answers of each question."""
+        return group_items(self.bundle.lines, lambda line: line.get("metric") or line["gate"])
 
-    def _question(self, id: str, tag: str, promised: PromisedQuestion | None) -> None:
+    def _question(self, id: str, tag: str, promised: Details | None) -> None:
         facts, check = self.planned.facts(id), self.planned.installed(id)
         if promised is not None:
             self.versions[id] = promised["version"]
@@ -278,63 +255,49 @@ class BundleQuestions:
         if facts is not None and self.planned.tag(facts) == tag:
             self.versions[id] = check.version  # the protocol names it, whatever the answers say
             return
-        claimed = {promised["version"]} if promised is not None else self._claimed.get(id, set())
-        if claimed - {check.version, None}:
-            versions = " and ".join(str(version) for version in sorted(v for v in claimed if v is not None))
+        claimed = [promised] if promised is not None else self._claimed.get(id, [])
+        versions_claimed = {line["version"] for line in claimed if line["version"] is not None}
+        if versions_claimed - {check.version}:
+            versions = " and ".join(map(str, sorted(versions_claimed)))
             self.unknown[id] = f"it was answered by version {versions}, and version {check.version} is installed here"
             return
         before = None if promised is None else promised["facts"]
+        # What depends on the code that is installed may differ; the rest is of the run.
         places = changed_facts(before, facts) if before is not None and facts is not None else []
-        edited = [place for place in places if not _is_version(place)]
+        edited = [place for place in places if place.rpartition(".")[2] not in ("version", "decoding")]
         if edited:
             self.problems.append(f"{edited[0]} of {id} in run.json is not what its protocol {tag} was made with")
         self.unknown[id] = f"its protocol {tag} cannot be made again from its parameters and observers here"
 
 
-def _is_version(place: str) -> bool:
-    """Whether a fact of a protocol is of the code that is installed, and not of the run."""
-    return place.rpartition(".")[2] in ("version", "decoding")
-
-
-def compare_answer(bench: CaseScorer, id: str, line: Line, *, is_gate: bool) -> BundleFinding:
-    """Whether a claimed answer comes out again."""
+def difference_of(bench: CaseScorer, id: str, line: Line, *, is_gate: bool) -> str:
+    """How a claimed answer is another than what comes out here; nothing where it is the same."""
     status = line["status"]
     try:
         answer = bench.verdict(GATES[id]) if is_gate else bench.score(METRICS[id])
     except Exception as error:  # as a run takes it: a fault in one metric costs the others nothing
         if status == "failed":
-            return BundleFinding("unknown", FAILED) if isinstance(error, CheckFailed) else SAME
-        return difference_finding(f"{id} cannot be made from the evidence ({error})")
+            return FAILED if isinstance(error, CheckFailed) else ""
+        return f"{id} cannot be made from the evidence ({error})"
     if isinstance(answer, Unscored):
         if status != "unscored":
-            return difference_finding(f"{id} is claimed as {status}, and has no score")
-        return _same_reason(id, answer.reason, line)
+            return f"{id} is claimed as {status}, and has no score"
+        kind = (line.get("reason") or asdict(answer.reason))["kind"]
+        same = kind == answer.reason.kind
+        return "" if same else f"{id} is claimed as unscored for {kind}, and is for {answer.reason.kind}"
     if isinstance(answer, GateResult):
-        if status != answer.state or line.get("label", "") != answer.label:
-            return difference_finding(f"{id} is claimed as {status}, and is {answer.state}")
-        return SAME
+        same = status == answer.state and line.get("label", "") == answer.label
+        return "" if same else f"{id} is claimed as {status}, and is {answer.state}"
     assert isinstance(answer, Score)
     if status != "scored":
-        return difference_finding(f"{id} is claimed as {status}, and scores {answer.value:.6g}")
+        return f"{id} is claimed as {status}, and scores {answer.value:.6g}"
     for name, claimed, value in (("", line["score"], answer.value), (" (raw)", line.get("raw"), answer.raw)):
         if not _is_close(claimed, value):
-            return difference_finding(
-                f"{id}{name} is claimed as {_number_text(claimed)}, and scores {_number_text(value)}"
-            )
+            return f"{id}{name} is claimed as {_number_text(claimed)}, and scores {_number_text(value)}"
     facts, facts_here = line.get("facts") or {}, to_plain(answer.facts)
-    for name in MAKERS:
-        if facts.get(name) != facts_here.get(name):
-            return difference_finding(
-                f"{id} is claimed as made by {facts.get(name)}, and was by {facts_here.get(name)}"
-            )
-    return SAME
-
-
-def _same_reason(id: str, reason: Reason, line: Line) -> BundleFinding:
-    claimed = line.get("reason")
-    if isinstance(claimed, Mapping) and claimed.get("kind") != reason.kind:
-        return difference_finding(f"{id} is claimed as unscored for {claimed.get('kind')}, and is for {reason.kind}")
-    return SAME
+    makers = ((facts.get(name), facts_here.get(name)) for name in MAKERS)
+    other = next(((claimed, maker) for claimed, maker in makers if claimed != maker), None)
+    return "" if other is None else f"{id} is claimed as made by {other[0]}, and was by {other[1]}"
 
 
 def _is_close(claimed: Any, value: float | None) -> bool:

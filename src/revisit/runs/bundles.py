@@ -1,8 +1,10 @@
 """Bundles: a run as one file that somebody else can check, scoring it again from its own evidence.
 
 A bundle is a zip of bundle.json (what it is, and the digest of every other file), plan.json, planned.json, run.json,
-records.jsonl and evidence/<key>.npz. planned.json says what was to be answered: which metrics and gates, of which
-version and protocol, of which cases. Paths of this machine stay here. Checking proves that every planned answer is
+records.jsonl and evidence/<key>.npz. planned.json says what was to be answered: `questions` are the metrics and
+gates, each of which kind, version and protocol, with all `facts` that the protocol covers where they are known here;
+`asked` which of them each case is asked; and the cases that were rejected, and digests of files beside clips. Paths of
+this machine stay here. Checking proves that every planned answer is
 there, and that it follows from the evidence by this version's rules; that the evidence was made from the clips it
 names, nobody can prove without them. `bundle_check` does that.
 """
@@ -14,15 +16,16 @@ import json
 import re
 import zipfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypedDict, cast
+from typing import Any
 
 from revisit.core import Case, MediaError, Rejected, RevisitError, UsageError, digest
+from revisit.core.grouping import group_items
 from revisit.core.text import parse_json
 from revisit.engine.cache import EvidenceCache
-from revisit.engine.dependencies import ProtocolFacts
 from revisit.engine.resume import hash_of
 from revisit.media import file_digest
 from revisit.results import Results
@@ -40,49 +43,16 @@ NAMES = re.compile(r"(plan|planned|run)\.json|records\.jsonl|evidence/[0-9a-f]{8
 PRIVATE = ("host", "executable")
 
 
-class BundleFile(TypedDict):
-    """bundle.json: what the bundle is, and the digest of every other file."""
-
-    schema: int
-    suite: str
-    protocol: str
-    set: str
-    hash: str
-    dataset: str
-    models: list[str]
-    clips: int
-    revisit: str
-    files: dict[str, str]
-
-
-class PromisedQuestion(TypedDict):
-    """A metric or gate that was planned."""
-
-    kind: str
-    version: int | None
-    protocol: str
-    facts: ProtocolFacts | None
-
-
-class PlannedFile(TypedDict):
-    """planned.json: what was to be answered."""
-
-    questions: dict[str, PromisedQuestion]
-    asked: dict[str, list[str]]
-    rejected: list[str]
-    files: dict[str, dict[str, str]]
-
-
 @dataclass(frozen=True)
 class Bundle:
     """What a bundle says, read and checked for its form alone."""
 
     path: Path
-    about: BundleFile
+    about: Details  # bundle.json
     run: RunFile
     plan: PlanFile
     lines: tuple[Line, ...]
-    promises: PlannedFile | None = None  # of planned.json; None where the bundle is from before it
+    promises: Details | None = None  # planned.json; None where the bundle is from before it
 
     @property
     def name(self) -> str:
@@ -109,7 +79,14 @@ def write_bundle(run: Run, out: Path) -> Path:
     """The bundle of a finished run."""
     facts, plan, results = run.facts.copy(), run.plan, run.results
     cache = EvidenceCache(Path(facts["cache"]))
-    records = {(record.case.id, record.question): record for record in (*results.records, *results.truth.records)}
+    # As they were answered: results leave out scores of the truth that are no ceiling of the models' scores.
+    newest, planned_ids = run.lines.newest, {*plan["gates"], *plan["metrics"]}
+    records = {
+        (case.id, question): from_line(line, case)
+        for case in (*results.cases, *results.truth.cases)
+        for question, line in newest.get(case.id, {}).items()
+        if question in planned_ids
+    }
     keys = sorted({key for case in plan["cases"] for key in case["evidence"].values()})
     failed = {case for (case, _), record in records.items() if record.failed}
     excused = {key for case in plan["cases"] if case["id"] in failed for key in case["evidence"].values()}
@@ -166,7 +143,7 @@ def summary_of(plan: PlanFile, run: RunFile) -> dict[str, object]:
     }  # fmt: skip
 
 
-def _promised_questions(planned: PlannedAnswers, records: Mapping[tuple[str, str], Any]) -> dict[str, PromisedQuestion]:
+def _promised_questions(planned: PlannedAnswers, records: Mapping[tuple[str, str], Any]) -> dict[str, Details]:
     """Metric or gate -> its kind, version and protocol, with all that the protocol covers where that is known here."""
     versions: dict[str, set[int]] = {}
     for (_, id), record in records.items():
@@ -174,7 +151,7 @@ def _promised_questions(planned: PlannedAnswers, records: Mapping[tuple[str, str
     mixed = [id for id, several in versions.items() if len(several) > 1]
     if mixed:
         raise UsageError(f"{mixed[0]} was answered by several versions; run the same eval command again")
-    promised: dict[str, PromisedQuestion] = {}
+    promised: dict[str, Details] = {}
     for id, tag in planned.tags.items():
         facts = planned.facts(id)
         is_known = facts is not None and planned.tag(facts) == tag
@@ -191,25 +168,23 @@ def _digests(artifacts: Mapping[str, str]) -> dict[str, str]:
     """Artifact -> the digest of its file; one that is gone is left out."""
     digests = {}
     for name, path in artifacts.items():
-        try:
+        with suppress(MediaError, OSError):
             digests[name] = file_digest(Path(path))
-        except (MediaError, OSError):
-            continue
     return digests
 
 
 def _without_paths(case: CaseEntry) -> CaseEntry:
     """An entry of plan.json with names of files in the place of paths, after the digests that tell them apart."""
+
+    def without_path(clip: Details, digest: str | None) -> Details:
+        return {**clip, "path": f"{(digest or '')[:12]}/{Path(clip['path']).name}", "frames": None}
+
     entry = case.copy()
-    entry["clip"] = _clip_without_path(case["clip"], case.get("digest"))
+    entry["clip"] = without_path(case["clip"], case.get("digest"))
     if case.get("reference"):
-        entry["reference"] = _clip_without_path(case["reference"], case.get("reference_digest"))
+        entry["reference"] = without_path(case["reference"], case.get("reference_digest"))
     entry["artifacts"] = {name: Path(path).name for name, path in case["artifacts"].items()}
     return entry
-
-
-def _clip_without_path(clip: Details, digest: str | None) -> Details:
-    return {**clip, "path": f"{(digest or '')[:12]}/{Path(clip['path']).name}", "frames": None}
 
 
 def _json_text(content: Any) -> bytes:
@@ -242,11 +217,9 @@ def read_bundle(path: Path) -> Bundle:
                 if _sha256(archive, name) != digest_claimed:
                     raise DamagedBundle(f"{path.name}: {name} is not what bundle.json says; it was changed or damaged")
             plan, run = (parse_json(archive.read(name)) for name in ("plan.json", "run.json"))
-            promises = None
-            if about["schema"] != WITHOUT_PLAN:
-                if "planned.json" not in names:
-                    raise DamagedBundle(f"{path.name}: it lacks planned.json, which says what was to be answered")
-                promises = parse_json(archive.read("planned.json"))
+            if about["schema"] != WITHOUT_PLAN and "planned.json" not in names:
+                raise DamagedBundle(f"{path.name}: it lacks planned.json, which says what was to be answered")
+            promises = None if about["schema"] == WITHOUT_PLAN else parse_json(archive.read("planned.json"))
             lines = tuple(parse_json(line) for line in archive.read("records.jsonl").decode().split("\n") if line)
             for line in lines:
                 decode_line(line)  # a damaged one is told here
@@ -256,7 +229,7 @@ def read_bundle(path: Path) -> Bundle:
                         f"{path.name}: bundle.json has {name} {about.get(name)!r}, and its plan {expected!r}; it was "
                         "changed by hand"
                     )
-            return Bundle(path, cast(BundleFile, about), run, plan, lines, promises)
+            return Bundle(path, about, run, plan, lines, promises)
     except RevisitError:
         raise
     except Exception as error:  # a damaged zip file fails in many ways
@@ -273,10 +246,7 @@ def _sha256(archive: zipfile.ZipFile, name: str) -> str:
 
 def comparable_groups(bundles: Sequence[Bundle]) -> list[list[Bundle]]:
     """Bundles whose numbers compare: one suite, one dataset, one hash of all metrics."""
-    groups: dict[tuple[str, str, str], list[Bundle]] = {}
-    for bundle in bundles:
-        about = bundle.about
-        groups.setdefault((about["suite"], about["dataset"], about["hash"]), []).append(bundle)
+    groups = group_items(bundles, lambda one: (one.about["suite"], one.about["dataset"], one.about["hash"]))
     return list(groups.values())
 
 

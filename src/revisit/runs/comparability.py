@@ -4,11 +4,11 @@ they differ."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from revisit.core import METRICS, SUITES, Case, UsageError, evidence_id
+from revisit.core import METRICS, SUITES, UsageError, evidence_id
 from revisit.core.grouping import group_items
 from revisit.core.text import suggest_names
 from revisit.engine.dependencies import observed_kinds
@@ -23,7 +23,7 @@ from revisit.results.compare import (
     coverage_of,
 )
 from revisit.results.file_types import ObserverEntry, ProtocolEntry, RunFile
-from revisit.results.leaderboards import makers_of
+from revisit.results.leaderboards import makers_of, reference_digests
 from revisit.results.question_ranking import questions_of
 from revisit.results.run import Run
 from revisit.results.score_names import held_id, measured_id
@@ -144,7 +144,8 @@ def compare_sides(
         names = metrics or ranked_ids([first, second], asked_ids)
         refused = refusals(first, second, names)
         comparable = tuple(name for name in names if name not in refused)
-        deltas = compare(first.entry, [second.entry], comparable, group_functions(first, by))
+        groups = {text: group_function(first.entry.results, first.facts["suite"], text) for text in by}
+        deltas = compare(first.entry, [second.entry], comparable, groups)
         coverage = coverage_of(first.entry, second.entry)
         comparisons.append(SideComparison(first, second, comparable, refused, tuple(deltas), coverage))
     corrected = iter(correct_for_all([delta for one in comparisons for delta in one.deltas]))
@@ -204,8 +205,7 @@ def differences(one: Side, other: Side, metric: str) -> str:
 
 def _differences(mine: ProtocolEntry, yours: ProtocolEntry, metric: str) -> list[str]:
     sentences = []
-    kinds = {evidence_id(kind) for kind in observed_kinds(METRICS[metric])} if metric in METRICS else set()
-    for kind in sorted(kinds):
+    for kind in sorted(map(evidence_id, observed_kinds(METRICS[metric]))) if metric in METRICS else ():
         a, b = (side["observers"].get(kind) for side in (mine, yours))
         if a != b:
             sentences.append(f"{kind} by {_maker_text(a)}, against {_maker_text(b)}")
@@ -226,23 +226,11 @@ def _maker_text(facts: ObserverEntry | None) -> str:
 
 
 def _other_truth(one: Side, other: Side) -> str:
-    def digests(side: Side) -> dict[str, set[str]]:
-        references: dict[str, set[str]] = {}  # a scene may have several clips, each with a reference of its own
-        for case in side.run.plan["cases"]:
-            if (reference := case.get("reference_digest")) and case["model"] == side.model:
-                references.setdefault(case["sample"], set()).add(reference)
-        return references
-
-    mine, yours = digests(one), digests(other)
+    mine, yours = (
+        reference_digests(case for case in side.run.plan["cases"] if case["model"] == side.model)
+        for side in (one, other)
+    )
     return next((name for name in sorted(mine.keys() & yours.keys()) if mine[name] != yours[name]), "")
-
-
-def group_functions(side: Side, expressions: Sequence[str]) -> dict[str, Callable[[Case], str]]:
-    """Expression of --by -> the group of a clip."""
-    return {text: group_function(side.entry.results, side.facts["suite"], text) for text in expressions}
-
-
-_NUMBER = re.compile(r"\d+")
 
 
 def order_sides(sides: Sequence[Side], by: str) -> list[tuple[str, Side]]:
@@ -252,24 +240,16 @@ def order_sides(sides: Sequence[Side], by: str) -> list[tuple[str, Side]]:
     if by == "order":
         return [(side.entry.name, side) for side in sides]
     if by == "date":
-        return [(date[:16], side) for date, side in sorted(((_date(s), s) for s in sides), key=lambda one: one[0])]
-    steps = []
-    for side in sides:
-        step = _step(side)
-        if step is None:
-            raise UsageError(
-                f"{side.entry.name!r} has no number in its name; --by date or --by order takes another order"
-            )
-        steps.append((step, side))
-    return [(str(step), side) for step, side in sorted(steps, key=lambda one: one[0])]
+        return [(_date(side)[:16], side) for side in sorted(sides, key=_date)]
+    return [(str(_step(side)), side) for side in sorted(sides, key=_step)]
 
 
-def _step(side: Side) -> int | None:
+def _step(side: Side) -> int:
     """The number of a checkpoint: the last one in the name of the model, else of the run."""
     for text in (side.model, side.run.path.resolve().name):
-        if numbers := _NUMBER.findall(text):
+        if numbers := re.findall(r"\d+", text):
             return int(numbers[-1])
-    return None
+    raise UsageError(f"{side.entry.name!r} has no number in its name; --by date or --by order takes another order")
 
 
 def _date(side: Side) -> str:

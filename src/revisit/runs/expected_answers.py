@@ -80,10 +80,9 @@ class PlannedAnswers:
         protocol = self.run["protocol"]
         return RecordedObservers(protocol.get("observers") or {}, protocol.get("judge"))
 
-    @cached_property
+    @property
     def parameters(self) -> Parameters:
-        parameters: Parameters = self.run["protocol"]["parameters"]
-        return parameters
+        return self.run["protocol"]["parameters"]
 
     def installed(self, id: str) -> Metric | Gate | None:
         """The metric or gate of this machine; None where there is none of this name."""

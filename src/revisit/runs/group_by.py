@@ -25,7 +25,6 @@ from typing import Any
 from revisit.core import SUITES, Case, UsageError
 from revisit.core.text import pluralize
 from revisit.results import Results
-from revisit.results.file_types import PartSummary
 from revisit.results.metric_names import metrics_named
 from revisit.results.model_facts import GROUPS, facts_for
 from revisit.results.run import Run
@@ -62,25 +61,22 @@ class GroupKey:
         return f"{self.name} {self.sign if holds else OPPOSITE[self.sign]} {self.number:g}"
 
 
-def tables_by(run: Run, expression: str, metrics: Sequence[str] = ()) -> dict[str, PartSummary]:
+def tables_by(run: Run, expression: str, metrics: Sequence[str] = ()) -> dict[str, dict[str, Any]]:
     """Group -> its table: metrics (all, or those named), and per model the number of clips and a cell per metric."""
     results, suite, all_metrics = run.results, run.facts["suite"], list(run.summary["metrics"])
     metrics = metrics_named(metrics, all_metrics, run.path, suite) or all_metrics
     keys = _group_keys(results, suite, expression)
     name: Callable[[Any], str] = group_function(results, suite, expression)
-
-    def sort_keys(case: Case) -> list[Any]:
-        return [_sort_key(key, value(case)) for key, value in keys]
-
     groups = results.only(lambda entry: isinstance(entry, Case)).groups(name)
     if len(groups) > MOST_GROUPS:
         raise UsageError(
             f"--by {expression} makes {len(groups)} groups; compare it with a number, such as {keys[0][0].name}>=90, "
             "or group by something with fewer values"
         )
+    places = {group: [_sort_key(key, value(part.cases[0])) for key, value in keys] for group, part in groups.items()}
     return {
-        f"{group} ({pluralize(len(part.cases), 'clip')})": part_summary(part, metrics)
-        for group, part in sorted(groups.items(), key=lambda item: sort_keys(item[1].cases[0]))
+        f"{group} ({pluralize(len(groups[group].cases), 'clip')})": part_summary(groups[group], metrics)
+        for group in sorted(groups, key=places.__getitem__)
     }
 
 

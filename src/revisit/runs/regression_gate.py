@@ -66,16 +66,16 @@ def check_regressions(comparisons: Sequence[SideComparison]) -> RegressionGate:
     for one in comparisons:
         first, second = one.first.entry, one.second.entry
         suites = {case.suite for case in (*first.results.cases, *second.results.cases)}
-        asked = [id for id in one.metrics if _asks_for_memory(measured_id(id), suites)]
-        deltas = [delta for delta in one.deltas if delta.metric in asked]
-        before, after = (len(side.results.scored_cases(asked)) for side in (first, second))
+        metric_ids = [id for id in one.metrics if _asks_for_memory(measured_id(id), suites)]
+        deltas = [delta for delta in one.deltas if delta.metric in metric_ids]
+        before, after = (len(side.results.scored_cases(metric_ids)) for side in (first, second))
         if any(delta.p is not None for delta in deltas):
             saw_memory = True
         elif not one.refusals and have_same_answers(first.results, second.results):
             saw_memory = True
-            why = deltas[0].method if deltas else _no_score_text(second.results, asked)
+            why = deltas[0].method if deltas else _no_score_text(second.results, metric_ids)
             warnings.append(f"memory was not tested between {one.names}: {why}; all their answers are the same")
-        elif not asked:
+        elif not metric_ids:
             untested.append(f"no metric of memory was compared between {one.names}")
         elif deltas:
             untested.append(f"no metric of memory could be tested between {one.names}: {deltas[0].method}")
@@ -83,7 +83,7 @@ def check_regressions(comparisons: Sequence[SideComparison]) -> RegressionGate:
             scored = pluralize(before, "clip")
             worse.append(
                 f"{second.name} can no longer be tested: {first.name} has a score of memory on {scored}, "
-                f"{second.name} on none ({_reason_text(second.results, asked)})"
+                f"{second.name} on none ({_reason_text(second.results, metric_ids)})"
             )
         elif before:
             untested.append(f"no metric of memory was compared between {one.names}: they have no scored clip in common")
@@ -91,10 +91,11 @@ def check_regressions(comparisons: Sequence[SideComparison]) -> RegressionGate:
             saw_memory = True
             warnings.append(
                 f"memory was not tested between {one.names}: {first.name} has no score of it "
-                f"({_reason_text(first.results, asked)}), {second.name} has on {pluralize(after, 'clip')}"
+                f"({_reason_text(first.results, metric_ids)}), {second.name} has on {pluralize(after, 'clip')}"
             )
         else:
-            untestable.append(f"memory was not tested between {one.names}: {_no_score_text(second.results, asked)}")
+            why = _no_score_text(second.results, metric_ids)
+            untestable.append(f"memory was not tested between {one.names}: {why}")
     (warnings if saw_memory else untested).extend(untestable)
     return RegressionGate(tuple(worse), tuple(untested), tuple(warnings))
 

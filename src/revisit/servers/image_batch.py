@@ -91,8 +91,8 @@ class Spending:
 class Album:
     """A folder of pictures with its drawings.jsonl, and the pictures of all folders in the cache."""
 
-    def __init__(self, folder: Path, cache: Path | None) -> None:
-        self.folder, self.cache = folder, None if cache is None else cache / PICTURES
+    def __init__(self, folder: Path, cache: Path) -> None:
+        self.folder, self.cache = folder, cache / PICTURES
         self.lines = {str(line["file"]): line for line in read_drawings(folder / DRAWINGS)}
         self._lock = threading.Lock()
 
@@ -110,8 +110,6 @@ class Album:
 
     def recorded(self, key: str) -> DrawnPicture | None:
         """The picture that was drawn earlier, from the cache."""
-        if self.cache is None:
-            return None
         place = self.cache / key[:2]
         try:
             record = json.loads((place / f"{key}.json").read_text(encoding="utf-8"))
@@ -123,8 +121,6 @@ class Album:
 
     def keep(self, key: str, facts: Facts, request: ImageRequest, picture: DrawnPicture) -> None:
         """Keep a picture that was just paid for."""
-        if self.cache is None:
-            return
         place = self.cache / key[:2]
         with replacing(place / f"{key}.png") as temporary:
             temporary.write_bytes(picture.png)

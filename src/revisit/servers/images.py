@@ -12,7 +12,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -99,22 +99,6 @@ class DrawnPicture:
     revised_prompt: str = ""
 
 
-class ImageBackend(Protocol):
-    """Draws pictures, one attempt at a time."""
-
-    facts: Facts  # everything that its pictures depend on
-    settings: ImageSettings
-
-    def check(self) -> None:
-        """Raise Stopped where nothing can be drawn at all."""
-
-    def draw(self, request: ImageRequest) -> DrawnPicture:
-        """One picture; NoReply, Refused or Stopped where there is none."""
-
-    def close(self) -> None:
-        """Let go of connections."""
-
-
 class ImageServer(Endpoint):
     """A text-to-image model behind an HTTP endpoint."""
 
@@ -144,7 +128,7 @@ class ImageServer(Endpoint):
         return {name: value for name, value in body.items() if value is not None and name not in self.left_out}
 
     def draw(self, request: ImageRequest) -> DrawnPicture:
-        """One picture of a prompt."""
+        """One picture of a prompt; NoReply, Refused or Stopped where there is none."""
         while True:
             answer = self.post("/images/generations", self.body(request))
             if answer is not None:
@@ -185,9 +169,9 @@ class ImageServer(Endpoint):
 class RecordedImages:
     """Pictures of an earlier folder (`drawings.jsonl`), as the server that drew them."""
 
-    def __init__(self, path: Path, model: str = "") -> None:
+    def __init__(self, path: Path) -> None:
         self.path = path
-        lines = [line for line in read_drawings(path) if not model or line["images"].get("model") == model]
+        lines = read_drawings(path)
         servers = {digest(line["images"]): line["images"] for line in lines}
         if len(servers) != 1:
             names = ", ".join(sorted(str(one.get("model")) for one in servers.values())) or "nobody"
@@ -212,6 +196,9 @@ class RecordedImages:
 
     def close(self) -> None:
         """Nothing is open."""
+
+
+ImageBackend = ImageServer | RecordedImages  # draws pictures, one attempt at a time
 
 
 def choose_images(choice: str) -> ImageBackend:

@@ -25,6 +25,7 @@ Weights = Literal["nominal", "linear", "quadratic"]
 Scale = Literal["nominal", "ordinal", "interval"]
 Ratings = Sequence[Sequence[Any]]  # a row per thing, a column per rater, None where there is no rating
 Interval = tuple[float, float]
+LEVEL = 0.95  # of intervals
 
 
 @dataclass(frozen=True)
@@ -181,13 +182,9 @@ def krippendorff_alpha(ratings: Ratings | Coded, scale: Scale = "nominal") -> fl
 def light_kappa(ratings: Ratings | Coded, weights: Weights = "nominal") -> float | None:
     """The mean of Cohen's kappa over the pairs of raters who rated some things both; of two raters, theirs."""
     table = encode(ratings)
-    kappas = []
-    for i, j in combinations(range(table.codes.shape[1]), 2):
-        both = table.codes[:, [i, j]]
-        both = both[(both >= 0).all(axis=1)]
-        kappa = _kappa_of_counts(both, table.names, weights)
-        if kappa is not None:
-            kappas.append(kappa)
+    pairs = [table.codes[:, pair] for pair in combinations(range(table.codes.shape[1]), 2)]
+    every = [_kappa_of_counts(both[(both >= 0).all(axis=1)], table.names, weights) for both in pairs]
+    kappas = [kappa for kappa in every if kappa is not None]
     return math.fsum(kappas) / len(kappas) if kappas else None
 
 
@@ -195,7 +192,6 @@ def with_interval(
     coefficient: Callable[[Coded], float | None],
     ratings: Ratings,
     clusters: Sequence[Hashable] | None = None,
-    level: float = 0.95,
 ) -> Agreement:
     """A coefficient with its jackknife interval: how it moves as each thing, or each cluster of them, is left out."""
     table = encode(ratings)
@@ -204,10 +200,8 @@ def with_interval(
     several = sizes >= 2
     things, count = int(several.sum()), int(sizes[several].sum())
     value = coefficient(table)
-    groups = {
-        name: k
-        for k, name in enumerate(dict.fromkeys(n for n, is_rated in zip(names, several, strict=True) if is_rated))
-    }
+    rated = (name for name, is_rated in zip(names, several, strict=True) if is_rated)
+    groups = {name: k for k, name in enumerate(dict.fromkeys(rated))}
     if value is None or len(groups) < 3:
         return Agreement(value, None, things, count)
     member = np.array([groups.get(name, -1) for name in names])
@@ -217,7 +211,7 @@ def with_interval(
     variance = (n - 1) / n * float(((estimates - estimates.mean()) ** 2).sum()) if n else 0.0
     if n < len(groups) or variance <= 1e-15:
         return Agreement(value, None, things, count)
-    margin = t_quantile((1 + level) / 2, n - 1) * math.sqrt(variance)
+    margin = t_quantile((1 + LEVEL) / 2, n - 1) * math.sqrt(variance)
     return Agreement(value, (max(-1.0, value - margin), min(1.0, value + margin)), things, count)
 
 
@@ -232,11 +226,7 @@ def majority(votes: Sequence[Hashable]) -> Any | None:
 def _counts(ratings: Ratings | Coded, categories: Sequence[Any] | None = None) -> tuple[np.ndarray, tuple[Any, ...]]:
     """How often each thing got each category, things without a rating left out; and the categories, in order."""
     table = encode(ratings, categories)
-    counts = (
-        np.stack([(table.codes == k).sum(axis=1) for k in range(len(table.names))], axis=1, dtype=float)
-        if table.names
-        else np.zeros((0, 0))
-    )
+    counts = (table.codes[:, :, None] == np.arange(len(table.names))).sum(axis=1, dtype=float)
     return counts[counts.sum(axis=1) > 0], table.names
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypedDict
 
 import numpy as np
 
@@ -135,18 +134,8 @@ def split(scenes: Sequence[Hashable], share: float = 0.5, seed: int = 0) -> set[
     return {names[k] for k in order[: round(share * len(names))]}
 
 
-class GateAgreement(TypedDict):
-    """How a gate agrees with people on what can be judged."""
-
-    judgeable: float | None  # J: share of what people can judge that passes
-    not_judgeable: float | None  # NJ: share of what they cannot judge that is held back
-    balanced: float | None
-    n_judgeable: int
-    n_not: int
-
-
-def judgeability(gate: Sequence[bool], people: Sequence[bool]) -> GateAgreement:
-    """J, NJ and their mean, with the counts they rest on."""
+def judgeability(gate: Sequence[bool], people: Sequence[bool]) -> dict[str, float | int | None]:
+    """Of a gate: J (`judgeable`), NJ (`not_judgeable`) and their mean (`balanced`), with the counts they rest on."""
     passed = [g for g, p in zip(gate, people, strict=True) if p]
     rejected = [not g for g, p in zip(gate, people, strict=True) if not p]
     j, nj = _mean(passed), _mean(rejected)

@@ -18,6 +18,7 @@ from revisit.core import UsageError
 from revisit.stats.intervals import t_quantile
 
 MOST_STEPS = 100
+UPPER = (1 + 0.95) / 2  # where intervals end
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ def tie(one: str, other: str, cluster: Hashable = None) -> tuple[Preference, Pre
     return Preference(one, other, 0.5, cluster), Preference(other, one, 0.5, cluster)
 
 
-def bradley_terry(preferences: Iterable[Preference], *, prior: float = 0.0, level: float = 0.95) -> BradleyTerry:
+def bradley_terry(preferences: Iterable[Preference], *, prior: float = 0.0) -> BradleyTerry:
     """The strengths of all that were compared.
 
     `prior` adds so many preferences each way to every pair that was compared. Without one there is no answer where
@@ -81,14 +82,13 @@ def bradley_terry(preferences: Iterable[Preference], *, prior: float = 0.0, leve
     values = _fit(pairs, weights, len(names))
     bread = np.linalg.pinv(_curvature(pairs, weights, values))
     clusters = {one.cluster for one in weighted}
-    freedom = None
-    covariance = bread
+    far, covariance = NormalDist().inv_cdf(UPPER), bread
     if clusters != {None}:
         if len(clusters) < 2:
             raise UsageError("at least two clusters of preferences are needed to estimate their spread")
         covariance = bread @ _spread(real, weight, values, [one.cluster for one in weighted]) @ bread
-        freedom = float(len(clusters) - 1)
-    margin = _quantile(level, freedom) * np.sqrt(np.clip(np.diag(covariance), 0, None))
+        far = t_quantile(UPPER, float(len(clusters) - 1))
+    margin = far * np.sqrt(np.clip(np.diag(covariance), 0, None))
     chances = 1 / (1 + np.exp(values[None, :] - values[:, None]))
     share = (chances.sum(axis=1) - 0.5) / (len(names) - 1)
     counts = np.bincount(real.ravel(), np.repeat(weight, 2), minlength=len(names))
@@ -154,8 +154,3 @@ def _connected(pairs: np.ndarray, n: int) -> bool:
     for _ in range(n.bit_length()):
         reach = reach @ reach
     return bool(reach.all())
-
-
-def _quantile(level: float, freedom: float | None) -> float:
-    upper = (1 + level) / 2
-    return NormalDist().inv_cdf(upper) if freedom is None else t_quantile(upper, freedom)

@@ -9,8 +9,8 @@ range at 95 % would have no upper end: what is undecided at 95 % may also be no 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from statistics import NormalDist
+from typing import NamedTuple
 
 from revisit.stats.intervals import Estimate
 
@@ -19,8 +19,7 @@ LEVEL = 0.5  # of the range
 MANY = 1000  # nobody will make so many clips to tell two models apart
 
 
-@dataclass(frozen=True)
-class ClustersNeeded:
+class ClustersNeeded(NamedTuple):
     """Clusters in all, not more: the likely number, and its range; None where there is no end to it."""
 
     about: float | None
@@ -28,16 +27,14 @@ class ClustersNeeded:
     high: float | None
 
 
-def clusters_for(effect: float, alpha: float = 0.05, power: float = POWER) -> float:
+def clusters_for(effect: float, alpha: float = 0.05) -> float:
     """How many clusters show a mean difference of `effect` standard deviations (of the clusters' differences)."""
     normal = NormalDist()
     sure = normal.inv_cdf(1 - alpha / 2)
-    return ((sure + normal.inv_cdf(power)) / effect) ** 2 + sure**2 / 2
+    return ((sure + normal.inv_cdf(POWER)) / effect) ** 2 + sure**2 / 2
 
 
-def clusters_needed(
-    difference: Estimate, alpha: float = 0.05, power: float = POWER, level: float = LEVEL
-) -> ClustersNeeded | None:
+def clusters_needed(difference: Estimate, alpha: float = 0.05) -> ClustersNeeded | None:
     """How many clusters would decide, judging by what was seen; None where all differences are equal."""
     if difference.error == 0:
         return None
@@ -45,9 +42,9 @@ def clusters_needed(
 
     def of(share: float) -> float | None:
         shift = _shift(t, difference.freedom, share)
-        return clusters_for(shift / math.sqrt(difference.clusters), alpha, power) if shift > 0 else None
+        return clusters_for(shift / math.sqrt(difference.clusters), alpha) if shift > 0 else None
 
-    return ClustersNeeded(of(0.5), of((1 + level) / 2), of((1 - level) / 2))
+    return ClustersNeeded(of(0.5), of((1 + LEVEL) / 2), of((1 - LEVEL) / 2))
 
 
 def _shift(t: float, freedom: float, share: float) -> float:

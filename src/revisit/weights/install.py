@@ -6,7 +6,7 @@ import shlex
 import shutil
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 
 from revisit.weights.local_files import is_installed
@@ -14,24 +14,22 @@ from revisit.weights.lock import entry_or_by_hand
 from revisit.weights.weights_folder import find_local, root
 
 
-@dataclass(frozen=True)
+@dataclass
 class MissingParts:
     """What networks with some weights lack here: libraries, weights to pull, and weights that nobody can pull."""
 
-    libraries: tuple[str, ...] = ()
-    weights: tuple[str, ...] = ()
-    damaged: tuple[str, ...] = ()  # of which only the bytes tell it, so that a plain pull would leave them
-    by_hand: tuple[str, ...] = ()
-    licences: tuple[str, ...] = ()  # pages where a licence has to be accepted first
+    libraries: list[str] = field(default_factory=list)
+    weights: list[str] = field(default_factory=list)
+    damaged: list[str] = field(default_factory=list)  # by their bytes alone, so that a plain pull would leave them
+    by_hand: list[str] = field(default_factory=list)
+    licences: list[str] = field(default_factory=list)  # pages where a licence has to be accepted first
 
     @property
     def remedy(self) -> str:
         """One line: the command that brings everything, and what no command can."""
-        commands = [
-            *([install_command("networks")] if self.libraries else []),
-            *([f"revisit weights pull {' '.join(self.weights)}"] if self.weights else []),
-            *([f"revisit weights pull --again {' '.join(self.damaged)}"] if self.damaged else []),
-        ]
+        commands = [install_command("networks")] if self.libraries else []
+        commands += [f"revisit weights pull {' '.join(self.weights)}"] if self.weights else []
+        commands += [f"revisit weights pull --again {' '.join(self.damaged)}"] if self.damaged else []
         sentences = [" && ".join(commands)] if commands else []
         if self.licences:
             sentences.append(f"accept the licence first at {' and '.join(self.licences)}")
@@ -42,21 +40,18 @@ class MissingParts:
 
 def missing_parts(ids: Iterable[str]) -> MissingParts:
     """All that networks with these weights lack on this machine."""
-    libraries: dict[str, None] = {}
-    lists: dict[str, list[str]] = {"weights": [], "damaged": [], "by_hand": [], "licences": []}
+    missing = MissingParts()
     for id in dict.fromkeys(ids):
         locked = entry_or_by_hand(id)
-        libraries.update(dict.fromkeys(name for name in locked.needs if not is_installed(name)))
+        missing.libraries += [name for name in locked.needs if not is_installed(name) and name not in missing.libraries]
         trouble = find_local(locked)
-        if not isinstance(trouble, str):
-            continue
-        if not locked.sources:
-            lists["by_hand"].append(id)
-            continue
-        lists["damaged" if trouble.again else "weights"].append(id)
-        if locked.gated:
-            lists["licences"].append(locked.gated)
-    return MissingParts(tuple(libraries), **{name: tuple(dict.fromkeys(values)) for name, values in lists.items()})
+        if isinstance(trouble, str) and not locked.sources:
+            missing.by_hand.append(id)
+        elif isinstance(trouble, str):
+            (missing.damaged if trouble.again else missing.weights).append(id)
+            if locked.gated and locked.gated not in missing.licences:
+                missing.licences.append(locked.gated)
+    return missing
 
 
 def install_command(extra: str) -> str:

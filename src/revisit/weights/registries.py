@@ -18,6 +18,7 @@ import sys
 import tempfile
 import urllib.parse
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from html.parser import HTMLParser
@@ -27,6 +28,7 @@ from typing import Any
 from revisit.http_client import Unavailable, local_path, printable_url, read, same_host, without_secret
 
 SECONDS = 60  # for a client to say where it would look
+NPM_SECRETS = {"_authToken": "Bearer", "_auth": "Basic"}
 ACCEPT = "application/vnd.pypi.simple.v1+json, text/html;q=0.5"
 
 
@@ -42,7 +44,8 @@ def pypi(name: str, archive: str) -> RemoteFile:
     """Where the archive with this file name lies; all indexes of pip's configuration are asked in turn."""
     settings = pip_settings()
     for place in settings.get("find-links", "").split():
-        if (path := _local_folder(place) / archive).is_file():
+        folder = local_path(place) if "://" in place else Path(place)
+        if (path := folder / archive).is_file():
             return RemoteFile(path.resolve().as_uri())
     reasons: list[str] = []
     for index in indexes(settings):
@@ -169,10 +172,6 @@ def _index_login(url: str, index: str) -> dict[str, str]:
     return secret if same_host(plain, url) else {}
 
 
-def _local_folder(place: str) -> Path:
-    return local_path(place) if "://" in place else Path(place)
-
-
 def npm(name: str, version: str) -> RemoteFile:
     """Where the archive of this version of a package lies."""
     settings = npm_settings()
@@ -190,17 +189,10 @@ def npm(name: str, version: str) -> RemoteFile:
     tarball = description.get("dist", {}).get("tarball") if isinstance(description, dict) else None
     if not isinstance(tarball, str):
         raise Unavailable(f"{printable_url(page)}: it does not list version {version}")
-    if not same_host(tarball, base) and _is_public(tarball):  # a mirror passes on the pages of the public registry
-        tarball = base + urllib.parse.urlsplit(tarball).path
+    with suppress(Unavailable):  # where nobody knows the public registry
+        if not same_host(tarball, base) and same_host(tarball, default_registry()):  # whose pages a mirror passes on
+            tarball = base + urllib.parse.urlsplit(tarball).path
     return RemoteFile(tarball, npm_secret(tarball, settings, registry))
-
-
-def _is_public(url: str) -> bool:
-    """Whether an address lies on the registry that npm uses by itself, where that is known."""
-    try:
-        return same_host(url, default_registry())
-    except Unavailable:
-        return False
 
 
 def npm_settings() -> dict[str, str]:
@@ -216,15 +208,11 @@ def npm_settings() -> dict[str, str]:
         for line in lines:
             key, equals, value = line.partition("=")
             if equals and not line.lstrip().startswith((";", "#")):
-                settings[key.strip()] = _fill_variables(value.strip().strip("\"'"))
+                value = value.strip().strip("\"'")
+                settings[key.strip()] = re.sub(r"\$\{(\w+)\}", lambda name: os.environ.get(name[1], ""), value)
     if variables.get("npm_config_registry"):
         settings["registry"] = variables["npm_config_registry"]
     return settings
-
-
-def _fill_variables(value: str) -> str:
-    """The value with ${NAME} replaced by that environment variable."""
-    return re.sub(r"\$\{(\w+)\}", lambda name: os.environ.get(name[1], ""), value)
 
 
 def npm_secret(url: str, settings: Mapping[str, str], registry: str) -> dict[str, str]:
@@ -232,11 +220,9 @@ def npm_secret(url: str, settings: Mapping[str, str], registry: str) -> dict[str
     place = urllib.parse.urlsplit(url)
     for key, value in settings.items():
         prefix, _, kind = key.rpartition(":")
-        if prefix.startswith("//") and f"//{place.netloc}{place.path}".startswith(prefix.rstrip("/") + "/"):
-            if kind == "_authToken":
-                return {"Authorization": f"Bearer {value}"}
-            if kind == "_auth":
-                return {"Authorization": f"Basic {value}"}
+        is_below = f"//{place.netloc}{place.path}".startswith(prefix.rstrip("/") + "/")
+        if prefix.startswith("//") and is_below and kind in NPM_SECRETS:
+            return {"Authorization": f"{NPM_SECRETS[kind]} {value}"}
     return _index_login(url, registry)
 
 

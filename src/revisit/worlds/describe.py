@@ -19,32 +19,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from revisit.core.text import package_yaml
 from revisit.worlds.events import EVENTS, STEADY
 from revisit.worlds.film import Film
 from revisit.worlds.state import State
 
 LONG_SIDE = 192  # pixels of a picture: the target is still some ten pixels wide
 STEPS = 9  # states along a lasting event
-# what is asked -> a question whose right answer is yes where it holds, and one whose right answer is no
-WORDING = {
-    "hidden": (
-        "Is {it} out of sight at some time after it was in sight?",
-        "Is {it} in sight all the time?",
-    ),
-    "returned": (
-        "After a time out of sight, is {it} seen again?",
-        "Is it so that {it} never comes into sight a second time, after a time out of sight?",
-    ),
-    "spatial": (
-        "{before} Once {it} is in sight again, is it where it should be?",
-        "{before} Once {it} is in sight again, is it in a wrong place?",
-    ),
-    "state": (
-        "{before} Once {it} is in sight again, does it look as it should by then?",
-        "{before} Once {it} is in sight again, does it look wrong: unchanged where it should have changed, or changed "
-        "where it should not?",
-    ),
-}
 
 
 def describe(film: Film, long_side: int = LONG_SIDE) -> dict[str, np.ndarray]:
@@ -76,7 +57,7 @@ def questions_about(film: Film) -> dict[str, tuple[str, bool]]:
     subject, before = f"the {film.world.instances[1]}", f"The video was asked to show this: {film.prompt}"
     return {
         text.format(it=subject, before=before): (ask, bool(opposite))
-        for ask, texts in WORDING.items()
+        for ask, texts in package_yaml(__package__, "questions.yaml").items()
         for opposite, text in enumerate(texts)
     }
 

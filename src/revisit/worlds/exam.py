@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
+from revisit.core.text import package_yaml
 from revisit.media import encode_mp4, save_npz
 from revisit.media.files import write_lines
 from revisit.worlds.describe import describe, questions_about
@@ -26,6 +27,7 @@ from revisit.worlds.film import Film, play
 from revisit.worlds.paths import seen_from
 from revisit.worlds.places import make_world
 from revisit.worlds.workers import Progress
+from revisit.worlds.world import World
 
 SIZE, FRAMES, FPS = (144, 256), 25, 8.0  # as small as the target can still be told
 FIRST = 2000  # added to a scene's number: no place of the demo or the audit is among these
@@ -44,31 +46,18 @@ class Story:
     def name(self) -> str:
         return f"{self.kind}-{self.event}-{self.script}"
 
-
-STORIES = (
-    Story("room", "cup", "filling", "yaw"),
-    Story("yard", "gift", "moved", "orbit"),
-    Story("room", "ball", "rolling", "tilt"),
-    Story("yard", "vase", "changed", "yaw"),
-    Story("room", "chest", "opening", "pan"),
-    Story("room", "figure", "none", "occluder"),
-    Story("yard", "snowman", "melting", "yaw"),
-    Story("room", "ball", "both", "lights_off"),
-    Story("room", "candle", "burning", "orbit"),
-    Story("yard", "plant", "growing", "tilt"),
-    Story("room", "rocket", "falling", "yaw"),
-    Story("yard", "figure", "none", "yaw"),
-)
-KINDS = (
-    "perfect", "frozen_camera", "timid_camera", "partial_return", "vanish", "teleport", "state_reset", "state_frozen",
-    "colour_drift",
-)  # fmt: skip
+    def world(self, seed: int) -> World:
+        """Where it is played."""
+        return make_world(seed, self.place, self.kind, block=EVENTS[self.event].needs_perch)
 
 
-def exam_film(number: int, story: Story, size: tuple[int, int] = SIZE, frames: int = FRAMES) -> Film:
+EXAM = package_yaml(__package__, "exam.yaml")
+STORIES, KINDS = [Story(*story) for story in EXAM["stories"]], EXAM["kinds"]
+
+
+def exam_film(number: int, story: Story, size: tuple[int, int] = SIZE) -> Film:
     """The film of a story; the number chooses the place and its things."""
-    world = make_world(FIRST + number, story.place, story.kind, block=EVENTS[story.event].needs_perch)
-    return play(world, story.script, story.event, size, frames=frames, fps=FPS)
+    return play(story.world(FIRST + number), story.script, story.event, size, frames=FRAMES, fps=FPS)
 
 
 def truth_of(film: Film, kind: str) -> dict[str, bool]:
@@ -106,16 +95,14 @@ def render_exam(
     stories: Sequence[Story] = STORIES,
     kinds: Sequence[str] = KINDS,
     size: tuple[int, int] = SIZE,
-    frames: int = FRAMES,
-    progress: Progress | None = None,
+    progress: Progress = lambda done, steps, what: None,
 ) -> Path:
     """Write clips, descriptions and labels, and return the path of the labels; clips that are there are kept."""
     lines: list[dict[str, object]] = []
-    for done, (number, story) in enumerate(enumerate(stories)):
-        if progress is not None:
-            progress(done, len(stories), story.name)
+    for number, story in enumerate(stories):
+        progress(number, len(stories), story.name)
         name = f"{number:02d}-{story.name}"
-        film = exam_film(number, story, size, frames)
+        film = exam_film(number, story, size)
         if not (folder / "scenes" / f"{name}.npz").is_file():
             save_npz(folder / "scenes" / f"{name}.npz", describe(film), compress=True)
         for kind in kinds:
@@ -127,8 +114,7 @@ def render_exam(
             lines += [
                 {"clip": clip, "pair": f"{name}-{kind}-{row['subset']}", **row} for row in questions_of(film, kind)
             ]
-    if progress is not None:
-        progress(len(stories), len(stories), "done")
+    progress(len(stories), len(stories), "done")
     path = folder / "labels.jsonl"
     write_lines(path, lines, ascii=True)
     return path

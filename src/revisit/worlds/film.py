@@ -10,12 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypedDict
+from functools import cached_property
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from revisit.core import UsageError
 from revisit.geometry.camera_script import camera_path, levels, parse_script
+from revisit.media import save_npz
 from revisit.worlds.events import EVENTS, event_for
 from revisit.worlds.render import Camera, intrinsics
 from revisit.worlds.scripts import script_text, told
@@ -24,6 +27,8 @@ from revisit.worlds.world import Shot, World, WorldView
 
 FPS = 16.0
 BEGINS = 0.4  # a lasting event begins after this share of the time until the target leaves the view
+DEPTH_EVERY = 4  # frames; depth is the largest part of the truth
+STATES = ("place", "look", "amount", "roll")
 DARK = 0.25  # share of the light below which the target counts as not seen
 
 
@@ -38,7 +43,6 @@ class Film:
     poses: np.ndarray  # (n, 4, 4) camera-to-world
     states: tuple[State, ...]
     phases: tuple[int, int]  # first hidden frame, first returned frame
-    views: tuple[WorldView, ...]
     fps: float
     begins: float  # frame at which the event begins; it need not be whole
     light: np.ndarray  # (n,) share of the light that is on
@@ -50,11 +54,22 @@ class Film:
     def __len__(self) -> int:
         return len(self.poses)
 
+    @cached_property
+    def views(self) -> tuple[WorldView, ...]:
+        """A view for each pose; equal poses share one, also with the views seen before."""
+        keys = [(np.round(pose, 9) + 0.0).tobytes() for pose in self.poses]  # adding zero makes -0.0 and 0.0 one key
+        for key, pose in zip(keys, self.poses, strict=True):
+            if key not in self._seen:
+                self._seen[key] = WorldView(self.world, Camera(self.K, pose, self.size))
+        return tuple(self._seen[key] for key in keys)
+
     def shot(self, frame: int, *states: State | None) -> Shot:
         """A frame with a target in each of the states, or without any: what a model makes of it."""
+        import cv2
+
         shot = self.views[frame].shot(*states, screen=float(self.screen[frame]))
         light = float(self.light[frame])
-        return shot if light == 1 else replace(shot, rgb=_dimmed(shot.rgb, light))
+        return shot if light == 1 else replace(shot, rgb=cv2.convertScaleAbs(shot.rgb, alpha=light))
 
     def truth(self, frame: int) -> Shot:
         """A frame as it really is."""
@@ -74,18 +89,16 @@ class Film:
         poses = np.asarray(poses, dtype=float)
         if poses.shape != self.poses.shape:
             raise UsageError(f"a film of {len(self)} frames needs poses of shape {self.poses.shape}, not {poses.shape}")
-        return replace(self, poses=poses, views=_views(self.world, self.K, self.size, poses, self._seen))
+        return replace(self, poses=poses)
 
     def in_world(self, world: World) -> Film:
         """The same poses and states with this film's target in another place; see `make_world(..., like=)`."""
         own = self.world
         names = {**world.instances, TARGET: own.instances[TARGET]}
-        there = replace(world, kind=own.kind, target_seed=own.target_seed, instances=names, _drawn={}, _made={})
-        hybrid = replace(there, perch=own.perch, places=own.places)
-        views_by_pose: dict[bytes, WorldView] = {}
-        return replace(
-            self, world=hybrid, views=_views(hybrid, self.K, self.size, self.poses, views_by_pose), _seen=views_by_pose
+        hybrid = replace(
+            world, kind=own.kind, target_seed=own.target_seed, instances=names, perch=own.perch, places=own.places
         )
+        return replace(self, world=hybrid, _seen={})
 
     @property
     def prompt(self) -> str:
@@ -104,7 +117,7 @@ class Film:
         edges = columns.min() / width, rows.min() / height, (columns.max() + 1) / width, (rows.max() + 1) / height
         return tuple(round(float(edge), 4) for edge in edges)  # type: ignore[return-value]
 
-    def line(self, name: str, seed: int) -> SceneLine:
+    def line(self, name: str, seed: int) -> dict[str, Any]:
         """What a manifest says of the scene, whoever makes a clip of it; the truth lies beside the clips."""
         return {
             "id": name,
@@ -116,26 +129,6 @@ class Film:
             "group": name,
             "seed": seed,
         }
-
-
-class SceneLine(TypedDict):
-    """What a manifest says of a scene, whoever makes a clip of it."""
-
-    id: str
-    reference: str
-    prompt: str
-    target: dict[str, object]
-    camera: str
-    phases: tuple[int, int]
-    group: str
-    seed: int
-
-
-class ClipLine(SceneLine):
-    """A clip's line of a manifest."""
-
-    model: str
-    video: str
 
 
 def play(
@@ -155,26 +148,8 @@ def play(
     poses = camera_path(steps, world.start, pivot=np.array(before.place))
     K = intrinsics(size, world.fov)
     light, screen = levels(steps, "light", 1.0), levels(steps, "screen")
-    views_by_pose: dict[bytes, WorldView] = {}
-    views = _views(world, K, size, poses, views_by_pose)
-    still = (before,) * len(poses)
-    film = Film(
-        world,
-        event,
-        script,
-        K,
-        poses,
-        still,
-        (0, 0),
-        views,
-        fps,
-        0.0,
-        light,
-        screen,
-        size,
-        told(world, steps),
-        views_by_pose,
-    )
+    still, words = (before,) * len(poses), told(world, steps)
+    film = Film(world, event, script, K, poses, still, (0, 0), fps, 0.0, light, screen, size, words)
     if happening.in_view:  # well before the target leaves the view
         begins = max(1, int(BEGINS * _absence(film, {before})[0]))
     else:  # in the middle of the first stretch in which it would be seen in neither state
@@ -184,17 +159,27 @@ def play(
     return replace(film, phases=_phases(film))
 
 
-def _views(
-    world: World, K: np.ndarray, size: tuple[int, int], poses: np.ndarray, views_by_pose: dict[bytes, WorldView]
-) -> tuple[WorldView, ...]:
-    """A view for each pose; equal poses share one, also with the views seen before."""
-    views = []
-    for pose in poses:
-        key = (np.round(pose, 9) + 0.0).tobytes()  # adding zero makes -0.0 and 0.0 one key
-        if key not in views_by_pose:
-            views_by_pose[key] = WorldView(world, Camera(K, pose, size))
-        views.append(views_by_pose[key])
-    return tuple(views)
+def save_truth(film: Film, path: Path, *, depth_every: int = DEPTH_EVERY) -> None:
+    """Write what is true of a film to an npz file, as plain arrays (docs/worlds.md lists them)."""
+    shots = [film.truth(frame) for frame in range(len(film))]
+    names = film.instances
+    arrays = {
+        "poses": film.poses,
+        "K": film.K,
+        "fps": np.float64(film.fps),
+        "depth": np.stack([shot.depth for shot in shots[::depth_every]]).astype(np.float16),
+        "depth_frames": np.arange(0, len(film), depth_every),
+        "masks": np.stack([shot.mask for shot in shots]),
+        "instances": np.array([names.get(instance, "") for instance in range(max(names) + 1)]),
+        **{name: np.array([getattr(state, name) for state in film.states]) for name in STATES},
+        "phases": np.array(film.phases),
+        "begins": np.float64(film.begins),
+        "light": film.light,
+        "screen": film.screen,
+        "event": np.array(film.event),
+        "camera": np.array(film.script),
+    }
+    save_npz(path, arrays, compress=True)
 
 
 def _phases(film: Film) -> tuple[int, int]:
@@ -224,10 +209,3 @@ def _absence(film: Film, states: set[State]) -> tuple[int, int]:
     if not visible[leaves:].any():
         raise UsageError(f"the camera script {film.script!r} never comes back to the target; add moves back")
     return leaves, leaves + int(np.argmax(visible[leaves:]))
-
-
-def _dimmed(rgb: np.ndarray, light: float) -> np.ndarray:
-    """The picture under a share of its light."""
-    import cv2
-
-    return cv2.convertScaleAbs(rgb, alpha=light)

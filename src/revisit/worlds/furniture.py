@@ -7,11 +7,12 @@ width of wall it takes in metres.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from revisit.core.text import package_yaml
 from revisit.worlds import textures as tx
 from revisit.worlds.shapes import Thing, ball, box, lying, panel, tube
 
@@ -25,7 +26,12 @@ class Palette:
     other_wall: tx.Colour
     floor: tx.Colour
     wood: tx.Colour
-    colours: tuple[tx.Colour, ...]
+    colours: Sequence[tx.Colour]
+
+
+def palettes(place: str) -> list[Palette]:
+    """The palettes of a kind of place."""
+    return [Palette(**palette) for palette in package_yaml(__package__, "palettes.yaml")[place]]
 
 
 Maker = Callable[[np.random.Generator, Palette], Thing]
@@ -55,9 +61,8 @@ def cabinet(rng: np.random.Generator, palette: Palette) -> Thing:
 def sofa(rng: np.random.Generator, palette: Palette) -> Thing:
     """A sofa with cushions of other colours."""
     cloth = tx.fabric(_any(rng, palette))
-    thing = box(rng, (1.5, 0.42, 0.75), cloth, at=(0, 0, -0.40)) + box(
-        rng, (1.5, 0.45, 0.22), cloth, at=(0, 0.42, -0.13)
-    )
+    thing = box(rng, (1.5, 0.42, 0.75), cloth, at=(0, 0, -0.40))
+    thing += box(rng, (1.5, 0.45, 0.22), cloth, at=(0, 0.42, -0.13))
     for x in (-0.83, 0.83):
         thing += box(rng, (0.18, 0.62, 0.78), cloth, at=(x, 0, -0.40))
     for x in (-0.48, 0.02, 0.50):

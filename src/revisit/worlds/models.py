@@ -8,27 +8,13 @@ own faint sensor noise, so that even the perfect model never repeats the truth p
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 
 import numpy as np
 
 from revisit.worlds.failures import failure, with_noise
 from revisit.worlds.film import Film
 from revisit.worlds.world import Shot
-
-
-@dataclass(frozen=True)
-class DemoModel:
-    """What a model gets wrong, in words, and the frames it makes of a film."""
-
-    fault: str
-    frames: Callable[[Film, np.random.Generator], Iterator[np.ndarray]]
-
-
-def fully(kind: str) -> Callable[[Film, np.random.Generator], Iterator[np.ndarray]]:
-    """The frames of a failure at full strength."""
-    return lambda film, rng: failure(kind).frames(film, 1.0, rng)
 
 
 def drifts(film: Film, rng: np.random.Generator) -> Iterator[np.ndarray]:
@@ -47,19 +33,23 @@ def drifts(film: Film, rng: np.random.Generator) -> Iterator[np.ndarray]:
             yield _drifted(shot, gains, cast, stains, strength)
 
 
-MODELS: dict[str, DemoModel] = {
-    "perfect": DemoModel("nothing, it shows the truth", fully("perfect")),
-    "frozen": DemoModel("the camera never moves", fully("frozen_camera")),
-    "forgets": DemoModel("the target is gone on return", fully("vanish")),
-    "resets": DemoModel("the target returns as it was before the event", fully("state_reset")),
-    "drifts": DemoModel("colours, contrast and textures change after looking away", drifts),
+# What each gets wrong, in words.
+MODELS = {
+    "perfect": "nothing, it shows the truth",
+    "frozen": "the camera never moves",
+    "forgets": "the target is gone on return",
+    "resets": "the target returns as it was before the event",
+    "drifts": "colours, contrast and textures change after looking away",
 }
+# Those that are failures at full strength.
+FAILURES = {"perfect": "perfect", "frozen": "frozen_camera", "forgets": "vanish", "resets": "state_reset"}
 
 
 def generate(model: str, film: Film, seed: int = 0) -> Iterator[np.ndarray]:
     """The frames (uint8 RGB) that a model makes of a film, with its noise."""
     rng = np.random.default_rng([seed, film.world.seed, zlib.crc32(model.encode())])
-    return with_noise(MODELS[model].frames(film, rng), rng)
+    frames = failure(FAILURES[model]).frames(film, 1.0, rng) if model in FAILURES else drifts(film, rng)
+    return with_noise(frames, rng)
 
 
 def _stains(shot: Shot, film: Film, frame: int, waves: np.ndarray, shifts: np.ndarray) -> np.ndarray:

@@ -42,8 +42,9 @@ def grass(rng: np.random.Generator, width: float, height: float, colour: tx.Colo
 
 
 @tx.painted
-def gravel(rng: np.random.Generator, width: float, height: float, colour: tx.Colour = (0.66, 0.61, 0.54)) -> np.ndarray:
+def gravel(rng: np.random.Generator, width: float, height: float) -> np.ndarray:
     """Pebbles of many sizes and greys."""
+    colour = (0.66, 0.61, 0.54)
     image = np.full((*_size(width, height), 3), np.round(150 * np.asarray(colour)), np.uint8)
     _scatter(rng, image, int(230 * width * height), colour, (0.6, 1.35), long=(2, 7), short=(2, 7))
     return image.astype(np.float32) / 255
@@ -99,16 +100,6 @@ def fence(rng: np.random.Generator, width: float, height: float, colour: tx.Colo
             image[row : row + 4, min(left + 12, columns - 3) : left + 16] *= 0.3
         at += 0.13
     return np.clip(image, 0, 1)
-
-
-def paving(colour: tx.Colour = (0.70, 0.66, 0.60)) -> tx.Paint:
-    """Broken slabs with moss between them."""
-    return coarse(tx.bricks(colour, (0.34, 0.40, 0.24)))
-
-
-def house_wall(colour: tx.Colour) -> tx.Paint:
-    """The outside of a house: rough render with stains."""
-    return tx.plaster(colour, 0.07)
 
 
 def sky_faces(rng: np.random.Generator, tone: tx.Colour) -> dict[str, np.ndarray]:

@@ -95,14 +95,9 @@ class Traced:
         return Traced(self.inverse[y0:y1, x0:x1].copy(), np.full((y1 - y0, x1 - x0), -1, np.int16))
 
 
-def nothing(size: tuple[int, int]) -> Traced:
-    """A view in which nothing has been traced yet."""
-    return Traced(np.zeros(size, np.float32), np.full(size, -1, np.int16))
-
-
 def trace(surfaces: Sequence[Surface], camera: Camera, onto: Traced | None = None) -> Traced:
     """The nearest surface under each pixel centre; `onto` holds what stands there already."""
-    traced = onto or nothing(camera.size)
+    traced = onto or Traced(np.zeros(camera.size, np.float32), np.full(camera.size, -1, np.int16))
     boxes = bounds(surfaces, camera)
     for number, (item, box) in enumerate(zip(surfaces, boxes, strict=True)):
         if box is None:

@@ -15,20 +15,7 @@ from revisit.worlds.light import Lamp
 from revisit.worlds.setting import Setting, in_a_row, sides
 from revisit.worlds.shapes import Thing, box, panel, placed
 
-PALETTES = (
-    fu.Palette("terracotta", (0.90, 0.82, 0.70), (0.74, 0.40, 0.30), (0.62, 0.44, 0.29), (0.55, 0.36, 0.22),
-               ((0.80, 0.34, 0.22), (0.93, 0.72, 0.36), (0.22, 0.40, 0.44), (0.95, 0.90, 0.80), (0.36, 0.22, 0.20))),
-    fu.Palette("sea", (0.78, 0.86, 0.86), (0.30, 0.48, 0.56), (0.70, 0.58, 0.44), (0.72, 0.56, 0.38),
-               ((0.12, 0.36, 0.52), (0.95, 0.62, 0.38), (0.30, 0.66, 0.64), (0.96, 0.94, 0.88), (0.20, 0.24, 0.36))),
-    fu.Palette("garden", (0.86, 0.88, 0.74), (0.40, 0.52, 0.36), (0.50, 0.36, 0.24), (0.64, 0.46, 0.28),
-               ((0.30, 0.48, 0.26), (0.92, 0.78, 0.34), (0.78, 0.36, 0.40), (0.94, 0.92, 0.82), (0.26, 0.34, 0.38))),
-    fu.Palette("plum", (0.88, 0.80, 0.84), (0.46, 0.30, 0.44), (0.45, 0.32, 0.26), (0.42, 0.27, 0.20),
-               ((0.52, 0.22, 0.42), (0.94, 0.66, 0.44), (0.32, 0.44, 0.60), (0.96, 0.90, 0.90), (0.62, 0.70, 0.48))),
-    fu.Palette("mustard", (0.92, 0.84, 0.62), (0.34, 0.40, 0.46), (0.58, 0.46, 0.34), (0.48, 0.34, 0.24),
-               ((0.88, 0.64, 0.16), (0.24, 0.36, 0.46), (0.72, 0.28, 0.20), (0.94, 0.92, 0.86), (0.46, 0.56, 0.50))),
-    fu.Palette("loft", (0.84, 0.82, 0.80), (0.66, 0.42, 0.34), (0.40, 0.36, 0.34), (0.60, 0.48, 0.36),
-               ((0.20, 0.24, 0.30), (0.90, 0.50, 0.26), (0.50, 0.62, 0.66), (0.94, 0.92, 0.88), (0.70, 0.24, 0.24))),
-)  # fmt: skip
+PALETTES = fu.palettes("room")
 
 
 def room(seed: int) -> Setting:
@@ -41,21 +28,15 @@ def room(seed: int) -> Setting:
 
     things: dict[str, Thing] = _shell(rng, palette, (left, right, near, far, high))
     for wall, (turn, foot, length) in sides(left, right, near, far).items():
-        for label, x, thing in in_a_row(
-            rng, palette, length, fu.STANDING, fu.HANGING, free=(0.75, 1.2, 0.65), gaps=(0.1, 0.3)
-        ):
-            shift = placed(thing, at=(x, 0, 0))
-            things[f"{label} ({wall} wall)"] = placed(shift, turn, foot)
+        free, gaps = (0.75, 1.2, 0.65), (0.1, 0.3)
+        for label, x, thing in in_a_row(rng, palette, length, fu.STANDING, fu.HANGING, free=free, gaps=gaps):
+            things[f"{label} ({wall} wall)"] = placed(placed(thing, at=(x, 0, 0)), turn, foot)
 
     height, distance = rng.uniform(0.68, 0.78), rng.uniform(2.15, 2.35)
     lamp = Lamp(np.array([0.25 * (left + right), -high + 0.15, 1.3]), 0.45, (1.22, 1.14, 1.00), (0.38, 0.40, 0.44))
     layout = TableLayout(side, height, distance, bool(seed % 2))
-    title, rug, beams = (
-        f"{palette.name} living room",
-        tx.rug(palette.colours),
-        _beams(seed, palette, left, right, far, high),
-    )
-    return Setting(title, palette, things, lamp, layout, rng, ("rug", rug), beams)
+    beams, rug = _beams(seed, palette, left, right, far, high), ("rug", tx.rug(palette.colours))
+    return Setting(f"{palette.name} living room", palette, things, lamp, layout, rng, rug, beams)
 
 
 def _beams(seed: int, palette: fu.Palette, left: float, right: float, far: float, high: float) -> Thing:
@@ -64,13 +45,8 @@ def _beams(seed: int, palette: fu.Palette, left: float, right: float, far: float
     beams = Thing()
     for z in np.arange(0.6, far - 0.2, 0.75):
         middle = (left + right) / 2 + rng.uniform(-0.1, 0.1)
-        beams += box(
-            rng,
-            (right - left, 0.09, rng.uniform(0.16, 0.26)),
-            wood,
-            at=(middle, high - 0.09, float(z)),
-            skip="top left right",
-        )
+        size, at = (right - left, 0.09, rng.uniform(0.16, 0.26)), (middle, high - 0.09, float(z))
+        beams += box(rng, size, wood, at=at, skip="top left right")
     return Thing(beams.shapes)
 
 
@@ -83,13 +59,12 @@ def _shell(
     wide, long, tall = right - left + 2 * over, far - near + 2 * over, high + 2 * over
     ground = tuple(0.5 * np.asarray(palette.wall) + 0.5)
     soft = [np.asarray(c) * 0.35 + np.asarray(palette.wall) * 0.65 for c in palette.colours]
+    strong = [np.asarray(c) * 0.5 + np.asarray(palette.other_wall) * 0.5 for c in palette.colours]
     paints = [
         tx.wallpaper(palette.wall, soft),
         tx.bricks(palette.other_wall, np.asarray(palette.wall) * 0.85),
         tx.wood(np.asarray(palette.wood) * 0.6 + 0.38, plank=0.2, along="y"),
-        tx.wallpaper(
-            palette.other_wall, [np.asarray(c) * 0.5 + np.asarray(palette.other_wall) * 0.5 for c in palette.colours]
-        ),
+        tx.wallpaper(palette.other_wall, strong),
     ]
     order = rng.permutation(4)
     far_wall, right_wall, near_wall, left_wall = (paints[i] for i in order)

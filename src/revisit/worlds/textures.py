@@ -68,10 +68,7 @@ def wallpaper(
         tint = _byte(_vary(rng, _any(rng, motifs), 0.10))
         for leaf in range(int(rng.integers(1, 6))):
             angle = turn + leaf * rng.uniform(38, 64)
-            centre = (
-                x + 0.8 * size * np.cos(np.radians(angle)),
-                y + 0.8 * size * np.sin(np.radians(angle)),
-            )
+            centre = x + 0.8 * size * np.cos(np.radians(angle)), y + 0.8 * size * np.sin(np.radians(angle))
             axes = (int(size * TEXELS), int(size * TEXELS * rng.uniform(0.22, 0.45)))
             cv2.ellipse(canvas, _texel(centre), axes, angle, 0, 360, tint, -1, cv2.LINE_AA)
         cv2.circle(canvas, _texel((x, y)), int(size * TEXELS * 0.3), _byte(_vary(rng, colour, 0.2)), -1, cv2.LINE_AA)
@@ -142,12 +139,8 @@ def rug(rng: np.random.Generator, width: float, height: float, colours: Sequence
         x, y = rng.uniform(inset, width - inset), rng.uniform(inset, height - inset)
         wide, high = rng.uniform(0.02, 0.11, 2)
         for shrink in (1.0, 0.6, 0.3):
-            corners = [
-                (x - wide * shrink, y),
-                (x, y - high * shrink),
-                (x + wide * shrink, y),
-                (x, y + high * shrink),
-            ]
+            across, down = wide * shrink, high * shrink
+            corners = [(x - across, y), (x, y - down), (x + across, y), (x, y + down)]
             tint = _byte(_vary(rng, _any(rng, colours), 0.08))
             cv2.fillConvexPoly(canvas, np.array([_texel(c) for c in corners]), tint, cv2.LINE_AA)
     shape = canvas.shape[:2]

@@ -45,14 +45,12 @@ def run_in_processes(
         try:
             while waiting:
                 ended, waiting = wait(waiting, timeout=0.2, return_when=FIRST_COMPLETED)
-                while not messages.empty():
+                while not messages.empty():  # what a job said is there before its result
                     tell(messages.get())
                 for future in ended:
                     future.result()
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
-        while not messages.empty():
-            tell(messages.get())
     return [future.result() for future in futures]
 
 

@@ -7,9 +7,9 @@ first asked for, and kept.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, wraps
 from typing import Any, TypeVar
 
 import numpy as np
@@ -44,6 +44,25 @@ KEPT = 64  # drawn states and patches that are remembered; older ones are drawn 
 T = TypeVar("T")
 
 
+def remembered(most: int) -> Callable[[Callable[..., T]], Callable[..., T]]:
+    """A method whose object remembers so many of its results, by their arguments, and forgets the oldest ones."""
+
+    def remembering(method: Callable[..., T]) -> Callable[..., T]:
+        @wraps(method)
+        def result(self: Any, *arguments: Any) -> T:
+            results = vars(self).setdefault(f"_{method.__name__}_results", {})
+            if arguments not in results:
+                value = method(self, *arguments)
+                if len(results) >= most:
+                    del results[next(iter(results))]
+                results[arguments] = value
+            return results[arguments]
+
+        return result
+
+    return remembering
+
+
 @dataclass(frozen=True, eq=False)
 class World:
     """A place under its lamp, the kind of target in it, and where the target may stand."""
@@ -65,9 +84,6 @@ class World:
     target_seed: int  # of the target's own pattern and turn
     perch: tuple[float, float, float] | None = None  # the top of a block, from which a target can fall
     screen: Thing = field(default_factory=Thing)  # what can be drawn in front of the target, where it hides it
-    _drawn: dict[State, tuple[tuple[Surface, ...], Surface]] = field(default_factory=dict, repr=False)
-    _made: dict[State, Thing] = field(default_factory=dict, repr=False)
-    _screens: dict[float, tuple[Surface, ...]] = field(default_factory=dict, repr=False)
 
     @property
     def prompt(self) -> str:
@@ -79,37 +95,35 @@ class World:
     def first_state(self) -> State:
         return State(self.places[0])
 
+    @remembered(2 * KEPT)
     def target(self, state: State) -> tuple[tuple[Surface, ...], Surface]:
         """The target's surfaces in a state, and its shadow as a square of factors on what it stands on."""
-        if state not in self._drawn:
-            wide, high = state.scale * (1 + 0.5 * state.shape), state.scale * (1 - 0.5 * state.shape)
-            thing = rolled(stretched(self._made_thing(state), wide, high), state.roll)
-            standing = placed(thing, turn=20.0 + 10 * (self.target_seed % 5) + state.turn, at=state.place)
-            own = [solid for solid in standing.solids if solid.half.max() > SMALL]
-            near = [solid for solid in self.solids if _distance(solid, state.place) < NEARBY]
-            lights = lit(standing.shapes, self.lamp, [*near, *own])
-            surfaces = [surface(s, image, TARGET) for s, image in zip(standing.shapes, lights, strict=True)]
-            _keep(self._drawn, state, (tuple(surfaces), _shadow(own, state, self.lamp)), most=2 * KEPT)
-        return self._drawn[state]
+        wide, high = state.scale * (1 + 0.5 * state.shape), state.scale * (1 - 0.5 * state.shape)
+        at_origin = replace(state, place=(0.0, 0.0, 0.0), roll=0.0, turn=0.0, scale=1.0, shape=0.0)
+        thing = rolled(stretched(self._at_origin(at_origin), wide, high), state.roll)
+        standing = placed(thing, turn=20.0 + 10 * (self.target_seed % 5) + state.turn, at=state.place)
+        own = [solid for solid in standing.solids if solid.half.max() > SMALL]
+        near = [solid for solid in self.solids if _distance(solid, state.place) < NEARBY]
+        return self._lit_surfaces(standing, [*near, *own], TARGET), _shadow(own, state, self.lamp)
 
-    def _made_thing(self, state: State) -> Thing:
+    @remembered(KEPT)
+    def _at_origin(self, state: State) -> Thing:
         """The target at the origin, as it looks in a state."""
-        key = replace(state, place=(0.0, 0.0, 0.0), roll=0.0, turn=0.0, scale=1.0, shape=0.0)
-        if key not in self._made:
-            kind = TARGETS[self.kind]
-            other = replace(state, identity=1) if state.look and not kind.changes else state
-            _keep(self._made, key, dressed(lambda rng: kind.make(rng, state), self.target_seed, other))
-        return self._made[key]
+        kind = TARGETS[self.kind]
+        other = replace(state, identity=1) if state.look and not kind.changes else state
+        return dressed(lambda rng: kind.make(rng, state), self.target_seed, other)
 
+    @remembered(KEPT)
     def drawn_screen(self, share: float) -> tuple[Surface, ...]:
         """The screen when it has come a share of its way: 0 beside the view, 1 in front of the target."""
-        if share not in self._screens:
-            shift = (1 - share) * SCREEN_WAY * (1 if self.turn == "right" else -1)
-            there = placed(self.screen, at=(shift, 0, 0))
-            lights = lit(there.shapes, self.lamp, there.solids)
-            surfaces = [surface(s, image, SCREEN) for s, image in zip(there.shapes, lights, strict=True)]
-            _keep(self._screens, share, tuple(surfaces))
-        return self._screens[share]
+        shift = (1 - share) * SCREEN_WAY * (1 if self.turn == "right" else -1)
+        there = placed(self.screen, at=(shift, 0, 0))
+        return self._lit_surfaces(there, there.solids, SCREEN)
+
+    def _lit_surfaces(self, thing: Thing, solids: Sequence[Solid], instance: int) -> tuple[Surface, ...]:
+        """A thing's surfaces under the lamp, with the shadows of solids on them."""
+        images = lit(thing.shapes, self.lamp, solids)
+        return tuple(surface(shape, image, instance) for shape, image in zip(thing.shapes, images, strict=True))
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,9 +141,6 @@ class WorldView:
 
     world: World
     camera: Camera
-    _regions: dict[Any, tuple[Traced, np.ndarray]] = field(default_factory=dict, repr=False)
-    _traced: dict[Any, tuple[Box, np.ndarray, np.ndarray] | None] = field(default_factory=dict, repr=False)
-    _patches: dict[Any, np.ndarray] = field(default_factory=dict, repr=False)
 
     @cached_property
     def empty(self) -> Shot:
@@ -172,60 +183,47 @@ class WorldView:
             *(self.world.drawn_screen(screen) if screen > 0 else ()),
         ]
 
+    @remembered(KEPT)
     def _seen(self, states: tuple[State, ...], screen: float) -> tuple[Box, np.ndarray, np.ndarray] | None:
         """The box that targets, shadows and screen may change, and their depth and ids there; id 0 is none of them."""
-        key = states, screen
-        if key not in self._traced:
-            surfaces = self._surfaces(states, screen)
-            shadows = [self.world.target(state)[1] for state in states]
-            covered = bounds((*surfaces, *shadows), self.camera) if surfaces else []
-            box = _covering(covered, self.camera.size)
-            if box is None:
-                _keep(self._traced, key, None)
-            else:
-                behind, _ = self._region(box, fine=False)
-                traced = trace(surfaces, self.camera.cropped(box), behind)
-                ids = np.array([s.instance for s in surfaces] + [0], np.uint8)[traced.which]
-                _keep(self._traced, key, (box, _depth(traced.inverse), ids))
-        return self._traced[key]
+        surfaces = self._surfaces(states, screen)
+        shadows = [self.world.target(state)[1] for state in states]
+        box = _covering(bounds((*surfaces, *shadows), self.camera) if surfaces else [], self.camera.size)
+        if box is None:
+            return None
+        behind, _ = self._region(box, fine=False)
+        traced = trace(surfaces, self.camera.cropped(box), behind)
+        ids = np.array([s.instance for s in surfaces] + [0], np.uint8)[traced.which]
+        return box, _depth(traced.inverse), ids
 
+    @remembered(KEPT)
     def _patch(self, states: tuple[State, ...], screen: float) -> np.ndarray:
         """The colours inside the box of what is seen."""
-        key = states, screen
-        if key not in self._patches:
-            traced = self._seen(states, screen)
-            assert traced is not None
-            x0, y0, x1, y1 = (2 * edge for edge in traced[0])
-            behind, picture = self._region(traced[0], fine=True)
-            close = self.camera.doubled().cropped((x0, y0, x1, y1))
-            for state in states:
-                picture = _shaded(picture, behind.inverse, self.world.target(state)[1].shape, close)
-            surfaces = self._surfaces(states, screen)
-            _keep(self._patches, key, _halved(colour(surfaces, close, trace(surfaces, close, behind), picture)))
-        return self._patches[key]
+        traced = self._seen(states, screen)
+        assert traced is not None
+        x0, y0, x1, y1 = (2 * edge for edge in traced[0])
+        behind, picture = self._region(traced[0], fine=True)
+        close = self.camera.doubled().cropped((x0, y0, x1, y1))
+        for state in states:
+            picture = _shaded(picture, behind.inverse, self.world.target(state)[1].shape, close)
+        surfaces = self._surfaces(states, screen)
+        return _halved(colour(surfaces, close, trace(surfaces, close, behind), picture))
 
     def _region(self, box: Box, fine: bool) -> tuple[Traced, np.ndarray]:
         """Depth and, if fine, colours (at twice the size) of the empty place inside a box; free to be drawn on."""
         x0, y0 = (edge // GRID * GRID for edge in box[:2])
         x1, y1 = (min(-(-edge // GRID) * GRID, end) for edge, end in zip(box[2:], self.camera.size[::-1], strict=True))
         times = 2 if fine else 1
-        key = x0, y0, x1, y1, fine
-        if key not in self._regions:
-            camera = self.camera.doubled() if fine else self.camera
-            close = camera.cropped((times * x0, times * y0, times * x1, times * y1))
-            traced = trace(self.world.room, close)
-            picture = colour(self.world.room, close, traced) if fine else np.zeros((0, 0, 3), np.uint8)
-            _keep(self._regions, key, (traced, picture), most=4)
-        traced, picture = self._regions[key]
+        traced, picture = self._empty_region((times * x0, times * y0, times * x1, times * y1), fine)
         a0, b0, a1, b1 = (times * (edge - shift) for edge, shift in zip(box, (x0, y0, x0, y0), strict=True))
         return traced.cut((a0, b0, a1, b1)), picture[b0:b1, a0:a1].copy()
 
-
-def _keep(drawer: dict[Any, T], key: Any, value: T, most: int = KEPT) -> None:
-    """Put a value into a drawer, and throw the oldest one out of a full one."""
-    if len(drawer) >= most:
-        del drawer[next(iter(drawer))]
-    drawer[key] = value
+    @remembered(4)
+    def _empty_region(self, box: Box, fine: bool) -> tuple[Traced, np.ndarray]:
+        """The same of a box whose edges lie on the grid, to be cut from."""
+        close = (self.camera.doubled() if fine else self.camera).cropped(box)
+        traced = trace(self.world.room, close)
+        return traced, colour(self.world.room, close, traced) if fine else np.zeros((0, 0, 3), np.uint8)
 
 
 def _distance(solid: Solid, place: tuple[float, float, float]) -> float:

@@ -18,16 +18,7 @@ from revisit.worlds.shapes import Panel, Thing, ball, box, panel, placed, tube
 
 SKY = 40.0  # metres to the sky
 SUN = 200.0  # metres to the sun: so far that its light is even
-PALETTES = (
-    fu.Palette("cottage", (0.90, 0.86, 0.76), (0.66, 0.36, 0.28), (0.30, 0.47, 0.18), (0.52, 0.36, 0.22),
-               ((0.78, 0.30, 0.24), (0.95, 0.78, 0.34), (0.30, 0.46, 0.56), (0.94, 0.92, 0.86), (0.46, 0.28, 0.40))),
-    fu.Palette("farm", (0.80, 0.74, 0.66), (0.60, 0.44, 0.34), (0.38, 0.46, 0.20), (0.62, 0.26, 0.20),
-               ((0.64, 0.22, 0.18), (0.90, 0.66, 0.22), (0.86, 0.84, 0.78), (0.28, 0.40, 0.32), (0.40, 0.34, 0.48))),
-    fu.Palette("seaside", (0.92, 0.92, 0.88), (0.74, 0.66, 0.56), (0.44, 0.52, 0.26), (0.44, 0.58, 0.66),
-               ((0.16, 0.40, 0.60), (0.96, 0.62, 0.40), (0.92, 0.88, 0.72), (0.30, 0.62, 0.60), (0.78, 0.26, 0.30))),
-    fu.Palette("town", (0.76, 0.70, 0.64), (0.58, 0.34, 0.30), (0.28, 0.42, 0.20), (0.36, 0.30, 0.28),
-               ((0.24, 0.30, 0.40), (0.86, 0.50, 0.24), (0.66, 0.70, 0.60), (0.92, 0.86, 0.72), (0.56, 0.22, 0.26))),
-)  # fmt: skip
+PALETTES = fu.palettes("yard")
 
 
 def yard(seed: int) -> Setting:
@@ -51,7 +42,8 @@ def yard(seed: int) -> Setting:
     warm = (0.95 * even, 0.90 * even, 0.78 * even)
     sun = Lamp(SUN * toward / np.linalg.norm(toward), 5.0, warm, (0.46, 0.52, 0.60))
     layout = TableLayout(side, height, distance, bool(seed % 2))
-    return Setting(f"{palette.name} yard", palette, things, sun, layout, rng, ("paving", od.paving()))
+    slabs_and_moss = od.coarse(tx.bricks((0.70, 0.66, 0.60), (0.34, 0.40, 0.24)))
+    return Setting(f"{palette.name} yard", palette, things, sun, layout, rng, ("paving", slabs_and_moss))
 
 
 def _sky_and_ground(
@@ -78,9 +70,8 @@ def _sky_and_ground(
 def fence(rng: np.random.Generator, palette: fu.Palette, length: float) -> Thing:
     """Boards as high as a head, with posts."""
     height = rng.uniform(1.6, 1.85)
-    thing = box(
-        rng, (length + 0.1, height, 0.06), od.fence(np.asarray(palette.wood) * 1.2), at=(0, 0, 0.02), skip="back bottom"
-    )
+    boards = od.fence(np.asarray(palette.wood) * 1.2)
+    thing = box(rng, (length + 0.1, height, 0.06), boards, at=(0, 0, 0.02), skip="back bottom")
     for x in np.arange(-length / 2 + 0.4, length / 2, 1.9):
         thing += box(rng, (0.11, height + 0.12, 0.11), tx.wood(palette.wood), at=(float(x), 0, -0.06))
     return thing
@@ -97,35 +88,23 @@ def brick_wall(rng: np.random.Generator, palette: fu.Palette, length: float) -> 
     height = rng.uniform(1.6, 1.9)
     bricks = tx.bricks(palette.other_wall, (0.78, 0.74, 0.66))
     thing = box(rng, (length + 0.1, height, 0.2), bricks, at=(0, 0, 0.05), skip="back bottom")
-    return thing + box(
-        rng, (length + 0.1, 0.08, 0.30), tx.plaster((0.74, 0.72, 0.68), 0.1), at=(0, height, 0.05), skip="back"
-    )
+    stone = tx.plaster((0.74, 0.72, 0.68), 0.1)
+    return thing + box(rng, (length + 0.1, 0.08, 0.30), stone, at=(0, height, 0.05), skip="back")
 
 
 def house(rng: np.random.Generator, palette: fu.Palette, length: float) -> Thing:
     """The wall of a house with a door and windows."""
     height = 3.4
-    front = (od.house_wall(palette.wall), tx.bricks(palette.other_wall, (0.80, 0.76, 0.70)))[int(rng.random() < 0.4)]
+    front = (tx.plaster(palette.wall, 0.07), tx.bricks(palette.other_wall, (0.80, 0.76, 0.70)))[int(rng.random() < 0.4)]
     thing = box(rng, (length + 0.1, height, 0.2), front, at=(0, 0, 0.08), skip="back bottom")
-    frame = tx.wood(np.asarray(palette.wood) * 0.9)
+    frame, painted = tx.wood(np.asarray(palette.wood) * 0.9), tx.wood(palette.colours[0], plank=0.09)
     for x in (-0.36 * length, 0.30 * length):
         thing += Thing((panel(rng, (x - 0.5, -2.1, -0.05), (1.0, 0, 0), (0, 1.1, 0), tx.landscape()),))
         thing += box(rng, (1.14, 0.08, 0.16), frame, at=(x, 0.92, -0.06), skip="back")
         for shutter in (-0.68, 0.68):
-            thing += box(
-                rng,
-                (0.34, 1.14, 0.05),
-                tx.wood(palette.colours[0], plank=0.09),
-                at=(x + shutter, 0.98, -0.045),
-                skip="back",
-            )
-    return thing + box(
-        rng,
-        (0.95, 2.05, 0.08),
-        tx.wood(palette.colours[2], plank=0.16, along="y"),
-        at=(-0.03 * length, 0, -0.05),
-        skip="back",
-    )
+            thing += box(rng, (0.34, 1.14, 0.05), painted, at=(x + shutter, 0.98, -0.045), skip="back")
+    door = tx.wood(palette.colours[2], plank=0.16, along="y")
+    return thing + box(rng, (0.95, 2.05, 0.08), door, at=(-0.03 * length, 0, -0.05), skip="back")
 
 
 def tree(rng: np.random.Generator, palette: fu.Palette) -> Thing:
@@ -133,12 +112,8 @@ def tree(rng: np.random.Generator, palette: fu.Palette) -> Thing:
     high = rng.uniform(1.5, 1.9)
     thing = tube(rng, (0.13, 0.09), high, tx.wood((0.38, 0.28, 0.20), plank=0.05, along="y"), at=(0, 0, 0))
     crown = od.leaves(np.array((0.20, 0.42, 0.16)) * rng.uniform(0.85, 1.25))
-    for x, up, z, radius in (
-        (0, 0, 0, 0.75),
-        (-0.5, 0.25, 0.1, 0.5),
-        (0.55, 0.2, -0.05, 0.52),
-        (0.05, 0.75, 0.05, 0.55),
-    ):
+    balls = ((0, 0, 0, 0.75), (-0.5, 0.25, 0.1, 0.5), (0.55, 0.2, -0.05, 0.52), (0.05, 0.75, 0.05, 0.55))
+    for x, up, z, radius in balls:
         thing += ball(rng, radius, crown, at=(x, high - 0.25 + up, z))
     return thing
 
@@ -150,9 +125,8 @@ def bench(rng: np.random.Generator, palette: fu.Palette) -> Thing:
     for up in (0.55, 0.70, 0.85):
         thing += box(rng, (1.5, 0.10, 0.04), wood, at=(0, up, 0.1), skip="")
     for x in (-0.66, 0.66):
-        thing += box(rng, (0.07, 0.95, 0.07), wood, at=(x, 0, 0.13)) + box(
-            rng, (0.07, 0.42, 0.07), wood, at=(x, 0, -0.26)
-        )
+        thing += box(rng, (0.07, 0.95, 0.07), wood, at=(x, 0, 0.13))
+        thing += box(rng, (0.07, 0.42, 0.07), wood, at=(x, 0, -0.26))
     return thing
 
 
@@ -170,19 +144,15 @@ def planter(rng: np.random.Generator, palette: fu.Palette) -> Thing:
 
 def barrel(rng: np.random.Generator, palette: fu.Palette) -> Thing:
     """A rain barrel beside a watering can."""
-    staves = tx.wood((0.48, 0.32, 0.20), plank=0.09, along="y")
-    thing = tube(rng, (0.27, 0.33), 0.42, staves, at=(-0.15, 0, 0)) + tube(
-        rng, (0.33, 0.28), 0.42, staves, at=(-0.15, 0.42, 0), lid=tx.plain((0.16, 0.24, 0.30), 0.1)
-    )
+    staves, water = tx.wood((0.48, 0.32, 0.20), plank=0.09, along="y"), tx.plain((0.16, 0.24, 0.30), 0.1)
+    thing = tube(rng, (0.27, 0.33), 0.42, staves, at=(-0.15, 0, 0))
+    thing += tube(rng, (0.33, 0.28), 0.42, staves, at=(-0.15, 0.42, 0), lid=water)
     for up in (0.14, 0.40, 0.66):
         radius = 0.335 if up == 0.40 else 0.305
         thing += tube(rng, (radius, radius), 0.04, tx.plain((0.2, 0.2, 0.22)), at=(-0.15, up, 0))
     can = tx.plain(palette.colours[0], 0.08)
-    return (
-        thing
-        + tube(rng, (0.11, 0.10), 0.22, can, at=(0.38, 0, -0.05), lid=can)
-        + box(rng, (0.14, 0.03, 0.03), can, at=(0.52, 0.17, -0.05))
-    )
+    thing += tube(rng, (0.11, 0.10), 0.22, can, at=(0.38, 0, -0.05), lid=can)
+    return thing + box(rng, (0.14, 0.03, 0.03), can, at=(0.52, 0.17, -0.05))
 
 
 def shed(rng: np.random.Generator, palette: fu.Palette) -> Thing:
@@ -190,9 +160,8 @@ def shed(rng: np.random.Generator, palette: fu.Palette) -> Thing:
     boards = od.fence(palette.colours[int(rng.integers(len(palette.colours)))])
     thing = box(rng, (1.2, 1.75, 0.7), boards, at=(0, 0, 0), skip="back bottom")
     thing += box(rng, (1.36, 0.08, 0.86), tx.plaster((0.30, 0.28, 0.28), 0.15), at=(0, 1.75, 0), skip="")
-    return thing + box(
-        rng, (0.6, 1.4, 0.04), tx.art(palette.colours, margin=palette.wood), at=(0, 0, -0.37), skip="back"
-    )
+    door = tx.art(palette.colours, margin=palette.wood)
+    return thing + box(rng, (0.6, 1.4, 0.04), door, at=(0, 0, -0.37), skip="back")
 
 
 def woodpile(rng: np.random.Generator, palette: fu.Palette) -> Thing:

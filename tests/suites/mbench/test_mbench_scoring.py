@@ -354,12 +354,94 @@ def test_both_totals_are_over_the_same_dimensions_and_say_over_which():
     assert table["columns"][0] == "mean of axes (environment, causal) (with)" and "no total" in table["note"]
 
 
-def test_models_with_other_items_are_named():
-    results = made_up("A", {"good": 0.7, "poor": 0.2}, {"good": "open", "poor": "open"})
-    assert not any("same items" in sentence for sentence in summarise(results)["sentences"])
-    fewer = results.only(lambda entry: entry.model == "good" or not entry.id.startswith(("object:s1", "human:s1")))
-    (sentence,) = [sentence for sentence in summarise(fewer)["sentences"] if "same items" in sentence]
-    assert "items of human and object (good 2 and poor 1; 1 in common)" in sentence
+def with_hard_item(results: Results, sample: str = "s1", value: float = 0.0) -> Results:
+    """The results; one sample of every subset is hard for every model."""
+    return results.mapped(
+        lambda record: (
+            record.changed(value=value)
+            if not record.is_gate and record.scored and record.case.sample == sample
+            else record
+        )
+    )
+
+
+def places(made: dict) -> list[tuple[str, int | None]]:
+    return [(row["model"], row["rank"]) for row in made["mbench"]["ranking"]]
+
+
+@pytest.mark.parametrize("setting", ["A", "T"])
+@pytest.mark.parametrize("absence", ["not listed", "missing", "unreadable", "no file"])
+def test_a_model_that_lacks_hard_items_does_not_come_out_ahead(setting: str, absence: str):
+    states = {"good": "open", "poor": "open"}
+    results = with_hard_item(made_up(setting, {"good": 0.7, "poor": 0.6}, states, per=4))
+
+    def is_gone(entry: Case | Rejected) -> bool:
+        return entry.model == "poor" and ":s1:" in entry.id
+
+    def lose(record: Record) -> Record:
+        if not is_gone(record.case):
+            return record
+        if absence == "unreadable":
+            return record.changed(status="failed", value=None, label=None, reason=Reason("failed", "no video"))
+        if record.is_gate:
+            return record
+        return record.changed(status="unscored", value=None, reason=Reason("no_file", "no results.npz"))
+
+    if absence in ("not listed", "missing"):
+        fewer = results.only(lambda entry: not is_gone(entry))
+        gone = [Rejected(c.id, "missing video", c.model, c.subset, missing=True) for c in results.cases if is_gone(c)]
+        fewer = Results(fewer.cases, fewer.records, gone if absence == "missing" else (), asks=results.asks)
+    else:
+        fewer = results.mapped(lose)
+    made = summarise(fewer)
+    assert places(made) == [("good", 1), ("poor", 2)] == places(summarise(results))
+    dimension = made["mbench"]["dimensions"]["judged_progress"]
+    assert dimension["on_shared"]["good"]["n"] == dimension["on_shared"]["poor"]["n"] == 3
+    assert dimension["models"]["good"]["n"] == 4, "its own list stays as the public evaluator averages it"
+    rows = {row["model"]: row for row in made["mbench"]["ranking"]}
+    for model, score in (("good", 0.7), ("poor", 0.6)):
+        expected = 100 * (score if setting == "A" else harmonic(score, 1))
+        assert rows[model]["total"] == pytest.approx([expected, expected])
+    assert rows["good"]["own"]["total"][0] < rows["good"]["total"][0]
+    (sentence,) = [sentence for sentence in made["sentences"] if "lack items" in sentence]
+    assert "(poor 1), so tables and ranks are on the 3 of 4 that all compared models have" in sentence
+    table = next(table for table in made["tables"] if "MBench" in table["title"])
+    assert table["note"].endswith("on the items that all compared models have")
+    own = {row["name"].split(". ")[1]: row["cells"][-1]["mean"] for row in table["rows"]}
+    assert table["columns"][-1] == "total on its own list"
+    assert own["good"] == pytest.approx(rows["good"]["own"]["total"][0])
+
+
+def test_models_with_the_same_items_are_compared_on_all_of_them():
+    """An item that no model has is missing to all, and counts in every denominator."""
+    results = made_up("T", {"good": 0.7, "poor": 0.2}, {"good": "open", "poor": "open"})
+    gone = [Rejected(f"causal:x:c@{m}", "missing video: x", m, "causal", missing=True) for m in ("good", "poor")]
+    made = summarise(Results(results.cases, results.records, gone, asks=results.asks))
+    assert not any("lack items" in sentence for sentence in made["sentences"])
+    assert not any("own list" in title for table in made["tables"] for title in table["columns"])
+    row = made["mbench"]["ranking"][0]
+    assert row["causal"] == pytest.approx([100 * harmonic(0.7, 2 / 3)] * 2)
+    assert row["own"]["total"] == row["total"]
+
+
+def test_a_model_with_few_items_is_not_ranked_and_takes_none_from_the_others():
+    scores = {"few": 0.9, "good": 0.7, "poor": 0.6}
+    results = with_hard_item(made_up("A", scores, dict.fromkeys(scores, "open"), per=4))
+    made = summarise(results.only(lambda entry: entry.model != "few" or ":s0:" in entry.id))
+    assert places(made) == [("good", 1), ("poor", 2), ("few", None)]
+    assert "few is not ranked: it has 4 videos, fewer than half of the median model's 16" in made["sentences"]
+    assert made["mbench"]["ranking"][0]["total"] == pytest.approx([52.5, 52.5]), "over all four items"
+
+
+def test_a_model_without_a_subset_is_named_and_its_dimensions_are_left_out_for_all():
+    results = made_up("A", {"good": 0.7, "poor": 0.2}, {"good": "open", "poor": "open"}, per=4)
+    made = summarise(results.only(lambda entry: entry.model == "good" or not entry.id.startswith("human")))
+    assert (
+        "poor: no value for human identity and human appearance; axes and total leave them out for all models"
+        in made["sentences"]
+    )
+    good = made["mbench"]["dimensions"]["mb_human_identity"]["models"]["good"]
+    assert good["n"] == 4, "the others keep their values in the columns"
 
 
 def test_a_camera_that_rests_has_disobeyed():

@@ -14,15 +14,16 @@ import pytest
 from typer.testing import CliRunner
 
 from revisit.cli.main import app
-from revisit.core import METRICS, SUITES, Case, MissingPrerequisite, Rejected, UsageError
+from revisit.core import METRICS, SUITES, Case, MissingPrerequisite, Rejected, Remark, UsageError
 from revisit.media import load_npz, save_npz
+from revisit.results import Results
 from revisit.suites.mbench.check import artifact_problem, check
 from revisit.suites.mbench.dataset import open_dataset
 from revisit.suites.mbench.evidence import ProgressRatings
 from revisit.suites.mbench.names import dimensions_of, upstream_names
 from revisit.suites.mbench.package import package_model
 from revisit.suites.mbench.read import Filter, read, recognises
-from revisit.suites.mbench.submission import submission_problems as submission_problems
+from revisit.suites.mbench.submission import partial_reason, submission_problems
 from revisit.suites.mbench.world import LAYOUT
 from revisit.worlds import make_world, play
 from revisit.worlds.layouts.common import Model
@@ -45,7 +46,7 @@ def lines(path: Path) -> list[dict]:
 def found(root: Path, setting: str = "A", **filters: str):
     data = open_dataset(root)
     keep = Filter.of(data, *(filters.get(name, "") for name in ("models", "subsets", "conditions", "samples")))
-    return check(data, keep, dimensions_of(setting)).problems
+    return check(data, keep, dimensions_of(setting))[0]
 
 
 # Reading
@@ -286,6 +287,8 @@ def test_eval_scores_the_rest_and_prints_coverage(broken: Path, tmp_path: Path, 
     assert sorted(id.split(":")[1] for id in gone) == ["dangling", "gone"]
     assert {"human:linked:left_then_right_3s@one", "human:absolute:left_then_right_3s@one"} <= cases.keys()
     assert sum(id.startswith("causal:s0") for id in cases) == 1, "the last of two equal lines counts"
+    (remark,) = [entry.sentence for entry in entries if isinstance(entry, Remark)]
+    assert remark.startswith("1 item on several lines of a model's list, of which the last counts: causal:s0")
     assert "da3" not in cases["environment:nopose:left_then_right_3s@one"].artifacts
     done = invoke("mbench", "eval", broken, "--output", tmp_path / "run", "--workers", 0, "--subsets", "human", code=1)
     assert "coverage: " in done.output and "2 videos are missing" in done.output
@@ -841,6 +844,22 @@ def test_submissions_that_are_wrong(tmp_path: Path, content, says: str):
     assert len(submission_problems(path)) == 2
     path.write_bytes(b"no")
     assert submission_problems(path) == ["s.zip is not a zip file that can be read"]
+
+
+def test_a_list_with_missing_videos_is_not_submitted(tmp_path: Path, make_clip):
+    """A mean over the videos that are there is easy to win."""
+    root = small_dataset(tmp_path, make_clip)
+    gone = next(entry for entry in read(root) if isinstance(entry, Case) and entry.model == "one")
+    gone.clip.path.unlink()
+    entries = list(read(root))
+    results = Results(
+        [entry for entry in entries if isinstance(entry, Case)], [],
+        [entry for entry in entries if isinstance(entry, Rejected)],
+    )  # fmt: skip
+    facts = {"invocations": [{"finished": 1}]}
+    plan: dict[str, object] = {"partial": None, "cases": []}
+    why = partial_reason(open_dataset(root), facts, plan, results, "one")
+    assert f"items of the model's list have no video that can be used, such as {gone.annotations['item_id']}" in why
 
 
 # Preparing artifacts

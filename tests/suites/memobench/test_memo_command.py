@@ -51,6 +51,12 @@ def test_run_eval_for_one_split_and_for_both(place: Path) -> None:
         "--out_csv", "all.csv", "--workers", 0,
     )  # fmt: skip
     assert [row["id"] for row in rows(place / "all.csv")] == ["Barnyard_005", "007"]
+    memobench("eval", "--mode", "both", "--gen_root", "output/mine", "--out_csv", "tree.csv", "--workers", 0)
+    assert rows(place / "tree.csv") == rows(place / "all.csv"), "each clip once"
+    with pytest.raises(UsageError, match="would be evaluated twice: --mode both takes"):
+        memobench("eval", "--mode", "both", "--gen_root", "output/mine/Synthetic")
+    with pytest.raises(UsageError, match="no such folder of real clips; --mode synthetic evaluates the synthetic"):
+        memobench("eval", "--mode", "both", "--gen_root_syn", "output/mine/Synthetic", "--gen_root_real", "none")
     memobench("eval", "--mode", "real", "--gen_root", "output/mine/Real", "--clip", "007", "--workers", 0)
     assert [row["id"] for row in rows(place / "outputs/mine/eval_real.csv")] == ["007"]
     with pytest.raises(UsageError, match="--mode takes synthetic, real or both"):
@@ -93,16 +99,17 @@ def psnr_by_opencv(place: Path, size: tuple[int, int]) -> float:
 
 def test_quality_is_rated_on_every_so_many_frames(place: Path) -> None:
     """What was rated lies in files here, so --sample_step says which of their frames count."""
-    from revisit.suites.memobench.commands import _run
+    from revisit.suites.memobench.commands import Evaluations
 
     ratings = place / "rated/aesthetic"
     ratings.mkdir(parents=True)
     np.savez(ratings / "Barnyard_005.npz", index=np.arange(12), value=np.arange(12.0), maker="made up")
     means = {}
+    evaluations = Evaluations(Path("data"), "lite", "upstream", 0, json=False)
     for step in (None, 3):
-        _run(
-            Path("output/mine/Synthetic"), "mine", Path("data"), ["memo_aesthetic"], ["evidence=rated"], "lite",
-            "upstream", Path("runs/memobench/mine/rated"), 0, sampling={"long_side": None, "step": step},
+        evaluations.score(
+            Path("output/mine/Synthetic"), "mine", ["memo_aesthetic"], ["evidence=rated"],
+            Path("runs/memobench/mine/rated"), sampling={} if step is None else {"step": step},
         )  # fmt: skip
         means[step] = records("rated")["memo_aesthetic"]["score"]
     assert means == {None: np.mean([0, 4, 8]), 3: np.mean([0, 3, 6, 9])}

@@ -228,6 +228,20 @@ def test_rows_are_written_in_the_order_that_is_asked_for(tmp_path: Path) -> None
     assert not (tmp_path / "elo.csv").exists()
 
 
+def test_a_clip_that_only_others_have_counts_as_missing_and_is_said(tmp_path: Path) -> None:
+    for model, clips in {"all": (1, 2, 3), "fewer": (1, 2)}.items():
+        place = tmp_path / "outputs" / model / "eval_synthetic.csv"
+        place.parent.mkdir(parents=True)
+        lines = [f"Barnyard_{n:03d},Barnyard,synthetic,{40 - 10 * (n == 3)}" for n in clips]
+        place.write_text("\n".join(["id,scene,data_type,GT_ALL_PSNR", *lines]) + "\n")
+    board = leaderboard.public_board(tmp_path / "outputs", None, None)
+    cells = {row.model: row.cells["memo_psnr"] for row in board.rows}
+    assert (cells["all"].n, cells["all"].of, cells["fewer"].n, cells["fewer"].of) == (3, 3, 2, 3)
+    assert "models lack clips that others have (fewer 1), and each mean is over a model's own clips" in board.note
+    alone = leaderboard.public_board(tmp_path / "outputs", None, None, "real")
+    assert "lack clips" not in alone.note
+
+
 def test_a_subset_counts_its_own_clips(tmp_path: Path) -> None:
     draw_results(tmp_path)
     board = leaderboard.public_board(tmp_path / "outputs", None, None, "real")

@@ -13,9 +13,9 @@ import pytest
 
 from revisit import observe
 from revisit.core import InvalidEvidence, Unscored, UsageError
-from revisit.suites.memobench.cases import ors_prompt, ors_prompts
+from revisit.suites.memobench.cases import ors_detector_words, ors_prompt
 from revisit.suites.memobench.evidence import Detections
-from revisit.suites.memobench.metrics.reappearance import frame_confidence, ors, reappearance
+from revisit.suites.memobench.metrics.reappearance import confidences, ors, reappearance
 from tests.memo import RULES, case, frames, refused, scored
 
 
@@ -101,8 +101,9 @@ def test_upstream_is_reproduced(shared):
     assert len(oracle["ors_frame"]) == 6
     for one in oracle["ors_frame"]:
         coverage, score = (np.array([mask[name] for mask in one["masks"]]) for name in ("coverage", "score"))
-        best = frame_confidence(coverage, score, 0.0)
-        assert [best is not None, best or 0.0] == one["expected"]
+        masks = Detections(np.zeros(1, int), np.zeros(len(score), int), coverage, score, "x", 0.0, "x")
+        [best] = confidences(masks, 0.0)
+        assert [not np.isnan(best), np.nan_to_num(best)] == one["expected"]
     clip = oracle["ors_clip"]
     confidence = np.array([value or np.nan for value in clip["per_frame_conf"]])
     made = ors(confidence, clip["n_total"] - clip["r_start"], "upstream")
@@ -148,10 +149,10 @@ def test_words_by_rule():
     prompt = (
         "First person view sees a pig (subject) running from left to right. Observer turns, and re-sees the subject."
     )
-    assert ors_prompts(prompt, "pig", "Synthetic") == {
+    assert ors_detector_words(prompt, "pig", "Synthetic") == {
         "corrected": "a pig", "upstream": "a pig (subject) running from left to right", "paper": "pig"
     }  # fmt: skip
-    assert ors_prompts("A view of a test tube.", "a test tube filled", "Real") == {
+    assert ors_detector_words("A view of a test tube.", "a test tube filled", "Real") == {
         "corrected": "a test tube", "upstream": "a test tube filled", "paper": "a test tube filled"
     }  # fmt: skip
     assert ors_prompt("Nobody is marked.", "pig", "Synthetic") == "pig"

@@ -10,6 +10,7 @@ import sys
 import time
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -530,3 +531,18 @@ def test_the_command_and_its_card(trees, revisit, tmp_path):
     assert "gt: folder of the dataset" in card and "upstream" in card
     wrong = revisit("eval", made, "--option", "gt", check=2)
     assert "--option takes name=value" in wrong.stderr
+
+
+def test_measures_without_a_score_stand_in_the_order_of_their_metrics() -> None:
+    from types import SimpleNamespace
+
+    from revisit.suites.mind.result_json import _per_frame
+
+    scores = {"mse": True, "psnr": False, "ssim": False, "lpips": False}
+    records: Any = {
+        name: SimpleNamespace(scored=scored, case=None, question=name, value=1.0, facts={})
+        for name, scored in scores.items()
+    }
+    results: Any = SimpleNamespace(series=lambda case, question: None)
+    fields = _per_frame(records, results)
+    assert [name for name in fields if name.startswith("avg_")] == [f"avg_{name}" for name in scores]

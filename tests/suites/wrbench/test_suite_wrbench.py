@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from revisit.core import OBSERVERS, SUITES, Case, Clip, Reason, Record, Rejected, UsageError, per_second
+from revisit.core import OBSERVERS, SUITES, Case, Clip, Reason, Record, Rejected, Remark, UsageError, per_second
 from revisit.results import Results
 from revisit.suites.wrbench.exports import export
 from revisit.suites.wrbench.measures import by_measure
@@ -86,11 +86,13 @@ def test_the_public_manifest(tmp_path: Path) -> None:
     ]
     path = tmp_path / "manifest.json"
     path.write_text(json.dumps(rows))
-    for name in ("a.mp4", "b.mp4"):
+    for name in ("a.mp4", "b.mp4", "a_seed7.mp4"):
         (tmp_path / name).write_bytes(b"")
     assert recognises(path)
-    found = list(read(path))
+    *found, remark = list(read(path))
     assert [type(entry).__name__ for entry in found] == ["Case", "Rejected", "Rejected", "Rejected"]
+    assert isinstance(remark, Remark)
+    assert remark.sentence == "1 video not evaluated, being in no manifest beside the others: a_seed7.mp4"
     case = found[0]
     assert isinstance(case, Case)
     assert case.subset == "state_only" and case.camera == "yaw:right:60@40,yaw:left:60@40"
@@ -252,8 +254,9 @@ def test_the_leaderboard_has_the_published_columns_and_the_papers_rows(
         boards_of(RunFacts("mine", facts, {}, run, summarise(run)), "full")
 
 
-def test_small_differences_are_ties(run: Results) -> None:
-    assert {pair["preferred"] for pair in preference_pairs(by_measure(run), margin=0.5)} == {"tie"}
+def test_small_differences_are_ties(run: Results, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("revisit.suites.wrbench.preference_pairs.MARGIN", 0.5)
+    assert {pair["preferred"] for pair in preference_pairs(by_measure(run), {})} == {"tie"}
 
 
 def test_missing_clips_count() -> None:
@@ -404,6 +407,14 @@ def test_odometry_and_other_networks_never_stand_in_a_published_column() -> None
     }  # fmt: skip
 
 
+def test_the_table_says_who_lacks_clips_that_others_have() -> None:
+    clips = [("a", "m"), ("b", "m"), ("c", "m"), ("a", "n")]
+    records = [scored(case(f"scene__{name}", model, "none", "yaw60_LR"), "wr_integrity", 0.5) for name, model in clips]
+    (note, complete) = (summarise(results_of(some))["headline"][0]["note"] for some in (records, records[:3]))
+    assert note.endswith("; models lack clips that others have (n 2), and each mean is over a model's own clips")
+    assert "lack" not in complete
+
+
 def test_the_table_and_its_slices_are_shown(run: Results) -> None:
     records = noted(run, family="kitchen_cat_cup_knock")
     again = noted(run, family="park_dog_stick")
@@ -491,7 +502,7 @@ def test_pairs_are_dynamic_and_the_papers_rule_asks_for_integrity_and_judgeabili
         for model, (camera, *facts) in zip(("far", "near"), both, strict=True)
     ]
     results = results_of([record for found in entries for record in found])
-    pairs = list(preference_pairs(by_measure(results), digests={results.cases[0].id: "abc"}))
+    pairs = list(preference_pairs(by_measure(results), {results.cases[0].id: "abc"}))
     by_rule = [(pair["record"], pair["preferred"]) for pair in pairs if pair["measure"] == "displacement"]
     assert by_rule == [("held__yaw60_LR", "a")]
     assert {pair["record"].partition("__")[0] for pair in pairs} == {"held", "collapsed", "unjudged"}

@@ -37,9 +37,9 @@ def test_our_own_records_enumerate_to_the_same_counts(interface: str) -> None:
 
 def test_words_say_turn_where_a_rotation_is_meant() -> None:
     for view in event_views(own_tasks()[:4], "words"):
-        words = CAMERA_WORDS[view.preset]
+        words = CAMERA_WORDS[CAMERAS[view.camera][0]]
         assert words in view.prompt
-        assert ("turns" in words) == view.preset.startswith("yaw")
+        assert ("turns" in words) == CAMERAS[view.camera][0].startswith("yaw")
     for camera, words in CAMERA_WORDS.items():
         assert ("slides" in words) == camera.startswith(("pan", "orbit"))
 
@@ -132,8 +132,7 @@ def test_text_alone_keeps_the_published_words_and_no_image(natural25: Path) -> N
 @cache
 def poses(script: str) -> int:
     """How many frames a script gives."""
-    from revisit.geometry.camera_script import parse_script
-    from revisit.geometry.script_path import timed_path
+    from revisit.geometry.camera_script import parse_script, timed_path
 
     return len(timed_path(parse_script(script)))
 

@@ -7,31 +7,22 @@ scores.json   by clip and question: the score, or why there is none, and the pro
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.resources import as_file, files
 from pathlib import Path
-from typing import TypedDict
+from typing import Any
 
 from revisit.audit.machines import NOT_COMPARED, tolerance
 from revisit.core import KINDS, METRICS
+from revisit.engine.cache import EvidenceCache
 from revisit.engine.request import Request
 
 SCORES = Path(__file__).with_name("scores.json")
 
 
-class GoldenAnswer(TypedDict):
-    """A score, or why there is none, and the protocol under which it was made."""
-
-    answer: float | str | None
-    protocol: str
-
-
-Answers = dict[str, dict[str, GoldenAnswer]]  # clip -> question -> answer
+Answers = dict[str, dict[str, dict[str, Any]]]  # clip -> question -> its answer, and the protocol it was made under
 
 
 @dataclass(frozen=True)
@@ -55,11 +46,12 @@ def replay(workers: int | None = None) -> list[ScoreSpread]:
 
 
 def answers(workers: int | None = None) -> Answers:
-    """What the golden clips get on this machine, with a cache of its own."""
-    with tempfile.TemporaryDirectory() as temporary, as_file(files(__package__) / "clips") as clips, _cache(temporary):
-        source = Path(temporary) / "golden"
+    """What the golden clips get on this machine, from their bytes on: evidence of earlier runs is not used."""
+    with tempfile.TemporaryDirectory() as temporary, as_file(files(__package__) / "clips") as clips:
+        source, cache = Path(temporary) / "golden", EvidenceCache(Path(temporary) / "cache")
         shutil.copytree(clips, source)
-        results = Request.of(source).run(Path(temporary) / "run", workers=workers, command="revisit verify").results
+        run = Request.of(source).run(Path(temporary) / "run", workers=workers, cache=cache, command="revisit verify")
+        results = run.results
         answers_by_clip: Answers = {}
         for case in (*results.cases, *results.truths):
             for question, record in results.of(case).items():
@@ -98,15 +90,3 @@ def _difference(old: float | str | None, new: float | str | None) -> float:
     if isinstance(old, int | float) and isinstance(new, int | float):
         return abs(old - new)
     return 0.0 if old == new else float("inf")
-
-
-@contextmanager
-def _cache(folder: str) -> Iterator[None]:
-    """Evidence of earlier runs is not used: a replay starts from the bytes."""
-    before: Mapping[str, str] = dict(os.environ)
-    os.environ["REVISIT_CACHE"] = str(Path(folder) / "cache")
-    try:
-        yield
-    finally:
-        os.environ.clear()
-        os.environ.update(before)

@@ -1,35 +1,39 @@
 """Payloads: a camera path in the form that the loader of a generator takes, and what that loader makes of it.
 
-Each module writes one form and reads it again from nothing but the files, by the rules of the loader; the reader tells
-what is really delivered, which may be coarser than what was meant. To add a form, write a module with a `Family` and
-add it to `FAMILIES`.
+Each module writes some forms and reads them again from nothing but the files, by the rules of the loader; the reader
+tells what is really delivered, which may be coarser than what was meant. To add a form, write both, name them here, and
+describe the files in families.yaml.
 """
 
-from revisit.control.payloads.angles import ANGLES
-from revisit.control.payloads.arrays import (
-    ANCHORED_NPZ,
-    BLENDER_NPZ,
-    KEYS_FOLDER,
-    LATENT_FOLDER,
-    MULTIVIEW_NPZ,
-    POSE_FOLDER,
-    W2C_ARRAYS,
-)
-from revisit.control.payloads.conditions import RATES, UNITS
-from revisit.control.payloads.documents import POSE_LINES, POSE_TABLE, SCENE_JSON, SPLIT_JSON, UNREAL_STRINGS
+from revisit.control.payloads import angles, arrays, conditions, documents, tokens, words
 from revisit.control.payloads.family import Family, LoadedPath, PayloadError, PayloadRequest
-from revisit.control.payloads.named import NAMED_MOVE
-from revisit.control.payloads.text import CAMERA_TEXT
-from revisit.control.payloads.tokens import TOKEN_LIST, TOKENS
-from revisit.control.payloads.words import CAMERA_COMMANDS, PROMPT
+from revisit.core.text import package_yaml
 
+WRITERS_AND_READERS = {
+    "camera_text": (documents.write_camera_text, documents.read_camera_text),
+    "pose_table": (documents.write_table, documents.read_table),
+    "latent_folder": (arrays.write_latent_folder, arrays.read_latent_folder),
+    "keys_folder": (arrays.write_keys_folder, arrays.read_keys_folder),
+    "blender_npz": (arrays.write_blender, arrays.read_blender),
+    "pose_lines": (documents.write_lines, documents.read_lines),
+    "scene_json": (documents.write_scene, documents.read_scene),
+    "split_json": (documents.write_split, documents.read_split),
+    "unreal_strings": (documents.write_strings, documents.read_strings),
+    "anchored_npz": (arrays.write_anchored, arrays.read_anchored),
+    "pose_folder": (arrays.write_folder, arrays.read_folder),
+    "multiview_npz": (arrays.write_multiview, arrays.read_multiview),
+    "angles": (angles.write, angles.read),
+    "tokens": (tokens.write, tokens.read),
+    "token_list": (tokens.write_list, tokens.read),
+    "mouse_rates": (conditions.write_rates, conditions.read_rates),
+    "mouse_units": (conditions.write_units, conditions.read_units),
+    "named_move": (words.write_name, words.read_name),
+    "prompt": (words.write, words.read),
+    "camera_commands": (words.write_commands, words.read_commands),
+    "w2c_arrays": (arrays.write_w2c, arrays.read_w2c),
+}
 FAMILIES: dict[str, Family] = {
-    family.id: family
-    for family in (
-        CAMERA_TEXT, POSE_TABLE, LATENT_FOLDER, KEYS_FOLDER, BLENDER_NPZ, POSE_LINES, SCENE_JSON, SPLIT_JSON,
-        UNREAL_STRINGS, ANCHORED_NPZ, POSE_FOLDER, MULTIVIEW_NPZ, ANGLES, TOKENS, TOKEN_LIST, RATES, UNITS, NAMED_MOVE,
-        PROMPT, CAMERA_COMMANDS, W2C_ARRAYS,
-    )
-}  # fmt: skip
+    id: Family(id, *WRITERS_AND_READERS[id], **facts) for id, facts in package_yaml(__name__, "families.yaml").items()
+}
 
 __all__ = ["FAMILIES", "Family", "LoadedPath", "PayloadError", "PayloadRequest"]

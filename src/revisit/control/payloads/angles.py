@@ -11,26 +11,22 @@ import numpy as np
 
 from revisit.control.payloads.family import (
     STILL,
-    Family,
     Files,
     LoadedPath,
     PayloadError,
     PayloadRequest,
     level_rotations,
+    yaw_and_pitch,
 )
 from revisit.geometry.poses import rigid_poses
-from revisit.geometry.rotations import geodesic, to_yaw_pitch
 
 FRAMES_LATE = 2  # how many frames' worth of motion the straight lines may be off
 
 
 def write(ask: PayloadRequest) -> dict[str, bytes]:
     """The three lines of a path that goes one way, or one way and then another, half the clip each."""
-    yaw, pitch = to_yaw_pitch(ask.c2w[:, :3, :3])
-    yaw = np.degrees(np.unwrap(np.radians(yaw)))
+    yaw, pitch = yaw_and_pitch(ask.c2w, "pitch and yaw cannot express")
     forward, aside = ask.c2w[:, 2, 3], np.abs(ask.c2w[:, :2, 3]).max()
-    if float(geodesic(level_rotations(yaw, pitch), ask.c2w[:, :3, :3]).max()) > 1e-4:
-        raise PayloadError("the path rolls, which pitch and yaw cannot express; choose another generator")
     turns = max(np.abs(yaw).max(), np.abs(pitch).max()) > STILL
     if aside > STILL or (turns and np.abs(forward).max() > STILL):
         raise PayloadError(
@@ -54,24 +50,11 @@ def write(ask: PayloadRequest) -> dict[str, bytes]:
 
 def read(files: Files, count: int) -> LoadedPath:
     """The path of three lines over the clip's frames."""
-    try:
-        pitch, yaw, forward = (
-            np.array(line.split(), dtype=float) for line in files["txt"].decode().strip().split("\n")
-        )
-        if not 2 <= min(len(pitch), len(yaw), len(forward)) <= max(len(pitch), len(yaw), len(forward)) <= 3:
-            raise ValueError("two or three keyframes are read as they are; one fails, and more are smoothed")
-    except ValueError as error:
-        raise PayloadError(f"expected three lines of keyframes (pitch, yaw, displacement): {error}") from error
+    keyframes = [np.array(line.split(), dtype=float) for line in files["txt"].decode().splitlines()]
     share = np.linspace(0, 1, count)
-    pitch, yaw, forward = (np.interp(share, np.linspace(0, 1, len(keys)), keys) for keys in (pitch, yaw, forward))
+    pitch, yaw, forward = (np.interp(share, np.linspace(0, 1, len(keys)), keys) for keys in keyframes)
     c2w = rigid_poses(level_rotations(yaw, -pitch))
     moves = not yaw.any() and not pitch.any() and bool(forward.any())
     if moves:
         c2w[:, 2, 3] = forward
     return LoadedPath(np.arange(count), c2w, ways="shape" if moves else "metres")
-
-
-ANGLES = Family(
-    "angles", "Keyframes of pitch, yaw and displacement", ("txt",),
-    "three lines of three keyframes: pitch (down is positive), yaw, displacement ahead", write, read,
-)  # fmt: skip

@@ -7,12 +7,11 @@ import numpy as np
 from revisit.control.payloads.family import (
     LATENT_STRIDE,
     STILL,
-    Family,
     Files,
     LoadedPath,
     PayloadRequest,
     chain_steps,
-    checked_poses,
+    frame_poses,
     keys_for_path,
     latents,
     load_array,
@@ -30,14 +29,46 @@ LINGBOT_PICTURE = (832, 480)  # its intrinsics are pixels of this picture, whate
 GEN3C_PICTURE = (1280, 704)
 
 
+def write_w2c(ask: PayloadRequest) -> dict[str, bytes]:
+    return {"npz": npz_bytes(w2c=invert(ask.c2w)[None], intrinsics=ask.lenses(ask.plan.size)[None])}
+
+
+def read_w2c(files: Files, count: int) -> LoadedPath:
+    return frame_poses(invert(load_array(files["npz"], "w2c")[0]))
+
+
+def write_multiview(ask: PayloadRequest) -> dict[str, bytes]:
+    return {"npz": npz_bytes(w2cs_all=invert(ask.c2w), Ks_all=ask.lenses(GEN3C_PICTURE))}
+
+
+def read_multiview(files: Files, count: int) -> LoadedPath:
+    return frame_poses(invert(load_array(files["npz"], "w2cs_all")))
+
+
+def write_blender(ask: PayloadRequest) -> dict[str, bytes]:
+    return {"npz": npz_bytes(extrinsics=BLENDER_WORLD @ ask.c2w @ BLENDER_CAMERA)}
+
+
+def read_blender(files: Files, count: int) -> LoadedPath:
+    return frame_poses(BLENDER_WORLD.T @ load_array(files["npz"], "extrinsics") @ BLENDER_CAMERA)
+
+
+def write_anchored(ask: PayloadRequest) -> dict[str, bytes]:
+    return {"npz": npz_bytes(poses_c2w=np.concatenate([ask.c2w[:1], ask.c2w]))}
+
+
+def read_anchored(files: Files, count: int) -> LoadedPath:
+    c2w = relative_to_first(load_array(files["npz"], "poses_c2w"))
+    return LoadedPath(np.arange(len(c2w) - 1), c2w[1:])
+
+
 def write_folder(ask: PayloadRequest) -> dict[str, bytes]:
     lens = _focal_and_centre(ask.lens(ask.picture or ask.plan.size))
     return {"poses.npy": npy_bytes(ask.c2w), "intrinsics.npy": npy_bytes(lens)}
 
 
 def read_folder(files: Files, count: int) -> LoadedPath:
-    load_array(files["intrinsics.npy"], "", (4,))
-    return _frame_poses(checked_poses(load_array(files["poses.npy"], "", (None, 4, 4))))
+    return frame_poses(load_array(files["poses.npy"]))
 
 
 def write_latent_folder(ask: PayloadRequest) -> dict[str, bytes]:
@@ -71,7 +102,7 @@ def write_keys_folder(ask: PayloadRequest) -> dict[str, bytes]:
 def read_keys_folder(files: Files, count: int) -> LoadedPath:
     """Turns are those of the poses, and ways those of every fourth row of keys, one step each along the heading."""
     c2w = _latent_poses(files)
-    w, a, s, d = load_array(files["action.npy"], "", (None, 4))[::LATENT_STRIDE][: len(c2w) - 1].T
+    w, a, s, d = load_array(files["action.npy"])[::LATENT_STRIDE][: len(c2w) - 1].T
     moves = np.stack([d - a, w - s], axis=1)
     c2w[:, :3, 3] = 0
     frames = latents(LATENT_STRIDE * len(c2w) - 3)
@@ -79,58 +110,10 @@ def read_keys_folder(files: Files, count: int) -> LoadedPath:
 
 
 def _latent_poses(files: Files) -> np.ndarray:
-    c2w = checked_poses(load_array(files["poses.npy"], "", (None, 4, 4)))
-    load_array(files["intrinsics.npy"], "", (len(c2w), 4))
+    c2w = load_array(files["poses.npy"])
     return relative_to_first(c2w[latents(len(c2w))])
-
-
-def _frame_poses(c2w: np.ndarray, anchors: int = 0) -> LoadedPath:
-    return LoadedPath(np.arange(len(c2w) - anchors), relative_to_first(c2w)[anchors:])
 
 
 def _focal_and_centre(lens: np.ndarray) -> np.ndarray:
     """fx, fy, cx, cy."""
     return lens[[0, 1, 0, 1], [0, 1, 2, 2]]
-
-
-W2C_ARRAYS = Family(
-    "w2c_arrays", "World-to-camera arrays, for exchange", ("npz",),
-    "w2c (1, N, 4, 4), intrinsics (1, N, 3, 3) in pixels",
-    lambda ask: {"npz": npz_bytes(w2c=invert(ask.c2w)[None], intrinsics=ask.lenses(ask.plan.size)[None])},
-    lambda files, count: _frame_poses(invert(checked_poses(load_array(files["npz"], "w2c", (1, None, 4, 4))[0]))),
-)  # fmt: skip
-MULTIVIEW_NPZ = Family(
-    "multiview_npz", "World-to-camera among the members of a scene", ("npz",),
-    "w2cs_all (T, 4, 4) world-to-camera, Ks_all (T, 3, 3) in pixels of 1280x704",
-    lambda ask: {"npz": npz_bytes(w2cs_all=invert(ask.c2w), Ks_all=ask.lenses(GEN3C_PICTURE))},
-    lambda files, count: _frame_poses(invert(checked_poses(load_array(files["npz"], "w2cs_all", (None, 4, 4))))),
-)  # fmt: skip
-BLENDER_NPZ = Family(
-    "blender_npz", "Camera-to-world, Blender's camera and world", ("npz",),
-    "extrinsics (T, 4, 4): camera with y up and z backward, world with x right, y ahead, z up",
-    lambda ask: {"npz": npz_bytes(extrinsics=BLENDER_WORLD @ ask.c2w @ BLENDER_CAMERA)},
-    lambda files, count: _frame_poses(
-        BLENDER_WORLD.T @ checked_poses(load_array(files["npz"], "extrinsics", (None, 4, 4))) @ BLENDER_CAMERA
-    ),
-)  # fmt: skip
-ANCHORED_NPZ = Family(
-    "anchored_npz", "Camera-to-world after an anchor", ("npz",),
-    "poses_c2w (1 + N, 4, 4): the first picture's pose, then one per frame",
-    lambda ask: {"npz": npz_bytes(poses_c2w=np.concatenate([ask.c2w[:1], ask.c2w]))},
-    lambda files, count: _frame_poses(checked_poses(load_array(files["npz"], "poses_c2w", (None, 4, 4))), anchors=1),
-)  # fmt: skip
-POSE_FOLDER = Family(
-    "pose_folder", "Camera-to-world and lens as npy", ("poses.npy", "intrinsics.npy"),
-    "poses.npy (N, 4, 4) camera-to-world; intrinsics.npy (4,) in pixels of the first picture",
-    write_folder, read_folder, folder=True, pictured=True,
-)  # fmt: skip
-LATENT_FOLDER = Family(
-    "latent_folder", "Camera-to-world read per latent frame", ("poses.npy", "intrinsics.npy"),
-    "poses.npy (N, 4, 4) camera-to-world; intrinsics.npy (N, 4) in pixels of 832x480",
-    write_latent_folder, read_latent_folder, folder=True,
-)  # fmt: skip
-KEYS_FOLDER = Family(
-    "keys_folder", "Turns as poses, ways as keys", ("poses.npy", "intrinsics.npy", "action.npy"),
-    "poses.npy and intrinsics.npy as in latent_folder; action.npy (N, 4): w a s d, 0 or 1",
-    write_keys_folder, read_keys_folder, folder=True, keyed=True,
-)  # fmt: skip

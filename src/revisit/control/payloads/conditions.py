@@ -18,19 +18,19 @@ import numpy as np
 from revisit.control.payloads.family import (
     LATENT_STRIDE,
     STILL,
-    Family,
     Files,
     LoadedPath,
-    PayloadError,
     PayloadRequest,
     keys_for_path,
     level_rotations,
     load_array,
     npz_bytes,
+    path_error,
     require_level,
+    yaw_and_pitch,
 )
 from revisit.geometry.poses import rigid_poses
-from revisit.geometry.rotations import axis_angle, geodesic, to_yaw_pitch
+from revisit.geometry.rotations import axis_angle
 
 RATE = 0.1  # of the mouse, as Matrix-Game 2 uses it
 DEGREES = 15.0  # per unit of the mouse and frame
@@ -53,8 +53,7 @@ def write_rates(ask: PayloadRequest) -> dict[str, bytes]:
 
 def read_rates(files: Files, count: int) -> LoadedPath:
     """Where the keys lead; how far the mouse turns is not known."""
-    keys = load_array(files["npz"], "keyboard_cond", (1, count, 4))[0]
-    load_array(files["npz"], "mouse_cond", (1, count, 2))
+    keys = load_array(files["npz"], "keyboard_cond")[0]
     edges = np.minimum(np.arange(0, count + LATENT_STRIDE - 1, LATENT_STRIDE), count - 1)
     if not keys.any():
         return LoadedPath(edges, None)
@@ -70,7 +69,8 @@ def write_units(ask: PayloadRequest) -> dict[str, bytes]:
     path, heading = ask.plan.path.c2w, _pitch_and_yaw(mouse)[:, 1]
     keyboard[:-1, :4] = keys_for_path(path, together=TWO_KEYS / KEY)
     amplified = not np.allclose(path[:, :3, :3], ask.c2w[:, :3, :3])
-    if not amplified and _is_off_path(path, _positions(keyboard, heading)):
+    off, scale = path_error(path[:, :3, 3] - path[0, :3, 3], _positions(keyboard, heading), shape_only=True)
+    if not amplified and off > scale * KEY:
         # A frame goes along the heading that it begins with, which trails a fast turn: further keys make up for that.
         grounds = np.stack([axis_angle((0, 1, 0), angle)[::2, ::2] for angle in heading[:-1]])
         keyboard[:-1, :4] = keys_for_path(path, together=TWO_KEYS / KEY, heading=grounds)
@@ -79,7 +79,7 @@ def write_units(ask: PayloadRequest) -> dict[str, bytes]:
 
 def read_units(files: Files, count: int) -> LoadedPath:
     """The path that keys and mouse lead along."""
-    keyboard, mouse = load_array(files["npz"], "keyboard", (count, 6)), load_array(files["npz"], "mouse", (count, 2))
+    keyboard, mouse = load_array(files["npz"], "keyboard"), load_array(files["npz"], "mouse")
     pitch, yaw = _pitch_and_yaw(mouse).T
     c2w = rigid_poses(level_rotations(yaw, pitch))
     if not keyboard.any():
@@ -109,20 +109,9 @@ def _key_motion(keyboard: np.ndarray) -> np.ndarray:
     return np.stack([right * speed, np.zeros(len(w)), forward * speed], axis=1)
 
 
-def _is_off_path(c2w: np.ndarray, walked: np.ndarray) -> bool:
-    """Whether a way, at its best scale, is more than one key's step from a path."""
-    target, power = c2w[:, :3, 3] - c2w[0, :3, 3], float((walked * walked).sum())
-    scale = float((target * walked).sum()) / power if power else 0.0
-    return bool(np.linalg.norm(target - scale * walked, axis=1).max() > scale * KEY)
-
-
 def _angles(c2w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    yaw, pitch = to_yaw_pitch(c2w[:, :3, :3])
-    yaw = np.degrees(np.unwrap(np.radians(yaw)))
     require_level(c2w)
-    if float(geodesic(level_rotations(yaw, pitch), c2w[:, :3, :3]).max()) > 1e-4:
-        raise PayloadError("the path rolls, which a mouse cannot do; choose another generator")
-    return yaw, pitch
+    return yaw_and_pitch(c2w, "a mouse cannot do")
 
 
 def _without_jitter(change: np.ndarray) -> np.ndarray:
@@ -138,15 +127,3 @@ def _mouse_pulses(angle: np.ndarray) -> np.ndarray:
             pulses[k] = np.copysign(max(abs(units), LEAST), units)
             at += pulses[k] * DEGREES
     return pulses
-
-
-RATES = Family(
-    "mouse_rates", "Keys and mouse rates in memory", ("npz",),
-    "keyboard_cond (1, N, 4) forward back left right; mouse_cond (1, N, 2) up and right, 0.1 or nothing",
-    write_rates, read_rates, keyed=True,
-)  # fmt: skip
-UNITS = Family(
-    "mouse_units", "Keys and mouse units in memory", ("npz",),
-    "keyboard (N, 6) w s a d and two unused; mouse (N, 2) up and right, 15 degrees per unit and frame",
-    write_units, read_units, keyed=True,
-)  # fmt: skip

@@ -1,4 +1,15 @@
-"""Documents: poses as JSON, each as one loader wants them.
+"""Documents: poses as lines of text or as JSON, each as one loader wants them.
+
+Camera text has 19 columns, as CameraCtrl and its descendants read them.
+The first line is skipped unread by most readers and parsed by some, so the first row stands there twice. Then one row
+per pose: time in microseconds, fx fy cx cy divided by the picture's size, two zeros, and the 3x4 world-to-camera
+matrix row by row, parted by one blank.
+
+- `assumes: [1280, 720]`: the reader takes the intrinsics for those of a picture of this shape and stretches them to the
+  sample's. Without it they are divided by the sample's own width and height.
+- `lens: [fx, fy]`: the model's own numbers, written as they are instead of those of the plan.
+- `every: 3`: the reader keeps every third row.
+- `inverted_turns: true`: a path that turns is written inverted, as WRBench does for GameCraft.
 
 Unreal's axes are x ahead, y right, z up, in centimetres; a pose's columns are ahead, right, up and the position.
 """
@@ -8,26 +19,63 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from revisit.control.payloads.family import (
-    Family,
     Files,
     LoadedPath,
-    PayloadError,
     PayloadRequest,
-    checked_poses,
+    frame_poses,
     latents,
     numbers,
-    parse_document,
     relative_to_first,
 )
-from revisit.geometry.poses import invert
+from revisit.geometry.poses import as_4x4, invert, resample, trajectory
+from revisit.geometry.rotations import to_yaw_pitch
 
-UNREAL = np.array([[0.0, 0, 1], [1, 0, 0], [0, -1, 0]])  # Unreal's x, y, z of OpenCV's
+UNREAL = np.array([[0.0, 0, 1, 0], [1, 0, 0, 0], [0, -1, 0, 0], [0, 0, 0, 1]])  # Unreal's x, y, z of OpenCV's
 CENTIMETRES = 100.0
 CAMERA = "cam01"  # the first of ReCamMaster's ten names: --cam_type 1
+
+
+def write_camera_text(
+    ask: PayloadRequest,
+    *,
+    assumes: Sequence[int] | None = None,
+    lens: Sequence[float] | None = None,
+    every: int = 1,
+    inverted_turns: bool = False,
+) -> dict[str, bytes]:
+    """The text of a path."""
+    c2w = resample(trajectory(ask.c2w), np.linspace(0, len(ask.c2w) - 1, (len(ask.c2w) - 1) * every + 1)).c2w
+    inverted = inverted_turns and float(np.abs(to_yaw_pitch(c2w[:, :3, :3])[0]).max()) > 1e-6
+    fx, fy = lens or _relative_focal_lengths(ask, assumes)
+    rows = []
+    for k, pose in enumerate(c2w if inverted else invert(c2w)):
+        values = [fx, fy, 0.5, 0.5, 0, 0, *(pose[:3].ravel() + 0.0)]
+        rows.append(
+            " ".join([str(round(k * 1e6 / (ask.plan.fps * every))), *(f"{value:.12g}" for value in values)]) + "\n"
+        )
+    return {"txt": "".join([rows[0], *rows]).encode()}
+
+
+def read_camera_text(files: Files, count: int, *, every: int = 1, **options: object) -> LoadedPath:
+    """The path that a reader takes from such a text: its first line is skipped, and every so many rows are kept."""
+    table = np.array([line.split(" ") for line in files["txt"].decode().splitlines()[1:]], dtype=float)
+    return frame_poses(invert(as_4x4(table[::every, 7:].reshape(-1, 3, 4))))
+
+
+def _relative_focal_lengths(ask: PayloadRequest, assumes: Sequence[int] | None) -> tuple[float, float]:
+    """Focal lengths divided by the width and height that the reader multiplies them with."""
+    width, height = (float(side) for side in ask.plan.size)
+    lens = ask.lens(ask.plan.size)
+    if assumes is not None:
+        # The reader fits a picture of that shape over the sample, and so stretches the side that is cut.
+        shape = assumes[0] / assumes[1]
+        width, height = max(width, height * shape), max(height, width / shape)
+    return float(lens[0, 0] / width), float(lens[1, 1] / height)
 
 
 def write_table(ask: PayloadRequest, *, lens: Sequence[float] | None = None) -> dict[str, bytes]:
@@ -40,13 +88,9 @@ def write_table(ask: PayloadRequest, *, lens: Sequence[float] | None = None) -> 
     return {"json": json.dumps({str(n): {"extrinsic": numbers(pose), "K": k} for n, pose in enumerate(poses)}).encode()}
 
 
-def read_table(files: Files, count: int, *, lens: Sequence[float] | None = None) -> LoadedPath:
+def read_table(files: Files, count: int, **options: object) -> LoadedPath:
     """The poses in the order of the file, whatever their keys are called."""
-    table = parse_document(files["json"])
-    try:
-        c2w = checked_poses([row["extrinsic"] for row in table.values()])
-    except (AttributeError, KeyError, TypeError) as error:
-        raise PayloadError("expected a JSON object of objects with `extrinsic`") from error
+    c2w = np.array([row["extrinsic"] for row in json.loads(files["json"]).values()])
     return LoadedPath(latents(4 * len(c2w) - 3), relative_to_first(c2w))
 
 
@@ -62,10 +106,7 @@ def write_lines(ask: PayloadRequest) -> dict[str, bytes]:
 
 
 def read_lines(files: Files, count: int) -> LoadedPath:
-    if len(files["intrinsics.txt"].split()) != 4:
-        raise PayloadError("intrinsics.txt holds four numbers: fx fy cx cy, divided by width and height")
-    c2w = invert(checked_poses([parse_document(line) for line in files["poses.txt"].splitlines() if line.strip()]))
-    return LoadedPath(np.arange(len(c2w)), relative_to_first(c2w))
+    return frame_poses(invert(np.array([json.loads(line) for line in files["poses.txt"].splitlines()])))
 
 
 def write_scene(ask: PayloadRequest) -> dict[str, bytes]:
@@ -76,11 +117,7 @@ def write_scene(ask: PayloadRequest) -> dict[str, bytes]:
 
 
 def read_scene(files: Files, count: int) -> LoadedPath:
-    scene = parse_document(files["camera.json"])
-    if not isinstance(scene, dict) or "extrinsic" not in scene or "intrinsic" not in scene:
-        raise PayloadError("expected a JSON object with `intrinsic` and `extrinsic`")
-    c2w = invert(checked_poses(scene["extrinsic"]))
-    return LoadedPath(np.arange(len(c2w)), relative_to_first(c2w))
+    return frame_poses(invert(np.array(json.loads(files["camera.json"])["extrinsic"])))
 
 
 def write_split(ask: PayloadRequest) -> dict[str, bytes]:
@@ -93,14 +130,8 @@ def write_split(ask: PayloadRequest) -> dict[str, bytes]:
 
 
 def read_split(files: Files, count: int) -> LoadedPath:
-    cameras = parse_document(files["json"])
-    try:
-        matrices = [cameras["tgt_cam"][str(k)] for k in range(len(cameras["cond_cam"]))]
-    except (KeyError, TypeError) as error:
-        raise PayloadError("expected `cond_cam` and `tgt_cam` with a matrix per frame, counted from 0") from error
-    c2w = _from_unreal(matrices)
-    frames = latents(len(c2w))
-    return LoadedPath(frames, relative_to_first(c2w)[frames])
+    cameras = json.loads(files["json"])
+    return _from_unreal([cameras["tgt_cam"][str(k)] for k in range(len(cameras["cond_cam"]))])
 
 
 def write_strings(ask: PayloadRequest) -> dict[str, bytes]:
@@ -113,60 +144,20 @@ def write_strings(ask: PayloadRequest) -> dict[str, bytes]:
 
 
 def read_strings(files: Files, count: int) -> LoadedPath:
-    frames = parse_document(files["json"])
-    try:
-        groups = [re.findall(r"\[([^\]]*)\]", frames[f"frame{k}"][CAMERA]) for k in range(len(frames))]
-        matrices = [np.array([group.split() for group in four], dtype=float).T for four in groups]
-    except (KeyError, TypeError, ValueError) as error:
-        raise PayloadError(f"expected frame0, frame1, ... with the four columns of {CAMERA} as a string") from error
-    c2w = _from_unreal(matrices)
-    frames_read = latents(len(c2w))
-    return LoadedPath(frames_read, relative_to_first(c2w)[frames_read])
+    frames = json.loads(files["json"])
+    groups = [re.findall(r"\[([^\]]*)\]", frames[f"frame{k}"][CAMERA]) for k in range(len(frames))]
+    return _from_unreal([np.array([group.split() for group in four], dtype=float).T for four in groups])
 
 
 def _to_unreal(c2w: np.ndarray) -> np.ndarray:
-    poses = np.tile(np.eye(4), (len(c2w), 1, 1))
-    ahead, right, up = c2w[:, :3, 2], c2w[:, :3, 0], -c2w[:, :3, 1]
-    poses[:, :3] = np.stack([ahead, right, up, CENTIMETRES * c2w[:, :3, 3]], axis=2)
-    poses[:, :3] = UNREAL @ poses[:, :3]
+    poses = UNREAL @ c2w @ UNREAL.T
+    poses[:, :3, 3] *= CENTIMETRES
     return poses
 
 
-def _from_unreal(matrices: object) -> np.ndarray:
-    try:
-        poses = np.asarray(matrices, dtype=float)
-        if poses.ndim != 3 or poses.shape[1:] != (4, 4):
-            raise ValueError(f"their shape is {poses.shape}")
-    except (TypeError, ValueError) as error:
-        raise PayloadError(f"expected 4x4 matrices: {error}") from error
-    axes = UNREAL.T @ poses[:, :3]
-    c2w = np.tile(np.eye(4), (len(poses), 1, 1))
-    columns = [axes[..., 1], -axes[..., 2], axes[..., 0], axes[..., 3] / CENTIMETRES]
-    c2w[:, :3] = np.stack(columns, axis=2)
-    return checked_poses(c2w)
-
-
-POSE_TABLE = Family(
-    "pose_table", "Table of poses per latent frame", ("json",),
-    '{"0": {"extrinsic": 4x4 camera-to-world, "K": 3x3 divided}, ...}, in the order of time', write_table, read_table,
-    options=("lens",),
-)  # fmt: skip
-POSE_LINES = Family(
-    "pose_lines", "World-to-camera, a line each", ("poses.txt", "intrinsics.txt"),
-    "poses.txt: a 4x4 array per line; intrinsics.txt: fx fy cx cy divided by width and height",
-    write_lines, read_lines, folder=True,
-)  # fmt: skip
-SCENE_JSON = Family(
-    "scene_json", "World-to-camera of a scene", ("camera.json",),
-    "camera.json: intrinsic (N, 3, 3) in pixels of the first picture, extrinsic (N, 4, 4) world-to-camera",
-    write_scene, read_scene, folder=True, pictured=True,
-)  # fmt: skip
-SPLIT_JSON = Family(
-    "split_json", "Unreal poses of the source and the clip", ("json",),
-    'cond_cam and tgt_cam, each {"0": 4x4, ...}: camera-to-world in Unreal axes, centimetres', write_split, read_split,
-)  # fmt: skip
-UNREAL_STRINGS = Family(
-    "unreal_strings", "Unreal poses as strings", ("json",),
-    '{"frame0": {"cam01": "[..] [..] [..] [..] "}, ...}: columns of camera-to-world in Unreal axes, centimetres',
-    write_strings, read_strings,
-)  # fmt: skip
+def _from_unreal(matrices: Sequence[Any]) -> LoadedPath:
+    """What is read of poses in Unreal's axes: one for each latent frame."""
+    poses = np.array(matrices)
+    poses[:, :3, 3] /= CENTIMETRES
+    frames = latents(len(poses))
+    return LoadedPath(frames, relative_to_first(UNREAL.T @ poses @ UNREAL)[frames])

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import io
-import json
-import zipfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, product
 from typing import Any, Literal
@@ -14,8 +12,8 @@ import numpy as np
 
 from revisit.control.requested_path import CameraPlan
 from revisit.core import RevisitError
-from revisit.geometry.poses import InvalidPoses, as_4x4, check_rigid, invert
-from revisit.geometry.rotations import from_yaw_pitch, to_yaw_pitch
+from revisit.geometry.poses import invert
+from revisit.geometry.rotations import from_yaw_pitch, geodesic, to_yaw_pitch
 
 LATENT_STRIDE = 4  # frames per latent frame of the usual video autoencoders
 STILL = 1e-6  # metres or degrees
@@ -26,7 +24,7 @@ PayloadOptions = Mapping[str, Any]  # of a family, by the names of the arguments
 
 
 class PayloadError(RevisitError):
-    """A path that a family cannot express, or a payload that cannot be read; the message says why."""
+    """A path that a family cannot express; the message says why."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,24 +77,32 @@ class Family:
     """
 
     id: str
-    title: str
-    files: tuple[str, ...]
-    layout: str
     write: Callable[..., dict[str, bytes]]
     read: Callable[..., LoadedPath]
-    folder: bool = False
-    options: tuple[str, ...] = ()
+    files: Sequence[str]
+    layout: str
+    options: Sequence[str] = ()
     line: bool = False  # whether the file is one line of text that a command can take as it is
     pictured: bool = False  # whether its lens is in pixels of the first picture
     gains: bool = True  # whether a gain can be in it
     about: bool = False  # whether the loader's own numbers are known only about
-    token_degrees: Callable[[PayloadOptions], float | None] = lambda options: None  # that a token turns, by options
+    token_degrees: float | None = None  # that a token turns, where the option `degrees` does not say otherwise
     keyed: bool = False  # whether ways are told by keys of one speed: their shape counts, and no way is too long
+
+    @property
+    def folder(self) -> bool:
+        """Whether the files have names of their own, and so lie in a folder."""
+        return "." in self.files[0]
 
 
 def relative_to_first(c2w: np.ndarray) -> np.ndarray:
     """Poses seen from the first one."""
     return invert(c2w[0]) @ c2w
+
+
+def frame_poses(c2w: np.ndarray) -> LoadedPath:
+    """What a loader makes of a pose for each frame."""
+    return LoadedPath(np.arange(len(c2w)), relative_to_first(c2w))
 
 
 def latents(count: int) -> np.ndarray:
@@ -107,6 +113,22 @@ def latents(count: int) -> np.ndarray:
 def level_rotations(yaw: np.ndarray, pitch: np.ndarray) -> np.ndarray:
     """Rotations (N, 3, 3) of a camera that does not roll."""
     return np.stack([from_yaw_pitch(*angles) for angles in zip(yaw, pitch, strict=True)])
+
+
+def yaw_and_pitch(c2w: np.ndarray, problem: str) -> tuple[np.ndarray, np.ndarray]:
+    """Degrees of yaw, unwrapped, and of pitch; PayloadError with a `problem` where the path rolls."""
+    yaw, pitch = to_yaw_pitch(c2w[:, :3, :3])
+    yaw = np.degrees(np.unwrap(np.radians(yaw)))
+    if float(geodesic(level_rotations(yaw, pitch), c2w[:, :3, :3]).max()) > 1e-4:
+        raise PayloadError(f"the path rolls, which {problem}; choose another generator")
+    return yaw, pitch
+
+
+def path_error(target: np.ndarray, actual: np.ndarray, *, shape_only: bool) -> tuple[float, float]:
+    """(the largest distance between two ways, the scale of one): the best scale, where the size of it is not known."""
+    power = float((actual * actual).sum())
+    scale = max(0.0, float((target * actual).sum()) / power) if shape_only and power else 1.0
+    return float(np.linalg.norm(target - scale * actual, axis=1).max()), scale
 
 
 def chain_steps(steps: Iterable[np.ndarray]) -> np.ndarray:
@@ -187,38 +209,10 @@ def npy_bytes(array: np.ndarray) -> bytes:
     return file.getvalue()
 
 
-def load_array(content: bytes, name: str, shape: tuple[int | None, ...]) -> np.ndarray:
-    """A member of an npz, or the array of an npy where the name is empty; None stands for any length."""
-    try:
-        loaded = np.load(io.BytesIO(content), allow_pickle=False)
-        array = np.asarray(loaded[name] if name else loaded, dtype=float)
-    except (OSError, EOFError, ValueError, KeyError, IndexError, TypeError, zipfile.BadZipFile) as error:
-        what = f"npz with a member {name!r}" if name else "npy file"
-        raise PayloadError(f"the file is not a {what}") from error
-    fits = len(array.shape) == len(shape) and all(
-        want in (None, have) and have for have, want in zip(array.shape, shape, strict=True)
-    )
-    if not fits:
-        raise PayloadError(f"`{name or 'the array'}` has shape {array.shape}; expected {shape}, None for any length")
-    return array
-
-
-def parse_document(content: bytes) -> Any:
-    """The content of a JSON document."""
-    try:
-        return json.loads(content)
-    except (ValueError, RecursionError) as error:
-        raise PayloadError(f"the document is not JSON: {error}") from error
-
-
-def checked_poses(matrices: Any) -> np.ndarray:
-    """Poses (N, 4, 4), checked."""
-    try:
-        full = as_4x4(np.asarray(matrices, dtype=float))
-        check_rigid(full)
-    except (InvalidPoses, TypeError, ValueError) as error:
-        raise PayloadError(f"these are not camera poses: {error}") from error
-    return full
+def load_array(content: bytes, member: str = "") -> np.ndarray:
+    """A member of an npz, or the array of an npy, as doubles."""
+    loaded = np.load(io.BytesIO(content), allow_pickle=False)
+    return np.asarray(loaded[member] if member else loaded, dtype=float)
 
 
 def numbers(matrix: np.ndarray) -> list[Any]:

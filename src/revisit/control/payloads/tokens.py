@@ -11,22 +11,19 @@ from __future__ import annotations
 
 import json
 import re
-from functools import partial
 from itertools import groupby, pairwise
+from typing import Any
 
 import numpy as np
 
 from revisit.control.payloads.family import (
     LATENT_STRIDE,
-    Family,
     Files,
     LoadedPath,
     PayloadError,
-    PayloadOptions,
     PayloadRequest,
     chain_steps,
     latents,
-    parse_document,
 )
 from revisit.geometry.poses import invert
 from revisit.geometry.rotations import axis_angle, geodesic, to_axis_angle
@@ -40,13 +37,7 @@ RUN = re.compile(r"([a-z]+)\*(\d+)")
 
 
 def write(
-    ask: PayloadRequest,
-    *,
-    listed: bool,
-    padded: bool = False,
-    degrees: float = DEGREES,
-    metres: float = METRES,
-    rest: str = "",
+    ask: PayloadRequest, *, padded: bool = False, degrees: float = DEGREES, metres: float = METRES, rest: str = ""
 ) -> dict[str, bytes]:
     """The runs of a path."""
     moves = _moves(degrees, metres, rest)
@@ -76,34 +67,23 @@ def write(
             f"moves: ask for {10 * degrees:g} degrees or {10 * metres:g} metres in {frames} frames"
         )
     runs = ",".join(f"{name}*{len(list(run))}" for name, run in groupby(letters)) or "w*0"
-    if listed:
-        return {
-            "json": json.dumps([{"caption": ask.prompt, "image": ask.image, "trajectory": runs}], indent=1).encode()
-        }
     return {"txt": f"{runs}\n".encode()}
 
 
+def write_list(ask: PayloadRequest, **options: Any) -> dict[str, bytes]:
+    """The runs of a path in a list of one sample."""
+    runs = write(ask, **options)["txt"].decode().strip()
+    return {"json": json.dumps([{"caption": ask.prompt, "image": ask.image, "trajectory": runs}], indent=1).encode()}
+
+
 def read(
-    files: Files,
-    count: int,
-    *,
-    listed: bool,
-    padded: bool = False,
-    degrees: float = DEGREES,
-    metres: float = METRES,
-    rest: str = "",
+    files: Files, count: int, *, degrees: float = DEGREES, metres: float = METRES, rest: str = "", **options: object
 ) -> LoadedPath:
     """The path that the runs lead along, one pose per latent frame."""
-    try:
-        runs = parse_document(files["json"])[0]["trajectory"] if listed else files["txt"].decode().strip()
-        parts = [RUN.fullmatch(part) for part in str(runs).split(",")]
-        letters = [part[1] for part in parts if part is not None for _ in range(int(part[2]))]
-    except (LookupError, TypeError, ValueError) as error:
-        raise PayloadError("expected runs such as j*10,l*9") from error
+    runs = json.loads(files["json"])[0]["trajectory"] if "json" in files else files["txt"].decode()
+    letters = [letter for letter, number in RUN.findall(runs) for _ in range(int(number))]
     count_tokens = len(latents(count)) - 1
     moves = {**_moves(degrees, metres, rest), REST: np.eye(4)}
-    if None in parts or not set(letters) <= set(moves) or (len(letters) < count_tokens and not padded):
-        raise PayloadError(f"expected runs such as j*10,l*9, {count_tokens} tokens in all, not {str(runs)[:60]!r}")
     letters = [*letters, *[REST] * (count_tokens - len(letters))][:count_tokens]
     return LoadedPath(latents(count), chain_steps(moves[letter] for letter in letters))
 
@@ -138,19 +118,3 @@ def _progress_along(move: np.ndarray, step: np.ndarray, degrees: float, metres: 
 
 def _distance(path: np.ndarray, target: np.ndarray) -> np.ndarray:
     return np.linalg.norm(path[:, :3, 3] - target[:, :3, 3], axis=1)
-
-
-def _degrees(options: PayloadOptions) -> float:
-    return float(options.get("degrees", DEGREES))
-
-
-_OPTIONS = ("padded", "degrees", "metres", "rest")
-TOKENS = Family(
-    "tokens", "Action tokens", ("txt",), "j*10,l*9: a letter per latent frame, 3 degrees or 0.08 each",
-    partial(write, listed=False), partial(read, listed=False), options=_OPTIONS, line=True, token_degrees=_degrees,
-)  # fmt: skip
-TOKEN_LIST = Family(
-    "token_list", "Action tokens in a list of samples", ("json",),
-    '[{"caption", "image", "trajectory": "j*10,l*9"}]: a letter per latent frame, 3 degrees or 0.08 each',
-    partial(write, listed=True), partial(read, listed=True), options=_OPTIONS, token_degrees=_degrees,
-)  # fmt: skip

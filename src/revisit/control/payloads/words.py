@@ -3,7 +3,9 @@
 Rotation is said with *turns* and *tilts*, travel with *moves*, so that a generator which slides sideways when it
 was asked to turn has not been misled. Hailuo knows commands in brackets: [Pan left] turns and [Truck left] slides.
 Moves made at once share a pair of brackets, at most three of them, and the order of the text is the order in time. No
-command says how far.
+command says how far. HunyuanWorld-Voyager takes the name of one of six moves: its own tool turns by about 45 degrees or
+goes 1 unit over the clip, and renders what the model is given; a path of another kind or size would have to be rendered
+by a tool of your own.
 """
 
 from __future__ import annotations
@@ -14,19 +16,12 @@ from itertools import groupby
 
 import numpy as np
 
-from revisit.control.payloads.family import Family, Files, LoadedPath, PayloadError, PayloadRequest
-from revisit.geometry.camera_script import UNITS, Move, Step
-from revisit.geometry.script_path import timed_path
+from revisit.control.payloads.family import Files, LoadedPath, PayloadError, PayloadRequest
+from revisit.geometry.camera_script import MOVES, UNITS, Move, Step, camera_path, timed_path
 
 VERBS = {"yaw": "turns", "tilt": "tilts", "roll": "rolls", "dolly": "moves", "truck": "moves", "crane": "moves"}
-KINDS = {
-    "turns": {"left": "yaw", "right": "yaw"}, "tilts": {"up": "tilt", "down": "tilt"},
-    "rolls": {"left": "roll", "right": "roll"},
-    "moves": {
-        "forward": "dolly", "backward": "dolly", "left": "truck", "right": "truck", "up": "crane", "down": "crane",
-    },
-}  # fmt: skip
-SIDES = {"forward": "forward", "back": "backward", "left": "left", "right": "right", "up": "up", "down": "down"}
+SIDES = {"back": "backward"}  # directions that are called otherwise
+KINDS = {(verb, SIDES.get(side, side)): (kind, side) for kind, verb in VERBS.items() for side in MOVES[kind]}
 PHRASE = re.compile(
     r"(?:(?P<verb>turns|tilts|rolls|moves) (?P<side>left|right|up|down|forward|backward) by (?P<amount>[0-9.e+-]+) "
     r"(?P<unit>degrees|metres)|(?P<rest>stays still))(?P<joined> while it)?(?: for (?P<frames>\d+) frames)?"
@@ -41,6 +36,11 @@ COMMANDS = {
 }  # fmt: skip
 STILL_COMMAND = "Static shot"
 AT_ONCE = 3  # commands in one pair of brackets
+NAMES = {
+    ("dolly", "forward"): "forward", ("dolly", "back"): "backward", ("truck", "left"): "left",
+    ("truck", "right"): "right", ("yaw", "left"): "turn_left", ("yaw", "right"): "turn_right",
+}  # fmt: skip
+NAMED_DEGREES, NAMED_UNITS = 45.0, 1.0
 COMMAND = re.compile(r"\[([^\[\]]+)\]")
 
 
@@ -49,7 +49,7 @@ def write(ask: PayloadRequest) -> dict[str, bytes]:
     phrases = []
     for step in ask.plan.steps:
         moves = [
-            f"{VERBS[move.kind]} {SIDES[move.direction]} by {move.amount:g} {UNITS[move.kind]}"
+            f"{VERBS[move.kind]} {SIDES.get(move.direction, move.direction)} by {move.amount:g} {UNITS[move.kind]}"
             for move in step.moves
             if move.kind in VERBS
         ]
@@ -63,13 +63,9 @@ def read(files: Files, count: int) -> LoadedPath:
     """The path that the sentence asks for."""
     steps: list[Step] = []
     moves: list[Move] = []
-    for phrase in PHRASE.finditer(files["txt"].decode(errors="replace")):
+    for phrase in PHRASE.finditer(files["txt"].decode()):
         if phrase["verb"]:
-            side = {"backward": "back"}.get(phrase["side"], phrase["side"])
-            kind = KINDS[phrase["verb"]].get(phrase["side"])
-            if kind is None:
-                raise PayloadError(f"the sentence asks for {phrase[0]!r}, which is not a camera move")
-            moves.append(Move(kind, side, float(phrase["amount"])))
+            moves.append(Move(*KINDS[phrase["verb"], phrase["side"]], float(phrase["amount"])))
         if phrase["frames"]:
             steps.append(Step(tuple(moves), int(phrase["frames"])))
             moves = []
@@ -104,23 +100,30 @@ def commands(steps: Iterable[Step]) -> list[str]:
 
 
 def read_commands(files: Files, count: int) -> LoadedPath:
-    """Nothing but that the commands are known: how far each goes is not said."""
-    groups = [name.split(",") for name in COMMAND.findall(files["txt"].decode(errors="replace"))]
-    known_names = {*COMMANDS.values(), STILL_COMMAND}
-    if not groups or any(name not in known_names for names in groups for name in names):
-        raise PayloadError(
-            f"expected commands in brackets, such as [Pan left]; there are {', '.join(sorted(known_names))}"
-        )
+    """Nothing but whether the camera travels: how far each command goes is not said."""
+    groups = [name.split(",") for name in COMMAND.findall(files["txt"].decode())]
+    if not groups:
+        raise PayloadError("the script has no move that a command could say")
     travels = {name for (kind, _), name in COMMANDS.items() if kind not in ("yaw", "tilt")}
     moves = any(name in travels for names in groups for name in names)
     return LoadedPath(np.arange(count), None, ways="shape" if moves else "metres")
 
 
-CAMERA_COMMANDS = Family(
-    "camera_commands", "Commands in brackets", ("txt",), "[Pan left], then [Pan right]: Hailuo's words, without sizes",
-    write_commands, read_commands, line=True, gains=False,
-)  # fmt: skip
-PROMPT = Family(
-    "prompt", "A sentence", ("txt",), "The camera turns left by 60 degrees for 40 frames, then ...", write, read,
-    line=True, gains=False,
-)  # fmt: skip
+def write_name(ask: PayloadRequest) -> dict[str, bytes]:
+    """The name of a script's only move."""
+    kinds = {tuple((move.kind, move.direction) for move in step.moves) for step in ask.plan.steps}
+    moves = kinds.pop() if len(kinds) == 1 else ()
+    if len(moves) != 1 or moves[0] not in NAMES:
+        raise PayloadError(
+            f"the generator takes one of six moves by name ({', '.join(NAMES.values())}), one way over the whole clip; "
+            "another path needs a converter that renders its pictures along *.target_c2w.npy"
+        )
+    return {"txt": f"{NAMES[moves[0]]}\n".encode()}
+
+
+def read_name(files: Files, count: int) -> LoadedPath:
+    """The path that the name stands for, about."""
+    moves = {word: move for move, word in NAMES.items()}
+    kind, direction = moves[files["txt"].decode().strip()]
+    c2w = camera_path([Step((Move(kind, direction, NAMED_DEGREES if kind == "yaw" else NAMED_UNITS),), count - 1)])
+    return LoadedPath(np.arange(count), c2w, ways="metres" if kind == "yaw" else "shape")

@@ -7,13 +7,10 @@ identity), so the scale is unknown.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
 
 import numpy as np
 
 from revisit.geometry.poses import InvalidPoses, Trajectory, as_4x4, as_numbers, from_w2c, trajectory
-
-Direction = Literal["w2c", "c2w"]
 
 
 def from_w2c_array(
@@ -37,21 +34,16 @@ def from_vipe(arrays: Mapping[str, np.ndarray]) -> Trajectory:
     return from_c2w_array(_array(arrays, "data", "ViPE"), times=_array(arrays, "inds", "ViPE"))
 
 
-def from_depth_anything(arrays: Mapping[str, np.ndarray], *, direction: Direction | None = None) -> Trajectory:
+def from_depth_anything(arrays: Mapping[str, np.ndarray]) -> Trajectory:
     """The trajectory of a Depth Anything 3 file: `extrinsics`, and `intrinsics` in pixels of the processed frames.
 
-    The network writes world-to-camera; people who convert it to camera-to-world keep the name. `direction` says
-    which it is; without it, the array `convention` of the file does, and else it is taken as written by the
-    network. `frame_indices` numbers the frames where only some were processed.
+    The network writes world-to-camera; people who convert it to camera-to-world keep the name. The array `convention`
+    of the file says which it is; without it, it is taken as written by the network. `frame_indices` numbers the frames
+    where only some were processed.
     """
-    if direction is None and "convention" in arrays:
-        direction = _direction(arrays["convention"])
-    build = from_c2w_array if direction == "c2w" else from_w2c_array
-    return build(
-        _array(arrays, "extrinsics", "Depth Anything 3"),
-        intrinsics=arrays.get("intrinsics"),
-        times=arrays.get("frame_indices"),
-    )
+    poses, lens = _array(arrays, "extrinsics", "Depth Anything 3"), arrays.get("intrinsics")
+    build = from_c2w_array if _is_camera_to_world(arrays) else from_w2c_array
+    return build(poses, intrinsics=lens, times=arrays.get("frame_indices"))
 
 
 def from_vggt(arrays: Mapping[str, np.ndarray]) -> Trajectory:
@@ -94,10 +86,9 @@ def _array(arrays: Mapping[str, np.ndarray], name: str, producer: str) -> np.nda
     return arrays[name]
 
 
-def _direction(value: np.ndarray) -> Direction:
-    text = str(np.asarray(value).item()) if np.asarray(value).size == 1 else ""
-    if text.startswith("w2c"):
-        return "w2c"
-    if text.startswith("c2w"):
-        return "c2w"
-    raise InvalidPoses(f"the array 'convention' is {text[:40]!r}; expected 'w2c_opencv' or 'c2w_opencv'")
+def _is_camera_to_world(arrays: Mapping[str, np.ndarray]) -> bool:
+    value = np.asarray(arrays.get("convention", "w2c"))
+    text = str(value.item()) if value.size == 1 else ""
+    if not text.startswith(("w2c", "c2w")):
+        raise InvalidPoses(f"the array 'convention' is {text[:40]!r}; expected 'w2c_opencv' or 'c2w_opencv'")
+    return text.startswith("c2w")

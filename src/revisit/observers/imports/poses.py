@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TypedDict
+from typing import Any
 
 import numpy as np
 
@@ -25,16 +25,7 @@ def true_poses(path: Path, *, format: str = "auto") -> TruePoseTrack:
     return TruePoseTrack(**_track(path, format))
 
 
-class TrackFields(TypedDict):
-    """The fields of a track."""
-
-    frame: np.ndarray
-    c2w: np.ndarray
-    metres: bool
-    source: str
-
-
-def _track(path: Path, format: str) -> TrackFields:
+def _track(path: Path, format: str) -> dict[str, Any]:
     """Fields of a track. Poses timed in seconds are taken for one per frame, in order."""
     trajectory = read_poses(path, format)
     numbered = trajectory.time_unit == "frames" and bool((trajectory.times == np.round(trajectory.times)).all())

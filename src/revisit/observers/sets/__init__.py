@@ -8,12 +8,11 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from revisit.core import ANY_SET, OBSERVERS, Observer, UsageError
-from revisit.core.text import parse_package_yaml, parse_yaml, suggest_names
+from revisit.core import ANY_SET, OBSERVERS, Observer, UsageError, evidence_id
+from revisit.core.text import package_yaml, suggest_names, yaml_file
 
 KEYS = ("title", "extends", "roles")
+_packaged = cache(package_yaml)
 
 
 def set_names() -> list[str]:
@@ -38,19 +37,15 @@ def read_set(name: str, below: tuple[str, ...] = ()) -> SetFile:
         raise UsageError(f"{name}: this set extends itself ({' extends '.join([*below, name])})")
     path = Path(name)
     if name in set_names():
-        content: Any = _own(name)
-        set_id = name
-    elif path.suffix in (".yaml", ".yml"):
-        if not path.is_file():
-            raise UsageError(
-                f"{path}: no such file; an observer set is one of {', '.join(set_names())}, or a YAML file"
-            )
-        content = _content(path)
-        set_id = path.stem
-    else:
+        content: Any = _packaged(__name__, f"{name}.yaml")
+    elif path.suffix not in (".yaml", ".yml"):
         raise UsageError(
             f"there is no observer set {name!r}; {suggest_names(name, set_names())}; a YAML file is one, too"
         )
+    elif not path.is_file():
+        raise UsageError(f"{path}: no such file; an observer set is one of {', '.join(set_names())}, or a YAML file")
+    else:
+        content = yaml_file(path)
     if not isinstance(content, dict) or not isinstance(content.get("roles", {}), dict):
         raise UsageError(f"{name}: a set file needs `roles:` (evidence: observer) and may have `extends:` another set")
     unknown = [str(key) for key in content if key not in KEYS]
@@ -58,43 +53,14 @@ def read_set(name: str, below: tuple[str, ...] = ()) -> SetFile:
         raise UsageError(f"{name}: unknown field {unknown[0]!r}; the fields of a set are {', '.join(KEYS)}")
     base = read_set(str(content["extends"]), (*below, name)).roles if "extends" in content else {}
     roles = {**base, **{str(role): str(observer) for role, observer in content.get("roles", {}).items()}}
-    return SetFile(set_id, str(content.get("title", set_id)), roles)
+    return SetFile(path.stem, str(content.get("title", path.stem)), roles)
 
 
 @cache
-def _own(name: str) -> Any:
-    return parse_package_yaml((files(__name__) / f"{name}.yaml").read_text())
-
-
-def _content(path: Path) -> Any:
-    """What a YAML file holds."""
-    try:
-        return parse_yaml(path.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        message = " ".join(str(error).split())
-        raise UsageError(f"{path}: this is not YAML: {message[:200]}") from None
-
-
-@cache
-def sets_that_make(role: str) -> tuple[str, ...]:
-    """Names of the sets that give this role to somebody, by their file or because an observer joins them."""
-    return tuple(name for name in set_names() if _maker(name, role) is not None)
-
-
-@cache
-def sets_that_observe(role: str) -> tuple[tuple[str, Observer], ...]:
-    """Those of `small` and `paper` that make a kind of evidence from frames, and not from a file, with who makes it."""
-    makers = [(name, _maker(name, role)) for name in ("small", "paper")]
-    return tuple((name, maker) for name, maker in makers if maker is not None and maker.kind != "file")
-
-
-def _maker(name: str, role: str) -> Observer | None:
-    """Who has a role in a set: as its file says, or the first observer that joins the set by itself."""
-    named = [id for id in (read_set(name).roles.get(role),) if id is not None]
-    if named:
-        return next((OBSERVERS[id] for id in named if id in OBSERVERS), None)
-    joined = (one for one in OBSERVERS.values() if not {name, ANY_SET}.isdisjoint(one.sets))
-    return next((one for one in joined if getattr(one.makes, "evidence_id", "") == role), None)
+def sets_that_make(role: str) -> dict[str, Observer]:
+    """Those of `small` and `paper` that make a kind of evidence without a judge, with who makes it."""
+    makers = {name: load_roles(name).get(role) for name in ("small", "paper")}
+    return {name: maker for name, maker in makers.items() if maker is not None and maker.kind != "judge"}
 
 
 def load_roles(name: str, *, judge: bool = False) -> dict[str, Observer]:
@@ -105,15 +71,13 @@ def load_roles(name: str, *, judge: bool = False) -> dict[str, Observer]:
     set_file = read_set(name)
     roles = {role: OBSERVERS[observer_id] for role, observer_id in set_file.roles.items()}
     for role, observer in roles.items():
-        evidence = getattr(observer.makes, "evidence_id", "")
-        if evidence != role:
-            raise UsageError(f"set {name}: the role {role!r} has the observer {observer.id}, which makes {evidence!r}")
+        if evidence_id(observer.makes) != role:
+            made = evidence_id(observer.makes)
+            raise UsageError(f"set {name}: the role {role!r} has the observer {observer.id}, which makes {made!r}")
     for observer in OBSERVERS.values():
-        role = str(getattr(observer.makes, "evidence_id", ""))
-        if not {set_file.id, ANY_SET}.isdisjoint(observer.sets) and role not in roles:
-            roles[role] = observer
+        if not {set_file.id, ANY_SET}.isdisjoint(observer.sets):
+            roles.setdefault(evidence_id(observer.makes), observer)
     for observer in OBSERVERS.values():
-        if observer.kind == "judge":
-            role = str(getattr(observer.makes, "evidence_id", ""))
-            roles[role] = observer if judge else roles.get(role, observer)
+        if observer.kind == "judge" and (judge or evidence_id(observer.makes) not in roles):
+            roles[evidence_id(observer.makes)] = observer
     return roles

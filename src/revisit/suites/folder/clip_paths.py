@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import unicodedata
+import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from unicodedata import normalize
 
 from revisit.core import UsageError
 from revisit.suites.clips import find_clip_files
@@ -51,8 +52,8 @@ def find_clip_paths(root: Path, outside: Path | None = None) -> list[ClipPath]:
     named = []
     for folders, name, path in clips:
         keeps = counts[folders, name] > 1 and not path.is_dir()
-        words = _compose_accents((*folders, f"{name}{path.suffix}" if keeps else name))
-        below = _compose_accents([path.relative_to(root).as_posix()])[0]
+        words = tuple(normalize("NFC", word) for word in (*folders, f"{name}{path.suffix}" if keeps else name))
+        below = normalize("NFC", path.relative_to(root).as_posix())
         named.append(ClipPath(path, below, words, keeps_ending=keeps))
     return _with_seeds(named)
 
@@ -69,12 +70,13 @@ def _with_seeds(clips: list[ClipPath]) -> list[ClipPath]:
     return facts_with_seeds if len(ids) == len(clips) and all(clip.words for clip in facts_with_seeds) else clips
 
 
-def _compose_accents(words: Iterable[str]) -> Words:
-    return tuple(unicodedata.normalize("NFC", word) for word in words)
+def split_truth(clips: Sequence[ClipPath], folder: str) -> tuple[list[ClipPath], list[TruthPath]]:
+    """Clips to judge, and those that say that they are the truth of others; where all say so, none is.
 
-
-def split_truth(clips: Sequence[ClipPath]) -> tuple[list[ClipPath], list[TruthPath]]:
-    """Clips to judge, and those that say that they are the truth of others; where all say so, none is."""
+    A gt.mp4 among clips that lie in no folder makes of the source, which is called `folder`, the folder of one scene.
+    """
+    if sum(is_truth(clip.words[0]) for clip in clips) == 1 < len(clips) and all(len(clip.words) == 1 for clip in clips):
+        clips = [replace(clip, words=(folder, *clip.words)) for clip in clips]
     truths = {clip.path: truth for clip in clips if (truth := _truth_name(clip)) is not None}
     others = [clip for clip in clips if clip.path not in truths]
     if not others or not truths:
@@ -91,13 +93,8 @@ def split_truth(clips: Sequence[ClipPath]) -> tuple[list[ClipPath], list[TruthPa
 
 def is_affix(part: str, word: str) -> bool:
     """Whether a word is this part, or begins or ends with it at a separator."""
-    if part == word:
-        return True
-    ends = (
-        word[len(part) :][:1] if word.startswith(part) else "",
-        word[: -len(part)][-1:] if word.endswith(part) else "",
-    )
-    return any(end and end in "_-. " for end in ends)
+    name = re.escape(part)
+    return re.fullmatch(rf"{name}|{name}[-_. ].*|.*[-_. ]{name}", word, re.DOTALL) is not None
 
 
 def _truth_name(clip: ClipPath) -> TruthPath | None:

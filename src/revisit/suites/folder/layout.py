@@ -8,7 +8,7 @@ one model do not. Where neither tells, the first folder is the model, and the ot
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -24,6 +24,7 @@ from revisit.suites.folder.path_words import (
     is_number,
     is_step,
     split_at_separators,
+    split_step,
 )
 
 FULL = 0.7  # of the grid of scenes and models must be there
@@ -50,16 +51,12 @@ class LayoutReading:
     @property
     def missing(self) -> list[ClipFacts]:
         """Clips that one model has and another one lacks, where models have most of their clips in common."""
-        there = {(one.model, one.scene, one.seed) for one in self.facts.values()}
+        there = set(self.facts.values())
         clips = list(dict.fromkeys((one.scene, one.seed) for one in self.facts.values()))
         if len(there) <= COMMON * len(self.models) * len(clips):
             return []
-        return [
-            ClipFacts(model, scene, seed)
-            for model in self.models
-            for scene, seed in clips
-            if (model, scene, seed) not in there
-        ]
+        every = [ClipFacts(model, scene, seed) for model in self.models for scene, seed in clips]
+        return [one for one in every if one not in there]
 
     @property
     def size(self) -> str:
@@ -75,27 +72,18 @@ def name_few(names: Sequence[str], most: int = 3) -> str:
 
 def possible_layouts(clips: Sequence[ClipPath], truths: Sequence[TruthPath], root: str) -> list[LayoutReading]:
     """The reading to take, then others that fit as well; `root` is the model where paths name none."""
-    paired = pair_with_truth(clips, truths, root)
-    if not paired.facts:
-        return [_reading(clips, facts, root) for facts in _without_truth(clips, root)]
-    facts = dict(paired.facts)
+    facts, truth = pair_with_truth(clips, truths, root)
+    if not facts:
+        return [_reading(clips, reading, root) for reading in _without_truth(clips, root)]
     models = {one.model for one in facts.values()}
     rest = [clip for clip in clips if clip.path not in facts]
     facts.update({clip.path: _by_known_models(clip, models, root) for clip in rest})
-    ordered = [facts[clip.path] for clip in clips]
-    return [
-        LayoutReading(
-            dict(zip((c.path for c in clips), ordered, strict=True)), _pattern(clips, ordered, root), paired.truth
-        )
-    ]
+    return [replace(_reading(clips, [facts[clip.path] for clip in clips], root), truth=truth)]
 
 
 def _reading(clips: Sequence[ClipPath], facts: Sequence[ClipFacts], root: str) -> LayoutReading:
-    return LayoutReading({clip.path: one for clip, one in zip(clips, facts, strict=True)}, _pattern(clips, facts, root))
-
-
-def _pattern(clips: Sequence[ClipPath], facts: Sequence[ClipFacts], root: str) -> str:
-    return pattern_for([clip.name for clip in clips], facts, root)
+    layout = pattern_for([clip.name for clip in clips], facts, root)
+    return LayoutReading({clip.path: one for clip, one in zip(clips, facts, strict=True)}, layout)
 
 
 def _by_known_models(clip: ClipPath, models: set[str], root: str) -> ClipFacts:
@@ -130,26 +118,34 @@ def _without_truth(clips: Sequence[ClipPath], root: str) -> list[list[ClipFacts]
     usual = [_first_folder(clip, root) for clip in short]
     depth = {len(one) for one in words}
     if depth == {1}:
-        return _read_flat(short, usual, lambda model, scene, clip: ClipFacts(model, scene, clip.seed))
+        if checkpoints := _checkpoints_of_one_scene(short, root):
+            return [checkpoints]
+        return _read_flat(short, usual)
     if min(depth) == 1:
         return [usual]  # some lie in the source itself
     if len({one[0] for one in words}) == 1:
-        return _in_one_folder(short, usual)
+        return _readings_of_one_folder(short, usual)
     return _in_folders(short, usual, root)
 
 
-Facts = Callable[[str, str, ClipPath], ClipFacts]
+def _checkpoints_of_one_scene(clips: Sequence[ClipPath], folder: str) -> list[ClipFacts] | None:
+    """step_1000.mp4, step_2000.mp4 are checkpoints that show one scene, named after the folder if by nothing else."""
+    split = [split_step(clip.words[-1]) for clip in clips]
+    names = [one for one in split if one is not None]
+    if len(names) < len(clips) or len({scene for scene, _ in names}) > 1 or len({step for _, step in names}) < 2:
+        return None
+    return [ClipFacts(step, scene or folder, clip.seed) for (scene, step), clip in zip(names, clips, strict=True)]
 
 
-def _read_flat(clips: Sequence[ClipPath], usual: list[ClipFacts], facts: Facts) -> list[list[ClipFacts]]:
+def _read_flat(clips: Sequence[ClipPath], usual: list[ClipFacts]) -> list[list[ClipFacts]]:
     """Names in one folder: Real_020_wan is a scene and a model where such names form a grid."""
     stems = [clip.words[-1] for clip in clips]
     last, first = _split_stems(stems, model_last=True), _split_stems(stems, model_last=False)
-    by_last = [facts(model, scene, clip) for (scene, model), clip in zip(last, clips, strict=True)] if last else None
-    by_first = [facts(model, scene, clip) for (model, scene), clip in zip(first, clips, strict=True)] if first else None
+    by_last = [ClipFacts(model, scene, clip.seed) for (scene, model), clip in zip(last, clips, strict=False)]
+    by_first = [ClipFacts(model, scene, clip.seed) for (model, scene), clip in zip(first, clips, strict=False)]
     if not by_last and not by_first:
         return [usual]
-    second_is_model = _second_is_model(last or first or [], [clip.path for clip in clips], counted_first=True)
+    second_is_model = _second_is_model(last or first, [clip.path for clip in clips], counted_first=True)
     if second_is_model and by_last:
         return [by_last]
     if second_is_model is False and by_first:
@@ -158,8 +154,8 @@ def _read_flat(clips: Sequence[ClipPath], usual: list[ClipFacts], facts: Facts) 
     return [one for one in (by_last, *((by_first, usual) if by_last else (usual, by_first))) if one]
 
 
-def _split_stems(all_stems: Sequence[str], *, model_last: bool) -> list[Pair] | None:
-    """(left, right) of every name so that both repeat and fill a grid; None where they do not.
+def _split_stems(all_stems: Sequence[str], *, model_last: bool) -> list[Pair]:
+    """(left, right) of every name so that both repeat and fill a grid; nothing where they do not.
 
     Names have several separators: the split is taken whose halves stand in most other names, and of those with the
     shortest model.
@@ -172,12 +168,12 @@ def _split_stems(all_stems: Sequence[str], *, model_last: bool) -> list[Pair] | 
     for some in halves:
         telling = [(left, right) for left, right in some if not is_number(right if model_last else left)]
         if not telling:
-            return None
+            return []
         pairs.append(max(telling, key=lambda one: (
             min(lefts[one[0]], rights[one[1]]) > 1, lefts[one[0]] * rights[one[1]], -len(one[model_last]),
         )))  # fmt: skip
     if not _is_grid(pairs):
-        return None
+        return []
     pair_of = dict(zip(stems, pairs, strict=True))
     return [pair_of[stem] for stem in all_stems]
 
@@ -190,13 +186,14 @@ def _is_grid(pairs: Sequence[Pair]) -> bool:
     return len(pairs) >= FULL * len(one) * len(other)
 
 
-def _in_one_folder(clips: Sequence[ClipPath], usual: list[ClipFacts]) -> list[list[ClipFacts]]:
+def _readings_of_one_folder(clips: Sequence[ClipPath], usual: list[ClipFacts]) -> list[list[ClipFacts]]:
     """Clips below one folder, which may be the model's, or hold folders or names of several models."""
     model = clips[0].words[0]
     inside = [ClipPath(clip.path, clip.name, clip.words[1:], clip.seed) for clip in clips]
     if all(len(clip.words) == 1 for clip in inside):
-        grids = _read_flat(inside, usual, lambda model, scene, clip: ClipFacts(model, scene, clip.seed))
-        return [usual, *(facts for facts in grids if facts != usual)][:2]
+        if checkpoints := _checkpoints_of_one_scene(inside, model):
+            return [checkpoints]
+        return [usual, *(facts for facts in _read_flat(inside, usual) if facts != usual)][:2]
     below = [_first_folder(clip, model) for clip in inside]
     if min(len(clip.words) for clip in inside) < 2 or not _is_grid([(one.model, one.scene) for one in below]):
         return [usual]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
+from revisit.core.grouping import group_items
 from revisit.media import file_digest
 from revisit.suites.folder.clip_paths import ClipPath, TruthPath, Words, scene_names
 from revisit.suites.folder.path_patterns import ClipFacts
@@ -23,26 +23,22 @@ class Match:
     seed: int
 
 
-@dataclass(frozen=True)
-class PairedClips:
-    """What each clip is, and its truth; None for clips of which no word is the scene of a truth."""
-
-    facts: Mapping[Path, ClipFacts]
-    truth: Mapping[Path, TruthPath]
-
-
-def pair_with_truth(clips: Sequence[ClipPath], truths: Sequence[TruthPath], root: str) -> PairedClips:
-    """Clips whose paths name scenes of the truth; `root` is the model where nothing else is said."""
+def pair_with_truth(
+    clips: Sequence[ClipPath], truths: Sequence[TruthPath], root: str
+) -> tuple[dict[Path, ClipFacts], dict[Path, TruthPath]]:
+    """Clips whose paths name scenes of the truth: what each is, and its truth; `root` is the model without another."""
     best: dict[ClipPath, Match] = {}
     named: Mapping[Words, TruthPath] = {}
     for names in scene_names(truths) if truths else ():
-        matches = {clip: match for clip in clips if (match := _match(clip, _by_last_word(names))) is not None}
+        by_last_word = group_items(names, lambda scene: scene[-1])
+        matches = {clip: match for clip in clips if (match := _match(clip, by_last_word)) is not None}
         if len(matches) > len(best):
             best, named = matches, names
     if not best:
-        return PairedClips({}, {})
+        return {}, {}
     by_folder = _folders_are_models(best, named)
-    facts, truth_of = {}, {}
+    facts: dict[Path, ClipFacts] = {}
+    truth_of: dict[Path, TruthPath] = {}
     constant = set.intersection(*(set(match.rest) for match in best.values()))
     for clip, match in best.items():
         scene, rest = match.scene, [word for word in match.rest if word not in constant]
@@ -57,14 +53,7 @@ def pair_with_truth(clips: Sequence[ClipPath], truths: Sequence[TruthPath], root
             model = alone[0] if alone else root
         facts[clip.path] = ClipFacts(model, "/".join(scene), match.seed)
         truth_of[clip.path] = named[match.scene]
-    return PairedClips(facts, truth_of)
-
-
-def _by_last_word(names: Mapping[Words, TruthPath]) -> dict[str, list[Words]]:
-    index: dict[str, list[Words]] = defaultdict(list)
-    for scene in names:
-        index[scene[-1]].append(scene)
-    return index
+    return facts, truth_of
 
 
 def _match(clip: ClipPath, index: Mapping[str, list[Words]]) -> Match | None:
@@ -120,13 +109,11 @@ def _folders_are_models(matches: Mapping[ClipPath, Match], truths: Mapping[Words
         return False
     if {word for match in matches.values() for word in match.rest if not is_generic(word)}:
         return False
-    tails: dict[Words, list[Path]] = defaultdict(list)
-    for scene, truth in truths.items():
-        tails[scene[1:]].append(truth.path)
+    tails = group_items(truths, lambda scene: scene[1:])
     if len(tails) == 1 and len(truths) > 1:
         return False  # only the first word tells scenes apart
-    repeated = [paths for paths in tails.values() if len(paths) > 1]
-    return all(_same_content(one, other) for paths in repeated for one, other in pairwise(paths))
+    pairs = [pair for scenes in tails.values() for pair in pairwise(scenes)]
+    return all(_same_content(truths[one].path, truths[other].path) for one, other in pairs)
 
 
 def _same_content(one: Path, other: Path) -> bool:

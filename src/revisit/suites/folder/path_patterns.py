@@ -101,7 +101,7 @@ def place_of_clip(layout: str, facts: ClipFacts) -> str:
     return re.sub(r"\{(\w+)\}", lambda match: places[match[1]], layout)
 
 
-def number_as_scene(layout: str) -> str:
+def merge_seed_into_scene(layout: str) -> str:
     """The layout that takes a seed beside the scene for a part of the scene's name; nothing where there is none."""
     text, count = re.subn(r"\{scene\}[^{}]*\{seed\}|(?:(?<=/)|^)[^{}/]*\{seed\}/\{scene\}", "{scene}", layout)
     return text if count else ""

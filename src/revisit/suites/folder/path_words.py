@@ -8,9 +8,10 @@ from functools import cache
 
 _TRUTH = re.compile(r"(gt|groundtruth|truth|reference|ref)s?(video|clip|frame|mp4)?s?")
 _SEED = re.compile(r"(?:^|[_\-. ])seed[_\-=. ]?(\d{1,18})(?=$|[_\-. ])", re.IGNORECASE)
-_STEP = re.compile(r"(?:^|[_\-. ])(?:steps?|ckpt|checkpoint|epoch|iter|iteration)[_\-=. ]?\d+[km]?$", re.IGNORECASE)
+_STEP = re.compile(r"(?<![^_\-. ])(?:steps?|ckpt|checkpoint|epoch|iter|iteration)[_\-=. ]?\d+[km]?$", re.IGNORECASE)
 _SEPARATOR = re.compile(r"[_\-. ]+")
-_NUMBERED = re.compile(r"(?:^|[_\-. ])\d+$")
+_NUMBERED = re.compile(r"(?:^|[_\-. ])(\d+)$")
+_REAL = re.compile(r"(real|original|orig|target|actual)s?(video|clip|frame)?s?")
 # Folders that say what lies in them, and not whose it is.
 _GENERIC = re.compile(
     r"(sample|video|clip|output|generation|result|pred|prediction|mp4|frame|image)s?|out|gen|generated|fake|rgb|eval|val|"
@@ -29,6 +30,11 @@ def is_truth(word: str) -> bool:
     return _TRUTH.fullmatch(_plain(word)) is not None
 
 
+def may_be_truth(word: str) -> bool:
+    """Whether a name may mean the truth, and may as well mean something else: real, original, target."""
+    return _REAL.fullmatch(_plain(word)) is not None
+
+
 def is_generic(word: str) -> bool:
     """Whether a name tells nothing of models or scenes: samples, videos, outputs."""
     return _GENERIC.fullmatch(_plain(word)) is not None
@@ -45,8 +51,20 @@ def are_model_names(words: Collection[str]) -> bool:
 
 
 def are_scene_names(words: Collection[str]) -> bool:
-    """Whether most of these names end in a number, as scenes are counted: Real_020, 0001."""
-    return 2 * sum(_NUMBERED.search(word) is not None for word in words) > len(words)
+    """Whether most of these names end in a number, as scenes are counted: Real_020, 0001; not ema_1000, ema_2000."""
+    numbers = [int(match[1]) for word in words if (match := _NUMBERED.search(word)) is not None]
+    return 2 * len(numbers) > len(words) and not are_checkpoint_numbers(numbers)
+
+
+def are_checkpoint_numbers(numbers: Collection[int]) -> bool:
+    """Whether numbers count steps of a training, as 1000 and 2000 do, rather than scenes or samples."""
+    return max(numbers, default=0) >= 100 and all(number % 50 == 0 for number in numbers)
+
+
+def split_step(word: str) -> tuple[str, str] | None:
+    """A name without its checkpoint, and the checkpoint: kitchen_step_1000 is kitchen and step_1000; None without."""
+    match = _STEP.search(word)
+    return None if match is None else (word[: match.start()].rstrip("_-. "), match[0])
 
 
 def is_number(word: str) -> bool:

@@ -32,7 +32,6 @@ from revisit.judges.questions import Question
 from revisit.suites.folder.evidence import OWN, RETURNS, MemoryAnswers
 
 QUESTIONS = package_bank(__package__, "questions.yaml")
-MEMORY = tuple(dict.fromkeys(one.dimension for one in QUESTIONS if one.dimension != RETURNS))
 OwnQuestions = Sequence[Mapping[str, str]]  # text, answer and dimension of each
 
 

@@ -10,11 +10,12 @@ from revisit.core import Case, Clip, Rejected, Remark, Target, UsageError
 from revisit.core.cases import case_id
 from revisit.core.text import pluralize
 from revisit.media import CLIP_SUFFIXES
-from revisit.suites.clips import MANIFEST, TargetRow, read_manifest, read_targets, unread_files
+from revisit.suites.clips import MANIFEST, TargetRow, is_frame_folder, read_manifest, read_targets, unread_files
 from revisit.suites.folder.clip_paths import ClipPath, TruthPath, find_clip_paths, split_truth, truth_of_folder
 from revisit.suites.folder.layout import LayoutReading, name_few, possible_layouts
 from revisit.suites.folder.pairing import pair_with_truth
-from revisit.suites.folder.path_patterns import ClipFacts, number_as_scene, parse_pattern, pattern_for
+from revisit.suites.folder.path_patterns import ClipFacts, merge_seed_into_scene, parse_pattern, pattern_for
+from revisit.suites.folder.path_words import is_generic, may_be_truth
 from revisit.suites.folder.samples import SampleReading, read_samples
 from revisit.suites.folder.scan import target_of
 
@@ -37,7 +38,9 @@ def read(
     if not source.exists():
         raise UsageError(f"{source}: no such file or folder")
     manifest = source / MANIFEST if source.is_dir() else source
-    if source.is_file() and source.suffix.lower() in CLIP_SUFFIXES:
+    if (source.is_file() and source.suffix.lower() in CLIP_SUFFIXES) or (
+        not manifest.is_file() and is_frame_folder(source)
+    ):
         yield from _one_clip(source, reference)
     elif manifest.is_file():
         if layout:
@@ -71,6 +74,10 @@ class Understanding:
             warnings.append(f"{count} left out, which the layout does not fit: {name_few(self.unfitting)}")
         if self.samples is not None:
             warnings.append(self._samples_sentence(self.samples))
+        real = [model for model in reading.models if may_be_truth(model)]
+        others = [model for model in reading.models if model not in real]
+        if real and others and not self.truths and all(map(is_generic, others)):  # real beside fake or pred
+            warnings.append(f"if {real[0]} is the truth, rename it to gt: as it is, it is ranked as a model")
         if len(self.readings) > 1:
             warnings.append(self._choice())
         return [self._counts(reading), self._example(reading), *(["; ".join(warnings)] if warnings else [])]
@@ -102,7 +109,7 @@ class Understanding:
         return f"{used.said_by}/" if used.in_folder else used.path.name.replace(used.scene[-1], "*", 1)
 
     def _samples_sentence(self, samples: SampleReading) -> str:
-        layout = number_as_scene(self.readings[0].layout)
+        layout = merge_seed_into_scene(self.readings[0].layout)
         way = f"--layout '{layout}' reads" if layout else "a manifest (`revisit import scan`) can name"
         return (
             f"{name_few(samples.example)} differ only in a number and begin with the same picture: they are samples of "
@@ -137,12 +144,11 @@ def understand_layout(source: Path, layout: str = "", reference: str = "") -> Un
     if not clips:
         return Understanding((), (), ())
     elsewhere = truth_of_folder(place) if place else []
-    others, inside = split_truth(clips)
+    others, inside = split_truth(clips, source.resolve().name)
     named = sorted({one.said_by for one in inside if one.in_folder})
     if len(named) > 1 and not place:
-        raise UsageError(
-            f"{' and '.join(named)} both say that they are the truth; choose one with --reference {source / named[0]}"
-        )
+        choose = f"choose one with --reference {source / named[0]}"
+        raise UsageError(f"{' and '.join(named)} both say that they are the truth; {choose}")
     root = source.resolve().name
     truths = elsewhere or inside
     if layout:
@@ -195,10 +201,9 @@ def _as_the_user_says(
     by_scene = {"/".join(one.scene): one for one in truths}
     truth_by_clip = {path: by_scene[one.scene] for path, one in facts_by_path.items() if one.scene in by_scene}
     unmatched = [clip for clip in facts if clip.path not in truth_by_clip]
-    truth_by_clip.update(pair_with_truth(unmatched, truths, root).truth)
-    return Understanding(
-        tuple(facts), (LayoutReading(facts_by_path, layout, truth_by_clip),), tuple(truths), reference, unfitting
-    )
+    truth_by_clip.update(pair_with_truth(unmatched, truths, root)[1])
+    reading = LayoutReading(facts_by_path, layout, truth_by_clip)
+    return Understanding(tuple(facts), (reading,), tuple(truths), reference, unfitting)
 
 
 def _folder_cases(source: Path, understood: Understanding) -> Iterator[Case | Rejected | Remark]:
@@ -232,17 +237,18 @@ def _folder_cases(source: Path, understood: Understanding) -> Iterator[Case | Re
 
 
 def _one_clip(source: Path, reference: str) -> Iterator[Case | Rejected | Remark]:
-    """A single video; its truth is the one of its name, or the only one there."""
+    """A single video or folder of frames; its truth is the one of its name, or the only one there."""
     model = source.resolve().parent.name
-    clip = ClipPath(source, source.name, (source.stem,))
+    name = source.resolve().name if source.is_dir() else source.stem
+    clip = ClipPath(source, source.name, (name,))
     truth = None
     if reference:
         truths = truth_of_folder(Path(reference))
-        pairs = pair_with_truth([clip], truths, model).truth
+        _, pairs = pair_with_truth([clip], truths, model)
         if not pairs and len(truths) > 1:
             raise UsageError(f"no true video in {reference} has the name of {source.name}")
         truth = pairs.get(source, truths[0]).path
-    yield _case(ClipFacts(model, source.stem), source, truth)
+    yield _case(ClipFacts(model, name), source, truth)
 
 
 def _with_references(entries: list[Case | Rejected], folder: Path) -> Iterator[Case | Rejected | Remark]:
@@ -254,16 +260,15 @@ def _with_references(entries: list[Case | Rejected], folder: Path) -> Iterator[C
     references: dict[str, Path] = {}
     for some in (samples, names):
         for id, name in some.items():
-            if pairs := pair_with_truth([name], truths, "").truth:
-                references[id] = pairs[name.path].path
+            for truth in pair_with_truth([name], truths, "")[1].values():
+                references[id] = truth.path
     if cases and not references:
         raise UsageError(
             f"no clip of the manifest has the name of a true video in {folder}: the truth has {_scenes_text(truths)}, "
             f"the clips are {name_few([case.id for case in cases])}"
         )
-    yield Remark(
-        f"truth of {len(references)} of {pluralize(len(cases), 'clip')} without a reference from {folder.name}/"
-    )
+    without = f"{pluralize(len(cases), 'clip')} without a reference"
+    yield Remark(f"truth of {len(references)} of {without} from {folder.name}/")
     for entry in entries:
         if isinstance(entry, Case) and entry.id in references:
             entry = replace(entry, reference=Clip(references[entry.id], entry.clip.fps))
@@ -282,11 +287,8 @@ def _case(
             checked = TargetEntry.model_validate(target)
         except ValueError:
             box_text = str(target["box"])[:80]
-            return Rejected(
-                clip_id,
-                f"its box in {TARGETS} must be x0, y0, x1, y1 as fractions of the frame ({box_text})",
-                facts.model,
-            )
+            why = f"its box in {TARGETS} must be x0, y0, x1, y1 as fractions of the frame ({box_text})"
+            return Rejected(clip_id, why, facts.model)
         box = Target(checked.name, checked.box)
     truth = Clip(reference) if reference is not None else None
     return Case(

@@ -7,7 +7,6 @@ it: intervals then resample scenes, and a copy of a clip adds no evidence.
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -15,9 +14,10 @@ from itertools import combinations
 import numpy as np
 
 from revisit.core import RevisitError
+from revisit.core.grouping import group_items
 from revisit.suites.folder.clip_paths import ClipPath, Words
 from revisit.suites.folder.first_frames import CLEAR, first_picture, picture_distance
-from revisit.suites.folder.path_words import are_model_names
+from revisit.suites.folder.path_words import are_checkpoint_numbers, are_model_names, is_step
 
 # Of 255, over pictures of 24 x 24: first frames of one scene by two published models differ by 3.8 in the mean (median
 # of 180 pairs), those of two scenes by 13 or more. Samples of one model are nearer: they differ in what was encoded.
@@ -29,7 +29,7 @@ MOST_GROUPS = 3  # groups of one name that are looked at
 MOST_NAMES = 12  # names that are looked at; all of them where these disagree
 _NUMBERED = re.compile(
     r"(?:|(?P<base>.+?)[_\-. ]+)(?P<word>(?:sample|take|run|try|rollout|generation|gen|draw)s?[_\-=. ]?)?"
-    r"\(?(?P<number>\d{1,18})\)?",
+    r"(?:s(?=\d))?\(?(?P<number>\d{1,18})\)?",
     re.IGNORECASE,
 )
 
@@ -83,20 +83,21 @@ def _numbered_groups(clips: Sequence[ClipPath], position: int, scenes: set[str])
 
     Of folders only those that say so (sample_0): a number alone may be that of a checkpoint.
     """
-    groups: dict[Words, list[NumberedClip]] = defaultdict(list)
+    candidates = []
     for clip in clips:
         if len(clip.words) < position or clip.keeps_ending:
             continue
         at = len(clip.words) - position
-        match = _NUMBERED.fullmatch(clip.words[at])
+        match = None if is_step(clip.words[at]) else _NUMBERED.fullmatch(clip.words[at])
         if match is None or clip.words[at] in scenes or (position > 1 and (match["base"] or not match["word"])):
             continue
         words = (*clip.words[:at], *filter(None, [match["base"]]), *clip.words[at + 1 :])
         if words:
-            groups[words].append(NumberedClip(clip, words, int(match["number"]), bool(match["word"])))
-    numbered = [group for group in groups.values() if len({one.number for one in group}) == len(group) > 1]
+            candidates.append(NumberedClip(clip, words, int(match["number"]), bool(match["word"])))
+    groups = group_items(candidates, lambda one: one.words).values()
+    numbered = [group for group in groups if len({one.number for one in group}) == len(group) > 1]
     numbers = {one.number for group in numbered for one in group if not one.has_word}
-    if numbers and max(numbers) >= 100 and all(number % 50 == 0 for number in numbers):
+    if are_checkpoint_numbers(numbers):
         return []  # kitchen/1000.mp4, kitchen/2000.mp4: checkpoints
     taken = {clip.words for clip in clips}
     return [group for group in numbered if group[0].words not in taken]
@@ -104,9 +105,7 @@ def _numbered_groups(clips: Sequence[ClipPath], position: int, scenes: set[str])
 
 def _names_of_samples(groups: Sequence[Sequence[NumberedClip]]) -> set[str]:
     """The names whose groups begin alike; groups of one name go together, whichever model made them."""
-    by_name: dict[str, list[Sequence[NumberedClip]]] = defaultdict(list)
-    for group in groups:
-        by_name[group[0].name].append(group)
+    by_name = group_items(groups, lambda group: group[0].name)
     names = list(by_name)
     few = names[:: max(1, -(-len(names) // MOST_NAMES))]
     pictures: dict[str, list[list[np.ndarray]]] = {}

@@ -4,22 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TypedDict
+from typing import Any
 
 from revisit.core import UsageError
 from revisit.suites.clips import TargetRow, distinguish_names, find_clips, target_name
 from revisit.suites.folder.path_patterns import Pattern, parse_pattern
-
-
-class ManifestLine(TypedDict, total=False):
-    """A line of a manifest, as `revisit import scan` writes it."""
-
-    id: str
-    model: str
-    video: str
-    seed: int
-    reference: str
-    target: TargetRow
 
 
 def scan_folder(
@@ -28,7 +17,7 @@ def scan_folder(
     pattern: str | None = None,
     reference: str | None = None,
     targets: Mapping[str, TargetRow] | None = None,
-) -> Iterator[ManifestLine]:
+) -> Iterator[dict[str, Any]]:
     """Manifest entries for every clip below `root`.
 
     `pattern` reads scene, model and seed out of paths, as in "{id}_{model}.mp4" or "{model}/seed{seed}/{scene}.mp4";
@@ -45,7 +34,7 @@ def scan_folder(
         models = ", ".join(sorted({model for model, _, _, _ in clips})[:10])
         raise UsageError(f"no clip belongs to the reference model {reference!r}; the models found are {models}")
     for model, sample, seed, path in clips:
-        entry: ManifestLine = {"id": sample, "model": model, "video": path.relative_to(root).as_posix()}
+        entry: dict[str, Any] = {"id": sample, "model": model, "video": path.relative_to(root).as_posix()}
         if seed:
             entry["seed"] = seed
         if sample in truth and model != reference:

@@ -10,11 +10,10 @@ from pathlib import Path
 
 from revisit.media.files import write_lines
 from revisit.worlds.demo import SCENES, render_demo
-from revisit.worlds.film import Film
+from revisit.worlds.film import Film, save_truth
 from revisit.worlds.layouts.common import Model, Row, each_that_applies, true_frames, video
 from revisit.worlds.layouts.film_orders import CAST, DEMOS, Layout, Order, layout, place_of
 from revisit.worlds.models import MODELS as KNOWN
-from revisit.worlds.truth import save_truth
 from revisit.worlds.workers import Progress, StepCallback
 
 
@@ -62,7 +61,7 @@ def demo(videos: Path, fresh: bool, scenes: int, say: StepCallback, progress: Pr
     if fresh or not (videos / "manifest.jsonl").is_file():  # the manifest is written last: with it, all is there
         say(f"rendering {scenes} rooms, as they are and as five models remember them, into {videos}")
         render_demo(videos, scenes=SCENES[:scenes], progress=progress)
-    say(f"what is wrong with each: {'; '.join(f'{name}: {model.fault}' for name, model in KNOWN.items())}")
+    say(f"what is wrong with each: {'; '.join(f'{name}: {fault}' for name, fault in KNOWN.items())}")
     return videos, []
 
 

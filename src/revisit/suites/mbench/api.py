@@ -78,9 +78,8 @@ class Adapter:
         entries = list(read(Path(source), (), **options))
         cases = [entry for entry in entries if isinstance(entry, Case)]
         rejected = tuple(entry for entry in entries if isinstance(entry, Rejected))
-        return Items(
-            Path(source), options, limit, tuple(cases if limit is None else stratified(cases, limit)), rejected
-        )
+        chosen = cases if limit is None else stratified(cases, limit)
+        return Items(Path(source), options, limit, tuple(chosen), rejected)
 
 
 adapter_registry: NameRegistry[Adapter] = NameRegistry("adapter", lambda: {"mbench-dir": Adapter()})

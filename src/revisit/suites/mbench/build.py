@@ -17,6 +17,7 @@ from typing import Any
 import yaml
 
 from revisit.core import RevisitError
+from revisit.core.text import package_yaml
 from revisit.judges.batch import JudgeClient
 from revisit.judges.protocol import Frames
 from revisit.judges.questions import Choice, JsonObject, Many, Number, Question, Rating, Schema, Text
@@ -27,74 +28,18 @@ from revisit.suites.mbench.dataset import CARD, PLACES
 from revisit.suites.mbench.jobs import ASSIGNMENTS
 from revisit.suites.mbench.names import SETTINGS
 
+WORDS = package_yaml(__package__, "build.yaml")
 PARTS = 5
-CHALLENGES = {
-    "entity": "somebody or something is hidden for a while, changes its looks, or moves in a complicated way",
-    "environment": "the camera moves a lot, the layout of the place changes, or the background is busy",
-    "causal": "something changes its physical state, or one event leads to another",
-}
-
-
-def rate_question() -> Question:
-    """How much a video asks of each kind of memory."""
-    listed = "\n".join(f"- {name}: {what}" for name, what in CHALLENGES.items())
-    text = (
-        "These are frames of one video, in order. A generator will have to go on with it and remember it. Rate for "
-        f"each of these how much of it the video has, from 1 (none) to 5 (very much):\n{listed}"
-    )
-    return Question("mbench.select", text, JsonObject({name: Rating() for name in CHALLENGES}))
-
-
-def describe_question() -> Question:
-    """What a video shows, and the one thing to remember."""
-    text = (
-        "These are frames of one video, in order. Describe the scene and what happens, with the looks and places of "
-        "everybody and everything that matters, in the order of time. Name the one person or thing that is best "
-        "followed: its kind, a short name, its core looks as single words or short phrases, and where the middle of it "
-        "is in the first frame, from 0 (left, top) to 1 (right, bottom)."
-    )
-    fields: dict[str, Schema] = {
-        "caption": Text(2000), "kind": Choice(("human", "object")), "name": Text(80),
-        "attributes": Many(Text(60), 1, 6), "x": Number(), "y": Number(),
-    }  # fmt: skip
-    return Question("mbench.describe", text, JsonObject(fields))
-
-
-def segments_question(caption: str, name: str) -> Question:
-    """The description in five consecutive parts, in which the target leaves and comes back."""
-    text = (
-        f"These are frames of one video, in order. It is described so: {caption}\nTell it in {PARTS} consecutive parts "
-        "of about five seconds each, one short paragraph per part, without a word about the camera. In the second part "
-        f"the {name} goes out of view, in the third it is not in view and time goes on, in the fourth it comes back "
-        "into view, in the fifth it is fully there again, as it must be by then. Say what it looks like whenever it is "
-        "in view."
-    )
-    return Question("mbench.segments", text, Many(Text(800), PARTS, PARTS))
-
-
 LEAST = 3  # of 5: a video that challenges no kind of memory more than a little is left out
 SECONDS = 25
 PHASES = (10, 5, 10)  # seconds: exit, wait, reenter
-SUBSETS = {
-    "environment": "The place, seen again.",
-    "human": "A person who leaves and comes back.",
-    "object": "A thing that leaves and comes back.",
-    "causal": "What goes on while nobody looks.",
-}
-# kind of motion -> what the camera is told at the head of each part
-CAMERA = {
-    "rotation": ("The camera rests.", "The camera turns {away} on the spot until the {name} has left the view.",
-                 "The camera rests, turned {away}.", "The camera turns back {back} on the spot.",
-                 "The camera rests where it began."),
-    "translation": ("The camera rests.", "The camera moves {away} until the {name} has left the view.",
-                    "The camera rests at the side.", "The camera moves back {back}.",
-                    "The camera rests where it began."),
-    "zoom": ("The camera rests.", "The camera zooms in beside the {name} until it has left the view.",
-             "The camera stays close.", "The camera zooms out again.", "The camera rests where it began."),
-    "occlusion": ("The camera rests.", "Something large moves in front of the {name} until it is hidden.",
-                  "The {name} stays hidden behind it.", "What hides the {name} moves on.",
-                  "The camera rests where it began."),
-}  # fmt: skip
+RATINGS = JsonObject({name: Rating() for name in WORDS["challenges"]})
+DESCRIPTION = JsonObject(
+    {
+        "caption": Text(2000), "kind": Choice(("human", "object")), "name": Text(80),
+        "attributes": Many(Text(60), 1, 6), "x": Number(), "y": Number(),
+    }
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -105,47 +50,55 @@ class SourceSample:
     id: str
     subset: str
     ratings: Mapping[str, int]
-    caption: str
-    kind: str
-    name: str
-    attributes: Sequence[str]
-    place: tuple[float, float]  # of the target in the first frame, as shares
+    facts: Mapping[str, Any]  # the fields of DESCRIPTION
     segments: Sequence[str]
+
+    @property
+    def directions(self) -> tuple[str, str]:
+        """Where the camera turns, and back: away from the side on which the target stands."""
+        return ("right", "left") if self.facts["x"] <= 0.5 else ("left", "right")
+
+    @property
+    def action(self) -> str:
+        away, back = self.directions
+        return f"{away}_then_wait_then_{back}"
 
 
 def ask_about_video(asker: JudgeClient, video: Path, look: Callable[[Path], Frames]) -> SourceSample | str:
     """What the judge says of a video, or why it is left out."""
     frames = look(video)
-    ratings = _ask_one(asker, frames, rate_question(), video)
-    challenge = max(ratings, key=lambda name: (ratings[name], -list(ratings).index(name)))
+
+    def ask(topic: str, schema: Schema, **values: object) -> Any:
+        question = Question(f"mbench.{topic}", WORDS[topic].format(**values), schema)
+        (answer,) = asker.ask(frames, [question])
+        if answer.status != "answered":
+            raise RevisitError(f"{video.name}: the judge did not answer {question.id}: {answer.reason}")
+        return answer.value
+
+    challenges = "\n".join(f"- {name}: {what}" for name, what in WORDS["challenges"].items())
+    ratings = ask("select", RATINGS, challenges=challenges)
+    challenge = max(ratings, key=ratings.__getitem__)
     if ratings[challenge] < LEAST:
-        return f"{video.name}: no challenge to memory is rated {LEAST} or more ({_list_ratings(ratings)})"
-    facts = _ask_one(asker, frames, describe_question(), video)
-    parts = _ask_one(asker, frames, segments_question(facts["caption"], facts["name"]), video)
+        rated = ", ".join(f"{name} {rating}" for name, rating in ratings.items())
+        return f"{video.name}: no challenge to memory is rated {LEAST} or more ({rated})"
+    facts = ask("describe", DESCRIPTION)
+    parts = ask("segments", Many(Text(800), PARTS, PARTS), caption=facts["caption"], name=facts["name"], parts=PARTS)
     subset = facts["kind"] if challenge == "entity" else challenge
     digest = hashlib.sha256(video.read_bytes()).hexdigest()[:8]
-    return SourceSample(
-        video, f"{video.stem}_{digest}", subset, ratings, facts["caption"], facts["kind"], facts["name"],
-        facts["attributes"], (facts["x"], facts["y"]), parts,
-    )  # fmt: skip
-
-
-def _ask_one(asker: JudgeClient, frames: Frames, question: Any, video: Path) -> Any:
-    (answer,) = asker.ask(frames, [question])
-    if answer.status != "answered":
-        raise RevisitError(f"{video.name}: the judge did not answer {question.id}: {answer.reason}")
-    return answer.value
+    return SourceSample(video, f"{video.stem}_{digest}", subset, ratings, facts, parts)
 
 
 def write_datasets(root: Path, samples: Sequence[SourceSample], *, licence: str, source: str) -> tuple[Path, Path]:
-    """Both datasets of these videos."""
+    """Both datasets of these videos; a sample's condition is text, or the sequence that loses its target soonest."""
     folders = []
     for setting in "AT":
         place = authoring.empty_folder(root / f"MBench-{setting}")
+        rows = []
         for number, one in enumerate(samples):
             _sample(place / "samples" / one.subset / one.id, one, setting, number)
+            condition = "text" if setting == "T" else f"{one.action}_{SECONDS}s"
+            rows.append({"subset": one.subset, "sample_id": one.id, "condition_id": condition})
         write_text(place / CARD, _card(setting, samples))
-        rows = [{"subset": one.subset, "sample_id": one.id, "condition_id": condition(one, setting)} for one in samples]
         write_lines(place / ASSIGNMENTS, rows)
         counts = {"samples": len(samples), **Counter(one.subset for one in samples)}
         title = f"MBench-{setting} of {source}"
@@ -154,31 +107,17 @@ def write_datasets(root: Path, samples: Sequence[SourceSample], *, licence: str,
     return folders[0], folders[1]
 
 
-def condition(one: SourceSample, setting: str) -> str:
-    """The condition of a sample: text, or the sequence that loses its target soonest."""
-    return "text" if setting == "T" else f"{_action(one)}_{SECONDS}s"
-
-
-def _action(one: SourceSample) -> str:
-    away, back = _directions(one)
-    return f"{away}_then_wait_then_{back}"
-
-
-def _directions(one: SourceSample) -> tuple[str, str]:
-    """Where the camera turns, and back: away from the side on which the target stands."""
-    return ("right", "left") if one.place[0] <= 0.5 else ("left", "right")
-
-
 def _card(setting: str, samples: Sequence[SourceSample]) -> str:
-    present = {name: {"description": what} for name, what in SUBSETS.items() if any(t.subset == name for t in samples)}
+    subsets = {one.subset for one in samples}
     exit_, wait, reenter = PHASES
     actions = {
-        f"{away}_then_wait_then_{back}": [{away: exit_}, {"wait": wait}, {back: reenter}]
-        for away, back in sorted({_directions(one) for one in samples})
+        one.action: [{one.directions[0]: exit_}, {"wait": wait}, {one.directions[1]: reenter}]
+        for one in sorted(samples, key=lambda one: one.directions)
     }
     card = {
         "dataset_id": SETTINGS[setting], "dataset_name": f"MBench-{setting}", "version": "1.0",
-        "path_mode": "relative_to_dataset_root", "subsets": present,
+        "path_mode": "relative_to_dataset_root",
+        "subsets": {name: {"description": what} for name, what in WORDS["subsets"].items() if name in subsets},
         "condition_id": {"pattern": "text" if setting == "T" else "{action}_{length}"},
         "paths": {name: PLACES[name] for name in ("output_video", "artifact_da3")},
         **({"actions": actions} if setting == "A" else {}),
@@ -188,37 +127,33 @@ def _card(setting: str, samples: Sequence[SourceSample]) -> str:
 
 def _sample(place: Path, one: SourceSample, setting: str, number: int) -> None:
     place.mkdir(parents=True)
-    shutil.copyfile(one.video, place / f"source_video{one.video.suffix.lower()}")
+    media = {
+        "source_video": f"source_video{one.video.suffix.lower()}", "first_frame": "first_frame.png",
+        "reference": "reference.png",
+    }  # fmt: skip
+    shutil.copyfile(one.video, place / media["source_video"])
     first = authoring.read_frame(one.video, 0)
-    write_picture(place / "first_frame.png", first)
-    write_picture(place / "reference.png", authoring.read_frame(one.video, -1))
+    write_picture(place / media["first_frame"], first)
+    write_picture(place / media["reference"], authoring.read_frame(one.video, -1))
     height, width = first.shape[:2]
-    anchor = {
-        "center_x": round(one.place[0] * width, 1), "center_y": round(one.place[1] * height, 1), "width": width,
-        "height": height, "source": "judge",
-    }  # fmt: skip
-    away, back = _directions(one)
-    motion = list(CAMERA)[number % len(CAMERA)]
-    words = [text.format(away=away, back=back, name=one.name) for text in CAMERA[motion]]
-    segments = [f"{camera} {text}" for camera, text in zip(words, one.segments, strict=True)]
+    caption, name = one.facts["caption"], one.facts["name"]
     metadata: dict[str, object] = {
-        "caption": one.caption, "challenges": dict(one.ratings), "object_name": one.name, "object_anchor": anchor,
-        "object_card": {"name": one.name, "attributes": list(one.attributes)},
+        "caption": caption, "challenges": dict(one.ratings), "object_name": name,
+        "object_anchor": {
+            "center_x": round(one.facts["x"] * width, 1), "center_y": round(one.facts["y"] * height, 1),
+            "width": width, "height": height, "source": "judge",
+        },
+        "object_card": {"name": name, "attributes": list(one.facts["attributes"])},
     }  # fmt: skip
-    annotations: dict[str, object] = {"action": _action(one), "phases_seconds": list(PHASES)}
+    annotations: dict[str, object] = {"action": one.action, "phases_seconds": list(PHASES)}
     if setting == "T":
-        metadata |= {"caption_segments": segments}
+        away, back = one.directions
+        motion = list(WORDS["camera"])[number % len(WORDS["camera"])]
+        heads = [text.format(away=away, back=back, name=name) for text in WORDS["camera"][motion]]
+        metadata["caption_segments"] = [f"{head} {text}" for head, text in zip(heads, one.segments, strict=True)]
         annotations = {"camera_motion": motion}
     content = {
-        "sample_id": one.id, "subset": one.subset, "caption": one.caption,
-        "ground_truth_media": {
-            "source_video": f"source_video{one.video.suffix.lower()}", "first_frame": "first_frame.png",
-            "reference": "reference.png",
-        },
+        "sample_id": one.id, "subset": one.subset, "caption": caption, "ground_truth_media": media,
         "metadata": metadata, "annotations": annotations,
     }  # fmt: skip
     authoring.write_json(place / "sample.json", content)
-
-
-def _list_ratings(ratings: Mapping[str, int]) -> str:
-    return ", ".join(f"{name} {rating}" for name, rating in ratings.items())

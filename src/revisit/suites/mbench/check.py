@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -22,39 +21,28 @@ from revisit.suites.mbench.names import MemoryDimension
 from revisit.suites.mbench.read import Filter, anchor_of, object_words, segments_of, target_of
 
 
-@dataclass
-class DatasetCheck:
-    """What was looked at: every problem, and how many items some chosen dimension is asked of."""
-
-    problems: list[DatasetProblem] = field(default_factory=list)
-    items: int = 0
-
-    @property
-    def violations(self) -> int:
-        return sum(problem.violation for problem in self.problems)
-
-
 def check(
     data: MBenchDataset, keep: Filter, dimensions: Sequence[MemoryDimension], limit: int | None = None
-) -> DatasetCheck:
-    """What is wrong with the chosen items: violations, and links, which are only told.
+) -> tuple[list[DatasetProblem], int]:
+    """What is wrong with the chosen items (violations, and links, which are only told), and how many were looked at.
 
-    With a limit, so many items of each model and subset are looked at.
+    Items count of which some chosen dimension is asked. With a limit, so many of each model and subset are looked at.
     """
-    report = DatasetCheck()
+    problems: list[DatasetProblem] = []
+    items = 0
     for model in keep.models:
         looked: Counter[str] = Counter()
         for entry in data.items(model):
             if isinstance(entry, DatasetProblem):
-                report.problems.append(entry)
+                problems.append(entry)
                 continue
             looked[entry.subset] += keep.takes(entry)
             if not keep.takes(entry) or (limit is not None and looked[entry.subset] > limit):
                 continue
             mine = [d for d in dimensions if d.subset == entry.subset]
-            report.items += bool(mine)
-            report.problems += item_problems(data, entry, mine)
-    return report
+            items += bool(mine)
+            problems += item_problems(data, entry, mine)
+    return problems, items
 
 
 def item_problems(
@@ -65,10 +53,12 @@ def item_problems(
     for problem in item.problems:
         if poses or "artifact" not in problem.kind:
             yield problem
+
+    def of_line(kind: str, text: str) -> DatasetProblem:
+        return DatasetProblem(kind, f"models/{item.model}/{LIST}", item.line, item.id, text)
+
     if dimensions and item.video is not None and (reason := video_problem(item.video)):
-        yield DatasetProblem(
-            "not a video", f"models/{item.model}/{LIST}", item.line, item.id, f"{item.video.name}: {reason}"
-        )
+        yield of_line("not a video", f"{item.video.name}: {reason}")
     sample = f"samples/{item.subset}/{item.sample}/sample.json"
     names = {dimension.name for dimension in dimensions}
 
@@ -78,9 +68,8 @@ def item_problems(
     if item.subset == "object" and any(name.startswith("object_") for name in names):
         anchor = anchor_of(data, item)[0]
         if data.setting == "A" and anchor is None:
-            yield lacks(
-                "no anchor", "metadata.object_anchor is missing; add it there, or to anchors.json of the dataset"
-            )
+            text = "metadata.object_anchor is missing; add it there, or to anchors.json of the dataset"
+            yield lacks("no anchor", text)
         elif anchor is not None and target_of(data, item, anchor)[0] is None:
             anchor_text = json.dumps(anchor)[:120]
             text = f"the anchor {anchor_text} is not inside the frame; expected center_x, center_y, width, height"
@@ -92,16 +81,13 @@ def item_problems(
             yield lacks("no caption segments", "metadata.caption_segments is missing: a list of texts, one per part")
         if data.setting == "A" and not (item.action or item.facts.get("caption")):
             yield lacks("no action", "neither annotations.action nor metadata.caption says what should happen")
-    where = f"models/{item.model}/{LIST}"
     if "camera_interaction" in names and isinstance(motion := requested_motion(item.action, data.motion(item)), Reason):
-        kind = "no action" if motion.kind == "no_camera" else "unknown action"
-        yield DatasetProblem(kind, where, item.line, item.id, motion.sentence)
+        yield of_line("no action" if motion.kind == "no_camera" else "unknown action", motion.sentence)
     if poses:
         if item.artifact is None and not any("artifact" in p.kind and p.violation for p in item.problems):
-            text = "results.npz is missing; `revisit mbench prepare` makes one"
-            yield DatasetProblem("missing artifact", where, item.line, item.id, text)
+            yield of_line("missing artifact", "results.npz is missing; `revisit mbench prepare` makes one")
         elif item.artifact is not None and (trouble := artifact_problem(item.artifact)) is not None:
-            yield DatasetProblem(trouble[0], where, item.line, item.id, trouble[1])
+            yield of_line(*trouble)
 
 
 def video_problem(path: Path) -> str:
@@ -120,9 +106,6 @@ def artifact_problem(path: Path) -> tuple[str, str] | None:
     except MediaError as error:
         return "bad artifact", str(error)
     pictures = path.parent / "input_images"
-    pictures_count = len(list(pictures.glob("*.png"))) if pictures.is_dir() else count
-    return (
-        None
-        if pictures_count == count
-        else ("wrong count", f"there are {pictures_count} pictures in input_images and {count} poses")
-    )
+    if pictures.is_dir() and (pictures_count := len(list(pictures.glob("*.png")))) != count:
+        return "wrong count", f"there are {pictures_count} pictures in input_images and {count} poses"
+    return None

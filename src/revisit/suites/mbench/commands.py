@@ -14,18 +14,9 @@ from revisit.cli import console
 from revisit.cli.help import Commands
 from revisit.cli.options import JSON, QUIET, out_option
 from revisit.cli.poses import CONVENTION, DEVICE, FRAMES, MODEL, ODOMETRY_WORKERS, PYTHON, TIMEOUT, make_estimator
+from revisit.suites.mbench import commands_options as options
 from revisit.suites.mbench.commands_dataset import build, import_videos
 from revisit.suites.mbench.commands_eval import eval_
-from revisit.suites.mbench.commands_options import (
-    ARTIFACTS,
-    CONDITIONS,
-    METRICS,
-    MODELS,
-    ROOT,
-    SAMPLES,
-    SOURCE,
-    SUBSETS,
-)
 
 app = Commands("MBench: the commands of its public evaluator.")
 
@@ -33,11 +24,11 @@ app = Commands("MBench: the commands of its public evaluator.")
 @app.command("list-metrics")
 def list_metrics(json: bool = JSON) -> None:
     """List the 23 metrics and what each measures."""
-    from revisit.core import METRICS as KNOWN
+    from revisit.core import METRICS
     from revisit.suites.mbench.names import upstream_names
 
     rows = {
-        name: {"id": d.id, "subset": d.subset, "summary": KNOWN[d.id].summary}
+        name: {"id": d.id, "subset": d.subset, "summary": METRICS[d.id].summary}
         for name, (_, d) in upstream_names().items()
     }
     if json:
@@ -50,15 +41,15 @@ def list_metrics(json: bool = JSON) -> None:
 
 @app.command()
 def validate(
-    source: Path = SOURCE,
-    metrics: list[str] = METRICS,
-    models: str = MODELS,
-    subsets: str = SUBSETS,
-    conditions: str = CONDITIONS,
-    sample_ids: str = SAMPLES,
+    source: Path = options.SOURCE,
+    metrics: list[str] = options.METRICS,
+    models: str = options.MODELS,
+    subsets: str = options.SUBSETS,
+    conditions: str = options.CONDITIONS,
+    sample_ids: str = options.SAMPLES,
     limit: int = typer.Option(None, min=1, help="At most this many items per model and subset."),
-    root: list[Path] = ROOT,
-    artifacts: list[Path] = ARTIFACTS,
+    root: list[Path] = options.ROOT,
+    artifacts: list[Path] = options.ARTIFACTS,
     json: bool = JSON,
 ) -> None:
     """List what the dataset lacks for metrics, with file and line. Exit code 1 if there is anything."""
@@ -73,19 +64,17 @@ def validate(
     data = open_dataset(source, root, artifacts)
     dimensions = choose_dimensions(split_commas(metrics), data.setting)
     keep = Filter.of(data, models, subsets, conditions, sample_ids)
-    checked = check(data, keep, dimensions, limit)
+    problems, items = check(data, keep, dimensions, limit)
     if json:
-        console.print_json([asdict(problem) for problem in checked.problems])
-    else:
-        for problem in checked.problems:
-            typer.echo(console.clean_text(f"{'' if problem.violation else 'note: '}{problem}"))
-    if not checked.items:
+        console.print_json([asdict(problem) for problem in problems])
+    for problem in problems if not json else ():
+        typer.echo(console.clean_text(f"{'' if problem.violation else 'note: '}{problem}"))
+    violations = sum(problem.violation for problem in problems)
+    if not items:
         console.message("nothing was checked: no item of these models and subsets has these metrics")
-    elif checked.violations:
-        console.message(f"{checked.violations} violations in {checked.items} items")
     else:
-        console.message(f"valid: {checked.items} items checked")
-    raise typer.Exit(1 if checked.violations or not checked.items else 0)
+        console.message(f"{violations} violations in {items} items" if violations else f"valid: {items} items checked")
+    raise typer.Exit(1 if violations or not items else 0)
 
 
 app.command("eval")(eval_)
@@ -93,7 +82,7 @@ app.command("eval")(eval_)
 
 @app.command()
 def prepare(
-    source: Path = SOURCE,
+    source: Path = options.SOURCE,
     producer: str = typer.Option(
         ..., help="odometry (built in, rotations only), pycolmap, da3, vggt, vggt-omega, mapanything, vipe, or command."
     ),
@@ -105,12 +94,12 @@ def prepare(
     device: str = DEVICE,
     frames: int = FRAMES,
     timeout: float = TIMEOUT,
-    models: str = MODELS,
-    subsets: str = SUBSETS,
-    conditions: str = CONDITIONS,
-    sample_ids: str = SAMPLES,
+    models: str = options.MODELS,
+    subsets: str = options.SUBSETS,
+    conditions: str = options.CONDITIONS,
+    sample_ids: str = options.SAMPLES,
     workers: int = ODOMETRY_WORKERS,
-    root: list[Path] = ROOT,
+    root: list[Path] = options.ROOT,
     quiet: bool = QUIET,
     json: bool = JSON,
 ) -> None:
@@ -120,7 +109,7 @@ def prepare(
     """
     from revisit.core import Clip, UsageError
     from revisit.posing.tasks import PoseTask, estimate
-    from revisit.suites.mbench.dataset import DatasetProblem, note_artifacts, open_dataset
+    from revisit.suites.mbench.dataset import note_artifacts, open_dataset
     from revisit.suites.mbench.read import Filter
 
     if (producer == "command") != bool(command):
@@ -130,8 +119,7 @@ def prepare(
     data = open_dataset(source, root)
     keep = Filter.of(data, models, subsets, conditions, sample_ids)
     estimator = make_estimator(command or producer, python, model, device, frames, convention, timeout, workers)
-    entries = [entry for name in keep.models for entry in data.items(name)]
-    items = [entry for entry in entries if not isinstance(entry, DatasetProblem) and keep.takes(entry)]
+    items = [item for name in keep.models for item in data.listed(name) if keep.takes(item)]
     tasks = [
         PoseTask(f"{item.id}@{item.model}", Clip(item.video), data.poses_of(item, output))
         for item in items
@@ -166,40 +154,33 @@ def submit(
     from revisit.core import UsageError
     from revisit.results.run import Run as RunFolder
     from revisit.results.stand_ins import stand_ins
+    from revisit.suites.mbench import submission
     from revisit.suites.mbench.dataset import open_dataset
-    from revisit.suites.mbench.submission import (
-        maker_lines,
-        partial_reason,
-        submission_content,
-        submission_problems,
-        write_submission,
-    )
 
     path = out or Path(f"{model}.zip")
     finished_run = RunFolder(run)
     if finished_run.facts["suite"] != "mbench" or model not in finished_run.summary["models"]:
-        submission_content(finished_run.summary, model, name, link)  # says what is wrong
+        submission.submission_content(finished_run.summary, model, name, link)  # says what is wrong
     source = dataset or Path(str((finished_run.facts.get("request") or {}).get("source")))
     if not source.is_dir():
         raise UsageError(
             f"{source}: the dataset of this run is missing, so its completeness cannot be checked; --dataset"
         )
     roots = [Path(folder) for folder in (finished_run.facts.get("request") or {}).get("roots", ())]
-    partial = partial_reason(
-        open_dataset(source, roots), finished_run.facts, finished_run.plan, finished_run.results, model
-    )
+    data, results = open_dataset(source, roots), finished_run.results
+    partial = submission.partial_reason(data, finished_run.facts, finished_run.plan, results, model)
     if partial:
         raise UsageError(f"{model} cannot be submitted, because the run is partial: {partial}")
-    content = submission_content(finished_run.summary, model, name, link)
-    if replacements := stand_ins(finished_run.results.where(model=model)):
+    content = submission.submission_content(finished_run.summary, model, name, link)
+    if replacements := stand_ins(results.where(model=model)):
         sentences = "; ".join(one.sentence for one in replacements)
         raise UsageError(f"{model} cannot be submitted, because the leaderboard takes no stand-ins: {sentences}")
-    write_submission(run, path, content, model, finished_run.summary["mbench"]["setting"])
-    faults = submission_problems(path)
+    submission.write_submission(run, path, content, model, data.setting)
+    faults = submission.submission_problems(path)
     if faults:
         path.unlink()
         raise UsageError(faults[0])
-    for line in maker_lines(finished_run.plan, finished_run.summary["mbench"]["setting"]):
+    for line in submission.maker_lines(finished_run.plan, data.setting):
         console.message(line)
     if json:
         console.print_json({"file": str(path), **content})

@@ -78,15 +78,13 @@ def build(
                 console.message(f"left out: {answer}")
             else:
                 descriptions.append(answer)
-                console.message(f"{video.name}: {answer.subset}, {answer.name}")
+                console.message(f"{video.name}: {answer.subset}, {answer.facts['name']}")
     if not descriptions:
         raise UsageError("no video was chosen; the reasons are above")
     places = write_datasets(out, descriptions, licence=licence, source=source)
     console.message(f"{len(descriptions)} of {len(files)} videos chosen")
     if json:
-        console.print_json(
-            {"chosen": len(descriptions), "videos": len(files), "datasets": [str(place) for place in places]}
-        )
-        return
-    for place in places:
+        facts = {"chosen": len(descriptions), "videos": len(files), "datasets": [str(place) for place in places]}
+        console.print_json(facts)
+    for place in places if not json else ():
         typer.echo(f"revisit build check {place}")

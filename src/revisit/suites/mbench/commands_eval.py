@@ -75,7 +75,8 @@ def eval_(
     from dataclasses import replace
 
     from revisit.core.text import split_commas
-    from revisit.engine.request import Request, merge_parameters
+    from revisit.engine.dependencies import merge_parameters
+    from revisit.engine.request import Request
     from revisit.suites.mbench.dataset import open_dataset
     from revisit.suites.mbench.names import JUDGED
 
@@ -101,28 +102,14 @@ def eval_(
         source, "mbench", observer_set, protocol, ids, limit, "auto", root, options, judge, param, truth=False
     )
     if vlm_n_frames != 8 and JUDGED & {*ids}:
-        request = replace(
-            request, parameters=merge_parameters({"judge.frames": {"at_most": vlm_n_frames}}, request.parameters)
-        )
+        parameters = merge_parameters({"judge.frames": {"at_most": vlm_n_frames}}, request.parameters)
+        request = replace(request, parameters=parameters)
     run = run_evaluation(
-        request,
-        output,
-        quiet=quiet or no_progress_bar,
-        command=_command_without_key(vlm_api_key),
-        fresh=fresh,
-        workers=workers,
-        adds=data.ids(),
-    )
+        request, output, quiet=quiet or no_progress_bar, command=_command_without_key(vlm_api_key), fresh=fresh,
+        workers=workers, adds=data.ids(),
+    )  # fmt: skip
     if not no_log_file:
         _write_log(run, log_file or output / "eval.log")
-    _print_outcome(run, report, json, quiet)
-    valid = ("scored", "open", "closed") if not dimensions else ("scored",)
-    scored = any(record.status in valid for record in run.results.records)
-    raise typer.Exit(0 if scored else 1)
-
-
-def _print_outcome(run: Run, report: bool, json: bool, quiet: bool) -> None:
-    """Write the page where it is asked for, and print the summary."""
     if report:
         from revisit.report.write_html import write_report
 
@@ -130,9 +117,14 @@ def _print_outcome(run: Run, report: bool, json: bool, quiet: bool) -> None:
     if json:
         console.print_json(run.summary)
     elif not quiet:
-        console.print_run_summary(run.summary, show_all=True)
-        console.print_notes(run.plan, run.facts["notes"])
+        from revisit.cli.run_summary import print_notes, print_run_summary
+
+        print_run_summary(run.summary, show_all=True)
+        print_notes(run.plan, run.facts["notes"])
         console.message(f"results: {run.path / 'metrics'}")
+    valid = ("scored", "open", "closed") if not dimensions else ("scored",)
+    scored = any(record.status in valid for record in run.results.records)
+    raise typer.Exit(0 if scored else 1)
 
 
 def _questions(
@@ -170,12 +162,10 @@ def _write_judge_file(path: Path, url: str, model: str, key: str, retries: int, 
     from revisit.core import UsageError
     from revisit.media.files import write_text
 
-    for value, flag, variable in (
-        (url, "--vlm-base-url", "MBENCH_VLM_BASE_URL"),
-        (model, "--vlm-model", "MBENCH_VLM_MODEL"),
-    ):
+    for value, name in ((url, "BASE_URL"), (model, "MODEL")):
         if not value:
-            raise UsageError(f"--vlm-judge openai-compatible needs {flag}, or ${variable}")
+            flag = f"--vlm-{name.lower().replace('_', '-')}"
+            raise UsageError(f"--vlm-judge openai-compatible needs {flag}, or $MBENCH_VLM_{name}")
     if key:
         os.environ[KEY] = key
     settings: dict[str, Any] = {"url": url, "model": model, "tries": retries + 1}

@@ -27,13 +27,11 @@ ARTIFACTS = "artifacts.json"  # folders that `revisit mbench prepare --output` f
 ANCHORS = "anchors.json"  # sample id -> object anchor, for samples that came without
 # What networks said of a clip, from whoever ran them (docs/mbench-metrics.md).
 FEATURES = ("masks", "object_features", "faces", "bodies", "grams", "clip_features", "poses")
+_ITEM = "{subset}/{sample_id}/{condition_id}"
 PLACES = {
-    "output_video": "models/{model_id}/outputs/{subset}/{sample_id}/{condition_id}/video.mp4",
-    "artifact_da3": "models/{model_id}/artifacts/{subset}/{sample_id}/{condition_id}/da3/results.npz",
-    **{
-        f"artifact_{name}": f"models/{{model_id}}/artifacts/{{subset}}/{{sample_id}}/{{condition_id}}/{name}.npz"
-        for name in FEATURES
-    },
+    "output_video": f"models/{{model_id}}/outputs/{_ITEM}/video.mp4",
+    "artifact_da3": f"models/{{model_id}}/artifacts/{_ITEM}/da3/results.npz",
+    **{f"artifact_{name}": f"models/{{model_id}}/artifacts/{_ITEM}/{name}.npz" for name in FEATURES},
 }
 LIFTED = ("caption", "caption_segments", "object_anchor", "object_card", "object_name")  # found beside metadata, too
 NEEDED = ("subset", "sample_id", "condition_id")
@@ -75,6 +73,11 @@ class ListItem:
     @property
     def id(self) -> str:
         return f"{self.subset}:{self.sample}:{self.condition}"
+
+    @property
+    def names(self) -> dict[str, str]:
+        """What patterns of paths may hold."""
+        return {"model_id": self.model, **dict(zip(NEEDED, (self.subset, self.sample, self.condition), strict=True))}
 
     @property
     def artifact(self) -> Path | None:
@@ -122,9 +125,7 @@ class MBenchDataset:
     def anchors(self) -> Mapping[str, object]:
         """Anchors from the side file."""
         path = self.root / ANCHORS
-        if not path.is_file():
-            return {}
-        content = json_or_none(path.read_text(encoding="utf-8-sig"))
+        content = json_or_none(path.read_text(encoding="utf-8-sig")) if path.is_file() else {}
         if not isinstance(content, dict):
             raise UsageError(
                 f"{path}: expected sample ids with anchors, such as {{'sample_1': {{'center_x': 10, ...}}}}"
@@ -169,10 +170,7 @@ class MBenchDataset:
 
     def poses_of(self, item: ListItem, folder: Path | None = None) -> Path:
         """Where `prepare` puts the poses of an item: into a folder of its own, or to their place in the dataset."""
-        names = {
-            "model_id": item.model, "subset": item.subset, "sample_id": item.sample, "condition_id": item.condition,
-        }  # fmt: skip
-        return self.place("artifact_da3", **names) if folder is None else prepared_path(folder, **names)
+        return self.place("artifact_da3", **item.names) if folder is None else prepared_path(folder, **item.names)
 
     def sample(self, subset: str, sample: str) -> tuple[dict[str, object], list[DatasetProblem]]:
         """What a sample says of itself, lifted to one level, and what is wrong with its file."""
@@ -181,29 +179,26 @@ class MBenchDataset:
         return self.samples[subset, sample]
 
     def _sample(self, subset: str, sample: str) -> tuple[dict[str, object], list[DatasetProblem]]:
-        path = self.root / "samples" / subset / sample / SAMPLE
         where = f"samples/{subset}/{sample}/{SAMPLE}"
-        if not is_file(path):
+
+        def problem(kind: str, text: str) -> DatasetProblem:
+            return DatasetProblem(kind, where, None, "", text)
+
+        if not is_file(self.root / where):
             elsewhere = [s for s in SUBSETS if s != subset and is_file(self.root / "samples" / s / sample / SAMPLE)]
             if elsewhere:
                 text = f"the sample {sample} is in samples/{elsewhere[0]}, not in samples/{subset}; correct the subset"
-                return {}, [DatasetProblem("wrong subset", where, None, "", text)]
-            return {}, [
-                DatasetProblem("no sample", where, None, "", "there is no such file; every item needs a sample")
-            ]
-        content = json_or_none(path.read_text(encoding="utf-8-sig", errors="replace"))
+                return {}, [problem("wrong subset", text)]
+            return {}, [problem("no sample", "there is no such file; every item needs a sample")]
+        content = json_or_none((self.root / where).read_text(encoding="utf-8-sig", errors="replace"))
         if not isinstance(content, dict):
-            return {}, [
-                DatasetProblem("not JSON", where, None, "", "expected one JSON object with sample_id and subset")
-            ]
-        problems = []
-        for name, expected in (("sample_id", sample), ("subset", subset)):
-            if content.get(name, expected) != expected:
-                text = f"it says {name} {content[name]!r}, and its folder says {expected!r}"
-                problems.append(
-                    DatasetProblem("wrong subset" if name == "subset" else "wrong sample", where, None, "", text)
-                )
-        return flatten_metadata(content), problems
+            return {}, [problem("not JSON", "expected one JSON object with sample_id and subset")]
+        own_names = {"sample_id": (sample, "wrong sample"), "subset": (subset, "wrong subset")}
+        return flatten_metadata(content), [
+            problem(kind, f"it says {name} {content[name]!r}, and its folder says {expected!r}")
+            for name, (expected, kind) in own_names.items()
+            if content.get(name, expected) != expected
+        ]
 
     def items(self, model: str) -> Iterator[ListItem | DatasetProblem]:
         """The items of a model's list, in its order; of items that are there twice the last one."""
@@ -227,12 +222,11 @@ class MBenchDataset:
 
     def ids(self) -> set[str]:
         """All items of all lists, as cases are called."""
-        return {
-            f"{entry.id}@{model}"
-            for model in self.models
-            for entry in self.items(model)
-            if not isinstance(entry, DatasetProblem)
-        }
+        return {f"{item.id}@{model}" for model in self.models for item in self.listed(model)}
+
+    def listed(self, model: str) -> list[ListItem]:
+        """The items of a model's list, without what is wrong with its lines."""
+        return [entry for entry in self.items(model) if isinstance(entry, ListItem)]
 
     def _row_problem(self, row: object) -> tuple[str, str] | None:
         """Why a line cannot become an item, in a word and in a sentence."""
@@ -282,51 +276,42 @@ class MBenchDataset:
 
         Where it is not there, `spare` places are looked at.
         """
-        if declared is not None and not (
-            isinstance(declared, str) and declared and "\x00" not in declared and "://" not in declared
-        ):
-            wrong(f"bad {what} path", f"the path is {str(declared)[:80]!r}; expected a path relative to models/{model}")
-            return None
-        model_folder = self.root / "models" / model
-        if declared is None:
-            places = [default]
-        else:
+        places = [default]
+        if declared is not None:
+            if not (isinstance(declared, str) and declared and "\x00" not in declared and "://" not in declared):
+                text = f"the path is {str(declared)[:80]!r}; expected a path relative to models/{model}"
+                wrong(f"bad {what} path", text)
+                return None
             if Path(declared).is_absolute():
-                wrong(
-                    f"absolute {what} path",
-                    f"{declared} works on this machine only; write it relative to models/{model}",
-                )
-            places = [Path(os.path.normpath(base / declared)) for base in (model_folder, self.root, Path.cwd())]
+                text = f"{declared} works on this machine only; write it relative to models/{model}"
+                wrong(f"absolute {what} path", text)
+            bases = (self.root / "models" / model, self.root, Path.cwd())
+            places = [Path(os.path.normpath(base / declared)) for base in bases]
         allowed = [self.root, Path.cwd(), *self.roots, *self.artifacts]
-        inside = [place for place in places if any(_leads_into(place, root) for root in allowed)]
-        path = next((place for place in inside if is_file(place)), None)
-        spare_path = next((place for place in spare if is_file(place)), None) if path is None else None
+        inside = [place for place in places if _leads_into(place, allowed)]
+        path = next(filter(is_file, inside), None)
+        spare_path = next(filter(is_file, spare), None) if path is None else None
         if spare_path is not None:
-            if any(_leads_into(spare_path, root) for root in allowed):
+            if _leads_into(spare_path, allowed):
                 return spare_path
             wrong(f"{what} outside", f"{spare_path} leads out of the dataset; allow its folder with --root")
-            return None
-        if path is None and not inside:
-            wrong(
-                f"{what} outside",
-                f"{declared or default} leads out of the dataset; allow its folder with --root, or move it",
-            )
+        elif not inside:
+            text = f"{declared or default} leads out of the dataset; allow its folder with --root, or move it"
+            wrong(f"{what} outside", text)
         elif path is None:
             links = [place for place in inside if os.path.islink(place)]  # noqa: PTH114 - a name may be too long
             if links:
-                wrong(
-                    f"broken {what} link",
-                    f"{_relative_path(links[0], self.root)} is a link to {links[0].readlink()}, which is not there",
-                )
+                text = f"{self._relative(links[0])} is a link to {links[0].readlink()}, which is not there"
+                wrong(f"broken {what} link", text)
             elif what == "video" or declared is not None:
-                wrong(f"missing {what}", f"there is no {_relative_path(inside[0], self.root)}")
+                wrong(f"missing {what}", f"there is no {self._relative(inside[0])}")
         elif path.is_symlink():
-            wrong(
-                f"{what} is a link",
-                f"{_relative_path(path, self.root)} is a link to {path.readlink()}; it is followed",
-                False,
-            )
+            text = f"{self._relative(path)} is a link to {path.readlink()}; it is followed"
+            wrong(f"{what} is a link", text, False)
         return path
+
+    def _relative(self, path: Path) -> str:
+        return path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else str(path)
 
 
 def flatten_metadata(content: Mapping[str, object]) -> dict[str, object]:
@@ -359,7 +344,7 @@ def note_artifacts(data: MBenchDataset, folder: Path) -> str:
         write_text(data.root / ARTIFACTS, json.dumps({"folders": folders}, indent=1) + "\n")
     except OSError:
         return f"the dataset cannot be written to; eval finds the artifacts with --artifacts {folder}"
-    inside = any(_leads_into(place, root) for root in (data.root, Path.cwd(), *data.roots))
+    inside = _leads_into(place, (data.root, Path.cwd(), *data.roots))
     return f"eval finds them by {ARTIFACTS} of the dataset" + ("" if inside else f", with --root {place}")
 
 
@@ -369,11 +354,9 @@ def open_dataset(source: Path, roots: Sequence[Path] = (), artifacts: Sequence[P
     if not path.is_file():
         raise UsageError(f"{source}: no {CARD} in it; a dataset of MBench has {CARD}, samples/ and models/<id>/{LIST}")
     card = yaml_file(path)
-    setting_name = {name: setting for setting, name in SETTINGS.items()}.get(
-        str(_mapping(card).get("dataset_id", "")).lower()
-    )
-    if setting_name is None:
-        dataset_id = _mapping(card).get("dataset_id")
+    dataset_id = _mapping(card).get("dataset_id")
+    setting = {name: setting for setting, name in SETTINGS.items()}.get(str(dataset_id).lower())
+    if setting is None:
         raise UsageError(f"{path}: dataset_id is {dataset_id!r}; expected {' or '.join(SETTINGS.values())}")
     subsets = card.get("subsets")
     if subsets is not None and not isinstance(subsets, dict | list):
@@ -382,19 +365,7 @@ def open_dataset(source: Path, roots: Sequence[Path] = (), artifacts: Sequence[P
         if not folder.is_dir():
             raise UsageError(f"{folder}: there is no such folder of artifacts")
     allowed, prepared = ([folder.resolve() for folder in folders] for folders in (roots, artifacts))
-    return MBenchDataset(source.resolve(), card, setting_name, allowed, prepared)
-
-
-def png_size(path: Path) -> tuple[int, int] | None:
-    """Width and height of a PNG file from its head, or None."""
-    try:
-        with path.open("rb") as file:
-            head = file.read(24)
-    except OSError:
-        return None
-    if len(head) < 24 or not head.startswith(b"\x89PNG\r\n\x1a\n"):
-        return None
-    return int.from_bytes(head[16:20], "big"), int.from_bytes(head[20:24], "big")
+    return MBenchDataset(source.resolve(), card, setting, allowed, prepared)
 
 
 def _mapping(value: object) -> Mapping[str, object]:
@@ -408,10 +379,9 @@ def is_name(value: object) -> bool:
     )
 
 
-def _leads_into(path: Path, root: Path) -> bool:
-    """Whether a path lies in a folder, as it is written or after following links."""
-    return path.is_relative_to(root) or Path(os.path.realpath(path)).is_relative_to(root)
-
-
-def _relative_path(path: Path, root: Path) -> str:
-    return path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
+def _leads_into(path: Path, folders: Sequence[Path]) -> bool:
+    """Whether a path lies in one of some folders, as it is written or after following links."""
+    if any(path.is_relative_to(folder) for folder in folders):
+        return True
+    real = Path(os.path.realpath(path))
+    return any(real.is_relative_to(folder) for folder in folders)

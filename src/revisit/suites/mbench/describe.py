@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from revisit.control.jobs import BatchRequest
@@ -28,9 +29,8 @@ def describe(folder: Path) -> DatasetDescription:
         count_table("Items by condition", ("condition", "items"), (job.condition for job in batch.jobs)),
         range_table("Lengths", {"seconds": seconds, "words of a caption": words, "caption segments": parts}),
     ]
-    return DatasetDescription(
-        f"MBench-{data.setting}", facts, tables, {"seconds": seconds, "words of a caption": words}
-    )
+    histograms: dict[str, Sequence[float]] = {"seconds": seconds, "words of a caption": words}
+    return DatasetDescription(f"MBench-{data.setting}", facts, tables, histograms)
 
 
 def problems(folder: Path) -> list[str]:
@@ -47,8 +47,7 @@ def problems(folder: Path) -> list[str]:
             sentences.append(f"{job.id}: metadata.object_card is missing, or has no name")
         if job.subset == "object" and data.setting == "A":
             item = ListItem("", job.subset, job.sample, job.condition, 0, {}, facts, None, {})
-            anchor = anchor_of(data, item)[0]
-            if anchor is None or target_of(data, item, anchor)[0] is None:
+            if target_of(data, item, anchor_of(data, item)[0])[0] is None:
                 sentences.append(f"{job.id}: metadata.object_anchor is missing, or lies in no frame")
     return sentences
 

@@ -37,9 +37,8 @@ def export(run: Path, facts: ExportFacts, results: Results) -> dict[str, object]
     for dimension in answers.dimensions():
         name = upstream_name(dimension, answers.setting)
         mine = results.records_for(dimension.id)
-        files[f"{FOLDER}/{name}/units.jsonl"] = _json_lines_text(
-            unit for record in mine for unit in unit_rows(answers, record)
-        )
+        units = (unit for record in mine for unit in unit_rows(answers, record))
+        files[f"{FOLDER}/{name}/units.jsonl"] = _json_lines_text(units)
         files[f"{FOLDER}/{name}/items.jsonl"] = _json_lines_text(item_row(answers, record) for record in mine)
         files[f"{FOLDER}/{name}/summary.json"] = summary_content(name, facts, answers, dimension)
     return files
@@ -62,10 +61,7 @@ def item_row(answers: Answers, record: Record) -> dict[str, object]:
         "valid": status == "scored",
         "status": status,
         **({"reason": reason} if reason and status != "scored" else {}),
-        "scores": {
-            **(_scores(record.value, record.raw) if status == "scored" else {}),
-            **_trigger(answers, verdict),
-        },
+        "scores": (_scores(record.value, record.raw) if status == "scored" else {}) | _trigger(answers, verdict),
         "metadata": {"raw_scores": raw, "protocol": record.protocol},
     }
 
@@ -95,7 +91,7 @@ def unit_rows(answers: Answers, record: Record) -> Iterator[dict[str, object]]:
 
 def summary_content(name: str, facts: ExportFacts, answers: Answers, dimension: MemoryDimension) -> dict[str, object]:
     """The content of summary.json: the canonical scores by model, and beside them what they rest on."""
-    groups = {model: answers.standing(model, dimension) for model in answers.models}
+    standings = {model: answers.standing(model, dimension) for model in answers.models}
     return {
         "metric": name,
         "group_by": "model_id",
@@ -103,9 +99,7 @@ def summary_content(name: str, facts: ExportFacts, answers: Answers, dimension: 
         **facts["made_by"].get(dimension.id, {}),
         **({"trigger_judge": judge} if (judge := facts["made_by"].get(TRIGGER, {}).get("judge")) else {}),
         "rule": answers.rule,
-        "groups": {
-            model: group_row(answers, model, dimension, standing) for model, standing in groups.items() if standing.of
-        },
+        "groups": {m: group_row(answers, m, dimension, standing) for m, standing in standings.items() if standing.of},
     }
 
 
@@ -120,10 +114,7 @@ def group_row(answers: Answers, model: str, dimension: MemoryDimension, standing
             scores["triggered"] = standing.posed / decided
         if sure:
             scores["trigger_score"] = sum(sure) / len(sure)
-    return {
-        **scores,
-        **{name: getattr(standing, name) for name in STANDING_FIELDS},
-    }
+    return scores | {name: getattr(standing, name) for name in STANDING_FIELDS}
 
 
 def _scores(score: float | None, raw: float | None) -> dict[str, float]:

@@ -16,13 +16,7 @@ from revisit.media import load_npz, npz_shapes
 from revisit.media.error_names import naming_clip
 from revisit.observers.geometry_file import complete, geometry_of, read_geometry
 from revisit.observers.imports.tables import frame_numbers, read_arrays, read_label, vectors
-from revisit.suites.mbench.evidence import (
-    BodyFeatures,
-    FaceFeatures,
-    GeometryTrack,
-    GramDistances,
-    TextFeatures,
-)
+from revisit.suites.mbench.evidence import BodyFeatures, FaceFeatures, GeometryTrack, GramDistances, TextFeatures
 
 FACES = (
     "an npz with vector (faces, channels), frame (of each face), looked (all frames asked), maker, and same (the least "
@@ -43,20 +37,9 @@ TEXT = "an npz with image (frames, channels), text (segments, channels), frame, 
 def geometry(path: Path, *, convention: str = "auto") -> GeometryTrack:
     """Poses and intrinsics of the clip from a file of Depth Anything 3 or the like; of depth only its medians."""
     track = read_geometry(path, convention)
-    return GeometryTrack(
-        frame=track.frame,
-        c2w=track.c2w,
-        intrinsics=track.intrinsics,
-        median_depth=track.median_depth,
-        width=track.width,
-        height=track.height,
-        convention=track.convention,
-        found=track.found,
-        error_w2c=track.errors[0],
-        error_c2w=track.errors[1],
-        refused=track.refused,
-        maker=track.maker,
-    )
+    same = ("frame", "c2w", "intrinsics", "median_depth", "width", "height", "convention", "found", "refused", "maker")
+    error_w2c, error_c2w = track.errors
+    return GeometryTrack(**{name: getattr(track, name) for name in same}, error_w2c=error_w2c, error_c2w=error_c2w)
 
 
 def poses_in(path: Path) -> int:

@@ -10,18 +10,18 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 from revisit.control.jobs import BatchRequest, Job, JobBatch, Segment, split_frames
 from revisit.core import Clip, Reason, UsageError
-from revisit.geometry.camera_script import Move, Step, parse_script
-from revisit.geometry.script_path import timed_path
+from revisit.geometry.camera_script import Move, Step, parse_script, timed_path
 from revisit.media.files import write_lines
 from revisit.suites.mbench.dataset import ANCHORS, CARD, LIST, NEEDED, ListItem, MBenchDataset, is_name, open_dataset
 from revisit.suites.mbench.metrics.actions import WAIT, requested_motion
 from revisit.suites.mbench.package import list_row, read_assigned_samples, read_list
-from revisit.suites.mbench.read import segments_of
+from revisit.suites.mbench.read import prompt_of, segments_of
 
 ASSIGNMENTS = "assignments.jsonl"
 FPS = 16.0  # A: 10 s are 161 frames, 25 s are 401
@@ -59,26 +59,24 @@ def jobs(data: Path, out: Path | None, request: BatchRequest) -> JobBatch:
 def _jobs(data: MBenchDataset, place: MBenchDataset, request: BatchRequest, left_out: list[str]) -> Iterator[Job]:
     for row in _assignments(data, request.option("assignments")):
         subset, sample, condition = (row[name] for name in NEEDED)
-        item_id = ":".join((subset, sample, condition))
         facts, problems = data.sample(subset, sample)
-        if problems:
-            left_out.append(f"{item_id}: {problems[0].text}")
-            continue
         item = ListItem(request.model, subset, sample, condition, 0, {}, facts, None, {})
+        if problems:
+            left_out.append(f"{item.id}: {problems[0].text}")
+            continue
         try:
             control = _caption_fields(item, request) if data.setting == "T" else _camera_fields(data, item, request)
         except UsageError as error:
-            left_out.append(f"{item_id}: {error}")
+            left_out.append(f"{item.id}: {error}")
             continue
-        caption = facts.get("caption")
         yield Job(
-            id=item_id,
-            out=place.place("output_video", model_id=request.model, **row),
+            id=item.id,
+            out=place.place("output_video", **item.names),
             suite="mbench",
             sample=sample,
             subset=subset,
             condition=condition,
-            prompt=caption.strip() if isinstance(caption, str) else " ".join(segments_of(facts)),
+            prompt=prompt_of(facts),
             image=_first_frame(data.root / "samples" / subset / sample) if request.first_frame else None,
             **request.clip,
             **control,
@@ -89,7 +87,7 @@ def _assignments(data: MBenchDataset, file: str) -> list[dict[str, str]]:
     """Subset, sample and condition of every clip to make."""
     path = Path(file) if file else data.root / ASSIGNMENTS
     if file or path.is_file():
-        return list(read_assigned_samples(path, data))
+        return read_assigned_samples(path, data)
     lists = [data.root / "models" / model / LIST for model in data.models]
     rows = {tuple(row.values()): row for path in lists for row in read_assigned_samples(path, data)}
     if not rows:
@@ -135,7 +133,7 @@ def _caption_fields(item: ListItem, request: BatchRequest) -> dict[str, Any]:
         raise UsageError("its sample has no caption_segments, which tell what happens when")
     frames = request.length(round(SEGMENT * (request.fps or FPS)) * len(texts) + 1)
     counts = split_frames(frames, [1.0] * len(texts))
-    firsts = [sum(counts[:k]) for k in range(len(counts))]
+    firsts = accumulate(counts[:-1], initial=0)
     parts = tuple(Segment(*part) for part in zip(texts, firsts, counts, strict=True))
     return {"frames": frames, "fps": request.fps or FPS, "segments": parts}
 
@@ -160,15 +158,9 @@ def _copy_card(data: MBenchDataset, root: Path) -> None:
 
 def _write_list(model_folder: Path, setting: str, jobs: Sequence[Job]) -> None:
     """The list of the model: every clip that was asked for, so that coverage counts those that are missing."""
-    rows = read_list(model_folder / LIST) | {job.id: _list_row(model_folder, setting, job) for job in jobs}
+    rows = read_list(model_folder / LIST)
+    for job in jobs:
+        row = dict(zip(NEEDED, (job.subset, job.sample, job.condition), strict=True))
+        line = list_row(model_folder.parents[1], setting, job.model, row, job.out)
+        rows[job.id] = {**line, "artifacts": {}, "annotations": {}, "metadata": {}}
     write_lines(model_folder / LIST, rows.values())
-
-
-def _list_row(model_folder: Path, setting: str, job: Job) -> dict[str, object]:
-    row = dict(zip(NEEDED, (job.subset, job.sample, job.condition), strict=True))
-    return {
-        **list_row(model_folder.parents[1], setting, job.model, row, job.out),
-        "artifacts": {},
-        "annotations": {},
-        "metadata": {},
-    }

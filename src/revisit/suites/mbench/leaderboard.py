@@ -50,14 +50,13 @@ def boards_of(run: RunFacts, subset: str = "") -> list[Board]:
         cells = {key: _truth_cell(truth.cell(key)) for key in keys}
         rows.append(BoardRow(run.results.truth_name, run.name, cells, role=CEILING))
     protocol = run.facts["protocol"]
-    board = Board(
-        title=f"mbench {part['setting']}, {TITLES[part['rule']]}{', ' + subset if subset else ''}",
-        protocol=f"{protocol['name']}:{protocol['hash']}, observers {observed_by(run.facts)}",
-        columns=columns,
-        rows=tuple(rows),
-        note="; ".join(f"{row['model']} is not ranked: {row['reason']}" for row in part["ranking"] if row["reason"]),
-    )
-    return [board]
+    remarks = [f"{row['model']} is not ranked: {row['reason']}" for row in part["ranking"] if row["reason"]]
+    if any("on_shared" in dimension for dimension in part["dimensions"].values()):
+        remarks.append("models have different items: values are on those that all compared models of the run have")
+    title = f"mbench {part['setting']}, {TITLES[part['rule']]}{', ' + subset if subset else ''}"
+    protocol = run.facts["protocol"]
+    tag = f"{protocol['name']}:{protocol['hash']}, observers {observed_by(run.facts)}"
+    return [Board(title, tag, columns, tuple(rows), "; ".join(remarks))]
 
 
 def _with_trigger(run: RunFacts, rule: str, column: BoardColumn) -> BoardColumn:
@@ -81,7 +80,8 @@ def _cells(
             cells[column.key] = BoardCell(0, 0, reason="measured by a stand-in" if is_apart else "no stand-in")
             continue
         if metric_id in part["dimensions"] and model in part["dimensions"][metric_id]["models"]:
-            standing = part["dimensions"][metric_id]["models"][model]
+            dimension = part["dimensions"][metric_id]
+            standing = dimension.get("on_shared", dimension["models"])[model]
             s = standing["reliability"]
             ends = standing["m_interval"] if part["rule"] == "trigger" else None if s is None else (s, s)
             scaled = None if ends is None else [100 * end for end in ends]

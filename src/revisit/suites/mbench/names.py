@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from revisit.core import METRICS, UsageError
+from revisit.core.text import package_yaml
 
 Axis = Literal["entity", "environment", "causal"]
 SETTINGS = {"A": "mbencha", "T": "mbencht"}
@@ -38,40 +39,7 @@ class MemoryDimension:
     conditioned: bool = True  # whether only clips that pose the test count; a camera that rests has disobeyed
 
 
-DIMENSIONS = (
-    MemoryDimension("entity", "human_identity_consistency", "mb_human_identity", "human", "Human identity", "identity"),
-    MemoryDimension(
-        "entity", "human_appearance_consistency", "mb_human_appearance", "human", "Human appearance", "appearance"
-    ),
-    MemoryDimension("entity", "object_texture_consistency", "mb_object_texture", "object", "Object texture", "texture"),
-    MemoryDimension(
-        "entity", "object_geometry_consistency", "mb_object_geometry", "object", "Object geometry", "geometry",
-        poses=True,
-    ),
-    MemoryDimension(
-        "environment", "spatial_epipolar", "mb_spatial_epipolar", "environment", "Spatial: epipolar", "epipolar",
-        poses=True,
-    ),
-    MemoryDimension(
-        "environment", "spatial_reprojection", "mb_spatial_reprojection", "environment", "Spatial: reprojection",
-        "reprojection", poses=True,
-    ),
-    MemoryDimension("environment", "rendering_style", "mb_rendering_style", "environment", "Rendering: style", "style"),
-    MemoryDimension(
-        "environment", "rendering_lighting", "mb_rendering_lighting", "environment", "Rendering: lighting", "lighting"
-    ),
-    MemoryDimension(
-        "causal", "camera_interaction", "mb_camera_interaction", "causal", "Action interaction", "action", "A", "A",
-        poses=True, conditioned=False,
-    ),
-    MemoryDimension(
-        "causal", "prompt_interaction", "mb_prompt_interaction", "causal", "Text interaction", "text", averaged="T"
-    ),
-    MemoryDimension("causal", "state_progress", "judged_progress", "causal", "Self-evolution: state", "state"),
-    MemoryDimension(
-        "causal", "progress_correctness", "judged_correctness", "causal", "Self-evolution: correctness", "correctness"
-    ),
-)  # fmt: skip
+DIMENSIONS = tuple(MemoryDimension(**row) for row in package_yaml(__package__, "dimensions.yaml"))
 BY_ID = {dimension.id: dimension for dimension in DIMENSIONS}
 
 

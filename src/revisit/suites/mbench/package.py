@@ -11,7 +11,8 @@ from __future__ import annotations
 import filecmp
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,19 +55,16 @@ def package_model(
         raise UsageError(f"{model!r} cannot be a model's name, because it becomes a folder's name")
     if not videos.is_dir():
         raise UsageError(f"{videos}: there is no such folder of videos")
-    rows = list(read_assigned_samples(assignments, data))
-    conditions: dict[tuple[str, str], set[str]] = {}
-    for row in rows:
-        conditions.setdefault((row["subset"], row["sample_id"]), set()).add(row["condition_id"])
+    rows = read_assigned_samples(assignments, data)
+    conditions = Counter((row["subset"], row["sample_id"]) for row in rows)
     model_folder = data.root / "models" / model
     rows_by_item = read_list(model_folder / LIST)
     placed = unchanged = 0
     missing = []
     for row in rows:
-        names = {"model_id": model, **row}
-        item_id = ":".join(row[name] for name in NEEDED)
-        place = data.place("output_video", **names)
-        single = len(conditions[row["subset"], row["sample_id"]]) == 1
+        item_id = ":".join(row.values())
+        place = data.place("output_video", model_id=model, **row)
+        single = conditions[row["subset"], row["sample_id"]] == 1
         source = _find_video(videos, row, [pattern] if pattern else [*PATTERNS, *(ALONE if single else ())])
         if source is not None and place_video(source, place, mode):
             placed += 1
@@ -74,19 +72,17 @@ def package_model(
             unchanged += 1
         else:
             missing.append(item_id)
-        rows_by_item[item_id] = {
-            **rows_by_item.get(item_id, {}),
-            **list_row(data.root, data.setting, model, row, place),
-        }
+        line = list_row(data.root, data.setting, model, row, place)
+        rows_by_item[item_id] = {**rows_by_item.get(item_id, {}), **line}
     write_lines(model_folder / LIST, rows_by_item.values())
     return PackageCounts(placed, unchanged, tuple(missing))
 
 
-def read_assigned_samples(path: Path, data: MBenchDataset) -> Iterator[dict[str, str]]:
+def read_assigned_samples(path: Path, data: MBenchDataset) -> list[dict[str, str]]:
     """Subset, sample and condition of every line, each item once."""
     if not path.is_file():
         raise UsageError(f"{path}: there is no such list of assignments")
-    unique = set()
+    rows = {}
     for number, content in json_lines(path.read_text(encoding="utf-8-sig")):
         fields = content if isinstance(content, dict) else {}
         row = {name: str(fields[name]) for name in NEEDED if is_name(fields.get(name))}
@@ -94,9 +90,8 @@ def read_assigned_samples(path: Path, data: MBenchDataset) -> Iterator[dict[str,
             raise UsageError(
                 f"{path}:{number}: expected subset ({', '.join(data.subsets)}), sample_id and condition_id as names"
             )
-        if tuple(row.values()) not in unique:
-            unique.add(tuple(row.values()))
-            yield row
+        rows[tuple(row.values())] = row
+    return list(rows.values())
 
 
 def place_video(source: Path, place: Path, mode: str) -> bool:

@@ -14,6 +14,7 @@ import math
 from collections.abc import Mapping
 
 from revisit.core import UsageError, digest, observer
+from revisit.core.text import package_yaml
 from revisit.evidence.judged import JudgeFrames
 from revisit.judges.banks import judge_name, unanswered_sentences, yes_no_code
 from revisit.judges.instrumented import ClipStory, StoryAnswer, register_story_answers, yes_or_no
@@ -21,22 +22,9 @@ from revisit.judges.protocol import Frames, JudgeAnswer, JudgeDialogue
 from revisit.judges.questions import JsonObject, Number, Question, Rating, YesNo
 from revisit.suites.mbench.evidence import ProgressRatings, TriggerAnswer
 
-TRIGGERS = {
-    "object": "Does the video put the memory of its target object to the test? For example, the object is shown, then "
-    "it leaves the view, gets covered or is seen from elsewhere, and later it is shown again.",
-    "human": "Does the video put the memory of a person to the test? For example, a person is shown, is gone or "
-    "covered in the middle of the video, and later appears again.",
-    "environment": "Does the video put the memory of its surroundings to the test? For example, the camera moves away "
-    "from a scene, a view or an arrangement of things, and later comes back to it.",
-    "causal": "Does the video put the memory of what is going on to the test? For example, an event or a physical "
-    "process is under way that has to go on while some of it is hidden, or through later parts of the video.",
-}
-RATINGS = (
-    "Rate two things from 1 to 5. progress: how far the change that the text describes has gone by the end (1: "
-    "nothing of it can be seen, 3: about half of it, 5: all of it). correctness: how right the way there and the "
-    "result are, given how far it went (1: they contradict the text or the laws of nature, 3: some clear mistakes, "
-    "5: nothing to object to)."
-)
+WORDS = package_yaml(__package__, "questions.yaml")
+TRIGGERS: Mapping[str, str] = WORDS["triggers"]
+RATINGS: str = WORDS["ratings"]
 
 
 @observer(

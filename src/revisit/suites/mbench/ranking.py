@@ -1,17 +1,21 @@
 """Ranking: axes and total of every model, and who may be ranked by them (docs/mbench.md).
 
 Setting T ranks by M-Score, by its lower end where triggers are unknown; setting A by reliability; both on the
-dimensions of which every model that may be ranked has a value. A model that does nothing is not ranked, so it is never
-first.
+dimensions of which every model that may be ranked has a value, and on the items that all of them have. A model that
+does nothing, or has few of the items, is not ranked, so it is never first.
 """
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypedDict
 
+from revisit.core.text import pluralize
+from revisit.stats.pairwise import rare_models
 from revisit.suites.mbench.names import AXES, MemoryDimension
-from revisit.suites.mbench.records import Answers
+from revisit.suites.mbench.records import Answers, SharedItems
 from revisit.suites.mbench.scoring import Interval, Standing, axis_means
 
 LEAST_POSED = 0.5
@@ -42,7 +46,8 @@ class RankRow(AxisScores):
     order: list[float] | None  # what models are ordered by
     reason: str  # why it is not ranked
     left_out: list[str]  # dimensions that not every model has
-    own: AxisScores  # over all dimensions of the setting
+    own: AxisScores  # over all dimensions of the setting, and all items of the model's list
+    own_order: list[float] | None  # as `order`, over all items of the model's list
     rank: int | None
     ungated: Ungated
 
@@ -54,40 +59,72 @@ def ranked_value(standing: Standing, rule: str) -> Interval | None:
     return None if standing.reliability is None else (standing.reliability, standing.reliability)
 
 
-def ranking(
-    answers: Answers, dimensions: Sequence[MemoryDimension], standings: Mapping[str, Mapping[str, Standing]]
-) -> list[RankRow]:
-    """A row per model, the best first: axes and total in percent as intervals, the rank, or why there is none.
+@dataclass(frozen=True)
+class Contest:
+    """Who is ranked, on which items, and what every model comes to on them and on its own list."""
 
-    `own` are the axes and the total over all dimensions of the setting, where the model has them all.
+    rivals: Sequence[str]  # models that may be ranked; all but floors where none may
+    reasons: Mapping[str, str]  # model -> why it is not ranked; "" for rivals
+    shared: Mapping[str, SharedItems]  # by dimension
+    standings: Mapping[str, Mapping[str, Standing]]  # dimension -> model -> on shared items
+    own: Mapping[str, Mapping[str, Standing]]  # dimension -> model -> on the model's list
+
+
+def contest_of(answers: Answers, dimensions: Sequence[MemoryDimension]) -> Contest:
+    """The contest of the models in these dimensions.
+
+    A model with fewer than half of the median model's videos is not ranked: the others would be compared on few items.
     """
     reasons = {model: unranked_reason(answers, model) for model in answers.models}
-    values = {
-        model: {d.id: ranked_value(standings[d.id][model], answers.rule) for d in dimensions}
-        for model in answers.models
-    }
     floors = floors_of(answers)
     ranked = [model for model in answers.models if model not in floors]
+    counts = {model: len(answers.models[model].readable.cases) for model in ranked if not reasons[model]}
+    for model in rare_models(counts):
+        typical = statistics.median(counts.values())
+        reasons[model] = (
+            f"it has {pluralize(counts[model], 'video')}, fewer than half of the median model's {typical:g}"
+        )
     rivals = [model for model in ranked if not reasons[model]] or ranked
-    scored = [d.id for d in dimensions if any(standing.n for standing in standings[d.id].values())]
-    common = [metric_id for metric_id in scored if all(values[model][metric_id] is not None for model in rivals)]
-    ungated_by_model = rank_without_gate(answers, dimensions, standings, common)
+    shared = {d.id: answers.shared_items(d, rivals) for d in dimensions}
+    return Contest(
+        rivals,
+        reasons,
+        shared,
+        {d.id: {model: answers.standing(model, d, shared[d.id]) for model in answers.models} for d in dimensions},
+        {d.id: {model: answers.standing(model, d) for model in answers.models} for d in dimensions},
+    )
+
+
+def ranking(answers: Answers, dimensions: Sequence[MemoryDimension], contest: Contest) -> list[RankRow]:
+    """A row per model, the best first: axes and total in percent as intervals, the rank, or why there is none.
+
+    `own` are the axes and the total over all dimensions of the setting and all items, where the model has them all.
+    """
+    reasons = contest.reasons
+    values, own_values = (
+        {m: {d.id: ranked_value(standings[d.id][m], answers.rule) for d in dimensions} for m in answers.models}
+        for standings in (contest.standings, contest.own)
+    )
+    floors = floors_of(answers)
+    scored = [d.id for d in dimensions if any(standing.n for standing in contest.own[d.id].values())]
+    common = [m_id for m_id in scored if all(values[model][m_id] is not None for model in contest.rivals)]
+    ungated_by_model = rank_without_gate(answers, dimensions, contest.standings, common)
     left_out = [d.id for d in dimensions if answers.setting in d.averaged and d.id not in common]
+    no_axis = "no dimension has a value for every model" if scored else "nothing was scored"
     rows: list[RankRow] = []
     for model in answers.models:
         axes = _axis_scores(values[model], answers.setting, common)
-        axis_scores = [score for axis in AXES if (score := axes[axis]) is not None]
-        mean = [sum(end) / len(axis_scores) for end in zip(*axis_scores, strict=True)] if axis_scores else None
+        order = _order(axes)
         rows.append(
             {
                 "model": model,
                 "floor": model in answers.results.floors,
                 **axes,
-                # Without all three axes there is no total; models are then ordered by the mean of those that are there.
-                "order": axes["total"] or mean,
-                "reason": reasons[model] or ("" if axis_scores else _no_axis(scored)),
+                "order": order,
+                "reason": reasons[model] or ("" if order else no_axis),
                 "left_out": left_out,
-                "own": _axis_scores(values[model], answers.setting, None),
+                "own": _axis_scores(own_values[model], answers.setting, None),
+                "own_order": _order(_axis_scores(own_values[model], answers.setting, common)),
                 "rank": None,
                 "ungated": ungated_by_model[model],
             }
@@ -95,8 +132,8 @@ def ranking(
     rows.sort(
         key=lambda row: (row["floor"], bool(row["reason"]), -(row["order"][0] if row["order"] else 0), row["model"])
     )
-    unranked = [bool(row["reason"]) or row["model"] in floors for row in rows]
-    scores = [row["order"][0] if row["order"] and not out else None for row, out in zip(rows, unranked, strict=True)]
+    ranked = [not row["reason"] and row["model"] not in floors for row in rows]
+    scores = [row["order"][0] if row["order"] and counts else None for row, counts in zip(rows, ranked, strict=True)]
     for row, rank in zip(rows, shared_ranks(scores), strict=True):
         row["rank"] = rank
     return rows
@@ -130,9 +167,8 @@ def rank_without_gate(
         common = [d.id for d in dimensions if scored_models and all(values[m][d.id] is not None for m in scored_models)]
     totals: list[float | None] = []
     for model in answers.models:
-        scores = axis_means(
-            {metric_id: value and 100 * value for metric_id, value in values[model].items()}, answers.setting, common
-        )
+        percents = {metric_id: value and 100 * value for metric_id, value in values[model].items()}
+        scores = axis_means(percents, answers.setting, common)
         axes = [value for axis in AXES if (value := scores[axis]) is not None]
         totals.append(sum(axes) / len(axes) if axes else None)
     floors = floors_of(answers)
@@ -164,9 +200,7 @@ def unranked_reason(answers: Answers, model: str) -> str:
 def _axis_scores(values: Mapping[str, Interval | None], setting: str, reported: Sequence[str] | None) -> AxisScores:
     """Axes and total in percent, each as an interval, or None."""
     low, high = (
-        axis_means(
-            {metric_id: 100 * value[end] if value else None for metric_id, value in values.items()}, setting, reported
-        )
+        axis_means({id: 100 * value[end] if value else None for id, value in values.items()}, setting, reported)
         for end in (0, 1)
     )
 
@@ -182,5 +216,7 @@ def _axis_scores(values: Mapping[str, Interval | None], setting: str, reported: 
     }
 
 
-def _no_axis(scored: Sequence[str]) -> str:
-    return "no dimension has a value for every model" if scored else "nothing was scored"
+def _order(axes: AxisScores) -> list[float] | None:
+    """What models are ordered by: the total, or the mean of the axes that are there; None where there is none."""
+    there = [score for axis in AXES if (score := axes[axis]) is not None]
+    return axes["total"] or ([sum(end) / len(there) for end in zip(*there, strict=True)] if there else None)

@@ -5,16 +5,17 @@ Reading is lenient: a line that cannot be used is refused with its reason and th
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeGuard
 
-from revisit.core import Case, Clip, Rejected, Target, UsageError
-from revisit.core.text import split_commas, yaml_file
+from revisit.core import Case, Clip, Rejected, Remark, Target, UsageError
+from revisit.core.text import join_names, pluralize, split_commas, yaml_file
 from revisit.media import VIDEO_SUFFIXES
 from revisit.media.files import is_file
-from revisit.suites.mbench.dataset import CARD, DatasetProblem, ListItem, MBenchDataset, open_dataset, png_size
+from revisit.suites.mbench.dataset import CARD, DatasetProblem, ListItem, MBenchDataset, open_dataset
 from revisit.suites.mbench.names import SUBSETS
 
 SOURCE = "source_video"
@@ -43,7 +44,7 @@ def read(
     samples: str = "",
     artifacts: str = "",
     questions: str = "",
-) -> Iterator[Case | Rejected]:
+) -> Iterator[Case | Rejected | Remark]:
     """Cases of the chosen models, subsets, conditions and samples, each a list with commas; all by default.
 
     `artifacts` are folders that `revisit mbench prepare --output` filled; `questions` is a file of wording.
@@ -51,22 +52,27 @@ def read(
     wording = read_wording(Path(questions)) if questions else {}
     data = open_dataset(source, roots, [Path(folder) for folder in split_commas([artifacts])])
     keep = Filter.of(data, models, subsets, conditions, samples)
+    repeated: list[str] = []
     for model in keep.models:
         for entry in data.items(model):
             if isinstance(entry, DatasetProblem):
-                # A line that no filter can be asked about is always told; one that is there twice is scored once.
-                if entry.kind != "duplicate item":
-                    yield Rejected(_title(entry.item or f"line {entry.line}", model), _reason(entry), model)
+                # A line that no filter can be asked about is always told; an item that is there twice is scored once.
+                if entry.kind == "duplicate item":
+                    repeated.append(f"{entry.item} of {model}")
+                else:
+                    yield Rejected(f"{entry.item or f'line {entry.line}'}@{model}", _reason(entry), model)
             elif keep.takes(entry):
                 case = case_of(data, entry)
                 if wording and isinstance(case, Case):
-                    own_wording = {
-                        question_id: words
-                        for question_id, words in wording.items()
-                        if question_id in (f"trigger.{case.subset}", "progress")
-                    }
+                    ids = (f"trigger.{case.subset}", "progress")
+                    own_wording = {question_id: words for question_id, words in wording.items() if question_id in ids}
                     case = replace(case, annotations={**case.annotations, "wording": own_wording})
                 yield case
+    if repeated:
+        yield Remark(
+            f"{pluralize(len(repeated), 'item')} on several lines of a model's list, of which the last counts: "
+            f"{join_names(repeated)}; `revisit mbench validate` names the lines"
+        )
 
 
 @dataclass(frozen=True)
@@ -98,7 +104,7 @@ class Filter:
 
 def case_of(data: MBenchDataset, item: ListItem) -> Case | Rejected:
     """The case of an item, or why there is none."""
-    title = _title(item.id, item.model)
+    title = f"{item.id}@{item.model}"
     stray = next((problem for problem in item.problems if problem.kind == "wrong subset"), None)
     if stray is not None:
         return Rejected(title, _reason(stray), item.model, item.subset, item.condition)
@@ -126,7 +132,6 @@ def case_of(data: MBenchDataset, item: ListItem) -> Case | Rejected:
         "object_card": card if isinstance(card, Mapping) else None,
         "object": object_words(facts),
     }
-    caption = facts.get("caption")
     return Case(
         id=title,
         suite="mbench",
@@ -136,7 +141,7 @@ def case_of(data: MBenchDataset, item: ListItem) -> Case | Rejected:
         reference=source_of(data, item),
         subset=item.subset,
         condition=item.condition,
-        prompt=caption.strip() if isinstance(caption, str) else " ".join(segments),
+        prompt=prompt_of(facts),
         camera=item.action if data.setting == "A" else "",
         target=target,
         target_name="" if target else object_words(facts),
@@ -152,18 +157,21 @@ def source_of(data: MBenchDataset, item: ListItem) -> Clip | None:
     return None if video is None else Clip(video)
 
 
+def prompt_of(facts: Mapping[str, object]) -> str:
+    """The caption of a clip, or those of its parts in a row."""
+    caption = facts.get("caption")
+    return caption.strip() if isinstance(caption, str) else " ".join(segments_of(facts))
+
+
 def segments_of(facts: Mapping[str, object]) -> list[str]:
     """The captions of the parts of a clip, written as texts or as objects with a caption."""
     segments = facts.get("caption_segments")
     captions = []
     for part in segments if isinstance(segments, list) else ():
-        text = (
-            next((part[k] for k in ("caption", "text", "prompt") if k in part), None)
-            if isinstance(part, dict)
-            else part
-        )
-        if isinstance(text, str) and text.strip():
-            captions.append(text.strip())
+        if isinstance(part, dict):
+            part = next((part[k] for k in ("caption", "text", "prompt") if k in part), None)
+        if isinstance(part, str) and part.strip():
+            captions.append(part.strip())
     return captions
 
 
@@ -192,11 +200,8 @@ def target_of(
     frame = png_size(data.root / "samples" / item.subset / item.sample / "first_frame.png")
     x, y = (float(value) for name in ("center_x", "center_y") if _number(value := anchor[name]))
     sides = [float(value) for name in ("width", "height") if _number(value := anchor.get(name))]
-    if (
-        len(sides) == 2
-        and frame is not None
-        and not all(abs(a - b) <= SAME * b for a, b in zip(sides, frame, strict=True))
-    ):
+    of_frame = frame is None or all(abs(a - b) <= SAME * b for a, b in zip(sides, frame, strict=False))
+    if len(sides) == 2 and frame is not None and not of_frame:
         half = sides[0] / 2, sides[1] / 2
         corners = (x - half[0], y - half[1], x + half[0], y + half[1])
         box = _inside([c / s for c, s in zip(corners, (*frame, *frame), strict=True)])
@@ -207,6 +212,16 @@ def target_of(
     side = POINT * min(width, height) / 2
     box = _inside([(x - side) / width, (y - side) / height, (x + side) / width, (y + side) / height])
     return (None if box is None else Target(called, box, (x / width, y / height))), "point"
+
+
+def png_size(path: Path) -> tuple[int, int] | None:
+    """Width and height of a PNG file from its head, or None."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(24)
+    except OSError:
+        return None
+    return struct.unpack(">II", head[16:]) if head.startswith(b"\x89PNG\r\n\x1a\n") and len(head) == 24 else None
 
 
 def _inside(box: Sequence[float]) -> tuple[float, float, float, float] | None:
@@ -235,10 +250,6 @@ def object_words(facts: Mapping[str, object]) -> str:
     listed = list(attributes) if isinstance(attributes, Iterable) and not isinstance(attributes, str) else [attributes]
     words = [*listed, name] if name else []
     return " ".join(str(word).strip() for word in words if isinstance(word, str) and word.strip())
-
-
-def _title(item: str, model: str) -> str:
-    return f"{item}@{model}"
 
 
 def _reason(problem: DatasetProblem) -> str:

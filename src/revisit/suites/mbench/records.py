@@ -6,11 +6,11 @@ no gate, and action interaction is averaged over all clips.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from revisit.core import KINDS, Case, Reason, Record
+from revisit.core import KINDS, Case, Reason, Record, Rejected
 from revisit.results import Results
 from revisit.suites.mbench.metrics.actions import RequestedMotion, requested_motion
 from revisit.suites.mbench.names import BY_ID, JUDGED, MOVED, TRIGGER, MemoryDimension
@@ -27,6 +27,15 @@ class TriggerVerdict:
 
 
 NOT_ASKED = TriggerVerdict(None, reason="no judge was asked whether the clip poses the test")
+
+
+@dataclass(frozen=True)
+class SharedItems:
+    """Items on which models can be compared, and how many of the others each of them lacks."""
+
+    items: frozenset[str]
+    of: int  # items that any of their lists has
+    lacks: Mapping[str, int]  # model -> items that others have; without the models that lack none
 
 
 @dataclass(frozen=True)
@@ -69,15 +78,52 @@ class Answers:
         value, raw = (record.value, record.raw) if record is not None and record.scored else (None, None)
         return ItemOutcome(value, raw, verdict.posed)
 
-    def standing(self, model: str, dimension: MemoryDimension) -> Standing:
-        """What a model comes to in a dimension."""
+    def standing(self, model: str, dimension: MemoryDimension, shared: SharedItems | None = None) -> Standing:
+        """What a model comes to in a dimension: over its own list, or over the items that models share."""
         mine = self.models[model].where(subset=dimension.subset)
+        of = len(mine.entries)
+        if shared is not None:
+            mine = mine.only(lambda entry: item_of(entry) in shared.items)
+            of = len(mine.entries) + len(shared.items - {item_of(entry) for entry in mine.entries})
         outcomes = [self.outcome(case, dimension.id) for case in mine.cases]
-        return model_standing(outcomes, len(mine.entries), covers=self.rule == "trigger")
+        return model_standing(outcomes, of, covers=self.rule == "trigger")
+
+    def shared_items(self, dimension: MemoryDimension, models: Collection[str]) -> SharedItems:
+        """The items of a dimension on which these models can be compared, and which of them lack how many others.
+
+        An item that some of them have and others lack is left out; one that none of them has is missing to all. A
+        model that has none of the items is not compared in this dimension.
+        """
+        mine = {model: self.models[model].where(subset=dimension.subset) for model in models}
+        listed = {item_of(entry) for part in mine.values() for entry in part.entries}
+        measured = {
+            model: {item_of(case) for case in part.cases if self._is_measured(case, dimension.id)}
+            for model, part in mine.items()
+        }
+        measured = {model: own for model, own in measured.items() if own}
+        some = set().union(*measured.values())
+        every = some.intersection(*measured.values())
+        lacks = {model: len(some - own) for model, own in measured.items() if some - own}
+        return SharedItems(frozenset(listed - (some - every)), len(listed), lacks)
+
+    def _is_measured(self, case: Case, metric_id: str) -> bool:
+        """Whether a metric was asked of a clip and answered, be it that the clip gives no score.
+
+        Not where its video cannot be read, a file that the metric needs was not given, or the judge kept silent.
+        """
+        record = self.results.answer(case, metric_id)
+        if record is None or record.failed:
+            return False
+        return record.reason is None or not (record.reason.lacking or record.reason.kind == "unanswered")
 
     def dimensions(self) -> list[MemoryDimension]:
         """The dimensions that were asked, in upstream's order."""
         return [dimension for metric_id, dimension in BY_ID.items() if metric_id in self.results.metrics]
+
+
+def item_of(entry: Case | Rejected) -> str:
+    """The item that an entry of a model's list stands for: the same for all models."""
+    return entry.id.removesuffix(f"@{entry.model}")
 
 
 def answers_of(results: Results) -> Answers:
@@ -103,6 +149,5 @@ def _trigger_verdict(record: Record | None, readings: Results) -> TriggerVerdict
     if readings.unreadable(record.case):
         return TriggerVerdict(False, reason=f"the video cannot be read: {record.sentence}")
     state = {"open": True, "closed": False}.get(record.status)
-    return TriggerVerdict(
-        state, record.facts.get("confidence") if record.question == TRIGGER else None, record.sentence
-    )
+    confidence = record.facts.get("confidence") if record.question == TRIGGER else None
+    return TriggerVerdict(state, confidence, record.sentence)

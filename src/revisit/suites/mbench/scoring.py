@@ -100,12 +100,7 @@ def _choices(
 
 def _m_interval(choices: Sequence[tuple[float | None, float]]) -> Interval | None:
     """Least and largest M-Score; where something is posed and nothing of it scored, there is none."""
-    values = []
-    for reliability, coverage in choices:
-        if reliability is not None:
-            values.append(harmonic(reliability, coverage))
-        elif coverage == 0:
-            values.append(0.0)
+    values = [harmonic(s or 0.0, coverage) for s, coverage in choices if s is not None or coverage == 0]
     scored = any(reliability is not None for reliability, _ in choices)
     hopeless = all(coverage == 0 for _, coverage in choices)
     return (min(values), max(values)) if values and (scored or hopeless) else None
@@ -125,11 +120,8 @@ def axis_means(
     """
     scores: dict[str, float | None] = {}
     for axis in AXES:
-        ids = [
-            d.id
-            for d in DIMENSIONS
-            if d.axis == axis and setting in d.averaged and (reported is None or d.id in reported)
-        ]
+        mine = [d for d in DIMENSIONS if d.axis == axis and setting in d.averaged]
+        ids = [d.id for d in mine if reported is None or d.id in reported]
         present = [value for metric_id in ids if (value := values.get(metric_id)) is not None]
         scores[axis] = _mean(present) if ids and len(present) == len(ids) else None
     totals = [value for axis in AXES if (value := scores[axis]) is not None]

@@ -15,12 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from revisit.core import Clip, MediaError, UsageError
-from revisit.core.text import json_or_none, parse_json
+from revisit.core.text import json_lines, json_or_none, parse_json
 from revisit.media import clip_digest
 from revisit.media.files import replacing
 from revisit.results import Results
-from revisit.suites.mbench.dataset import DatasetProblem, MBenchDataset
+from revisit.suites.mbench.dataset import MBenchDataset
 from revisit.suites.mbench.names import AXES, BY_ID, TRIGGER, dimensions_of, upstream_names
+from revisit.suites.mbench.records import item_of
 from revisit.suites.mbench.summary import BenchmarkSummary
 
 FILE = "leaderboard_submission.json"
@@ -62,8 +63,8 @@ def submission_content(summary: Mapping[str, Any], model: str, name: str, link: 
         for metric_id, entry in part["dimensions"].items()
         if model in entry["models"] and part["setting"] in BY_ID[metric_id].averaged
     ]
-    coverages = [shares[0] for one in mine if (shares := one["coverage"]) is not None]
-    reliabilities = [score for one in mine if (score := one["reliability"]) is not None]
+    coverages = [one["coverage"][0] for one in mine if one["coverage"] is not None]
+    reliabilities = [one["reliability"] for one in mine if one["reliability"] is not None]
     for key, values in (("trigger_coverage", coverages), ("memory_reliability", reliabilities)):
         if values:
             content[key] = round(100 * sum(values) / len(values), DECIMALS)
@@ -80,12 +81,18 @@ def partial_reason(
     if plan.get("partial") is not None:
         return f"--limit took {len(plan['cases'])} of {plan['total_cases']} items"
     mine = results.where(model=model)
-    item_ids = {entry.id.removesuffix(f"@{model}") for entry in mine.entries}
-    items = [entry for entry in data.items(model) if not isinstance(entry, DatasetProblem)]
+    item_ids = {item_of(entry) for entry in mine.entries}
+    items = data.listed(model)
     absent = [item.id for item in items if item.id not in item_ids]
     if absent:
         return (
             f"it has {len(items) - len(absent)} of the {len(items)} items of the model's list; {absent[0]} is missing"
+        )
+    if mine.rejected:
+        first = mine.rejected[0]
+        return (
+            f"{len(mine.rejected)} of the {len(mine.entries)} items of the model's list have no video that can be "
+            f"used, such as {item_of(first)} ({first.reason})"
         )
     for title, record_id, subset in _questions(data.setting):
         expected = sum(subset in (None, case.subset) for case in mine.cases)
@@ -154,15 +161,14 @@ def _verification(run: Path, setting: str, axis: str, model: str) -> dict[str, s
             continue
         summary = parse_json((folder / "summary.json").read_text(encoding="utf-8"))
         summaries[name] = {**summary, "groups": {m: g for m, g in summary["groups"].items() if m == model}}
-        for part, texts_of_part in lines.items():
-            rows = map(parse_json, filter(None, (folder / part).read_text(encoding="utf-8").split("\n")))
-            texts_of_part += [
-                json.dumps({"metric": name, **row}, ensure_ascii=False) for row in rows if row["model_id"] == model
-            ]
+        for part, texts in lines.items():
+            rows = (row for _, row in json_lines((folder / part).read_text(encoding="utf-8")))
+            mine = [{"metric": name, **row} for row in rows if row["model_id"] == model]
+            texts += [json.dumps(row, ensure_ascii=False) + "\n" for row in mine]
     if not summaries:
         return {}
-    texts = {part: "".join(f"{line}\n" for line in texts_of_part) for part, texts_of_part in lines.items()}
-    return {"summary.json": json.dumps(summaries, indent=1, ensure_ascii=False) + "\n", **texts}
+    files = {part: "".join(texts) for part, texts in lines.items()}
+    return {"summary.json": json.dumps(summaries, indent=1, ensure_ascii=False) + "\n", **files}
 
 
 def submission_problems(path: Path) -> list[str]:
@@ -191,12 +197,11 @@ def _archive_problems(archive: zipfile.ZipFile) -> list[str]:
         return [*problems, f"there is no {FILE} at the root of the zip file"]
     problems += _content_problems(json_or_none(archive.read(FILE)))
     for name in sorted(names & allowed - {FILE}):
-        texts = [archive.read(name)] if name.endswith(".json") else archive.read(name).splitlines()
-        bad = next(
-            (n for n, text in enumerate(texts, 1) if text.strip() and not isinstance(json_or_none(text), dict)), None
-        )
-        if bad is not None:
-            problems.append(f"{name}: {'it' if name.endswith('.json') else f'line {bad}'} is not a JSON object")
+        whole = name.endswith(".json")
+        texts = [archive.read(name)] if whole else archive.read(name).splitlines()
+        bad = [n for n, text in enumerate(texts, 1) if text.strip() and not isinstance(json_or_none(text), dict)]
+        if bad:
+            problems.append(f"{name}: {'it' if whole else f'line {bad[0]}'} is not a JSON object")
     return problems
 
 

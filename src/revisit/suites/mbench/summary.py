@@ -5,10 +5,11 @@ Setting T: reliability, coverage and M-Score. Setting A: reliability alone, over
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import Any, TypedDict
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from revisit.core.cases import FLOOR
 from revisit.core.text import join_names
@@ -18,9 +19,12 @@ from revisit.results.funnel import make_stage
 from revisit.results.stand_ins import StandIn, is_stand_in, stand_ins
 from revisit.results.tables import Table, make_table, standard_summary
 from revisit.suites.mbench.names import AXES, BY_ID, DIMENSIONS, SUBSETS, MemoryDimension, upstream_name
-from revisit.suites.mbench.ranking import RankRow, ranked_value, ranking
-from revisit.suites.mbench.records import Answers, answers_of
+from revisit.suites.mbench.ranking import Contest, RankRow, contest_of, ranked_value, ranking
+from revisit.suites.mbench.records import Answers, SharedItems, answers_of
 from revisit.suites.mbench.scoring import Interval, Standing
+
+if TYPE_CHECKING:
+    from typing_extensions import NotRequired
 
 NOTES = {
     "trigger": "M-Score x 100; intervals come from unknown triggers",
@@ -42,10 +46,14 @@ class StandingRow(TypedDict):
 
 
 class DimensionSummary(TypedDict):
-    """A dimension: its name upstream, and every model under it."""
+    """A dimension: its name upstream, and every model under it.
+
+    `on_shared` is there where models have different items: the same, on the items that all ranked models have.
+    """
 
     upstream: str
     models: Mapping[str, StandingRow]
+    on_shared: NotRequired[Mapping[str, StandingRow]]
 
 
 class BenchmarkSummary(TypedDict):
@@ -57,22 +65,15 @@ class BenchmarkSummary(TypedDict):
     ranking: Sequence[RankRow]
 
 
-class TableCell(TypedDict, total=False):
-    """A cell of a table, as summary.json has it."""
-
-    n: int
-    of: int
-    mean: float
-    interval: list[float] | None
-    text: str
+TableCell = dict[str, Any]  # a cell of a table, as summary.json has it
 
 
 def summarise(results: Results) -> dict[str, Any]:
     """The tables of the suite."""
     answers = answers_of(results)
     dimensions = [dimension for dimension in answers.dimensions() if results.lacking(dimension.id) is None]
-    standings = {d.id: {model: answers.standing(model, d) for model in answers.models} for d in dimensions}
-    ranked = ranking(answers, dimensions, standings)
+    contest = contest_of(answers, dimensions)
+    ranked = ranking(answers, dimensions, contest)
     parts = {subset or "unknown subset": answers.counted_results.where(subset=subset) for subset in (*SUBSETS, "")}
     return {
         **standard_summary(
@@ -82,24 +83,27 @@ def summarise(results: Results) -> dict[str, Any]:
             parts=parts,
             noun="video",
         ),
-        "sentences": _sentences(answers, ranked),
-        "tables": _tables(answers, dimensions, standings, ranked),
+        "sentences": _sentences(answers, contest, ranked),
+        "tables": _tables(answers, dimensions, contest, ranked),
         "mbench": {
             "setting": answers.setting,
             "rule": answers.rule,
             "dimensions": {
                 d.id: {
                     "upstream": upstream_name(d, answers.setting),
-                    "models": {
-                        model: {**asdict(standing), "m_score": standing.m_score}
-                        for model, standing in standings[d.id].items()
-                    },
+                    "models": _standing_rows(contest.own[d.id]),
+                    **({"on_shared": _standing_rows(contest.standings[d.id])} if contest.shared[d.id].lacks else {}),
                 }
                 for d in dimensions
             },
             "ranking": ranked,
         },
     }
+
+
+def _standing_rows(standings: Mapping[str, Standing]) -> dict[str, dict[str, object]]:
+    """Standings as summary.json has them."""
+    return {model: {**asdict(standing), "m_score": standing.m_score} for model, standing in standings.items()}
 
 
 def _cell(answers: Answers, part: Results, metric_id: str) -> Cell:
@@ -132,15 +136,15 @@ def _columns(
         of_dimensions.append(_Column(d.id, d.short))
         if d.id in makers:
             of_dimensions.append(_Column(d.id, f"{d.short} by {' or '.join(makers[d.id])} (stand-in)", True))
-    sums = [*((axis, f"{axis} axis") for axis in AXES), ("total", "total")]
+    sums: dict[str, str] = {axis: f"{axis} axis" for axis in AXES} | {"total": "total"}
     mixed = {
         key
-        for key, _ in sums
+        for key in sums
         for model in answers.models
         if rests_on_stand_in(key, model, answers.setting, measured_by_stand_in)
     }
-    of_sums = [_Column(key, title) for key, title in sums]
-    of_sums += [_Column(key, f"{title} with stand-ins", True) for key, title in sums if key in mixed]
+    of_sums = [_Column(key, title) for key, title in sums.items()]
+    of_sums += [_Column(key, f"{title} with stand-ins", True) for key, title in sums.items() if key in mixed]
     return of_dimensions, of_sums
 
 
@@ -155,9 +159,12 @@ def rests_on_stand_in(key: str, model: str, setting: str, measured_by_stand_in: 
 def _tables(
     answers: Answers,
     dimensions: Sequence[MemoryDimension],
-    standings: Mapping[str, Mapping[str, Standing]],
+    contest: Contest,
     ranked: Sequence[RankRow],
 ) -> list[Table]:
+    standings = contest.standings
+    unequal = any(shared.lacks for shared in contest.shared.values())
+    on_shared = "; on the items that all compared models have" if unequal else ""
     order = [row["model"] for row in ranked]
     replaced = {(record.case.model, record.question) for record in answers.results.records if is_stand_in(record)}
     of_dimensions, of_sums = _columns(answers, dimensions, replaced)
@@ -171,74 +178,85 @@ def _tables(
             for c in columns
         ]
 
+    def percents(model: str, value: Callable[[Standing], Interval | None]) -> dict[str, TableCell]:
+        """A value of a model's standing under each dimension."""
+        own = {d.id: standings[d.id][model] for d in dimensions}
+        return {metric_id: _percent_cell(standing, value(standing)) for metric_id, standing in own.items()}
+
     tables = []
     if dimensions and answers.rule == "trigger":
         for title, which in (("Reliability S", "reliability_interval"), ("Coverage C", "coverage")):
-            rows = []
-            for model in order:
-                own = {d.id: standings[d.id][model] for d in dimensions}
-                cells = {id: _percent_cell(standing, getattr(standing, which)) for id, standing in own.items()}
-                rows.append((model, placed(model, of_dimensions, cells)))
-            note = "x 100; intervals come from unknown triggers"
+            rows = [(model, placed(model, of_dimensions, percents(model, attrgetter(which)))) for model in order]
+            note = f"x 100; intervals come from unknown triggers{on_shared}"
             tables.append(make_table(title, note, [c.title for c in of_dimensions], rows))
     if dimensions:
         rows = []
         for row in ranked:
             model = row["model"]
-            own = {d.id: standings[d.id][model] for d in dimensions}
-            cells = {id: _percent_cell(standing, ranked_value(standing, answers.rule)) for id, standing in own.items()}
+            cells = percents(model, lambda standing: ranked_value(standing, answers.rule))
             counts = [_dimension_counts(axis, answers.setting, dimensions, row["left_out"]) for axis in AXES]
             cells |= {axis: _cell_of(*count, row[axis]) for count, axis in zip(counts, AXES, strict=True)}
             cells["total"] = _cell_of(sum(n for n, _ in counts), sum(of for _, of in counts), row["total"])
             name = model if row["rank"] is None else f"{row['rank']}. {model}"
             name += f" ({FLOOR})" if row["floor"] else ""
-            rows.append((name, placed(model, [*of_dimensions, *of_sums], cells)))
+            on_own_list = [_order_cell(row["own_order"])] if unequal else []
+            rows.append((name, [*placed(model, [*of_dimensions, *of_sums], cells), *on_own_list]))
         title = "M-Score" if answers.rule == "trigger" else "Reliability"
         columns = [c.title for c in (*of_dimensions, *of_sums)]
-        note = f"{NOTES[answers.rule]}; behind axes and total, dimensions that they are over"
+        if unequal:
+            mixed = " with stand-ins" if any(c.key == "total" and c.by_stand_in for c in of_sums) else ""
+            columns.append(f"{_order_title(ranked)}{mixed} on its own list")
+        note = f"{NOTES[answers.rule]}; behind axes and total, dimensions that they are over{on_shared}"
         tables.append(make_table(f"{title}, MBench-{answers.setting}", note, columns, rows))
     if answers.rule != "all" and len(ranked) > 1 and any(row["rank"] for row in ranked):
-        tables.append(
-            _rank_table(answers, ranked, any(column.key == "total" for column in of_sums if column.by_stand_in))
-        )
+        tables.append(_rank_table(answers, ranked, any(c.key == "total" and c.by_stand_in for c in of_sums)))
     return tables
 
 
 def _rank_table(answers: Answers, ranked: Sequence[RankRow], by_stand_ins: bool) -> Table:
     """Ranks with and without the gate, and the numbers behind them: the total, or the mean of the axes there are."""
     gate = "the trigger" if answers.setting == "T" else "the camera gate"
-    axes = [axis for axis in AXES if any(row["rank"] and row[axis] for row in ranked)]
-    has_total = len(axes) == len(AXES)
-    number = "total" if has_total else f"mean of axes ({', '.join(axes)})"
-    number += " with stand-ins" if by_stand_ins else ""
-    what = "" if has_total else "no total, which takes all three axes: the mean of those that every ranked model has; "
+    number = _order_title(ranked)
+    partial_total = "no total, which takes all three axes: the mean of those that every ranked model has; "
     note = (
-        f"x 100; {what}with {gate}: as above, over clips that pose the test; without: the same dimensions over all "
-        f"scored clips; up: ranks gained by {gate}"
+        f"x 100; {'' if number == 'total' else partial_total}with {gate}: as above, over clips that pose the test; "
+        f"without: the same dimensions over all scored clips; up: ranks gained by {gate}"
     )
+    number += " with stand-ins" if by_stand_ins else ""
     columns = [f"{number} (with)", "rank (with)", f"{number} (without)", "rank (without)", "up"]
     rows = [(row["model"], _rank_cells(row)) for row in ranked]
     return make_table(f"Ranks with and without {gate}", note, columns, rows)
+
+
+def _order_title(ranked: Sequence[RankRow]) -> str:
+    """What models are ranked by: the total, or the mean of the axes that there are."""
+    axes = [axis for axis in AXES if any(row["rank"] and row[axis] for row in ranked)]
+    return "total" if len(axes) == len(AXES) else f"mean of axes ({', '.join(axes)})"
+
+
+def _single_cell(content: TableCell) -> TableCell:
+    """A cell that counts no clips."""
+    return {"n": int(bool(content)), "of": 1, "interval": None, **content}
+
+
+def _number_cell(value: float | None, text: str = "") -> TableCell:
+    return _single_cell({} if value is None else {"mean": value, **({"text": text} if text else {})})
+
+
+def _order_cell(interval: Sequence[float] | None) -> TableCell:
+    return _single_cell(_mean_and_interval(interval))
 
 
 def _rank_cells(row: RankRow) -> list[TableCell]:
     """The cells of a model in the table of ranks; a model that is not ranked has a dash."""
     rank, other = row["rank"], row["ungated"]["rank"]
     up = None if rank is None or other is None else other - rank
-    without = row["ungated"]["total"]
-
-    def cell(content: TableCell) -> TableCell:
-        return {"n": int(bool(content)), "of": 1, "interval": None, **content}
-
-    def rank_cell(value: int | None) -> TableCell:
-        return cell({} if value is None else {"mean": value, "text": str(value)})
-
     return [
-        cell(_mean_and_interval(row["order"]) if rank else {}),
-        rank_cell(rank),
-        cell({} if without is None else {"mean": without}),
-        rank_cell(other),
-        cell({} if up is None else {"mean": up, "text": f"{up:+d}" if up else "0"}),
+        _order_cell(row["order"] if rank else None),
+        _number_cell(rank, str(rank)),
+        _number_cell(row["ungated"]["total"]),
+        _number_cell(other, str(other)),
+        _number_cell(up, f"{up:+d}" if up else "0"),
     ]
 
 
@@ -266,7 +284,7 @@ def _mean_and_interval(interval: Sequence[float] | None) -> TableCell:
     return {"mean": (low + high) / 2, "interval": None if low == high else [low, high]}
 
 
-def _sentences(answers: Answers, ranked: Sequence[RankRow]) -> list[str]:
+def _sentences(answers: Answers, contest: Contest, ranked: Sequence[RankRow]) -> list[str]:
     sentences = []
     expected, usable = len(answers.results.entries), len(answers.results.cases)
     if usable < expected:
@@ -282,9 +300,8 @@ def _sentences(answers: Answers, ranked: Sequence[RankRow]) -> list[str]:
             f"for {unknown} clips {who} could not say whether they pose the test; they are left out of all means"
         )
     if ranked and ranked[0]["left_out"] and ranked[0]["rank"]:
-        titles = ", ".join(BY_ID[metric_id].title.lower() for metric_id in ranked[0]["left_out"])
-        sentences.append(f"not every model has a value for {titles}: axes and total leave it out")
-    sentences += _unequal_lists(answers)
+        sentences += _left_out_dimensions(contest, ranked[0]["left_out"], answers.rule)
+    sentences += _unequal_items(contest)
     if any(row["rank"] for row in ranked):
         counted = [one for one in stand_ins(answers.results) if _is_ranked_by(one, answers, ranked[0]["left_out"])]
         if counted:
@@ -311,32 +328,51 @@ def _is_ranked_by(one: StandIn, answers: Answers, left_out: Sequence[str]) -> bo
     return dimension is not None and answers.setting in dimension.averaged and one.metric not in left_out
 
 
-def _unequal_lists(answers: Answers) -> list[str]:
-    """Sentences on the subsets of which models have different items: their columns are over different clips."""
-    subsets_by_counts: dict[str, list[str]] = {}
-    for subset in dict.fromkeys(dimension.subset for dimension in answers.dimensions()):
-        items = {
-            model: frozenset(entry.id.removesuffix(f"@{model}") for entry in mine.where(subset=subset).entries)
-            for model, mine in answers.models.items()
-        }
-        if len(set(items.values())) > 1:
-            counts = join_names([f"{model} {len(own)}" for model, own in items.items()], NAMED_MODELS)
-            common = len(frozenset.intersection(*items.values()))
-            subsets_by_counts.setdefault(f"{counts}; {common} in common", []).append(subset)
+def _left_out_dimensions(contest: Contest, left_out: Sequence[str], rule: str) -> list[str]:
+    """Sentences on the dimensions that axes and total leave out, and on whose account."""
+    titles_by_cause: dict[str, list[str]] = {}
+    for metric_id in left_out:
+        without = [model for model in contest.rivals if ranked_value(contest.own[metric_id][model], rule) is None]
+        cause = (
+            f"{join_names(without, NAMED_MODELS)}: no value for" if without else "no item is common to all models in"
+        )
+        titles_by_cause.setdefault(cause, []).append(BY_ID[metric_id].title.lower())
     return [
-        f"models do not have the same items of {join_names(subsets)} ({counts}): columns are over each model's own "
-        "items, so compare only models that have the same ones"
-        for counts, subsets in subsets_by_counts.items()
+        f"{cause} {join_names(titles)}; axes and total leave {'it' if len(titles) == 1 else 'them'} out for all models"
+        for cause, titles in titles_by_cause.items()
     ]
+
+
+def _unequal_items(contest: Contest) -> list[str]:
+    """Sentences on the items that some compared models lack: of whole subsets, or of single dimensions."""
+    names_by_lack: dict[str, list[str]] = {}
+    ids_by_subset: dict[str, list[str]] = {}
+    for metric_id, standings in contest.standings.items():
+        if any(standing.n for standing in standings.values()):
+            ids_by_subset.setdefault(BY_ID[metric_id].subset, []).append(metric_id)
+    for subset, metric_ids in ids_by_subset.items():
+        lacks = {metric_id: _lack_text(contest.shared[metric_id]) for metric_id in metric_ids}
+        same = len(set(lacks.values())) == 1
+        for metric_id, lack in list(lacks.items())[: 1 if same else None]:
+            names_by_lack.setdefault(lack, []).append(subset if same else BY_ID[metric_id].title.lower())
+    return [f"{join_names(names)}: {lack}" for lack, names in names_by_lack.items() if lack]
+
+
+def _lack_text(shared: SharedItems) -> str:
+    """Who lacks how many items, and what follows; empty where nobody does."""
+    if not shared.lacks:
+        return ""
+    who = join_names([f"{model} {count}" for model, count in shared.lacks.items()], NAMED_MODELS)
+    return (
+        f"models lack items that others have ({who}), so tables and ranks are on the {len(shared.items)} of "
+        f"{shared.of} that all compared models have"
+    )
 
 
 def _funnel(answers: Answers, part: Results) -> list[Stage]:
     readable = part.readable.cases
-    stages = [
-        make_stage("expected clips", part.entries),
-        make_stage("all clips", part.cases),
-        make_stage("readable", readable),
-    ]
+    clips = {"expected clips": part.entries, "all clips": part.cases, "readable": readable}
+    stages = [make_stage(name, entries) for name, entries in clips.items()]
     gated = any(answers.posed[case.id] is not None for case in part.cases)
     remaining = [case for case in readable if not gated or ((v := answers.posed[case.id]) is not None and v.posed)]
     if gated:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+from revisit.core.text import package_yaml
 from revisit.media.files import write_lines, write_text
 from revisit.worlds.events import EVENTS
 from revisit.worlds.film import Film
@@ -23,27 +24,9 @@ from revisit.worlds.layouts.film_orders import CAST, Layout, Order, layout, plac
 from revisit.worlds.paths import seen_from
 from revisit.worlds.workers import StepCallback
 
-SUBSETS = {
-    "environment": "The place while the camera goes and returns.",
-    "human": "A figure with a face.",
-    "object": "The target.",
-    "causal": "What happens to the target meanwhile.",
-}
+WORDS = package_yaml(__package__, "world.yaml")
 EVERY = 4  # frames of which the artifact tells
 TEXT = "text"  # the condition of films in a set by text
-DATASET = """\
-dataset_id: {id}
-dataset_name: Worlds of revisit
-version: '1.0'
-path_mode: relative_to_dataset_root
-subsets:
-{subsets}
-condition_id:
-  pattern: "{pattern}"
-paths:
-  output_video: models/{{model_id}}/outputs/{{subset}}/{{sample_id}}/{{condition_id}}/video.mp4
-  artifact_da3: models/{{model_id}}/artifacts/{{subset}}/{{sample_id}}/{{condition_id}}/da3/results.npz
-"""
 
 
 def write_film(folder: Path, name: str, film: Film, models: Sequence[Model], seed: int, tell: StepCallback) -> Row:
@@ -78,7 +61,9 @@ def _write_sample(place: Path, sample_id: str, subset: str, film: Film, conditio
     metadata: dict[str, object] = {"caption": caption, "phases": list(film.phases)}
     annotations: dict[str, object] = {"event": film.event}
     if condition == TEXT:  # the object has a name and no place, as in the published set
-        metadata |= {"object_card": {"name": name, "attributes": []}, "caption_segments": _caption_parts(film)}
+        words = {"scene": film.world.scene, "camera": film.camera_words, "event": EVENTS[film.event].what, "name": name}
+        captions = [text.format(**words) for text in WORDS["captions"]]
+        metadata |= {"object_card": {"name": name, "attributes": []}, "caption_segments": captions}
     else:
         metadata |= {"object_anchor": anchor, "object_name": name}
         annotations["action"] = film.script
@@ -93,18 +78,6 @@ def _write_sample(place: Path, sample_id: str, subset: str, film: Film, conditio
         "annotations": annotations,
     }  # fmt: skip
     write_text(place / "sample.json", json.dumps(content, indent=1))
-
-
-def _caption_parts(film: Film) -> list[str]:
-    """The film in five parts, as a caption each."""
-    name = film.world.instances[1]
-    return [
-        film.world.scene,
-        f"{film.camera_words} The {name} goes out of view.",
-        f"The {name} is not in view. Meanwhile {EVENTS[film.event].what}.",
-        f"The view comes back to where the {name} was.",
-        "The first view is there again.",
-    ]
 
 
 def _write_artifact(place: Path, frames: Sequence[np.ndarray], film: Film) -> None:
@@ -137,11 +110,12 @@ def _between_pixels(depth: np.ndarray) -> np.ndarray:
 
 def write_lists(folder: Path, rows: Sequence[Row]) -> None:
     """Write the card of the set and the list of videos of every model."""
-    present = [subset for subset in SUBSETS if any(row["subset"] == subset for row in rows)]
-    listed = "\n".join(f"  {subset}: {{description: {json.dumps(SUBSETS[subset])}}}" for subset in present)
+    subsets = {row["subset"] for row in rows}
+    present = {subset: text for subset, text in WORDS["subsets"].items() if subset in subsets}
+    listed = "\n".join(f"  {subset}: {{description: {json.dumps(text)}}}" for subset, text in present.items())
     by_text = all(row["condition"] == TEXT for row in rows)
     dataset_id, pattern = ("mbencht", TEXT) if by_text else ("mbencha", "{action}_{length}")
-    write_text(folder / "dataset.yaml", DATASET.format(id=dataset_id, pattern=pattern, subsets=listed))
+    write_text(folder / "dataset.yaml", WORDS["card"].format(id=dataset_id, pattern=pattern, subsets=listed))
     for model in dict.fromkeys(model for row in rows for model in row["models"]):
         items = [_item(row, model) for row in rows if model in row["models"]]
         write_lines(folder / "models" / model / "samples.jsonl", items, ascii=True)

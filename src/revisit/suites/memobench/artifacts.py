@@ -8,11 +8,12 @@ judge go by the key of the question bank, `<folder>/<model>/Zen_Garden-3.csv`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 from pathlib import Path
 
 from revisit.core import UsageError
 from revisit.suites.clips import option_folder
-from revisit.suites.memobench.names import ClipName, parse_clip
+from revisit.suites.memobench.names import ClipName, bank_names
 
 POSE_FILES = (".npz", ".npy", ".txt", ".csv", ".json")
 TABLES = (".json", ".csv", ".npz")
@@ -25,10 +26,8 @@ def files_of(folders: Mapping[str, Path], name: ClipName, model: str, clip: Path
     """Artifact -> its file, for one clip of one model; poses may also lie beside the clip."""
     paths = {}
     for artifact, folder in folders.items():
-        if artifact == "vqa_answers":
-            path = find_answers(folder, model, name.id)
-        else:
-            path = next(_files(folder, name, model, artifact), None)
+        answers = artifact == "vqa_answers"
+        path = find_answers(folder, model, name.id) if answers else next(_files(folder, name, model, artifact), None)
         if path is not None:
             paths[artifact] = path
     if "poses" not in paths:
@@ -60,21 +59,17 @@ def find_answers(root: Path, model: str, clip: str) -> Path | None:
     Looked for, first hit: `<root>/<model>/<name>` before `<root>/<name>`, where name is the bank's name of the clip
     (Zen_Garden-3, Real-7) before its folder's (ZenGarden_003, 007), as .csv before .json before .jsonl.
     """
-    clip_name = parse_clip(clip)
-    for folder in (root / model, root):
-        for name in (clip,) if clip_name is None else clip_name.bank_names:
-            for suffix in ANSWERS:
-                path = folder / f"{name}{suffix}"
-                if path.is_file():
-                    return path
+    for folder, name, suffix in product((root / model, root), bank_names(clip), ANSWERS):
+        path = folder / f"{name}{suffix}"
+        if path.is_file():
+            return path
     return None
 
 
 def _files(folder: Path, name: ClipName, model: str, artifact: str) -> Iterator[Path]:
     suffixes: Sequence[str] = POSE_FILES if artifact == "poses" else TABLES
-    for place in (folder / model, folder / model / name.subset, folder / name.subset, folder):
-        for stem in name.spellings:
-            for suffix in suffixes:
-                for path in (place / f"{stem}{suffix}", place / stem / f"{artifact}{suffix}"):
-                    if path.is_file():
-                        yield path
+    places = (folder / model, folder / model / name.subset, folder / name.subset, folder)
+    for place, stem, suffix in product(places, name.spellings, suffixes):
+        for path in (place / f"{stem}{suffix}", place / stem / f"{artifact}{suffix}"):
+            if path.is_file():
+                yield path

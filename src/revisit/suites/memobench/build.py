@@ -9,7 +9,7 @@ turn is left out, and told.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -24,7 +24,10 @@ from revisit.media import announced_frames, open_clip, save_npz, write_picture
 from revisit.media.text_files import write_sheet
 from revisit.suites import authoring
 from revisit.suites.memobench.metadata import Marks, integer_cell, table_rows
+from revisit.suites.memobench.questions import WORDS
 
+# A short phrase for the target, and the prompt of the clip.
+SUBJECT = Question("memobench.subject", WORDS["subject"], JsonObject({"subject": Text(60), "prompt": Text(900)}))
 SMOOTH = 1.5  # frames: the width of the smoothing of turns
 MOST_ERROR, SHARE = 3.0, 0.15  # degrees, and of the whole turn: a path that is less sure is left out
 
@@ -56,13 +59,12 @@ def read_recordings(table: Path, videos: Path) -> list[MarkedRecording]:
     columns = "video, exits, returns, and where known subject and prompt"
     for number, facts in table_rows(table, [("video",), ("exits",), ("returns",)], columns):
         video = videos / facts["video"]
+        exits, returns = integer_cell(facts["exits"]), integer_cell(facts["returns"])
         if not video.is_file() or video.suffix.lower() != ".mp4":
             raise UsageError(f"row {number} of {table.name}: {video} is no mp4 file that is there")
-        exits, returns = integer_cell(facts["exits"]), integer_cell(facts["returns"])
         if exits is None or returns is None:
             raise UsageError(f"row {number} of {table.name}: exits and returns are frame numbers")
-        problem = Marks(exits, returns).problem(announced_frames(video) or 10**9)
-        if problem:
+        if problem := Marks(exits, returns).problem(announced_frames(video) or 10**9):
             raise UsageError(f"row {number} of {table.name}: {problem}")
         recordings.append(MarkedRecording(video, exits, returns, facts.get("subject", ""), facts.get("prompt", "")))
     if not recordings:
@@ -76,7 +78,7 @@ def add_subject(asker: JudgeClient | None, one: MarkedRecording, look: Callable[
         return one
     if asker is None:
         raise UsageError(f"{one.video.name} has no subject or no prompt; fill in the table, or name a --judge")
-    (answer,) = asker.ask(look(one.video), [subject_question()])
+    (answer,) = asker.ask(look(one.video), [SUBJECT])
     if answer.status != "answered":
         raise RevisitError(f"{one.video.name}: the judge wrote no subject: {answer.reason}")
     return replace(one, subject=one.subject or answer.value["subject"], prompt=one.prompt or answer.value["prompt"])
@@ -95,20 +97,17 @@ def write_dataset(
     data = authoring.empty_folder(root) / "data"
     sentences: list[str] = []
     marks, facts = [], []
-    with_poses = 0
     for number, one in enumerate(recordings, start=1):
         place = data / "Real_Raw" / f"{number:03d}"
         place.mkdir(parents=True)
         shutil.copyfile(one.video, place / f"{number:03d}.mp4")
         _write_pictures(one.video, place / "FRAMES")
         poses = estimate(one.video)
-        trouble = poses if isinstance(poses, str) else _pose_problem(poses)
-        if trouble:
-            sentences.append(f"{one.video.name}: {trouble}")
-        else:
-            assert isinstance(poses, PoseEstimate)
-            with_poses += 1
+        trouble = _pose_problem(poses) if isinstance(poses, PoseEstimate) else poses
+        if isinstance(poses, PoseEstimate) and not trouble:
             _write_poses(place / "raw" / f"{number:03d}_mapanything.npz", poses)
+        else:
+            sentences.append(f"{one.video.name}: {trouble}")
         marks.append([number, one.exits, one.returns])
         first = f"Real_Raw/{number:03d}/FRAMES/frame_0001.jpg"
         facts.append([number, one.subject, first, one.prompt])
@@ -118,46 +117,32 @@ def write_dataset(
     if banks is not None:
         banks(data)
     bank_count = len(list(data.glob("vqa_questions/*-questions.csv")))
+    with_poses = len(recordings) - len(sentences)
     counts = {"clips": len(recordings), "clips with poses": with_poses, "question banks": bank_count}
-    authoring.write_card(
-        data, "memobench", title=f"MemoBench clips of {source}", licence=licence, source=source, counts=counts
-    )
+    title = f"MemoBench clips of {source}"
+    authoring.write_card(data, "memobench", title=title, licence=licence, source=source, counts=counts)
     return data, sentences
 
 
 def _pose_problem(estimate: PoseEstimate) -> str:
     """Why a path is not used, or nothing."""
     turn = float(geodesic(estimate.c2w[0, :3, :3], estimate.c2w[:, :3, :3]).max())
-    if estimate.error > max(MOST_ERROR, SHARE * turn):
-        return (
-            f"its poses are left out: {estimate.producer} is off by {estimate.error:.1f} degrees from itself, and "
-            f"the camera turns by {turn:.0f}"
-        )
-    return ""
+    if estimate.error <= max(MOST_ERROR, SHARE * turn):
+        return ""
+    return (
+        f"its poses are left out: {estimate.producer} is off by {estimate.error:.1f} degrees from itself, and the "
+        f"camera turns by {turn:.0f}"
+    )
 
 
 def _write_poses(path: Path, estimate: PoseEstimate) -> None:
     poses = estimate.c2w.copy()
     poses[:, :3, :3] = smooth_rotations(poses[:, :3, :3], SMOOTH)
-    arrays: Mapping[str, np.ndarray] = {
-        "cam_c2w": poses, "intrinsic": estimate.K, "own_error_degrees": np.array(estimate.error),
-        "producer": np.array(estimate.producer),
-    }  # fmt: skip
-    save_npz(path, dict(arrays))
+    error, producer = np.array(estimate.error), np.array(estimate.producer)
+    save_npz(path, {"cam_c2w": poses, "intrinsic": estimate.K, "own_error_degrees": error, "producer": producer})
 
 
 def _write_pictures(video: Path, folder: Path) -> None:
     with open_clip(Clip(video)) as stream:
         for frame in stream:
             write_picture(folder / f"frame_{frame.index + 1:04d}.jpg", frame.rgb)
-
-
-def subject_question() -> Question:
-    """A short phrase for the target, and the prompt of the clip."""
-    text = (
-        "These are frames of one video, in order: the camera looks at something, turns away from it, and comes back. "
-        "Name what it comes back to as a short noun phrase of at most six words, with an article and without a verb. "
-        "Then tell the video in three or four sentences: what is seen at first, how the camera turns away and comes "
-        "back, and what goes on with the thing meanwhile."
-    )
-    return Question("memobench.subject", text, JsonObject({"subject": Text(60), "prompt": Text(900)}))

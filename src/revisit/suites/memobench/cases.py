@@ -17,7 +17,7 @@ from revisit.suites.clips import TargetRow, target_name
 from revisit.suites.memobench.artifacts import files_of
 from revisit.suites.memobench.clip_categories import Categories, kinds_of
 from revisit.suites.memobench.ground_truth import FRAME_RATES, TrueClip
-from revisit.suites.memobench.metadata import Marks
+from revisit.suites.memobench.metadata import Marks, prompt_of
 from revisit.suites.memobench.metrics.rules import RULES, check_rule
 from revisit.suites.memobench.names import ClipName
 from revisit.suites.memobench.question_bank import as_annotation, find_bank, read_bank
@@ -58,8 +58,8 @@ def make_case(
 ) -> Case:
     """A clip of a model with everything that is known of it."""
     facts, notes = context.metadata.get(name, {}), list(notes)
-    prompt, subject = facts.get("prompt") or (marks.prompt if marks else ""), facts.get("subject", "")
-    words = ors_prompts(prompt, subject, name.subset)  # whatever a model was told, the target is the dataset's
+    prompt, subject = prompt_of(facts, marks), facts.get("subject", "")
+    words = ors_detector_words(prompt, subject, name.subset)  # whatever a model was told, the target is the dataset's
     annotations: dict[str, object] = {
         "clip_number": name.number,
         "vqa_key": name.question_key,
@@ -79,11 +79,11 @@ def make_case(
             annotations["fx"], annotations["fy"] = truth.intrinsics[:2]
         if truth.poses is not None:
             artifacts["true_poses"] = truth.poses
-    if truth is not None and marks is not None:
-        annotations["gt_phases"] = [marks.exits, marks.returns]
-        phases = None if frames is None else marks.phases(truth.frames, frames)
-        if phases is not None:
-            align = phase_rule(phases, (marks.exits, marks.returns))
+        if marks is not None:
+            annotations["gt_phases"] = [marks.exits, marks.returns]
+            phases = None if frames is None else marks.phases(truth.frames, frames)
+            if phases is not None:
+                align = phase_rule(phases, (marks.exits, marks.returns))
     bank = context.questions(name, notes)
     if bank:
         annotations["questions"] = bank
@@ -144,6 +144,6 @@ def ors_prompt(prompt: str, subject: str, split: str, rule: str = "upstream") ->
     return MARK.sub("", words) if rule == "corrected" else words
 
 
-def ors_prompts(prompt: str, subject: str, split: str) -> dict[str, str]:
+def ors_detector_words(prompt: str, subject: str, split: str) -> dict[str, str]:
     """The words to ask with under every rule."""
     return {rule: ors_prompt(prompt, subject, split, rule) for rule in RULES}

@@ -15,35 +15,16 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from revisit.core import Case, UsageError
+from revisit.core.text import package_yaml
 from revisit.results import Results
 from revisit.results.cells import cell_of
-from revisit.results.clip_answers import Entry
 from revisit.results.tables import Table, make_table
 from revisit.suites.memobench.metadata import table_rows
 from revisit.suites.memobench.names import REAL, ClipName, parse_clip, scene_name
 
 KINDS = ("trajectory", "process", "environment")
-PANS = {"pans to the left": "pan left", "pans to the right": "pan right", "tilts upward": "tilt up"}
-VERTICAL = re.compile(
-    r"look(s|ing)? (up|down)|upward|downward|jump|raises|lowers|squat|crouch|\brise|ascend|descend|lifts|bends"
-)
-HEAD = re.compile(r"turns? (the |its |his |her )?head|head (to|back)")
-PROCESSES = {
-    "combustion and heat": r"candle|flame|burn|match\b|lighter|\bfire|wax|melt|\bice\b|toast|charr|smok|incense|boil",
-    "physical deformation": r"crush|crumpl|\btear|torn|bend|bent|squeez|sponge|balloon|inflat|deflat|spring|dough|clay|"
-    r"collaps|stack|fold|snap|shatter|crack|stretch|press",
-    "bubble and foam": r"foam|bubble|soap|froth|soda sits|carbonated|cola|beer",
-    "viscous flow": r"honey|syrup|slime|viscous|drip|ketchup|sauce|shampoo|glue|lotion|ooz|hourglass|sand\b",
-    "chemical reaction": r"iodine|vinegar|baking soda|react|effervesc|fizz|decolori|oxid|rust|permanganate|precipitat|"
-    r"indicator|litmus|copper|bleach|disinfect",
-    "diffusion and absorption": r"diffus|\bink\b|dye|absorb|soak|spread|food color|tea bag|\btea\b|wick|towel|tissue|"
-    r"stain|seep",
-    "dissolution": r"dissolv|salt|sugar|milk powder|powder|tablet|coffee|cube",
-}
-SIZES = (("small, below 2 %", 0.0, 0.02), ("medium, 2 to 10 %", 0.02, 0.10), ("large, above 10 %", 0.10, 1.01))
-ANGLES = (
-    ("up to 30°", 0.0, 30.0), ("30 to 60°", 30.0, 60.0), ("60 to 120°", 60.0, 120.0), ("above 120°", 120.0, 181.0),
-)  # fmt: skip
+WORDS = package_yaml(__package__, "clip_categories.yaml")
+PROCESSES: Mapping[str, str] = WORDS["processes"]
 ORS = "memo_ors"
 
 Categories = Mapping[str, Mapping[str, str]]  # clip id or scene -> kind -> value
@@ -74,12 +55,8 @@ def trajectory_in_prompt(prompt: str, subset: str) -> str:
     """How the camera goes; nothing where the prompt does not say."""
     words = prompt.lower()
     if subset == REAL:
-        return next((kind for phrase, kind in PANS.items() if phrase in words), "")
-    if not words:
-        return ""
-    if "u-turn" in words:
-        return "U-turn"
-    return "vertical" if VERTICAL.search(words) else "head turn" if HEAD.search(words) else "forward"
+        return next((kind for phrase, kind in WORDS["pans"].items() if phrase in words), "")
+    return next((kind for kind, pattern in WORDS["turns"].items() if re.search(pattern, words)), "")
 
 
 def process_in_prompt(prompt: str) -> str:
@@ -109,10 +86,10 @@ def ors_tables(results: Results) -> list[Table]:
     """ORS by the size of the object and by the turn of the true camera when it is back (beside Table S4)."""
     tables = []
     for title, note, strata, metric_id, fact in (
-        ("Object reappearance by size", "share of the first frame that the object's mask covers", SIZES,
+        ("Object reappearance by size", "share of the first frame that the object's mask covers", WORDS["sizes"],
          ORS, "target_area"),
-        ("Object reappearance by angle", "turn of the true camera since its first view when the object is back", ANGLES,
-         "true_turn", "at_return"),
+        ("Object reappearance by angle", "turn of the true camera since its first view when the object is back",
+         WORDS["angles"], "true_turn", "at_return"),
     ):  # fmt: skip
         rows = []
         for model, mine in results.groups().items():
@@ -126,12 +103,8 @@ def ors_tables(results: Results) -> list[Table]:
 
 def _clips_between(results: Results, metric_id: str, fact: str, low: float, high: float) -> Results:
     """The clips of which a fact lies in a span."""
-
-    def inside(entry: Entry) -> bool:
-        value = _fact(results, entry, metric_id, fact) if isinstance(entry, Case) else None
-        return value is not None and low <= value < high
-
-    return results.only(inside)
+    values = {case.id: _fact(results, case, metric_id, fact) for case in results.cases}
+    return results.only(lambda entry: (value := values.get(entry.id)) is not None and low <= value < high)
 
 
 def _fact(results: Results, case: Case, metric_id: str, name: str) -> float | None:

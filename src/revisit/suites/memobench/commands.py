@@ -10,9 +10,9 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -45,7 +45,9 @@ GEMINI_KEY, GEMINI_MODEL = "GEMINI_API_KEY", "gemini-3.1-pro-preview"
 def eval_(
     mode: str = typer.Option("synthetic", help="synthetic, real or both."),
     gen_root: Path = typer.Option(
-        None, "--gen_root", help="Generated clips of the split; output/Synthetic or output/Real by default."
+        None,
+        "--gen_root",
+        help="Generated clips of the split, or the folder above; output/Synthetic or output/Real by default.",
     ),
     gen_root_syn: Path = typer.Option(None, "--gen_root_syn", help="Synthetic clips, for --mode both."),
     gen_root_real: Path = typer.Option(None, "--gen_root_real", help="Real clips, for --mode both."),
@@ -90,30 +92,46 @@ def eval_(
         raise UsageError(f"--mode takes synthetic, real or both, not {mode!r}")
     if device:
         os.environ[settings.DEVICE] = device
+    splits = ("synthetic", "real") if mode == "both" else (mode,)
     roots = {
-        "synthetic": gen_root_syn or gen_root or OUTPUT / "Synthetic",
-        "real": gen_root_real or gen_root or OUTPUT / "Real",
+        "synthetic": gen_root_syn or _split_folder(gen_root, "Synthetic"),
+        "real": gen_root_real or _split_folder(gen_root, "Real"),
     }
+    for split in splits:
+        if not roots[split].is_dir():
+            other = "synthetic" if split == "real" else "real"
+            hint = f"; --mode {other} evaluates the {other} clips alone" if mode == "both" else ""
+            raise UsageError(f"{roots[split]}: there is no such folder of {split} clips{hint}")
+    if mode == "both" and roots["synthetic"].resolve() == roots["real"].resolve():
+        raise UsageError(
+            f"{roots['real']} would be evaluated twice: --mode both takes --gen_root_syn and --gen_root_real, or a "
+            "--gen_root with the folders Synthetic and Real"
+        )
     left_out = {"memo_ors", *(() if camera_ctrl else ("memo_camera",))}
     metrics = [metric for metric in OWN if metric not in left_out and not metric.startswith("memo_vqa")]
     only = [f"only={','.join(filter(None, (clip, scene)))}"] if clip or scene else []
     prompts = {"synthetic": ("--prompt_src_syn", prompt_src_syn), "real": ("--prompt_src_real", prompt_src_real)}
-    sampling = {"long_side": max_side, "step": sample_step}
-    name, rows, runs = "", [], []
-    for split in ("synthetic", "real") if mode == "both" else (mode,):
+    sampling = {
+        name: value for name, value in {"long_side": max_side, "step": sample_step}.items() if value is not None
+    }
+    evaluations = Evaluations(data, observer_set, protocol, workers, json)
+    files: list[Path] = []
+    for split in splits:
         name = model or _model_of(roots[split])
         options, place = [*only, *_prompts(*prompts[split])], run / name / f"eval-{split}"
-        results = _run(
-            roots[split], name, data, metrics, options, observer_set, protocol, place, workers, sampling=sampling,
-            json=json,
-        )  # fmt: skip
-        runs.append(results)
-        rows.append(results / "memobench_csv/outputs")
+        finished = evaluations.score(roots[split], name, metrics, options, place, sampling=sampling)
+        files += sorted((finished / "memobench_csv/outputs").rglob("eval_*.csv"))
     csv_path = out_csv or Path("outputs") / name / f"eval_{mode}.csv"
-    _join_csv_files([path for folder in rows for path in sorted(folder.rglob("eval_*.csv"))], csv_path)
+    _join_csv_files(files, csv_path)
     console.message(f"results: {csv_path}")
-    if json:
-        _print_summaries(runs)
+    evaluations.print_json()
+
+
+def _split_folder(root: Path | None, split: str) -> Path:
+    """The folder of a split: in the folder that the user named, or that folder where it has no splits."""
+    if root is None:
+        return OUTPUT / split
+    return root / split if any((root / name).is_dir() for name in ("Synthetic", "Real")) else root
 
 
 @app.command("ors")
@@ -131,15 +149,13 @@ def ors(
     json: bool = JSON,
 ) -> None:
     """Score the object reappearance of clips, as compute_ors.py does."""
-    options, runs = [f"detections={detections}"] if detections else [], []
+    options = [f"detections={detections}"] if detections else []
+    evaluations = Evaluations(data, observer_set, protocol, workers, json)
     for folder in _folders(model_name, video_dirs):
         name = _model_of(folder) if model_name == "all" else model_name
-        place = run / name / "ors"
-        results = _run(folder, name, data, ["memo_ors"], options, observer_set, protocol, place, workers, json=json)
-        runs.append(results)
-        _copy_results(results / "memobench_csv/ors_results", output_dir / name)
-    if json:
-        _print_summaries(runs)
+        finished = evaluations.score(folder, name, ["memo_ors"], options, run / name / "ors")
+        _copy_results(finished / "memobench_csv/ors_results", output_dir / name)
+    evaluations.print_json()
 
 
 @app.command("vqa")
@@ -168,18 +184,15 @@ def vqa(
     if model_id:
         os.environ["REVISIT_JUDGE_MODEL"] = model_id
     judge = judge or _gemini(model_id)
-    options, runs = [f"questions={questions_dir}"], []
+    options = [f"questions={questions_dir}"]
     if cases_csv is not None:
         options.append(f"only={','.join(case.clip for case in read_failure_cases(cases_csv))}")
+    evaluations = Evaluations(data, observer_set, protocol, workers, json)
     for number, folder in enumerate(_folders(model_name, [*video_dirs, *(further or [])])):
         place = run / model_name / f"vqa-{number}"
-        results = _run(
-            folder, model_name, data, ["vqa"], options, observer_set, protocol, place, workers, judge, json=json
-        )
-        runs.append(results)
-        _copy_results(results / "memobench_csv/vqa_results", output_dir / model_name)
-    if json:
-        _print_summaries(runs)
+        finished = evaluations.score(folder, model_name, ["vqa"], options, place, judge)
+        _copy_results(finished / "memobench_csv/vqa_results", output_dir / model_name)
+    evaluations.print_json()
 
 
 @app.command("leaderboard")
@@ -203,74 +216,75 @@ def leaderboard(
     from revisit.cli.leaderboard import print_boards, require_column
     from revisit.suites.memobench.leaderboard import as_csv, public_board, read_csv
 
-    if load is not None:
-        board = read_csv(load)
-    else:
-        board = public_board(eval_dir, ors_dir, vqa_dir, "" if subset == "all" else subset, merge=merge)
+    part = "" if subset == "all" else subset
+    board = read_csv(load) if load else public_board(eval_dir, ors_dir, vqa_dir, part, merge=merge)
     require_column([board], sort)
     if output is not None:
         output.write_text(as_csv(board, sort=sort), encoding="utf-8")
         console.message(f"written: {output}")
     if json:
         console.print_json(board.as_json())
-        return
-    if table_format != "csv":
+    elif table_format == "csv":
+        console.message(board.note)
+        typer.echo(as_csv(board, decimals=2, sort=sort))
+    else:
         print_boards([board], table_format, sort)
-        return
-    console.message(board.note)
-    typer.echo(as_csv(board, decimals=2, sort=sort))
 
 
-def _run(
-    source: Path, model: str, data: Path, metrics: list[str], options: list[str], observer_set: str,
-    protocol: str | None, out: Path, workers: int | None, judge: str = "",
-    sampling: Mapping[str, int | None] | None = None, json: bool = False,
-) -> Path:  # fmt: skip
-    """Score a folder of clips, and print what came of it unless JSON is printed later; the folder of the run."""
-    from revisit.core import UsageError
-    from revisit.engine.request import Request
+@dataclass
+class Evaluations:
+    """Evaluations of one command, with what is the same for all of them."""
 
-    if not source.is_dir():
-        raise UsageError(f"{source}: there is no such folder of generated clips")
-    suite_options = [f"gt={data.resolve()}", f"model={model}", *options]
-    request = Request.of(
-        source, "memobench", observer_set, protocol, metrics, None, "auto", [], suite_options, judge, truth=False
-    )
-    finished_run = run_evaluation(_with_sampling(request, sampling or {}), out, workers=workers)
-    if not json:
-        console.print_run_summary(finished_run.summary, show_all=True)
-    return finished_run.path
+    data: Path
+    observer_set: str
+    protocol: str | None
+    workers: int | None
+    json: bool
+    summaries: dict[str, Any] = field(default_factory=dict)  # folder of a run -> its summary
+
+    def score(
+        self, source: Path, model: str, metrics: list[str], options: list[str], out: Path, judge: str = "",
+        sampling: Mapping[str, int] | None = None,
+    ) -> Path:  # fmt: skip
+        """Score a folder of clips, and print what came of it unless JSON is printed later; the folder of the run."""
+        from revisit.cli.run_summary import print_run_summary
+        from revisit.core import UsageError
+        from revisit.engine.request import Request
+
+        if not source.is_dir():
+            raise UsageError(f"{source}: there is no such folder of generated clips")
+        suite_options = [f"gt={self.data.resolve()}", f"model={model}", *options]
+        request = Request.of(
+            source, "memobench", self.observer_set, self.protocol, metrics, None, "auto", [], suite_options, judge,
+            truth=False,
+        )  # fmt: skip
+        if sampling:
+            request = _with_sampling(request, sampling)
+        finished_run = run_evaluation(request, out, workers=self.workers)
+        self.summaries[str(finished_run.path)] = finished_run.summary
+        if not self.json:
+            print_run_summary(finished_run.summary, show_all=True)
+        return finished_run.path
+
+    def print_json(self) -> None:
+        """Print the summaries of all runs, where JSON was asked for."""
+        if self.json:
+            console.print_json(self.summaries)
 
 
-def _print_summaries(runs: list[Path]) -> None:
-    """The summaries of runs as JSON, by the folder of each."""
-    from revisit.results.run import Run
-
-    console.print_json({str(path): Run(path).summary for path in runs})
-
-
-def _with_sampling(request: Request, sampling: Mapping[str, int | None]) -> Request:
+def _with_sampling(request: Request, sampling: Mapping[str, int]) -> Request:
     """The request with a size or a step of frames for everything in it that has one."""
     from revisit.engine.parameters import tunable
 
-    values_by_name = {name: value for name, value in sampling.items() if value is not None}
-    if not values_by_name:
-        return request
-    uses = tunable(request.plan())
-    parameters = {
-        check: {name: value for name, value in values_by_name.items() if name in has} for check, has in uses.items()
-    }
-    return replace(request, parameters={check: values for check, values in parameters.items() if values})
+    values = {check: {k: v for k, v in sampling.items() if k in has} for check, has in tunable(request.plan()).items()}
+    return replace(request, parameters={check: own for check, own in values.items() if own})
 
 
 def _prompts(flag: str, file: Path | None) -> list[str]:
     """The option that names a file of prompts. The one that the public manual names is not in the dataset."""
-    if file is None:
-        return []
-    if not file.is_file():
+    if file is not None and not file.is_file():
         console.message(f"{flag} {file}: there is no such file; the prompts of the dataset are used")
-        return []
-    return [f"prompts={file.resolve()}"]
+    return [f"prompts={file.resolve()}"] if file is not None and file.is_file() else []
 
 
 def _gemini(model: str) -> str:

@@ -60,7 +60,7 @@ def _banks(asker: Any, data: Path, frames: int) -> None:
     for sentence in left_out:
         console.message(sentence)
     for task in tasks:
-        _write_bank(asker, task, frames, data / "vqa_questions", None)
+        _write_bank(asker, task, frames, data / "vqa_questions", {})
 
 
 def estimate_turns(video: Path) -> Any:

@@ -45,16 +45,15 @@ def questions(
     from revisit.suites.memobench.read import metadata_of
     from revisit.suites.memobench.wording import read_wording
 
-    words = None if wording is None else read_wording(wording)
+    words = {} if wording is None else read_wording(wording)
     root = dataset_root(truth) if truth.is_dir() else None
     if root is not None:
         if prompt or scene or number is not None or hint:
             raise UsageError(
                 f"{truth} is a dataset, which has prompts, scenes and numbers; leave out --prompt, --scene and --number"
             )
-        tasks, left_out = bank_tasks(
-            MemoBenchDataset(root), metadata_of(root, *([metadata] if metadata is not None else [])), failure
-        )
+        folders = [] if metadata is None else [metadata]
+        tasks, left_out = bank_tasks(MemoBenchDataset(root), metadata_of(root, *folders), failure)
         for line in left_out:
             console.message(line)
         todo = [task for task in tasks if fresh or not (out / task.file).is_file()][:limit]
@@ -86,15 +85,14 @@ def questions(
     raise typer.Exit(1 if failed else 0)
 
 
-def _write_bank(asker: Any, task: Any, frames: int, out: Path, words: Mapping[str, str] | None) -> None:
+def _write_bank(asker: Any, task: Any, frames: int, out: Path, words: Mapping[str, str]) -> None:
     """Make the bank of one clip, and say what became of its questions."""
     from revisit.suites.memobench.question_bank import thin_dimensions, write_bank
-    from revisit.suites.memobench.question_pipeline import JudgeViews, make_bank, review_sheet
+    from revisit.suites.memobench.question_pipeline import make_bank, review_sheet
 
     failure = None if task.failure is None else sample_frames(task.failure, frames)
     path = task.truth.path
-    pictures = JudgeViews(sample_frames(path, 1), sample_frames(path, frames), failure, task.hint)
-    bank = make_bank(asker, task.scene, task.name.number, task.prompt, pictures, wording=words)
+    bank = make_bank(asker, task, sample_frames(path, 1), sample_frames(path, frames), failure, words)
     out.mkdir(parents=True, exist_ok=True)
     (out / f"{bank.key}-questions.csv").write_bytes(write_bank(bank).encode())
     (out / f"{bank.key}-review.csv").write_bytes(review_sheet(bank).encode())

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
-
 from revisit.control.jobs import BatchRequest
 from revisit.geometry.rotations import geodesic
 from revisit.suites.authoring import DatasetDescription, DatasetTools, count_table, range_table
@@ -34,9 +32,8 @@ def describe(folder: Path) -> DatasetDescription:
             lengths.append(truth.frames)
             gaps.append((one.returns - one.exits) / rate)
             shares.append((one.returns - one.exits) / truth.frames)
-    turns = [
-        float(geodesic(job.path[0, :3, :3], job.path[:, :3, :3]).max()) for job in batch.jobs if job.path is not None
-    ]
+    paths = [job.path[:, :3, :3] for job in batch.jobs if job.path is not None]
+    turns = [float(geodesic(path[0], path).max()) for path in paths]
     words = [len(job.prompt.split()) for job in batch.jobs]
     ranges: dict[str, Sequence[float]] = {
         "frames": lengths, "seconds out of view": gaps, "share of the clip out of view": shares,
@@ -51,11 +48,10 @@ def describe(folder: Path) -> DatasetDescription:
     facts = {
         "clips": len(batch.jobs), "with poses": len(turns),
         "question banks": len(list((data.root / "vqa_questions").glob("*-questions.csv"))),
-        "turning by 90 degrees or more": int(np.sum(np.array(turns) >= 90)),
+        "turning by 90 degrees or more": sum(turn >= 90 for turn in turns),
     }  # fmt: skip
-    return DatasetDescription(
-        "MemoBench", facts, tables, {"seconds out of view": gaps, "greatest turn, degrees": turns}
-    )
+    histograms = {name: ranges[name] for name in ("seconds out of view", "greatest turn, degrees")}
+    return DatasetDescription("MemoBench", facts, tables, histograms)
 
 
 def problems(folder: Path) -> list[str]:
@@ -68,10 +64,8 @@ def problems(folder: Path) -> list[str]:
     metadata = metadata_of(data.root)
     for sheet in data.sheets.values():
         for name in sorted(sheet.marks):
-            facts = metadata.get(name, {})
-            sentences += [
-                f"{name.title}: the metadata has no {what}" for what in ("subject", "prompt") if not facts.get(what)
-            ]
+            missing = [what for what in ("subject", "prompt") if not metadata.get(name, {}).get(what)]
+            sentences += [f"{name.title}: the metadata has no {what}" for what in missing]
             truth = data.clip(name)
             if isinstance(truth, TrueClip):
                 sentences += [f"{name.title}: {note}" for note in truth.notes]

@@ -74,34 +74,31 @@ class Detections:
     guessed: bool = False  # whether nobody said what the object is: what is salient in the first frame was taken for it
 
 
-@evidence(id="aesthetic_scores")
 @dataclass(frozen=True)
-class AestheticScores:
-    """Beauty of frames, from about 0 to 10, as the LAION predictor rates it."""
+class FrameRatings:
+    """What a network says of frames, a number for each."""
 
     index: Annotated[Array, "N; rising"]
     value: Annotated[Array, "N; finite"]
     maker: str
+
+
+@evidence(id="aesthetic_scores")
+@dataclass(frozen=True)
+class AestheticScores(FrameRatings):
+    """Beauty of frames, from about 0 to 10, as the LAION predictor rates it."""
 
 
 @evidence(id="image_quality")
 @dataclass(frozen=True)
-class ImageQuality:
+class ImageQuality(FrameRatings):
     """Technical quality of frames without a reference, from 0 to 1, as CLIP-IQA+ rates it."""
-
-    index: Annotated[Array, "N; rising"]
-    value: Annotated[Array, "N; finite"]
-    maker: str
 
 
 @evidence(id="image_rewards")
 @dataclass(frozen=True)
-class ImageRewards:
+class ImageRewards(FrameRatings):
     """How well frames fit the prompt: ImageReward's own scale, about -2 to 2."""
-
-    index: Annotated[Array, "N; rising"]
-    value: Annotated[Array, "N; finite"]
-    maker: str
 
 
 @evidence(id="visual_halves")

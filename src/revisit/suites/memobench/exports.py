@@ -17,59 +17,12 @@ from revisit.evidence.answers import case_questions
 from revisit.media.text_files import csv_text
 from revisit.results import Results
 from revisit.suites.export_facts import ExportFacts
-from revisit.suites.memobench.columns import FIDELITY, LEADERBOARD, SCORE, Place, PublicColumn
+from revisit.suites.memobench.columns import EVAL_COLUMNS, LEADERBOARD, ORS_COLUMNS, Place, PublicColumn
 from revisit.suites.memobench.metrics.answers import DIMENSIONS
-from revisit.suites.memobench.names import REAL, SYNTHETIC, parse_clip
+from revisit.suites.memobench.names import REAL, parse_clip
 from revisit.suites.memobench.radar import radar
 
 FOLDER = "memobench_csv"
-PHASES = {"O": "visible", "H": "hidden", "R": "returned", "ALL": "all"}  # as the public columns call them -> ours
-
-# Column -> (metric, place, factor, decimals), in the public order.
-Source = tuple[str, Place, float, int]
-RAW: dict[str, Source | None] = {
-    "TemporalScore": ("memo_motion_smoothness", ("temporal_score",), 1, 4),
-    "AestheticScore": ("memo_aesthetic", SCORE, 1, 4),
-    "ImageQuality": ("memo_image_quality", SCORE, 1, 4),
-    "ObjIdentityMean": ("memo_identity", ("mean",), 1, 4),
-    "ObjIdentityMin": ("memo_identity", ("minimum",), 1, 4),
-    "GeoConsistencyMean": ("memo_geo3d", ("mean",), 1, 4),
-    "GeoConsistencyMin": ("memo_geo3d", ("minimum",), 1, 4),
-    "ImageRewardScore": ("memo_image_reward", SCORE, 1, 2),  # on 0-100, as the public file has it
-    "GTRevisitSim": None,  # a diagnostic of neither the paper nor the leaderboard
-    **{
-        f"GT_{phase}_{name}": (id, ("mean", ours), 1, 4)
-        for phase, ours in PHASES.items()
-        for name, id in FIDELITY.items()
-    },
-    "CameraControllability": ("memo_camera", SCORE, 1, 2),  # on 0-100
-    "ATE_RotDeg": ("memo_camera", ("ate_deg",), 1, 3),
-    "TotalGT_RotDeg": ("memo_camera", ("true_rotation_deg",), 1, 3),
-    "MeanRotErrorDeg": ("memo_camera", ("step_error_deg",), 1, 3),
-}
-PERCENT: dict[str, Source | None] = {
-    "TemporalScore_pct": ("memo_motion_smoothness", SCORE, 1, 1),
-    "AestheticScore_pct": ("memo_aesthetic", ("percent",), 1, 1),
-    "ImageQuality_pct": ("memo_image_quality", ("percent",), 1, 1),
-    "GeoConsistencyMean_pct": ("memo_geo3d", ("mean",), 100, 1),
-    "GeoConsistencyMin_pct": ("memo_geo3d", ("minimum",), 100, 1),
-    "ImageRewardScore_pct": ("memo_image_reward", SCORE, 1, 1),
-    "GTRevisitSim_pct": None,
-    "ObjIdentityMean_pct": ("memo_identity", ("mean",), 100, 1),
-    "ObjIdentityMin_pct": ("memo_identity", ("minimum",), 100, 1),
-    "CameraControllability_pct": ("memo_camera", SCORE, 1, 1),
-    "MotionSmoothness": ("memo_motion_smoothness", SCORE, 1, 2),
-    "VisualQuality": ("memo_visual_quality", SCORE, 1, 2),
-    "Geo3DConsistency": ("memo_geo3d", SCORE, 1, 2),
-    "ObjIdentityConsistency": ("memo_identity", SCORE, 1, 2),
-}
-ABOUT = ("id", "scene", "data_type", "num_frames", "h_start", "r_start", "gt_frames")
-EVAL_COLUMNS = (*ABOUT, *RAW, "fx", "fy", *PERCENT)
-ORS_COLUMNS = (
-    "clip_id", "data_type", "scene", "n_gen", "r_start", "ors", "detection_rate", "mean_confidence", "n_r_frames",
-    "n_detected",
-)  # fmt: skip
-VQA_COLUMNS = ("scene", "video_id", "folder", "Evaluation", "score")
 
 
 def export(run: Path, facts: ExportFacts, results: Results) -> dict[str, str]:
@@ -77,10 +30,12 @@ def export(run: Path, facts: ExportFacts, results: Results) -> dict[str, str]:
     protocol = safe_name(facts["protocol"].replace(":", "-"))
     files: dict[str, str] = {}
     board = []
-    models = {model: results.where(model=model) for model in sorted({case.model for case in results.cases})}
+    models = {model: mine for model, mine in results.groups().items() if mine.cases}
     for model, folder in model_folders(models).items():
         mine = models[model]
-        files[f"{FOLDER}/outputs/{folder}/eval_{_mode(mine)}_{protocol}.csv"] = eval_csv(mine)
+        subsets = {case.subset.lower() for case in mine.cases}
+        mode = "both" if len(subsets) > 1 else "".join(subsets)
+        files[f"{FOLDER}/outputs/{folder}/eval_{mode}_{protocol}.csv"] = eval_csv(mine)
         if mine.scores("memo_ors"):
             files[f"{FOLDER}/ors_results/{folder}/ors_scores.csv"] = ors_csv(mine)
         for name, text in vqa_csvs(mine).items():
@@ -103,27 +58,24 @@ def _means(results: Results) -> dict[str, float]:
 def eval_csv(results: Results) -> str:
     """One row per clip with the 48 public columns; a column `error` where a clip failed."""
     errors = {case.id: _error(results.of(case)) for case in results.cases}
-    failed = any(errors.values())
+    head = [*EVAL_COLUMNS, *(["error"] if any(errors.values()) else [])]
     rows = []
     for case in results.cases:
-        row: dict[str, str] = {**_clip_cells(case)}
-        if errors[case.id] is None:
-            row |= _positions(case)
-            row |= {name: _cell(results.of(case), source) for name, source in {**RAW, **PERCENT}.items()}
-        rows.append([*(row.get(name, "") for name in EVAL_COLUMNS), *([errors[case.id] or ""] if failed else [])])
-    return csv_text((*EVAL_COLUMNS, *(["error"] if failed else [])), rows, "\n")
+        row = {**_clip_cells(case), "error": errors[case.id] or ""}
+        if not row["error"]:
+            row |= _positions(case) | _numbers(EVAL_COLUMNS, results.of(case))
+        rows.append([row.get(name, "") for name in head])
+    return csv_text(head, rows, "\n")
 
 
 def ors_csv(results: Results) -> str:
     """One row per clip whose object was looked for."""
     rows = []
     for record in results.scores("memo_ors"):
-        row = {**_clip_cells(record.case), **_positions(record.case)}
-        shares = [_number(value_at(record, (name,)), 1, 4) for name in ("ors", "detection_rate", "mean_confidence")]
-        counts = [_number(value_at(record, (name,)), 1, 0) for name in ("returned_frames", "detected")]
-        clip_cells = [row["id"], row["data_type"], row["scene"], row["num_frames"], row["r_start"]]
-        rows.append([*clip_cells, *shares, *counts])
-    return csv_text(ORS_COLUMNS, rows)
+        row = _clip_cells(record.case) | _positions(record.case) | _numbers(ORS_COLUMNS, {"memo_ors": record})
+        row |= {"clip_id": row["id"], "n_gen": row["num_frames"]}
+        rows.append([row[name] for name in ORS_COLUMNS])
+    return csv_text(tuple(ORS_COLUMNS), rows)
 
 
 def vqa_csvs(results: Results) -> dict[str, str]:
@@ -131,21 +83,16 @@ def vqa_csvs(results: Results) -> dict[str, str]:
     files: dict[str, str] = {}
     overall = []
     for case in results.cases:
-        metric_by_dimension = {name: f"memo_vqa_{short}" for short, name in DIMENSIONS.items()}
-        values = {
-            name: value
-            for name, metric_id in metric_by_dimension.items()
-            if (value := results.score(case, metric_id)) is not None
-        }
+        records = {name: results.answer(case, f"memo_vqa_{short}") for short, name in DIMENSIONS.items()}
+        values = {name: value_at(record, ()) for name, record in records.items()}
+        scores = {name: round(value / 100, 4) for name, value in values.items() if value is not None}
         clip = parse_clip(case.sample)
-        if not values or clip is None:
+        if not scores or clip is None:
             continue
         scene, _, number = clip.question_key.rpartition("-")
-        scores = {name: round(value / 100, 4) for name, value in values.items()}
-        records = {name: results.answer(case, metric_id) for name, metric_id in metric_by_dimension.items()}
         row = [scene or "real", number, case.sample, json.dumps(_evaluation(case, records)), json.dumps(scores)]
-        files[f"{clip.question_key}.csv"] = csv_text(VQA_COLUMNS, [row])
-        overall.append([scene or "real", number, *(_number(scores.get(name), 1, 4) for name in DIMENSIONS.values())])
+        files[f"{clip.question_key}.csv"] = csv_text(("scene", "video_id", "folder", "Evaluation", "score"), [row])
+        overall.append([*row[:2], *(_number(scores.get(name), 1, 4) for name in DIMENSIONS.values())])
     if overall:
         files["overall.csv"] = csv_text(("scene", "video_id", *DIMENSIONS.values()), overall)
     return files
@@ -179,9 +126,8 @@ def value_at(record: Record | None, place: Place) -> float | None:
 
 
 def _clip_cells(case: Case) -> dict[str, str]:
-    real = case.subset == REAL
-    scene = "real" if real else case.sample.rpartition("_")[0]
-    return {"id": case.sample, "scene": scene, "data_type": (REAL if real else SYNTHETIC).lower()}
+    scene = "real" if case.subset == REAL else case.sample.rpartition("_")[0]
+    return {"id": case.sample, "scene": scene, "data_type": case.subset.lower()}
 
 
 def _positions(case: Case) -> dict[str, str]:
@@ -192,11 +138,13 @@ def _positions(case: Case) -> dict[str, str]:
     return {name: str(value) for name, value in cells.items()}
 
 
-def _cell(records: Mapping[str, Record], source: Source | None) -> str:
-    if source is None:
-        return ""
-    metric_id, place, factor, decimals = source
-    return _number(value_at(records.get(metric_id), place), factor, decimals)
+def _numbers(columns: Mapping[str, PublicColumn | None], records: Mapping[str, Record]) -> dict[str, str]:
+    """Column -> its number, of the columns that have a metric."""
+    return {
+        name: _number(value_at(records.get(column.metric), column.place), column.factor, column.decimals or 0)
+        for name, column in columns.items()
+        if column is not None
+    }
 
 
 def _number(value: float | None, factor: float, decimals: int) -> str:
@@ -230,16 +178,6 @@ def _evaluation(case: Case, records: Mapping[str, Record | None]) -> list[dict[s
         if "failed" not in facts or question.id in facts["unanswered"]:
             continue
         passed = question.id not in facts["failed"]
-        entries.append(
-            {
-                **question.public(),
-                "Answer": "Yes" if passed == question.positive else "No",
-                "Verdict": "Pass" if passed else "Fail",
-            }
-        )
+        judged = {"Answer": "Yes" if passed == question.positive else "No", "Verdict": "Pass" if passed else "Fail"}
+        entries.append({**question.public(), **judged})
     return entries
-
-
-def _mode(results: Results) -> str:
-    subsets = {case.subset for case in results.cases}
-    return "both" if len(subsets) > 1 else "".join(subsets).lower()

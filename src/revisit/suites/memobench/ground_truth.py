@@ -15,19 +15,10 @@ from pathlib import Path
 import numpy as np
 
 from revisit.core import Clip, MediaError, UsageError
-from revisit.media import announced_frames, load_npz, open_clip
+from revisit.media import load_npz
 from revisit.media.frame_folder import frame_files
-from revisit.suites.memobench.metadata import (
-    METADATA,
-    SELECTED,
-    SHEETS,
-    Marks,
-    MarksSheet,
-    find_table,
-    read_marks,
-    read_metadata,
-    read_selected,
-)
+from revisit.suites.memobench.layouts import count_frames
+from revisit.suites.memobench.metadata import SELECTED, SHEETS, Marks, MarksSheet, find_table, read_marks, read_selected
 from revisit.suites.memobench.names import REAL, SYNTHETIC, ClipName, parse_clip
 
 FOLDERS = {SYNTHETIC: "Synthetic_processed", REAL: "Real_Raw"}
@@ -73,14 +64,10 @@ class MemoBenchDataset:
     @cached_property
     def clips(self) -> set[ClipName]:
         """Names of the clips that have a folder in the dataset."""
-        names = set()
-        for subset, folder in FOLDERS.items():
-            pattern = "*/*" if subset == SYNTHETIC else "*"
-            for entry in (self.root / folder).glob(pattern):
-                name = parse_clip(entry.name, subset) if entry.is_dir() else None
-                if name is not None:
-                    names.add(name)
-        return names
+        patterns = {SYNTHETIC: "*/*", REAL: "*"}
+        folders = {subset: (self.root / folder).glob(patterns[subset]) for subset, folder in FOLDERS.items()}
+        names = {parse_clip(one.name, subset) for subset, inside in folders.items() for one in inside if one.is_dir()}
+        return {name for name in names if name is not None}
 
     def folder(self, name: ClipName) -> Path:
         """The folder of a clip, whichever way its number is written."""
@@ -91,10 +78,9 @@ class MemoBenchDataset:
     def clip(self, name: ClipName) -> TrueClip | str:
         """What there is of a clip, or the sentence that says what is missing."""
         if name not in self.true_clips:
+            read = _synthetic_clip if name.scene else _real_clip
             try:
-                self.true_clips[name] = (
-                    _synthetic_clip(self.folder(name), name) if name.scene else _real_clip(self.folder(name), name)
-                )
+                self.true_clips[name] = read(self.folder(name), name)
             except MediaError as error:
                 self.true_clips[name] = f"the ground truth of {name.id} cannot be used: {error}"
         return self.true_clips[name]
@@ -125,30 +111,6 @@ def open_dataset(folder: Path) -> MemoBenchDataset:
     return MemoBenchDataset(root)
 
 
-def find_metadata(folders: list[Path]) -> dict[ClipName, dict[str, str]]:
-    """Clip -> subject, prompt and first frame, from the CSV files in the first folders that have them."""
-    metadata: dict[ClipName, dict[str, str]] = {}
-    for subset, file in METADATA.items():
-        path = next((folder / file for folder in folders if (folder / file).is_file()), None)
-        if path is not None:
-            metadata |= read_metadata(path, subset)
-    return metadata
-
-
-def count_frames(clip: Clip) -> int | None:
-    """Frames of a folder, or those that a video announces; None for a file that cannot be read."""
-    try:
-        if clip.path.is_dir():
-            return len(frame_files(clip.path).paths)
-        announced = announced_frames(clip.path)
-        if announced is not None:
-            return announced
-        with open_clip(clip, wanted=np.arange(0)) as stream:
-            return stream.info.count
-    except (MediaError, OSError):
-        return None
-
-
 def _synthetic_clip(folder: Path, name: ClipName) -> TrueClip | str:
     n = name.number
     pictures = folder / f"RGB{n}"
@@ -156,24 +118,19 @@ def _synthetic_clip(folder: Path, name: ClipName) -> TrueClip | str:
         return f"the ground truth has no {_path_in_dataset(pictures)}; download it, or leave the clip out of the sheet"
     clip = Clip(pictures, FRAME_RATES[SYNTHETIC])
     frames = len(frame_files(pictures).paths)
-    poses = next(
-        (path for path in (folder / f"{n}/poses.npy", folder / "poses.npy", folder / f"camera_full{n}.csv")
-         if path.is_file()), None,
-    )  # fmt: skip
+    poses = _first_file(folder / f"{n}/poses.npy", folder / "poses.npy", folder / f"camera_full{n}.csv")
     notes: list[str] = []
     lens = None
-    for path in (folder / f"{n}/intrinsics.npy", folder / "intrinsics.npy"):
-        if path.is_file():
-            values = next(iter(load_npz(path).values()))
-            lens = _intrinsics(values, path.name, notes)
-            if values.ndim > 1 and values.shape != (3, 3) and len(values) != frames:
-                notes.append(f"RGB{n} has {frames} images and intrinsics.npy {len(values)} rows; the images count")
-            break
+    if (path := _first_file(folder / f"{n}/intrinsics.npy", folder / "intrinsics.npy")) is not None:
+        values = next(iter(load_npz(path).values()))
+        lens = _intrinsics(values, path.name, notes)
+        if values.ndim > 1 and values.shape != (3, 3) and len(values) != frames:
+            notes.append(f"RGB{n} has {frames} images and intrinsics.npy {len(values)} rows; the images count")
     return TrueClip(clip, frames, poses, lens, tuple(notes))
 
 
 def _real_clip(folder: Path, name: ClipName) -> TrueClip | str:
-    video = next((path for spelling in name.spellings if (path := folder / f"{spelling}.mp4").is_file()), None)
+    video = _first_file(*(folder / f"{spelling}.mp4" for spelling in name.spellings))
     pictures = folder / FRAMES
     notes: list[str] = []
     if video is not None:
@@ -189,9 +146,7 @@ def _real_clip(folder: Path, name: ClipName) -> TrueClip | str:
     else:
         expected = _path_in_dataset(folder / f"{name.id}.mp4")
         return f"the ground truth has neither {expected} nor {FRAMES} beside it; download it"
-    poses = next(
-        (path for spelling in name.spellings if (path := folder / f"raw/{spelling}_mapanything.npz").is_file()), None
-    )
+    poses = _first_file(*(folder / f"raw/{spelling}_mapanything.npz" for spelling in name.spellings))
     lens = None
     if poses is not None:
         arrays = load_npz(poses)
@@ -210,6 +165,10 @@ def _intrinsics(values: np.ndarray, file: str, notes: list[str]) -> tuple[float,
         return None
     fx, fy, cx, cy = (float(value) for value in first)
     return fx, fy, cx, cy
+
+
+def _first_file(*places: Path) -> Path | None:
+    return next((place for place in places if place.is_file()), None)
 
 
 def _path_in_dataset(path: Path) -> str:

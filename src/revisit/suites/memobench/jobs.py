@@ -9,13 +9,13 @@ import numpy as np
 
 from revisit.control.jobs import FRAMES, BatchRequest, Job, JobBatch, resample_path
 from revisit.core import Clip
+from revisit.geometry.camera_script import script_of
 from revisit.geometry.formats import from_c2w_array, from_mapanything, parse_camera_table
-from revisit.geometry.path_script import script_of
 from revisit.geometry.poses import InvalidPoses
 from revisit.media import load_npz
 from revisit.media.frame_folder import frame_files
 from revisit.suites.memobench.ground_truth import MemoBenchDataset, TrueClip, open_dataset
-from revisit.suites.memobench.metadata import SHEETS, Marks
+from revisit.suites.memobench.metadata import SHEETS, prompt_of
 from revisit.suites.memobench.names import SYNTHETIC, ClipName
 from revisit.suites.memobench.read import metadata_of
 
@@ -37,6 +37,7 @@ def jobs(data: Path, out: Path | None, request: BatchRequest) -> JobBatch:
 
 def _clips(data: MemoBenchDataset, model_folder: Path, request: BatchRequest, left_out: list[str]) -> Iterator[Job]:
     metadata = metadata_of(data.root)
+    frames = request.length(FRAMES)
     for subset in SHEETS:
         sheet = data.sheets.get(subset)
         left_out += sheet.unusable.values() if sheet else ()
@@ -44,42 +45,28 @@ def _clips(data: MemoBenchDataset, model_folder: Path, request: BatchRequest, le
             if isinstance(truth, str):
                 left_out.append(f"{name.title}: {truth}")
                 continue
-            prompt = metadata.get(name, {}).get("prompt") or (marks.prompt if marks else "")
-            yield _job(name, truth, marks, prompt, model_folder, request, left_out)
-
-
-def _job(
-    name: ClipName,
-    truth: TrueClip,
-    marks: Marks | None,
-    prompt: str,
-    model_folder: Path,
-    request: BatchRequest,
-    left_out: list[str],
-) -> Job:
-    frames = request.length(FRAMES)
-    phases = None if marks is None else marks.phases(truth.frames, frames)
-    path = None
-    try:
-        path = _path(name, truth, frames)
-    except InvalidPoses as error:
-        left_out.append(f"{name.title}: its clip is made without a camera path, because {error}")
-    return Job(
-        id=name.title,
-        out=model_folder / name.subset / name.scene / name.id / "video.mp4",
-        suite="memobench",
-        sample=name.id,
-        subset=name.subset,
-        condition=name.scene or name.subset,
-        frames=frames,
-        fps=request.rate,
-        prompt=prompt,
-        image=_first_frame(truth.clip) if request.first_frame else None,
-        path=path,
-        camera="" if path is None else script_of(path, phases or ()),
-        annotations={} if phases is None else {"phases": list(phases)},
-        **request.clip,
-    )
+            phases = None if marks is None else marks.phases(truth.frames, frames)
+            path = None
+            try:
+                path = _path(name, truth, frames)
+            except InvalidPoses as error:
+                left_out.append(f"{name.title}: its clip is made without a camera path, because {error}")
+            yield Job(
+                id=name.title,
+                out=model_folder / name.subset / name.scene / name.id / "video.mp4",
+                suite="memobench",
+                sample=name.id,
+                subset=name.subset,
+                condition=name.scene or name.subset,
+                frames=frames,
+                fps=request.rate,
+                prompt=prompt_of(metadata.get(name, {}), marks),
+                image=_first_frame(truth.clip) if request.first_frame else None,
+                path=path,
+                camera="" if path is None else script_of(path, phases or ()),
+                annotations={} if phases is None else {"phases": list(phases)},
+                **request.clip,
+            )
 
 
 def _first_frame(clip: Clip) -> Path | Clip:
@@ -90,12 +77,12 @@ def _path(name: ClipName, truth: TrueClip, frames: int) -> np.ndarray | None:
     if truth.poses is None:
         return None
     if truth.poses.suffix == ".csv":
-        c2w = parse_camera_table(truth.poses.read_text(encoding="utf-8-sig")).c2w
+        poses = parse_camera_table(truth.poses.read_text(encoding="utf-8-sig"))
     elif truth.poses.suffix == ".npz":
-        c2w = from_mapanything(load_npz(truth.poses)).c2w
+        poses = from_mapanything(load_npz(truth.poses))
     else:
-        c2w = from_c2w_array(next(iter(load_npz(truth.poses).values()))).c2w
-    path = resample_path(c2w, frames)
+        poses = from_c2w_array(next(iter(load_npz(truth.poses).values())))
+    path = resample_path(poses.c2w, frames)
     if name.subset == SYNTHETIC:
         path[:, :3, 3] *= CENTIMETRES
     return path

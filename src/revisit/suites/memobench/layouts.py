@@ -7,12 +7,15 @@ evaluator does. What was ignored is reported (docs/memobench.md).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from revisit.core import UsageError
-from revisit.media import IMAGE_SUFFIXES, VIDEO_SUFFIXES, natural_order
+import numpy as np
+
+from revisit.core import Clip, MediaError, UsageError
+from revisit.media import IMAGE_SUFFIXES, VIDEO_SUFFIXES, announced_frames, natural_order, open_clip
+from revisit.media.frame_folder import frame_files
 from revisit.suites.memobench.names import QUESTION_SCENES, REAL, SYNTHETIC, ClipName, parse_clip, scene_name
 
 FOLDERS = ("frames", "samples-rgb")
@@ -31,15 +34,13 @@ class ClipLocation:
 
 def find_clip(tree: Path, name: ClipName, prefer: str = "frames") -> ClipLocation | None:
     """Where the tree of a model has this clip; None where it has none."""
-    places = list(_places(tree, name))
-    candidates: list[tuple[str, Path]] = []
-    for kind in kinds_in_order(prefer):
-        candidates += [(kind, path) for place in places for path in _paths_of_kind(place, kind)]
+    places = [_clip_paths(place) for place in _places(tree, name)]
+    candidates = [(kind, path) for kind in kinds_in_order(prefer) for paths in places for path in paths[kind]]
     unique = list({path.resolve(): (kind, path) for kind, path in reversed(candidates)}.values())[::-1]
     if not unique:
         return None
-    kind, path = unique[0]
-    return ClipLocation(path, kind, tuple(other for _, other in unique[1:]))
+    (kind, path), *others = unique
+    return ClipLocation(path, kind, tuple(other for _, other in others))
 
 
 def kinds_in_order(prefer: str) -> tuple[str, ...]:
@@ -60,7 +61,8 @@ def trees_in(source: Path) -> dict[str, Path]:
         return {}
     if next(_clips_in(source), None) is not None:
         return {source.resolve().name: source}
-    return {entry.name: entry for entry in _folders(source) if next(_clips_in(entry), None) is not None}
+    folders = [entry for entry in _entries(source) if entry.is_dir()]
+    return {folder.name: folder for folder in folders if next(_clips_in(folder), None) is not None}
 
 
 def _places(tree: Path, name: ClipName) -> Iterator[Path]:
@@ -72,14 +74,11 @@ def _places(tree: Path, name: ClipName) -> Iterator[Path]:
             yield root / spelling
 
 
-def _paths_of_kind(place: Path, kind: str) -> Iterable[Path]:
-    if kind in FOLDERS:
-        return [place / kind] if _has_images(place / kind) else []
-    if kind == "images":
-        return [place] if _has_images(place) else []
-    if kind == "video":
-        return _videos(place / "video")
-    return _videos(place)
+def _clip_paths(place: Path) -> dict[str, list[Path]]:
+    """Kind of layout -> where the clip lies in it, of a folder that a clip may have."""
+    images = {**{name: place / name for name in FOLDERS}, "images": place}
+    paths = {kind: [folder] if _has_images(folder) else [] for kind, folder in images.items()}
+    return {**paths, "video": _videos(place / "video"), "file": _videos(place)}
 
 
 def _videos(stem: Path) -> list[Path]:
@@ -109,7 +108,7 @@ def _clips_in(tree: Path) -> Iterator[ClipName]:
 def _holds_clip(entry: Path) -> bool:
     if entry.is_file():
         return entry.suffix.lower() in VIDEO_SUFFIXES
-    return any(path for kind in KINDS[:-1] for path in _paths_of_kind(entry, kind))
+    return any(paths for kind, paths in _clip_paths(entry).items() if kind != "file")
 
 
 def _stem(entry: Path) -> str:
@@ -122,5 +121,15 @@ def _entries(folder: Path) -> list[Path]:
     return sorted((entry for entry in folder.iterdir() if not entry.name.startswith(".")), key=natural_order)
 
 
-def _folders(folder: Path) -> list[Path]:
-    return [entry for entry in _entries(folder) if entry.is_dir()]
+def count_frames(clip: Clip) -> int | None:
+    """Frames of a folder, or those that a video announces; None for a file that cannot be read."""
+    try:
+        if clip.path.is_dir():
+            return len(frame_files(clip.path).paths)
+        announced = announced_frames(clip.path)
+        if announced is not None:
+            return announced
+        with open_clip(clip, wanted=np.arange(0)) as stream:
+            return stream.info.count
+    except (MediaError, OSError):
+        return None

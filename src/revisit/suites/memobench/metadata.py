@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
@@ -79,6 +80,11 @@ class MarksSheet:
     skipped: frozenset[ClipName] = frozenset()
 
 
+def prompt_of(facts: Mapping[str, str], marks: Marks | None) -> str:
+    """The prompt of a clip, from its row of the metadata, or from that of the sheet."""
+    return facts.get("prompt") or (marks.prompt if marks else "")
+
+
 def find_table(folders: Sequence[Path], stem: str) -> Path | None:
     """The xlsx or csv file of this name in the first folder that has one; an xls file is refused."""
     for folder in folders:
@@ -123,8 +129,8 @@ def read_marks(path: Path, subset: str | None = None) -> MarksSheet:
 
 def read_selected(path: Path) -> set[ClipName]:
     """The real clips that a selection marks as available."""
-    rows = [cells for _, cells in table_rows(path, [("id",), ("availability",)], "ID and Availability")]
-    names = {_parse_clip_cell(cells["id"], REAL) for cells in rows if cells.get("availability", "").lower() == "yes"}
+    rows = table_rows(path, [("id",), ("availability",)], "ID and Availability")
+    names = {_parse_clip_cell(row["id"], REAL) for _, row in rows if row.get("availability", "").lower() == "yes"}
     return {name for name in names if name is not None}
 
 
@@ -137,6 +143,16 @@ def read_metadata(path: Path, subset: str) -> dict[ClipName, dict[str, str]]:
         number = integer_cell(facts["videoid"])
         if number is not None:
             metadata[ClipName(subset, scene_name(facts["scene"]) if scenes else "", number)] = facts
+    return metadata
+
+
+def find_metadata(folders: list[Path]) -> dict[ClipName, dict[str, str]]:
+    """Clip -> subject, prompt and first frame, from the CSV files in the first folders that have them."""
+    metadata: dict[ClipName, dict[str, str]] = {}
+    for subset, file in METADATA.items():
+        path = next((folder / file for folder in folders if (folder / file).is_file()), None)
+        if path is not None:
+            metadata |= read_metadata(path, subset)
     return metadata
 
 
@@ -200,13 +216,10 @@ def _xlsx(path: Path) -> Iterator[Sequence[Any]]:
     from openpyxl import load_workbook
 
     try:
-        book = load_workbook(path, read_only=True, data_only=True, keep_links=False)
-        try:
+        with closing(load_workbook(path, read_only=True, data_only=True, keep_links=False)) as book:
             sheet = book.worksheets[0]
             sheet.reset_dimensions()  # what the file says of its own size need not be true
             yield from sheet.iter_rows(max_row=MOST_ROWS + 2, max_col=MOST_COLUMNS, values_only=True)
-        finally:
-            book.close()
     except UsageError:
         raise
     except Exception as error:  # a hostile or damaged file fails in ways that openpyxl does not name
@@ -228,9 +241,8 @@ def _check_archive(path: Path) -> None:
                 )
             for member in members:
                 if member.filename.endswith((".xml", ".rels")) and b"<!DOCTYPE" in archive.read(member):
-                    raise UsageError(
-                        f"{path.name} declares XML entities, which spreadsheets do not need; it is not opened"
-                    )
+                    what = "declares XML entities, which spreadsheets do not need"
+                    raise UsageError(f"{path.name} {what}; it is not opened")
     except UsageError:
         raise
     except Exception:  # as below

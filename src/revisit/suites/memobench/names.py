@@ -43,16 +43,6 @@ class ClipName:
         return f"{QUESTION_SCENES.get(self.scene, self.scene)}-{self.number}" if self.scene else str(self.number)
 
     @property
-    def bank_names(self) -> tuple[str, ...]:
-        """Names that a file of questions or answers about this clip may have, before its ending, the first one first.
-
-        The published bank has no real clips; our own command names theirs Real-7.
-        """
-        if self.scene:
-            return tuple(dict.fromkeys((self.question_key, f"{self.scene}-{self.number}", self.id)))
-        return tuple(dict.fromkeys((f"{REAL}-{self.number}", self.question_key, f"real-{self.number}", self.id)))
-
-    @property
     def spellings(self) -> tuple[str, ...]:
         """Names that a folder or a file of this clip may have, the documented one first."""
         if self.scene:
@@ -78,6 +68,19 @@ def parse_clip(name: str, subset: str | None = None) -> ClipName | None:
     if subset != REAL and (match := _CLIP.fullmatch(name)):
         return ClipName(SYNTHETIC, scene_name(match["scene"]), int(match["number"]))
     return None
+
+
+def bank_names(clip: str) -> tuple[str, ...]:
+    """Names that a file of questions or answers about a clip may have, before its ending, the first one first.
+
+    The published bank has no real clips; our own command names theirs Real-7.
+    """
+    name = parse_clip(clip)
+    if name is None:
+        return (clip,)
+    if name.scene:
+        return tuple(dict.fromkeys((name.question_key, f"{name.scene}-{name.number}", name.id)))
+    return tuple(dict.fromkeys((f"{REAL}-{name.number}", name.question_key, f"real-{name.number}", name.id)))
 
 
 def letters_and_digits(name: str) -> str:

@@ -12,22 +12,14 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TypedDict
 
 from revisit.core import MediaError, UsageError
 from revisit.core.text import parse_json
-from revisit.evidence.answers import (
-    NO,
-    YES,
-    BankQuestion,
-    find_json,
-    whole_number,
-    yes_or_no,
-)
+from revisit.evidence.answers import NO, YES, BankQuestion, find_json, whole_number, yes_or_no
 from revisit.media.error_names import naming_clip
 from revisit.media.text_files import csv_rows, csv_text, read_text
 from revisit.suites.memobench.metrics.answers import DIMENSIONS
-from revisit.suites.memobench.names import REAL, parse_clip, scene_name
+from revisit.suites.memobench.names import REAL, bank_names, scene_name
 
 STAGES = {
     "truth": "Evaluation on ground truth",
@@ -118,9 +110,7 @@ def thin_dimensions(questions: Iterable[BankQuestion], least: int = LEAST_PER_DI
 
 def find_bank(folder: Path, clip: str) -> Path | None:
     """The file of a clip's questions in a folder of the bank, or None."""
-    name = parse_clip(clip)
-    names = (clip,) if name is None else name.bank_names
-    return next((path for one in names if (path := folder / f"{one}-questions.csv").is_file()), None)
+    return next((path for name in bank_names(clip) if (path := folder / f"{name}-questions.csv").is_file()), None)
 
 
 def as_annotation(questions: Iterable[BankQuestion]) -> list[dict[str, object]]:
@@ -148,26 +138,16 @@ def read_bank(path: Path) -> Bank:
 
 def write_bank(bank: Bank) -> str:
     """The text of a bank's file, with the line ends in it."""
-    cells = [json.dumps([question.public() for question in bank.start])]
-    cells += [json.dumps([_judgement_object(judged) for judged in getattr(bank, stage)]) for stage in STAGES]
-    cells.append(json.dumps([question.public() for question in bank.final]))
-    return csv_text(COLUMNS, [[bank.scene, str(bank.number), *cells]])
+    start, final = ([question.public() for question in stage] for stage in (bank.start, bank.final))
+    stages = [[_judgement_object(judged) for judged in getattr(bank, stage)] for stage in STAGES]
+    return csv_text(COLUMNS, [[bank.scene, str(bank.number), *map(json.dumps, (start, *stages, final))]])
 
 
 def read_failure_cases(path: Path) -> list[FailureCase]:
     """The rows of failure-cases.csv."""
     with naming_clip(path):
-        return [
-            FailureCase(
-                row["scene"],
-                _number(row["video_id"], "video_id"),
-                row["hint"],
-                row["folder"],
-                row["Finished"],
-                row["prompt"],
-            )
-            for row in _csv_rows(path, CASE_COLUMNS)
-        ]
+        rows = [list(row.values()) for row in _csv_rows(path, CASE_COLUMNS)]
+        return [FailureCase(scene, _number(number, "video_id"), *others) for scene, number, *others in rows]
 
 
 def _csv_rows(path: Path, columns: Sequence[str]) -> list[dict[str, str]]:
@@ -196,7 +176,7 @@ def _objects(cell: str, column: str) -> list[dict[str, object]]:
 
 
 def _questions(cell: str, column: str) -> tuple[BankQuestion, ...]:
-    return _unique([_question(entry, column) for entry in _objects(cell, column)], column)
+    return tuple(_question(entry, column) for entry in _objects(cell, column))
 
 
 def _question(entry: Mapping[str, object], column: str) -> BankQuestion:
@@ -221,30 +201,25 @@ def _judgements(cell: str, column: str) -> tuple[Judgement, ...]:
         question = _question(entry, column)
         answer = yes_or_no(entry.get("Answer"))
         if answer not in (YES, NO):
-            raise MediaError(
-                f"{column}, question {question.id}: Answer is {str(entry.get('Answer'))[:40]!r}, not yes or no"
-            )
+            raise _misnamed(column, question, "Answer", entry, "yes or no")
         if entry.get("Verdict") not in ("Pass", "Fail"):
-            raise MediaError(
-                f"{column}, question {question.id}: Verdict is {str(entry.get('Verdict'))[:40]!r}, not Pass or Fail"
-            )
+            raise _misnamed(column, question, "Verdict", entry, "Pass or Fail")
         judgements.append(Judgement(question, answer, entry["Verdict"] == "Pass", str(entry.get("Reasoning", ""))))
-    _unique([one.question for one in judgements], column)
     return tuple(judgements)
 
 
-def _unique(questions: Sequence[BankQuestion], column: str) -> tuple[BankQuestion, ...]:
-    twice = [str(number) for number, count in Counter(q.id for q in questions).items() if count > 1]
-    if twice:
-        raise MediaError(f"{column} has question {', '.join(twice)} more than once; each number may occur once")
-    return tuple(questions)
+def _misnamed(column: str, question: BankQuestion, name: str, entry: Mapping[str, object], expected: str) -> MediaError:
+    return MediaError(f"{column}, question {question.id}: {name} is {str(entry.get(name))[:40]!r}, not {expected}")
 
 
 def _check(bank: Bank) -> None:
-    """Refuse numbers that appear from nowhere, and a dimension or polarity that changes on the way."""
+    """Refuse numbers that occur twice or appear from nowhere, and a dimension or polarity that changes on the way."""
     start = {question.id: question for question in bank.start}
     lists = {column: [one.question for one in getattr(bank, stage)] for stage, column in STAGES.items()}
-    for column, questions in {**lists, FINAL: list(bank.final)}.items():
+    for column, questions in {START: bank.start, **lists, FINAL: bank.final}.items():
+        twice = [str(number) for number, count in Counter(q.id for q in questions).items() if count > 1]
+        if twice:
+            raise MediaError(f"{column} has question {', '.join(twice)} more than once; each number may occur once")
         for question in questions:
             first = start.get(question.id)
             if first is None:
@@ -262,14 +237,8 @@ def _judgement_object(judged: Judgement) -> dict[str, object]:
     }
 
 
-class Decision(TypedDict, total=False):
-    """What most reviewers say of a question."""
-
-    decision: str  # keep, edit or drop
-    text: str  # its new words
-
-
-Decisions = Mapping[str, Decision]  # number of a question -> decision
+# Number of a question -> what most reviewers say of it: `decision` (keep, edit or drop), and its new `text`.
+Decisions = Mapping[str, Mapping[str, str]]
 
 
 def read_decisions(path: Path) -> Mapping[str, Decisions]:

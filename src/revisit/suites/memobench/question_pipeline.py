@@ -17,39 +17,16 @@ from revisit.judges.banks import bank_questions, yes_no_code
 from revisit.judges.batch import JudgeClient
 from revisit.judges.protocol import Frames
 from revisit.media.text_files import csv_rows, csv_text
+from revisit.suites.memobench import question_bank
 from revisit.suites.memobench.ground_truth import MemoBenchDataset
+from revisit.suites.memobench.metadata import prompt_of
 from revisit.suites.memobench.names import QUESTION_SCENES, ClipName, parse_clip
-from revisit.suites.memobench.question_bank import (
-    Bank,
-    FailureCase,
-    Judgement,
-    failure_filter,
-    ground_truth_filter,
-    read_failure_cases,
-    thin_dimensions,
-)
-from revisit.suites.memobench.questions import (
-    hint_text,
-    read_questions,
-    table_answers,
-    table_question,
-    worded_questions,
-    write_questions,
-)
+from revisit.suites.memobench.questions import read_questions, table_answers, table_question, write_questions
 
 CHECKS = ("unambiguous", "right_polarity", "answerable")
 SHEET = ("ID", "Dimension", "Polarity", "Question", "Ground truth", "Failure", "Failure with hint", *CHECKS)
 WORDS = {YES: "yes", NO: "no", UNANSWERED: ""}
-
-
-@dataclass(frozen=True)
-class JudgeViews:
-    """What the judge sees of one clip: its first frame, the true clip, and one that is known to fail, if there is."""
-
-    first: Frames
-    truth: Frames
-    failure: Frames | None = None
-    hint: str = ""
+ROUNDS = 3  # in which a judge may write questions, until every dimension has enough
 
 
 @dataclass(frozen=True)
@@ -86,29 +63,31 @@ def bank_tasks(
     tasks, left_out = [], []
     for name in sorted(marks.keys() or data.clips):
         truth = data.clip(name)
-        prompt = metadata.get(name, {}).get("prompt") or (marks[name].prompt if name in marks else "")
+        prompt = prompt_of(metadata.get(name, {}), marks.get(name))
+        if not isinstance(truth, str) and not prompt:
+            truth = "neither the metadata nor the sheet has its prompt"
         if isinstance(truth, str):
             left_out.append(f"{name.title}: {truth}")
-        elif not prompt:
-            left_out.append(f"{name.title}: neither the metadata nor the sheet has its prompt")
-        else:
-            case = failure_by_clip.get(name)
-            clip = _failure_clip(failures, name) if failures is not None and case is not None else None
-            if case is not None and clip is None:
+            continue
+        task = BankTask(name, truth.clip, prompt)
+        if failures is not None and (case := failure_by_clip.get(name)) is not None:
+            if clip := _failure_clip(failures, name):
+                task = replace(task, failure=clip, hint=case.hint)
+            else:
                 left_out.append(
                     f"{name.title}: its failure clip is not in {failures}; questions are filtered on the true clip only"
                 )
-            tasks.append(BankTask(name, truth.clip, prompt, clip, case.hint if case is not None and clip else ""))
+        tasks.append(task)
     return tasks, left_out
 
 
-def _failure_cases(folder: Path | None) -> list[FailureCase]:
+def _failure_cases(folder: Path | None) -> list[question_bank.FailureCase]:
     if folder is None:
         return []
     path = folder / "failure-cases.csv"
     if not path.is_file():
         raise UsageError(f"{folder}: it has no failure-cases.csv, which says what is wrong with each clip")
-    return read_failure_cases(path)
+    return question_bank.read_failure_cases(path)
 
 
 def _failure_clip(folder: Path, name: ClipName) -> Path | None:
@@ -119,38 +98,30 @@ def _failure_clip(folder: Path, name: ClipName) -> Path | None:
 
 def make_bank(
     asker: JudgeClient,
-    scene: str,
-    number: int,
-    prompt: str,
-    views: JudgeViews,
-    *,
-    rounds: int = 3,
-    wording: Mapping[str, str] | None = None,
-) -> Bank:
-    """The bank of one clip, made by a judge; with `wording` in the user's own words, all questions in one call."""
-    bank = Bank(scene, number, (), (), (), (), ())
-    for _ in range(rounds):
-        missing = thin_dimensions(bank.final)
+    task: BankTask,
+    first: Frames,
+    truth: Frames,
+    failure: Frames | None,
+    wording: Mapping[str, str],
+) -> question_bank.Bank:
+    """The bank of one clip, made by a judge; with `wording` in the user's own words, all questions in one call.
+
+    The judge sees the clip's first frame, the true clip, and one that is known to fail, if there is.
+    """
+    bank = question_bank.Bank(task.scene, task.name.number, (), (), (), (), ())
+    for _ in range(ROUNDS):
+        missing = question_bank.thin_dimensions(bank.final)
         if not missing:
             break
-        new = _write_questions(asker, prompt, views.first, bank, missing, wording)
-        truth = judge_questions(asker, views.truth, new, wording=wording)
-        passed = ground_truth_filter(new, truth)
-        failure = second = ()  # type: tuple[Judgement, ...]
-        final = passed
-        if views.failure is not None:
-            failure = judge_questions(asker, views.failure, passed, wording=wording)
-            second = judge_questions(asker, views.failure, passed, views.hint, wording=wording)
-            final = failure_filter(passed, failure, second)
-        bank = Bank(
-            scene,
-            number,
-            bank.start + new,
-            bank.truth + truth,
-            bank.failure + failure,
-            bank.hinted + second,
-            bank.final + final,
-        )
+        new = _write_questions(asker, task.prompt, first, bank, missing, wording)
+        stages = {"truth": judge_questions(asker, truth, new, wording)}
+        final = question_bank.ground_truth_filter(new, stages["truth"])
+        if failure is not None:
+            stages["failure"] = judge_questions(asker, failure, final, wording)
+            stages["hinted"] = judge_questions(asker, failure, final, wording, task.hint)
+            final = question_bank.failure_filter(final, stages["failure"], stages["hinted"])
+        for name, added in {"start": new, **stages, "final": final}.items():
+            bank = replace(bank, **{name: getattr(bank, name) + added})
     return bank
 
 
@@ -158,39 +129,39 @@ def judge_questions(
     asker: JudgeClient,
     frames: Frames,
     questions: Sequence[BankQuestion],
+    wording: Mapping[str, str],
     hint: str = "",
-    *,
-    wording: Mapping[str, str] | None = None,
-) -> tuple[Judgement, ...]:
+) -> tuple[question_bank.Judgement, ...]:
     """The judge's answers about one clip, by polarity; questions without a valid answer are left out."""
-    words = (wording or {}).get("hinted" if hint else "judge")
+    words = wording.get("hinted" if hint else "judge")
     if words and questions:
         return _judge_table(asker, frames, questions, words, hint)
     judgements = []
-    for question, answer in zip(questions, asker.ask(frames, bank_questions(questions, hint_text(hint))), strict=True):
+    context = f"Somebody who knows this video says that something is wrong with it: {hint.strip()}\n" if hint else ""
+    for question, answer in zip(questions, asker.ask(frames, bank_questions(questions, context)), strict=True):
         if answer.status == "failed":
             raise RevisitError(f"question {question.id} could not be asked: {answer.reason}")
         if (code := yes_no_code(answer)) != UNANSWERED:
-            passes = code == (YES if question.positive else NO)
-            judgements.append(
-                Judgement(question, code, passes, "" if answer.p_yes is None else f"p_yes {answer.p_yes:.3f}")
-            )
+            judgements.append(_judged(question, code, "" if answer.p_yes is None else f"p_yes {answer.p_yes:.3f}"))
     return tuple(judgements)
+
+
+def _judged(question: BankQuestion, code: int, reasoning: str) -> question_bank.Judgement:
+    return question_bank.Judgement(question, code, code == (YES if question.positive else NO), reasoning)
 
 
 def _judge_table(
     asker: JudgeClient, frames: Frames, questions: Sequence[BankQuestion], words: str, hint: str
-) -> tuple[Judgement, ...]:
+) -> tuple[question_bank.Judgement, ...]:
     """The same from one table in the user's words; its reasoning is kept."""
     answer = asker.ask(frames, [table_question(questions, words, hint=hint)])[0]
     if answer.status == "failed":
         raise RevisitError(f"the questions could not be asked: {answer.reason}")
-    answers = table_answers(questions, answer)
     rows = answer.value if answer.status == "answered" else []
     reasons = {question_number(row): str(row.get("Reasoning", "")) for row in rows if isinstance(row, dict)}
     return tuple(
-        Judgement(question, int(code), int(code) == (YES if question.positive else NO), reasons.get(question.id, ""))
-        for question, code in zip(questions, answers.answer, strict=True)
+        _judged(question, int(code), reasons.get(question.id, ""))
+        for question, code in zip(questions, table_answers(questions, answer).answer, strict=True)
         if code != UNANSWERED
     )
 
@@ -199,14 +170,12 @@ def _write_questions(
     asker: JudgeClient,
     prompt: str,
     first: Frames,
-    bank: Bank,
+    bank: question_bank.Bank,
     dimensions: Mapping[str, int],
-    wording: Mapping[str, str] | None = None,
+    wording: Mapping[str, str],
 ) -> tuple[BankQuestion, ...]:
     """New questions; in later rounds only those of the dimensions that are short of them."""
-    own = (wording or {}).get("questions")
-    texts = [question.text for question in bank.start]
-    request = worded_questions(own, prompt) if own else write_questions(prompt, texts)
+    request = write_questions(prompt, [question.text for question in bank.start], wording.get("questions", ""))
     answer = asker.ask(first, [request])[0]
     if answer.status != "answered":
         raise RevisitError(f"the judge wrote no valid list of questions: {answer.reason}")
@@ -218,24 +187,18 @@ def _write_questions(
     )
 
 
-def review_sheet(bank: Bank) -> str:
+def review_sheet(bank: question_bank.Bank) -> str:
     """A CSV for a person: each final question, what the judge said of the clips, and three checks to fill in."""
 
-    def answers_of(stage: Sequence[Judgement]) -> dict[int, str]:
+    def answers_of(stage: Sequence[question_bank.Judgement]) -> dict[int, str]:
         return {one.question.id: WORDS[one.answer] for one in stage}
 
     stages = [answers_of(bank.truth), answers_of(bank.failure), answers_of(bank.hinted)]
-    rows = [
-        [
-            str(question.id),
-            question.dimension,
-            "positive" if question.positive else "negative",
-            question.text,
-            *(stage.get(question.id, "") for stage in stages),
-            *("" for _ in CHECKS),
-        ]
-        for question in bank.final
-    ]
+    rows = []
+    for question in bank.final:
+        polarity = "positive" if question.positive else "negative"
+        answers = [stage.get(question.id, "") for stage in stages]
+        rows.append([question.id, question.dimension, polarity, question.text, *answers, *("" for _ in CHECKS)])
     return csv_text(SHEET, rows)
 
 

@@ -14,9 +14,11 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypedDict
+from itertools import product
+from typing import Any
 
 from revisit.core import observer
+from revisit.core.text import package_yaml
 from revisit.evidence import answers as bank
 from revisit.evidence.answers import JudgeAnswers, answers_from, case_questions, question_number
 from revisit.evidence.judged import JudgeFrames
@@ -25,12 +27,8 @@ from revisit.judges.protocol import Frames, JudgeAnswer, JudgeDialogue
 from revisit.judges.questions import Choice, JsonObject, Malformed, Many, Question, Rating, Schema, Text
 
 PER_DIMENSION = 6
-FOCUS = {
-    "Instruction Following": "whether the camera moves and the events happen as the prompt asks",
-    "Object and Background": "whether the main thing and its surroundings look right and stay the same",
-    "Continuity of Memory": "whether what is out of view for a while is there again, and has gone on as it should",
-    "Physics Adherence": "whether motion, contact and light obey the laws of nature",
-}
+WORDS = package_yaml(__package__, "questions.yaml")
+FOCUS: Mapping[str, str] = WORDS["focus"]
 COUNT = PER_DIMENSION * len(FOCUS)
 ABOUT = Choice(tuple(FOCUS))
 NEW = JsonObject(
@@ -46,15 +44,6 @@ PUBLIC = JsonObject(
 )
 
 
-class NewQuestion(TypedDict):
-    """A question as a judge writes it."""
-
-    id: int
-    dimension: str
-    polarity: str  # positive or negative
-    question: str
-
-
 @dataclass(frozen=True)
 class NewQuestions(Many):
     """Twenty-four questions with numbers from 1, six per dimension, three of each polarity."""
@@ -68,31 +57,25 @@ class NewQuestions(Many):
         if sorted(one["id"] for one in entries) != list(range(1, COUNT + 1)):
             raise Malformed(f"the ids must be the numbers from 1 to {COUNT}, each once")
         counts = Counter((one["dimension"], one["polarity"]) for one in entries)
-        for name in FOCUS:
-            for polarity in ("positive", "negative"):
-                if counts[name, polarity] != PER_DIMENSION // 2:
-                    raise Malformed(
-                        f"{name} has {counts[name, polarity]} {polarity} questions; expected {PER_DIMENSION // 2}"
-                    )
-        texts = {one["question"].lower() for one in entries}
-        if len(texts) < COUNT:
+        for name, polarity in product(FOCUS, ("positive", "negative")):
+            if (count := counts[name, polarity]) != PER_DIMENSION // 2:
+                raise Malformed(f"{name} has {count} {polarity} questions; expected {PER_DIMENSION // 2}")
+        if len({one["question"].lower() for one in entries}) < COUNT:
             raise Malformed("a question is asked twice; all must differ")
         return entries
 
 
-def write_questions(prompt: str, unlike: Sequence[str] = ()) -> Question:
-    """The request for a bank of questions; `unlike` are earlier ones, of which no more are wanted."""
+def write_questions(prompt: str, unlike: Sequence[str] = (), wording: str = "") -> Question:
+    """The request for a bank of questions, in our words or in the user's.
+
+    `unlike` are earlier questions, of which no more are wanted; our words say so.
+    """
+    if wording:
+        return Question("memobench.questions", wording.replace("{prompt}", prompt.strip()), PublicQuestions())
     focus = "\n".join(f"- {name}: {what}" for name, what in FOCUS.items())
-    other = "\nDo not repeat any of these:\n" + "\n".join(f"- {text}" for text in unlike) if unlike else ""
-    text = (
-        f"This is the first frame of a video that was made from this prompt: {prompt.strip()}\n"
-        "Others will see the video and not the prompt. Write yes-or-no questions that tell whether the video is as "
-        f"the prompt asks. Write {PER_DIMENSION} for each of these dimensions:\n{focus}\n"
-        f"In each dimension {PER_DIMENSION // 2} questions are positive (yes means that the video is right) and "
-        f"{PER_DIMENSION // 2} are negative (yes means that it is wrong). A question is about one thing that can be "
-        "seen, names it so that it cannot be mixed up with another, and can be answered from the video alone."
-        f"{other}"
-    )
+    text = WORDS["write"].format(prompt=prompt.strip(), focus=focus, count=PER_DIMENSION, half=PER_DIMENSION // 2)
+    if unlike:
+        text += "\n".join(["\nDo not repeat any of these:", *(f"- {one}" for one in unlike)])
     return Question("memobench.questions", text, NewQuestions())
 
 
@@ -113,22 +96,12 @@ class PublicQuestions(Many):
         return [{**one, "polarity": one["polarity"].lower()} for one in plain]
 
 
-def worded_questions(wording: str, prompt: str) -> Question:
-    """The request for a bank of questions in the user's own words."""
-    return Question("memobench.questions", wording.replace("{prompt}", prompt.strip()), PublicQuestions())
-
-
-def read_questions(value: Sequence[NewQuestion]) -> tuple[bank.BankQuestion, ...]:
+def read_questions(value: Sequence[Mapping[str, Any]]) -> tuple[bank.BankQuestion, ...]:
     """The questions of a valid answer, by number."""
     questions = [
         bank.BankQuestion(one["id"], one["dimension"], one["polarity"] == "positive", one["question"]) for one in value
     ]
     return tuple(sorted(questions, key=lambda question: question.id))
-
-
-def hint_text(hint: str) -> str:
-    """What stands before a question on a clip that is known to fail."""
-    return f"Somebody who knows this video says that something is wrong with it: {hint.strip()}\n" if hint else ""
 
 
 ROW = JsonObject(
@@ -158,16 +131,7 @@ def table_question(questions: Sequence[bank.BankQuestion], wording: str = "", **
     """All questions of a bank as one, in our words or in the user's, whose {questions} is the list as JSON."""
     values = {"questions": json.dumps([one.public() for one in questions], ensure_ascii=False), **fields}
     schema = AnswerTable(at_least=len(questions), at_most=len(questions))
-    return Question("vqa.table", fill_template(wording or TABLE, values), schema)
-
-
-TABLE = (
-    "These are questions about the video, as JSON: {questions}\n"
-    "A question with positive polarity asks about what should be seen: yes passes, no fails. One with negative "
-    "polarity describes a fault: yes fails, no passes. Look at the video from the first to the last frame. Reply with "
-    "a JSON list that has one object for each question: its ID and Dimension as they are given, Answer (Yes or No), "
-    "Verdict (Pass or Fail), and Reasoning, a sentence on what the video shows."
-)
+    return Question("vqa.table", fill_template(wording or WORDS["table"], values), schema)
 
 
 def table_answers(questions: Sequence[bank.BankQuestion], answer: JudgeAnswer, frames: str = "") -> JudgeAnswers:

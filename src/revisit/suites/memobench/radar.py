@@ -10,12 +10,13 @@ import math
 from collections.abc import Mapping, Sequence
 from html import escape
 
-from revisit.suites.memobench.columns import FIDELITY, LEADERBOARD
+from revisit.suites.memobench.columns import LEADERBOARD, PublicColumn
+from revisit.suites.memobench.metrics import FIDELITY
 
-SPOKES = [column for column in LEADERBOARD.values() if column.metric not in FIDELITY.values()]
+SPOKES = [column for column in LEADERBOARD.values() if column.metric not in FIDELITY]
 PANELS = {
-    "Automated metrics": {c.metric: (c.title, c.factor) for c in SPOKES if not c.title.startswith("VQA-")},
-    "Questions": {c.metric: (c.title[4:], c.factor) for c in SPOKES if c.title.startswith("VQA-")},
+    "Automated metrics": [column for column in SPOKES if not column.title.startswith("VQA-")],
+    "Questions": [column for column in SPOKES if column.title.startswith("VQA-")],
 }
 RADIUS, WIDTH, MIDDLE = 150, 460, (230, 215)
 COLOURS = ("#1b6ca8", "#d1495b", "#3c8d53", "#8a5fbf", "#c77d0a", "#2a9d8f", "#6b4f3a", "#b03a8c", "#4a6fe3", "#777777")
@@ -26,16 +27,14 @@ Scores = Mapping[str, Mapping[str, float]]  # model -> metric -> mean
 def radar(scores: Scores) -> str:
     """The picture; an empty text where no panel has three spokes with a score."""
     panels = {
-        title: {
-            metric_id: one for metric_id, one in spokes.items() if any(metric_id in mine for mine in scores.values())
-        }
-        for title, spokes in PANELS.items()
+        title: [column for column in columns if any(column.metric in mine for mine in scores.values())]
+        for title, columns in PANELS.items()
     }
-    panels = {title: spokes for title, spokes in panels.items() if len(spokes) > 2}
+    panels = {title: columns for title, columns in panels.items() if len(columns) > 2}
     if not panels:
         return ""
     models = sorted(scores)
-    parts = [_panel(title, spokes, scores, models, k * WIDTH) for k, (title, spokes) in enumerate(panels.items())]
+    parts = [_panel(title, columns, scores, models, k * WIDTH) for k, (title, columns) in enumerate(panels.items())]
     height = 2 * RADIUS + 130
     legend = "".join(
         f'<g transform="translate({20 + 150 * (k % 3)},{height + 18 * (k // 3)})">'
@@ -56,24 +55,20 @@ def spoke_point(score: float, spoke: int, count: int) -> tuple[float, float]:
     return round(MIDDLE[0] + length * math.sin(angle), 2), round(MIDDLE[1] - length * math.cos(angle), 2)
 
 
-def _panel(
-    title: str, spokes: Mapping[str, tuple[str, float]], scores: Scores, models: Sequence[str], x_offset: int
-) -> str:
-    count = len(spokes)
+def _panel(title: str, columns: Sequence[PublicColumn], scores: Scores, models: Sequence[str], x_offset: int) -> str:
+    count = len(columns)
     parts = [f'<g transform="translate({x_offset},0)"><text x="{MIDDLE[0]}" y="24" text-anchor="middle">{title}</text>']
     for ring in (25, 50, 75, 100):
         points = " ".join("{},{}".format(*spoke_point(ring, k, count)) for k in range(count))
         parts.append(f'<polygon points="{points}" fill="none" stroke="#ccc"/>')
-    for k, (name, _) in enumerate(spokes.values()):
+    for k, name in enumerate(column.title.removeprefix("VQA-") for column in columns):
         x, y = spoke_point(100, k, count)
         parts.append(f'<line x1="{MIDDLE[0]}" y1="{MIDDLE[1]}" x2="{x}" y2="{y}" stroke="#ddd"/>')
         at = MIDDLE[0] + 1.13 * (x - MIDDLE[0]), MIDDLE[1] + 1.13 * (y - MIDDLE[1])
         parts.append(f'<text x="{at[0]:.1f}" y="{at[1] + 4:.1f}" text-anchor="middle">{name}</text>')
     for number, model in enumerate(models):
         mine = scores[model]
-        path = _spoke_path(
-            [factor * mine[metric_id] if metric_id in mine else None for metric_id, (_, factor) in spokes.items()]
-        )
+        path = _spoke_path([c.factor * mine[c.metric] if c.metric in mine else None for c in columns])
         if path:
             parts.append(
                 f'<path data-model="{escape(model)}" d="{path}" fill="none" stroke="{_colour(number)}" '

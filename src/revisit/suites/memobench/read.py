@@ -18,17 +18,9 @@ from revisit.suites.clips import option_folder, read_targets
 from revisit.suites.memobench.artifacts import folders_of
 from revisit.suites.memobench.cases import ClipContext, frame_rate, make_case
 from revisit.suites.memobench.clip_categories import read_categories
-from revisit.suites.memobench.ground_truth import (
-    FOLDERS,
-    MemoBenchDataset,
-    TrueClip,
-    count_frames,
-    dataset_root,
-    find_metadata,
-    open_dataset,
-)
-from revisit.suites.memobench.layouts import ClipLocation, clips_in, find_clip, kinds_in_order, trees_in
-from revisit.suites.memobench.metadata import FEWEST_FRAMES, SHEETS, Marks, read_marks, read_prompts
+from revisit.suites.memobench.ground_truth import FOLDERS, MemoBenchDataset, TrueClip, dataset_root, open_dataset
+from revisit.suites.memobench.layouts import ClipLocation, clips_in, count_frames, find_clip, kinds_in_order, trees_in
+from revisit.suites.memobench.metadata import FEWEST_FRAMES, SHEETS, Marks, find_metadata, read_marks, read_prompts
 from revisit.suites.memobench.names import ClipName, parse_clip, scene_name
 from revisit.suites.memobench.wording import read_wording
 
@@ -52,13 +44,13 @@ def read(
 ) -> Iterator[Case | Rejected]:
     """Cases of all models in `source`, and what is missing or cannot be used; `only` of some clips or scenes."""
     names = None if only is None else {_plain_name(part) for part in only.split(",") if part.strip()}
-    any_entry = False
-    for entry in _all_cases(source, **options):
-        if names is None or _is_wanted(entry, names):
-            any_entry = True
-            yield entry
-    if names is not None and not any_entry:
+    entries = (entry for entry in _all_cases(source, **options) if names is None or _is_wanted(entry, names))
+    first = next(entries, None)
+    if first is not None:
+        yield first
+    elif names is not None:
         raise UsageError(f"--option only={only}: there is no clip and no scene of that name in {source}")
+    yield from entries
 
 
 def _plain_name(text: str) -> str:
@@ -100,12 +92,14 @@ def _all_cases(
     words = {} if wording is None else read_wording(Path(wording).expanduser())
     strata = {} if categories is None else read_categories(Path(categories).expanduser())
     own_prompts = {} if prompts is None else read_prompts(_existing_file("prompts", prompts))
+
+    def context(places: list[Path], banks: list[Path]) -> ClipContext:
+        return ClipContext(find_metadata(places), banks, boxes, folders, words, strata, own_prompts)
+
     own = dataset_root(source) if source.is_dir() else None
     if own is not None:
-        context = ClipContext(
-            metadata_of(own, *places), [*banks, own / BANKS], boxes, folders, words, strata, own_prompts
-        )
-        yield from _truth_cases(MemoBenchDataset(own), model or GROUND_TRUTH, context)
+        truth = context([*places, *_metadata_folders(own)], [*banks, own / BANKS])
+        yield from _truth_cases(MemoBenchDataset(own), model or GROUND_TRUTH, truth)
         return
     plain = plain_clips(source)
     if plain:
@@ -113,9 +107,7 @@ def _all_cases(
             raise UsageError(
                 f"{source} already has the ground truth beside its clips ({{clip}}_gt.mp4); leave out --option gt"
             )
-        yield from _plain_cases(
-            plain, own_marks, ClipContext(find_metadata(places), banks, boxes, folders, words, strata, own_prompts)
-        )
+        yield from _plain_cases(plain, own_marks, context(places, banks))
         return
     trees = trees_in(source)
     if not trees:
@@ -130,16 +122,26 @@ def _all_cases(
     data = None if gt is None else open_dataset(Path(gt).expanduser())
     if data is not None:
         places, banks = [*places, *_metadata_folders(data.root)], [*banks, data.root / BANKS]
-    context = ClipContext(find_metadata(places), banks, boxes, folders, words, strata, own_prompts)
+    every_clip = context(places, banks)
     present = {name: clips_in(tree) for name, tree in trees.items()}
     subsets = {clip.subset for clips in present.values() for clip in clips}
     for name, tree in trees.items():
-        clips_of_model = _Model(name, tree, context, prefer, own_marks)
+        clips_of_model = _Model(name, tree, every_clip, prefer, own_marks)
         if data is None:
             for clip in sorted(present[name]):
                 yield clips_of_model.case(clip, None, None)
         else:
             yield from clips_of_model.against(data, present[name], subsets)
+
+
+def _refused(clip: ClipName, model: str, reason: str, missing: bool = False) -> Rejected:
+    return Rejected(f"{clip.title}@{model}", reason, model, clip.subset, clip.scene, missing)
+
+
+def _unusable(data: MemoBenchDataset, subset: str, model: str) -> Iterator[Rejected]:
+    """The rows of a sheet that cannot be used."""
+    for what, reason in data.sheets[subset].unusable.items() if subset in data.sheets else ():
+        yield Rejected(f"{subset}/{what}@{model}", reason, model, subset)
 
 
 @dataclass(frozen=True)
@@ -163,33 +165,29 @@ class _Model:
                     own_marks = self.marks.get(clip)
                     yield self._one(data, clip, own_marks, missing if own_marks is None else ())
                 continue
-            for what, reason in sheet.unusable.items():
-                yield Rejected(f"{subset}/{what}@{self.name}", reason, self.name, subset)
+            yield from _unusable(data, subset, self.name)
             for clip in sorted(sheet.marks):
                 yield self._one(data, clip, sheet.marks[clip], ())
             for clip in sorted(own_clips - sheet.marks.keys() - sheet.skipped):
                 if clip.id not in sheet.unusable:
                     reason = f"{clip.id} is not in {sheet.file}, so it is unknown when its object leaves and returns"
-                    yield Rejected(f"{clip.title}@{self.name}", reason, self.name, subset, clip.scene)
+                    yield _refused(clip, self.name, reason)
 
     def _one(
         self, data: MemoBenchDataset, clip: ClipName, marks: Marks | None, notes: tuple[str, ...]
     ) -> Case | Rejected:
-        def refused(reason: str, missing: bool = False) -> Rejected:
-            return Rejected(f"{clip.title}@{self.name}", reason, self.name, clip.subset, clip.scene, missing)
-
         if find_clip(self.tree, clip, self.prefer) is None:
-            return refused(f"missing: no clip of {clip.id} in any layout", True)
+            return _refused(clip, self.name, f"missing: no clip of {clip.id} in any layout", True)
         truth = data.clip(clip)
+        if isinstance(truth, TrueClip) and marks is not None:
+            truth = marks.problem(truth.frames) or truth
         if isinstance(truth, str):
-            return refused(truth)
-        problem = None if marks is None else marks.problem(truth.frames)
-        if problem is not None:
-            return refused(problem)
+            return _refused(clip, self.name, truth)
         case = self.case(clip, truth, marks, notes)
         frames = case.annotations.get("frames")
         if frames is not None and frames < FEWEST_FRAMES:
-            return refused(f"too short: the clip has {frames} frames, but three phases need {FEWEST_FRAMES}")
+            reason = f"too short: the clip has {frames} frames, but three phases need {FEWEST_FRAMES}"
+            return _refused(clip, self.name, reason)
         return case
 
     def case(self, name: ClipName, truth: TrueClip | None, marks: Marks | None, notes: tuple[str, ...] = ()) -> Case:
@@ -205,12 +203,10 @@ class _Model:
 def _truth_cases(data: MemoBenchDataset, model: str, context: ClipContext) -> Iterator[Case | Rejected]:
     """The ground truth as a model; it is not compared with itself."""
     for subset in SHEETS:
-        sheet = data.sheets.get(subset)
-        for what, reason in (sheet.unusable if sheet else {}).items():
-            yield Rejected(f"{subset}/{what}@{model}", reason, model, subset)
+        yield from _unusable(data, subset, model)
         for clip, marks, truth in data.expected(subset):
             if isinstance(truth, str):
-                yield Rejected(f"{clip.title}@{model}", truth, model, subset, clip.scene)
+                yield _refused(clip, model, truth)
                 continue
             case = make_case(clip, model, truth.clip, truth.frames, truth, marks, context, truth.notes, "ground truth")
             yield replace(case, reference=None, align="")
@@ -223,8 +219,7 @@ def plain_clips(folder: Path) -> dict[tuple[ClipName, str], Path]:
     paths = {}
     for path in sorted(folder.iterdir(), key=natural_order):
         match = PLAIN.fullmatch(path.stem) if path.suffix.lower() in VIDEO_SUFFIXES and path.is_file() else None
-        name = parse_clip(match["clip"]) if match else None
-        if match and name is not None:
+        if match and (name := parse_clip(match["clip"])) is not None:
             paths[name, match["model"]] = path
     return paths if any(model == GROUND_TRUTH for _, model in paths) else {}
 
@@ -261,7 +256,7 @@ def _plain_cases(
         marks = own_marks.get(name)
         problem = marks.problem(truth.frames) if marks and truth else None
         if problem is not None:
-            yield Rejected(f"{name.title}@{model}", problem, model, name.subset, name.scene)
+            yield _refused(name, model, problem)
             continue
         case = make_case(name, model, Clip(path), frames, truth, marks, context, (), "plain")
         yield replace(case, reference=None, align="") if model == GROUND_TRUTH else case
@@ -271,12 +266,11 @@ def _location_note(location: ClipLocation, tree: Path) -> list[str]:
     """What to say of a clip that lies in several places."""
     if not location.others:
         return []
-    unused = ", ".join(_below(path, tree) for path in location.others)
-    return [f"{_below(location.path, tree)} was used ({location.kind}); also found, and not used: {unused}"]
-
-
-def _below(path: Path, tree: Path) -> str:
-    return path.relative_to(tree).as_posix() if path.is_relative_to(tree) else path.name
+    place, *others = (
+        path.relative_to(tree).as_posix() if path.is_relative_to(tree) else path.name
+        for path in (location.path, *location.others)
+    )
+    return [f"{place} was used ({location.kind}); also found, and not used: {', '.join(others)}"]
 
 
 def metadata_of(root: Path, *first: Path) -> dict[ClipName, dict[str, str]]:

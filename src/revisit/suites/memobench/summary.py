@@ -26,12 +26,7 @@ from revisit.suites.memobench.metrics.answers import DIMENSIONS
 
 Columns = Mapping[str, tuple[Place, Limits]]  # name -> where a record has the number, and its limits
 RETURNED = ("mean", "returned")
-PHASES = {
-    "visible": ("mean", "visible"),
-    "hidden": ("mean", "hidden"),
-    "returned": RETURNED,
-    "whole clip": ("mean", "all"),
-}
+PHASES = {"visible": "visible", "hidden": "hidden", "returned": "returned", "whole clip": "all"}
 CAMERA = "memo_camera"
 CAMERA_COLUMNS: Columns = {
     "score": (SCORE, (0, 100)),
@@ -67,7 +62,7 @@ def _phase_table(results: Results, metric_id: str) -> list[Table]:
     """Fidelity by phase: what is lost from before the object leaves to after it returned."""
     metric = METRICS[metric_id]
     note = f"{metric.unit}; drop: how much worse the returned phase is than the visible one"
-    columns: Columns = {name: (place, metric.range) for name, place in PHASES.items()}
+    columns: Columns = {name: (("mean", phase), metric.range) for name, phase in PHASES.items()}
     columns = {**columns, "drop": (("drop",), (None, None))}
     return _table(results, metric_id, f"{metric.title}, by phase", note, columns, RETURNED)
 
@@ -78,9 +73,8 @@ def _camera_table(results: Results) -> list[Table]:
         "percent; resting: a camera that never moves, on the same paths; error removed: the share of the resting "
         "camera's error that is gone, 1 is perfect, 0 no better than resting"
     )
-    return _table(
-        results, CAMERA, f"{METRICS[CAMERA].title}, compared with a resting camera", note, CAMERA_COLUMNS, SCORE
-    )
+    title = f"{METRICS[CAMERA].title}, compared with a resting camera"
+    return _table(results, CAMERA, title, note, CAMERA_COLUMNS, SCORE)
 
 
 def _table(results: Results, metric_id: str, title: str, note: str, columns: Columns, required: Place) -> list[Table]:
@@ -119,15 +113,12 @@ def answered_tables(results: Results) -> list[Table]:
 def _pass_rate_cell(records: Sequence[Record]) -> Cell:
     with_questions = [record for record in records if record.facts.get("asked")]
     scores = [record.value for record in with_questions if record.value is not None]
-    answer_count, question_count = (
-        sum(int(record.facts[name]) for record in with_questions) for name in ("answered", "asked")
-    )
+    answer_count = sum(int(record.facts["answered"]) for record in with_questions)
+    question_count = sum(int(record.facts["asked"]) for record in with_questions)
     if not scores:
         return Cell(answer_count, question_count)
-    low, high = (
-        sum(ends) / len(with_questions)
-        for ends in zip(*(record.facts["interval"] for record in with_questions), strict=True)
-    )
+    ends = zip(*(record.facts["interval"] for record in with_questions), strict=True)
+    low, high = (sum(values) / len(with_questions) for values in ends)
     return Cell(answer_count, question_count, sum(scores) / len(scores), (low, high))
 
 
@@ -143,13 +134,11 @@ GATE_FINDINGS = (
 
 def sentences(results: Results) -> list[str]:
     """Sentences about all models together."""
-    lines = []
-    for gate, label, words in GATE_FINDINGS:
-        if models := _with_label(results, gate, label):
-            lines.append(f"{words}: {models}.")
+    findings = [(words, _with_label(results, gate, label)) for gate, label, words in GATE_FINDINGS]
+    orders = [order_sentence(metric_id, results) for metric_id in FIDELITY]
     return [
-        *lines,
-        *filter(None, [_outcomes(results), *(order_sentence(metric_id, results) for metric_id in FIDELITY)]),
+        *(f"{words}: {models}." for words, models in findings if models),
+        *filter(None, [_outcomes(results), *orders]),
     ]
 
 
@@ -185,9 +174,10 @@ def _mean_text(cell: Cell) -> str:
 def _outcomes(results: Results) -> str | None:
     """Whether the return shows what had happened meanwhile."""
     groups: dict[str, list[str]] = defaultdict(list)
-    for model, (value, cell) in _means(OUTCOME, results).items():
-        kind = "reset" if value <= RESET else "nearer to the truth" if value >= WENT_ON else "in between"
-        groups[kind].append(f"{model} {value:.2f} ({pluralize(cell.n, 'clip')})")
+    for model, cell in results.mean(OUTCOME).items():
+        if cell.mean is not None:
+            kind = "reset" if cell.mean <= RESET else "nearer to the truth" if cell.mean >= WENT_ON else "in between"
+            groups[kind].append(f"{model} {cell.mean:.2f} ({pluralize(cell.n, 'clip')})")
     if not groups:
         return None
     parts = "; ".join(f"{kind}: {', '.join(names)}" for kind, names in groups.items())
@@ -201,8 +191,3 @@ def _with_label(results: Results, gate: str, label: str) -> str:
     counts = Counter(record.case.model for record in findings if record.label == label)
     ranked = sorted(counts, key=lambda model: (-counts[model], model))
     return ", ".join(f"{model} {counts[model]} of {totals[model]}" for model in ranked)
-
-
-def _means(metric_id: str, results: Results) -> dict[str, tuple[float, Cell]]:
-    """Mean and cell of the models that have scores, in the order of their names."""
-    return {model: (cell.mean, cell) for model, cell in results.mean(metric_id).items() if cell.mean is not None}

@@ -49,8 +49,7 @@ def from_repository(folder: Path) -> dict[str, str]:
     except (SyntaxError, ValueError):
         raise UsageError(f"{scripts[0]}: this Python file cannot be read") from None
     functions = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
-    prompts = {ours: _longest(functions[theirs]) for ours, theirs in FUNCTIONS.items() if theirs in functions}
-    texts = {name: text for name, text in prompts.items() if text}
+    texts = {ours: _longest(functions[theirs]) for ours, theirs in FUNCTIONS.items() if theirs in functions}
     for name in FUNCTIONS:
         if not all(f"{{{place}}}" in texts.get(name, "") for place in PLACES[name]):
             raise UsageError(

@@ -8,7 +8,6 @@ keys are what the camera did from frame to frame; from keys the path is what ste
 
 from __future__ import annotations
 
-import csv
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -16,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from revisit.core import UsageError
+from revisit.core.text import require_readable
 from revisit.geometry.formats import format_colmap
 from revisit.geometry.poses import InvalidPoses, as_4x4, check_rigid, invert, trajectory
 from revisit.geometry.rotations import from_yaw_pitch, to_yaw_pitch
@@ -34,11 +34,9 @@ STILL = 0.2  # of a usual step: what is less is no key
 
 def read_keys(path: Path, frames: int) -> list[str]:
     """The keys of every frame, from a log of changes."""
-    try:
+    with require_readable(path, "a CSV file with the columns frame and keys"):
         rows = list(csv_rows(path.read_text(encoding="utf-8-sig")))
         changes = {int(row["frame"]): (row["keys"] or "").replace("+", "").strip().lower() for row in rows}
-    except (OSError, KeyError, ValueError, TypeError, csv.Error) as error:
-        raise UsageError(f"{path}: expected a CSV file with the columns frame and keys ({error})") from error
     keys, keys_by_frame = "", []
     for frame in range(frames):
         keys = changes.get(frame, keys)
@@ -137,9 +135,8 @@ def write_dataset(
         authoring.write_table(data / SCENES, ("name", "kind", "perspective"), kind_rows, newline="\n")
     counts = {"recordings": len(names), "first frames of mirror tests": len(names)}
     counts |= {"go-and-return files": len(MIRRORS), "recordings with a caption": len(captions or {})}
-    authoring.write_card(
-        data, "mind", title=f"MIND recordings of {source}", licence=licence, source=source, counts=counts
-    )
+    title = f"MIND recordings of {source}"
+    authoring.write_card(data, "mind", title=title, licence=licence, source=source, counts=counts)
     return data, left_out
 
 

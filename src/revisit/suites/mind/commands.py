@@ -73,18 +73,16 @@ def mind(
     if video_max_time is not None:
         metrics_used = [METRICS[metric] for metric in SUITES["mind"].chosen([metrics]) if metric in METRICS]
         limit = {"video_max_time": video_max_time}
-        request = replace(
-            request, parameters={one.id: limit for one in metrics_used if limit.keys() <= one.params.keys()}
-        )
+        limited = [one.id for one in metrics_used if limit.keys() <= one.params.keys()]
+        request = replace(request, parameters=dict.fromkeys(limited, limit))
     json_path = output or Path(f"result_{name}_{datetime.now():%Y-%m-%d-%H:%M:%S}.json")
 
     def copy(folder: Path) -> None:
         with replacing(json_path) as temporary:
             shutil.copyfile(folder / "result.json", temporary)
 
-    finished_run = run_evaluation(
-        request, run or Path("runs") / name, quiet=quiet, fresh=fresh, workers=workers, exported=copy
-    )
+    place = run or Path("runs") / name
+    finished_run = run_evaluation(request, place, quiet=quiet, fresh=fresh, workers=workers, exported=copy)
     code = print_summary(finished_run, report=report, show_all=True, json=json)
     console.message(f"results: {json_path}")
     raise typer.Exit(code)

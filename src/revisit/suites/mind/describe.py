@@ -47,7 +47,8 @@ def describe(folder: Path) -> DatasetDescription:
         count_table("Keys held (frames)", ("axis", "frames"), key_axes),
         count_table("Varied action spaces", ("speed and angle", "clips"), spaces_in_words),
     ]
-    kinds_by_name, root = scene_kinds(truth_root(folder)), truth_root(folder)
+    root = truth_root(folder)
+    kinds_by_name = scene_kinds(root)
     kinds = [_kind(root, job.subset, job.condition, job.sample, kinds_by_name) for job in main]
     if any(kinds):
         tables.append(count_table("Kinds of scenes", ("kind", "recordings"), (kind or "not told" for kind in kinds)))
@@ -74,10 +75,9 @@ def problems(folder: Path) -> list[str]:
             sentences.append(f"{job.id}: a go-and-return clip has an even number of frames, not {job.frames}")
         if job.context is not None:
             length = announced_frames(job.context.path)
-            if length is not None and length != job.annotations["total_time"]:
-                sentences.append(
-                    f"{job.id}: the video has {length} frames and action.json {job.annotations['total_time']}"
-                )
+            total = job.annotations["total_time"]
+            if length not in (None, total):
+                sentences.append(f"{job.id}: the video has {length} frames and action.json {total}")
     return sentences
 
 

@@ -24,9 +24,8 @@ def actions(path: Path) -> ActionTrack:
             raise MediaError(f"it has no rows; expected {EXPECTED}")
         frames = [_code(row, k, "time", k, None) for k, row in enumerate(rows)]
         columns = {axis: [_code(row, k, key, 0, 2) for k, row in enumerate(rows)] for axis, key in AXES.items()}
-    return ActionTrack(
-        frame=np.array(frames, dtype=np.int64), **{axis: np.array(c, np.int8) for axis, c in columns.items()}
-    )
+    keys = {axis: np.array(codes, np.int8) for axis, codes in columns.items()}
+    return ActionTrack(frame=np.array(frames, dtype=np.int64), **keys)
 
 
 def _code(row: object, k: int, key: str, default: int, most: int | None) -> int:

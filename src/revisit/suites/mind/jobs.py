@@ -15,8 +15,9 @@ import numpy as np
 
 from revisit.control.jobs import BatchRequest, Job, JobBatch, resample_path
 from revisit.core import Clip, UsageError
+from revisit.core.text import require_readable
+from revisit.geometry.camera_script import script_of
 from revisit.geometry.formats import from_unreal_rows
-from revisit.geometry.path_script import script_of
 from revisit.media import natural_order
 from revisit.suites.mind.metrics.selection import MAIN, MIRROR
 from revisit.suites.mind.read import PERSPECTIVES, ActionRow, action_file, recording, truth_root
@@ -110,10 +111,8 @@ def _changes(rows: Sequence[ActionRow]) -> list[int]:
 
 
 def _rows(path: Path) -> list[ActionRow]:
-    try:
+    with require_readable(path, "an action file with rows under `data`"):
         rows = action_file(path)["data"]
-    except (OSError, ValueError, KeyError) as error:
-        raise UsageError(f"{path}: expected an action file with rows under `data` ({error})") from error
     if not all(isinstance(row, dict) for row in rows):
         raise UsageError(f"{path}: expected an action file with one object per frame under `data`")
     return list(rows)

@@ -15,7 +15,6 @@ from revisit.results import Cell, Results
 from revisit.results.leaderboards import Board, BoardCell, BoardColumn, RunFacts
 from revisit.results.tables import Table, make_table
 from revisit.suites.board_rows import model_rows, printed_row
-from revisit.suites.mind.metrics.selection import MIRROR, SHARED, VARIED
 from revisit.suites.mind.read import PERSPECTIVES
 
 PERSONS = dict(zip(PERSPECTIVES, ("first person", "third person"), strict=True))
@@ -30,66 +29,50 @@ class PaperColumn:
     key: str
     title: str
     metric: str
-    test: str = SHARED
+    test: str
     higher_is_better: bool = False
 
 
-COLUMNS = (
-    PaperColumn("memory", "Long Context Mem.", "mind_lcm_mse"),
-    PaperColumn("scene", "Generated Scene Consis.", "mind_gsc_mse", MIRROR),
-    PaperColumn("space", "Action Space Generalization", "mind_lcm_mse", VARIED),
-    PaperColumn("aesthetic", "Aesthetic Quality", "mind_aesthetic", higher_is_better=True),
-    PaperColumn("imaging", "Image Quality", "mind_imaging", higher_is_better=True),
-    PaperColumn("translation", "Action Accuracy (RPE), Trans", "mind_action_translation"),
-    PaperColumn("rotation", "Action Accuracy (RPE), Rot", "mind_action_rotation"),
-)
+PUBLISHED = package_yaml(__package__, "published.yaml")
+COLUMNS = tuple(PaperColumn(key, **facts) for key, facts in PUBLISHED["columns"].items())
 
 
 def paper_tables(results: Results) -> list[Table]:
     """The paper's table of each perspective that has clips, with the columns that were asked."""
     tables = []
     for perspective, mine, columns in _parts(results):
-        arrows = {False: "↓", True: "↑"}
-        tables.append(
-            make_table(
-                f"As the paper prints it, {PERSONS[perspective]}",
-                NOTE,
-                [f"{column.title} {arrows[column.higher_is_better]}" for column in columns],
-                [(model, [_cell(part, column) for column in columns]) for model, part in mine.groups("model").items()],
-            )
-        )
+        heads = [f"{column.title} {'↑' if column.higher_is_better else '↓'}" for column in columns]
+        rows = [(model, [_cell(part, column) for column in columns]) for model, part in mine.groups("model").items()]
+        tables.append(make_table(f"As the paper prints it, {PERSONS[perspective]}", NOTE, heads, rows))
     return tables
 
 
 def paper_boards(run: RunFacts) -> list[Board]:
     """The same as boards, so that several runs and the printed numbers stand one below the other."""
-    hashes = run.facts["protocol"]["metrics"]
+    protocol = run.facts["protocol"]
+    tag = f"{protocol['name']}:{protocol['hash']}, observers {run.facts['set']}"
     boards = []
     for perspective, mine, columns in _parts(run.results):
         heads = tuple(
-            BoardColumn(column.key, column.title, column.higher_is_better, 4, f"{hashes[column.metric]} {column.test}")
-            for column in columns
+            _board_column(column, f"{protocol['metrics'][column.metric]} {column.test}") for column in columns
         )
         rows = model_rows(mine, run.name, partial(_board_cells, columns))
-        protocol = run.facts["protocol"]
-        tag = f"{protocol['name']}:{protocol['hash']}, observers {run.facts['set']}"
         boards.append(Board(f"mind, {PERSONS[perspective]}, as printed", tag, heads, tuple(rows), NOTE))
     return boards
+
+
+def _board_column(column: PaperColumn, protocol: str = "") -> BoardColumn:
+    return BoardColumn(column.key, column.title, column.higher_is_better, 4, protocol)
 
 
 @cache
 def published(supplement: bool = False) -> tuple[Board, ...]:
     """Tables 2 and 3 of the paper; its models compete within those that see as much of the context."""
-    content = package_yaml(__package__, "published.yaml")
-    columns_by_key = {column.key: column for column in COLUMNS}
-    heads = tuple(
-        BoardColumn(key, columns_by_key[key].title, columns_by_key[key].higher_is_better, 4)
-        for key in content["columns"]
-    )
+    heads = tuple(map(_board_column, COLUMNS))
     boards = []
-    for number, entry in content["tables"].items():
+    for number, entry in PUBLISHED["tables"].items():
         rows = [printed_row(model, "paper", heads, line, group) for model, group, line in entry["rows"]]
-        protocol = f"{content['source']}, Table {number} ({ANOTHER_PROTOCOL})"
+        protocol = f"{PUBLISHED['source']}, Table {number} ({ANOTHER_PROTOCOL})"
         boards.append(Board(f"Published: MIND, {entry['title']}", protocol, heads, tuple(rows), as_printed=True))
     return tuple(boards)
 

@@ -12,12 +12,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, TypedDict
+from typing import Any
 
 from revisit.core import Case, Clip, Rejected, UsageError
 from revisit.core.text import parse_json
 from revisit.media import VIDEO_SUFFIXES, announced_frames, natural_order
 from revisit.media.text_files import csv_rows
+from revisit.suites.clips import option_folder
 from revisit.suites.mind.metrics.selection import MAIN, MIRROR, SHARED, VARIED
 
 PERSPECTIVES = ("1st_data", "3rd_data")
@@ -25,22 +26,12 @@ TESTS = (*MAIN, MIRROR)
 POSES = ("images.txt", "poses.npz", "poses.npy", "poses.txt")  # of a prediction, the first that is there
 ACTION_SPACE = re.compile(r"(?P<scene>.+)-(?P<speed>\d+(?:\.\d+)?)x-(?P<angle>\d+(?:\.\d+)?)")
 MOST_BYTES = 256 << 20  # of an action file; a recording of an hour has some tens of megabytes
-KIND: Final = "scene_kind"  # an annotation: one of the paper's eight kinds of scenes, or another word
+KIND = "scene_kind"  # an annotation: one of the paper's eight kinds of scenes, or another word
 KIND_KEYS = ("scene_kind", "scene_type", "scene_category")  # of an action file that tells it
 SCENES = "scenes.csv"  # in the dataset: name, kind, and where two perspectives share a name also perspective
 ActionRow = Mapping[str, Any]  # of an action file: time, keys, and where the actor and the camera are
 ActionFile = Mapping[str, Any]  # mark_time, total_time, data, and perhaps a caption and the kind of the scene
 ACTION_FILE = 'expected {"mark_time": 240, "total_time": 1000, "data": [one row per frame]}'
-
-
-class ActionSpace(TypedDict, total=False):
-    """What the name of a recording says of its action space."""
-
-    action_space: str  # shared or varied
-    scene: str
-    scene_kind: str
-    speed: float
-    angle: float
 
 
 @dataclass(frozen=True)
@@ -81,14 +72,11 @@ def read(
     if model is not None and len(trees) > 1:
         raise UsageError(f"{source} holds {len(trees)} models ({', '.join(trees)}); --option model names one")
     truth = None if gt is None else truth_root(Path(gt).expanduser())
-    estimated = None if poses is None else Path(poses).expanduser()
-    if estimated is not None and not estimated.is_dir():
-        raise UsageError(f"--option poses={poses}: there is no such folder; `revisit poses` makes one")
+    estimated = None if poses is None else option_folder("poses", poses)
     tests = sorted({test for tree in trees.values() for test in MAIN if _folders_of(tree, test)})
     if truth is None and tests:
-        raise UsageError(
-            f"{' and '.join(tests)} need the dataset's ground truth: add --option gt=DIR, the folder with 1st_data/test"
-        )
+        needed = "the dataset's ground truth: add --option gt=DIR, the folder with 1st_data/test"
+        raise UsageError(f"{' and '.join(tests)} need {needed}")
     load_recording = cache(recording)  # every model is compared with the same ones
     kinds = scene_kinds(truth, None if scenes is None else Path(scenes).expanduser())
 
@@ -143,9 +131,7 @@ def truth_root(folder: Path) -> Path:
     for root in (folder, folder / "MIND-Data"):
         if any((root / perspective / "test").is_dir() for perspective in PERSPECTIVES):
             return root
-    raise UsageError(
-        f"{folder}: no ground truth found; expected 1st_data/test or 3rd_data/test in it, as the dataset has"
-    )
+    raise UsageError(f"{folder}: no ground truth found; expected the dataset's 1st_data/test or 3rd_data/test in it")
 
 
 def _trees(source: Path) -> dict[str, Path]:
@@ -216,7 +202,7 @@ def _prediction(model: str, sample: str, video: Path, entry: RecordingInfo, fram
     )
 
 
-def action_space(name: str, test: str) -> ActionSpace:
+def action_space(name: str, test: str) -> dict[str, Any]:
     """What the name of a recording says of its action space: `data-0-1.0x-200` walks at 1.0 times the shared speed.
 
     `angle` is the last number, as the dataset writes it. `scene` is what stands before both; a kind of scene is told
@@ -225,7 +211,7 @@ def action_space(name: str, test: str) -> ActionSpace:
     match = ACTION_SPACE.fullmatch(name)
     scene = name if match is None else match["scene"]
     kind = scene.rstrip("0123456789").rstrip("-_ ")
-    annotations: ActionSpace = {"action_space": "varied" if test == VARIED else "shared", "scene": scene}
+    annotations: dict[str, Any] = {"action_space": "varied" if test == VARIED else "shared", "scene": scene}
     if kind and kind != "data":
         annotations[KIND] = kind
     if match is not None:
@@ -237,18 +223,14 @@ def _mirror_clips(
     model: str, tree: Path, truth: Path | None, perspective: str, load_recording: Callable[[Path], RecordingInfo | str]
 ) -> Iterator[Case | Rejected]:
     """Clips that go out and come back; the dataset says how many, and not which is which."""
-    count = 0
-    scene_names = set(_folders(truth / perspective / "test" / SHARED)) if truth is not None else set()
-    for video in _videos(tree / perspective / MIRROR):
+    test = None if truth is None else truth / perspective / "test"
+    scene_names = [] if test is None else _folders(test / SHARED)
+    videos = _videos(tree / perspective / MIRROR)
+    for video in videos:
         inside = video.relative_to(tree / perspective / MIRROR).with_suffix("")
         clip = Clip(video)
         # First frames of these tests are those of recordings: a folder that is called like one shows its scene.
-        shared = (
-            truth / perspective / "test" / SHARED / inside.parts[0]
-            if truth and inside.parts[0] in scene_names
-            else None
-        )
-        first = load_recording(shared) if shared is not None else ""
+        first = load_recording(test / SHARED / inside.parts[0]) if test and inside.parts[0] in scene_names else ""
         kind = first.kind if isinstance(first, RecordingInfo) else ""
         yield Case(
             id=f"{perspective}/{MIRROR}/{inside.as_posix()}@{model}",
@@ -262,19 +244,17 @@ def _mirror_clips(
             condition=MIRROR,
             annotations={"video_name": video.name, "action_space": "shared", **({KIND: kind} if kind else {})},
         )
-        count += 1
-    for k in range(count, _expected_mirrors(truth, perspective)):
+    for k in range(len(videos), _expected_mirrors(test)):
         yield Rejected(
             f"{perspective}/{MIRROR}/clip {k + 1}@{model}", "missing: fewer clips than first frames times action files",
             model, perspective, MIRROR, True,
         )  # fmt: skip
 
 
-def _expected_mirrors(truth: Path | None, perspective: str) -> int:
-    folder = None if truth is None else truth / perspective / "test" / MIRROR
-    if folder is None or not folder.is_dir():
+def _expected_mirrors(test: Path | None) -> int:
+    if test is None or not (test / MIRROR).is_dir():
         return 0
-    files = [entry.suffix.lower() for entry in folder.iterdir() if entry.is_file()]
+    files = [entry.suffix.lower() for entry in (test / MIRROR).iterdir() if entry.is_file()]
     return files.count(".png") * files.count(".json")
 
 

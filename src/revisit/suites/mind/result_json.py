@@ -43,10 +43,8 @@ def export(run: Path, facts: Mapping[str, Any], results: Results) -> dict[str, o
 
 def _video_max_time(parameters: Mapping[str, Mapping[str, int | None]]) -> int | None:
     """How many frames of each prediction were looked at, at most, where the run was told."""
-    limits = (
-        parameters.get(metric_id, {}).get("video_max_time")
-        for metric_id in (*KEYS["lcm"].values(), "mind_imaging", "mind_dino")
-    )
+    metric_ids = (*KEYS["lcm"].values(), "mind_imaging", "mind_dino")
+    limits = (parameters.get(metric_id, {}).get("video_max_time") for metric_id in metric_ids)
     return next((most for most in limits if most is not None), None)
 
 
@@ -74,16 +72,10 @@ def _rows(results: Results) -> list[Row]:
             kind = {KIND: case.annotations[KIND]} if KIND in case.annotations else {}
             rows.append({**identity, **kind, **times, **row})
     for (perspective, folder), videos in mirrors.items():
-        rows.append(
-            {
-                "path": folder,
-                "perspective": perspective,
-                "test_type": MIRROR,
-                "videos": [video["video_name"] for video in videos],
-                "error": next((video["error"] for video in videos if video["error"]), None),
-                "video_results": videos,
-            }
-        )
+        names = [video["video_name"] for video in videos]
+        error = next((video["error"] for video in videos if video["error"]), None)
+        place = {"path": folder, "perspective": perspective, "test_type": MIRROR}
+        rows.append({**place, "videos": names, "error": error, "video_results": videos})
     return rows
 
 
@@ -118,7 +110,7 @@ def _per_frame(records: Mapping[str, Record], results: Results) -> Row:
         fields |= {"length": len(values), name: values, f"avg_{name}": record.value}
         fields |= {fact: record.facts[fact] for fact in ("psnr_is_capped", "described_by") if fact in record.facts}
     if fields:
-        for name in records.keys() - fields.keys():
+        for name in [name for name in records if name not in fields]:
             fields |= {name: [], f"avg_{name}": None}
     return fields
 

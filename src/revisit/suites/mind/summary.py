@@ -16,7 +16,7 @@ from revisit.core import METRICS, Case
 from revisit.results import Cell, Results
 from revisit.results.clip_answers import Entry
 from revisit.results.file_types import Stage
-from revisit.results.funnel import make_stage, memory_stage
+from revisit.results.funnel import dataset_funnel
 from revisit.results.tables import Table, make_table, standard_summary
 from revisit.stats.intervals import difference_interval
 from revisit.suites.mind.metrics import KEYS
@@ -53,10 +53,9 @@ def parts_of(results: Results) -> dict[str, Results]:
 
 
 def _funnel(results: Results, metric_ids: Sequence[str]) -> list[Stage]:
-    """Expected clips → found → readable → scored; a clip of which nothing was asked poses no test."""
+    """The stages of the clips of which something was asked; the others pose no test."""
     mine = results.only(lambda entry: any(results.asks(metric_id, entry) for metric_id in metric_ids))
-    stages = {"expected clips": mine.entries, "all clips": mine.cases, "readable": mine.readable.cases}
-    return [*(make_stage(name, clips) for name, clips in stages.items()), *memory_stage(mine, MEMORY)]
+    return dataset_funnel(mine, MEMORY)
 
 
 def _actions(results: Results) -> Mapping[str, Mapping[str, float]]:
@@ -88,26 +87,17 @@ def space_tables(results: Results, metrics: Sequence[str]) -> list[Table]:
         return []
     models = main.groups()
     titles = [METRICS[metric_id].title for metric_id in metric_ids]
+    rows = [
+        (f"{model}, {_space_name(*space)}", [part.cell(metric_id) for metric_id in metric_ids])
+        for model, mine in models.items()
+        for space, part in mine.groups(_space).items()  # the shared one first, then by speed and angle
+    ]
+    gaps = [(model, [_action_space_gap(mine, metric_id) for metric_id in metric_ids]) for model, mine in models.items()]
+    note = "speed and angle from the names of the recordings; mem_test has the shared action space"
+    gap_note = "action_space_test minus mem_test, with Welch's 95 % interval and the numbers of clips"
     return [
-        make_table(
-            "Scores by action space",
-            "speed and angle from the names of the recordings; mem_test has the shared action space",
-            titles,
-            [
-                (f"{model}, {_space_name(*space)}", [part.cell(metric_id) for metric_id in metric_ids])
-                for model, mine in models.items()
-                for space, part in mine.groups(_space).items()  # the shared one first, then by speed and angle
-            ],
-        ),
-        make_table(
-            "Varied minus shared action spaces",
-            "action_space_test minus mem_test, with Welch's 95 % interval and the numbers of clips",
-            titles,
-            [
-                (model, [_action_space_gap(mine, metric_id) for metric_id in metric_ids])
-                for model, mine in models.items()
-            ],
-        ),
+        make_table("Scores by action space", note, titles, rows),
+        make_table("Varied minus shared action spaces", gap_note, titles, gaps),
     ]
 
 
@@ -119,19 +109,14 @@ def kind_tables(results: Results, metrics: Sequence[str]) -> list[Table]:
     if len(kinds) < 2 or not metric_ids:
         return []
     without = len(results.cases) - len(results_with_kind.cases)
-    return [
-        make_table(
-            "Scores by kind of scene",
-            "as the dataset tells it" + (f"; {without} clips have none" if without else ""),
-            [METRICS[metric_id].title for metric_id in metric_ids],
-            [
-                (f"{model}, {kind}", [part.cell(metric_id) for metric_id in metric_ids])
-                for model in results.models
-                for kind, mine in sorted(kinds.items())
-                if (part := mine.where(model=model)).cases
-            ],
-        )
+    note = "as the dataset tells it" + (f"; {without} clips have none" if without else "")
+    rows = [
+        (f"{model}, {kind}", [part.cell(metric_id) for metric_id in metric_ids])
+        for model in results.models
+        for kind, mine in sorted(kinds.items())
+        if (part := mine.where(model=model)).cases
     ]
+    return [make_table("Scores by kind of scene", note, [METRICS[metric_id].title for metric_id in metric_ids], rows)]
 
 
 def _space(entry: Entry) -> Space:
@@ -148,11 +133,7 @@ def _space_name(varied: bool, speed: float, angle: float) -> str:
 
 def _action_space_gap(results: Results, metric_id: str) -> Cell:
     shared, varied = (
-        [
-            record.value
-            for record in results.scores(metric_id)
-            if record.value is not None and record.case.condition == test
-        ]
+        [record.value for record in results.where(condition=test).scores(metric_id) if record.value is not None]
         for test in (SHARED, VARIED)
     )
     n, of = len(shared) + len(varied), results.expected(metric_id)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
@@ -172,13 +172,9 @@ def _record(truth: Path, predictions: Path, perspective: str, take: RecordingPla
 def _predicted_poses(take: RecordingPlan, actors: Sequence[Actor], third: bool) -> dict[str, np.ndarray]:
     """Camera poses of every model in the frames it predicts."""
     start = actors[take.mark]
-    weaker = take.walk(take.keys[take.mark :], start, WEAKER)
-    paths: Mapping[str, Sequence[Actor]] = {
-        "copy": actors[take.mark :],
-        "frozen": [start] * (len(actors) - take.mark),
-        "weak_turns": weaker,
-    }
-    return {model: poses_of(paths[model], third) for model in MODELS}
+    frozen = [start] * (len(actors) - take.mark)
+    paths = actors[take.mark :], frozen, take.walk(take.keys[take.mark :], start, WEAKER)
+    return {model: poses_of(path, third) for model, path in zip(MODELS, paths, strict=True)}
 
 
 def _go_and_return(

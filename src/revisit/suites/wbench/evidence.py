@@ -20,12 +20,8 @@ class DreamSimDistances:
 
 @evidence(id="wb_first_view")
 @dataclass(frozen=True)
-class FirstViewDistance:
+class FirstViewDistance(DreamSimDistances):
     """How far frames look from the first one, 0 the same: by DreamSim, or 1 - cosine of other descriptors."""
-
-    index: Annotated[Array, "N; rising"]
-    distance: Annotated[Array, "N; finite"]
-    maker: str
 
 
 @evidence(id="wb_background_vectors")
@@ -40,12 +36,8 @@ class BackgroundVectors:
 
 @evidence(id="wb_background_looks")
 @dataclass(frozen=True)
-class BackgroundLooks:
+class BackgroundLooks(BackgroundVectors):
     """Descriptors of whole frames: `BackgroundVectors`, or those of another network or method."""
-
-    index: Annotated[Array, "N; rising"]
-    vector: Annotated[Array, "N, D; finite"]
-    maker: str
 
 
 @evidence(id="wb_reprojections")

@@ -36,11 +36,7 @@ def _cells(row: dict[str, float]) -> dict[str, BoardCell]:
 
 def board_of_files(folder: Path, subset: str = "") -> Board | None:
     """The board of evaluation/report.json below a model's folder, or of several models; None where there is none."""
-    reports = [
-        *folder.glob("report.json"),
-        *folder.glob("evaluation/report.json"),
-        *folder.glob("*/evaluation/report.json"),
-    ]
+    reports = [path for below in ("", "evaluation/", "*/evaluation/") for path in folder.glob(f"{below}report.json")]
     names = {METRICS[metric].upstream: metric for ids in DIMENSIONS.values() for metric in ids}
     rows = []
     for path in sorted(reports):
@@ -53,13 +49,8 @@ def board_of_files(folder: Path, subset: str = "") -> Board | None:
             continue
         columns = {names[name]: float(entry["mean"]) for name, entry in part.items() if name in names}
         cells = {metric: printed_cell(100 * value, f"{100 * value:.1f}") for metric, value in columns.items()}
-        rows.append(
-            BoardRow(
-                str(content.get("model") or path.parent.parent.name),
-                path.name,
-                cells | _cells(dimension_means(columns)),
-            )
-        )
+        model = str(content.get("model") or path.parent.parent.name)
+        rows.append(BoardRow(model, path.name, cells | _cells(dimension_means(columns))))
     if not rows:
         return None
     title = f"wbench, report.json, {'full' if subset == 'full' else 'navigation'} split"

@@ -13,39 +13,28 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from revisit.core import observer
+from revisit.core.text import package_yaml
 from revisit.evidence.judged import JudgeFrames
 from revisit.judges.banks import judge_name, unanswered_sentences
-from revisit.judges.instrumented import ClipStory, StoryAnswer, register_story_answers
+from revisit.judges.instrumented import StoryAnswer, register_story_answers
 from revisit.judges.protocol import Frames, JudgeAnswer, JudgeDialogue
 from revisit.judges.questions import JsonObject, Question, Rating
 from revisit.suites.wbench.evidence import CaseRatings
 
 SCALE = "1: nothing of it, 3: about half of it or with clear mistakes, 5: all of it, and nothing to object to"
-ASKS = {
-    "scene_adherence": "How well does the video show the described place?",
-    "subject_adherence": "How well does the video show the described subject, in looks and in what it does?",
-    "event_edit_adherence": "How far did the described events happen?",
-    "subject_action_adherence": "How far did the subject do what is described?",
-    "perspective_switch_adherence": "How far did the view change between first and third person as described?",
-    "causal_fidelity": "How far do things happen as their causes demand, as described?",
-}
-
-
-def requested_texts(annotations: Mapping[str, object]) -> dict[str, str]:
-    """Question -> what the case says that the video should show."""
-    texts = annotations.get("judged")
-    return {name: str(texts[name]) for name in ASKS if texts.get(name)} if isinstance(texts, Mapping) else {}
+QUESTIONS = package_yaml(__package__, "questions.yaml")
 
 
 @observer(id="judge.wb_ratings", version=1, kind="judge", makes=CaseRatings, shows=JudgeFrames, inputs=("annotations",))
 def ratings(frames: Frames, annotations: Mapping[str, object]) -> JudgeDialogue:
     """How well the clip shows what the case describes, one question each."""
-    texts = requested_texts(annotations)
+    judged = annotations.get("judged")  # question -> what the case says that the video should show
+    texts = {name: str(judged[name]) for name in QUESTIONS if judged.get(name)} if isinstance(judged, Mapping) else {}
     schema = JsonObject({"rating": Rating(1, 5)})
-    questions = [
-        Question(f"wbench.{name}", f"{ASKS[name]}\nDescribed is: {text}\nRate it from 1 to 5 ({SCALE}).", schema)
-        for name, text in texts.items()
-    ]
+    questions = []
+    for name, text in texts.items():
+        asked = f"{QUESTIONS[name]['ask']}\nDescribed is: {text}\nRate it from 1 to 5 ({SCALE})."
+        questions.append(Question(f"wbench.{name}", asked, schema))
     answers: Sequence[JudgeAnswer] = (yield questions) if questions else []
     values = [math.nan if answer.value is None else (float(answer.value["rating"]) - 1) / 4 for answer in answers]
     return CaseRatings(
@@ -57,8 +46,6 @@ def ratings(frames: Frames, annotations: Mapping[str, object]) -> JudgeDialogue:
 @register_story_answers("wbench")
 def simulated_answer(question: Question) -> StoryAnswer | None:
     """How a rendered story answers: by the place and state of the target after its return."""
-    return _rating_of_story if question.id.startswith("wbench.") else None
-
-
-def _rating_of_story(story: ClipStory) -> str:
-    return json.dumps({"rating": 1 + 2 * story.spatial + 2 * story.state})
+    if not question.id.startswith("wbench."):
+        return None
+    return lambda story: json.dumps({"rating": 1 + 2 * story.spatial + 2 * story.state})

@@ -50,9 +50,7 @@ class RequestedCase:
     @property
     def navigates(self) -> bool:
         """Whether a turn asks something of the camera, so that the case belongs to the navigation split."""
-        return any(
-            kind == NAVIGATION or parse_action(action) for kind, action in zip(self.types, self.actions, strict=True)
-        )
+        return NAVIGATION in self.types or any(map(parse_action, self.actions))
 
     @property
     def loop(self) -> bool:
@@ -106,12 +104,7 @@ def _videos(folder: Path) -> dict[str, Path]:
 
 def _data_folder(source: Path, data: str | None) -> Path:
     """The folder that holds `cases`."""
-    near = (
-        [Path(data).expanduser()]
-        if data
-        else [source, source.parent, source.parent.parent, source.parent.parent.parent]
-    )
-    for place in near:
+    for place in [Path(data).expanduser()] if data else [source, *source.parents[:3]]:
         for folder in (place, place / "data"):
             if (folder / "cases").is_dir():
                 return folder
@@ -149,8 +142,8 @@ def _case(content: Mapping[str, Any], name: str, data: Path) -> RequestedCase:
         for kind in TYPES
     }
     judged = {
-        "scene_adherence": _join_texts(place, "visible_part", "offscreen_part"),
-        "subject_adherence": _join_texts(looks, "appearance_part", "action_part"),
+        "scene_adherence": _plain([place.get("visible_part"), place.get("offscreen_part")]).strip(),
+        "subject_adherence": _plain([looks.get("appearance_part"), looks.get("action_part")]).strip(),
         **{f"{kind}_adherence": text for kind, text in of_type.items()},
         "causal_fidelity": _plain(content.get("causal_fidelity")),
     }
@@ -167,10 +160,6 @@ def _case(content: Mapping[str, Any], name: str, data: Path) -> RequestedCase:
         judged={question: text for question, text in judged.items() if text},
         mask=mask if mask.is_file() else None,
     )
-
-
-def _join_texts(content: Mapping[str, Any], *names: str) -> str:
-    return " ".join(_plain(content.get(name)) for name in names).strip()
 
 
 def _plain(value: object) -> str:
@@ -243,13 +232,9 @@ def _entry(
     if turn_frames is not None and len(turn_frames) != len(case.actions) + 1:
         reason = f"turns.json has {len(turn_frames)} marks and the case {len(case.actions)} turns; expected one more"
         return Rejected(f"{case.id}@{model}", reason, model, case.perspective)
-    own_poses = (
-        []
-        if poses is None
-        else [poses / place / f"{name}{end}.npz" for place in (model, "") for end in ("_combined", "")]
-    )
+    pose_folders = [base / "megasam"] if poses is None else [poses / model, poses, base / "megasam"]
     places = {
-        "poses": [*own_poses, base / "megasam" / f"{name}_combined.npz", base / "megasam" / f"{name}.npz"],
+        "poses": [folder / f"{name}{end}.npz" for folder in pose_folders for end in ("_combined", "")],
         "da3": [base / "da3_cache" / name / "results.npz"],
         "masks": [base / "masks" / f"{name}.npz"],
         "object_features": [base / "object_features" / f"{name}.npz"],
@@ -294,8 +279,6 @@ def _target(case: RequestedCase) -> Target | None:
     picture = cv2.imdecode(np.fromfile(case.mask, np.uint8), cv2.IMREAD_GRAYSCALE)
     if picture is None or not (picture > 127).any():
         return None
-    mask = picture > 127
-    rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
-    height, width = mask.shape
-    box = columns[0] / width, rows[0] / height, (columns[-1] + 1) / width, (rows[-1] + 1) / height
-    return Target(case.subject or "subject", (float(box[0]), float(box[1]), float(box[2]), float(box[3])))
+    x, y, w, h = cv2.boundingRect((picture > 127).astype(np.uint8))
+    height, width = picture.shape
+    return Target(case.subject or "subject", (x / width, y / height, (x + w) / width, (y + h) / height))

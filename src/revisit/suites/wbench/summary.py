@@ -10,9 +10,8 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from revisit.results import Cell, Results
-from revisit.results.file_types import Stage
-from revisit.results.funnel import make_stage, memory_stage
+from revisit.results import Results
+from revisit.results.funnel import dataset_funnel
 from revisit.results.stand_ins import separate_stand_ins
 from revisit.results.tables import Table, make_table, standard_summary
 from revisit.suites.wbench.metrics import DIMENSIONS
@@ -28,41 +27,24 @@ def summarise(results: Results) -> dict[str, Any]:
     parts = {
         name: results.where(subset=name) for name in dict.fromkeys(entry.subset for entry in results.entries) if name
     }
-    standard = standard_summary(results, funnel=partial(_funnel, metrics=results.metrics), parts=parts)
+    loops = [metric for metric in LOOPS if metric in results.metrics]
+    standard = standard_summary(results, funnel=partial(dataset_funnel, memory=loops), parts=parts)
     return standard | {"headline": dimension_tables(results)}
-
-
-def _funnel(results: Results, metrics: list[str]) -> list[Stage]:
-    """Expected clips → found → readable → loops that could be scored."""
-    stages = {"expected clips": results.entries, "all clips": results.cases, "readable": results.readable.cases}
-    loops = [metric for metric in LOOPS if metric in metrics]
-    return [
-        *(make_stage(name, clips) for name, clips in stages.items()),
-        *(memory_stage(results, loops) if loops else ()),
-    ]
 
 
 def dimension_tables(results: Results) -> list[Table]:
     """The five dimensions of each model as published, and with stand-ins where there are some."""
     names = [*DIMENSIONS, AVERAGE]
-    published = {
-        model: dimension_means(metric_means(part))
-        for model, part in separate_stand_ins(results).groups("model").items()
-    }
-    mixed = {model: partial_dimensions(metric_means(part)) for model, part in results.groups("model").items()}
-    tables = [
-        make_table(
-            "Dimensions",
-            NOTE,
-            names,
-            [(model, [_cell(row.get(name)) for name in names]) for model, row in published.items()],
-        )
-    ]
-    if any(row != published[model] for model, (row, _) in mixed.items()):
-        rows = [
-            (model, [_cell(row.get(name), counts.get(name, "")) for name in names])
-            for model, (row, counts) in mixed.items()
-        ]
+    means = {model: metric_means(part) for model, part in separate_stand_ins(results).groups("model").items()}
+    published = {model: dimension_means(columns) for model, columns in means.items()}
+    rows = [(model, [_cell(row.get(name)) for name in names]) for model, row in published.items()]
+    tables = [make_table("Dimensions", NOTE, names, rows)]
+    mixed = {model: metric_means(part) for model, part in results.groups("model").items()}
+    if any(dimension_means(columns, with_gaps=True) != published[model] for model, columns in mixed.items()):
+        rows = []
+        for model, columns in mixed.items():
+            row = dimension_means(columns, with_gaps=True)
+            rows.append((model, [_cell(row.get(name), _count_text(columns, name)) for name in names]))
         tables.append(make_table("Dimensions with stand-ins", MIXED, names, rows))
     return tables
 
@@ -73,32 +55,28 @@ def metric_means(results: Results) -> dict[str, float]:
     return {metric: cell.mean for metric, cell in cells.items() if cell.mean is not None}
 
 
-def dimension_means(columns: Mapping[str, float]) -> dict[str, float]:
-    """Dimension -> mean of its columns in percent, where all of them are there; the average where all dimensions are.
+def dimension_means(columns: Mapping[str, float], *, with_gaps: bool = False) -> dict[str, float]:
+    """Dimension -> mean of its columns in percent, where all are there; the average where all dimensions are.
 
-    >>> dimensions({metric: 0.5 for ids in DIMENSIONS.values() for metric in ids})["Average"]
+    With `with_gaps`, a dimension is the mean of the columns that are there.
+
+    >>> dimension_means({metric: 0.5 for ids in DIMENSIONS.values() for metric in ids})["Average"]
     50.0
     """
-    row = {
-        name: 100 * sum(columns[metric] for metric in ids) / len(ids)
-        for name, ids in DIMENSIONS.items()
-        if all(metric in columns for metric in ids)
-    }
+    row = {}
+    for name, ids in DIMENSIONS.items():
+        there = [columns[metric] for metric in ids if metric in columns]
+        if there and (with_gaps or len(there) == len(ids)):
+            row[name] = 100 * sum(there) / len(there)
     return row | ({AVERAGE: sum(row.values()) / len(row)} if len(row) == len(DIMENSIONS) else {})
 
 
-def partial_dimensions(columns: Mapping[str, float]) -> tuple[dict[str, float], dict[str, str]]:
-    """The same of the columns that are there, and how many these are."""
-    row, counts = {}, {}
-    for name, ids in DIMENSIONS.items():
-        there = [columns[metric] for metric in ids if metric in columns]
-        if there:
-            row[name] = 100 * sum(there) / len(there)
-            counts[name] = "" if len(there) == len(ids) else f" ({len(there)} of {len(ids)} columns)"
-    if len(row) == len(DIMENSIONS):
-        row[AVERAGE] = sum(row.values()) / len(row)
-    return row, counts
+def _count_text(columns: Mapping[str, float], dimension: str) -> str:
+    """How many columns of a dimension are there, where these are not all."""
+    ids = DIMENSIONS.get(dimension, [])
+    count = sum(metric in columns for metric in ids)
+    return f" ({count} of {len(ids)} columns)" if count < len(ids) else ""
 
 
-def _cell(value: float | None, note: str = "") -> Cell | str:
+def _cell(value: float | None, note: str = "") -> str:
     return "–" if value is None else f"{value:.1f}{note}"

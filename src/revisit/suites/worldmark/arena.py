@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from revisit.core import UsageError
+from revisit.core.text import require_readable
 from revisit.media import IMAGE_SUFFIXES
 from revisit.media.text_files import read_text
 from revisit.suites.worldmark.evidence import ACTIONS, keys_of
@@ -92,9 +93,8 @@ def _split(arena: Path, view: str, domain: str, listing: Path, actions: Mapping[
         focal = read_focal(folder / f"{domain}_intrinsics" / f"{image:03d}_intrinsics.npy")
         for word in re.split(r"[,\s]+", row.strip(" ,\t")):
             if not word.isdecimal() or int(word) not in actions:
-                raise UsageError(
-                    f"{listing}, line {image + 1}: {word!r} is no action; they are {min(actions)} to {max(actions)}"
-                )
+                known = f"they are {min(actions)} to {max(actions)}"
+                raise UsageError(f"{listing}, line {image + 1}: {word!r} is no action; {known}")
             action = int(word)
             prompt = prompts[image].strip() if image < len(prompts) else ""
             yield ArenaCase(view, domain, image, action, actions[action], prompt, picture, focal)
@@ -104,10 +104,8 @@ def read_focal(path: Path) -> float | None:
     """The focal length of a picture in widths, from [fx, fy, cx, cy] in pixels; None where there is no file."""
     if not path.is_file():
         return None
-    try:
+    with require_readable(path, "an array of [fx, fy, cx, cy]"):
         lens = np.ravel(np.load(path, allow_pickle=False)).astype(float)
-    except (OSError, ValueError) as error:
-        raise UsageError(f"{path}: this is no array of [fx, fy, cx, cy] ({error})") from error
     if lens.shape != (4,) or not np.isfinite(lens).all() or (lens[[0, 2]] <= 0).any():
         raise UsageError(f"{path}: expected [fx, fy, cx, cy] in pixels, found {lens.tolist()}")
     return float(lens[0] / (2 * lens[2]))

@@ -17,21 +17,15 @@ from revisit.suites.board_rows import model_rows, printed_row
 from revisit.suites.worldmark.metrics import COLUMNS
 from revisit.suites.worldmark.model_columns import model_cell, shown_columns
 
-# Folder of a model -> the name that the benchmark prints.
-NAMES = {
-    "ALAYAWORLD": "AlayaWorld", "DreamX-World-AR": "DreamX-World", "HY-GameCraft": "HY-GameCraft 1.0",
-    "HY-World": "HY-World 1.5", "LingBotWorld-Fast": "LingBot-World", "Lyra-2": "Lyra 2.0",
-    "MatrixGame2.0": "Matrix-Game 2.0", "MatrixGame3.0": "Matrix-Game 3.0", "SANA-WM-streaming": "SANA-WM",
-    "Yume": "Yume 1.5",
-}  # fmt: skip
+PUBLISHED = package_yaml(__package__, "published.yaml")
+NAMES: Mapping[str, str] = PUBLISHED["names"]
 LEFT_OUT = ("Open-Oasis", "Genie3")  # upstream, without a word
 ANOTHER_PROTOCOL = "other networks: not comparable with runs made here"
 
 
 def results_by_split(results: Results) -> dict[str, Results]:
     """The results by split, such as first/real."""
-    names = dict.fromkeys(entry.subset for entry in results.entries)
-    return {name: results.where(subset=name) for name in sorted(names) if name}
+    return {name: part for name, part in results.groups("subset").items() if name}
 
 
 def boards(run: RunFacts, subset: str = "") -> list[Board]:
@@ -47,10 +41,10 @@ def boards(run: RunFacts, subset: str = "") -> list[Board]:
 
 def _board(run: RunFacts, name: str, part: Results, upstream: bool) -> Board:
     """The columns of a split."""
-    hashes: Mapping[str, str] = run.facts["protocol"]["metrics"]
+    protocol = run.facts["protocol"]
     columns = []
     for head, id in shown_columns(part):
-        tag = " ".join([hashes[id.removesuffix(STAND_IN)], name, head.partition(" by ")[2]]).rstrip()
+        tag = " ".join([protocol["metrics"][id.removesuffix(STAND_IN)], name, head.partition(" by ")[2]]).rstrip()
         columns.append(BoardColumn(id, head, True, 2, tag))
 
     def cells(mine: Results) -> dict[str, BoardCell]:
@@ -58,7 +52,6 @@ def _board(run: RunFacts, name: str, part: Results, upstream: bool) -> Board:
 
     dropped = [model for model in part.groups("model") if upstream and model in LEFT_OUT]
     rows = [row for row in model_rows(part, run.name, cells, NAMES) if row.model not in dropped]
-    protocol = run.facts["protocol"]
     note = f"upstream leaves out {' and '.join(dropped)}" if dropped else ""
     tag = f"{protocol['name']}:{protocol['hash']}, observers {run.facts['set']}"
     return Board(f"worldmark, {name}, as printed", tag, tuple(columns), tuple(rows), note)
@@ -67,12 +60,11 @@ def _board(run: RunFacts, name: str, part: Results, upstream: bool) -> Board:
 @cache
 def published(supplement: bool = False) -> tuple[Board, ...]:
     """The four tables of the benchmark's page."""
-    content = package_yaml(__package__, "published.yaml")
-    columns = tuple(BoardColumn(COLUMNS[head], head, True, 2) for head in content["columns"])
+    columns = tuple(BoardColumn(COLUMNS[head], head, True, 2) for head in PUBLISHED["columns"])
     printed = []
-    for name, lines in content["tables"].items():
+    for name, lines in PUBLISHED["tables"].items():
         rows = [printed_row(model, "page", columns, line) for model, line in lines]
-        protocol = f"{content['source']} ({ANOTHER_PROTOCOL})"
+        protocol = f"{PUBLISHED['source']} ({ANOTHER_PROTOCOL})"
         printed.append(Board(f"Published: WorldMark, {name}", protocol, columns, tuple(rows), as_printed=True))
     return tuple(printed)
 
@@ -85,12 +77,11 @@ def export(run: Path, facts: Mapping[str, Any], results: Results) -> dict[str, o
     upstream = str(facts["protocol"]).startswith("upstream")
     tables: dict[str, object] = {}
     for name, part in results_by_split(results).items():
+        asked = {id: id in results.metrics for id in COLUMNS.values()}
         rows = []
         for model, mine in part.groups("model").items():
             if not (upstream and model in LEFT_OUT):
-                means = [
-                    model_cell(mine, id, upstream).mean if id in results.metrics else None for id in COLUMNS.values()
-                ]
+                means = [model_cell(mine, id, upstream).mean if there else None for id, there in asked.items()]
                 rows.append([NAMES.get(model, model), *("" if mean is None else f"{mean:.4f}" for mean in means)])
         tables[f"final_master_{name.replace('/', '_')}.csv"] = csv_text(["model", *COLUMNS], sorted(rows), "\n")
     return tables

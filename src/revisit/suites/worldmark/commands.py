@@ -32,6 +32,9 @@ def evaluate(
     Upstream steps by the median over all clips of all models in the folder, so it is worked out in a run of its own
     (RUN-step), whose flow the second run uses again. The same command resumes.
     """
+    import statistics
+
+    from revisit.core import UsageError
     from revisit.engine.request import Request
     from revisit.results.run import Run
 
@@ -39,31 +42,21 @@ def evaluate(
     options = [*option, *([f"arena={arena.resolve()}"] if arena is not None else [])]
 
     def request(metrics: list[str], more: list[str]) -> Request:
-        return Request.of(
-            delivery, "worldmark", observer_set, protocol, metrics, None, "auto", [], [*options, *more], truth=False
-        )
+        told = [*options, *more]
+        return Request.of(delivery, "worldmark", observer_set, protocol, metrics, None, "auto", [], told, truth=False)
 
     more = []
     if protocol == "upstream" and not any(one.startswith("step=") for one in option):
         first = place.with_name(f"{place.name}-step")
         run_evaluation(request(["worldmark_step"], []), first, quiet=quiet, workers=workers)
-        step = folder_step([record.value for record in Run(first).results.scores("worldmark_step")])
+        lengths = [record.value for record in Run(first).results.scores("worldmark_step") if record.value is not None]
+        if not lengths:
+            raise UsageError("no clip has a flow, so there is no step to take")
+        step = statistics.median(lengths)  # of the clips' own
         console.message(f"upstream's step in this folder: {step:.4f} pixels; another model in it changes it")
         more = [f"step={step!r}"]
     finished = run_evaluation(request([], more), place, quiet=quiet, workers=workers)
     raise typer.Exit(print_summary(finished, report=report, show_all=True, json=json))
-
-
-def folder_step(steps: list[float | None]) -> float:
-    """The median of the clips' own steps."""
-    import statistics
-
-    from revisit.core import UsageError
-
-    lengths = [step for step in steps if step is not None]
-    if not lengths:
-        raise UsageError("no clip has a flow, so there is no step to take")
-    return statistics.median(lengths)
 
 
 @app.command("findings")

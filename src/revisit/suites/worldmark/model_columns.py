@@ -7,7 +7,7 @@ line that touches the formula at the means.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from revisit.core import METRICS, Record
@@ -41,7 +41,7 @@ def model_cell(results: Results, metric: str, upstream: bool) -> Cell:
     id = metric.removesuffix(STAND_IN)
     cell = replace(results.cell(metric), of=results.expected(id))
     records = results.scores(metric)
-    collect = _collector_for(id)
+    collect = COLLECTORS.get(id, _keys)
     if not records or (collect is _keys and not any("keys" in record.facts for record in records)):
         return cell  # a mean over clips, with the interval that every table gives it
     bounds = (-100.0, 100.0) if "_direction_" in id else BOUNDS
@@ -49,14 +49,6 @@ def model_cell(results: Results, metric: str, upstream: bool) -> Cell:
     if upstream and mean is not None and "_direction_" in id:
         mean, interval = max(mean, 0.0), None if interval is None else (max(interval[0], 0.0), max(interval[1], 0.0))
     return replace(cell, mean=mean, interval=interval, few_scenes=False)
-
-
-def _collector_for(id: str) -> Callable[[Sequence[Record]], Values]:
-    if id in ("worldmark_local", "worldmark_local_small"):
-        return _local
-    if id == "worldmark_global":
-        return _global
-    return _keys
 
 
 def _keys(records: Sequence[Record]) -> Values:
@@ -89,3 +81,6 @@ def _global(records: Sequence[Record]) -> Values:
     mean = sum(errors) / len(errors)
     top, slope = 100 / (1 + mean / SCALE), -100 / SCALE / (1 + mean / SCALE) ** 2
     return [(top + slope * (error - mean), record.case.sample) for error, record in zip(errors, records, strict=True)]
+
+
+COLLECTORS = {"worldmark_local": _local, "worldmark_local_small": _local, "worldmark_global": _global}

@@ -49,9 +49,8 @@ class Delivered:
 
 def recognises(source: Path) -> bool:
     """Whether this is a folder of deliveries, or one of them in its place."""
-    return source.is_dir() and any(
-        NAME.fullmatch(path.stem) for delivered in _deliveries(source, "") for path in delivered.clips[:3]
-    )
+    deliveries = _deliveries(source, "") if source.is_dir() else []
+    return any(NAME.fullmatch(path.stem) for delivered in deliveries for path in delivered.clips[:3])
 
 
 def read(
@@ -78,25 +77,20 @@ def read(
             f"no inputs ({FOLDER}) were found beside the clips, so nobody knows which clips are missing and what lens "
             "they have; give --option arena=DIR"
         )
-    questions = {(one.view, one.domain, one.name): one for one in read_arena_cases(place)} if place is not None else {}
+    questions = list(read_arena_cases(place)) if place is not None else []
     folders = {name: option_folder(name, value) for name, value in
                (("flow", flow), ("geometry", geometry), ("ratings", ratings)) if value}  # fmt: skip
     for delivered in deliveries:
-        expected = {
-            name: one for (view, domain, name), one in questions.items()
-            if (view, domain) == (delivered.view, delivered.domain)
-        }  # fmt: skip
-        yield from _cases(delivered, expected, read_actions(place), place is not None, folders)
+        split_key = delivered.view, delivered.domain
+        expected = {one.name: one for one in questions if (one.view, one.domain) == split_key}
+        yield from _cases(delivered, expected, place, folders)
 
 
 def _cases(
-    delivered: Delivered,
-    expected: Mapping[str, ArenaCase],
-    actions: Mapping[int, str],
-    complete: bool,
-    folders: Mapping[str, Path],
+    delivered: Delivered, expected: Mapping[str, ArenaCase], arena: Path | None, folders: Mapping[str, Path]
 ) -> Iterator[Case | Rejected]:
     """The clips of one delivery, and those that it lacks."""
+    actions, complete = read_actions(arena), arena is not None
     subset, model = f"{delivered.view}/{delivered.domain}", delivered.model
     there: dict[str, Path] = {}
     for path in delivered.clips:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from revisit.results import Results
-from revisit.results.file_types import Stage
-from revisit.results.funnel import make_stage, memory_stage
+from revisit.results.funnel import dataset_funnel
 from revisit.results.stand_ins import separate_stand_ins
 from revisit.results.tables import Table, make_table, standard_summary
 from revisit.stats.correlation import spearman
@@ -20,7 +20,7 @@ NOTE = "means over keys for control, over clips for memory and quality; interval
 
 def summarise(results: Results) -> dict[str, Any]:
     """The tables of the suite."""
-    standard = standard_summary(results, funnel=_funnel, parts=results_by_split(results))
+    standard = standard_summary(results, funnel=partial(dataset_funnel, memory=MEMORY), parts=results_by_split(results))
     return standard | {"headline": headline(separate_stand_ins(results))}
 
 
@@ -41,12 +41,6 @@ def headline(results: Results) -> list[Table]:
         )
         for name, part in results_by_split(results).items()
     ]
-
-
-def _funnel(results: Results) -> list[Stage]:
-    """Expected clips → found → readable → those whose camera came back."""
-    stages = {"expected clips": results.entries, "all clips": results.cases, "readable": results.readable.cases}
-    return [*(make_stage(name, clips) for name, clips in stages.items()), *memory_stage(results, MEMORY)]
 
 
 def page_findings() -> dict[str, float]:

@@ -10,11 +10,10 @@ from pathlib import Path
 
 import numpy as np
 
-import revisit.suites.worldmark.world_films  # noqa: F401 - registers its layout
 from revisit.geometry.camera_script import camera_path, parse_script
 from revisit.media import encode_mp4, write_picture
-from revisit.media.files import replacing, write_text
 from revisit.suites.worldmark.evidence import ACTIONS, OPPOSITE, key_script
+from revisit.suites.worldmark.world_films import write_lens, write_texts
 from revisit.worlds.layout import first_pose
 from revisit.worlds.layouts.film_orders import OwnFilms, layout
 from revisit.worlds.places import make_room
@@ -41,9 +40,9 @@ def keys_followed_by(model: str, keys: str) -> str:
 
 def poses_of(keys: str, count: int, frames: int) -> np.ndarray:
     """Camera-to-world poses of `count` keys of so many frames each."""
-    script = (
-        key_script(keys, [frames] * len(keys), metres=METRES, degrees=DEGREES) if keys else f"hold@{count * frames}"
-    )
+    script = f"hold@{count * frames}"
+    if keys:
+        script = key_script(keys, [frames] * len(keys), metres=METRES, degrees=DEGREES)
     return camera_path(parse_script(script), first_pose())
 
 
@@ -62,27 +61,20 @@ def write(folder: Path, size: tuple[int, int], tell: StepCallback = lambda _: No
                     keys = ACTIONS[action]
                     poses = poses_of(keys_followed_by(model, keys), len(keys), length)
                     places = [other if model == "forgets" and k > length else rooms[image] for k in range(len(poses))]
-                    pictures = (
-                        _picture(place, pose, size, rendered) for place, pose in zip(places, poses, strict=True)
-                    )
-                    encode_mp4(clip, pictures, FPS)
+                    views = zip(places, poses, strict=True)
+                    encode_mp4(clip, (_picture(place, pose, size, rendered) for place, pose in views), FPS)
                 tell(f"{model} {image:03d}_{action:03d}")
     return folder
 
 
 def write_inputs(arena: Path, rooms: list[World], size: tuple[int, int]) -> None:
     """Write pictures, lenses, prompts and actions."""
-    view = arena / "first_view"
-    lines = "".join(f"{number:2d}: {keys}\n" for number, keys in ACTIONS.items())
-    write_text(arena / "action_protocol.txt", f"Actions and the keys of each\n{lines}")
-    write_text(view / "real_action.txt", "\n".join(", ".join(map(str, actions)) for actions in SCENES))
-    write_text(view / "prompt_real.txt", "".join(f"First-person view. {room.prompt}\n" for room in rooms))
+    write_texts(arena, SCENES, [room.prompt for room in rooms])
     for image, room in enumerate(rooms):
         lens = intrinsics(size, room.fov)
-        write_picture(view / "real" / f"{image:03d}.png", _picture(room, first_pose(), size, {}))
-        place = view / "real_intrinsics" / f"{image:03d}_intrinsics.npy"
-        with replacing(place) as temporary, temporary.open("wb") as file:
-            np.save(file, np.array([lens[0, 0], lens[1, 1], size[1] / 2, size[0] / 2], np.float32))
+        place = arena / "first_view" / "real" / f"{image:03d}.png"
+        write_picture(place, _picture(room, first_pose(), size, {}))
+        write_lens(arena, image, [lens[0, 0], lens[1, 1], size[1] / 2, size[0] / 2])
 
 
 def _picture(

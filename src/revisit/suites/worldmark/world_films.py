@@ -21,17 +21,13 @@ from revisit.worlds.workers import StepCallback
 ACTION = next(number for number, keys in ACTIONS.items() if keys == "LR")
 SCRIPT = "yaw:left:60@{half},yaw:right:60@{rest}"
 LEAST_FRAMES = 2 * 96 + 1
-VIEW = Path("arena_inputs") / "first_view"
 
 
 def write_film(folder: Path, name: str, film: Film, models: Sequence[Model], seed: int, tell: StepCallback) -> Row:
     """Write the picture and the clips of one film that are not there."""
     image = int(name.partition("_")[0])
-    common.picture(folder / VIEW / "real" / f"{image:03d}.png", film.truth(0).rgb)
-    place = folder / VIEW / "real_intrinsics" / f"{image:03d}_intrinsics.npy"
-    lens = [film.K[0, 0], film.K[1, 1], film.K[0, 2], film.K[1, 2]]
-    with replacing(place) as temporary, temporary.open("wb") as file:
-        np.save(file, np.array(lens, np.float32))
+    common.picture(folder / "arena_inputs/first_view/real" / f"{image:03d}.png", film.truth(0).rgb)
+    write_lens(folder / "arena_inputs", image, [film.K[0, 0], film.K[1, 1], film.K[0, 2], film.K[1, 2]])
     for model in common.each_that_applies(models, film, name, tell):
         common.video(folder / "real" / "first" / model.name / f"{name}.mp4", model.frames(film, seed), film.fps)
     return {"image": image, "prompt": film.world.prompt}
@@ -40,12 +36,24 @@ def write_film(folder: Path, name: str, film: Film, models: Sequence[Model], see
 def write_lists(folder: Path, rows: Sequence[Row]) -> None:
     """Write actions and prompts; pictures before the last one that were not rendered are listed and missing."""
     prompts = {row["image"]: row["prompt"] for row in rows}
-    count = max(prompts) + 1
+    texts = [prompts.get(image) or "A place." for image in range(max(prompts) + 1)]
+    write_texts(folder / "arena_inputs", [(ACTION,)] * len(texts), texts)
+
+
+def write_lens(arena: Path, image: int, lens: Sequence[float]) -> None:
+    """Write the focal lengths and the centre of a picture."""
+    place = arena / "first_view" / "real_intrinsics" / f"{image:03d}_intrinsics.npy"
+    with replacing(place) as temporary, temporary.open("wb") as file:
+        np.save(file, np.array(lens, np.float32))
+
+
+def write_texts(arena: Path, actions: Sequence[Sequence[int]], prompts: Sequence[str]) -> None:
+    """Write what the actions are, and the actions and the prompt of each picture."""
     lines = "".join(f"{number:2d}: {keys}\n" for number, keys in ACTIONS.items())
-    write_text(folder / "arena_inputs" / "action_protocol.txt", f"Actions and the keys of each\n{lines}")
-    write_text(folder / VIEW / "real_action.txt", "\n".join([str(ACTION)] * count))
-    texts = [prompts.get(image) or "A place." for image in range(count)]
-    write_text(folder / VIEW / "prompt_real.txt", "".join(f"First-person view. {text}\n" for text in texts))
+    write_text(arena / "action_protocol.txt", f"Actions and the keys of each\n{lines}")
+    view = arena / "first_view"
+    write_text(view / "real_action.txt", "\n".join(", ".join(map(str, some)) for some in actions))
+    write_text(view / "prompt_real.txt", "".join(f"First-person view. {text}\n" for text in prompts))
 
 
 def films(seed: int) -> list[Order]:

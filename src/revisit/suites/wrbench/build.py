@@ -13,45 +13,34 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-import yaml
-
 from revisit.core import UsageError
-from revisit.core.text import parse_yaml
+from revisit.core.text import parse_yaml, require_readable
 from revisit.media import file_digest
 from revisit.media.files import write_lines
 from revisit.suites import authoring
-from revisit.suites.wrbench.prompts import CAMERA_WORDS, EVENTS, STYLE, TIERS, EventTask, Scene, task_of
+from revisit.suites.wrbench.prompts import CAMERA_WORDS, EVENTS, STYLE, TIERS, WORDS, EventTask, Scene, task_of
 
 GAPS = ("none", "static", "yaw_LR", "yaw_RL")
 TIER_OF = dict(zip(EVENTS, TIERS, strict=True))  # our event -> the published tier
-DIVERGENCE = {"T2_div_a": "div_a", "T2_div_b": "div_b"}
 NEEDED = ("place", "subject", "then", "with", "behind", *EVENTS)
 CAMERA = re.compile(r"\b(camera|pans?|panning|zooms?|zooming|dolly|yaw|tilts?|orbits?|tracking shot)\b", re.IGNORECASE)
 FIRST_FRAMES = "first_frames"
 SIZE = (1294, 712)  # width and height of the published first frames
 Draw = Callable[[Mapping[str, str], Path], Mapping[str, str]]
 RUN = 5  # words in a row of the end that a prompt may not hold
-GUIDANCE = {
-    "shot_type": "wide shot from waist height", "composition": "subject on the left third, the other thing far right",
-    "lighting": "even", "texture": "realistic", "palette": "natural",
-}  # fmt: skip
 
 
 def read_scenes(path: Path) -> dict[str, Scene]:
     """The families of a file of scenes."""
-    try:
+    with require_readable(path, "a file with `families:` and a scene under each name"):
         families = parse_yaml(path.read_text(encoding="utf-8"))["families"]
         for name, facts in families.items():
-            missing_keys = [key for key in NEEDED if key not in facts]
-            if missing_keys or not re.fullmatch(r"[a-z0-9_]+", str(name)) or len(facts["behind"]) != 2:
-                raise UsageError(
-                    f"{path}: the family {name} lacks {', '.join(missing_keys) or 'a plain name or two anchors'}"
-                )
+            lacks = ", ".join(key for key in NEEDED if key not in facts)
+            if lacks or not re.fullmatch(r"[a-z0-9_]+", str(name)) or len(facts["behind"]) != 2:
+                raise UsageError(f"{path}: the family {name} lacks {lacks or 'a plain name or two anchors'}")
             for event in EVENTS:
                 if not {"told", "ends"} <= set(facts[event]):
                     raise UsageError(f"{path}: {name}.{event} needs `told` and `ends`")
-    except (OSError, yaml.YAMLError, KeyError, TypeError, AttributeError) as error:
-        raise UsageError(f"{path}: expected `families:` with a scene under each name ({error})") from error
     return dict(families)
 
 
@@ -77,8 +66,7 @@ def prompt_problems(families: Mapping[str, Scene]) -> list[str]:
     for _, task in tasks_of(families):
         prompts = {"the prompt": task.prompt, "the prompt without a first frame": task.from_nothing}
         for what, prompt in prompts.items():
-            shared = _shared_run(task.expected, prompt)
-            if shared:
+            if shared := _shared_run(task.expected, prompt):
                 problems.append(f"{task.id}: {what} tells how it ends: {shared!r}")
             if spoken := CAMERA.search(prompt):
                 problems.append(f"{task.id}: {what} speaks of the camera: {spoken[0]!r}")
@@ -101,8 +89,7 @@ def write_dataset(
 
     `draw` is given the prompts by the names of families and a folder, and returns why some have no picture.
     """
-    leak_notes = prompt_problems(families)
-    if leak_notes:
+    if leak_notes := prompt_problems(families):
         raise UsageError(f"{len(leak_notes)} prompts give away what must not be told: {'; '.join(leak_notes[:3])}")
     authoring.empty_folder(root)
     prompts = {name: first_frame_prompt(facts) for name, facts in families.items()}
@@ -130,7 +117,7 @@ def _family(name: str, facts: Scene) -> dict[str, object]:
     things = [*facts["behind"], facts["with"]]
     return {
         "family_id": name, "scene": facts["place"], "t2i_scene": first_frame_prompt(facts),
-        "first_frame_guidance": GUIDANCE, "primary_object": {"id": "subject", "name": facts["subject"]},
+        "first_frame_guidance": WORDS["guidance"], "primary_object": {"id": "subject", "name": facts["subject"]},
         "supporting_objects": [
             {"id": f"thing_{k}", "name": thing, "role": role}
             for k, (thing, role) in enumerate(zip(things, ("anchor", "anchor", "interactor"), strict=True))
@@ -146,7 +133,7 @@ def _variant(event: str, task: EventTask, gap: str) -> dict[str, object]:
     tier = TIER_OF[event]
     return {
         "variant_id": _id(event, task, gap), "family_id": task.family, "reasoning_tier": tier[:2], "oov_gap": gap,
-        "event_delta": task.factor, "divergence_id": DIVERGENCE.get(tier), "world_state_prompt": task.event,
+        "event_delta": task.factor, "divergence_id": tier[3:] or None, "world_state_prompt": task.event,
         "expected_state": task.expected, "ti2v_prompt": task.prompt if gap == "none" else task.with_camera(gap),
     }  # fmt: skip
 
@@ -171,9 +158,7 @@ def _frame(root: Path, name: str, facts: Scene) -> dict[str, object]:
 
     picture = cv2.imread(str(_first_frame_path(root, name)))
     if picture is None:
-        raise UsageError(
-            f"{_first_frame_path(root, name)}: the text-to-image command wrote no picture that can be read"
-        )
+        raise UsageError(f"{_first_frame_path(root, name)}: the command wrote no picture that can be read")
     return {
         "family_id": name, "image_path": f"first_frames/{name}.png", "prompt_source": "t2i_scene",
         "t2i_scene": first_frame_prompt(facts), "width": picture.shape[1], "height": picture.shape[0], "format": "png",

@@ -45,6 +45,7 @@ def records(
     from revisit.suites.wrbench.prompts import natural25_tasks, own_tasks
     from revisit.suites.wrbench.records import (
         chosen_views,
+        event_views,
         interface_of,
         record_line,
         refused_cameras,
@@ -56,10 +57,10 @@ def records(
     takes = "nothing" if no_first_frame else card.takes if card else "image"
     tasks = natural25_tasks(data, wrbench) if data is not None else own_tasks()
     commands = takes_commands(card)
-    views = chosen_views(
-        tasks, interface or (interface_of(card) if card else "path"), camera, families=family, limit=limit,
-        first_frame=takes != "nothing", commands=commands,
-    )  # fmt: skip
+    every = event_views(
+        tasks, interface or interface_of(card), camera, first_frame=takes != "nothing", commands=commands
+    )
+    views = chosen_views(list(every), family, limit)
     refused = refused_cameras(views, card, length) if card is not None else {}
     rows = [record_line(view, first_frames, source_videos, length, seed) for view in views]
     needed = takes if takes in ("image", "source_video") else ""
@@ -129,7 +130,8 @@ def published(
     json: bool = JSON,
 ) -> None:
     """Print the paper's table with support, daggers and averages. Its protocol differs from that of your runs."""
-    from revisit.suites.wrbench.display import TITLES, main_table
+    from revisit.suites.wrbench.display import main_table
+    from revisit.suites.wrbench.metrics import TITLES
     from revisit.suites.wrbench.tables import MEASURES, T2V_MEASURES, printed_averages_note, published_t2v
     from revisit.suites.wrbench.tables import published as rows_of
 
@@ -215,9 +217,9 @@ def _draw_by_command(command: str, timeout: float) -> Callable[[Mapping[str, str
         for name, prompt in prompts.items():
             path = folder / f"{name}.png"
             request = Job(name, path, 1, 1.0, PUBLISHED, sample=name, prompt=prompt).as_json(path, None, {})
-            status, reason = maker.make(request, path, timeout)
-            if status or not path.is_file():
-                trouble[name] = f"{status}: {reason}" if status else "the command wrote no file"
+            ended = maker.make(request, path, timeout)
+            if ended.status or not path.is_file():
+                trouble[name] = f"{ended.status}: {ended.reason}" if ended.status else "the command wrote no file"
         return trouble
 
     return draw

@@ -101,16 +101,15 @@ def prompts(
 
 def picture_prompts(source: Path | None) -> dict[str, str]:
     """What a text-to-image model is told, by the name of the picture; of our own scenes where nothing is named."""
-    from importlib.resources import as_file, files
-
     from revisit.control.jobs import is_folder_name
     from revisit.core import UsageError
+    from revisit.core.text import package_yaml
     from revisit.suites.wrbench.build import first_frame_prompt, read_scenes
     from revisit.suites.wrbench.prompts import read_lines
 
     if source is None:
-        with as_file(files("revisit.suites.wrbench") / "scenes.yaml") as own:
-            return {name: first_frame_prompt(facts) for name, facts in read_scenes(own).items()}
+        own_scenes = package_yaml("revisit.suites.wrbench", "scenes.yaml")["families"]
+        return {name: first_frame_prompt(facts) for name, facts in own_scenes.items()}
     if source.is_dir():
         texts = {row["family_id"]: str(row["t2i_scene"]) for row in read_lines(source / "families.jsonl", "t2i_scene")}
     elif source.suffix == ".jsonl":

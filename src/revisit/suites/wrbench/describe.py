@@ -23,11 +23,8 @@ def recognises(folder: Path) -> bool:
 def describe(folder: Path) -> DatasetDescription:
     """Families by venue, events by factor, prompts by length."""
     place = _folder(folder)
-    tasks, families, variants = (
-        natural25_tasks(place),
-        read_lines(place / "families.jsonl"),
-        read_lines(place / "variants.jsonl"),
-    )
+    tasks = natural25_tasks(place)
+    families, variants = (read_lines(place / f"{name}.jsonl") for name in ("families", "variants"))
     words = [len(row["ti2v_prompt"].split()) for row in variants]
     facts = {
         "families": len(families), "events": len(tasks), "variants": len(variants),

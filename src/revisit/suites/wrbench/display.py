@@ -6,40 +6,14 @@ A table is a title, a note, columns, and rows of texts. Rows marked `detail` are
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 from revisit.results import Cell
 from revisit.results.tables import Table, make_table
-from revisit.suites.wrbench.metrics import STAND_INS
+from revisit.suites.wrbench.metrics import STAND_INS, TITLES
 from revisit.suites.wrbench.slices import SLICES
-from revisit.suites.wrbench.tables import (
-    ALL,
-    CONDITIONS,
-    MEASURES,
-    DirectionSummary,
-    EventContrast,
-    ModelRow,
-    Sensitivity,
-    Support,
-)
+from revisit.suites.wrbench.tables import ALL, CONDITIONS, MEASURES, ModelRow, measured_names
 
-TITLES = {
-    "precision": "D1 CamPrec",
-    "alignment": "D1 CamAlign",
-    "hold": "D1 hold",
-    "integrity": "D2 integrity",
-    "visible_spatial": "D3 vis. place",
-    "visible_state": "D4 vis. state",
-    "returned_spatial": "D5 ret. place",
-    "returned_state": "D6 ret. state",
-    "precision_odometry": "CamPrec by odometry",
-    "alignment_odometry": "CamAlign by odometry",
-    "hold_odometry": "hold by odometry",
-    "precision_network": "CamPrec by another network",
-    "alignment_network": "CamAlign by another network",
-    "hold_network": "hold by another network",
-    "integrity_network": "another network's integrity",
-    "integrity_lite": "lite integrity",
-}
 BEFORE_SUPPORT = ("precision", "alignment", "hold", "integrity")  # the published table has support in the middle
 DAGGER = "†"
 SPARSE_NOTE = f"{DAGGER} returned scores based on fewer than 10 clips or less than a tenth of them"
@@ -52,13 +26,13 @@ def main_table(
     *,
     total: Mapping[str, Cell] | None = None,
     counts: bool = True,
-    made_by: str = "",
+    remarks: Sequence[str] = (),
     extra_rows: Sequence[ModelRow] = (),
 ) -> Table:
     """The published columns, one row per model, by viewpoint condition: D1 to D6, support and Avg.
 
-    `total` are the means over all clips; `counts` puts n behind means that are not over all clips of a model; `made_by`
-    says whose poses, descriptors and answers they rest on; `extra_rows` are rows outside the contest, which come last.
+    `total` are the means over all clips; `counts` puts n behind means that are not over all clips of a model; `remarks`
+    stand in the note; `extra_rows` are rows outside the contest, which come last.
     """
     after = [measure for measure in MEASURES if measure not in BEFORE_SUPPORT]
     columns = ["viewpoint", "clips", *_titles(BEFORE_SUPPORT), "support", *_titles(after), "Avg"]
@@ -66,10 +40,9 @@ def main_table(
     def cells(row: ModelRow) -> list[str]:
         texts = [(row.condition.replace("_", " ") or "unknown") if row.model else "", str(row.outputs)]
         texts += [*_numbers(row, BEFORE_SUPPORT, counts), f"{row.support:.1%}" if row.judged else NONE]
-        return [*texts, *_numbers(row, after, counts), plain_number(row.average) if row.model else ""]
+        return [*texts, *_numbers(row, after, counts), cell_number(Cell(0, 0, row.average)) if row.model else ""]
 
-    note = SPARSE_NOTE + ("; (n) where a mean is not over all clips" if counts else "")
-    note += f"; {made_by}" if made_by else ""
+    note = "; ".join(filter(None, [SPARSE_NOTE, "(n) where a mean is not over all clips" if counts else "", *remarks]))
     return make_table(title, note, columns, _texts(rows, total, cells, extra_rows))
 
 
@@ -80,22 +53,20 @@ def stand_in_table(
 
     `pixels` is each model's support by the pixel gates; `extra_rows` are rows outside the contest, which come last.
     """
-    names = [name for name in STAND_INS if any(row.value(name) is not None for row in (*rows, *extra_rows))]
-    mixed = {row.model: row.average_with_stand_ins for row in (*rows, *extra_rows)}
-    further = [*(["support by pixels"] if pixels else []), *(["Avg with stand-ins"] if any(mixed.values()) else [])]
+    names = [name for name in measured_names([*rows, *extra_rows]) if name in STAND_INS]
+    averages = {}
+    for row in (*rows, *extra_rows):
+        if (mixed := row.average_with_stand_ins) is not None:
+            averages[row.model] = f"{mixed[0]:.3f} with {' and '.join(TITLES[name] for name in mixed[1])}"
+    further = {"support by pixels": pixels, "Avg with stand-ins": averages}
+    further = {head: texts for head, texts in further.items() if texts}
 
     def cells(row: ModelRow) -> list[str]:
-        average = mixed.get(row.model)
-        average_text = (
-            "" if average is None else f"{average[0]:.3f} with {' and '.join(TITLES[name] for name in average[1])}"
-        )
-        last = {"support by pixels": pixels.get(row.model, ""), "Avg with stand-ins": average_text}
-        return [*_numbers(row, names), *(last[name] for name in further)]
+        return [*_numbers(row, names), *(texts.get(row.model, "") for texts in further.values())]
 
     columns = [*_titles(names), *further]
-    note = (
-        "substitutes for the published measures: odometry for poses, other descriptors for DINOv2, pixels for the judge"
-    )
+    note = "odometry for poses, other descriptors for DINOv2, pixels for the judge"
+    note = f"substitutes for the published measures: {note}"
     return make_table("Stand-ins", note, columns, _texts(rows, total, cells, extra_rows) if columns else [])
 
 
@@ -130,7 +101,7 @@ def slice_table(
 ) -> Table:
     """A row per value of a slice over all models, and one per model below it."""
     rows: list[dict[str, object]] = []
-    names = measured_names([*pooled.values()])
+    names = measured_names(pooled.values())
     for value, pooled_row in pooled.items():
         rows.append({"name": value, "cells": _slice_cells(pooled_row, names)})
         if len(values[value]) > 1:
@@ -142,24 +113,20 @@ def slice_table(
     return {"title": title, "note": SPARSE_NOTE, "columns": ["clips", "support", *_titles(names)], "rows": rows}
 
 
-def direction_table(directions: Mapping[str, DirectionSummary]) -> Table:
+def direction_table(directions: Mapping[str, Mapping[str, Any]]) -> Table:
     """Support by where the camera turns first, and the retention between the two."""
     rows = []
     for model, supports in directions.items():
-        left, right = supports["LR"], supports["RL"]
-        if left is None and right is None:
-            continue
-        by_gate = (
-            (left and left["judged"], right and right["judged"], supports["retention_judged"]),
-            (left and left["pixels"], right and right["pixels"], supports["retention_pixels"]),
-        )
         cells = []
-        for left_first, right_first, ratio in by_gate:
-            cells += [_share(left_first), _share(right_first), NONE if ratio is None else f"{ratio:.2f}"]
-        rows.append((model, cells))
-    columns = [
-        head for gate in ("judge", "pixels") for head in (f"left first, {gate}", f"right first, {gate}", "retention")
-    ]
+        for gate in ("judged", "pixels"):
+            ratio = supports[f"retention_{gate}"]
+            cells += [_share((supports[side] or {}).get(gate)) for side in ("LR", "RL")]
+            cells.append(NONE if ratio is None else f"{ratio:.2f}")
+        if supports["LR"] or supports["RL"]:
+            rows.append((model, cells))
+    columns = []
+    for gate in ("judge", "pixels"):
+        columns += [f"left first, {gate}", f"right first, {gate}", "retention"]
     note = (
         "support by where the camera turns first; retention is left first over right first. Read it beside that of a "
         "geometric baseline: the layouts put the subject on the left"
@@ -170,30 +137,21 @@ def direction_table(directions: Mapping[str, DirectionSummary]) -> Table:
 def frontier_table(best: Mapping[str, Mapping[str, tuple[str, float]]]) -> Table:
     """The best model of each viewpoint condition in each measure."""
     names = [name for name in (*ALL, "support") if any(name in leaders for leaders in best.values())]
-    rows = [
-        (
-            condition.replace("_", " ") or "unknown",
-            [f"{leaders[name][0]} {leaders[name][1]:.3f}" if name in leaders else NONE for name in names],
-        )
-        for condition, leaders in sorted(best.items(), key=lambda item: _condition_order(item[0]))
-    ]
+    rows = []
+    for condition, leaders in sorted(best.items(), key=lambda item: _condition_order(item[0])):
+        cells = [f"{leaders[name][0]} {leaders[name][1]:.3f}" if name in leaders else NONE for name in names]
+        rows.append((condition.replace("_", " ") or "unknown", cells))
     note = "the best model of each viewpoint condition; sparse rows cannot lead in returned measures"
     return make_table("Frontier", note, _titles(names), rows)
 
 
-def event_tests(contrasts: Sequence[EventContrast]) -> Table:
+def event_tests(contrasts: Sequence[Mapping[str, Any]]) -> Table:
     """What moving and changing the subject do to each measure, over models."""
-    rows = [
-        (
-            f"{contrast['factor']}: {TITLES[contrast['measure']]}",
-            [
-                f"{contrast['mean']:+.3f}",
-                str(contrast["models"]),
-                *map(_p_value_text, (contrast["p"], contrast["p_holm"])),
-            ],
-        )
-        for contrast in contrasts
-    ]
+    rows = []
+    for one in contrasts:
+        p_values = [NONE if p is None else f"{p:.2g}" for p in (one["p"], one["p_holm"])]
+        cells = [f"{one['mean']:+.3f}", str(one["models"]), *p_values]
+        rows.append((f"{one['factor']}: {TITLES[one['measure']]}", cells))
     note = "effect of the factor, mean over models; Wilcoxon signed-rank test with Holm's correction over all rows"
     return make_table("What the event does", note, ["mean", "models", "p", "p, Holm"], rows)
 
@@ -210,15 +168,12 @@ def series_table(series: Mapping[str, Sequence[ModelRow]], totals: Mapping[str, 
     return make_table("By series of models", "means over all clips of a series", columns, rows)
 
 
-def sensitivity_table(sensitivities: Mapping[str, Sensitivity]) -> Table:
+def sensitivity_table(sensitivities: Mapping[str, Mapping[str, float]]) -> Table:
     """How far integrity depends on which descriptor of a whole frame is taken."""
-    rows = [
-        (
-            model,
-            [str(facts["n"]), *map(plain_number, (facts["integrity"], facts["patch_mean"], facts["largest_change"]))],
-        )
-        for model, facts in sensitivities.items()
-    ]
+    rows = []
+    for model, facts in sensitivities.items():
+        numbers = [f"{facts[name]:.3f}" for name in ("integrity", "patch_mean", "largest_change")]
+        rows.append((model, [str(facts["n"]), *numbers]))
     note = "a check, not the measure: the mean of a frame's patches instead of its own token, first frame to last"
     columns = ["clips", "integrity", "with patch mean", "largest change of a clip"]
     return make_table("Integrity with the mean of the patches", note, columns, rows)
@@ -226,21 +181,13 @@ def sensitivity_table(sensitivities: Mapping[str, Sensitivity]) -> Table:
 
 def pair_table(counts: Mapping[str, Mapping[str, int]], left_out: Mapping[str, int]) -> Table:
     """How many preference pairs were exported, rule by rule."""
-    rows = [
-        (
-            TITLES.get(rule, rule),
-            [str(sum(preferences.values())), *(str(preferences.get(k, 0)) for k in ("a", "b", "tie"))],
-        )
-        for rule, preferences in counts.items()
-    ]
+    rows = []
+    for rule, preferences in counts.items():
+        numbers = [sum(preferences.values()), *(preferences.get(side, 0) for side in ("a", "b", "tie"))]
+        rows.append((TITLES.get(rule, rule), [str(number) for number in numbers]))
     out = ", ".join(f"{n} {why}" for why, n in left_out.items() if n) or "none"
     note = f"in preference_pairs.jsonl; pairs of clips of one record left out: {out}"
     return make_table("Preference pairs", note, ["pairs", "first", "second", "ties"], rows)
-
-
-def measured_names(rows: Sequence[ModelRow]) -> list[str]:
-    """The measures and stand-ins that any of the rows has."""
-    return [name for name in ALL if any(row.value(name) is not None for row in rows)]
 
 
 def cell_number(cell: Cell, outputs: int | None = None, mark: str = "") -> str:
@@ -250,20 +197,12 @@ def cell_number(cell: Cell, outputs: int | None = None, mark: str = "") -> str:
     return f"{cell.mean:.3f}{mark}" + (f" ({cell.n})" if outputs is not None and cell.n != outputs else "")
 
 
-def plain_number(value: float | None) -> str:
-    return NONE if value is None else f"{value:.3f}"
-
-
 def _slice_cells(row: ModelRow, names: Sequence[str]) -> list[str]:
     return [str(row.outputs), f"{row.support:.1%}" if row.judged else NONE, *_numbers(row, names)]
 
 
-def _share(support: Support | None) -> str:
+def _share(support: Mapping[str, Any] | None) -> str:
     return NONE if support is None else f"{support['open']}/{support['of']} {support['share']:.1%}"
-
-
-def _p_value_text(value: float | None) -> str:
-    return NONE if value is None else f"{value:.2g}"
 
 
 def _condition_order(condition: str) -> int:

@@ -14,11 +14,12 @@ from pathlib import Path
 import numpy as np
 
 from revisit.control.job_runner import measure_clip, read_provenance
-from revisit.core import Case, Rejected, RevisitError
+from revisit.core import Case, Rejected, Remark, RevisitError
+from revisit.geometry.camera_script import parse_script, timed_path
 from revisit.suites.wrbench.prompts import TIERS
 from revisit.suites.wrbench.read import read
 from revisit.suites.wrbench.records import CAMERAS, record_of
-from revisit.suites.wrbench.sidecars import ADAPTER, CameraTarget, sidecar_adapter, target_of_script, write_sidecars
+from revisit.suites.wrbench.sidecars import ADAPTER, CameraTarget, sidecar_adapter, write_sidecars
 from revisit.suites.wrbench.upstream import safe_name
 
 WORDS_ONLY = "their camera was put into words, so they have no path to compare with"
@@ -69,6 +70,8 @@ def prepare_for_evaluator(source: Path, roots: Sequence[Path] = (), *, records: 
             handover.missing += entry.missing
             handover.without.update([] if entry.missing else [entry.reason])
             continue
+        if isinstance(entry, Remark):  # on videos that are no part of what is handed over
+            continue
         target = target_of(entry)
         if isinstance(target, str):
             handover.without[target] += 1
@@ -102,14 +105,13 @@ def target_of(case: Case) -> CameraTarget | str:
     if not case.camera:
         return "no camera script is known of them"
     try:
-        target = target_of_script(case.model, case.condition, case.camera, frames, fps, size)
+        path = timed_path(parse_script(case.camera), frames)
     except RevisitError as error:
         return f"their camera script cannot be read ({error})"
-    path = _poses(clip, frames)
+    own_path = _poses(clip, frames)
+    path = path if own_path is None else own_path
     delivered = provenance.get("delivered") if isinstance(provenance.get("delivered"), Mapping) else {}
-    return CameraTarget(
-        case.model, case.condition, case.camera, target.c2w if path is None else path, fps, size, delivered or {}
-    )
+    return CameraTarget(case.model, case.condition, case.camera, path, fps, size, delivered or {})
 
 
 def row_of(case: Case, target: CameraTarget | None) -> dict[str, object]:

@@ -25,7 +25,7 @@ def export(run: Path, facts: Mapping[str, Any], results: Results) -> dict[str, s
     """Names of files → their content; the table has columns for its stand-ins."""
     results = rejoin_stand_ins(results)
     rows = summarise(results)["wrbench"]["rows"]
-    pairs = preference_pairs(by_measure(results), digests=_digests(run))
+    pairs = preference_pairs(by_measure(results), _digests(run))
     return {
         "wrbench_table.csv": table_csv(rows, str(facts["protocol"])),
         "preference_pairs.jsonl": "".join(json.dumps(pair, ensure_ascii=False) + "\n" for pair in pairs),

@@ -23,14 +23,10 @@ from revisit.judges.protocol import Frames, JudgeAnswer
 from revisit.judges.questions import JsonObject, Malformed, Many, Question, Schema, Text
 from revisit.media.files import write_text
 from revisit.suites.wrbench.build import CAMERA, prompt_problems
-from revisit.suites.wrbench.prompts import EVENTS, Scene
+from revisit.suites.wrbench.prompts import EVENTS, WORDS, Scene
 
-RULES = (
-    "You write material for a test of video generators: scenes in which something may happen, and prompts for them. "
-    "Write plain English in the present tense, about things that can be seen. Keep to the form that is asked for, and "
-    "write nothing besides."
-)
-WORDS = (12, 120)  # least and most words of a prompt
+RULES: str = WORDS["writer"]
+LENGTHS = (12, 120)  # least and most words of a prompt
 NOTHING = Frames.of([])  # nothing is shown to who writes
 
 
@@ -74,8 +70,8 @@ class PromptForm(JsonObject):
         texts = super().check(value)
         for part, text in texts.items():
             count = len(text.split())
-            if not WORDS[0] <= count <= WORDS[1]:
-                raise Malformed(f"{part}: expected {WORDS[0]} to {WORDS[1]} words, got {count}")
+            if not LENGTHS[0] <= count <= LENGTHS[1]:
+                raise Malformed(f"{part}: expected {LENGTHS[0]} to {LENGTHS[1]} words, got {count}")
         if spoken := CAMERA.search(texts["picture"]):
             raise Malformed(f"picture: it speaks of the camera: {spoken[0]!r}")
         problems = prompt_problems({self.name: with_prompts(self.facts, texts)})
@@ -87,16 +83,7 @@ class PromptForm(JsonObject):
 def scene_question(number: int, scenes: Mapping[str, Scene], topic: str = "") -> Question:
     """The question for one further scene."""
     descriptions = "; ".join(f"{name}: {facts['place']}, {facts['subject']}" for name, facts in scenes.items())
-    text = (
-        f"Write scene number {number} of a set. A scene has a place with a floor, one person or animal on the left "
-        "(`subject`, with an article and something to recognise it by; `then` is how sentences go on, such as `the "
-        "baker`), one thing far on the right that it can deal with (`with`), free ground between, and two fixed things "
-        "in the background (`behind`). Four events cross two questions, does the subject change its place and does "
-        "something change its state: `rests` (neither), `moves` (place only), `changes` (state only, on the spot) and "
-        "`both`. Of each event say what happens, as the rest of a sentence that begins with `then` (`told`), and how "
-        "things stand afterwards, as a sentence of its own (`ends`). `told` must not give away `ends`, and nothing "
-        "speaks of a camera. `name` is a few lower-case words joined by underscores."
-    )
+    text = WORDS["scene"].format(number=number)
     text += f" The scene is about this: {topic.strip()}." if topic.strip() else ""
     text += f" It must differ from these in place and in subject: {descriptions}." if descriptions else ""
     return Question("wrbench.scene", text, SceneForm(SCENE, tuple(scenes)), {"number": number}, RULES)
@@ -106,14 +93,8 @@ def prompt_question(name: str, facts: Scene) -> Question:
     """The question for the prompts of a scene."""
     one, other = facts["behind"]
     events = "; ".join(f"{event}: {facts['then']} {facts[event]['told']}" for event in EVENTS)
-    text = (
-        f"A scene: in {facts['place']}, {facts['subject']} is on the left third of the picture, {facts['with']} is far "
-        f"on the right, the ground between is free, and {one} and {other} stand behind. Write for a text-to-image "
-        "model what the first picture shows, before anything happens (`picture`). Then write for an image-to-video "
-        "model, which starts from that picture, what goes on in each of these clips, with the things around named in "
-        f"the same words: {events}. Each text has {WORDS[0]} to {WORDS[1]} words. None says what has come of it in the "
-        "end, and none speaks of a camera, a shot or a movement of the view."
-    )
+    things = {"place": facts["place"], "subject": facts["subject"], "with": facts["with"], "one": one, "other": other}
+    text = WORDS["prompts"].format(**things, events=events, least=LENGTHS[0], most=LENGTHS[1])
     return Question("wrbench.prompts", text, PromptForm(PROMPTS, name, facts), {"scene": name}, RULES)
 
 

@@ -18,7 +18,7 @@ from revisit.suites.clips import MANIFEST
 from revisit.suites.wrbench.evaluator import prepare_for_evaluator
 from revisit.suites.wrbench.prompts import natural25_tasks, own_tasks
 from revisit.suites.wrbench.read import RECORDS
-from revisit.suites.wrbench.records import EventRecordLine, chosen_views, interface_of, record_line, takes_commands
+from revisit.suites.wrbench.records import event_views, interface_of, record_line, takes_commands
 
 PUBLISHED = "natural25"
 RENDERED = "rendered"  # the model that stands for the truth, which nobody filmed
@@ -28,11 +28,8 @@ def jobs(data: Path | None, out: Path | None, request: BatchRequest) -> JobBatch
     """The jobs of a folder of prompts, or of our own scenes where none is given; `out` gets a folder per model."""
     request.refuse_unknown_options("interface", "cameras", "first_frames", "source_videos", "wrbench")
     folder = (out or Path("generated/wrbench")) / request.model
-    if data is not None and data.is_file():
-        candidates = [_job_of_record(record, folder, request) for record in read_records(data)]
-    else:
-        candidates = [_job_of_line(line, folder, request) for line in _lines(data, request)]
-    selected = request.select(candidates)
+    records = read_records(data) if data is not None and data.is_file() else _records(data, request)
+    selected = request.select([_job_of_record(record, folder, request) for record in records])
     without = [job for job in selected if job.image is None]
     count = f"{len(without)} of {len(selected)} records"
     notes = [
@@ -72,36 +69,33 @@ def _ceiling(jobs: Sequence[Job], folder: Path, evaluate: Sequence[str]) -> JobB
     return JobBatch(rendered, folder, evaluate, lambda finished: _write_manifest(folder, finished))
 
 
-def _lines(data: Path | None, request: BatchRequest) -> list[EventRecordLine]:
+def _records(data: Path | None, request: BatchRequest) -> list[GenerationRecord]:
+    """The records of the published prompts, or of our own scenes."""
     if data is not None and (data / PUBLISHED).is_dir():
         data = data / PUBLISHED
-    copy = request.option("wrbench")
-    tasks = own_tasks() if data is None else natural25_tasks(data, Path(copy) if copy else None)
-    interface = request.option("interface") or (interface_of(request.to) if request.to else "path")
+    tasks = own_tasks() if data is None else natural25_tasks(data, _path(request.option("wrbench")))
+    interface = request.option("interface") or interface_of(request.to)
     cameras = [name for name in request.option("cameras").split(",") if name]
     nothing = not request.first_frame or (request.to is not None and request.to.takes == "nothing")
-    views = chosen_views(tasks, interface, cameras, first_frame=not nothing, commands=takes_commands(request.to))
-    images, videos = (
-        Path(name) if (name := request.option(option)) else None for option in ("first_frames", "source_videos")
-    )
-    return [record_line(view, images, videos, request.frames or _usual_frames(request), request.seed) for view in views]
+    views = event_views(tasks, interface, cameras, first_frame=not nothing, commands=takes_commands(request.to))
+    images, videos = (_path(request.option(name)) for name in ("first_frames", "source_videos"))
+    frames = request.frames or (request.to.frames if request.to else FRAMES)
+    lines = [record_line(view, images, videos, frames, request.seed) for view in views]
+    return [
+        GenerationRecord(
+            line["id"], line["prompt"], line["camera"], _path(line.get("image")), _path(line.get("source_video")),
+            line["seed"], annotations=line["annotations"],
+        )
+        for line in lines
+    ]  # fmt: skip
 
 
-def _usual_frames(request: BatchRequest) -> int:
-    return request.to.frames if request.to else FRAMES
-
-
-def _job_of_line(line: EventRecordLine, folder: Path, request: BatchRequest) -> Job:
-    image, video = line.get("image"), line.get("source_video")
-    record = GenerationRecord(
-        line["id"], line["prompt"], line["camera"], Path(image) if image else None, Path(video) if video else None,
-        line["seed"], annotations=line["annotations"],
-    )  # fmt: skip
-    return _job_of_record(record, folder, request)
+def _path(name: str | None) -> Path | None:
+    return Path(name) if name else None
 
 
 def _job_of_record(record: GenerationRecord, folder: Path, request: BatchRequest) -> Job:
-    usual = request.frames or (_usual_frames(request) if request.to else None)
+    usual = request.frames or (request.to.frames if request.to else None)
     path = compile_script(record.camera, frames=usual).path.c2w
     notes = record.annotations
     return Job(
@@ -126,26 +120,23 @@ def _job_of_record(record: GenerationRecord, folder: Path, request: BatchRequest
     )
 
 
+def _line(job: Job) -> dict[str, object]:
+    """What manifests and records say of a clip."""
+    notes = dict(job.annotations)
+    return {"id": job.id, "prompt": job.prompt, "camera": job.camera, "seed": job.seed, "annotations": notes}
+
+
 def _write_manifest(folder: Path, jobs: Sequence[Job]) -> None:
     """The manifest of the model's clips."""
     finished = [job for job in jobs if job.out.is_file()]
-    lines = [
-        {"id": job.id, "model": job.model, "video": job.out.name, "prompt": job.prompt, "camera": job.camera,
-         "seed": job.seed, "annotations": dict(job.annotations)}
-        for job in finished
-    ]  # fmt: skip
+    lines = [{"id": job.id, "model": job.model, "video": job.out.name, **_line(job)} for job in finished]
     _merge_lines(folder / MANIFEST, lines, lambda line: (folder / str(line["video"])).is_file())
 
 
 def _index(folder: Path, jobs: Sequence[Job]) -> None:
     """The manifest of the model's clips with their sidecars, and the records that all models should have clips of."""
     _write_manifest(folder, jobs)
-    records = [
-        {"id": job.id, "prompt": job.prompt, "camera": job.camera, "seed": job.seed,
-         "annotations": dict(job.annotations)}
-        for job in jobs
-    ]  # fmt: skip
-    _merge_lines(folder.parent / RECORDS, records, lambda line: True)
+    _merge_lines(folder.parent / RECORDS, [_line(job) for job in jobs], lambda line: True)
     prepare_for_evaluator(folder / MANIFEST)
 
 

@@ -16,9 +16,9 @@ from revisit.results.leaderboards import (
     printed_cell,
     with_clips,
 )
-from revisit.suites.wrbench.display import BEFORE_SUPPORT, DAGGER, SPARSE_NOTE, TITLES
+from revisit.suites.wrbench.display import BEFORE_SUPPORT, DAGGER, SPARSE_NOTE
 from revisit.suites.wrbench.measures import metric_of
-from revisit.suites.wrbench.metrics import STAND_INS
+from revisit.suites.wrbench.metrics import STAND_INS, TITLES
 from revisit.suites.wrbench.tables import (
     ALL,
     MEASURES,
@@ -41,12 +41,8 @@ def boards_of(run: RunFacts, subset: str = "") -> list[Board]:
     part = run.summary["wrbench"]
     rows = [*part["rows"], *([part["truth"]] if part.get("truth") else [])]
     names = [name for name in ALL if name in MEASURES or any(row[name]["value"] is not None for row in rows)]
-    hashed = {
-        column.key: column.protocol for column in columns_of(run, [BoardColumn(metric_of(name), "") for name in names])
-    }
-    measures = {
-        name: BoardColumn(name, TITLES[name], decimals=3, protocol=hashed.get(metric_of(name), "")) for name in names
-    }
+    hashed = {one.key: one.protocol for one in columns_of(run, [BoardColumn(metric_of(name), "") for name in names])}
+    measures = {name: _measure(name, hashed.get(metric_of(name), "")) for name in names}
     mixed = (MIXED,) if any(row["average_with_stand_ins"] for row in rows) else ()
     protocol = run.facts["protocol"]
     substitutes = [f"{row['model']}: {', '.join(TITLES[name] for name in row['average_with_stand_ins']['stand_ins'])}"
@@ -64,7 +60,7 @@ def boards_of(run: RunFacts, subset: str = "") -> list[Board]:
 def published_boards(supplement: bool) -> list[Board]:
     """The paper's table, and, as its supplement, the addendum for generators that get only text."""
     source, rows = published()
-    measures = {name: BoardColumn(name, TITLES[name], decimals=3) for name in MEASURES}
+    measures = {name: _measure(name) for name in MEASURES}
     board_rows = []
     for row in rows:
         facts: dict[str, object] = {name: {"value": row.value(name), "n": row.cells[name].n} for name in MEASURES}
@@ -82,16 +78,17 @@ def published_boards(supplement: bool) -> list[Board]:
 def _t2v_board(protocol: str) -> Board:
     """The addendum for text to video: a row per camera."""
     source, rows = published_t2v()
-    columns = tuple(BoardColumn(name, TITLES[name], decimals=3) for name in T2V_MEASURES)
-    board_rows = tuple(
-        BoardRow(
-            f"{row['title']}, {row['camera']}", "addendum",
-            {name: BoardCell(row["n"], row["n"], row[name]) for name in T2V_MEASURES},
-        )
-        for row in rows
-    )  # fmt: skip
+    columns = tuple(map(_measure, T2V_MEASURES))
+    board_rows = []
+    for row in rows:
+        cells = {name: BoardCell(row["n"], row["n"], row[name]) for name in T2V_MEASURES}
+        board_rows.append(BoardRow(f"{row['title']}, {row['camera']}", "addendum", cells))
     note = "returned measures and precision were not published; alignment of static is the static hold"
-    return Board(f"wrbench text to video, {source}", protocol, columns, board_rows, note, as_printed=True)
+    return Board(f"wrbench text to video, {source}", protocol, columns, tuple(board_rows), note, as_printed=True)
+
+
+def _measure(name: str, protocol: str = "") -> BoardColumn:
+    return BoardColumn(name, TITLES[name], decimals=3, protocol=protocol)
 
 
 def _order_columns(measures: Mapping[str, BoardColumn], last: Container[str]) -> tuple[BoardColumn, ...]:

@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import TypedDict
+from typing import Any
 
 from revisit.core import Case
 from revisit.core.grouping import group_items
@@ -26,31 +26,6 @@ GATES = ("camera_moved", "view_return", "target_return", "wr_reobservation")
 DISPLACEMENT = "displacement"
 STATIC, LEAKS, AT_REST = "asked to rest", "with inputs that may show the answer", "with a camera that did not move"
 LOST, UNJUDGED = f"{DISPLACEMENT}: integrity not held", f"{DISPLACEMENT}: a return that cannot be judged"
-
-
-class PairSide(TypedDict):
-    """One clip of a pair."""
-
-    case: str
-    model: str
-    video: str
-    digest: str | None
-    prompt: str
-    score: float
-
-
-class PreferencePair(TypedDict):
-    """A line of preference_pairs.jsonl."""
-
-    record: str
-    measure: str
-    a: PairSide
-    b: PairSide
-    difference: float
-    preferred: str  # a, b or tie
-    margin: float
-    return_judgeable: bool
-    gates: dict[str, dict[str, dict[str, str]]]
 
 
 @dataclass(frozen=True)
@@ -70,19 +45,17 @@ class PairVerdict:
         return "tie" if abs(difference) < self.margin else "a" if difference > 0 else "b"
 
 
-def preference_pairs(
-    measured: Results, *, margin: float = MARGIN, digests: Mapping[str, str] | None = None
-) -> Iterator[PreferencePair]:
-    """One object per pair of clips and measure: both clips with their scores, which one is preferred, and the gates."""
-    for verdict in _verdicts(measured, margin):
+def preference_pairs(measured: Results, digests: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+    """A line of preference_pairs.jsonl per pair and measure: both clips, which one is preferred, and the gates."""
+    for verdict in _verdicts(measured):
         if verdict.why_not:
             continue
         gates = {side: _gates(case, measured) for side, case in (("a", verdict.a), ("b", verdict.b))}
         yield {
             "record": record_of(verdict.a),
             "measure": verdict.measure,
-            "a": _side(verdict.a, verdict.scores[0], digests or {}),
-            "b": _side(verdict.b, verdict.scores[1], digests or {}),
+            "a": _side(verdict.a, verdict.scores[0], digests),
+            "b": _side(verdict.b, verdict.scores[1], digests),
             "difference": verdict.scores[0] - verdict.scores[1],
             "preferred": verdict.preferred,
             "margin": verdict.margin,
@@ -95,7 +68,7 @@ def count_pairs(measured: Results) -> tuple[dict[str, dict[str, int]], dict[str,
     """Measure -> how many pairs prefer a, b or neither; and how many were left out, by the reason."""
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     left_out: Counter[str] = Counter()
-    for verdict in _verdicts(measured, MARGIN):
+    for verdict in _verdicts(measured):
         if verdict.why_not:
             left_out[verdict.why_not] += 1
         else:
@@ -103,7 +76,7 @@ def count_pairs(measured: Results) -> tuple[dict[str, dict[str, int]], dict[str,
     return {measure: dict(preferences) for measure, preferences in counts.items()}, dict(left_out)
 
 
-def _verdicts(measured: Results, margin: float) -> Iterator[PairVerdict]:
+def _verdicts(measured: Results) -> Iterator[PairVerdict]:
     """Every pair of clips under every rule that both have a score for; and those that are no pair."""
     for a, b, why in _clip_pairs(measured):
         if why:
@@ -112,11 +85,11 @@ def _verdicts(measured: Results, margin: float) -> Iterator[PairVerdict]:
         for measure in ALL:
             one, other = (measured.score(case, measure) for case in (a, b))
             if one is not None and other is not None:
-                yield PairVerdict(a, b, measure, (one, other), margin)
+                yield PairVerdict(a, b, measure, (one, other), MARGIN)
         far = [_displacement(case, measured) for case in (a, b)]
         if far[0] is not None and far[1] is not None and far[0][1] == far[1][1]:
             verdict = PairVerdict(a, b, DISPLACEMENT, (far[0][0], far[1][0]), DEGREES)
-            yield replace(verdict, why_not=_why_withheld(verdict, measured, margin))
+            yield replace(verdict, why_not=_why_withheld(verdict, measured))
 
 
 def _clip_pairs(measured: Results) -> Iterator[tuple[Case, Case, str]]:
@@ -139,7 +112,7 @@ def _judgeable(verdict: PairVerdict, measured: Results) -> bool:
     return all(_is_open(case, "wr_reobservation", measured) for case in (verdict.a, verdict.b))
 
 
-def _why_withheld(verdict: PairVerdict, measured: Results, margin: float) -> str:
+def _why_withheld(verdict: PairVerdict, measured: Results) -> str:
     """Why a pair by displacement is not exported; nothing where it is."""
     if not _judgeable(verdict, measured):
         return UNJUDGED
@@ -147,7 +120,7 @@ def _why_withheld(verdict: PairVerdict, measured: Results, margin: float) -> str
     for measure in ("integrity", "integrity_network", "integrity_lite"):
         one, other = measured.score(better, measure), measured.score(worse, measure)
         if one is not None and other is not None:
-            return "" if one >= other - margin else LOST
+            return "" if one >= other - MARGIN else LOST
     return LOST
 
 
@@ -160,7 +133,7 @@ def _displacement(case: Case, measured: Results) -> tuple[float, str] | None:
     return None
 
 
-def _side(case: Case, score: float, digests: Mapping[str, str]) -> PairSide:
+def _side(case: Case, score: float, digests: Mapping[str, str]) -> dict[str, Any]:
     return {
         "case": case.id,
         "model": case.model,
@@ -177,7 +150,5 @@ def _is_open(case: Case, gate: str, measured: Results) -> bool:
 
 
 def _gates(case: Case, measured: Results) -> dict[str, dict[str, str]]:
-    records = {gate: measured.answer(case, gate) for gate in GATES}
-    return {
-        gate: {"status": record.status, "label": record.label} for gate, record in records.items() if record is not None
-    }
+    records = [record for gate in GATES if (record := measured.answer(case, gate)) is not None]
+    return {record.question: {"status": record.status, "label": record.label} for record in records}

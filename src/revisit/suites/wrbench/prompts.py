@@ -15,29 +15,15 @@ from typing import Any
 from revisit.control.payloads.words import commands
 from revisit.control.presets import preset
 from revisit.core import UsageError
-from revisit.core.text import json_lines, package_yaml, parse_json
+from revisit.core.text import json_lines, package_yaml, parse_json, require_readable
 from revisit.geometry.camera_script import parse_script
 from revisit.suites.wrbench.wording import FIELDS, Wording, wording_of
 
 EVENTS = {"rests": "none", "moves": "spatial", "changes": "state_only", "both": "full"}  # our event -> its factor
-TIERS = {
-    "T0": "none",
-    "T1": "spatial",
-    "T2_div_a": "state_only",
-    "T2_div_b": "full",
-}  # the published tier -> its factor
-CAMERA_WORDS = {
-    "static": "The camera does not move.",
-    "yaw_LR": "The camera turns to the left on the spot until the first view is out of sight, then turns back to it.",
-    "yaw_RL": "The camera turns to the right on the spot until the first view is out of sight, then turns back to it.",
-    "pan_LR": "The camera slides to the left without turning, then slides back.",
-    "pan_RL": "The camera slides to the right without turning, then slides back.",
-    "arc_LR": "The camera turns to the left while it goes forward, then comes back the same way.",
-    "arc_RL": "The camera turns to the right while it goes forward, then comes back the same way.",
-    "orbit": "The camera turns to the left while it slides to the right, then comes back the same way.",
-}
-STYLE = "A realistic, steady shot from waist height, with everything in focus."
-MEANWHILE = "Whatever happens goes on while it is out of view."
+TIERS = dict(zip(("T0", "T1", "T2_div_a", "T2_div_b"), EVENTS.values(), strict=True))  # published tier -> factor
+WORDS = package_yaml(__package__, "prompts.yaml")
+CAMERA_WORDS: Mapping[str, str] = WORDS["cameras"]
+STYLE: str = WORDS["style"]
 Scene = Mapping[str, Any]  # as scenes.yaml has it: place, subject, then, with, behind, and an object for each event
 Row = dict[str, Any]  # of a JSON-lines file of the published prompts
 
@@ -56,9 +42,7 @@ class EventTask:
     first_frame: Path | None = None
     camera_prompts: Mapping[str, str] = field(default_factory=dict)  # camera -> the prompt with the camera in words
     from_nothing: str = ""  # for generators that get no first frame: says the layout too
-    camera_prompts_from_nothing: Mapping[str, str] = field(
-        default_factory=dict
-    )  # camera -> the same with the camera in words
+    camera_prompts_from_nothing: Mapping[str, str] = field(default_factory=dict)  # the same with the camera in words
     place: str = ""  # where it happens, as the prompt says it
     event: str = ""  # what happens, in a sentence and nothing more
     wording: Wording = field(default_factory=Wording)  # what joins the parts of a prompt
@@ -93,7 +77,7 @@ def _camera_words(camera: str) -> list[str]:
     """What a prompt says of the camera, in sentences."""
     if camera not in CAMERA_WORDS:
         raise UsageError(f"the camera {camera!r} has no description in words; choose one of {', '.join(CAMERA_WORDS)}")
-    return [CAMERA_WORDS[camera], *([MEANWHILE] if camera != "static" else [])]
+    return [CAMERA_WORDS[camera], *([WORDS["meanwhile"]] if camera != "static" else [])]
 
 
 @cache
@@ -135,13 +119,11 @@ def natural25_tasks(folder: Path, copy: Path | None = None) -> tuple[EventTask, 
     wording = wording_of(folder, copy)
     families = {row["family_id"]: row for row in read_lines(folder / "families.jsonl", "family_id")}
     variants = read_lines(folder / "variants.jsonl", "variant_id")
-    tails = {
-        row["variant_id"]: row["t2v_event_tail"] for row in read_lines(folder / "t2v_event_tails.jsonl", optional=True)
-    }
-    layouts = {
-        row["family_id"]: row
-        for row in read_lines(folder / "t2v_layout_anchors.jsonl", *FIELDS[:4], "family_id", "anchors", optional=True)
-    }
+    tail_rows = read_lines(folder / "t2v_event_tails.jsonl", optional=True)
+    tails = {row["variant_id"]: row["t2v_event_tail"] for row in tail_rows}
+    layout_keys = (*FIELDS[:4], "family_id", "anchors")
+    layout_rows = read_lines(folder / "t2v_layout_anchors.jsonl", *layout_keys, optional=True)
+    layouts = {row["family_id"]: row for row in layout_rows}
     frames = _first_frames(folder)
     grouped: dict[tuple[str, str], dict[str, Row]] = {}
     for row in variants:
@@ -159,6 +141,9 @@ def natural25_tasks(folder: Path, copy: Path | None = None) -> tuple[EventTask, 
             raise UsageError(f"{folder / 'variants.jsonl'}: {family}__{tier} has no variant without a camera")
         facts, layout = families[family], layouts.get(family)
         event_tails = {camera: tails.get(row["variant_id"], "") for camera, row in rows.items()}
+        from_nothing = {
+            camera: wording.layout_prompt(layout, tail) for camera, tail in event_tails.items() if layout and tail
+        }
         tasks.append(
             EventTask(
                 id=f"{family}__{tier}",
@@ -170,14 +155,8 @@ def natural25_tasks(folder: Path, copy: Path | None = None) -> tuple[EventTask, 
                 anchors=tuple(thing["name"] for thing in facts["supporting_objects"]),
                 first_frame=frames.get(family),
                 camera_prompts={camera: row["ti2v_prompt"] for camera, row in rows.items() if camera != "none"},
-                from_nothing=wording.layout_prompt(layout, event_tails["none"])
-                if layout and event_tails["none"]
-                else "",
-                camera_prompts_from_nothing={
-                    camera: wording.layout_prompt(layout, tail)
-                    for camera, tail in event_tails.items()
-                    if layout and tail and camera != "none"
-                },
+                from_nothing=from_nothing.pop("none", ""),
+                camera_prompts_from_nothing=from_nothing,
                 place=str(facts.get("scene", "")),
                 event=str(plain.get("world_state_prompt") or plain["expected_state"]),
                 wording=wording,
@@ -196,18 +175,12 @@ def _first_frames(folder: Path) -> dict[str, Path]:
     path = folder / "first_frames_manifest.json"
     if not path.is_file():
         return {}
-    try:
+    with require_readable(path, "a list of objects with family_id and image_path"):
         rows = parse_json(path.read_text(encoding="utf-8"))
         places = {row["family_id"]: row["image_path"] for row in rows}
-    except (ValueError, KeyError, TypeError) as error:
-        raise UsageError(f"{path}: expected a list of objects with family_id and image_path ({error})") from error
-    frames = {}
-    for family, place in places.items():
-        # Only the name counts: what the manifest says of folders is about the machine it was written on.
-        image = folder / "first_frames" / Path(str(place)).name
-        if image.is_file():
-            frames[family] = image
-    return frames
+    # Only the name counts: what the manifest says of folders is about the machine it was written on.
+    images = {family: folder / "first_frames" / Path(str(place)).name for family, place in places.items()}
+    return {family: image for family, image in images.items() if image.is_file()}
 
 
 def read_lines(path: Path, *keys: str, optional: bool = False) -> list[Row]:
@@ -215,9 +188,7 @@ def read_lines(path: Path, *keys: str, optional: bool = False) -> list[Row]:
     if not path.is_file():
         if optional:
             return []
-        raise UsageError(
-            f"{path}: no such file; the published prompts are families.jsonl and variants.jsonl in one folder"
-        )
+        raise UsageError(f"{path}: no such file; published prompts are families.jsonl and variants.jsonl in one folder")
     rows = []
     for number, row in json_lines(path.read_text(encoding="utf-8")):
         if not isinstance(row, dict) or not set(keys) <= set(row):

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ import numpy as np
 import yaml
 
 from revisit.core import UsageError, observer
-from revisit.core.text import parse_yaml
+from revisit.core.text import package_yaml, parse_yaml
 from revisit.evidence.judged import JudgeFrames
 from revisit.judges.banks import (
     bank_evidence,
@@ -36,10 +35,9 @@ from revisit.judges.questions import JsonObject, Many, Question, Schema, Text, Y
 from revisit.suites.wrbench.evidence import Judgeability, ProbeAnswers, regime
 
 PROBES = package_bank(__package__, "probes.yaml")
+LOOKS: dict[str, str] = package_yaml(__package__, "looks.yaml")  # first_look and second_look
 OURS = "revisit"  # the name of our own wording
 DIMENSIONS = tuple(dict.fromkeys(probe.dimension for probe in PROBES))
-# what a template may name: {event}, and so on; {last} is the number of the last whole second, {seconds} how many
-PLACES = ("event", "scene", "subject", "acts_on", "camera", "visible", "ends", "seconds", "last")
 QuestionSet = Mapping[str, Any]  # probes, first_look, second_look and context, as `wording` reads them
 
 
@@ -57,8 +55,7 @@ def probes(
     """A judge's answers to ten probes about the event of the case, with the probability of yes."""
     asking, preamble = PROBES, context_text(prompt, annotations)
     if questions is not None:
-        places = {**prompt_parts(prompt, annotations), **_seconds_of(frames)}
-        preamble = fill_template(questions.get("context") or "", places)
+        places, preamble = _fill_context(questions, frames, prompt, annotations)
         asking = number_questions([{**one, "text": fill_template(one["text"], places)} for one in questions["probes"]])
     answers = yield bank_questions(asking, preamble)
     return bank_evidence(ProbeAnswers, asking, answers, frames.digest)
@@ -77,14 +74,16 @@ def judgeability(
     questions: QuestionSet | None = None,
 ) -> JudgeDialogue:
     """The seconds in which the subject can be judged and, where they show no return, a second look."""
-    preamble, count = context_text(prompt, annotations), int(_seconds_of(frames)["seconds"])
-    looks = [first_look(preamble, count), second_look(preamble, count)]
-    if questions is not None:
-        places = {**prompt_parts(prompt, annotations), **_seconds_of(frames)}
-        preamble = fill_template(questions.get("context") or "", places)
-        for k, name in enumerate(("first_look", "second_look")):
-            if questions.get(name):
-                looks[k] = replace(looks[k], text=preamble + fill_template(questions[name], places))
+    preamble, seconds_of = context_text(prompt, annotations), _seconds_of(frames)
+    count = int(seconds_of["seconds"])
+    schemas = _schema(count, {"subject": Text(120)}), _schema(count, {"place": YesNo(), "state": YesNo()})
+    looks = []
+    for name, schema in zip(LOOKS, schemas, strict=True):
+        text = preamble + fill_template(LOOKS[name], seconds_of)
+        if questions is not None and questions.get(name):
+            places, context = _fill_context(questions, frames, prompt, annotations)
+            text = context + fill_template(questions[name], places)
+        looks.append(Question(f"judgeability.{name.removesuffix('_look')}", text, schema))
     answers: list[JudgeAnswer] = yield [looks[0]]
     seconds = _seconds(answers[0])
     second = np.zeros(0, np.int8)
@@ -142,9 +141,8 @@ def read_wording(path: Path) -> QuestionSet:
     for number, one in enumerate(content["probes"], start=1):
         answer = right_answer(one)
         if not answer or one.get("dimension") not in DIMENSIONS or not str(one.get("text") or ""):
-            raise UsageError(
-                f"{path}: probe {number} needs a dimension ({', '.join(DIMENSIONS)}), an answer (yes or no) and a text"
-            )
+            dimension = f"a dimension ({', '.join(DIMENSIONS)})"
+            raise UsageError(f"{path}: probe {number} needs {dimension}, an answer (yes or no) and a text")
         probes.append({"dimension": one["dimension"], "answer": answer, "text": str(one["text"])})
     missing = [name for name in DIMENSIONS if all(one["dimension"] != name for one in probes)]
     if missing:
@@ -152,31 +150,17 @@ def read_wording(path: Path) -> QuestionSet:
     return {**{name: str(content[name]) for name in fields - {"probes"} if content.get(name)}, "probes": probes}
 
 
+def _fill_context(
+    questions: QuestionSet, frames: Frames, prompt: str, annotations: Mapping[str, object]
+) -> tuple[dict[str, str], str]:
+    """What the user's templates may name, and their context."""
+    places = {**prompt_parts(prompt, annotations), **_seconds_of(frames)}
+    return places, fill_template(questions.get("context") or "", places)
+
+
 def _seconds_of(frames: Frames) -> dict[str, str]:
     count = max(1, math.ceil(frames.seconds - 1e-6))
     return {"seconds": str(count), "last": str(count - 1)}
-
-
-def first_look(preamble: str, count: int) -> Question:
-    """The question whether the subject can be judged, for each of `count` seconds."""
-    text = (
-        f"{preamble}Name the main subject of the event in a few words. Then go through the video second by "
-        f"second, from second 0 to second {count - 1}. For each, answer yes if the subject is in sight, can be told "
-        "from other things, and its rough place and what it does can be made out; else answer no."
-    )
-    return Question("judgeability.first", text, _schema(count, {"subject": Text(120)}))
-
-
-def second_look(preamble: str, count: int) -> Question:
-    """The same with a wider notion of what counts, and a plain word on place and on state."""
-    text = (
-        f"{preamble}Everything that bears on the event counts here: the subject, what it acts on, traces and "
-        "results of the action, and fixed things that mark its place. Something that can be seen and is wrong counts "
-        f"as well as something right. Go through the video from second 0 to second {count - 1}: answer yes for each "
-        "second in which such evidence is in sight. Then say whether, after a time out of sight, enough is in sight "
-        "again to judge the place of the subject (place), and what became of its action or state (state)."
-    )
-    return Question("judgeability.second", text, _schema(count, {"place": YesNo(), "state": YesNo()}))
 
 
 def _schema(count: int, fields: Mapping[str, Schema]) -> JsonObject:
@@ -197,13 +181,13 @@ def simulated_answer(question: Question) -> StoryAnswer | None:
     return (lambda story: _judgeable(story, question)) if question.id.startswith("judgeability.") else None
 
 
+def _clear_readings(story: ClipStory) -> list[Any]:
+    return [reading for reading in story.valid_readings if reading.clear]
+
+
 TRUTHS: dict[str, Callable[[ClipStory], bool]] = {
-    "visible_spatial": lambda story: all(
-        reading.place != ELSEWHERE for reading in story.valid_readings if reading.clear
-    ),
-    "visible_state": lambda story: (
-        story.progress > 0 and all(reading.state != ELSEWHERE for reading in story.valid_readings if reading.clear)
-    ),
+    "visible_spatial": lambda story: all(one.place != ELSEWHERE for one in _clear_readings(story)),
+    "visible_state": lambda story: story.progress > 0 and all(one.state != ELSEWHERE for one in _clear_readings(story)),
     "returned_spatial": lambda story: story.spatial,
     "returned_state": lambda story: story.state,
 }
@@ -211,16 +195,14 @@ TRUTHS: dict[str, Callable[[ClipStory], bool]] = {
 
 def _judgeable(story: ClipStory, question: Question) -> str:
     """For every second, whether the target is in sight in the frame nearest to its middle."""
-    assert isinstance(question.schema, JsonObject)
-    many = question.schema.fields["seconds"]
-    assert isinstance(many, Many)
+    form: Any = question.schema
     seconds = []
-    for second in range(many.at_least):
+    for second in range(form.fields["seconds"].at_least):
         inside = [reading for reading in story.valid_readings if second <= reading.time < second + 1]
         near = min(story.valid_readings, key=lambda reading: abs(reading.time - second - 0.5))
         seconds.append(yes_or_no(any(reading.in_sight for reading in inside) if inside else near.in_sight))
     answer: dict[str, object] = {"seconds": seconds}
-    if "subject" in question.schema.fields:
+    if "subject" in form.fields:
         answer["subject"] = f"the {story.scene.kind}"
     else:
         answer |= {"place": yes_or_no(story.returned), "state": yes_or_no(story.returned)}

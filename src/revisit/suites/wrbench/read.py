@@ -14,22 +14,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from revisit.control.job_runner import read_provenance
-from revisit.core import Case, Clip, Rejected, Target, UsageError, digest
+from revisit.core import Case, Clip, Rejected, Remark, Target, UsageError, digest
 from revisit.core.cases import CEILING
-from revisit.core.text import parse_json
-from revisit.media import natural_order
+from revisit.core.text import join_names, parse_json, pluralize, require_readable
+from revisit.media import VIDEO_SUFFIXES, natural_order
 from revisit.media.files import is_file
 from revisit.metrics.requested_camera import CameraRequest, request_of
-from revisit.suites.clips import MANIFEST, find_clips, read_manifest, read_targets
+from revisit.suites.clips import MANIFEST, find_clips, option_folder, read_manifest, read_targets
 from revisit.suites.wrbench import upstream
 from revisit.suites.wrbench.judge_context import judge_annotations
 from revisit.suites.wrbench.metrics.camera import PROFILES
-from revisit.suites.wrbench.prompts import read_lines
+from revisit.suites.wrbench.prompts import Row, read_lines
 from revisit.suites.wrbench.questions import read_wording
-from revisit.suites.wrbench.records import EventRecordLine, case_of, condition_of, input_of, plain_record, record_of
+from revisit.suites.wrbench.records import case_of, condition_of, input_of, plain_record, record_of
 from revisit.suites.wrbench.tables import CONDITIONS
 
 RECORDS = "records.jsonl"
@@ -62,29 +62,32 @@ def read(
     series: str | None = None,
     questions: str | None = None,
     profile: str | None = None,
-) -> Iterator[Case | Rejected]:
-    """Cases of all models in `source`, and what is missing or cannot be used.
+) -> Iterator[Case | Rejected | Remark]:
+    """Cases of all models in `source`, what is missing or cannot be used, and a remark on videos in no manifest.
 
     `questions` and `profile` are read by `settings`.
     """
     if condition is not None and condition not in CONDITIONS:
         raise UsageError(f"--option condition takes {', '.join(CONDITIONS)}, not {condition!r}")
     extra = _Options(
-        _folder("poses", poses, "a file of poses per clip"),
+        None if poses is None else option_folder("poses", poses),
         condition,
         read_targets(Path(targets).expanduser()) if targets is not None else {},
-        _folder("reference", reference, "<record>.mp4"),
+        None if reference is None else option_folder("reference", reference),
         _series(Path(series).expanduser()) if series is not None else {},
     )
     records_by_id = _records(Path(records).expanduser() if records else source / RECORDS, required=records is not None)
     theirs = upstream.manifests(source)
     ours = [path for path in _manifests(source) if path not in theirs]
-    entries = (
-        _from_manifests(ours, theirs, roots, records_by_id) if theirs or ours else _from_tree(source, records_by_id)
-    )
+    if theirs or ours:
+        entries = _from_manifests(ours, theirs, roots, records_by_id)
+    else:
+        entries = _from_tree(source, records_by_id)
     case_ids: set[str] = set()
+    listed: set[Path] = set()
     for entry in entries:
         if isinstance(entry, Case):
+            listed.add(entry.clip.path)
             if entry.id in case_ids:
                 yield Rejected(entry.id, "two clips have this record and model; only one is allowed", entry.model)
                 continue
@@ -92,6 +95,8 @@ def read(
             yield extra.onto(entry)
         else:
             yield entry
+    if theirs or ours:
+        yield from _unlisted(source, [*theirs, *ours], listed)
 
 
 def settings(questions: str | None = None, profile: str | None = None, **_: str) -> dict[str, dict[str, object]]:
@@ -102,10 +107,8 @@ def settings(questions: str | None = None, profile: str | None = None, **_: str)
     if questions is None:
         return parameters
     read_ = read_wording(Path(questions).expanduser())
-    name = f"{Path(questions).name} {digest(read_, 12)}"
-    return parameters | {
-        observer: {"wording": name, "questions": read_} for observer in ("judge.probes", "judge.judgeability")
-    }
+    wording: dict[str, object] = {"wording": f"{Path(questions).name} {digest(read_, 12)}", "questions": read_}
+    return parameters | {"judge.probes": wording, "judge.judgeability": wording}
 
 
 @dataclass(frozen=True)
@@ -148,7 +151,7 @@ class _Options:
 
 
 def _from_manifests(
-    ours: Sequence[Path], theirs: Sequence[Path], roots: Sequence[Path], records_by_id: Mapping[str, EventRecordLine]
+    ours: Sequence[Path], theirs: Sequence[Path], roots: Sequence[Path], records_by_id: Mapping[str, Row]
 ) -> Iterator[Case | Rejected]:
     """Cases of our own manifests and of those of WRBench's tools, which may lie side by side."""
     for path in ours:
@@ -163,9 +166,8 @@ def _from_manifests(
             model = entry.model
             ceiling = entry.category == CEILING
             annotations = {**records_by_id.get(record, {}).get("annotations", {}), **entry.annotations}
-            case = case_of(
-                record, entry.model, entry.clip.path, entry.prompt, entry.camera, entry.seed, annotations, entry.target
-            )
+            asked = entry.prompt, entry.camera, entry.seed
+            case = case_of(record, entry.model, entry.clip.path, *asked, annotations, entry.target)
             yield _with_sidecar_facts(replace(case, clip=entry.clip, reference=entry.reference, phases=entry.phases))
         if not ceiling:  # of a ceiling there is a clip for each camera and event, not for each record
             yield from _missing(records_by_id, record_ids, model)
@@ -173,7 +175,7 @@ def _from_manifests(
         yield _with_sidecar_facts(entry) if isinstance(entry, Case) else entry
 
 
-def _from_tree(source: Path, records_by_id: Mapping[str, EventRecordLine]) -> Iterator[Case | Rejected]:
+def _from_tree(source: Path, records_by_id: Mapping[str, Row]) -> Iterator[Case | Rejected]:
     if not records_by_id and not upstream.has_sidecars(source):
         raise UsageError(
             f"{source}: no records found; expected a manifest.jsonl that `revisit generate` wrote, a {RECORDS}, "
@@ -199,17 +201,26 @@ def _from_tree(source: Path, records_by_id: Mapping[str, EventRecordLine]) -> It
             continue
         records_by_model[model].add(record)
         row = records_by_id[record]
-        yield _with_sidecar_facts(
-            case_of(
-                record, model, path, str(row.get("prompt", "")), str(row.get("camera", "")), int(row.get("seed", 0)),
-                row.get("annotations", {}),
-            )
-        )  # fmt: skip
+        asked = str(row.get("prompt", "")), str(row.get("camera", "")), int(row.get("seed", 0))
+        yield _with_sidecar_facts(case_of(record, model, path, *asked, row.get("annotations", {})))
     for model, records in records_by_model.items():
         yield from _missing(records_by_id, records, model)
 
 
-def _missing(records_by_id: Mapping[str, EventRecordLine], record_ids: set[str], model: str) -> Iterator[Rejected]:
+def _unlisted(source: Path, manifests: Sequence[Path], listed: set[Path]) -> Iterator[Remark]:
+    """A remark on the videos beside those of the manifests that no manifest names, such as those of other seeds."""
+    beside = {path for folder in {path.parent for path in listed if path.is_file()} for path in folder.iterdir()}
+    others = sorted(path for path in beside - listed if path.suffix.lower() in VIDEO_SUFFIXES)
+    texts = [path.read_text(encoding="utf-8", errors="replace") for path in manifests] if others else []
+    ends = ('/{}"', '"{}"')  # of a path in JSON
+    unlisted = [path for path in others if not any(end.format(path.name) in text for text in texts for end in ends)]
+    if unlisted:
+        names = [path.relative_to(source).as_posix() if path.is_relative_to(source) else path.name for path in unlisted]
+        count = pluralize(len(unlisted), "video")
+        yield Remark(f"{count} not evaluated, being in no manifest beside the others: {join_names(names)}")
+
+
+def _missing(records_by_id: Mapping[str, Row], record_ids: set[str], model: str) -> Iterator[Rejected]:
     for record, row in records_by_id.items():
         if record not in record_ids:
             notes = row.get("annotations", {})
@@ -256,13 +267,6 @@ def _provenance(clip: Path) -> dict[str, object]:
         return {}
 
 
-def _folder(option: str, value: str | None, what: str) -> Path | None:
-    folder = None if value is None else Path(value).expanduser()
-    if folder is not None and not folder.is_dir():
-        raise UsageError(f"{folder}: no such folder; --option {option} names one with {what}")
-    return folder
-
-
 def _file_in(folder: Path, name: str) -> Path | None:
     """The file of that name below a folder; None where there is none, or where no file can have the name."""
     path = folder / name
@@ -277,22 +281,20 @@ def _manifests(source: Path) -> list[Path]:
     return sorted((path for path in source.glob(f"*/{MANIFEST}")), key=natural_order) if source.is_dir() else []
 
 
-def _records(path: Path, required: bool) -> dict[str, EventRecordLine]:
+def _records(path: Path, required: bool) -> dict[str, Row]:
     """Record id -> its line."""
     if not path.is_file():
         if required:
             raise UsageError(f"{path}: no such file; --option records names the file that listed the records")
         return {}
-    return {plain_record(str(row["id"])): cast(EventRecordLine, row) for row in read_lines(path, "id")}
+    return {plain_record(str(row["id"])): row for row in read_lines(path, "id")}
 
 
 def _series(path: Path) -> dict[str, str]:
     """Model -> the series it belongs to."""
-    try:
+    with require_readable(path, "a JSON object from models to the name of their series"):
         content = parse_json(path.read_text(encoding="utf-8"))
         return {str(model): str(name) for model, name in content.items()}
-    except (OSError, ValueError, AttributeError) as error:
-        raise UsageError(f"{path}: expected a JSON object from models to the name of their series ({error})") from error
 
 
 def _has_records(path: Path) -> bool:

@@ -9,39 +9,19 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypedDict
 
 from revisit.control.delivery import refusals
 from revisit.control.generators import Generator, generator
-from revisit.control.payloads.words import CAMERA_COMMANDS
 from revisit.control.presets import preset
 from revisit.core import Case, Clip, Target, UsageError, digest
-from revisit.suites.wrbench.prompts import TIERS, EventTask
-from revisit.suites.wrbench.tables import published
+from revisit.core.grouping import group_items
+from revisit.core.text import package_yaml
+from revisit.suites.wrbench.prompts import TIERS, EventTask, Row
+from revisit.suites.wrbench.tables import published_row
 
-# label -> (camera preset, degrees)
-CAMERAS: dict[str, tuple[str, float]] = {
-    "static": ("static", 0), "yaw30_LR": ("yaw_LR", 30), "yaw30_RL": ("yaw_RL", 30), "yaw60_LR": ("yaw_LR", 60),
-    "yaw60_RL": ("yaw_RL", 60), "yaw_LR": ("yaw_LR", 60), "yaw_RL": ("yaw_RL", 60), "pan_LR": ("pan_LR", 0),
-    "pan_RL": ("pan_RL", 0), "arc_LR": ("arc_LR", 60), "arc_RL": ("arc_RL", 60), "orbit": ("orbit", 0),
-}  # fmt: skip
-INTERFACES: dict[str, tuple[str, ...]] = {
-    "path": ("static", "yaw30_LR", "yaw30_RL", "yaw60_LR", "yaw60_RL"),
-    "moving_path": ("yaw30_LR", "yaw30_RL", "yaw60_LR", "yaw60_RL"),
-    "words": ("static", "yaw_LR", "yaw_RL"),
-}
-
-
-class EventRecordLine(TypedDict, total=False):
-    """A line of records.jsonl."""
-
-    id: str
-    prompt: str
-    camera: str  # a script
-    seed: int
-    image: str
-    source_video: str
-    annotations: Mapping[str, object]
+TABLES = package_yaml(__package__, "cameras.yaml")
+CAMERAS: dict[str, tuple[str, float]] = TABLES["cameras"]  # label -> its preset and degrees
+INTERFACES: dict[str, list[str]] = TABLES["interfaces"]
 
 
 @dataclass(frozen=True)
@@ -51,13 +31,11 @@ class EventView:
     id: str
     task: EventTask
     camera: str  # label
-    preset: str
-    degrees: float
     prompt: str
     interface: str
     first_frame: bool = True  # whether the generator starts from one
 
-    def as_json(self, script: str, seed: int = 0, source_video: Path | None = None) -> EventRecordLine:
+    def as_json(self, script: str, seed: int = 0, source_video: Path | None = None) -> Row:
         """A line of records.jsonl, as `revisit generate` reads it."""
         image = self.task.first_frame if self.first_frame else None
         return {
@@ -97,65 +75,53 @@ def event_views(
     """
     if interface not in INTERFACES:
         raise UsageError(f"unknown interface {interface!r}; choose one of {', '.join(INTERFACES)}")
-    labels = tuple(cameras) or INTERFACES[interface]
+    labels = cameras or INTERFACES[interface]
     unknown = [name for name in labels if name not in CAMERAS]
     if unknown:
         raise UsageError(f"unknown camera {unknown[0]!r}; choose one of {', '.join(CAMERAS)}")
     for task in tasks:
         for camera in labels:
-            preset, degrees = CAMERAS[camera]
+            preset = CAMERAS[camera][0]
             if commands and interface == "words":
                 prompt = task.with_commands(preset, first_frame)
             elif first_frame:
                 prompt = task.with_camera(preset) if interface == "words" else task.prompt
             else:
                 prompt = task.without_first_frame(preset if interface == "words" else "")
-            yield EventView(f"{task.id}__{camera}", task, camera, preset, degrees, prompt, interface, first_frame)
+            yield EventView(f"{task.id}__{camera}", task, camera, prompt, interface, first_frame)
 
 
-def chosen_views(
-    tasks: Sequence[EventTask],
-    interface: str,
-    cameras: Sequence[str] = (),
-    *,
-    families: Sequence[str] = (),
-    limit: int | None = None,
-    first_frame: bool = True,
-    commands: bool = False,
-) -> list[EventView]:
+def chosen_views(views: Sequence[EventView], families: Sequence[str], limit: int | None) -> list[EventView]:
     """Records of some families, at most so many: a random choice over events and cameras, always the same."""
-    known_families = {task.family for task in tasks}
+    known_families = {view.task.family for view in views}
     unknown = [name for name in families if name not in known_families]
     if unknown:
         raise UsageError(f"unknown family {unknown[0]!r}; choose one of {', '.join(sorted(known_families))}")
-    mine = [task for task in tasks if not families or task.family in families]
-    views = list(event_views(mine, interface, cameras, first_frame=first_frame, commands=commands))
-    selected = {view.id for view in sorted(views, key=lambda view: digest(view.id))[:limit]}
-    return [view for view in views if view.id in selected]
+    mine = [view for view in views if not families or view.task.family in families]
+    selected = {view.id for view in sorted(mine, key=lambda view: digest(view.id))[:limit]}
+    return [view for view in mine if view.id in selected]
 
 
-def interface_of(card: Generator) -> str:
-    """The interface of a generator by its card."""
+def interface_of(card: Generator | None) -> str:
+    """The interface of a generator by its card; that of paths where there is none."""
+    if card is None:
+        return "path"
     return "words" if card.condition == "prompt_only" else "path" if card.static else "moving_path"
 
 
 def takes_commands(card: Generator | None) -> bool:
     """Whether a generator knows commands in brackets."""
-    return card is not None and card.payload == CAMERA_COMMANDS.id
+    return card is not None and card.payload == "camera_commands"
 
 
 def refused_cameras(views: Sequence[EventView], card: Generator, frames: int) -> dict[str, list[str]]:
     """Why a generator will refuse some of these records -> the labels of their cameras."""
     scripts = {view.camera: script_of(view, frames) for view in views}
-    cameras_by_reason: dict[str, list[str]] = {}
-    for camera, reason in refusals(scripts, card, frames).items():
-        cameras_by_reason.setdefault(reason, []).append(camera)
-    return cameras_by_reason
+    reasons = refusals(scripts, card, frames)
+    return group_items(reasons, reasons.__getitem__)
 
 
-def record_line(
-    view: EventView, first_frames: Path | None, source_videos: Path | None, frames: int, seed: int
-) -> EventRecordLine:
+def record_line(view: EventView, first_frames: Path | None, source_videos: Path | None, frames: int, seed: int) -> Row:
     """The line of a record, with the files of these folders that it starts from."""
     image = _start(view, first_frames, (".png", ".jpg", ".jpeg", ".webp")) or view.task.first_frame
     video = _start(view, source_videos, (".mp4", ".mkv", ".webm", ".mov"))
@@ -165,14 +131,14 @@ def record_line(
 
 def script_of(view: EventView, frames: int) -> str:
     """The camera script of a record over so many frames."""
-    degrees = view.degrees or 60
+    name, degrees = CAMERAS[view.camera][0], CAMERAS[view.camera][1] or 60
     try:
-        return preset(view.preset, degrees=degrees, frames=frames)
+        return preset(name, degrees=degrees, frames=frames)
     except UsageError:
         if frames % 2 or frames < 4:
             raise
         # Where a preset takes an odd number only, the camera rests in the last frame.
-        return f"{preset(view.preset, degrees=degrees, frames=frames - 1)},hold@1"
+        return f"{preset(name, degrees=degrees, frames=frames - 1)},hold@1"
 
 
 def _start(view: EventView, folder: Path | None, suffixes: Sequence[str]) -> Path | None:
@@ -180,9 +146,7 @@ def _start(view: EventView, folder: Path | None, suffixes: Sequence[str]) -> Pat
     if folder is None:
         return None
     if not folder.is_dir():
-        raise UsageError(
-            f"{folder}: no such folder; expected a folder with files named after records, tasks or families"
-        )
+        raise UsageError(f"{folder}: no such folder; expected one with files named after records, tasks or families")
     names = [f"{name}{suffix}" for name in (view.id, view.task.id, view.task.family) for suffix in suffixes]
     return next((folder / name for name in names if (folder / name).is_file()), None)
 
@@ -202,8 +166,8 @@ def condition_of(model: str) -> str:
     try:
         return generator(model).condition
     except UsageError:
-        names = {row.model: row.condition for row in published()[1]}
-        return names.get(re.sub(r"[^a-z0-9]+", "_", model.lower()), "")
+        row = published_row(model)
+        return row.condition if row else ""
 
 
 def input_of(model: str) -> str:

@@ -18,9 +18,8 @@ import numpy as np
 import revisit
 from revisit.control.requested_path import FIELD_OF_VIEW, intrinsics
 from revisit.core import UsageError
-from revisit.core.text import parse_json
+from revisit.core.text import package_yaml, parse_json
 from revisit.geometry.camera_script import Step, parse_script
-from revisit.geometry.script_path import timed_path
 from revisit.media.files import replacing, write_text
 from revisit.metrics.requested_camera import kind_of, peak, relative_yaw
 from revisit.suites.wrbench.records import CAMERAS
@@ -29,39 +28,9 @@ ADAPTER = "revisit"  # in the files that were written here
 CONVENTION = "opencv_c2w"
 ROLE = "benchmark_intended_control"
 EVIDENCE = ("benchmark_intent", "payload_audited")  # levels that count in the main table
-DIRECTIONS = {  # camera type -> its control family
-    "yaw_LR": "rotation", "yaw_RL": "rotation", "pan_LR": "translation", "pan_RL": "translation", "static": "static",
-}  # fmt: skip
-WORDS = {"tilt": "pitch", "truck": "pan"}  # our name of a move -> theirs
-REQUIRED = ("num_frames", "fps", "image_size", "fov", "trajectory_sampling_rule")  # of the main profile
 MAIN_YAW, SAME_YAW = 60.0, 1e-6  # degrees
-FRAME_COUNTS = (
-    "generated_frame_count",
-    "model_frame_count",
-    "num_frames",
-    "requested_frame_count",
-    "source_frame_count",
-)
-FIXED = {  # of every sidecar that is written here
-    "adapter": ADAPTER,
-    "adapter_provenance": "deterministic_adapter",
-    "adapter_version": 1,
-    "calibration_status": "uncalibrated",
-    "camera_control_source": "frame_action_script",
-    "certification_kind": "compiled_camera_script",
-    "coordinate_convention": CONVENTION,
-    "evidence_level": EVIDENCE[0],
-    "resampled": False,
-    "rotation_gain": 1.0,
-    "target_certification_kind": "compiled_camera_script",
-    "target_certification_status": "compiled",
-    "target_coordinate_convention": CONVENTION,
-    "target_role": ROLE,
-    "target_source": "camera_action_script",
-    "trajectory_sampling_rule": "one pose per frame of the clip",
-    "translation_gain": 1.0,
-    "translation_unit": "canonical_scene",
-}
+FACTS = package_yaml(__package__, "sidecar.yaml")
+DIRECTIONS: dict[str, str] = FACTS["directions"]  # camera type -> its control family
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,13 +61,6 @@ class CameraTarget:
     def yaw(self) -> float:
         """The yaw farthest from the first view, with its sign, in degrees."""
         return round(peak(relative_yaw(self.c2w[:, :3, :3])), 9)
-
-
-def target_of_script(
-    model: str, camera: str, script: str, frames: int, fps: float, size: tuple[int, int]
-) -> CameraTarget:
-    """The target of a clip that is known by its script alone."""
-    return CameraTarget(model, camera, script, timed_path(parse_script(script), frames), fps, size, {})
 
 
 def camera_type_of(c2w: np.ndarray) -> str:
@@ -142,7 +104,7 @@ def why_not_main_profile(facts: Mapping[str, Any]) -> str:
     level = facts.get("evidence_level")
     if level not in EVIDENCE and not (level is None and facts.get("target_certification_status") == "certified"):
         return f"its evidence level is {level!r}, none of {', '.join(EVIDENCE)}"
-    missing = [name for name in REQUIRED if facts.get(name) in (None, "")]
+    missing = [name for name in FACTS["required"] if facts.get(name) in (None, "")]
     return f"it does not say {', '.join(missing)}" if missing else ""
 
 
@@ -162,9 +124,8 @@ def write_sidecars(clip: Path, target: CameraTarget) -> None:
         Where another tool wrote the sidecar that is there.
     """
     if sidecar_adapter(clip) not in (None, ADAPTER):
-        raise UsageError(
-            f"{sidecar_path(clip, 'camera.json')} is another tool's; move it away to have one written here"
-        )
+        other = sidecar_path(clip, "camera.json")
+        raise UsageError(f"{other} is another tool's; move it away to have one written here")
     names = {kind: sidecar_path(clip, kind) for kind in ("target_c2w.npy", "camera_trajectory.json")}
     poses = np.asarray(target.c2w, np.float32)
     with replacing(names["target_c2w.npy"]) as temporary, temporary.open("wb") as file:
@@ -191,7 +152,7 @@ def sidecar(clip: Path, target: CameraTarget) -> dict[str, object]:
     poses, path = (str(sidecar_path(clip, name).resolve()) for name in ("target_c2w.npy", "camera_trajectory.json"))
     basis = f"revisit {revisit.__version__} compiled the camera script"
     return {
-        **FIXED,
+        **FACTS["fixed"],
         **_control_facts(target),
         **_payload_facts(target),
         **dict.fromkeys(("certification_reason", "target_certification_basis"), basis),
@@ -232,7 +193,7 @@ def _payload_facts(target: CameraTarget) -> dict[str, object]:
     pose_count = int(target.delivered.get("poses") or frames)
     exact = bool(target.delivered.get("exact", False))
     return {
-        **dict.fromkeys(FRAME_COUNTS, frames),
+        **dict.fromkeys(FACTS["frame_counts"], frames),
         **dict.fromkeys(("conversion_mode", "model_payload_type", "payload_type"), payload),
         "frame_mapping": {
             "model_frames": frames, "requested_frames": frames, "target_frame_indices": list(range(frames)),
@@ -263,7 +224,7 @@ def to_wrbench_script(script: str) -> str:
 
 
 def _to_wrbench_step(step: Step) -> str:
-    moves = [f"{WORDS.get(move.kind, move.kind)}:{move.direction}:{move.amount:.12g}" for move in step.moves]
+    moves = [f"{FACTS['words'].get(move.kind, move.kind)}:{move.direction}:{move.amount:.12g}" for move in step.moves]
     return f"{'+'.join(moves) or 'static'}@{step.frames}"
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from revisit.core import Record
-from revisit.diagnosis.diagnose import Diagnosis, can_diagnose, diagnose
+from revisit.diagnosis.diagnose import can_diagnose, diagnose
 from revisit.diagnosis.rules import NO_TURN, WHOLE_TURN, asked_to_rest, turned_share
 from revisit.diagnosis.signs import Scores
 
@@ -52,16 +52,14 @@ def situation(answers: Mapping[str, Record]) -> str:
     diagnosis = diagnose(answers) if can_diagnose(answers) else None
     findings = {finding.kind: finding for finding in diagnosis.findings} if diagnosis else {}
     opened = {check for check, record in answers.items() if record.status == "open"}
-    disobeyed = _disobedience(scores, opened, set(findings))
-    if disobeyed:
+    if disobeyed := _disobedience(scores, opened, set(findings)):
         return disobeyed
     if "partial_return" in findings:
         return NEVER_RETURNED
-    return_findings = [finding for kind, finding in findings.items() if kind in OF_KIND]
-    if return_findings:
-        return OF_KIND[max(return_findings, key=lambda finding: finding.confidence).kind]
-    if diagnosis is not None and _is_decided(diagnosis):
-        return RIGHT
+    if after_return := [finding for kind, finding in findings.items() if kind in OF_KIND]:
+        return OF_KIND[max(after_return, key=lambda finding: finding.confidence).kind]
+    if diagnosis is not None and not OF_KIND.keys() & diagnosis.untold.keys():
+        return RIGHT  # the reference told what became of the subject
     if JUDGED in opened and scores.known("wr_returned_spatial") and scores.known("wr_returned_state"):
         if scores.of("wr_returned_spatial") < EVEN:
             return ELSEWHERE
@@ -85,15 +83,6 @@ def _disobedience(scores: Scores, opened: set[str], finding_kinds: set[str]) -> 
         return None
     if turned is not None:
         return UNDER_TURNED if turned[1] < WHOLE_TURN else STAYED
-    return (
-        NEVER_TURNED
-        if "frozen_camera" in finding_kinds
-        else UNDER_TURNED
-        if "timid_camera" in finding_kinds
-        else STAYED
-    )
-
-
-def _is_decided(diagnosis: Diagnosis) -> bool:
-    """Whether the reference told what became of the subject."""
-    return not set(OF_KIND) & diagnosis.untold.keys()
+    if "frozen_camera" in finding_kinds:
+        return NEVER_TURNED
+    return UNDER_TURNED if "timid_camera" in finding_kinds else STAYED

@@ -17,15 +17,7 @@ from revisit.results import Results
 EVENTS = {"none": "rests", "spatial": "moves", "state_only": "changes in place", "full": "moves and changes"}
 DIRECTIONS = {"LR": "left first", "RL": "right first"}
 FamilyFacts = dict[str, Any]  # what is known of a family of scenes: verb, venue, outdoors, animal
-SLICES = {
-    "event": "what the subject does",
-    "direction": "where the camera turns first",
-    "camera": "what the camera is asked",
-    "verb": "the action of the scene",
-    "venue": "where it happens",
-    "place": "indoors or outdoors",
-    "actor": "human or animal",
-}
+SLICES: Mapping[str, str] = package_yaml(__package__, "slices.yaml")  # slice -> what tells clips apart
 
 
 def slices_of(case: Case) -> dict[str, str]:

@@ -7,13 +7,15 @@ controls may have shown the answer are left out of the returned measures and cou
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from revisit.core import Case, Record, Rejected
 from revisit.core.cases import CEILING, FLOOR
+from revisit.core.grouping import group_items
+from revisit.core.text import join_names
 from revisit.results import Cell, Results
 from revisit.results.file_types import Stage
 from revisit.results.funnel import TARGET, VIEW, cases_passing, make_stage
@@ -28,17 +30,12 @@ from revisit.suites.wrbench.slices import DIRECTIONS, slice_results
 from revisit.suites.wrbench.tables import (
     ALL,
     FACTORS,
-    DirectionSummary,
-    DirectionSupport,
-    EventContrast,
     ModelRow,
-    PixelSupport,
-    Sensitivity,
-    Support,
     correlations,
     event_contrasts,
     frontiers,
     means_over_models,
+    pool_rows,
     published,
     retention,
 )
@@ -65,19 +62,22 @@ def summarise(results: Results) -> dict[str, Any]:
     slices = {name: {v: _rows(part) for v, part in parts.items()} for name, parts in slice_results(measured).items()}
     directions = {model: _directions(mine) for model, mine in models.items()}
     events = _events(by_model)
+    tested = [contrast for contrast in events if contrast["models"] > 1]
     series = _series(rows, models)
     sums = {name: means_over_models(members) for name, members in series.items()}
     matched = _match_support(measured)
     sensitivity = {model: facts for model, mine in models.items() if (facts := _sensitivity(mine))}
     situations = {model: _situations(mine) for model, mine in models.items()}
     pairs, left_out = count_pairs(measured)
+    shown = {model: sum(map(may_show_return, mine.cases)) for model, mine in models.items()}
     overall = means_over_models(rows)
     pixels = {model: _pixel_support(mine) for model, mine in models.items()}
     if truth:
         pixels[truth.model] = _pixel_support(results.truth)
     shares = {model: f"{support['share']:.1%}" for model, support in pixels.items() if support}
+    remarks = [_made_by(measured), _lacking_clips(by_model)]
     headline = [
-        display.main_table(rows, "WRBench", total=overall, made_by=_made_by(measured), extra_rows=extra_rows),
+        display.main_table(rows, "WRBench", total=overall, remarks=remarks, extra_rows=extra_rows),
         display.stand_in_table(rows, overall, shares, extra_rows),
     ]
     tables: list[Table] = [
@@ -86,7 +86,7 @@ def summarise(results: Results) -> dict[str, Any]:
         *(display.slice_table(name, values, _pool_models(values)) for name, values in slices.items()),
         display.slice_table("event", matched, _pool_models(matched), MATCHED),
         *_common_returns_table(by_model),
-        *(_across_models(rows, events) if len(rows) > 1 else []),
+        *([display.event_tests(tested), display.frontier_table(frontiers(rows))] if len(rows) > 1 else []),
         display.sensitivity_table(sensitivity),
         display.series_table(series, sums),
         display.pair_table(pairs, left_out),
@@ -114,18 +114,10 @@ def summarise(results: Results) -> dict[str, Any]:
             "patch_mean": sensitivity,
             "situations": situations,
             "pairs": {"counts": pairs, "left_out": left_out},
-            "left_out": {
-                model: count for model, mine in models.items() if (count := sum(map(may_show_return, mine.cases)))
-            },
+            "left_out": {model: count for model, count in shown.items() if count},
             "published": {"source": published()[0], "note": "another protocol: other poses, features and judges"},
         },
     }
-
-
-def _across_models(rows: Sequence[ModelRow], events: Sequence[EventContrast]) -> list[Table]:
-    """Tables that compare models."""
-    tested = [contrast for contrast in events if contrast["models"] > 1]
-    return [display.event_tests(tested), display.frontier_table(frontiers(rows))]
 
 
 def _slices_json(slices: Mapping[str, Mapping[str, Mapping[str, ModelRow]]]) -> dict[str, object]:
@@ -146,12 +138,12 @@ def _cell(part: Results, metric_id: str) -> Cell:
     return (part.only(lambda entry: not may_show_return(entry)) if metric_id in RETURNED else part).cell(metric_id)
 
 
-def _sensitivity(mine: Results) -> Sensitivity | None:
+def _sensitivity(mine: Results) -> dict[str, float]:
     """A model's integrity, and what it would be with the mean of the patches in the place of the frame's token."""
     records = [record for record in mine.scores(COLUMNS["integrity"]) if "with_patch_mean" in record.facts]
     pairs = [(record.value or 0.0, float(record.facts["with_patch_mean"])) for record in records]
     if not pairs:
-        return None
+        return {}
     means = [sum(values) / len(pairs) for values in zip(*pairs, strict=True)]
     changed = max(abs(one - other) for one, other in pairs)
     return {"integrity": means[0], "patch_mean": means[1], "largest_change": changed, "n": len(pairs)}
@@ -159,12 +151,9 @@ def _sensitivity(mine: Results) -> Sensitivity | None:
 
 def _made_by(measured: Results) -> str:
     """Whose poses, descriptors and answers the published columns rest on, in words."""
-    names: dict[str, set[str]] = defaultdict(set)
-    for record in measured.records:
-        for fact, what in MAKERS.items():
-            if record.question in COLUMNS and (name := record.facts.get(fact)):
-                names[what].add(str(name))
-    return "; ".join(f"{what} {', '.join(sorted(names[what]))}" for what in MAKERS.values() if what in names)
+    published = [record.facts for record in measured.records if record.question in COLUMNS]
+    names = {what: {str(facts[fact]) for facts in published if facts.get(fact)} for fact, what in MAKERS.items()}
+    return "; ".join(f"{what} {', '.join(sorted(who))}" for what, who in names.items() if who)
 
 
 def _rows(part: Results) -> dict[str, ModelRow]:
@@ -174,13 +163,7 @@ def _rows(part: Results) -> dict[str, ModelRow]:
 
 def _pool_models(values: dict[str, dict[str, ModelRow]]) -> dict[str, ModelRow]:
     """A row per value, over the clips of all models."""
-    return {
-        value: ModelRow(
-            value, value, "", sum(row.outputs for row in rows.values()), means_over_models(rows.values()),
-            any(row.judged for row in rows.values()),
-        )
-        for value, rows in values.items()
-    }  # fmt: skip
+    return {value: pool_rows(value, rows.values()) for value, rows in values.items()}
 
 
 def _match_support(measured: Results) -> dict[str, dict[str, ModelRow]]:
@@ -197,6 +180,15 @@ def _match_support(measured: Results) -> dict[str, dict[str, ModelRow]]:
 def _with_camera_ending(results: Results, ending: str) -> Results:
     """The clips under cameras whose names end so."""
     return results.only(lambda entry: entry.condition.endswith(ending))
+
+
+def _lacking_clips(by_model: ByModel) -> str:
+    """Who lacks clips that others have; empty where nobody does."""
+    records = {model: {record_of(case) for case in mine.readable.cases} for model, mine in by_model.items()}
+    everything = set().union(*records.values())
+    lacks = {model: len(everything) - len(own) for model, own in records.items()}
+    who = join_names([f"{model} {count}" for model, count in lacks.items() if count])
+    return f"models lack clips that others have ({who}), and each mean is over a model's own clips" if who else ""
 
 
 def _common_returns_table(by_model: ByModel) -> list[Table]:
@@ -248,18 +240,14 @@ def _common_note(mine: Results, name: str) -> str:
 
 
 def _cells_json(row: ModelRow) -> dict[str, object]:
-    return {"clips": row.outputs, **{measure: _cell_json(row.cells[measure]) for measure in ALL}}
+    return {"clips": row.outputs, **_all_json(row.cells)}
 
 
 def _all_json(cells: Mapping[str, Cell]) -> dict[str, object]:
-    return {measure: _cell_json(cell) for measure, cell in cells.items()}
+    return {measure: {"value": cells[measure].mean, "n": cells[measure].n} for measure in ALL}
 
 
-def _cell_json(cell: Cell) -> dict[str, float | None]:
-    return {"value": cell.mean, "n": cell.n}
-
-
-def _support(part: Results, gate: str) -> Support | None:
+def _support(part: Results, gate: str) -> dict[str, Any] | None:
     """How many clips a gate lets through; None where it could be asked of none."""
     states = Counter(_status(part, record) for record in part.records_for(gate))
     if not states.keys() & {"open", "closed", "unsure"}:
@@ -274,7 +262,7 @@ def _status(part: Results, record: Record) -> str:
     return away.status if away is not None and record.status == "open" else record.status
 
 
-def _pixel_support(part: Results) -> PixelSupport | None:
+def _pixel_support(part: Results) -> dict[str, Any] | None:
     """By the gate on the target where there are targets, else by the gate on the first view."""
     targets = part.only(_has_target)
     gate = "target_return" if targets.cases else "view_return"
@@ -319,7 +307,7 @@ def _situation_table(counts: Mapping[str, Mapping[str, int]]) -> Table:
     return make_table("Where clips end", note, names, rows if names else [])
 
 
-def _events(by_model: ByModel) -> list[EventContrast]:
+def _events(by_model: ByModel) -> list[dict[str, Any]]:
     """What moving and changing the subject do to each measure, over models, with Holm's correction."""
     means: dict[str, dict[str, dict[str, float]]] = {}
     for model, mine in by_model.items():
@@ -332,33 +320,18 @@ def _events(by_model: ByModel) -> list[EventContrast]:
 
 def _series(rows: Sequence[ModelRow], models: ByModel) -> dict[str, list[ModelRow]]:
     """Series of models -> the rows of its models, in the order of their names."""
-    members: dict[str, list[ModelRow]] = defaultdict(list)
-    for row in rows:
-        name = models[row.model].cases[0].annotations.get("series")
-        if name:
-            members[str(name)].append(row)
-    return dict(sorted(members.items()))
+    members = group_items(rows, lambda row: str(models[row.model].cases[0].annotations.get("series") or ""))
+    return {name: members[name] for name in sorted(members) if name}
 
 
-def _directions(mine: Results) -> DirectionSummary:
-    """Support by the side the camera turns to first, and the retention between them."""
-    left, right = _first_turn(mine, "LR"), _first_turn(mine, "RL")
-    return {
-        "LR": left,
-        "RL": right,
-        "retention_judged": retention(
-            _support_share(left and left["judged"]), _support_share(right and right["judged"])
-        ),
-        "retention_pixels": retention(
-            _support_share(left and left["pixels"]), _support_share(right and right["pixels"])
-        ),
-    }
-
-
-def _first_turn(mine: Results, ending: str) -> DirectionSupport | None:
-    part = _with_camera_ending(mine, ending)
-    return {"judged": _support(part, JUDGED), "pixels": _pixel_support(part)} if part.cases else None
-
-
-def _support_share(support: Support | None) -> float | None:
-    return None if support is None else support["share"]
+def _directions(mine: Results) -> dict[str, Any]:
+    """Support by the side the camera turns to first, by the judge and by pixels, and the retention between them."""
+    sides: dict[str, dict[str, Any]] = {}
+    for side in DIRECTIONS:
+        part = _with_camera_ending(mine, side)
+        sides[side] = {"judged": _support(part, JUDGED), "pixels": _pixel_support(part)} if part.cases else {}
+    ratios = {}
+    for gate in ("judged", "pixels"):
+        left, right = ((sides[side].get(gate) or {}).get("share") for side in DIRECTIONS)
+        ratios[f"retention_{gate}"] = retention(left, right)
+    return {**{side: supports or None for side, supports in sides.items()}, **ratios}

@@ -7,10 +7,10 @@ plain mean of `AVERAGED`; where a stand-in has to serve, that is another Avg, wh
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, TypedDict
+from typing import Any
 
 from revisit.core.text import join_names, package_yaml
 from revisit.results import Cell
@@ -23,66 +23,8 @@ ALL = (*MEASURES, *STAND_INS)
 CONDITIONS = ("source_video", "geometry_cache", "model_inferred", "prompt_only")  # in the order of the table
 AVERAGED = ("alignment", "integrity", "visible_spatial", "visible_state", "returned_spatial", "returned_state")
 SPARSE_COUNT, SPARSE_SHARE = 10, 0.10
-FACTORS = {  # event factor -> (does the subject move, does its state change)
-    "none": (False, False),
-    "spatial": (True, False),
-    "state_only": (False, True),
-    "full": (True, True),
-}
-
-
+FACTORS = ("none", "spatial", "state_only", "full")  # of events: does the subject move, does its state change, or both
 SummaryRow = Mapping[str, Any]  # of summary.json: facts of a model, and a value and n under the name of each measure
-
-
-class EventContrast(TypedDict):
-    """The effect of one factor of the events on a measure, over models."""
-
-    factor: str  # moves, changes, interaction
-    measure: str
-    mean: float
-    models: int
-    p: float | None
-    p_holm: float | None
-
-
-class Support(TypedDict):
-    """How many clips a gate lets through."""
-
-    open: int
-    of: int
-    share: float
-    unsure: int
-
-
-class PixelSupport(Support):
-    """Support by a gate on pixels, and which one."""
-
-    gate: str
-
-
-class DirectionSupport(TypedDict):
-    """Support of the clips that turn to one side first, by the judge and by pixels."""
-
-    judged: Support | None
-    pixels: PixelSupport | None
-
-
-class DirectionSummary(TypedDict):
-    """Support by the side the camera turns to first, and left first over right first."""
-
-    LR: DirectionSupport | None
-    RL: DirectionSupport | None
-    retention_judged: float | None
-    retention_pixels: float | None
-
-
-class Sensitivity(TypedDict):
-    """Mean integrity, and what it would be with the mean of the patches in the place of the frame's token."""
-
-    integrity: float
-    patch_mean: float
-    largest_change: float
-    n: int
 
 
 @dataclass(frozen=True)
@@ -102,16 +44,19 @@ class ModelRow:
         return self.cells[measure].mean if measure in self.cells else None
 
     @property
+    def judgeable(self) -> int:
+        """How many outputs have a return that can be judged."""
+        return self.cells["returned_spatial"].n if "returned_spatial" in self.cells else 0
+
+    @property
     def support(self) -> float:
         """Share of outputs whose return can be judged."""
-        judged = self.cells["returned_spatial"].n if "returned_spatial" in self.cells else 0
-        return judged / self.outputs if self.outputs else 0.0
+        return self.judgeable / self.outputs if self.outputs else 0.0
 
     @property
     def sparse(self) -> bool:
         """Whether too few outputs came back for their mean to be read."""
-        judged = self.cells["returned_spatial"].n if "returned_spatial" in self.cells else 0
-        return judged < SPARSE_COUNT or self.support < SPARSE_SHARE
+        return self.judgeable < SPARSE_COUNT or self.support < SPARSE_SHARE
 
     @property
     def average(self) -> float | None:
@@ -148,12 +93,21 @@ def means_over_models(rows: Iterable[ModelRow]) -> dict[str, Cell]:
     return cells
 
 
+def pool_rows(title: str, rows: Collection[ModelRow]) -> ModelRow:
+    """One row over the outputs of all these models."""
+    outputs, judged = sum(row.outputs for row in rows), any(row.judged for row in rows)
+    return ModelRow(title, title, "", outputs, means_over_models(rows), judged)
+
+
+def measured_names(rows: Iterable[ModelRow]) -> list[str]:
+    """The measures and stand-ins that any of the rows has."""
+    rows = list(rows)
+    return [name for name in ALL if any(row.value(name) is not None for row in rows)]
+
+
 def correlations(rows: Sequence[ModelRow]) -> dict[str, dict[str, float | None]]:
     """Pearson's correlation between the measures, and support, over models."""
-    columns: dict[str, list[float | None]] = {measure: [row.value(measure) for row in rows] for measure in ALL}
-    columns = {
-        name: values for name, values in columns.items() if name in MEASURES or any(v is not None for v in values)
-    }
+    columns = {measure: [row.value(measure) for row in rows] for measure in (*MEASURES, *measured_names(rows))}
     return matrix({**columns, "support": [row.support for row in rows]})
 
 
@@ -182,11 +136,12 @@ def retention(left_first: float | None, right_first: float | None) -> float | No
 
 def event_contrasts(
     by_model: Mapping[str, Mapping[str, Mapping[str, float]]], measures: Sequence[str]
-) -> list[EventContrast]:
+) -> list[dict[str, Any]]:
     """The 2 x 2 design per measure: model -> factor cell -> measure -> mean; models that lack a cell are left out.
 
     `moves` is the mean of (spatial - none) and (full - state_only), `changes` of (state_only - none) and (full -
-    spatial), `interaction` their difference of differences. P-values are Holm's over everything asked here.
+    spatial), `interaction` their difference of differences: `mean` over the `models`, with `p`, and with `p_holm` by
+    Holm's correction over everything asked here.
     """
     tests: list[tuple[str, str, list[float], float | None]] = []
     for measure in measures:
@@ -226,6 +181,12 @@ def published() -> tuple[str, tuple[ModelRow, ...]]:
     return content["source"], tuple(_row(row) for row in content["rows"])
 
 
+def published_row(model: str) -> ModelRow | None:
+    """The row of a model in the paper's table, whatever its name is written like; None where it has none."""
+    name = re.sub(r"[^a-z0-9]+", "_", model.lower())
+    return next((row for row in published()[1] if row.model == name), None)
+
+
 def _row(facts: SummaryRow) -> ModelRow:
     outputs = facts["outputs"]
     cells = {name: Cell(n, outputs, mean) for name in MEASURES for mean, n in [facts[name]]}
@@ -254,9 +215,6 @@ def published_t2v() -> tuple[str, tuple[SummaryRow, ...]]:
 
 def groups_of(model: str, condition: str) -> tuple[str, str]:
     """`paper_group` and `source_group` of a model, as the published table has them; NA where nobody gave it one."""
-    name = re.sub(r"[^a-z0-9]+", "_", model.lower())
-    groups = {row.model: row.group for row in published()[1]}
-    in_words = condition == "prompt_only"
-    return groups.get(name) or (
-        "API prompt-camera" if in_words else "NA"
-    ), "api_prompt_camera" if in_words else "local_deployed"
+    row, in_words = published_row(model), condition == "prompt_only"
+    group = (row.group if row else "") or ("API prompt-camera" if in_words else "NA")
+    return group, "api_prompt_camera" if in_words else "local_deployed"

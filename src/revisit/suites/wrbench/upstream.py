@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from revisit.core import Case, Clip, Rejected, UsageError
-from revisit.core.text import json_lines, parse_json
+from revisit.core.text import json_lines, package_yaml, parse_json, require_readable
 from revisit.media.files import is_file
 from revisit.suites.wrbench.prompts import TIERS, Row
 from revisit.suites.wrbench.records import CAMERAS, case_of, condition_of, plain_record
@@ -23,16 +23,7 @@ from revisit.suites.wrbench.sidecars import why_not_main_profile
 LIST = "manifest.json"
 SHARDS = "manifest.shard*.jsonl"
 MADE = ("", "ok", "skipped", "skipped_existing")  # skipped: the clip was there already
-SCRIPTS = {  # what WRBench's camera types ask for, over the 81 frames of its default
-    "static": "hold@80",
-    **{
-        f"yaw{size}_{side}": f"yaw:{out}:{size or 60}@40,yaw:{back}:{size or 60}@40"
-        for size in ("", "30", "60")
-        for side, out, back in (("LR", "left", "right"), ("RL", "right", "left"))
-    },
-    "pan_LR": "truck:left:0.5@40,truck:right:0.5@40",
-    "pan_RL": "truck:right:0.5@40,truck:left:0.5@40",
-}
+SCRIPTS: dict[str, str] = package_yaml(__package__, "cameras.yaml")["scripts"]
 
 
 def manifests(source: Path) -> list[Path]:
@@ -178,20 +169,15 @@ def _find(name: str, folder: Path, roots: Sequence[Path]) -> Path | None:
 
 def _rows(path: Path) -> Iterator[tuple[str, Any]]:
     """(where, row) of a manifest; what is no object is a Rejected in its place."""
-    try:
+    with require_readable(path, "a manifest of JSON"):
         text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path}: no text that can be read ({error})") from error
+        rows = parse_json(text) if path.suffix == ".json" else json_lines(text)
     if path.suffix == ".json":
-        try:
-            rows = parse_json(text)
-        except ValueError as error:
-            raise UsageError(f"{path}: no JSON ({error})") from error
         if not isinstance(rows, list):
             raise UsageError(f"{path}: expected a JSON list of videos")
         entries = [(f"{path.name} entry {k}", row) for k, row in enumerate(rows, start=1)]
     else:
-        entries = [(f"{path.name} line {k}", row) for k, row in json_lines(text)]
+        entries = [(f"{path.name} line {k}", row) for k, row in rows]
     for where, row in entries:
         yield where, row if isinstance(row, dict) else Rejected(where, "expected an object with video_id and path")
 

@@ -71,16 +71,15 @@ def package_of(data: Path | None, copy: Path | None = None) -> Path | None:
     """The folder of WRBench's package; None where there is none."""
     if copy is not None:
         places = [copy, copy / "src/wrbench", copy / "wrbench"]
-        package = next((place for place in places if (place / LAYOUT_FILE).is_file()), None)
-        if package is None:
-            raise UsageError(f"{copy}: no copy of WRBench; expected src/wrbench/{LAYOUT_FILE} in it")
-        return package
-    around = data.resolve().parent.parent if data is not None else None
-    if around is not None and (around / LAYOUT_FILE).is_file():
-        return around
-    spec = find_spec("wrbench")
-    places = [Path(place) for place in (spec.submodule_search_locations or ())] if spec is not None else []
-    return next((place for place in places if (place / LAYOUT_FILE).is_file()), None)
+    else:
+        spec = find_spec("wrbench")
+        installed = spec.submodule_search_locations if spec is not None else None
+        around = [] if data is None else [data.resolve().parent.parent]
+        places = [*around, *map(Path, installed or ())]
+    package = next((place for place in places if (place / LAYOUT_FILE).is_file()), None)
+    if package is None and copy is not None:
+        raise UsageError(f"{copy}: no copy of WRBench; expected src/wrbench/{LAYOUT_FILE} in it")
+    return package
 
 
 def _layouts(path: Path) -> Iterator[str]:

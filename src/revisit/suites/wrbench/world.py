@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from revisit.core.text import package_yaml
 from revisit.media.files import write_lines, write_text
 from revisit.worlds.events import EVENTS
 from revisit.worlds.film import Film
@@ -27,12 +28,7 @@ TIERS = {  # tier -> divergence, what it changes, the event
     "T2_div_a": ("div_a", "state_only", "changed"),
     "T2_div_b": ("div_b", "full", "both"),
 }
-GAPS = {
-    "none": "",
-    "static": "The camera stays where it is.",
-    "yaw_LR": "The camera turns left and then back right.",
-    "yaw_RL": "The camera turns right and then back left.",
-}
+GAPS: dict[str, str] = package_yaml(__package__, "cameras.yaml")["rendered"]
 
 
 def write_film(folder: Path, name: str, film: Film, models: Sequence[Model], seed: int, tell: StepCallback) -> Row:

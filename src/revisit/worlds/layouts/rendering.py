@@ -9,7 +9,7 @@ import json
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import chain, groupby
 from pathlib import Path
 
 from revisit._version import __version__
@@ -74,14 +74,12 @@ def render(
     _same_settings(folder, suites, settings, fresh)
     scene_seeds = range(first_seed, first_seed + seeds)
     jobs = [job for suite in suites for job in _jobs(folder / suite, suite, scene_seeds, size, frames, tuple(models))]
-    rows: dict[str, list[Row]] = {suite: [] for suite in suites}
     shot = run_in_processes(_shoot, jobs, workers, sum(job.steps for job in jobs), progress)
-    for job, film_rows in zip(jobs, shot, strict=True):
-        rows[job.suite] += film_rows
     for suite in suites:
         layout = LAYOUTS[suite]
         if isinstance(layout, Layout):
-            layout.index(folder / suite, rows[suite])
+            of_suite = (rows for job, rows in zip(jobs, shot, strict=True) if job.suite == suite)
+            layout.index(folder / suite, list(chain.from_iterable(of_suite)))
     return {suite: folder / suite for suite in suites}
 
 

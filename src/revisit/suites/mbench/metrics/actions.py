@@ -45,13 +45,13 @@ def requested_motion(action: str, declared: Sequence[tuple[str, float]] | None =
     if not action:
         return Reason("no_camera", "neither the condition nor the dataset gives the camera's action")
     words = [_word(part) for part in action.split("_then_")]
-    if None in words:
+    directions = [word for word in words if word is not None]
+    if len(directions) < len(words):
         return Reason(
             "unreadable",
             f"the action {action!r} is not a sequence of {', '.join(IDEAL)} and {WAIT} joined by _then_; declare "
             f"its phases in dataset.yaml, such as {EXAMPLE % action}",
         )
-    directions = [word for word in words if word is not None]
     moving = [word for word in directions if word != WAIT]
     if len(directions) == 1:
         return RequestedMotion(((directions[0], 1.0),))

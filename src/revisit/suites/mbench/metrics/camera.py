@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from revisit.core import Case, Reason, Score, Series, Unscored, metric
+from revisit.core import Case, Reason, Score, Series, Unscored
 from revisit.evidence.frames import FrameFacts
 from revisit.geometry.fold_pairs import frame_numbers, pose_distance
 from revisit.geometry.poses import invert
 from revisit.geometry.rotations import to_axis_angle
 from revisit.suites.mbench.evidence import GeometryTrack
-from revisit.suites.mbench.metrics.actions import IDEAL, WAIT, RequestedMotion, requested_motion
-from revisit.suites.mbench.metrics.rules import PAPER, check_rule, scene_depth
+from revisit.suites.mbench.metrics.actions import IDEAL, WAIT, requested_motion
+from revisit.suites.mbench.metrics.rules import PAPER, check_rule, scene_depth, score_metric
 
 SHORT = 0.1  # of the median step: a pause
 AT_REST = 1e-5  # radians or depths a step: what rounding leaves of no motion
@@ -39,17 +39,12 @@ def motion_between_poses(c2w: np.ndarray, depth: float, literal: bool = False) -
     return np.hstack([step, np.array(turns).reshape(-1, 3)])
 
 
-def ideal_motion(direction: str, literal: bool = False) -> np.ndarray:
+def ideal_motion(direction: str, literal: bool) -> np.ndarray:
     """The unit motion of a direction; world-to-camera matrices tell it the other way round."""
     component, sign = IDEAL[direction]
     motion = np.zeros(6)
     motion[component] = -sign if literal else sign
     return motion
-
-
-def phase_boundaries(motion: RequestedMotion, count: int) -> np.ndarray:
-    """The frames, not whole numbers, at which each phase but the first begins."""
-    return np.cumsum([share for _, share in motion.phases])[:-1] * (count - 1)
 
 
 def best_switches(values: np.ndarray, at: np.ndarray, switches: np.ndarray, tolerance: float) -> np.ndarray:
@@ -69,10 +64,10 @@ def best_switches(values: np.ndarray, at: np.ndarray, switches: np.ndarray, tole
     return chosen_switches
 
 
-@metric(
-    id="mb_camera_interaction", version=2, title="Camera follows its action", unit="score", range=(0, 1),
-    higher_is_better=True, needs=(Case, FrameFacts, GeometryTrack), suites=("mbench",), paper=f"{PAPER} eq. 16-17",
-    upstream="camera_interaction", responds_to=("frozen camera", "wrong direction", "no return"),
+@score_metric(
+    id="mb_camera_interaction", version=2, title="Camera follows its action", needs=(Case, FrameFacts, GeometryTrack),
+    paper=f"{PAPER} eq. 16-17", upstream="camera_interaction",
+    responds_to=("frozen camera", "wrong direction", "no return"),
     blind_to=("content", "speed and size of the motion", "pauses"),
 )  # fmt: skip
 def camera_interaction(
@@ -125,7 +120,8 @@ def camera_interaction(
     values = np.stack([still if word == WAIT else unit @ ideal_motion(word, literal) for word in words], axis=1)
     rests = np.array([word == WAIT for word in words])
     scored_steps = (moves[:, None] & ~rests) | (rests & (not literal))
-    switches = best_switches(np.where(scored_steps, values, 0), at, phase_boundaries(requested, count), tolerance)
+    begins = np.cumsum([share for _, share in requested.phases])[:-1] * (count - 1)  # frames, not whole numbers
+    switches = best_switches(np.where(scored_steps, values, 0), at, begins, tolerance)
     phase = np.searchsorted(switches, at, side="right")
     value, counts = values[np.arange(len(at)), phase], scored_steps[np.arange(len(at)), phase]
     if not counts.any():

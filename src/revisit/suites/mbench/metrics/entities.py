@@ -10,12 +10,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from revisit.core import InvalidEvidence, PublishedMaker, Score, Series, Unscored, metric
+from revisit.core import InvalidEvidence, PublishedMaker, Score, Series, Unscored
 from revisit.evidence.objects import ObjectFeatures
 from revisit.metrics.vectors import unit_vectors
 from revisit.suites.mbench.evidence import BodyFeatures, FaceFeatures, FoldPairs
-from revisit.suites.mbench.metrics.rules import PAPER, check_rule
+from revisit.suites.mbench.metrics.rules import PAPER, check_rule, score_metric
 
+Facts = dict[str, object]
 LEAST_SHARE = 0.1  # of the frames that were looked at
 
 
@@ -62,61 +63,50 @@ def face_tracks(frame: np.ndarray, vectors: np.ndarray, least: float = FaceFeatu
     return track
 
 
-def long_tracks(track: np.ndarray, looked: int, rule: str) -> np.ndarray:
-    """Names of the tracks that count, of faces in `looked` frames."""
-    names, sizes = np.unique(track, return_counts=True)
-    return np.asarray(names[sizes >= (1 if rule == "paper" else max(2, int(np.ceil(LEAST_SHARE * looked))))])
-
-
 def score_tracks(
-    frame: np.ndarray, vectors: np.ndarray, track: np.ndarray, names: np.ndarray, turnaround: int
-) -> tuple[float, Series, dict[str, object]]:
-    """(mean over the tracks that count of the mean cosine with the track's mean, all cosines, facts)."""
-    means, returns, rows, values = [], [], [], []
-    for name in names:
-        at = np.flatnonzero(track == name)
-        cosines = centroid_cosines(vectors[at])
-        means.append(float(cosines.mean()))
-        rows.append(at)
-        values.append(cosines)
-        returns.append(return_cosine(vectors[at], frame[at], turnaround))
+    frame: np.ndarray, vectors: np.ndarray, track: np.ndarray, names: np.ndarray, turnaround: int, facts: Facts
+) -> Score:
+    """Mean over the tracks that count of the mean cosine with the track's mean; `facts` are those of the people."""
+    rows = [np.flatnonzero(track == name) for name in names]
+    cosines = [centroid_cosines(vectors[at]) for at in rows]
+    means = [float(one.mean()) for one in cosines]
+    returns = [return_cosine(vectors[at], frame[at], turnaround) for at in rows]
     return_scores = [value for value in returns if value is not None]
-    facts: dict[str, object] = {
+    every, mean = np.concatenate(rows), float(np.mean(means))
+    units = Series(frame=frame[every], track=track[every], value=np.concatenate(cosines))
+    facts |= {
         "track_lengths": [len(at) for at in rows],
         "of_each_track": means,
         "return_score": float(np.mean(return_scores)) if return_scores else None,
     }
-    at = np.concatenate(rows)
-    return float(np.mean(means)), Series(frame=frame[at], track=track[at], value=np.concatenate(values)), facts
+    return Score(float(np.clip(mean, 0, 1)), raw=mean, units=units, facts=facts)
 
 
 DINOV2 = PublishedMaker("DINOv2", "described_by", ("dinov2",))
 ARCFACE = PublishedMaker("InsightFace buffalo_l", "described_by", ("buffalo-l", "insightface", "arcface"))
 
 
-@metric(
-    id="mb_object_texture", version=1, title="Object texture", unit="score", range=(0, 1), higher_is_better=True,
-    needs=(ObjectFeatures, FoldPairs), suites=("mbench",), paper=f"{PAPER} eq. 5", upstream="object_texture",
-    responds_to=("texture drift", "another target"), blind_to=("frames without the target", "small changes"),
-    published_by=(DINOV2,),
+@score_metric(
+    id="mb_object_texture", version=1, title="Object texture", needs=(ObjectFeatures, FoldPairs),
+    paper=f"{PAPER} eq. 5", upstream="object_texture", responds_to=("texture drift", "another target"),
+    blind_to=("frames without the target", "small changes"), published_by=(DINOV2,),
 )  # fmt: skip
 def object_texture(features: ObjectFeatures, pairs: FoldPairs, *, rule: str = "corrected") -> Score | Unscored:
     """Mean cosine of the target's descriptors with their mean; frames that do not show it do not count."""
     check_rule(rule)
     returned = bool((features.frame > pairs.turnaround).any())
-    facts: dict[str, object] = {
+    facts: Facts = {
         "visible": len(features.frame) / max(len(features.index), 1),
         "return_visible": returned,
         "described_by": features.maker,
         "turnaround": pairs.turnaround,
     }
     if len(features.frame) < 2:
-        return Unscored(
-            "not_seen",
+        sentence = (
             f"the target was not seen twice, so nothing can be compared ({len(features.frame)} of "
-            f"{len(features.index)} frames show it, by {features.maker})",
-            facts,
+            f"{len(features.index)} frames show it, by {features.maker})"
         )
+        return Unscored("not_seen", sentence, facts)
     if rule == "corrected" and not returned:
         return Unscored("not_seen", "the target was not seen after the camera turned back", facts)
     cosines = centroid_cosines(features.vector)
@@ -126,11 +116,10 @@ def object_texture(features: ObjectFeatures, pairs: FoldPairs, *, rule: str = "c
     return Score(float(np.clip(mean, 0, 1)), raw=mean, units=units, facts=facts)
 
 
-@metric(
-    id="mb_human_identity", version=1, title="Human identity", unit="score", range=(0, 1), higher_is_better=True,
-    needs=(FaceFeatures, FoldPairs), suites=("mbench",), paper=f"{PAPER} eq. 6", upstream="human_identity",
-    responds_to=("another face",), blind_to=("people without a visible face", "a person who never returns"),
-    published_by=(ARCFACE,),
+@score_metric(
+    id="mb_human_identity", version=1, title="Human identity", needs=(FaceFeatures, FoldPairs), paper=f"{PAPER} eq. 6",
+    upstream="human_identity", responds_to=("another face",),
+    blind_to=("people without a visible face", "a person who never returns"), published_by=(ARCFACE,),
 )  # fmt: skip
 def human_identity(
     faces: FaceFeatures, pairs: FoldPairs, *, rule: str = "corrected", same_face: float | None = None
@@ -147,15 +136,13 @@ def human_identity(
             "briefly)",
             facts,
         )
-    mean, units, track_facts = score_tracks(faces.frame, faces.vector, track, names, pairs.turnaround)
-    return Score(float(np.clip(mean, 0, 1)), raw=mean, units=units, facts=facts | track_facts)
+    return score_tracks(faces.frame, faces.vector, track, names, pairs.turnaround, facts)
 
 
-@metric(
-    id="mb_human_appearance", version=2, title="Human appearance", unit="score", range=(0, 1), higher_is_better=True,
-    needs=(FaceFeatures, BodyFeatures, FoldPairs), suites=("mbench",), paper=f"{PAPER} section 4.2.2",
-    upstream="human_appearance", responds_to=("other clothes",), blind_to=("people without a visible face",),
-    published_by=(replace(ARCFACE, fact="faces_described_by"), DINOV2),
+@score_metric(
+    id="mb_human_appearance", version=2, title="Human appearance", needs=(FaceFeatures, BodyFeatures, FoldPairs),
+    paper=f"{PAPER} section 4.2.2", upstream="human_appearance", responds_to=("other clothes",),
+    blind_to=("people without a visible face",), published_by=(replace(ARCFACE, fact="faces_described_by"), DINOV2),
 )  # fmt: skip
 def human_appearance(
     faces: FaceFeatures,
@@ -180,8 +167,7 @@ def human_appearance(
     if not len(names):
         sentence = f"no person's body was seen twice, so nothing can be compared ({len(people_seen)} people found)"
         return Unscored("not_seen", sentence, facts)
-    mean, units, track_facts = score_tracks(faces.frame[bodies.face], bodies.vector, mine, names, pairs.turnaround)
-    return Score(float(np.clip(mean, 0, 1)), raw=mean, units=units, facts=facts | track_facts)
+    return score_tracks(faces.frame[bodies.face], bodies.vector, mine, names, pairs.turnaround, facts)
 
 
 def no_face_sentence(faces: FaceFeatures) -> str:
@@ -189,15 +175,14 @@ def no_face_sentence(faces: FaceFeatures) -> str:
     return f"no face was found in {len(faces.index)} frames"
 
 
-def person_tracks(
-    faces: FaceFeatures, rule: str, same_face: float | None
-) -> tuple[np.ndarray, np.ndarray, dict[str, object]]:
+def person_tracks(faces: FaceFeatures, rule: str, same_face: float | None) -> tuple[np.ndarray, np.ndarray, Facts]:
     """(track of each face, names of the tracks that count, facts)."""
     least = faces.same if same_face is None else same_face
     track = face_tracks(faces.frame, faces.vector, least)
-    names = long_tracks(track, len(faces.index), rule)
-    facts: dict[str, object] = {
-        "tracks": len(names), "left_out": len(np.unique(track)) - len(names), "frames_looked_at": len(faces.index),
+    every, sizes = np.unique(track, return_counts=True)
+    names = every[sizes >= (1 if rule == "paper" else max(2, int(np.ceil(LEAST_SHARE * len(faces.index)))))]
+    facts: Facts = {
+        "tracks": len(names), "left_out": len(every) - len(names), "frames_looked_at": len(faces.index),
         "same_face": least, "described_by": faces.maker,
     }  # fmt: skip
     return track, names, facts

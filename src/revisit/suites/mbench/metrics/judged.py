@@ -28,9 +28,8 @@ def triggered(answer: TriggerAnswer, *, confidence: float = 0.0) -> GateResult |
     if not answer.triggered:
         return GateResult("closed", "not posed", "the judge says that the clip does not pose the test", facts)
     if answer.confidence < confidence:
-        return GateResult(
-            "unsure", "posed?", f"the judge is only {answer.confidence:g} sure that the clip poses the test", facts
-        )
+        sentence = f"the judge is only {answer.confidence:g} sure that the clip poses the test"
+        return GateResult("unsure", "posed?", sentence, facts)
     return GateResult("open", "posed", facts=facts)
 
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from revisit.core import NEEDS_BOX, Case, PublishedMaker, Score, Series, Unscored, derived, metric
+from revisit.core import NEEDS_BOX, Case, PublishedMaker, Score, Series, Unscored, derived
 from revisit.evidence.objects import ObjectMasks
 from revisit.evidence.ssim import EDGE, SIGMA, WINDOW, ssim_map
 from revisit.evidence.target import HIDDEN, TargetPhases
 from revisit.metrics.frame_index import nearest_rows
 from revisit.suites.mbench.evidence import ObjectRegion, WarpedViews
-from revisit.suites.mbench.metrics.rules import PAPER, check_rule
+from revisit.suites.mbench.metrics.rules import PAPER, check_rule, score_metric
 
 LEAST_PIXELS, LEAST_SHARE = 400, 0.3  # of the target, after erosion, on a grid with a longer side of 504; of its mask
 FEWEST_PIXELS = 100  # on whatever grid: about one window of SSIM
@@ -107,9 +107,9 @@ def mask_on_grid(region: ObjectRegion, row: int, shape: tuple[int, int]) -> np.n
     return np.asarray((x >= x0) & (x <= x1) & (y >= y0) & (y <= y1))
 
 
-@metric(
-    id="mb_object_geometry", version=1, title="Object geometry", unit="score", range=(0, 1), higher_is_better=True,
-    needs=(WarpedViews, ObjectRegion), suites=("mbench",), paper=f"{PAPER} eq. 4", upstream="object_geometry",
+@score_metric(
+    id="mb_object_geometry", version=1, title="Object geometry", needs=(WarpedViews, ObjectRegion),
+    paper=f"{PAPER} eq. 4", upstream="object_geometry",
     published_by=(PublishedMaker("SAM 2", "target_from", ("masks by sam2", "masks by sam-2")),),
     responds_to=("shape drift", "texture drift", "vanished target", "another target"),
     blind_to=("what is not seen twice", "colour", "why it changed: light and blur count too"),

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from revisit.core import Case, InvalidEvidence, PublishedMaker, Score, Series, Unscored, metric
+from revisit.core import Case, InvalidEvidence, PublishedMaker, Score, Series, Unscored
 from revisit.metrics.vectors import unit_vectors
 from revisit.suites.mbench.evidence import TextFeatures
-from revisit.suites.mbench.metrics.rules import PAPER
+from revisit.suites.mbench.metrics.rules import PAPER, score_metric
 
 
-@metric(
-    id="mb_prompt_interaction", version=1, title="Prompt interaction", unit="score", range=(0, 1),
-    higher_is_better=True, needs=(Case, TextFeatures), suites=("mbench",), paper=f"{PAPER} eq. 15",
-    upstream="prompt_interaction", responds_to=("another scene", "an event that does not happen"),
+@score_metric(
+    id="mb_prompt_interaction", version=1, title="Prompt interaction", needs=(Case, TextFeatures),
+    paper=f"{PAPER} eq. 15", upstream="prompt_interaction",
+    responds_to=("another scene", "an event that does not happen"),
     blind_to=("memory", "order within a segment", "details of long captions"),
     published_by=(PublishedMaker("OpenCLIP", "described_by", ("clip-vit", "openclip", "open-clip", "vit-")),),
 )  # fmt: skip

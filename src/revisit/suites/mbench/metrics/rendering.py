@@ -9,20 +9,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from revisit.core import Case, PublishedMaker, Score, Series, Unscored, metric
+from revisit.core import Case, PublishedMaker, Score, Series, Unscored
 from revisit.evidence.appearance import LabStats
 from revisit.metrics.frame_index import nearest_rows
 from revisit.suites.mbench.evidence import FoldPairs, GramDistances
-from revisit.suites.mbench.metrics.rules import PAPER, check_rule, setting_of, unscored_without_pairs
+from revisit.suites.mbench.metrics.rules import PAPER, check_rule, score_metric, unscored_without_pairs
 
 AROUND = 2  # frames on either side of a frame of a pair
 PARTS = 5  # segments of a text-conditioned clip, the first of which is compared with the last
 
 
-@metric(
-    id="mb_rendering_lighting", version=1, title="Lighting consistency", unit="score", range=(0, 1),
-    higher_is_better=True, needs=(Case, LabStats, FoldPairs), suites=("mbench",), paper=f"{PAPER} eq. 9-12",
-    upstream="rendering_lighting", responds_to=("exposure drift", "colour drift", "lighting change"),
+@score_metric(
+    id="mb_rendering_lighting", version=1, title="Lighting consistency", needs=(Case, LabStats, FoldPairs),
+    paper=f"{PAPER} eq. 9-12", upstream="rendering_lighting",
+    responds_to=("exposure drift", "colour drift", "lighting change"),
     blind_to=("local shadows", "light that moves while its mean stays"),
 )  # fmt: skip
 def rendering_lighting(
@@ -31,7 +31,7 @@ def rendering_lighting(
     """exp(-D / tau), with D the change of mean lightness and colour between the way out and the way back."""
     if len(lab.index) < 2:
         return Unscored("too_short", "comparing light between two segments needs at least two frames")
-    if setting_of(case) == "T":
+    if case.annotations.get("setting") == "T":
         parts = np.array_split(np.arange(len(lab.index)), PARTS)
         if not len(parts[-1]):
             return Unscored("too_short", f"{len(lab.index)} frames are too few for {PARTS} segments")
@@ -62,10 +62,10 @@ def mean_lab_around(lab: LabStats, frames: np.ndarray) -> np.ndarray:
     return np.stack(parts)
 
 
-@metric(
-    id="mb_rendering_style", version=1, title="Style consistency", unit="score", range=(0, 1), higher_is_better=True,
-    needs=(GramDistances,), suites=("mbench",), paper=f"{PAPER} eq. 13", upstream="rendering_style",
-    responds_to=("style change", "flicker"), blind_to=("memory, except in `return_score`", "layout"),
+@score_metric(
+    id="mb_rendering_style", version=1, title="Style consistency", needs=(GramDistances,), paper=f"{PAPER} eq. 13",
+    upstream="rendering_style", responds_to=("style change", "flicker"),
+    blind_to=("memory, except in `return_score`", "layout"),
     published_by=(PublishedMaker("VGG-19", "described_by", ("vgg19", "vgg-19")),),
 )  # fmt: skip
 def rendering_style(grams: GramDistances, *, rule: str = "corrected") -> Score | Unscored:

@@ -9,14 +9,17 @@ Every metric of the chapters mb_* takes `rule`:
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 import numpy as np
 
-from revisit.core import Case, Unscored, UsageError, derived
+from revisit.core import Case, Unscored, UsageError, derived, metric
 from revisit.evidence.frames import FrameFacts
 from revisit.geometry.fold_pairs import frame_numbers, returning_pairs, symmetric_pairs
 from revisit.suites.mbench.evidence import FoldPairs, GeometryTrack
 
+# What the cards of the benchmark's scores have in common.
+score_metric = partial(metric, unit="score", range=(0, 1), higher_is_better=True, suites=("mbench",))
 RULES = ("corrected", "paper")
 PAPER = "arXiv:2606.00793"
 
@@ -26,11 +29,6 @@ def check_rule(rule: str) -> str:
     if rule not in RULES:
         raise UsageError(f"unknown rule {rule!r}; a protocol of the suite mbench sets one of {', '.join(RULES)}")
     return rule
-
-
-def setting_of(case: Case) -> str:
-    """A for clips that follow camera actions, T for those that follow text."""
-    return "T" if case.annotations.get("setting") == "T" else "A"
 
 
 def unscored_without_pairs(note: str, facts: Mapping[str, object] | None = None) -> Unscored:

@@ -14,25 +14,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from revisit.core import InvalidEvidence, Metric, Score, Series, Unscored, metric
+from revisit.core import InvalidEvidence, Metric, Score, Series, Unscored
+from revisit.geometry import two_view
 from revisit.geometry.poses import invert
-from revisit.geometry.two_view import (
-    fundamental,
-    projection,
-    relative_pose,
-    reprojection_error,
-    symmetric_epipolar_distance,
-    triangulate,
-)
 from revisit.suites.mbench.evidence import GeometryTrack, PairMatches
-from revisit.suites.mbench.metrics.rules import PAPER, check_rule, scene_depth, unscored_without_pairs
+from revisit.suites.mbench.metrics.rules import PAPER, check_rule, scene_depth, score_metric, unscored_without_pairs
 
 LEAST_MATCHES = 20
 LONG_SIDE = 504  # the pixels in which errors are told: Depth Anything 3's own grid
 TRIM = 0.1
 TAU = {"corrected": 5.0, "paper": 1.0}
 ONE_PLACE = 1e-6  # of the scene's depth between two centres: no direction to draw lines in
-MIXED_UP = 2.0, 0.5  # pixels of error, and the share of it that the other reading of the poses may have
+LEAST_MIXED_UP, SHARE_MIXED_UP = 2.0, 0.5  # pixels of error, and the share of it that the other reading may have
 
 
 @dataclass(frozen=True)
@@ -65,18 +58,24 @@ def epipolar_errors(view: MatchedView) -> np.ndarray:
     """Symmetric epipolar distance of each match, in pixels of the grid."""
     if view.in_one_place:
         return transfer_distance(view)
-    f = fundamental(view.k1, view.k2, view.rotation, view.translation)
-    return symmetric_epipolar_distance(view.x1, view.x2, f)
+    f = two_view.fundamental(view.k1, view.k2, view.rotation, view.translation)
+    return two_view.symmetric_epipolar_distance(view.x1, view.x2, f)
 
 
 def reprojection_errors(view: MatchedView) -> np.ndarray:
     """Reprojection error of each match, the mean of both images; infinite where its point is not before both."""
     if view.in_one_place:
         return transfer_distance(view) / 2  # the best direction lies midway between both
-    p1, p2 = projection(view.k1), projection(view.k2, view.rotation, view.translation)
-    points = triangulate(view.x1, view.x2, p1, p2)
-    both = [reprojection_error(points, x, p) for x, p in ((view.x1, p1), (view.x2, p2))]
+    p1, p2 = two_view.projection(view.k1), two_view.projection(view.k2, view.rotation, view.translation)
+    points = two_view.triangulate(view.x1, view.x2, p1, p2)
+    both = [two_view.reprojection_error(points, x, p) for x, p in ((view.x1, p1), (view.x2, p2))]
     return np.asarray((both[0] + both[1]) / 2)
+
+
+def finite_errors(view: MatchedView, errors_of: Callable[[MatchedView], np.ndarray]) -> np.ndarray:
+    """Errors of the matches of a pair that have one."""
+    errors = errors_of(view) if len(view.x1) else np.zeros(0)
+    return errors[np.isfinite(errors)]
 
 
 def robust_mean(errors: np.ndarray, rule: str) -> float:
@@ -85,25 +84,13 @@ def robust_mean(errors: np.ndarray, rule: str) -> float:
     return float(inliers.mean())
 
 
-def validate(track: GeometryTrack, matches: PairMatches) -> None:
-    """Raise InvalidEvidence unless matches and poses belong together."""
-    pairs = len(matches.frame)
-    if len(matches.points) != int(matches.offsets[-1]):
-        raise InvalidEvidence(
-            f"PairMatches has {len(matches.points)} points, but its offsets end at {matches.offsets[-1]}; both must "
-            "be equal"
-        )
-    if pairs and max(matches.row.max(), matches.other_row.max()) >= len(track.c2w):
-        raise InvalidEvidence(f"PairMatches refers to a row beyond the {len(track.c2w)} poses of GeometryTrack")
-
-
 def views_of_pairs(track: GeometryTrack, matches: PairMatches, c2w: np.ndarray) -> list[MatchedView]:
     """The two cameras and the matches of each pair."""
     all_views = []
     least = ONE_PLACE * scene_depth(track)
     for k, (i, j) in enumerate(zip(matches.row.tolist(), matches.other_row.tolist(), strict=True)):
         points = matches.points[matches.offsets[k] : matches.offsets[k + 1]]
-        rotation, translation = relative_pose(c2w[i], c2w[j])
+        rotation, translation = two_view.relative_pose(c2w[i], c2w[j])
         near = bool(np.linalg.norm(translation) < least)
         ks = track.intrinsics[i], track.intrinsics[j]
         all_views.append(MatchedView(*ks, rotation, translation, points[:, :2], points[:, 2:], near))
@@ -128,7 +115,13 @@ def score_pairs(
     least_matches: int,
 ) -> Score | Unscored:
     """Mean over pairs of exp(-E / tau), with what is known about them in the facts."""
-    validate(track, matches)
+    if len(matches.points) != int(matches.offsets[-1]):
+        raise InvalidEvidence(
+            f"PairMatches has {len(matches.points)} points, but its offsets end at {matches.offsets[-1]}; both must "
+            "be equal"
+        )
+    if len(matches.frame) and max(matches.row.max(), matches.other_row.max()) >= len(track.c2w):
+        raise InvalidEvidence(f"PairMatches refers to a row beyond the {len(track.c2w)} poses of GeometryTrack")
     tau = TAU[check_rule(rule)] if tau is None else tau
     scale = LONG_SIDE / max(track.width, track.height) if rule == "corrected" else 1.0
     facts: dict[str, object] = {
@@ -147,32 +140,30 @@ def score_pairs(
         return Unscored("unreadable", track.refused, facts)
     if not len(matches.frame):
         return unscored_without_pairs(matches.note, facts)
-    rows, values, counts, angles = [], [], [], []
-    all_views = views_of_pairs(track, matches, track.c2w)
-    for k, view in enumerate(all_views):
-        errors = errors_of(view) if len(view.x1) else np.zeros(0)
-        errors = errors[np.isfinite(errors)]
-        if len(errors) >= least_matches:
-            rows.append(k)
-            values.append(scale * robust_mean(errors, rule))
-            counts.append(len(errors))
-            angles.append(parallax(view))
-    facts["pairs_with_too_few_matches"] = len(all_views) - len(rows)
+    views = views_of_pairs(track, matches, track.c2w)
+    errors = [finite_errors(view, errors_of) for view in views]
+    rows = [k for k, one in enumerate(errors) if len(one) >= least_matches]
+    facts["pairs_with_too_few_matches"] = len(views) - len(rows)
     if not rows:
         most = int(np.diff(matches.offsets).max())
         sentence = f"no pair of frames has {least_matches} usable matches (at most {most} were found)"
         return Unscored("not_followed", sentence, facts)
-    error = np.array(values)
+    error = np.array([scale * robust_mean(errors[k], rule) for k in rows])
+    counts = [len(errors[k]) for k in rows]
+    angles = [parallax(views[k]) for k in rows]
+    distance = matches.distance[rows]
     facts |= {
         "median_error": float(np.median(error)),
         "matches": float(np.mean(counts)),
         "parallax_degrees": float(np.median(angles)),
-        "in_one_place": sum(all_views[k].in_one_place for k in rows),
-        "pose_distance": float(np.nanmean(matches.distance[rows]))
-        if np.isfinite(matches.distance[rows]).any()
-        else None,
-        **facts_with_inverted_poses(track, matches, errors_of, rule, scale, rows, float(error.mean())),
+        "in_one_place": sum(views[k].in_one_place for k in rows),
+        "pose_distance": float(np.nanmean(distance)) if np.isfinite(distance).any() else None,
     }
+    if error.mean() >= LEAST_MIXED_UP:
+        swapped = views_of_pairs(track, matches, invert(track.c2w))
+        usable = [one for k in rows if len(one := finite_errors(swapped[k], errors_of))]
+        means = [scale * robust_mean(one, rule) for one in usable]
+        facts |= _facts_if_mixed_up(track.convention, float(error.mean()), float(np.mean(means)) if means else None)
     units = Series(
         frame=matches.frame[rows], other=matches.other[rows], value=np.exp(-error / tau), raw=error, matches=counts,
         parallax=angles,
@@ -180,31 +171,16 @@ def score_pairs(
     return Score(float(np.exp(-error / tau).mean()), raw=float(error.mean()), units=units, facts=facts)
 
 
-def facts_with_inverted_poses(
-    track: GeometryTrack,
-    matches: PairMatches,
-    errors_of: Callable[[MatchedView], np.ndarray],
-    rule: str,
-    scale: float,
-    rows: list[int],
-    error: float,
-) -> dict[str, object]:
+def _facts_if_mixed_up(convention: str, error: float, swapped: float | None) -> dict[str, object]:
     """What the error would be if the poses were meant the other way round, and whether that is likely."""
-    least, share = MIXED_UP
-    if error < least:
-        return {}
-    swapped = views_of_pairs(track, matches, invert(track.c2w))
-    errors = [e[np.isfinite(e)] for e in (errors_of(swapped[k]) for k in rows)]
-    means = [scale * robust_mean(e, rule) for e in errors if len(e)]
-    if not means or np.mean(means) > share * error:
-        return {"error_if_mixed_up": float(np.mean(means)) if means else None}
-    other = "camera-to-world" if track.convention == "w2c" else "world-to-camera"
+    if swapped is None or swapped > SHARE_MIXED_UP * error:
+        return {"error_if_mixed_up": swapped}
+    other = "camera-to-world" if convention == "w2c" else "world-to-camera"
     warning = (
-        f"the pose convention seems wrong: read as {other} the error is {np.mean(means):.2f} px instead of "
-        f"{error:.2f} px; "
+        f"the pose convention seems wrong: read as {other} the error is {swapped:.2f} px instead of {error:.2f} px; "
         "correct 'convention' in the pose file"
     )
-    return {"error_if_mixed_up": float(np.mean(means)), "warning": warning}
+    return {"error_if_mixed_up": swapped, "warning": warning}
 
 
 def spatial(name: str, equation: int, errors_of: Callable[[MatchedView], np.ndarray], distance: str) -> Metric:
@@ -220,10 +196,10 @@ def spatial(name: str, equation: int, errors_of: Callable[[MatchedView], np.ndar
     ) -> Score | Unscored:
         return score_pairs(track, matches, errors_of, rule, tau, least_matches)
 
-    return metric(
-        id=f"mb_spatial_{name}", version=1, title=f"{name.capitalize()} consistency", unit="score", range=(0, 1),
-        higher_is_better=True, needs=(GeometryTrack, PairMatches), suites=("mbench",), paper=f"{PAPER} eq. {equation}",
-        upstream=f"spatial_{name}", responds_to=("changed layout", "moved furniture", "wrong poses"),
+    return score_metric(
+        id=f"mb_spatial_{name}", version=1, title=f"{name.capitalize()} consistency",
+        needs=(GeometryTrack, PairMatches), paper=f"{PAPER} eq. {equation}", upstream=f"spatial_{name}",
+        responds_to=("changed layout", "moved furniture", "wrong poses"),
         blind_to=("colour and light", "motion along the epipolar lines", "places without texture"),
         doc=f"exp(-E / tau) with E the {distance}, in pixels.",
     )(scored)  # fmt: skip

@@ -15,15 +15,7 @@ from revisit.core import ClipInfo, FrameStream, observer
 from revisit.observers.masks import SAM2
 from revisit.observers.object_features import DINOV2, GREY, SIDE, cut_out, described
 from revisit.suites.mbench.evidence import BodyFeatures, CaseAnnotations
-from revisit.suites.mbench.observers.faces import (
-    BUFFALO,
-    LONG_SIDE,
-    Find,
-    cached_faces,
-    find_faces,
-    find_faces_by_buffalo,
-    searched_frames,
-)
+from revisit.suites.mbench.observers import faces
 
 WIDE, HIGH = 3.0, 7.0  # the box of a body, in widths and heights of the face
 CHEST = 2.2  # heights of the face below its top
@@ -39,42 +31,41 @@ Describe = Callable[[np.ndarray, np.ndarray], tuple[Sequence[int], Sequence[np.n
 
 @observer(
     id="small.bodies", version=1, kind="sequence", makes=BodyFeatures, inputs=("annotations",),
-    choose=searched_frames, weights=("mtcnn", "sface", "mobile-sam", "efficientnet-lite0"),
+    choose=faces.searched_frames, weights=("mtcnn", "sface", "mobile-sam", "efficientnet-lite0"),
 )  # fmt: skip
 def bodies(clip: ClipInfo, annotations: CaseAnnotations) -> FrameStream:
     """Descriptors of the bodies below these faces, in 16 frames at most."""
-    searched = searched_frames(clip.count, clip.fps, annotations)
+    searched = faces.searched_frames(clip.count, clip.fps, annotations)
     looked = searched[np.linspace(0, len(searched) - 1, min(BODY_FRAMES, len(searched))).round().astype(int)]
     maker = "mobile-sam + efficientnet-lite0"
-    return (yield from body_features(find_faces, describe_bodies, maker, looked))
+    return (yield from body_features(faces.find_faces, describe_bodies, maker, looked))
 
 
 @observer(
     id="paper.bodies", version=1, kind="sequence", makes=BodyFeatures, inputs=("annotations",),
-    choose=searched_frames, weights=(*BUFFALO, SAM2, DINOV2),
+    choose=faces.searched_frames, weights=(*faces.BUFFALO, SAM2, DINOV2),
 )  # fmt: skip
 def bodies_by_dino(clip: ClipInfo, annotations: CaseAnnotations) -> FrameStream:
     """Descriptors of the bodies below these faces, in the same frames."""
-    looked = searched_frames(clip.count, clip.fps, annotations)
-    return (
-        yield from body_features(find_faces_by_buffalo, describe_bodies_by_dino, f"{DINOV2} on masks by {SAM2}", looked)
-    )
+    looked = faces.searched_frames(clip.count, clip.fps, annotations)
+    maker = f"{DINOV2} on masks by {SAM2}"
+    return (yield from body_features(faces.find_faces_by_buffalo, describe_bodies_by_dino, maker, looked))
 
 
-def body_features(find: Find, describe: Describe, maker: str, looked: np.ndarray) -> FrameStream:
+def body_features(find: faces.Find, describe: Describe, maker: str, looked: np.ndarray) -> FrameStream:
     """Observe bodies: what `describe` says of those that belong to faces, in the frames with the numbers `looked`."""
     frame_numbers = set(looked.tolist())
     rows: list[int] = []
     vectors: list[np.ndarray] = []
     before = 0
     while (frame := (yield)) is not None:
-        picture = frame.at(LONG_SIDE)
-        faces = cached_faces(find, picture)
-        if frame.index in frame_numbers and len(faces.box):
-            which, some = describe(picture, faces.box)
+        picture = frame.at(faces.LONG_SIDE)
+        boxes = faces.cached_faces(find, picture).box
+        if frame.index in frame_numbers and len(boxes):
+            which, some = describe(picture, boxes)
             rows += [before + k for k in which]
             vectors += list(some)
-        before += len(faces.box)
+        before += len(boxes)
     table = np.stack(vectors) if vectors else np.zeros((0, 0), np.float32)
     return BodyFeatures(np.array(rows, np.int64), table, maker)
 

@@ -84,13 +84,15 @@ def find_faces(picture: np.ndarray) -> DetectedFaces:
     from revisit.networks import mtcnn, sface
     from revisit.networks.faces import aligned
 
-    folder, embedder = weights.folder("mtcnn"), weights.file("sface")
+    folder = weights.folder("mtcnn")
     stages = folder / "pnet.onnx", folder / "rnet.onnx", folder / "onet.onnx"
     detections = mtcnn.detect(stages, picture, least=LEAST_WIDTH)
     wide = detections.box[:, 2] - detections.box[:, 0]
     rows = np.flatnonzero((detections.score >= SURE) & (wide >= LEAST_WIDTH))
     rows = np.sort(rows[np.argsort(-wide[rows], kind="stable")][:MOST_FACES])
-    vector, length = sface.embed(embedder, [aligned(picture, points) for points in detections.points[rows]])
+    vector, length = sface.embed(
+        weights.file("sface"), [aligned(picture, points) for points in detections.points[rows]]
+    )
     clear = length >= sface.LEAST_LENGTH
     return DetectedFaces(detections.box[rows][clear], vector[clear])
 
@@ -103,9 +105,8 @@ def find_faces_by_buffalo(picture: np.ndarray) -> DetectedFaces:
 
     detector, embedder = (weights.file(weights_id) for weights_id in BUFFALO)
     detections = scrfd.detect(detector, picture)
-    return DetectedFaces(
-        detections.box, arcface.embed(embedder, [aligned(picture, points) for points in detections.points])
-    )
+    faces = [aligned(picture, points) for points in detections.points]
+    return DetectedFaces(detections.box, arcface.embed(embedder, faces))
 
 
 _known: OrderedDict[tuple[Find, bytes], DetectedFaces] = OrderedDict()

@@ -21,7 +21,7 @@ from revisit.geometry.fold_pairs import symmetric_pairs
 from revisit.observers.geometry_file import read_geometry
 from revisit.observers.pictures import in_groups
 from revisit.suites.mbench.evidence import CaseAnnotations, GramDistances
-from revisit.suites.mbench.observers.returned_pairs import returned_frames
+from revisit.suites.mbench.observers.returned_pairs import returned_pairs_and_frames
 
 LONG_SIDE = 512
 AT_ONCE = 4  # frames; VGG takes 300 MB for each
@@ -39,7 +39,7 @@ def compared_frames(
     if geometry is None or path is None or geometry.refused:
         pairs, numbers = symmetric_pairs(count), np.arange(count)
     else:
-        pairs, numbers, _ = returned_frames(geometry, path, count, annotations, rule)
+        pairs, numbers, _ = returned_pairs_and_frames(geometry, path, count, annotations, rule)
     out, back = numbers[pairs.row].tolist(), numbers[pairs.other].tolist()
     return [*near, *((later, earlier, True) for earlier, later in zip(out, back, strict=True))]
 

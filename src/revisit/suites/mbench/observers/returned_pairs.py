@@ -46,12 +46,12 @@ class ChosenPairs:
 def choose_pairs(clip: ClipInfo, path: Path, annotations: CaseAnnotations, rule: str, convention: str) -> ChosenPairs:
     """The pairs of frames of a clip, from the poses in the file and the setting of the case."""
     geometry = read_geometry(path, convention)
-    pairs, frame, note = returned_frames(geometry, path, clip.count, annotations, rule)
+    pairs, frame, note = returned_pairs_and_frames(geometry, path, clip.count, annotations, rule)
     notes = [text for text in (note, pairs.note, "" if geometry.depth is not None else "no depth") if text]
     return ChosenPairs(geometry, pairs, frame, "; ".join(notes))
 
 
-def returned_frames(
+def returned_pairs_and_frames(
     geometry: Geometry, path: Path, count: int, annotations: CaseAnnotations, rule: str
 ) -> tuple[Pairs, np.ndarray, str]:
     """Poses that see one view out and back, the frame number of each pose, and what had to be assumed of these."""
@@ -70,21 +70,16 @@ def return_matches(
 ) -> FrameStream:
     """Matching points of the frames that see one view out and back."""
     choice = choose_pairs(clip, path, annotations, rule, convention)
-    pictures = yield from collect_frames(choice)
-    points = {number: find_points(grey) for number, grey in pictures.items()}
-    pairs, tables = [], []
-    for k, (i, j) in enumerate(zip(choice.pairs.row, choice.pairs.other, strict=True)):
-        first, second = (int(choice.frame[row]) for row in (i, j))
-        if first in points and second in points:
-            pairs.append(k)
-            tables.append(match_pair(points[first], points[second]))
-    at = np.array(pairs, dtype=int)
-    row, other = choice.pairs.row[at], choice.pairs.other[at]
+    points = {number: find_points(grey) for number, grey in (yield from collect_frames(choice)).items()}
+    frame, other = choice.frame[choice.pairs.row], choice.frame[choice.pairs.other]
+    ends = list(zip(frame.tolist(), other.tolist(), strict=True))
+    at = np.array([k for k, (first, second) in enumerate(ends) if first in points and second in points], dtype=int)
+    tables = [match_pair(*(points[number] for number in ends[k])) for k in at]
     return PairMatches(
-        frame=choice.frame[row],
-        other=choice.frame[other],
-        row=row,
-        other_row=other,
+        frame=frame[at],
+        other=other[at],
+        row=choice.pairs.row[at],
+        other_row=choice.pairs.other[at],
         distance=choice.pairs.distance[at],
         offsets=np.cumsum([0, *(len(table) for table in tables)]),
         points=np.concatenate([np.zeros((0, 4)), *tables]),

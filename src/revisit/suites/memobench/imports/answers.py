@@ -8,7 +8,6 @@ lines of such objects. Rules for broken answers: docs/memobench-vqa.md.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,15 +28,6 @@ MOST_BYTES = 16 << 20
 EXPECTED = 'a list of objects with "ID" and "Answer" (Yes or No), or a results CSV with such a list under Evaluation'
 
 
-@dataclass(frozen=True)
-class RecordedAnswers:
-    """What a file of answers holds."""
-
-    entries: Sequence[Any]
-    judge: str
-    frames: str = ""
-
-
 @observer(
     id="import.vqa_answers", version=2, kind="file", makes=JudgeAnswers, artifact="vqa_answers",
     inputs=("annotations",), sets=("lite",),
@@ -45,26 +35,27 @@ class RecordedAnswers:
 def vqa_answers(path: Path, annotations: Mapping[str, object]) -> JudgeAnswers:
     """The answers in a file, for the questions of the case or, where it has none, for those that the file echoes."""
     with naming_clip(path):
-        recorded = read_answers(path)
-        questions = case_questions(annotations) or echoed_questions(recorded.entries)
-    return answers_from(questions, recorded.entries, judge=recorded.judge, frames=recorded.frames)
+        entries, judge, frames = read_answers(path)
+        questions = case_questions(annotations) or echoed_questions(entries)
+    return answers_from(questions, entries, judge=judge, frames=frames)
 
 
-def read_answers(path: Path) -> RecordedAnswers:
-    """The entries of a file of answers, unchecked, and who gave them."""
+def read_answers(path: Path) -> tuple[Sequence[Any], str, str]:
+    """The entries of a file of answers, unchecked, who gave them, and the digest of the frames they are about."""
     text = read_text(path, MOST_BYTES)
     name = f"answers in {path.suffix.removeprefix('.') or 'a file'}"
     if path.suffix.lower() == ".csv":
-        return RecordedAnswers(_from_csv(text), name)
+        return _from_csv(text), name, ""
+    lines = path.suffix.lower() in (".jsonl", ".ndjson")
     try:
-        content = [parse_json(line) for line in text.split("\n") if line.strip()] if _lines(path) else find_json(text)
+        content = [parse_json(line) for line in text.split("\n") if line.strip()] if lines else find_json(text)
     except ValueError as error:
         raise MediaError(f"this is not JSON ({error}); expected {EXPECTED}") from None
     if isinstance(content, dict) and isinstance(content.get("answers"), list):
-        return RecordedAnswers(content["answers"], str(content.get("judge") or name), str(content.get("frames") or ""))
+        return content["answers"], str(content.get("judge") or name), str(content.get("frames") or "")
     if not isinstance(content, list):
         raise MediaError(f"found a {type(content).__name__}; expected {EXPECTED}")
-    return RecordedAnswers(content, name)
+    return content, name, ""
 
 
 def echoed_questions(entries: Sequence[Any]) -> tuple[BankQuestion, ...]:
@@ -81,10 +72,6 @@ def echoed_questions(entries: Sequence[Any]) -> tuple[BankQuestion, ...]:
         question = BankQuestion(number, str(entry["Dimension"]), polarity == "Positive", str(entry.get("Question", "")))
         questions.setdefault(number, question)
     return tuple(questions.values())
-
-
-def _lines(path: Path) -> bool:
-    return path.suffix.lower() in (".jsonl", ".ndjson")
 
 
 def _from_csv(text: str) -> list[Any]:

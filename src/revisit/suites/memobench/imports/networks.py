@@ -13,14 +13,7 @@ import numpy as np
 from revisit.core import MediaError, observer
 from revisit.media.error_names import naming_clip
 from revisit.media.text_files import read_json
-from revisit.observers.imports.tables import (
-    frame_numbers,
-    in_order,
-    numbers,
-    read_arrays,
-    read_csv,
-    read_label,
-)
+from revisit.observers.imports.tables import frame_numbers, in_order, numbers, read_arrays, read_csv, read_label
 from revisit.suites.memobench.evidence import (
     AestheticScores,
     DepthMaps,
@@ -35,19 +28,20 @@ DETECTIONS = (
     'with "prompt" and "frames": [{"frame": 0, "masks": [{"coverage": 0.1, "score": 0.9}]}]; or an npz with frame, '
     "coverage, score, looked (all frames asked) and prompt"
 )
+COLUMNS = ("frame", "coverage", "score")
 VALUES = "a CSV with the columns frame and value, or an npz with frame and value; maker names the network"
 DEPTH = "an npz with depth (frames, height, width), frame, inverse (near is large) and maker"
 TOKENS = "an npz with tokens (frames, patches, channels), frame, cropped and maker"
 
 
-@observer(
-    id="import.detections", version=1, kind="file", makes=Detections, artifact="detections", sets=("lite",)
-)  # fmt: skip
+@observer(id="import.detections", version=1, kind="file", makes=Detections, artifact="detections", sets=("lite",))
 def detections(path: Path) -> Detections:
     """Masks of a text-prompted detector (coverage and confidence of each), from a file."""
     with naming_clip(path):
         read = {".csv": _detections_csv, ".json": _detections_json}.get(path.suffix.lower(), _detections_npz)
-        looked, frame, coverage, score, facts = read(path)
+        looked, columns, facts = read(path)
+        index, frame = (frame_numbers(column, DETECTIONS) for column in (looked, columns["frame"]))
+        coverage, score = (numbers(columns[name], name, DETECTIONS) for name in ("coverage", "score"))
         for name, values in (("coverage", coverage), ("score", score)):
             if len(values) and (values.min() < 0 or values.max() > 1):
                 raise MediaError(
@@ -60,7 +54,7 @@ def detections(path: Path) -> Detections:
             )
         threshold = numbers([facts.get("threshold") or 0], "threshold", DETECTIONS)[0]
     return Detections(
-        index=np.union1d(looked, frame).astype(np.int64),
+        index=np.union1d(index, frame),
         frame=frame,
         coverage=coverage,
         score=score,
@@ -71,17 +65,17 @@ def detections(path: Path) -> Detections:
 
 
 # Frames looked at; frame, coverage and score of each mask; what the file says of itself.
-DetectionTable = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, Mapping[str, object]]
+DetectionTable = tuple[Sequence[object] | np.ndarray, Mapping[str, Sequence[object] | np.ndarray], Mapping[str, object]]
 
 
 def _detections_csv(path: Path) -> DetectionTable:
-    rows = read_csv(path, ("frame", "coverage", "score"), DETECTIONS)
+    rows = read_csv(path, COLUMNS, DETECTIONS)
     masks = [row for row in rows if row["coverage"] or row["score"]]
-    looked = frame_numbers([row["frame"] for row in rows], DETECTIONS)
     prompts = {row["prompt"] for row in rows if row.get("prompt")}
     if len(prompts) > 1:
         raise MediaError(f"it has {len(prompts)} different prompts; write one file for each")
-    return looked, *_masks(masks), (rows[0] if rows else {}) | ({"prompt": prompts.pop()} if prompts else {})
+    facts = (rows[0] if rows else {}) | ({"prompt": prompts.pop()} if prompts else {})
+    return [row["frame"] for row in rows], _columns(masks), facts
 
 
 def _detections_json(path: Path) -> DetectionTable:
@@ -91,31 +85,22 @@ def _detections_json(path: Path) -> DetectionTable:
         raise MediaError(f"it has no list of frames; expected {DETECTIONS}")
     masks = []
     for entry in frames:
-        frame_masks = entry.get("masks", [])
+        number, frame_masks = entry.get("frame"), entry.get("masks", [])
         if not isinstance(frame_masks, list) or not all(isinstance(mask, dict) for mask in frame_masks):
-            raise MediaError(
-                f"the masks of frame {entry.get('frame')} are not a list of objects; expected {DETECTIONS}"
-            )
-        masks += [{**mask, "frame": entry.get("frame")} for mask in frame_masks]
-    return frame_numbers([entry.get("frame") for entry in frames], DETECTIONS), *_masks(masks), content
+            raise MediaError(f"the masks of frame {number} are not a list of objects; expected {DETECTIONS}")
+        masks += [{**mask, "frame": number} for mask in frame_masks]
+    return [entry.get("frame") for entry in frames], _columns(masks), content
+
+
+def _columns(rows: Sequence[Mapping[str, object]]) -> dict[str, list[object]]:
+    return {name: [row.get(name) for row in rows] for name in COLUMNS}
 
 
 def _detections_npz(path: Path) -> DetectionTable:
     arrays = read_arrays(path, "score", DETECTIONS)
     if "coverage" not in arrays:
         raise MediaError(f"it has no coverage; expected {DETECTIONS}")
-    coverage, score = (np.ravel(arrays[name]).astype(np.float64) for name in ("coverage", "score"))
-    looked = frame_numbers(np.ravel(arrays.get("looked", arrays["frame"])), DETECTIONS)
-    return looked, arrays["frame"], coverage, score, dict(arrays)
-
-
-def _masks(rows: Sequence[Mapping[str, object]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    columns = [[row.get(name) for row in rows] for name in ("frame", "coverage", "score")]
-    return (
-        frame_numbers(columns[0], DETECTIONS),
-        numbers(columns[1], "coverage", DETECTIONS),
-        numbers(columns[2], "score", DETECTIONS),
-    )
+    return np.ravel(arrays.get("looked", arrays["frame"])), {name: np.ravel(arrays[name]) for name in COLUMNS}, arrays
 
 
 @observer(id="import.depth", version=1, kind="file", makes=DepthMaps, artifact="depth", sets=("lite",))

@@ -23,11 +23,8 @@ def metrics() -> list[str]:
     """Ids of the metrics of this suite; what a plugin adds comes last."""
     own = [metric_id for metric_id in (*OWN, *RETURNING, *CAMERA) if metric_id in METRICS]
     plugins = [metric_id for metric_id in METRICS if "memobench" in METRICS[metric_id].suites and metric_id not in own]
-    return [
-        *own,
-        *plugins,
-        *(metric_id for metric_id in METRICS if is_diagnostic(metric_id) and metric_id not in plugins),
-    ]
+    others = [metric_id for metric_id in METRICS if is_diagnostic(metric_id) and metric_id not in plugins]
+    return [*own, *plugins, *others]
 
 
 def is_diagnostic(metric_id: str) -> bool:

@@ -11,10 +11,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from revisit.core import Metric, Score, Series, Unscored, metric
+from revisit.core import Metric, Score, Series, Unscored
 from revisit.evidence.answers import NO, UNANSWERED, YES, JudgeAnswers
 from revisit.evidence.judged import failed_canary
-from revisit.suites.memobench.metrics.rules import PAPER, check_rule
+from revisit.suites.memobench.metrics import rules
 
 DIMENSIONS = {
     "if": "Instruction Following",
@@ -61,7 +61,7 @@ def _own_list(answers: JudgeAnswers) -> list[dict[str, object]]:
 
 def pass_rate(answers: JudgeAnswers, dimension: str, rule: str) -> Score | Unscored:
     """Pass rate in percent of one dimension, with counts, interval and the questions that failed."""
-    check_rule(rule)
+    rules.check_rule(rule)
     mine = np.array([name == dimension for name in answers.dimension], bool)
     total = int(mine.sum())
     if not total:
@@ -118,10 +118,10 @@ def vqa_metric(
     def scored(answers: JudgeAnswers, *, rule: str = "corrected") -> Score | Unscored:
         return pass_rate(answers, name, rule)
 
-    return metric(
-        id=f"memo_vqa_{dimension}", version=1, title=f"VQA: {name.lower()}", unit="percent", range=(0, 100),
-        higher_is_better=True, needs=(JudgeAnswers,), suites=("memobench",), paper=f"{PAPER} section 3.5",
-        upstream=name, responds_to=responds_to, blind_to=(*blind_to, "what no question asks"),
+    return rules.percent_metric(
+        id=f"memo_vqa_{dimension}", version=1, title=f"VQA: {name.lower()}", needs=(JudgeAnswers,),
+        paper=f"{rules.PAPER} section 3.5", upstream=name, responds_to=responds_to,
+        blind_to=(*blind_to, "what no question asks"),
         doc=f"Share of the questions about {subject} that pass, in percent.",
     )(scored)  # fmt: skip
 

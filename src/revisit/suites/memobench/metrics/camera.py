@@ -15,12 +15,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from revisit.core import Case, InvalidEvidence, PublishedMaker, Score, Series, Unscored, metric
+from revisit.core import Case, InvalidEvidence, PublishedMaker, Score, Series, Unscored
 from revisit.evidence.camera import ObservedCamera
 from revisit.evidence.frames import FrameFacts
 from revisit.evidence.poses import TruePoseTrack
 from revisit.geometry.rotations import geodesic, smooth_rotations
-from revisit.suites.memobench.metrics.rules import PAPER, check_rule, percent, round_as_upstream
+from revisit.suites.memobench.metrics import rules
 
 LEAST_BUDGET = 10.0  # degrees, theta_0
 MOMENTS = 25  # of the true path whose turns are added, so that the shake of single poses does not add up
@@ -60,20 +60,9 @@ def rotation_errors(rotations: np.ndarray, true: np.ndarray) -> RotationErrors:
     )
 
 
-def nearest_pose_rows(poses: int, frames: int, numbers: np.ndarray) -> np.ndarray:
-    """Rows of the true poses that belong to these frames of a clip: the nearest in share of the length."""
-    return np.minimum(np.rint(numbers * (poses - 1) / max(frames - 1, 1)).astype(int), poses - 1)
-
-
-def validate(camera: ObservedCamera) -> None:
-    """Raise InvalidEvidence unless all rotations are proper ones."""
-    if not np.allclose(camera.rotation @ np.swapaxes(camera.rotation, 1, 2), np.eye(3), atol=1e-3):
-        raise InvalidEvidence("SeenCamera.rotation must hold rotation matrices: orthonormal, camera to world")
-
-
-@metric(
-    id="memo_camera", version=2, title="Camera controllability", unit="percent", range=(0, 100), higher_is_better=True,
-    needs=(Case, FrameFacts, TruePoseTrack, ObservedCamera), suites=("memobench",), paper=f"{PAPER} eq. 7",
+@rules.percent_metric(
+    id="memo_camera", version=2, title="Camera controllability",
+    needs=(Case, FrameFacts, TruePoseTrack, ObservedCamera), paper=f"{rules.PAPER} eq. 7",
     upstream="CameraControllability", responds_to=("wrong camera", "turn cut short", "camera drift"),
     blind_to=("content", "distance travelled", "frozen camera on a path that turns evenly"),
     published_by=(PublishedMaker("MapAnything", "poses_from", others=("odometry", "vggt", "vipe", "da3")),),
@@ -92,8 +81,9 @@ def camera_controllability(
     Facts: error (`ate_deg`), mean error of the turns between frames, net true rotation, the way turned, and the scores
     that the module's header explains.
     """
-    validate(camera)
-    check_rule(rule)
+    if not np.allclose(camera.rotation @ np.swapaxes(camera.rotation, 1, 2), np.eye(3), atol=1e-3):
+        raise InvalidEvidence("SeenCamera.rotation must hold rotation matrices: orthonormal, camera to world")
+    rules.check_rule(rule)
     count = int(frames.index[-1]) + 1 if len(frames.index) else 0
     rows = np.flatnonzero(camera.index < count)
     if len(rows) < 2 or len(truth.c2w) < 2:
@@ -105,19 +95,20 @@ def camera_controllability(
     index = camera.index[rows]
     raw = truth.c2w[:, :3, :3]
     path = smooth_rotations(raw, smooth) if case.subset == ESTIMATED else raw
-    true = path[nearest_pose_rows(len(raw), count, index)]
+    # The true poses of the clip's frames are the nearest in share of the length.
+    true = path[np.minimum(np.rint(index * (len(raw) - 1) / max(count - 1, 1)).astype(int), len(raw) - 1)]
     errors = rotation_errors(camera.rotation[rows], true)
     static = rotation_errors(np.broadcast_to(np.eye(3), true.shape), true)
-    score = round_as_upstream(errors.score(errors.net), 4, rule)
+    score = rules.round_as_upstream(errors.score(errors.net), 4, rule)
     facts: dict[str, object] = {
         "controllability": score,
-        "static_score": percent(static.score(errors.net), 0, 1, rule),
-        "path_score": percent(errors.score(errors.way), 0, 1, rule),
-        "static_path_score": percent(static.score(errors.way), 0, 1, rule),
+        "static_score": rules.percent(static.score(errors.net), 0, 1, rule),
+        "path_score": rules.percent(errors.score(errors.way), 0, 1, rule),
+        "static_path_score": rules.percent(static.score(errors.way), 0, 1, rule),
         "better_than_static": 1 - errors.ate / static.ate if static.ate > RESTING else None,
-        "ate_deg": round_as_upstream(errors.ate, 3, rule),
-        "step_error_deg": round_as_upstream(errors.steps, 3, rule),
-        "true_rotation_deg": round_as_upstream(errors.net, 3, rule),
+        "ate_deg": rules.round_as_upstream(errors.ate, 3, rule),
+        "step_error_deg": rules.round_as_upstream(errors.steps, 3, rule),
+        "true_rotation_deg": rules.round_as_upstream(errors.net, 3, rule),
         "true_way_deg": errors.way,
         "true_farthest_deg": errors.farthest,
         "poses": len(rows),
@@ -133,4 +124,4 @@ def camera_controllability(
         }
     if camera.field_of_view:
         facts |= {"field_of_view": camera.field_of_view, "field_of_view_estimated": camera.field_of_view_estimated}
-    return Score(percent(score, 0, 1, rule), errors.ate, Series(frame=index, value=errors.errors), facts)
+    return Score(rules.percent(score, 0, 1, rule), errors.ate, Series(frame=index, value=errors.errors), facts)

@@ -13,44 +13,11 @@ import numpy as np
 
 from revisit.core import Case, Metric, Score, Series, Unscored, metric
 from revisit.core.phase_pairs import first_rows, pair_rows, phase_maps
-from revisit.evidence.fidelity import FrameFidelity, PerceptualDistance
 from revisit.evidence.frames import FrameFacts
 from revisit.metrics.fidelity import LPIPS, NO_FRAMES, PHASES, PSNR, Measure, ssim_of
 from revisit.suites.memobench.metrics.rules import PAPER, ClipPhases, check_rule, clip_phases, round_as_upstream
 
 NETS = {"upstream": "lpips_alex", "paper": "lpips_vgg"}
-
-
-def score_phases(
-    case: Case,
-    frames: FrameFacts,
-    fidelity: FrameFidelity | PerceptualDistance,
-    values: np.ndarray,
-    rule: str,
-    measure: Measure,
-) -> Score | Unscored:
-    """Mean over the whole clip, with the phases' means and what is lost from the first to the last in the facts."""
-    check_rule(rule)
-    if not len(fidelity.index):
-        return Unscored(NO_FRAMES)
-    phases = clip_phases(case, frames)
-    rows = {"all": first_rows(fidelity.index)}
-    if isinstance(phases, ClipPhases):
-        rows |= phase_rows(case, phases, fidelity.index, fidelity.reference, rule)
-    means = {name: round_as_upstream(values[at].mean(), 4, rule) if len(at) else None for name, at in rows.items()}
-    visible, returned = means.get("visible"), means.get("returned")
-    sign = 1 if measure.higher_is_better else -1
-    facts: dict[str, object] = {
-        "mean": means,
-        "frames": {name: len(at) for name, at in rows.items()},
-        "drop": None if visible is None or returned is None else sign * (visible - returned),
-        **measure.told(fidelity),
-    }
-    if isinstance(phases, Unscored):
-        facts["note"] = phases.sentence
-    all_rows = rows["all"]
-    units = Series(frame=fidelity.index[all_rows], other=fidelity.reference[all_rows], value=values[all_rows])
-    return Score(round_as_upstream(values[all_rows].mean(), 4, rule), units=units, facts=facts)
 
 
 def phase_rows(
@@ -80,7 +47,27 @@ def fidelity_metric(measure: Measure, *also: str) -> Metric:
             return values
         if measure is LPIPS and fidelity.net != (net := NETS.get(check_rule(rule), fidelity.net)):
             return Unscored("other_settings", f"the rule {rule} needs {net}, but {fidelity.net} was used")
-        return score_phases(case, frames, fidelity, values, rule, measure)
+        check_rule(rule)
+        if not len(fidelity.index):
+            return Unscored(NO_FRAMES)
+        phases = clip_phases(case, frames)
+        rows = {"all": first_rows(fidelity.index)}
+        if isinstance(phases, ClipPhases):
+            rows |= phase_rows(case, phases, fidelity.index, fidelity.reference, rule)
+        means = {name: round_as_upstream(values[at].mean(), 4, rule) if len(at) else None for name, at in rows.items()}
+        visible, returned = means.get("visible"), means.get("returned")
+        sign = 1 if measure.higher_is_better else -1
+        facts: dict[str, object] = {
+            "mean": means,
+            "frames": {name: len(at) for name, at in rows.items()},
+            "drop": None if visible is None or returned is None else sign * (visible - returned),
+            **measure.told(fidelity),
+        }
+        if isinstance(phases, Unscored):
+            facts["note"] = phases.sentence
+        every = rows["all"]
+        units = Series(frame=fidelity.index[every], other=fidelity.reference[every], value=values[every])
+        return Score(round_as_upstream(values[every].mean(), 4, rule), units=units, facts=facts)
 
     return metric(
         id=f"memo_{measure.id}", version=1, title=f"{measure.called} against the true video",

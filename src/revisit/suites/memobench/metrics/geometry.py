@@ -9,29 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from revisit.core import Case, InvalidEvidence, PublishedMaker, Score, Series, Unscored, metric
+from revisit.core import Case, InvalidEvidence, PublishedMaker, Score, Series, Unscored
 from revisit.evidence.frames import FrameFacts
 from revisit.suites.memobench.evidence import DepthMaps
-from revisit.suites.memobench.metrics.rules import (
-    PAPER,
-    RETURNED,
-    VISIBLE,
-    check_rule,
-    clip_phases,
-    find_rows,
-    frames_missing,
-    mean_and_worst,
-    round_as_upstream,
-    spread_frames,
-)
-
-
-def validate(maps: DepthMaps) -> None:
-    """Raise InvalidEvidence unless maps have rows and columns."""
-    if maps.depth.shape[1] * maps.depth.shape[2] < 2:
-        raise InvalidEvidence(
-            f"DepthMaps.depth has maps of {maps.depth.shape[1:]} pixels; a map needs rows and columns"
-        )
+from revisit.suites.memobench.metrics import rules
 
 
 def successive_cosines(depth: np.ndarray) -> np.ndarray:
@@ -43,10 +24,10 @@ def successive_cosines(depth: np.ndarray) -> np.ndarray:
     return np.clip((unit[:-1] * unit[1:]).sum(axis=1), 0, 1)
 
 
-@metric(
-    id="memo_geo3d", version=1, title="Geo3D consistency", unit="percent", range=(0, 100), higher_is_better=True,
-    needs=(Case, FrameFacts, DepthMaps), suites=("memobench",), paper=f"{PAPER} eq. 5", upstream="Geo3DConsistency",
-    responds_to=("depth collapse", "scene cut"), blind_to=("frozen camera", "what happens while hidden", "colour"),
+@rules.percent_metric(
+    id="memo_geo3d", version=1, title="Geo3D consistency", needs=(Case, FrameFacts, DepthMaps),
+    paper=f"{rules.PAPER} eq. 5", upstream="Geo3DConsistency", responds_to=("depth collapse", "scene cut"),
+    blind_to=("frozen camera", "what happens while hidden", "colour"),
     published_by=(PublishedMaker("Depth Anything V2 Small", "depth_by", ("depth-anything-v2-small",)),),
 )  # fmt: skip
 def geometry(
@@ -62,24 +43,26 @@ def geometry(
 
     Facts: mean and minimum, both also by phase; who made the depth, and whether near things have large values.
     """
-    validate(maps)
-    phases = clip_phases(case, frames)
+    if maps.depth.shape[1] * maps.depth.shape[2] < 2:
+        raise InvalidEvidence(
+            f"DepthMaps.depth has maps of {maps.depth.shape[1:]} pixels; a map needs rows and columns"
+        )
+    phases = rules.clip_phases(case, frames)
     if isinstance(phases, Unscored):
         return phases
     parts: dict[str, np.ndarray] = {}
     sampled: dict[str, np.ndarray] = {}
-    for name in (VISIBLE, RETURNED):
-        first, last = phases.phase(name, closed=check_rule(rule) == "upstream")
-        picks = spread_frames(first, last, samples) if first < last else np.array([first])
-        sampled[name] = np.unique(picks) if rule == "corrected" else picks
+    for name in (rules.VISIBLE, rules.RETURNED):
+        first, last = phases.phase(name, closed=rules.check_rule(rule) == "upstream")
+        sampled[name] = rules.sampled_frames(first, last, samples if first < last else 1, rule)
         if len(sampled[name]) < 2 and rule != "upstream":
             return Unscored("too_short", f"comparing depth needs two frames, but the {name} phase has one")
-        at = find_rows(maps.index, sampled[name])
-        if isinstance(at, list):
-            return frames_missing("depth", at, len(sampled[name]))
+        at = rules.rows_of(maps.index, sampled[name], "depth")
+        if isinstance(at, Unscored):
+            return at
         parts[name] = successive_cosines(maps.depth[at])
     by_phase = {name: _mean_and_minimum(part, rule) for name, part in parts.items()}
-    mean = round_as_upstream(float(np.mean([part[0] for part in by_phase.values()])), 4, rule)
+    mean = rules.round_as_upstream(float(np.mean([part[0] for part in by_phase.values()])), 4, rule)
     minimum = min(part[1] for part in by_phase.values())
     facts: dict[str, object] = {
         "mean": mean,
@@ -93,11 +76,11 @@ def geometry(
         other=np.concatenate([sampled[name][1:] for name in parts]),
         value=np.concatenate(list(parts.values())),
     )
-    return Score(mean_and_worst(mean, minimum, rule, alpha), mean, units, facts)
+    return Score(rules.mean_and_worst(mean, minimum, rule, alpha), mean, units, facts)
 
 
 def _mean_and_minimum(values: np.ndarray, rule: str) -> tuple[float, float]:
     """Both as upstream rounds them; zeros for a phase without a pair, which only upstream gets here with."""
     if not len(values):
         return 0.0, 0.0
-    return round_as_upstream(float(values.mean()), 4, rule), round_as_upstream(float(values.min()), 4, rule)
+    return rules.round_as_upstream(float(values.mean()), 4, rule), rules.round_as_upstream(float(values.min()), 4, rule)

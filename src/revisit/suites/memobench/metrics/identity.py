@@ -12,21 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from revisit.core import Case, InvalidEvidence, PublishedMaker, Score, Series, Unscored, metric
+from revisit.core import Case, InvalidEvidence, PublishedMaker, Score, Series, Unscored
 from revisit.evidence.frames import FrameFacts
 from revisit.metrics.vectors import unit_vectors
 from revisit.suites.memobench.evidence import IdentityTokens
-from revisit.suites.memobench.metrics.rules import (
-    PAPER,
-    RETURNED,
-    check_rule,
-    clip_phases,
-    find_rows,
-    frames_missing,
-    mean_and_worst,
-    round_as_upstream,
-    spread_frames,
-)
+from revisit.suites.memobench.metrics import rules
 
 
 @dataclass(frozen=True)
@@ -39,12 +29,6 @@ class PatchSimilarity:
     minima: np.ndarray
 
 
-def validate(patches: IdentityTokens) -> None:
-    """Raise InvalidEvidence unless the first frame is there."""
-    if not len(patches.index) or patches.index[0] != 0:
-        raise InvalidEvidence("IdentityTokens.index must begin with frame 0, which all others are compared with")
-
-
 def patch_similarity(first: np.ndarray, later: np.ndarray, top: float) -> PatchSimilarity:
     """How similar the best share of the patches of `later` (N, patches, D) is to those of `first` (patches, D)."""
     similar = np.clip((unit_vectors(later) * unit_vectors(first)).sum(axis=-1), 0, 1)
@@ -54,10 +38,10 @@ def patch_similarity(first: np.ndarray, later: np.ndarray, top: float) -> PatchS
     return PatchSimilarity(float(means.mean()), float(minima.min()), means, minima)
 
 
-@metric(
-    id="memo_identity", version=1, title="Object identity consistency", unit="percent", range=(0, 100),
-    higher_is_better=True, needs=(Case, FrameFacts, IdentityTokens), suites=("memobench",), paper=f"{PAPER} eq. 4",
-    upstream="ObjIdentityConsistency", responds_to=("changed background", "ends in another place"),
+@rules.percent_metric(
+    id="memo_identity", version=1, title="Object identity consistency", needs=(Case, FrameFacts, IdentityTokens),
+    paper=f"{rules.PAPER} eq. 4", upstream="ObjIdentityConsistency",
+    responds_to=("changed background", "ends in another place"),
     blind_to=("frozen camera", "state reset", "anything that fills less than 60 % of the frame"),
     rewards_unchanged=True,
     published_by=(PublishedMaker("DINOv2-B", "described_by", ("dinov2-base", "dinov2-vitb14")),),
@@ -76,18 +60,17 @@ def object_identity(
 
     Facts: mean and minimum of the best `top` share of patches, how many patches there are and who described them.
     """
-    validate(patches)
-    phases = clip_phases(case, frames)
+    if not len(patches.index) or patches.index[0] != 0:
+        raise InvalidEvidence("IdentityTokens.index must begin with frame 0, which all others are compared with")
+    phases = rules.clip_phases(case, frames)
     if isinstance(phases, Unscored):
         return phases
-    sampled = spread_frames(*phases.phase(RETURNED), samples)
-    if check_rule(rule) == "corrected":
-        sampled = np.unique(sampled)
-    at = find_rows(patches.index, sampled)
-    if isinstance(at, list):
-        return frames_missing("patch descriptors", at, len(sampled))
+    sampled = rules.sampled_frames(*phases.phase(rules.RETURNED), samples, rules.check_rule(rule))
+    at = rules.rows_of(patches.index, sampled, "patch descriptors")
+    if isinstance(at, Unscored):
+        return at
     similarity = patch_similarity(patches.tokens[0], patches.tokens[at], top)
-    mean, minimum = round_as_upstream(similarity.mean, 4, rule), round_as_upstream(similarity.minimum, 4, rule)
+    mean, minimum = (rules.round_as_upstream(one, 4, rule) for one in (similarity.mean, similarity.minimum))
     facts = {
         "mean": mean,
         "minimum": minimum,
@@ -96,4 +79,4 @@ def object_identity(
         "middle_of_the_frame_only": patches.cropped,
     }
     units = Series(frame=sampled, value=similarity.means, minimum=similarity.minima)
-    return Score(mean_and_worst(mean, minimum, rule, alpha), similarity.mean, units, facts)
+    return Score(rules.mean_and_worst(mean, minimum, rule, alpha), similarity.mean, units, facts)

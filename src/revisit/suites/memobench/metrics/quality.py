@@ -15,16 +15,7 @@ import numpy as np
 from revisit.core import Metric, PublishedMaker, Reason, Score, Series, Unscored, derived, metric
 from revisit.evidence.frames import FrameFacts
 from revisit.suites.memobench.evidence import AestheticScores, ImageQuality, ImageRewards, VisualHalves
-from revisit.suites.memobench.metrics.rules import (
-    PAPER,
-    RULES,
-    check_rule,
-    find_rows,
-    frames_missing,
-    percent,
-    round_as_upstream,
-    spread_frames,
-)
+from revisit.suites.memobench.metrics import rules
 
 UPSTREAM_STEP = 4
 AESTHETIC_RANGE = {"corrected": (1, 10), "paper": (1, 10), "upstream": (0, 10)}
@@ -44,33 +35,26 @@ def visual_halves(aesthetic: AestheticScores | None, quality: ImageQuality | Non
             "neither aesthetic scores nor image quality were observed; give files with them, or choose an observer "
             "set with the networks",
         )
-    return VisualHalves(
-        aesthetic_index=NOTHING if aesthetic is None else aesthetic.index,
-        aesthetic=NOTHING if aesthetic is None else aesthetic.value,
-        quality_index=NOTHING if quality is None else quality.index,
-        quality=NOTHING if quality is None else quality.value,
-        aesthetic_maker="" if aesthetic is None else aesthetic.maker,
-        quality_maker="" if quality is None else quality.maker,
-    )
+    beauty = aesthetic or AestheticScores(NOTHING, NOTHING, "")
+    technical = quality or ImageQuality(NOTHING, NOTHING, "")
+    return VisualHalves(beauty.index, beauty.value, technical.index, technical.value, beauty.maker, technical.maker)
 
 
 def mean_over_frames(
     index: np.ndarray, values: np.ndarray, frames: FrameFacts, rule: str, step: int
 ) -> float | Unscored:
     """Mean over the frames that count: one in `step` upstream, else all that were rated."""
-    if check_rule(rule) != "upstream":
+    if rules.check_rule(rule) != "upstream":
         return float(np.mean(values)) if len(values) else Unscored("not_observed", "no frame was rated")
     sampled = frames.index[frames.index % step == 0]
-    at = find_rows(index, sampled)
-    if isinstance(at, list):
-        return frames_missing("rating", at, len(sampled))
-    return round(float(np.mean(values[at])), 4)
+    at = rules.rows_of(index, sampled, "rating")
+    return at if isinstance(at, Unscored) else round(float(np.mean(values[at])), 4)
 
 
-@metric(
-    id="memo_visual_quality", version=1, title="Visual quality", unit="percent", range=(0, 100), higher_is_better=True,
-    needs=(FrameFacts, VisualHalves), suites=("memobench",), paper=f"{PAPER} eq. 2", upstream="VisualQuality",
-    responds_to=("blur", "noise", "ugly frames"), blind_to=("memory", "camera"),
+@rules.percent_metric(
+    id="memo_visual_quality", version=1, title="Visual quality", needs=(FrameFacts, VisualHalves),
+    paper=f"{rules.PAPER} eq. 2", upstream="VisualQuality", responds_to=("blur", "noise", "ugly frames"),
+    blind_to=("memory", "camera"),
     published_by=(replace(BEAUTY, fact="aesthetic_by"), replace(QUALITY, fact="image_quality_by")),
 )  # fmt: skip
 def visual_quality(
@@ -80,7 +64,7 @@ def visual_quality(
 
     Facts: both halves, raw and in percent, the range the aesthetic score is taken in, and who rated.
     """
-    low, high = AESTHETIC_RANGE[check_rule(rule)]
+    low, high = AESTHETIC_RANGE[rules.check_rule(rule)]
     halves = {
         "aesthetic": (halves_seen.aesthetic_index, halves_seen.aesthetic, halves_seen.aesthetic_maker, low, high),
         "image_quality": (halves_seen.quality_index, halves_seen.quality, halves_seen.quality_maker, 0, 1),
@@ -96,10 +80,10 @@ def visual_quality(
                 return Unscored(mean.kind, missing, facts)
             facts["note"] = f"{missing}; upstream then uses the other part alone"
             continue
-        scaled = percent(mean, least, most, rule)
+        scaled = rules.percent(mean, least, most, rule)
         facts |= {name: mean, f"{name}_percent": scaled, f"{name}_by": maker}
         parts.append(scaled)
-    return Score(round_as_upstream(float(np.mean(parts)), 2, rule), facts=facts)
+    return Score(rules.round_as_upstream(float(np.mean(parts)), 2, rule), facts=facts)
 
 
 def rating_metric(name: str, kind: type, scales: Mapping[str, tuple[float, float]], doc: str, **card: Any) -> Metric:
@@ -108,16 +92,16 @@ def rating_metric(name: str, kind: type, scales: Mapping[str, tuple[float, float
     def scored(
         frames: FrameFacts, ratings: Any, *, rule: str = "corrected", step: int = UPSTREAM_STEP
     ) -> Score | Unscored:
-        scale = scales[check_rule(rule)]
+        scale = scales[rules.check_rule(rule)]
         mean = mean_over_frames(ratings.index, ratings.value, frames, rule, step)
         if isinstance(mean, Unscored):
             return mean
-        facts = {"percent": percent(mean, *scale, rule), "range": list(scale), "rated_by": ratings.maker}
+        facts = {"percent": rules.percent(mean, *scale, rule), "range": list(scale), "rated_by": ratings.maker}
         return Score(mean, units=Series(frame=ratings.index, value=ratings.value), facts=facts)
 
     return metric(
         id=f"memo_{name}", version=1, higher_is_better=True, needs=(FrameFacts, kind), suites=("memobench",),
-        paper=f"{PAPER} section 3.4", blind_to=("memory", "camera"), doc=doc, **card,
+        paper=f"{rules.PAPER} section 3.4", blind_to=("memory", "camera"), doc=doc, **card,
     )(scored)  # fmt: skip
 
 
@@ -127,16 +111,16 @@ aesthetic = rating_metric(
     published_by=(BEAUTY,),
 )  # fmt: skip
 image_quality = rating_metric(
-    "image_quality", ImageQuality, dict.fromkeys(RULES, (0, 1)), "Mean technical quality of the frames, 0 to 1.",
+    "image_quality", ImageQuality, dict.fromkeys(rules.RULES, (0, 1)), "Mean technical quality of the frames, 0 to 1.",
     title="Image quality", unit="score", range=(0, 1), upstream="ImageQuality", responds_to=("blur", "noise"),
     published_by=(QUALITY,),
 )  # fmt: skip
 
 
-@metric(
-    id="memo_image_reward", version=1, title="Fit to the prompt", unit="percent", range=(0, 100), higher_is_better=True,
-    needs=(FrameFacts, ImageRewards), suites=("memobench",), paper=f"{PAPER} section 3.4", upstream="ImageRewardScore",
-    responds_to=("wrong content",), blind_to=("memory", "camera", "the part of the prompt about the return"),
+@rules.percent_metric(
+    id="memo_image_reward", version=1, title="Fit to the prompt", needs=(FrameFacts, ImageRewards),
+    paper=f"{rules.PAPER} section 3.4", upstream="ImageRewardScore", responds_to=("wrong content",),
+    blind_to=("memory", "camera", "the part of the prompt about the return"),
     published_by=(PublishedMaker("ImageReward", "rated_by", ("image-reward", "imagereward")),),
 )  # fmt: skip
 def image_reward(frames: FrameFacts, rewards: ImageRewards, *, rule: str = "corrected") -> Score | Unscored:
@@ -144,16 +128,14 @@ def image_reward(frames: FrameFacts, rewards: ImageRewards, *, rule: str = "corr
 
     Facts: the mean before it is put on 0-100 (`reward`) and who rated.
     """
-    check_rule(rule)
+    rules.check_rule(rule)
     if not len(frames.index):
         return Unscored("too_short", "the clip has no frames")
-    sampled = spread_frames(0, int(frames.index[-1]), REWARD_FRAMES)
-    if rule == "corrected":
-        sampled = np.unique(sampled)
-    at = find_rows(rewards.index, sampled)
-    if isinstance(at, list):
-        return frames_missing("ImageReward", at, len(sampled))
+    sampled = rules.sampled_frames(0, int(frames.index[-1]), REWARD_FRAMES, rule)
+    at = rules.rows_of(rewards.index, sampled, "ImageReward")
+    if isinstance(at, Unscored):
+        return at
     values = 1 / (1 + np.exp(-np.asarray(rewards.value[at], dtype=float)))
-    reward = round_as_upstream(float(values.mean()), 4, rule)
+    reward = rules.round_as_upstream(float(values.mean()), 4, rule)
     units = Series(frame=sampled, value=values)
-    return Score(percent(reward, 0, 1, rule), reward, units, {"reward": reward, "rated_by": rewards.maker})
+    return Score(rules.percent(reward, 0, 1, rule), reward, units, {"reward": reward, "rated_by": rewards.maker})

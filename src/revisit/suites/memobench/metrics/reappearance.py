@@ -14,15 +14,7 @@ import numpy as np
 from revisit.core import Case, InvalidEvidence, PublishedMaker, Score, Series, Unscored, metric
 from revisit.evidence.frames import FrameFacts
 from revisit.suites.memobench.evidence import Detections
-from revisit.suites.memobench.metrics.rules import (
-    HIDDEN,
-    PAPER,
-    RETURNED,
-    VISIBLE,
-    check_rule,
-    clip_phases,
-    round_as_upstream,
-)
+from revisit.suites.memobench.metrics import rules
 
 SMALLEST, LARGEST = 0.0005, 0.5  # coverage of a mask that counts
 FALLBACK = 0.7  # coverage up to which one counts where none of the usual size is there
@@ -30,47 +22,26 @@ THRESHOLD = 0.5  # of `corrected`
 SURELY_SEEN = 0.9  # of the visible frames: a guessed object that is missed more often was a bad guess
 
 
-def validate(detections: Detections) -> None:
-    """Raise InvalidEvidence unless every mask belongs to a frame that was looked at."""
-    strange = np.setdiff1d(detections.frame, detections.index)
-    if len(strange):
-        raise InvalidEvidence(
-            f"Detections.frame names frame {strange[0]}, which is not in `index`: it was not looked at"
-        )
-
-
-def frame_confidence(
-    coverage: np.ndarray,
-    score: np.ndarray,
+def confidences(
+    detections: Detections,
     threshold: float,
     smallest: float = SMALLEST,
     largest: float = LARGEST,
     fallback: float = FALLBACK,
-) -> float | None:
-    """The best confidence among the masks of one frame that count, or None where there is none."""
-    sure = score > threshold
-    for most in (largest, max(largest, fallback)):
-        pool = sure & (coverage >= smallest) & (coverage <= most)
-        if pool.any():
-            return float(score[pool].max())
-    return None
-
-
-def confidences(detections: Detections, threshold: float, *limits: float) -> np.ndarray:
-    """Confidence of every frame that was looked at; nan where nothing was found."""
-    order = np.argsort(detections.frame, kind="stable")
-    bounds = np.searchsorted(detections.frame[order], [detections.index, detections.index + 1])
-    best_by_frame = np.full(len(detections.index), np.nan)
-    for row, (low, high) in enumerate(bounds.T):
-        mine = order[low:high]
-        best = frame_confidence(detections.coverage[mine], detections.score[mine], threshold, *limits)
-        best_by_frame[row] = np.nan if best is None else best
-    return best_by_frame
+) -> np.ndarray:
+    """The best confidence among the masks that count, of every frame that was looked at; nan where there is none."""
+    rows = np.searchsorted(detections.index, detections.frame)
+    sure = (detections.score > threshold) & (detections.coverage >= smallest)
+    best = np.full(len(detections.index), -np.inf)
+    for most in (largest, max(largest, fallback)):  # the second only where the first has nothing
+        counts = sure & (detections.coverage <= most) & np.isneginf(best)[rows]
+        np.maximum.at(best, rows[counts], detections.score[counts])
+    return np.where(np.isneginf(best), np.nan, best)
 
 
 @metric(
     id="memo_ors", version=2, title="Object reappearance", unit="score", range=(0, 1), higher_is_better=True,
-    needs=(Case, FrameFacts, Detections), suites=("memobench",), paper=f"{PAPER} eq. 6", upstream="ors",
+    needs=(Case, FrameFacts, Detections), suites=("memobench",), paper=f"{rules.PAPER} eq. 6", upstream="ors",
     responds_to=("object vanishes", "unrecognisable object"),
     blind_to=("another individual", "wrong state", "a target that never left"),
     published_by=(PublishedMaker("SAM 3", "detector", ("sam3", "sam-3")),),
@@ -91,11 +62,15 @@ def reappearance(
     `threshold` is that of the rule (0.5 corrected, 0 else) unless it is given. Facts: detection rate, mean confidence
     of the frames that have one, detection rates by phase, and the words and threshold that it was asked with.
     """
-    validate(detections)
-    phases = clip_phases(case, frames)
+    strange = np.setdiff1d(detections.frame, detections.index)
+    if len(strange):
+        raise InvalidEvidence(
+            f"Detections.frame names frame {strange[0]}, which is not in `index`: it was not looked at"
+        )
+    phases = rules.clip_phases(case, frames)
     if isinstance(phases, Unscored):
         return phases
-    limit = threshold if threshold is not None else THRESHOLD if check_rule(rule) == "corrected" else 0.0
+    limit = threshold if threshold is not None else THRESHOLD if rules.check_rule(rule) == "corrected" else 0.0
     expected = _expected_prompt(case, rule)
     facts: dict[str, object] = {
         "prompt": detections.prompt or None,
@@ -119,7 +94,7 @@ def reappearance(
             facts,
         )
     values = confidences(detections, limit, smallest, largest, fallback)
-    first, last = phases.phase(RETURNED)
+    first, last = phases.phase(rules.RETURNED)
     mine = (detections.index >= first) & (detections.index <= last)
     expected_frames = last - first + 1
     # Upstream counts frames that nobody looked at as frames without the object.
@@ -127,9 +102,9 @@ def reappearance(
     if not mine.any():
         return Unscored("not_observed", f"the detector saw none of the {expected_frames} returned frames", facts)
     scores = ors(values[mine], frame_count, rule)
-    rates = {name: _rate(values, detections.index, phases.phase(name)) for name in (VISIBLE, HIDDEN, RETURNED)}
+    rates = {name: _rate(values, detections.index, phases.phase(name)) for name in rules.PHASES}
     facts |= {**scores, "looked_at": int(mine.sum()), "returned_frames": expected_frames, "found_by_phase": rates}
-    visible = rates[VISIBLE] or 0.0
+    visible = rates[rules.VISIBLE] or 0.0
     if detections.guessed and rule == "corrected" and visible < SURELY_SEEN:
         return Unscored(
             "not_followed",
@@ -144,24 +119,17 @@ def reappearance(
 
 def first_area(detections: Detections, threshold: float, smallest: float, largest: float) -> float | None:
     """Share of the first frame, which every model is given, that the best mask of the object covers."""
-    mine = (
-        (detections.frame == 0)
-        & (detections.score > threshold)
-        & (detections.coverage >= smallest)
-        & (detections.coverage <= largest)
-    )
+    sizes = (detections.coverage >= smallest) & (detections.coverage <= largest)
+    mine = (detections.frame == 0) & (detections.score > threshold) & sizes
     return float(detections.coverage[mine][detections.score[mine].argmax()]) if mine.any() else None
 
 
 def ors(confidence: np.ndarray, frames: int, rule: str) -> dict[str, float]:
     """ORS, detection rate and mean confidence of the confidences (nan: nothing found) of `frames` frames."""
     there = confidence[~np.isnan(confidence)]
-    values = {
-        "ors": there.sum() / frames,
-        "detection_rate": len(there) / frames,
-        "mean_confidence": there.mean() if len(there) else 0.0,
-    }
-    return {**{name: round_as_upstream(value, 4, rule) for name, value in values.items()}, "detected": len(there)}
+    share = there.mean() if len(there) else 0.0
+    values = {"ors": there.sum() / frames, "detection_rate": len(there) / frames, "mean_confidence": share}
+    return {**{name: rules.round_as_upstream(value, 4, rule) for name, value in values.items()}, "detected": len(there)}
 
 
 def _rate(values: np.ndarray, index: np.ndarray, phase: tuple[int, int]) -> float | None:
@@ -172,5 +140,4 @@ def _rate(values: np.ndarray, index: np.ndarray, phase: tuple[int, int]) -> floa
 def _expected_prompt(case: Case, rule: str) -> str | None:
     """The words that the dataset gives for this rule, where the case says them."""
     by_rule = case.annotations.get("ors_prompts") or {}
-    prompt = by_rule.get(rule) or case.annotations.get("ors_prompt")
-    return str(prompt) if prompt else None
+    return by_rule.get(rule) or case.annotations.get("ors_prompt") or None

@@ -7,15 +7,18 @@ Phases are those of the case; upstream shares their boundary frames: V = [0, h],
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
-from revisit.core import Case, Unscored, UsageError
+from revisit.core import Case, Unscored, UsageError, metric
 from revisit.evidence.frames import FrameFacts
 
+# What the cards of the benchmark's scores have in common.
+percent_metric = partial(metric, unit="percent", range=(0, 100), higher_is_better=True, suites=("memobench",))
 RULES = ("corrected", "upstream", "paper")
 PAPER = "arXiv:2606.27537"
-VISIBLE, HIDDEN, RETURNED = "visible", "hidden", "returned"
+PHASES = VISIBLE, HIDDEN, RETURNED = "visible", "hidden", "returned"
 
 
 @dataclass(frozen=True)
@@ -28,11 +31,8 @@ class ClipPhases:
 
     def phase(self, name: str, closed: bool = False) -> tuple[int, int]:
         """First and last frame of a phase; a closed one ends on the first frame of the next."""
-        first, after = {
-            VISIBLE: (0, self.hidden),
-            HIDDEN: (self.hidden, self.returned),
-            RETURNED: (self.returned, self.count),
-        }[name]
+        bounds, at = (0, self.hidden, self.returned, self.count), PHASES.index(name)
+        first, after = bounds[at], bounds[at + 1]
         return first, after if closed and name != RETURNED else after - 1
 
 
@@ -64,6 +64,12 @@ def spread_frames(first: int, last: int, count: int) -> np.ndarray:
     return first + (np.arange(count) * (last - first) / (count - 1)).astype(np.int64)
 
 
+def sampled_frames(first: int, last: int, count: int, rule: str) -> np.ndarray:
+    """The frames of a stretch that are compared; only `corrected` takes each of them once."""
+    frames = spread_frames(first, last, count)
+    return np.unique(frames) if rule == "corrected" else frames
+
+
 def percent(value: float, low: float, high: float, rule: str) -> float:
     """The value on a scale from 0 to 100 (Eq. 1); upstream rounds to one decimal."""
     scaled = float(np.clip(100 * (value - low) / (high - low), 0, 100))
@@ -80,16 +86,13 @@ def mean_and_worst(mean: float, worst: float, rule: str, alpha: float) -> float:
     return round_as_upstream(alpha * percent(mean, 0, 1, rule) + (1 - alpha) * percent(worst, 0, 1, rule), 2, rule)
 
 
-def find_rows(index: np.ndarray, frames: np.ndarray) -> np.ndarray | list[int]:
-    """Rows of `index` (rising) that hold these frames; or the list of frames that are not there."""
-    frames = np.asarray(frames)
-    at = np.searchsorted(index, frames)
-    there = (at < len(index)) & (index[np.minimum(at, max(len(index) - 1, 0))] == frames) if len(index) else frames < 0
-    return at if there.all() else sorted(set(frames[~there].tolist()))
-
-
-def frames_missing(what: str, missing: list[int], count: int) -> Unscored:
-    """Unscored, because some frames that the rule asks for were not observed."""
+def rows_of(index: np.ndarray, frames: np.ndarray, what: str) -> np.ndarray | Unscored:
+    """Rows of `index` (rising) that hold these frames; Unscored where some were not observed."""
+    missing = np.setdiff1d(frames, index).tolist()
+    if not missing:
+        return np.searchsorted(index, frames)
     listed = ", ".join(map(str, missing[:5])) + (", …" if len(missing) > 5 else "")
-    sentence = f"{len(missing)} of the {count} frames that count have no {what} (frame {listed}); observe these as well"
-    return Unscored("not_observed", sentence)
+    return Unscored(
+        "not_observed",
+        f"{len(missing)} of the {len(frames)} frames that count have no {what} (frame {listed}); observe these as well",
+    )

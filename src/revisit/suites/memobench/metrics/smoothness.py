@@ -14,21 +14,12 @@ from dataclasses import fields, replace
 
 import numpy as np
 
-from revisit.core import Case, PublishedMaker, Score, Series, Unscored, metric
+from revisit.core import Case, PublishedMaker, Score, Series, Unscored
 from revisit.evidence.frames import FrameFacts
 from revisit.suites.memobench.evidence import WarpErrors
-from revisit.suites.memobench.metrics.rules import (
-    PAPER,
-    RETURNED,
-    VISIBLE,
-    ClipPhases,
-    check_rule,
-    clip_phases,
-    percent,
-    round_as_upstream,
-)
+from revisit.suites.memobench.metrics import rules
 
-PHASES = {VISIBLE: 0, RETURNED: 2}  # as WarpErrors numbers them
+PHASES = {rules.VISIBLE: 0, rules.RETURNED: 2}  # as WarpErrors numbers them
 LEAST_PAIRS = 2
 SHORTEST_RETURN = 2  # frames after the first returned one, below which upstream leaves the phase out
 UPSTREAM_STEP = 4
@@ -36,7 +27,7 @@ UPSTREAM_STEP = 4
 
 def without_first_hidden_frame(warps: WarpErrors, hidden: int) -> WarpErrors:
     """The evidence without pairs that end on the first hidden frame, which only upstream counts as visible."""
-    keep = (warps.phase != PHASES[VISIBLE]) | (warps.other < hidden)
+    keep = (warps.phase != PHASES[rules.VISIBLE]) | (warps.other < hidden)
     columns = {f.name: value[keep] for f in fields(warps) if isinstance(value := getattr(warps, f.name), np.ndarray)}
     return replace(warps, closed=False, **columns)
 
@@ -46,10 +37,9 @@ def smoothness(errors: np.ndarray, tau: float) -> float:
     return float(np.exp(-np.mean(errors) / tau)) if len(errors) >= LEAST_PAIRS else 0.0
 
 
-@metric(
-    id="memo_motion_smoothness", version=2, title="Motion smoothness", unit="percent", range=(0, 100),
-    higher_is_better=True, needs=(Case, FrameFacts, WarpErrors), suites=("memobench",), paper=f"{PAPER} eq. 3",
-    upstream="TemporalScore", responds_to=("flicker", "boiling texture", "scene cut"),
+@rules.percent_metric(
+    id="memo_motion_smoothness", version=2, title="Motion smoothness", needs=(Case, FrameFacts, WarpErrors),
+    paper=f"{rules.PAPER} eq. 3", upstream="TemporalScore", responds_to=("flicker", "boiling texture", "scene cut"),
     blind_to=("frozen camera", "motion that is smooth but wrong", "what happens while hidden"),
     published_by=(PublishedMaker("RAFT-large", "flow", ("raft-large",)),),
 )  # fmt: skip
@@ -67,45 +57,37 @@ def motion_smoothness(
     Facts: the score before it is put on 0-100 (`temporal_score`) and that of each phase; the same clip's score with
     no flow at all (`without_flow`); how far the picture moves; the step in frames and seconds, and who made the flow.
     """
-    check_rule(rule)
-    phases = clip_phases(case, frames)
+    rules.check_rule(rule)
+    phases = rules.clip_phases(case, frames)
     if isinstance(phases, Unscored):
         return phases
-    if rule == "upstream":
-        return _upstream(phases, warps, tau, step)
-    if rule == "paper" and warps.step != step:
+    if (rule != "corrected" and warps.step != step) or (rule == "upstream" and not warps.closed):
         return _other_step(warps, step)
-    warps = without_first_hidden_frame(warps, phases.hidden)
-    errors = warps.wrong_way if rule == "paper" else warps.error
+    if rule != "upstream":
+        warps = without_first_hidden_frame(warps, phases.hidden)
+    errors = warps.error if rule == "corrected" else warps.wrong_way
+    mean = float(errors.mean()) if len(errors) else None
     per_phase = {name: errors[warps.phase == code] for name, code in PHASES.items()}
-    facts = _facts(warps, {name: smoothness(part, tau) or None for name, part in per_phase.items()}, tau)
-    for name, part in per_phase.items():
-        if len(part) < LEAST_PAIRS:
-            first, last = phases.phase(name)
-            return Unscored(
-                "too_short",
-                f"the {last - first + 1} frames of the {name} phase hold {len(part)} pairs that are {warps.step} "
-                f"frames apart, and {LEAST_PAIRS} are needed",
-                facts,
-            )
-    mean = float(errors.mean())
-    score = float(np.exp(-mean / tau))
-    return Score(percent(score, 0, 1, rule), mean, _units(warps, errors, tau), {**facts, "temporal_score": score})
-
-
-def _upstream(phases: ClipPhases, warps: WarpErrors, tau: float, step: int) -> Score | Unscored:
-    """The mean of the phases' own scores, a phase of few samples counting as 0."""
-    if warps.step != step or not warps.closed:
-        return _other_step(warps, step)
-    scores = {name: smoothness(warps.wrong_way[warps.phase == code], tau) for name, code in PHASES.items()}
-    if phases.count - 1 - phases.returned < SHORTEST_RETURN:
-        scores.pop(RETURNED)
-    score = round_as_upstream(
-        float(np.mean(list(scores.values()))), 4, "upstream"
-    )  # before it is put on 0-100 and rounded again
-    facts = {**_facts(warps, scores, tau), "temporal_score": score}
-    mean = float(warps.wrong_way.mean()) if len(warps.index) else None
-    return Score(percent(score, 0, 1, "upstream"), mean, _units(warps, warps.wrong_way, tau), facts)
+    scores = {name: smoothness(part, tau) for name, part in per_phase.items()}
+    if rule == "upstream":  # the mean of the phases' own scores, before it is put on 0-100 and rounded again
+        if phases.count - 1 - phases.returned < SHORTEST_RETURN:
+            scores.pop(rules.RETURNED)
+        score = rules.round_as_upstream(float(np.mean(list(scores.values()))), 4, rule)
+        facts = _facts(warps, scores, tau)
+    else:
+        facts = _facts(warps, {name: one or None for name, one in scores.items()}, tau)
+        for name, part in per_phase.items():
+            if len(part) < LEAST_PAIRS:
+                first, last = phases.phase(name)
+                return Unscored(
+                    "too_short",
+                    f"the {last - first + 1} frames of the {name} phase hold {len(part)} pairs that are {warps.step} "
+                    f"frames apart, and {LEAST_PAIRS} are needed",
+                    facts,
+                )
+        score = float(np.exp(-float(errors.mean()) / tau))
+    units = Series(frame=warps.index, other=warps.other, value=np.exp(-errors / tau), still=np.exp(-warps.still / tau))
+    return Score(rules.percent(score, 0, 1, rule), mean, units, {**facts, "temporal_score": score})
 
 
 def _other_step(warps: WarpErrors, step: int) -> Unscored:
@@ -134,7 +116,3 @@ def _facts(warps: WarpErrors, scores: Mapping[str, float | None], tau: float) ->
             "motion": float(warps.length.mean()),
         }
     return facts
-
-
-def _units(warps: WarpErrors, errors: np.ndarray, tau: float) -> Series:
-    return Series(frame=warps.index, other=warps.other, value=np.exp(-errors / tau), still=np.exp(-warps.still / tau))

@@ -13,20 +13,7 @@ from typing import Any, TypedDict
 import numpy as np
 
 from revisit.core import ClipInfo, Frame, FrameStream, Target, UsageError, observer
-from revisit.observers.masks import (
-    AT_MOST,
-    BOX,
-    DINO,
-    MOBILE_SAM,
-    NOTHING,
-    SALIENCY,
-    SALIENT,
-    SAM2,
-    SKIP,
-    U2NETP,
-    choose_frames,
-    follow_target,
-)
+from revisit.observers import masks
 from revisit.observers.pictures import in_groups
 from revisit.observers.target_presence import LONG_SIDE, WEIGHTS, choose_looks, collect_frames, search_frames
 from revisit.suites.memobench.evidence import Detections
@@ -72,15 +59,15 @@ def detections(
     def ask(pictures: Any, words: str) -> Rows:
         from revisit.networks import sam3
 
-        masks = sam3.network(SAM3).find(pictures, words, threshold=threshold)
-        return [(one.score, one.coverage) for one in masks]
+        answers = sam3.network(SAM3).find(pictures, words, threshold=threshold)
+        return [(one.score, one.coverage) for one in answers]
 
     return (yield from _detect(prompt_words(annotations, target, rule, style), ask, threshold, SAM3))
 
 
 @observer(
     id="paper.detections_grounding", version=1, kind="sequence", makes=Detections, inputs=("annotations", "target?"),
-    weights=(DINO, SAM2),
+    weights=(masks.DINO, masks.SAM2),
 )  # fmt: skip
 def detections_grounding(
     clip: ClipInfo,
@@ -100,31 +87,32 @@ def detections_grounding(
         from revisit.networks import grounding_dino, runtime, sam2
 
         rows: Rows = []
-        boxes_by_frame = grounding_dino.network(DINO).find(pictures, words, threshold=threshold)
+        boxes_by_frame = grounding_dino.network(masks.DINO).find(pictures, words, threshold=threshold)
         for k, (score, boxes) in enumerate(boxes_by_frame):
             share = np.zeros(0, np.float32)
             if len(score):
-                logits, _ = sam2.Sam2Tracker(sam2.network(SAM2), pictures[k : k + 1], boxes.tolist()).first
+                logits, _ = sam2.Sam2Tracker(sam2.network(masks.SAM2), pictures[k : k + 1], boxes.tolist()).first
                 size = (int(pictures.shape[-2]), int(pictures.shape[-1]))
                 share = sam2.masks_at(logits, size).mean((1, 2)).astype(np.float32)
             rows.append((runtime.numbers(score), share))
         return rows
 
-    return (yield from _detect(prompt_words(annotations, target, rule, style), ask, threshold, f"{DINO} + {SAM2}"))
+    words = prompt_words(annotations, target, rule, style)
+    return (yield from _detect(words, ask, threshold, f"{masks.DINO} + {masks.SAM2}"))
 
 
 @observer(
     id="small.detections", version=2, kind="sequence", makes=Detections, inputs=("target?",),
-    weights=(MOBILE_SAM, U2NETP), choose=choose_frames,
+    weights=(masks.MOBILE_SAM, masks.U2NETP), choose=masks.choose_frames,
 )  # fmt: skip
 def detections_by_look(
-    clip: ClipInfo, target: Target | None, *, at_most: int = AT_MOST, when_unknown: str = SALIENCY
+    clip: ClipInfo, target: Target | None, *, at_most: int = masks.AT_MOST, when_unknown: str = masks.SALIENCY
 ) -> FrameStream:
     """Where the target is found again, and how sure that is: asked for by its first look, not by a name.
 
     The score is likeness x expected overlap x sharpness of the mask; a mask that fails the tracker's rules is none.
     """
-    track = yield from follow_target(None if target is None else target.box, when_unknown)
+    track = yield from masks.follow_target(None if target is None else target.box, when_unknown)
     rows = [k for k, mask in enumerate(track.masks) if mask is not None]
     return Detections(
         index=track.index,
@@ -133,7 +121,7 @@ def detections_by_look(
         score=np.array([track.score[k] for k in rows]),
         prompt=track.prompt,
         threshold=0.0,
-        maker=MOBILE_SAM,
+        maker=masks.MOBILE_SAM,
     )
 
 
@@ -177,26 +165,26 @@ def _detect(words: str, ask: Callable[[Any, str], Rows], threshold: float, maker
     id="small.sightings", version=1, kind="sequence", makes=Detections, size=LONG_SIDE, inputs=("target?",),
     choose=choose_looks, weights=(*WEIGHTS, "u2netp"),
 )  # fmt: skip
-def sightings(clip: ClipInfo, target: Target | None, *, when_unknown: str = SALIENCY) -> FrameStream:
+def sightings(clip: ClipInfo, target: Target | None, *, when_unknown: str = masks.SALIENCY) -> FrameStream:
     """Where the target is found again, and how sure that is: asked for by its first look, not by a name.
 
     Where no box was given, the target is what is salient in the first frame, or with `when_unknown=skip` nothing. The
     score is 1 where a frame shows the target clearly, 0 where it lacks it, and grows between with likeness and margin.
     """
-    if when_unknown not in (SKIP, SALIENCY):
-        raise UsageError(f"when_unknown={when_unknown!r}: it is {SKIP!r} or {SALIENCY!r}")
+    if when_unknown not in (masks.SKIP, masks.SALIENCY):
+        raise UsageError(f"when_unknown={when_unknown!r}: it is {masks.SKIP!r} or {masks.SALIENCY!r}")
     frames = yield from collect_frames()
     box = None if target is None else target.box
-    if box is None and when_unknown == SALIENCY and frames:
+    if box is None and when_unknown == masks.SALIENCY and frames:
         from revisit.networks import runtime
         from revisit.networks.u2net import salient_box
 
         with runtime.inference():
-            box = salient_box(frames[0].picture)
+            box = salient_box(frames[0].rgb)
     index = np.array([frame.index for frame in frames if box is not None], dtype=np.int64)
     rows = search_frames(frames, box)[0] if box is not None else []
     boxes = np.array([row.box for row in rows], dtype=np.float64).reshape(-1, 4)
-    prompt = NOTHING if box is None else SALIENT if target is None else BOX
+    prompt = masks.NOTHING if box is None else masks.SALIENT if target is None else masks.BOX
     return Detections(
         index=index, frame=index, coverage=(boxes[:, 2:] - boxes[:, :2]).prod(axis=1),
         score=np.array([confidence(row.like, row.unlike) for row in rows], dtype=np.float64),

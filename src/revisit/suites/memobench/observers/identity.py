@@ -22,7 +22,7 @@ SHORT_SIDE = 224
 @observer(id="lite.identity", version=1, kind="sequence", makes=IdentityTokens, inputs=("phases",), sets=("lite",))
 def identity_tokens(clip: ClipInfo, phases: tuple[int, int], *, samples: int = 9, crop: bool = False) -> FrameStream:
     """Descriptors of the patches of the first frame and of `samples` frames spread over the returned phase."""
-    frame_numbers = set(compared_frames(clip.count, phases, samples))
+    frame_numbers = set(first_and_returned_frames(clip.count, phases, samples))
     index: list[int] = []
     tokens: list[np.ndarray] = []
     while (frame := (yield)) is not None:
@@ -34,7 +34,7 @@ def identity_tokens(clip: ClipInfo, phases: tuple[int, int], *, samples: int = 9
 
 
 def _choose_frames(count: int, fps: float, phases: tuple[int, int], *, samples: int, **_: Any) -> np.ndarray:
-    return np.array(compared_frames(count, phases, samples))
+    return np.array(first_and_returned_frames(count, phases, samples))
 
 
 @observer(
@@ -53,11 +53,7 @@ def identity_by_efficientnet(batch: Batch, *, samples: int = 9, crop: bool = Fal
 
 
 @observers(
-    {
-        "paper.identity": "dinov2-base",
-        "paper.identity_small": "dinov2-small",
-        "paper.identity_large": "dinov2-large",
-    },
+    {"paper.identity": "dinov2-base", "paper.identity_small": "dinov2-small", "paper.identity_large": "dinov2-large"},
     version=1, kind="frame", makes=IdentityTokens, inputs=("phases",), choose=_choose_frames, size="long_side",
 )  # fmt: skip
 def identity_by_dino(
@@ -79,7 +75,7 @@ def identity_by_dino(
     return IdentityTokens(batch.index, runtime.numbers(unit, np.float16), network, crop)
 
 
-def compared_frames(count: int, phases: tuple[int, int], samples: int) -> list[int]:
+def first_and_returned_frames(count: int, phases: tuple[int, int], samples: int) -> list[int]:
     """Numbers of the first frame and of `samples` frames spread over the returned phase of a clip of `count` frames."""
     first, last = phases[1], count - 1
     spread = {first + int(k * (last - first) / max(samples - 1, 1)) for k in range(samples) if first <= last}

@@ -64,10 +64,20 @@ def wanted_frames(
 
 @dataclass
 class WarpRows:
-    """Pairs of frames and what was found of each."""
+    """Pairs of sampled frames of a clip, and what was found of each."""
 
+    clip: ClipInfo
+    phases: tuple[int, int]
+    step: int  # frames from one sampled frame to the next
+    closed: bool
+    maker: str
+    size: tuple[int, int] = (0, 0)  # height and width of the pictures
     places: list[tuple[int, int, int]] = field(default_factory=list)  # the earlier frame, the later one, the phase
     rows: list[tuple[float, ...]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.step = chosen_step(self.step, self.clip.fps)
+        self.sampled = sampled_frames(self.clip.count, self.phases, self.step, self.closed)
 
     def add(
         self, place: tuple[int, int, int], earlier: np.ndarray, later: np.ndarray, there: np.ndarray, back: np.ndarray
@@ -76,38 +86,26 @@ class WarpRows:
         self.places.append(place)
         self.rows.append(describe_pair(to_unit_range(earlier), to_unit_range(later), there, back))
 
-    def record(self, *, step: int, fps: float, closed: bool, maker: str, width: int, height: int) -> WarpErrors:
+    def record(self) -> WarpErrors:
         """All pairs as evidence."""
         table = np.array(self.rows, dtype=np.float64).reshape(-1, 6)
         where = np.array(self.places, dtype=np.int64).reshape(-1, 3)
         names = ("error", "compared", "inside", "wrong_way", "still", "length")
+        height, width = self.size
         return WarpErrors(
             index=where[:, 0], other=where[:, 1], phase=where[:, 2], **dict(zip(names, table.T, strict=True)),
-            step=step, fps=fps, closed=closed, maker=maker, width=width, height=height,
+            step=self.step, fps=self.clip.fps, closed=self.closed, maker=self.maker, width=width, height=height,
         )  # fmt: skip
 
 
-def warp_by_network(
-    clip: ClipInfo,
-    phases: tuple[int, int],
-    flow: Flow,
-    *,
-    maker: str,
-    step: int,
-    closed: bool,
-    long_side: int | None,
-) -> FrameStream:
+def warp_by_network(rows: WarpRows, flow: Flow, long_side: int | None) -> FrameStream:
     """Errors of pairs of successive sampled frames, by the flow of a network."""
     from revisit.networks.flow_runs import pairs_at_once
 
     batch = pairs_at_once()
-    step = chosen_step(step, clip.fps)
-    sampled = sampled_frames(clip.count, phases, step, closed)
-    phase_of = {k: phase for phase, frames in sampled.items() for k in frames}
-    rows = WarpRows()
+    phase_of = {k: phase for phase, frames in rows.sampled.items() for k in frames}
     waiting: list[tuple[tuple[int, int, int], np.ndarray, np.ndarray]] = []
     before: tuple[int, int, np.ndarray] | None = None  # phase and number of the sampled frame before
-    width = height = 0
 
     def compare() -> None:
         places, earlier, later = zip(*waiting, strict=True)
@@ -120,7 +118,7 @@ def warp_by_network(
         if phase is None:
             continue
         picture = frame.at(long_side)
-        height, width = picture.shape[:2]
+        rows.size = picture.shape[:2]
         if before is not None and before[0] == phase:
             waiting.append(((before[1], frame.index, phase), before[2], picture))
         before = phase, frame.index, picture
@@ -128,7 +126,7 @@ def warp_by_network(
             compare()
     if waiting:
         compare()
-    return rows.record(step=step, fps=clip.fps, closed=closed, maker=maker, width=width, height=height)
+    return rows.record()
 
 
 @observer(
@@ -150,10 +148,8 @@ def gmflow_warp(
     """
     from revisit.networks.flow_runs import gmflow_of
 
-    flow = partial(gmflow_of, side=flow_side)
-    return (
-        yield from warp_by_network(clip, phases, flow, maker="gmflow", step=step, closed=closed, long_side=long_side)
-    )
+    rows = WarpRows(clip, phases, step, closed, "gmflow")
+    return (yield from warp_by_network(rows, partial(gmflow_of, side=flow_side), long_side))
 
 
 @observer(
@@ -175,9 +171,9 @@ def raft_warp(
     """
     from revisit.networks.flow_runs import raft_of
 
-    flow = partial(raft_of, signed=signed)
     maker = "raft-large" if signed else "raft-large on values from 0 to 1"
-    return (yield from warp_by_network(clip, phases, flow, maker=maker, step=step, closed=closed, long_side=long_side))
+    rows = WarpRows(clip, phases, step, closed, maker)
+    return (yield from warp_by_network(rows, partial(raft_of, signed=signed), long_side))
 
 
 @observer(id="lite.warp", version=1, kind="sequence", makes=WarpErrors, inputs=("phases",), sets=("lite",))
@@ -190,14 +186,12 @@ def dis_warp(
     """
     import cv2
 
-    step = chosen_step(step, clip.fps)
-    sampled = sampled_frames(clip.count, phases, step, closed)
+    rows = WarpRows(clip, phases, step, closed, "DIS")
+    sampled = rows.sampled
     phase_of = {k: phase for phase, frames in sampled.items() if frames for k in range(frames[0], frames[-1] + 1)}
     maker = cv2.DISOpticalFlow.create(cv2.DISOPTICAL_FLOW_PRESET_MEDIUM)
-    rows = WarpRows()
     before: tuple[int, np.ndarray] | None = None  # the sampled frame before, of the same phase
     path: AccumulatedFlow | None = None  # from that frame to the last one seen
-    width = height = 0
     while (frame := (yield)) is not None:
         phase = phase_of.get(frame.index)
         if phase is None:
@@ -209,15 +203,15 @@ def dis_warp(
         if frame.index not in sampled[phase]:
             continue
         picture = frame.at(long_side)
-        height, width = picture.shape[:2]
+        rows.size = picture.shape[:2]
         if before is not None:
             earlier, picture_before = before
-            there, back = path.at(height, width)
+            there, back = path.at(*rows.size)
             grays = gray(picture_before), gray(picture)
             there, back = maker.calc(*grays, there), maker.calc(*grays[::-1], back)
             rows.add((earlier, frame.index, phase), picture_before, picture, there, back)
         before, path = (frame.index, picture), path.restarted()
-    return rows.record(step=step, fps=clip.fps, closed=closed, maker="DIS", width=width, height=height)
+    return rows.record()
 
 
 @dataclass(frozen=True)

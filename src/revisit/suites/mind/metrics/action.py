@@ -7,49 +7,28 @@ similarity, in the unit of the true path; degrees need no alignment.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from revisit.core import Case, Metric, PublishedMaker, Score, Series, Unscored, metric
 from revisit.evidence.poses import PoseTrack, TruePoseTrack
-from revisit.metrics.camera import TRUE_STILL, paths, step_errors
+from revisit.metrics.camera import TRUE_STILL, PathSteps, paths, step_errors
+from revisit.metrics.rules import is_upstream
 from revisit.suites.mind.evidence import ActionTrack
-from revisit.suites.mind.metrics.selection import (
-    ACTION_FRAMES,
-    LEAST_STEPS,
-    action_labels,
-    group_statistics,
-    is_upstream,
-)
+from revisit.suites.mind.metrics.selection import ACTION_FRAMES, LEAST_STEPS, action_labels, group_statistics
 
 FAMILY = "action"  # the group of these metrics, by which users name it
 
 
-@dataclass(frozen=True)
-class ActionErrors:
-    """Errors of the steps that count, and what each of them was asked to do."""
-
-    frame: np.ndarray
-    label: list[str]
-    translation: np.ndarray | None
-    rotation: np.ndarray
-    facts: Mapping[str, object]
-
-
-def action_errors(
+def counted_steps(
     case: Case, track: PoseTrack, truth: TruePoseTrack, actions: ActionTrack, rule: str
-) -> ActionErrors | Unscored:
-    """The errors of all steps with keys and poses; upstream of the first 97 frames."""
+) -> tuple[PathSteps, list[str]] | Unscored:
+    """The errors of all steps with keys and poses, and what each was asked to do; upstream of the first 97 frames."""
     upstream = is_upstream(rule)
     if upstream and (truth.source != "colmap" or len(truth.frame) < ACTION_FRAMES):
-        return Unscored(
-            "refused",
-            f"upstream needs images.txt with {ACTION_FRAMES} rows or runs ViPE; found {len(truth.frame)} poses from "
-            f"{truth.source}",
-        )
+        given = f"found {len(truth.frame)} poses from {truth.source}"
+        return Unscored("refused", f"upstream needs images.txt with {ACTION_FRAMES} rows or runs ViPE; {given}")
     both = paths(case, track, truth)
     if isinstance(both, Unscored):
         return both
@@ -60,17 +39,15 @@ def action_errors(
     if steps < 1:
         return Unscored("mismatch", "the action file has no row for the predicted frames")
     errors = step_errors(both[0].take(slice(steps + 1)), both[1].take(slice(steps + 1)))
-    counted_steps = np.array([int(frame) in action_frames for frame in errors.frame], dtype=bool)
+    counts = np.array([int(frame) in action_frames for frame in errors.frame], dtype=bool)
     if upstream:
-        counted_steps &= errors.rotation <= 179
-        if counted_steps.sum() < LEAST_STEPS:
-            return Unscored(
-                "too_short", f"upstream needs at least {LEAST_STEPS} steps; there are {counted_steps.sum()}"
-            )
-    names = action_labels(actions, (errors.frame[counted_steps] + mark).tolist())
-    translation = None if errors.translation is None else errors.translation[counted_steps]
-    facts = {**errors.facts, "poses_from": track.source, "true_poses": truth.source, "steps": int(counted_steps.sum())}
-    return ActionErrors(errors.frame[counted_steps], names, translation, errors.rotation[counted_steps], facts)
+        counts &= errors.rotation <= 179
+        if counts.sum() < LEAST_STEPS:
+            return Unscored("too_short", f"upstream needs at least {LEAST_STEPS} steps; there are {counts.sum()}")
+    names = action_labels(actions, (errors.frame[counts] + mark).tolist())
+    translation = None if errors.translation is None else errors.translation[counts]
+    facts = {**errors.facts, "poses_from": track.source, "true_poses": truth.source, "steps": int(counts.sum())}
+    return PathSteps(errors.frame[counts], translation, errors.rotation[counts], facts), names
 
 
 # Files that name no estimator are taken for ViPE's: the public evaluator's images.txt does not name it either.
@@ -83,13 +60,14 @@ def action_metric(part: str, component: str, called: str, **card: Any) -> Metric
     def scored(
         case: Case, track: PoseTrack, truth: TruePoseTrack, actions: ActionTrack, *, rule: str = "corrected"
     ) -> Score | Unscored:
-        errors = action_errors(case, track, truth, actions, rule)
-        if isinstance(errors, Unscored):
-            return errors
+        counted = counted_steps(case, track, truth, actions, rule)
+        if isinstance(counted, Unscored):
+            return counted
+        errors, labels = counted
         values = getattr(errors, part)
         if values is None:
             return Unscored(TRUE_STILL, facts=errors.facts)
-        facts = {**errors.facts, "groups": group_statistics(values, errors.label, rule)}
+        facts = {**errors.facts, "groups": group_statistics(values, labels, rule)}
         return Score(float(values.mean()), units=Series(frame=errors.frame, value=values), facts=facts)
 
     return metric(

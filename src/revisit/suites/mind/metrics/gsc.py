@@ -13,68 +13,20 @@ from typing import Any
 import numpy as np
 
 from revisit.core import Case, Metric, Reason, Score, Series, Unscored, metric
-from revisit.evidence.fidelity import FrameFidelity, PerceptualDistance
 from revisit.evidence.frames import FrameFacts
 from revisit.metrics.fidelity import LPIPS, MSE, PSNR, Measure
+from revisit.metrics.rules import is_upstream
 from revisit.suites.mind.evidence import DistanceFromStart
 from revisit.suites.mind.metrics.lcm import PAPER, SSIM, psnr_score, values_of_measure
-from revisit.suites.mind.metrics.selection import BATCH, MIRROR, is_upstream
+from revisit.suites.mind.metrics.selection import BATCH, MIRROR
 
 FAMILY = "gsc"  # the group of these metrics, by which users name it
 
 DOES_NOT_APPLY = Reason("does_not_apply", "only the clips of mirror_test go out and come back the same way")
 
 
-def score_pairs(
-    case: Case,
-    frames: FrameFacts,
-    departure: DistanceFromStart,
-    comparison: FrameFidelity | PerceptualDistance,
-    values: np.ndarray,
-    rule: str,
-    static: float,
-    moving: float,
-) -> Score | Unscored:
-    """Mean over the pairs of the way out and the way back, in the order of the way out."""
-    if case.condition != MIRROR:
-        return Unscored(DOES_NOT_APPLY)
-    upstream = is_upstream(rule)
-    count = int(frames.index[-1]) + 1 if len(frames.index) else 0
-    motion = float(departure.mse[len(departure.mse) // 2]) if len(departure.mse) else 0.0
-    facts = {"sample_frames": count, "length": count // 2, "motion_mse": motion, "fps": float(frames.fps)}
-    if count < 2:
-        return Unscored("too_short", "a return needs more than one frame", facts)
-    if upstream and count % 2:
-        return Unscored(
-            "refused",
-            f"upstream needs an even number of frames; there are {count}",
-            {**facts, "refused": True},
-        )
-    if upstream and count // 2 % BATCH == 1:
-        sentence = f"upstream fails on {count} frames, because its last batch holds one pair"
-        return Unscored("refused", sentence, {**facts, "refused": True})
-    if not upstream and motion < static:
-        return Unscored(
-            "at_rest",
-            f"the middle frame differs from the first by only {motion:.1e}: the camera hardly moved, so there is no "
-            "return to score",
-            facts,
-        )
-    if not upstream and motion < moving:
-        return Unscored(
-            "at_rest",
-            f"the middle frame differs from the first by only {motion:.1e}, too little to score a return",
-            facts,
-        )
-    if not len(values):
-        return Unscored("no_overlap", "no frame on the way out has a matching frame on the way back", facts)
-    order = np.argsort(comparison.reference)
-    units = Series(frame=comparison.index[order], other=comparison.reference[order], value=values[order])
-    return Score(float(values.mean()), units=units, facts=facts)
-
-
 def gsc(measure: Measure) -> Metric:
-    """The metric of a measure between the way out and the way back."""
+    """The metric of a measure: its mean over the pairs of the way out and the way back, in the order of the way out."""
 
     def scored(
         case: Case,
@@ -90,7 +42,27 @@ def gsc(measure: Measure) -> Metric:
         values = values_of_measure(measure, comparison, rule, params)
         if isinstance(values, Unscored):
             return values
-        score = score_pairs(case, frames, departure, comparison, values, rule, static, moving)
+        if case.condition != MIRROR:
+            return Unscored(DOES_NOT_APPLY)
+        upstream = is_upstream(rule)
+        count = int(frames.index[-1]) + 1 if len(frames.index) else 0
+        motion = float(departure.mse[len(departure.mse) // 2]) if len(departure.mse) else 0.0
+        facts = {"sample_frames": count, "length": count // 2, "motion_mse": motion, "fps": float(frames.fps)}
+        if count < 2:
+            return Unscored("too_short", "a return needs more than one frame", facts)
+        if upstream and (count % 2 or count // 2 % BATCH == 1):
+            batch = f"upstream fails on {count} frames, because its last batch holds one pair"
+            odd = f"upstream needs an even number of frames; there are {count}"
+            return Unscored("refused", odd if count % 2 else batch, {**facts, "refused": True})
+        if not upstream and motion < max(static, moving):
+            little = f"the middle frame differs from the first by only {motion:.1e}"
+            at_rest = f"{little}: the camera hardly moved, so there is no return to score"
+            return Unscored("at_rest", at_rest if motion < static else f"{little}, too little to score a return", facts)
+        if not len(values):
+            return Unscored("no_overlap", "no frame on the way out has a matching frame on the way back", facts)
+        order = np.argsort(comparison.reference)
+        units = Series(frame=comparison.index[order], other=comparison.reference[order], value=values[order])
+        score = Score(float(values.mean()), units=units, facts=facts)
         return psnr_score(score, rule) if measure is PSNR else score
 
     return metric(

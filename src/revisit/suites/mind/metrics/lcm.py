@@ -15,7 +15,8 @@ import numpy as np
 from revisit.core import Case, InvalidEvidence, Metric, Reason, Score, Series, Unscored, metric
 from revisit.evidence.frames import FrameFacts
 from revisit.metrics.fidelity import IDENTICAL_DB, LPIPS, MSE, PSNR, Measure, ssim_of
-from revisit.suites.mind.metrics.selection import CHUNK, MIRROR, count_scored_frames, is_upstream, network_refusal
+from revisit.metrics.rules import is_upstream
+from revisit.suites.mind.metrics.selection import CHUNK, MIRROR, count_scored_frames, network_refusal
 
 FAMILY = "lcm"  # the group of these metrics, by which users name it
 
@@ -54,9 +55,8 @@ def score_frames(
     if not compared:
         return Unscored("no_overlap", "no predicted frame has a true frame to compare with", facts)
     if not count:
-        return Unscored(
-            "refused", f"upstream leaves out up to the last {CHUNK} frames, and there are only {looked_at}", facts
-        )
+        sentence = f"upstream leaves out up to the last {CHUNK} frames, and there are only {looked_at}"
+        return Unscored("refused", sentence, facts)
     if not np.isfinite(values[:count]).all():
         raise InvalidEvidence("a compared frame has a value that is not finite; every frame needs a number")
     units = Series(frame=index[:count], other=other[:count], value=values[:count])

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from revisit.core import Unscored, UsageError
+from revisit.core import Unscored
+from revisit.metrics.rules import is_upstream
 from revisit.suites.mind.evidence import ActionTrack
 
-RULES = ("corrected", "upstream")
 CHUNK = 100  # frames that the public evaluator reads at a time; the chunk with the last frame is never scored
 BATCH = 10  # pairs it compares at a time; a last batch of one makes it fail
 ACTION_FRAMES = 97  # of every clip it looks at for actions
@@ -25,13 +25,6 @@ MOVES = ({1: "forward", 2: "backward"}, {1: "left", 2: "right"})
 LOOKS = ({1: "look_up", 2: "look_down"}, {1: "look_left", 2: "look_right"})
 NO_OP = "no_op"
 MOVE_NAMES = {name for axis in MOVES for name in axis.values()}
-
-
-def is_upstream(rule: str) -> bool:
-    """Whether the rule is `upstream`."""
-    if rule not in RULES:
-        raise UsageError(f"unknown rule {rule!r}; a protocol of the suite mind sets one of {', '.join(RULES)}")
-    return rule == "upstream"
 
 
 def count_scored_frames(count: int, rule: str) -> int:

@@ -14,10 +14,8 @@ import numpy as np
 DIRECTIONS = {"W": (0.0, 0.0, 1.0), "S": (0.0, 0.0, -1.0), "A": (-1.0, 0.0, 0.0), "D": (1.0, 0.0, 0.0)}
 TURNS = {"left": (0.0, -1.0, 0.0), "right": (0.0, 1.0, 0.0), "up": (1.0, 0.0, 0.0), "down": (-1.0, 0.0, 0.0)}
 OPPOSITES = {"W": "S", "S": "W", "A": "D", "D": "A", "left": "right", "right": "left", "up": "down", "down": "up"}
-GROUPS = {
-    "W": "forward", "S": "forward", "A": "lateral", "D": "lateral", "left": "yaw", "right": "yaw", "up": "pitch",
-    "down": "pitch",
-}  # fmt: skip
+GROUPS = dict.fromkeys("WS", "forward") | dict.fromkeys("AD", "lateral")
+GROUPS |= dict.fromkeys(("left", "right"), "yaw") | dict.fromkeys(("up", "down"), "pitch")
 MIRRORS = {"forward": (1.0, 1.0, -1.0), "lateral": (-1.0, 1.0, 1.0), "yaw": (-1.0, 1.0, 1.0), "pitch": (1.0, -1.0, 1.0)}
 ALIASES = {
     "forward": "W", "backward": "S", "w": "W", "a": "A", "s": "S", "d": "D",
@@ -53,9 +51,6 @@ class CameraAction:
         """The kinds of motion it is made of, the same for an action and its opposite."""
         return "+".join(sorted({GROUPS[key] for key in self.keys}))
 
-    def same_as(self, other: CameraAction) -> bool:
-        return sorted(self.keys) == sorted(other.keys)
-
     def mirror(self, other: CameraAction) -> np.ndarray:
         """The signs of the axes that carry this action's path into that of another one of its group."""
         signs = np.ones(3)
@@ -87,7 +82,7 @@ def is_loop(texts: list[str]) -> bool:
     return count >= 2 and all(
         (first := actions[k]) is not None
         and (last := actions[count - 1 - k]) is not None
-        and last.same_as(first.opposite)
+        and sorted(last.keys) == sorted(first.opposite.keys)
         for k in range(count // 2)
     )
 

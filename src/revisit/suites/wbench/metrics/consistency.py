@@ -9,7 +9,7 @@ from revisit.evidence.appearance import NetworkPatches, PatchFeatures
 from revisit.evidence.motion import ShotChanges
 from revisit.evidence.objects import ObjectFeatures, ObjectMasks
 from revisit.suites.wbench.evidence import BackgroundLooks, BackgroundVectors, Reprojections
-from revisit.suites.wbench.metrics.rules import PAPER
+from revisit.suites.wbench.metrics.rules import CARD
 
 CUT = 0.5  # of TransNet's certainty, above which a shot ends
 STRAY = 0.3  # spread of the subject's middle, in widths and heights of the frame, at which nothing is left
@@ -30,7 +30,7 @@ def background_looks(
     return BackgroundLooks(looks.index, looks.whole, maker)
 
 
-def cosines_with_neighbour_and_first(index: np.ndarray, vector: np.ndarray) -> tuple[float, Series] | Unscored:
+def likeness(index: np.ndarray, vector: np.ndarray, facts: dict[str, object]) -> Score | Unscored:
     """Mean over frames of the mean of the cosines with the frame before and with the first, none below 0."""
     if len(index) < 2:
         return Unscored("too_short", "one frame has none to be compared with")
@@ -39,27 +39,22 @@ def cosines_with_neighbour_and_first(index: np.ndarray, vector: np.ndarray) -> t
     before = np.maximum((unit[1:] * unit[:-1]).sum(axis=1), 0)
     first = np.maximum(unit[1:] @ unit[0], 0)
     value = np.minimum((before + first) / 2, 1)
-    return float(value.mean()), Series(frame=index[1:], value=value)
+    return Score(float(value.mean()), units=Series(frame=index[1:], value=value), facts=facts)
 
 
 @metric(
-    id="wb_background", version=1, title="Background consistency", unit="score", range=(0, 1), higher_is_better=True,
-    needs=(BackgroundLooks,), suites=("wbench",), paper=PAPER, upstream="background_consistency",
-    published_by=(CLIP,), responds_to=("changed background", "scene cut"), blind_to=("small things", "frozen camera"),
-    rewards_unchanged=True,
+    id="wb_background", version=1, title="Background consistency", needs=(BackgroundLooks,),
+    upstream="background_consistency", published_by=(CLIP,), responds_to=("changed background", "scene cut"),
+    blind_to=("small things", "frozen camera"), rewards_unchanged=True, **CARD,
 )  # fmt: skip
 def background(looks: BackgroundLooks) -> Score | Unscored:
     """Likeness of whole frames to the one before and to the first; a picture that rests scores best."""
-    answer = cosines_with_neighbour_and_first(looks.index, looks.vector)
-    if isinstance(answer, Unscored):
-        return answer
-    return Score(answer[0], units=answer[1], facts={"described_by": looks.maker})
+    return likeness(looks.index, looks.vector, {"described_by": looks.maker})
 
 
 @metric(
-    id="wb_segment", version=1, title="Segment continuity", unit="score", range=(0, 1), higher_is_better=True,
-    needs=(ShotChanges,), suites=("wbench",), paper=PAPER, upstream="segment_continuity", responds_to=("scene cut",),
-    blind_to=("drift", "camera"), rewards_unchanged=True,
+    id="wb_segment", version=1, title="Segment continuity", needs=(ShotChanges,), upstream="segment_continuity",
+    responds_to=("scene cut",), blind_to=("drift", "camera"), rewards_unchanged=True, **CARD,
 )  # fmt: skip
 def segment(changes: ShotChanges, *, threshold: float = CUT) -> Score | Unscored:
     """1 where no shot ends within the clip, 0 where one does."""
@@ -76,58 +71,50 @@ def _refusal(pairs: Reprojections) -> Unscored | None:
 
 
 @metric(
-    id="wb_photometric", version=1, title="Photometric consistency", unit="score", range=(0, 1), higher_is_better=True,
-    needs=(Reprojections,), suites=("wbench",), paper=PAPER, upstream="photometric_consistency", published_by=(DA3,),
-    responds_to=("flicker",), blind_to=("memory",), rewards_unchanged=True,
+    id="wb_photometric", version=1, title="Photometric consistency", needs=(Reprojections,),
+    upstream="photometric_consistency", published_by=(DA3,), responds_to=("flicker",), blind_to=("memory",),
+    rewards_unchanged=True, **CARD,
 )  # fmt: skip
 def photometric(pairs: Reprojections) -> Score | Unscored:
     """1 - 10^(-PSNR/20) of points carried from frame to frame by depth and poses, which is 1 minus the RMS error."""
     if (reason := _refusal(pairs)) is not None:
         return reason
     psnr = float(np.mean(-10 * np.log10(np.maximum(pairs.mse, 1e-10))))
-    value = 1 - 10 ** (-psnr / 20)
-    return Score(max(0.0, value), raw=psnr, units=_units(pairs, pairs.mse), facts={"depth_by": pairs.maker})
+    units = Series(frame=pairs.frame, value=pairs.mse)
+    return Score(max(0.0, 1 - 10 ** (-psnr / 20)), raw=psnr, units=units, facts={"depth_by": pairs.maker})
 
 
 @metric(
-    id="wb_geometric", version=1, title="Geometric consistency", unit="score", range=(0, 1), higher_is_better=True,
-    needs=(Reprojections,), suites=("wbench",), paper=PAPER, upstream="geometric_consistency", published_by=(DA3,),
-    responds_to=("depth collapse",), blind_to=("colour", "memory"), rewards_unchanged=True,
+    id="wb_geometric", version=1, title="Geometric consistency", needs=(Reprojections,),
+    upstream="geometric_consistency", published_by=(DA3,), responds_to=("depth collapse",),
+    blind_to=("colour", "memory"), rewards_unchanged=True, **CARD,
 )  # fmt: skip
 def geometric(pairs: Reprojections) -> Score | Unscored:
     """1 / (1 + e), e the median over frames of the relative difference of depths where frames see one point."""
     if (reason := _refusal(pairs)) is not None:
         return reason
     error = float(np.median(pairs.depth_error))
-    return Score(1 / (1 + error), raw=error, units=_units(pairs, pairs.depth_error), facts={"depth_by": pairs.maker})
-
-
-def _units(pairs: Reprojections, value: np.ndarray) -> Series:
-    return Series(frame=pairs.frame, value=value)
+    units = Series(frame=pairs.frame, value=pairs.depth_error)
+    return Score(1 / (1 + error), raw=error, units=units, facts={"depth_by": pairs.maker})
 
 
 @metric(
-    id="wb_subject", version=1, title="Subject consistency", unit="score", range=(0, 1), higher_is_better=True,
-    needs=(ObjectFeatures,), suites=("wbench",), paper=PAPER, upstream="subject_consistency",
+    id="wb_subject", version=1, title="Subject consistency", needs=(ObjectFeatures,), upstream="subject_consistency",
     published_by=(DINO_AND_CLIP,), responds_to=("identity drift",), blind_to=("background", "a subject that is gone"),
-    rewards_unchanged=True,
+    rewards_unchanged=True, **CARD,
 )  # fmt: skip
 def subject(features: ObjectFeatures) -> Score | Unscored:
     """Likeness of the subject, cut out on grey, to how it looked before and at first."""
     if len(features.frame) < 2:
         return Unscored("not_seen", f"the subject is seen in {len(features.frame)} frames, and two are compared")
-    answer = cosines_with_neighbour_and_first(features.frame, features.vector)
-    if isinstance(answer, Unscored):
-        return answer
     facts = {"described_by": features.maker, "seen_in": len(features.frame), "looked_at": len(features.index)}
-    return Score(answer[0], units=answer[1], facts=facts)
+    return likeness(features.frame, features.vector, facts)
 
 
 @metric(
-    id="wb_perspective", version=1, title="Perspective consistency", unit="score", range=(0, 1), higher_is_better=True,
-    needs=(ObjectMasks,), suites=("wbench",), paper=PAPER, upstream="perspective_consistency", published_by=(SAM2,),
-    responds_to=("object vanishes",), blind_to=("identity", "background"),
-    rewards_unchanged=True,
+    id="wb_perspective", version=1, title="Perspective consistency", needs=(ObjectMasks,),
+    upstream="perspective_consistency", published_by=(SAM2,), responds_to=("object vanishes",),
+    blind_to=("identity", "background"), rewards_unchanged=True, **CARD,
 )  # fmt: skip
 def perspective(masks: ObjectMasks) -> Score | Unscored:
     """1 minus the spread of the subject's middle over 0.3, none below 0, times the share of frames that show it."""
@@ -137,14 +124,9 @@ def perspective(masks: ObjectMasks) -> Score | Unscored:
     shows = masks.mask.any(axis=(1, 2))
     if not shows.any():
         return Score(0.0, facts={"masks_by": masks.maker, "shown_in": 0})
-    rows, columns = np.arange(height)[:, None] + 0.5, np.arange(width)[None] + 0.5
+    places = (np.arange(width)[None] + 0.5, width), (np.arange(height)[:, None] + 0.5, height)
     area = masks.mask[shows].sum(axis=(1, 2))
-    middle = np.stack(
-        [
-            (masks.mask[shows] * place).sum(axis=(1, 2)) / area / side
-            for place, side in ((columns, width), (rows, height))
-        ]
-    )
-    spread = float(np.sqrt(middle.var(axis=1).sum()))
+    middle = [(masks.mask[shows] * place).sum(axis=(1, 2)) / area / side for place, side in places]
+    spread = float(np.sqrt(np.var(middle, axis=1).sum()))
     facts = {"masks_by": masks.maker, "shown_in": int(shows.sum()), "spread": spread}
     return Score(max(0.0, 1 - spread / STRAY) * float(shows.mean()), facts=facts)

@@ -8,9 +8,10 @@ from revisit.core import Case, PublishedMaker, Score, Unscored, derived, metric
 from revisit.evidence.appearance import NetworkPatches, PatchFeatures
 from revisit.evidence.poses import PoseTrack
 from revisit.geometry.rotations import geodesic
+from revisit.metrics.rules import is_upstream
 from revisit.suites.wbench.evidence import DreamSimDistances, FirstViewDistance
 from revisit.suites.wbench.metrics.published_path import STILL_TURN, STILL_WAY
-from revisit.suites.wbench.metrics.rules import PAPER, is_upstream, requested_turns
+from revisit.suites.wbench.metrics.rules import CARD, requested_turns
 
 GATED = 0.15  # loss of likeness on the way below which a loop counts in part
 LOOKED = 10  # frames on the way
@@ -47,9 +48,8 @@ def _return(case: Case, track: PoseTrack, upstream: bool) -> tuple[float, dict[s
         share = np.max(moved, axis=0)
         best = start + int(np.argmin(share[start:end]))
         if share[best] > BACK:
-            return Unscored(
-                "no_return", f"the camera comes back to {share[best]:.0%} of its farthest way, and not to {BACK:.0%}"
-            )
+            sentence = f"the camera comes back to {share[best]:.0%} of its farthest way, and not to {BACK:.0%}"
+            return Unscored("no_return", sentence)
     facts = {"degrees_off": float(angle[best]), "way_off": float(way[best]), "poses_from": track.source}
     return best / max(len(track.frame) - 1, 1), facts
 
@@ -75,10 +75,9 @@ def _likeness(
 
 
 @metric(
-    id="wb_spatial", version=1, title="Spatial consistency", unit="score", range=(0, 1), higher_is_better=True,
-    needs=(Case, PoseTrack, FirstViewDistance), suites=("wbench",), paper=PAPER, upstream="spatial_consistency",
-    published_by=(DREAMSIM,), responds_to=("content replaced on return",), blind_to=("what changes on the way",),
-    rewards_unchanged=True,
+    id="wb_spatial", version=1, title="Spatial consistency", needs=(Case, PoseTrack, FirstViewDistance),
+    upstream="spatial_consistency", published_by=(DREAMSIM,), responds_to=("content replaced on return",),
+    blind_to=("what changes on the way",), rewards_unchanged=True, **CARD,
 )  # fmt: skip
 def spatial(case: Case, track: PoseTrack, distance: FirstViewDistance, *, rule: str = "corrected") -> Score | Unscored:
     """1 / (1 + distance) of the returned view to the first one, in cases that undo their actions."""
@@ -87,10 +86,9 @@ def spatial(case: Case, track: PoseTrack, distance: FirstViewDistance, *, rule: 
 
 
 @metric(
-    id="wb_gated_spatial", version=1, title="Gated spatial consistency", unit="score", range=(0, 1),
-    higher_is_better=True, needs=(Case, PoseTrack, FirstViewDistance), suites=("wbench",), paper=PAPER,
+    id="wb_gated_spatial", version=1, title="Gated spatial consistency", needs=(Case, PoseTrack, FirstViewDistance),
     upstream="gated_spatial_consistency", published_by=(DREAMSIM,),
-    responds_to=("content replaced on return", "frozen camera"), blind_to=("what changes on the way",),
+    responds_to=("content replaced on return", "frozen camera"), blind_to=("what changes on the way",), **CARD,
 )  # fmt: skip
 def gated_spatial(
     case: Case, track: PoseTrack, distance: FirstViewDistance, *, rule: str = "corrected"

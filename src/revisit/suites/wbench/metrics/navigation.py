@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from revisit.core import Case, PublishedMaker, Score, Unscored, metric
 from revisit.evidence.poses import PoseTrack
+from revisit.metrics.rules import is_upstream
 from revisit.suites.wbench.metrics.actions import FIRST_PERSON
 from revisit.suites.wbench.metrics.published_path import NavigationScore, published_score
 from revisit.suites.wbench.metrics.requested_path import count_requested_pairs, requested_path_score
-from revisit.suites.wbench.metrics.rules import PAPER, is_upstream, requested_turns
+from revisit.suites.wbench.metrics.rules import CARD, requested_turns
 
 # Files that name no estimator are taken for MegaSAM's, whose files do not name it either.
 MEGASAM = PublishedMaker("MegaSAM", "poses_from", others=("odometry", "mapanything-", "vggt", "da3"))
@@ -15,8 +16,10 @@ NO_PAIR = "no two turns of the case mirror or repeat each other, so that the ben
 DID_NOT_GO = "no two turns that mirror or repeat each other went as asked, so that there is nothing to compare"
 
 
-def _navigation(case: Case, track: PoseTrack, rule: str) -> tuple[NavigationScore, int, dict[str, object]] | Unscored:
-    """The scores of a clip, how many pairs of turns were asked for, and what the record says of it."""
+def _navigation(
+    case: Case, track: PoseTrack, rule: str, *, in_pairs: bool = True
+) -> tuple[NavigationScore, dict[str, object]] | Unscored:
+    """The scores of a clip and what the record says of it; `in_pairs` asks for turns that are alike or mirrored."""
     upstream = is_upstream(rule)
     turns = requested_turns(case, track, upstream)
     if isinstance(turns, Unscored):
@@ -26,50 +29,47 @@ def _navigation(case: Case, track: PoseTrack, rule: str) -> tuple[NavigationScor
     navigation = score(track.c2w, turns.bounds, turns.actions, perspective)
     by = "turns.json" if turns.from_file else "equal parts"
     facts: dict[str, object] = {**navigation.facts, "poses_from": track.source, "turns_by": by}
-    return navigation, count_requested_pairs(turns.actions), facts
+    if in_pairs and not count_requested_pairs(turns.actions):
+        return Unscored("does_not_apply", NO_PAIR, facts)
+    return navigation, facts
 
 
 @metric(
-    id="wb_navigation", version=1, title="Navigation trajectory", unit="score", range=(0, 1), higher_is_better=True,
-    needs=(Case, PoseTrack), suites=("wbench",), paper=PAPER, upstream="navigation_trajectory",
-    published_by=(MEGASAM,), responds_to=("disobeyed keys", "frozen camera"), blind_to=("content",),
+    id="wb_navigation", version=1, title="Navigation trajectory", needs=(Case, PoseTrack),
+    upstream="navigation_trajectory", published_by=(MEGASAM,), responds_to=("disobeyed keys", "frozen camera"),
+    blind_to=("content",), **CARD,
 )  # fmt: skip
 def navigation(case: Case, track: PoseTrack, *, rule: str = "corrected") -> Score | Unscored:
     """Mean of accuracy and consistency; accuracy alone where no mirrored turns went as asked (`corrected`)."""
     answer = _navigation(case, track, rule)
     if isinstance(answer, Unscored):
         return answer
-    score, pairs, facts = answer
-    if not pairs:
-        return Unscored("does_not_apply", NO_PAIR, facts)
+    score, facts = answer
     facts |= {"accuracy": score.accuracy, "consistency": score.consistency}
     return Score(score.accuracy if score.score is None else score.score, facts=facts)
 
 
 @metric(
-    id="wb_navigation_accuracy", version=1, title="Navigation accuracy", unit="score", range=(0, 1),
-    higher_is_better=True, needs=(Case, PoseTrack), suites=("wbench",), paper=PAPER, upstream="accuracy",
-    published_by=(MEGASAM,), responds_to=("disobeyed keys", "frozen camera"), blind_to=("content",),
+    id="wb_navigation_accuracy", version=1, title="Navigation accuracy", needs=(Case, PoseTrack), upstream="accuracy",
+    published_by=(MEGASAM,), responds_to=("disobeyed keys", "frozen camera"), blind_to=("content",), **CARD,
 )  # fmt: skip
 def navigation_accuracy(case: Case, track: PoseTrack, *, rule: str = "corrected") -> Score | Unscored:
     """How much of the camera's motion is what each turn asked for."""
-    answer = _navigation(case, track, rule)
-    return answer if isinstance(answer, Unscored) else Score(answer[0].accuracy, facts=answer[2])
+    answer = _navigation(case, track, rule, in_pairs=False)
+    return answer if isinstance(answer, Unscored) else Score(answer[0].accuracy, facts=answer[1])
 
 
 @metric(
-    id="wb_navigation_consistency", version=1, title="Navigation consistency", unit="score", range=(0, 1),
-    higher_is_better=True, needs=(Case, PoseTrack), suites=("wbench",), paper=PAPER, upstream="consistency",
-    published_by=(MEGASAM,), responds_to=("jitter",), blind_to=("content", "disobeyed keys"),
+    id="wb_navigation_consistency", version=1, title="Navigation consistency", needs=(Case, PoseTrack),
+    upstream="consistency", published_by=(MEGASAM,), responds_to=("jitter",), blind_to=("content", "disobeyed keys"),
+    **CARD,
 )  # fmt: skip
 def navigation_consistency(case: Case, track: PoseTrack, *, rule: str = "corrected") -> Score | Unscored:
     """How alike the paths of turns are that repeat or mirror each other."""
     answer = _navigation(case, track, rule)
     if isinstance(answer, Unscored):
         return answer
-    score, pairs, facts = answer
-    if not pairs:
-        return Unscored("does_not_apply", NO_PAIR, facts)
-    return (
-        Unscored("at_rest", DID_NOT_GO, facts) if score.consistency is None else Score(score.consistency, facts=facts)
-    )
+    score, facts = answer
+    if score.consistency is None:
+        return Unscored("at_rest", DID_NOT_GO, facts)
+    return Score(score.consistency, facts=facts)

@@ -197,9 +197,8 @@ def _pair_errors(c2w: np.ndarray, bounds: Bounds, actions: Sequence[CameraAction
 def pair_error(first: np.ndarray, second: np.ndarray, signs: np.ndarray) -> tuple[float, float]:
     """How far two turns differ, each from its own first pose, the second reflected; shares of what they moved."""
     count = min(len(first), len(second))
-    one, other = (
-        (np.linalg.inv(part[0]) @ part)[np.linspace(0, len(part) - 1, count).astype(int)] for part in (first, second)
-    )
+    one, other = (np.linalg.inv(part[0]) @ part for part in (first, second))
+    one, other = (part[np.linspace(0, len(part) - 1, count).astype(int)] for part in (one, other))
     mirror = np.diag([*signs, 1.0])
     other = mirror @ other @ mirror
     way, angle = ((of(one) + of(other)) / 2 for of in (path_length, total_turn))

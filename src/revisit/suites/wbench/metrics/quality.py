@@ -10,7 +10,7 @@ from revisit.core import Metric, PublishedMaker, Score, Series, Unscored, metric
 from revisit.evidence.motion import FlowStats
 from revisit.evidence.quality import AestheticQuality, ImagingQuality
 from revisit.suites.wbench.evidence import NeighbourDifference, ResultFile
-from revisit.suites.wbench.metrics.rules import PAPER
+from revisit.suites.wbench.metrics.rules import CARD
 
 FAMILY = "wbench_quality"
 # VBench's dynamic degree: flow of 6 pixels at a short side of 256, in 4 of 16 sampled steps; here of the width of 16:9.
@@ -28,14 +28,12 @@ def rating_metric(id: str, kind: type, title: str, paper: str, doc: str) -> Metr
         if unrated := int((~np.isfinite(ratings.value)).sum()):
             return Unscored("not_observed", f"{unrated} of {len(ratings.index)} frames have no rating")
         value = np.clip(ratings.value, 0, 1)
-        return Score(
-            float(value.mean()), units=Series(frame=ratings.index, value=value), facts={"network": ratings.net}
-        )
+        units = Series(frame=ratings.index, value=value)
+        return Score(float(value.mean()), units=units, facts={"network": ratings.net})
 
     return metric(
-        id=f"wb_{id}", version=1, title=title, unit="score", range=(0, 1), higher_is_better=True, needs=(kind,),
-        suites=("wbench",), paper=paper, upstream=f"{id}_quality", responds_to=("ugly frames",),
-        blind_to=("memory", "camera"), doc=doc,
+        id=f"wb_{id}", version=1, title=title, needs=(kind,), upstream=f"{id}_quality", responds_to=("ugly frames",),
+        blind_to=("memory", "camera"), doc=doc, **{**CARD, "paper": paper},
     )(scored)  # fmt: skip
 
 
@@ -46,9 +44,9 @@ imaging = rating_metric("imaging", ImagingQuality, "Imaging quality", "MUSIQ", "
 
 
 @metric(
-    id="wb_flicker", version=1, title="Temporal flickering", unit="score", range=(0, 1), higher_is_better=True,
-    needs=(NeighbourDifference,), suites=("wbench",), paper=PAPER, upstream="temporal_flickering",
-    responds_to=("flicker",), blind_to=("memory", "frozen camera"), rewards_unchanged=True,
+    id="wb_flicker", version=1, title="Temporal flickering", needs=(NeighbourDifference,),
+    upstream="temporal_flickering", responds_to=("flicker",), blind_to=("memory", "frozen camera"),
+    rewards_unchanged=True, **CARD,
 )  # fmt: skip
 def flicker(neighbours: NeighbourDifference) -> Score | Unscored:
     """1 minus the mean absolute difference of neighbouring frames: a picture that rests scores best."""
@@ -59,10 +57,9 @@ def flicker(neighbours: NeighbourDifference) -> Score | Unscored:
 
 
 @metric(
-    id="wb_dynamic", version=1, title="Dynamic degree", unit="score", range=(0, 1), higher_is_better=True,
-    needs=(FlowStats,), suites=("wbench",), paper=PAPER, upstream="dynamic_degree",
+    id="wb_dynamic", version=1, title="Dynamic degree", needs=(FlowStats,), upstream="dynamic_degree",
     published_by=(PublishedMaker("RAFT", "flow_by", names=("raft",)),), responds_to=("frozen picture",),
-    blind_to=("memory", "what moves"),
+    blind_to=("memory", "what moves"), **CARD,
 )  # fmt: skip
 def dynamic(flow: FlowStats) -> Score | Unscored:
     """1 where a quarter of the steps of an eighth of a second move fast, else 0; by the 90th percentile of the flow."""
@@ -73,10 +70,9 @@ def dynamic(flow: FlowStats) -> Score | Unscored:
 
 
 @metric(
-    id="wb_smoothness", version=1, title="Motion smoothness", unit="score", range=(0, 1), higher_is_better=True,
-    needs=(FlowStats,), suites=("wbench",), paper=PAPER, upstream="motion_smoothness",
+    id="wb_smoothness", version=1, title="Motion smoothness", needs=(FlowStats,), upstream="motion_smoothness",
     published_by=(PublishedMaker("AMT", "flow_by", names=("amt",)),), responds_to=("jitter", "flicker"),
-    blind_to=("memory", "frozen camera"), rewards_unchanged=True,
+    blind_to=("memory", "frozen camera"), rewards_unchanged=True, **CARD,
 )  # fmt: skip
 def smoothness(flow: FlowStats) -> Score | Unscored:
     """1 minus what flow leaves of the difference of neighbouring frames; published is AMT's interpolation."""
@@ -98,8 +94,8 @@ def metric_of_file(id: str, title: str, upstream: str, network: str) -> Metric:
         return Score(value, facts={"from": results.maker})
 
     return metric(
-        id=f"wb_{id}", version=1, title=title, unit="score", range=(0, 1), higher_is_better=True, needs=(ResultFile,),
-        suites=("wbench",), paper=PAPER, upstream=upstream, responds_to=("ugly frames",), blind_to=("memory", "camera"),
+        id=f"wb_{id}", version=1, title=title, needs=(ResultFile,), upstream=upstream, responds_to=("ugly frames",),
+        blind_to=("memory", "camera"), **CARD,
         doc=f"As the benchmark's own evaluator wrote it ({network}, which Revisit does not have).",
     )(scored)  # fmt: skip
 

@@ -71,9 +71,8 @@ def requested_path_score(
     Consistency is asked of turns that went as asked; with no pair of these, it is None although pairs were asked for.
     """
     # A turn begins where the one before it ended.
-    motions = [
-        _motion(c2w[max(start - 1, 0) : end], action) for (start, end), action in zip(bounds, actions, strict=True)
-    ]
+    stretches = [c2w[max(start - 1, 0) : end] for start, end in bounds]
+    motions = [_motion(poses, action) for poses, action in zip(stretches, actions, strict=True)]
     best = _fit(motions, perspective, 0.0)
     for tilts in TILTS:
         fits = [_fit(motions, perspective, best.tilt + tilt) for tilt in tilts]
@@ -180,10 +179,10 @@ def _turn_score(
         return 0.0
     parts = []
     length = float(np.sqrt((motion.way**2).sum(axis=1).mean()))
-    if motion.action.walk is not None or (third and length > STILL_WAY):
-        parts.append(
-            _explained_share(np.linalg.norm(motion.way - requested_way, axis=1), length) if length > STILL_WAY else 0.0
-        )
+    if length > STILL_WAY and (third or motion.action.walk is not None):
+        parts.append(_explained_share(np.linalg.norm(motion.way - requested_way, axis=1), length))
+    elif motion.action.walk is not None:
+        parts.append(0.0)
     axis = _axis(motion.action, level)
     if axis is not None:
         requested = axis_angle(axis, degrees * motion.share)

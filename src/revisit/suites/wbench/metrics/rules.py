@@ -1,27 +1,23 @@
-"""WBench's rules: `upstream` is what its public evaluator does, `corrected` (the default) what its questions mean."""
+"""What WBench's metrics share: what their cards say, and the turns of a case among the poses of its clip."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from revisit.core import Case, Unscored, UsageError
+from revisit.core import Case, Unscored
 from revisit.evidence.poses import PoseTrack
 from revisit.suites.wbench.metrics.actions import CameraAction, parse_action, split_turns
 
-RULES = ("corrected", "upstream")
 PAPER = "WBench (arXiv 2605.25874)"
+CARD: dict[str, Any] = {  # of most metrics
+    "unit": "score", "range": (0, 1), "higher_is_better": True, "suites": ("wbench",), "paper": PAPER,
+}  # fmt: skip
 LEAST = 2  # poses of a turn
-
-
-def is_upstream(rule: str) -> bool:
-    """Whether the rule is upstream's."""
-    if rule not in RULES:
-        raise UsageError(f"unknown rule {rule!r}; a protocol of the suite wbench sets one of {', '.join(RULES)}")
-    return rule == "upstream"
 
 
 @dataclass(frozen=True)
@@ -51,7 +47,5 @@ def requested_turns(case: Case, track: PoseTrack, upstream: bool) -> RequestedTu
         bounds = split_turns(count, len(texts))
     if any(end - start < LEAST for start, end in bounds):
         return Unscored("too_short", f"{count} poses are too few for {len(texts)} turns of at least {LEAST}")
-    chosen = [(action, bound) for action, bound in zip(actions, bounds, strict=True) if action is not None]
-    return RequestedTurns(
-        [action for action, _ in chosen], [bound for _, bound in chosen], bounds[-1], ends is not None
-    )
+    chosen = [bound for action, bound in zip(actions, bounds, strict=True) if action is not None]
+    return RequestedTurns([action for action in actions if action], chosen, bounds[-1], ends is not None)

@@ -19,19 +19,16 @@ from typing import Any
 import numpy as np
 
 from revisit.core import Case, Metric, PublishedMaker, Score, Series, Unscored, derived, metric
+from revisit.core.text import package_yaml
 from revisit.evidence.frames import FrameFacts
-from revisit.suites.worldmark.evidence import Family, KeyFlow, KeyParallax, KeySplit
-from revisit.suites.worldmark.metrics.signal import (
-    AT_REST,
-    LEAST_SAMPLES,
-    RATE,
-    Signal,
-    is_upstream,
-    make_signal,
-    smooth,
-)
+from revisit.metrics.rules import is_upstream
+from revisit.suites.worldmark.evidence import Family, Key, KeyFlow, KeyParallax, KeySplit
+from revisit.suites.worldmark.metrics.signal import AT_REST, LEAST_SAMPLES, RATE, Signal, make_signal, smooth
 
-PAPER = "WorldMark (arXiv 2604.21686)"
+CARD: dict[str, Any] = {  # of most metrics
+    "unit": "percent", "range": (0, 100), "higher_is_better": True, "suites": ("worldmark",),
+    "paper": "WorldMark (arXiv 2604.21686)",
+}  # fmt: skip
 SEA_RAFT = PublishedMaker("SEA-RAFT", "flow", ("sea-raft", "searaft"))
 DEPTH = PublishedMaker("Depth Anything 3", "depth_by", ("depth-anything-3", "da3"))
 USUAL = 70  # percentile of the speed along the key that is its usual one
@@ -62,6 +59,11 @@ class KeyScore:
     note: str = ""
 
 
+KeyParts = tuple[float | None, Mapping[str, float], str]  # a key's score, what it is made of, and a note
+RESTS = "the camera is at rest"
+NO_DEPTH = "no depth was observed, so a step and a turn cannot be told apart"
+
+
 def round_as_upstream(value: float, rule: str, digits: int = 3) -> float:
     """The number as the public evaluator writes it; under `corrected` as it is."""
     return round(value, digits) if rule == "upstream" else value
@@ -77,80 +79,70 @@ def direction(signal: Signal, steps: Mapping[int, float], rule: str) -> list[Key
     >>> direction(make_signal("W", frames, flow, "corrected"), {}, "corrected")[0].score
     1.0
     """
-    scores = []
-    for number, key in enumerate(signal.keys):
-        flow = signal.channel(key)[signal.steady(number)]
-        if len(flow) < LEAST_SAMPLES:
-            scores.append(_too_short(signal, number, len(flow)))
-            continue
+
+    def of_key(number: int, key: Key, steady: np.ndarray) -> KeyParts:
+        flow = signal.channel(key)[steady]
         agreement = round_as_upstream(float(flow.mean() / (np.abs(flow).mean() + 1e-9)), rule)
-        weight, note = 1.0, ""
+        weight, note, share = 1.0, "", steps.get(number, np.nan)
         if key.axis != "forward":
-            share = steps.get(number, np.nan)
             weight = round_as_upstream(share if key.axis == "sideways" else 1.0 - share, rule)
-        if not is_upstream(rule) and _rests(signal, number):
-            agreement, note = 0.0, "the camera is at rest"
+        if not is_upstream(rule) and _rests(signal, steady):
+            agreement, note = 0.0, RESTS
             weight = 1.0 if np.isnan(weight) else weight
-        is_known = not np.isnan(weight)
-        parts = {"direction": agreement, **({"weight": weight} if is_known else {})}
-        if not is_known:
-            note = "no depth was observed, so a step and a turn cannot be told apart"
-        scores.append(
-            _key_score(signal, number, round_as_upstream(agreement * weight, rule) if is_known else None, parts, note)
-        )
-    return scores
+        if np.isnan(weight):
+            return None, {"direction": agreement}, NO_DEPTH
+        return round_as_upstream(agreement * weight, rule), {"direction": agreement, "weight": weight}, note
+
+    return _scores_of_steady_samples(signal, of_key)
 
 
 def purity(signal: Signal, steps: Mapping[int, float], rule: str) -> list[KeyScore]:
     """0 to 1 for each key: flow along its axis over that along all three."""
-    scores = []
-    for number, key in enumerate(signal.keys):
-        steady = signal.steady(number)
-        if steady.sum() < LEAST_SAMPLES:
-            scores.append(_too_short(signal, number, int(steady.sum())))
-            continue
+
+    def of_key(number: int, key: Key, steady: np.ndarray) -> KeyParts:
         across, ahead = (float(np.abs(values[steady]).mean()) for values in (signal.horizontal, signal.radial))
         share = 0.5 if key.axis == "forward" else steps.get(number, np.nan)
+        rests = not is_upstream(rule) and _rests(signal, steady)
+        if rests or np.isnan(share):
+            return None, {"forward": ahead}, RESTS if rests else NO_DEPTH
         sideways, turn = round_as_upstream(share, rule) * across, round_as_upstream(1.0 - share, rule) * across
-        own = {"sideways": sideways, "turn": turn, "forward": ahead}[key.axis]
         parts = {"sideways": sideways, "forward": ahead, "turn": turn}
-        if not is_upstream(rule) and _rests(signal, number):
-            scores.append(_key_score(signal, number, None, {"forward": ahead}, "the camera is at rest"))
-        elif np.isnan(share):
-            note = "no depth was observed, so a step and a turn cannot be told apart"
-            scores.append(_key_score(signal, number, None, {"forward": ahead}, note))
-        else:
-            scores.append(
-                _key_score(signal, number, round_as_upstream(own / (sideways + turn + ahead + 1e-9), rule), parts)
-            )
-    return scores
+        return round_as_upstream(parts[key.axis] / (sideways + turn + ahead + 1e-9), rule), parts, ""
+
+    return _scores_of_steady_samples(signal, of_key)
 
 
 def stability(signal: Signal, rule: str) -> list[KeyScore]:
     """0 to 1 for each key: is the usual speed kept, without stalls, to the end?"""
-    scores = []
-    for number, key in enumerate(signal.keys):
-        speed = signal.channel(key)[signal.steady(number)]
-        if len(speed) < LEAST_SAMPLES:
-            scores.append(_too_short(signal, number, len(speed)))
-            continue
+
+    def of_key(number: int, key: Key, steady: np.ndarray) -> KeyParts:
+        speed = signal.channel(key)[steady]
         usual = float(np.percentile(speed, USUAL))
         if usual <= (1e-6 if is_upstream(rule) else AT_REST):
-            note = "the camera never goes as asked"
-            scores.append(_key_score(signal, number, 0.0, {"sustained": 0.0}, note))
-            continue
+            return 0.0, {"sustained": 0.0}, "the camera never goes as asked"
         smoothed = smooth(speed, STALL_SAMPLES)
         sustained = float((smoothed >= STALLED * usual).mean())
         stalls = count_stalls(smoothed, STALLED * usual, GOING * usual)
         left = float(smoothed[-ENDS_SAMPLES:].mean() / (smoothed[:ENDS_SAMPLES].mean() + 1e-9))
         left = min(max(left, 0.0), 1.2)
         score = sustained * float(np.exp(-stalls / (len(speed) / RATE) / STALLS)) * min(1.0, left / FADED)
-        parts = {
-            "sustained": round_as_upstream(sustained, rule),
-            "stalls": float(stalls),
-            "left": round_as_upstream(left, rule),
-        }
-        scores.append(_key_score(signal, number, round_as_upstream(score, rule), parts))
+        kept, end = round_as_upstream(sustained, rule), round_as_upstream(left, rule)
+        return round_as_upstream(score, rule), {"sustained": kept, "stalls": float(stalls), "left": end}, ""
+
+    return _scores_of_steady_samples(signal, of_key)
+
+
+def _scores_of_steady_samples(signal: Signal, of_key: Callable[[int, Key, np.ndarray], KeyParts]) -> list[KeyScore]:
+    """The scores of all keys from their steady samples, and none where these are too few."""
+    scores = []
+    for number, key in enumerate(signal.keys):
+        steady = signal.steady(number)
+        if steady.sum() < LEAST_SAMPLES:
+            note = f"only {steady.sum()} samples are steady; {LEAST_SAMPLES} are needed"
+            parts: KeyParts = None, {}, note
+        else:
+            parts = of_key(number, key, steady)
+        scores.append(KeyScore(number, signal.names[number], key.family, *parts))
     return scores
 
 
@@ -177,77 +169,34 @@ def latency(signal: Signal, rule: str) -> list[KeyScore]:
         reference = float(np.percentile(np.abs(speed), REFERENCE)) + 1e-9
         steady = speed[signal.steady(number)]
         reached = float(np.median(steady)) if len(steady) >= LEAST_SAMPLES else 0.0
+        seconds, score, note = share, 0.0, "the camera does not answer"
+        if reached > ANSWERS * reference and (is_upstream(rule) or reference > AT_REST):
+            within = (signal.time >= switch) & (signal.time <= switch + share)
+            answers = within & (smooth(speed, RESPONSE_SAMPLES)[: len(speed)] >= RESPONDS * reference)
+            seconds = float(signal.time[answers.argmax()] - switch) if answers.any() else share
+            score, note = round_as_upstream(1 - min(max(seconds, 0.0), share) / share, rule), ""
         parts = {"switch": switch, "reached": round_as_upstream(reached / reference, rule)}
-        if reached <= ANSWERS * reference or (not is_upstream(rule) and reference <= AT_REST):
-            note = "the camera does not answer"
-            scores.append(
-                _key_score(signal, number, 0.0, {**parts, "seconds": round_as_upstream(share, rule, 2)}, note)
-            )
-            continue
-        within = (signal.time >= switch) & (signal.time <= switch + share)
-        answers = within & (smooth(speed, RESPONSE_SAMPLES)[: len(speed)] >= RESPONDS * reference)
-        seconds = float(signal.time[answers.argmax()] - switch) if answers.any() else share
-        score = 1 - min(max(seconds, 0.0), share) / share
         parts["seconds"] = round_as_upstream(seconds, rule, 2)
-        scores.append(_key_score(signal, number, round_as_upstream(score, rule), parts))
+        scores.append(KeyScore(number, signal.names[number], key.family, score, parts, note))
     return scores
 
 
-def _rests(signal: Signal, number: int) -> bool:
-    return bool(signal.speed[signal.steady(number)].mean() < AT_REST)
+def _rests(signal: Signal, steady: np.ndarray) -> bool:
+    return bool(signal.speed[steady].mean() < AT_REST)
 
 
-def _key_score(
-    signal: Signal, number: int, score: float | None, parts: Mapping[str, float], note: str = ""
-) -> KeyScore:
-    return KeyScore(number, signal.names[number], signal.keys[number].family, score, parts, note)
+ASPECTS: Mapping[str, Mapping[str, Any]] = package_yaml("revisit.suites.worldmark", "control.yaml")
+FORMULAS: Mapping[str, Callable[[Signal, Mapping[int, float], str], Sequence[KeyScore]]] = {
+    "direction": direction,
+    "purity": purity,
+    "stability": lambda signal, steps, rule: stability(signal, rule),
+    "latency": lambda signal, steps, rule: latency(signal, rule),
+}
 
 
-def _too_short(signal: Signal, number: int, samples: int) -> KeyScore:
-    return _key_score(signal, number, None, {}, f"only {samples} samples are steady; {LEAST_SAMPLES} are needed")
-
-
-@dataclass(frozen=True)
-class Aspect:
-    """A column of the benchmark: its formula, and what its card says."""
-
-    id: str
-    called: str
-    column: str
-    low: float
-    scores: Callable[[Signal, Mapping[int, float], str], Sequence[KeyScore]]
-    doc: str
-    responds_to: tuple[str, ...]
-    blind_to: tuple[str, ...]
-    needs_depth: bool = False
-
-
-ASPECTS = (
-    Aspect(
-        "direction", "Direction accuracy", "DA", -100.0, direction,
-        "100 x the share of the flow that goes as the key asks; below 0 where it goes the other way.",
-        ("disobeyed keys", "opposite motion", "frozen camera"), ("content", "speed"), True,
-    ),
-    Aspect(
-        "purity", "Motion purity", "MP", 0.0, purity,
-        "100 x the flow along the key's axis over the flow along all three.",
-        ("drift to the side", "turn in the place of a step"), ("content", "opposite motion"), True,
-    ),
-    Aspect(
-        "stability", "Motion stability", "MS", 0.0, lambda signal, steps, rule: stability(signal, rule),
-        "100 x the share of time at speed, less for stalls and for speed lost by the end.",
-        ("stalls", "fading motion", "opposite motion"), ("content", "a slow camera that never stalls"),
-    ),
-    Aspect(
-        "latency", "Response latency", "RL", 0.0, lambda signal, steps, rule: latency(signal, rule),
-        "100 x the share of a key's time that is left when the camera answers the switch to it.",
-        ("late response", "no response"), ("content", "the first key"),
-    ),
-)  # fmt: skip
-
-
-def control_metric(aspect: Aspect, family: Family) -> Metric:
+def control_metric(aspect: str, family: Family) -> Metric:
     """The metric of one column: an aspect of the keys of one family."""
+    about, needs_depth = ASPECTS[aspect], aspect in ("direction", "purity")
 
     def scored(
         case: Case, frames: FrameFacts, flow: KeyFlow, split: KeySplit, *, rule: str = "corrected"
@@ -256,9 +205,9 @@ def control_metric(aspect: Aspect, family: Family) -> Metric:
         if isinstance(signal, Unscored):
             return signal
         steps = dict(zip(split.segment.tolist(), split.step_share.tolist(), strict=True))
-        keys = [one for one in aspect.scores(signal, steps, rule) if one.family == family]
+        keys = [one for one in FORMULAS[aspect](signal, steps, rule) if one.family == family]
         facts: dict[str, object] = {"flow": flow.maker, "keys": [_plain(one) for one in keys]}
-        if aspect.needs_depth and split.maker and any(key != "W" and key != "S" for key in signal.names):
+        if needs_depth and split.maker and any(key != "W" and key != "S" for key in signal.names):
             facts["depth_by"] = split.maker
         with_score = [one for one in keys if one.score is not None]
         if not keys:
@@ -266,40 +215,33 @@ def control_metric(aspect: Aspect, family: Family) -> Metric:
         if not with_score:
             return Unscored(_kind(keys[0].note), f"{keys[0].key}: {keys[0].note}", facts)
         values = np.array([100 * one.score for one in with_score if one.score is not None])
-        units = Series(
-            frame=_first_frames(signal, with_score), value=values, segment=[one.number for one in with_score]
-        )
+        numbers = [one.number for one in with_score]
+        units = Series(frame=_first_frames(signal, numbers), value=values, segment=numbers)
         return Score(float(values.mean()), units=units, facts=facts)
 
-    initial = family[0]
     return metric(
-        id=f"worldmark_{aspect.id}_{family}", version=1, title=f"{aspect.called}, {family}", unit="percent",
-        range=(aspect.low, 100), higher_is_better=True, needs=(Case, FrameFacts, KeyFlow, KeySplit),
-        suites=("worldmark",), paper=PAPER, upstream=f"{aspect.column}_{initial}", responds_to=aspect.responds_to,
-        blind_to=aspect.blind_to, doc=aspect.doc,
-        published_by=(SEA_RAFT, DEPTH) if aspect.needs_depth else (SEA_RAFT,),
+        id=f"worldmark_{aspect}_{family}", version=1, title=f"{about['title']}, {family}",
+        needs=(Case, FrameFacts, KeyFlow, KeySplit), upstream=f"{about['column']}_{family[0]}", doc=about["doc"],
+        responds_to=tuple(about["responds_to"]), blind_to=tuple(about["blind_to"]),
+        published_by=(SEA_RAFT, DEPTH) if needs_depth else (SEA_RAFT,), **{**CARD, "range": (about["lowest"], 100)},
     )(scored)  # fmt: skip
 
 
 def _plain(one: KeyScore) -> dict[str, Any]:
     """A key's score as a record has it."""
     score = None if one.score is None else 100 * one.score
-    return {
-        "number": one.number,
-        "key": one.key,
-        "score": score,
-        **one.parts,
-        **({"note": one.note} if one.note else {}),
-    }
+    note = {"note": one.note} if one.note else {}
+    return {"number": one.number, "key": one.key, "score": score, **one.parts, **note}
 
 
 def _kind(note: str) -> str:
     return "too_short" if "steady" in note else "not_in_set" if "depth" in note else "at_rest"
 
 
-def _first_frames(signal: Signal, keys: Sequence[KeyScore]) -> np.ndarray:
+def _first_frames(signal: Signal, numbers: Sequence[int]) -> np.ndarray:
+    """The frames at which these keys begin."""
     share = signal.seconds / len(signal.keys)
-    at = np.searchsorted(signal.time, [one.number * share for one in keys])
+    at = np.searchsorted(signal.time, [number * share for number in numbers])
     return np.asarray(signal.frame[np.minimum(at, len(signal.frame) - 1)])
 
 

@@ -22,9 +22,10 @@ from revisit.core import Case, Metric, PublishedMaker, Score, Series, Unscored, 
 from revisit.evidence.frames import FrameFacts
 from revisit.evidence.motion import ShotChanges
 from revisit.metrics.frame_index import nearest_rows, runs
+from revisit.metrics.rules import is_upstream
 from revisit.suites.worldmark.evidence import FLOW_SIZE, FrameVectors, KeyFlow, SmallFrameVectors, is_return
-from revisit.suites.worldmark.metrics.control import PAPER, SEA_RAFT
-from revisit.suites.worldmark.metrics.signal import AT_REST, RATE, Signal, is_upstream, make_signal
+from revisit.suites.worldmark.metrics.control import CARD, SEA_RAFT
+from revisit.suites.worldmark.metrics.signal import AT_REST, RATE, Signal, make_signal
 
 DINO = PublishedMaker("DINOv2-B", "described_by", ("dinov2-base",))
 HALF_SECOND = 8  # samples
@@ -38,6 +39,10 @@ AGREES, ANSWERS, ANSWER_SAMPLES, ALIKE = 0.3, 0.2, 3, 0.5  # gates of a return
 TURNED, TURN_FROM, TURN_WITHIN = 15.0, 5.0, 3.0  # degrees
 STEP_WITHIN = 30.0  # pixels
 PAIRS, SCANNED, APART_SAMPLES = 10, 200, 32
+NO_STEP = (
+    "upstream steps by the median over all clips of all models of a folder, which no clip knows; `revisit worldmark` "
+    "works it out, or give --option step=PIXELS"
+)
 PARTIAL = 0.3  # of the way out: a return that comes no farther is called partial
 
 
@@ -93,11 +98,7 @@ def local_metric(kind: type, id: str, title: str, published: tuple[PublishedMake
         upstream, own = is_upstream(rule), mean_step(signal)
         facts: dict[str, object] = {"flow": flow.maker, "described_by": vectors.maker, "own_step": own, "step": step}
         if upstream and step is None:
-            sentence = (
-                "upstream steps by the median over all clips of all models of a folder, which no clip knows; `revisit "
-                "worldmark` works it out, or give --option step=PIXELS"
-            )
-            return Unscored("other_settings", sentence, facts)
+            return Unscored("other_settings", NO_STEP, facts)
         if not len(vectors.index):
             return Unscored("not_observed", "no frame has a vector", facts)
         facts["step"] = chosen = own if step is None else step
@@ -121,8 +122,7 @@ def local_metric(kind: type, id: str, title: str, published: tuple[PublishedMake
         return Score(0.0 if len(cuts) else 100 * (1 - (share or 0.0)), units=units, facts=facts)
 
     return metric(
-        id=id, version=1, title=title, unit="percent", range=(0, 100), higher_is_better=True,
-        needs=(Case, FrameFacts, KeyFlow, kind, ShotChanges), suites=("worldmark",), paper=PAPER,
+        id=id, version=1, title=title, needs=(Case, FrameFacts, KeyFlow, kind, ShotChanges), **CARD,
         upstream="Local" if published else "", published_by=published, responds_to=("scene change", "cut", "mutation"),
         blind_to=("frozen camera", "what is forgotten out of view"), rewards_unchanged=True,
         doc="100 x the share of equal steps of the way without a mutation; 0 with a cut.",
@@ -214,10 +214,8 @@ def pairs_around_turn(
         return []
 
     def samples_at(depths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return (
-            np.abs(out[None] - depths[:, None]).argmin(axis=1),
-            first + np.abs(back[None, first:] - depths[:, None]).argmin(axis=1),
-        )
+        i, j = (np.abs(way[None] - depths[:, None]).argmin(axis=1) for way in (out, back[first:]))
+        return i, first + j
 
     depths = np.linspace(near, far, SCANNED)
     i, j = samples_at(depths)
@@ -265,8 +263,7 @@ def revisit_metric(kind: type, id: str, title: str, published: tuple[PublishedMa
         return Score(round(score, 3) if is_upstream(rule) else score, units=units, facts=facts)
 
     return metric(
-        id=id, version=1, title=title, unit="percent", range=(0, 100), higher_is_better=True,
-        needs=(Case, FrameFacts, KeyFlow, kind), suites=("worldmark",), paper=PAPER,
+        id=id, version=1, title=title, needs=(Case, FrameFacts, KeyFlow, kind), **CARD,
         upstream="Rev" if published else "", published_by=published,
         responds_to=("forgotten content", "another place after the return"), rewards_unchanged=True,
         blind_to=("cuts", "what was never left"), doc="100 / (1 + mean distance of frames that see one place again).",
@@ -281,9 +278,8 @@ revisit_small = revisit_metric(SmallFrameVectors, "worldmark_revisit_small", "Re
 
 
 @metric(
-    id="worldmark_step", version=1, title="Way of half a second", unit="pixels", range=(0, None),
-    higher_is_better=None, needs=(Case, FrameFacts, KeyFlow), suites=("worldmark",), paper=PAPER,
-    blind_to=("content", "direction"),
+    id="worldmark_step", version=1, title="Way of half a second", needs=(Case, FrameFacts, KeyFlow),
+    blind_to=("content", "direction"), **{**CARD, "unit": "pixels", "range": (0, None), "higher_is_better": None},
 )  # fmt: skip
 def step(case: Case, frames: FrameFacts, flow: KeyFlow, *, rule: str = "corrected") -> Score | Unscored:
     """Mean flow of half a second, of which upstream takes the median over all clips for its steps."""

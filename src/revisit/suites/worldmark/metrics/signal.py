@@ -13,9 +13,9 @@ import numpy as np
 
 from revisit.core import Unscored
 from revisit.evidence.frames import FrameFacts
+from revisit.metrics.rules import is_upstream
 from revisit.suites.worldmark.evidence import APART, KEYS, Key, KeyFlow, keys_of
 
-RULES = ("corrected", "upstream")
 RATE = 16.0  # samples a second
 AFTER, BEFORE = 3.0, 1.0  # seconds after and before a switch that do not count as steady
 LEAST_SAMPLES = 3  # of a steady part
@@ -51,13 +51,6 @@ class Signal:
         return np.asarray((self.time >= first) & (self.time <= last))
 
 
-def is_upstream(rule: str) -> bool:
-    """Whether the rule is that of the public evaluator."""
-    if rule not in RULES:
-        raise ValueError(f"unknown rule {rule!r}; choose one of {', '.join(RULES)}")
-    return rule == "upstream"
-
-
 def make_signal(condition: str, frames: FrameFacts, flow: KeyFlow, rule: str) -> Signal | Unscored:
     """The flow of a clip on the clock of a rule."""
     names = keys_of(condition)
@@ -79,9 +72,8 @@ def make_signal(condition: str, frames: FrameFacts, flow: KeyFlow, rule: str) ->
         return Unscored("mismatch", "the times of the frames do not rise, so no speed can be told")
     seconds = float(frames.time[-1] - frames.time[0]) + 1 / frames.fps
     time = np.arange(max(int(seconds * RATE), 1)) / RATE
-    horizontal, radial = (
-        _resample(middle, values / length / (RATE / APART), time) for values in (flow.horizontal, flow.radial)
-    )
+    speeds = [values / length / (RATE / APART) for values in (flow.horizontal, flow.radial)]
+    horizontal, radial = (_resample(middle, speed, time) for speed in speeds)
     return Signal(keys, names, time, horizontal, radial, seconds, _frames_at(frames, time))
 
 

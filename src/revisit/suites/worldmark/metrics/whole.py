@@ -11,7 +11,7 @@ import math
 
 from revisit.core import Metric, PublishedMaker, Score, Series, Unscored, metric
 from revisit.suites.worldmark.evidence import GeometryError, VideoRating
-from revisit.suites.worldmark.metrics.control import PAPER
+from revisit.suites.worldmark.metrics.control import CARD
 
 SCALE = 0.05  # of the median depth
 VGGT = PublishedMaker("VGGT-Omega", "geometry_by", ("vggt-omega", "vggtomega"))
@@ -19,10 +19,9 @@ ONE_ALIGN = PublishedMaker("OneAlign", "rated_by", ("onealign", "one-align", "q-
 
 
 @metric(
-    id="worldmark_global", version=1, title="Global memory", unit="percent", range=(0, 100), higher_is_better=True,
-    needs=(GeometryError,), suites=("worldmark",), paper=PAPER, upstream="Global", published_by=(VGGT,),
-    responds_to=("geometry that changes", "another place"), blind_to=("frozen camera", "colour"),
-    rewards_unchanged=True,
+    id="worldmark_global", version=1, title="Global memory", needs=(GeometryError,), upstream="Global",
+    published_by=(VGGT,), responds_to=("geometry that changes", "another place"),
+    blind_to=("frozen camera", "colour"), rewards_unchanged=True, **CARD,
 )  # fmt: skip
 def global_memory(geometry: GeometryError) -> Score | Unscored:
     """100 / (1 + e / 0.05), e the median distance of points to what other frames reconstruct there."""
@@ -44,8 +43,8 @@ def rating_metric(part: str, title: str, column: str) -> Metric:
         return Score(min(max(25 * (value - 1), 0.0), 100.0), raw=value, facts={"rated_by": rating.maker})
 
     return metric(
-        id=f"worldmark_{part}", version=1, title=title, unit="percent", range=(0, 100), higher_is_better=True,
-        needs=(VideoRating,), suites=("worldmark",), paper=PAPER, upstream=column, published_by=(ONE_ALIGN,),
+        id=f"worldmark_{part}", version=1, title=title, needs=(VideoRating,), upstream=column,
+        published_by=(ONE_ALIGN,), **CARD,
         responds_to=("blur", "noise", "ugly frames"), blind_to=("memory", "camera"),
         doc="100 (x - 1) / 4 of OneAlign's rating x of one frame a second.",
     )(scored)  # fmt: skip

@@ -5,40 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from revisit.core import METRICS
+from revisit.core.text import package_yaml
 
-COLUMNS = {  # measure of the published table -> its metric
-    "precision": "wr_camera_precision",
-    "alignment": "wr_camera_alignment",
-    "hold": "wr_static_hold",
-    "integrity": "wr_integrity",
-    "visible_spatial": "wr_visible_spatial",
-    "visible_state": "wr_visible_state",
-    "returned_spatial": "wr_returned_spatial",
-    "returned_state": "wr_returned_state",
-}
-# What may be asked where the published measure cannot be had -> (the measure it is like, its metric). It is another
-# measure with a column of its own: odometry is no pose network, and other descriptors are not DINOv2.
-STAND_INS = {
-    "precision_odometry": ("precision", "wr_camera_precision"),
-    "alignment_odometry": ("alignment", "wr_camera_alignment"),
-    "hold_odometry": ("hold", "wr_static_hold"),
-    "precision_network": ("precision", "wr_camera_precision"),
-    "alignment_network": ("alignment", "wr_camera_alignment"),
-    "hold_network": ("hold", "wr_static_hold"),
-    "integrity_network": ("integrity", "wr_integrity"),
-    "integrity_lite": ("integrity", "visual_integrity_lite"),
-}
+_TABLE = package_yaml("revisit.suites.wrbench", "measures.yaml")
+_MEASURES: dict[str, dict[str, str]] = {**_TABLE["measures"], **_TABLE["stand_ins"]}
+TITLES = {name: facts["title"] for name, facts in _MEASURES.items()}
+COLUMNS = {name: facts["metric"] for name, facts in _MEASURES.items() if "like" not in facts}
+STAND_INS = {name: (facts["like"], facts["metric"]) for name, facts in _MEASURES.items() if "like" in facts}
 DIAGNOSED = ("camera_departure", "look_departure", "target_departure")  # chapters that compare with a reference
 
 
 def metrics() -> Sequence[str]:
     """Ids of the metrics of this suite, in the order of the tables; a plugin's come last."""
     candidates = [*COLUMNS.values(), *(metric_id for _, metric_id in STAND_INS.values())]
-    published = [metric_id for metric_id in dict.fromkeys(candidates) if metric_id in METRICS]
-    further = [
-        metric_id
-        for metric_id in METRICS
-        if ("wrbench" in METRICS[metric_id].suites or METRICS[metric_id].family in DIAGNOSED)
-        and metric_id not in published
-    ]
-    return [*published, *further]
+    further = [id for id in METRICS if "wrbench" in METRICS[id].suites or METRICS[id].family in DIAGNOSED]
+    return [id for id in dict.fromkeys([*candidates, *further]) if id in METRICS]

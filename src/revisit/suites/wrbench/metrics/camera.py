@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -18,9 +19,14 @@ from revisit.evidence.camera import ObservedCamera, RequestedCamera
 from revisit.geometry.poses import resample, trajectory
 from revisit.geometry.rotations import geodesic
 from revisit.metrics.requested_camera import peak, relative_yaw, request_of
+from revisit.metrics.rules import RULES
 
-PAPER = "arXiv:2606.20545"
-RULES = ("corrected", "upstream")
+# Files that name no estimator are taken for VGGT's: those of the public evaluator do not name it either.
+VGGT = PublishedMaker("VGGT-Omega", "poses_from", others=("odometry", "mapanything", "vipe", "da3"))
+CARD: dict[str, Any] = {
+    "unit": "score", "range": (0, 1), "higher_is_better": True, "needs": (Case, RequestedCamera, ObservedCamera),
+    "suites": ("wrbench",), "paper": "arXiv:2606.20545", "published_by": (VGGT,),
+}  # fmt: skip
 PROFILES = ("certified_opencv", "main")  # which targets the public evaluator takes (--sidecar-profile-gate)
 MAIN_YAW, SAME_YAW = 60.0, 1e-3  # degrees: the turn of the main profile, and what single precision leaves of it
 DEGREES = 45.0  # of mean rotation error that cost a factor e
@@ -61,19 +67,13 @@ def translation_error(target: np.ndarray, estimate: np.ndarray) -> float:
 def precision(target: np.ndarray, rotation: np.ndarray, centre: np.ndarray | None, kind: str, rule: str) -> float:
     """CamPrec of one clip: its rotations (N, 3, 3) and centres (N, 3) against the target's poses (N, 4, 4)."""
     if kind == "static":
-        still = float(geodesic(rotation[0], rotation).max()) <= STATIC_DEGREES
-        distance = 0.0 if centre is None else float(np.linalg.norm(centre - centre[0], axis=1).max())
-        return float(still and distance <= STATIC_WAY)
-    if kind == "yaw":
-        target_peak, peak_value = peak(relative_yaw(target[:, :3, :3])), peak(relative_yaw(rotation))
-        if min(abs(target_peak), abs(peak_value)) < WEAK_YAW or target_peak * peak_value < 0:
-            return 0.0
+        degrees, way = farthest(rotation, centre)
+        return float(degrees <= STATIC_DEGREES and way <= STATIC_WAY)
+    if kind == "yaw" and _is_weak_or_wrong(relative_yaw(target[:, :3, :3]), relative_yaw(rotation), WEAK_YAW):
+        return 0.0
     if kind == "sideways" and centre is not None:
-        target_peak, peak_value = (
-            peak(_motion_to_the_right(target[:, :3, :3], target[:, :3, 3])),
-            peak(_motion_to_the_right(rotation, centre)),
-        )
-        if min(abs(target_peak), abs(peak_value)) < WEAK_WAY or target_peak * peak_value < 0:
+        asked = _motion_to_the_right(target[:, :3, :3], target[:, :3, 3])
+        if _is_weak_or_wrong(asked, _motion_to_the_right(rotation, centre), WEAK_WAY):
             return 0.0
     turned = float(rotation_errors(target[:, :3, :3], rotation, rule).mean())
     moved = 0.0
@@ -81,6 +81,18 @@ def precision(target: np.ndarray, rotation: np.ndarray, centre: np.ndarray | Non
         aligned = (target[0, :3, :3] @ rotation[0].T @ (centre - centre[0]).T).T
         moved = translation_error(target[:, :3, 3], aligned)
     return float(np.clip(np.exp(-(turned / DEGREES + moved)), 0, 1))
+
+
+def farthest(rotation: np.ndarray, centre: np.ndarray | None) -> tuple[float, float]:
+    """Degrees and way to the pose farthest from the first; no way where only turns are known."""
+    way = 0.0 if centre is None else float(np.linalg.norm(centre - centre[0], axis=1).max())
+    return float(geodesic(rotation[0], rotation).max()), way
+
+
+def _is_weak_or_wrong(asked: np.ndarray, made: np.ndarray, least: float) -> bool:
+    """Whether one of two motions hardly moves, or the second goes to the other side."""
+    peaks = peak(asked), peak(made)
+    return min(map(abs, peaks)) < least or peaks[0] * peaks[1] < 0
 
 
 def alignment(yaw: float, target_yaw: float, requested: float) -> float:
@@ -92,13 +104,8 @@ def alignment(yaw: float, target_yaw: float, requested: float) -> float:
 
 def hold_score(rotation: np.ndarray, centre: np.ndarray | None) -> float:
     """Static hold: 1 for a camera that rests, 0 from 5 degrees or a tenth of a unit on."""
-    turned = float(geodesic(rotation[0], rotation).max()) / HOLD_DEGREES
-    moved = 0.0 if centre is None else float(np.linalg.norm(centre - centre[0], axis=1).max()) / HOLD_WAY
-    return float(np.clip(1 - max(turned, moved), 0, 1))
-
-
-# Files that name no estimator are taken for VGGT's: those of the public evaluator do not name it either.
-VGGT = (PublishedMaker("VGGT-Omega", "poses_from", others=("odometry", "mapanything", "vipe", "da3")),)
+    degrees, way = farthest(rotation, centre)
+    return float(np.clip(1 - max(degrees / HOLD_DEGREES, way / HOLD_WAY), 0, 1))
 
 
 def why_outside_profile(case: Case, reference: RequestedCamera, profile: str) -> str:
@@ -123,11 +130,9 @@ def why_outside_profile(case: Case, reference: RequestedCamera, profile: str) ->
 
 
 @metric(
-    id="wr_camera_precision", version=3, title="Camera precision (CamPrec)", unit="score", range=(0, 1),
-    higher_is_better=True, needs=(Case, RequestedCamera, ObservedCamera), suites=("wrbench",), paper=PAPER,
-    upstream="D1_CamPrec", responds_to=("frozen camera", "wrong direction", "camera drift", "turn cut short"),
-    blind_to=("content", "translation on a path that only turns", "distance of a sideways motion"),
-    published_by=VGGT,
+    id="wr_camera_precision", version=3, title="Camera precision (CamPrec)", upstream="D1_CamPrec",
+    responds_to=("frozen camera", "wrong direction", "camera drift", "turn cut short"),
+    blind_to=("content", "translation on a path that only turns", "distance of a sideways motion"), **CARD,
 )  # fmt: skip
 def camera_precision(
     case: Case,
@@ -145,9 +150,8 @@ def camera_precision(
     """
     check_rule(rule)
     if case.annotations.get("viewpoint_condition") == "prompt_only":
-        return Unscored(
-            "does_not_apply", "the generator got the camera motion as text, so there is no exact path to compare with"
-        )
+        sentence = "the generator got the camera motion as text, so there is no exact path to compare with"
+        return Unscored("does_not_apply", sentence)
     if outside := why_outside_profile(case, reference, profile):
         return Unscored("mismatch", outside)
     if reference.kind == "sideways" and estimate.centre is None:
@@ -162,10 +166,10 @@ def camera_precision(
             target = reference.c2w if isinstance(request, Unscored) else request.path(len(target), rule)
         else:
             target = reference.written
-    estimate = poses_of_frames(estimate, len(target))
-    if len(estimate.index) < 2:
-        return unscored_too_few(estimate, target)
-    target, rotation, centre = target[estimate.index], estimate.rotation, estimate.centre
+    poses = poses_of_frames(estimate, len(target))
+    if isinstance(poses, Unscored):
+        return poses
+    target, rotation, centre = target[poses.index], poses.rotation, poses.centre
     value = precision(target, rotation, centre, reference.kind, rule)
     errors = rotation_errors(target[:, :3, :3], rotation, rule)
     resting = np.broadcast_to(np.eye(3), rotation.shape)
@@ -179,20 +183,16 @@ def camera_precision(
         "poses_from": estimate.source,
     }
     if rule == "corrected" and reference.written is not None:  # with its maker's gain, which is no part of the request
-        count = len(reference.c2w)
-        as_written = resample(trajectory(reference.written), np.linspace(0, len(reference.written) - 1, count)).c2w[
-            estimate.index
-        ]
+        times = np.linspace(0, len(reference.written) - 1, len(reference.c2w))
+        as_written = resample(trajectory(reference.written), times).c2w[poses.index]
         facts["against_the_target_as_written"] = precision(as_written, rotation, centre, reference.kind, rule)
-    return Score(value, units=Series(frame=estimate.index, value=errors), facts=facts)
+    return Score(value, units=Series(frame=poses.index, value=errors), facts=facts)
 
 
 @metric(
-    id="wr_camera_alignment", version=2, title="Camera alignment, common yaw (CamAlign)", unit="score", range=(0, 1),
-    higher_is_better=True, needs=(Case, RequestedCamera, ObservedCamera), suites=("wrbench",), paper=PAPER,
+    id="wr_camera_alignment", version=2, title="Camera alignment, common yaw (CamAlign)",
     upstream="D1_CamAlign_common_yaw", responds_to=("frozen camera", "wrong direction", "turn cut short"),
-    blind_to=("content", "a camera that never comes back", "sideways motion where a turn was asked"),
-    published_by=VGGT,
+    blind_to=("content", "a camera that never comes back", "sideways motion where a turn was asked"), **CARD,
 )  # fmt: skip
 def camera_alignment(
     case: Case, reference: RequestedCamera, estimate: ObservedCamera, *, rule: str = "corrected"
@@ -204,35 +204,29 @@ def camera_alignment(
     check_rule(rule)
     if reference.kind != "yaw":
         return Unscored("does_not_apply", f"alignment is only defined for turns, and the request is {reference.kind}")
-    estimate = poses_of_frames(estimate, len(reference.c2w))
-    if len(estimate.index) < 2:
-        return unscored_too_few(estimate, reference.c2w)
+    poses = poses_of_frames(estimate, len(reference.c2w))
+    if isinstance(poses, Unscored):
+        return poses
     target_yaw = peak(relative_yaw(reference.c2w[:, :3, :3]))
     in_words = case.annotations.get("viewpoint_condition") == "prompt_only"
     requested = UPSTREAM_YAW if rule == "upstream" else PROMPTED_YAW if in_words else abs(target_yaw)
     if requested <= WEAK_YAW:
         return Unscored("at_rest", f"the requested turn is only {requested:.1f} degrees, too small to be measured")
-    yaw = relative_yaw(estimate.rotation)
-    farthest = peak(yaw)
-    finding = (
-        "weak motion"
-        if abs(farthest) < WEAK_YAW
-        else "wrong direction"
-        if farthest * target_yaw < 0
-        else "turned as asked"
-    )
-    facts = {"yaw_deg": farthest, "requested_deg": float(np.copysign(requested, target_yaw)), "finding": finding}
-    return Score(
-        alignment(farthest, target_yaw, requested), farthest, Series(frame=estimate.index, value=yaw),
-        {**facts, "poses_from": estimate.source},
-    )  # fmt: skip
+    yaw = relative_yaw(poses.rotation)
+    reached = peak(yaw)
+    finding = "wrong direction" if reached * target_yaw < 0 else "turned as asked"
+    facts = {
+        "yaw_deg": reached,
+        "requested_deg": float(np.copysign(requested, target_yaw)),
+        "finding": "weak motion" if abs(reached) < WEAK_YAW else finding,
+        "poses_from": estimate.source,
+    }
+    return Score(alignment(reached, target_yaw, requested), reached, Series(frame=poses.index, value=yaw), facts)
 
 
 @metric(
-    id="wr_static_hold", version=2, title="Static hold", unit="score", range=(0, 1), higher_is_better=True,
-    needs=(Case, RequestedCamera, ObservedCamera), suites=("wrbench",), paper=PAPER, upstream="D1_CamAlign_static_hold",
-    responds_to=("camera drift",), blind_to=("content", "travel, where only turns are known"),
-    published_by=VGGT,
+    id="wr_static_hold", version=2, title="Static hold", upstream="D1_CamAlign_static_hold",
+    responds_to=("camera drift",), blind_to=("content", "travel, where only turns are known"), **CARD,
 )  # fmt: skip
 def static_hold(
     case: Case, reference: RequestedCamera, estimate: ObservedCamera, *, rule: str = "corrected"
@@ -240,20 +234,19 @@ def static_hold(
     """1 - max(largest turn / 5 degrees, largest way / 0.1), not below 0, of a camera that was asked to rest."""
     check_rule(rule)
     if reference.kind != "static":
-        return Unscored(
-            "does_not_apply", "static hold is only for cameras that should stay still, and this one should move"
-        )
-    estimate = poses_of_frames(estimate, len(reference.c2w))
-    if len(estimate.index) < 2:
-        return unscored_too_few(estimate, reference.c2w)
-    rotation, centre = estimate.rotation, estimate.centre
+        sentence = "static hold is only for cameras that should stay still, and this one should move"
+        return Unscored("does_not_apply", sentence)
+    poses = poses_of_frames(estimate, len(reference.c2w))
+    if isinstance(poses, Unscored):
+        return poses
+    rotation, centre = poses.rotation, poses.centre
     turns = geodesic(rotation[0], rotation)
     facts = {"largest_turn_deg": float(turns.max()), "way_judged": centre is not None, "poses_from": estimate.source}
-    return Score(hold_score(rotation, centre), units=Series(frame=estimate.index, value=turns), facts=facts)
+    return Score(hold_score(rotation, centre), units=Series(frame=poses.index, value=turns), facts=facts)
 
 
-def poses_of_frames(estimate: ObservedCamera, count: int) -> ObservedCamera:
-    """The poses that belong to frames of a clip of `count` frames.
+def poses_of_frames(estimate: ObservedCamera, count: int) -> ObservedCamera | Unscored:
+    """The poses that belong to frames of a clip of `count` frames; so few that they are no path are unscored.
 
     A file that numbers no frames, and whose poses fit the clip at a whole step (21 poses beside 81 frames), has one
     pose for every few frames, as generators with latent frames write it.
@@ -263,15 +256,10 @@ def poses_of_frames(estimate: ObservedCamera, count: int) -> ObservedCamera:
     if 2 < n < count and not numbered and not (count - 1) % (n - 1):
         return replace(estimate, index=estimate.index * ((count - 1) // (n - 1)))
     rows = np.flatnonzero(estimate.index < count)
+    if len(rows) < 2:
+        return Unscored("too_short", f"a path needs at least two poses; {len(rows)} of {count} frames have one")
     centre = None if estimate.centre is None else estimate.centre[rows]
     return replace(estimate, index=estimate.index[rows], rotation=estimate.rotation[rows], centre=centre)
-
-
-def unscored_too_few(estimate: ObservedCamera, target: np.ndarray) -> Unscored:
-    """Why so few poses say nothing."""
-    return Unscored(
-        "too_short", f"a path needs at least two poses; {len(estimate.index)} of {len(target)} frames have one"
-    )
 
 
 def _motion_to_the_right(rotation: np.ndarray, centre: np.ndarray) -> np.ndarray:

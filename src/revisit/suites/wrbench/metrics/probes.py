@@ -7,9 +7,13 @@ leaves the axis unscored: half of a balanced pair is not balanced.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
 from revisit.core import Metric, Score, Series, Unscored, metric
+from revisit.core.text import package_yaml
 from revisit.evidence.answers import UNANSWERED, YES, JudgeAnswers
 from revisit.evidence.judged import failed_canary
 from revisit.suites.wrbench.evidence import ProbeAnswers
@@ -48,7 +52,7 @@ def probe_score(answers: ProbeAnswers, axis: str) -> Score | Unscored:
     return Score(float(right.mean()), units=Series(question=numbers, value=right), facts=facts)
 
 
-def probe_metric(axis: str, upstream: str, that: str, responds_to: tuple[str, ...], *blind_to: str) -> Metric:
+def probe_metric(axis: str, card: Mapping[str, Any]) -> Metric:
     """The metric of one axis; the returned ones are asked only of what has returned."""
 
     def scored(answers: ProbeAnswers) -> Score | Unscored:
@@ -57,24 +61,10 @@ def probe_metric(axis: str, upstream: str, that: str, responds_to: tuple[str, ..
     return metric(
         id=f"wr_{axis}", version=1, title=f"{axis.replace('_', ' ').capitalize()} consistency", unit="score",
         range=(0, 1), higher_is_better=True, needs=(ProbeAnswers,), suites=("wrbench",), paper=PAPER,
-        gates=("wr_reobservation",) if axis.startswith("returned") else (), upstream=upstream,
-        responds_to=responds_to, blind_to=blind_to, doc=f"Mean probability that {that}.",
+        gates=("wr_reobservation",) if axis.startswith("returned") else (), upstream=card["upstream"],
+        responds_to=tuple(card["responds_to"]), blind_to=tuple(card["blind_to"]), doc=card["doc"],
     )(scored)  # fmt: skip
 
 
-visible_spatial = probe_metric(
-    "visible_spatial", "D3", "subject, target and fixed things stand where they should while they are in view",
-    ("wrong place", "object slides with the camera"), "what happens out of view", "frozen camera",
-)  # fmt: skip
-visible_state = probe_metric(
-    "visible_state", "D4", "the event happens, goes on and is held as it should while it is in view",
-    ("event did not happen", "state reset in view"), "what happens out of view",
-)  # fmt: skip
-returned_spatial = probe_metric(
-    "returned_spatial", "D5", "the subject is back in its expected place, relative to the fixed things",
-    ("vanish", "wrong place", "duplicate"), "clips that never return",
-)  # fmt: skip
-returned_state = probe_metric(
-    "returned_state", "D6", "the event has gone on while it was hidden",
-    ("state reset", "state frozen"), "clips that never return",
-)  # fmt: skip
+for axis, card in package_yaml("revisit.suites.wrbench", "measures.yaml")["probes"].items():
+    probe_metric(axis, card)

@@ -1,0 +1,280 @@
+"""What a run found, as a person sees it: the verdict, tables of scores, diagnoses, and why clips are unscored."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import textwrap
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import typer
+
+from revisit.cli.console import clean_text, message, print_first, print_table
+from revisit.core.grouping import group_items
+from revisit.core.text import pluralize
+from revisit.results import Cell
+from revisit.results.display import HELD_TITLE, arrow, cell_text, column_head, number, reason_title, stand_in_mark
+from revisit.results.funnel import count_testable
+from revisit.results.look_away_counts import ASK
+
+MODELS_PER_TABLE = 6
+LINES, NOTES = 10, 2  # of a verdict; all notes are in summary.json
+LEAST_COMMON = 3  # clips that all models have, whose means stand beside; fewer are no mean
+NAMED = 8  # metrics that one reason names
+MEAN = "mean [95 %] (scored/all)"
+
+
+def print_run_summary(content: Mapping[str, Any], show_all: bool = False) -> None:
+    """Print what a run found: the verdict and its few columns; with `all`, every metric, part and reason."""
+    if content.get("partial"):
+        message(f"partial: --limit took {content['cases']} of {content['total_cases']} cases")
+    ranking = content.get("verdict")
+    # Where no question could be asked, what there is says why.
+    show_all = show_all or not ranking or not any(answer["metric"] for answer in ranking["answers"])
+    if ranking:
+        print_verdict(ranking, content)
+    for extra in content.get("headline", []):
+        print_suite_table(extra)
+    if show_all:
+        _print_all_scores(content)
+    message(*content.get("sentences", []))
+    if show_all:
+        print_parts(content.get("parts", {}), content["metrics"])
+        for extra in content.get("tables", []):
+            print_suite_table(extra)
+    print_diagnoses(content.get("diagnosis") or {})
+    if show_all:
+        _print_reasons(content)
+    print_first([f"note: {remark}" for remark in content.get("notes", [])], 5, "more notes; see summary.json")
+    message(*(f"rejected: {entry['id']}: {entry['reason']}" for entry in content["rejected"][:10]))
+    failed = list(group_items(content["failed"], lambda entry: entry["reason"]).items())
+    for reason, entries in failed[:10]:  # a metric that fails everywhere is one line
+        further = f" and {pluralize(len(entries) - 1, 'more clip')}" if len(entries) > 1 else ""
+        message(f"failed: {entries[0]['case']}{further}: {reason}")
+    remaining = len(content["rejected"][10:]) + sum(len(entries) for _, entries in failed[10:])
+    if remaining:
+        message(f"... and {remaining} more; see summary.json")
+    if not show_all:
+        unavailable = f", {len(content['not_asked'])} that could not be asked" if content["not_asked"] else ""
+        message(f"--all shows all {len(content['metrics'])} metrics{unavailable}, and why clips are unscored")
+
+
+def print_verdict(ranking: Mapping[str, Any], content: Mapping[str, Any]) -> None:
+    """Print who looks away and comes back, the answers to the suite's questions, a line each, and a table of both."""
+    counts = ranking.get("look_away")
+    lines = [("Judge", ranking["judge"]["sentence"])] if ranking.get("judge") else []
+    lines += [(ASK, counts["sentence"])] if counts else []
+    lines += [
+        (answer["question"]["ask"], answer["sentence"])
+        for answer in ranking["answers"]
+        if answer.get("asked", True)  # else only other metrics were asked for
+    ]
+    lines += [("Overall", ranking["sentence"])] if ranking["sentence"] else []
+    notes = [("Note", sentence) for sentence in ranking["trade_offs"][:NOTES]]
+    if low := ranking["low_ceilings"]:
+        titles = [f"{content['metrics'].get(metric, {}).get('title', metric)} ({n} clips)" for metric, n in low.items()]
+        notes.append(("Note", f"the truth itself scores low in {_join_names(titles)}"))
+    moments = [
+        f"{moment['model']}, {moment['sample']}"
+        + (f", seed {moment['seed']}" if moment.get("seed") else "")
+        + (f", frame {moment['frame']}" if moment["frame"] is not None else "")
+        + f" ({moment['why']})"
+        for moment in ranking["moments"]
+    ]
+    last = [("Worst moments", "; ".join(moments))] if moments else []
+    lines += [*notes[: max(1, LINES - len(lines) - len(last))], *last]
+    indent = max((len(name) for name, _ in lines), default=0) + 2
+    for name, sentence in lines:
+        typer.echo(_wrap(clean_text(f"{name:{indent}}{sentence}"), indent))
+    answers = [answer for answer in ranking["answers"] if answer["metric"]]
+    if answers or counts:
+        print_table(*_by_question(answers, content, counts), numbers=True)
+
+
+def _by_question(
+    answers: Sequence[Mapping[str, Any]], content: Mapping[str, Any], counts: Mapping[str, Any] | None
+) -> tuple[list[str], list[list[str]]]:
+    """Heads and rows of the table under the verdict: models, and the truth as a row of its own."""
+    columns = [_QuestionColumn(answer) for answer in answers]
+    models = content["models"]
+    if counts:
+        away_heads = ["looks away, comes back"]
+        away = {model: _look_away_text(counts["models"].get(model)) for model in models}
+    else:
+        away = _testable_texts(models)
+        away_heads = ["testable clips"] if away else []
+
+    def rows(interval: bool) -> list[list[str]]:
+        table_rows = []
+        for model, entry in models.items():
+            texts = [text for column in columns for text in column.texts(model, entry, interval)]
+            table_rows.append([_model_heading(model, entry), *([away[model]] if away else []), *texts])
+        if any(column.truth for column in columns):
+            texts = [text for column in columns for text in column.truth_texts(interval)]
+            table_rows.append([_ceiling(content["truth"]), *([""] * len(away_heads)), *texts])
+        return table_rows
+
+    heads = [MEAN, *away_heads]
+    for column, answer in zip(columns, answers, strict=True):
+        mark = stand_in_mark(content["metrics"].get(answer["metric"], {}))
+        heads.append(column_head(answer.get("score") or answer["metric"]) + mark)
+        heads += [f"on the {answer['clips']} clips of all"] if column.has_common else []
+    wide = rows(interval=True)
+    lengths = [max(len(row[column]) for row in [*wide, heads[:1] * len(heads)]) for column in range(len(heads))]
+    return heads, wide if sum(lengths) + 3 * len(lengths) <= _width() else rows(interval=False)
+
+
+def _look_away_text(count: Mapping[str, int] | None) -> str:
+    """`3, 2 of 4`: clips that look away, and that come back; clips that could not be read beside them."""
+    if not count:
+        return ""
+    unread = f"{count['unreadable']} not read" if count["unreadable"] else ""
+    counts = f"{count['left']}, {count['returned']} of {count['asked']}" if count["asked"] else ""
+    return ", ".join(filter(None, [counts, unread]))
+
+
+def _testable_texts(models: Mapping[str, Any]) -> dict[str, str]:
+    """How many clips of each model are testable; nothing where nobody was asked."""
+    counts = {model: count_testable(entry["funnel"]) for model, entry in models.items()}
+    if not any(counts.values()):
+        return {}
+    return {model: f"{count[0]}/{count[1]}" if count else "not asked" for model, count in counts.items()}
+
+
+class _QuestionColumn:
+    """The column of a question, and beside it the means on the clips that all models have, where these are fewer."""
+
+    def __init__(self, answer: Mapping[str, Any]) -> None:
+        self.metric, self.kind = answer["metric"], "held" if answer["near_truth"] else "scores"
+        ranked = {place["model"]: place["cell"] for place in answer["places"]}
+        everybody = {**ranked, **answer.get("unranked", {})}
+        self.cells = {model: Cell.from_json(entry) for model, entry in everybody.items()}
+        commons = {place["model"]: place.get("common") for place in answer["places"]}
+        self.common = {model: Cell.from_json(entry) for model, entry in commons.items() if entry}
+        shared = answer["clips"] >= LEAST_COMMON
+        self.has_common = shared and any(cell.n < self.cells[model].n for model, cell in self.common.items())
+        self.truth = Cell.from_json(answer["truth"]) if answer["truth"] else None
+
+    def texts(self, model: str, entry: Mapping[str, Any], interval: bool) -> list[str]:
+        own = cell(entry.get(self.kind, {}).get(self.metric, {"n": 0, "of": 0}))
+        text = cell_text(self.cells[model], interval) if model in self.cells else own
+        beside = number(self.common[model].mean) if model in self.common else ""
+        return [text, beside] if self.has_common else [text]
+
+    def truth_texts(self, interval: bool) -> list[str]:
+        text = "" if self.truth is None else cell_text(self.truth, interval)
+        return [text, ""] if self.has_common else [text]
+
+
+def _width() -> int:
+    return shutil.get_terminal_size((200, 24)).columns if sys.stdout.isatty() else 200
+
+
+def _wrap(text: str, indent: int) -> str:
+    if not sys.stdout.isatty():
+        return text
+    return textwrap.fill(text, max(_width(), 2 * indent), subsequent_indent=" " * indent, break_long_words=False)
+
+
+def _split_models(models: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """The models of each table, with what is known of them."""
+    names = list(models)
+    for start in range(0, len(names), MODELS_PER_TABLE):
+        yield {name: models[name] for name in names[start : start + MODELS_PER_TABLE]}
+
+
+def _print_all_scores(content: Mapping[str, Any]) -> None:
+    """Print all metrics down, models across, each mean with its interval, n and coverage; the truth comes last."""
+    truth, tables = content.get("truth"), list(_split_models(content["models"]))
+    for models in tables:
+        testable = _testable_texts(models)
+        entries = {_model_heading(model, entry): entry for model, entry in models.items()}
+        if truth and models is tables[-1]:
+            entries[_ceiling(truth)] = truth
+        blanks = [""] * (len(entries) - len(models))
+        rows = [["testable clips", *testable.values(), *blanks]] if testable else []
+        print_table([MEAN, *entries], [*rows, *_score_rows(content["metrics"], entries)], numbers=True)
+
+
+def _model_heading(model: str, entry: Mapping[str, Any]) -> str:
+    """A model's name; one that is no model, such as a floor, says so."""
+    return f"{model} ({entry['category']})" if entry.get("category") else model
+
+
+def _ceiling(truth: Mapping[str, Any]) -> str:
+    return f"{truth.get('name', 'truth')} (ceiling)"
+
+
+def _print_reasons(content: Mapping[str, Any]) -> None:
+    """Print how many clips each kind of reason left unscored, metric by metric, and what was not asked at all."""
+    clips_by_kind: dict[str, Counter[str]] = defaultdict(Counter)
+    for entry in content["models"].values():
+        for id, score in entry.get("scores", {}).items():
+            for kind, n in score.get("unscored", {}).items():
+                clips_by_kind[kind][id] += n
+    for kind, counts in sorted(clips_by_kind.items()):
+        message(f"unscored, {reason_title(kind)}: {_join_names([f'{id} {n}' for id, n in counts.items()])}")
+    reasons = content["not_asked"]
+    for reason, ids in sorted(group_items(reasons, reasons.__getitem__).items()):
+        message(f"not asked: {_join_names(ids)}: {reason}")
+
+
+def _join_names(words: Sequence[str]) -> str:
+    return ", ".join(words[:NAMED]) + (f" and {len(words) - NAMED} more" if len(words) > NAMED else "")
+
+
+def print_suite_table(extra: Mapping[str, Any]) -> None:
+    """Print a table of a suite: of scores, or of texts. Rows that are a detail are left to the report."""
+    typer.echo(clean_text(f"{extra['title']} ({extra['note']})"))
+    rows = [[row["name"], *map(cell, row["cells"])] for row in extra["rows"] if not row.get("detail")]
+    print_table(["", *extra["columns"]], rows, numbers=True)
+
+
+def print_parts(tables: Mapping[str, Any], metrics: Mapping[str, Any]) -> None:
+    """Print a table for each part of the clips."""
+    for name, part in tables.items():
+        columns = {id: metrics[id] for id in part["metrics"]}
+        for models in _split_models(part["models"]):
+            print_table([name, *models], _score_rows(columns, models), numbers=True)
+
+
+def _score_rows(columns: Mapping[str, Any], entries: Mapping[str, Any]) -> list[list[str]]:
+    """A row per metric, as measured, and below it one held to the truth, where these are other numbers."""
+    rows = []
+    for id, column in columns.items():
+        for kind, named in (("scores", ""), ("held", HELD_TITLE)):
+            if kind == "scores" or any(id in entry.get(kind, {}) for entry in entries.values()):
+                title = f"{column['title']}{named}{stand_in_mark(column)}"
+                head = f"{title} {arrow(column['higher_is_better'])}".rstrip()
+                contents = [entry.get(kind, {}).get(id) for entry in entries.values()]
+                rows.append([head, *("" if content is None else cell(content) for content in contents)])
+    return rows
+
+
+def print_diagnoses(content: Mapping[str, Any]) -> None:
+    """Print for each model which failures its clips show, and in how many of them."""
+    for model, entry in content.get("models", {}).items():
+        clips = pluralize(entry["clips"] + entry["unreadable"], "clip")
+        findings = ", ".join(f"{title} {n}" for title, n in entry["findings"].items())
+        text = entry.get("sentence") or findings or "see diagnosis.json"  # runs of earlier versions have no sentence
+        message(f"diagnosis of {model} ({clips}): {text}")
+
+
+def print_notes(plan: Mapping[str, Any], notes_by_clip: Mapping[str, Sequence[str]]) -> None:
+    """Print what was noticed about files, a line each, for the first ten."""
+    names = {case["digest"]: case["id"] for case in plan["cases"]}
+    lines = [
+        f"note: {names.get(clip, clip[:12])}: {note}"
+        for clip, clip_notes in notes_by_clip.items()
+        for note in clip_notes
+    ]
+    print_first(lines, 10, "more notes; see run.json")
+
+
+def cell(content: Mapping[str, Any] | str) -> str:
+    """`0.71 [0.66 to 0.76] (12/20)`; a dash without a score; the cell's own text where it has one, as ranks do."""
+    if isinstance(content, str):
+        return content
+    return str(content.get("text") or cell_text(Cell.from_json(content)))

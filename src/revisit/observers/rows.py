@@ -1,0 +1,25 @@
+"""Rows of evidence, one for each frame that was seen, turned into columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from revisit.core.evidence import declared
+
+
+def columns(rows: Sequence[tuple[Any, ...]], count: int) -> list[tuple[Any, ...]]:
+    """The columns of a table with so many of them; it may have no rows."""
+    return list(zip(*rows, strict=True)) or [()] * count
+
+
+def arrays_of(kind: type, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """All arrays of a kind of evidence, from rows by the names of its fields; floats, but for `index`."""
+    return {
+        name: np.array([row[name] for row in rows], np.int64 if name == "index" else np.float64).reshape(
+            -1, *map(int, axes[1:])
+        )
+        for name, axes, _ in declared(kind)
+    }

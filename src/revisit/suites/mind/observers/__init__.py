@@ -1,1 +1,0 @@
-"""Observers that only this benchmark uses."""
