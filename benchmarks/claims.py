@@ -92,7 +92,7 @@ class Cell:
 
 def claims(setting: tuple[str, int, int, int, float], draws: int, seed: int) -> dict[str, int]:
     """How often each claim is made in a setting."""
-    from revisit.results.display import best_name
+    from revisit.results.display import name_of_significantly_best
     from revisit.results.question_ranking import SuiteQuestion, rank_question
 
     kind, models, scenes, clips, shift = setting
@@ -106,14 +106,14 @@ def claims(setting: tuple[str, int, int, int, float], draws: int, seed: int) -> 
         count["best"] += len(answer.best) == 1 and (not shift or answer.best == ("m0",))
         if not shift:
             count["places"] += any((rank.low, rank.high) != (1, models) for rank in results.ranks(cell.metric))
-            count["mark"] += best_name(results.mean(cell.metric), True) is not None
+            count["mark"] += name_of_significantly_best(results.mean(cell.metric), True) is not None
     return count
 
 
 def gates(setting: tuple[str, int, int, int, float], draws: int, seed: int) -> dict[str, int]:
     """How often a gate of 20 metrics says that something is worse, or (with a shift) finds that the second is."""
     from revisit.core import METRICS
-    from revisit.results.compare import Contender, compare
+    from revisit.results.compare import Contender, compare_with_first
 
     kind, _, scenes, clips, shift = setting
     metric = METRIC_OF.get(kind, "event_outcome")
@@ -127,8 +127,8 @@ def gates(setting: tuple[str, int, int, int, float], draws: int, seed: int) -> d
         values = np.stack([draw(rng, kind, 2, scenes, clips, shift if k == 0 else 0.0) for k in range(GATED)])
         results = cell.results(values, ids)
         first, second = (Contender(name, results.where(model=name)) for name in ("m0", "m1"))
-        deltas = compare(first, [second], ids)
-        count["gate"] += any(delta.better == "m0" for delta in (deltas[:1] if shift else deltas))
+        deltas = compare_with_first(first, [second], ids)
+        count["gate"] += any(delta.significantly_better_side == "m0" for delta in (deltas[:1] if shift else deltas))
     return count
 
 
@@ -172,9 +172,9 @@ def main() -> None:
         return
     if asked.former:
         sys.path.insert(0, asked.former)
-    from revisit.core import load_all
+    from revisit.core import import_registering_modules
 
-    load_all()
+    import_registering_modules()
     wanted = [
         (what, setting)
         for what, setting in settings(asked.quick)

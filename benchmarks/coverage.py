@@ -12,7 +12,7 @@ from functools import cache
 
 import numpy as np
 
-from revisit.stats.intervals import Estimate, ends_interval, estimate, t_quantile
+from revisit.stats.intervals import Estimate, estimate_mean, interval_of_two_valued_mean, t_quantile
 
 REPEATS, RESAMPLES = 3000, 300
 CLUSTERS = (6, 10, 20, 40)
@@ -53,7 +53,7 @@ def quantile(freedom: float) -> float:
 def ends(made: Estimate, skewed: bool = True) -> tuple[float, float]:
     """`Estimate.interval`, with quantiles looked up; without the skew, the plain interval by Student's t."""
     far = quantile(round(made.freedom, 1))
-    down, up = made.reach(far) if skewed else (far, far)
+    down, up = made.interval_reach_in_errors(far) if skewed else (far, far)
     return made.mean - made.error * down, made.mean + made.error * up
 
 
@@ -74,7 +74,7 @@ def of_scale() -> None:
                     names = np.repeat(np.arange(clusters), sizes)
                     own = 0.0 if shape == "1 clip" else 0.3  # the share of a clip's own in what differs
                     values = (1 - own) * draw(rng, clusters)[names] + own * draw(rng, len(names))
-                    made = estimate(values.tolist(), names.tolist())
+                    made = estimate_mean(values.tolist(), names.tolist())
                     assert made is not None
                     low, high = ends(made)
                     held += low <= truth <= high
@@ -105,7 +105,7 @@ def of_yes_and_no() -> None:
                     names = np.repeat(np.arange(clusters), sizes)
                     chance = np.full(clusters, share) if shape == "1 clip" else rng.beta(share, 1 - share, clusters)
                     values = (rng.random(len(names)) < chance[names]).astype(float)
-                    made = ends_interval(values.tolist(), names.tolist(), (0.0, 1.0))
+                    made = interval_of_two_valued_mean(values.tolist(), names.tolist(), (0.0, 1.0))
                     assert made is not None
                     low, high = made
                     held += low <= share <= high

@@ -31,9 +31,9 @@ from typing import Any
 
 import processor_time
 
-from revisit.core import GATES, load_all
+from revisit.core import GATES, import_registering_modules
 from revisit.core import METRICS as METRICS_BY_ID
-from revisit.media.files import write_text
+from revisit.media.files import write_text_atomically
 from revisit.worlds.demo import FPS, SCENES, SIZE, DemoScene, render_demo
 
 FILE = Path(__file__).with_suffix(".json")
@@ -72,7 +72,7 @@ def description(rooms: Rooms = Rooms()) -> dict[str, Any]:
 
 def versions() -> dict[str, int]:
     """Version of each metric of the verdict and of each gate before it: outcomes of others say nothing about these."""
-    load_all()
+    import_registering_modules()
     gates = {gate for metric in METRICS for gate in METRICS_BY_ID[metric].gates}
     checks = [*(METRICS_BY_ID[id] for id in METRICS), *(GATES[id] for id in sorted(gates))]
     return {check.id: check.version for check in checks}
@@ -89,7 +89,7 @@ def store(row: Mapping[str, Any], path: Path = FILE, rooms: Rooms = Rooms()) -> 
     outcomes = load(path, rooms)
     seeds = {**outcomes["seeds"], str(row["seed"]): {key: row[key] for key in row if key != "seed"}}
     outcomes["seeds"] = dict(sorted(seeds.items(), key=lambda item: int(item[0])))
-    write_text(path, json.dumps(outcomes, indent=1, ensure_ascii=False) + "\n")
+    write_text_atomically(path, json.dumps(outcomes, indent=1, ensure_ascii=False) + "\n")
 
 
 def problems(verdict: Mapping[str, Any]) -> list[str]:
@@ -217,7 +217,7 @@ def main() -> None:
     if options.time:
         outcomes = load(options.out)
         outcomes["time"] = time_demo(options.time, cores=2)
-        write_text(options.out, json.dumps(outcomes, indent=1, ensure_ascii=False) + "\n")
+        write_text_atomically(options.out, json.dumps(outcomes, indent=1, ensure_ascii=False) + "\n")
     print(sentence(load(options.out, rooms)))
 
 

@@ -44,7 +44,7 @@ def seconds_of(
     from revisit.core import OBSERVERS, Clip
     from revisit.engine.cache import EvidenceCache
     from revisit.engine.jobs import ClipTask, ObserverTask, ObservingJob
-    from revisit.engine.worker_processes import Local, network_tasks
+    from revisit.engine.worker_processes import Local, one_network_task_per_observer
     from revisit.media import Limits, clip_digest
 
     importlib.import_module(module)  # registers its observers
@@ -56,7 +56,9 @@ def seconds_of(
         )
         jobs.append(ObservingJob((ClipTask(clip_digest(Clip(path)), Clip(path), tasks),), frozenset()))
     times = [time.perf_counter()]
-    for _, outcome in Local(workers)(iter(jobs), EvidenceCache(cache), Limits(), networks=network_tasks(jobs)):
+    for _, outcome in Local(workers)(
+        iter(jobs), EvidenceCache(cache), Limits(), networks=one_network_task_per_observer(jobs)
+    ):
         if outcome.failed or outcome.broken:
             sys.exit(f"failed: {outcome.failed or outcome.broken}")
         times.append(time.perf_counter())

@@ -19,18 +19,18 @@ from typing import TypedDict
 import numpy as np
 
 import revisit
-from revisit.audit.grid import FPS, film
+from revisit.audit.grid import FPS, grid_film
 from revisit.audit.kind_scores import score_kinds
 from revisit.audit.schema import Content
 from revisit.core import METRICS, SUITES, Case, Clip, Record, Target, digest
 from revisit.core.cases import InMemory
 from revisit.diagnosis.diagnose import SURE_ENOUGH
 from revisit.diagnosis.kinds import KINDS
-from revisit.diagnosis.responses import evidence_for, signs_of
+from revisit.diagnosis.responses import sign_names_of_kind, sign_values_for_kind
 from revisit.diagnosis.rules import LEFT
-from revisit.diagnosis.signs import CAMERA, Scores, signs
-from revisit.engine.in_memory import plan_of, score_cases
-from revisit.engine.request import observer_set
+from revisit.diagnosis.signs import CAMERA, Scores, read_signs
+from revisit.engine.in_memory import observe_and_score_cases, plan_for_given_cases
+from revisit.engine.request import load_observer_set
 from revisit.worlds.failures import FAILURES, generate
 
 FAMILIES = ("camera_departure", "look_departure", "target_departure")
@@ -76,8 +76,8 @@ def records_of(
     )
     target = Target("target", box)
     case = Case("clip", "folder", "model", "sample", clip, reference=reference, target=target, phases=phases)
-    plan = plan_of(SUITES["folder"], [case], observer_set("lite"), metrics=diagnosis_metrics())
-    return dict(score_cases(plan).of(case))
+    plan = plan_for_given_cases(SUITES["folder"], [case], load_observer_set("lite"), metrics=diagnosis_metrics())
+    return dict(observe_and_score_cases(plan).of(case))
 
 
 def lines_of(seed: int, strengths: Sequence[float], done: Iterable[tuple[int, str, float]] = ()) -> Iterator[FitLine]:
@@ -87,13 +87,13 @@ def lines_of(seed: int, strengths: Sequence[float], done: Iterable[tuple[int, st
     todo = [(kind, strength) for kind, strength in cells if (seed, kind, strength) not in done]
     if not todo:
         return
-    scene = film(seed)
+    scene = grid_film(seed)
     truth = [scene.truth(frame).rgb for frame in range(len(scene))]
     for kind, strength in todo:
         if kind != "perfect" and not FAILURES[kind].applies(scene):
             continue
         records = records_of(generate(kind, scene, strength, seed), truth, scene.phases, scene.target_box())
-        yield {"seed": seed, "kind": kind, "strength": strength, "signs": signs(Scores(records))}
+        yield {"seed": seed, "kind": kind, "strength": strength, "signs": read_signs(Scores(records))}
 
 
 def memory_untested(signs_of_clip: Signs) -> bool:
@@ -105,7 +105,7 @@ def vector(kind_id: str, signs_of_clip: Signs) -> np.ndarray | None:
     """The signs that a kind is read from, as numbers; None where it is not asked."""
     if KINDS[kind_id].memory and memory_untested(signs_of_clip):
         return None
-    evidence = evidence_for(KINDS[kind_id], signs_of_clip)
+    evidence = sign_values_for_kind(KINDS[kind_id], signs_of_clip)
     return None if evidence is None else np.array(list(evidence.values()))
 
 
@@ -113,7 +113,7 @@ def fit(lines: Sequence[FitLine]) -> dict[str, LogisticModel]:
     """One logistic model per kind: an offset and a weight for each sign it looks at."""
     models: dict[str, LogisticModel] = {}
     for kind_id, kind in KINDS.items():
-        names = signs_of(kind)
+        names = sign_names_of_kind(kind)
         rows = [(vector(kind_id, line["signs"]), float(line["kind"] == kind_id)) for line in lines]
         x = np.array([row for row, _ in rows if row is not None])
         y = np.array([label for row, label in rows if row is not None])

@@ -58,8 +58,8 @@ def clips_of(kinds: Sequence[str]) -> list[Clip]:
 
 def write_features(task: tuple[int, list[Clip]]) -> int:
     """Render the clips of a scene that are not there yet, and store their features; how many clips those were."""
-    from revisit.core import load_all
-    from revisit.worlds.failures import failure, generate
+    from revisit.core import import_registering_modules
+    from revisit.worlds.failures import failure_of_kind, generate
 
     seed, clips = task
     path = STORE / f"{seed:05d}.npz"
@@ -67,12 +67,12 @@ def write_features(task: tuple[int, list[Clip]]) -> int:
     missing = [clip for clip in clips if f"{_name(*clip)}:video" not in stored]
     if not missing or time.time() > _deadline:
         return 0
-    load_all()
+    import_registering_modules()
     scene = film(seed)
     for kind, strength in missing:
         model = "perfect" if kind == TRUTH[0] else kind
         rows = [np.zeros((0, 1), np.float32)] * 2  # a failure that cannot happen in this scene
-        if failure(model).applies(scene):  # the noise of models is another than that of the truth
+        if failure_of_kind(model).applies(scene):  # the noise of models is another than that of the truth
             frames = np.stack(list(generate(model, scene, strength, seed=int(kind != TRUTH[0]))))
             rows = list(features_of(frames))
         stored |= {f"{_name(kind, strength)}:{of}": row for of, row in zip(("video", "frame"), rows, strict=True)}

@@ -26,14 +26,14 @@ import numpy as np
 from distances import THREADS, digest_of
 
 import revisit
-from revisit.core import Score, load_all
+from revisit.core import Score, import_registering_modules
 from revisit.geometry.camera_script import camera_path, parse_script
 from revisit.metrics import drift_curves, view_gate
 from revisit.metrics.drift_curves import DRIFT_METRICS
-from revisit.metrics.view_gate import relate
+from revisit.metrics.view_gate import derive_view_relations
 from revisit.observers import color_texture, matching, patches, views
 from revisit.worlds import make_world, play
-from revisit.worlds.failures import with_noise
+from revisit.worlds.failures import add_faint_noise
 
 SIZE, FRAMES, FPS = (144, 256), 41, 4.0
 PATCHED, COLUMNS = (192, 320), 20  # a size of whole patches of 16 pixels
@@ -54,14 +54,14 @@ def render(seed: int, script: str, size: tuple[int, int] = SIZE) -> tuple[np.nda
     away_and_back = play(world, f"yaw:left:80@{half},yaw:right:80@{half}", size=size, fps=FPS)  # films must look away
     film = away_and_back.along(camera_path(parse_script(script), world.start))
     frames = (film.shot(k, film.states[k]).rgb for k in range(len(film)))
-    return np.stack(list(with_noise(frames, np.random.default_rng(seed)))), world.fov
+    return np.stack(list(add_faint_noise(frames, np.random.default_rng(seed)))), world.fov
 
 
 def slope(name: str, frames: np.ndarray) -> float:
     """What the metric says, per minute."""
     facts, *evidence = (revisit.observe(frames, f"lite.{id}", fps=FPS) for id in ("frames", *OBSERVERS[name]))
     if name == "place":
-        evidence = [relate.fn(evidence[0])]
+        evidence = [derive_view_relations.fn(evidence[0])]
     answer = DRIFT_METRICS[name][0](facts, *evidence)
     assert isinstance(answer, Score), answer
     return float(answer.value)
@@ -130,7 +130,7 @@ DRIFTS = {"place": place, "look": look, "similarity": similarity}
 def measure(task: tuple[str, int]) -> dict:
     """One kind of drift in one world."""
     name, number = task
-    load_all()
+    import_registering_modules()
     seed = FIRST_WORLD + number
     row = DRIFTS[name](seed, np.random.default_rng([seed, list(DRIFTS).index(name)]))
     known, measured = row["known"], row["measured"]

@@ -34,8 +34,8 @@ from distance_failures import rank_correlation
 from distances import THREADS, code_digest
 
 import revisit
-from revisit.core import Frame, load_all
-from revisit.stats.frechet_distance import frechet_distance, least_scenes
+from revisit.core import Frame, import_registering_modules
+from revisit.stats.frechet_distance import frechet_distance, least_scenes_of_frechet
 from revisit.worlds.failures import FAILURES, generate
 
 SIDE, FRAMES, BLOCK, BATCH = 112, 16, 48, 16
@@ -139,13 +139,15 @@ def logits(clips: Sequence[np.ndarray]) -> Iterator[np.ndarray]:
     import torch
 
     from revisit.networks import i3d, runtime
-    from revisit.observers.video import middle_square
+    from revisit.observers.video import middle_square_at_224
 
-    for some in runtime.in_batches(clips, BATCH):
-        pixels = np.stack([[middle_square(Frame(k, 0.0, rgb)) for k, rgb in enumerate(frames)] for frames in some])
+    for some in runtime.split_into_batches(clips, BATCH):
+        pixels = np.stack(
+            [[middle_square_at_224(Frame(k, 0.0, rgb)) for k, rgb in enumerate(frames)] for frames in some]
+        )
         with runtime.inference():
             levels = torch.from_numpy(pixels).to(runtime.device()).float() / 127.5 - 1  # (B, T, H, W, 3)
-            yield from runtime.numbers(runtime.network(i3d.ID, i3d.build)(levels.permute(0, 4, 1, 2, 3)))
+            yield from runtime.to_numpy(runtime.network(i3d.ID, i3d.build)(levels.permute(0, 4, 1, 2, 3)))
 
 
 def write_features(block: Block) -> bool:
@@ -154,7 +156,7 @@ def write_features(block: Block) -> bool:
         return True
     if time.time() > _deadline:
         return False
-    load_all()
+    import_registering_modules()
     cv2.setNumThreads(1)
     rows = np.stack(list(logits([clip(seed, block.kind) for seed in range(block.first, block.first + block.count)])))
     STORE.mkdir(parents=True, exist_ok=True)
@@ -182,7 +184,7 @@ def batch_error(scenes: int) -> float:
 
 def call(scenes: int) -> revisit.DistanceEstimate:
     """What a user calls: blurred clips, and the truth of other scenes."""
-    load_all()
+    import_registering_modules()
     return revisit.fvd(Clips(range(scenes), ("blur", STRENGTHS[1])), Clips(range(scenes, 2 * scenes), TRUTH))
 
 
@@ -234,7 +236,7 @@ def _until(deadline: float) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--scenes", type=int, default=least_scenes(400))
+    parser.add_argument("--scenes", type=int, default=least_scenes_of_frechet(400))
     parser.add_argument("--kinds", default=",".join(KINDS))
     parser.add_argument("--draws", type=int, default=400, help="of halves")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)

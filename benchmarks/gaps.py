@@ -55,9 +55,9 @@ def scores_of(values: np.ndarray) -> Scores:
 
 def pair_by_pair(scores: Scores) -> Scores:
     """What the verdict compares: all models but those with very few clips."""
-    from revisit.stats.pairwise import rare_models
+    from revisit.stats.pairwise import models_with_few_clips
 
-    rare = rare_models({model: len(mine) for model, mine in scores.items()})
+    rare = models_with_few_clips({model: len(mine) for model, mine in scores.items()})
     return {model: mine for model, mine in scores.items() if model not in rare}
 
 

@@ -30,9 +30,9 @@ import numpy as np
 from revisit.core import Clip
 from revisit.evidence.views import ViewLinks
 from revisit.media import open_clip
-from revisit.metrics.view_gate import SUPPORTED, VERIFIED, phases_of, relations_of, view_return
+from revisit.metrics.view_gate import SUPPORTED, VERIFIED, phases_of_first_view, view_relations, view_return
 from revisit.observers import matching, views
-from revisit.observers.matching import CELLS, Link, Points, find_points, link, match_points
+from revisit.observers.matching import CELLS, Link, Points, find_described_points, link_by_similarity, match_points
 from revisit.observers.pictures import VIEWED, gray_at
 
 MOST, LEAST_PROBABILITY, LEAST_COSINE, RATIO = 500, 0.02, 0.82, 0.93
@@ -72,7 +72,7 @@ def learned_match(a: Points, b: Points) -> np.ndarray:
 
 
 KINDS: dict[str, tuple[Callable[[np.ndarray], Points], Match]] = {
-    "classical": (find_points, match_points),
+    "classical": (find_described_points, match_points),
     "XFeat": (learned_points, learned_match),
 }
 
@@ -125,7 +125,9 @@ def compare_matches(folder: Path) -> None:
                 )  # fmt: skip
                 gap = next(k for k, (least, most) in enumerate(GAPS) if least <= j - i <= most)
                 right = int((distance < TOLERANCE).sum())
-                rows.setdefault((kind, gap), []).append((len(pairs), right, joined(link(points[i], points[j], pairs))))
+                rows.setdefault((kind, gap), []).append(
+                    (len(pairs), right, joined(link_by_similarity(points[i], points[j], pairs)))
+                )
     print(f"{'points':<12}{'gap':>7}{'pairs':>7}{'right matches a pair':>22}{'of all':>8}{'pairs joined':>14}")
     for (kind, gap), values in sorted(rows.items()):
         matches, right, joins = (np.array(column) for column in zip(*values, strict=True))
@@ -142,7 +144,7 @@ def view_links(frames: Sequence[tuple[int, float, np.ndarray]], kind: str) -> Vi
         patch.object(views, "match_points", match),
         patch.object(matching, "match_points", match),
     ):
-        stream = views.views.fn(None)
+        stream = views.links_between_views.fn(None)
         next(stream)
         for frame in frames:
             stream.send(_Gray(*frame))
@@ -181,8 +183,8 @@ def either(classical: ViewLinks, learned: ViewLinks) -> ViewLinks:
 
 def label_of(links: ViewLinks) -> str:
     """The view gate's verdict."""
-    relations = relations_of(links)
-    return str(view_return(links, relations, phases_of(relations)).label)
+    relations = view_relations(links)
+    return str(view_return(links, relations, phases_of_first_view(relations)).label)
 
 
 def compare_verdicts(labels: Path, folders: Sequence[Path], only: Sequence[str]) -> None:

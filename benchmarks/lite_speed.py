@@ -238,9 +238,9 @@ def command_shares(manifest: Path, folder: Path) -> Cost:
 
 def compare_commands(data: Path, before: Path, rounds: int, out: Path) -> None:
     """Measure the parts of this version, and both versions in turn; what is measured is stored after each round."""
-    from revisit.core import OBSERVERS, load_all
+    from revisit.core import OBSERVERS, import_registering_modules
 
-    load_all()
+    import_registering_modules()
     outcome: dict[str, Any] = {
         "machine": platform.machine(),
         "six": {scene: list(models) for scene, models in SIX.items()},

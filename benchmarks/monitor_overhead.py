@@ -62,8 +62,8 @@ def networks_alone(monitor: Any, clip: np.ndarray, truth: np.ndarray) -> float:
     from revisit.core import OBSERVERS, Case, Clip
     from revisit.core.cases import IN_MEMORY, InMemory
     from revisit.engine.cache import MemoryCache
-    from revisit.engine.jobs import jobs_of
-    from revisit.engine.observe import observe
+    from revisit.engine.jobs import make_observing_jobs
+    from revisit.engine.observe import observe_job
     from revisit.media import Limits
 
     mine, other = (
@@ -73,8 +73,8 @@ def networks_alone(monitor: Any, clip: np.ndarray, truth: np.ndarray) -> float:
     keys = [key for key, (_, _, task) in plan.tasks.items() if OBSERVERS[task.observer].weights]
     sync()
     spent = 0.0
-    for job in jobs_of(keys, plan.tasks, plan.clips):
-        for _, outcome in observe(job, MemoryCache(), Limits()):
+    for job in make_observing_jobs(keys, plan.tasks, plan.clips):
+        for _, outcome in observe_job(job, MemoryCache(), Limits()):
             if outcome.failed or outcome.broken:
                 sys.exit(f"failed: {outcome.failed or outcome.broken}")
             spent += sum(outcome.made.values())
@@ -87,7 +87,7 @@ def measure(metrics: list[str], clips: int, frames: int, width: int, height: int
     import torch
 
     import revisit
-    from revisit.monitor.layouts import to_bytes
+    from revisit.monitor.layouts import frames_to_uint8
 
     monitor = revisit.Monitor(
         layout="TCHW", value_range=(-1, 1), metrics=metrics, set="small", memory="return_features"
@@ -101,7 +101,7 @@ def measure(metrics: list[str], clips: int, frames: int, width: int, height: int
         seconds = networks_alone(monitor, clip, truth)
         sync()
         started = time.perf_counter()
-        to_bytes(tensor, "TCHW", (-1, 1))
+        frames_to_uint8(tensor, "TCHW", (-1, 1))
         converted = time.perf_counter() - started
         started = time.perf_counter()
         monitor.update(tensor, name=str(number), reference=truth)

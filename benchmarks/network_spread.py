@@ -60,11 +60,11 @@ DATASETS: dict[str, tuple[str, str, dict[str, str]]] = {
 def with_networks(suite: Any, observers: Any) -> list[str]:
     """Metrics of a suite that rest on evidence which a network of the set makes."""
     from revisit.core import METRICS
-    from revisit.engine.dependencies import observed_kinds
+    from revisit.engine.dependencies import observed_kinds_needed_by
 
     chosen = []
     for id in suite.metrics():
-        makers = [observers.maker(kind) for kind in observed_kinds(METRICS[id])]
+        makers = [observers.maker(kind) for kind in observed_kinds_needed_by(METRICS[id])]
         if any(maker is not None and maker.weights for maker in makers):
             chosen.append(id)
     return chosen

@@ -94,14 +94,14 @@ def make_jobs(clips: list[list[Path]], observers: tuple[str, ...]) -> list[Any]:
 def through_the_engine(clips: list[list[Path]], observers: tuple[str, ...], workers: int) -> dict[str, float]:
     """Frames a second from the first finished clips to the last, and with everything."""
     from revisit.engine.cache import EvidenceCache
-    from revisit.engine.worker_processes import Local, network_tasks
+    from revisit.engine.worker_processes import Local, one_network_task_per_observer
     from revisit.media import Limits
 
     with tempfile.TemporaryDirectory() as folder:
         started = time.perf_counter()
         seen: list[tuple[float, int]] = []
         jobs, cache = make_jobs(clips, observers), EvidenceCache(Path(folder))
-        for _, outcome in Local(workers)(iter(jobs), cache, Limits(), networks=network_tasks(jobs)):
+        for _, outcome in Local(workers)(iter(jobs), cache, Limits(), networks=one_network_task_per_observer(jobs)):
             if outcome.failed or outcome.broken:
                 sys.exit(f"failed: {outcome.failed or outcome.broken}")
             seen.append((time.perf_counter(), outcome.frames))
@@ -128,11 +128,11 @@ def forward_alone(frames: np.ndarray, batch: int, share_of_pairs: float, repeats
 
     from revisit.core import OBSERVERS as KNOWN
     from revisit.core import Batch
-    from revisit.engine.network_host import AHEAD, fit_on_gpu
+    from revisit.engine.network_host import AHEAD, resize_batch_on_gpu
     from revisit.networks import compiled, runtime, settings
 
-    if torch.cuda.is_available() and settings.compiles() != "off":
-        compiled.allow(batch, after=1)
+    if torch.cuda.is_available() and settings.compile_mode() != "off":
+        compiled.enable_compilation(batch, full_batches_before=1)
 
     def sync() -> None:
         if torch.cuda.is_available():
@@ -142,10 +142,10 @@ def forward_alone(frames: np.ndarray, batch: int, share_of_pairs: float, repeats
         return torch.from_numpy(np.ascontiguousarray(pictures)).to(runtime.device())
 
     def compute(observer: Any, made: Batch) -> None:
-        observer.fn(fit_on_gpu(observer, observer.params, made), **observer.params)
+        observer.fn(resize_batch_on_gpu(observer, observer.params, made), **observer.params)
 
     def in_turn(observer: Any, made: Batch) -> None:
-        with runtime.turn():
+        with runtime.torch_turn_among_threads():
             compute(observer, made)
 
     each: dict[str, float] = {}
@@ -207,16 +207,16 @@ def loop_of_one(paths: list[Path], reference: Path) -> float:
     def one(name: str, rgb: np.ndarray, other: np.ndarray | None) -> Any:
         network = networks[name]
         if name == "dino":
-            return network(preprocessing.normalised(to_device(squared(rgb, 256, 224))))[0].cpu()
+            return network(preprocessing.normalise_by_channel(to_device(squared(rgb, 256, 224))))[0].cpu()
         if name == "clip":
-            pixels = preprocessing.normalised(
+            pixels = preprocessing.normalise_by_channel(
                 to_device(squared(rgb, 224, 224)), preprocessing.CLIP_MEAN, preprocessing.CLIP_STD
             )
             return network.embed(pixels).cpu()
         if name == "depth":
-            height, width = depth_anything.seen_size((HEIGHT, WIDTH))
+            height, width = depth_anything.network_input_size((HEIGHT, WIDTH))
             image = Image.fromarray(rgb).resize((width, height), Image.Resampling.BICUBIC)
-            pixels = preprocessing.normalised(to_device(torch.from_numpy(np.array(image))))
+            pixels = preprocessing.normalise_by_channel(to_device(torch.from_numpy(np.array(image))))
             return network.maps(pixels).cpu()
         size = (640, round(640 * HEIGHT / WIDTH))
         small = [cv2.resize(picture, size, interpolation=cv2.INTER_AREA) for picture in (rgb, other)]

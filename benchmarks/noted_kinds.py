@@ -14,7 +14,7 @@ from typing import NamedTuple
 from revisit.core.text import parse_json
 from revisit.diagnosis.diagnose import Diagnosis
 from revisit.diagnosis.kinds import KINDS
-from revisit.stats.intervals import share_interval
+from revisit.stats.intervals import wilson_interval
 
 
 class NotedKinds(NamedTuple):
@@ -64,7 +64,7 @@ def compare(diagnoses: Mapping[str, Diagnosis], notes: Mapping[str, NotedKinds])
         undecided += len(diagnosis.untold)
         doubtful += len(perhaps)
     asked = max(len(clips) * len(KINDS), 1)
-    low, high = share_interval(len(contradicted), findings) or (0.0, 1.0)
+    low, high = wilson_interval(len(contradicted), findings) or (0.0, 1.0)
     return KindAgreement(
         len(clips), findings, contradicted, (round(low, 3), round(high, 3)), with_first, missed,
         round(1 - undecided / asked, 3), round(1 - (undecided + doubtful) / asked, 3),

@@ -16,7 +16,7 @@ from revisit.core import SUITES
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.dependencies import ObserverSet
 from revisit.engine.jobs import ObservingJob
-from revisit.engine.observe import observe
+from revisit.engine.observe import observe_job
 from revisit.engine.plan import make_plan
 from revisit.media import Limits, encode_mp4
 from revisit.observers.sets import load_roles
@@ -37,15 +37,15 @@ def main() -> None:
         root = Path(folder)
         write_clip(root / "videos/model/clip.mp4")
         plan = make_plan(SUITES["folder"], root / "videos", ObserverSet("lite", load_roles("lite")))
-        [job] = plan.jobs(plan.tasks)
+        [job] = plan.observing_jobs_for(plan.tasks)
         [clip] = job.clips
         started = time.perf_counter()
-        deque(observe(job, EvidenceCache(root / "together"), Limits()))
+        deque(observe_job(job, EvidenceCache(root / "together"), Limits()))
         together = time.perf_counter() - started
         started = time.perf_counter()
         for task in clip.observers:
             alone = ObservingJob((type(clip)(clip.digest, clip.clip, (task,)),), frozenset())
-            deque(observe(alone, EvidenceCache(root / "apart"), Limits()))
+            deque(observe_job(alone, EvidenceCache(root / "apart"), Limits()))
         apart = time.perf_counter() - started
         print(f"{len(clip.observers)} observers on {FRAMES} frames of {SIZE[1]}x{SIZE[0]}")
         print(f"one decode       {together:6.2f} s")

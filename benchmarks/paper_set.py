@@ -116,7 +116,7 @@ def batch_call(
     import torch
 
     from revisit.core import Batch, Frame
-    from revisit.core.evidence import rows_of_several_clips
+    from revisit.core.evidence import allow_rows_of_several_clips
     from revisit.core.observer import prepare_frame
     from revisit.networks import runtime
 
@@ -136,7 +136,7 @@ def batch_call(
     )  # fmt: skip
 
     def call() -> object:
-        with rows_of_several_clips():
+        with allow_rows_of_several_clips():
             return observer.fn(batch, **observer.params)
 
     return call
@@ -260,11 +260,11 @@ def run(chosen: argparse.Namespace, weights: Path) -> dict[str, Any]:
 def suite_seconds(suite: str, frames: int, figures: dict[str, Any]) -> dict[str, float]:
     """Seconds for one clip of so many frames, by observer, of those that the metrics of a suite need."""
     from revisit.core import METRICS, SUITES
-    from revisit.engine.dependencies import ObserverSet, observed_kinds
+    from revisit.engine.dependencies import ObserverSet, observed_kinds_needed_by
     from revisit.observers.sets import load_roles
 
     observers = ObserverSet("paper", load_roles("paper"))
-    kinds = {kind for metric in SUITES[suite].metrics() for kind in observed_kinds(METRICS[metric])}
+    kinds = {kind for metric in SUITES[suite].metrics() for kind in observed_kinds_needed_by(METRICS[metric])}
     makers = {maker.id: maker for maker in map(observers.maker, kinds) if maker is not None and maker.weights}
     values, seconds = input_values(), {}
     for id, maker in sorted(makers.items()):
@@ -272,7 +272,7 @@ def suite_seconds(suite: str, frames: int, figures: dict[str, Any]) -> dict[str,
         if not row.get("frames"):
             continue
         inputs = [values.get(name.removesuffix("?")) for name in maker.inputs]
-        wanted = len(maker.wanted(frames, FPS, inputs, maker.params))
+        wanted = len(maker.wanted_frame_numbers(frames, FPS, inputs, maker.params))
         seconds[id] = row["seconds"] / row["frames"] * wanted
     return seconds
 
@@ -327,7 +327,7 @@ def release_networks() -> None:
 
     from revisit.networks import runtime
 
-    runtime.forget()
+    runtime.forget_cached_networks()
     gc.collect()
     if torch.cuda.is_available():
         torch.cuda.empty_cache()

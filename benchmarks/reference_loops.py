@@ -170,14 +170,16 @@ def wrbench(shown: Sequence[np.ndarray], fps: float) -> Numbers:
     import torch
 
     from revisit.networks import preprocessing
-    from revisit.networks.efficientnet_lite import described
+    from revisit.networks.efficientnet_lite import unit_patch_and_picture_descriptors
 
     count = len(shown)
     sampled = sorted({0, count - 1, *(round(at) for at in np.arange(0, count, max(fps / 3, 1)) if round(at) < count)})
     patches, whole = [], []
     with torch.inference_mode():
         for number in sampled:
-            tokens, one = described(preprocessing.middle(torch.from_numpy(shown[number]).permute(2, 0, 1)[None]))
+            tokens, one = unit_patch_and_picture_descriptors(
+                preprocessing.resize_256_and_crop_224(torch.from_numpy(shown[number]).permute(2, 0, 1)[None])
+            )
             patches.append(tokens.flatten(0, 2).numpy().astype(np.float64))
             whole.append(one[0].numpy().astype(np.float64))
     low = []

@@ -63,14 +63,14 @@ def wall(height: int, width: int) -> np.ndarray:
 
 def lend_evidence(videos: Path, seen: Path) -> None:
     """Let the evidence of the run `seen` stand for that of all clips, in the cache of this process."""
-    from revisit.core import load_all
+    from revisit.core import import_registering_modules
     from revisit.engine.cache import EvidenceCache, cache_root
     from revisit.engine.request import Request
 
-    load_all()
+    import_registering_modules()
     cache = EvidenceCache(cache_root())
     known = json.loads((seen / "plan.json").read_text())["cases"]
-    plan = Request.of(videos).plan()
+    plan = Request.from_options(videos).plan()
     for k, case in enumerate(plan.cases):
         for kind, key in plan.wanted[case.id].keys.items():
             path = cache.path(key)
@@ -84,12 +84,12 @@ def plan_many(cases: int, metrics: int) -> None:
     import time
     from dataclasses import replace
 
-    from revisit.core import SUITES, Case, Clip, load_all
+    from revisit.core import SUITES, Case, Clip, import_registering_modules
     from revisit.engine import plan as planning
-    from revisit.engine.request import observer_set
+    from revisit.engine.request import load_observer_set
     from revisit.engine.resume import resume_run
 
-    load_all()
+    import_registering_modules()
     made = [
         Case(f"scene{k // 8}@model{k % 8}#0", "folder", f"model{k % 8}", f"scene{k // 8}", Clip(Path(f"/v/{k}.mp4")))
         for k in range(cases)
@@ -100,7 +100,7 @@ def plan_many(cases: int, metrics: int) -> None:
     suite = replace(SUITES["folder"], read=lambda source, roots: made)
     ids = suite.metrics()[:metrics]
     started = time.process_time()
-    plan = planning.make_plan(suite, Path(), observer_set("lite"), metrics=ids)
+    plan = planning.make_plan(suite, Path(), load_observer_set("lite"), metrics=ids)
     planned = time.process_time() - started
     with tempfile.TemporaryDirectory() as folder:
         resume_run(Path(folder), plan, fresh=False, request=None, adds=None)

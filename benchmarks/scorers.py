@@ -13,7 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from revisit.audit.benchmark_table import rounded
+from revisit.audit.benchmark_table import round_to_four_digits
 
 ROOT = Path(__file__).parents[1]
 PLUGIN = ROOT / "examples/plugin"
@@ -45,7 +45,7 @@ def main() -> int:
         if ended.returncode:
             return ended.returncode
         content = json.loads((given.out / "benchmarks/benchmarks.json").read_text(encoding="utf-8"))
-        kept = json.dumps(rounded(content), separators=(",", ":"), allow_nan=False)
+        kept = json.dumps(round_to_four_digits(content), separators=(",", ":"), allow_nan=False)
         (ROOT / "docs/scorers.json").write_text(kept + "\n", encoding="utf-8")
         return subprocess.run([sys.executable, str(ROOT / "docs/make_scorers.py")], env=env, check=False).returncode
 

@@ -88,10 +88,10 @@ def measured_here() -> Shares:
 
 def measured_scoring() -> Shares:
     """Measure metrics, and what they leave behind, too."""
-    from revisit.core import DERIVED, GATES, METRICS, load_all
+    from revisit.core import DERIVED, GATES, METRICS, import_registering_modules
     from revisit.engine import score
 
-    load_all()
+    import_registering_modules()
     shares = measured_here()
     for registry in (METRICS, GATES, DERIVED):
         for entry in registry.values():
@@ -111,7 +111,7 @@ def scored(*args: Any) -> Any:
     from revisit.engine import scorer_processes
 
     shares = of_this_scorer()
-    found = scorer_processes._score_case(*args)
+    found = scorer_processes._score_case_in_worker(*args)
     (Path(os.environ[FOLDER]) / f"{os.getpid()}.json").write_text(json.dumps(shares.spent))
     return found
 
@@ -121,7 +121,7 @@ def work(*args: Any) -> None:
     started = time.process_time()
     from revisit.engine import worker_processes
 
-    shares, observing = measured_here(), worker_processes.observe
+    shares, observing = measured_here(), worker_processes.observe_job
     shares.spent["start of workers"] = time.process_time()  # of the process: Python and imports, too
     shares._since = started
 
@@ -130,8 +130,8 @@ def work(*args: Any) -> None:
         path = Path(os.environ[FOLDER]) / f"{os.getpid()}.json"
         path.write_text(json.dumps(_with_children(shares.spent)))
 
-    worker_processes.observe = told  # type: ignore[assignment]
-    worker_processes._work(*args)
+    worker_processes.observe_job = told  # type: ignore[assignment]
+    worker_processes._observe_jobs_in_child(*args)
 
 
 def _with_children(spent: dict[str, float]) -> dict[str, float]:
@@ -149,21 +149,21 @@ def run_apart(videos: Path, run: Path, without: Sequence[str] = (), workers: int
     from revisit.engine import scorer_processes
     from revisit.engine import worker_processes as processes
     from revisit.engine.request import Request
-    from revisit.media.decoder_server import close_servers
+    from revisit.media.decoder_server import close_own_decoder_servers
     from revisit.report.write_html import write_report
 
     processor_time.adopt()
     shares = measured_scoring()
-    running.write_summary = shares.of("summary", running.write_summary)
-    processes._work = work  # type: ignore[assignment]
-    scorer_processes._score_case = scored
+    running.write_result_files = shares.of("summary", running.write_result_files)
+    processes._observe_jobs_in_child = work  # type: ignore[assignment]
+    scorer_processes._score_case_in_worker = scored
     folder = run.parent / "shares"
     folder.mkdir(exist_ok=True)
     os.environ[FOLDER] = str(folder)
     suite = SUITES["folder"]
     if without:
         options["metrics"] = [id for id in (*suite.metrics(), *suite.card.get("gates", ())) if id not in without]
-    request = Request.of(videos, **options)
+    request = Request.from_options(videos, **options)
     plan = shares.of("plan", type(request).plan)
     type(request).plan = plan  # type: ignore[method-assign]
     made = request.run(run, workers=workers)
@@ -173,6 +173,6 @@ def run_apart(videos: Path, run: Path, without: Sequence[str] = (), workers: int
         parts.append(json.loads(path.read_text()))
         path.unlink()
     spent = {name: sum(part.get(name, 0.0) for part in parts) for name in dict.fromkeys(n for p in parts for n in p)}
-    close_servers()
+    close_own_decoder_servers()
     processor_time.wait_for_decoders()
     print(json.dumps({**spent, "all": processor_time.so_far()}))

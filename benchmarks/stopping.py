@@ -22,7 +22,7 @@ from distances import THREADS, digest_of
 
 from revisit.stats import intervals, paired, sequential
 from revisit.stats.paired import paired_test
-from revisit.stats.sequential import look_at
+from revisit.stats.sequential import compare_with_best_so_far
 
 LOOKS = 20
 KINDS, SCENES = ("skewed", "normal", "two-valued"), (40, 16, 8)
@@ -69,9 +69,9 @@ def simulate(task: tuple[str, int, int, int]) -> tuple[int, int, int]:
     for number in range(first, first + trainings):
         rng = np.random.default_rng([SEED, KINDS.index(kind), scenes, number])
         points = scores(rng, kind, scenes)
-        false += look_at(points, names).incumbent > 0
+        false += compare_with_best_so_far(points, names).incumbent > 0
         peeking += any_look_better(points, names)
-        gains += look_at(scores(rng, kind, scenes, 0.15), names).incumbent >= 10
+        gains += compare_with_best_so_far(scores(rng, kind, scenes, 0.15), names).incumbent >= 10
     return false, peeking, gains
 
 

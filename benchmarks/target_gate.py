@@ -54,7 +54,7 @@ def measure(clip: Path, box: Box, times: int) -> dict[str, Any]:
     from revisit.core import OBSERVERS
     from revisit.networks import runtime
 
-    print(f"{clip.name} on {runtime.described()}")
+    print(f"{clip.name} on {runtime.describe_device()}")
     print(f"{'observer':<18}{'looks':>7}{'processor, s':>14}{'clock, s':>10}{'ms a look':>11}")
     rows: dict[str, Any] = {}
     for observer in ("lite.target", "small.looks"):
@@ -69,7 +69,7 @@ def measure(clip: Path, box: Box, times: int) -> dict[str, Any]:
         rows[observer] = {
             "version": OBSERVERS[observer].version, "looks": count, "processor": round(cpu, 2), "clock": round(wall, 2)
         }  # fmt: skip
-    return {"machine": platform.machine(), "by": runtime.described(), "observers": rows}
+    return {"machine": platform.machine(), "by": runtime.describe_device(), "observers": rows}
 
 
 def command_seconds(source: Path, chosen_set: str, clip: Path, box: Box) -> float:

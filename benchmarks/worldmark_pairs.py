@@ -21,7 +21,12 @@ from typing import Any
 from revisit.core import EVIDENCE, METRICS, Case, Clip, Score
 from revisit.core.metric import DERIVED
 from revisit.engine.cache import EvidenceCache, cache_root
-from revisit.suites.worldmark.metrics.memory import FIELD_OF_VIEW, degree_pixels, find_returns, mean_step
+from revisit.suites.worldmark.metrics.memory import (
+    FIELD_OF_VIEW,
+    find_return_pairs,
+    flow_per_degree,
+    mean_half_second_flow,
+)
 from revisit.suites.worldmark.metrics.signal import Signal, make_signal
 
 HERE = Path(__file__).parent
@@ -88,7 +93,7 @@ class Evidence:
 def measure(run: Path) -> dict[str, Any]:
     """All numbers of the page."""
     seen = Evidence(run)
-    steps = {id: mean_step(seen.signal(id, "upstream")) for id in seen.cases}
+    steps = {id: mean_half_second_flow(seen.signal(id, "upstream")) for id in seen.cases}
     folder = statistics.median(steps.values())
     numbers: dict[str, Any] = {"pairs": {}, "clips": {}, "folder_step": folder}
     for pair, (_, name, metric, *models) in PAIRS.items():
@@ -123,11 +128,11 @@ def clip_numbers(seen: Evidence, id: str, steps: dict[str, float], folder: float
     if len(signal.keys) > 1 and family == "rotation":
         half = len(signal.time) // len(signal.keys)
         way = float(abs(signal.horizontal[:half]).sum()) / 2
-        row["turned"] = way / degree_pixels(facts.width, None, "corrected")
-        row["gate"] = 15 * facts.width / FIELD_OF_VIEW / 2 / degree_pixels(facts.width, None, "corrected")
+        row["turned"] = way / flow_per_degree(facts.width, None, "corrected")
+        row["gate"] = 15 * facts.width / FIELD_OF_VIEW / 2 / flow_per_degree(facts.width, None, "corrected")
         for rule in ("corrected", "upstream"):
             made = seen.signal(id, rule)
-            row[f"pairs_{rule}"] = len(find_returns(made, degree_pixels(facts.width, None, rule), rule).pairs)
+            row[f"pairs_{rule}"] = len(find_return_pairs(made, flow_per_degree(facts.width, None, rule), rule).pairs)
     return row
 
 

@@ -14,9 +14,9 @@ from typing import Any
 
 from revisit import catalog
 from revisit.audit import cards as audited
-from revisit.audit.results import results
+from revisit.audit.results import load_saved_audit
 from revisit.core import GATES, KINDS, METRICS, SUITES
-from revisit.weights.lock import entries
+from revisit.weights.lock import read_lock_entries
 
 HERE = Path(__file__).parent
 # Pages of cards: the title of each, and the chapters of metrics on it. A suite's own metrics are on the suite's page.
@@ -129,7 +129,7 @@ def _overview() -> str:
     for name, (title, _) in PAGES.items():
         text += f"\n## [{title}](metrics/{name}.md)\n\n| metric | title | better | what |\n|---|---|---|---|\n"
         for id in _metrics_on(name):
-            card = catalog.card(id)
+            card = catalog.card_of_id(id)
             what = METRICS[id].summary.replace("|", "\\|")
             text += f"| [`{id}`](metrics/{name}.md#{id}) | {card['title']} | {card['better']} | {what} |\n"
     return text
@@ -143,9 +143,9 @@ def _family(name: str) -> str:
     """The cards of one page."""
     text = f"# {PAGES[name][0]}\n\nWritten by `make docs` from the code. [All metrics](../metrics.md)\n"
     for id in _metrics_on(name):
-        card = catalog.card(id)
+        card = catalog.card_of_id(id)
         text += _head(card) + _facts(card)
-        if table := audited.table(id, card["version"]).strip():
+        if table := audited.audit_table_markdown(id, card["version"]).strip():
             levels, rows, *faults = table.split("\n\n", 2)
             text += "\n\n".join(["", levels, *faults])
             text += f'\n\n<details markdown="1"><summary>Failure by failure</summary>\n\n{rows}\n\n</details>\n'
@@ -159,13 +159,13 @@ def _head(card: Mapping[str, Any]) -> str:
 
 def _gates() -> str:
     text = "# Gates\n\nWritten by `make docs` from the code. A gate decides whether a clip poses the test.\n"
-    return text + "".join(_head(card) + _facts(card) for card in map(catalog.card, GATES))
+    return text + "".join(_head(card) + _facts(card) for card in map(catalog.card_of_id, GATES))
 
 
 def _observers() -> str:
     text = "# Observers\n\nWritten by `make docs` from the code. An observer makes evidence out of frames or files.\n\n"
     text += "| id | version | makes | frames | what |\n|---|---|---|---|---|\n"
-    for row in catalog.listing("observers"):
+    for row in catalog.list_rows_of_kind("observers"):
         what = row["what"].replace("|", "\\|")
         text += f"| `{row['id']}` | {row['v']} | {row['makes']} | {row['frames']} | {what} |\n"
     return text
@@ -216,7 +216,7 @@ def licences() -> str:
     text += "`revisit weights pull` fetches them from where they are published, under these licences, as far as known; "
     text += "some forbid commercial use. [Weights](weights.md) says where each comes from.\n\n"
     text += "| weights | network | sets | licence |\n|---|---|---|---|\n"
-    for id, entry in entries().items():
+    for id, entry in read_lock_entries().items():
         gated = " (to be accepted first)" if entry.gated else ""
         text += f"| `{id}` | {entry.title} | {', '.join(entry.sets)} | {entry.licence}{gated} |\n"
     return text
@@ -224,7 +224,7 @@ def licences() -> str:
 
 def results_page() -> str:
     """What the saved audit found, as a page of the documentation."""
-    saved = results()
+    saved = load_saved_audit()
     if not saved:
         return "# Results of the audit\n\nNone are saved; `revisit audit --save-results` makes them.\n"
     kinds, metrics, rows, grid = saved["kinds"], saved["metrics"], saved["diagonal"], saved["grid"]
@@ -257,7 +257,7 @@ def results_page() -> str:
 
 
 def _cell(cell: Mapping[str, Any]) -> str:
-    text = "–" if cell["response"] in ("unscored", "no clips") else audited.figure(cell["auc"])
+    text = "–" if cell["response"] in ("unscored", "no clips") else audited.two_decimals_or_dash(cell["auc"])
     return f"**{text}**" if cell["claimed"] else text
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import typer
 
-from revisit.cli.help import Row, argument_rows, description, option_rows, usage
+from revisit.cli.help import Row, argument_rows, help_paragraphs, option_rows, usage_pieces
 from revisit.cli.main import MOVED, app
 
 PAGE = Path(__file__).parent / "commands.md"
@@ -24,7 +24,10 @@ def page() -> str:
     whole: Any = typer.main.get_command(app)
     context = typer.Context(whole, info_name="revisit")
     ours = whole.list_commands(context, plugins=False)
-    panels = {title: [name for name in names if name in ours] for title, names in whole.panels(context).items()}
+    panels = {
+        title: [name for name in names if name in ours]
+        for title, names in whole.command_names_by_panel(context).items()
+    }
     parts = [INTRODUCTION, f"{whole.epilog}\n", _overview(panels)]
     for title, names in panels.items():
         parts.append(f"## {title}\n")
@@ -45,8 +48,8 @@ def _sections(group: Any, context: Any, name: str, level: str) -> Iterator[str]:
     command = group.get_command(context, name)
     inner = typer.Context(command, info_name=name, parent=context)
     yield f"{level} revisit {_path(inner)}\n"
-    yield f"```\nrevisit {_path(inner)} {' '.join(usage(command, inner))}\n```\n"
-    yield f"{description(command)}\n"
+    yield f"```\nrevisit {_path(inner)} {' '.join(usage_pieces(command, inner))}\n```\n"
+    yield f"{help_paragraphs(command)}\n"
     rows = [*argument_rows(command, inner), *(row for row in option_rows(command, inner) if row[0] != "--help")]
     if rows:
         yield _table(("argument or option", "meaning"), [(f"`{left}`", meaning) for left, meaning in rows])

@@ -23,7 +23,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from revisit.results.display import metric_title, number
+from revisit.results.display import number_text, score_title
 from revisit.results.results import Results
 
 DOCS = Path(__file__).parent
@@ -111,14 +111,16 @@ def parts(figures: Mapping[str, Any]) -> dict[str, str]:
 
 def demo_table(clips: Scores) -> str:
     """Models by metric: the mean over the clips that have a score, and of how many."""
-    heads = ["model", *map(metric_title, TABLE)]
+    heads = ["model", *map(score_title, TABLE)]
     rows = [heads, ["---"] * len(heads)]
     for model, title in MODELS.items():
         mine = [row for clip, row in clips.items() if clip.partition("@")[2].startswith(f"{model}#")]
         row = [title]
         for id in TABLE:
             values = [value for clip in mine if (value := clip[id]) is not None]
-            shown = f"{number(sum(values) / len(values))} ({len(values)}/{len(mine)})" if values else NO_SCORE[model]
+            shown = (
+                f"{number_text(sum(values) / len(values))} ({len(values)}/{len(mine)})" if values else NO_SCORE[model]
+            )
             row.append(shown)
         rows.append(row)
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)

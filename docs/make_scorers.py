@@ -6,8 +6,8 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from revisit.audit.benchmark_figure import KEY, digest, draw
-from revisit.audit.benchmark_table import BETTER, SAME, markdown
+from revisit.audit.benchmark_figure import KEY, content_digest, draw_figure
+from revisit.audit.benchmark_table import BETTER, SAME, table_as_markdown
 from revisit.audit.benchmark_trials import MODELS
 from revisit.audit.schema import Content
 
@@ -65,7 +65,7 @@ def page(content: Content) -> str:
     return TEXT.format(
         figure=FIGURE.name, findings="\n".join(findings(content)), command=command, worlds=content["worlds"],
         frames=content["frames"], width=width, height=height, models=len(MODELS),
-        model_list=", ".join(MODELS.values()), set=content["set"], table=markdown(content),
+        model_list=", ".join(MODELS.values()), set=content["set"], table=table_as_markdown(content),
     )  # fmt: skip
 
 
@@ -106,5 +106,5 @@ def drawn_from(path: Path) -> str:
 if __name__ == "__main__":
     results: Content = json.loads((HERE / "scorers.json").read_text(encoding="utf-8"))
     PAGE.write_text(page(results), encoding="utf-8")
-    if drawn_from(FIGURE) != digest(results):
-        draw(results, FIGURE)
+    if drawn_from(FIGURE) != content_digest(results):
+        draw_figure(results, FIGURE)

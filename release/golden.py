@@ -12,7 +12,7 @@ from pathlib import Path
 
 from revisit import __version__
 from revisit.audit import golden
-from revisit.core import load_all
+from revisit.core import import_registering_modules
 from revisit.media import encode_mp4
 from revisit.worlds import make_world, play
 from revisit.worlds.failures import generate
@@ -39,8 +39,8 @@ def render() -> None:
 
 
 if __name__ == "__main__":
-    load_all()
+    import_registering_modules()
     if "--clips" in sys.argv:
         render()
-    made = {"revisit": __version__, "machine": platform.machine(), "answers": golden.answers()}
+    made = {"revisit": __version__, "machine": platform.machine(), "answers": golden.score_golden_clips()}
     golden.SCORES.write_text(json.dumps(made, indent=1) + "\n", encoding="utf-8")

@@ -42,7 +42,9 @@ def serving(app: Any) -> Iterator[str]:
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         listening.listen(128)
-        config = uvicorn.Config(Guard(app, ListenAddress().hosts), log_level="warning", lifespan="off", ws="none")
+        config = uvicorn.Config(
+            Guard(app, ListenAddress().allowed_host_names), log_level="warning", lifespan="off", ws="none"
+        )
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
         thread.start()

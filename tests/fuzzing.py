@@ -45,19 +45,19 @@ import numpy as np
 
 from revisit.core import OBSERVERS, SUITES, Case, Clip, RevisitError
 from revisit.engine.cache import EvidenceCache
-from revisit.engine.dataset_cases import writable
-from revisit.engine.request import Request, observer_set
+from revisit.engine.dataset_cases import ensure_writable_entry
+from revisit.engine.request import Request, load_observer_set
 from revisit.engine.run import evaluate
 from revisit.evidence.frames import FrameFacts
 from revisit.geometry import formats
-from revisit.geometry.poses import trajectory
+from revisit.geometry.poses import make_trajectory
 from revisit.judges.protocol import JudgeAnswer
 from revisit.judges.questions import Question, YesNo
-from revisit.judges.settings import choose_judge
+from revisit.judges.settings import judge_from_source
 from revisit.judges.store import AnswerStore
 from revisit.media import DECODINGS, Limits, encode_mp4, open_clip
 from revisit.observers.poses import read_poses
-from revisit.results.model_facts import facts_for
+from revisit.results.model_facts import load_model_facts
 from revisit.results.run import Run
 from revisit.runs.bundle_check import check_bundle
 from revisit.runs.bundles import read_bundle, write_bundle
@@ -183,26 +183,26 @@ def readers(folder: Path, worlds: Path | None = None) -> list[Reader]:
 def render_worlds(folder: Path) -> None:
     """Small datasets in all layouts; a minute or two, and nothing where they are there already."""
     from revisit.worlds.layouts.common import Model
-    from revisit.worlds.layouts.rendering import render
+    from revisit.worlds.layouts.rendering import render_layouts
 
-    render(folder, LAYOUTS, seeds=1, size=(64, 64), frames=9, models=(Model.parse("perfect"),), workers=0)
+    render_layouts(folder, LAYOUTS, seeds=1, size=(64, 64), frames=9, models=(Model.parse("perfect"),), workers=0)
 
 
 def _suites(folder: Path) -> Iterator[Reader]:
-    from revisit.worlds.layouts.film_orders import evaluation
+    from revisit.worlds.layouts.film_orders import evaluation_command
 
     for layout in LAYOUTS:
         if not (folder / layout).is_dir():
             continue
         root = folder / layout
         suite = SUITES[layout.partition("-")[0]]
-        words = shlex.split(evaluation(layout, root))
+        words = shlex.split(evaluation_command(layout, root))
         source = Path(words[2])
         options = dict(word.split("=", 1) for before, word in pairwise(words) if before == "--option")
 
         def read(_: Path, source: Path = source, suite: Any = suite, options: Any = options) -> list[Any]:
             suite.recognises(source)
-            return [writable(entry) for entry in suite.read(source, (), **options)]
+            return [ensure_writable_entry(entry) for entry in suite.read(source, (), **options)]
 
         texts = [path for path in sorted(root.rglob("*")) if path.suffix in (*LISTED, ".xlsx") and path.is_file()]
         yield Reader(f"suite {layout}", texts, read, weight=2)
@@ -232,7 +232,7 @@ def _poses(folder: Path) -> Iterator[Reader]:
     folder.mkdir(parents=True)
     c2w = np.tile(np.eye(4), (7, 1, 1))
     c2w[:, 0, 3] = np.arange(7) / 3
-    path = trajectory(c2w, np.arange(7.0))
+    path = make_trajectory(c2w, np.arange(7.0))
     w2c = path.w2c
     lens = np.tile(np.array([[50.0, 0, 32], [0, 50, 32], [0, 0, 1]]), (7, 1, 1))
     texts = {
@@ -342,7 +342,7 @@ def _runs(folder: Path) -> Iterator[Reader]:
         (videos / "m").mkdir(parents=True, exist_ok=True)
         encode_mp4(videos / "m" / f"{name}.mp4", moving_frames(8, seed=seed), fps=8)
     cache = EvidenceCache(folder / "cache")
-    plan = Request.of(videos, suite="folder", metrics=("flicker", "motion_amount"), truth=False).plan()
+    plan = Request.from_options(videos, suite="folder", metrics=("flicker", "motion_amount"), truth=False).plan()
     run = evaluate(plan, out, workers=0, cache=cache)
     bundle = write_bundle(run, folder / "run.bundle.zip")
     files = [out / name for name in ("run.json", "plan.json", "records.jsonl", "summary.json")]
@@ -356,7 +356,7 @@ def _runs(folder: Path) -> Iterator[Reader]:
     store = AnswerStore(folder / "answers.jsonl")
     for number in range(3):
         judge = {"judge": "openai", "model": "m", "server": "s"}
-        store.put(
+        store.record_answer(
             pictures(seed=number),
             Question(f"q{number}", "Is it?", YesNo()),
             judge,
@@ -365,7 +365,7 @@ def _runs(folder: Path) -> Iterator[Reader]:
     store.close()
 
     def replayed(path: Path) -> object:
-        judge = choose_judge(str(path)).judge
+        judge = judge_from_source(str(path)).judge
         asked = AnswerStore(None, folder / "copy.jsonl")
         (folder / "copy.jsonl").unlink()
         asked.close()
@@ -378,15 +378,15 @@ def _runs(folder: Path) -> Iterator[Reader]:
 
 
 def _settings(folder: Path) -> Iterator[Reader]:
-    from revisit.control.camera_records import read_records
-    from revisit.control.generators import generators
+    from revisit.control.camera_records import read_generation_records
+    from revisit.control.generators import load_generators
     from revisit.evidence.answers import BankQuestion as BankQuestion
-    from revisit.judges.labels import read_labels as judged_labels
+    from revisit.judges.labels import load_judge_labels as judged_labels
+    from revisit.labels.formats import label_studio_tasks, mbench_rows, wrbench_rows
     from revisit.labels.formats import read_foreign_labels as read_shape
-    from revisit.labels.formats import to_label_studio, to_mbench, to_wrbench
-    from revisit.labels.label import Box, Label, read_labels, to_line
-    from revisit.suites.clips import read_targets
-    from revisit.suites.memobench.imports.answers import read_answers
+    from revisit.labels.label import Box, Label, label_to_json, read_label_files
+    from revisit.suites.clips import read_target_boxes
+    from revisit.suites.memobench.imports.answers import read_answer_entries
     from revisit.suites.memobench.question_bank import Bank, Judgement, read_bank, write_bank
 
     folder.mkdir(parents=True)
@@ -424,12 +424,12 @@ def _settings(folder: Path) -> Iterator[Reader]:
         "records.jsonl": '{"id": "a", "prompt": "p", "camera": "yaw:left:60@40", "seed": 1}\n'
         '{"id": "b", "prompt": "q", "camera": "static@81"}\n',
         "targets.json": '{"a": {"box": [0.1, 0.1, 0.5, 0.5], "name": "cup"}}',
-        "labels.jsonl": "".join(json.dumps(to_line(label)) + "\n" for label in labels),
+        "labels.jsonl": "".join(json.dumps(label_to_json(label)) + "\n" for label in labels),
         "judged.csv": "clip,question,label,rater\na.mp4,Is there a cup?,yes,ann\n",
         "judged.jsonl": '{"clip": "a.mp4", "question": "Is there a cup?", "label": "yes", "about": {"x": 1}}\n',
-        "studio.json": json.dumps(to_label_studio(labels)),
-        "wrbench.jsonl": "".join(json.dumps(row) + "\n" for row in to_wrbench(labels)),
-        "mbench.jsonl": "".join(json.dumps(row) + "\n" for row in to_mbench(labels)),
+        "studio.json": json.dumps(label_studio_tasks(labels)),
+        "wrbench.jsonl": "".join(json.dumps(row) + "\n" for row in wrbench_rows(labels)),
+        "mbench.jsonl": "".join(json.dumps(row) + "\n" for row in mbench_rows(labels)),
         "bank.csv": write_bank(Bank("Zen_Garden", 10, asked, (Judgement(asked[0], 1, True, "it is"),), (), (), asked)),
         "vqa.json": '{"judge": "m", "answers": [{"id": 1, "question": "Is it?", "dimension": "IF", "answer": "Yes"}]}',
     }
@@ -439,19 +439,19 @@ def _settings(folder: Path) -> Iterator[Reader]:
     def one(name: str, read: Callable[[Path], object]) -> Reader:
         return Reader(name, [folder / name], read)
 
-    yield one("judge.yaml", lambda path: choose_judge(str(path)))
-    yield one("set.yaml", lambda path: observer_set(str(path)))
-    yield one("models.yaml", lambda path: facts_for([], path))
-    yield one("generators.yaml", generators.__wrapped__)
-    yield one("records.jsonl", read_records)
-    yield one("targets.json", read_targets)
-    yield one("labels.jsonl", lambda path: read_labels([path]))
+    yield one("judge.yaml", lambda path: judge_from_source(str(path)))
+    yield one("set.yaml", lambda path: load_observer_set(str(path)))
+    yield one("models.yaml", lambda path: load_model_facts([], path))
+    yield one("generators.yaml", load_generators.__wrapped__)
+    yield one("records.jsonl", read_generation_records)
+    yield one("targets.json", read_target_boxes)
+    yield one("labels.jsonl", lambda path: read_label_files([path]))
     yield one("judged.csv", judged_labels)
     yield one("judged.jsonl", judged_labels)
     for name, shape in (("studio.json", "label-studio"), ("wrbench.jsonl", "wrbench"), ("mbench.jsonl", "mbench")):
         yield one(name, partial(_of_shape, read_shape, shape))
     yield one("bank.csv", read_bank)
-    yield one("vqa.json", read_answers)
+    yield one("vqa.json", read_answer_entries)
 
 
 def _media(folder: Path) -> Iterator[Reader]:
@@ -706,11 +706,11 @@ def flips(cache: EvidenceCache, count: int, seed: int | str) -> tuple[int, int]:
         if bytes(damaged) == content:
             continue
         cache.path(key).write_bytes(damaged)
-        sound = cache.sound(key) if chance.random() < 0.5 else cache.load(FrameFacts, key) is not None
+        sound = cache.verify_or_drop(key) if chance.random() < 0.5 else cache.load(FrameFacts, key) is not None
         silent += sound
         sick += key in cache  # it is dropped: a run then makes it again
     cache.save(key, record)
-    assert cache.sound(key)
+    assert cache.verify_or_drop(key)
     return silent, sick
 
 

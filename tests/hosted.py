@@ -52,10 +52,10 @@ def toy_rows(batch: Batch) -> ToyRows:
     from revisit.networks import runtime
 
     with runtime.inference():
-        mean = runtime.on_device(batch.rgb).float().mean(dim=(1, 2, 3))
+        mean = runtime.channels_first_on_device(batch.rgb).float().mean(dim=(1, 2, 3))
     count = len(batch.index)
     told = np.array([len(prompt) for (prompt,) in batch.inputs])
-    return ToyRows(batch.index, runtime.numbers(mean), told, np.full(count, count), np.full(count, os.getpid()), "toy")
+    return ToyRows(batch.index, runtime.to_numpy(mean), told, np.full(count, count), np.full(count, os.getpid()), "toy")
 
 
 @observer(id="toy.pairs", version=1, kind="frame", makes=ToyPairs, weights=("toy",), pairs=True, size=32)
@@ -64,9 +64,12 @@ def toy_pairs(batch: Batch) -> ToyPairs:
     from revisit.networks import runtime
 
     with runtime.inference():
-        mine, other = runtime.on_device(batch.rgb).float(), runtime.on_device(batch.reference).float()
+        mine, other = (
+            runtime.channels_first_on_device(batch.rgb).float(),
+            runtime.channels_first_on_device(batch.reference).float(),
+        )
         difference = (mine - other).abs().mean(dim=(1, 2, 3))
-    return ToyPairs(batch.index, batch.reference_index, runtime.numbers(difference))
+    return ToyPairs(batch.index, batch.reference_index, runtime.to_numpy(difference))
 
 
 def as_shares(pair: tuple[Frame, Frame]) -> tuple[np.ndarray, np.ndarray]:

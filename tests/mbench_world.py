@@ -11,7 +11,7 @@ import numpy as np
 
 from revisit.core import Case, Clip
 from revisit.evidence.frames import FrameFacts
-from revisit.geometry.poses import invert
+from revisit.geometry.poses import invert_rigid_poses
 from revisit.media import save_npz
 from revisit.suites.mbench.evidence import GeometryTrack, ObjectRegion
 from revisit.worlds.failures import FAILURES
@@ -70,7 +70,7 @@ def write_npz(path: Path, convention: str = "", *, w2c: bool = True, **other: An
     film = room().film
     arrays: dict[str, Any] = {
         "depth": room().depth.astype(np.float16),
-        "extrinsics": (invert(film.poses) if w2c else film.poses)[:, :3],
+        "extrinsics": (invert_rigid_poses(film.poses) if w2c else film.poses)[:, :3],
         "intrinsics": np.tile(film.K, (len(film), 1, 1)),
     }
     if convention:

@@ -34,8 +34,8 @@ def soak_levels(batch: Batch) -> SoakLevels:
     from revisit.networks import runtime
 
     with runtime.inference():
-        level = (runtime.on_device(batch.rgb).float().mean(dim=(2, 3)) / 255 * _network()).sum(dim=1)
-    return SoakLevels(batch.index, runtime.numbers(level))
+        level = (runtime.channels_first_on_device(batch.rgb).float().mean(dim=(2, 3)) / 255 * _network()).sum(dim=1)
+    return SoakLevels(batch.index, runtime.to_numpy(level))
 
 
 @metric(

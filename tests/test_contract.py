@@ -35,9 +35,9 @@ from revisit.core import (
     evidence_id,
 )
 from revisit.engine.cache import MemoryCache
-from revisit.engine.dependencies import observed_kinds
+from revisit.engine.dependencies import observed_kinds_needed_by
 from revisit.engine.evidence_plan import CaseEvidence
-from revisit.engine.score import CaseScorer, ScoringInput, to_plain
+from revisit.engine.score import CaseScorer, ScoringInput, to_json_value
 from revisit.evidence.poses import TruePoseTrack
 from tests.whole_clip import COUNT, case, everything, yaw_path
 
@@ -115,13 +115,13 @@ def ask(asker: Metric | Gate, broken: str = "", how: str = "") -> Answer:
 
 
 def ask_on(bench: CaseScorer, asker: Metric | Gate) -> Answer:
-    arguments = bench.arguments(asker)
+    arguments = bench.arguments_or_unscored(asker)
     return arguments if isinstance(arguments, Unscored) else asker(*arguments)
 
 
 def told(answer: Answer) -> str:
     """Everything an answer says, as a run would write it."""
-    facts = to_plain(answer.facts)
+    facts = to_json_value(answer.facts)
     assert json.loads(json.dumps(facts, allow_nan=False)) == facts, "facts survive JSON"
     said: dict[str, Any] = {"facts": facts}
     if isinstance(answer, Unscored):
@@ -137,7 +137,7 @@ def told(answer: Answer) -> str:
 
 def columns_of(units: Series) -> dict[str, Any]:
     assert not any(column.dtype.hasobject for column in units.columns.values()), "units survive npz"
-    return {name: to_plain(column) for name, column in units.columns.items()}
+    return {name: to_json_value(column) for name, column in units.columns.items()}
 
 
 def check(asker: Metric | Gate, answer: Answer) -> None:
@@ -236,7 +236,7 @@ def test_good_evidence_is_scored(id: str) -> None:
 @pytest.mark.parametrize("id", [*OURS, *PLUGINS, *OUR_GATES])
 def test_broken_evidence_gets_a_reason(id: str) -> None:
     asker = GATES[id] if id in GATES else METRICS[id]
-    kinds = {evidence_id(kind) for kind in observed_kinds(asker)}
+    kinds = {evidence_id(kind) for kind in observed_kinds_needed_by(asker)}
     for kind in sorted(kinds):
         for how in BROKEN:
             try:
@@ -254,7 +254,7 @@ def test_the_same_evidence_gets_the_same_answer_in_any_order() -> None:
     again = fresh("")
     for id in reversed([id for id in (*OURS, *PLUGINS) if id not in OTHERWISE]):
         with suppress(InvalidEvidence):
-            for kind in observed_kinds(METRICS[id]):
+            for kind in observed_kinds_needed_by(METRICS[id]):
                 ask(METRICS[id], evidence_id(kind), "two rows")
         assert told(ask_on(again, METRICS[id])) == told(ask(METRICS[id])), id
 

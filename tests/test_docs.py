@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from revisit.audit.machines import NOT_MEASURED
-from revisit.catalog import card
+from revisit.catalog import card_of_id
 from revisit.core import GATES, METRICS, OBSERVERS
 
 PROJECT = Path(__file__).parents[1]
@@ -59,7 +59,7 @@ UNMEASURED = (
 
 @pytest.mark.parametrize("id", OURS)
 def test_every_card_has_a_tolerance(id):
-    facts = card(id)
+    facts = card_of_id(id)
     assert any("tolerance" in line for line in [*facts["machines"], *facts["spread"]]), id
     if not id.startswith(UNMEASURED):
         assert NOT_MEASURED not in facts["machines"], id
@@ -170,9 +170,9 @@ def test_commands_on_the_pages_exist_with_their_options():
     import typer
 
     from revisit.cli.main import app
-    from revisit.core import load_all
+    from revisit.core import import_registering_modules
 
-    load_all()
+    import_registering_modules()
     whole = typer.main.get_command(app)
     assert len(shown_commands()) > 500
     for page, line in shown_commands():
@@ -192,10 +192,10 @@ def test_commands_on_the_pages_exist_with_their_options():
 
 
 def test_the_pages_say_how_much_the_small_set_takes():
-    from revisit.weights.lock import entries
+    from revisit.weights.lock import read_lock_entries
     from revisit.weights.pull import REGISTRIES
 
-    small = [one for one in entries().values() if "small" in one.sets]
+    small = [one for one in read_lock_entries().values() if "small" in one.sets]
     archives = {str(source): source.size for one in small for source in one.sources[:1] if source.kind in REGISTRIES}
     assert len(small) > 10 and len(archives) > 10
     fetched, kept = (f"{sum(sizes) / 1e6:.0f} MB" for sizes in (archives.values(), [one.size for one in small]))
@@ -206,9 +206,9 @@ def test_the_pages_say_how_much_the_small_set_takes():
 
 
 def test_the_page_on_generating_has_a_row_for_every_suite_that_makes_jobs():
-    from revisit.core import SUITES, load_all
+    from revisit.core import SUITES, import_registering_modules
 
-    load_all()
+    import_registering_modules()
     page = (PROJECT / "docs/generate.md").read_text(encoding="utf-8")
     suites = {name for name in SUITES if SUITES[name].jobs and SUITES[name].jobs.__module__.startswith("revisit.")}
     assert len(suites) >= 6

@@ -40,7 +40,7 @@ def hints() -> list[tuple[str, str, str]]:
 
 
 def extras_of_calls() -> set[str]:
-    """Extras that calls of `needs` and `install_command` put into the sentences with a placeholder."""
+    """Extras that calls of `needs` and `install_extra_command` put into the sentences with a placeholder."""
     names = {"annotate"}  # the default of `needs`
     for path in (ROOT / "src").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

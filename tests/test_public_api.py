@@ -16,7 +16,17 @@ import numpy as np
 import pytest
 
 import revisit
-from revisit.core import DERIVED, EVIDENCE, GATES, METRICS, OBSERVERS, SUITES, RevisitError, UsageError, load_all
+from revisit.core import (
+    DERIVED,
+    EVIDENCE,
+    GATES,
+    METRICS,
+    OBSERVERS,
+    SUITES,
+    RevisitError,
+    UsageError,
+    import_registering_modules,
+)
 from tests.conftest import PROJECT
 from tests.media.test_media_folder import fill
 
@@ -41,7 +51,7 @@ def frames_in(folder: Path, count: int = 3) -> None:
 @pytest.fixture
 def registries() -> Iterator[None]:
     """Forgets afterwards what was registered meanwhile."""
-    load_all()
+    import_registering_modules()
     kept = [(one._things, dict(one._things)) for one in (DERIVED, EVIDENCE, GATES, METRICS, OBSERVERS, SUITES)]
     yield
     for things, before in kept:
@@ -141,7 +151,7 @@ def test_a_plugin_needs_nothing_else(place: str, text: str) -> None:
 
 
 def test_all_kinds_of_evidence_are_in_the_package() -> None:
-    load_all()
+    import_registering_modules()
     kinds = {kind for kind in EVIDENCE.values() if kind.__module__.startswith("revisit.evidence.")}
     assert {kind.__name__ for kind in kinds} == set(revisit.evidence.__all__)
     assert {getattr(revisit.evidence, kind.__name__) for kind in kinds} == kinds

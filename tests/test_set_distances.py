@@ -10,13 +10,13 @@ import pytest
 
 import revisit
 from revisit import catalog
-from revisit.core import UsageError, load_all
+from revisit.core import UsageError, import_registering_modules
 from revisit.media import encode_mp4
 from revisit.results.distances import KINDS
 from revisit.weights import lock
 from tests.datasets import wall
 
-load_all()
+import_registering_modules()
 
 
 def sliding(seed: int, blur: float = 0.0, frames: int = 16) -> np.ndarray:
@@ -34,7 +34,7 @@ def test_fvd_says_what_it_rests_on_and_refuses_few_scenes(tmp_path: Path, small_
     assert answer.unscored == "1632 scenes are needed, and there are 1"
     assert (answer.n, answer.reference_n, answer.scenes, answer.dimensions) == (2, 1, 1, 400)
     assert (answer.frames, answer.size, answer.network) == (16, 224, "i3d-kinetics-400")
-    assert answer.digest == lock.entry("i3d-kinetics-400").files[0].sha256
+    assert answer.digest == lock.require_lock_entry("i3d-kinetics-400").files[0].sha256
 
 
 def test_what_cannot_be_compared_is_refused_with_a_sentence(small_weights: Path) -> None:
@@ -67,8 +67,8 @@ def test_kvd_of_blurred_clips_is_that_of_their_logits(small_weights: Path) -> No
 
 
 def test_each_distance_has_a_card() -> None:
-    assert {row["id"] for row in catalog.listing("distances")} == set(KINDS) == {"fvd", "kvd", "fid", "kid"}
+    assert {row["id"] for row in catalog.list_rows_of_kind("distances")} == set(KINDS) == {"fvd", "kvd", "fid", "kid"}
     for id in KINDS:
-        text = catalog.as_text(catalog.card(id))
+        text = catalog.card_text(catalog.card_of_id(id))
         assert f"revisit.{id}(videos, reference)" in text and "scenes" in text and callable(getattr(revisit, id))
-    assert "1632 for 400 dimensions" in catalog.card("fvd")["least_scenes"]
+    assert "1632 for 400 dimensions" in catalog.card_of_id("fvd")["least_scenes"]

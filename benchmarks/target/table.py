@@ -34,12 +34,12 @@ import numpy as np
 from target_fit import Line
 
 import revisit
-from revisit.audit.labelled import read_labelled
+from revisit.audit.labelled import read_labelled_clips
 from revisit.core import OBSERVERS, digest
 from revisit.engine.cache import EvidenceCache
 from revisit.evidence.target import TargetLooks, TargetObservations, TargetTrack
-from revisit.metrics.target_gate import unjudgeable
-from revisit.metrics.target_probability import LAYOUT, LOOKS, clip_features
+from revisit.metrics.target_gate import reason_target_is_unjudgeable
+from revisit.metrics.target_probability import LAYOUT, LOOKS, clip_features_and_rule_verdict
 from revisit.results.record_files import write_json
 
 KINDS = {"lite.target": TargetTrack, "small.looks": TargetLooks}
@@ -89,18 +89,19 @@ def line(source: str, clip: str, scenes: list[str], label: str, simulated: bool,
     """A line of the table."""
     track, looks = evidence
     assert isinstance(track, TargetTrack) and (looks is None or isinstance(looks, TargetLooks))
-    features = {name: round(value, 3) for name, value in clip_features(track, looks)[0].items()}
+    features = {name: round(value, 3) for name, value in clip_features_and_rule_verdict(track, looks)[0].items()}
     sights = {LAYOUT: TargetObservations(track, None), LOOKS: TargetObservations(track, looks)}
     return {
         "clip": clip, "source": source, "scenes": list(dict.fromkeys(map(scene_name, scenes))), "label": label,
         "simulated": simulated,
-        "features": features, "judges": [kind for kind, sight in sights.items() if not unjudgeable(sight)],
+        "features": features, "judges": [kind for kind, sight in sights.items()
+        if not reason_target_is_unjudgeable(sight)],
     }  # fmt: skip
 
 
 def real_lines(folders: list[Path], evidence: Evidence) -> Iterator[Line]:
     """The lines of labelled clips, those without a clear label left out."""
-    for clip in read_labelled(folders):
+    for clip in read_labelled_clips(folders):
         if clip.verdict and clip.box is not None:
             made = [evidence(clip.source, clip.name, name, clip.clip, 0.0, clip.box) for name in KINDS]
             yield line(clip.source, clip.name, [SCENES.get(clip.name, clip.scene)], clip.verdict, False, *made)

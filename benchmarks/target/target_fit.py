@@ -39,7 +39,7 @@ from revisit.metrics.target_probability import (
     label_probabilities,
 )
 from revisit.results.record_files import write_json
-from revisit.stats.intervals import ends_interval, share_interval
+from revisit.stats.intervals import interval_of_two_valued_mean, wilson_interval
 
 # feature -> the sign that its weight may have: 1, -1, or 0 for either
 HIDDEN_BY_LOOKS = {
@@ -260,7 +260,7 @@ def outcomes(chances: np.ndarray, label: np.ndarray, level: np.ndarray) -> dict[
 
 
 def _share(part: int, whole: int) -> dict[str, Any]:
-    return {"share": round(part / whole, 3) if whole else None, "interval": share_interval(part, whole)}
+    return {"share": round(part / whole, 3) if whole else None, "interval": wilson_interval(part, whole)}
 
 
 def calibration(chances: np.ndarray, label: np.ndarray) -> dict[str, Any]:
@@ -373,7 +373,9 @@ def _of_labelled(lines: Sequence[Line], chances: np.ndarray, label: np.ndarray, 
     right = (chances.argmax(axis=1) == label) & decided
 
     def interval(some: np.ndarray) -> list[float] | None:
-        ends = ends_interval(right[some].astype(float).tolist(), [scenes[k] for k in np.flatnonzero(some)], (0, 1))
+        ends = interval_of_two_valued_mean(
+            right[some].astype(float).tolist(), [scenes[k] for k in np.flatnonzero(some)], (0, 1)
+        )
         return None if ends is None else [round(end, 3) for end in ends]
 
     groups: dict[str, Any] = {}

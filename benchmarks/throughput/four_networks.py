@@ -12,7 +12,7 @@ import numpy as np
 
 from revisit.core import Batch, evidence, observer
 from revisit.evidence.fidelity import PerceptualDistance
-from revisit.observers.fidelity import one_size, size_on_gpu
+from revisit.observers.fidelity import bring_pair_to_one_size, quick_size_on_gpu
 
 
 @evidence(id="bench_seen")
@@ -62,17 +62,17 @@ def dino_vectors(batch: Batch) -> DinoVectors:
     """CLS tokens of DINOv2-B, 224 pixels from the middle of 256."""
     from revisit.networks import dino, runtime
 
-    return DinoVectors(batch.index, runtime.numbers(dino_forward(dino.network("dinov2-base"), batch)))
+    return DinoVectors(batch.index, runtime.to_numpy(dino_forward(dino.network("dinov2-base"), batch)))
 
 
 def dino_forward(network: Any, batch: Batch) -> Any:
     from revisit.networks import dino, preprocessing, runtime
 
-    shown = runtime.on_device(batch.rgb)
+    shown = runtime.channels_first_on_device(batch.rgb)
     height, width = shown.shape[-2:]
     with runtime.inference(dino.HALF):
-        small = preprocessing.resized(shown, preprocessing.short_side((height, width), 256))
-        cls, _ = network(preprocessing.normalised(preprocessing.centre_crop(small, (224, 224))))
+        small = preprocessing.resize_levels(shown, preprocessing.size_with_short_side((height, width), 256))
+        cls, _ = network(preprocessing.normalise_by_channel(preprocessing.centre_crop(small, (224, 224))))
         return cls
 
 
@@ -82,8 +82,8 @@ def clip_vectors(batch: Batch) -> ClipVectors:
     from revisit.networks import clip, runtime
 
     with runtime.inference(clip.HALF):
-        found = clip.network("clip-vit-b-32-openai").images(runtime.on_device(batch.rgb))
-    return ClipVectors(batch.index, runtime.numbers(found))
+        found = clip.network("clip-vit-b-32-openai").images(runtime.channels_first_on_device(batch.rgb))
+    return ClipVectors(batch.index, runtime.to_numpy(found))
 
 
 @observer(id="bench.depth", version=1, kind="frame", makes=SmallDepth, weights=("depth-anything-v2-small",))
@@ -93,16 +93,16 @@ def small_depth(batch: Batch) -> SmallDepth:
 
     from revisit.networks import depth_anything, runtime
 
-    found = depth_anything.depth("depth-anything-v2-small", runtime.on_device(batch.rgb))
+    found = depth_anything.inverse_depth("depth-anything-v2-small", runtime.channels_first_on_device(batch.rgb))
     with runtime.inference():
         return SmallDepth(
-            batch.index, runtime.numbers(torch.nn.functional.adaptive_avg_pool2d(found[:, None], 32)[:, 0])
+            batch.index, runtime.to_numpy(torch.nn.functional.adaptive_avg_pool2d(found[:, None], 32)[:, 0])
         )
 
 
 @observer(
     id="bench.lpips", version=1, kind="frame", makes=PerceptualDistance, pairs=True, weights=("lpips_alex",),
-    prepare=one_size, gpu_size=size_on_gpu,
+    prepare=bring_pair_to_one_size, gpu_size=quick_size_on_gpu,
 )  # fmt: skip
 def lpips_distance(batch: Batch, *, resize: str = "quick", long_side: int | None = 640) -> PerceptualDistance:
     """LPIPS with AlexNet against the reference, at the size and by the rule that an evaluation takes by default."""

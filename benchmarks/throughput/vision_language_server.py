@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from revisit.judges.patches import PatchRule, cut_patches
+from revisit.judges.patches import PatchRule, patches_and_grid
 from revisit.judges.protocol import decode_jpeg
 
 TEXT = {
@@ -79,7 +79,7 @@ class Answers:
                 else:
                     pictures.append(decode_jpeg(base64.b64decode(part["image_url"]["url"].partition(",")[2])))
                     ids.append(-len(pictures))
-        patches, grid = cut_patches(pictures, RULE) if pictures else (np.zeros((0, 1)), np.zeros((0, 3), np.int64))
+        patches, grid = patches_and_grid(pictures, RULE) if pictures else (np.zeros((0, 1)), np.zeros((0, 3), np.int64))
         tokens: list[int] = []
         for number in ids:
             if number >= 0:

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from revisit import weights
-from revisit.core import OBSERVERS, SUITES, Case, Clip, Target, UsageError, load_all
-from revisit.core.cases import FRAME_RATE_OF_FOLDERS, InMemory, as_target
+from revisit.core import OBSERVERS, SUITES, Case, Clip, Target, UsageError, import_registering_modules
+from revisit.core.cases import FRAME_RATE_OF_FOLDERS, InMemory, target_from_box
 from revisit.core.frames import as_pixel_array
 from revisit.core.observer import Params
 from revisit.media import open_clip
@@ -147,33 +147,33 @@ def evaluate(
     from dataclasses import replace
 
     from revisit.engine.dependencies import merge_parameters
-    from revisit.engine.request import Request, find_executor, network_settings
+    from revisit.engine.request import Request, find_executor, temporary_network_settings
     from revisit.media import Limits
 
     if workers is not None and (isinstance(workers, bool) or not isinstance(workers, int)):
         raise UsageError(f"workers is a number of processes, or None for one per core, not {workers!r}")
     if not isinstance(source, str | Path):
-        from revisit.datasets.iterator import write_samples
+        from revisit.datasets.iterator import write_samples_and_manifest
 
         if not isinstance(source, Iterable):
             raise UsageError(f"source is a path, or an iterator of samples, not {source!r}")
         out = Path("runs/samples") if out is None else Path(out)
-        source = write_samples(source, out / "clips")
+        source = write_samples_and_manifest(source, out / "clips")
     named_options = [f"{name}={value}" for name, value in (options or {}).items()]
     folders = [Path(root) for root in roots]
-    request = Request.of(
-        Path(source), suite, set, protocol, _as_names(metrics), limit, align, folders, named_options, judge,
+    request = Request.from_options(
+        Path(source), suite, set, protocol, _as_name_list(metrics), limit, align, folders, named_options, judge,
         truth=truth, only=only, layout=layout, reference=None if reference is None else Path(reference),
     )  # fmt: skip
     request = replace(request, parameters=merge_parameters(params or {}))
     bar = None
     if progress:
-        from revisit.cli.console import progress as progress_bar
+        from revisit.cli.console import make_progress_display as progress_bar
 
         bar = progress_bar(quiet=False)
-    with network_settings(device, precision, batch):
+    with temporary_network_settings(device, precision, batch):
         run = request.run(
-            request.default_folder if out is None else Path(out),
+            request.default_run_folder if out is None else Path(out),
             progress=bar,
             command="revisit.evaluate",
             fresh=fresh,
@@ -233,9 +233,9 @@ def rescore(run: str | Path) -> Results:
     >>> revisit.rescore(run)
     Results(2 clips of 1 model, 2 answers)
     """
-    from revisit.engine.request import rescored_run
+    from revisit.engine.request import rescore_run_folder
 
-    results = rescored_run(Path(run)).results
+    results = rescore_run_folder(Path(run)).results
     results.warn_of_failures()
     return results
 
@@ -309,26 +309,26 @@ def score(
     >>> {name: round(value, 2) for name, value in results.scalars().items()}
     {'fidelity/psnr': 10.79, 'fidelity/ssim': 0.64}
     """
-    from revisit.engine.in_memory import plan_of, score_cases
-    from revisit.engine.request import observer_set
+    from revisit.engine.in_memory import observe_and_score_cases, plan_for_given_cases
+    from revisit.engine.request import load_observer_set
 
     clips = _clips_by_name(frames)
     truths: Mapping[str, Any] = dict.fromkeys(clips)
     if reference is not None:
-        several = _holds_several(reference)
+        several = _holds_several_clips(reference)
         truths = _clips_by_name(reference) if several else dict.fromkeys(clips, reference)
         if unmatched := sorted(clips.keys() ^ truths.keys()):
             raise UsageError(f"clips and references do not go together: {unmatched[0]!r} has only one of them")
-    references = {id(truth): _clip("reference", truth, fps) for truth in truths.values() if truth is not None}
+    references = {id(truth): _as_clip("reference", truth, fps) for truth in truths.values() if truth is not None}
     cases = [
         Case(
             f"{name}@{model}",
             suite,
             model,
             name,
-            _clip(name, rgb, fps),
+            _as_clip(name, rgb, fps),
             reference=None if truths[name] is None else references[id(truths[name])],
-            target=as_target(target),
+            target=target_from_box(target),
             prompt=prompt,
             camera=camera,
             phases=phases,
@@ -336,10 +336,15 @@ def score(
         )
         for name, rgb in clips.items()
     ]
-    plan = plan_of(
-        SUITES[suite], cases, observer_set(set), protocol=protocol, metrics=_as_names(metrics), overrides=params
+    plan = plan_for_given_cases(
+        SUITES[suite],
+        cases,
+        load_observer_set(set),
+        protocol=protocol,
+        metrics=_as_name_list(metrics),
+        overrides=params,
     )
-    results = score_cases(plan)
+    results = observe_and_score_cases(plan)
     results.warn_of_failures()
     return results
 
@@ -389,19 +394,21 @@ def observe(
     >>> lab.mean[:, 0].round(1)
     array([53.6, 53.6, 53.6, 53.6], dtype=float32)
     """
-    load_all()
+    import_registering_modules()
     chosen = OBSERVERS[observer]
     if why := weights.why_missing(chosen.weights):
         raise UsageError(f"{observer}: {why}")
-    arguments |= {"target": as_target(target)} if target is not None else {}
+    arguments |= {"target": target_from_box(target)} if target is not None else {}
     arguments |= {"prompt": prompt} if prompt else {}
-    inputs, params = chosen.arguments(arguments)
+    inputs, params = chosen.split_inputs_and_parameters(arguments)
     if chosen.kind == "file":
         return chosen(frames, **arguments)
-    frame_numbers = partial(chosen.wanted, inputs=inputs, params=params)
+    frame_numbers = partial(chosen.wanted_frame_numbers, inputs=inputs, params=params)
     with ExitStack() as stack:
         clip, truth = (
-            None if source is None else stack.enter_context(open_clip(_clip(name, source, fps), wanted=frame_numbers))
+            None
+            if source is None
+            else stack.enter_context(open_clip(_as_clip(name, source, fps), wanted=frame_numbers))
             for name, source in (("clip", frames), ("reference", reference))
         )
         return chosen(clip, reference=truth, **arguments)
@@ -536,10 +543,10 @@ def generate(
     """
     from revisit.control import generation
     from revisit.control.baseline_generators import BASELINE_GENERATORS
-    from revisit.control.generators import generator as card
-    from revisit.worlds.on_demand import world
+    from revisit.control.generators import find_generator as card
+    from revisit.worlds.on_demand import rendered_world_frames
 
-    is_baseline = isinstance(by, str) and by in {**BASELINE_GENERATORS, "world": world}
+    is_baseline = isinstance(by, str) and by in {**BASELINE_GENERATORS, "world": rendered_world_frames}
     kind = "baseline" if is_baseline else "function" if not isinstance(by, str) else "serve" if serve else "command"
     maker: dict[str, Any] = {kind: by}
     who = generation.GeneratorChoice(**maker, workers=workers, gpus=[str(gpu) for gpu in gpus])
@@ -547,7 +554,7 @@ def generate(
     if not name:
         raise UsageError("model= says what your model is called in tables and folders")
     to = card(generator) if generator else None
-    how = generation.settings_for(
+    how = generation.generation_settings_for(
         who, timeout=timeout, retries=retries, replace="any" if replace else "", to=to, price=price
     )
     (condition,) = generation.batch_requests(
@@ -556,16 +563,16 @@ def generate(
     )  # fmt: skip
     folder, clips = (None if path is None else Path(path) for path in (data, out))
     batch = generation.load_batch(suite, folder, clips, condition)
-    work = generation.with_ceilings([batch], who, how)
-    jobs = [job for part in work for job in generation.generate_batch(*part, {"world": world})]
+    work = generation.add_ceiling_batches([batch], who, how)
+    jobs = [job for part in work for job in generation.generate_batch(*part, {"world": rendered_world_frames})]
     return generation.Generation(tuple(jobs), batch)
 
 
-def _as_names(names: str | Sequence[str]) -> Sequence[str]:
+def _as_name_list(names: str | Sequence[str]) -> Sequence[str]:
     return [names] if isinstance(names, str) else names
 
 
-def _clip(name: str, source: Any, fps: float) -> Clip:
+def _as_clip(name: str, source: Any, fps: float) -> Clip:
     if isinstance(source, Clip):
         return source
     if isinstance(source, str | Path):
@@ -575,7 +582,7 @@ def _clip(name: str, source: Any, fps: float) -> Clip:
     return Clip(Path(name), fps=float(fps), frames=InMemory(as_pixel_array(source, name)))
 
 
-def _holds_several(clips: Any) -> bool:
+def _holds_several_clips(clips: Any) -> bool:
     return (
         isinstance(clips, Mapping)
         or (isinstance(clips, list | tuple) and len(clips) > 0 and getattr(clips[0], "ndim", 0) == 4)
@@ -586,7 +593,7 @@ def _holds_several(clips: Any) -> bool:
 def _clips_by_name(clips: Any) -> dict[str, Any]:
     if isinstance(clips, Mapping):
         return {str(name): clip for name, clip in clips.items()}
-    if _holds_several(clips):
+    if _holds_several_clips(clips):
         digits = len(str(len(clips) - 1))
         return {f"{number:0{digits}d}": clip for number, clip in enumerate(clips)}
     return {"clip": clips}

@@ -10,27 +10,33 @@ from revisit.audit import cards as audited
 from revisit.audit import machines
 from revisit.core import EVIDENCE, GATES, METRICS, OBSERVERS, SUITES, UsageError, evidence_id
 from revisit.core.cases import Case
-from revisit.core.text import near_names
+from revisit.core.text import did_you_mean_question
 from revisit.networks import numeric_spread
 
 Card = dict[str, Any]  # facts by name: texts, numbers, and lists and mappings of them
 SENTENCES = ("machines", "spread", "audit")  # facts that are whole sentences, each in a line of its own
 
 
-def listing(kind: str) -> list[Card]:
+def list_rows_of_kind(kind: str) -> list[Card]:
     """One row per suite, metric, gate, observer, kind of evidence, observer set or distance between sets of clips."""
     if kind == "suites":
         return [{"id": s.id, "title": s.title, "protocols": ", ".join(s.protocols)} for s in SUITES.values()]
     if kind == "metrics":
         return [
-            {"id": m.id, "v": m.version, "unit": m.unit, "better": _direction(m.higher_is_better), "what": m.summary}
+            {
+                "id": m.id,
+                "v": m.version,
+                "unit": m.unit,
+                "better": _direction_word(m.higher_is_better),
+                "what": m.summary,
+            }
             for m in METRICS.values()
         ]
     if kind == "gates":
         return [{"id": g.id, "v": g.version, "what": g.summary.partition("\n")[0]} for g in GATES.values()]
     if kind == "observers":
         return [
-            {"id": o.id, "v": o.version, "makes": evidence_id(o.makes), "frames": o.sees, "what": o.summary}
+            {"id": o.id, "v": o.version, "makes": evidence_id(o.makes), "frames": o.frames_in_words, "what": o.summary}
             for o in OBSERVERS.values()
         ]
     if kind == "evidence":
@@ -44,31 +50,33 @@ def listing(kind: str) -> list[Card]:
     return [{"id": name, "title": read_set(name).title, "roles": len(load_roles(name))} for name in set_names()]
 
 
-def card(id: str) -> Card:
+def card_of_id(id: str) -> Card:
     """All facts about the thing called `id`, whatever kind it is."""
     if id in METRICS:
         m = METRICS[id]
         return {
             "kind": "metric", "id": m.id, "version": m.version, "title": m.title, "description": m.description,
-            "unit": m.unit, "range": list(m.range), "better": _direction(m.higher_is_better), "needs": _ids(m.needs),
+            "unit": m.unit, "range": list(m.range), "better": _direction_word(m.higher_is_better),
+            "needs": _evidence_ids(m.needs),
             "gates": list(m.gates), "suites": list(m.suites), "family": m.family, "parameters": dict(m.params),
             "paper": m.paper, "upstream": m.upstream, "responds_to": list(m.responds_to), "blind_to": list(m.blind_to),
             "rewards_unchanged": m.rewards_unchanged,
-            "machines": machines.lines(m.id), "spread": numeric_spread.lines(m.id),
-            "audit": audited.lines(m.id, m.version),
+            "machines": machines.tolerance_lines(m.id), "spread": numeric_spread.card_lines_of_metric(m.id),
+            "audit": audited.audit_lines(m.id, m.version),
         }  # fmt: skip
     if id in GATES:
         g = GATES[id]
         return {
             "kind": "gate", "id": g.id, "version": g.version, "title": g.title, "description": g.summary,
-            "needs": _ids(g.needs), "parameters": dict(g.params),
+            "needs": _evidence_ids(g.needs), "parameters": dict(g.params),
         }  # fmt: skip
     if id in OBSERVERS:
         o = OBSERVERS[id]
         return {
             "kind": "observer", "id": o.id, "version": o.version, "description": inspect.getdoc(o.fn) or "",
-            "sees": o.kind, "makes": evidence_id(o.makes), "frames": o.sees,
-            "long_side": o.side(o.params), "reference": o.pairs, "inputs": list(o.inputs), "weights": list(o.weights),
+            "sees": o.kind, "makes": evidence_id(o.makes), "frames": o.frames_in_words,
+            "long_side": o.long_side_pixels(o.params), "reference": o.pairs, "inputs": list(o.inputs),
+            "weights": list(o.weights),
             "parameters": dict(o.params),
         }  # fmt: skip
     if id in SUITES:
@@ -88,7 +96,7 @@ def card(id: str) -> Card:
     if id in KINDS:
         return _distance_card(id)
     every = [*METRICS, *GATES, *OBSERVERS, *SUITES, *EVIDENCE, *set_names(), *KINDS]
-    near = near_names(id, every)
+    near = did_you_mean_question(id, every)
     raise UsageError(
         f"nothing is called {id!r}; {near + ' ' if near else ''}`revisit list "
         "metrics|gates|observers|suites|evidence|sets|distances` shows what is"
@@ -112,7 +120,7 @@ def _distance_card(id: str) -> Card:
     }  # fmt: skip
 
 
-def as_text(facts: Card) -> str:
+def card_text(facts: Card) -> str:
     """A card as lines of text."""
     lines = [f"{facts['kind']} {facts['id']}" + (f", version {facts['version']}" if "version" in facts else "")]
     for name, value in facts.items():
@@ -127,9 +135,9 @@ def as_text(facts: Card) -> str:
     return "\n".join(lines)
 
 
-def _direction(higher: bool | None) -> str:
+def _direction_word(higher: bool | None) -> str:
     return {True: "higher", False: "lower", None: "describes"}[higher]
 
 
-def _ids(kinds: tuple[type, ...]) -> list[str]:
+def _evidence_ids(kinds: tuple[type, ...]) -> list[str]:
     return ["case" if kind is Case else evidence_id(kind) for kind in kinds]

@@ -47,21 +47,21 @@ class Unavailable(RevisitError):
     def __init__(
         self, sentence: str, status: int = 0, *, url: str = "", again: bool = False, wait: float | None = None
     ):
-        super().__init__(f"{printable_url(url)}: {sentence}" if url else sentence)
+        super().__init__(f"{url_without_secrets(url)}: {sentence}" if url else sentence)
         self.sentence, self.status, self.again, self.wait = sentence, status, again, wait
 
 
-def no_progress(what: str, done: int, total: int | None) -> None:
+def ignore_progress(what: str, done: int, total: int | None) -> None:
     """Shows nothing."""
 
 
-def printable_url(url: str) -> str:
+def url_without_secrets(url: str) -> str:
     """An address without what is secret in it."""
     parts = urllib.parse.urlsplit(url)
     return urllib.parse.urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
-def without_secret(url: str) -> tuple[str, dict[str, str]]:
+def split_credentials_from_url(url: str) -> tuple[str, dict[str, str]]:
     """The address without user and password, and the header that says them instead."""
     parts = urllib.parse.urlsplit(url)
     user, at, host = parts.netloc.rpartition("@")
@@ -71,19 +71,19 @@ def without_secret(url: str) -> tuple[str, dict[str, str]]:
     return urllib.parse.urlunsplit((parts.scheme, host, *parts[2:])), {"Authorization": f"Basic {credentials}"}
 
 
-def same_host(a: str, b: str) -> bool:
+def is_same_origin(a: str, b: str) -> bool:
     """Whether both addresses are of one host, port and scheme."""
     ports = {"https": 443, "http": 80}
     one, other = ((p.scheme, p.hostname, p.port or ports.get(p.scheme)) for p in map(urllib.parse.urlsplit, (a, b)))
     return one == other
 
 
-def is_busy(status: int) -> bool:
+def is_worth_retrying(status: int) -> bool:
     """Whether a server that answers with this status may answer better later."""
     return status in BUSY or status >= 500
 
 
-def retry_after(header: str) -> float | None:
+def parse_retry_after(header: str) -> float | None:
     """Seconds that a server asks us to wait: it gives a number, or a date."""
     try:
         return max(float(header), 0.0)
@@ -111,7 +111,7 @@ def _ssl_context(certificates: tuple[str | None, ...]) -> ssl.SSLContext:
     return context
 
 
-def connect(headers: Mapping[str, str] | None = None, timeout: float | None = None) -> httpx.Client:
+def make_http_client(headers: Mapping[str, str] | None = None, timeout: float | None = None) -> httpx.Client:
     """A client. It follows no redirects by itself: `open_response` does, where it is told to."""
     import httpx
 
@@ -141,13 +141,13 @@ def open_response(
     """
     import httpx
 
-    from revisit.http_deadline import deadline
+    from revisit.http_deadline import limit_reading_time
 
     response = None
     try:
         outgoing = client.build_request(method, url, **request)
         for _ in range(redirects + 1):
-            with deadline(within):
+            with limit_reading_time(within):
                 response = client.send(outgoing, stream=True)
             if not redirects or response.next_request is None:
                 yield response
@@ -156,7 +156,7 @@ def open_response(
             onward = response.next_request
             if onward.url.scheme not in ("https", outgoing.url.scheme):
                 raise Unavailable(
-                    f"it redirects from {outgoing.url.scheme} to {printable_url(str(onward.url))}", url=url
+                    f"it redirects from {outgoing.url.scheme} to {url_without_secrets(str(onward.url))}", url=url
                 )
             outgoing = onward
         raise Unavailable(f"it redirects more than {redirects} times", url=url)
@@ -177,22 +177,22 @@ def open_response(
             response.stream = httpx.ByteStream(b"")
 
 
-def read_body(response: httpx.Response, most: int, within: float, started: float) -> bytes:
+def read_body(response: httpx.Response, max_bytes: int, seconds: float, started: float) -> bytes:
     """The body of an answer, of at most so many bytes and within so many seconds since it was `started`."""
     body = bytearray()
     for piece in response.iter_bytes():
         body += piece
-        if len(body) > most:
-            raise Unavailable(f"the answer is larger than {most >> 20} MiB", url=str(response.url))
-        if time.monotonic() - started > within:  # a server that sends a byte now and then
-            raise Unavailable(f"no whole answer within {within:g} s", url=str(response.url), again=True)
+        if len(body) > max_bytes:
+            raise Unavailable(f"the answer is larger than {max_bytes >> 20} MiB", url=str(response.url))
+        if time.monotonic() - started > seconds:  # a server that sends a byte now and then
+            raise Unavailable(f"no whole answer within {seconds:g} s", url=str(response.url), again=True)
     return bytes(body)
 
 
 def _open_get(client: httpx.Client, url: str, headers: Mapping[str, str]) -> Any:
     if urllib.parse.urlsplit(url).scheme not in ("https", "http"):
         raise Unavailable("expected an address that begins with https, http or file", url=url)
-    address, secret = without_secret(url)
+    address, secret = split_credentials_from_url(url)
     return open_response(client, "GET", address, REDIRECTS, headers={**headers, **secret})
 
 
@@ -200,12 +200,12 @@ def _require_success(response: httpx.Response, url: str) -> None:
     """Raise Unavailable unless the server gives what it was asked for."""
     status = response.status_code
     if not 200 <= status < 300:
-        wait = retry_after(response.headers.get("retry-after", ""))
+        wait = parse_retry_after(response.headers.get("retry-after", ""))
         sentence = f"the server answers {status} {response.reason_phrase}".rstrip()
-        raise Unavailable(sentence, status, url=url, again=is_busy(status), wait=wait)
+        raise Unavailable(sentence, status, url=url, again=is_worth_retrying(status), wait=wait)
 
 
-def _retry(attempt: Callable[[], T]) -> T:
+def _retry_while_unavailable(attempt: Callable[[], T]) -> T:
     """What an attempt returns, after as many of them as it takes."""
     for tried in range(TRIES):
         try:
@@ -217,35 +217,35 @@ def _retry(attempt: Callable[[], T]) -> T:
     raise AssertionError
 
 
-def local_path(url: str) -> Path:
+def path_of_file_url(url: str) -> Path:
     """The path that an address beginning with file: names."""
     from urllib.request import url2pathname
 
     return Path(url2pathname(urllib.parse.urlsplit(url).path))
 
 
-def _local_file(url: str) -> Path | None:
+def _existing_file_of_url(url: str) -> Path | None:
     """The file on this machine that an address names, if it names one."""
     if urllib.parse.urlsplit(url).scheme != "file":
         return None
-    path = local_path(url)
+    path = path_of_file_url(url)
     if not path.is_file():
         raise Unavailable("there is no such file", url=url)
     return path
 
 
-def read(url: str, headers: Mapping[str, str] | None = None) -> tuple[bytes, str]:
+def read_page(url: str, headers: Mapping[str, str] | None = None) -> tuple[bytes, str]:
     """The bytes of a page and its address after redirects."""
-    if path := _local_file(url):
+    if path := _existing_file_of_url(url):
         return path.read_bytes(), url
 
     def attempt() -> tuple[bytes, str]:
         started = time.monotonic()
-        with connect() as client, _open_get(client, url, headers or {}) as response:
+        with make_http_client() as client, _open_get(client, url, headers or {}) as response:
             _require_success(response, url)
             return read_body(response, LARGEST_PAGE, PAGE, started), str(response.url)
 
-    return _retry(attempt)
+    return _retry_while_unavailable(attempt)
 
 
 def download(
@@ -254,12 +254,12 @@ def download(
     *,
     headers: Mapping[str, str] | None = None,
     most: int | None = None,
-    progress: Progress = no_progress,
+    progress: Progress = ignore_progress,
     what: str = "",
 ) -> None:
     """Put a file at `to`; bytes that are there already are the beginning of it."""
 
-    def write(pieces: Iterator[bytes], done: int, total: int | None) -> None:
+    def append_pieces(pieces: Iterator[bytes], done: int, total: int | None) -> None:
         if most is not None and total is not None and total > most:
             raise Unavailable(f"it has {total} bytes, expected {most}", url=url)
         with to.open("ab" if done else "wb") as file:
@@ -278,17 +278,17 @@ def download(
             "Accept-Encoding": "identity",
             **({"Range": f"bytes={start}-"} if start else {}),
         }
-        with connect() as client, _open_get(client, url, request_headers) as response:
+        with make_http_client() as client, _open_get(client, url, request_headers) as response:
             if response.status_code == 416 and start:  # what is there is longer than the file: begin anew
                 to.unlink()
                 raise Unavailable("the file there is shorter than what is here", 416, url=url, again=True)
             _require_success(response, url)
             done = start if response.status_code == 206 else 0
             announced = response.headers.get("content-length", "")
-            write(response.iter_raw(), done, done + int(announced) if announced.isdigit() else None)
+            append_pieces(response.iter_raw(), done, done + int(announced) if announced.isdigit() else None)
 
-    if path := _local_file(url):
+    if path := _existing_file_of_url(url):
         with path.open("rb") as file:
-            write(iter(lambda: file.read(PIECE), b""), 0, path.stat().st_size)
+            append_pieces(iter(lambda: file.read(PIECE), b""), 0, path.stat().st_size)
     else:
-        _retry(attempt)
+        _retry_while_unavailable(attempt)

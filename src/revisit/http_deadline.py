@@ -17,7 +17,7 @@ _this = threading.local()  # a request is sent and read by one thread
 
 
 @contextmanager
-def deadline(seconds: float) -> Iterator[None]:
+def limit_reading_time(seconds: float) -> Iterator[None]:
     """What is read from a server inside has to be there within so many seconds."""
     _this.deadline = time.monotonic() + seconds
     try:

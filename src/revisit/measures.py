@@ -40,7 +40,7 @@ def frame_mse(a: Any, b: Any) -> float:
     >>> revisit.frame_mse(black, black + 3)
     9.0
     """
-    return float(_fidelity(a, b).mse.mean())
+    return float(_fidelity_evidence(a, b).mse.mean())
 
 
 def frame_psnr(a: Any, b: Any) -> float:
@@ -69,7 +69,7 @@ def frame_psnr(a: Any, b: Any) -> float:
     """
     from revisit.metrics.fidelity import psnr_per_frame
 
-    return float(psnr_per_frame(_fidelity(a, b).mse).mean())
+    return float(psnr_per_frame(_fidelity_evidence(a, b).mse).mean())
 
 
 def frame_ssim(a: Any, b: Any, family: str = "rgb") -> float:
@@ -98,7 +98,7 @@ def frame_ssim(a: Any, b: Any, family: str = "rgb") -> float:
     >>> revisit.frame_ssim(black, black)
     1.0
     """
-    return float(getattr(_fidelity(a, b, family), f"ssim_{family}").mean())
+    return float(getattr(_fidelity_evidence(a, b, family), f"ssim_{family}").mean())
 
 
 def frame_lpips(a: Any, b: Any, net: str = "alex") -> float:
@@ -128,20 +128,20 @@ def frame_lpips(a: Any, b: Any, net: str = "alex") -> float:
     """
     if net not in ("alex", "vgg"):
         raise UsageError(f"LPIPS has the networks alex and vgg, not {net!r}")
-    return float(_compare(f"torch.lpips_{net}", a, b).distance.mean())
+    return float(_pair_evidence(f"torch.lpips_{net}", a, b).distance.mean())
 
 
-def _fidelity(a: Any, b: Any, families: str = "") -> Any:
-    return _compare("lite.fidelity", a, b, families=families)
+def _fidelity_evidence(a: Any, b: Any, families: str = "") -> Any:
+    return _pair_evidence("lite.fidelity", a, b, families=families)
 
 
-def _compare(observer: str, a: Any, b: Any, **params: Any) -> Any:
+def _pair_evidence(observer: str, a: Any, b: Any, **params: Any) -> Any:
     """The evidence of an observer of pairs, of every frame at its own size."""
-    clip, truth = _same_shape(a, b)
+    clip, truth = _as_clips_of_same_shape(a, b)
     return observe(clip, observer, reference=truth, resize="area", long_side=None, rate=None, **params)
 
 
-def _same_shape(a: Any, b: Any) -> tuple[np.ndarray, np.ndarray]:
+def _as_clips_of_same_shape(a: Any, b: Any) -> tuple[np.ndarray, np.ndarray]:
     first, second = (as_pixel_array(clip[None] if getattr(clip, "ndim", 0) == 3 else clip) for clip in (a, b))
     if first.shape != second.shape:
         raise UsageError(f"two clips of one size and length are compared, not {first.shape} and {second.shape}")

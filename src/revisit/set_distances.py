@@ -97,7 +97,9 @@ def fvd(
     >>> revisit.fvd(videos, reference).interval  # doctest: +SKIP
     (41.2, 58.9)
     """
-    return _estimate(videos, reference, scenes, reference_scenes, _video_features(frames), FRECHET)
+    return _estimate_set_distance(
+        videos, reference, scenes, reference_scenes, _video_feature_extractor(frames), FRECHET
+    )
 
 
 def kvd(
@@ -130,7 +132,7 @@ def kvd(
     >>> revisit.kvd(videos, reference).value  # doctest: +SKIP
     0.83
     """
-    return _estimate(videos, reference, scenes, reference_scenes, _video_features(frames), KERNEL)
+    return _estimate_set_distance(videos, reference, scenes, reference_scenes, _video_feature_extractor(frames), KERNEL)
 
 
 def fid(
@@ -164,7 +166,7 @@ def fid(
     >>> revisit.fid(videos, reference).unscored  # doctest: +SKIP
     '5152 scenes are needed, and there are 64'
     """
-    return _estimate(videos, reference, scenes, reference_scenes, _frame_features, FRECHET)
+    return _estimate_set_distance(videos, reference, scenes, reference_scenes, _frame_feature_answer, FRECHET)
 
 
 def kid(
@@ -196,21 +198,21 @@ def kid(
     >>> revisit.kid(videos, reference).network  # doctest: +SKIP
     'efficientnet-lite0'
     """
-    return _estimate(videos, reference, scenes, reference_scenes, _frame_features, KERNEL)
+    return _estimate_set_distance(videos, reference, scenes, reference_scenes, _frame_feature_answer, KERNEL)
 
 
 Extract = Callable[[Any], Any]  # the answer of a metric about a video, which has its features
 
 
-def _video_features(frames: int) -> Extract:
+def _video_feature_extractor(frames: int) -> Extract:
     return lambda video: video_action(observe(video, "small.video", taken=frames))
 
 
-def _frame_features(video: Any) -> Any:
+def _frame_feature_answer(video: Any) -> Any:
     return frame_variety(observe(video, "small.integrity"))
 
 
-def _clips(videos: Videos) -> Sequence[Any]:
+def _list_videos(videos: Videos) -> Sequence[Any]:
     """The clips of a folder in the order of their names; what is no folder, as it is."""
     if not isinstance(videos, str | Path):
         return videos
@@ -219,7 +221,7 @@ def _clips(videos: Videos) -> Sequence[Any]:
     return sorted(path for path in Path(videos).rglob("*") if path.is_file() and is_clip_file(path))
 
 
-def _features(videos: Iterable[Any], extract: Extract, name: str) -> tuple[list[np.ndarray], Mapping[str, Any]]:
+def _extract_features(videos: Iterable[Any], extract: Extract, name: str) -> tuple[list[np.ndarray], Mapping[str, Any]]:
     rows: list[np.ndarray] = []
     facts: Mapping[str, Any] = {}
     for number, video in enumerate(videos):
@@ -232,7 +234,7 @@ def _features(videos: Iterable[Any], extract: Extract, name: str) -> tuple[list[
     return rows, facts
 
 
-def _estimate(
+def _estimate_set_distance(
     videos: Videos,
     reference: Videos,
     scenes: Sequence[Hashable] | None,
@@ -240,7 +242,7 @@ def _estimate(
     extract: Extract,
     formula: DistanceFormula,
 ) -> DistanceEstimate:
-    videos, reference = _clips(videos), _clips(reference)
+    videos, reference = _list_videos(videos), _list_videos(reference)
     names = [("video", k) for k in range(len(videos))] if scenes is None else list(scenes)
     true_names = [("reference", k) for k in range(len(reference))] if reference_scenes is None else [*reference_scenes]
     for what, count, named in (("videos", len(videos), names), ("references", len(reference), true_names)):
@@ -248,21 +250,29 @@ def _estimate(
             raise UsageError(f"{count} {what} have {len(named)} scenes; name one for each")
     if not names or not true_names:
         raise UsageError("a set of videos is empty; a distance is between two sets of some")
-    first, facts = _features([videos[0]], extract, "video")  # before all others: a refusal need not wait for them
+    first, facts = _extract_features(
+        [videos[0]], extract, "video"
+    )  # before all others: a refusal need not wait for them
     fewest, dimensions = min(len(set(names)), len(set(true_names))), first[0].shape[1]
     needed, network = formula.least_scenes(dimensions), str(facts["maker"])
     value, interval, unscored = None, None, f"{needed} scenes are needed, and there are {fewest}"
     if fewest >= needed:
-        mine, theirs = _features(videos, extract, "video")[0], _features(reference, extract, "reference")[0]
+        mine, theirs = (
+            _extract_features(videos, extract, "video")[0],
+            _extract_features(reference, extract, "reference")[0],
+        )
         distance = formula.compute(
-            np.concatenate(mine), np.concatenate(theirs), _spread(names, mine), _spread(true_names, theirs)
+            np.concatenate(mine),
+            np.concatenate(theirs),
+            _repeat_names_per_row(names, mine),
+            _repeat_names_per_row(true_names, theirs),
         )
         value, interval, unscored = distance.value, distance.interval, ""
     return DistanceEstimate(
         value, interval, len(videos), len(reference), fewest, dimensions, int(facts["frames"]),
-        int(facts.get("size", 0)), network, lock.entry(network).files[0].sha256, unscored,
+        int(facts.get("size", 0)), network, lock.require_lock_entry(network).files[0].sha256, unscored,
     )  # fmt: skip
 
 
-def _spread(names: Sequence[Hashable], rows: Sequence[np.ndarray]) -> list[Hashable]:
+def _repeat_names_per_row(names: Sequence[Hashable], rows: Sequence[np.ndarray]) -> list[Hashable]:
     return [name for name, part in zip(names, rows, strict=True) for _ in range(len(part))]

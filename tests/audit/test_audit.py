@@ -11,16 +11,16 @@ import numpy as np
 import pytest
 
 from revisit.audit import cards, text
-from revisit.audit.analyse import analyse
-from revisit.audit.claims import MEANS, claims_of, is_memory
-from revisit.audit.grid import film, render_grid, story
+from revisit.audit.analyse import analyse_grid_results
+from revisit.audit.claims import MEANS, is_memory_metric, metric_claims
+from revisit.audit.grid import grid_film, render_grid, story
 from revisit.audit.horizon import curves
-from revisit.audit.page import write_horizon, write_page
-from revisit.audit.results import card_of, results
-from revisit.audit.run import AuditGrid, audit
+from revisit.audit.page import write_audit_page, write_horizon_page
+from revisit.audit.results import load_saved_audit, saved_metric_audit
+from revisit.audit.run import AuditGrid, run_audit
 from revisit.audit.schema import AuditContent, MetricAudit
 from revisit.core import METRICS, Case, Clip, Reason, Record, UsageError, evidence_id
-from revisit.engine.dependencies import observed_kinds
+from revisit.engine.dependencies import observed_kinds_needed_by
 from revisit.observers.sets import load_roles
 from revisit.results import Results
 from revisit.worlds.failures import FAILURES, FLOORS
@@ -33,7 +33,7 @@ SMALL = (48, 80)
 
 @pytest.mark.long
 def test_a_seed_is_a_film_and_seeds_differ() -> None:
-    one, again, other = film(2, size=SMALL), film(2, size=SMALL), film(3, size=SMALL)
+    one, again, other = grid_film(2, size=SMALL), grid_film(2, size=SMALL), grid_film(3, size=SMALL)
     assert len(one) == 33 and one.fps == 8
     assert np.array_equal(one.truth(20).rgb, again.truth(20).rgb)
     assert one.world.kind != other.world.kind
@@ -42,7 +42,7 @@ def test_a_seed_is_a_film_and_seeds_differ() -> None:
 
 @pytest.mark.long
 def test_time_away_makes_the_film_longer_and_the_gap_with_it() -> None:
-    short, long = film(1, size=SMALL), film(1, size=SMALL, away=8)
+    short, long = grid_film(1, size=SMALL), grid_film(1, size=SMALL, away=8)
     assert len(long) == len(short) + 8
     assert long.phases[1] - long.phases[0] == short.phases[1] - short.phases[0] + 8
 
@@ -99,11 +99,11 @@ def test_meanings_name_failures_that_exist() -> None:
 
 
 def test_claims_and_memory_metrics() -> None:
-    assert claims_of(METRICS["target_reappearance"]).kinds == ("vanish",)
-    assert claims_of(METRICS["lighting_consistency"]).kinds == ("lighting",)
-    assert is_memory(METRICS["target_reappearance"]) and is_memory(METRICS["psnr_returned"])
-    assert not is_memory(METRICS["flicker"]) and not is_memory(METRICS["motion_amount"])
-    assert not is_memory(METRICS["target_doubled"])  # a sign of one fault
+    assert metric_claims(METRICS["target_reappearance"]).kinds == ("vanish",)
+    assert metric_claims(METRICS["lighting_consistency"]).kinds == ("lighting",)
+    assert is_memory_metric(METRICS["target_reappearance"]) and is_memory_metric(METRICS["psnr_returned"])
+    assert not is_memory_metric(METRICS["flicker"]) and not is_memory_metric(METRICS["motion_amount"])
+    assert not is_memory_metric(METRICS["target_doubled"])  # a sign of one fault
 
 
 # Analysis
@@ -129,7 +129,7 @@ def answers(metric: str, score: Scores, kinds: list[str], seeds: int = 4) -> Res
 
 
 def audited(metric: str, score: Scores, kinds: list[str]) -> AuditContent:
-    return analyse(answers(metric, score, kinds), kinds, tuple(FLOORS))
+    return analyse_grid_results(answers(metric, score, kinds), kinds, tuple(FLOORS))
 
 
 def test_a_metric_that_falls_with_the_strength_responds() -> None:
@@ -176,14 +176,14 @@ def unresponsive(audit: MetricAudit) -> bool:
 
 def test_metrics_of_our_own_that_do_not_notice_their_failure_are_in_no_suite() -> None:
     shown = [metric for metric in METRICS.values() if metric.suites and not (metric.upstream or metric.paper)]
-    audits = {metric.id: card_of(metric.id, metric.version) for metric in shown}
+    audits = {metric.id: saved_metric_audit(metric.id, metric.version) for metric in shown}
     assert sum(audit is not None for audit in audits.values()) > 20
     silent = [name for name, audit in audits.items() if audit is not None and unresponsive(audit)]
     assert not silent, f"take {', '.join(silent)} out of `suites`, so that only `-m` by name asks for them"
 
 
 def test_a_metric_that_says_the_same_of_its_failure_and_of_perfect_memory_is_unresponsive() -> None:
-    audit = json.loads(json.dumps(results()["metrics"]["time_to_collapse"]))
+    audit = json.loads(json.dumps(load_saved_audit()["metrics"]["time_to_collapse"]))
     assert not unresponsive(audit)
     for cell in audit["kinds"].values():
         cell["auc"] = 0.5
@@ -277,7 +277,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Audi
         patch.setenv("REVISIT_CACHE", str(out / "cache"))
         yield (
             out,
-            audit(
+            run_audit(
                 out, AuditGrid(("frozen_camera", "vanish"), (1.0,), seeds=2, size=(120, 208), floors=("noise",)),
                 workers=0,
                 metrics=("psnr_returned", "frozen_camera", "flicker"),
@@ -304,17 +304,17 @@ def test_the_audit_finds_what_the_metrics_are_for(small: tuple[Path, AuditConten
 @pytest.mark.long
 def test_the_matrix_and_the_page_show_every_metric(small: tuple[Path, AuditContent]) -> None:
     out, found = small
-    shown = text.matrix(found)
+    shown = text.audit_text(found)
     assert max(map(len, shown.splitlines()[:8])) <= 160
     assert "[100*]" in shown and "2 of 2 failures" in shown
-    html = write_page(out, found).read_text()
+    html = write_audit_page(out, found).read_text()
     assert "<script" not in html and "unsafe-inline" not in html
     assert all(metric["title"] in html for metric in found["metrics"].values())
     assert len(re.findall(r'<td class="l\d+', html)) == 6
 
 
 def test_abbreviations_differ() -> None:
-    short = text.abbreviations(list(FAILURES))
+    short = text.abbreviate_kinds(list(FAILURES))
     assert len(set(short.values())) == len(FAILURES) and all(len(word) <= 5 for word in short.values())
 
 
@@ -323,7 +323,7 @@ def test_a_page_escapes_what_comes_from_outside(tmp_path: Path) -> None:
     models = {name: {"points": points, "tau": None} for name in ("<b>", *(f"model {k}" for k in range(8)))}
     curve = {"title": "A", "higher_is_better": True, "range": [0, 1], "models": models}
     found = {"set": "lite", "fps": 8.0, "scenes": ["a"], "forgotten_after": 6.0, "curves": {"x": curve}}
-    html = write_horizon(tmp_path, found).read_text()
+    html = write_horizon_page(tmp_path, found).read_text()
     assert "<b>" not in html.replace("<b>fades</b>", "") and "&lt;b&gt;" in html
     # the names of equal curves stand apart
     assert len(set(re.findall(r'class="name m\d" x="[\d.]+" y="([\d.]+)"', html))) == 9
@@ -333,13 +333,14 @@ def test_a_page_escapes_what_comes_from_outside(tmp_path: Path) -> None:
 
 
 def test_the_saved_results_are_of_these_metrics_and_failures() -> None:
-    saved = results("lite")
+    saved = load_saved_audit("lite")
     assert set(saved["kinds"]) == set(FAILURES), "run `revisit audit --save-results` after changing the failures"
     made = set(load_roles("lite"))
     folder = {
         one.id
         for one in METRICS.values()
-        if "folder" in one.suites and {evidence_id(kind) for kind in observed_kinds(one, optional=False)} <= made
+        if "folder" in one.suites
+        and {evidence_id(kind) for kind in observed_kinds_needed_by(one, optional=False)} <= made
     }
     known = set(saved["metrics"]) | set(saved["not_asked"])
     # Their cards say that they were not audited: they are for longer clips than the audit's, or newer than it.
@@ -352,17 +353,17 @@ def test_no_metric_claims_a_failure_that_it_does_not_notice() -> None:
     """Of the metrics that were audited as they are: half or less of right pairs is a coin."""
     blind = {
         (id, kind)
-        for id, saved in results("lite")["metrics"].items()
+        for id, saved in load_saved_audit("lite")["metrics"].items()
         if id in METRICS and METRICS[id].version == saved["version"]
         for kind, cell in saved["kinds"].items()
-        if kind in claims_of(METRICS[id]).kinds and cell["auc"] is not None and 2 * cell["n"] >= cell["of"]
+        if kind in metric_claims(METRICS[id]).kinds and cell["auc"] is not None and 2 * cell["n"] >= cell["of"]
         if cell["auc"] <= 0.55
     }
     assert not blind, f"take the claim off their cards, or mend them: {sorted(blind)}"
 
 
 def test_the_saved_results_show_no_frozen_camera_as_memory() -> None:
-    saved = results("lite")["metrics"]
+    saved = load_saved_audit("lite")["metrics"]
     fooled = [
         id
         for id, metric in saved.items()
@@ -374,6 +375,6 @@ def test_the_saved_results_show_no_frozen_camera_as_memory() -> None:
 
 def test_cards_show_the_audit_of_their_version_only() -> None:
     version = METRICS["psnr_returned"].version
-    assert "Audit (rendered worlds" in cards.table("psnr_returned", version)
-    assert any(line.startswith("AUC") for line in cards.lines("psnr_returned", version).values())
-    assert cards.table("psnr_returned", version + 1) == "" and cards.lines("nothing", 1) == {}
+    assert "Audit (rendered worlds" in cards.audit_table_markdown("psnr_returned", version)
+    assert any(line.startswith("AUC") for line in cards.audit_lines("psnr_returned", version).values())
+    assert cards.audit_table_markdown("psnr_returned", version + 1) == "" and cards.audit_lines("nothing", 1) == {}

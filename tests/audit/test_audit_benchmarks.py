@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from revisit.audit import benchmark_table as table
-from revisit.audit.benchmark_figure import digest, draw
-from revisit.audit.benchmark_trials import MODELS, PERFECT, protocols_of, tried_suites, try_benchmarks
+from revisit.audit.benchmark_figure import content_digest, draw_figure
+from revisit.audit.benchmark_trials import MODELS, PERFECT, suites_on_trial, trial_protocols, try_benchmarks
 from revisit.core import METRICS, SUITES, UsageError
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -25,7 +25,7 @@ def script():
 
 def worlds_of(values, count=4):
     """Scores of some worlds: a number for each model, the same with a little of its own in every world."""
-    suite = tried_suites(["wbench"])[0]
+    suite = suites_on_trial(["wbench"])[0]
     return [
         {
             protocol: {
@@ -36,9 +36,9 @@ def worlds_of(values, count=4):
                     }
                     for model in MODELS
                 }
-                for metric in suite.measures
+                for metric in suite.memory_or_control_by_metric
             }
-            for protocol in protocols_of(suite)
+            for protocol in trial_protocols(suite)
         }
         for world in range(count)
     ]  # fmt: skip
@@ -46,7 +46,7 @@ def worlds_of(values, count=4):
 
 def known(**changes):
     values = dict.fromkeys(MODELS, 0.2) | {PERFECT: 0.9} | changes
-    return table.make_table({"wbench": worlds_of(values)}, set="lite", size=(64, 96), frames=17)
+    return table.make_trial_table({"wbench": worlds_of(values)}, set="lite", size=(64, 96), frames=17)
 
 
 def row(content, measure, protocol="upstream"):
@@ -67,24 +67,26 @@ def test_verdicts_follow_from_differences_in_the_same_worlds():
     assert low < 0.9015 < high and memory["cells"][PERFECT]["worlds"] == 4
     nothing = known(**{PERFECT: None})
     assert row(nothing, "wb_spatial")["perfect_first"] is None
-    assert "no: target gone, noise" in table.as_text(content)
+    assert "no: target gone, noise" in table.table_as_text(content)
 
 
 def test_measures_come_from_the_cards():
-    suites = tried_suites()
+    suites = suites_on_trial()
     assert {"mind", "memobench", "wrbench", "mbench", "wbench"} <= {suite.id for suite in suites}
     for suite in suites:
-        assert set(suite.measures) <= set(METRICS) and set(suite.measures.values()) <= {"memory", "control"}
-        assert len(protocols_of(suite)) == 2, "the published protocol, and ours"
-        assert all(METRICS[metric].higher_is_better is not None for metric in suite.measures)
+        assert set(suite.memory_or_control_by_metric) <= set(METRICS) and set(
+            suite.memory_or_control_by_metric.values()
+        ) <= {"memory", "control"}
+        assert len(trial_protocols(suite)) == 2, "the published protocol, and ours"
+        assert all(METRICS[metric].higher_is_better is not None for metric in suite.memory_or_control_by_metric)
     with pytest.raises(UsageError, match="names no measures"):
-        tried_suites(["folder"])
+        suites_on_trial(["folder"])
 
 
 def test_a_figure_knows_what_it_shows(tmp_path):
     content = known(frozen_camera=0.9)
-    path = draw(content, tmp_path / "one.png")
-    assert script().drawn_from(path) == digest(content) != digest(known())
+    path = draw_figure(content, tmp_path / "one.png")
+    assert script().drawn_from(path) == content_digest(content) != content_digest(known())
     page = script().page(content)
     assert "A frozen camera is given as much as the perfect one, or more, by 5 of 5" in page
     assert "**0.90 [0.90, 0.90]**" in page
@@ -97,10 +99,10 @@ def test_what_is_kept_is_of_these_measures_and_the_page_shows_it():
     for one in content["rows"]:
         if one["suite"] in SUITES:  # a plugin's need not be installed here
             assert METRICS[one["measure"]].version == one["version"], f"{one['measure']} has changed since"
-    ours = {(suite.id, metric) for suite in tried_suites() for metric in suite.measures}
+    ours = {(suite.id, metric) for suite in suites_on_trial() for metric in suite.memory_or_control_by_metric}
     assert ours <= {(one["suite"], one["measure"]) for one in content["rows"]}
     assert (DOCS / "scorers.md").read_text(encoding="utf-8") == script().page(content)
-    assert script().drawn_from(DOCS / "scorers.png") == digest(content)
+    assert script().drawn_from(DOCS / "scorers.png") == content_digest(content)
 
 
 def test_a_world_that_fails_costs_only_itself(tmp_path, monkeypatch):

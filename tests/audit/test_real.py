@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from revisit.audit.labelled import Labelled, read_labelled
-from revisit.audit.real import against, calibration, count_outcomes
+from revisit.audit.labelled import Labelled, read_labelled_clips
+from revisit.audit.real import compare_with_labels, confidence_calibration, count_outcomes
 from revisit.audit.text import real_table
 from revisit.core import Case, Clip, Record, UsageError
 from revisit.results import Results
-from revisit.stats.intervals import share_interval
+from revisit.stats.intervals import wilson_interval
 
 BOX = [0.1, 0.2, 0.3, 0.4]
 
@@ -34,7 +34,7 @@ def test_a_file_by_hand(tmp_path):
         dog_gone={"box": BOX, "gate": "hidden, not returned", "class": "ii"},
     )
     (folder / "manifest.json").write_text(json.dumps({name: {"path": "dog.mp4"} for name in ("dog", "dog_gone")}))
-    truth, svc, dog, gone = read_labelled([folder])
+    truth, svc, dog, gone = read_labelled_clips([folder])
     assert (truth.scene, svc.scene) == ("Real_007", "Real_007") and dog.scene == gone.scene == "dog.mp4"
     assert truth.reference is None and svc.reference == truth.clip and truth.gone == 12
     assert truth.failures == {"state_reset": False} and svc.failures == {"state_reset": True}
@@ -47,12 +47,12 @@ def test_a_file_by_hand(tmp_path):
 )
 def test_a_broken_row_is_told(tmp_path, row, says):
     with pytest.raises(UsageError, match=says):
-        read_labelled([by_hand(tmp_path / "a", cup=row)])
+        read_labelled_clips([by_hand(tmp_path / "a", cup=row)])
 
 
 def test_a_folder_without_labels_is_told(tmp_path):
     with pytest.raises(UsageError, match=r"no labels.jsonl, no targets.json and no eye.json"):
-        read_labelled([tmp_path])
+        read_labelled_clips([tmp_path])
 
 
 def by_eye(folder: Path, **rows: dict[str, object]) -> Path:
@@ -72,7 +72,7 @@ def test_notes_by_eye_find_their_clips_in_all_folders(tmp_path):
         Park_001__svc={"target": "never hidden", "box": BOX, "name": "dog", "clip": "dog.mp4"},
     )
     (more / "dog.mp4").touch()
-    truth, wan, dog = read_labelled([films, more])
+    truth, wan, dog = read_labelled_clips([films, more])
     assert truth.verdict == "hidden, returned" and truth.view == "left, returned" and truth.source == "films"
     assert (wan.verdict, wan.view, wan.box, wan.scene) == ("", "never left", None, "Real_007")
     assert wan.reference == truth.clip
@@ -90,20 +90,20 @@ def test_notes_by_eye_find_their_clips_in_all_folders(tmp_path):
 )
 def test_a_broken_note_is_told(tmp_path, row, says):
     with pytest.raises(UsageError, match=says):
-        read_labelled([by_eye(tmp_path / "a", a__b=row)])
+        read_labelled_clips([by_eye(tmp_path / "a", a__b=row)])
 
 
 def test_files_that_contradict_each_other_are_told(tmp_path):
     films = by_hand(tmp_path / "films", a_b={"box": BOX, "gate": "hidden, returned"})
     by_eye(films, a__b={"target": "never hidden", "box": BOX})
     with pytest.raises(UsageError, match=r"labelled 'hidden, returned' and 'never hidden'"):
-        read_labelled([films])
+        read_labelled_clips([films])
 
 
 def test_numbered_sources_are_one_scene(tmp_path):
     folder = by_hand(tmp_path / "a", small={"box": BOX, "gate": "never hidden"})
     (folder / "manifest.json").write_text(json.dumps({"small": {"path": "videos/Barnyard_001_svc.mp4"}}))
-    assert read_labelled([folder])[0].scene == "Barnyard_001"
+    assert read_labelled_clips([folder])[0].scene == "Barnyard_001"
 
 
 def test_lines_of_raters(tmp_path):
@@ -128,7 +128,7 @@ def test_lines_of_raters(tmp_path):
         line("a", "yes", task="failure", question="state_reset", boxes=[]),
     ]
     (tmp_path / "labels.jsonl").write_text("\n".join(lines))
-    (found,) = read_labelled([tmp_path])
+    (found,) = read_labelled_clips([tmp_path])
     assert found.verdict == "hidden, returned" and found.gone == 14 and found.scene == "cup"
     assert found.failures == {"state_reset": True} and found.box == tuple(BOX)
 
@@ -143,7 +143,7 @@ def test_right_wrong_and_undecided_by_clips_and_scenes():
     made = count_outcomes(clips, lambda clip: said[clip.name])
     assert [made["clips"][name] for name in ("n", "right", "wrong", "undecided")] == [4, 2, 1, 1]
     assert [made["scenes"][name] for name in ("n", "right", "wrong", "undecided")] == [3, 1, 1, 1]
-    assert made["clips"]["wrong_interval"] == share_interval(1, 4)
+    assert made["clips"]["wrong_interval"] == wilson_interval(1, 4)
 
 
 def test_calibration_counts_decided_verdicts_only():
@@ -152,7 +152,10 @@ def test_calibration_counts_decided_verdicts_only():
         {"outcome": "wrong", "confidence": 0.25},
         {"outcome": "undecided", "confidence": None},
     ]
-    assert [(row["confidence"], row["right"], row["n"]) for row in calibration(rows)] == [(0.25, 0, 1), (1.0, 1, 1)]
+    assert [(row["confidence"], row["right"], row["n"]) for row in confidence_calibration(rows)] == [
+        (0.25, 0, 1),
+        (1.0, 1, 1),
+    ]
 
 
 def test_the_whole_table():
@@ -165,7 +168,10 @@ def test_the_whole_table():
         records.append(Record(case, "target_return", True, state, label=label, facts=facts))
         if clip.name == "a":
             records.append(Record(case, "target_reappearance", False, "scored", 1.0))
-    found = {"set": "lite", **against(clips, Results([record.case for record in records if record.is_gate], records))}
+    found = {
+        "set": "lite",
+        **compare_with_labels(clips, Results([record.case for record in records if record.is_gate], records)),
+    }
     assert found["target"]["all"]["clips"]["wrong"] == 1 and found["target"]["kinds"]["i"]["clips"]["right"] == 1
     assert found["target"]["always never hidden"]["clips"]["wrong"] == 1
     assert found["target"]["hides"]["clips"]["right"] == 1 and found["target"]["sources"][""]["clips"]["n"] == 2
@@ -182,7 +188,7 @@ def test_situations_are_labelled_by_their_masks(tmp_path, monkeypatch):
     monkeypatch.setattr(situations, "SITUATIONS", chosen)
     monkeypatch.setattr(situations, "SIZE", (96, 160))
     monkeypatch.setattr(situations, "FRAMES", 13)
-    found = {clip.kind: clip for clip in read_labelled([situations.render_situations(tmp_path / "s")])}
+    found = {clip.kind: clip for clip in read_labelled_clips([situations.render_situations(tmp_path / "s")])}
     assert {kind: clip.verdict for kind, clip in found.items()} == {
         "grows_in_view": "never hidden", "walks_out": "hidden, not returned", "walks_out_and_back": "hidden, returned",
     }  # fmt: skip

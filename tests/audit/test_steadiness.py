@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from revisit.audit.steadiness import DISTURBANCES, disturbed_cases, flips, steadiness
+from revisit.audit.steadiness import DISTURBANCES, audit_steadiness, count_flips, disturbed_cases
 from revisit.core import Case, Clip, GateResult, Record, UsageError
 from revisit.evidence.views import ViewLinks
 from revisit.media import clip_digest, open_clip
 from revisit.media.perturb import WORDS, perturb_frame
-from revisit.metrics.margins import with_margin
-from revisit.metrics.view_gate import chains
+from revisit.metrics.margins import add_margin_confidence
+from revisit.metrics.view_gate import shortest_chain_warps
 from revisit.results import Results
 from tests.conftest import Cli
 from tests.looking import wall, window
@@ -24,9 +24,9 @@ from tests.looking import wall, window
 @pytest.mark.parametrize("name", sorted(WORDS))
 def test_a_disturbance_is_small_and_the_same_every_time(name: str) -> None:
     rgb = wall(200, 120)
-    made = perturb_frame(rgb, name, number=3)
+    made = perturb_frame(rgb, name, frame_number=3)
     assert made.dtype == np.uint8 and made.shape == rgb.shape and not np.array_equal(made, rgb)
-    assert np.array_equal(made, perturb_frame(rgb, name, number=3))
+    assert np.array_equal(made, perturb_frame(rgb, name, frame_number=3))
     if name == "shift":
         assert np.array_equal(made[1:, 1:], rgb[:-1, :-1])
     else:
@@ -67,7 +67,7 @@ def test_flips_are_counted_and_cannot_tell_is_none() -> None:
         Record(case(id), "view_return", True, "unsure" if label == "cannot tell" else "closed", label=label)
         for id, label in said.items()
     ]
-    row = flips(Results([record.case for record in records], records))["view_return"]
+    row = count_flips(Results([record.case for record in records], records))["view_return"]
     assert (row["clips"], row["untold"], row["tried"]) == (2, 1, 5)
     assert row["flips"] == [{"case": "a", "disturbed": "noise", "from_to": {"": ["never left", "left, returned"]}}]
     assert row["rate"] == pytest.approx(0.2)
@@ -86,7 +86,7 @@ def test_confidence_is_the_room_a_verdict_has(turns_at: int, state: str, confide
         yield verdict("stays")
         yield verdict("stays" if steps < turns_at else "turns")
 
-    found = with_margin(verdict("stays"), others)
+    found = add_margin_confidence(verdict("stays"), others)
     assert (found.state, found.facts["confidence"]) == (state, confidence)
     if state == "unsure":
         assert found.label == "cannot tell" and "'stays', but 'turns'" in found.reason
@@ -108,11 +108,11 @@ def test_chains_are_the_shortest_ways_of_an_independent_library() -> None:
     cost = np.where(seen, 1 + np.minimum(20 / inliers, 20.0), 0)
     np.fill_diagonal(cost, 0)
     wanted = shortest_path(cost, directed=False)
-    way, reached = chains(seen, inliers, lead, warp, np.arange(n))
+    way, reached = shortest_chain_warps(seen, inliers, lead, warp, np.arange(n))
     assert np.array_equal(reached, np.isfinite(wanted))
     assert np.abs(way[reached][:, :2, 2] - warp[reached][:, :2, 2]).max() < 1e-12
     some = np.array([3, 17])
-    assert np.array_equal(chains(seen, inliers, lead, warp, some)[0], way[some])
+    assert np.array_equal(shortest_chain_warps(seen, inliers, lead, warp, some)[0], way[some])
 
 
 @pytest.mark.parametrize(("reference_frames", "lengths"), [(9, (8, 8)), (12, (8, 12))])
@@ -144,28 +144,28 @@ def test_what_failed_is_not_counted_as_denied() -> None:
         Record(other, "view_return", True, "open", label="left, returned"),
         Record(other, "target_return", True, "failed"),
     ]
-    rows = flips(Results((case, other), records))
+    rows = count_flips(Results((case, other), records))
     assert rows["view_return"]["tried"] == 1 and rows["diagnosis"]["tried"] == 0
 
 
 def test_a_folder_without_a_readable_clip_is_refused_with_the_reason(tmp_path: Path) -> None:
     (tmp_path / "manifest.jsonl").write_text('{"id": "a", "model": "m", "video": "/elsewhere/gone.mp4"}\n')
     with pytest.raises(UsageError, match=r"no clip that can be read: .*gone\.mp4"):
-        steadiness(tmp_path / "manifest.jsonl", tmp_path / "out")
+        audit_steadiness(tmp_path / "manifest.jsonl", tmp_path / "out")
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", ["shift", "truncated"])
 def test_a_real_loop_is_never_called_its_opposite(shared: Path, name: str) -> None:
     """Cut off levels once turned this loop from "left, returned" into "left, not returned"."""
-    from revisit.metrics.view_gate import relate, view_phases, view_return
-    from revisit.observers.views import views
+    from revisit.metrics.view_gate import derive_view_relations, view_phases, view_return
+    from revisit.observers.views import links_between_views
     from tests.looking import look
 
     with open_clip(Clip(shared / "clips/lingbotmap_loop.mp4", disturbed=name)) as stream:
         frames, fps = list(stream), stream.info.fps
-    links: ViewLinks = look(views, frames, fps)
-    relations = relate.fn(links)
+    links: ViewLinks = look(links_between_views, frames, fps)
+    relations = derive_view_relations.fn(links)
     assert view_return(links, relations, view_phases.fn(relations)).label in ("left, returned", "cannot tell")
 
 

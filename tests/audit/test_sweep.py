@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from revisit.audit.sweep import parse, sweep
+from revisit.audit.sweep import parse_parameter, sweep_parameter
 from revisit.audit.text import sweep_table
 from revisit.core import SUITES, UsageError
 from revisit.engine.dependencies import ObserverSet, Parameters
@@ -37,18 +37,20 @@ def plan_of(videos: Path) -> Any:
 
 
 def test_a_parameter_is_parsed_with_its_values() -> None:
-    found = parse("lite.target.size=1,0.5,true,word")
+    found = parse_parameter("lite.target.size=1,0.5,true,word")
     assert (found.targets, found.values) == ((("lite.target", "size"),), (1, 0.5, True, "word"))
 
 
 @pytest.mark.parametrize("wrong", ["motion_smoothness", "motion_smoothness.tau", "tau=1", "a.b=", ".b=1", "a.b=1,,2"])
 def test_what_is_no_parameter_is_refused(wrong: str) -> None:
     with pytest.raises(UsageError, match="takes ID"):
-        parse(wrong)
+        parse_parameter(wrong)
 
 
 def test_scores_change_and_rankings_are_compared(plan_of: Any, tmp_path: Path) -> None:
-    found = sweep(plan_of, parse("motion_smoothness.tau=0.05,0.15,0.6"), tmp_path / "sweep", workers=0)
+    found = sweep_parameter(
+        plan_of, parse_parameter("motion_smoothness.tau=0.05,0.15,0.6"), tmp_path / "sweep", workers=0
+    )
     assert list(found["metrics"]) == ["motion_smoothness"]  # flicker does not depend on it
     assert [row["value"] for row in found["rows"]] == [0.05, 0.15, 0.6]
     assert [row["default"] for row in found["rows"]] == [False, True, False]
@@ -63,7 +65,7 @@ def test_scores_change_and_rankings_are_compared(plan_of: Any, tmp_path: Path) -
 
 
 def test_only_metric_parameters_decode_nothing_again(plan_of: Any, tmp_path: Path) -> None:
-    sweep(plan_of, parse("motion_smoothness.tau=0.3"), tmp_path / "sweep", workers=0)
+    sweep_parameter(plan_of, parse_parameter("motion_smoothness.tau=0.3"), tmp_path / "sweep", workers=0)
     counters = json.loads((tmp_path / "sweep/value-1/run.json").read_text())["counters"]
     assert counters["decodes"] == 0 and counters["evidence_from_cache"] > 0
 
@@ -80,7 +82,7 @@ def test_only_metric_parameters_decode_nothing_again(plan_of: Any, tmp_path: Pat
 )
 def test_unknown_ids_names_and_values_are_one_sentence(plan_of: Any, tmp_path: Path, param: str, sentence: str) -> None:
     with pytest.raises(UsageError, match=sentence):
-        sweep(plan_of, parse(param), tmp_path / "sweep", workers=0)
+        sweep_parameter(plan_of, parse_parameter(param), tmp_path / "sweep", workers=0)
 
 
 def test_the_command_takes_a_source_and_a_run(revisit: Cli, videos: Path, tmp_path: Path) -> None:

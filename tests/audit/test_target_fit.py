@@ -31,7 +31,13 @@ from target_fit import (
 
 import revisit
 from revisit.core import GATES, OBSERVERS, UsageError, digest
-from revisit.metrics.target_probability import LAYOUT, LOOKS, clip_features, label_probabilities, target_models
+from revisit.metrics.target_probability import (
+    LAYOUT,
+    LOOKS,
+    clip_features_and_rule_verdict,
+    label_probabilities,
+    target_models,
+)
 
 FOLDER = Path(__file__).parents[2] / "benchmarks" / "target"
 MODEL = Path(__file__).parents[2] / "src" / "revisit" / "metrics" / "target_model.json"
@@ -291,7 +297,7 @@ def test_stored_features_are_those_of_the_clips(labels, labelled, shared):
     assert all((shared / target.folder / target.clip).is_file() for target in targets)
     (target,) = (one for one in targets if one.clip.startswith("re10k_0bf") and one.target == "golden bowl")
     track = revisit.observe(shared / target.folder / target.clip, "lite.target", target=tuple(target.box))
-    features, _ = clip_features(track, None)
+    features, _ = clip_features_and_rule_verdict(track, None)
     (stored,) = (line["features"] for line in labelled if line["clip"] == target.name)
     assert features == pytest.approx({name: stored[name] for name in features}, abs=0.02)
 

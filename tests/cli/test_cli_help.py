@@ -10,7 +10,7 @@ import typer.main
 from typer.testing import CliRunner
 
 from revisit.cli.benchmarks import OpenGroup
-from revisit.cli.help import PlainCommand, PlainGroup, argument_rows, option_rows, summary
+from revisit.cli.help import PlainCommand, PlainGroup, argument_rows, first_sentence, option_rows
 from revisit.cli.main import MOVED, PANELS, app
 from revisit.core import SUITES
 
@@ -44,7 +44,7 @@ def test_few_words_in_groups():
     assert len(names) == len(set(names))
     assert len(set(names) - set(SUITES)) <= 31  # and one word for a benchmark that has commands of its own
     assert list(PANELS["Everyday"]) == ["demo", "eval", "report", "view", "compare", "trend", "list", "show"]
-    assert {name for panel in WHOLE.panels(context).values() for name in panel} >= set(names)
+    assert {name for panel in WHOLE.command_names_by_panel(context).values() for name in panel} >= set(names)
 
 
 @pytest.mark.parametrize("columns", [80, 100])
@@ -63,7 +63,7 @@ def test_help_is_whole_and_in_one_style(command, context):
     assert not re.search(r"<(list|str|int|float|Path|path|file)\b|TEXT|INTEGER|\bcommand\.\.\.", page)
     assert all(len(line) <= 100 for line in page.splitlines())
     said = "".join(page.split())  # lines may break at a hyphen
-    assert "".join(summary(command.help).split()) in said and len(summary(command.help)) <= 80
+    assert "".join(first_sentence(command.help).split()) in said and len(first_sentence(command.help)) <= 80
     for name, meaning in [*argument_rows(command, context), *option_rows(command, context)]:
         assert meaning and "".join(meaning.split()) in said, name
 

@@ -10,7 +10,7 @@ from types import ModuleType
 import pytest
 
 import revisit as package
-from revisit.core import OBSERVERS, load_all
+from revisit.core import OBSERVERS, import_registering_modules
 from tests.benchmark_scripts import script
 from tests.conftest import PROJECT
 
@@ -131,6 +131,6 @@ def test_pages_show_what_was_measured(name):
 
 
 def test_speed_was_measured_with_the_present_observers():
-    load_all()
+    import_registering_modules()
     measured = json.loads((PROJECT / "benchmarks/lite_speed.json").read_text(encoding="utf-8"))["observers"]
     assert measured == {id: OBSERVERS[id].version for id in measured}, "run benchmarks/lite_speed.py --command"

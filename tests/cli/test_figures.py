@@ -12,15 +12,23 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from revisit.core import Case, Clip, Record, UsageError, load_all
+from revisit.core import Case, Clip, Record, UsageError, import_registering_modules
 from revisit.report.leaderboard_page import as_html
 from revisit.report.leaderboards import as_latex, as_markdown
 from revisit.results import Cell, Results
-from revisit.results.display import best_and_second
-from revisit.results.leaderboards import CEILING, Board, BoardCell, BoardColumn, BoardRow, join_boards, marked_rows
-from revisit.results.model_facts import facts_for, published_facts
+from revisit.results.display import mark_best_and_second
+from revisit.results.leaderboards import (
+    CEILING,
+    Board,
+    BoardCell,
+    BoardColumn,
+    BoardRow,
+    join_comparable_boards,
+    mark_best_and_second_rows,
+)
+from revisit.results.model_facts import load_model_facts, published_model_facts
 
-load_all()
+import_registering_modules()
 HOSTILE = "<img src=x onerror=alert(1)>\x1b[31m\u202etxt.exe$\\alpha$_{x}%&#~^|`*\n\\end{tabular}"
 # Where Tables 2 and 3 of arXiv 2606.27537 print an underline: the second of each column.
 SECOND = {
@@ -41,11 +49,14 @@ BEST = {
 
 @pytest.mark.parametrize("table", ["2", "3"])
 def test_memobench_as_printed_has_the_paper_s_marks(table: str) -> None:
-    from revisit.suites.memobench.leaderboard import published_board
+    from revisit.suites.memobench.leaderboard import board_of_paper_table
 
-    board = published_board(table)
+    board = board_of_paper_table(table)
     for column in board.columns:
-        found = {mark: board.rows[place].model for place, mark in marked_rows(board, board.rows, column).items()}
+        found = {
+            mark: board.rows[place].model
+            for place, mark in mark_best_and_second_rows(board, board.rows, column).items()
+        }
         if column.key in SECOND[table]:
             assert found["second"] == SECOND[table][column.key], column.key
         if column.key in BEST:
@@ -57,16 +68,19 @@ def test_memobench_as_printed_has_the_paper_s_marks(table: str) -> None:
 
 def test_wrbench_as_printed_is_marked_within_each_viewpoint_condition(shared: Path) -> None:
     """The caption says that marks are made within each condition; here from the printed numbers of another file."""
-    from revisit.suites.wrbench.leaderboard import published_boards
+    from revisit.suites.wrbench.leaderboard import published_wrbench_boards
 
     rows = json.loads((shared / "golden/wrbench_table2.json").read_text())
-    board = published_boards(False)[0]
+    board = published_wrbench_boards(False)[0]
     columns = {column.key: column for column in board.columns}
     names = {"returned_spatial": "rsp", "returned_state": "rst", "integrity": "integ", "visible_spatial": "vsp",
              "visible_state": "vst", "alignment": "align"}  # fmt: skip
     checked = 0
     for key, short in names.items():
-        found = {board.rows[place].model: mark for place, mark in marked_rows(board, board.rows, columns[key]).items()}
+        found = {
+            board.rows[place].model: mark
+            for place, mark in mark_best_and_second_rows(board, board.rows, columns[key]).items()
+        }
         for group in {row["group"] for row in rows}:
             mine = [row for row in rows if row["group"] == group]
             order = sorted((row[short] for row in mine), reverse=True)
@@ -80,8 +94,8 @@ def test_wrbench_as_printed_is_marked_within_each_viewpoint_condition(shared: Pa
 
 
 def _same(one: str, other: str) -> bool:
-    known = published_facts()
-    return (known.name(one) or one) == (known.name(other) or other)
+    known = published_model_facts()
+    return (known.canonical_name(one) or one) == (known.canonical_name(other) or other)
 
 
 def cell_around(mean: float, seed: int = 0, spread: float = 0.02) -> BoardCell:
@@ -92,10 +106,10 @@ def cell_around(mean: float, seed: int = 0, spread: float = 0.02) -> BoardCell:
 
 def test_the_second_is_best_of_the_others_by_the_same_rule() -> None:
     cells = {name: cell_around(mean, seed) for seed, (name, mean) in enumerate({"a": 0.9, "b": 0.7, "c": 0.5}.items())}
-    assert best_and_second(cells, True) == {"a": "best", "b": "second"} and best_and_second(cells, None) == {}
-    assert best_and_second({**cells, "c": cell_around(0.69, 3, 0.05)}, True) == {"a": "best"}
+    assert mark_best_and_second(cells, True) == {"a": "best", "b": "second"} and mark_best_and_second(cells, None) == {}
+    assert mark_best_and_second({**cells, "c": cell_around(0.69, 3, 0.05)}, True) == {"a": "best"}
     tied = {"a": Cell(0, 0, 2.0), "b": Cell(0, 0, 2.0), "c": Cell(0, 0, 1.0)}
-    assert best_and_second(tied, True, as_printed=True) == {"a": "best", "b": "best", "c": "second"}
+    assert mark_best_and_second(tied, True, as_printed=True) == {"a": "best", "b": "best", "c": "second"}
 
 
 def test_hostile_names_are_text_in_every_table() -> None:
@@ -157,16 +171,18 @@ def test_every_figure_is_a_file_that_opens_and_holds_names_as_text(
 
 
 def test_facts_of_models_are_found_by_other_names_and_from_a_file(tmp_path: Path) -> None:
-    known = published_facts()
-    assert known.of("svc")["category"] == "NVS" and known.value("ltxvideo", "camera") == "without camera"
-    assert known.value("mine", "category") == "not known"
+    known = published_model_facts()
+    assert known.facts_of("svc")["category"] == "NVS" and known.group_name("ltxvideo", "camera") == "without camera"
+    assert known.group_name("mine", "category") == "not known"
     own = tmp_path / "models.yaml"
     own.write_text("models:\n  mine-2: {category: CI2V, parameters: 3, from: mine-1}\n  mine-1: {camera: true}\n")
-    mine = facts_for([], own)
-    assert mine.value("mine-2", "parameters") == "3" and mine.came_from("mine-2", ["x", "mine-1"]) == "mine-1"
+    mine = load_model_facts([], own)
+    assert (
+        mine.group_name("mine-2", "parameters") == "3" and mine.predecessor_among("mine-2", ["x", "mine-1"]) == "mine-1"
+    )
     own.write_text("mine: {kategory: x}\n")
     with pytest.raises(UsageError, match="kategory"):
-        facts_for([], own)
+        load_model_facts([], own)
 
 
 def test_hostile_facts_are_text_on_the_screen(tmp_path: Path) -> None:
@@ -188,7 +204,7 @@ def test_stated_facts_are_those_of_the_paper_s_table(shared: Path) -> None:
     rows = [line.split("\t") for line in text[start : start + 3000].splitlines() if line.count("\t") >= 7][1:]
     assert len(rows) == 10
     for name, _, category, size, fps, length, _, camera in (row[:8] for row in rows):
-        facts = published_facts().of(name.partition(" [")[0])
+        facts = published_model_facts().facts_of(name.partition(" [")[0])
         height, width = map(int, size.split("×"))
         assert (facts["category"], facts["fps"], facts["frames"]) == (category, int(fps), int(length.split("/")[1]))
         assert facts["size"] == [width, height] and facts["camera"] == (camera.strip() == "✓")
@@ -198,7 +214,7 @@ def test_rows_in_groups_are_marked_within_their_group() -> None:
     cells = {"x": cell_around(0.9, 1), "y": cell_around(0.5, 2)}
     rows = tuple(BoardRow(name, "run", {"psnr": cell}, group) for group in "gh" for name, cell in cells.items())
     board = Board("t", "p", (BoardColumn("psnr", "PSNR"),), rows)
-    assert marked_rows(board, rows, board.columns[0]) == {0: "best", 2: "best"}
+    assert mark_best_and_second_rows(board, rows, board.columns[0]) == {0: "best", 2: "best"}
 
 
 def test_what_looks_less_changed_than_the_truth_is_not_marked_as_measured() -> None:
@@ -212,9 +228,11 @@ def test_what_looks_less_changed_than_the_truth_is_not_marked_as_measured() -> N
         "reset", "run", {"target_identity": cell_around(0.9, 2), "target_identity.held": cell_around(0.1, 2)}
     )
     board = Board("t", "p", columns, (reset, *rows), truths={"s": "1"})
-    assert marked_rows(board, board.rows, columns[0]) == {}  # it looks less changed than the truth: no merit
-    assert marked_rows(board, board.rows[:2], columns[0]) == {0: "best"}
-    assert marked_rows(board, board.rows, columns[1]) == {1: "best"}
+    assert (
+        mark_best_and_second_rows(board, board.rows, columns[0]) == {}
+    )  # it looks less changed than the truth: no merit
+    assert mark_best_and_second_rows(board, board.rows[:2], columns[0]) == {0: "best"}
+    assert mark_best_and_second_rows(board, board.rows, columns[1]) == {1: "best"}
 
 
 def test_a_run_without_held_scores_shares_a_board_with_one_that_has_them() -> None:
@@ -223,7 +241,7 @@ def test_a_run_without_held_scores_shares_a_board_with_one_that_has_them() -> No
     other = BoardRow("b", "y", {"psnr": cell_around(0.9, 2), "psnr.held": cell_around(0.2, 2)})
     both = (BoardColumn("psnr", "P", protocol="1"), BoardColumn("psnr.held", "P, held", protocol="1"))
     for boards in ([plain, Board("t", "p", both, (other,))], [Board("t", "p", both, (other,)), plain]):
-        (joint,) = join_boards(boards)
+        (joint,) = join_comparable_boards(boards)
         assert [column.key for column in joint.columns] == ["psnr", "psnr.held"]
         assert {row.model: row.cells["psnr.held"].mean for row in joint.rows} == {
             "a": cell.mean, "b": other.cells["psnr.held"].mean,

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 import revisit
 from revisit.cli.main import app
 from revisit.media import text_files
-from revisit.media.text_files import csv_rows, csv_text, write_sheet
+from revisit.media.text_files import csv_dict_reader, csv_text, write_xlsx
 from tests.media.test_media_folder import fill
 
 SIGNS = "=+-@\t\r"  # a cell that begins with one of them may be a formula, says OWASP
@@ -68,7 +68,7 @@ def test_a_run_has_no_formula_and_keeps_its_names(run: Path) -> None:
     results = revisit.load(run)
     text = results.to_csv()
     assert formulas(text) == []
-    rows = list(csv_rows(text))
+    rows = list(csv_dict_reader(text))
     assert {(row["model"], row["sample"]) for row in rows} == {
         (model, scene) for model in (MODEL, "wan") for scene in ("@kitchen", "hall")
     }
@@ -85,13 +85,13 @@ def test_tables_for_papers_have_no_formula(run: Path, tmp_path: Path, command: s
     assert done.exit_code == 0, done.output
     text = made.read_text(encoding="utf-8")
     assert formulas(text) == []
-    assert {row["model"] for row in csv_rows(text)} == {MODEL, "wan"}
+    assert {row["model"] for row in csv_dict_reader(text)} == {MODEL, "wan"}
 
 
 def test_every_name_comes_back(tmp_path: Path) -> None:
     text = csv_text(["name", "=head"], [[name, name] for name in NAMES])
     assert formulas(text) == []
-    assert [(row["name"], row["=head"]) for row in csv_rows(text)] == [(name, name) for name in NAMES]
+    assert [(row["name"], row["=head"]) for row in csv_dict_reader(text)] == [(name, name) for name in NAMES]
 
 
 @example(["-1 1"])
@@ -99,7 +99,7 @@ def test_every_name_comes_back(tmp_path: Path) -> None:
 def test_any_name_comes_back(names: list[str]) -> None:
     text = csv_text(["name", "end"], [[name, "x"] for name in names])
     assert formulas(text) == []
-    assert [row["name"] for row in csv_rows(text)] == names
+    assert [row["name"] for row in csv_dict_reader(text)] == names
 
 
 def test_numbers_and_ordinary_names_stay_as_they_are() -> None:
@@ -128,7 +128,7 @@ def test_a_workbook_holds_texts(tmp_path: Path) -> None:
     from openpyxl import load_workbook
 
     names = [name for name in NAMES if name and name.isprintable()]
-    write_sheet(tmp_path / "a.xlsx", ["id", "value"], [[name, -1.5] for name in names])
+    write_xlsx(tmp_path / "a.xlsx", ["id", "value"], [[name, -1.5] for name in names])
     page = load_workbook(tmp_path / "a.xlsx").active
     assert page is not None
     rows = list(page.iter_rows(min_row=2))
@@ -149,6 +149,6 @@ def test_no_other_file_writes_csv() -> None:
 
 
 def test_names_in_latex_start_no_option_of_a_row() -> None:
-    from revisit.report.leaderboards import _tex
+    from revisit.report.leaderboards import _escape_latex
 
-    assert _tex("[2pt] a*b <x>|") == r"{[}2pt{]} a{*}b \textless{}x\textgreater{}\textbar{}"
+    assert _escape_latex("[2pt] a*b <x>|") == r"{[}2pt{]} a{*}b \textless{}x\textgreater{}\textbar{}"

@@ -18,14 +18,28 @@ import pytest
 import yaml
 
 import revisit as package
-from revisit.control.generation import GeneratorChoice, batch_requests, generate_batch, load_batch, settings_for
+from revisit.control.generation import (
+    GeneratorChoice,
+    batch_requests,
+    generate_batch,
+    generation_settings_for,
+    load_batch,
+)
 from revisit.control.generator_backends import ProcessBackend
-from revisit.control.generators import generator
-from revisit.control.job_runner import job_path, provenance_path, read_provenance
-from revisit.control.jobs import BatchRequest, Job, JobBatch, file_name, require_distinct, resample_path, split_frames
+from revisit.control.generators import find_generator
+from revisit.control.job_runner import job_file_path, provenance_path, read_provenance_or_none
+from revisit.control.jobs import (
+    BatchRequest,
+    Job,
+    JobBatch,
+    file_name_for_id,
+    require_distinct_jobs,
+    resample_relative_path,
+    split_frames,
+)
 from revisit.core import SUITES, UsageError
-from revisit.geometry.camera_script import camera_path, parse_script, script_of, timed_path
-from revisit.geometry.rotations import to_yaw_pitch
+from revisit.geometry.camera_script import camera_path, camera_path_of_length, parse_script, script_of_path
+from revisit.geometry.rotations import yaw_pitch_of_rotation
 from revisit.media import encode_mp4
 from tests.datasets import DATASETS
 
@@ -73,7 +87,7 @@ def test_jobs_of_mind_hold_keys_context_and_path(worlds: dict[str, Path], tmp_pa
     assert job.frames == rows["total_time"] - mark == len(job.actions) == len(job.path)
     assert [row["lr"] for row in job.actions] == [row["lr"] for row in rows["data"][mark:]]
     yaw = [row["actor_rpy"]["z"] for row in rows["data"][mark:]]  # the engine's own angles
-    assert np.allclose(to_yaw_pitch(job.path[:, :3, :3])[0], np.array(yaw) - yaw[0], atol=1e-6)
+    assert np.allclose(yaw_pitch_of_rotation(job.path[:, :3, :3])[0], np.array(yaw) - yaw[0], atol=1e-6)
     assert job.camera == "yaw:right:24@8,yaw:left:24@8"
     mirrors = [id for id in made if id.startswith("3rd_data/mirror_test/")]
     assert [made[id].annotations["trajectory"] for id in mirrors] == ["-a", "-wr"]
@@ -86,14 +100,14 @@ def test_jobs_of_memobench_follow_the_marks_and_poses(worlds: dict[str, Path], t
         assert np.allclose(job.path[0], np.eye(4))
         hidden, back = job.annotations["phases"]
         assert 0 < hidden < back < 9
-        turned = np.abs(np.array(to_yaw_pitch(job.path[:, :3, :3]))).max()
+        turned = np.abs(np.array(yaw_pitch_of_rotation(job.path[:, :3, :3]))).max()
         assert turned > 19 and np.abs(job.path[:, :3, 3]).max() < 1  # a synthetic clip's centimetres became metres
 
 
 def test_jobs_of_mbench_are_exit_wait_reenter_and_five_segments(worlds: dict[str, Path], tmp_path: Path) -> None:
     job = batch(worlds, "mbench", tmp_path).jobs[0]
     assert job.frames == 49 and job.fps == 16  # three seconds at 16 and the first frame
-    yaw = to_yaw_pitch(job.path[:, :3, :3])[0]
+    yaw = yaw_pitch_of_rotation(job.path[:, :3, :3])[0]
     assert abs(yaw[0]) < 1e-9 and abs(yaw[-1]) < 1e-6 and abs(np.abs(yaw).max() - 60) < 1e-6
     told = batch(worlds, "mbench-t", tmp_path).jobs[0]
     assert len(told.segments) == 5 and told.frames == 401
@@ -134,25 +148,25 @@ def test_a_path_becomes_a_script_that_follows_it() -> None:
         "hold@8",
     ):
         path = camera_path(parse_script(script))
-        told = timed_path(parse_script(script_of(path)), len(path))
-        assert np.abs(told - path).max() < 0.02, (script, script_of(path))
-    assert script_of(camera_path(parse_script("yaw:left:60@4,yaw:right:60@4"))) == "yaw:left:60@4,yaw:right:60@4"
+        told = camera_path_of_length(parse_script(script_of_path(path)), len(path))
+        assert np.abs(told - path).max() < 0.02, (script, script_of_path(path))
+    assert script_of_path(camera_path(parse_script("yaw:left:60@4,yaw:right:60@4"))) == "yaw:left:60@4,yaw:right:60@4"
     assert split_frames(10, [1, 1, 1]) == [3, 4, 3] and sum(split_frames(7, [0.4, 0.2, 0.4])) == 7
-    assert resample_path(path, 5).shape == (5, 4, 4)
+    assert resample_relative_path(path, 5).shape == (5, 4, 4)
 
 
 def test_two_ids_never_share_a_file() -> None:
     ids = ["a/b", "a_b", "a b", "猫", "犬", "x" * 300, "x" * 301]
-    assert len({file_name(id) for id in ids}) == len(ids)
+    assert len({file_name_for_id(id) for id in ids}) == len(ids)
     one = Job("a", Path("clips/a.mp4"), 9)
     with pytest.raises(UsageError, match="two jobs are called"):
-        require_distinct([one, Job("a", Path("clips/b.mp4"), 9)])
+        require_distinct_jobs([one, Job("a", Path("clips/b.mp4"), 9)])
     with pytest.raises(UsageError, match="would both be written"):
-        require_distinct([one, Job("b", Path("clips/a.mp4"), 9)])
+        require_distinct_jobs([one, Job("b", Path("clips/a.mp4"), 9)])
 
 
 def test_a_generator_is_told_in_its_own_dialect(worlds: dict[str, Path], tmp_path: Path) -> None:
-    (wanted,) = batch_requests("wan", [], True, to=generator("lingbot-world"), frames=17, limit=1)
+    (wanted,) = batch_requests("wan", [], True, to=find_generator("lingbot-world"), frames=17, limit=1)
     made = load_batch("memobench", worlds["memobench"], tmp_path, wanted)
     seen: list[dict[str, Any]] = []
 
@@ -161,12 +175,12 @@ def test_a_generator_is_told_in_its_own_dialect(worlds: dict[str, Path], tmp_pat
         return [np.zeros((16, 16, 3), np.uint8)] * 17
 
     by = GeneratorChoice(function=mine)
-    (ended,) = generate_batch(made, by, settings_for(by, to=wanted.to))
-    assert ended.good and any("16x16" in remark and "832x480" in remark for remark in ended.remarks)
+    (ended,) = generate_batch(made, by, generation_settings_for(by, to=wanted.to))
+    assert ended.is_clip_there and any("16x16" in remark and "832x480" in remark for remark in ended.remarks)
     control = seen[0]["control"]
     assert control["dialect"] == "latent_folder" or np.load(Path(control["payload"]) / "poses.npy").shape[1:] == (4, 4)
     assert np.load(control["path"]).shape == (17, 4, 4)
-    assert read_provenance(made.jobs[0].out)["delivered"]["family"] == control["dialect"]
+    assert read_provenance_or_none(made.jobs[0].out)["delivered"]["family"] == control["dialect"]
 
 
 # -- carrying out -----------------------------------------------------------------------------------------------------
@@ -216,7 +230,7 @@ def serving(tmp_path: Path) -> Callable[[list[str]], tuple[list[Job], str]]:
 def run(jobs: list[Job], by: GeneratorChoice, home: Path, **facts: object):
     from revisit.control.job_runner import run_jobs
 
-    return {made.id: made for made in run_jobs(jobs, by.makers({}), home, settings_for(by, **facts))}
+    return {made.id: made for made in run_jobs(jobs, by.make_backends({}), home, generation_settings_for(by, **facts))}
 
 
 def test_a_live_process_serves_many_jobs_and_is_started_again_when_it_dies(serving, tmp_path: Path) -> None:
@@ -259,7 +273,7 @@ def test_nothing_is_overwritten_in_silence(serving, tmp_path: Path) -> None:
     assert "no record of how it was made" in run([other], GeneratorChoice(serve=command), tmp_path / "out")["j0"].reason
     job.out.write_bytes(b"spoilt")
     assert run([other], GeneratorChoice(serve=command), tmp_path / "out")["j0"].status == "refused"
-    assert json.loads(job_path(job.out).read_text())["inputs"]["prompt"] == "another wish"
+    assert json.loads(job_file_path(job.out).read_text())["inputs"]["prompt"] == "another wish"
 
 
 def test_one_run_at_a_time(serving, tmp_path: Path) -> None:
@@ -267,11 +281,11 @@ def test_one_run_at_a_time(serving, tmp_path: Path) -> None:
     from revisit.control.job_runner import run_jobs
 
     by = GeneratorChoice(serve=command)
-    first = run_jobs(jobs, by.makers({}), tmp_path / "out", settings_for(by))
+    first = run_jobs(jobs, by.make_backends({}), tmp_path / "out", generation_settings_for(by))
     next(first)
     with pytest.raises(UsageError, match="another run"):
-        list(run_jobs(jobs, by.makers({}), tmp_path / "out", settings_for(by)))
-    assert next(first).good
+        list(run_jobs(jobs, by.make_backends({}), tmp_path / "out", generation_settings_for(by)))
+    assert next(first).is_clip_there
 
 
 def test_a_function_may_write_or_return_frames_or_fail(worlds: dict[str, Path], tmp_path: Path) -> None:
@@ -286,7 +300,7 @@ def test_a_function_may_write_or_return_frames_or_fail(worlds: dict[str, Path], 
 
     made = package.generate("mind", mine, data=worlds["mind"], model="mine", out=tmp_path, size=(112, 64), workers=2)
     assert made.counts == {"crashed": 2, "made": 8} and made.source == tmp_path and not made.good
-    assert "RuntimeError: no idea" in next(end.reason for end in made.ended if not end.good)
+    assert "RuntimeError: no idea" in next(end.reason for end in made.ended if not end.is_clip_there)
 
 
 # -- the command, end to end ------------------------------------------------------------------------------------------
@@ -333,9 +347,9 @@ def test_two_commands_end_in_a_table(suite: str, worlds: dict[str, Path], tmp_pa
     assert again["counts"] == {"kept": count} and clips == {
         path: path.read_bytes() for path in sorted(tmp_path.rglob("*.mp4"))
     }
-    made = [path for path in clips if read_provenance(path)]
+    made = [path for path in clips if read_provenance_or_none(path)]
     roles = {"pan": "floor"} | ({"rendered": "ceiling"} if name == "wrbench" else {})
-    assert sorted(read_provenance(path)["category"] for path in made) == sorted([*roles.values()] * LIMIT)
+    assert sorted(read_provenance_or_none(path)["category"] for path in made) == sorted([*roles.values()] * LIMIT)
     assert [yaml.safe_load(path.read_text()) for path in tmp_path.rglob("models.yaml")] == [
         {"models": {model: {"category": role} for model, role in roles.items()}}
     ]
@@ -369,15 +383,21 @@ def test_a_rendered_place_is_the_ceiling_where_nobody_filmed_the_truth(worlds: d
         options={"cameras": "static"},
     )
     assert made.counts == {"made": 4}
-    plan = Request.of(tmp_path, "wrbench").plan()
+    plan = Request.from_options(tmp_path, "wrbench").plan()
     assert not plan.rejected and {case.model: case.truth for case in plan.cases} == {"pan": False, "rendered": True}
-    assert [case.model for case in Request.of(tmp_path, "wrbench", limit=1).plan().cases] == ["pan", "rendered"]
-    assert {case.model for case in Request.of(tmp_path, "wrbench", truth=False).plan().cases} == {"pan"}
+    assert [case.model for case in Request.from_options(tmp_path, "wrbench", limit=1).plan().cases] == [
+        "pan",
+        "rendered",
+    ]
+    assert {case.model for case in Request.from_options(tmp_path, "wrbench", truth=False).plan().cases} == {"pan"}
     (tmp_path / "truth").mkdir()
     for path in (tmp_path / "rendered").glob("*.mp4"):
         shutil.copy(path, tmp_path / "truth")
     options = [f"reference={tmp_path / 'truth'}"]
-    assert {case.model for case in Request.of(tmp_path, "wrbench", options=options).plan().cases} == {"pan", "truth"}
+    assert {case.model for case in Request.from_options(tmp_path, "wrbench", options=options).plan().cases} == {
+        "pan",
+        "truth",
+    }
 
 
 def test_a_dry_run_makes_nothing(worlds: dict[str, Path], tmp_path: Path, revisit) -> None:

@@ -12,9 +12,9 @@ import cv2
 import numpy as np
 import pytest
 
-from revisit.control.camera_records import generate_records, read_records, write_manifest
-from revisit.control.generator_backends import fill_command
-from revisit.control.generators import Generator, generator
+from revisit.control.camera_records import generate_records, read_generation_records, write_clip_manifest
+from revisit.control.generator_backends import command_arguments
+from revisit.control.generators import Generator, find_generator
 from revisit.core import UsageError
 from revisit.media import encode_mp4
 
@@ -51,7 +51,9 @@ def records(folder: Path, prompts: list[str]) -> Path:
 
 def test_every_end_is_recorded_and_none_stops_the_batch(setting: tuple[Path, str]) -> None:
     folder, command = setting
-    wanted = read_records(records(folder, ["fine", "crash", "hang", "nothing", "short", "fine; rm -rf {out}"]))
+    wanted = read_generation_records(
+        records(folder, ["fine", "crash", "hang", "nothing", "short", "fine; rm -rf {out}"])
+    )
     out = folder / "out"
     ended = list(generate_records(wanted, ANY, command, out, timeout=4, workers=2))
     assert [made.status for made in ended] == ["made", "crashed", "hung", "wrote nothing", "wrong length", "made"]
@@ -61,7 +63,7 @@ def test_every_end_is_recorded_and_none_stops_the_batch(setting: tuple[Path, str
     assert {line["id"]: line["status"] for line in logged} == {made.id: made.status for made in ended}
     assert not list(out.glob(".making-*"))
 
-    manifest = [json.loads(line) for line in write_manifest(wanted, ANY, out, ended).read_text().splitlines()]
+    manifest = [json.loads(line) for line in write_clip_manifest(wanted, ANY, out, ended).read_text().splitlines()]
     assert [entry["id"] for entry in manifest] == ["r0", "r5"]
     record = json.loads((out / "r0.provenance.json").read_text())
     assert record["output"]["frames"] == FRAMES
@@ -72,19 +74,19 @@ def test_every_end_is_recorded_and_none_stops_the_batch(setting: tuple[Path, str
 
 def test_a_second_run_keeps_what_is_there_and_makes_the_rest(setting: tuple[Path, str]) -> None:
     folder, command = setting
-    wanted = read_records(records(folder, ["fine", "fine too"]))
+    wanted = read_generation_records(records(folder, ["fine", "fine too"]))
     to, out = ANY, folder / "out"
     assert [made.status for made in generate_records(wanted, to, command, out)] == ["made", "made"]
     (out / "r1.mp4").write_bytes(b"spoilt")
     assert [made.status for made in generate_records(wanted, to, command, out)] == ["kept", "made"]
-    other_prompt = read_records(records(folder, ["fine", "another wish"]))
+    other_prompt = read_generation_records(records(folder, ["fine", "another wish"]))
     assert [made.status for made in generate_records(other_prompt, to, command, out)] == ["kept", "made"]
 
 
 def test_what_cannot_be_asked_is_refused_by_record(setting: tuple[Path, str]) -> None:
     folder, command = setting
-    wanted = read_records(records(folder, ["fine"]))
-    (ended,) = generate_records(wanted, generator("gen3c"), command, folder / "out")
+    wanted = read_generation_records(records(folder, ["fine"]))
+    (ended,) = generate_records(wanted, find_generator("gen3c"), command, folder / "out")
     assert ended.status == "refused" and "source_video" in ended.reason
     fixed = replace(ANY, lengths=(77,), frames=77)
     (ended,) = generate_records(wanted, fixed, command, folder / "out", frames=FRAMES)
@@ -97,7 +99,7 @@ def test_what_cannot_be_asked_is_refused_by_record(setting: tuple[Path, str]) ->
 
 
 def test_placeholders() -> None:
-    assert fill_command("run --p {prompt} --o {out}", {"prompt": "a; b", "out": "x"}) == [
+    assert command_arguments("run --p {prompt} --o {out}", {"prompt": "a; b", "out": "x"}) == [
         "run",
         "--p",
         "a; b",
@@ -105,24 +107,24 @@ def test_placeholders() -> None:
         "x",
     ]
     with pytest.raises(UsageError, match="placeholder"):
-        fill_command("run {whim} {out}", {"whim": "", "out": ""})
+        command_arguments("run {whim} {out}", {"whim": "", "out": ""})
     with pytest.raises(UsageError, match="the file to write the clip to"):
-        fill_command("run", {})
+        command_arguments("run", {})
 
 
 def test_broken_records_are_named(tmp_path: Path) -> None:
     path = tmp_path / "records.jsonl"
     path.write_text('{"id": "a", "prompt": "p", "camera": "c"}\n{"id": "b"}\n')
     with pytest.raises(UsageError, match=r"records\.jsonl:2"):
-        read_records(path)
+        read_generation_records(path)
     path.write_text('{"id": "a", "prompt": "p", "camera": "c"}\n' * 2)
     with pytest.raises(UsageError, match="more than once"):
-        read_records(path)
+        read_generation_records(path)
     with pytest.raises(UsageError, match="no such file"):
-        read_records(tmp_path / "nowhere.jsonl")
+        read_generation_records(tmp_path / "nowhere.jsonl")
     path.write_bytes(b'{"id": "\xff"}')
     with pytest.raises(UsageError, match="not UTF-8"):
-        read_records(path)
+        read_generation_records(path)
 
 
 def test_a_command_gets_the_files_and_lines_of_a_payload(setting: tuple[Path, str]) -> None:
@@ -131,13 +133,13 @@ def test_a_command_gets_the_files_and_lines_of_a_payload(setting: tuple[Path, st
         "import pathlib, sys\nprint(pathlib.Path(sys.argv[1]).is_file(), sys.argv[2])\nsys.exit(1)\n"
     )
     words = f"'{sys.executable}' '{folder / 'look.py'}' {{camera}}/poses.npy {{line}} {{out}}"
-    (ended,) = generate_records(read_records(records(folder, ["fine"])), ANY, words, folder / "out")
+    (ended,) = generate_records(read_generation_records(records(folder, ["fine"])), ANY, words, folder / "out")
     assert "True" in ended.reason
     words = f"'{sys.executable}' '{folder / 'look.py'}' {{camera}} {{line}} {{out}}"
-    told = replace(generator("minwm-wan"), lengths=(), frames=FRAMES)
+    told = replace(find_generator("minwm-wan"), lengths=(), frames=FRAMES)
     path = folder / "records.jsonl"
     path.write_text(json.dumps({"id": "t", "prompt": "p", "camera": "yaw:left:3@4,yaw:right:3@4"}))
-    (ended,) = generate_records(read_records(path), told, words, folder / "out")
+    (ended,) = generate_records(read_generation_records(path), told, words, folder / "out")
     assert "True j*1,l*1" in ended.reason
 
 
@@ -145,8 +147,8 @@ def test_what_is_not_delivered_is_told_with_the_record(setting: tuple[Path, str]
     folder, command = setting
     path = folder / "records.jsonl"
     path.write_text(json.dumps({"id": "far", "prompt": "fine", "camera": "dolly:forward:2@8"}))
-    (made,) = generate_records(read_records(path), replace(ANY, gain=(1, 1, 0.6)), command, folder / "out")
-    assert made.good and any("above 0.6 metres" in remark for remark in made.remarks)
+    (made,) = generate_records(read_generation_records(path), replace(ANY, gain=(1, 1, 0.6)), command, folder / "out")
+    assert made.is_clip_there and any("above 0.6 metres" in remark for remark in made.remarks)
     known = json.loads((folder / "out/far.provenance.json").read_text())["delivered"]
     assert known["clipped"] and not known["exact"] and known["largest_way_error_metres"] == pytest.approx(1.4)
     logged = json.loads((folder / "out/generation.jsonl").read_text())
@@ -187,7 +189,7 @@ def test_no_text_stops_a_batch(setting: tuple[Path, str], takes: str) -> None:
     lines = [json.dumps(row) if k % 2 else _raw(row) for k, row in enumerate(rows)]
     path.write_text("\n".join(lines), encoding="utf-8")
     cv2.imwrite(str(folder / "first.png"), np.zeros((12, 20, 3), np.uint8))
-    wanted = read_records(path)
+    wanted = read_generation_records(path)
     assert len(wanted) == len(rows)
     out = folder / "out"
     ended = list(generate_records(wanted, replace(ANY, takes=takes), command, out, timeout=60))
@@ -212,8 +214,8 @@ def test_no_text_stops_a_batch(setting: tuple[Path, str], takes: str) -> None:
     logged = [json.loads(line) for line in (out / "generation.jsonl").read_text().splitlines()]
     assert len(logged) == len(rows)
     assert all(entry.is_relative_to(out) and len(os.fsencode(entry.name)) < 200 for entry in out.iterdir())
-    manifest = write_manifest(wanted, ANY, out, ended).read_text().splitlines()
-    assert len(manifest) == sum(made.good for made in ended)
+    manifest = write_clip_manifest(wanted, ANY, out, ended).read_text().splitlines()
+    assert len(manifest) == sum(made.is_clip_there for made in ended)
 
 
 def _raw(row: dict[str, object]) -> str:
@@ -233,13 +235,13 @@ def test_ids_that_look_alike_keep_their_own_clips(setting: tuple[Path, str]) -> 
     path.write_text(
         "".join(json.dumps({"id": id, "prompt": f"fine {k}", "camera": SCRIPT}) + "\n" for k, id in enumerate(ids))
     )
-    wanted = read_records(path)
+    wanted = read_generation_records(path)
     out = folder / "out"
     assert [made.status for made in generate_records(wanted, ANY, command, out)] == ["made"] * len(ids)
     ended = list(generate_records(wanted, ANY, command, out))
     assert [made.status for made in ended] == ["kept"] * len(ids)
     assert len(list(out.glob("*.mp4"))) == len(ids)
-    rows = [json.loads(line) for line in write_manifest(wanted, ANY, out, ended).read_text().splitlines()]
+    rows = [json.loads(line) for line in write_clip_manifest(wanted, ANY, out, ended).read_text().splitlines()]
     assert [row["id"] for row in rows] == ids and len({row["video"] for row in rows}) == len(ids)
     for row in rows:
         known = json.loads((out / row["video"]).with_suffix(".provenance.json").read_text())
@@ -252,9 +254,9 @@ def test_a_clip_of_an_earlier_prompt_is_not_listed_under_the_new_one(setting: tu
     """Making it anew fails: the earlier clip stays, and the manifest does not take it for what was asked now."""
     folder, command = setting
     out = folder / "out"
-    list(generate_records(read_records(records(folder, ["a red cup", "a blue cup"])), ANY, command, out))
-    wanted = read_records(records(folder, ["crash: a green cup", "a blue cup"]))
+    list(generate_records(read_generation_records(records(folder, ["a red cup", "a blue cup"])), ANY, command, out))
+    wanted = read_generation_records(records(folder, ["crash: a green cup", "a blue cup"]))
     ended = list(generate_records(wanted, ANY, command, out))
     assert [made.status for made in ended] == ["crashed", "kept"] and (out / "r0.mp4").is_file()
-    rows = [json.loads(line) for line in write_manifest(wanted, ANY, out, ended).read_text().splitlines()]
+    rows = [json.loads(line) for line in write_clip_manifest(wanted, ANY, out, ended).read_text().splitlines()]
     assert [(row["id"], row["prompt"]) for row in rows] == [("r1", "a blue cup")]

@@ -15,13 +15,19 @@ import numpy as np
 import pytest
 import yaml
 
-from revisit.control.generation import GeneratorChoice, cost_of, generate_batch, settings_for
-from revisit.control.job_runner import read_provenance, run_jobs
+from revisit.control.generation import GeneratorChoice, batch_cost, generate_batch, generation_settings_for
+from revisit.control.job_runner import read_provenance_or_none, run_jobs
 from revisit.control.jobs import Job, JobBatch
-from revisit.control.metering import device_memory, machine_name, memory_of, model_cost, session_members
+from revisit.control.metering import (
+    device_memory,
+    machine_description,
+    memory_now_and_peak,
+    model_cost,
+    session_members,
+)
 from revisit.core import UsageError
 from revisit.media import encode_mp4
-from revisit.results.model_facts import cost_table, published_facts
+from revisit.results.model_facts import cost_table, published_model_facts
 
 # A generator that takes memory, alone or with a child beside it.
 GENERATOR = """
@@ -72,9 +78,9 @@ def command_of(place: Path, mine: int, child: int = 0) -> str:
 
 
 def costs(place: Path, by: GeneratorChoice, jobs: list[Job]) -> list[dict[str, Any]]:
-    made = list(run_jobs(jobs, by.makers({}), place / "out/m", settings_for(by, timeout=600)))
+    made = list(run_jobs(jobs, by.make_backends({}), place / "out/m", generation_settings_for(by, timeout=600)))
     assert [one.status for one in made] == ["made"] * len(jobs), made
-    assert all(one.cost == read_provenance(job.out)["cost"] for one, job in zip(made, jobs, strict=True))
+    assert all(one.cost == read_provenance_or_none(job.out)["cost"] for one, job in zip(made, jobs, strict=True))
     return [one.cost for one in made if one.cost is not None]
 
 
@@ -123,10 +129,10 @@ def test_memory_is_that_of_psutil():
     psutil = pytest.importorskip("psutil")
     if not Path("/proc").is_dir():
         pytest.skip("needs /proc")
-    now, peak = memory_of(os.getpid())
+    now, peak = memory_now_and_peak(os.getpid())
     assert now == pytest.approx(psutil.Process().memory_info().rss, rel=0.05) and peak >= now
     assert os.getpid() in session_members(os.getsid(0))
-    assert memory_of(2**22 + 1) == (0, 0)
+    assert memory_now_and_peak(2**22 + 1) == (0, 0)
 
 
 def test_a_model_costs_what_its_clips_cost():
@@ -138,7 +144,7 @@ def test_a_model_costs_what_its_clips_cost():
         ({}, 4.0),  # a clip of which nothing is known
     ]
     found = model_cost(clips, price=0.4, currency="EUR")
-    assert found.pop("machine") == machine_name()
+    assert found.pop("machine") == machine_description()
     assert found == {
         "clips": 3, "seconds_per_clip": 30.0, "seconds_per_video_second": 3.0, "gpus": 2,
         "gpu_seconds_per_video_second": 4.0, "loading_seconds": 90.0, "peak_memory_gb": 3.5,
@@ -185,9 +191,9 @@ def test_what_nvidia_smi_says_counts_by_process_or_else_by_device(place, monkeyp
     assert cost["gpu_memory"] == mib << 20 and cost["gpus"] == 1
     assert device_memory({"CUDA_VISIBLE_DEVICES": "GPU-b"}) == {"1": 700 << 20}
     assert len(device_memory({"CUDA_VISIBLE_DEVICES": "0,1"})) == 2
-    machine_name.cache_clear()
-    assert machine_name() == "2 x NVIDIA Something"
-    machine_name.cache_clear()
+    machine_description.cache_clear()
+    assert machine_description() == "2 x NVIDIA Something"
+    machine_description.cache_clear()
 
 
 def test_a_process_that_was_named_once_counts_by_itself(monkeypatch):
@@ -200,11 +206,11 @@ def test_a_process_that_was_named_once_counts_by_itself(monkeypatch):
     monkeypatch.setattr(metering, "device_memory", lambda env=None: next(devices))
     monkeypatch.setattr(metering, "session_members", lambda session: [7])
     meter = metering.Meter(session=7)
-    meter.look(last=True)
-    assert meter.gpu_memory == 4000 << 20  # all that can be said so far
-    meter.look(last=True)
-    meter.look(last=True)
-    assert meter.gpu_memory == 3000 << 20
+    meter.measure(last=True)
+    assert meter.peak_gpu_bytes == 4000 << 20  # all that can be said so far
+    meter.measure(last=True)
+    meter.measure(last=True)
+    assert meter.peak_gpu_bytes == 3000 << 20
 
 
 CUDA = """
@@ -242,16 +248,16 @@ def test_the_card_has_the_cost_of_all_clips_and_keeps_what_is_on_it(place):
     (root / "models.yaml").write_text("models: {m: {category: I2V, parameters: 5}}\n")
     batch = JobBatch(jobs_in(place, 2), root / "m", [str(root)])
     by = GeneratorChoice(command=command_of(place, 1))
-    how = settings_for(by, timeout=600, price=0.25)
-    assert all(made.good for made in generate_batch(batch, by, how))
+    how = generation_settings_for(by, timeout=600, price=0.25)
+    assert all(made.is_clip_there for made in generate_batch(batch, by, how))
     card = yaml.safe_load((root / "models.yaml").read_text())["models"]["m"]
     assert card["category"] == "I2V" and card["parameters"] == 5
-    assert card["cost"] == cost_of(batch, how) and card["cost"]["clips"] == 2 and card["cost"]["with_loading"]
+    assert card["cost"] == batch_cost(batch, how) and card["cost"]["clips"] == 2 and card["cost"]["with_loading"]
     assert card["cost"]["price_per_clip"] == 0.25 and card["cost"]["currency"] == "USD"
     before = (root / "models.yaml").read_bytes()
     assert [made.status for made in generate_batch(batch, by, how)] == ["kept", "kept"]
     assert (root / "models.yaml").read_bytes() == before
-    assert published_facts().with_file(root / "models.yaml").cost("m", "price_per_clip") == 0.25
+    assert published_model_facts().merge_file(root / "models.yaml").cost_number("m", "price_per_clip") == 0.25
 
 
 @pytest.mark.parametrize(
@@ -266,7 +272,7 @@ def test_the_card_has_the_cost_of_all_clips_and_keeps_what_is_on_it(place):
 def test_a_cost_that_is_none_says_why(tmp_path, cost, says):
     (tmp_path / "models.yaml").write_text(f"models: {{m: {{cost: {cost}}}}}\n")
     with pytest.raises(UsageError, match=says):
-        published_facts().with_file(tmp_path / "models.yaml")
+        published_model_facts().merge_file(tmp_path / "models.yaml")
 
 
 def test_the_table_of_costs():

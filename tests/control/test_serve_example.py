@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from revisit.control.generation import GeneratorChoice, settings_for
-from revisit.control.job_runner import read_provenance, run_jobs
+from revisit.control.generation import GeneratorChoice, generation_settings_for
+from revisit.control.job_runner import read_provenance_or_none, run_jobs
 from revisit.control.jobs import Job
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -48,14 +48,18 @@ def test_many_jobs_three_crashes_and_a_hang(count: int, tmp_path: Path) -> None:
         for k in range(count)
     ]
     by = GeneratorChoice(serve=f"'{sys.executable}' '{tmp_path / 'faulty.py'}' '{EXAMPLES}' '{tmp_path}'", workers=2)
-    ended = list(run_jobs(jobs, by.makers({}), tmp_path / "out", settings_for(by, timeout=15, retries=1)))
+    ended = list(
+        run_jobs(jobs, by.make_backends({}), tmp_path / "out", generation_settings_for(by, timeout=15, retries=1))
+    )
     assert Counter(made.status for made in ended) == {"made": count}
     assert {made.id for made in ended if made.tries == 2} == {"j002", "j009", "j012", "j015"}
     loads = Counter((tmp_path / "loads").read_text().split())
     assert set(loads) == {"0", "1"} and sum(loads.values()) == 2 + 4  # once per worker, and once after each loss
     log = [json.loads(line) for line in (tmp_path / "out/generation.jsonl").read_text().splitlines()]
     assert len(log) == count and len(list((tmp_path / "out").glob("*.mp4"))) == count
-    assert len({read_provenance(job.out)["output"]["sha256"] for job in jobs}) == count  # nobody got another's clip
-    again = list(run_jobs(jobs, by.makers({}), tmp_path / "out", settings_for(by, timeout=15)))
+    assert (
+        len({read_provenance_or_none(job.out)["output"]["sha256"] for job in jobs}) == count
+    )  # nobody got another's clip
+    again = list(run_jobs(jobs, by.make_backends({}), tmp_path / "out", generation_settings_for(by, timeout=15)))
     assert {made.status for made in again} == {"kept"}
     assert sum(Counter((tmp_path / "loads").read_text().split()).values()) == 6  # what is there needs no weights

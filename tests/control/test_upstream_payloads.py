@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from revisit.control.delivery import Delivery, deliver
-from revisit.control.generators import Generator, generator, generators
-from revisit.control.presets import preset
-from revisit.control.requested_path import amplify, clip_translation, compile_script
+from revisit.control.delivery import Delivery, make_delivery
+from revisit.control.generators import Generator, find_generator, load_generators
+from revisit.control.presets import preset_script
+from revisit.control.requested_path import amplify_path, compile_script, limit_translation_per_axis
 from tests.loaders import READERS, poses_of_rows, relative, rows_of_19
 
 # Presets whose files are compared; MagicWorld has no tilt and no dolly upstream.
@@ -36,18 +36,20 @@ def ours(index: dict[str, Any], model: str, name: str, **options: Any) -> tuple[
     facts = index[model]
     gains = facts["gain"]
     gain = (gains["rotation"], gains["translation"], gains["largest_translation"])
-    to = replace(generator(options.pop("id", model)), lengths=(), frames=facts["frames"], gain=gain, fps=facts["fps"])
+    to = replace(
+        find_generator(options.pop("id", model)), lengths=(), frames=facts["frames"], gain=gain, fps=facts["fps"]
+    )
     script = facts["presets"][name]["script"]
     plan = compile_script(script, size=tuple(facts["size"]), fps=facts["fps"], axes="first_view")
     assert len(plan) == facts["frames"]  # a script of 81 frames gives 81 poses
-    return replace(to, size=tuple(facts["size"])), deliver(plan, replace(to, size=tuple(facts["size"])))
+    return replace(to, size=tuple(facts["size"])), make_delivery(plan, replace(to, size=tuple(facts["size"])))
 
 
 @cache
 def amplified(script: str, rotation: float, translation: float) -> np.ndarray:
     """The path of a script for a generator that answers too weakly; many have scripts and gains in common."""
     c2w = compile_script(script, axes="first_view").path.c2w
-    return amplify(c2w, rotation=rotation, translation=translation)
+    return amplify_path(c2w, rotation=rotation, translation=translation)
 
 
 def test_scripts_compile_to_upstreams_targets(golden: Path, index: dict[str, Any]) -> None:
@@ -63,7 +65,7 @@ def test_scripts_compile_to_upstreams_targets(golden: Path, index: dict[str, Any
             assert len(fed) == facts["frames"]
             if len(target) != len(fed):
                 continue  # sampled for the model
-            fed = clip_translation(fed, gains["largest_translation"])
+            fed = limit_translation_per_axis(fed, gains["largest_translation"])
             if model == "hydra":  # a smoothstep in time; the ends and the turning point agree
                 at = [0, facts["frames"] // 2, facts["frames"] - 1] if name != "custom" else [0]
                 fed, target = fed[at], target[at]
@@ -76,12 +78,12 @@ def test_presets_ask_for_what_upstreams_do(index: dict[str, Any]) -> None:
     for name in ("yaw_LR", "pan_LR", "pan_RL", "arc_LR", "static"):
         script = index["gen3c"]["presets"][name]["script"]
         for frames, axes in ((81, "heading"), (121, "first_view")):
-            mine = compile_script(preset(name, frames=81), frames=frames, axes=axes).path.c2w  # type: ignore[arg-type]
+            mine = compile_script(preset_script(name, frames=81), frames=frames, axes=axes).path.c2w  # type: ignore[arg-type]
             theirs = compile_script(script, frames=frames, axes=axes).path.c2w  # type: ignore[arg-type]
             # The same path; upstream stays a frame longer at the turning point.
             np.testing.assert_allclose(mine, theirs, atol=0.06)
-    assert preset("orbit") == "yaw:left:60+pan:right:0.5@40,yaw:right:60+pan:left:0.5@40"
-    assert preset("arc_RL").startswith("yaw:right:60+dolly:forward:1@40")
+    assert preset_script("orbit") == "yaw:left:60+pan:right:0.5@40,yaw:right:60+pan:left:0.5@40"
+    assert preset_script("arc_RL").startswith("yaw:right:60+dolly:forward:1@40")
 
 
 def compared(index: dict[str, Any], model: str) -> list[str]:
@@ -92,7 +94,7 @@ def test_easyanimate(golden: Path, index: dict[str, Any], tmp_path: Path) -> Non
     model = "easyanimate-v51-camera"
     for name in compared(index, model):
         _, made = ours(index, model, name)
-        path = made.write(tmp_path / name)
+        path = made.write_files(tmp_path / name)
         theirs = golden / "models" / model / name / "easyanimate_control_camera.txt"
         assert len(path.read_text().splitlines()) == len(theirs.read_text().splitlines()) == 146
         kept, wanted = rows_of_19(path)[::3], rows_of_19(theirs)[::3]
@@ -102,7 +104,7 @@ def test_easyanimate(golden: Path, index: dict[str, Any], tmp_path: Path) -> Non
 def test_magicworld(golden: Path, index: dict[str, Any], tmp_path: Path) -> None:
     for name in compared(index, "magicworld"):
         _, made = ours(index, "magicworld", name)
-        lines = made.write(tmp_path / name).read_text().splitlines()
+        lines = made.write_files(tmp_path / name).read_text().splitlines()
         with np.load(golden / "models/magicworld" / name / "in_memory.npz") as file:
             wanted = file["native_rows"]
         rows = np.array([[float(word) for word in line.split()] for line in lines])
@@ -113,20 +115,22 @@ def test_magicworld(golden: Path, index: dict[str, Any], tmp_path: Path) -> None
 def test_game_craft_as_upstream_mirrors_it(golden: Path, index: dict[str, Any], tmp_path: Path) -> None:
     for name in compared(index, "hunyuan-game-craft"):
         _, made = ours(index, "hunyuan-game-craft", name, id="hunyuan-game-craft-mirrored")
-        rows = rows_of_19(made.write(tmp_path / name))
+        rows = rows_of_19(made.write_files(tmp_path / name))
         folder = golden / "models/hunyuan-game-craft" / name
         wanted = rows_of_19(folder / "hunyuan_game_craft_input_pose.txt")
         np.testing.assert_allclose(rows[:, 1:], wanted[:, 1:], atol=3e-6, err_msg=name)
         # Unmirrored it is the target itself.
         _, plain = ours(index, "hunyuan-game-craft", name)
         with np.load(folder / "target.npz") as file:
-            np.testing.assert_allclose(poses_of_rows(rows_of_19(plain.write(tmp_path / name))), file["c2w"], atol=3e-6)
+            np.testing.assert_allclose(
+                poses_of_rows(rows_of_19(plain.write_files(tmp_path / name))), file["c2w"], atol=3e-6
+            )
 
 
 def test_worldplay(golden: Path, index: dict[str, Any], tmp_path: Path) -> None:
     for name in compared(index, "hunyuan-worldplay"):
         _, made = ours(index, "hunyuan-worldplay", name)
-        mine = json.loads(made.write(tmp_path / name).read_text())
+        mine = json.loads(made.write_files(tmp_path / name).read_text())
         wanted = json.loads((golden / "models/hunyuan-worldplay" / name / "poses.json").read_text())
         assert list(mine) == list(wanted) == [str(k) for k in range(21)]
         for key in wanted:
@@ -138,7 +142,7 @@ def test_lingbot(golden: Path, index: dict[str, Any], tmp_path: Path) -> None:
     for model in ("lingbot-world", "lingbot-world-act"):
         for name in compared(index, model):
             _, made = ours(index, model, name)
-            folder = made.write(tmp_path / f"{model}-{name}")
+            folder = made.write_files(tmp_path / f"{model}-{name}")
             with np.load(golden / "models" / model / name / "in_memory.npz") as file:
                 wanted = dict(file)
             np.testing.assert_allclose(np.load(folder / "poses.npy"), wanted["poses_c2ws"], atol=3e-6, err_msg=name)
@@ -154,7 +158,7 @@ def test_arrays_and_documents(golden: Path, index: dict[str, Any], tmp_path: Pat
         for name in compared(index, model):
             to, made = ours(index, model, name)
             theirs = golden / "models" / model / name
-            written = made.write(tmp_path / f"{model}-{name}")
+            written = made.write_files(tmp_path / f"{model}-{name}")
             if model == "gen3c":
                 with np.load(theirs / "in_memory.npz") as file, np.load(written) as mine:
                     np.testing.assert_allclose(mine["w2cs_all"], file["w2cs"][0], atol=3e-6, err_msg=name)
@@ -182,7 +186,7 @@ def test_arrays_and_documents(golden: Path, index: dict[str, Any], tmp_path: Pat
 def test_hydra_has_upstreams_axes_and_unit(golden: Path, index: dict[str, Any], tmp_path: Path) -> None:
     for name in ("yaw_LR", "pan_LR", "dolly_FB", "tilt_UD"):
         to, made = ours(index, "hydra", name)
-        _, mine = READERS["hydra"](made.write(tmp_path / name), to)
+        _, mine = READERS["hydra"](made.write_files(tmp_path / name), to)
         _, theirs = READERS["hydra"](golden / "models/hydra" / name / "hydra_split_camera.json", to)
         # Upstream eases in and out; the same side, axis and size.
         for values, wanted in zip(mine.reshape(20, 16).T, theirs.reshape(20, 16).T, strict=True):
@@ -195,7 +199,7 @@ def test_minwm_says_the_same_tokens(golden: Path, index: dict[str, Any], tmp_pat
         _, made = ours(index, "minwm-hy-action2v", name)
         folder = golden / "models/minwm-hy-action2v" / name
         (wanted,) = [json.loads(path.read_text()) for path in folder.glob("*example.json")]
-        assert json.loads(made.write(tmp_path / name).read_text())[0]["trajectory"] == wanted[0]["trajectory"]
+        assert json.loads(made.write_files(tmp_path / name).read_text())[0]["trajectory"] == wanted[0]["trajectory"]
 
 
 def test_every_generator_that_claims_it_was_compared_here() -> None:
@@ -203,4 +207,4 @@ def test_every_generator_that_claims_it_was_compared_here() -> None:
         "easyanimate-v51", "magicworld", "hunyuan-game-craft-mirrored", "hunyuan-worldplay", "lingbot-world",
         "lingbot-world-act", "gen3c", "spatia", "hyworld", "recammaster", "hydra", "minwm-hy",
     }  # fmt: skip
-    assert {id for id, entry in generators().items() if "upstream" in entry.checked} == here
+    assert {id for id, entry in load_generators().items() if "upstream" in entry.checked} == here

@@ -29,13 +29,13 @@ def test_every_suite_has_groups_of_its_own_metrics(id: str) -> None:
 
 def test_names_of_groups_metrics_and_gates_mix_and_come_once() -> None:
     mind = SUITES["mind"]
-    assert mind.chosen(["dino, mind_lcm_mse", "lcm"]) == [
+    assert mind.resolve_check_ids(["dino, mind_lcm_mse", "lcm"]) == [
         "mind_dino", "mind_lcm_mse", "mind_lcm_psnr", "mind_lcm_ssim", "mind_lcm_lpips"
     ]  # fmt: skip
     # What is both a chapter and a gate is the gate, as it was before there were groups.
-    assert SUITES["folder"].chosen(["target_return"]) == ["target_return"]
+    assert SUITES["folder"].resolve_check_ids(["target_return"]) == ["target_return"]
     with pytest.raises(UsageError, match=r"called 'lmc'; did you mean lcm\? The groups of the suite mind are lcm, "):
-        mind.chosen(["lmc"])
+        mind.resolve_check_ids(["lmc"])
 
 
 def test_the_command_takes_a_group(make_clip, tmp_path: Path, revisit) -> None:

@@ -20,14 +20,14 @@ from revisit.core import (
     Target,
     UsageError,
     evidence,
-    observers,
+    register_observer_per_network,
     to_arrays,
 )
 from revisit.core.cases import InMemory
 from revisit.engine.cache import EvidenceCache, MemoryCache
-from revisit.engine.in_memory import plan_of
-from revisit.engine.observe import observe
-from revisit.engine.request import observer_set
+from revisit.engine.in_memory import plan_for_given_cases
+from revisit.engine.observe import observe_job
+from revisit.engine.request import load_observer_set
 from revisit.evidence.appearance import LabStats
 from revisit.evidence.frames import Thumbnails
 from revisit.evidence.views import ViewLinks
@@ -62,10 +62,10 @@ def test_a_call_gives_what_a_run_gives(frames: np.ndarray) -> None:
     target = Target("thing", (0.3, 0.3, 0.6, 0.7))
     clip, reference = (Clip(Path(name), fps=FPS, frames=InMemory(rgb)) for name, rgb in (("a", frames), ("b", truth)))
     case = Case("a@m", "folder", "m", "a", clip, reference=reference, target=target, phases=(3, 5))
-    plan = plan_of(SUITES["folder"], [case], observer_set("lite"))
+    plan = plan_for_given_cases(SUITES["folder"], [case], load_observer_set("lite"))
     cache, compared = MemoryCache(), set()
-    for job in plan.jobs(plan.tasks):
-        for _, outcome in observe(job, cache, Limits()):
+    for job in plan.observing_jobs_for(plan.tasks):
+        for _, outcome in observe_job(job, cache, Limits()):
             assert not outcome.failed and not outcome.broken
     for id, key in plan.wanted[case.id].keys.items():
         made = plan.tasks[key][2]
@@ -114,7 +114,9 @@ def test_one_function_is_several_observers() -> None:
         index: Annotated[Array, "N"]
         network: str
 
-    @observers({"test.a": "net-a", "test.b": ("net-b", "more")}, version=1, kind="frame", makes=Named)
+    @register_observer_per_network(
+        {"test.a": "net-a", "test.b": ("net-b", "more")}, version=1, kind="frame", makes=Named
+    )
     def named(network: str, batch: Batch, *, size: int = 3) -> Named:
         """Rows by {network}."""
         return Named(batch.index, f"{network} {size}")

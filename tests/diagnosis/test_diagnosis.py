@@ -15,8 +15,8 @@ from revisit.audit.grid import story
 from revisit.core import METRICS, Case, Clip, Reason, Record
 from revisit.diagnosis.diagnose import Diagnosis, diagnose
 from revisit.diagnosis.kinds import KINDS
-from revisit.diagnosis.responses import responses
-from revisit.diagnosis.signs import Scores, signs
+from revisit.diagnosis.responses import load_response_models
+from revisit.diagnosis.signs import Scores, read_signs
 from revisit.results import Results
 from revisit.results.ceilings import RESET as RESET_BOUND
 from revisit.results.diagnoses import summarise_diagnoses
@@ -218,7 +218,7 @@ def test_an_absent_target_needs_evidence():
 
     def said(view: str, target: str, confidence: float = 1.0) -> list[str]:
         answers = records(without=departures, why="no_reference", view_return=view, target_return=target)
-        answers["target_return"] = answers["target_return"].changed(facts={"confidence": confidence})
+        answers["target_return"] = answers["target_return"].with_changed_fields(facts={"confidence": confidence})
         found = diagnose(answers)
         return ["untold"] if "vanish" in found.untold else [one.kind for one in found.findings + found.doubtful]
 
@@ -250,7 +250,8 @@ def test_the_line_of_a_model_agrees_with_those_of_its_clips():
     }
     cases = {name: replace(CASE, id=name) for name in clips}
     results = Results(
-        list(cases.values()), [record.changed(case=cases[name]) for name in clips for record in clips[name].values()]
+        list(cases.values()),
+        [record.with_changed_fields(case=cases[name]) for name in clips for record in clips[name].values()],
     )
     made = summarise_diagnoses(results)
     words = {name: entry["words"] for name, entry in made["cases"].items()}
@@ -273,10 +274,10 @@ def test_a_reset_of_the_verdict_is_one_of_the_diagnosis():
 
 
 def test_the_responses_fit_this_version():
-    content = responses()
+    content = load_response_models()
     assert set(content["kinds"]) == set(KINDS)
     assert content["provenance"]["metrics"] == {id: METRICS[id].version for id in diagnosis_metrics()}
-    known = {sign for group in signs(Scores(records())).values() for sign in group}
+    known = {sign for group in read_signs(Scores(records())).values() for sign in group}
     for model in content["kinds"].values():
         assert set(model["weights"]) <= known
     assert content["held_out"]["macro_f1"] >= 0.85
@@ -284,7 +285,7 @@ def test_the_responses_fit_this_version():
 
 def test_the_halves_are_apart():
     assert not set(TRAINING) & set(HELD_OUT)  # a seed is a place: no place is in both
-    provenance = responses()["provenance"]
+    provenance = load_response_models()["provenance"]
     assert provenance["training_seeds"] == sorted(TRAINING) and provenance["held_out_seeds"] == sorted(HELD_OUT)
     halves = [{(story(seed).kind, story(seed).event) for seed in seeds} for seeds in (TRAINING, HELD_OUT)]
     assert halves[1] - halves[0]  # and one of the held-out stories is new in itself
@@ -305,10 +306,10 @@ def test_fit_and_examination_of_separable_signs():
     lines = []
     for seed in range(6):
         for id, kind in KINDS.items():
-            groups = signs(Scores(records()))
+            groups = read_signs(Scores(records()))
             groups[kind.needs][kind.speaks[0]] = 1.0
             lines.append({"seed": seed, "kind": id, "strength": 1.0, "signs": groups})
-        lines.append({"seed": seed, "kind": "perfect", "strength": 0.0, "signs": signs(Scores(records()))})
+        lines.append({"seed": seed, "kind": "perfect", "strength": 0.0, "signs": read_signs(Scores(records()))})
     found = examine(fit(lines), lines)
     assert found["macro_f1"] == 1
     assert found["confusion"]["perfect"]["nothing"] == 6
@@ -319,7 +320,7 @@ def test_fit_and_examination_of_separable_signs():
 def test_scenes_it_was_not_fitted_to():
     """One clip of every kind at full strength in a place that is in neither half."""
     lines = list(lines_of(137, (1.0,)))
-    result = examine(responses()["kinds"], lines)
+    result = examine(load_response_models()["kinds"], lines)
     assert len(lines) > 15
     assert result["confusion"]["perfect"]["nothing"] == 1
     assert (result["macro_f1"] or 0) >= 0.8, result

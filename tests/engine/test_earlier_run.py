@@ -10,7 +10,7 @@ import pytest
 
 import revisit
 from revisit.core import UsageError
-from revisit.engine.request import Request, recognise
+from revisit.engine.request import Request, recognise_suite
 from revisit.media import encode_mp4
 from revisit.results.run import Run
 
@@ -31,7 +31,7 @@ def clips(tmp_path: Path) -> Path:
 def scored(source: Path, out: Path, *, warned: list[str] | None = None, fresh: bool = False, **options: object) -> Run:
     settings = {"metrics": ["psnr"], **options}
     heard = [] if warned is None else warned
-    return Request.of(source, **settings).run(out, warned=heard.append, fresh=fresh, workers=0)
+    return Request.from_options(source, **settings).run(out, warned=heard.append, fresh=fresh, workers=0)
 
 
 def test_a_run_with_another_truth_is_not_replaced(clips: Path, tmp_path: Path):
@@ -115,6 +115,6 @@ def test_the_folder_above_a_benchmarks_predictions_is_not_read_as_models(tmp_pat
         (tmp_path / place).parent.mkdir(parents=True)
         (tmp_path / place).touch()
     with pytest.raises(UsageError, match=r"holds data and output in the layout of MemoBench; evaluate .*output \("):
-        recognise(tmp_path)
-    assert recognise(tmp_path / "output").id == "memobench"
-    assert recognise(tmp_path / "output/mine/Real/007").id == "folder"
+        recognise_suite(tmp_path)
+    assert recognise_suite(tmp_path / "output").id == "memobench"
+    assert recognise_suite(tmp_path / "output/mine/Real/007").id == "folder"

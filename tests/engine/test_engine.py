@@ -35,7 +35,7 @@ from revisit.core import (
 from revisit.engine.cache import EvidenceCache, cache_root
 from revisit.engine.dependencies import ObserverSet
 from revisit.engine.jobs import ClipTask, ObserverTask, ObservingJob
-from revisit.engine.observe import alignment
+from revisit.engine.observe import make_single_partner_function
 from revisit.engine.plan import make_plan
 from revisit.engine.run import Silent, evaluate, rescore
 from revisit.engine.score import scoring_input
@@ -251,7 +251,7 @@ def test_a_job_is_split_so_that_nothing_is_lost_or_done_twice(parts):
 
     clips = clip("r"), clip("s", "r"), *(clip(f"c{n}", *("rs", "r", "s")[n % 3]) for n in range(9)), clip("alone")
     job = ObservingJob(clips, frozenset("rs"))
-    assert job.most_parts == 10
+    assert job.max_split_parts == 10
     made = job.split(parts, lambda clip: len(clip.observers))
     assert len(made) == min(parts, 10)
     done = [task.key for part in made for clip in part.clips for task in clip.observers]
@@ -285,7 +285,8 @@ def test_other_processes_score_with_the_same_bytes(cases, tmp_path, monkeypatch)
 
 def told(run: Run) -> list[Record]:
     return sorted(
-        (record.changed(seconds=0.0) for record in run.results.records), key=lambda r: (r.case.id, r.question)
+        (record.with_changed_fields(seconds=0.0) for record in run.results.records),
+        key=lambda r: (r.case.id, r.question),
     )
 
 
@@ -295,19 +296,21 @@ def test_a_scorer_that_is_killed_or_knows_less_costs_nothing(cases, tmp_path):
     good = evaluate(plan, tmp_path / "run", workers=0, cache=cache)
     case, asked = plan.cases[0], plan.checks_for(plan.cases[0])
     sheet = scoring_input(plan, case, asked, {})
-    wanted = [record.changed(seconds=0.0) for record in good.results.records if record.case.id == case.id]
+    wanted = [record.with_changed_fields(seconds=0.0) for record in good.results.records if record.case.id == case.id]
     found: list[list[Record]] = []
     with Scorers(1, cache, tmp_path / "run/units") as scorers:
-        scorers.score(sheet, [replace(asker, version=99) for asker in asked], found.append)  # of which it has another
+        scorers.submit_case(
+            sheet, [replace(asker, version=99) for asker in asked], found.append
+        )  # of which it has another
         scorers.collect(all=True)
-        scorers.score(sheet, asked, found.append)
+        scorers.submit_case(sheet, asked, found.append)
         for process in multiprocessing.active_children():
             process.kill()
         scorers.collect(all=True)
-        scorers.score(sheet, asked, found.append)
+        scorers.submit_case(sheet, asked, found.append)
         scorers.collect(all=True)
     assert [record.version for record in found[0]] == [99] * len(asked)
-    assert [[record.changed(seconds=0.0) for record in one] for one in found[1:]] == [wanted, wanted]
+    assert [[record.with_changed_fields(seconds=0.0) for record in one] for one in found[1:]] == [wanted, wanted]
 
 
 def test_a_second_run_answers_from_records_and_a_new_metric_from_cached_evidence(cases, tmp_path):
@@ -373,10 +376,11 @@ def test_alignment_rules():
     frames = [Frame(i, i / 10, np.zeros((4, 4, 3), np.uint8), "") for i in range(5)]
     times = np.arange(10) / 20
     picks = {
-        rule: [alignment(rule, info, 10, times)(frame) for frame in frames] for rule in ("index", "time", "stretch")
+        rule: [make_single_partner_function(rule, info, 10, times)(frame) for frame in frames]
+        for rule in ("index", "time", "stretch")
     }
     assert picks == {"index": [0, 1, 2, 3, 4], "time": [0, 2, 4, 6, 8], "stretch": [0, 2, 4, 7, 9]}
-    assert [alignment("index", info, 3, times)(frame) for frame in frames] == [0, 1, 2, None, None]
+    assert [make_single_partner_function("index", info, 3, times)(frame) for frame in frames] == [0, 1, 2, None, None]
 
 
 def test_a_torn_last_line_is_cut_off_and_answered_again(cases, tmp_path):
@@ -493,13 +497,13 @@ def test_a_writer_knows_whether_others_write(tmp_path):
     with RecordWriter(path) as one, RecordWriter(path) as other:
         one.append(record)
         one.append(record)
-        assert one.alone() and not other.alone()
+        assert one.is_only_writer() and not other.is_only_writer()
         with RecordWriter(path, size=path.stat().st_size) as late:
-            assert late.alone()
+            assert late.is_only_writer()
         other.append(record)
-        assert not one.alone()
+        assert not one.is_only_writer()
         one.append(record)
-        assert not one.alone() and not other.alone(), "it stays so"
+        assert not one.is_only_writer() and not other.is_only_writer(), "it stays so"
 
 
 def test_two_things_of_one_name_are_refused():
@@ -566,19 +570,19 @@ def test_long_clips_come_first_by_what_earlier_runs_took(make_clip, tmp_path):
         def advance(self, what, failed):
             seen.append(what)
 
-        def asked(self, done, total, said): ...
+        def show_judge_progress(self, done, total, said): ...
         def finish(self): ...
 
-    Request.of(tmp_path / "videos", metrics=["flicker"]).run(
+    Request.from_options(tmp_path / "videos", metrics=["flicker"]).run(
         tmp_path / "run", workers=0, cache=cache, progress=Watching()
     )
     assert seen == ["b.mp4", "c.mp4", "a.mp4"]
     costs = load_costs(cache)
     assert costs.per_frame and all(0 <= seconds < 1 for seconds in costs.per_frame.values())
-    plan = Request.of(tmp_path / "videos", metrics=["flicker"]).plan()
+    plan = Request.from_options(tmp_path / "videos", metrics=["flicker"]).plan()
     by_clip = [(clip, task) for _, clip, task in plan.tasks.values()]
     assert {costs.frames(clip) for clip, _ in by_clip} == {5, 21, 12}
     slow = dict.fromkeys(costs.per_frame, 1.0)
-    assert Costs(slow).seconds(by_clip) == 38 * len({task.observer for _, task in by_clip})
+    assert Costs(slow).estimate_total_seconds(by_clip) == 38 * len({task.observer for _, task in by_clip})
     (tmp_path / "cache/costs.json").write_text("[torn")
     assert load_costs(cache).per_frame == {}

@@ -18,11 +18,11 @@ import pytest
 
 from revisit.core import OBSERVERS, Case, Clip, MediaError, to_arrays
 from revisit.engine.cache import EvidenceCache, cache_root
-from revisit.engine.dataset_cases import with_truth
-from revisit.engine.evidence_keys import task_for
+from revisit.engine.dataset_cases import mark_and_add_truth_cases
+from revisit.engine.evidence_keys import observer_task_or_reason
 from revisit.engine.jobs import ClipTask, ObserverTask, ObservingJob
-from revisit.engine.observe import observe
-from revisit.engine.request import Request, observer_set
+from revisit.engine.observe import observe_job
+from revisit.engine.request import Request, load_observer_set
 from revisit.engine.run import evaluate
 from revisit.evidence.frames import FrameFacts
 from revisit.judges.store import AnswerStore
@@ -32,7 +32,7 @@ from tests.conftest import moving_frames
 
 
 def folder_plan(source: Path, **more):
-    return Request.of(source, **{"suite": "folder", "metrics": ("flicker",), "truth": False, **more}).plan()
+    return Request.from_options(source, **{"suite": "folder", "metrics": ("flicker",), "truth": False, **more}).plan()
 
 
 # Two clips of one name
@@ -67,7 +67,7 @@ def test_two_references_of_one_sample_are_two_truths():
     def case(seed: int) -> Case:
         return Case(f"s@m#{seed}", "t", "m", "s", Clip(Path(f"{seed}.mp4")), Clip(Path(f"truth{seed}.mp4")), seed=seed)
 
-    ids = [case.id for case in with_truth([case(0), case(1), case(2)])]
+    ids = [case.id for case in mark_and_add_truth_cases([case(0), case(1), case(2)])]
     assert len(set(ids)) == 6
 
 
@@ -111,14 +111,16 @@ def test_a_file_beside_a_clip_that_changes_under_way_is_refused(make_clip, tmp_p
     np.save(poses, np.tile(np.eye(4), (12, 1, 1)))
     case = Case("a@m", "t", "m", "a", Clip(make_clip(tmp_path / "a.mp4")), artifacts={"poses": poses})
     maker = OBSERVERS["import.poses"]
-    task = task_for(case, maker.makes, maker, observer_set("lite"), {}, clip_digest(case.clip), "auto", file_digest)
+    task = observer_task_or_reason(
+        case, maker.makes, maker, load_observer_set("lite"), {}, clip_digest(case.clip), "auto", file_digest
+    )
     assert isinstance(task, ObserverTask)
     cache, job = (
         EvidenceCache(cache_root()),
         ObservingJob((ClipTask(clip_digest(case.clip), case.clip, (task,)),), frozenset()),
     )
     np.save(poses, np.tile(np.diag([1.0, -1.0, -1.0, 1.0]), (12, 1, 1)))
-    ((_, outcome),) = observe(job, cache, Limits())
+    ((_, outcome),) = observe_job(job, cache, Limits())
     assert "was changed while it was evaluated" in outcome.failed[task.key]
     assert task.key not in cache
 
@@ -189,7 +191,7 @@ def test_evidence_of_earlier_versions_is_still_read(tmp_path):
     path = cache.path("cd" * 20)
     path.parent.mkdir(parents=True)
     save_npz(path, to_arrays(record))
-    assert cache.sound("cd" * 20)
+    assert cache.verify_or_drop("cd" * 20)
     assert np.array_equal(cache.load(FrameFacts, "cd" * 20).index, record.index)
 
 
@@ -201,21 +203,23 @@ def test_recorded_answers_belong_to_the_server_that_gave_them(tmp_path):
     from revisit.judges.protocol import JudgeAnswer
     from revisit.judges.questions import Question, YesNo
     from revisit.judges.replay import ReplayJudge
-    from revisit.judges.settings import choose_judge
+    from revisit.judges.settings import judge_from_source
     from tests.judging import pictures
 
     def judge(name: str, **more: str):
         path = tmp_path / f"{name}.yaml"
         path.write_text("".join(f"{key}: {value}\n" for key, value in {"model": "qwen", **more}.items()))
-        return choose_judge(str(path)).judge
+        return judge_from_source(str(path)).judge
 
     one, other = (judge(name, url=f"http://127.0.0.1:{port}/v1") for name, port in (("one", 8000), ("other", 9000)))
     store = AnswerStore(tmp_path / "answers.jsonl")
     frames, question = pictures(), Question("seen", "Is there a cup?", YesNo())
-    store.put(frames, question, one.facts, JudgeAnswer("answered", "yes", reply="yes"))
-    assert store.get(frames, question, one.facts) is not None
-    assert store.get(frames, question, other.facts) is None, "the other server may serve other weights by this name"
-    store.put(frames, question, other.facts, JudgeAnswer("answered", "no", reply="no"))
+    store.record_answer(frames, question, one.facts, JudgeAnswer("answered", "yes", reply="yes"))
+    assert store.find_answer(frames, question, one.facts) is not None
+    assert store.find_answer(frames, question, other.facts) is None, (
+        "the other server may serve other weights by this name"
+    )
+    store.record_answer(frames, question, other.facts, JudgeAnswer("answered", "no", reply="no"))
     store.close()
     with pytest.raises(UsageError, match=r"qwen at http://127.0.0.1:8000/v1, qwen at http://127.0.0.1:9000/v1"):
         ReplayJudge(tmp_path / "answers.jsonl")
@@ -260,7 +264,7 @@ def test_prune_must_be_told_what(tmp_path, revisit):
     cache.save("ab" * 20, facts_of(1))
     done = revisit("cache", "prune", check=2)
     assert "--days" in done.stderr and "--all" in done.stderr
-    assert cache.sound("ab" * 20)
+    assert cache.verify_or_drop("ab" * 20)
     assert "0 pieces" in revisit("cache", "prune", "--days", "30").stdout
     assert "1 pieces" in revisit("cache", "prune", "--all", "--yes").stdout
 
@@ -300,11 +304,11 @@ def test_each_video_that_is_not_read_is_told_and_counted(make_clip, tmp_path):
     ],
 )
 def test_missing_frame_numbers_are_told(names, told, tmp_path):
-    from revisit.media.frame_folder import frame_files
+    from revisit.media.frame_folder import find_frame_files
 
     for name in names:
         (tmp_path / f"{name}.png").write_bytes(picture())
-    notes = " ".join(frame_files(tmp_path).notes)
+    notes = " ".join(find_frame_files(tmp_path).notes)
     assert (told in notes) if told else not notes
 
 
@@ -349,30 +353,33 @@ def test_one_bad_value_costs_one_clip(make_clip, tmp_path, revisit):
 
 
 def test_a_name_that_is_too_long_for_any_disk_is_no_file(tmp_path):
-    from revisit.suites.mbench.read import source_of
+    from revisit.suites.mbench.read import find_source_video
 
     item = SimpleNamespace(subset="object", sample="x" * 5000)
-    assert source_of(SimpleNamespace(root=tmp_path), item) is None
+    assert find_source_video(SimpleNamespace(root=tmp_path), item) is None
 
 
 def test_numbers_that_are_none_are_passed_over(tmp_path):
     """What a long fuzz run found: NaN in recorded answers, and a target further away than any number goes."""
-    from revisit.judges.store import read_answers
-    from revisit.suites.mbench.read import anchor_of, target_of
+    from revisit.judges.store import read_answer_lines
+    from revisit.suites.mbench.read import object_anchor_and_source, target_and_anchor_kind
 
     kept = {"key": "k", "frames": "f", "question": {"digest": "q"}, "judge": {}, "answer": {"status": "answered"}}
     lines = [{**kept, "key": "n", "asked": float("nan")}, {**kept, "key": "i", "judge": {"x": float("inf")}}, kept]
     path = tmp_path / "answers.jsonl"
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    assert [line["key"] for line in read_answers(path)] == ["k"]
+    assert [line["key"] for line in read_answer_lines(path)] == ["k"]
     AnswerStore(path).close()
 
-    data = SimpleNamespace(root=tmp_path, anchors={})
+    data = SimpleNamespace(root=tmp_path, anchors_from_side_file={})
     for far in (10**400, float("nan"), float("inf")):
         facts = {"object_anchor": {"center_x": 30, "center_y": far, "width": 64, "height": 64}}
-        assert anchor_of(data, SimpleNamespace(facts=facts, sample="s")) == (None, None)
+        assert object_anchor_and_source(data, SimpleNamespace(facts=facts, sample="s")) == (None, None)
         item = SimpleNamespace(facts={}, sample="s", subset="object")
-        assert target_of(data, item, {"center_x": 30, "center_y": 30, "width": far, "height": 64}) == (None, None)
+        assert target_and_anchor_kind(data, item, {"center_x": 30, "center_y": 30, "width": far, "height": 64}) == (
+            None,
+            None,
+        )
 
 
 def test_deep_and_swollen_yaml_is_one_sentence(make_clip, tmp_path, revisit):
@@ -415,14 +422,14 @@ def files_of_at_most(size: int):
 
 
 def test_what_does_not_fit_is_not_appended_in_part(tmp_path):
-    from revisit.media.files import append
+    from revisit.media.files import append_all_or_nothing
 
     file = os.open(tmp_path / "lines", os.O_RDWR | os.O_APPEND | os.O_CREAT)
-    append(file, b"one\n")
+    append_all_or_nothing(file, b"one\n")
     with files_of_at_most(10), pytest.raises(OSError, match="too large"):
-        append(file, b"two that is too long\n")
+        append_all_or_nothing(file, b"two that is too long\n")
     assert (tmp_path / "lines").read_bytes() == b"one\n"
-    append(file, b"three\n")
+    append_all_or_nothing(file, b"three\n")
     os.close(file)
     assert (tmp_path / "lines").read_bytes() == b"one\nthree\n"
 
@@ -472,8 +479,8 @@ def test_frames_of_references_vanish_with_the_process(make_clip, tmp_path, monke
     monkeypatch.setattr(tempfile, "tempdir", str(scratch))
     monkeypatch.setattr("revisit.engine.observe.KEPT_BYTES", 0)
     plan = folder_plan(references(tmp_path, make_clip), metrics=("psnr",))
-    (job,) = plan.jobs(plan.tasks)
-    under_way = observe(job, EvidenceCache(cache_root()), Limits())
+    (job,) = plan.observing_jobs_for(plan.tasks)
+    under_way = observe_job(job, EvidenceCache(cache_root()), Limits())
     next(under_way)  # the reference
     assert not list(scratch.iterdir())
     assert all(not outcome.failed and not outcome.broken for _, outcome in under_way)
@@ -486,11 +493,11 @@ def test_a_stopped_worker_stalls_neither_the_run_nor_its_end(make_clip, tmp_path
     import threading
     import time
 
-    from revisit.engine.worker_processes import Local, network_tasks
+    from revisit.engine.worker_processes import Local, one_network_task_per_observer
 
     plan = folder_plan(references(tmp_path, make_clip, 4))
-    jobs = plan.jobs(plan.tasks)
-    begun = Local(1)(iter(jobs), EvidenceCache(cache_root()), Limits(), networks=network_tasks(jobs))
+    jobs = plan.observing_jobs_for(plan.tasks)
+    begun = Local(1)(iter(jobs), EvidenceCache(cache_root()), Limits(), networks=one_network_task_per_observer(jobs))
     halted = []
 
     def stop() -> None:
@@ -505,7 +512,9 @@ def test_a_stopped_worker_stalls_neither_the_run_nor_its_end(make_clip, tmp_path
     assert len(list(begun)) == sum(len(job.clips) for job in jobs)
     assert halted and not any(child.is_alive() for child in halted)
 
-    begun = Local(1)(iter(jobs), EvidenceCache(tmp_path / "other"), Limits(), networks=network_tasks(jobs))
+    begun = Local(1)(
+        iter(jobs), EvidenceCache(tmp_path / "other"), Limits(), networks=one_network_task_per_observer(jobs)
+    )
     next(begun)
     (child,) = multiprocessing.active_children()
     os.kill(child.pid, signal.SIGSTOP)
@@ -577,7 +586,7 @@ def test_a_server_that_drips_headers_is_given_up(tmp_path):
     begun = time.monotonic()
     url = f"http://127.0.0.1:{listening.getsockname()[1]}/"
     with (
-        http_client.connect(timeout=0.5) as client,
+        http_client.make_http_client(timeout=0.5) as client,
         pytest.raises(http_client.Unavailable, match="no answer"),
         http_client.open_response(client, "GET", url, within=1.0) as response,
     ):
@@ -595,12 +604,12 @@ def test_another_cache_of_evidence_takes_no_weights_away(tmp_path, monkeypatch):
     monkeypatch.setattr(weights_folder, "user_cache", user_cache)  # as it is outside of tests
     monkeypatch.delenv("REVISIT_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
-    pulled = weights_folder.root()
+    pulled = weights_folder.weights_root()
     assert pulled == tmp_path / "home" / "revisit" / "weights"
     monkeypatch.setenv("REVISIT_CACHE", str(tmp_path / "evidence"))
-    assert weights_folder.root() == pulled
+    assert weights_folder.weights_root() == pulled
     (tmp_path / "evidence" / "weights").mkdir(parents=True)
-    assert weights_folder.root() == tmp_path / "evidence" / "weights", (
+    assert weights_folder.weights_root() == tmp_path / "evidence" / "weights", (
         "weights that were pulled beside evidence are still found"
     )
 

@@ -18,7 +18,7 @@ from revisit.core import Clip, evidence_id
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.jobs import ClipTask, ObserverTask, ObservingJob, observer_of
 from revisit.engine.network_client import Address
-from revisit.engine.worker_processes import Local, network_tasks
+from revisit.engine.worker_processes import Local, one_network_task_per_observer
 from revisit.media import Limits, clip_digest
 from tests import hosted
 
@@ -62,7 +62,7 @@ def made(cache: EvidenceCache, key: str) -> object:
 
 def run(jobs: list[ObservingJob], cache: EvidenceCache, workers: int = 2) -> dict[str, str]:
     failed: dict[str, str] = {}
-    for _, outcome in Local(workers)(iter(jobs), cache, Limits(), networks=network_tasks(jobs)):
+    for _, outcome in Local(workers)(iter(jobs), cache, Limits(), networks=one_network_task_per_observer(jobs)):
         failed.update(outcome.failed)
         failed.update(outcome.broken)
     return failed
@@ -194,7 +194,7 @@ def test_a_clip_that_is_given_up_gives_its_files_back(tmp_path) -> None:
     )
     first = HostClip(host, None, [])
     first.streams[0] = _Stream(host, pairs=False)
-    first.streams[0].put(PreparedFrame(0, 0.0, np.zeros((2, 2, 3), np.uint8)), "key")
+    first.streams[0].append_picture(PreparedFrame(0, 0.0, np.zeros((2, 2, 3), np.uint8)), "key")
     host.clip = first
     HostClip(host, None, [])
     assert host.free == [tmp_path / "a"] and host.clip is None
@@ -225,7 +225,7 @@ def test_a_stopped_host_goes_on(clips, tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("REVISIT_NETWORKS", "host")
     cache = EvidenceCache(tmp_path / "host")
     jobs = jobs_of(clips, "toy.rows")
-    begun = Local(1)(iter(jobs), cache, Limits(), networks=network_tasks(jobs))
+    begun = Local(1)(iter(jobs), cache, Limits(), networks=one_network_task_per_observer(jobs))
     next(begun)
     host = int(made(cache, "toy.rows-0").process[0])
     assert host in {child.pid for child in multiprocessing.active_children()}
@@ -261,8 +261,8 @@ def test_frames_of_several_clips_share_a_batch_and_a_large_one_is_tried_in_parts
         return real(batch, **params)
 
     def batch() -> None:
-        host._start(q)
-        host._handle(block=True)
+        host._start_batch(q)
+        host._handle_events(block=True)
 
     monkeypatch.setattr(q, "observer", type(observer)(**{**vars(observer), "fn": fussy}))
     batch()
@@ -296,11 +296,11 @@ def test_batches_that_are_done_out_of_order_are_joined_in_order() -> None:
         host.memory.held += 144
         q.put(chunk, "toy.rows-0", [0, 1, 2])
     while q.rows:
-        host._start(q)
+        host._start_batch(q)
     done = [host.events.get()[1] for _ in range(3)]
     clip.ended = True
     for one in reversed(done):
-        host._hand_out(*one)
+        host._distribute_batch_results(*one)
     ((record, sentence, _),) = peer.heard[0].values()
     assert not sentence and record.index.tolist() == list(range(9))
     assert record.mean.tolist() == [0, 0, 0, 3, 3, 3, 6, 6, 6] and host.memory.held == 0 and not host.at_work
@@ -353,7 +353,7 @@ def test_where_shared_memory_is_small_ordinary_files_serve(address, tmp_path, mo
 
     monkeypatch.setattr(network_client, "_allocate", little)
     host = network_client.HostConnection(address)
-    (first, one), (second, other) = host.slot(50), host.slot(60)
+    (first, one), (second, other) = host.acquire_slot(50), host.acquire_slot(60)
     assert host.folder is None and asked == [100, 100, 100] and first != second
     one[:3], other[:3] = 7, 9
     for number, level in ((first, 7), (second, 9)):
@@ -371,13 +371,13 @@ def test_a_host_that_breaks_off_has_the_last_word_and_is_called_again(address, m
     peers = [Peer(("free", "x"), "the GPU is full"), Peer()]
     monkeypatch.setattr(network_client, "Client", lambda *_, **__: peers.pop(0))
     host = network_client.HostConnection(address)
-    host.hear()
+    host.receive_message()
     with pytest.raises(network_client.HostGone, match="the GPU is full"):
-        host.hear()
+        host.receive_message()
     network_client.HostClip(host, None, [])
     assert not host.broken and not peers and not host.free
     with pytest.raises(network_client.HostGone, match="ended; run the same command again"):
-        host.hear()
+        host.receive_message()
 
 
 def test_a_host_that_is_gone_for_good_is_waited_for_once(address, monkeypatch) -> None:
@@ -388,7 +388,7 @@ def test_a_host_that_is_gone_for_good_is_waited_for_once(address, monkeypatch) -
     host = network_client.HostConnection(address)
     assert host.broken and host.patience == 0
     with pytest.raises(network_client.HostGone, match="ended; run the same command again"):
-        network_client.HostClip(host, None, [task("toy.rows", "0")]).watcher(task("toy.rows", "0"))
+        network_client.HostClip(host, None, [task("toy.rows", "0")]).create_watcher(task("toy.rows", "0"))
     host.close()
 
 
@@ -406,7 +406,7 @@ def test_a_chunk_that_cannot_be_uploaded_is_told_to_its_worker(clips, tmp_path, 
     monkeypatch.setattr(at_host, "recv_handle", lambda _: os.open(tmp_path / "slot", os.O_RDWR))
     rows = [FrameRow(0, 0.0, None, "", ["key"])]
     peer = Peer(("clip", None, []), ("memory", 0), ("frames", 0, (1, 4, 4, 3), "uint8", False, rows))
-    host._receive(peer)
+    host._receive_messages(peer)
     assert "could not receive the frames: RuntimeError: CUDA out of memory" in str(peer.heard[0])
     assert host.memory.held == 0 and [host.events.get()[0] for _ in range(2)] == ["clip", "gone"]
 
@@ -425,7 +425,7 @@ def test_every_thread_uses_the_device_of_its_host(monkeypatch) -> None:
     monkeypatch.setattr(torch.cuda, "set_device", chosen.append)
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: SimpleNamespace(total_memory=1 << 30))
     host = Host()
-    host._receive(Peer())
+    host._receive_messages(Peer())
     until = time.monotonic() + 30
     while len(chosen) < 2 + AHEAD and time.monotonic() < until:  # its own threads begin when they may
         time.sleep(0.001)
@@ -439,7 +439,9 @@ def test_nothing_of_a_run_has_a_name_in_temporary_places(clips, tmp_path, monkey
     monkeypatch.setenv("REVISIT_NETWORKS", "host")
     monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
     jobs = jobs_of(clips, "toy.rows", "toy.size20")
-    begun = Local(2)(iter(jobs), EvidenceCache(tmp_path / "host"), Limits(), networks=network_tasks(jobs))
+    begun = Local(2)(
+        iter(jobs), EvidenceCache(tmp_path / "host"), Limits(), networks=one_network_task_per_observer(jobs)
+    )
     next(begun)
     assert not list((tmp_path / "tmp").iterdir()) and not list(Path("/dev/shm").glob("revisit-*"))
     begun.close()  # as an interrupt does, while the workers are busy
@@ -466,7 +468,7 @@ def test_a_host_is_for_cuda(device, hosted_there, monkeypatch) -> None:
 
     monkeypatch.setattr("sys.platform", "darwin")
     monkeypatch.setenv("REVISIT_DEVICE", device)
-    assert worker_processes.uses_host() is hosted_there
+    assert worker_processes.runs_networks_in_host() is hosted_there
 
 
 @pytest.mark.parametrize(
@@ -530,8 +532,8 @@ def test_a_batch_of_several_clips_is_checked_clip_by_clip() -> None:
         queue.put(Chunk(clip, pictures, None, rows, 0), asked.key, list(range(5)))
         clips.append((clip, asked.key))
     queue.most = 15
-    host._start(queue)
-    host._handle(block=True)
+    host._start_batch(queue)
+    host._handle_events(block=True)
     (a, a_key), (b, b_key), (c, c_key) = clips
     assert not a.failed and not c.failed
     for clip, key in ((a, a_key), (c, c_key)):
@@ -557,5 +559,5 @@ def test_whole_pairs_go_to_a_gpu_that_brings_them_to_their_size(device, resize, 
     task = ObserverTask("key", id, OBSERVERS[id].fn.__module__, params, {}, "reference")
     watcher = HostWatcher(SimpleNamespace(host=SimpleNamespace(device=device)), task)
     mine, other = Frame(0, 0.0, np.zeros((72, 128, 3), np.uint8)), Frame(0, 0.0, np.zeros((*shape, 3), np.uint8))
-    picture = watcher._picture(mine, other)
+    picture = watcher._prepare_picture(mine, other)
     assert picture.rgb.shape[:2] == picture.reference.shape[:2] == sent

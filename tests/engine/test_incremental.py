@@ -12,7 +12,7 @@ import pytest
 from revisit.core import METRICS, Clip, Gate, digest, evidence_id
 from revisit.engine import clip_digests
 from revisit.engine.cache import EvidenceCache
-from revisit.engine.dependencies import observed_kinds
+from revisit.engine.dependencies import observed_kinds_needed_by
 from revisit.engine.request import Request
 from revisit.engine.resume import resume_run
 from revisit.media import clip_digest, encode_mp4
@@ -38,7 +38,7 @@ class Grown:
         encode_mp4(path, moving_frames(9, (72, 96), seed), fps=8)
 
     def evaluate(self, metrics=FEW):
-        run = Request.of(self.videos, metrics=metrics).run(self.out, workers=0, cache=self.cache)
+        run = Request.from_options(self.videos, metrics=metrics).run(self.out, workers=0, cache=self.cache)
         write_report(run)
         return run
 
@@ -89,7 +89,7 @@ def test_an_added_clip_gives_the_bytes_of_a_fresh_build_and_leaves_other_scenes_
     assert len(after) == 3 and before.items() <= after.items()
     assert grown.page() == grown.fresh_page()
 
-    whole = Request.of(grown.videos, metrics=FEW).run(
+    whole = Request.from_options(grown.videos, metrics=FEW).run(
         tmp_path / "whole", workers=0, cache=EvidenceCache(tmp_path / "c2")
     )
     assert (whole.path / "summary.json").read_bytes() == (grown.out / "summary.json").read_bytes()
@@ -104,7 +104,7 @@ def test_a_new_metric_observes_nothing_and_is_on_every_scene(grown):
 
 
 def test_a_gate_that_has_answered_is_not_asked_again(grown, tmp_path, monkeypatch):
-    request = Request.of(grown.videos, metrics=(*FEW, "return_consistency"))
+    request = Request.from_options(grown.videos, metrics=(*FEW, "return_consistency"))
     whole = request.run(tmp_path / "whole", workers=0, cache=grown.cache)
     asked = []
     monkeypatch.setattr(Gate, "__call__", lambda gate, *evidence, **params: asked.append(gate.id))
@@ -117,10 +117,10 @@ def test_a_gate_that_has_answered_is_not_asked_again(grown, tmp_path, monkeypatc
 
 def test_a_new_metric_reads_no_evidence_but_its_own(grown, tmp_path):
     before = [id for id in FEW if id != "flicker"]
-    Request.of(grown.videos, metrics=before).run(tmp_path / "two", workers=0, cache=grown.cache)
-    request = Request.of(grown.videos, metrics=FEW)
+    Request.from_options(grown.videos, metrics=before).run(tmp_path / "two", workers=0, cache=grown.cache)
+    request = Request.from_options(grown.videos, metrics=FEW)
     plan = request.plan()
-    used = {key for case in plan.cases for key in plan.keys_for(case, [METRICS["flicker"]])}
+    used = {key for case in plan.cases for key in plan.evidence_keys_for(case, [METRICS["flicker"]])}
     assert used < set(plan.tasks)
     for key in set(plan.tasks) - used:
         grown.cache.path(key).unlink()
@@ -164,15 +164,15 @@ def test_a_page_with_copied_clips_and_back(grown):
 
 def test_addresses_of_answers_are_the_digests_of_what_they_rest_on(grown):
     """Put together from parts for speed; a run of an earlier version is not scored again for it."""
-    plan = Request.of(grown.videos, metrics=FEW).plan()
+    plan = Request.from_options(grown.videos, metrics=FEW).plan()
     for case in plan.cases:
         wanted = plan.wanted[case.id]
-        keys = plan.record_keys(case, plan.checks)
+        keys = plan.answer_keys_by_check(case, plan.checks)
         for asker in plan.checks:
-            kinds = sorted(evidence_id(kind) for kind in observed_kinds(asker))
+            kinds = sorted(evidence_id(kind) for kind in observed_kinds_needed_by(asker))
             said = {name: getattr(case, name) for name in ("phases", "camera", "prompt", "condition")}
             facts = {
-                "asker": plan.protocol_hash(asker),
+                "asker": plan.protocol_with_hash(asker),
                 "evidence": {id: wanted.keys.get(id) or wanted.absent[id].sentence for id in kinds},
                 "case": {**said, "annotations": dict(case.annotations)},
             }
@@ -183,7 +183,7 @@ def test_settled_cases_are_believed_only_with_the_lines_they_were_seen_with(grow
     settled, records = grown.out / "settled.json", grown.out / "records.jsonl"
 
     def open_now():
-        plan = Request.of(grown.videos, metrics=FEW).plan()
+        plan = Request.from_options(grown.videos, metrics=FEW).plan()
         begun = resume_run(grown.out, plan, fresh=False, request=None, adds=None)
         return sorted(f"{case} {asker.id}" for case, askers in begun.questions.items() for asker in askers)
 
@@ -207,13 +207,15 @@ def test_lines_are_read_on_where_reading_stopped(tmp_path):
     path.write_text(first + second[:20])
     lines = RecordLines(path)
     assert {case: list(mine) for case, mine in lines.newest.items()} == {"a": ["m"]}
-    before = lines.stamp("a")
+    before = lines.digest_of_case_lines("a")
     with path.open("a") as file:
         file.write(second[20:] + third.replace("scored", "failed"))
-    assert [mine["m"].status for mine in lines.refresh().newest.values()] == ["failed", "scored"]
-    assert lines.stamp("a") not in (before, "") and lines.stamp("a") == RecordLines(path).stamp("a")
+    assert [mine["m"].status for mine in lines.read_appended_lines().newest.values()] == ["failed", "scored"]
+    assert lines.digest_of_case_lines("a") not in (before, "") and lines.digest_of_case_lines("a") == RecordLines(
+        path
+    ).digest_of_case_lines("a")
     path.write_text('{"case": "c", "gate": "g", "status": "open", "key": "\\udc80"}\n')  # anew, with half a character
-    assert [(case, list(mine)) for case, mine in lines.refresh().newest.items()] == [("c", ["g"])]
+    assert [(case, list(mine)) for case, mine in lines.read_appended_lines().newest.items()] == [("c", ["g"])]
 
 
 def test_a_video_that_has_not_changed_is_not_read_again(tmp_path, monkeypatch):
@@ -224,7 +226,7 @@ def test_a_video_that_has_not_changed_is_not_read_again(tmp_path, monkeypatch):
         now = path.stat().st_ctime_ns + later
         monkeypatch.setattr(clip_digests.time, "time_ns", lambda: now)
         known = clip_digests.ClipDigests(root, tmp_path)
-        found = known.of(clip)
+        found = known.find_or_compute(clip)
         known.save()
         return found
 
@@ -242,7 +244,7 @@ def test_a_video_that_has_not_changed_is_not_read_again(tmp_path, monkeypatch):
     path.write_bytes(b"two")
     os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))  # the same size and time of change, with other bytes
     assert told() == clip_digest(clip) and len(read) == 3
-    assert clip_digest(clip) != clip_digests.ClipDigests(root, tmp_path).of(Clip(path, start=1))
+    assert clip_digest(clip) != clip_digests.ClipDigests(root, tmp_path).find_or_compute(Clip(path, start=1))
     assert clip_digests.ClipDigests(root, tmp_path / "other").earlier == {}
     (next((root / "digests").iterdir())).write_text("[1")
     assert told() == clip_digest(clip)
@@ -254,11 +256,11 @@ def test_clips_that_are_planned_together_have_the_addresses_of_clips_planned_alo
     for seed, name in enumerate(("a/one.mp4", "a/two.mp4", "b/one.mp4", "b/three.mp4")):
         grown.clip(name, seed)
     (grown.videos / "targets.json").write_text(json.dumps({"three": {"box": [0.2, 0.2, 0.6, 0.6], "name": "box"}}))
-    together = Request.of(grown.videos).plan()
+    together = Request.from_options(grown.videos).plan()
     boxed = {case.id: case.target is not None for case in together.cases}
     assert sum(boxed.values()) == 1
     for case in together.cases:
-        alone = Request.of(case.clip.path).plan()
+        alone = Request.from_options(case.clip.path).plan()
         wanted = together.wanted[case.id]
         for kind, key in alone.wanted[alone.cases[0].id].keys.items():
             assert wanted.keys[kind] == key and together.tasks[key][2].key == key
@@ -273,5 +275,5 @@ def test_the_rate_of_an_array_is_part_of_what_is_remembered(tmp_path, monkeypatc
     monkeypatch.setattr(clip_digests.time, "time_ns", lambda: later)
     for fps in (8.0, 32.0, None, 8.0):
         known = clip_digests.ClipDigests(root, tmp_path)
-        assert known.of(Clip(path, fps=fps)) == clip_digest(Clip(path, fps=fps))
+        assert known.find_or_compute(Clip(path, fps=fps)) == clip_digest(Clip(path, fps=fps))
         known.save()

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from revisit.cli.main import app
-from revisit.results.funnel import count_testable
+from revisit.results.funnel import count_testable_and_all
 
 SOURCES = {
     "folder": ("folder/manifest.jsonl", "motion_smoothness", ()),
@@ -75,7 +75,7 @@ def test_a_subset_of_metrics_says_nothing_of_tests_nobody_asked_for(
     summary = json.loads((tmp_path / "r/summary.json").read_text())
     scores = [entry["scores"][metric]["n"] for entry in summary["models"].values()]
     assert sum(scores) > 0, "something was scored"
-    assert all(count_testable(entry["funnel"]) is None for entry in summary["models"].values())
+    assert all(count_testable_and_all(entry["funnel"]) is None for entry in summary["models"].values())
     boards = json.loads(invoke("leaderboard", tmp_path / "r", "--json").stdout)
     assert all(column["key"] != "posed" for board in boards for column in board["columns"])
     page = (tmp_path / "r/report/index.html").read_text()
@@ -87,7 +87,7 @@ def test_a_memory_metric_is_told_with_who_posed_the_test(worlds: Callable[[str],
     done = invoke("eval", worlds("folder") / "folder/manifest.jsonl", *flags)
     assert "testable clips" in done.output
     models = json.loads((tmp_path / "r/summary.json").read_text())["models"]
-    assert {model: count_testable(entry["funnel"]) for model, entry in models.items()} == {
+    assert {model: count_testable_and_all(entry["funnel"]) for model, entry in models.items()} == {
         "frozen_camera": (0, 1), "perfect": (1, 1),
     }  # fmt: skip
 

@@ -12,8 +12,13 @@ from revisit.cli.cache import app
 from revisit.core import Clip, UsageError
 from revisit.datasets.entries import ClipStore
 from revisit.engine.cache import EvidenceCache
-from revisit.engine.cache_pruning import cache_limit, over_limit, plan_pruning, size_of
-from revisit.judges.store import shared_store
+from revisit.engine.cache_pruning import (
+    cache_limit_bytes_from_environment,
+    cache_over_limit_warning,
+    parse_byte_size,
+    plan_pruning,
+)
+from revisit.judges.store import shared_answers_path
 from revisit.media.cache_folders import NETWORKS, PREVIEWS
 from revisit.suites.mind.evidence import DistanceFromStart
 from revisit.web.media import playable_file
@@ -39,13 +44,18 @@ def left(cache: EvidenceCache) -> list[str]:
 
 def test_what_was_used_last_stays(cache: EvidenceCache):
     size = max(path.stat().st_size for path in cache.files())
-    assert [one.path.name[0] for one in plan_pruning(cache.root, to=2 * size + 1).kept] == ["0", "1"]
-    assert [one.path.name[0] for one in plan_pruning(cache.root, to=5 * size).old] == []
-    assert [one.path.name[0] for one in plan_pruning(cache.root, days=2.5).old] == ["3", "4"]
-    assert [one.path.name[0] for one in plan_pruning(cache.root, days=2.5, to=size).old] == ["1", "2", "3", "4"]
+    assert [one.path.name[0] for one in plan_pruning(cache.root, max_bytes=2 * size + 1).kept] == ["0", "1"]
+    assert [one.path.name[0] for one in plan_pruning(cache.root, max_bytes=5 * size).old] == []
+    assert [one.path.name[0] for one in plan_pruning(cache.root, max_age_days=2.5).old] == ["3", "4"]
+    assert [one.path.name[0] for one in plan_pruning(cache.root, max_age_days=2.5, max_bytes=size).old] == [
+        "1",
+        "2",
+        "3",
+        "4",
+    ]
     assert len(plan_pruning(cache.root).old) == 5
     cache.load(DistanceFromStart, "4" * 40)  # used just now
-    assert {one.path.name[0] for one in plan_pruning(cache.root, to=2 * size + 1).kept} == {"0", "4"}
+    assert {one.path.name[0] for one in plan_pruning(cache.root, max_bytes=2 * size + 1).kept} == {"0", "4"}
 
 
 def test_it_asks_first_and_can_only_tell(cache: EvidenceCache):
@@ -85,16 +95,16 @@ def test_what_a_kill_left_unfinished_goes_and_what_is_being_written_stays(cache:
 
 def test_networks_and_copies_of_clips_go_but_answers_and_weights_stay(cache: EvidenceCache, make_clip):
     """What goes is written here by those who write it in a run."""
-    derived_files.store("a", b"x" * 1000)
+    derived_files.store_derived_bytes("a", b"x" * 1000)
     (network,) = (cache.root / NETWORKS).iterdir()
     os.utime(network, (time.time() - 3.5 * DAY,) * 2)
     part = Clip(make_clip(cache.root / "clip.mp4"), start=1)  # which no browser shows as it is
     copy = playable_file(part, cache.root / PREVIEWS).path
-    stays = [shared_store(cache.root, {"model": "m"}), cache.root / "weights/d/d.pth", cache.root / "costs.json"]
+    stays = [shared_answers_path(cache.root, {"model": "m"}), cache.root / "weights/d/d.pth", cache.root / "costs.json"]
     for path in stays:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(b"x")
-    assert [one.path for one in plan_pruning(cache.root, days=2.8).old][1] == network
+    assert [one.path for one in plan_pruning(cache.root, max_age_days=2.8).old][1] == network
     told = CliRunner().invoke(app, ["info"]).stdout
     assert "7 files" in told and "networks        1 files" in told and "shown           1 files" in told
     CliRunner().invoke(app, ["prune", "--all", "--yes"])
@@ -105,24 +115,24 @@ def test_networks_and_copies_of_clips_go_but_answers_and_weights_stay(cache: Evi
 def test_a_limit_is_told_and_pruned_to(cache: EvidenceCache, monkeypatch: pytest.MonkeyPatch):
     size = max(path.stat().st_size for path in cache.files())
     monkeypatch.setenv("REVISIT_CACHE_LIMIT", str(2 * size + 1))
-    assert "revisit cache prune" in over_limit(cache.root, cache_limit())
+    assert "revisit cache prune" in cache_over_limit_warning(cache.root, cache_limit_bytes_from_environment())
     assert '"removed": 3' in CliRunner().invoke(app, ["prune", "--yes", "--json"]).stdout
     assert left(cache) == ["0", "1"]
-    assert not over_limit(cache.root, cache_limit())
+    assert not cache_over_limit_warning(cache.root, cache_limit_bytes_from_environment())
     monkeypatch.setenv("REVISIT_CACHE_LIMIT", "much")
     with pytest.raises(UsageError, match="REVISIT_CACHE_LIMIT: 'much' is not a size"):
-        cache_limit()
+        cache_limit_bytes_from_environment()
 
 
 @pytest.mark.parametrize(("text", "bytes"), [("500MB", 500e6), ("1.5 gb", 1.5e9), ("10G", 10e9), ("12", 12)])
 def test_sizes(text: str, bytes: float):
-    assert size_of(text) == bytes
+    assert parse_byte_size(text) == bytes
 
 
 @pytest.mark.parametrize("text", ["much", "-1GB", "1XB", ""])
 def test_what_is_no_size_is_told(text: str):
     with pytest.raises(UsageError, match="not a size"):
-        size_of(text)
+        parse_byte_size(text)
 
 
 def test_clips_out_of_shards_go_as_a_whole_and_come_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -130,11 +140,11 @@ def test_clips_out_of_shards_go_as_a_whole_and_come_back(tmp_path: Path, monkeyp
     shard = tmp_path / "shard.tar"
     shard.write_bytes(b"shard")
     frames = np.zeros((3, 8, 8, 3), np.uint8)
-    clip = ClipStore.of(shard).put("a", frames, 8.0)
-    plan = plan_pruning(tmp_path, days=1)
+    clip = ClipStore.for_shard(shard).store_clip("a", frames, 8.0)
+    plan = plan_pruning(tmp_path, max_age_days=1)
     assert [piece.path for piece in plan.kept] == [clip.path] and not plan.old
     assert plan.kept[0].bytes == sum(file.stat().st_size for file in clip.path.iterdir()) > 0
     for piece in plan_pruning(tmp_path).old:
         piece.remove()
     assert not clip.path.exists()
-    assert ClipStore.of(shard).put("a", frames, 8.0) == clip and len(list(clip.path.iterdir())) == 3
+    assert ClipStore.for_shard(shard).store_clip("a", frames, 8.0) == clip and len(list(clip.path.iterdir())) == 3

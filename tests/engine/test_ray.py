@@ -45,7 +45,7 @@ def cluster():
 
 
 def evaluated(tmp_path, out, executor, cache):
-    request = Request.of(tmp_path / "videos", metrics=FEW)
+    request = Request.from_options(tmp_path / "videos", metrics=FEW)
     return request.run(tmp_path / out, workers=1, executor=executor, cache=EvidenceCache(tmp_path / cache))
 
 

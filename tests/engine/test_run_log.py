@@ -28,7 +28,7 @@ def events(folder: Path) -> list[tuple[str, str]]:
 def test_a_run_logs_what_it_does_and_goes_on_in_the_same_file(tmp_path: Path, make_clip: Callable[..., Path]) -> None:
     make_clip(tmp_path / "videos/m/a.mp4", count=6)
     (tmp_path / "videos/m/b.mp4").write_bytes(b"no video")
-    request, cache = Request.of(tmp_path / "videos", metrics=["flicker"]), EvidenceCache(tmp_path / "cache")
+    request, cache = Request.from_options(tmp_path / "videos", metrics=["flicker"]), EvidenceCache(tmp_path / "cache")
     run = request.run(tmp_path / "run", workers=0, cache=cache, command="revisit eval videos\n--evil")
     told = events(run.path)
     names = [name for name, _ in told if name != "note"]
@@ -55,10 +55,10 @@ def test_an_interruption_is_logged(tmp_path: Path, make_clip: Callable[..., Path
         def advance(self, what: str, failed: int) -> None:
             raise KeyboardInterrupt
 
-        def asked(self, done: int, total: int, said: str) -> None: ...
+        def show_judge_progress(self, done: int, total: int, said: str) -> None: ...
         def finish(self) -> None: ...
 
-    request = Request.of(tmp_path / "videos", metrics=["flicker"])
+    request = Request.from_options(tmp_path / "videos", metrics=["flicker"])
     with pytest.raises(KeyboardInterrupt):
         request.run(tmp_path / "run", workers=0, cache=EvidenceCache(tmp_path / "cache"), progress=Impatient())
     assert events(tmp_path / "run")[-1] == ("stopped", "interrupted")

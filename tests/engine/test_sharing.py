@@ -16,7 +16,7 @@ from revisit.core import RevisitError
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.leases import Claims, lock_run
 from revisit.engine.request import Request
-from revisit.engine.shared_evidence import shared_evidence
+from revisit.engine.shared_evidence import open_shared_evidence
 
 FEW = ("flicker", "lighting_consistency", "camera_moved", "frozen_camera")
 ASKED = len(FEW) + 1  # with the gate that one of them stands behind
@@ -65,7 +65,7 @@ def test_processes_share_a_run_and_score_nothing_twice(make_clip, tmp_path, kill
         assert sum(entry["clips_decoded"] for entry in counters) == 14
         assert all(entry["clips_decoded"] for entry in counters)  # both did some
 
-    whole = Request.of(tmp_path / "videos", metrics=FEW).run(
+    whole = Request.from_options(tmp_path / "videos", metrics=FEW).run(
         tmp_path / "whole", workers=0, cache=EvidenceCache(tmp_path / "other")
     )
     assert (tmp_path / "shared/summary.json").read_bytes() == (whole.path / "summary.json").read_bytes()
@@ -79,17 +79,17 @@ def test_a_clip_is_claimed_once_and_free_when_its_process_is_killed(tmp_path):
     other = subprocess.Popen([sys.executable, "-c", script, str(tmp_path)], stdout=subprocess.PIPE, text=True)
     assert other.stdout.readline() == "True\n"
     claims = Claims(tmp_path)
-    assert not claims.take(["two", "three"]) and not claims.take(["one"])
-    assert claims.take(["three"])  # was given back with the refusal, and is free
+    assert not claims.claim_all_or_none(["two", "three"]) and not claims.claim_all_or_none(["one"])
+    assert claims.claim_all_or_none(["three"])  # was given back with the refusal, and is free
     other.send_signal(signal.SIGKILL)
     other.wait()
-    assert claims.take(["one", "two"])
+    assert claims.claim_all_or_none(["one", "two"])
     claims.close()
 
 
 def test_other_questions_do_not_mix_with_a_run_that_goes_on(make_clip, tmp_path):
     make_clip(tmp_path / "videos/m/a.mp4")
-    request = Request.of(tmp_path / "videos", metrics=["flicker"])
+    request = Request.from_options(tmp_path / "videos", metrics=["flicker"])
     run = request.run(tmp_path / "run", workers=0)
     script = (
         "import sys, time; from pathlib import Path; from revisit.engine.leases import lock_run\n"
@@ -100,7 +100,7 @@ def test_other_questions_do_not_mix_with_a_run_that_goes_on(make_clip, tmp_path)
         assert other.stdout.readline() == "1\n"
         assert request.run(tmp_path / "run", workers=0).results.metrics == ["flicker"]  # the same plan joins
         with pytest.raises(RevisitError, match="another process is writing to this run with other clips or questions"):
-            Request.of(tmp_path / "videos", metrics=["frozen_camera"]).run(tmp_path / "run", workers=0)
+            Request.from_options(tmp_path / "videos", metrics=["frozen_camera"]).run(tmp_path / "run", workers=0)
         with pytest.raises(RevisitError, match="another process is writing"):
             request.run(tmp_path / "run", workers=0, fresh=True)
     finally:
@@ -137,7 +137,7 @@ def test_a_process_does_not_share_a_run_with_itself(tmp_path):
 def test_evidence_through_a_url_is_made_once_for_machines_that_share_no_folder(make_clip, tmp_path):
     pytest.importorskip("fsspec", reason="needs fsspec: pip install 'revisit-bench[ray]'")
     make_clip(tmp_path / "videos/m/a.mp4", size=(32, 48), count=5)
-    request = Request.of(tmp_path / "videos", metrics=["flicker"])
+    request = Request.from_options(tmp_path / "videos", metrics=["flicker"])
     url = "memory://evidence-of-a-test"
     here, there = (EvidenceCache(tmp_path / name, url) for name in ("here", "there"))
     first = request.run(tmp_path / "first", workers=0, cache=here)
@@ -148,8 +148,10 @@ def test_evidence_through_a_url_is_made_once_for_machines_that_share_no_folder(m
     assert made and {path.relative_to(there.root): path.read_bytes() for path in there.files()} == made
     assert (first.path / "summary.json").read_bytes() == (second.path / "summary.json").read_bytes()
     key = next(here.files()).stem
-    shared_evidence(url).put(key, tmp_path / "videos/m/a.mp4")  # damaged on its way
+    open_shared_evidence(url).upload(key, tmp_path / "videos/m/a.mp4")  # damaged on its way
     third = EvidenceCache(tmp_path / "third", url)
-    assert key in third and not third.sound(key) and key not in third  # dropped, and made again by who needs it
+    assert (
+        key in third and not third.verify_or_drop(key) and key not in third
+    )  # dropped, and made again by who needs it
     with pytest.raises(RevisitError, match="cannot be opened"):
-        EvidenceCache(tmp_path, "nothing-of-the-kind://x").sound("k")
+        EvidenceCache(tmp_path, "nothing-of-the-kind://x").verify_or_drop("k")

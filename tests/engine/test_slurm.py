@@ -47,7 +47,7 @@ def test_tasks_of_an_array_share_a_run(make_clip, tmp_path: Path) -> None:
     invocations = json.loads((run / "run.json").read_text())["invocations"]
     assert sum(one["counters"]["clips_decoded"] for one in invocations) == 6
     assert (tmp_path / "runs/cache/evidence").is_dir() and (run / "report/index.html").is_file()
-    alone = Request.of(tmp_path / "videos", metrics=FEW).run(
+    alone = Request.from_options(tmp_path / "videos", metrics=FEW).run(
         tmp_path / "alone", workers=0, cache=EvidenceCache(tmp_path / "other")
     )
     assert (run / "summary.json").read_bytes() == (alone.path / "summary.json").read_bytes()

@@ -28,7 +28,7 @@ from revisit.engine.cache import EvidenceCache
 from revisit.engine.dependencies import ObserverSet
 from revisit.engine.plan import make_plan
 from revisit.engine.run import evaluate
-from revisit.media import announced_frames, clip_digest, file_digest, open_clip, save_npz
+from revisit.media import clip_digest, file_digest, frame_count_in_mp4_index, open_clip, save_npz
 from revisit.observers.sets import load_roles
 from revisit.results.tables import standard_summary as summarise
 
@@ -170,7 +170,7 @@ def test_nothing_behind_the_end_of_a_stretch_is_decoded(make_clip, tmp_path):
 
 
 def test_a_video_announces_its_length(make_clip, tmp_path):
-    assert announced_frames(make_clip(tmp_path / "a.mp4", count=11)) == 11
+    assert frame_count_in_mp4_index(make_clip(tmp_path / "a.mp4", count=11)) == 11
     for name, content in {
         "text": b"not a video at all",
         "empty": b"",
@@ -178,7 +178,7 @@ def test_a_video_announces_its_length(make_clip, tmp_path):
         "moov": b"\0\0\0\x08moov",
     }.items():
         (tmp_path / name).write_bytes(content)
-        assert announced_frames(tmp_path / name) is None
+        assert frame_count_in_mp4_index(tmp_path / name) is None
 
 
 def test_a_stretch_is_part_of_the_digest(make_clip, tmp_path):
@@ -217,7 +217,7 @@ def test_frames_of_a_reference_are_the_same_in_memory_and_on_disk(room, tmp_path
     stored = observing.ReferenceFrames(room)
     for number, picture in enumerate(pictures):
         stored.put(Frame(2 * number, number / 8, picture))
-    stored.close(ClipInfo(64, 48, 10, 8.0, np.arange(10) / 8))
+    stored.flush_and_set_info(ClipInfo(64, 48, 10, 8.0, np.arange(10) / 8))
     assert len(stored.kept) == min(5, room // pictures[0].nbytes) and (stored.file is None) == (len(stored.kept) == 5)
     for number in (4, 0, 2, 3, 1, 4):
         frame = stored.get(2 * number)
@@ -322,15 +322,15 @@ def test_only_importers_name_an_artifact():
 
 
 def test_poses_and_actions_are_imported(tmp_path):
-    from revisit.observers.imports.poses import poses
-    from revisit.suites.mind.imports import actions
+    from revisit.observers.imports.poses import import_poses
+    from revisit.suites.mind.imports import read_action_track
 
     save_npz(tmp_path / "poses.npz", {"poses": np.tile(np.eye(4), (3, 1, 1))})
-    track = poses.fn(tmp_path / "poses.npz")
+    track = import_poses.fn(tmp_path / "poses.npz")
     assert track.frame.tolist() == [0, 1, 2] and track.source == "c2w" and not track.metres
     good = '{"data": [{"time": 7, "ws": 1, "ad": 0, "ud": 0, "lr": 2}]}'
     (tmp_path / "action.json").write_text(good)
-    found = actions.fn(tmp_path / "action.json")
+    found = read_action_track.fn(tmp_path / "action.json")
     assert (found.frame[0], found.forward[0], found.turn[0]) == (7, 1, 2)
     for bad, said in [
         (good.replace('"lr": 2', '"lr": 3'), "row 0 has lr = '3'"),
@@ -339,7 +339,7 @@ def test_poses_and_actions_are_imported(tmp_path):
     ]:
         (tmp_path / "action.json").write_text(bad)
         with pytest.raises(MediaError, match=said):
-            actions.fn(tmp_path / "action.json")
+            read_action_track.fn(tmp_path / "action.json")
 
 
 def test_pickled_poses_are_refused_with_a_sentence_and_the_rest_is_scored(make_clip, tmp_path):

@@ -7,10 +7,16 @@ from pathlib import Path
 import pytest
 
 from revisit.core import Case, Clip, Reason, Record
-from revisit.engine.dataset_cases import TRUTH, with_truth
+from revisit.engine.dataset_cases import TRUTH, mark_and_add_truth_cases
 from revisit.results import Results
-from revisit.results.ceilings import counts_as_memory, held_to_truth, low_ceilings, measured_text
-from revisit.results.leaderboards import RunFacts, board_of_run, column_of, marked_rows, sorted_rows
+from revisit.results.ceilings import count_low_truth_scores, counts_as_memory, explain_held_score, held_to_truth
+from revisit.results.leaderboards import (
+    RunFacts,
+    board_column_of_score,
+    board_of_run,
+    mark_best_and_second_rows,
+    sort_rows_best_first,
+)
 from revisit.results.verdict import make_verdict
 
 
@@ -26,7 +32,7 @@ def answer(of: Case, metric: str, value: float) -> Record:
 
 
 def test_each_reference_becomes_one_case_outside_the_contest() -> None:
-    made = with_truth([case("a"), case("b"), case("a", "door", reference=None)])
+    made = mark_and_add_truth_cases([case("a"), case("b"), case("a", "door", reference=None)])
     assert [(one.id, one.truth) for one in made] == [
         ("cup@a", False), ("cup@b", False), ("door@a", False), (f"cup@{TRUTH}", True),
     ]  # fmt: skip
@@ -34,18 +40,18 @@ def test_each_reference_becomes_one_case_outside_the_contest() -> None:
 
 
 def test_a_truth_that_stands_beside_the_models_is_marked_and_not_made_again() -> None:
-    made = with_truth([case("a"), case("gt", reference=None)])
+    made = mark_and_add_truth_cases([case("a"), case("gt", reference=None)])
     assert [(one.id, one.truth) for one in made] == [("cup@a", False), ("cup@gt", True)]
 
 
 def test_who_is_compared_with_itself_stays_a_model() -> None:
-    made = with_truth([case("gt", reference="gt/cup.mp4")])
+    made = mark_and_add_truth_cases([case("gt", reference="gt/cup.mp4")])
     assert not made[0].truth and made[1].truth
 
 
 def results() -> Results:
     """Three models and the truth: the model `reset` looks more like the first view than the truth does."""
-    cases = with_truth([case("reset"), case("right"), case("other")])
+    cases = mark_and_add_truth_cases([case("reset"), case("right"), case("other")])
     values = {"reset": 0.95, "right": 0.62, "other": 0.2, TRUTH: 0.6}
     return Results(
         cases,
@@ -73,7 +79,7 @@ def test_a_reset_never_ranks_above_what_the_truth_does() -> None:
 
 
 def test_a_reset_is_no_return_as_it_should_be() -> None:
-    cases = with_truth([case("reset"), case("right"), case("half")])
+    cases = mark_and_add_truth_cases([case("reset"), case("right"), case("half")])
     rows = {
         "target_reappearance": {"reset": 1.0, "right": 1.0, "half": 1.0, TRUTH: 1.0},
         "target_identity": {"reset": 0.95, "right": 0.62, "half": 0.7, TRUTH: 0.6},
@@ -89,26 +95,28 @@ def test_a_reset_is_no_return_as_it_should_be() -> None:
     assert alike == pytest.approx({"reset": 0.1, "right": 0.9})  # of half, nobody knows whether it was reset
     reset = next(record for record in made.scores("target_reappearance") if record.case.model == "reset")
     assert (reset.facts["own"], reset.facts["outcome"]) == (1.0, 0.1)
-    assert measured_text(reset) == "measured 1.00, but the unseen event is undone (outcome 0.10): a reset"
-    told = {record.case.model: measured_text(record) for record in made.records_for("target_identity")}
+    assert explain_held_score(reset) == "measured 1.00, but the unseen event is undone (outcome 0.10): a reset"
+    told = {record.case.model: explain_held_score(record) for record in made.records_for("target_identity")}
     assert told["right"] == (
         "measured 0.62, the truth 0.60: 0.020 apart, which counts 0.98, but no more than the outcome of the unseen "
         "event, 0.90"
     )
     assert told["half"].startswith("measured 0.70; it looks less changed than the truth")
-    assert measured_text(next(iter(made.scores("event_outcome")))) == ""
+    assert explain_held_score(next(iter(made.scores("event_outcome")))) == ""
 
 
 def test_a_held_score_above_the_measured_one_is_explained_with_the_truths() -> None:
-    cases = with_truth([case("near"), case("capped")])
+    cases = mark_and_add_truth_cases([case("near"), case("capped")])
     looks = {"near": 0.31, "capped": 0.31, TRUTH: 0.7}
     answers = [answer(one, "return_consistency", looks[one.model]) for one in cases]
     answers += [answer(one, "event_outcome", 0.52) for one in cases if one.model == "capped"]
     made = held_to_truth(Results(cases, answers))
     held = {record.case.model: record for record in made.scores("return_consistency")}
     assert (held["near"].value, held["capped"].value) == pytest.approx((0.61, 0.52))
-    assert measured_text(held["near"]) == "measured 0.31, the truth 0.70: 0.39 apart, which counts 0.61"
-    assert measured_text(held["capped"]).endswith("counts 0.61, but no more than the outcome of the unseen event, 0.52")
+    assert explain_held_score(held["near"]) == "measured 0.31, the truth 0.70: 0.39 apart, which counts 0.61"
+    assert explain_held_score(held["capped"]).endswith(
+        "counts 0.61, but no more than the outcome of the unseen event, 0.52"
+    )
 
 
 def test_where_the_truth_scores_low_nobody_is_ranked() -> None:
@@ -117,7 +125,7 @@ def test_where_the_truth_scores_low_nobody_is_ranked() -> None:
     assert {record.reason.kind for record in made.records_for("target_reappearance") if record.reason} == {
         "low_ceiling"
     }
-    assert low_ceilings(results()) == {"target_reappearance": 1}
+    assert count_low_truth_scores(results()) == {"target_reappearance": 1}
 
 
 def test_an_unchanged_look_is_not_ranked_without_a_reference_where_an_event_is_expected() -> None:
@@ -134,17 +142,19 @@ def test_what_counts_as_memory() -> None:
 def test_the_truth_is_not_put_to_a_judge() -> None:
     from revisit.core import OBSERVERS, Reason
     from revisit.engine.dependencies import ObserverSet
-    from revisit.engine.evidence_keys import task_for
+    from revisit.engine.evidence_keys import observer_task_or_reason
 
     asks = next(observer for observer in OBSERVERS.values() if observer.shows is not None)
-    truth = with_truth([case("a")])[-1]
-    answer = task_for(truth, asks.makes, asks, ObserverSet("lite", {}, {"model": "j"}), {}, "0", "auto", None)
+    truth = mark_and_add_truth_cases([case("a")])[-1]
+    answer = observer_task_or_reason(
+        truth, asks.makes, asks, ObserverSet("lite", {}, {"model": "j"}), {}, "0", "auto", None
+    )
     assert isinstance(answer, Reason) and answer.kind == "no_judge"
 
 
 def test_floors_stand_beside_the_truth_and_have_no_place() -> None:
     floor = {"annotations": {"category": "floor"}}
-    cases = with_truth([case(model, f"s{k}", f"gt/s{k}.mp4", **(floor if model == "pan" else {}))
+    cases = mark_and_add_truth_cases([case(model, f"s{k}", f"gt/s{k}.mp4", **(floor if model == "pan" else {}))
                         for model in ("a", "b", "pan") for k in range(4)])  # fmt: skip
     values = {"a": 0.5, "b": 0.4, "pan": 0.9, TRUTH: 1.0}
     made = Results(cases, [answer(one, "target_reappearance", values[one.model]) for one in cases])
@@ -155,10 +165,10 @@ def test_floors_stand_beside_the_truth_and_have_no_place() -> None:
     assert {model: cell.mean for model, cell in told.floors.items()} == {"pan": 0.9}
     facts = {"suite": "folder", "set": "lite", "protocol": {"name": "p", "hash": "h", "metrics": {}}}
     run = RunFacts("run", facts, {"cases": [], "total_cases": 0}, made)
-    board = board_of_run(run, [column_of("target_reappearance")])
-    rows = sorted_rows(board, "target_reappearance")
+    board = board_of_run(run, [board_column_of_score("target_reappearance")])
+    rows = sort_rows_best_first(board, "target_reappearance")
     assert [row.label for row in rows] == ["a", "b", "pan (floor)", "truth (ceiling)"]
-    assert set(marked_rows(board, rows, board.columns[-1])) <= {0, 1}
+    assert set(mark_best_and_second_rows(board, rows, board.columns[-1])) <= {0, 1}
     assert made.where(model="pan").ranked.models == ["pan"]  # floors alone are compared with each other
 
 
@@ -179,7 +189,7 @@ def test_a_camera_that_never_looked_away_is_not_ranked_by_memory(state: str, kin
     assert [record.case.model for record in made.scores("memo_ors")] == ["turns"]
     [still] = [record for record in made.records_for("memo_ors") if record.case.model == "stands"]
     assert still.reason is not None and still.reason.kind == kind and still.facts["own"] == 1.0
-    assert "measured 1" in measured_text(still) and "never looks away" in measured_text(still)
+    assert "measured 1" in explain_held_score(still) and "never looks away" in explain_held_score(still)
     assert len(made.scores("psnr")) == 2  # not memory
 
 

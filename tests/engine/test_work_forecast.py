@@ -13,8 +13,8 @@ from revisit.core import Clip
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.costs import DECODING, SCORING, Costs, load_costs
 from revisit.engine.request import Request
-from revisit.engine.work_forecast import START, WORKER_BYTES, _longest_worker, forecast_work
-from revisit.media import announced_size
+from revisit.engine.work_forecast import START, WORKER_BYTES, _seconds_until_last_worker_ends, forecast_work
+from revisit.media import frame_size_in_mp4_index
 
 
 @pytest.mark.parametrize("size", [(32, 48), (50, 70), (180, 320)])
@@ -24,9 +24,9 @@ def test_files_say_how_large_their_pictures_are(
     path = make_clip(tmp_path / "a.mp4", count=3, size=size)
     with av.open(str(path)) as container:  # read by another library
         stream = container.streams.video[0]
-        assert announced_size(path) == (stream.width, stream.height)
+        assert frame_size_in_mp4_index(path) == (stream.width, stream.height)
     (tmp_path / "no.mp4").write_bytes(b"no video")
-    assert announced_size(tmp_path / "no.mp4") is None
+    assert frame_size_in_mp4_index(tmp_path / "no.mp4") is None
 
 
 def test_larger_pictures_take_longer_where_an_observer_sees_them_whole(
@@ -34,20 +34,25 @@ def test_larger_pictures_take_longer_where_an_observer_sees_them_whole(
 ) -> None:
     clip = Clip(make_clip(tmp_path / "a.mp4", count=10, size=(100, 200)))  # 0.02 megapixels
     costs = Costs({DECODING: 0.5, "lite.odometry": 0.5}, {DECODING: 0.01, "lite.odometry": 0.01})
-    assert costs.seconds_of(clip, DECODING) == pytest.approx(2 * 0.5 * 10)
-    assert costs.seconds_of(clip, "lite.odometry") == pytest.approx(0.5 * 10)  # it has them scaled
+    assert costs.estimate_seconds(clip, DECODING) == pytest.approx(2 * 0.5 * 10)
+    assert costs.estimate_seconds(clip, "lite.odometry") == pytest.approx(0.5 * 10)  # it has them scaled
 
 
 def test_the_last_worker_is_done_last() -> None:
-    assert _longest_worker([5, 4, 3, 3, 3], 2) == 10 and _longest_worker([5, 4, 3, 3, 3], 1) == 18
-    assert _longest_worker([9, 1, 1], 3) == 9 and _longest_worker([], 2) == 0  # no faster than the longest clip
+    assert (
+        _seconds_until_last_worker_ends([5, 4, 3, 3, 3], 2) == 10
+        and _seconds_until_last_worker_ends([5, 4, 3, 3, 3], 1) == 18
+    )
+    assert (
+        _seconds_until_last_worker_ends([9, 1, 1], 3) == 9 and _seconds_until_last_worker_ends([], 2) == 0
+    )  # no faster than the longest clip
 
 
 def test_a_forecast_counts_what_is_left_for_the_workers_at_hand(tmp_path: Path, make_clip: Callable[..., Path]) -> None:
     for name in "abcd":
         make_clip(tmp_path / f"videos/m/{name}.mp4", count=10, size=(100, 200), seed=ord(name))
     cache = EvidenceCache(tmp_path / "cache")
-    plan = Request.of(tmp_path / "videos", metrics=["flicker"]).plan()
+    plan = Request.from_options(tmp_path / "videos", metrics=["flicker"]).plan()
     (tmp_path / "cache").mkdir()
     observers = {task.observer for _, _, task in plan.tasks.values()}
     known = {id: [1.0, 10, 0.2, 1000] for id in observers}
@@ -74,7 +79,7 @@ def test_costs_of_earlier_versions_are_read_and_new_ones_are_learnt(
     (tmp_path / "cache").mkdir()
     (tmp_path / "cache/costs.json").write_text('{"lite.frames": [1.0, 100.0]}')
     assert load_costs(cache).per_frame == {"lite.frames": 0.01} and load_costs(cache).megapixels == {}
-    Request.of(tmp_path / "videos", metrics=["flicker"]).run(tmp_path / "run", workers=0, cache=cache)
+    Request.from_options(tmp_path / "videos", metrics=["flicker"]).run(tmp_path / "run", workers=0, cache=cache)
     costs = load_costs(cache)
     assert {DECODING, SCORING, "lite.frames"} <= costs.per_frame.keys()
     assert costs.megapixels[DECODING] == pytest.approx(32 * 48 / 1e6, rel=0.5)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from revisit.core import UsageError
-from revisit.geometry.camera_script import camera_path, levels, parse_script
-from revisit.geometry.rotations import from_yaw_pitch, to_yaw_pitch
+from revisit.geometry.camera_script import camera_path, light_or_screen_levels, parse_script
+from revisit.geometry.rotations import rotation_from_yaw_pitch, yaw_pitch_of_rotation
 
 
 def path(script: str, **options: object) -> np.ndarray:
@@ -17,7 +17,7 @@ def path(script: str, **options: object) -> np.ndarray:
 def test_out_and_back_is_linear_and_closes():
     poses = path("yaw:right:60@40,yaw:left:60@40")
     assert poses.shape == (81, 4, 4)
-    yaw, pitch = to_yaw_pitch(poses[:, :3, :3])
+    yaw, pitch = yaw_pitch_of_rotation(poses[:, :3, :3])
     np.testing.assert_allclose(yaw, np.r_[np.linspace(0, 60, 41), np.linspace(58.5, 0, 40)], atol=1e-9)
     np.testing.assert_allclose(pitch, 0, atol=1e-9)
     np.testing.assert_allclose(poses[:, :3, 3], 0, atol=1e-12)
@@ -36,7 +36,7 @@ def test_moves_go_where_their_words_say():
     }
     for script, end in ends.items():
         np.testing.assert_allclose(path(script)[-1, :3, 3], end, atol=1e-12, err_msg=script)
-    np.testing.assert_allclose(path("pitch:up:20@5")[-1, :3, :3], from_yaw_pitch(0, 20), atol=1e-12)
+    np.testing.assert_allclose(path("pitch:up:20@5")[-1, :3, :3], rotation_from_yaw_pitch(0, 20), atol=1e-12)
 
 
 def test_everything_that_upstream_accepts_is_understood():
@@ -80,36 +80,36 @@ def test_an_orbit_keeps_its_pivot_where_it_is_in_the_picture(frames: int):
     np.testing.assert_allclose(np.linalg.norm(seen, axis=1), np.linalg.norm(pivot), atol=1e-12)
     np.testing.assert_allclose(seen[: frames + 1], np.tile(pivot, (frames + 1, 1)), atol=1e-12)
     assert poses[frames, 0, 3] > 1  # to the right
-    np.testing.assert_allclose(to_yaw_pitch(poses[frames, :3, :3]), (-40, 0), atol=1e-9)
+    np.testing.assert_allclose(yaw_pitch_of_rotation(poses[frames, :3, :3]), (-40, 0), atol=1e-9)
     np.testing.assert_allclose(poses[-1], poses[0], atol=1e-12)
 
 
 def test_an_orbit_without_a_pivot_goes_around_what_is_two_metres_ahead():
     end = path("orbit:right:90@3")[-1]
     np.testing.assert_allclose(end[:3, 3], (2, 0, 2), atol=1e-12)
-    np.testing.assert_allclose(to_yaw_pitch(end[:3, :3]), (-90, 0), atol=1e-9)
+    np.testing.assert_allclose(yaw_pitch_of_rotation(end[:3, :3]), (-90, 0), atol=1e-9)
 
 
 def test_orbit_and_yaw_at_once_add_up():
     poses = path("orbit:right:30+yaw:right:70@5")
-    np.testing.assert_allclose(to_yaw_pitch(poses[-1, :3, :3])[0], 40, atol=1e-9)
+    np.testing.assert_allclose(yaw_pitch_of_rotation(poses[-1, :3, :3])[0], 40, atol=1e-9)
     np.testing.assert_allclose(poses[:, :3, 3], path("orbit:right:30@5")[:, :3, 3], atol=1e-12)
 
 
 def test_lights_and_screen_have_levels_and_move_no_camera():
     steps = parse_script("hold@1,lights:down:0.9@3,screen:in:1@2,lights:up:0.9+screen:out:1@1")
-    np.testing.assert_allclose(levels(steps, "light", 1.0), [1, 1, 0.7, 0.4, 0.1, 0.1, 0.1, 1])
-    np.testing.assert_allclose(levels(steps, "screen"), [0, 0, 0, 0, 0, 0.5, 1, 0])
+    np.testing.assert_allclose(light_or_screen_levels(steps, "light", 1.0), [1, 1, 0.7, 0.4, 0.1, 0.1, 0.1, 1])
+    np.testing.assert_allclose(light_or_screen_levels(steps, "screen"), [0, 0, 0, 0, 0, 0.5, 1, 0])
     poses = camera_path(steps)
     np.testing.assert_array_equal(poses, np.tile(np.eye(4), (8, 1, 1)))
 
 
 def test_path_begins_at_the_start_and_yaws_about_the_vertical():
     start = np.eye(4)
-    start[:3, :3], start[:3, 3] = from_yaw_pitch(30, -10), (1, -1.4, 2)
+    start[:3, :3], start[:3, 3] = rotation_from_yaw_pitch(30, -10), (1, -1.4, 2)
     poses = path("yaw:left:45@3,dolly:forward:2@2", start=start)
     np.testing.assert_array_equal(poses[0], start)
-    np.testing.assert_allclose(to_yaw_pitch(poses[-1, :3, :3]), (-15, -10), atol=1e-9)
+    np.testing.assert_allclose(yaw_pitch_of_rotation(poses[-1, :3, :3]), (-15, -10), atol=1e-9)
     heading = np.radians(-15)
     np.testing.assert_allclose(
         poses[-1, :3, 3] - start[:3, 3], (2 * np.sin(heading), 0, 2 * np.cos(heading)), atol=1e-12

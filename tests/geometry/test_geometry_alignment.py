@@ -20,8 +20,8 @@ from revisit.geometry.alignment import (
     match_by_time,
     umeyama,
 )
-from revisit.geometry.poses import InvalidPoses, trajectory
-from revisit.geometry.rotations import axis_angle, from_quaternion
+from revisit.geometry.poses import InvalidPoses, make_trajectory
+from revisit.geometry.rotations import rotation_from_axis_angle, rotations_from_quaternions
 from tests.geometry.test_geometry_poses import random_poses
 
 steady = settings(derandomize=True, max_examples=25, deadline=None, database=None)
@@ -31,7 +31,7 @@ steady = settings(derandomize=True, max_examples=25, deadline=None, database=Non
 @given(st.integers(0, 2**32 - 1), st.floats(0.01, 100))
 def test_a_similarity_is_found_again(seed, scale):
     rng = np.random.default_rng(seed)
-    rotation, translation = from_quaternion(rng.normal(size=4)), rng.normal(size=3) * 10
+    rotation, translation = rotations_from_quaternions(rng.normal(size=4)), rng.normal(size=3) * 10
     points = rng.normal(size=(10, 3))
     found = umeyama(points, scale * points @ rotation.T + translation)
     assert found.degenerate is None and not found.mirrored
@@ -57,7 +57,7 @@ def test_a_mirrored_path_is_named_and_never_answered_with_a_reflection():
 
 def test_a_flat_path_is_aligned_and_not_called_mirrored():
     points = np.random.default_rng(0).normal(size=(20, 3)) * [1, 1, 0]
-    rotation = axis_angle((1, 2, 3), 77)
+    rotation = rotation_from_axis_angle((1, 2, 3), 77)
     found = umeyama(points, points @ rotation.T)
     assert found.degenerate is None and not found.mirrored
     assert np.allclose(found.rotation, rotation)
@@ -78,9 +78,11 @@ def test_degenerate_paths_are_named(with_scale):
 
 def test_a_straight_path_has_a_scale_all_the_same():
     line = np.linspace(0, 5, 20)[:, None] * np.array([1, 2, 3.0])
-    found = umeyama(line, 2 * line @ axis_angle((0, 0, 1), 40).T + 1)
+    found = umeyama(line, 2 * line @ rotation_from_axis_angle((0, 0, 1), 40).T + 1)
     assert found.degenerate == STRAIGHT and np.isclose(found.scale, 2)
-    assert np.allclose(2 * line @ found.rotation.T + found.translation, 2 * line @ axis_angle((0, 0, 1), 40).T + 1)
+    assert np.allclose(
+        2 * line @ found.rotation.T + found.translation, 2 * line @ rotation_from_axis_angle((0, 0, 1), 40).T + 1
+    )
 
 
 def test_noise_on_the_spot_shows_as_low_agreement():
@@ -91,26 +93,26 @@ def test_noise_on_the_spot_shows_as_low_agreement():
 
 
 def test_origin_lays_the_first_poses_on_each_other():
-    estimate, reference = trajectory(random_poses(0)), trajectory(random_poses(1))
+    estimate, reference = make_trajectory(random_poses(0)), make_trajectory(random_poses(1))
     moved = apply(align(estimate, reference, "origin"), estimate)
     assert np.allclose(moved.c2w[0], reference.c2w[0])
 
 
 def test_none_changes_nothing():
-    estimate = trajectory(random_poses(0))
+    estimate = make_trajectory(random_poses(0))
     assert np.allclose(apply(align(estimate, estimate, "none"), estimate).c2w, estimate.c2w)
 
 
 def test_applying_turns_poses_and_scales_centres_only():
-    estimate = trajectory(random_poses(0))
-    turn = axis_angle((0, 1, 0), 90)
+    estimate = make_trajectory(random_poses(0))
+    turn = rotation_from_axis_angle((0, 1, 0), 90)
     moved = apply(TrajectoryAlignment("sim3", turn, np.array([1.0, 2, 3]), 10.0), estimate)
     assert np.allclose(moved.rotations, turn @ estimate.rotations)
     assert np.allclose(moved.centres, 10 * estimate.centres @ turn.T + [1, 2, 3])
 
 
 def test_unusable_input_is_explained():
-    estimate = trajectory(random_poses(0))
+    estimate = make_trajectory(random_poses(0))
     with pytest.raises(InvalidPoses, match="the estimate has 8 poses and the reference 5"):
         align(estimate, estimate.take(slice(5)))
     with pytest.raises(InvalidPoses, match="choose one of none, origin, se3, sim3"):
@@ -150,11 +152,11 @@ def test_association_is_one_to_one_within_tolerance_and_symmetric_for_copies(see
 
 
 def test_matched_trajectories_have_the_same_length():
-    full = trajectory(random_poses(0), np.arange(8) / 10, time_unit="seconds")
-    part = trajectory(random_poses(0)[1::2], np.arange(8)[1::2] / 10 + 0.004, time_unit="seconds")
+    full = make_trajectory(random_poses(0), np.arange(8) / 10, time_unit="seconds")
+    part = make_trajectory(random_poses(0)[1::2], np.arange(8)[1::2] / 10 + 0.004, time_unit="seconds")
     estimate, reference = match_by_time(part, full)
     assert np.array_equal(estimate.c2w, reference.c2w) and len(estimate) == 4
     with pytest.raises(InvalidPoses, match="do both clocks start at the same time"):
-        match_by_time(trajectory(random_poses(0), np.arange(8) + 100, time_unit="seconds"), full)
+        match_by_time(make_trajectory(random_poses(0), np.arange(8) + 100, time_unit="seconds"), full)
     with pytest.raises(InvalidPoses, match="counts time in frames and the reference in seconds"):
-        match_by_time(trajectory(random_poses(0)), full)
+        match_by_time(make_trajectory(random_poses(0)), full)

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from revisit.geometry.alignment import Method, TrajectoryAlignment, align, apply, match_by_time
 from revisit.geometry.formats import parse_kitti, parse_tum
-from revisit.geometry.poses import InvalidPoses, Trajectory, trajectory
-from revisit.geometry.rotations import from_quaternion, from_yaw_pitch
+from revisit.geometry.poses import InvalidPoses, Trajectory, make_trajectory
+from revisit.geometry.rotations import rotation_from_yaw_pitch, rotations_from_quaternions
 from revisit.geometry.trajectory_errors import (
     absolute_errors,
     direction_agreement,
@@ -33,14 +33,14 @@ seeds = st.integers(0, 2**32 - 1)
 
 def similarity(seed: int, scale: float = 1.0) -> TrajectoryAlignment:
     rng = np.random.default_rng(seed)
-    return TrajectoryAlignment("sim3", from_quaternion(rng.normal(size=4)), rng.normal(size=3) * 5, scale)
+    return TrajectoryAlignment("sim3", rotations_from_quaternions(rng.normal(size=4)), rng.normal(size=3) * 5, scale)
 
 
 # Definitions
 
 
 def test_a_perfect_copy_has_no_error():
-    path = trajectory(random_poses(0))
+    path = make_trajectory(random_poses(0))
     absolute, relative = absolute_errors(path, path), relative_errors(path, path)
     for errors in (absolute.translation, absolute.rotation, relative.translation, relative.rotation):
         assert np.allclose(errors, 0, atol=1e-6)
@@ -48,8 +48,8 @@ def test_a_perfect_copy_has_no_error():
 
 
 def test_errors_of_known_displacements():
-    reference = trajectory(np.stack([pose(at=(0, 0, z)) for z in range(4)]))
-    turned = trajectory(np.stack([pose(from_yaw_pitch(10, 0), (3, 4, z)) for z in range(4)]))
+    reference = make_trajectory(np.stack([pose(at=(0, 0, z)) for z in range(4)]))
+    turned = make_trajectory(np.stack([pose(rotation_from_yaw_pitch(10, 0), (3, 4, z)) for z in range(4)]))
     errors = absolute_errors(turned, reference)
     assert np.allclose(errors.translation, 5) and np.allclose(errors.rotation, 10)
     # One metre ahead in the reference is one metre, 10 degrees to the left of the turned camera's axis.
@@ -59,8 +59,8 @@ def test_errors_of_known_displacements():
 
 
 def test_a_double_step_is_off_by_one_step():
-    reference = trajectory(np.stack([pose(at=(0, 0, z)) for z in range(5)]))
-    double = trajectory(np.stack([pose(at=(0, 0, 2 * z)) for z in range(5)]))
+    reference = make_trajectory(np.stack([pose(at=(0, 0, z)) for z in range(5)]))
+    double = make_trajectory(np.stack([pose(at=(0, 0, 2 * z)) for z in range(5)]))
     assert np.allclose(relative_errors(double, reference).translation, 1)
     assert np.allclose(relative_errors(double, reference, frame_pairs(5, 3)).translation, 3)
     assert (path_length(reference), path_length(double)) == (4, 8)
@@ -76,15 +76,15 @@ def test_pairs_of_frames():
 
 
 def test_pairs_along_the_path():
-    path = trajectory(np.stack([pose(at=(0, 0, z)) for z in (0, 0.5, 1.5, 1.75, 2.5, 2.75)]))
+    path = make_trajectory(np.stack([pose(at=(0, 0, z)) for z in (0, 0.5, 1.5, 1.75, 2.5, 2.75)]))
     assert [a.tolist() for a in distance_pairs(path, 1)] == [[0, 2], [2, 4]]
     with pytest.raises(InvalidPoses, match="above 0"):
         distance_pairs(path, 0)
 
 
 def test_resting_steps_have_no_direction():
-    reference = trajectory(np.stack([pose(at=(0, 0, z)) for z in (0, 1, 1, 2)]))
-    estimate = trajectory(np.stack([pose(at=(0, 0, z)) for z in (0, -1, -3, -4)]))
+    reference = make_trajectory(np.stack([pose(at=(0, 0, z)) for z in (0, 1, 1, 2)]))
+    estimate = make_trajectory(np.stack([pose(at=(0, 0, z)) for z in (0, -1, -3, -4)]))
     found = direction_agreement(estimate, reference)
     assert found.start.tolist() == [0, 2] and found.resting == 1
     assert np.allclose(found.cosine, -1)
@@ -93,7 +93,7 @@ def test_resting_steps_have_no_direction():
 def test_nothing_to_sum_up_is_explained():
     with pytest.raises(InvalidPoses, match="at least one pose"):
         statistics(np.array([]))
-    path = trajectory(random_poses(0))
+    path = make_trajectory(random_poses(0))
     with pytest.raises(InvalidPoses, match="the estimate has 3 poses and the reference 8"):
         absolute_errors(path.take(slice(3)), path)
 
@@ -104,7 +104,7 @@ def test_nothing_to_sum_up_is_explained():
 @steady
 @given(seeds)
 def test_a_motion_of_the_whole_world_cancels_in_relative_errors(seed):
-    estimate, reference = trajectory(random_poses(seed)), trajectory(random_poses(seed + 1))
+    estimate, reference = make_trajectory(random_poses(seed)), make_trajectory(random_poses(seed + 1))
     moved = apply(similarity(seed), estimate)
     before, after = relative_errors(estimate, reference), relative_errors(moved, reference)
     assert np.allclose(before.translation, after.translation, atol=1e-9)
@@ -114,10 +114,10 @@ def test_a_motion_of_the_whole_world_cancels_in_relative_errors(seed):
 @steady
 @given(seeds, st.floats(0.01, 100))
 def test_aligned_absolute_errors_do_not_depend_on_the_world_of_the_estimate(seed, scale):
-    reference = trajectory(random_poses(seed, 12))
+    reference = make_trajectory(random_poses(seed, 12))
     noisy = reference.c2w.copy()
     noisy[:, :3, 3] += np.random.default_rng(seed).normal(size=(12, 3)) * 0.1
-    estimate = trajectory(noisy)
+    estimate = make_trajectory(noisy)
     moved = apply(similarity(seed, scale), estimate)
     errors = [absolute_errors(apply(align(path, reference), path), reference) for path in (estimate, moved)]
     assert np.allclose(errors[0].translation, errors[1].translation, atol=1e-7)
@@ -127,7 +127,7 @@ def test_aligned_absolute_errors_do_not_depend_on_the_world_of_the_estimate(seed
 @steady
 @given(seeds, st.floats(0.01, 100))
 def test_directions_do_not_depend_on_scale_or_world(seed, scale):
-    estimate, reference = trajectory(random_poses(seed)), trajectory(random_poses(seed + 1))
+    estimate, reference = make_trajectory(random_poses(seed)), make_trajectory(random_poses(seed + 1))
     moved = apply(similarity(seed, scale), estimate)
     before, after = direction_agreement(estimate, reference), direction_agreement(moved, reference)
     assert np.allclose(before.cosine, after.cosine, atol=1e-9)

@@ -27,8 +27,8 @@ from revisit.geometry.formats import (
     parse_tum,
     parse_unreal,
 )
-from revisit.geometry.poses import InvalidPoses, from_opengl, invert, trajectory
-from revisit.geometry.rotations import axis_angle, to_yaw_pitch
+from revisit.geometry.poses import InvalidPoses, from_opengl, invert_rigid_poses, make_trajectory
+from revisit.geometry.rotations import rotation_from_axis_angle, yaw_pitch_of_rotation
 from tests.geometry.test_geometry_poses import pose, random_poses
 
 steady = settings(derandomize=True, max_examples=15, deadline=None, database=None)
@@ -41,7 +41,7 @@ HALF = np.sqrt(0.5)
 @steady
 @given(st.integers(0, 2**32 - 1))
 def test_written_files_are_read_back(seed):
-    path = trajectory(random_poses(seed), np.arange(8) * 3 + 5)
+    path = make_trajectory(random_poses(seed), np.arange(8) * 3 + 5)
     tum = parse_tum(format_tum(path))
     assert np.allclose(tum.c2w, path.c2w, atol=1e-11) and tum.times.tolist() == path.times.tolist()
     assert np.array_equal(parse_kitti(format_kitti(path)).c2w, path.c2w)
@@ -52,7 +52,7 @@ def test_written_files_are_read_back(seed):
 def test_tum_is_camera_to_world_with_the_quaternion_ending_in_w():
     path = parse_tum(f"# a comment\n\n1.5 1 2 3 0 {HALF} 0 {HALF}\n")
     assert path.centres.tolist() == [[1, 2, 3]] and path.times.tolist() == [1.5]
-    assert np.allclose(to_yaw_pitch(path.rotations), [[90], [0]])
+    assert np.allclose(yaw_pitch_of_rotation(path.rotations), [[90], [0]])
     assert (path.time_unit, path.scale) == ("seconds", "unknown")
 
 
@@ -97,7 +97,7 @@ def test_colmap_is_world_to_camera_sorted_and_numbered_by_name():
     assert path.times.tolist() == [2, 10]
     assert np.allclose(path.centres, [[0, 0, -2], [1, 0, 0]])
     # The world turns right before the camera, so the camera has turned left.
-    assert np.allclose(to_yaw_pitch(path.rotations)[0], [0, -90])
+    assert np.allclose(yaw_pitch_of_rotation(path.rotations)[0], [0, -90])
 
 
 @pytest.mark.parametrize("points", ["", "\n12.5 7.25 -1 30.0 4.5 12", None], ids=["empty", "points", "missing"])
@@ -120,7 +120,7 @@ def test_colmap_names_may_be_numbers():
 
 
 def test_a_trajectory_in_seconds_is_written_with_counted_images():
-    path = trajectory(random_poses(0), np.arange(8) / 10, time_unit="seconds")
+    path = make_trajectory(random_poses(0), np.arange(8) / 10, time_unit="seconds")
     assert parse_colmap(format_colmap(path)).times.tolist() == list(range(8))
 
 
@@ -218,7 +218,7 @@ def test_unreal_rows_are_metres_in_opencv_axes():
     path = parse_unreal(json.dumps({"mark_time": 0, "data": [row(5), row(6, 150), row(7, 150, 30)]}))
     assert path.times.tolist() == [5, 6, 7] and path.scale == "metres"
     assert np.allclose(path.centres, [[0, -1.7, 0], [0, -1.7, 1.5], [0, -1.7, 1.5]])
-    assert np.allclose(to_yaw_pitch(path.rotations)[0], [0, 0, 30])
+    assert np.allclose(yaw_pitch_of_rotation(path.rotations)[0], [0, 0, 30])
 
 
 def test_a_third_person_recording_is_read_from_its_camera():
@@ -243,7 +243,7 @@ def test_unreal_numbers_must_be_numbers(value):
 def test_bare_matrices():
     poses = random_poses(0)
     assert np.allclose(from_c2w_array(poses).c2w, poses)
-    assert np.allclose(from_w2c_array(invert(poses)[:, :3]).c2w, poses)
+    assert np.allclose(from_w2c_array(invert_rigid_poses(poses)[:, :3]).c2w, poses)
 
 
 @pytest.mark.parametrize("shape", [(4,), (8, 4), (3, 3), (8, 3, 3)])
@@ -263,10 +263,10 @@ def test_vipe_is_camera_to_world_with_frame_numbers():
 def test_depth_anything_is_world_to_camera_unless_it_says_otherwise():
     poses = random_poses(0)
     k = np.tile(np.diag([400.0, 400, 1]), (8, 1, 1))
-    arrays = {"extrinsics": invert(poses)[:, :3], "intrinsics": k, "depth": np.ones((8, 2, 2))}
+    arrays = {"extrinsics": invert_rigid_poses(poses)[:, :3], "intrinsics": k, "depth": np.ones((8, 2, 2))}
     path = from_depth_anything(arrays)
     assert np.allclose(path.c2w, poses) and path.intrinsics is not None
-    assert np.allclose(from_depth_anything({**arrays, "convention": np.array("c2w")}).c2w, invert(poses))
+    assert np.allclose(from_depth_anything({**arrays, "convention": np.array("c2w")}).c2w, invert_rigid_poses(poses))
     converted = {"extrinsics": poses, "convention": np.array("c2w_opencv"), "frame_indices": np.arange(8) * 30}
     assert np.allclose(from_depth_anything(converted).c2w, poses)
     assert from_depth_anything(converted).times[-1] == 210
@@ -298,7 +298,7 @@ def test_malformed_arrays_are_told_in_one_sentence():
 
 def test_one_pose_says_the_same_in_every_format():
     """A camera two metres right of the origin, turned right by 30 degrees, in the words of seven formats."""
-    expected = pose(axis_angle((0, 1, 0), 30), (2, 0, 0))
+    expected = pose(rotation_from_axis_angle((0, 1, 0), 30), (2, 0, 0))
     half = np.radians(15)
     w2c = np.linalg.inv(expected)
     unreal = {**row(0, yaw=30), "actor_pos": {"x": 0, "y": 200, "z": 0}}

@@ -10,12 +10,12 @@ import pytest
 
 from revisit.core import MediaError, UsageError
 from revisit.geometry.formats import format_colmap, format_kitti, format_tum
-from revisit.geometry.poses import from_opengl, invert, to_unreal, trajectory
+from revisit.geometry.poses import from_opengl, invert_rigid_poses, make_trajectory, to_unreal
 from revisit.observers.poses import read_poses
 from tests.geometry.test_geometry_poses import random_poses
 
 POSES = random_poses(0)
-PATH = trajectory(POSES)
+PATH = make_trajectory(POSES)
 
 
 def nerf() -> str:
@@ -31,7 +31,7 @@ def unreal() -> str:
 
 
 def realestate10k() -> str:
-    rows = [[k, 0.5, 0.5, 0.5, 0.5, 0, 0, *matrix[:3].ravel()] for k, matrix in enumerate(invert(POSES))]
+    rows = [[k, 0.5, 0.5, 0.5, 0.5, 0, 0, *matrix[:3].ravel()] for k, matrix in enumerate(invert_rigid_poses(POSES))]
     return "https://example.org\n" + "\n".join(" ".join(map(str, numbers)) for numbers in rows)
 
 
@@ -49,10 +49,10 @@ def test_text_is_recognised_by_its_content(tmp_path: Path, text: str):
     "arrays",
     [
         {"data": POSES, "inds": np.arange(8)},
-        {"extrinsics": invert(POSES)[:, :3], "intrinsics": np.tile(np.diag([9.0, 9, 1]), (8, 1, 1))},
+        {"extrinsics": invert_rigid_poses(POSES)[:, :3], "intrinsics": np.tile(np.diag([9.0, 9, 1]), (8, 1, 1))},
         {"cam_c2w": POSES},
         {"camera_poses": POSES, "intrinsics": np.diag([9.0, 9, 1])},
-        {"extrinsic": invert(POSES)[None, :, :3], "intrinsic": np.tile(np.diag([9.0, 9, 1]), (1, 8, 1, 1))},
+        {"extrinsic": invert_rigid_poses(POSES)[None, :, :3], "intrinsic": np.tile(np.diag([9.0, 9, 1]), (1, 8, 1, 1))},
     ],
     ids=["vipe", "da3", "mapanything", "mapanything's own names", "vggt"],
 )
@@ -61,14 +61,16 @@ def test_npz_is_recognised_by_its_arrays(tmp_path: Path, arrays: dict[str, np.nd
     assert np.allclose(read_poses(tmp_path / "poses.npz").c2w, POSES)
 
 
-@pytest.mark.parametrize(("name", "matrices"), [("extrinsics_opencv_w2c", invert(POSES)), ("a.target_c2w", POSES)])
+@pytest.mark.parametrize(
+    ("name", "matrices"), [("extrinsics_opencv_w2c", invert_rigid_poses(POSES)), ("a.target_c2w", POSES)]
+)
 def test_npy_is_recognised_by_its_name(tmp_path: Path, name: str, matrices: np.ndarray):
     np.save(tmp_path / f"{name}.npy", matrices)
     assert np.allclose(read_poses(tmp_path / f"{name}.npy").c2w, POSES)
 
 
 def test_a_format_can_be_named(tmp_path: Path):
-    np.save(tmp_path / "camera.npy", invert(POSES))
+    np.save(tmp_path / "camera.npy", invert_rigid_poses(POSES))
     assert np.allclose(read_poses(tmp_path / "camera.npy", "w2c").c2w, POSES)
     with pytest.raises(MediaError, match=r"camera\.npy: its arrays are called camera; it is unclear whether"):
         read_poses(tmp_path / "camera.npy")

@@ -9,8 +9,8 @@ import pytest
 
 from revisit.core import UsageError
 from revisit.judges.batch import JudgeClient, RetryPolicy
-from revisit.judges.calibration import CalibrationPlan, calibrate
-from revisit.judges.labels import read_labels, schema_of_form
+from revisit.judges.calibration import CalibrationPlan, calibration_report
+from revisit.judges.labels import load_judge_labels, schema_from_form
 from revisit.judges.protocol import NoReply, Reply
 from revisit.judges.questions import Choice, Rating, YesNo
 from tests.judging import pictures
@@ -42,7 +42,7 @@ def frames():
 
 def write(path, rows):
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return read_labels(path)
+    return load_judge_labels(path)
 
 
 def pairs(holds, subset="place"):
@@ -60,7 +60,7 @@ def report_of(labels, answer, frames, **plan):
     def ask(judge):
         return JudgeClient(judge, patience=RetryPolicy(concurrency=1, again=0, tries=1))
 
-    return calibrate(
+    return calibration_report(
         Scripted(answer, frames), labels, lambda clip: frames[int(clip.stem)], ask, CalibrationPlan(**plan)
     )
 
@@ -144,7 +144,7 @@ def test_csv_and_several_people(tmp_path):
         "a.mp4,Is it there?,yes,place,ann\na.mp4,Is it there?,Yes,place,bob\na.mp4,Is it there?,no,place,cho\n"
         "b.mp4,Is it there?,yes,place,ann\nb.mp4,Is it there?,no,place,bob\n"
     )
-    labels = read_labels(path)
+    labels = load_judge_labels(path)
     assert [row.right for row in labels.rows] == [True] and labels.disputed == 1
     assert labels.rows[0].clip == tmp_path / "a.mp4"
     assert sorted(labels.raters.values()) == [(True, False), (True, True, False)]
@@ -169,16 +169,16 @@ def test_a_label_that_cannot_be_used_says_why(tmp_path, row, says):
 def test_files_without_labels(tmp_path):
     (tmp_path / "a.jsonl").write_text("[1]\n")
     with pytest.raises(UsageError, match="line 1: expected a JSON object"):
-        read_labels(tmp_path / "a.jsonl")
+        load_judge_labels(tmp_path / "a.jsonl")
     (tmp_path / "b.csv").write_text("clip,question,label\n")
     with pytest.raises(UsageError, match="no labels found"):
-        read_labels(tmp_path / "b.csv")
+        load_judge_labels(tmp_path / "b.csv")
     with pytest.raises(UsageError, match="no such file"):
-        read_labels(tmp_path / "c.csv")
+        load_judge_labels(tmp_path / "c.csv")
 
 
 def test_forms():
-    assert (schema_of_form(""), schema_of_form("1-5"), schema_of_form("red, blue")) == (
+    assert (schema_from_form(""), schema_from_form("1-5"), schema_from_form("red, blue")) == (
         YesNo(),
         Rating(1, 5),
         Choice(("red", "blue")),

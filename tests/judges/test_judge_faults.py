@@ -22,8 +22,8 @@ from revisit.engine.run import evaluate
 from revisit.judges.chat import ChatJudge, ChatSettings
 from revisit.judges.protocol import Usage
 from revisit.judges.questions import Question, Rating
-from revisit.judges.settings import choose_judge
-from revisit.judges.store import AnswerStore, read_answers
+from revisit.judges.settings import judge_from_source
+from revisit.judges.store import AnswerStore, read_answer_lines
 from revisit.observers.sets import load_roles
 from tests.judging import (
     MODEL,
@@ -50,7 +50,7 @@ def judge_file(folder, server, **more):
 
 
 def asker_for(folder, server, store=None, **more):
-    return choose_judge(str(judge_file(folder, server, **more))).client(AnswerStore(store))
+    return judge_from_source(str(judge_file(folder, server, **more))).make_client(AnswerStore(store))
 
 
 FAULTS = {
@@ -141,7 +141,7 @@ def test_many_questions_against_a_storm(tmp_path):
         assert server.calls == 40 + 30
         with asker_for(tmp_path, server, store=tmp_path / "a.jsonl") as asker:
             assert [one.value for one in asker.ask(pictures(), asked)] == [k % 2 == 0 for k in range(40)]
-        assert server.calls == 70 and len(read_answers(tmp_path / "a.jsonl")) == 40
+        assert server.calls == 70 and len(read_answer_lines(tmp_path / "a.jsonl")) == 40
 
 
 def test_a_server_that_stays_down_fails_the_question_and_the_next_run_asks_it(tmp_path):
@@ -267,10 +267,10 @@ def test_a_kill_at_any_call_loses_at_most_that_call(tmp_path, moment):
         process = start()
         started.set()
         assert process.wait(60) == -9
-        kept = len(read_answers(store))
+        kept = len(read_answer_lines(store))
         assert kept == moment - 1
         assert start().wait(60) == 0
-        assert server.calls == 8 + 1 and len(read_answers(store)) == 8
+        assert server.calls == 8 + 1 and len(read_answer_lines(store)) == 8
 
 
 # --- whole runs ------------------------------------------------------------------------------------------------------
@@ -315,14 +315,14 @@ def summary_of(run):
 
 def test_a_run_with_a_judge_resumes_repeats_and_replays(tmp_path, source):
     with serving(obedient) as server:
-        short = choose_judge(str(judge_file(tmp_path, server, budget={"calls": 17})))
+        short = judge_from_source(str(judge_file(tmp_path, server, budget={"calls": 17})))
         stopped = run_it(tmp_path, source, short)
         assert stopped.exit_code == 1 and server.calls == 17
         reasons = {record.sentence for record in stopped.results.failures}
         assert any("budget of 17 calls is used up" in reason for reason in reasons)
         assert not any(record.value == 0 for record in stopped.results.records)
 
-        whole = run_it(tmp_path, source, choose_judge(str(judge_file(tmp_path, server))))
+        whole = run_it(tmp_path, source, judge_from_source(str(judge_file(tmp_path, server))))
         assert whole.exit_code == 0 and server.calls == 3 * (10 + 1 + 2)  # probes, ratings, canaries
         scores = {record.question: record.value for record in whole.results.records}
         assert scores["wr_visible_state"] == pytest.approx(1 / (1 + 2.718281828**-1.5), abs=1e-5)
@@ -330,12 +330,12 @@ def test_a_run_with_a_judge_resumes_repeats_and_replays(tmp_path, source):
         counted = whole.facts["counters"]["judge"]
         assert counted["calls"] == 39 - 17 and counted["answers_from_store"] >= 1 and counted["models"] == [MODEL]
 
-        again = run_it(tmp_path, source, choose_judge(str(judge_file(tmp_path, server))), out="again")
+        again = run_it(tmp_path, source, judge_from_source(str(judge_file(tmp_path, server))), out="again")
         assert server.calls == 39 and summary_of(again) == summary_of(whole)
-        lines = [len(read_answers(run.path / "answers.jsonl")) for run in (whole, again)]
+        lines = [len(read_answer_lines(run.path / "answers.jsonl")) for run in (whole, again)]
         assert lines == [39, 39]
     replayed = run_it(
-        tmp_path, source, choose_judge(str(again.path / "answers.jsonl")), out="replayed", cache="other-cache"
+        tmp_path, source, judge_from_source(str(again.path / "answers.jsonl")), out="replayed", cache="other-cache"
     )
     assert replayed.exit_code == 0 and summary_of(replayed) == summary_of(whole)
 
@@ -358,7 +358,7 @@ def test_a_tripped_canary_marks_the_clip_and_only_that(tmp_path, source):
 
     tripped: list[str] = []
     with serving(swayed) as server:
-        run = run_it(tmp_path, source, choose_judge(str(judge_file(tmp_path, server, concurrency=1))))
+        run = run_it(tmp_path, source, judge_from_source(str(judge_file(tmp_path, server, concurrency=1))))
     unscored = [record for record in run.results.records if record.status == "unscored"]
     assert len({record.case.id for record in unscored}) == 1 and len(unscored) == len(METRICS)
     assert all("control question about an added picture was answered yes" in record.sentence for record in unscored)
@@ -378,7 +378,7 @@ def test_a_judge_that_fails_its_controls_is_asked_no_more(tmp_path, source):
     with serving(agreeable) as server:
         path = judge_file(tmp_path, server, controls_first=2)
         for _ in range(2):
-            run = run_it(tmp_path, source, choose_judge(str(path)))
+            run = run_it(tmp_path, source, judge_from_source(str(path)))
             assert run.exit_code == 1 and server.calls == 4  # two controls of two clips
         assert not any(record.scored for record in run.results.records)
         (sentence,) = {record.sentence for record in run.results.failures}
@@ -393,15 +393,17 @@ def test_a_judge_that_fails_its_controls_is_asked_no_more(tmp_path, source):
             )
         )
 
-        anyway = run_it(tmp_path, source, choose_judge(str(judge_file(tmp_path, server, controls_first=0))))
+        anyway = run_it(tmp_path, source, judge_from_source(str(judge_file(tmp_path, server, controls_first=0))))
         assert anyway.exit_code == 0 and server.calls == 6, "the third clip has its own controls, which fail, too"
         assert {record.reason.kind for record in anyway.results.records} == {"untrusted"}
 
-        unchecked = run_it(tmp_path, source, choose_judge(str(judge_file(tmp_path, server, canaries=False))), out="own")
+        unchecked = run_it(
+            tmp_path, source, judge_from_source(str(judge_file(tmp_path, server, canaries=False))), out="own"
+        )
         assert server.calls == 6 + 3 * 11 and all(record.scored for record in unchecked.results.records)
         assert "judge" not in unchecked.summary["verdict"]
     replayed = run_it(
-        tmp_path, source, choose_judge(str(unchecked.path / "answers.jsonl")), out="replayed", cache="other-cache"
+        tmp_path, source, judge_from_source(str(unchecked.path / "answers.jsonl")), out="replayed", cache="other-cache"
     )
     assert replayed.exit_code == 0 and summary_of(replayed) == summary_of(unchecked)
 
@@ -411,7 +413,7 @@ def test_the_printout_and_the_page_say_first_that_a_judge_is_not_to_be_trusted(t
     from revisit.report.write_html import write_report
 
     with serving(agreeable) as server:
-        run = run_it(tmp_path, source, choose_judge(str(judge_file(tmp_path, server))))
+        run = run_it(tmp_path, source, judge_from_source(str(judge_file(tmp_path, server))))
     print_run_summary(run.summary)
     sentence = "the judge failed its control questions on 3 of 3 clips: its answers are not to be trusted"
     assert capsys.readouterr().out.splitlines()[0].split(maxsplit=1) == ["Judge", sentence]
@@ -425,7 +427,7 @@ def test_unanswered_probes_are_unscored_and_never_a_no(tmp_path, source):
         return obedient(body) if sees_cards(body) is not None else "Hm."
 
     with serving(mumbling) as server:
-        run = run_it(tmp_path, source, choose_judge(str(judge_file(tmp_path, server, again=0))))
+        run = run_it(tmp_path, source, judge_from_source(str(judge_file(tmp_path, server, again=0))))
     assert {record.status for record in run.results.records} == {"unscored"}
     assert any("3 of 3 probes have no answer" in record.sentence for record in run.results.records)
 
@@ -433,7 +435,7 @@ def test_unanswered_probes_are_unscored_and_never_a_no(tmp_path, source):
 def test_a_broken_clip_costs_no_call(tmp_path, source):
     (tmp_path / "videos/1.mp4").write_bytes(b"no video")
     with serving(obedient) as server:
-        run = run_it(tmp_path, source, choose_judge(str(judge_file(tmp_path, server))))
+        run = run_it(tmp_path, source, judge_from_source(str(judge_file(tmp_path, server))))
     assert server.calls == 2 * 13
     assert len({record.case.id for record in run.results.failures}) == 1
 
@@ -510,10 +512,10 @@ def test_pictures_that_were_asked_about_leave_the_memory():
     make: Any = _ClipTalk
     asking._heard = queue.SimpleQueue()
     client = SimpleNamespace(submit=lambda frames, questions: kept)
-    asking._judge_of = lambda task: SimpleNamespace(client=client)
+    asking._get_or_create_judge = lambda task: SimpleNamespace(client=client)
     clip = make(None, pictures(), None, [], [])
     gone = weakref.ref(clip)
-    asking._send(clip, clip.frames, [])
+    asking._submit_questions(clip, clip.frames, [])
     for future in kept:
         future.set_result(None)
     assert asking._heard.get() is clip
@@ -536,6 +538,8 @@ def test_a_key_file_is_read_relative_to_the_judge_file(tmp_path):
         assert asker.ask(pictures(), [Question("q", "Is it?")])[0].value is True
         assert {header.get("Authorization") for header in server.headers} == {f"Bearer {KEY}"}
     judge = ChatJudge(ChatSettings(url=server.url, model=MODEL, key_env="NOT_SET_ANYWHERE"))
-    with choose_judge(str(judge_file(tmp_path, server, key_env="NOT_SET_ANYWHERE"))).client(AnswerStore(None)) as asker:
+    with judge_from_source(str(judge_file(tmp_path, server, key_env="NOT_SET_ANYWHERE"))).make_client(
+        AnswerStore(None)
+    ) as asker:
         assert "NOT_SET_ANYWHERE, which is not set" in asker.ask(pictures(), [Question("q", "?")])[0].reason
     assert KEY not in repr(judge.__dict__)

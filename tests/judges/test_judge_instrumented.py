@@ -14,26 +14,26 @@ import revisit.judges.instrumented as instrumented
 from revisit.core import SUITES, UsageError
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.dependencies import ObserverSet
-from revisit.engine.judging import judge_frames
+from revisit.engine.judging import read_judge_frames_of_clip
 from revisit.engine.plan import make_plan
 from revisit.engine.run import evaluate
 from revisit.judges.batch import JudgeClient, RetryPolicy
-from revisit.judges.calibration import CalibrationPlan, calibrate
-from revisit.judges.canary import canary_questions, canary_result, with_card
-from revisit.judges.instrumented import InstrumentedJudge, read_scene
-from revisit.judges.labels import read_labels
+from revisit.judges.calibration import CalibrationPlan, calibration_report
+from revisit.judges.canary import append_colour_card, canary_questions, passed_or_canary_fault
+from revisit.judges.instrumented import InstrumentedJudge, read_scene_description
+from revisit.judges.labels import load_judge_labels
 from revisit.judges.protocol import Frames
 from revisit.judges.questions import Question
-from revisit.judges.settings import choose_judge
+from revisit.judges.settings import judge_from_source
 from revisit.observers.sets import load_roles
-from revisit.suites.mbench.metrics.judged import judged_correctness, judged_progress, triggered
-from revisit.suites.mbench.questions import progress, trigger
-from revisit.suites.memobench.metrics.answers import pass_rate
-from revisit.suites.memobench.questions import vqa
-from revisit.suites.wrbench.metrics.probes import probe_score
-from revisit.suites.wrbench.metrics.reobservation import reobservation
-from revisit.suites.wrbench.questions import judgeability, probes
-from revisit.worlds.exam import KINDS, STORIES, exam_film, render_exam, truth_of
+from revisit.suites.mbench.metrics.judged import judged_correctness, judged_progress, memory_test_posed
+from revisit.suites.mbench.questions import ask_progress_ratings, ask_trigger
+from revisit.suites.memobench.metrics.answers import score_pass_rate
+from revisit.suites.memobench.questions import ask_bank_questions
+from revisit.suites.wrbench.metrics.probes import mean_probe_score
+from revisit.suites.wrbench.metrics.reobservation import reobservation_gate
+from revisit.suites.wrbench.questions import ask_event_probes, ask_judgeability
+from revisit.worlds.exam import KINDS, STORIES, exam_film, render_exam, true_answers
 from tests.judging import pictures
 
 # A lasting event, a move, a change and none; a turn, an orbit, a screen and the dark.
@@ -61,7 +61,7 @@ def asker(who) -> JudgeClient:
 
 
 def clip(exam: Path, story: int, kind: str) -> Frames:
-    return judge_frames(exam / f"clips/{story:02d}-{CHOSEN[story].name}-{kind}.mp4", at_most=8)
+    return read_judge_frames_of_clip(exam / f"clips/{story:02d}-{CHOSEN[story].name}-{kind}.mp4", at_most=8)
 
 
 @pytest.mark.long
@@ -69,10 +69,13 @@ def clip(exam: Path, story: int, kind: str) -> Frames:
 def test_it_recovers_the_truth_and_falls_to_chance_when_blinded(tmp_path):
     exam = rendered(tmp_path, CHOSEN)
     judge = InstrumentedJudge(exam / "scenes")
-    labels = read_labels(exam / "labels.jsonl")
+    labels = load_judge_labels(exam / "labels.jsonl")
     frames: dict[Path, Frames] = {}
-    seen = {path: frames.setdefault(path, judge_frames(path, at_most=8)) for path in {row.clip for row in labels.rows}}
-    report = calibrate(judge, labels, seen.__getitem__, asker, CalibrationPlan(positions=True, blinded=5))
+    seen = {
+        path: frames.setdefault(path, read_judge_frames_of_clip(path, at_most=8))
+        for path in {row.clip for row in labels.rows}
+    }
+    report = calibration_report(judge, labels, seen.__getitem__, asker, CalibrationPlan(positions=True, blinded=5))
     assert report["unanswered"] == report["failed"] == 0
     for ask in ("hidden", "returned", "spatial", "state"):
         found, blind = (part["subsets"][ask]["yes_no"] for part in (report, report["blinded"]))
@@ -85,7 +88,9 @@ def test_it_recovers_the_truth_and_falls_to_chance_when_blinded(tmp_path):
 
 def test_the_truth_of_failures_follows_from_their_definition():
     film = exam_film(0, CHOSEN[0], (54, 96))
-    right = {kind: truth_of(film, kind) for kind in ("perfect", "frozen_camera", "vanish", "teleport", "state_reset")}
+    right = {
+        kind: true_answers(film, kind) for kind in ("perfect", "frozen_camera", "vanish", "teleport", "state_reset")
+    }
     assert right["perfect"] == {"hidden": True, "returned": True, "spatial": True, "state": True}
     assert right["frozen_camera"] == {"hidden": False, "returned": False}
     assert right["vanish"] == {"hidden": True, "returned": False}
@@ -95,7 +100,7 @@ def test_the_truth_of_failures_follows_from_their_definition():
 
 def test_a_description_tells_nothing_of_a_clip(exam):
     """It follows from the world and the script alone: the same whatever became of the target, and when."""
-    scene = read_scene(exam / f"scenes/00-{CHOSEN[0].name}.npz")
+    scene = read_scene_description(exam / f"scenes/00-{CHOSEN[0].name}.npz")
     with np.load(exam / f"scenes/00-{CHOSEN[0].name}.npz") as arrays:
         assert set(arrays.files) == {
             "views", "lit", "marks", "place", "look", "amount", "went", "prompt", "kind", "seconds", "questions",
@@ -114,7 +119,7 @@ def test_it_may_not_look_anywhere_else():
 @pytest.mark.slow
 def test_every_judged_metric_end_to_end(exam, judge):
     """Through the protocols of the benchmarks: the metrics tell perfect memory from failing memory."""
-    scene = read_scene(exam / f"scenes/00-{CHOSEN[0].name}.npz")
+    scene = read_scene_description(exam / f"scenes/00-{CHOSEN[0].name}.npz")
     prompt = scene.prompt
     bank = [
         {"id": k, "dimension": "Continuity of Memory", "positive": not negate, "text": text}
@@ -134,23 +139,25 @@ def test_every_judged_metric_end_to_end(exam, judge):
                         return stop.value
 
         return {
-            "probes": evidence(probes.fn(frames, prompt, {})),
-            "gate": reobservation.fn(evidence(judgeability.fn(frames, prompt, {}))),
-            "trigger": triggered.fn(evidence(trigger.fn(frames, "causal", prompt, {}))),
-            "ratings": evidence(progress.fn(frames, prompt, {})),
-            "answers": evidence(vqa.fn(frames, {"questions": bank})),
+            "probes": evidence(ask_event_probes.fn(frames, prompt, {})),
+            "gate": reobservation_gate.fn(evidence(ask_judgeability.fn(frames, prompt, {}))),
+            "trigger": memory_test_posed.fn(evidence(ask_trigger.fn(frames, "causal", prompt, {}))),
+            "ratings": evidence(ask_progress_ratings.fn(frames, prompt, {})),
+            "answers": evidence(ask_bank_questions.fn(frames, {"questions": bank})),
         }
 
     right, gone, reset, frozen = (heard(kind) for kind in ("perfect", "vanish", "state_reset", "frozen_camera"))
     for axis in ("visible_spatial", "visible_state", "returned_spatial", "returned_state"):
-        assert probe_score(right["probes"], axis).value == 1, axis
-    assert probe_score(gone["probes"], "returned_spatial").value == 0
-    assert probe_score(reset["probes"], "returned_spatial").value == 1
-    assert probe_score(reset["probes"], "returned_state").value == 0
+        assert mean_probe_score(right["probes"], axis).value == 1, axis
+    assert mean_probe_score(gone["probes"], "returned_spatial").value == 0
+    assert mean_probe_score(reset["probes"], "returned_spatial").value == 1
+    assert mean_probe_score(reset["probes"], "returned_state").value == 0
     assert [heard["gate"].state for heard in (right, gone, frozen)] == ["open", "closed", "closed"]
     assert [heard["trigger"].state for heard in (right, gone, frozen)] == ["open", "open", "closed"]
     assert judged_progress.fn(right["ratings"]).value == 1 and judged_progress.fn(reset["ratings"]).value == 0
-    passed = [pass_rate(heard["answers"], "Continuity of Memory", "corrected").value for heard in (right, reset, gone)]
+    passed = [
+        score_pass_rate(heard["answers"], "Continuity of Memory", "corrected").value for heard in (right, reset, gone)
+    ]
     assert passed == [100, 75, 25]  # of hidden, returned, spatial and state
     assert judged_correctness.fn(right["ratings"]).value == 1 > judged_correctness.fn(reset["ratings"]).value
 
@@ -158,7 +165,7 @@ def test_every_judged_metric_end_to_end(exam, judge):
 @pytest.mark.slow
 def test_a_whole_run_with_canaries(exam, tmp_path):
     """Through the engine: decoding, pictures, questions, canaries, evidence, gates and scores."""
-    scene = read_scene(exam / f"scenes/00-{CHOSEN[0].name}.npz")
+    scene = read_scene_description(exam / f"scenes/00-{CHOSEN[0].name}.npz")
     bank = [
         {"id": k, "dimension": "Continuity of Memory", "positive": not negate, "text": text}
         for k, (text, (_, negate)) in enumerate(scene.questions.items(), 1)
@@ -169,7 +176,7 @@ def test_a_whole_run_with_canaries(exam, tmp_path):
     manifest = exam / "manifest.jsonl"
     manifest.write_text("".join(json.dumps(line) + "\n" for line in lines))
     (tmp_path / "judge.yaml").write_text(f"kind: instrumented\nscenes: {exam / 'scenes'}\nagain: 0\n")
-    chosen = choose_judge(str(tmp_path / "judge.yaml"))
+    chosen = judge_from_source(str(tmp_path / "judge.yaml"))
     metrics = (
         "wr_visible_spatial", "wr_returned_spatial", "wr_returned_state", "judged_progress", "memo_vqa_cm",
         "judged_memory", "judged_own",
@@ -199,8 +206,10 @@ def test_a_whole_run_with_canaries(exam, tmp_path):
 def test_it_passes_the_canaries_by_looking(exam, judge):
     frames = clip(exam, 0, "perfect")
     with asker(judge) as asking:
-        assert canary_result(asking.ask(with_card(frames), canary_questions(frames))) == "passed"
-        assert canary_result(asking.ask(frames, canary_questions(frames))) != "passed"  # no card behind the frames
+        assert passed_or_canary_fault(asking.ask(append_colour_card(frames), canary_questions(frames))) == "passed"
+        assert (
+            passed_or_canary_fault(asking.ask(frames, canary_questions(frames))) != "passed"
+        )  # no card behind the frames
 
 
 def test_what_it_cannot_place_or_does_not_know_stays_unanswered(exam, judge):
@@ -228,13 +237,13 @@ def test_the_order_of_the_frames_matters(exam, judge):
 def test_a_judge_file(exam, tmp_path):
     path = exam / "judge.yaml"
     path.write_text("kind: instrumented\nscenes: scenes\n")
-    assert choose_judge(str(path)).judge.facts["judge"] == "instrumented"
+    assert judge_from_source(str(path)).judge.facts["judge"] == "instrumented"
     path.write_text("kind: instrumented\nscenes: clips\n")
     with pytest.raises(UsageError, match="no scene descriptions"):
-        choose_judge(str(path))
+        judge_from_source(str(path))
     path.write_text("kind: instrumented\nmodel: x\n")
     with pytest.raises(UsageError, match="takes only `scenes:`"):
-        choose_judge(str(path))
+        judge_from_source(str(path))
     np.savez(tmp_path / "a.npz", views=np.zeros(3))
     with pytest.raises(UsageError, match="not a scene description"):
         InstrumentedJudge(tmp_path).scenes  # noqa: B018

@@ -14,12 +14,12 @@ import pytest
 
 from revisit.core import UsageError
 from revisit.judges.batch import JudgeClient, RetryPolicy
-from revisit.judges.local import WORD_ROOM, answer_tokens
-from revisit.judges.patches import PatchRule, cut_patches, fitted_size, read_rule
+from revisit.judges.local import WORD_ROOM, yes_and_no_token_ids
+from revisit.judges.patches import PatchRule, patch_grid_height_width, patch_rule_from_config, patches_and_grid
 from revisit.judges.probability import log_sum_exp
 from revisit.judges.protocol import Stopped
 from revisit.judges.questions import Choice, Question, Rating
-from revisit.judges.settings import choose_judge
+from revisit.judges.settings import judge_from_source
 from tests.judging import pictures
 
 QUESTIONS = [
@@ -34,24 +34,26 @@ FAMILIES = (*(pytest.param(name, marks=pytest.mark.long) for name in ("qwen2_vl"
 
 def test_single_tokens_that_say_yes_and_no():
     vocabulary = ["yes", "Ġyes", "Yes", "ĠYES", "▁yes.", "yesterday", "no", "No", "Ġno", "not", "Ġnão", "know", "(No"]
-    yes, no = answer_tokens({token: id for id, token in enumerate(vocabulary)})
+    yes, no = yes_and_no_token_ids({token: id for id, token in enumerate(vocabulary)})
     assert [vocabulary[id] for id in yes] == ["yes", "Ġyes", "Yes", "ĠYES", "▁yes."]
     assert [vocabulary[id] for id in no] == ["no", "No", "Ġno", "(No"]
 
 
 def test_pictures_fit_the_grid_of_the_model():
-    assert fitted_size(288, 512, RULE) == (280, 504)
-    assert fitted_size(10, 10, RULE) == (56, 56)
-    rows, columns = fitted_size(1080, 1920, RULE)
+    assert patch_grid_height_width(288, 512, RULE) == (280, 504)
+    assert patch_grid_height_width(10, 10, RULE) == (56, 56)
+    rows, columns = patch_grid_height_width(1080, 1920, RULE)
     assert rows % 28 == columns % 28 == 0 and rows * columns <= RULE.most
 
 
 def test_a_checkpoint_without_colours_is_refused():
     vision = {"patch_size": 14, "spatial_merge_size": 2, "temporal_patch_size": 2}
     with pytest.raises(UsageError, match="image_mean and image_std"):
-        read_rule(vision, {})
-    rule = read_rule(vision, {"image_mean": [0.5] * 3, "image_std": [0.5] * 3, "size": {"longest_edge": 5000}}, 4000)
-    assert (rule.most, rule.step) == (4000, 28)
+        patch_rule_from_config(vision, {})
+    rule = patch_rule_from_config(
+        vision, {"image_mean": [0.5] * 3, "image_std": [0.5] * 3, "size": {"longest_edge": 5000}}, 4000
+    )
+    assert (rule.most, rule.merged_patch_side) == (4000, 28)
 
 
 def test_without_torch_the_sentence_says_what_to_install(tmp_path, monkeypatch):
@@ -60,17 +62,17 @@ def test_without_torch_the_sentence_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setattr(local, "find_spec", lambda name: None)
     (tmp_path / "judge.yaml").write_text("kind: local\nmodel: nowhere\n")
     with pytest.raises(Exception, match=r"needs torch and transformers: pip install 'revisit-bench\[local\]'"):
-        choose_judge(str(tmp_path / "judge.yaml"))
+        judge_from_source(str(tmp_path / "judge.yaml"))
 
 
 @pytest.fixture(scope="module")
 def transformers():
-    from revisit.judges.local import without_broken_torchvision
+    from revisit.judges.local import hide_broken_torchvision
 
     for name in ("torch", "transformers"):
         if importlib.util.find_spec(name) is None:
             pytest.skip(f"the local judge needs {name}: pip install 'revisit-bench[local]'")
-    with without_broken_torchvision():
+    with hide_broken_torchvision():
         import torch
         import transformers
 
@@ -109,14 +111,14 @@ def counting(judge) -> list[int]:
 
 def test_questions_share_one_reading_of_the_frames(checkpoint):
     frames = pictures(5, seed=3, size=(60, 90))
-    chosen = choose_judge(judge_file(checkpoint))
+    chosen = judge_from_source(judge_file(checkpoint))
     calls = counting(chosen.judge)
     shared = chosen.judge.reply(frames, QUESTIONS, [""] * 4)
     later = chosen.judge.reply(
         frames, [Question("later", "Is it dark?"), Question("e", "How bright is it?", Rating())], ["", ""]
     )
     assert calls == [5]  # the vision encoder ran once, over all five frames
-    alone = choose_judge(judge_file(checkpoint, shared_prefix=False)).judge
+    alone = judge_from_source(judge_file(checkpoint, shared_prefix=False)).judge
     calls = counting(alone)
     single = [alone.reply(frames, [question], [""])[0] for question in [*QUESTIONS, Question("later", "Is it dark?")]]
     assert calls == [5] * 5
@@ -131,17 +133,19 @@ def test_probabilities_are_those_of_the_model_itself(checkpoint, transformers):
     import torch
 
     frames = pictures(3, seed=5, size=(60, 90))
-    judge = choose_judge(judge_file(checkpoint)).judge
+    judge = judge_from_source(judge_file(checkpoint)).judge
     reply = judge.reply(frames, QUESTIONS[1:2], [""])[0]
     model = judge._loaded
     shown, turn = (
-        model.prompt_start(frames),
-        model.encode_turn(f"{QUESTIONS[1].text}\nAnswer with yes or no, and nothing else."),
+        model.encode_prompt_start(frames),
+        model.encode_question_turn(f"{QUESTIONS[1].text}\nAnswer with yes or no, and nothing else."),
     )
     ids = torch.tensor([shown.ids + turn])
     more = types(model, ids)
     with torch.inference_mode():
-        logits = model.net(input_ids=ids, attention_mask=torch.ones_like(ids), **model.pixels(shown), **more).logits
+        logits = model.net(
+            input_ids=ids, attention_mask=torch.ones_like(ids), **model.pixel_inputs(shown), **more
+        ).logits
     chances = logits[0, -1].double().softmax(-1)
     yes, no = float(chances[model.yes].sum()), float(chances[model.no].sum())
     assert reply.p_yes == pytest.approx(yes / (yes + no), abs=1e-4)
@@ -149,7 +153,7 @@ def test_probabilities_are_those_of_the_model_itself(checkpoint, transformers):
 
 
 def test_other_frames_other_probabilities(checkpoint):
-    judge = choose_judge(judge_file(checkpoint)).judge
+    judge = judge_from_source(judge_file(checkpoint)).judge
     seen = [pictures(3, seed=seed, size=(84, 112)) for seed in (1, 2)]
     one, other = (judge.reply(frames, QUESTIONS[1:2], [""])[0].p_yes for frames in seen)
     assert one != pytest.approx(other, abs=3e-3)  # far more than the tolerance of the tests above
@@ -164,7 +168,7 @@ def one_checkpoint(transformers, tmp_path_factory) -> Path:
 
 
 def test_a_reading_that_was_dropped_is_made_again(one_checkpoint):
-    judge = choose_judge(judge_file(one_checkpoint, kept=1)).judge
+    judge = judge_from_source(judge_file(one_checkpoint, kept=1)).judge
     calls = counting(judge)
     for seed in (1, 1, 2, 1):
         judge.reply(pictures(2, seed=seed), QUESTIONS[:2], ["", ""])
@@ -172,7 +176,7 @@ def test_a_reading_that_was_dropped_is_made_again(one_checkpoint):
 
 
 def test_a_model_about_to_say_something_else_gives_no_answer(one_checkpoint):
-    chosen = choose_judge(judge_file(one_checkpoint, least_share=0.999))
+    chosen = judge_from_source(judge_file(one_checkpoint, least_share=0.999))
     with JudgeClient(chosen.judge, patience=RetryPolicy(again=0)) as asker:
         answer = asker.ask(pictures(2), QUESTIONS[:1])[0]
     assert answer.status == "unanswered" and answer.p_yes is None
@@ -186,7 +190,7 @@ def test_words_go_on_as_the_model_itself_goes_on(checkpoint, transformers):
     frames = pictures(3, seed=7, size=(60, 90))
     found = []
     for shared in (True, False):
-        judge = choose_judge(judge_file(checkpoint, shared_prefix=shared)).judge
+        judge = judge_from_source(judge_file(checkpoint, shared_prefix=shared)).judge
         judge.check()
         every = range(len(judge._loaded.tokenizer))
         # Every token counts as a word here, and none as an end, so that a random model writes all it has room for.
@@ -195,14 +199,14 @@ def test_words_go_on_as_the_model_itself_goes_on(checkpoint, transformers):
     model, texts = judge._loaded, []
     for question in QUESTIONS[:3]:
         shown, turn = (
-            model.prompt_start(frames),
-            model.encode_turn(f"{question.text}\nAnswer with yes or no, and nothing else."),
+            model.encode_prompt_start(frames),
+            model.encode_question_turn(f"{question.text}\nAnswer with yes or no, and nothing else."),
         )
         ids = shown.ids + turn
         for _ in range(WORD_ROOM + 1):
             row = torch.tensor([ids])
             with torch.inference_mode():
-                more = {**model.pixels(shown), **types(model, row)}
+                more = {**model.pixel_inputs(shown), **types(model, row)}
                 out = model.net(input_ids=row, attention_mask=torch.ones_like(row), **more)
             ids.append(int(out.logits[0, -1].argmax()))
         texts.append(model.tokenizer.decode(ids[-WORD_ROOM - 1 :], skip_special_tokens=True))
@@ -244,7 +248,7 @@ def write_talker(request, transformers, tmp_path_factory):
 )
 @pytest.mark.parametrize("shared", [True, False])
 def test_a_word_counts_where_the_model_writes_it_and_ends(write_talker, tokens, value, shared):
-    chosen = choose_judge(judge_file(write_talker(*tokens), shared_prefix=shared, least_share=0.01))
+    chosen = judge_from_source(judge_file(write_talker(*tokens), shared_prefix=shared, least_share=0.01))
     with JudgeClient(chosen.judge, patience=RetryPolicy(again=0)) as asker:
         answers = asker.ask(pictures(2), [Question(text, text) for text in TABLE])
     for answer in answers:
@@ -255,7 +259,7 @@ def test_a_word_counts_where_the_model_writes_it_and_ends(write_talker, tokens, 
 
 def test_a_model_that_says_something_else_first_gives_no_answer_though_no_is_likely(write_talker):
     """The likeliest token is another; that no holds a third of the probability is no answer."""
-    chosen = choose_judge(judge_file(write_talker("the", "<|im_end|>", also="No"), least_share=0.01))
+    chosen = judge_from_source(judge_file(write_talker("the", "<|im_end|>", also="No"), least_share=0.01))
     with JudgeClient(chosen.judge, patience=RetryPolicy(again=0)) as asker:
         answer = asker.ask(pictures(2), [Question(TABLE[0], TABLE[0])])[0]
     assert answer.status == "unanswered" and answer.p_yes is None
@@ -263,7 +267,7 @@ def test_a_model_that_says_something_else_first_gives_no_answer_though_no_is_lik
 
 
 def test_written_answers_end_in_time_and_are_checked(one_checkpoint):
-    chosen = choose_judge(judge_file(one_checkpoint))
+    chosen = judge_from_source(judge_file(one_checkpoint))
     with JudgeClient(chosen.judge, patience=RetryPolicy(again=1)) as asker:
         answer = asker.ask(pictures(2), [Question("x", "Which colour?", Choice(("red", "blue")))])[0]
     assert answer.status in ("answered", "unanswered")
@@ -277,14 +281,14 @@ def test_what_is_no_such_checkpoint_stops_the_asking(transformers, tmp_path, one
         if content is not None:
             (empty / "config.json").write_text(content)
         with pytest.raises(Stopped):
-            choose_judge(judge_file(empty)).judge.check()
+            judge_from_source(judge_file(empty)).judge.check()
 
 
 def test_weights_are_part_of_the_address(one_checkpoint, transformers, tmp_path):
     from tests.tiny_qwen import save_checkpoint
 
     other = save_checkpoint(tmp_path / "other", "qwen2_5_vl", seed=1)
-    facts = [choose_judge(judge_file(path)).judge.facts for path in (one_checkpoint, other)]
+    facts = [judge_from_source(judge_file(path)).judge.facts for path in (one_checkpoint, other)]
     assert facts[0]["checkpoint"] != facts[1]["checkpoint"]
 
 
@@ -299,12 +303,12 @@ def test_patches_are_those_of_the_image_processor(transformers):
     coarse = rng.integers(0, 256, (12, 20, 3), np.uint8)
     picture = np.kron(coarse, np.ones((8, 9, 1), np.uint8))
     theirs = processor(images=[picture], return_tensors="np")
-    ours, grid = cut_patches([picture], RULE)
+    ours, grid = patches_and_grid([picture], RULE)
     assert grid.tolist() == np.asarray(theirs["image_grid_thw"]).tolist()
     # They may round a resized value to the other of two neighbouring 8-bit values.
     assert np.abs(ours - np.asarray(theirs["pixel_values"])).max() <= 1.01 / 255 / min(RULE.std)
     same = picture[:84, :168]
-    ours, _ = cut_patches([same], RULE)
+    ours, _ = patches_and_grid([same], RULE)
     assert np.abs(ours - np.asarray(processor(images=[same], return_tensors="np")["pixel_values"])).max() < 1e-5
 
 
@@ -330,7 +334,7 @@ def test_real_vocabularies_have_the_usual_spellings(package, file, tokens_of):
     if found is None or found.origin is None or not (path := Path(found.origin).parent / file).is_file():
         pytest.skip(f"the vocabulary comes with the package {package}, which is not installed")
     texts = {rank: token.decode("utf-8", "replace") for rank, token in tokens_of(path).items()}
-    yes, no = answer_tokens((text, rank) for rank, text in texts.items())
+    yes, no = yes_and_no_token_ids((text, rank) for rank, text in texts.items())
     assert {"yes", " yes", "Yes", " Yes"} <= {texts[id] for id in yes}
     assert {"no", " no", "No", " No"} <= {texts[id] for id in no}
     assert len(yes) < 40 and len(no) < 60  # spellings, not words that begin alike

@@ -15,9 +15,9 @@ import pytest
 
 from revisit.judges.protocol import JudgeAnswer, Usage
 from revisit.judges.questions import Choice, JsonObject, Malformed, Many, Number, Question, Rating, Schema, Text, YesNo
-from revisit.judges.settings import choose_judge
-from revisit.judges.store import AnswerStore, read_answers
-from revisit.judges.wording import fingerprint
+from revisit.judges.settings import judge_from_source
+from revisit.judges.store import AnswerStore, read_answer_lines
+from revisit.judges.wording import wording_digest
 from tests.judges.test_judge_faults import asker_for, judge_file, run_it, source
 from tests.judging import completion, pictures, question_of, sees_cards, serving, status, token
 
@@ -131,11 +131,13 @@ def test_a_run_with_a_judge_that_writes_prose_is_unscored_and_never_a_zero(tmp_p
         return next(ratings if '"progress"' in question_of(body) else prose)
 
     with serving(answer) as server:
-        run = run_it(tmp_path, source, choose_judge(str(judge_file(tmp_path, server, again=5, concurrency=1))))
+        run = run_it(tmp_path, source, judge_from_source(str(judge_file(tmp_path, server, again=5, concurrency=1))))
     assert server.calls >= len(refuses("yes_no"))
     assert {(record.status, record.reason.kind) for record in run.results.records} == {("unscored", "unanswered")}
     lines = [
-        line for line in read_answers(run.path / "answers.jsonl") if not line["question"]["id"].startswith("canary")
+        line
+        for line in read_answer_lines(run.path / "answers.jsonl")
+        if not line["question"]["id"].startswith("canary")
     ]
     assert len(lines) == 3 * 11  # ten probes and the ratings of three clips
     for line in lines:
@@ -158,7 +160,7 @@ def test_a_hedge_with_log_probabilities_gets_no_probability(tmp_path, source):
         return completion("No way to tell.", {"content": tokens})
 
     with serving(answer) as server:
-        run = run_it(tmp_path, source, choose_judge(str(judge_file(tmp_path, server, again=0))))
+        run = run_it(tmp_path, source, judge_from_source(str(judge_file(tmp_path, server, again=0))))
     found = {(record.question, record.status) for record in run.results.records}
     assert found == {("wr_visible_state", "unscored"), ("judged_progress", "scored")}
 
@@ -215,16 +217,16 @@ def record(path: Path, judge: Any) -> None:
         answer = JudgeAnswer(
             "answered", value, 0.25, "log-probabilities", reply, usage=Usage(1, 100, 9), model="m", tries=1
         )
-        store.put(pictures(), Question("q", f"{reply}?"), judge.facts, answer)
+        store.record_answer(pictures(), Question("q", f"{reply}?"), judge.facts, answer)
     store.close()
 
 
 def test_recorded_replies_are_read_anew(tmp_path):
     asked = [Question("q", f"{reply}?") for reply in RECORDED]
     with serving(lambda body: "No") as server:
-        judge = choose_judge(str(judge_file(tmp_path, server)))
+        judge = judge_from_source(str(judge_file(tmp_path, server)))
         record(tmp_path / "answers.jsonl", judge.judge)
-        with judge.client(AnswerStore(tmp_path / "answers.jsonl")) as asker:
+        with judge.make_client(AnswerStore(tmp_path / "answers.jsonl")) as asker:
             hedge, plain, marked = asker.ask(pictures(), asked)
             assert asker.from_store == 2 and server.calls == 1  # the hedge is asked again, and nothing else
     assert (hedge.status, hedge.value, hedge.reply) == ("answered", False, "No")
@@ -234,8 +236,8 @@ def test_recorded_replies_are_read_anew(tmp_path):
 
 def test_a_replay_reads_recorded_replies_anew(tmp_path):
     with serving(lambda body: "No") as server:
-        record(tmp_path / "answers.jsonl", choose_judge(str(judge_file(tmp_path, server))).judge)
-    with choose_judge(str(tmp_path / "answers.jsonl")).client(AnswerStore(None)) as asker:
+        record(tmp_path / "answers.jsonl", judge_from_source(str(judge_file(tmp_path, server))).judge)
+    with judge_from_source(str(tmp_path / "answers.jsonl")).make_client(AnswerStore(None)) as asker:
         answers = asker.ask(pictures(), [Question("q", f"{reply}?") for reply in RECORDED])
     assert [answer.value for answer in answers] == [right for _, right in RECORDED.values()]
     assert answers[0].status == "unanswered" and "expected yes or no" in answers[0].reason
@@ -249,7 +251,7 @@ def test_a_recorded_reply_that_was_cut_off_stays_unanswered(tmp_path):
     kept = tmp_path / "answers.jsonl"
     with serving(lambda body: made) as server, asker_for(tmp_path, server, store=kept, again=0) as asker:
         asker.ask(pictures(), [question])
-    with choose_judge(str(kept)).client(AnswerStore(None)) as asker:
+    with judge_from_source(str(kept)).make_client(AnswerStore(None)) as asker:
         answer = asker.ask(pictures(), [question])[0]
     assert answer.status == "unanswered" and "cut off" in answer.reason
 
@@ -257,6 +259,6 @@ def test_a_recorded_reply_that_was_cut_off_stays_unanswered(tmp_path):
 def test_answers_that_were_paid_for_keep_their_address():
     """The words that are sent and the digests of questions are those of earlier versions."""
     fields = {"a": Rating(), "b": Choice(("x", "y")), "c": Many(Number(), 2, 3), "d": Text()}
-    assert fingerprint() == "d9b08c245799"
+    assert wording_digest() == "d9b08c245799"
     assert Question("a", "Is it?").digest == "dd54e7e5fac15b249ed950cd"
     assert Question("a", "Rate.", JsonObject(fields)).digest == "bdded7c6a0852efe065c5798"

@@ -35,7 +35,7 @@ def test_we_send_what_the_official_client_sends_and_it_reads_what_our_server_sen
         judge = judge_at(server.url)
         ours = judge.reply(frames, [question], [""])[0]
         client = openai.OpenAI(base_url=server.url, api_key="none", max_retries=0)
-        theirs = client.chat.completions.create(**judge.body(frames, question))
+        theirs = client.chat.completions.create(**judge.request_body(frames, question))
     sent, official = server.requests
     assert sent == official and len(images_of(sent)) == 8
     assert sent["logprobs"] is True and sent["top_logprobs"] == 20 and "response_format" not in sent
@@ -136,7 +136,7 @@ def test_a_probe_about_eight_frames_gives_p_yes_from_log_probabilities(real):
 
     openai = pytest.importorskip("openai")
     client = openai.OpenAI(base_url=url, api_key="none", max_retries=0)
-    body = judge.body(frames, question)
+    body = judge.request_body(frames, question)
     extra = {"cache_prompt": body.pop("cache_prompt")}
     first = client.chat.completions.create(**body, extra_body=extra).choices[0].logprobs.content[0]
     mass = {"yes": 0.0, "no": 0.0}
@@ -161,7 +161,7 @@ def test_a_real_server_keeps_to_a_schema(real):
     url, model = real
     judge = judge_at(url, model, max_tokens=64)
     schema = JsonObject({"progress": Rating(1, 5), "correctness": Rating(1, 5)})
-    with ChosenJudge(judge).client(AnswerStore(None)) as asker:
+    with ChosenJudge(judge).make_client(AnswerStore(None)) as asker:
         answer = asker.ask(eight(), [Question("r", "Rate it.", schema)])[0]
     assert answer.status == "answered", answer
     assert set(answer.value) == {"progress", "correctness"}
@@ -196,7 +196,12 @@ def test_questions_are_written_filtered_reviewed_and_scored(tmp_path, revisit, m
             "judge", "questions", "truth.mp4", "--prompt", "The camera pans away and back.", "--scene", "Barnyard",
             "--number", 3, "--failure", "failure.mp4", "--hint", "it drifts", "--judge", "judge.yaml", "--out", "bank",
         )  # fmt: skip
-        from revisit.suites.memobench.question_bank import as_annotation, failure_filter, ground_truth_filter, read_bank
+        from revisit.suites.memobench.question_bank import (
+            failure_filter,
+            ground_truth_filter,
+            questions_as_dicts,
+            read_bank,
+        )
 
         bank = read_bank(tmp_path / "bank/Barnyard-3-questions.csv")
         assert len(bank.start) == 24 and len(images_of(server.requests[0])) == 1  # from the first frame alone
@@ -212,7 +217,7 @@ def test_questions_are_written_filtered_reviewed_and_scored(tmp_path, revisit, m
         final = read_bank(tmp_path / "bank/Barnyard-3-questions.csv").final
         assert len(final) == 18
 
-        case = {"id": "a", "model": "m", "video": "mine.mp4", "annotations": {"questions": as_annotation(final)}}
+        case = {"id": "a", "model": "m", "video": "mine.mp4", "annotations": {"questions": questions_as_dicts(final)}}
         (tmp_path / "manifest.jsonl").write_text(json.dumps(case) + "\n")
         calls = server.calls
         planned = json.loads(

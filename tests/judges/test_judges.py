@@ -13,20 +13,27 @@ from revisit.core import InvalidEvidence, Score, Unscored, UsageError
 from revisit.evidence.answers import UNANSWERED, case_questions
 from revisit.evidence.judged import PASSED
 from revisit.judges.batch import JudgeClient, RetryPolicy
-from revisit.judges.budget import Budget, JudgeLimit, TokenPrice, expected_usage
-from revisit.judges.canary import canary_questions, canary_result, card_colours, with_card
-from revisit.judges.probability import p_yes
+from revisit.judges.budget import Budget, JudgeLimit, TokenPrice, estimate_call_usage
+from revisit.judges.canary import append_colour_card, canary_questions, card_colour_and_decoy, passed_or_canary_fault
+from revisit.judges.probability import p_yes_and_source
 from revisit.judges.protocol import Frames, JudgeAnswer, NoReply, Reply, Stopped, Usage
 from revisit.judges.questions import Choice, JsonObject, Malformed, Many, Number, Question, Rating, Text, YesNo
 from revisit.judges.replay import ReplayJudge
-from revisit.judges.settings import choose_judge
-from revisit.judges.store import AnswerStore, read_answers
+from revisit.judges.settings import judge_from_source
+from revisit.judges.store import AnswerStore, read_answer_lines
 from revisit.suites.mbench.evidence import ProgressRatings, TriggerAnswer
-from revisit.suites.mbench.metrics.judged import judged_correctness, judged_progress, triggered
-from revisit.suites.mbench.questions import TRIGGERS, progress, trigger
-from revisit.suites.memobench.questions import COUNT, FOCUS, NewQuestions, read_questions, vqa, write_questions
-from revisit.suites.wrbench.evidence import regime
-from revisit.suites.wrbench.questions import PROBES, judgeability, probes
+from revisit.suites.mbench.metrics.judged import judged_correctness, judged_progress, memory_test_posed
+from revisit.suites.mbench.questions import TRIGGERS, ask_progress_ratings, ask_trigger
+from revisit.suites.memobench.questions import (
+    COUNT,
+    FOCUS,
+    NewQuestions,
+    ask_bank_questions,
+    question_writing_request,
+    questions_from_written_answer,
+)
+from revisit.suites.wrbench.evidence import classify_judgeable_seconds
+from revisit.suites.wrbench.questions import PROBES, ask_event_probes, ask_judgeability
 from tests.judging import pictures, token
 
 
@@ -134,7 +141,7 @@ def content(*tokens):
 
 
 def test_p_yes_is_a_softmax_over_the_spellings_of_both_words():
-    found, how = p_yes(
+    found, how = p_yes_and_source(
         "Yes", content(token("Yes", -0.5, **{"Yes": -0.5, " yes": -2.0, "No": -1.5, "▁no": -3.0, "Maybe": -4.0}))
     )
     yes, no = math.exp(-0.5) + math.exp(-2.0), math.exp(-1.5) + math.exp(-3.0)
@@ -183,7 +190,7 @@ def test_p_yes_is_a_softmax_over_the_spellings_of_both_words():
     ],
 )  # fmt: skip
 def test_null_merged_split_and_masked_log_probabilities(reply, logprobs, value, says):
-    found, how = p_yes(reply, logprobs)
+    found, how = p_yes_and_source(reply, logprobs)
     assert says in how
     assert found is None if value is None else found == pytest.approx(value, abs=1e-5)
 
@@ -211,7 +218,7 @@ def test_what_brings_no_reply_is_tried_again_then_failed_and_not_recorded(tmp_pa
     with JudgeClient(judge, store, QUICK) as asker:
         answer = asker.ask(pictures(), [Question("q", "Is it?")])[0]
     assert answer.status == "failed" and "no reply after 3 calls" in answer.reason
-    assert len(judge.calls) == 3 and read_answers(tmp_path / "a.jsonl") == []
+    assert len(judge.calls) == 3 and read_answer_lines(tmp_path / "a.jsonl") == []
 
 
 def test_a_fault_in_a_judge_leaves_nobody_waiting():
@@ -232,7 +239,7 @@ def test_equal_questions_under_way_are_asked_once():
     judge = Fake(lambda *_: "yes")
     frames = pictures()
     with JudgeClient(judge, patience=QUICK) as asker:
-        futures = [future for _ in range(5) for future in asker.submit(frames, [Question("q", "Is it?")])]
+        futures = [future for _ in range(5) for future in asker.submit_questions(frames, [Question("q", "Is it?")])]
         assert all(future.result().value for future in futures)
     assert len(judge.calls) == 1
 
@@ -244,16 +251,16 @@ def test_the_store_survives_a_torn_line_and_serves_both_files(tmp_path):
     shared, copy = tmp_path / "shared.jsonl", tmp_path / "run/answers.jsonl"
     frames, question, facts = pictures(), Question("q", "Is it?"), {"judge": "x", "model": "m"}
     store = AnswerStore(shared)
-    store.put(frames, question, facts, JudgeAnswer("answered", True, 0.9, "how", "Yes", usage=Usage(1, 5, 1)))
+    store.record_answer(frames, question, facts, JudgeAnswer("answered", True, 0.9, "how", "Yes", usage=Usage(1, 5, 1)))
     store.close()
     with shared.open("ab") as file:
         file.write(b'{"key": "torn')
     again = AnswerStore(shared, copy)
-    assert again.get(frames, replace(question, id="other"), facts).p_yes == 0.9
-    assert again.get(frames, question, {**facts, "model": "other"}) is None
-    assert again.get(pictures(seed=1), question, facts) is None
+    assert again.find_answer(frames, replace(question, id="other"), facts).p_yes == 0.9
+    assert again.find_answer(frames, question, {**facts, "model": "other"}) is None
+    assert again.find_answer(pictures(seed=1), question, facts) is None
     again.close()
-    assert shared.read_bytes().endswith(b"\n") and len(read_answers(shared)) == len(read_answers(copy)) == 1
+    assert shared.read_bytes().endswith(b"\n") and len(read_answer_lines(shared)) == len(read_answer_lines(copy)) == 1
 
 
 def test_replay_is_the_judge_it_recorded(tmp_path):
@@ -265,9 +272,9 @@ def test_replay_is_the_judge_it_recorded(tmp_path):
     judge = Fake(lambda _, question: said[question.text])
     with JudgeClient(judge, AnswerStore(tmp_path / "answers.jsonl"), QUICK) as asker:
         first = asker.ask(frames, known)
-    replay = choose_judge(str(tmp_path / "answers.jsonl"))
+    replay = judge_from_source(str(tmp_path / "answers.jsonl"))
     assert isinstance(replay.judge, ReplayJudge) and replay.judge.facts == judge.facts
-    with replay.client(AnswerStore(None)) as asker:
+    with replay.make_client(AnswerStore(None)) as asker:
         again = asker.ask(frames, known)
         missing = asker.ask(frames, [Question("c", "C?")])[0]
     for old, new in zip(first, again, strict=True):
@@ -276,7 +283,7 @@ def test_replay_is_the_judge_it_recorded(tmp_path):
     assert missing.status == "failed" and "holds no answer to 'c'" in missing.reason
     with pytest.raises(UsageError, match="no recorded answers"):
         (tmp_path / "empty.jsonl").write_text("")
-        choose_judge(str(tmp_path / "empty.jsonl"))
+        judge_from_source(str(tmp_path / "empty.jsonl"))
 
 
 # --- the budget ------------------------------------------------------------------------------------------------------
@@ -313,11 +320,13 @@ def test_what_stops_one_stops_all():
 def test_expected_usage_grows_with_pictures():
     question = Question("q", "Is it?")
     few, many = (
-        expected_usage(pictures(2, size=(280, 280)), question),
-        expected_usage(pictures(8, size=(280, 280)), question),
+        estimate_call_usage(pictures(2, size=(280, 280)), question),
+        estimate_call_usage(pictures(8, size=(280, 280)), question),
     )
     assert many.tokens_in - few.tokens_in == 6 * 100  # a token per 28 x 28 pixels
-    assert expected_usage(pictures(2), question, 85).tokens_in > expected_usage(pictures(2), question).tokens_in
+    assert (
+        estimate_call_usage(pictures(2), question, 85).tokens_in > estimate_call_usage(pictures(2), question).tokens_in
+    )
 
 
 # --- canaries --------------------------------------------------------------------------------------------------------
@@ -325,16 +334,16 @@ def test_expected_usage_grows_with_pictures():
 
 def test_a_judge_that_looks_passes_and_one_that_obeys_the_video_trips():
     frames = pictures(3)
-    shown = with_card(frames)
+    shown = append_colour_card(frames)
     assert len(shown.jpegs) == 4 and shown.digest != frames.digest and shown.jpegs[:3] == frames.jpegs
-    assert len({card_colours(pictures(2, seed=k))[0] for k in range(30)}) == 6
-    assert all(len(set(card_colours(pictures(2, seed=k)))) == 2 for k in range(30))
+    assert len({card_colour_and_decoy(pictures(2, seed=k))[0] for k in range(30)}) == 6
+    assert all(len(set(card_colour_and_decoy(pictures(2, seed=k)))) == 2 for k in range(30))
     yes, no = JudgeAnswer("answered", True), JudgeAnswer("answered", False)
     assert [question.id for question in canary_questions(frames)] == ["canary.yes", "canary.no"]
-    assert canary_result([yes, no]) == PASSED
-    assert "answered yes, which is wrong" in canary_result([yes, yes])
-    assert "answered no, which is wrong" in canary_result([no, no])
-    assert "no valid answer" in canary_result([yes, JudgeAnswer("unanswered")])
+    assert passed_or_canary_fault([yes, no]) == PASSED
+    assert "answered yes, which is wrong" in passed_or_canary_fault([yes, yes])
+    assert "answered no, which is wrong" in passed_or_canary_fault([no, no])
+    assert "no valid answer" in passed_or_canary_fault([yes, JudgeAnswer("unanswered")])
 
 
 # --- the benchmarks' questions ---------------------------------------------------------------------------------------
@@ -361,14 +370,16 @@ FRAMES = Frames((b"",), (0.0,), "digest", (64, 48), 4.2)
 
 
 def test_wrbench_asks_ten_probes_in_four_dimensions_of_mixed_polarity():
-    seen, asked = talk(probes.fn(FRAMES, "long prompt", {"event": "a cup falls"}), lambda question: says(True, 0.75))
+    seen, asked = talk(
+        ask_event_probes.fn(FRAMES, "long prompt", {"event": "a cup falls"}), lambda question: says(True, 0.75)
+    )
     assert len(asked) == len(PROBES) == 10 and all("a cup falls" in question.text for question in asked)
     sides = {name: [probe.positive for probe in PROBES if probe.dimension == name] for name in seen.dimension}
     assert {name: (sum(row), len(row)) for name, row in sides.items()} == {
         "visible_spatial": (2, 3), "visible_state": (2, 3), "returned_spatial": (1, 2), "returned_state": (1, 2),
     }  # fmt: skip
     assert seen.judge == "m" and seen.frames == "digest" and (seen.p_yes == 0.75).all()
-    seen, _ = talk(probes.fn(FRAMES, "a cup falls", {}), lambda question: SILENT)
+    seen, _ = talk(ask_event_probes.fn(FRAMES, "a cup falls", {}), lambda question: SILENT)
     assert (seen.answer == UNANSWERED).all() and np.isnan(seen.p_yes).all() and len(seen.problems) == 10
 
 
@@ -377,8 +388,8 @@ def test_wrbench_looks_again_only_where_the_first_look_finds_no_return():
         return says({"seconds": [letter == "y" for letter in text], **more})
 
     looks = {"judgeability.first": seconds("yynny", subject="a cup")}
-    seen, asked = talk(judgeability.fn(FRAMES, "a cup falls", {}), lambda question: looks[question.id])
-    assert len(asked) == 1 and regime(seen.seconds) == "returned" and seen.subject == "a cup"
+    seen, asked = talk(ask_judgeability.fn(FRAMES, "a cup falls", {}), lambda question: looks[question.id])
+    assert len(asked) == 1 and classify_judgeable_seconds(seen.seconds) == "returned" and seen.subject == "a cup"
     assert not len(seen.second_seconds) and seen.second_spatial == -1
     assert "from second 0 to second 4" in asked[0].text  # 4.2 seconds are five
 
@@ -386,13 +397,18 @@ def test_wrbench_looks_again_only_where_the_first_look_finds_no_return():
         "judgeability.first": seconds("yyyyy", subject="a cup"),
         "judgeability.second": seconds("ynnyy", place=True, state=False),
     }
-    seen, asked = talk(judgeability.fn(FRAMES, "a cup falls", {}), lambda question: looks[question.id])
+    seen, asked = talk(ask_judgeability.fn(FRAMES, "a cup falls", {}), lambda question: looks[question.id])
     assert [question.id for question in asked] == ["judgeability.first", "judgeability.second"]
-    assert regime(seen.second_seconds) == "returned" and (seen.second_spatial, seen.second_state) == (1, 0)
+    assert classify_judgeable_seconds(seen.second_seconds) == "returned" and (
+        seen.second_spatial,
+        seen.second_state,
+    ) == (1, 0)
 
-    seen, asked = talk(judgeability.fn(FRAMES, "a cup falls", {}), lambda question: SILENT)
+    seen, asked = talk(ask_judgeability.fn(FRAMES, "a cup falls", {}), lambda question: SILENT)
     assert (
-        len(asked) == 2 and regime(seen.seconds) == regime(seen.second_seconds) == "unknown" and len(seen.problems) == 2
+        len(asked) == 2
+        and classify_judgeable_seconds(seen.seconds) == classify_judgeable_seconds(seen.second_seconds) == "unknown"
+        and len(seen.problems) == 2
     )
 
 
@@ -402,7 +418,7 @@ def test_wrbench_looks_again_only_where_the_first_look_finds_no_return():
      ("nnn", "never judgeable"), ("", "unknown")],
 )  # fmt: skip
 def test_what_the_seconds_tell(seconds, found):
-    assert regime(np.array([letter == "y" for letter in seconds], np.int8)) == found
+    assert classify_judgeable_seconds(np.array([letter == "y" for letter in seconds], np.int8)) == found
 
 
 def test_mbench_asks_the_question_of_the_subset_and_rates_in_one_call():
@@ -410,36 +426,36 @@ def test_mbench_asks_the_question_of_the_subset_and_rates_in_one_call():
     texts = set()
     for subset in TRIGGERS:
         seen, asked = talk(
-            trigger.fn(FRAMES, subset.title(), "p", notes), lambda _: says({"triggered": True, "confidence": 0.7})
+            ask_trigger.fn(FRAMES, subset.title(), "p", notes), lambda _: says({"triggered": True, "confidence": 0.7})
         )
         assert len(asked) == 1 and seen.triggered == 1 and seen.confidence == 0.7 and seen.question == subset
         assert "1. a cup stands\n2. it is filled" in asked[0].text
         texts.add(asked[0].text)
     assert len(texts) == 4
     with pytest.raises(UsageError, match="no trigger question for the subset 'weather'"):
-        talk(trigger.fn(FRAMES, "weather", "p", {}), says)
-    seen, _ = talk(trigger.fn(FRAMES, "object", "p", {}), lambda _: SILENT)
+        talk(ask_trigger.fn(FRAMES, "weather", "p", {}), says)
+    seen, _ = talk(ask_trigger.fn(FRAMES, "object", "p", {}), lambda _: SILENT)
     assert seen.triggered == -1 and math.isnan(seen.confidence) and seen.problems
     seen, asked = talk(
-        progress.fn(FRAMES, "a candle burns down", {}), lambda _: says({"progress": 4, "correctness": 2})
+        ask_progress_ratings.fn(FRAMES, "a candle burns down", {}), lambda _: says({"progress": 4, "correctness": 2})
     )
     assert len(asked) == 1 and (seen.progress, seen.correctness) == (4, 2)
-    seen, _ = talk(progress.fn(FRAMES, "p", {}), lambda _: SILENT)
+    seen, _ = talk(ask_progress_ratings.fn(FRAMES, "p", {}), lambda _: SILENT)
     assert math.isnan(seen.progress)
 
 
 def test_mbench_may_be_asked_in_words_of_ones_own_and_the_judge_is_told_apart_by_them():
     answer = {"triggered": True, "confidence": 0.7}
-    ours, _ = talk(trigger.fn(FRAMES, "causal", "p", {}), lambda _: says(answer))
+    ours, _ = talk(ask_trigger.fn(FRAMES, "causal", "p", {}), lambda _: says(answer))
     notes = {"wording": {"trigger.causal": "Is it so?", "progress": "How far, how right?"}}
-    theirs, asked = talk(trigger.fn(FRAMES, "causal", "p", notes), lambda _: says(answer))
+    theirs, asked = talk(ask_trigger.fn(FRAMES, "causal", "p", notes), lambda _: says(answer))
     assert "Is it so? Say also how sure" in asked[0].text and TRIGGERS["causal"] not in asked[0].text
     assert theirs.judge.startswith(f"{ours.judge}, asked in the words ")
-    other, _ = talk(trigger.fn(FRAMES, "human", "p", notes), lambda _: says(answer))
+    other, _ = talk(ask_trigger.fn(FRAMES, "human", "p", notes), lambda _: says(answer))
     assert other.judge == ours.judge, "what has no words of its own is asked in ours"
-    rated, asked = talk(progress.fn(FRAMES, "p", notes), lambda _: says({"progress": 4, "correctness": 2}))
+    rated, asked = talk(ask_progress_ratings.fn(FRAMES, "p", notes), lambda _: says({"progress": 4, "correctness": 2}))
     assert asked[0].text.endswith("How far, how right?") and "asked in the words" in rated.judge
-    _, asked = talk(trigger.fn(FRAMES, "object", "p", {"object": "red cup"}), lambda _: says(answer))
+    _, asked = talk(ask_trigger.fn(FRAMES, "object", "p", {"object": "red cup"}), lambda _: says(answer))
     assert "The target object is: red cup." in asked[0].text
 
 
@@ -453,10 +469,10 @@ def test_the_causal_trigger_asks_for_no_more_than_a_process_that_has_to_go_on():
 
 def test_memobench_questions_come_with_the_case():
     bank = [{"id": 7, "dimension": "Physics Adherence", "positive": False, "text": "Does it float?"}]
-    seen, asked = talk(vqa.fn(FRAMES, {"questions": bank}), lambda _: says(True, 0.9))
+    seen, asked = talk(ask_bank_questions.fn(FRAMES, {"questions": bank}), lambda _: says(True, 0.9))
     assert seen.question.tolist() == [7] and seen.answer.tolist() == [1] and asked[0].text == "Does it float?"
     assert seen.text == tuple(question.text for question in case_questions({"questions": bank}))
-    seen, asked = talk(vqa.fn(FRAMES, {}), says)
+    seen, asked = talk(ask_bank_questions.fn(FRAMES, {}), says)
     assert not asked and not len(seen.question)
 
 
@@ -471,8 +487,8 @@ def new_questions():
 
 def test_a_bank_of_questions_is_checked_whole():
     good = new_questions()
-    question = write_questions("The camera pans away and back.")
-    found = read_questions(question.read("Here you are: " + json.dumps(good)))
+    question = question_writing_request("The camera pans away and back.")
+    found = questions_from_written_answer(question.read("Here you are: " + json.dumps(good)))
     assert len(found) == COUNT == 24 and [one.id for one in found] == list(range(1, 25))
     assert sum(one.positive for one in found) == 12
     for spoil in (
@@ -485,7 +501,7 @@ def test_a_bank_of_questions_is_checked_whole():
     ):
         with pytest.raises(Malformed):
             NewQuestions().check(spoil(good))
-    assert "Do not repeat" in write_questions("p", ["Is it?"]).text
+    assert "Do not repeat" in question_writing_request("p", ["Is it?"]).text
 
 
 # --- metrics ---------------------------------------------------------------------------------------------------------
@@ -511,11 +527,11 @@ def test_ratings_become_scores_and_missing_ones_do_not():
 
 def test_the_trigger_gate():
     posed = TriggerAnswer(1, 0.6, "object", "m")
-    assert triggered(posed).state == "open"
-    assert triggered(posed, confidence=0.8).state == "unsure"
-    assert triggered(replace(posed, triggered=0)).state == "closed"
-    assert triggered(replace(posed, triggered=-1, confidence=math.nan)).state == "unsure"
-    assert isinstance(triggered(replace(posed, canary="tripped")), Unscored)
+    assert memory_test_posed(posed).state == "open"
+    assert memory_test_posed(posed, confidence=0.8).state == "unsure"
+    assert memory_test_posed(replace(posed, triggered=0)).state == "closed"
+    assert memory_test_posed(replace(posed, triggered=-1, confidence=math.nan)).state == "unsure"
+    assert isinstance(memory_test_posed(replace(posed, canary="tripped")), Unscored)
 
 
 # --- settings --------------------------------------------------------------------------------------------------------
@@ -540,17 +556,17 @@ def test_the_trigger_gate():
 def test_a_judge_file_that_cannot_be_used_says_why(tmp_path, text, says):
     (tmp_path / "judge.yaml").write_text(text)
     with pytest.raises(UsageError, match=says) as error:
-        choose_judge(str(tmp_path / "judge.yaml"))
+        judge_from_source(str(tmp_path / "judge.yaml"))
     assert "abc" not in str(error.value) and "pw" not in str(error.value)
 
 
 def test_a_judge_from_the_environment(monkeypatch):
     monkeypatch.delenv("REVISIT_JUDGE_MODEL", raising=False)
     with pytest.raises(UsageError, match="REVISIT_JUDGE_MODEL"):
-        choose_judge("http://127.0.0.1:8000/v1")
+        judge_from_source("http://127.0.0.1:8000/v1")
     monkeypatch.setenv("REVISIT_JUDGE_MODEL", "qwen")
     monkeypatch.setenv("REVISIT_JUDGE_KEY", "sk-1")
-    chosen = choose_judge("http://127.0.0.1:8000/v1")
+    chosen = judge_from_source("http://127.0.0.1:8000/v1")
     assert chosen.judge.facts["model"] == "qwen" and "sk-1" not in repr(vars(chosen.judge))
     with pytest.raises(UsageError, match="no such file"):
-        choose_judge("judge.yaml")
+        judge_from_source("judge.yaml")

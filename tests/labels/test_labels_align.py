@@ -13,12 +13,12 @@ import pytest
 
 from revisit.core import Case, Clip, Record, UsageError
 from revisit.labels import formats
-from revisit.labels.agreement import agreement, qualities
-from revisit.labels.alignment import alignment, votes_of
-from revisit.labels.export import files_of, preferences, reviews, targets_json
-from revisit.labels.items import dimensions_of, items_of
-from revisit.labels.label import CANNOT, Box, Label, label_lines, read_labels
-from revisit.labels.sampling import least_certain, sample_items, survey_sample
+from revisit.labels.agreement import agreement_report, rater_qualities
+from revisit.labels.alignment import majority_votes, people_alignment
+from revisit.labels.export import label_export_files, preference_pairs, review_decisions, targets_by_clip
+from revisit.labels.items import compared_dimensions, items_of_task
+from revisit.labels.label import CANNOT, Box, Label, label_lines, read_label_files
+from revisit.labels.sampling import sample_items, sample_least_certain, sample_survey_questions
 from revisit.labels.tables import agreement_tables, alignment_tables
 from revisit.results import Results
 
@@ -67,7 +67,7 @@ def study(seed: int, scenes: int = 24, raters: int = 3, noise: float = 1.0) -> t
 
 def test_a_planted_ranking_is_recovered_with_its_intervals():
     run, labels = study(1)
-    found = alignment(run, labels)
+    found = people_alignment(run, labels)
     bridge: Any = found.bridges[0]
     assert (bridge.dimension, bridge.metric) == (DIMENSION, METRIC)
     assert bridge.win_ratios.rho == pytest.approx(1) and bridge.win_ratios.tau == pytest.approx(1)
@@ -77,7 +77,7 @@ def test_a_planted_ranking_is_recovered_with_its_intervals():
     assert bridge.holdout.n + bridge.fitted_on == bridge.bridged
     assert bridge.holdout.reversals / bridge.holdout.preferred < 0.1
     assert bridge.rho > 0.6 and bridge.holdout_rho > 0.6
-    noise: Any = alignment(
+    noise: Any = people_alignment(
         run.mapped(lambda r: Record(r.case, METRIC, False, "scored", hash(r.case.id) % 97 / 97)), labels
     )
     assert abs(noise.bridges[0].rho) < 0.25  # a metric that knows nothing agrees with nobody
@@ -85,10 +85,10 @@ def test_a_planted_ranking_is_recovered_with_its_intervals():
 
 def test_planted_agreement_is_within_the_interval():
     """AC1 of one study is within its interval about that of a study of twelve times as many scenes."""
-    truth: Any = agreement(study(99, 120)[1]).rows[0]
+    truth: Any = agreement_report(study(99, 120)[1]).rows[0]
     inside = 0
     for seed in range(12):
-        row: Any = agreement(study(seed, 10)[1]).rows[0]
+        row: Any = agreement_report(study(seed, 10)[1]).rows[0]
         inside += row.ac1.interval[0] <= truth.ac1.value <= row.ac1.interval[1]
     assert inside >= 10
     assert truth.ac2.value > truth.ac1.value and truth.alpha_ordinal.value > truth.alpha.value
@@ -109,12 +109,12 @@ def test_votes_in_closed_form():
         *said(0, "x", "y", "aab"), *said(0, "x", "z", "abt"), *said(0, "y", "z", "bb?"),
         *said(1, "x", "y", "nta"), *said(1, "x", "z", "a??"), *said(2, "y", "z", "ab"), *said(3, "y", "z", "???"),
     ]  # fmt: skip
-    votes = {(v.case[:2], v.model, v.other_model): v.verdict for v in votes_of(labels)}
+    votes = {(v.case[:2], v.model, v.other_model): v.verdict for v in majority_votes(labels)}
     assert votes == {
         ("s0", "x", "y"): 1, ("s0", "x", "z"): None, ("s0", "y", "z"): -1, ("s1", "x", "y"): 0, ("s1", "x", "z"): 1,
         ("s2", "y", "z"): None,
     }  # fmt: skip
-    found = alignment(results(cases, scores), labels)
+    found = people_alignment(results(cases, scores), labels)
     assert found.split_votes == 2
     bridge = found.bridges[0]
     assert (bridge.pairs, bridge.bridged) == (4, 4)
@@ -131,7 +131,7 @@ def test_less_is_better_is_turned_round():
     from revisit.core import METRICS
 
     assert METRICS["flicker"].higher_is_better is False
-    found = alignment(Results(cases, records), labels, {"integrity": ["flicker"]})
+    found = people_alignment(Results(cases, records), labels, {"integrity": ["flicker"]})
     assert found.bridges[0].win_ratios.metric == {"x": 1.0, "y": 0.0}
 
 
@@ -144,7 +144,7 @@ def test_judgeable_or_not_follows_the_gate():
     for k, whose in enumerate(("both", "a", "a", "neither")):
         pair = by[f"s{k}@x#0"], by[f"s{k}@y#0"]
         labels += [vote(*pair, whose, question="judgeable"), vote(*pair, "a")]
-    found = alignment(results(cases, scores, gates), labels).bridges[0].judgeable
+    found = people_alignment(results(cases, scores, gates), labels).bridges[0].judgeable
     # judgeable by people: x of s0, s1, s2 (gate open) and y of s0 (closed); not: y of s1 (closed), x and y of s3
     # (open); the gate could not decide on y of s2
     assert found == {
@@ -161,7 +161,7 @@ def test_triggers_as_in_the_papers_table():
         for rater, answer in (("r1", yes), ("r2", yes), ("r3", not yes)):
             said = "yes" if answer else "no"
             labels.append(Label("trigger", c.id, rater, "trigger", said, c.id, c.model, c.sample, c.subset))
-    found = alignment(results(cases, {}, gates), labels).triggers
+    found = people_alignment(results(cases, {}, gates), labels).triggers
     assert list(found) == ["object", "human", "all"]
     assert (found["object"]["accuracy"], found["object"]["precision"], found["object"]["recall"]) == (
         3 / 5,
@@ -184,18 +184,19 @@ def test_answers_against_the_bank_by_scene_and_dimension():
                     Label("answer", f"{scene}{n}", f"r{rater}", str(n), word, f"{scene}@reference", "reference", scene,
                           dimension=dimension, polarity=polarity)
                 )  # fmt: skip
-    found = alignment(results([case("Barn", "m")], {}), labels).answers
+    found = people_alignment(results([case("Barn", "m")], {}), labels).answers
     assert found["heat"] == {s: {"CM": (0.5, 2), "PA": (1.0, 1)} for s in ("Barn", "Lake")}
     assert (found["questions"], found["left_out"], found["agreement"]) == (6, 2, 4 / 6)
     assert any(
-        "figure 4" in table["note"] for table in alignment_tables(alignment(results([case("Barn", "m")], {}), labels))
+        "figure 4" in table["note"]
+        for table in alignment_tables(people_alignment(results([case("Barn", "m")], {}), labels))
     )
 
 
 def test_labels_of_another_run_are_refused():
     run, _ = study(0, 2)
     with pytest.raises(UsageError, match="none of the labels"):
-        alignment(run, [vote(case("other", "q"), case("other", "r"), "a")])
+        people_alignment(run, [vote(case("other", "q"), case("other", "r"), "a")])
 
 
 def test_raters_who_guess_are_seen():
@@ -209,7 +210,7 @@ def test_raters_who_guess_are_seen():
         for one in labels
         if one.rater == "r0"
     ]  # fmt: skip
-    known: Any = {one.rater: one for one in qualities([*labels, *guesses])}
+    known: Any = {one.rater: one for one in rater_qualities([*labels, *guesses])}
     assert known["guesser"].agrees < 0.5 < known["r0"].agrees and known["guesser"].kappa < 0.15
     assert known["guesser"].gold == len(guesses) and known["guesser"].gold_interval[1] < 0.5
     assert known["r0"].gold_right is None and 0.35 < known["guesser"].left < 0.65
@@ -218,21 +219,23 @@ def test_raters_who_guess_are_seen():
 def test_examples_are_in_no_figure():
     _, labels = study(2, 4)
     practice = [vote(case("s0", "a"), case("s0", "b"), "b", "r0", example=True, right="a") for _ in range(50)]
-    assert agreement([*labels, *practice]).rows == agreement(labels).rows
-    assert agreement([*labels, *practice]).examples == 50
-    assert preferences([*labels], {}) == preferences([one for one in [*labels, *practice] if not one.example], {})
+    assert agreement_report([*labels, *practice]).rows == agreement_report(labels).rows
+    assert agreement_report([*labels, *practice]).examples == 50
+    assert preference_pairs([*labels], {}) == preference_pairs(
+        [one for one in [*labels, *practice] if not one.example], {}
+    )
 
 
 def test_preferences_for_training():
     _, labels = study(4, 3)
-    pairs = preferences(labels, {"s0@a#0": case("s0", "a", prompt="Turn away.")})
+    pairs = preference_pairs(labels, {"s0@a#0": case("s0", "a", prompt="Turn away.")})
     assert pairs and all(pair["votes"].get("a", 0) * 2 > 3 or pair["votes"].get("b", 0) * 2 > 3 for pair in pairs)
     first = next(pair for pair in pairs if pair["chosen"]["case"] == "s0@a#0")
     assert first["rule"]["by"] == "people" and first["dimension"] == DIMENSION
     split_ = [
         vote(case("s0", "a"), case("s0", "b"), answer, f"r{k}") for k, answer in enumerate(("a", "b", "tie", "a"))
     ]
-    assert preferences(split_, {}) == []  # half is no majority
+    assert preference_pairs(split_, {}) == []  # half is no majority
 
 
 def test_marks_of_several_raters_become_one():
@@ -259,11 +262,11 @@ def test_marks_of_several_raters_become_one():
                 boxes=(box,),
             )
         )
-    found = targets_json(made)["cup"]
+    found = targets_by_clip(made)["cup"]
     assert found["gate"] == "hidden, returned" and found["target"] == "cup" and found["raters"] == 4
     assert (found["first_hidden_frame"], found["first_returned_frame"]) == (11, 21)
     assert found["box"] == [0.16, 0.2, 0.95, 0.5]
-    assert targets_json([made[0], made[3]])["cup"]["gate"] == "borderline"
+    assert targets_by_clip([made[0], made[3]])["cup"]["gate"] == "borderline"
 
 
 def test_shapes_of_other_tools(tmp_path):
@@ -281,26 +284,26 @@ def test_shapes_of_other_tools(tmp_path):
         "left_10s",
         dimension="trigger",
     )
-    rows = formats.to_wrbench(labels)
+    rows = formats.wrbench_rows(labels)
     assert {row["y"] for row in rows} == {-1, 0, 1} and all(row["judgeable"] for row in rows)
-    back = formats.from_rows(rows, "wrbench")
+    back = formats.labels_from_rows(rows, "wrbench")
     assert [(one.case, one.other, one.rater, one.answer) for one in back] == [
         (one.case, one.other, one.rater, one.answer) for one in labels
     ]
-    assert agreement(back).rows[0].ac1.value == agreement(labels).rows[0].ac1.value
-    mbench = formats.from_rows(formats.to_mbench([trigger, *labels]), "mbench")
+    assert agreement_report(back).rows[0].ac1.value == agreement_report(labels).rows[0].ac1.value
+    mbench = formats.labels_from_rows(formats.mbench_rows([trigger, *labels]), "mbench")
     assert (mbench[0].case, mbench[0].answer, mbench[0].task) == ("object:s0:left_10s@a", "yes", "trigger")
     assert [one.answer for one in mbench[1:]] == [one.answer for one in labels]
     marks = Label(
         "marks", "m", "r1", "target", "hidden, returned", "cup@wan", "wan", "cup", clip="cup.mp4", seconds=4.5,
         frames={"gone": 10, "back": 20}, boxes=(Box("cup", (0.125, 0.25, 0.5, 0.75)),), comment="ok <b>",
     )  # fmt: skip
-    tasks = json.loads(json.dumps(formats.to_label_studio([marks, trigger])))
+    tasks = json.loads(json.dumps(formats.label_studio_tasks([marks, trigger])))
     region = next(one for one in tasks[0]["annotations"][0]["result"] if one["type"] == "videorectangle")
     assert region["value"]["sequence"][0] == {
         "frame": 1, "enabled": True, "rotation": 0, "time": 0, "x": 12.5, "y": 25.0, "width": 37.5, "height": 50.0,
     }  # fmt: skip
-    found = formats.from_label_studio(tasks)
+    found = formats.labels_from_label_studio(tasks)
     assert (found[0].frames, found[0].boxes, found[0].comment, found[0].seconds) == (
         marks.frames,
         marks.boxes,
@@ -314,14 +317,17 @@ def test_shapes_of_other_tools(tmp_path):
             {"type": "timelinelabels", "from_name": "t", "to_name": "video",
              "value": {"ranges": [{"start": 11, "end": 20}], "timelinelabels": ["hidden"]}}]},
         {"completed_by": 4, "was_cancelled": True, "result": []}]}]  # fmt: skip
-    assert formats.from_label_studio(foreign)[0].frames == {"gone": 10, "back": 20}
-    assert formats.from_label_studio(foreign)[0].rater == "3" and formats.from_label_studio(foreign)[0].case == "cup"
+    assert formats.labels_from_label_studio(foreign)[0].frames == {"gone": 10, "back": 20}
+    assert (
+        formats.labels_from_label_studio(foreign)[0].rater == "3"
+        and formats.labels_from_label_studio(foreign)[0].case == "cup"
+    )
     odd: list[Any] = [{}, [{"data": 3}], [{"data": {"video": "x", "task": "nonsense"}}]]
     for wrong in odd:
         with pytest.raises(UsageError):
-            formats.from_label_studio(wrong)
+            formats.labels_from_label_studio(wrong)
     with pytest.raises(UsageError, match="row 1"):
-        formats.from_rows([{"y": 5}], "wrbench")
+        formats.labels_from_rows([{"y": 5}], "wrbench")
 
 
 def test_parquet_and_all_files(tmp_path):
@@ -331,13 +337,16 @@ def test_parquet_and_all_files(tmp_path):
         Label("review", "q", f"r{k}", "4", answer, "s0@a#0", "a", "s0", comment="why", text=text)
         for k, (answer, text) in enumerate((("edit", "New?"), ("edit", "New?"), ("keep", "Old?")))
     ]
-    files = files_of([*labels, *review], tmp_path)
+    files = label_export_files([*labels, *review], tmp_path)
     (tmp_path / "labels.parquet").write_bytes(files["labels.parquet"])
     table = pyarrow.read_table(tmp_path / "labels.parquet").to_pylist()
     assert len(table) == len(labels) + 3 and table[0]["answer"] == labels[0].answer and table[-1]["comment"] == "why"
     (tmp_path / "labels.jsonl").write_text(files["labels.jsonl"])
-    assert [one.answer for one in read_labels([tmp_path])] == [row["answer"] for row in table]
-    assert reviews(review)["s0"]["4"]["decision"] == "edit" and reviews(review)["s0"]["4"]["text"] == "New?"
+    assert [one.answer for one in read_label_files([tmp_path])] == [row["answer"] for row in table]
+    assert (
+        review_decisions(review)["s0"]["4"]["decision"] == "edit"
+        and review_decisions(review)["s0"]["4"]["text"] == "New?"
+    )
     assert {
         "wrbench_labels.jsonl",
         "mbench_labels.jsonl",
@@ -351,7 +360,7 @@ def test_parquet_and_all_files(tmp_path):
 
 def test_samples_are_balanced_over_models_and_conditions():
     cases = [case(f"s{k}", m, condition="left" if k % 2 else "right") for k in range(12) for m in MODELS]
-    items = items_of("pairwise", cases)
+    items = items_of_task("pairwise", cases)
     assert len(items) == 120
     chosen = sample_items(items, "balanced", 40, seed=3)
     strata = {s: sum(item.stratum == s for item in chosen) for s in {item.stratum for item in items}}
@@ -361,11 +370,11 @@ def test_samples_are_balanced_over_models_and_conditions():
     scenes = sample_items(items, "scenes", 24)
     assert all(sum(item.scene == f"s{k}" for item in scenes) == 2 for k in range(12))
     run: Any = study(1, 12)[0]
-    doubtful = least_certain(items_of("pairwise", list(run.cases)), [run], METRIC, 10)
+    doubtful = sample_least_certain(items_of_task("pairwise", list(run.cases)), [run], METRIC, 10)
     gaps = [abs(run.score(i.cases[0], METRIC) - run.score(i.cases[1], METRIC)) for i in doubtful]
     every = [
         abs(run.score(i.cases[0], METRIC) - run.score(i.cases[1], METRIC))
-        for i in items_of("pairwise", list(run.cases))
+        for i in items_of_task("pairwise", list(run.cases))
     ]
     assert gaps == sorted(every)[:10]
     with pytest.raises(UsageError, match="unknown sampling rule"):
@@ -382,7 +391,7 @@ def test_a_survey_has_so_many_questions_a_scene_over_interleaved_forms():
             for n in range(20)
         ]
         cases.append(case(f"Scene{k}", "reference", annotations={"questions": bank}))
-    items = survey_sample(items_of("answer", cases), 8, 4)
+    items = sample_survey_questions(items_of_task("answer", cases), 8, 4)
     assert len({item.id for item in items}) == len(items) == 48
     asked = [(item.scene, question.id, item.form) for item in items for question in item.questions]
     assert len(asked) == 96 == len({(scene, id) for scene, id, _ in asked})
@@ -399,18 +408,18 @@ def test_dimensions_of_every_suite_have_metrics_that_exist():
     from revisit.core import METRICS, SUITES
 
     for suite in ("folder", "memobench", "wrbench", "mbench", "mind"):
-        found = dimensions_of(suite)
+        found = compared_dimensions(suite)
         assert found and len({d.id for d in found}) == len(found)
         for dimension in found:
             assert dimension.text.endswith("?")
             assert all(metric in METRICS for metric in dimension.metrics), dimension
-    assert {d.subset for d in dimensions_of("mbench")} == {"human", "object", "environment", "causal"}
+    assert {d.subset for d in compared_dimensions("mbench")} == {"human", "object", "environment", "causal"}
     assert "object" in SUITES["mbench"].card["people"]["triggers"]
 
 
 def test_tables_say_what_they_are():
     run, labels = study(1, 6)
-    tables = [*alignment_tables(alignment(run, labels)), *agreement_tables(agreement(labels))]
+    tables = [*alignment_tables(people_alignment(run, labels)), *agreement_tables(agreement_report(labels))]
     titles = [table["title"] for table in tables]
     assert titles == [
         "Metric and people: win ratios of models", "Metric and people: pairs", "Win ratios",
@@ -434,7 +443,7 @@ def test_pairs_that_drop_out_are_counted_by_their_reasons():
     labels = [vote(cases[2 * k], cases[2 * k + 1], "a", rater) for k in range(5) for rater in ("r1", "r2")]
     labels += [vote(cases[10], cases[11], "cannot_judge", rater) for rater in ("r1", "r2")]
     run = Results(cases, records)
-    found = alignment(run, labels, {DIMENSION: [METRIC, "psnr"]})
+    found = people_alignment(run, labels, {DIMENSION: [METRIC, "psnr"]})
     assert (found.bridges[0].pairs, found.bridges[0].bridged, found.bridges[0].left_out) == (
         5,
         3,
@@ -454,10 +463,10 @@ def test_too_few_things_give_no_coefficient(things):
     for k in range(things):
         one, other = case(f"s{k}", "a"), case(f"s{k}", "b")
         labels += [vote(one, other, "a", "r1"), vote(one, other, "b", "r2")]
-    row = agreement(labels).rows[0]
+    row = agreement_report(labels).rows[0]
     values = [one.value for one in (row.ac1, row.ac2, row.fleiss, row.alpha) if one is not None]
     assert (row.rated_twice, row.alike) == (things, 0.0)
-    cells = agreement_tables(agreement(labels))[0]["rows"][0]["cells"]
+    cells = agreement_tables(agreement_report(labels))[0]["rows"][0]["cells"]
     if things < 3:
         assert values == [None] * 4 and cells[4:] == ["too few"] * 6
     else:
@@ -469,6 +478,6 @@ def test_who_cannot_judge_neither_agrees_nor_disagrees():
         names = {"a": "a", "b": "b", "-": CANNOT}
         return [vote(case(f"s{k}", "x"), case(f"s{k}", "y"), names[one], rater) for k, one in enumerate(answers)]
 
-    known = {one.rater: one for one in qualities([*votes("r", "aabb-a"), *votes("q", "abbba-")])}
+    known = {one.rater: one for one in rater_qualities([*votes("r", "aabb-a"), *votes("q", "abbba-")])}
     assert (known["r"].compared, known["r"].agrees) == (4, 0.75)  # the last two have one answer each
     assert known["r"].kappa == pytest.approx(0.5) and known["r"].cannot == pytest.approx(1 / 6)

@@ -14,8 +14,8 @@ pytest.importorskip("starlette", reason="needs starlette (pip install 'revisit-b
 
 from revisit.core import SUITES, Case, Clip, Target
 from revisit.labels.app import RaterPages
-from revisit.labels.export import labels_of, project_files, write_files
-from revisit.labels.label import read_labels
+from revisit.labels.export import labels_of_project, project_export_files, write_files
+from revisit.labels.label import read_label_files
 from revisit.labels.project import Project, ProjectSettings, make_project
 from revisit.labels.store import Store
 from revisit.media import encode_mp4
@@ -71,10 +71,10 @@ def test_two_raters_label_pairs_with_the_keyboard(tmp_path, models, samples):
     pairs = models * (models - 1) // 2 * samples
     settings = ProjectSettings(("pairwise",), raters=2, dimensions=("camera", "integrity"))
     made = make_project(tmp_path / "project", [lit_run(tmp_path, models, samples)], settings)
-    store = Store(made.store)
+    store = Store(made.default_store)
     tokens = [store.add_rater(name)[1] for name in ("ann", "ben")]
     sides: dict[str, set[str]] = {"ann": set(), "ben": set()}
-    with serving(RaterPages(made, store, ADMIN).application()) as address, chromium() as browser:
+    with serving(RaterPages(made, store, ADMIN).make_application()) as address, chromium() as browser:
         for name, token in zip(("ann", "ben"), tokens, strict=True):
             _, tab, wrong = opened(browser, address, token)
             tab.keyboard.press("Tab")
@@ -101,7 +101,7 @@ def test_two_raters_label_pairs_with_the_keyboard(tmp_path, models, samples):
                 until(tab, f"location.href !== {json.dumps(page)}")
             assert "Nothing left" in tab.content()
             assert not wrong
-    labels = labels_of(made, store)
+    labels = labels_of_project(made, store)
     assert len(labels) == 2 * 2 * pairs
     assert sides == {"ann": {"1", "2"}, "ben": {"1", "2"}}  # both sides were swapped at times
     for label in labels:
@@ -119,9 +119,9 @@ def test_a_closed_tab_loses_nothing_and_raters_see_only_their_own(tmp_path):
     made = make_project(
         tmp_path / "project", [tiny_run(tmp_path, ("x", "y"), ("cup",))], ProjectSettings(("pairwise",), raters=2)
     )
-    store = Store(made.store)
+    store = Store(made.default_store)
     tokens = [store.add_rater(name)[1] for name in ("ann", "ben")]
-    with serving(RaterPages(made, store, ADMIN).application()) as address, chromium() as browser:
+    with serving(RaterPages(made, store, ADMIN).make_application()) as address, chromium() as browser:
         context, tab, _ = opened(browser, address, tokens[0])
         tab.goto(f"{address}/work")
         ready(tab)
@@ -163,7 +163,7 @@ def test_a_closed_tab_loses_nothing_and_raters_see_only_their_own(tmp_path):
         assert tab.evaluate("document.querySelectorAll('input:checked').length") == 6
         tab.keyboard.press("Enter")
         until(tab, "document.title !== 'Compare two videos'")
-    said = {(label.rater, label.question): label for label in labels_of(made, store)}
+    said = {(label.rater, label.question): label for label in labels_of_project(made, store)}
     assert len(said) == 12
     assert said["ben", "judgeable"].answer in ("a", "b")
     assert {said["ben", name].answer for name in ("reappears", "same_look", "outcome")} == {"cannot_judge"}
@@ -175,7 +175,7 @@ def test_a_closed_tab_loses_nothing_and_raters_see_only_their_own(tmp_path):
 def test_marks_and_boxes_made_here_are_read_by_the_suites(tmp_path):
     """Drawn with the mouse and marked by key; then read by MemoBench's reader, `import scan` and as labels."""
     from revisit.suites.folder.scan import scan_folder
-    from revisit.suites.memobench.metadata import read_marks
+    from revisit.suites.memobench.metadata import read_marks_sheet
 
     path = tmp_path / "videos" / "wan" / "Barnyard_001.mp4"
     path.parent.mkdir(parents=True)
@@ -185,9 +185,9 @@ def test_marks_and_boxes_made_here_are_read_by_the_suites(tmp_path):
     )
     run = write_run(tmp_path / "run", [case], "folder", {}, {})
     made = make_project(tmp_path / "project", [run], ProjectSettings(("marks", "failure"), raters=1))
-    store = Store(made.store)
+    store = Store(made.default_store)
     token = store.add_rater("ann")[1]
-    with serving(RaterPages(made, store, ADMIN).application()) as address, chromium() as browser:
+    with serving(RaterPages(made, store, ADMIN).make_application()) as address, chromium() as browser:
         _, tab, wrong = opened(browser, address, token)
         tab.goto(f"{address}/work?task=marks")
         ready(tab)
@@ -224,8 +224,8 @@ def test_marks_and_boxes_made_here_are_read_by_the_suites(tmp_path):
         until(tab, "document.title !== 'Name what goes wrong'")
         assert not wrong
     folder = tmp_path / "labels"
-    write_files(project_files(made, store, folder), folder)
-    labels = read_labels([folder])
+    write_files(project_export_files(made, store, folder), folder)
+    labels = read_label_files([folder])
     marks = next(label for label in labels if label.task == "marks")
     assert marks.answer == "hidden, returned" and marks.frames == {"gone": 9, "back": 19}
     assert marks.boxes[0].name == "brown cow"
@@ -233,7 +233,7 @@ def test_marks_and_boxes_made_here_are_read_by_the_suites(tmp_path):
     assert Path(marks.clip).resolve() == path.resolve()
     failure = next(label for label in labels if label.task == "failure")
     assert (failure.question, failure.answer, failure.frames) == ("vanish", "yes", {"worst": 24})
-    sheet = read_marks(folder / "marks.csv")
+    sheet = read_marks_sheet(folder / "marks.csv")
     assert [(name.id, found.exits, found.returns) for name, found in sheet.marks.items()] == [("Barnyard_001", 9, 19)]
     targets = json.loads((folder / "targets.json").read_text())
     entry = next(iter(scan_folder(tmp_path / "videos", targets=targets)))

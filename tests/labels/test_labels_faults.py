@@ -93,7 +93,7 @@ def told(answer: Any, verb: str = "could not be stored") -> str:
 def test_a_full_disk_is_told_and_costs_no_answer(made: Project, small_disk: Any) -> None:
     store = Store(str(small_disk.folder / "labels.sqlite"))
     tokens = [store.add_rater(name)[1] for name in ("ann", "ben")]
-    with serving(RaterPages(made, store, ADMIN).application()) as address:
+    with serving(RaterPages(made, store, ADMIN).make_application()) as address:
         ann, ben = (Person(address, f"/r/{token}") for token in tokens)
         first, fields, page = ann.next("pairwise") or ("", {}, "")
         assert ann.post(f"/item/{first}", {**fields, **pair_answers(page)}).status_code == 303
@@ -107,10 +107,10 @@ def test_a_full_disk_is_told_and_costs_no_answer(made: Project, small_disk: Any)
             told(ann.post("/undo", {"csrf": fields["csrf"]}))
             told(ben.client.get("/work"), "cannot be shown")  # nothing can be held for him
             assert ann.client.get("/").status_code == 200  # reading needs no room
-        assert [answer.item for answer in store.answers()] == [first]
+        assert [answer.item for answer in store.all_answers()] == [first]
         assert ann.post(f"/item/{second}", entered).status_code == 303
-        assert sorted(answer.item for answer in store.answers()) == sorted([first, second])
-        assert len(store._rows("SELECT * FROM history", ())) == 2
+        assert sorted(answer.item for answer in store.all_answers()) == sorted([first, second])
+        assert len(store._query_rows("SELECT * FROM history", ())) == 2
     with sqlite3.connect(small_disk.folder / "labels.sqlite") as file:
         assert file.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
 
@@ -128,7 +128,7 @@ def test_a_database_that_stops_within_a_request_is_told_and_costs_no_answer(
     store = Store(server.address, "faults")
     token = store.add_rater("ann")[1]
     noted = store._note
-    with serving(RaterPages(made, store, ADMIN).application()) as address:
+    with serving(RaterPages(made, store, ADMIN).make_application()) as address:
         ann = Person(address, f"/r/{token}")
         item, fields, page = ann.next("pairwise") or ("", {}, "")
         entered = {**fields, **pair_answers(page)}
@@ -146,15 +146,15 @@ def test_a_database_that_stops_within_a_request_is_told_and_costs_no_answer(
         told(ann.client.get("/"), "cannot be shown")
         told(Person(address).client.get(f"/r/{token}"), "cannot be shown")
         server.start()
-        assert store.answers() == []  # nothing of the broken transaction
+        assert store.all_answers() == []  # nothing of the broken transaction
         assert ann.post(f"/item/{item}", entered).status_code == 303
-        assert [answer.item for answer in store.answers()] == [item]
-        assert len(store._rows("SELECT * FROM history", ())) == 1
+        assert [answer.item for answer in store.all_answers()] == [item]
+        assert len(store._query_rows("SELECT * FROM history", ())) == 1
 
 
 def test_links_that_were_made_before_the_disk_was_full_are_shown(made: Project, tmp_path: Path) -> None:
     store = Store(str(tmp_path / "labels.sqlite"))
-    with serving(RaterPages(made, store, ADMIN).application()) as address:
+    with serving(RaterPages(made, store, ADMIN).make_application()) as address:
         boss = Person(address, f"/admin/enter/{ADMIN}")
         csrf = boss.client.get("/admin").text.partition('name="csrf" value="')[2].partition('"')[0]
         add = store.add_rater
@@ -180,14 +180,14 @@ def test_a_store_that_fails_within_a_transaction_works_afterwards(tmp_path: Path
     with no_longer_files(tmp_path), pytest.raises(RevisitError, match=r"labels"):
         store.submit(RaterAnswer("i2", rater.id, {"q": "x" * 100_000}))
     store.submit(RaterAnswer("i3", rater.id, {"q": "c"}))
-    assert [answer.item for answer in store.answers()] == ["i1", "i3"]
+    assert [answer.item for answer in store.all_answers()] == ["i1", "i3"]
 
 
 @pytest.mark.slow
 def test_the_page_keeps_what_was_entered_and_tells(made: Project, tmp_path: Path) -> None:
     store = Store(str(tmp_path / "labels.sqlite"))
     token = store.add_rater("ann")[1]
-    with serving(RaterPages(made, store, ADMIN).application()) as address, chromium() as browser:
+    with serving(RaterPages(made, store, ADMIN).make_application()) as address, chromium() as browser:
         tab = browser.new_context(viewport={"width": 1000, "height": 800}).new_page()
         tab.goto(f"{address}/r/{token}")
         tab.goto(f"{address}/work?task=pairwise")
@@ -208,10 +208,10 @@ def test_the_page_keeps_what_was_entered_and_tells(made: Project, tmp_path: Path
             assert tab.url == place
             assert tab.evaluate("document.querySelectorAll('input:checked').length") == questions
             assert tab.input_value("textarea[name=comment]") == "words that cost effort"
-            assert store.answers() == []
+            assert store.all_answers() == []
         tab.keyboard.press("Enter")  # there is room again
         until(tab, f"location.href !== {place!r}")
-        (answer,) = store.answers()
+        (answer,) = store.all_answers()
         assert answer.comment == "words that cost effort"
 
 
@@ -224,11 +224,11 @@ def test_the_page_keeps_what_was_entered_and_tells(made: Project, tmp_path: Path
 def test_wrong_cookies_are_limited_as_wrong_links_are(made: Project, tmp_path: Path, kind: str, path: str) -> None:
     store = Store(str(tmp_path / "labels.sqlite"))
     token = store.add_rater("ann")[1]
-    with serving(RaterPages(made, store, ADMIN).application()) as address:
+    with serving(RaterPages(made, store, ADMIN).make_application()) as address:
         stranger, ann, boss = Person(address), Person(address, f"/r/{token}"), Person(address, f"/admin/enter/{ADMIN}")
         codes = []
         for k in range(40):
-            answer = stranger.client.get(path, headers={"cookie": f"{kind}_{made.name}=guess{k}"})
+            answer = stranger.client.get(path, headers={"cookie": f"{kind}_{made.hashed_name}=guess{k}"})
             codes.append(answer.status_code)
         assert codes[0] == 403 and set(codes) == {403, 429} and codes.index(429) <= 14
         assert answer.headers["retry-after"] == "10"

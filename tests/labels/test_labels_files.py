@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from revisit.core import UsageError
-from revisit.labels.label import Box, Label, label_lines, read_labels, to_line
+from revisit.labels.label import Box, Label, label_lines, label_to_json, read_label_files
 
 MARKS = Label(
     "marks", "m1", "ann", "target", "hidden, returned", "cup@wan", model="wan", sample="cup", digest="ab" * 32,
@@ -25,10 +25,10 @@ def test_labels_survive_and_paths_begin_at_the_file(tmp_path):
     file.parent.mkdir()
     file.write_text("\n".join(label_lines([label], file.parent)) + "\n\n")
     assert json.loads(file.read_text().splitlines()[0])["clip"] == "../clips/cup.mp4"
-    found = read_labels([tmp_path / "study"])
+    found = read_label_files([tmp_path / "study"])
     assert Path(found[0].clip).resolve() == clip.resolve()
     assert replace(found[0], clip=str(clip)) == label
-    assert "other" not in to_line(label) and to_line(label)["schema"] == 1
+    assert "other" not in label_to_json(label) and label_to_json(label)["schema"] == 1
 
 
 @pytest.mark.parametrize(
@@ -48,15 +48,15 @@ def test_labels_survive_and_paths_begin_at_the_file(tmp_path):
 )
 def test_faults_are_named(tmp_path, change, said):
     file = tmp_path / "labels.jsonl"
-    file.write_text(json.dumps(to_line(MARKS)) + "\n" + json.dumps({**to_line(MARKS), **change}) + "\n")
+    file.write_text(json.dumps(label_to_json(MARKS)) + "\n" + json.dumps({**label_to_json(MARKS), **change}) + "\n")
     with pytest.raises(UsageError, match="line 2") as caught:
-        read_labels([file])
+        read_label_files([file])
     assert said in str(caught.value)
 
 
 def test_no_file_and_no_json(tmp_path):
     with pytest.raises(UsageError, match="no such file"):
-        read_labels([tmp_path])
+        read_label_files([tmp_path])
     (tmp_path / "labels.jsonl").write_text("{")
     with pytest.raises(UsageError, match="line 1: not JSON"):
-        read_labels([tmp_path])
+        read_label_files([tmp_path])

@@ -11,9 +11,9 @@ import pytest
 
 from revisit.core import UsageError
 from revisit.labels.app import RaterPages
-from revisit.labels.export import labels_of
+from revisit.labels.export import labels_of_project
 from revisit.labels.store import Store
-from revisit.web.server import LARGEST_BODY, ListenAddress, Rates, check_address, is_loopback
+from revisit.web.server import LARGEST_BODY, ListenAddress, Rates, is_loopback, require_token_if_public
 from tests.browsing import serving
 from tests.labelling import FRAMES, Person, project, questions_in, tiny_run
 
@@ -28,9 +28,9 @@ def site(tmp_path_factory) -> Iterator[Any]:
     made = project(
         folder / "project", tiny_run(folder, samples=("cup", "dog")), tasks=("pairwise", "trigger", "marks"), raters=2
     )
-    store = Store(made.store)
+    store = Store(made.default_store)
     tokens = {name: store.add_rater(name)[1] for name in ("ann", "ben")}
-    with serving(RaterPages(made, store, ADMIN).application()) as address:
+    with serving(RaterPages(made, store, ADMIN).make_application()) as address:
         people = {name: Person(address, f"/r/{token}") for name, token in tokens.items()}
         yield SimpleNamespace(project=made, store=store, address=address, tokens=tokens, folder=folder, **people)
 
@@ -205,12 +205,14 @@ def test_hosts_that_are_not_ours_are_refused(site):
 def test_listening_elsewhere_needs_a_token():
     for host in ("0.0.0.0", "192.168.1.4", "::", "example.org"):
         with pytest.raises(UsageError, match="token"):
-            check_address(ListenAddress(host), "")
+            require_token_if_public(ListenAddress(host), "")
         with pytest.raises(UsageError, match="token"):
-            check_address(ListenAddress(host), "short")
+            require_token_if_public(ListenAddress(host), "short")
     with pytest.raises(UsageError, match="--name"):
-        check_address(ListenAddress("0.0.0.0"), ADMIN)
-    assert check_address(ListenAddress("0.0.0.0", names=("labels.example.org",)), ADMIN).hosts >= {
+        require_token_if_public(ListenAddress("0.0.0.0"), ADMIN)
+    assert require_token_if_public(
+        ListenAddress("0.0.0.0", names=("labels.example.org",)), ADMIN
+    ).allowed_host_names >= {
         "labels.example.org",
         "localhost",
     }
@@ -220,8 +222,8 @@ def test_listening_elsewhere_needs_a_token():
 
 def test_who_asks_too_often_waits(site, monkeypatch):
     rates = Rates(per_second=1, at_once=3)
-    assert [rates.allow("a") for _ in range(5)] == [True, True, True, False, False]
-    assert rates.allow("b")
+    assert [rates.take_if_allowed("a") for _ in range(5)] == [True, True, True, False, False]
+    assert rates.take_if_allowed("b")
     stranger = Person(site.address)
     codes = [stranger.client.get(f"/r/guess{k}").status_code for k in range(40)]
     assert 429 in codes and codes.index(429) <= 14
@@ -236,5 +238,5 @@ def test_the_download_has_every_answer_and_only_for_who_runs_it(site):
     content = boss.client.get("/admin/labels.zip")
     with zipfile.ZipFile(io.BytesIO(content.content)) as archive:
         lines = [json.loads(line) for line in archive.read("labels.jsonl").decode().splitlines()]
-    assert len(lines) == len(labels_of(site.project, site.store)) > 5
+    assert len(lines) == len(labels_of_project(site.project, site.store)) > 5
     assert {line["rater"] for line in lines} == {"ann", "ben"}

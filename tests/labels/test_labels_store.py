@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from revisit.core import UsageError
-from revisit.labels.export import labels_of
+from revisit.labels.export import labels_of_project
 from revisit.labels.project import open_project
 from revisit.labels.queue import ItemQueue
 from revisit.labels.store import RaterAnswer, Store
@@ -32,7 +32,7 @@ def store(request, tmp_path) -> Iterator[Store]:
         made = Store(str(tmp_path / "labels.sqlite"))
     else:
         made = Store(request.getfixturevalue("postgres"))
-        with made._change() as run:
+        with made._transaction() as run:
             for table in ("raters", "answers", "drafts", "holds", "history"):
                 run(f"DELETE FROM {table}", ())
     yield made
@@ -41,8 +41,8 @@ def store(request, tmp_path) -> Iterator[Store]:
 
 def test_one_answer_per_rater_and_item_with_undo_and_history(store):
     ann, token = store.add_rater("  Ann  O'Hara; DROP TABLE raters;-- ")
-    assert ann.name == "Ann O'Hara; DROP TABLE raters;--" and store.rater_of(token) == ann
-    assert store.rater_of(token + "x") is None and store.rater_of("") is None
+    assert ann.name == "Ann O'Hara; DROP TABLE raters;--" and store.find_rater_by_token(token) == ann
+    assert store.find_rater_by_token(token + "x") is None and store.find_rater_by_token("") is None
     with pytest.raises(UsageError, match="already"):
         store.add_rater(ann.name)
     with pytest.raises(UsageError, match="printable"):
@@ -50,22 +50,22 @@ def test_one_answer_per_rater_and_item_with_undo_and_history(store):
     first = RaterAnswer("i1", ann.id, {"q": "a"}, comment="100 % ? %s 'x'; \U0001f600", seconds=2.5, swapped=True)
     for answer in (first, first, RaterAnswer("i2", ann.id, {"q": "b"})):
         store.submit(answer)
-    found = store.answers()
+    found = store.all_answers()
     assert [(one.item, one.answers, one.comment, one.swapped) for one in found] == [
         ("i1", {"q": "a"}, "100 % ? %s 'x'; \U0001f600", True), ("i2", {"q": "b"}, "", False),
     ]  # fmt: skip
-    assert store.counts() == {"i1": 1, "i2": 1} and store.answered_items(ann.id) == ["i1", "i2"]
-    assert store.undo(ann.id) == "i2"
-    assert store.draft_of("i2", ann.id)["answers"] == {"q": "b"}
-    assert store.answered_items(ann.id) == ["i1"]
+    assert store.answer_count_by_item() == {"i1": 1, "i2": 1} and store.answered_item_ids(ann.id) == ["i1", "i2"]
+    assert store.undo_last_answer(ann.id) == "i2"
+    assert store.read_draft("i2", ann.id)["answers"] == {"q": "b"}
+    assert store.answered_item_ids(ann.id) == ["i1"]
     store.save_draft("i1", ann.id, "{}")  # comes after the answer was sent: too late
-    assert store.draft_of("i1", ann.id) == {}
-    assert len(store._rows("SELECT * FROM history", ())) == 4
-    assert store.undo(ann.id) == "i1" and store.undo(ann.id) is None
-    new = store.renew(ann.id)
-    assert store.rater_of(token) is None and store.rater_of(new) == ann
+    assert store.read_draft("i1", ann.id) == {}
+    assert len(store._query_rows("SELECT * FROM history", ())) == 4
+    assert store.undo_last_answer(ann.id) == "i1" and store.undo_last_answer(ann.id) is None
+    new = store.renew_token(ann.id)
+    assert store.find_rater_by_token(token) is None and store.find_rater_by_token(new) == ann
     store.close_rater(ann.id)
-    assert store.rater_of(new) is None
+    assert store.find_rater_by_token(new) is None
 
 
 def test_so_many_raters_per_item_and_no_more(store):
@@ -74,11 +74,11 @@ def test_so_many_raters_per_item_and_no_more(store):
     def choose(answered, busy, held):
         return next((i for i in ("x", "y") if i not in answered and busy.get(i, 0) < 2), None)
 
-    taken = [store.take(rater.id, choose) for rater in raters]
+    taken = [store.hold_chosen_item(rater.id, choose) for rater in raters]
     assert taken == ["x", "x", "y", "y", None, None]
     store.submit(RaterAnswer("x", raters[0].id, {"q": "a"}))
-    assert store.take(raters[4].id, choose) is None  # answered counts as much as held
-    assert store.take(raters[0].id, choose) is None
+    assert store.hold_chosen_item(raters[4].id, choose) is None  # answered counts as much as held
+    assert store.hold_chosen_item(raters[0].id, choose) is None
 
 
 def test_threads_that_take_at_once_never_take_too_many(store):
@@ -90,7 +90,7 @@ def test_threads_that_take_at_once_never_take_too_many(store):
 
     def work(rater):
         for _ in range(5):
-            item = store.take(rater, choose)
+            item = store.hold_chosen_item(rater, choose)
             if item is not None:
                 store.submit(RaterAnswer(item, rater, {"q": "a"}))
                 taken.append(item)
@@ -101,7 +101,7 @@ def test_threads_that_take_at_once_never_take_too_many(store):
         thread.start()
     for thread in threads:
         thread.join()
-    counts = store.counts()
+    counts = store.answer_count_by_item()
     assert sum(counts.values()) == len(taken) == 40 and set(counts.values()) == {2}
 
 
@@ -109,8 +109,8 @@ def test_projects_that_share_a_database_do_not_meet(postgres):
     one, other = Store(postgres, "0123ab"), Store(postgres, "0123cd")
     rater, token = one.add_rater("ann")
     one.submit(RaterAnswer("i1", rater.id, {"q": "a"}))
-    assert other.rater_of(token) is None and not other.raters() and not other.answers()
-    assert Store(postgres, "0123ab").answers()[0].item == "i1"
+    assert other.find_rater_by_token(token) is None and not other.raters() and not other.all_answers()
+    assert Store(postgres, "0123ab").all_answers()[0].item == "i1"
 
 
 def test_a_database_that_is_not_there_is_told(tmp_path):
@@ -187,11 +187,11 @@ def test_twenty_raters_at_once(request, tmp_path, kind, seconds):
     assert len(acknowledged) == len(set(acknowledged))
     assert len(acknowledged) >= (10 if seconds < 60 else 400)
     made = open_project(Path(where))
-    kept = Store(extra[1] if extra else made.store, made.name)
+    kept = Store(extra[1] if extra else made.default_store, made.hashed_name)
     mine = {rater.id for rater in kept.raters() if rater.name.startswith(f"{kind} {seconds} ")}
-    found = [(one.item, one.rater) for one in kept.answers() if one.rater in mine]
+    found = [(one.item, one.rater) for one in kept.all_answers() if one.rater in mine]
     assert len(found) == len(set(found)) == len(acknowledged)  # none lost, none doubled
-    labels = [label for label in labels_of(made, kept) if label.rater.startswith(f"{kind} {seconds} ")]
+    labels = [label for label in labels_of_project(made, kept) if label.rater.startswith(f"{kind} {seconds} ")]
     assert len({(label.item, label.rater) for label in labels}) == len(acknowledged)
     percentile = statistics.quantiles(took, n=20)[-1]
     print(f"{kind}, {seconds} s: {len(took)} submits, 95th percentile {1000 * percentile:.0f} ms")  # noqa: T201
@@ -231,10 +231,10 @@ def test_killing_the_server_loses_nothing_acknowledged(tmp_path):
         for thread in threads:
             thread.join()
     made = open_project(Path(where))
-    kept = Store(made.store)
-    found = [(one.item, one.rater) for one in kept.answers()]
+    kept = Store(made.default_store)
+    found = [(one.item, one.rater) for one in kept.all_answers()]
     assert len(found) == len(set(found)) >= len(acknowledged) >= 12
     by_rater = {rater.name: set(kept.answered(rater.id)) for rater in kept.raters()}
     for link, item in acknowledged:
         assert item in by_rater["ann" if link == links[0] else "ben"]
-    assert ItemQueue(made, kept).next(kept.raters()[0]) is not None  # and it goes on
+    assert ItemQueue(made, kept).hold_next_item(kept.raters()[0]) is not None  # and it goes on

@@ -11,13 +11,13 @@ import pytest
 pytest.importorskip("starlette", reason="needs starlette (pip install 'revisit-bench[annotate]')")
 
 from revisit.core import Case, Clip, UsageError
-from revisit.judges.labels import read_labels as read_judge_labels
+from revisit.judges.labels import load_judge_labels as read_judge_labels
 from revisit.labels.app import RaterPages
-from revisit.labels.export import labels_of, project_files, write_files
-from revisit.labels.label import Label, read_labels
+from revisit.labels.export import labels_of_project, project_export_files, write_files
+from revisit.labels.label import Label, read_label_files
 from revisit.labels.project import ProjectSettings, make_project, open_project
 from revisit.labels.queue import ItemQueue
-from revisit.labels.start_project import ProjectRequest, open_or_make_project, start_annotation
+from revisit.labels.start_project import ProjectRequest, open_and_serve_project, open_or_make_project
 from revisit.labels.store import RaterAnswer, Store
 from revisit.web.server import ListenAddress
 from tests.browsing import serving
@@ -30,7 +30,7 @@ ADMIN = "0123456789abcdef0123"
 def answer_all(queue: ItemQueue, store: Store, rater, answers, task: str = "") -> list[str]:
     """A rater who answers everything in the same way; the items in their order."""
     seen = []
-    while (item := queue.next(rater, task)) is not None:
+    while (item := queue.hold_next_item(rater, task)) is not None:
         seen.append(item.id)
         store.submit(RaterAnswer(item.id, rater.id, {q.id: answers(item, q) for q in item.questions}))
     return seen
@@ -54,19 +54,21 @@ def test_examples_first_gold_in_between_and_who_agrees_is_done(tmp_path):
     made = make_project(
         tmp_path / "p", [run], ProjectSettings(("trigger",), raters=3, agree=2, gold_every=4), gold=gold
     )
-    store = Store(made.store)
+    store = Store(made.default_store)
     queue = ItemQueue(made, store)
     ann, ben, cleo = (store.add_rater(name)[0] for name in ("ann", "ben", "cleo"))
     first = answer_all(queue, store, ann, lambda item, q: "yes")
-    kinds = ["example" if made.item(id).example else "gold" if made.item(id).gold else "item" for id in first]
+    kinds = ["example" if made.find_item(id).example else "gold" if made.find_item(id).gold else "item" for id in first]
     assert kinds == ["example", "item", "item", "item", "gold", *["item"] * 7]
-    assert queue.progress(ann).done == queue.progress(ann).of == 12
+    assert queue.rater_progress(ann).done == queue.rater_progress(ann).of == 12
     agree = answer_all(queue, store, ben, lambda item, q: "yes" if item.scene != "s5" else "no")
     assert len(agree) == 12
     rest = answer_all(queue, store, cleo, lambda item, q: "no")
-    assert {made.item(id).scene for id in rest if not made.item(id).gold} == {"s5"}  # the others are agreed on already
-    assert sum(bool(made.item(id).gold) for id in rest) == 2  # everybody gets these
-    labels = labels_of(made, store)
+    assert {made.find_item(id).scene for id in rest if not made.find_item(id).gold} == {
+        "s5"
+    }  # the others are agreed on already
+    assert sum(bool(made.find_item(id).gold) for id in rest) == 2  # everybody gets these
+    labels = labels_of_project(made, store)
     assert {label.right for label in labels if label.case == "s3@x#0"} == {"yes"}
     assert all(label.example == (label.case == "s0@x#0") for label in labels)
 
@@ -80,9 +82,9 @@ def test_an_example_shows_what_is_right_and_why(tmp_path):
     ]
     settings = ProjectSettings(("pairwise",), dimensions=("camera",))
     made = make_project(tmp_path / "p", [run], settings, gold=gold, guide="Look at\nboth.\n\n<script>x</script>")
-    store = Store(made.store)
+    store = Store(made.default_store)
     token = store.add_rater("ann")[1]
-    with serving(RaterPages(made, store, ADMIN).application()) as address:
+    with serving(RaterPages(made, store, ADMIN).make_application()) as address:
         ann = Person(address, f"/r/{token}")
         assert "&lt;script&gt;x" in ann.page("/guide").text
         item, fields, page = ann.next() or ("", {}, "")
@@ -91,7 +93,7 @@ def test_an_example_shows_what_is_right_and_why(tmp_path):
         assert answer.headers["location"] == f"/right/{item}"
         shown = ann.page(f"/right/{item}").text
         assert "x &lt;i&gt;turns&lt;/i&gt;." in shown and "left is better" in shown
-        assert ('class="same"' in shown) == (not store.answers()[0].swapped)
+        assert ('class="same"' in shown) == (not store.all_answers()[0].swapped)
         assert ann.next() is None
     with pytest.raises(UsageError, match="fits no clip of these runs"):
         make_project(tmp_path / "q", [run], settings, gold=[replace(gold[0], case="nothing@x")])
@@ -119,17 +121,17 @@ def test_forms_of_a_survey_on_the_truth_and_labels_for_judges(tmp_path):
     run = bank_run(tmp_path)
     settings = ProjectSettings(("answer",), of="reference", raters=2, forms=2, per_scene=4)
     made = make_project(tmp_path / "p", [run], settings)
-    store = Store(made.store)
+    store = Store(made.default_store)
     queue = ItemQueue(made, store)
     raters = [store.add_rater(f"r{k}")[0] for k in range(4)]
     for rater in raters:
         answer_all(queue, store, rater, lambda item, q: "yes" if q.polarity == "positive" else "no")
-    labels = labels_of(made, store)
+    labels = labels_of_project(made, store)
     assert {label.model for label in labels} == {"reference"} and len(labels) == 16
     assert {label.rater: label.form for label in labels} == {"r0": 0, "r1": 1, "r2": 0, "r3": 1}
     by_form = {form: {(one.sample, one.question) for one in labels if one.form == form} for form in (0, 1)}
     assert not by_form[0] & by_form[1] and len(by_form[0]) == len(by_form[1]) == 4
-    write_files(project_files(made, store, tmp_path / "out"), tmp_path / "out")
+    write_files(project_export_files(made, store, tmp_path / "out"), tmp_path / "out")
     judged = read_judge_labels(tmp_path / "out/judge_labels.jsonl")
     assert len(judged.rows) == 8 and judged.disputed == 0 and all(len(said) == 2 for said in judged.raters.values())
     assert {row.clip.resolve() for row in judged.rows} == {
@@ -140,12 +142,12 @@ def test_forms_of_a_survey_on_the_truth_and_labels_for_judges(tmp_path):
 
 def test_a_review_needs_words_and_a_reason(tmp_path):
     made = make_project(tmp_path / "p", [bank_run(tmp_path)], ProjectSettings(("review",), raters=1, count=3))
-    store = Store(made.store)
+    store = Store(made.default_store)
     token = store.add_rater("ann")[1]
-    with serving(RaterPages(made, store, ADMIN).application()) as address:
+    with serving(RaterPages(made, store, ADMIN).make_application()) as address:
         ann = Person(address, f"/r/{token}")
         item, fields, page = ann.next() or ("", {}, "")
-        question = made.item(item).questions[0]
+        question = made.find_item(item).questions[0]
         name = question.id
         assert question.text in page and question.polarity in page
         bad = [
@@ -157,7 +159,7 @@ def test_a_review_needs_words_and_a_reason(tmp_path):
             assert ann.post(f"/item/{item}", {**fields, **form}).status_code == 422
         good = {f"q.{name}": "edit", f"text.{name}": "Is the cup there?", "comment": "two questions in one"}
         assert ann.post(f"/item/{item}", {**fields, **good}).status_code == 303
-    label = labels_of(made, store)[0]
+    label = labels_of_project(made, store)[0]
     assert (label.answer, label.text, label.comment) == ("edit", "Is the cup there?", "two questions in one")
 
 
@@ -199,7 +201,7 @@ def test_the_commands_from_clips_to_the_report(tmp_path, revisit):
     said = revisit("annotate", "runs/videos", "--prepare", "--rater", "Ann", "--rater", "Ben", "-d", "integrity")
     assert "link for Ann: http://127.0.0.1:8123/r/" in said.stdout and "9 items" in said.stdout
     made = open_project(tmp_path / "runs/videos/labels")
-    store = Store(made.store)
+    store = Store(made.default_store)
     for rater in store.raters():
         answer_all(
             ItemQueue(made, store),
@@ -209,7 +211,7 @@ def test_the_commands_from_clips_to_the_report(tmp_path, revisit):
         )
     written = revisit("labels", "export", "runs/videos/labels", "--out", "out").stdout
     assert "out/labels.jsonl" in written and "out/labels.parquet" in written and "out/preferences.jsonl" in written
-    assert len(read_labels([tmp_path / "out"])) == 18
+    assert len(read_label_files([tmp_path / "out"])) == 18
     again = revisit("labels", "import", "out/label_studio.json", "--from", "label-studio", "--out", "back/labels.jsonl")
     assert "18 labels" in again.stdout
     told = json.loads(revisit("agree", "out", "--json").stdout)
@@ -230,7 +232,7 @@ def test_items_go_to_the_raters_that_are_named(tmp_path):
         said.clear()
         settings = ProjectSettings(("trigger",)) if raters is None else ProjectSettings(("trigger",), raters=raters)
         request = ProjectRequest((run,), settings, names=names, raters=raters)
-        start_annotation(request, ListenAddress(), "t" * 20, True, said.append, lambda *told: None)
+        open_and_serve_project(request, ListenAddress(), "t" * 20, True, said.append, lambda *told: None)
         return open_project(run / "labels").settings.raters
 
     assert prepare("Ann", "Ben") == 2 and "each for 2 raters" in said[0]

@@ -11,7 +11,7 @@ import pytest
 
 from revisit.core import Clip, UsageError
 from revisit.media import encode_mp4, open_clip
-from revisit.media.decoder_process import GPU_DECODING, WORKER, gpu_for_decoding
+from revisit.media.decoder_process import GPU_DECODING, WORKER, gpu_number_for_decoding
 
 av = pytest.importorskip("av")
 
@@ -55,15 +55,15 @@ def test_samples_of_nv12_are_those_of_yuv420p(worker: Any, size: tuple[int, int]
     rgb = np.random.default_rng(1).integers(0, 256, (height, width, 3), dtype=np.uint8)
     planar = av.VideoFrame.from_ndarray(rgb, format="rgb24").reformat(format="yuv420p")
     interleaved = planar.reformat(format="nv12")
-    assert worker.same_samples(planar, interleaved)
+    assert worker.is_same_yuv420_picture(planar, interleaved)
     stored = planar.to_ndarray()
     expected = [stored[:height], *stored[height:].reshape(2, height // 2, width // 2)]
-    for plane, (samples, stride) in zip(expected, worker.nv12_planes(interleaved), strict=True):
+    for plane, (samples, stride) in zip(expected, worker.split_nv12_planes(interleaved), strict=True):
         rows = np.frombuffer(samples, np.uint8)[: len(plane) * stride].reshape(len(plane), stride)
         assert np.array_equal(rows[:, : plane.shape[1]], plane)
     other = stored.copy()
     other[-1, -1] ^= 1  # one sample of red
-    assert not worker.same_samples(av.VideoFrame.from_ndarray(other, format="yuv420p"), interleaved)
+    assert not worker.is_same_yuv420_picture(av.VideoFrame.from_ndarray(other, format="yuv420p"), interleaved)
 
 
 def test_which_gpu_decodes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,7 +75,7 @@ def test_which_gpu_decodes(monkeypatch: pytest.MonkeyPatch) -> None:
         ("cuda:0,cuda:1", {"0", "1"}),
     ):
         monkeypatch.setenv(GPU_DECODING, value)
-        assert gpu_for_decoding() in expected
+        assert gpu_number_for_decoding() in expected
     monkeypatch.setenv(GPU_DECODING, "gpu")
     with pytest.raises(UsageError, match="choose cpu, cuda or cuda:1"):
-        gpu_for_decoding()
+        gpu_number_for_decoding()

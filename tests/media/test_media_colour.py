@@ -13,7 +13,7 @@ import pytest
 
 from revisit.core import Clip, MediaError
 from revisit.media import decoder_process, open_clip
-from revisit.media.colour import RED_AND_BLUE, UNITS, layout_of, planes_of, rgb_of
+from revisit.media.colour import RED_AND_BLUE, UNITS, pixel_layout_of_format, rgb_of, rgb_to_yuv420_planes
 from tests.conftest import PROJECT
 from tests.media.test_media_decode import pictures, write_video
 
@@ -75,7 +75,7 @@ def test_what_is_encoded_has_the_planes_of_an_independent_library() -> None:
         * 255
     )
     blocks = exact.reshape(10, 2, 15, 2, 3).mean(axis=(1, 3))
-    for got, wanted in zip(planes_of(rgb), (exact[..., 0], blocks[..., 1], blocks[..., 2]), strict=True):
+    for got, wanted in zip(rgb_to_yuv420_planes(rgb), (exact[..., 0], blocks[..., 1], blocks[..., 2]), strict=True):
         assert np.abs(got - wanted).max() <= 0.51
 
 
@@ -182,7 +182,7 @@ def test_sums_of_16_bits_are_those_of_wide_whole_numbers(matrix: int, range_: in
 def test_a_chroma_sample_counts_for_its_pixels_at_every_size(size: tuple[int, int], ratio: str, range_: int) -> None:
     height, width = size
     rng = np.random.default_rng(0)
-    layout = layout_of(f"yuv{ratio}p", width, height)
+    layout = pixel_layout_of_format(f"yuv{ratio}p", width, height)
     planes = [rng.integers(16, 236, (p.rows, p.columns), dtype=np.uint8) for p in layout.planes]
     across, down = layout.chroma
     wide = [np.repeat(np.repeat(p, down, 0), across, 1)[:height, :width] for p in planes[1:]]
@@ -269,7 +269,7 @@ def test_what_is_not_known_is_refused_with_what_to_do() -> None:
         rgb_of("yuv444p", 8, 0, 2, 2, [plane] * 3)
     for name in ("xyz12le", "yuyv422", "nv12", "grayf32le", "rgb565le", "yuv430p"):
         with pytest.raises(MediaError, match=f"its pixel format {name} is not read; convert it"):
-            layout_of(name, 2, 2)
+            pixel_layout_of_format(name, 2, 2)
 
 
 def test_a_clip_says_its_matrix_and_range(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ import revisit.media.decoder_process as decoder_process
 from revisit.core import Clip, MediaError, UsageError, per_second
 from revisit.core.frames import frame_digest
 from revisit.media import Limits, encode_mp4, open_clip
-from revisit.media.colour import layout_of, rgb_of
+from revisit.media.colour import pixel_layout_of_format, rgb_of
 
 H264 = {"crf": "10", "g": "12"}
 
@@ -89,9 +89,9 @@ def plain(path: Path) -> list[np.ndarray]:
             name, size = frame.format.name, (frame.width, frame.height)
             planes = [
                 np.frombuffer(found, np.uint8).reshape(known.rows, -1)[:, : known.columns * known.dtype.itemsize]
-                for found, known in zip(frame.planes, layout_of(name, *size).planes, strict=True)
+                for found, known in zip(frame.planes, pixel_layout_of_format(name, *size).planes, strict=True)
             ]
-            dtype = layout_of(name, *size).planes[0].dtype
+            dtype = pixel_layout_of_format(name, *size).planes[0].dtype
             rgb = rgb_of(name, int(frame.colorspace), int(frame.color_range), *size, [p.view(dtype) for p in planes])
             # swscale interpolates the chroma of 10 bits, which these coarse colours show
             assert np.abs(rgb.astype(int) - frame.to_ndarray(format="rgb24")).mean() < (2 if dtype == np.uint8 else 8)
@@ -516,7 +516,7 @@ def test_the_decoder_can_open_no_file(tmp_path: Path, monkeypatch: pytest.Monkey
                 tried.append(str(error.errno))
         raise Problem(f"{tried} {sorted(os.environ)}")
 """
-    anchor = "        frames, facts = video("
+    anchor = "        frames, facts = open_video_frames("
     assert anchor in source
     # `socket` is imported early, as nothing can be imported later.
     script = tmp_path / "worker.py"

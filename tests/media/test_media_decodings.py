@@ -14,9 +14,9 @@ import pytest
 import revisit.media.decoder_process as decoder_process
 from revisit.core import OBSERVERS, SUITES, Case, Clip, MediaError, MissingPrerequisite, UsageError
 from revisit.engine import dependencies
-from revisit.engine.in_memory import plan_of
+from revisit.engine.in_memory import plan_for_given_cases
 from revisit.engine.plan import Plan
-from revisit.engine.request import observer_set
+from revisit.engine.request import load_observer_set
 from revisit.media import DECODING_RULE, Limits, open_clip, pixel_rules
 from revisit.results.record_files import case_from_json, case_to_json
 from tests.media.test_media_decode import H264, pictures, same, write_video
@@ -273,7 +273,9 @@ def plan(path: Path, decoding: str, protocol: str = "other") -> Plan:
     if decoding:
         card["decoding"] = {"other": decoding}
     case = Case("a", "folder", "m", "a", Clip(path), reference=Clip(path))
-    return plan_of(replace(suite, card=card), [case], observer_set("lite"), protocol=protocol, metrics=["psnr"])
+    return plan_for_given_cases(
+        replace(suite, card=card), [case], load_observer_set("lite"), protocol=protocol, metrics=["psnr"]
+    )
 
 
 @pytest.mark.slow
@@ -284,7 +286,7 @@ def test_any_suite_may_name_a_decoding(tmp_path: Path) -> None:
     keys = {decoding: set(made.tasks) for decoding, made in plans.items()}
     assert all(keys.values())
     assert not keys[""] & keys["opencv"] and not keys[""] & keys["pyav"] and not keys["opencv"] & keys["pyav"]
-    hashes = {made.protocol_hash(made.metrics[0]) for made in plans.values()}
+    hashes = {made.protocol_with_hash(made.metrics[0]) for made in plans.values()}
     assert len(hashes) == 3
     unnamed = plan(path, "opencv", protocol="default")
     assert set(unnamed.tasks) == keys[""] and unnamed.cases[0].clip.decoding == ""
@@ -311,7 +313,7 @@ def test_evidence_of_another_version_is_made_again(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(dependencies, "decoding_build", lambda name: "OpenCV 4.11.0, somewhere else")
     after = plan(path, "opencv")
     assert not set(before.tasks) & set(after.tasks)
-    assert before.protocol_hash(before.metrics[0]) == after.protocol_hash(after.metrics[0])
+    assert before.protocol_with_hash(before.metrics[0]) == after.protocol_with_hash(after.metrics[0])
 
 
 def test_an_opencv_that_cannot_is_told_before_anything_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from revisit.core import Clip, MediaError, UsageError
 from revisit.media import Limits, clip_digest, open_clip
-from revisit.media.frame_folder import frame_files
+from revisit.media.frame_folder import find_frame_files
 
 
 def flat(value: int, height: int = 16, width: int = 24) -> np.ndarray:
@@ -81,17 +81,17 @@ def test_only_wanted_images_arrive(tmp_path: Path) -> None:
 
 def test_side_images_are_left_out(tmp_path: Path) -> None:
     folder = fill(tmp_path / "f", ["0.jpg", "0.depth.png", "1.jpg", "1.depth.png"])
-    assert [path.name for path in frame_files(folder).paths] == ["0.jpg", "1.jpg"]
+    assert [path.name for path in find_frame_files(folder).paths] == ["0.jpg", "1.jpg"]
     with open_clip(Clip(folder)) as stream:
         assert stream.info.count == 2
     assert stream.notes == ("images marked .depth were ignored: they accompany the frames",)
     numbered = fill(tmp_path / "g", ["shot.0001.png", "shot.0002.png"])
-    assert len(frame_files(numbered).paths) == 2
+    assert len(find_frame_files(numbered).paths) == 2
 
 
 def test_a_real_folder_with_depth_beside_its_frames(shared: Path) -> None:
     folder = shared / "clips/7scenes_redkitchen_return"
-    found = frame_files(folder)
+    found = find_frame_files(folder)
     assert [path.name for path in found.paths[:2]] == ["0000.jpg", "0001.jpg"]
     with open_clip(Clip(folder, fps=10), wanted=np.array([0])) as stream:
         (frame,) = stream
@@ -219,19 +219,19 @@ def test_one_sequence_by_other_names(tmp_path: Path, names: list[str]) -> None:
 
 
 def test_what_is_odd_about_numbers_is_noted(tmp_path: Path) -> None:
-    assert frame_files(fill(tmp_path / "gap", ["1.png", "5.png", "6.png"])).notes == (
+    assert find_frame_files(fill(tmp_path / "gap", ["1.png", "5.png", "6.png"])).notes == (
         "frame numbers are missing between 1.png and 5.png; the frames that are there were taken as one clip without "
         "gaps",
     )
-    assert frame_files(fill(tmp_path / "padding", ["1.png", "2.png", "003.png"])).notes == (
+    assert find_frame_files(fill(tmp_path / "padding", ["1.png", "2.png", "003.png"])).notes == (
         "numbers are written in two ways (1.png and 003.png); the frames were taken in the order of their numbers",
     )
-    assert frame_files(fill(tmp_path / "names", ["a_1.png", "b_1.png"])).notes == (
+    assert find_frame_files(fill(tmp_path / "names", ["a_1.png", "b_1.png"])).notes == (
         "the images are not numbered as one sequence; they were taken in the order of their names, a_1.png to b_1.png "
         "(2 images)",
     )
     for names in (["08.png", "09.png", "10.png"], ["8.png", "9.png", "10.png"], ["0.png", "1.png"]):
-        assert frame_files(fill(tmp_path / names[0], names)).notes == ()
+        assert find_frame_files(fill(tmp_path / names[0], names)).notes == ()
 
 
 @pytest.mark.slow

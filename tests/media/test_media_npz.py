@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from revisit.core import MediaError
-from revisit.engine.cache import pack_arrays, unpack_arrays
+from revisit.engine.cache import palette_decode_float16_arrays, palette_encode_float16_arrays
 from revisit.media import load_npz, save_npz
 
 ARRAYS: dict[str, np.ndarray] = {
@@ -194,12 +194,12 @@ def test_evidence_is_stored_bit_for_bit_however_it_is_coded(tmp_path: Path) -> N
         "many": rng.normal(size=4000).astype(np.float16),
         "picture": rng.integers(0, 256, 40_000, dtype=np.uint8),
     }
-    save_npz(tmp_path / "a.npz", pack_arrays(arrays), compress=True, level=1, seal=True)
+    save_npz(tmp_path / "a.npz", palette_encode_float16_arrays(arrays), compress=True, level=1, seal=True)
     with zipfile.ZipFile(tmp_path / "a.npz") as archive:
         sizes = {member.filename: member.compress_size for member in archive.infolist()}
     assert sizes["few:codes.npy"] < few.size + 200 and sizes["picture.npy"] < 40_200 and "many.npy" in sizes
     assert len(np.unique(more)) > 256 and sizes["more:codes.npy"] + sizes["more:high.npy"] < 1.4 * more.size
-    back = unpack_arrays(load_npz(tmp_path / "a.npz"))
+    back = palette_decode_float16_arrays(load_npz(tmp_path / "a.npz"))
     assert back.keys() == arrays.keys()
     for name, array in arrays.items():
         assert back[name].dtype == array.dtype and back[name].shape == array.shape

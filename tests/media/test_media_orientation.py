@@ -13,7 +13,7 @@ import pytest
 
 from revisit.core import Clip
 from revisit.media import clip_digest, file_digest, open_clip
-from revisit.media.colour import UNKNOWN_MATRIX, layout_of, rgb_of
+from revisit.media.colour import UNKNOWN_MATRIX, pixel_layout_of_format, rgb_of
 
 from .test_media_decode import pictures, write_video
 
@@ -97,7 +97,7 @@ def shown_by_ffmpeg(path: Path, pix_fmt: str, height: int, width: int) -> list[n
     """What the ffmpeg program makes of the clip by itself: its own planes, in RGB by the rules of colour.py."""
     command = ["ffmpeg", "-v", "error", "-i", str(path), "-f", "rawvideo", "-vsync", "passthrough", "-"]
     data = subprocess.run(command, capture_output=True, check=True, timeout=120).stdout
-    planes = layout_of(pix_fmt, width, height).planes
+    planes = pixel_layout_of_format(pix_fmt, width, height).planes
     length = sum(plane.rows * plane.columns for plane in planes)
     assert len(data) % length == 0
     frames = []
@@ -204,10 +204,10 @@ def test_a_browser_is_given_an_upright_copy(stored: Path, tmp_path: Path) -> Non
     assert copy.path.parent == tmp_path / "copies" and (copy.width, copy.height) == (48, 80)
     seen, expected = frames_of(copy.path)[0][0], frames_of(flipped)[0][0]
     assert np.abs(seen.astype(int) - expected).mean() < 8
-    placed = Videos(tmp_path / "report").place(Clip(flipped))
+    placed = Videos(tmp_path / "report").video_address(Clip(flipped))
     note = str(placed["note"])
     assert placed["src"] is None and "mirrored" in note and "revisit view" in note
-    assert Videos(tmp_path / "report").place(Clip(stored / "h264-mp4.mp4"))["src"]
+    assert Videos(tmp_path / "report").video_address(Clip(stored / "h264-mp4.mp4"))["src"]
 
 
 def test_evidence_of_a_mirrored_clip_from_before_is_not_used(stored: Path, tmp_path: Path) -> None:
@@ -230,5 +230,5 @@ def test_evidence_of_a_mirrored_clip_from_before_is_not_used(stored: Path, tmp_p
     file.parent.mkdir(parents=True)
     file.write_bytes(msgspec.json.encode(known))
     digests = ClipDigests(root, source)
-    assert digests.of(Clip(flipped)) == clip_digest(Clip(flipped)) != file_digest(flipped)
-    assert digests.of(Clip(plain)) == "remembered"
+    assert digests.find_or_compute(Clip(flipped)) == clip_digest(Clip(flipped)) != file_digest(flipped)
+    assert digests.find_or_compute(Clip(plain)) == "remembered"

@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 
 from revisit.core import SUITES
-from revisit.engine.in_memory import score_cases
+from revisit.engine.in_memory import observe_and_score_cases
 from revisit.engine.plan import make_plan
-from revisit.engine.request import observer_set
+from revisit.engine.request import load_observer_set
 from revisit.results import Results
 from tests.datasets import actions, film
 from tests.media.test_media_decode import write_video
@@ -28,8 +28,8 @@ DB, SHARE = 0.002, 0.0002
 
 
 def scores(suite: str, folder: Path, metrics: tuple[str, ...], set: str = "lite", **given: Any) -> Results:
-    plan = make_plan(SUITES[suite], folder, observer_set(set), protocol="upstream", metrics=metrics, **given)
-    return score_cases(plan)
+    plan = make_plan(SUITES[suite], folder, load_observer_set(set), protocol="upstream", metrics=metrics, **given)
+    return observe_and_score_cases(plan)
 
 
 def only_clips(source: Path, place: Path, *names: str) -> Path:

@@ -6,8 +6,8 @@ import numpy as np
 
 from revisit.core import Frame
 from revisit.core.frames import frame_digest
-from revisit.metrics.answers import keep_last, keep_recent
-from revisit.observers.frames import checksums
+from revisit.metrics.answers import cache_for_last_record, cache_recent_results
+from revisit.observers.frames import pixel_checksums
 from revisit.observers.matching import points_of_frame
 from tests.looking import wall
 
@@ -15,7 +15,7 @@ from tests.looking import wall
 def test_answers_about_the_last_record_are_kept_by_settings() -> None:
     calls: list[tuple[object, float, bool]] = []
 
-    @keep_last
+    @cache_for_last_record
     def mean(record: np.ndarray, factor: float = 1.0, *, square: bool = False) -> float:
         calls.append((record, factor, square))
         return float(factor * record.mean() ** (2 if square else 1))
@@ -30,7 +30,7 @@ def test_answers_about_the_last_record_are_kept_by_settings() -> None:
 def test_answers_about_equal_arrays_are_kept_and_the_oldest_leave() -> None:
     calls: list[object] = []
 
-    @keep_recent(2)
+    @cache_recent_results(2)
     def total(array: np.ndarray, other: np.ndarray | None, box: tuple[float, float]) -> float:
         calls.append(array)
         return float(array.sum() + sum(box))
@@ -49,11 +49,11 @@ def test_answers_about_equal_arrays_are_kept_and_the_oldest_leave() -> None:
 def test_a_frame_is_hashed_when_asked_and_equal_pixels_have_equal_checksums() -> None:
     rgb = np.random.default_rng(0).integers(0, 256, (9, 7, 3)).astype(np.uint8)
     assert Frame(0, 0.0, rgb).digest == frame_digest(rgb) and Frame(0, 0.0, rgb, "told").digest == "told"
-    assert checksums(rgb) == checksums(rgb.copy()) and len(checksums(rgb)) == 16
+    assert pixel_checksums(rgb) == pixel_checksums(rgb.copy()) and len(pixel_checksums(rgb)) == 16
     for place in np.ndindex(rgb.shape):
         other = rgb.copy()
         other[place] ^= 1
-        assert checksums(other) != checksums(rgb)
+        assert pixel_checksums(other) != pixel_checksums(rgb)
 
 
 def test_points_of_a_frame_are_found_once_for_each_size() -> None:

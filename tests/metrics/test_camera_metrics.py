@@ -10,7 +10,7 @@ import pytest
 from revisit.core import Case, Clip, InvalidEvidence, Score, Unscored
 from revisit.evidence.camera import CameraPath
 from revisit.evidence.poses import PoseTrack, TruePoseTrack
-from revisit.geometry.rotations import axis_angle, from_yaw_pitch
+from revisit.geometry.rotations import rotation_from_axis_angle, rotation_from_yaw_pitch
 from revisit.metrics import camera
 
 
@@ -23,7 +23,7 @@ def bent_path(n=20, turn=2.0, step=0.1):
     poses, at, yaw = [], np.zeros(3), 0.0
     for _ in range(n):
         pose = np.eye(4)
-        pose[:3, :3], pose[:3, 3] = from_yaw_pitch(yaw, 0), at
+        pose[:3, :3], pose[:3, 3] = rotation_from_yaw_pitch(yaw, 0), at
         poses.append(pose)
         at, yaw = at + step * pose[:3, 2], yaw + turn
     return np.stack(poses)
@@ -31,7 +31,7 @@ def bent_path(n=20, turn=2.0, step=0.1):
 
 def elsewhere(poses, scale=3.0):
     moved = poses.copy()
-    turn = axis_angle((1, 1, 0), 70)
+    turn = rotation_from_axis_angle((1, 1, 0), 70)
     moved[:, :3, :3] = turn @ poses[:, :3, :3]
     moved[:, :3, 3] = scale * poses[:, :3, 3] @ turn.T + 5
     return moved

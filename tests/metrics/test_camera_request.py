@@ -13,11 +13,11 @@ from revisit.core import Case, Clip, InvalidEvidence, Metric, Score, Unscored
 from revisit.evidence.camera import CameraPath, ObservedCamera
 from revisit.evidence.frames import FrameFacts
 from revisit.evidence.poses import PoseTrack
-from revisit.geometry.camera_script import parse_script, timed_path
-from revisit.metrics.observed_camera import seen_camera
-from revisit.metrics.requested_camera import asked_camera
+from revisit.geometry.camera_script import camera_path_of_length, parse_script
+from revisit.metrics.observed_camera import derive_observed_camera
+from revisit.metrics.requested_camera import derive_requested_camera
 from revisit.suites.wrbench.metrics import camera
-from revisit.suites.wrbench.metrics.camera import hold_score
+from revisit.suites.wrbench.metrics.camera import static_hold_score
 
 N = 81
 OUT_AND_BACK = "yaw:left:60@40,yaw:right:60@41"
@@ -34,13 +34,13 @@ def facts(count: int = N) -> FrameFacts:
 
 
 def seen(script: str, frames: int = N, *, turns_only: bool = False) -> ObservedCamera:
-    c2w = timed_path(parse_script(script), frames)
+    c2w = camera_path_of_length(parse_script(script), frames)
     return ObservedCamera(np.arange(frames), c2w[:, :3, :3], None if turns_only else c2w[:, :3, 3], "test")
 
 
 def ask(metric: Metric, case: Case, frames: FrameFacts, seen: ObservedCamera, **params: str) -> Any:
     """A metric's answer about a case that came with a script and no file."""
-    asked = asked_camera.fn(case, frames, None)
+    asked = derive_requested_camera.fn(case, frames, None)
     return asked if isinstance(asked, Unscored) else metric(case, asked, seen, **params)
 
 
@@ -89,7 +89,10 @@ def test_upstream_moves_along_the_first_view_and_corrected_along_the_heading() -
     script = "yaw:left:90@40,dolly:forward:1@41"
     turned, straight = (
         ObservedCamera(np.arange(N), path[:, :3, :3], path[:, :3, 3], "test")
-        for path in (timed_path(parse_script(script), N), timed_path(parse_script(script), N, axes="first_view"))
+        for path in (
+            camera_path_of_length(parse_script(script), N),
+            camera_path_of_length(parse_script(script), N, axes="first_view"),
+        )
     )
     for rule, followed, other in (("corrected", turned, straight), ("upstream", straight, turned)):
         assert camera_precision(case(script), facts(), followed, rule=rule).value == pytest.approx(1, abs=2.5e-4)
@@ -117,7 +120,7 @@ def test_static_requests() -> None:
     assert static_hold(case("hold@80"), facts(), swaying).value == pytest.approx(0.4)
     moved = np.zeros((2, 3))
     moved[1, 0] = 0.05
-    assert hold_score(np.stack([np.eye(3)] * 2), moved) == pytest.approx(0.5)
+    assert static_hold_score(np.stack([np.eye(3)] * 2), moved) == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize(
@@ -155,14 +158,14 @@ def test_odometry_serves_turns() -> None:
     found = CameraPath(
         path.index, zeros, path.rotation, np.zeros((N, 3)), zeros, zeros + 1, np.ones(N, bool), 60.0, False
     )
-    camera = seen_camera.fn(None, found)
+    camera = derive_observed_camera.fn(None, found)
     assert camera.centre is None and camera.source == "odometry"
     assert camera_precision(case(OUT_AND_BACK), facts(), camera).value == pytest.approx(1, abs=1e-6)
     lost = CameraPath(path.index, zeros, path.rotation, np.zeros((N, 3)), zeros, zeros, np.zeros(N, bool), 60.0, False)
-    assert isinstance(seen_camera.fn(None, lost), Unscored)
-    assert isinstance(seen_camera.fn(None, None), Unscored)
-    poses = PoseTrack(path.index, timed_path(parse_script(OUT_AND_BACK), N), False, "vggt")
-    assert seen_camera.fn(poses, found).source == "vggt"
+    assert isinstance(derive_observed_camera.fn(None, lost), Unscored)
+    assert isinstance(derive_observed_camera.fn(None, None), Unscored)
+    poses = PoseTrack(path.index, camera_path_of_length(parse_script(OUT_AND_BACK), N), False, "vggt")
+    assert derive_observed_camera.fn(poses, found).source == "vggt"
 
 
 def test_malformed_evidence_raises() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from revisit.core import InvalidEvidence, Score, Unscored
 from revisit.evidence.motion import CutSignal, ShotChanges
-from revisit.metrics.cuts import find_cuts, scene_cuts, shot_changes
+from revisit.metrics.cuts import find_cut_rows, scene_cuts, shot_changes
 from revisit.observers.cuts import cut_signal
 from tests.looking import as_frames, look, read, wall, window
 
@@ -65,7 +65,7 @@ def test_malformed_evidence_says_what_a_valid_one_looks_like():
 
 def test_of_two_close_peaks_the_higher_one_counts():
     score = np.array([0.0, 0.6, 0.9, 0.0, 0.0, 0.0, 0.7])
-    assert find_cuts(score, np.arange(7) * 0.2, 0.5, 0.5).tolist() == [2, 6]
+    assert find_cut_rows(score, np.arange(7) * 0.2, 0.5, 0.5).tolist() == [2, 6]
 
 
 def shots(probability: list[float], fps: float = 10.0) -> ShotChanges:
@@ -128,7 +128,7 @@ def test_a_fast_turn_of_a_real_camera_is_no_cut(shared: Path):
 
 
 def test_two_pictures_are_as_alike_as_at_their_best_shift_by_hand():
-    from revisit.observers.cuts import COARSE, COARSE_SHIFTS, coarse_likeness
+    from revisit.observers.cuts import COARSE, COARSE_SHIFTS, best_shift_correlation
 
     rng = np.random.default_rng(4)
     a = rng.integers(0, 256, COARSE[::-1]).astype(np.uint8)
@@ -140,4 +140,4 @@ def test_two_pictures_are_as_alike_as_at_their_best_shift_by_hand():
                 mine = a[max(0, y) : height + min(0, y), max(0, x) : width + min(0, x)]
                 other = b[max(0, -y) : height + min(0, -y), max(0, -x) : width + min(0, -x)]
                 best = max(best, float(np.corrcoef(mine.ravel(), other.ravel())[0, 1]))
-        assert coarse_likeness(a, b) == pytest.approx(best, abs=1e-9)
+        assert best_shift_correlation(a, b) == pytest.approx(best, abs=1e-9)

@@ -14,12 +14,19 @@ from revisit.core import DERIVED, METRICS, Case, Clip, InvalidEvidence, Score, T
 from revisit.evidence.frames import CasePhases
 from revisit.evidence.reference_alignment import Departures
 from revisit.metrics.appearance_difference import cut_away, unsteady_light
-from revisit.metrics.overlay import blobs, grown, lab_of, light_between, step_vectors, warped
-from revisit.metrics.target_difference import unlikeness
+from revisit.metrics.overlay import (
+    connected_parts,
+    dilate_mask,
+    fit_channel_gain_and_offset,
+    rgb_to_lab,
+    warp_picture,
+    warps_to_motion_vectors,
+)
+from revisit.metrics.target_difference import shifted_squared_differences
 from revisit.observers import reference_alignment
 from revisit.observers.cuts import cut_signal
 from revisit.observers.frames import frame_facts
-from revisit.observers.reference_alignment import departures
+from revisit.observers.reference_alignment import departures_from_reference
 from tests.looking import as_frames, look, wall, window
 
 WIDE = wall(900, seed=3)
@@ -73,7 +80,7 @@ rng = np.random.default_rng(0)
 
 
 def observed(clip: list[Picture], truth: list[Picture]) -> Departures:
-    made: Departures = look(departures, as_frames(clip, 8), 8, reference=as_frames(truth, 8))
+    made: Departures = look(departures_from_reference, as_frames(clip, 8), 8, reference=as_frames(truth, 8))
     return made
 
 
@@ -290,25 +297,25 @@ def test_numbers_agree_with_other_implementations():
     ndimage = pytest.importorskip("scipy.ndimage")
     picture = WIDE[:60, :90]
     lab = cv2.cvtColor(picture.astype(np.float32) / 255, cv2.COLOR_RGB2LAB)
-    assert np.abs(lab_of(picture) - lab).max() < 0.5  # OpenCV takes its cube roots from a table
+    assert np.abs(rgb_to_lab(picture) - lab).max() < 0.5  # OpenCV takes its cube roots from a table
     warp = np.array([[0.98, 0.05, 0.03], [-0.04, 1.02, -0.02], [0.03, 0.01, 1.0]])
     to_pixels = np.diag([90, 60, 1.0])
     half = np.array([[1, 0, -0.5], [0, 1, -0.5], [0, 0, 1]])  # pixel centres lie half a pixel in
     matrix = half @ to_pixels @ warp @ np.linalg.inv(to_pixels) @ np.linalg.inv(half)
     other = cv2.warpPerspective(picture.astype(np.float32), matrix, (90, 60), borderMode=cv2.BORDER_REPLICATE)
-    mine, inside = warped(picture, warp)
+    mine, inside = warp_picture(picture, warp)
     inner = cv2.erode(inside.astype(np.uint8), np.ones((5, 5))) > 0
     assert np.abs(mine - other)[inner].max() < 6  # OpenCV rounds positions to a 32nd of a pixel
     mask = np.random.default_rng(4).random((40, 50)) < 0.55
     labels, count = ndimage.label(mask)
     sizes = sorted((int((labels == k + 1).sum()) for k in range(count)), reverse=True)
-    assert [int(part.sum()) for part in blobs(mask, 1)] == sizes
+    assert [int(part.sum()) for part in connected_parts(mask, 1)] == sizes
     own = np.zeros((60, 90), bool)
     own[20:32, 30:45] = True
-    (table,) = unlikeness([lab], lab, own)
+    (table,) = shifted_squared_differences([lab], lab, own)
     shifted = np.roll(lab, (-7, -11), axis=(0, 1))
     assert table[7, 11] == pytest.approx(float(((shifted - lab)[own] ** 2).sum()), rel=1e-3)
-    gain, offset = light_between(picture * 0.7 + 12, picture, np.ones((60, 90), bool))
+    gain, offset = fit_channel_gain_and_offset(picture * 0.7 + 12, picture, np.ones((60, 90), bool))
     assert gain == pytest.approx([0.7] * 3, abs=0.01)
     assert offset == pytest.approx([12] * 3, abs=1)
     angle, zoom, aspect = np.radians(5), 1.1, 180 / 320
@@ -319,7 +326,7 @@ def test_numbers_agree_with_other_implementations():
     moved[:2, :2] = linear
     moved[:2, 2] = np.array([0.5, 0.5]) - linear @ [0.5, 0.5] + [0.08, -0.02]
     expected = [0.08, -0.02 * aspect, 0.5 * np.log(zoom), 0.5 * angle]
-    assert step_vectors(moved[None], aspect)[0] == pytest.approx(expected, abs=1e-6)
+    assert warps_to_motion_vectors(moved[None], aspect)[0] == pytest.approx(expected, abs=1e-6)
 
 
 def test_blobs_are_the_connected_parts_of_a_mask():
@@ -330,7 +337,7 @@ def test_blobs_are_the_connected_parts_of_a_mask():
         count, label = cv2.connectedComponents(mask.astype(np.uint8), connectivity=4)
         parts = [label == k for k in range(1, count)]
         expected = sorted((part.sum() for part in parts if part.sum() >= 3), reverse=True)
-        found = blobs(mask, 3)
+        found = connected_parts(mask, 3)
         assert [blob.sum() for blob in found] == expected
         assert all(any((blob == part).all() for part in parts) for blob in found)
 
@@ -341,4 +348,4 @@ def test_grown_masks_are_those_of_a_dilation(reach):
     for shape in ((40, 60), (2, 30), (25, 1)):
         mask = rng.random(shape) < 0.05
         square = np.ones((2 * reach + 1, 2 * reach + 1), np.uint8)
-        assert (grown(mask, reach) == (cv2.dilate(mask.astype(np.uint8), square) > 0)).all()
+        assert (dilate_mask(mask, reach) == (cv2.dilate(mask.astype(np.uint8), square) > 0)).all()

@@ -11,19 +11,19 @@ import numpy as np
 import pytest
 
 import revisit
-from revisit.core import Score, Unscored, load_all
+from revisit.core import Score, Unscored, import_registering_modules
 from revisit.evidence.views import ViewRelations
 from revisit.media import encode_mp4
-from revisit.metrics.drift_curves import DRIFT_METRICS, overlap
-from revisit.metrics.view_gate import relate
-from revisit.observers.patches import viewed_and_next
+from revisit.metrics.drift_curves import DRIFT_METRICS, share_left_in_unit_square
+from revisit.metrics.view_gate import derive_view_relations
+from revisit.observers.patches import viewed_and_next_frame_numbers
 from revisit.observers.pictures import VIEWED
 from revisit.results.drift import drift_curves
 from tests.benchmark_scripts import script
 from tests.conftest import PROJECT
 from tests.datasets import FOCAL, SIZE, film, wall
 
-load_all()
+import_registering_modules()
 FPS, COUNT = 8.0, 80  # ten seconds
 
 
@@ -44,7 +44,7 @@ def sliding() -> tuple:
     shifts = [np.float32([[1, 0, -(10 + speed * k)], [0, 1, -10]]) for k in range(COUNT)]
     frames = np.stack([cv2.warpAffine(wall(3), shift, (width, height)) for shift in shifts])
     facts, links, patches = see(frames, "frames", "views", "patches")
-    return facts, relate.fn(links), patches, speed * FPS / width
+    return facts, derive_view_relations.fn(links), patches, speed * FPS / width
 
 
 def test_place_is_lost_at_the_speed_of_the_camera(sliding: tuple) -> None:
@@ -61,7 +61,7 @@ def test_a_camera_that_turns_loses_the_angle_as_a_share_of_its_field_of_view() -
     frames, _ = film(f"yaw:right:{degrees:g}@35", seed=11)
     facts, links = (revisit.observe(frames, f"lite.{name}", fps=fps) for name in ("frames", "views"))
     across = 2 * np.degrees(np.arctan(SIZE[1] / 2 / FOCAL))
-    slope = scored(DRIFT_METRICS["place"][0](facts, relate.fn(links)))
+    slope = scored(DRIFT_METRICS["place"][0](facts, derive_view_relations.fn(links)))
     assert slope.value == pytest.approx(60 * degrees / (35 / fps) / across, rel=0.1)
 
 
@@ -74,7 +74,7 @@ def test_common_areas_are_those_of_closed_forms() -> None:
     turn, half = np.eye(3), np.sqrt(0.5)
     turn[:2, :2] = [[half, -half], [half, half]]
     maps = np.stack([shift, about_the_middle(turn), about_the_middle(np.diag([2.0, 2.0, 1.0])), shift + 2])
-    assert overlap(maps) == pytest.approx([0.7 * 0.75, 2 * (np.sqrt(2) - 1), 0.25, 0.0], abs=2e-3)
+    assert share_left_in_unit_square(maps) == pytest.approx([0.7 * 0.75, 2 * (np.sqrt(2) - 1), 0.25, 0.0], abs=2e-3)
 
 
 def test_similarity_falls_too_and_a_picture_at_rest_keeps_everything(sliding: tuple) -> None:
@@ -117,7 +117,7 @@ def test_short_clips_and_places_that_nothing_joins_are_not_asked(sliding: tuple)
 
 def test_of_5000_frames_as_many_are_compared_as_of_500() -> None:
     for count in (500, 5000):
-        assert len(VIEWED.pick(count, 24.0)) == 36 and len(viewed_and_next(count, 24.0)) <= 47
+        assert len(VIEWED.pick(count, 24.0)) == 36 and len(viewed_and_next_frame_numbers(count, 24.0)) <= 47
 
 
 def test_a_run_beside_its_truth_has_a_curve_of_both_on_its_page(tmp_path: Path) -> None:

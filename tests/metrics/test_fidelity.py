@@ -10,12 +10,21 @@ import cv2
 import numpy as np
 import pytest
 
-from revisit.core import SUITES, InvalidEvidence, Score, Unscored, UsageError, from_arrays, load_all, to_arrays
+from revisit.core import (
+    SUITES,
+    InvalidEvidence,
+    Score,
+    Unscored,
+    UsageError,
+    from_arrays,
+    import_registering_modules,
+    to_arrays,
+)
 from revisit.evidence.fidelity import SSIM_FAMILIES, FrameFidelity
 from revisit.evidence.frames import CasePhases
-from revisit.metrics.fidelity import NO_FRAMES, by_phase, psnr, psnr_per_frame, psnr_returned, ssim, ssim_returned
-from revisit.observers.fidelity import cover, frame_fidelity
-from revisit.observers.fidelity import ssim as similarity
+from revisit.metrics.fidelity import NO_FRAMES, psnr, psnr_per_frame, psnr_returned, split_by_phase, ssim, ssim_returned
+from revisit.observers.fidelity import frame_fidelity, resize_to_cover_and_crop
+from revisit.observers.fidelity import mean_ssim as similarity
 from tests.looking import as_frames, look, read, wall, window
 
 
@@ -57,7 +66,7 @@ def test_no_aligned_frame_is_unscored():
 def test_phases_split_the_frames_and_the_return_is_scored_alone():
     seen = made([100.0] * 4 + [1000.0] * 3 + [400.0] * 3)
     phases = CasePhases(4, 7, "given")
-    parts = by_phase(seen.mse, seen.index, phases)
+    parts = split_by_phase(seen.mse, seen.index, phases)
     assert {name: len(part) for name, part in parts.items()} == {"visible": 4, "hidden": 3, "returned": 3}
     score = psnr_returned(seen, phases)
     assert isinstance(score, Score)
@@ -126,7 +135,7 @@ def test_every_size_of_picture_has_a_similarity(shape: tuple[int, int]):
 def test_the_rule_mind_covers_1280_by_720_and_cuts_the_rest_evenly():
     """832 x 480 becomes 1280 x 738 and loses nine rows above and below; values lie between the pixels."""
     rows = np.broadcast_to(np.arange(480, dtype=np.uint8)[:, None, None] // 2, (480, 832, 3))
-    seen = cover(np.ascontiguousarray(rows), 1280, 720)
+    seen = resize_to_cover_and_crop(np.ascontiguousarray(rows), 1280, 720)
     assert seen.shape == (720, 1280, 3)
     assert seen.dtype == np.float32
     centres = (np.arange(9, 729) + 0.5) * 480 / 738 - 0.5
@@ -135,7 +144,7 @@ def test_the_rule_mind_covers_1280_by_720_and_cuts_the_rest_evenly():
     # Halving without antialiasing takes the mean of the four nearest pixels, whatever lies farther away.
     fine = np.random.default_rng(0).integers(0, 256, (1440, 2560, 3), dtype=np.uint8)
     quarter = fine.reshape(720, 2, 1280, 2, 3).mean((1, 3))
-    assert np.abs(cover(fine, 1280, 720) - quarter).max() < 1e-3
+    assert np.abs(resize_to_cover_and_crop(fine, 1280, 720) - quarter).max() < 1e-3
 
 
 def torchvision_cover(down: np.ndarray, across: np.ndarray) -> np.ndarray:
@@ -166,7 +175,7 @@ def test_the_rule_mind_cuts_where_torchvision_cuts(size: tuple[int, int]):
     across, down = (rng.integers(0, 128, side).astype(np.uint8) for side in size)
     picture = np.repeat((down[:, None] + across[None, :])[..., None], 3, axis=2)
     wanted = torchvision_cover(down.astype(float), across.astype(float))
-    assert np.abs(cover(picture, 1280, 720) - wanted[..., None]).max() < 0.05
+    assert np.abs(resize_to_cover_and_crop(picture, 1280, 720) - wanted[..., None]).max() < 0.05
 
 
 def test_the_crop_reaches_the_score():
@@ -265,7 +274,7 @@ def test_agrees_with_memobench(shared: Path, scene: str):
     assert len(wanted) == 9
     for model, row in wanted.items():
         frames, fps = read(folder / f"{scene}_{model}.mp4")
-        load_all()
+        import_registering_modules()
         asked = SUITES["memobench"].card["protocols"]["corrected"]["lite.fidelity"]
         seen = look(frame_fidelity, frames, fps, reference=reference, **asked)
         score = psnr(seen)

@@ -12,7 +12,7 @@ import pytest
 from revisit.core import InvalidEvidence, Score, Unscored, per_second
 from revisit.evidence.appearance import IntegrityTokens, PatchFeatures
 from revisit.evidence.frames import FrameFacts
-from revisit.metrics.integrity import best_likeness, visual_integrity, wr_integrity
+from revisit.metrics.integrity import best_patch_cosines, visual_integrity, wr_integrity
 from revisit.observers.frames import frame_facts
 from revisit.observers.patches import patch_features, patch_tokens
 from tests.looking import as_frames, look, read, wall, window
@@ -77,7 +77,7 @@ def test_malformed_features_say_what_a_valid_one_looks_like():
 def test_likeness_is_the_best_cosine_in_both_directions():
     a = np.eye(3, dtype=np.float32)[None]
     b = np.eye(3, dtype=np.float32)[None, :1]
-    assert best_likeness(a, b).tolist() == [1, 0, 0, 1]
+    assert best_patch_cosines(a, b).tolist() == [1, 0, 0, 1]
 
 
 def tokens(count: int = 9, patches: int = 12, seed: int = 0) -> IntegrityTokens:
@@ -185,8 +185,8 @@ def test_neighbouring_frames_are_told_from_other_clips(shared: Path):
         frames, fps = read(shared / f"clips/{clip}.mp4", [40, 41, 42, 43, 44, 45, 48, 50])
         gap = min(frames, key=lambda f: abs(f.index - 40 - fps / 3))
         views.append([patch_tokens(f.at(320)) for f in (frames[0], gap)])
-    same = [np.percentile(best_likeness(a, b), 20) for a, b in views]
-    other = [np.percentile(best_likeness(p[0], q[0]), 20) for p in views for q in views if p is not q]
+    same = [np.percentile(best_patch_cosines(a, b), 20) for a, b in views]
+    other = [np.percentile(best_patch_cosines(p[0], q[0]), 20) for p in views for q in views if p is not q]
     assert min(same) > np.mean(other) + 0.1
     assert np.mean(same) > np.mean(other) + 0.2
 

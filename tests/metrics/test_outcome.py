@@ -12,7 +12,7 @@ from revisit.core import InvalidEvidence, Score, Unscored
 from revisit.evidence.fidelity import PairedViews
 from revisit.evidence.frames import CasePhases
 from revisit.metrics.outcome import best_shift, event_outcome
-from revisit.metrics.overlay import averaged, row_medians
+from revisit.metrics.overlay import box_blur, row_medians
 from revisit.observers.fidelity import paired_views
 from tests.looking import as_frames, look, read, wall, window
 
@@ -100,7 +100,7 @@ def test_an_empty_beaker_is_told_from_a_filled_one(shared: Path):
 @pytest.mark.parametrize(("start", "reach"), [((0, 0), 4), ((-6, 8), 1)])
 def test_the_best_shift_is_that_of_rolling_and_taking_medians_one_by_one(start, reach):
     rng = np.random.default_rng(1)
-    moving = averaged(rng.uniform(0, 255, (45, 80)), 2)
+    moving = box_blur(rng.uniform(0, 255, (45, 80)), 2)
     fixed = np.roll(moving, (start[0] + 1, start[1] - 1), axis=(0, 1)) + rng.normal(20, 2, moving.shape)
     region = rng.random(moving.shape) < 0.6
     tries = []

@@ -10,12 +10,12 @@ import cv2
 import numpy as np
 import pytest
 
-from revisit.audit.grid import film
+from revisit.audit.grid import grid_film
 from revisit.core import Score, Unscored
 from revisit.evidence.frames import FrameFacts
 from revisit.metrics.picture_decay import edge_sharpness, time_to_collapse
-from revisit.observers.picture_statistics import coherence, picture_statistics
 from revisit.observers.picture_statistics import edge_sharpness as sharpness_of
+from revisit.observers.picture_statistics import gradient_coherence, picture_statistics
 
 FPS = 8.0
 
@@ -23,7 +23,7 @@ FPS = 8.0
 @cache
 def turning() -> np.ndarray:
     """A camera that looks around in a rendered room and comes back."""
-    scene = film(0, size=(120, 208))
+    scene = grid_film(0, size=(120, 208))
     return np.stack([scene.truth(frame).rgb for frame in range(32)])
 
 
@@ -113,9 +113,9 @@ def test_few_frames_are_not_asked() -> None:
 def test_direction_of_noise_and_of_stripes() -> None:
     rng = np.random.default_rng(0)
     stripes = np.tile(np.float32(128) + 100 * np.sin(np.arange(160, dtype=np.float32) / 3), (96, 1))
-    assert coherence(stripes) == pytest.approx(1, abs=0.01)
-    assert coherence(rng.normal(128, 40, (96, 160)).astype(np.float32)) < 0.36
-    assert coherence(np.full((96, 160), 128, np.float32)) == 1
+    assert gradient_coherence(stripes) == pytest.approx(1, abs=0.01)
+    assert gradient_coherence(rng.normal(128, 40, (96, 160)).astype(np.float32)) < 0.36
+    assert gradient_coherence(np.full((96, 160), 128, np.float32)) == 1
 
 
 def test_sharpness_follows_the_width_of_an_edge() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from revisit.core import METRICS, GateResult, InvalidEvidence, Score, Unscored
 from revisit.suites.wrbench.evidence import Judgeability, ProbeAnswers
-from revisit.suites.wrbench.metrics.reobservation import reobservation
+from revisit.suites.wrbench.metrics.reobservation import reobservation_gate
 
 visible_spatial, returned_state = METRICS["wr_visible_spatial"], METRICS["wr_returned_state"]
 
@@ -31,30 +31,30 @@ def judged(text: str, again: str = "", spatial: int = -1, state: int = -1, canar
     ],
 )
 def test_the_rule_on_seconds(seconds: str, state: str, label: str) -> None:
-    made = reobservation(judged(seconds))
+    made = reobservation_gate(judged(seconds))
     assert isinstance(made, GateResult)
     assert (made.state, made.label) == (state, label)
     assert made.state == "open" or made.reason
 
 
 def test_a_second_look_can_only_add() -> None:
-    assert reobservation(judged("yyyyy", "yynny", 1, 1)).state == "open"
-    assert reobservation(judged("yyyyy", "yynny", 1, 0)).state == "closed"  # place and state are shared
-    assert reobservation(judged("yyyyy", "yyyyy", 1, 1)).state == "closed"  # its seconds have to agree
-    assert reobservation(judged("yynny", "yyyyy", 0, 0)).state == "open"
-    assert reobservation(judged("", "yynny", 1, 1)).state == "open"
+    assert reobservation_gate(judged("yyyyy", "yynny", 1, 1)).state == "open"
+    assert reobservation_gate(judged("yyyyy", "yynny", 1, 0)).state == "closed"  # place and state are shared
+    assert reobservation_gate(judged("yyyyy", "yyyyy", 1, 1)).state == "closed"  # its seconds have to agree
+    assert reobservation_gate(judged("yynny", "yyyyy", 0, 0)).state == "open"
+    assert reobservation_gate(judged("", "yynny", 1, 1)).state == "open"
 
 
 def test_a_judge_that_obeys_the_video_decides_nothing() -> None:
-    assert reobservation(judged("yynny", canary="passed")).state == "open"
-    tripped = reobservation(judged("yynny", canary="it named the wrong colour"))
+    assert reobservation_gate(judged("yynny", canary="passed")).state == "open"
+    tripped = reobservation_gate(judged("yynny", canary="it named the wrong colour"))
     assert tripped.state == "unsure" and "wrong colour" in str(tripped.reason)
 
 
 def test_no_answers_are_unscored_and_malformed_ones_raise() -> None:
-    assert isinstance(reobservation(judged("")), Unscored)
+    assert isinstance(reobservation_gate(judged("")), Unscored)
     with pytest.raises(InvalidEvidence, match="must be 0 or 1"):
-        reobservation(Judgeability(np.array([1, 7]), "a cup", np.zeros(0), -1, -1, "test"))
+        reobservation_gate(Judgeability(np.array([1, 7]), "a cup", np.zeros(0), -1, -1, "test"))
 
 
 def answers(axis: str, p_yes: list[float], positive: list[bool], said: list[int] | None = None) -> ProbeAnswers:

@@ -10,7 +10,7 @@ import pytest
 
 from revisit.core import ClipInfo, GateResult, InvalidEvidence, Score, Target, Unscored, from_arrays, to_arrays
 from revisit.evidence.target import HIDDEN, RETURNED, VISIBLE, TargetTrack
-from revisit.metrics.target_gate import target_phases, target_return, target_sight
+from revisit.metrics.target_gate import combine_target_observations, target_phases, target_return
 from revisit.metrics.target_return import target_identity, target_reappearance
 from revisit.observers.grid_descriptors import (
     FAINTEST,
@@ -18,9 +18,9 @@ from revisit.observers.grid_descriptors import (
     Probe,
     Whitening,
     Window,
-    cells_of,
-    cut_out,
-    similarities,
+    cut_window_of_cells,
+    describe_cells,
+    similarity_maps,
 )
 from revisit.observers.target_tracking import track_target
 from tests.looking import as_frames, driven, look, read, wall, window
@@ -64,15 +64,15 @@ def gone() -> TargetTrack:
 
 def asked(track: TargetTrack) -> GateResult | Unscored:
     """The gate, where no network looks."""
-    return target_return(target_sight.fn(track, None))
+    return target_return(combine_target_observations.fn(track, None))
 
 
 def phases_of(track: TargetTrack):
-    return target_phases.fn(target_sight.fn(track, None))
+    return target_phases.fn(combine_target_observations.fn(track, None))
 
 
 def reappears(track: TargetTrack, phases) -> Score | Unscored:
-    return target_reappearance(target_sight.fn(track, None), phases)
+    return target_reappearance(combine_target_observations.fn(track, None), phases)
 
 
 def label(track: TargetTrack) -> str:
@@ -251,13 +251,13 @@ def test_the_same_frames_give_the_same_bytes_and_survive_saving(gone):
 
 
 def test_similarity_is_the_weighted_correlation_of_the_cells():
-    cells = cells_of(window(wall(), 100))
-    white = Whitening.of(cells)(cells)
+    cells = describe_cells(window(wall(), 100))
+    white = Whitening.fit(cells)(cells)
     rows, columns = 6, 9
     weight = np.random.default_rng(0).uniform(0.1, 1, (rows, columns)).astype(np.float32)
-    piece = cut_out(white, np.array([30.0, 20.0]), rows, columns)
+    piece = cut_window_of_cells(white, np.array([30.0, 20.0]), rows, columns)
     view = CellView(white, (12, 18))
-    values = similarities([Probe(piece, Window(weight))], view)[0]
+    values = similarity_maps([Probe(piece, Window(weight))], view)[0]
     for y, x in ((20, 30), (12, 41), (33, 55)):
         there = white[y - rows // 2 : y - rows // 2 + rows, x - columns // 2 : x - columns // 2 + columns]
         own, other = ((piece**2).sum(-1) * weight).sum(), ((there**2).sum(-1) * weight).sum()

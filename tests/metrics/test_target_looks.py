@@ -9,16 +9,16 @@ import pytest
 
 from revisit.core import GateResult, InvalidEvidence
 from revisit.evidence.target import HIDDEN, RETURNED, VISIBLE, TargetLooks
-from revisit.metrics.target_gate import target_phases, target_return, target_sight
+from revisit.metrics.target_gate import combine_target_observations, target_phases, target_return
 from revisit.metrics.target_probability import target_models
 from revisit.observers.target_presence import (
     WindowSearch,
-    choose_looks,
-    in_box,
-    in_windows,
-    most_different,
-    overlap,
-    windows,
+    frame_numbers_to_look_at,
+    most_different_rows,
+    overlap_by_union_and_by_smaller,
+    unit_descriptor_of_box,
+    unit_descriptors_of_windows,
+    window_positions,
 )
 from tests.metrics.test_target import BOX, plain_track
 
@@ -37,7 +37,7 @@ def seen(like: np.ndarray, margin: np.ndarray, lookalike: float = 0.5, before: f
 def asked(looks: TargetLooks) -> GateResult:
     """The gate, with a layout that sees the target where the network sees it."""
     track = plain_track(np.repeat(np.where(looks.like > 0.4, 0.8, 0.27), 3))
-    verdict = target_return(target_sight.fn(track, looks))
+    verdict = target_return(combine_target_observations.fn(track, looks))
     assert isinstance(verdict, GateResult)
     return verdict
 
@@ -87,7 +87,7 @@ def test_what_is_not_probable_enough_is_not_decided(monkeypatch):
 
 def test_looks_tell_when_the_target_was_away():
     track = plain_track(np.full(90, 0.8))  # the layout sees it all along: its surroundings stand in for it
-    sight = target_sight.fn(track, levels((10, *THERE), (10, *GONE), (10, *THERE)))
+    sight = combine_target_observations.fn(track, levels((10, *THERE), (10, *GONE), (10, *THERE)))
     phases = target_phases.fn(sight)
     assert [int(phases.state[k]) for k in (0, 45, 80)] == [VISIBLE, HIDDEN, RETURNED]
 
@@ -101,15 +101,17 @@ def test_broken_looks_are_told():
 
 def test_windows_of_a_descriptor_are_means_of_their_cells():
     cells = np.random.default_rng(0).normal(size=(7, 11, 5)).astype(np.float32)
-    at = windows((7, 11), np.array([0.3, 0.4]))
-    made = in_windows(cells, at)
+    at = window_positions((7, 11), np.array([0.3, 0.4]))
+    made = unit_descriptors_of_windows(cells, at)
     for row in (0, len(at) // 2, -1):
         top, left, bottom, right = at[row]
         mean = cells[top:bottom, left:right].mean(axis=(0, 1))
         np.testing.assert_allclose(made[row], mean / np.linalg.norm(mean), atol=1e-4)
     whole = cells[2:4, 3:7].mean(axis=(0, 1))
     np.testing.assert_allclose(
-        in_box(cells, np.array([3 / 11, 2 / 7, 7 / 11, 4 / 7])), whole / np.linalg.norm(whole), atol=1e-5
+        unit_descriptor_of_box(cells, np.array([3 / 11, 2 / 7, 7 / 11, 4 / 7])),
+        whole / np.linalg.norm(whole),
+        atol=1e-5,
     )
 
 
@@ -127,7 +129,7 @@ def test_the_target_is_found_where_it_went_and_not_where_it_was():
 
     box = np.array([1 / 12, 2 / 8, 4 / 12, 6 / 8])
     search = WindowSearch(picture, frame(1), box)
-    rows = [search.look(picture, frame(column)) for column in (1, 7, None)]
+    rows = [search.best_window(picture, frame(column)) for column in (1, 7, None)]
     assert [row.like - row.unlike > 0.5 for row in rows] == [True, True, False]
     centre = (rows[1].box[:2] + rows[1].box[2:]) / 2
     assert np.abs(centre - [8.5 / 12, 0.5]).max() < 0.15
@@ -137,13 +139,15 @@ def test_the_target_is_found_where_it_went_and_not_where_it_was():
 
 def test_frames_are_spread_and_hold_both_ends():
     for count, fps in ((5, 24.0), (81, 24.0), (1000, 24.0), (3000, 30.0)):
-        picked = choose_looks(count, fps, None)
+        picked = frame_numbers_to_look_at(count, fps, None)
         assert picked[0] == 0 and picked[-1] == count - 1 and len(picked) <= 64
 
 
 def test_overlap_and_choice_of_what_differs():
-    union, smaller = overlap(np.array([[0, 0, 1, 1], [0.5, 0.5, 1, 1.0]]), np.array([0, 0, 0.5, 1.0]))
+    union, smaller = overlap_by_union_and_by_smaller(
+        np.array([[0, 0, 1, 1], [0.5, 0.5, 1, 1.0]]), np.array([0, 0, 0.5, 1.0])
+    )
     np.testing.assert_allclose(union, [0.5, 0.0])
     np.testing.assert_allclose(smaller, [1.0, 0.0])
     rows = np.array([[1, 0], [1, 0], [0, 1], [1, 0]], np.float32)
-    assert rows[most_different(rows, 2)].tolist() == [[1, 0], [0, 1]]
+    assert rows[most_different_rows(rows, 2)].tolist() == [[1, 0], [0, 1]]

@@ -11,7 +11,13 @@ import pytest
 import revisit
 from revisit.evidence.fidelity import PairedViews
 from revisit.evidence.target import TargetTrack
-from revisit.metrics.target_gate import ABSENT, box_likeness, start_likeness, target_return, target_sight
+from revisit.metrics.target_gate import (
+    ABSENT,
+    best_box_correlation,
+    combine_target_observations,
+    start_box_correlation,
+    target_return,
+)
 from revisit.worlds.film import Film, play
 from revisit.worlds.places import make_world
 
@@ -29,7 +35,7 @@ def film() -> Film:
 
 
 def likeness(picture: np.ndarray, truth: np.ndarray, box: tuple[float, float, float, float]) -> float:
-    value = box_likeness(picture, truth, box)
+    value = best_box_correlation(picture, truth, box)
     assert value is not None
     return value
 
@@ -39,22 +45,22 @@ def judged(film: Film, frames: np.ndarray):
     track = revisit.observe(frames, "lite.target", target=film.target_box(), fps=film.fps)
     views = revisit.observe(frames, "lite.outcome", reference=truth, fps=film.fps)
     assert isinstance(track, TargetTrack) and isinstance(views, PairedViews)
-    return target_return(target_sight.fn(track, None, views)), track, views
+    return target_return(combine_target_observations.fn(track, None, views)), track, views
 
 
 def test_a_target_that_a_clip_begins_without_is_said_to_be_absent(film):
     resting = np.stack([film.shot(0, None).rgb] * len(film))
     answer, track, views = judged(film, resting)
     assert answer.state == "unsure" and "not there in the first frame" in answer.reason
-    alone = target_return(target_sight.fn(track, None, None))
+    alone = target_return(combine_target_observations.fn(track, None, None))
     assert "not there" not in str(alone.reason)  # without a reference nobody can say what should be there
     late = replace(views, index=views.index + 1)
-    assert start_likeness(track, late) is None
+    assert start_box_correlation(track, late) is None
 
 
 def test_a_target_that_is_there_is_judged(film):
     answer, track, views = judged(film, np.stack([film.shot(0, film.states[0]).rgb] * len(film)))
-    alike = start_likeness(track, views)
+    alike = start_box_correlation(track, views)
     assert answer.label == "never hidden" and alike is not None and alike > 0.95
 
 
@@ -77,4 +83,4 @@ def test_light_and_noise_leave_the_target_there(film):
     truth, box = film.shot(0, film.states[0]).rgb, film.target_box()
     noisy = np.clip(truth * 0.9 + np.random.default_rng(0).normal(0, 6, truth.shape), 0, 255)
     assert likeness(noisy, truth, box) > 0.95 and likeness(np.roll(truth, 2, axis=1), truth, box) > 0.95
-    assert box_likeness(truth, truth, (0.5, 0.5, 0.51, 0.51)) is None
+    assert best_box_correlation(truth, truth, (0.5, 0.5, 0.51, 0.51)) is None

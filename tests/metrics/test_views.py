@@ -13,26 +13,31 @@ from revisit.core import GateResult, InvalidEvidence, Score, Unscored
 from revisit.evidence.appearance import NetworkPatches, PatchFeatures
 from revisit.evidence.views import ReturnPairs, ViewLinks, ViewRelations
 from revisit.metrics.view_consistency import (
-    corresponding,
-    floor_and_ceiling,
+    corresponding_patch_cosines,
     return_consistency,
     return_features,
     return_pairs,
+    similarity_floor_and_ceiling,
 )
 from revisit.metrics.view_gate import (
     AWAY,
     RETURNED,
     VISIBLE,
-    relate,
+    derive_view_relations,
+    share_inside_and_lost_strip,
     slow_zoom_rim,
     view_phases,
     view_return,
-    visible_area,
 )
-from revisit.observers.matching import correlate, find_points, link, structure
-from revisit.observers.patches import patch_features, viewed_and_next
+from revisit.observers.matching import (
+    best_shift_correlations,
+    find_described_points,
+    gradient_structure,
+    link_by_similarity,
+)
+from revisit.observers.patches import patch_features, viewed_and_next_frame_numbers
 from revisit.observers.pictures import VIEWED
-from revisit.observers.views import views
+from revisit.observers.views import links_between_views
 from tests.looking import as_frames, look, read
 
 SIZE = (160, 288)
@@ -62,7 +67,7 @@ def there_and_back(far: int = 600, count: int = 15) -> np.ndarray:
 
 
 def judge(links: ViewLinks) -> GateResult:
-    relations = relate.fn(links)
+    relations = derive_view_relations.fn(links)
     answer = view_return(links, relations, view_phases.fn(relations))
     assert isinstance(answer, GateResult)
     return answer
@@ -70,7 +75,7 @@ def judge(links: ViewLinks) -> GateResult:
 
 @pytest.fixture(scope="module")
 def returning() -> ViewLinks:
-    found = look(views, as_frames(slide(there_and_back())))
+    found = look(links_between_views, as_frames(slide(there_and_back())))
     assert isinstance(found, ViewLinks)
     return found
 
@@ -80,7 +85,7 @@ def test_a_turn_away_and_back_leaves_and_returns(returning: ViewLinks) -> None:
     assert (verdict.state, verdict.label) == ("open", "left, returned")
     assert verdict.facts["left_share"] == 1.0
     assert verdict.facts["returned_share"] > 0.95
-    phase = view_phases.fn(relate.fn(returning)).phase
+    phase = view_phases.fn(derive_view_relations.fn(returning)).phase
     assert phase[0] == VISIBLE and phase[14] == AWAY and phase[-1] == RETURNED
 
 
@@ -104,7 +109,7 @@ def test_one_weak_sample_of_the_first_view_is_neither_a_return_nor_none(
 
 
 def test_a_turn_away_is_not_returned() -> None:
-    verdict = judge(look(views, as_frames(slide(np.linspace(0, 600, 15)))))
+    verdict = judge(look(links_between_views, as_frames(slide(np.linspace(0, 600, 15)))))
     assert (verdict.state, verdict.label) == ("closed", "left, not returned")
 
 
@@ -115,17 +120,17 @@ def test_a_still_camera_never_left_whatever_the_light_does(drift: float) -> None
         np.clip(f * (1 - drift * k / 11) + rng.normal(0, 4, f.shape), 0, 255).astype(np.uint8)
         for k, f in enumerate(slide(np.zeros(12)))
     ]
-    assert judge(look(views, as_frames(frames))).label == "never left"
+    assert judge(look(links_between_views, as_frames(frames))).label == "never left"
 
 
 def test_a_frozen_picture_says_so() -> None:
-    verdict = judge(look(views, as_frames(slide(np.zeros(8)))))
+    verdict = judge(look(links_between_views, as_frames(slide(np.zeros(8)))))
     assert verdict.facts["frozen"] is True
     assert "frozen" in verdict.reason
 
 
 def test_a_small_turn_has_not_left() -> None:
-    verdict = judge(look(views, as_frames(slide(there_and_back(40)))))
+    verdict = judge(look(links_between_views, as_frames(slide(there_and_back(40)))))
     assert verdict.label == "never left"
     assert not verdict.facts.get("frozen")
 
@@ -152,7 +157,7 @@ def zoom(scale: float, left: float, count: int = 14) -> list[np.ndarray]:
     ],
 )
 def test_a_slow_zoom_takes_a_rim_and_no_view(scale: float, left: float, label: str) -> None:
-    assert judge(look(views, as_frames(zoom(scale, left)))).label == label
+    assert judge(look(links_between_views, as_frames(zoom(scale, left)))).label == label
 
 
 def test_the_rim_of_a_slow_zoom_is_what_it_takes_off_each_side() -> None:
@@ -167,14 +172,14 @@ def test_the_rim_of_a_slow_zoom_is_what_it_takes_off_each_side() -> None:
 
 
 def test_a_cut_to_another_place_is_not_returned_and_says_cut() -> None:
-    verdict = judge(look(views, as_frames(slide(np.arange(8.0)) + slide(np.arange(8.0), seed=5))))
+    verdict = judge(look(links_between_views, as_frames(slide(np.arange(8.0)) + slide(np.arange(8.0), seed=5))))
     assert verdict.label == "left, not returned"
     assert "cut" in verdict.reason
 
 
 def test_a_cut_away_and_back_is_not_a_camera_that_returns() -> None:
     frames = slide(np.arange(8.0)) + slide(np.arange(8.0), seed=5) + slide(np.arange(8.0))
-    verdict = judge(look(views, as_frames(frames)))
+    verdict = judge(look(links_between_views, as_frames(frames)))
     assert (verdict.state, verdict.label) == ("unsure", "cannot tell")
     assert "no motion joins them" in verdict.reason
 
@@ -184,7 +189,7 @@ def test_an_overlay_does_not_hold_the_view() -> None:
     badge = wall(9)[:50, :80]
     for frame in frames:
         frame[-50:, :80] = badge
-    links = look(views, as_frames(frames))
+    links = look(links_between_views, as_frames(frames))
     assert links.attached > 0.02
     assert judge(links).label == "left, returned"
 
@@ -192,22 +197,22 @@ def test_an_overlay_does_not_hold_the_view() -> None:
 def test_flat_pictures_cannot_be_told() -> None:
     rng = np.random.default_rng(0)
     frames = [np.clip(rng.normal(128, 1, (*SIZE, 3)), 0, 255).astype(np.uint8) for _ in range(8)]
-    verdict = judge(look(views, as_frames(frames)))
+    verdict = judge(look(links_between_views, as_frames(frames)))
     assert (verdict.state, verdict.label) == ("unsure", "cannot tell")
     assert "texture" in verdict.reason
 
 
 @pytest.mark.parametrize("count", [1, 2])
 def test_too_few_frames_cannot_be_told(count: int) -> None:
-    verdict = judge(look(views, as_frames(slide(np.arange(float(count))))))
+    verdict = judge(look(links_between_views, as_frames(slide(np.arange(float(count))))))
     assert verdict.label == "cannot tell"
 
 
 def test_malformed_links_say_what_valid_ones_look_like(returning: ViewLinks) -> None:
     with pytest.raises(InvalidEvidence, match="N, N"):
-        relate.fn(replace(returning, inliers=returning.inliers[:3]))
+        derive_view_relations.fn(replace(returning, inliers=returning.inliers[:3]))
     with pytest.raises(InvalidEvidence, match="must be increasing"):
-        relate.fn(replace(returning, index=returning.index[::-1]))
+        derive_view_relations.fn(replace(returning, index=returning.index[::-1]))
 
 
 def test_the_visible_area_is_that_of_the_clipped_polygon() -> None:
@@ -220,29 +225,29 @@ def test_the_visible_area_is_that_of_the_clipped_polygon() -> None:
         warp[:2, 2] = rng.uniform(-0.6, 0.6, 2)
         moved = (square @ warp[:2, :2].T + warp[:2, 2]).astype(np.float32)
         common, _ = cv2.intersectConvexConvex(moved, square)
-        assert visible_area(warp)[0] == pytest.approx(common / scale**2, abs=0.03)
+        assert share_inside_and_lost_strip(warp)[0] == pytest.approx(common / scale**2, abs=0.03)
 
 
 def test_the_lost_strip_of_a_shift_is_the_shift() -> None:
     warp = np.eye(3)
     warp[0, 2] = -0.3
-    assert visible_area(warp)[1] == pytest.approx(0.3, abs=0.03)
+    assert share_inside_and_lost_strip(warp)[1] == pytest.approx(0.3, abs=0.03)
     zoom = np.array([[1.2, 0, -0.1], [0, 1.2, -0.1], [0, 0, 1]])
-    assert visible_area(zoom)[1] <= 0.1  # a third of the area, but a thin rim
+    assert share_inside_and_lost_strip(zoom)[1] <= 0.1  # a third of the area, but a thin rim
 
 
 def test_both_cues_find_the_shift() -> None:
     a, b = (cv2.cvtColor(f, cv2.COLOR_RGB2GRAY) for f in slide(np.array([0, 72])))
-    found = link(find_points(a), find_points(b))
+    found = link_by_similarity(find_described_points(a), find_described_points(b))
     assert found.inliers > 30
     assert found.warp[0, 2] == pytest.approx(-72 / SIZE[1], abs=0.02)
-    ((_, lead, shift),) = correlate(structure(a), [structure(b)])
+    ((_, lead, shift),) = best_shift_correlations(gradient_structure(a), [gradient_structure(b)])
     assert lead > 0.12
     assert shift[0] == pytest.approx(-72 / SIZE[1], abs=0.03)
 
 
 def test_pairs_join_the_way_out_with_the_way_back(returning: ViewLinks) -> None:
-    pairs = return_pairs.fn(relate.fn(returning))
+    pairs = return_pairs.fn(derive_view_relations.fn(returning))
     assert len(pairs) > 5
     offsets = there_and_back()
     assert np.abs(offsets[pairs.i] - offsets[pairs.j]).max() <= 45  # one sampled step
@@ -287,10 +292,10 @@ def test_the_same_patches_on_return_score_one_and_others_nothing() -> None:
 def test_the_ceiling_is_that_of_the_frames_closest_to_each_other() -> None:
     scene, others = unit((6, 8, 16), 0), unit((3, 6, 8, 16), 1)
     index = np.array([0, 1, 10, 20])
-    scale = floor_and_ceiling(index, np.stack([scene, scene, *others[:2]]), resting(4, index))
+    scale = similarity_floor_and_ceiling(index, np.stack([scene, scene, *others[:2]]), resting(4, index))
     assert scale is not None and scale[1] == pytest.approx(1.0) and abs(scale[0]) < 0.1
     later = 10 * index[[0, 2, 3]]
-    scale = floor_and_ceiling(later, np.stack([scene, others[0], others[0]]), resting(3, later))
+    scale = similarity_floor_and_ceiling(later, np.stack([scene, others[0], others[0]]), resting(3, later))
     assert scale is not None and 0.4 < scale[1] < 1  # steps of one length: all of them count
 
 
@@ -301,7 +306,7 @@ def test_the_ceiling_of_a_camera_that_never_rests_is_that_of_patches_that_corres
     still = resting(6)
     warp = still.warp.copy()
     warp[..., 0, 2] = (np.arange(6)[:, None] - np.arange(6)) * 2 / 8
-    scale = floor_and_ceiling(still.index, tokens, replace(still, warp=warp))
+    scale = similarity_floor_and_ceiling(still.index, tokens, replace(still, warp=warp))
     assert scale is not None and scale[1] == pytest.approx(1.0)
     apart = replace(still, seen=np.eye(6, dtype=bool))
     answer = return_consistency(features(tokens), some_pairs([0, 1], [4, 5]), apart)
@@ -326,7 +331,7 @@ def fast_return(replaced: float) -> Score:
     offsets = there_and_back(count=8).astype(int)
     walls = [before if k < 8 else after for k in range(len(offsets))]
     frames = as_frames([np.ascontiguousarray(w[:, x : x + SIZE[1]]) for w, x in zip(walls, offsets, strict=True)])
-    relations = relate.fn(look(views, frames))
+    relations = derive_view_relations.fn(look(links_between_views, frames))
     score = return_consistency(look(patch_features, frames), return_pairs.fn(relations), relations)
     assert isinstance(score, Score)
     return score
@@ -342,11 +347,11 @@ def test_what_is_replaced_costs_its_share_also_where_the_camera_is_fast() -> Non
 
 
 def test_patches_are_of_the_frames_whose_views_are_compared_and_of_some_next_ones() -> None:
-    assert viewed_and_next(20, 24.0).tolist() == list(range(20))
-    wanted, views_of = viewed_and_next(300, 24.0), VIEWED.pick(300, 24.0)
+    assert viewed_and_next_frame_numbers(20, 24.0).tolist() == list(range(20))
+    wanted, views_of = viewed_and_next_frame_numbers(300, 24.0), VIEWED.pick(300, 24.0)
     assert set(views_of) <= set(wanted) and len(wanted) == 36 + 11
     assert (np.diff(wanted) == 1).sum() == 11 and wanted[-1] == 299
-    assert viewed_and_next(0, 24.0).size == 0 and viewed_and_next(1, 24.0).tolist() == [0]
+    assert viewed_and_next_frame_numbers(0, 24.0).size == 0 and viewed_and_next_frame_numbers(1, 24.0).tolist() == [0]
 
 
 def test_consistency_falls_over_the_gap() -> None:
@@ -382,8 +387,8 @@ def test_patches_are_compared_where_they_land() -> None:
     b = np.roll(a, -2, axis=1)
     warp = np.eye(3)
     warp[0, 2] = -2 / 8
-    assert len(corresponding(a, b, warp)) == 24
-    assert corresponding(a, b, warp) == pytest.approx(1.0)
+    assert len(corresponding_patch_cosines(a, b, warp)) == 24
+    assert corresponding_patch_cosines(a, b, warp) == pytest.approx(1.0)
 
 
 TRUTH = {
@@ -405,7 +410,7 @@ QUICK = ("lingbotmap_loop", "skv_carphone")
     "name", [*QUICK, *(pytest.param(name, marks=pytest.mark.long) for name in TRUTH if name not in QUICK)]
 )
 def test_real_clips_are_judged_as_the_eye_does(shared: Path, name: str) -> None:
-    assert judge(look(views, *read(shared / f"clips/{name}.mp4"))).label == TRUTH[name]
+    assert judge(look(links_between_views, *read(shared / f"clips/{name}.mp4"))).label == TRUTH[name]
 
 
 def growing(bits: int = 30) -> list[np.ndarray]:
@@ -420,6 +425,6 @@ def growing(bits: int = 30) -> list[np.ndarray]:
 
 
 def test_what_is_covered_before_a_camera_that_rests_has_not_left() -> None:
-    verdict = judge(look(views, as_frames(growing())))
+    verdict = judge(look(links_between_views, as_frames(growing())))
     assert verdict.state == "closed" and verdict.label in ("covered, not left", "never left")
-    assert judge(look(views, as_frames(growing(1)))).label != "covered, not left"  # a cut
+    assert judge(look(links_between_views, as_frames(growing(1)))).label != "covered, not left"  # a cut

@@ -31,17 +31,17 @@ def monitored(clips: dict[str, np.ndarray], **settings) -> revisit.Checkpoint:
 @pytest.mark.parametrize("values", [None, (0, 1), (-1, 1), (0, 255)])
 def test_frames_of_any_layout_and_range_are_the_same_bytes(layout: str, values: tuple[float, float] | None) -> None:
     torch = pytest.importorskip("torch")
-    from revisit.monitor.layouts import to_bytes
+    from revisit.monitor.layouts import frames_to_uint8
 
     rgb = np.random.default_rng(0).integers(0, 256, (4, 10, 12, 3), dtype=np.uint8)
     there = rgb.transpose([AXES[axis] for axis in layout])
     if values is not None:
         low, high = values
         there = there.astype(np.float32) / 255 * (high - low) + low
-    assert np.array_equal(to_bytes(there, layout, values), rgb)
-    assert np.array_equal(to_bytes(torch.from_numpy(there.copy()), layout, values), rgb)
+    assert np.array_equal(frames_to_uint8(there, layout, values), rgb)
+    assert np.array_equal(frames_to_uint8(torch.from_numpy(there.copy()), layout, values), rgb)
     if values is not None:  # float16 has eleven bits: what a byte needs
-        assert np.array_equal(to_bytes(torch.from_numpy(there.copy()).half(), layout, values), rgb)
+        assert np.array_equal(frames_to_uint8(torch.from_numpy(there.copy()).half(), layout, values), rgb)
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ from revisit.evidence.frames import CasePhases
 from revisit.metrics.fidelity import NO_FRAMES, lpips, lpips_returned
 from revisit.observers.sets import load_roles
 from revisit.weights import file, folder, tensors, why_missing
-from revisit.weights.pull import pull
+from revisit.weights.pull import pull_weights
 from tests.conftest import SHARED_DATA
 from tests.looking import as_frames, look
 from tests.registry import write_lock
@@ -148,7 +148,7 @@ def weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir()
     torch.save(random_tensors("lpips_alex"), folder / "lpips_alex.pth")
     monkeypatch.setenv("REVISIT_WEIGHTS", str(folder))
-    runtime.forget()
+    runtime.forget_cached_networks()
     return folder
 
 
@@ -260,7 +260,7 @@ def test_real_weights_have_the_heads_of_the_lpips_package(
     real = {net: tensors(file(f"lpips_{net}")) for net in heads}
     monkeypatch.setenv("REVISIT_WEIGHTS_LOCK", str(tmp_path / "lock.yaml"))
     monkeypatch.setenv("REVISIT_WEIGHTS", str(tmp_path / "heads"))
-    [done] = pull(["heads"])
+    [done] = pull_weights(["heads"])
     if done.state == "failed":
         pytest.skip(f"needs the archive of the lpips package: {done.said}")
     for net, found in real.items():

@@ -150,9 +150,9 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     folder = tmp_path / "clip-vocabulary"
     folder.mkdir()
     write_vocabulary(folder)
-    runtime.forget()
+    runtime.forget_cached_networks()
     yield tmp_path
-    runtime.forget()
+    runtime.forget_cached_networks()
 
 
 def write_vocabulary(folder: Path) -> None:
@@ -192,7 +192,7 @@ def test_each_weights_have_the_activation_they_were_trained_with(
     assert ours.shape == (2, SIZE) and ours.dtype == torch.float32
     assert torch.allclose(ours, right, atol=1e-5)
     assert (ours - wrong).abs().max() > 1e-3  # the trap is one: the other activation gives other vectors
-    ids = read_clip_captions(root / "clip-vocabulary", 77).parts("the red cup")[0]
+    ids = read_clip_captions(root / "clip-vocabulary", 77).split_into_token_lists("the red cup")[0]
     made, cut = network.texts(["the red cup", "the table"])
     expected = functional.normalize(text_vectors(state, ids, quick), dim=-1)
     assert torch.allclose(made[:1], expected, atol=1e-5) and not cut
@@ -235,7 +235,7 @@ def save_as_transformers(state: dict[str, Any], folder: Path) -> None:
         },
     )  # fmt: skip
     model = transformers.CLIPModel(config).eval()
-    lacking = model.load_state_dict(clip.published_names(state), strict=False)
+    lacking = model.load_state_dict(clip.rename_tensors_for_transformers(state), strict=False)
     assert not lacking.unexpected_keys and all(name.endswith("position_ids") for name in lacking.missing_keys)
     model.save_pretrained(folder)
 
@@ -348,7 +348,7 @@ def test_the_vocabulary_of_clip(root: Path, tmp_path: Path) -> None:
     for captions in (read_clip_captions(folder, 77), read_clip_captions(plain, 77)):
         for caption in ("The red cup", "the  table\nand 12 cups, it's ré!", "", "tables &amp; cups"):
             expected = theirs(caption.replace("&amp;", "&"))["input_ids"]
-            assert captions.parts(caption) == [expected]
+            assert captions.split_into_token_lists(caption) == [expected]
     with pytest.raises(
         MissingPrerequisite, match=r"vocabulary of CLIP: tokenizer\.json, or vocab\.json and merges\.txt"
     ):
@@ -363,15 +363,15 @@ def letters(length: int) -> Captions:
 
 def test_long_captions_are_cut_between_sentences() -> None:
     captions = letters(8)
-    assert captions.parts("abcdef") == [[1, *map(ord, "abcdef"), 2]]
-    assert captions.parts("abc. def. gh.") == [
+    assert captions.split_into_token_lists("abcdef") == [[1, *map(ord, "abcdef"), 2]]
+    assert captions.split_into_token_lists("abc. def. gh.") == [
         [1, *map(ord, "abc."), 2],
         [1, *map(ord, "def."), 2],
         [1, *map(ord, "gh."), 2],
     ]
-    assert captions.parts("ab. cd. ef.") == [[1, *map(ord, "ab.cd."), 2], [1, *map(ord, "ef."), 2]]
-    assert captions.parts("abcdefghij") == [[1, *map(ord, "abcdef"), 2], [1, *map(ord, "ghij"), 2]]
-    assert captions.padded([1, 5, 2]) == [1, 5, 2, 0, 0, 0, 0, 0]
+    assert captions.split_into_token_lists("ab. cd. ef.") == [[1, *map(ord, "ab.cd."), 2], [1, *map(ord, "ef."), 2]]
+    assert captions.split_into_token_lists("abcdefghij") == [[1, *map(ord, "abcdef"), 2], [1, *map(ord, "ghij"), 2]]
+    assert captions.pad_tokens([1, 5, 2]) == [1, 5, 2, 0, 0, 0, 0, 0]
 
 
 def test_a_cut_caption_is_the_mean_of_its_parts(root: Path, state: dict[str, Any]) -> None:
@@ -380,7 +380,7 @@ def test_a_cut_caption_is_the_mean_of_its_parts(root: Path, state: dict[str, Any
     first, second = "the red cup on the table. " * 6, "a cup and a cup and a cup. " * 4
     made, cut = network.texts([first + second, "red"])
     captions = read_clip_captions(root / "clip-vocabulary", 77)
-    parts = captions.parts(first + second)
+    parts = captions.split_into_token_lists(first + second)
     assert cut and len(parts) > 1 and max(map(len, parts)) <= 77
     vectors = [functional.normalize(text_vectors(state, part, quick=False), dim=-1) for part in parts]
     expected = functional.normalize(torch.cat(vectors).mean(dim=0), dim=-1)
@@ -420,7 +420,7 @@ def test_siglip_as_transformers_has_it(siglip_folder: Path) -> None:
     assert (1 - cosines(network.images(shown), expected)).max() < 1e-4
     assert torch.allclose(network.images(shown[1:2]), network.images(shown)[1:2], atol=1e-5)
     captions = read_siglip_captions(siglip_folder, 16)
-    ids = captions.padded(captions.parts("The red, cup!")[0])
+    ids = captions.pad_tokens(captions.split_into_token_lists("The red, cup!")[0])
     assert ids[:4] == [4, 5, 6, 1] and set(ids[4:]) == {1} and len(ids) == 16
     made, cut = network.texts(["The red, cup!", "table"])
     assert torch.allclose(
@@ -441,7 +441,7 @@ def test_siglip_refuses_a_folder_without_vocabulary(siglip_folder: Path) -> None
 
 
 def observed(observer: Any, frames: list[np.ndarray], annotations: dict[str, Any], prompt: str) -> Any:
-    wanted = observer.wanted(len(frames), 8.0, [annotations, prompt], dict(observer.params)).tolist()
+    wanted = observer.wanted_frame_numbers(len(frames), 8.0, [annotations, prompt], dict(observer.params)).tolist()
     return wanted, observer(frames, fps=8.0, annotations=annotations, prompt=prompt)
 
 

@@ -35,7 +35,7 @@ def compiler(monkeypatch):
     """A compiler for batches of four from the second on, with the part of torch.compile that needs no C compiler."""
     monkeypatch.setattr(compiled, "_compiler", None)
     monkeypatch.setattr(compiled, "BACKEND", "aot_eager")
-    compiled.allow(4, after=1)
+    compiled.enable_compilation(4, full_batches_before=1)
     return compiled._compiler
 
 
@@ -64,7 +64,7 @@ def test_full_batches_are_compiled_and_say_the_same(compiler):
 @torch.inference_mode()
 def test_recorded_steps_answer_each_batch_for_itself(monkeypatch):
     monkeypatch.setattr(compiled, "_compiler", None)
-    compiled.allow(4, after=1)
+    compiled.enable_compilation(4, full_batches_before=1)
     network = Network()
     network.layer.cuda()
     batches = [(torch.randn(4, 5, device="cuda"), torch.randn(4, 3, device="cuda")) for _ in range(5)]
@@ -118,20 +118,20 @@ def test_nothing_is_compiled_unless_allowed(monkeypatch):
 def test_exact_numbers_are_not_compiled(monkeypatch):
     from revisit.networks import settings
 
-    assert settings.compiles() == "auto"
+    assert settings.compile_mode() == "auto"
     monkeypatch.setenv("REVISIT_PRECISION", "float32")
-    assert settings.compiles() == "off"
+    assert settings.compile_mode() == "off"
     monkeypatch.delenv("REVISIT_PRECISION")
     monkeypatch.setenv("REVISIT_COMPILE", "off")
-    assert settings.compiles() == "off"
+    assert settings.compile_mode() == "off"
 
 
 @pytest.mark.parametrize("size", [(20, 31), (41, 64), (37, 31)])
 @torch.inference_mode()
 def test_compiled_resizing_gives_the_same_levels(compiler, size):
     shown = torch.randint(0, 256, (4, 37, 53, 3), dtype=torch.uint8).permute(0, 3, 1, 2)
-    plain = preprocessing.resized(shown, size)
-    alone = [preprocessing.resized(shown, size) for _ in range(2)][-1]
+    plain = preprocessing.resize_levels(shown, size)
+    alone = [preprocessing.resize_levels(shown, size) for _ in range(2)][-1]
     network = Half(size)
     within = [compiled.run(network.step, shown) for _ in range(3)][-1]
     assert len(compiler.made) == 2 and network.calls == 1
@@ -146,4 +146,4 @@ class Half:
 
     def step(self, shown):
         self.calls += not torch.compiler.is_compiling()
-        return preprocessing.resized(shown, self.size) / 2
+        return preprocessing.resize_levels(shown, self.size) / 2

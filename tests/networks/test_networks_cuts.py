@@ -15,15 +15,15 @@ from tests.looking import as_frames, look, read, wall, window
 torch = pytest.importorskip("torch", reason="needs torch: pip install 'revisit-bench[networks]'")
 
 from revisit.networks import runtime, transnet  # noqa: E402
-from revisit.observers.cuts import shot_changes as observed  # noqa: E402
+from revisit.observers.cuts import shot_change_probabilities as observed  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
 def own_networks() -> Any:
     """No network of another test's weights."""
-    runtime.forget()
+    runtime.forget_cached_networks()
     yield
-    runtime.forget()
+    runtime.forget_cached_networks()
 
 
 def shots(*counts: int) -> np.ndarray:
@@ -39,7 +39,7 @@ def shots(*counts: int) -> np.ndarray:
 def test_histograms_count_colours() -> None:
     frames = np.zeros((1, 2, 27, 48, 3), np.uint8)
     frames[0, 1, :, 24:] = (255, 32, 0)
-    found = transnet.histograms(torch.from_numpy(frames))
+    found = transnet.unit_colour_histograms(torch.from_numpy(frames))
     assert found.shape == (1, 2, 512)
     assert found[0, 0, 0] == 1 and found[0, 0].sum() == 1
     assert found[0, 1, [0, 7 * 64 + 8]].tolist() == pytest.approx([0.5**0.5] * 2)
@@ -72,7 +72,7 @@ def test_windows_see_what_they_should(monkeypatch: pytest.MonkeyPatch) -> None:
     for count in (1, 49, 50, 51, 130):
         frames = np.zeros((count, 27, 48, 3), np.uint8)
         frames[:, 0, 0, 0], frames[:, 0, 0, 1] = (np.arange(count) + 1) % 256, (np.arange(count) + 1) // 256
-        ends, during = transnet.probabilities(Echo(), frames)  # type: ignore[arg-type]
+        ends, during = transnet.shot_end_and_transition_probabilities(Echo(), frames)  # type: ignore[arg-type]
         np.testing.assert_allclose(ends * 1000, np.arange(count) + 1, rtol=1e-4)
         np.testing.assert_allclose(during * 2000, np.arange(count) + 1, rtol=1e-4)
 
@@ -96,7 +96,9 @@ def test_joined_clips_are_cut_where_they_were_joined(small_weights: Path) -> Non
 
 def test_numbers_of_the_published_network(small_weights: Path) -> None:
     """Frozen from the port in the package that carries the weights, on the same frames; ours differed by 1e-8."""
-    ends, during = transnet.probabilities(runtime.network(transnet.ID, transnet.build), shots(20, 25, 15))
+    ends, during = transnet.shot_end_and_transition_probabilities(
+        runtime.network(transnet.ID, transnet.build), shots(20, 25, 15)
+    )
     assert ends.shape == during.shape == (60,) and ends.dtype == np.float32
     assert np.flatnonzero(ends > 0.5).tolist() == [19, 44]
     frozen = [0.00182, 0.00805, 0.65092, 0.01075, 0.133, 0.83157, 0.17406, 0.01033]

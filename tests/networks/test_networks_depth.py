@@ -11,10 +11,10 @@ import pytest
 
 from revisit.core import Batch, MissingPrerequisite, Score
 from revisit.suites.memobench.evidence import DepthMaps
-from revisit.suites.memobench.metrics.geometry import geometry, successive_cosines
+from revisit.suites.memobench.metrics.geometry import geo3d_consistency, successive_depth_cosines
 from revisit.suites.memobench.observers.depth import depth_anything as sizes
 from revisit.suites.memobench.observers.depth import fast_depth as fast
-from revisit.suites.memobench.observers.depth import first_middle_last, squeeze
+from revisit.suites.memobench.observers.depth import resize_to_224, sampled_frames_of_both_phases
 from tests.looking import as_frames
 from tests.memo import RULES, case
 from tests.memo import frames as facts_of
@@ -32,9 +32,9 @@ SIZES = ((360, 640), (480, 640), (640, 360), (357, 640), (64, 64), (518, 518), (
 @pytest.fixture(autouse=True)
 def own_networks() -> Any:
     """No network of another test's weights."""
-    runtime.forget()
+    runtime.forget_cached_networks()
     yield
-    runtime.forget()
+    runtime.forget_cached_networks()
 
 
 @pytest.fixture
@@ -67,11 +67,11 @@ def batch(rgb: list[np.ndarray]) -> Batch:
 
 
 def test_frames_that_stand_for_a_phase_serve_every_rule() -> None:
-    assert first_middle_last(81, 16.0, (25, 55)).tolist() == [0, 12, 24, 25, 55, 67, 80]
-    chosen = first_middle_last(40, 16.0, (13, 25))
+    assert sampled_frames_of_both_phases(81, 16.0, (25, 55)).tolist() == [0, 12, 24, 25, 55, 67, 80]
+    chosen = sampled_frames_of_both_phases(40, 16.0, (13, 25))
     seen = DepthMaps(chosen, np.random.default_rng(0).random((len(chosen), 4, 6)), inverse=True, maker="random")
     for rule in RULES:
-        assert isinstance(geometry(case((13, 25)), facts_of(), seen, rule=rule), Score), rule
+        assert isinstance(geo3d_consistency(case((13, 25)), facts_of(), seen, rule=rule), Score), rule
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -83,7 +83,7 @@ def test_depth_anything_sees_what_the_published_processor_makes(size: tuple[int,
     )  # fmt: skip
     (rgb,) = pictures(1, size)
     theirs = np.asarray(processor(rgb, return_tensors="np")["pixel_values"])
-    ours = depth_anything.prepared(runtime.on_device([rgb])).numpy()
+    ours = depth_anything.preprocess(runtime.channels_first_on_device([rgb])).numpy()
     assert ours.shape == theirs.shape
     off = np.abs(ours - theirs) * 255 * 0.225  # levels
     assert off.max() <= 1.2 and off.mean() < 0.01  # one level where two roundings fall on either side of a half
@@ -96,7 +96,7 @@ def test_depth_anything_from_a_folder_is_independent_of_its_batch(random_weights
     alone: DepthMaps = anything.fn(batch(rgb[1:2]))
     assert together.depth.dtype == np.float32
     np.testing.assert_allclose(together.depth[1], alone.depth[0], rtol=1e-4, atol=1e-7)
-    assert successive_cosines(together.depth).shape == (2,)
+    assert successive_depth_cosines(together.depth).shape == (2,)
 
 
 FORMER = {  # of Revisit's own DPT, which this network had before: four numbers of the middle row, and the mean
@@ -113,7 +113,9 @@ def test_depth_anything_gives_the_numbers_it_always_gave(random_weights: Path, s
     config.write_text(json.dumps({**json.loads(config.read_text()), "max_depth": None}))  # as published
     pixels = np.random.RandomState(1).standard_normal((2, 3, *size)).astype(np.float32)
     with torch.inference_mode():
-        maps = depth_anything.build(random_weights / "model.safetensors").maps(torch.from_numpy(pixels))
+        maps = depth_anything.build(random_weights / "model.safetensors").inverse_depth_of_preprocessed(
+            torch.from_numpy(pixels)
+        )
     assert maps.shape == (2, *size)
     assert maps[1, size[0] // 2, :4].tolist() == pytest.approx(FORMER[size][0], abs=2e-6)
     assert float(maps.mean()) == pytest.approx(FORMER[size][1], abs=2e-6)
@@ -141,7 +143,7 @@ def test_fastdepth_agrees_with_stereo_ground_truth(small_weights: Path) -> None:
 
     left, _, disparity = data.stereo_motorcycle()
     (frame,) = as_frames([left])
-    seen: DepthMaps = fast.fn(batch([squeeze(frame)]))
+    seen: DepthMaps = fast.fn(batch([resize_to_224(frame)]))
     assert seen.depth.shape == (1, 224, 224) and seen.depth.dtype == np.float32 and not seen.inverse
     depth = cv2.resize(seen.depth[0], disparity.shape[::-1])
     known = np.isfinite(disparity)
@@ -155,8 +157,8 @@ def test_likeness_of_depth_falls_as_a_picture_is_blurred(small_weights: Path) ->
     left = data.stereo_motorcycle()[0]
     blurred = [cv2.GaussianBlur(left, (0, 0), sigma) for sigma in (2, 8, 32)]
     shown = [left, left, *blurred, data.astronaut()]
-    maps = fast.fn(batch([squeeze(frame) for frame in as_frames(shown)])).depth
-    alike = [float(successive_cosines(np.stack([maps[0], other]))[0]) for other in maps[1:]]
+    maps = fast.fn(batch([resize_to_224(frame) for frame in as_frames(shown)])).depth
+    alike = [float(successive_depth_cosines(np.stack([maps[0], other]))[0]) for other in maps[1:]]
     assert alike[0] == pytest.approx(1, abs=1e-9)
     *graded, elsewhere = alike
     assert graded == sorted(graded, reverse=True) and graded[1] > 0.95 and elsewhere < 0.85, alike
@@ -177,7 +179,7 @@ def test_fastdepth_says_so_when_the_file_is_another_network(
 
     monkeypatch.setattr(weights, "file", lambda id: small_weights / "sface" / "sface.onnx")
     with pytest.raises(MissingPrerequisite, match=r"sface\.onnx: this is a different network"):
-        fastdepth.depth(pictures(1, (224, 224)))
+        fastdepth.depth_maps(pictures(1, (224, 224)))
 
 
 @pytest.mark.parametrize("size", [(70, 112), (98, 84)])
@@ -188,12 +190,14 @@ def test_maps_of_compiled_code_are_those_of_transformers(
     network = depth_anything.build(random_weights / "model.safetensors").eval()
     pixels = torch.randn(2, 3, *size, generator=torch.Generator().manual_seed(0))
     with torch.inference_mode():
-        expected = network.maps(pixels)
+        expected = network.inverse_depth_of_preprocessed(pixels)
     assert expected.std() > 0.01 * expected.mean() > 0, "maps that say something"
-    network.prepare_taps(size, pixels.device)
+    network.prepare_interpolation_tables(size, pixels.device)
     monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
     with torch.inference_mode():
-        assert torch.allclose(network.maps(pixels), expected, rtol=1e-4, atol=1e-5 * float(expected.max()))
+        assert torch.allclose(
+            network.inverse_depth_of_preprocessed(pixels), expected, rtol=1e-4, atol=1e-5 * float(expected.max())
+        )
 
 
 def test_a_head_that_reads_another_map_runs_as_transformers_has_it(
@@ -203,10 +207,10 @@ def test_a_head_that_reads_another_map_runs_as_transformers_has_it(
     network.model.config.head_in_index = network.model.head.head_in_index = -2
     pixels = torch.randn(1, 3, 70, 112, generator=torch.Generator().manual_seed(0))
     with torch.inference_mode():
-        expected = network.maps(pixels)
-        network.prepare_taps((70, 112), pixels.device)
+        expected = network.inverse_depth_of_preprocessed(pixels)
+        network.prepare_interpolation_tables((70, 112), pixels.device)
         monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
-        assert torch.allclose(network.maps(pixels), expected, rtol=1e-4, atol=1e-6)
+        assert torch.allclose(network.inverse_depth_of_preprocessed(pixels), expected, rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.long
@@ -215,9 +219,9 @@ def test_compiled_depth_is_that_of_the_network(random_weights: Path, monkeypatch
     monkeypatch.setattr(compiled, "_compiler", None)
     monkeypatch.setattr(compiled, "BACKEND", "aot_eager")
     shown = torch.randint(0, 256, (2, 3, 60, 90), generator=torch.Generator().manual_seed(0)).to(torch.uint8)
-    expected = depth_anything.depth(SMALL, shown)
-    compiled.allow(2, after=1)
-    depths = [depth_anything.depth(SMALL, shown) for _ in range(3)]
+    expected = depth_anything.inverse_depth(SMALL, shown)
+    compiled.enable_compilation(2, full_batches_before=1)
+    depths = [depth_anything.inverse_depth(SMALL, shown) for _ in range(3)]
     assert compiled._compiler is not None and compiled._compiler.made
     for one in depths:
         assert torch.allclose(one, expected, rtol=1e-3, atol=1e-4 * float(expected.max()))

@@ -17,7 +17,7 @@ torch = pytest.importorskip("torch", reason="needs torch")
 transformers = later("transformers", reason="needs transformers")
 
 from revisit.networks import grounding_dino, hub, runtime, sam2, sam3  # noqa: E402
-from revisit.observers.masks import masks_by_sam2  # noqa: E402
+from revisit.observers.masks import target_masks_by_sam2  # noqa: E402
 from revisit.observers.object_features import object_features_by_dino  # noqa: E402
 from revisit.suites.memobench.observers import detections as asking  # noqa: E402
 
@@ -47,7 +47,7 @@ def pictures(count: int = 2, size: tuple[int, int] = (60, 100)) -> list[np.ndarr
 
 
 def on_device(frames: list[np.ndarray]) -> Any:
-    return runtime.on_device(frames)
+    return runtime.channels_first_on_device(frames)
 
 
 def test_sam2_follows_a_box_and_answers_for_every_frame(weights: Path) -> None:
@@ -55,7 +55,7 @@ def test_sam2_follows_a_box_and_answers_for_every_frame(weights: Path) -> None:
     with runtime.inference():
         net = sam2.network("sam2.1-hiera-tiny")
         following = sam2.Sam2Tracker(net, on_device(frames[:1]), [(0.2, 0.2, 0.6, 0.7)])
-        answers = [following.first, *(following.see(on_device([frame])) for frame in frames[1:])]
+        answers = [following.first, *(following.next_logits_and_presence(on_device([frame])) for frame in frames[1:])]
     for logits, there in answers:
         assert logits.shape[0] == 1 and there.shape == (1,) and logits.dtype == torch.float32
         assert bool((there >= 0).all() and (there <= 1).all())
@@ -70,8 +70,11 @@ def test_sam2_answers_as_the_processor_and_a_whole_video_would(weights: Path) ->
     with runtime.inference():
         net = sam2.network("sam2.1-hiera-tiny")
         following = sam2.Sam2Tracker(net, on_device(frames[:1]), [box])
-        ours = [following.first[0], *(following.see(on_device([frame]))[0] for frame in frames[1:])]
-        video = torch.cat([net.pixels(on_device([frame])) for frame in frames])
+        ours = [
+            following.first[0],
+            *(following.next_logits_and_presence(on_device([frame]))[0] for frame in frames[1:]),
+        ]
+        video = torch.cat([net.preprocess(on_device([frame])) for frame in frames])
         session = transformers.Sam2VideoInferenceSession(
             video=video, video_height=60, video_width=100, dtype=torch.float32
         )
@@ -94,16 +97,16 @@ def test_pixels_are_what_pil_makes_of_a_frame(weights: Path) -> None:
         side = net.side
         resized = np.asarray(image.fromarray(frame).resize((side, side), image.Resampling.BILINEAR), dtype=np.float64)
         expected = ((resized / 255 - mean) / std).transpose(2, 0, 1)
-        np.testing.assert_allclose(net.pixels(on_device([frame]))[0].numpy(), expected, atol=1.01 / 255 / min(std))
+        np.testing.assert_allclose(net.preprocess(on_device([frame]))[0].numpy(), expected, atol=1.01 / 255 / min(std))
 
 
 def test_sam3_scores_masks_for_words_and_batches_change_nothing(weights: Path) -> None:
     frames = pictures(3)
     with runtime.inference():
         net = sam3.network("sam3")
-        together = net.find(on_device(frames), "a red cup", masks=True)
-        alone = [net.find(on_device([frame]), "a red cup", masks=True)[0] for frame in frames]
-        other = net.find(on_device(frames), "cat")
+        together = net.detect_named_objects(on_device(frames), "a red cup", masks=True)
+        alone = [net.detect_named_objects(on_device([frame]), "a red cup", masks=True)[0] for frame in frames]
+        other = net.detect_named_objects(on_device(frames), "cat")
     for a, b in zip(together, alone, strict=True):
         assert a.score.shape == (12,) and a.mask is not None and a.mask.shape == (12, 60, 100)
         assert ((a.score > 0) & (a.score < 1)).all()
@@ -116,9 +119,9 @@ def test_sam3_scores_are_logit_times_presence(weights: Path) -> None:
     frame = pictures(1)
     with runtime.inference():
         net = sam3.network("sam3")
-        tokens, counting = net.words("a cat")
-        out = net.model(pixel_values=net.pixels(on_device(frame)), input_ids=tokens, attention_mask=counting)
-        found = net.find(on_device(frame), "a cat")[0]
+        tokens, counting = net.tokenize_with_mask("a cat")
+        out = net.model(pixel_values=net.preprocess(on_device(frame)), input_ids=tokens, attention_mask=counting)
+        found = net.detect_named_objects(on_device(frame), "a cat")[0]
     expected = (1 / (1 + np.exp(-out.pred_logits[0].numpy()))) * (1 / (1 + np.exp(-out.presence_logits[0].numpy())))
     np.testing.assert_allclose(found.score, expected, atol=1e-6)
     assert tokens.shape == (1, sam3.WORDS)
@@ -129,7 +132,7 @@ def test_grounding_dino_has_the_size_of_its_own_processor(size: tuple[int, int])
     pil = pytest.importorskip("transformers.models.grounding_dino.image_processing_pil_grounding_dino")
     processor = pil.GroundingDinoImageProcessorPil()
     made = processor(images=np.zeros((*size, 3), np.uint8), return_tensors="np")["pixel_values"]
-    assert made.shape[-2:] == grounding_dino.fitting(size)
+    assert made.shape[-2:] == grounding_dino.size_with_limited_sides(size)
 
 
 def test_grounding_dino_finds_boxes_for_words_and_batches_change_nothing(weights: Path) -> None:
@@ -137,9 +140,9 @@ def test_grounding_dino_finds_boxes_for_words_and_batches_change_nothing(weights
     with runtime.inference():
         net = grounding_dino.network("grounding-dino-tiny")
         net.short, net.long = 64, 128
-        together = net.find(on_device(frames), "A red cup", threshold=0.0)
-        alone = [net.find(on_device([frame]), "a red cup.", threshold=0.0)[0] for frame in frames]
-        none = net.find(on_device(frames), "a red cup", threshold=1.0)
+        together = net.detect_scores_and_boxes(on_device(frames), "A red cup", threshold=0.0)
+        alone = [net.detect_scores_and_boxes(on_device([frame]), "a red cup.", threshold=0.0)[0] for frame in frames]
+        none = net.detect_scores_and_boxes(on_device(frames), "a red cup", threshold=1.0)
     for (score, boxes), (score_alone, boxes_alone) in zip(together, alone, strict=True):
         assert boxes.shape == (len(score), 4) and bool((boxes >= 0).all() and (boxes <= 1).all())
         assert bool((score[:-1] >= score[1:]).all())
@@ -149,27 +152,27 @@ def test_grounding_dino_finds_boxes_for_words_and_batches_change_nothing(weights
 
 
 def test_words_end_in_one_stop_and_have_no_capitals() -> None:
-    assert grounding_dino.asked(" A red Cup. ") == "a red cup."
+    assert grounding_dino.format_prompt(" A red Cup. ") == "a red cup."
 
 
 def test_observers_of_the_paper_set_fill_their_evidence(weights: Path) -> None:
     clip = as_frames(pictures(5), 8.0)
     target = Target("cup", (0.2, 0.2, 0.6, 0.7))
     grounding_dino.network("grounding-dino-tiny").short = 64
-    made = look(masks_by_sam2[0], clip, 8.0, target=target)
+    made = look(target_masks_by_sam2[0], clip, 8.0, target=target)
     assert made.mask.shape == (5, 60, 100) and made.maker == "sam2.1-hiera-tiny from a box in the first frame"
     words = {"ors_prompts": {"corrected": "a red cup"}}
-    seen = look(asking.detections, clip, 8.0, annotations=words, target=None)
+    seen = look(asking.detections_by_sam3, clip, 8.0, annotations=words, target=None)
     assert seen.prompt == "a red cup" and len(seen.frame) == len(seen.score) == len(seen.coverage) == 60
     assert set(seen.index) == set(range(5)) and seen.maker == "sam3"
-    boxed = look(asking.detections_grounding, clip, 8.0, annotations={}, target=target, threshold=0.0)
+    boxed = look(asking.detections_by_grounding_dino, clip, 8.0, annotations={}, target=target, threshold=0.0)
     assert boxed.prompt == "cup" and (boxed.coverage >= 0).all() and boxed.maker != seen.maker
     features = look(object_features_by_dino, clip, 8.0, target=target)
     assert len(features.index) == 5 and len(features.vector) == len(features.frame)
 
 
 def test_without_words_nothing_is_asked(weights: Path) -> None:
-    seen = look(asking.detections, as_frames(pictures(2), 8.0), 8.0, annotations={}, target=None)
+    seen = look(asking.detections_by_sam3, as_frames(pictures(2), 8.0), 8.0, annotations={}, target=None)
     assert seen.prompt == "" and not len(seen.index)
 
 
@@ -179,16 +182,19 @@ def test_a_named_target_is_looked_for_in_the_first_frame(weights: Path) -> None:
     clip = as_frames(frames, 8.0)
     net = grounding_dino.network("grounding-dino-tiny")
     net.short, net.long = 64, 128
-    made = look(masks_by_sam2[0], clip, 8.0, target="red cup", threshold=0.0)
+    made = look(target_masks_by_sam2[0], clip, 8.0, target="red cup", threshold=0.0)
     with runtime.inference():
-        boxes = net.find(on_device(frames[:1]), "red cup", threshold=0.0)[0][1]
+        boxes = net.detect_scores_and_boxes(on_device(frames[:1]), "red cup", threshold=0.0)[0][1]
         following = sam2.Sam2Tracker(
             sam2.network("sam2.1-hiera-tiny"), on_device(frames[:1]), [tuple(boxes[0].tolist())]
         )
-        expected = [following.first[0], *(following.see(on_device([frame]))[0] for frame in frames[1:])]
+        expected = [
+            following.first[0],
+            *(following.next_logits_and_presence(on_device([frame]))[0] for frame in frames[1:]),
+        ]
     assert np.array_equal(made.mask, [sam2.masks_at(logits, (60, 100))[0] for logits in expected])
     assert made.maker == "sam2.1-hiera-tiny from a name, found by grounding-dino-tiny in the first frame"
-    none = look(masks_by_sam2[0], clip, 8.0, target="red cup", threshold=1.0)
+    none = look(target_masks_by_sam2[0], clip, 8.0, target="red cup", threshold=1.0)
     assert not none.mask.any() and list(none.index) == [0, 1, 2] and "found no 'red cup'" in none.maker
     seen = look(object_features_by_dino, clip, 8.0, target="red cup", threshold=1.0)
     assert len(seen.index) == 3 and not len(seen.frame) and "found no 'red cup'" in seen.maker
@@ -198,10 +204,10 @@ def test_a_click_is_a_point_for_sam2(weights: Path) -> None:
     """As transformers documents it: one point with label 1, in pixels of the network's square."""
     frames = pictures(2)
     target = Target("cup", (0.2, 0.2, 0.6, 0.7), (0.31, 0.47))
-    made = look(masks_by_sam2[0], as_frames(frames, 8.0), 8.0, target=target)
+    made = look(target_masks_by_sam2[0], as_frames(frames, 8.0), 8.0, target=target)
     with runtime.inference():
         net = sam2.network("sam2.1-hiera-tiny")
-        video = torch.cat([net.pixels(on_device([frame])) for frame in frames])
+        video = torch.cat([net.preprocess(on_device([frame])) for frame in frames])
         session = transformers.Sam2VideoInferenceSession(
             video=video, video_height=60, video_width=100, dtype=torch.float32
         )
@@ -221,4 +227,4 @@ def test_a_checkpoint_of_another_network_is_named(home: Path, tmp_path: Path) ->
     (tmp_path / "config.json").write_text((home / "sam3/config.json").read_text(), encoding="utf-8")
     (tmp_path / "model.safetensors").write_bytes((home / "sam2.1-hiera-tiny/model.safetensors").read_bytes())
     with pytest.raises(MissingPrerequisite, match="not a weights file of Sam3Model"):
-        hub.model(tmp_path, of=sam3.TYPES)
+        hub.load_model(tmp_path, model_types=sam3.TYPES)

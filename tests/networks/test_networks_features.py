@@ -19,17 +19,24 @@ from safetensors.torch import save_file  # noqa: E402
 
 from revisit.core import OBSERVERS, Batch, Case, Clip, ClipInfo, MissingPrerequisite, Observer, Score  # noqa: E402
 from revisit.engine.dependencies import ObserverSet  # noqa: E402
-from revisit.engine.evidence_keys import task_for  # noqa: E402
+from revisit.engine.evidence_keys import observer_task_or_reason  # noqa: E402
 from revisit.evidence.frames import FrameFacts  # noqa: E402
 from revisit.metrics.integrity import wr_integrity  # noqa: E402
 from revisit.networks import gram, runtime  # noqa: E402
 from revisit.networks import preprocessing as shapes  # noqa: E402
-from revisit.networks.efficientnet_lite import ID, STAGES, EfficientNetLite0, build, described, full_field  # noqa: E402
+from revisit.networks.efficientnet_lite import (  # noqa: E402
+    ID,
+    STAGES,
+    EfficientNetLite0,
+    build,
+    resize_to_whole_patches,
+    unit_patch_and_picture_descriptors,
+)
 from revisit.observers.frames import frame_facts  # noqa: E402
-from revisit.observers.object_features import cut_out, object_vectors, whole_views  # noqa: E402
+from revisit.observers.object_features import cut_square_on_grey, is_whole_view, unit_object_descriptors  # noqa: E402
 from revisit.suites.mbench.evidence import GramDistances  # noqa: E402
 from revisit.suites.mbench.observers import gram_matrices  # noqa: E402
-from revisit.suites.memobench.metrics.identity import patch_similarity  # noqa: E402
+from revisit.suites.memobench.metrics.identity import best_patch_similarity  # noqa: E402
 from revisit.worlds.state import TARGET  # noqa: E402
 from tests.conftest import Cli  # noqa: E402
 from tests.looking import as_frames, driven, look, read  # noqa: E402
@@ -40,9 +47,9 @@ EGYPTIAN_CAT, ESPRESSO = 285, 967
 @pytest.fixture(autouse=True)
 def own_networks() -> Iterator[None]:
     """No network of another test's weights."""
-    runtime.forget()
+    runtime.forget_cached_networks()
     yield
-    runtime.forget()
+    runtime.forget_cached_networks()
 
 
 @pytest.fixture
@@ -125,7 +132,7 @@ def test_the_stages_are_those_of_the_table_at_any_size(random_weights: Path) -> 
         net = build(random_weights / ID / "efficientnet-lite0-57934424.pth").eval()
         for size in ((64, 96), (75, 101)):
             pictures = torch.randint(0, 256, (2, 3, *size)).float()
-            for made, wanted in zip(net.stages(pictures), written_out(net.state_dict(), pictures), strict=True):
+            for made, wanted in zip(net.stage_maps(pictures), written_out(net.state_dict(), pictures), strict=True):
                 assert made.shape == wanted.shape
                 assert float((made - wanted).abs().max()) < 1e-4
         assert net(pictures).shape == (2, 1000)
@@ -153,8 +160,10 @@ def test_gram_matrices_follow_their_formula(random_weights: Path) -> None:
             flat = maps[k].numpy().reshape(3, -1).astype(float)
             assert found[k] == pytest.approx(np.einsum("ip,jp->ij", flat, flat) / (3 * 20), abs=1e-6)
         one, other = torch.eye(2)[None], 3 * torch.eye(2)[None]
-        assert [float(part) for part in gram.gram_distances([one], [other])] == pytest.approx([8**0.5, 2**0.5, 18**0.5])
-        net = runtime.network("lpips_vgg", gram.build_vgg16)
+        assert [float(part) for part in gram.gram_difference_and_own_norms([one], [other])] == pytest.approx(
+            [8**0.5, 2**0.5, 18**0.5]
+        )
+        net = runtime.network("lpips_vgg", gram.build_vgg16_from_lpips_file)
         assert [matrix.shape[-1] for matrix in net(torch.zeros(1, 3, 32, 48))] == [64, 128, 256, 512, 512]
         assert len(net.features) == 11  # up to the first convolution of the last block
         assert len(gram.Vgg(gram.VGG19).features) == 13
@@ -208,7 +217,7 @@ def test_identity_frames_are_those_of_the_classical_observer() -> None:
 
 
 def test_grams_without_poses_pair_frames_from_both_ends() -> None:
-    pairs = gram_matrices.compared_frames(10, None, {}, samples=4, rule="corrected", convention="auto")
+    pairs = gram_matrices.frame_pairs_to_compare(10, None, {}, samples=4, rule="corrected", convention="auto")
     assert [pair for pair in pairs if not pair[2]] == [(3, 0, False), (6, 3, False), (9, 6, False)]
     assert {pair[:2] for pair in pairs if pair[2]} == {(9, 0), (8, 1), (7, 2), (6, 3), (5, 4)}
 
@@ -224,13 +233,13 @@ def test_the_papers_style_is_over_all_frames_in_closed_form() -> None:
     frames = as_frames([np.full((6, 8, 3), k, np.uint8) for k in range(41)], 8)
     for id in ("small.grams", "paper.grams"):
         asked = {**OBSERVERS[id].params, **SUITES["mbench"].protocols["paper"][id]}
-        pairs = gram_matrices.compared_frames(info.count, None, {}, **asked)
+        pairs = gram_matrices.frame_pairs_to_compare(info.count, None, {}, **asked)
 
         def matrices(pictures: list[np.ndarray]) -> list[Any]:
             found = torch.tensor([values[int(rgb[0, 0, 0])] for rgb in pictures], dtype=torch.float32)
             return [found[:, None, None] * torch.eye(1)]  # matrices of one number each
 
-        seen = driven(gram_matrices.distances(pairs, matrices, "made up"), frames)
+        seen = driven(gram_matrices.observe_gram_distances(pairs, matrices, "made up"), frames)
         score = rendering_style(seen, rule="paper")
         assert score.facts["pairs"] == 40
         assert score.value == pytest.approx(1 - np.abs(np.diff(values)).mean(), abs=1e-6)
@@ -238,7 +247,7 @@ def test_the_papers_style_is_over_all_frames_in_closed_form() -> None:
         len(
             [
                 pair
-                for pair in gram_matrices.compared_frames(41, None, {}, samples=32, rule="x", convention="")
+                for pair in gram_matrices.frame_pairs_to_compare(41, None, {}, samples=32, rule="x", convention="")
                 if not pair[2]
             ]
         )
@@ -250,7 +259,7 @@ def test_a_file_of_poses_is_used_where_there_is_one_and_not_asked_for(random_wei
     def task(artifacts: dict[str, Path]) -> Any:
         case = Case("s@m", "mbench", "m", "s", Clip(Path("a.mp4")), artifacts=artifacts)
         known = ObserverSet("small", {})
-        return task_for(
+        return observer_task_or_reason(
             case, GramDistances, OBSERVERS["small.grams"], known, {}, "clip", "auto", lambda path: f"digest of {path}"
         )
 
@@ -278,7 +287,7 @@ def test_a_thing_is_cut_out_on_grey() -> None:
     rgb = np.full((40, 60, 3), 200, np.uint8)
     mask = np.zeros((20, 30), bool)  # at half the size
     mask[5:10, 10:20] = True
-    square = cut_out(rgb, mask)
+    square = cut_square_on_grey(rgb, mask)
     assert square.shape == (20, 20, 3)
     assert (square[5:15] == 200).all()
     assert (square[:5] == 127).all()
@@ -291,9 +300,9 @@ def test_what_the_edge_leaves_of_a_thing_is_no_view_of_it() -> None:
     masks[1, 10:20, :4] = True  # four tenths of it
     masks[2, 10:20, :8] = True  # most of it
     masks[3, 10, 10] = True  # a pixel
-    assert whole_views(list(masks)).tolist() == [True, False, True, False]
-    assert whole_views([masks[2], masks[2]]).tolist() == [True, True]  # a thing that never fits into the frame
-    assert whole_views([]).tolist() == []
+    assert is_whole_view(list(masks)).tolist() == [True, False, True, False]
+    assert is_whole_view([masks[2], masks[2]]).tolist() == [True, True]  # a thing that never fits into the frame
+    assert is_whole_view([]).tolist() == []
 
 
 # With the real weights
@@ -308,7 +317,7 @@ def test_photographs_are_what_they_show(in_use: Path) -> None:
     data = pytest.importorskip("skimage.data", reason="needs scikit-image for its photographs")
     with runtime.inference():
         for name, label, sure in (("chelsea", EGYPTIAN_CAT, 0.77), ("coffee", ESPRESSO, 0.90)):
-            levels = shapes.resized(runtime.on_device([getattr(data, name)()]), (224, 224))
+            levels = shapes.resize_levels(runtime.channels_first_on_device([getattr(data, name)()]), (224, 224))
             chances = runtime.network(ID, build)(levels).softmax(dim=1)[0]
             assert int(chances.argmax()) == label
             assert float(chances[label]) == pytest.approx(sure, abs=0.005)
@@ -347,12 +356,14 @@ def test_identical_frames_lie_at_the_bound_and_blur_leads_away_from_it(shared: P
     assert error[0] == 0
     assert (np.diff(error) > 0).all()
     tokens = OBSERVERS["small.identity"].fn(batch(blurred)).tokens
-    likeness = [patch_similarity(tokens[0], tokens[k : k + 1], 0.4).mean for k in range(5)]
+    likeness = [best_patch_similarity(tokens[0], tokens[k : k + 1], 0.4).mean for k in range(5)]
     assert likeness[0] == pytest.approx(1, abs=1e-3)
     assert (np.diff(likeness) < 0).all()
-    layers = gram_matrices.matrices_of("lpips_vgg", blurred)
-    difference, norm, other = gram.gram_distances(layers, [layer[:1].expand_as(layer) for layer in layers])
-    style = runtime.numbers((difference / (norm + other)).mean(dim=1))
+    layers = gram_matrices.gram_matrices_of_pictures("lpips_vgg", blurred)
+    difference, norm, other = gram.gram_difference_and_own_norms(
+        layers, [layer[:1].expand_as(layer) for layer in layers]
+    )
+    style = runtime.to_numpy((difference / (norm + other)).mean(dim=1))
     assert style[0] == 0
     assert (np.diff(style) > 0).all()
 
@@ -380,8 +391,10 @@ def test_things_are_told_apart(in_use: Path) -> None:
     cv2.ellipse(ellipse, (330, 200), (190, 130), 0, 0, 360, 1, -1)
     smaller = cv2.resize(cup, (300, 200), interpolation=cv2.INTER_AREA)
     small_mask = cv2.resize(ellipse, (300, 200), interpolation=cv2.INTER_NEAREST)
-    other = cut_out(cat, np.asarray(cv2.resize(ellipse, cat.shape[1::-1])) > 0)
-    vectors = object_vectors([cut_out(cup, ellipse > 0), cut_out(smaller, small_mask > 0), other])
+    other = cut_square_on_grey(cat, np.asarray(cv2.resize(ellipse, cat.shape[1::-1])) > 0)
+    vectors = unit_object_descriptors(
+        [cut_square_on_grey(cup, ellipse > 0), cut_square_on_grey(smaller, small_mask > 0), other]
+    )
     alike = vectors @ vectors.T
     assert alike[0, 1] > 0.8
     assert alike[0, 2] < 0.4
@@ -396,7 +409,7 @@ def test_the_more_of_an_object_is_swapped_the_lower(in_use: Path, change: str) -
     film = room().film
     state = film.states[-1]
     shots = [film.shot(len(film) - 1, replace(state, **{change: share})) for share in (0, 0.25, 0.5, 0.75, 1)]
-    vectors = object_vectors([cut_out(shot.rgb, shot.mask == TARGET) for shot in shots])
+    vectors = unit_object_descriptors([cut_square_on_grey(shot.rgb, shot.mask == TARGET) for shot in shots])
     alike = vectors @ vectors[0]
     assert alike[0] == pytest.approx(1, abs=1e-5)
     assert (np.diff(alike) < 0).all()
@@ -413,19 +426,21 @@ def test_patches_of_one_place_find_each_other(in_use: Path) -> None:
     film = room()
     i, j = 0, len(film.rgb) - 1
     with runtime.inference():
-        tokens, _ = described(full_field(runtime.on_device([film.rgb[i], film.rgb[j]])))
-    a, b = runtime.numbers(tokens)
+        tokens, _ = unit_patch_and_picture_descriptors(
+            resize_to_whole_patches(runtime.channels_first_on_device([film.rgb[i], film.rgb[j]]))
+        )
+    a, b = runtime.to_numpy(tokens)
     assert right_patches(film, i, j, a, b) > 0.85
 
 
 def right_patches(film: Any, i: int, j: int, a: np.ndarray, b: np.ndarray) -> float:
     """Share of patches of view i whose nearest one in view j is where their middle is seen there, or beside it."""
-    from revisit.geometry.depth_views import landing, sample_depth
+    from revisit.geometry.depth_views import project_pixels_to_second_view, sample_nearest_depth
     from revisit.geometry.two_view import relative_pose
 
     poses, K = film.film.poses, film.film.K
-    pixels, z = landing(film.depth[i], K, K, *relative_pose(poses[i], poses[j]))
-    there = sample_depth(film.depth[j], pixels)
+    pixels, z = project_pixels_to_second_view(film.depth[i], K, K, *relative_pose(poses[i], poses[j]))
+    there = sample_nearest_depth(film.depth[j], pixels)
     rows, columns = a.shape[:2]
     height, width = film.depth[i].shape
     middles = [((np.arange(n) + 0.5) * size / n).astype(int) for n, size in ((rows, height), (columns, width))]

@@ -11,23 +11,23 @@ import pytest
 
 from revisit.core import MissingPrerequisite
 from revisit.suites.memobench.evidence import WarpErrors
-from revisit.suites.memobench.observers.warp_errors import describe_pair, to_unit_range, wanted_frames
+from revisit.suites.memobench.observers.warp_errors import all_sampled_frames, divide_by_255, warp_statistics_of_pair
 from tests.conftest import Cli
 from tests.looking import as_frames, look, wall, window
 
 torch = pytest.importorskip("torch", reason="needs torch: pip install 'revisit-bench[networks]'")
 
 from revisit.networks import flow_runs, gmflow, raft, runtime  # noqa: E402
-from revisit.networks.flow_parts import around, finer, grid, sampled  # noqa: E402
+from revisit.networks.flow_parts import coordinate_grid, sample_bilinear, shifted_neighbours, upsample_flow_convexly  # noqa: E402
 from revisit.suites.memobench.observers.warp_errors import raft_warp  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
 def own_networks() -> Any:
     """No network of another test's weights."""
-    runtime.forget()
+    runtime.forget_cached_networks()
     yield
-    runtime.forget()
+    runtime.forget_cached_networks()
 
 
 def seeded(net: Any, seed: int = 0) -> dict[str, Any]:
@@ -108,13 +108,13 @@ def test_raft_is_independent_of_its_batch_and_pads_to_whole_cells(
     monkeypatch.setattr(raft.RAFT, "rounds", 2)
     rng = np.random.default_rng(2)
     pictures = [rng.integers(0, 255, (100, 140, 3), dtype=np.uint8) for _ in range(3)]
-    together = flow_runs.raft_of(pictures[:2], pictures[1:], signed=True)
-    alone = flow_runs.raft_of(pictures[1:2], pictures[2:], signed=True)
+    together = flow_runs.raft_both_ways(pictures[:2], pictures[1:], levels_from_minus_one=True)
+    alone = flow_runs.raft_both_ways(pictures[1:2], pictures[2:], levels_from_minus_one=True)
     assert together[1][0].shape == (100, 140, 2)
     np.testing.assert_allclose(together[1], alone[0], atol=1e-4)
-    back = flow_runs.raft_of(pictures[2:], pictures[1:2], signed=True)[0]
+    back = flow_runs.raft_both_ways(pictures[2:], pictures[1:2], levels_from_minus_one=True)[0]
     np.testing.assert_allclose(back[0], alone[0][1], atol=1e-4)  # the way back is the flow of the pair turned round
-    unsigned = flow_runs.raft_of(pictures[1:2], pictures[2:], signed=False)[0]
+    unsigned = flow_runs.raft_both_ways(pictures[1:2], pictures[2:], levels_from_minus_one=False)[0]
     assert np.abs(unsigned[0] - alone[0][0]).max() > 0.01
 
 
@@ -131,21 +131,21 @@ def test_gmflow_is_independent_of_its_batch(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(gmflow, "SMALLEST", 32)
     rng = np.random.default_rng(3)
     pictures = [rng.integers(0, 255, (60, 90, 3), dtype=np.uint8) for _ in range(3)]
-    together = flow_runs.gmflow_of(pictures[:2], pictures[1:], side=512)
-    alone = flow_runs.gmflow_of(pictures[1:2], pictures[2:], side=512)
+    together = flow_runs.gmflow_both_ways(pictures[:2], pictures[1:], max_long_side=512)
+    alone = flow_runs.gmflow_both_ways(pictures[1:2], pictures[2:], max_long_side=512)
     assert together[1][0].shape == (60, 90, 2) and together[1][0].dtype == np.float32
     np.testing.assert_allclose(together[1], alone[0], atol=1e-3)
-    back = flow_runs.gmflow_of(pictures[2:], pictures[1:2], side=512)[0]
+    back = flow_runs.gmflow_both_ways(pictures[2:], pictures[1:2], max_long_side=512)[0]
     np.testing.assert_allclose(back[0], alone[0][1], atol=1e-3)
 
 
 def test_windows_are_cut_and_joined_and_shifted_ones_keep_opposite_edges_apart() -> None:
     maps = torch.arange(2 * 8 * 12 * 3, dtype=torch.float32).reshape(2, 8, 12, 3)
-    cut = gmflow.windows(maps, 2)
+    cut = gmflow.cut_into_windows(maps, 2)
     assert cut.shape == (2, 4, 24, 3)
     assert torch.equal(cut[0, 1, 0], maps[0, 0, 6]) and torch.equal(cut[0, 2, 0], maps[0, 4, 0])
-    assert torch.equal(gmflow.whole(cut, 2, 8, 12), maps)
-    apart = gmflow.from_opposite_edges(8, 12, 2, maps)
+    assert torch.equal(gmflow.join_windows(cut, 2, 8, 12), maps)
+    apart = gmflow.shifted_window_attention_mask(8, 12, 2, maps)
     assert not apart[0].any()  # the first window lies inside
     # In the last one, which a shift by half its size has filled from all four corners, only quarters see each other.
     assert (apart[3] == 0).float().mean() == 0.25
@@ -154,22 +154,24 @@ def test_windows_are_cut_and_joined_and_shifted_ones_keep_opposite_edges_apart()
 
 def test_parts_of_flow_networks_in_closed_form() -> None:
     flow = torch.tensor([3.0, -1.0])[None, :, None, None].expand(1, 2, 4, 5)
-    even = finer(flow, torch.zeros(1, 9 * 16, 4, 5), 4)
+    even = upsample_flow_convexly(flow, torch.zeros(1, 9 * 16, 4, 5), 4)
     assert even.shape == (1, 2, 16, 20)
     assert even[0, :, 8, 8].tolist() == pytest.approx([12, -4])  # flow of a finer picture is longer
     middle = torch.zeros(1, 9, 16, 4, 5)
     middle[:, 4] = 50
-    assert finer(flow, middle.flatten(1, 2), 4)[0, 0].unique().tolist() == pytest.approx([12])
+    assert upsample_flow_convexly(flow, middle.flatten(1, 2), 4)[0, 0].unique().tolist() == pytest.approx([12])
     maps = torch.rand(1, 2, 4, 5)
-    place = grid(4, 5, maps)[:, None]
-    assert torch.allclose(sampled(maps, place[0], place[1]), maps, atol=1e-6)
-    assert torch.equal(around(maps, 1)[4], maps) and torch.equal(around(maps, 1)[0][..., 1:, 1:], maps[..., :-1, :-1])
+    place = coordinate_grid(4, 5, maps)[:, None]
+    assert torch.allclose(sample_bilinear(maps, place[0], place[1]), maps, atol=1e-6)
+    assert torch.equal(shifted_neighbours(maps, 1)[4], maps) and torch.equal(
+        shifted_neighbours(maps, 1)[0][..., 1:, 1:], maps[..., :-1, :-1]
+    )
 
 
 def test_frames_that_are_sampled() -> None:
-    wanted = wanted_frames(40, 16.0, (9, 30), flow_side=512)
+    wanted = all_sampled_frames(40, 16.0, (9, 30), flow_side=512)
     assert wanted.tolist() == [0, 4, 8, 30, 34, 38]
-    assert wanted_frames(40, 16.0, (8, 30), step=4, closed=True).tolist() == [0, 4, 8, 30, 34, 38]
+    assert all_sampled_frames(40, 16.0, (8, 30), step=4, closed=True).tolist() == [0, 4, 8, 30, 34, 38]
 
 
 def shifted(speed: int, count: int = 12) -> list[np.ndarray]:
@@ -199,8 +201,10 @@ def dis(earlier: np.ndarray, later: np.ndarray) -> np.ndarray:
 @pytest.mark.long
 def test_a_picture_that_rests_is_at_the_bound(small_weights: Path) -> None:
     (picture,) = shifted(0, 1)
-    ((there, back),) = flow_runs.gmflow_of([picture], [picture], side=512)
-    error, compared, inside, *_, length = describe_pair(to_unit_range(picture), to_unit_range(picture), there, back)
+    ((there, back),) = flow_runs.gmflow_both_ways([picture], [picture], max_long_side=512)
+    error, compared, inside, *_, length = warp_statistics_of_pair(
+        divide_by_255(picture), divide_by_255(picture), there, back
+    )
     assert error < 2e-4 and compared == inside == 1 and length < 1e-4
 
 
@@ -208,7 +212,7 @@ def test_a_picture_that_rests_is_at_the_bound(small_weights: Path) -> None:
 def test_gmflow_follows_a_leap_that_classical_flow_loses(small_weights: Path) -> None:
     """A pan by a seventh of the width; where the way back ends is what left the frame."""
     earlier, later = shifted(24, 2)
-    ((there, back),) = flow_runs.gmflow_of([earlier], [later], side=512)
+    ((there, back),) = flow_runs.gmflow_both_ways([earlier], [later], max_long_side=512)
     classical = dis(earlier, later)
     wrong = [float(np.hypot(flow[:, 24:, 0] + 24, flow[:, 24:, 1]).mean()) for flow in (there, classical)]
     assert wrong[0] < 0.2 < 1 < wrong[1]
@@ -250,7 +254,7 @@ def test_gmflow_beats_classical_flow_on_a_stereo_pair_with_ground_truth(small_we
     def wrong(flow: np.ndarray) -> float:
         return float(np.hypot(flow[..., 0] + disparity, flow[..., 1])[known].mean())
 
-    ((there, back),) = flow_runs.gmflow_of([left], [right], side=512)
+    ((there, back),) = flow_runs.gmflow_both_ways([left], [right], max_long_side=512)
     classical = dis(left, right)
     assert wrong(there) < 2.0 < wrong(classical)
     assert (back[..., 0][known] > 0).mean() > 0.95

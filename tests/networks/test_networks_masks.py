@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from revisit.core import MissingPrerequisite, Target, UsageError
-from revisit.observers.mask_tracking import LikeTarget, box_of, most_alike, overlap
+from revisit.observers.mask_tracking import LikeTarget, bounding_box_of_mask, box_iou, centre_most_like_target
 from revisit.worlds.failures import generate
 from revisit.worlds.film import Film, play
 from revisit.worlds.places import make_world
@@ -28,7 +28,7 @@ from revisit.networks.mobile_sam import MobileSam  # noqa: E402
 from revisit.networks.sam import MaskDecoder, PromptEncoder  # noqa: E402
 from revisit.networks.tiny_vit import TinyViT  # noqa: E402
 from revisit.observers import masks as observers  # noqa: E402
-from revisit.observers.mask_tracking import Tracker, cut_out  # noqa: E402
+from revisit.observers.mask_tracking import Tracker, segment_things_in_boxes  # noqa: E402
 from revisit.suites.memobench.observers.detections import detections_by_look  # noqa: E402
 
 # The network: small and random
@@ -56,25 +56,25 @@ def test_a_picture_in_a_batch_is_embedded_as_alone(tiny: MobileSam) -> None:
     together = tiny.embed(pictures)
     for k, made in enumerate(together):
         assert made.features.shape == (32, 8, 8) and made.features.dtype == torch.float32
-        assert made.cells.shape == (32, 5, 8) and made.scaled == (77, 128)
+        assert made.features_without_padding.shape == (32, 5, 8) and made.scaled == (77, 128)
         torch.testing.assert_close(made.features, tiny.embed(pictures[k : k + 1])[0].features, atol=1e-5, rtol=1e-5)
 
 
 def test_prompts_answered_together_are_answered_as_alone(tiny: MobileSam) -> None:
     seen = tiny.embed(noise(1))[0]
     boxes = [(0.1 * k, 0.1, 0.1 * k + 0.3, 0.6) for k in range(5)]
-    together = tiny.masks(seen, boxes, which="all")
+    together = tiny.predict_masks(seen, boxes, which="all")
     assert together.logits.shape == (5, 4, 32, 32) and together.iou.shape == (5, 4)
-    alone = [tiny.masks(seen, [box], which="all").logits for box in boxes]
+    alone = [tiny.predict_masks(seen, [box], which="all").logits for box in boxes]
     torch.testing.assert_close(together.logits, torch.cat(alone), atol=1e-5, rtol=1e-4)
-    assert together.at().shape == (5, 4, 60, 100)
-    assert tiny.masks(seen, points=[[(0.5, 0.5)]], which="three").iou.shape == (1, 3)
-    assert tiny.masks(seen, boxes[:1], [[(0.2, 0.2)]]).iou.shape == (1, 1)
+    assert together.binary_masks_at().shape == (5, 4, 60, 100)
+    assert tiny.predict_masks(seen, points=[[(0.5, 0.5)]], which="three").iou.shape == (1, 3)
+    assert tiny.predict_masks(seen, boxes[:1], [[(0.2, 0.2)]]).iou.shape == (1, 1)
 
 
 def test_folded_normalisations_give_the_same_numbers(tiny: MobileSam) -> None:
     folded = deepcopy(tiny)
-    folded.image_encoder.fold()
+    folded.image_encoder.fold_batch_norms()
     picture = noise(1)
     torch.testing.assert_close(folded.embed(picture)[0].features, tiny.embed(picture)[0].features, atol=1e-4, rtol=1e-3)
 
@@ -120,13 +120,13 @@ def test_the_decoder_answers_as_that_of_transformers() -> None:
     with torch.no_grad():
         seen = mobile_sam.PictureEmbedding(features, (128, 128), (128, 128))
         box = (0.2, 0.3, 0.7, 0.9)
-        answer = ours.masks(seen, [box], which="all")
+        answer = ours.predict_masks(seen, [box], which="all")
         corners = torch.tensor([[[edge * 128 for edge in box]]])
         both = [
             theirs(image_embeddings=features[None], input_boxes=corners, multimask_output=several)
             for several in (False, True)
         ]
-        point = ours.masks(seen, points=[[(0.4, 0.6)]], which="three")
+        point = ours.predict_masks(seen, points=[[(0.4, 0.6)]], which="three")
         clicked = theirs(image_embeddings=features[None], input_points=torch.tensor([[[[0.4 * 128, 0.6 * 128]]]]))
     logits = torch.cat([out.pred_masks[0, 0] for out in both])
     torch.testing.assert_close(answer.logits[0], logits, atol=2e-4, rtol=1e-3)
@@ -168,26 +168,26 @@ def test_the_rule_learns_the_targets_cells() -> None:
     rng = np.random.default_rng(0)
     own, other = rng.normal(1, 0.3, (20, 16)), rng.normal(-1, 0.3, (200, 16))
     rule = LikeTarget(16)
-    rule.learn(np.r_[own, other], np.r_[np.ones(20), np.zeros(200)])
+    rule.add_frame(np.r_[own, other], np.r_[np.ones(20), np.zeros(200)])
     assert rule(rng.normal(1, 0.3, (50, 16))).mean() > 0.9
     assert abs(rule(rng.normal(-1, 0.3, (50, 16))).mean()) < 0.1
 
 
 def test_boxes_overlap_and_enclose() -> None:
     mask = np.zeros((10, 20), bool)
-    assert box_of(mask) == (0, 0, 0, 0)
+    assert bounding_box_of_mask(mask) == (0, 0, 0, 0)
     mask[2:5, 4:10] = True
-    assert box_of(mask) == (0.2, 0.2, 0.5, 0.5)
-    assert overlap((0, 0, 1, 1), (0, 0, 1, 1)) == 1
-    assert overlap((0, 0, 0.5, 1), (0.25, 0, 0.75, 1)) == pytest.approx(1 / 3)
-    assert overlap((0, 0, 0.2, 0.2), (0.5, 0.5, 1, 1)) == 0
+    assert bounding_box_of_mask(mask) == (0.2, 0.2, 0.5, 0.5)
+    assert box_iou((0, 0, 1, 1), (0, 0, 1, 1)) == 1
+    assert box_iou((0, 0, 0.5, 1), (0.25, 0, 0.75, 1)) == pytest.approx(1 / 3)
+    assert box_iou((0, 0, 0.2, 0.2), (0.5, 0.5, 1, 1)) == 0
 
 
 def test_the_most_alike_place_is_the_middle_of_the_thing() -> None:
     grid = np.zeros((20, 40))
     grid[5:9, 10:16] = 1
     grid[15, 35] = 1.0  # a lone cell is no thing of this size
-    np.testing.assert_allclose(most_alike(grid, np.array([6 / 40, 4 / 20])), [13 / 40, 7 / 20], atol=0.03)
+    np.testing.assert_allclose(centre_most_like_target(grid, np.array([6 / 40, 4 / 20])), [13 / 40, 7 / 20], atol=0.03)
 
 
 def test_an_unknown_target_is_skipped_or_refused() -> None:
@@ -225,9 +225,12 @@ def followed(film: Film, kind: str, frames: list[int]) -> list[float | None]:
     pictures, true = looked_at(film, kind, frames)
     with runtime.inference():
         net = mobile_sam.network()
-        seen = observers.embeddings(net, as_frames(pictures))
+        seen = observers.cached_embeddings(net, as_frames(pictures))
         tracker = Tracker(net, pictures[0], film.target_box(), seen[0])
-        found = [tracker.mask, *(tracker.see(rgb, made) for rgb, made in zip(pictures[1:], seen[1:], strict=True))]
+        found = [
+            tracker.mask,
+            *(tracker.next_mask(rgb, made) for rgb, made in zip(pictures[1:], seen[1:], strict=True)),
+        ]
     return [None if mask is None else shared_part(mask, truth) for mask, truth in zip(found, true, strict=True)]
 
 
@@ -241,10 +244,10 @@ def test_masks_of_photographs_are_what_the_network_is_sure_of(small_weights: Pat
             (data.coffee(), (300, 180), (0.03, 0.5), (180, 300), (20, 20)),
         ):
             height, width = photo.shape[:2]
-            seen = net.embed(runtime.on_device([np.ascontiguousarray(photo)]))[0]
-            answer = net.masks(seen, points=[[(at[0] / width, at[1] / height)]], which="three")
+            seen = net.embed(runtime.channels_first_on_device([np.ascontiguousarray(photo)]))[0]
+            answer = net.predict_masks(seen, points=[[(at[0] / width, at[1] / height)]], which="three")
             best = int(answer.iou[0].argmax())
-            mask = answer.at()[0, best]
+            mask = answer.binary_masks_at()[0, best]
             assert float(answer.iou[0, best]) > 0.93
             assert share[0] < mask.mean() < share[1] and mask[inside] and not mask[outside]
 
@@ -256,7 +259,9 @@ def test_a_rendered_target_is_cut_out(small_weights: Path) -> None:
     pictures, true = looked_at(film, "perfect", [0])
     with runtime.inference():
         net = mobile_sam.network()
-        cut = cut_out(net, net.embed(runtime.on_device(pictures))[0], [film.target_box()])[0]
+        cut = segment_things_in_boxes(
+            net, net.embed(runtime.channels_first_on_device(pictures))[0], [film.target_box()]
+        )[0]
     assert shared_part(cut.mask, true[0]) >= 0.85 and cut.expected > 0.9
 
 
@@ -279,7 +284,7 @@ def test_observers_share_their_work(small_weights: Path, monkeypatch: pytest.Mon
     film = filmed(0, "room", "yaw")
     pictures, _ = looked_at(film, "perfect", [0, sum(film.phases) // 2, len(film) - 1])
     clip, target = as_frames(pictures, 16.0), Target("ball", film.target_box())
-    masks = look(observers.masks, clip, 16.0, target=target)
+    masks = look(observers.target_masks, clip, 16.0, target=target)
     assert masks.mask.shape == (3, 240, 416) and list(masks.mask.any((1, 2))) == [True, False, True]
     monkeypatch.setattr(MobileSam, "embed", None)  # the embeddings are there already
     seen = look(detections_by_look, clip, 16.0, target=target)
@@ -292,12 +297,12 @@ def test_observers_share_their_work(small_weights: Path, monkeypatch: pytest.Mon
 def test_what_is_salient_is_the_thing_in_front(small_weights: Path) -> None:
     data = pytest.importorskip("skimage.data", reason="needs scikit-image's photographs")
     astronaut = data.astronaut()
-    found = u2net.saliency(astronaut)
+    found = u2net.saliency_map(astronaut)
     assert found.shape == (320, 320) and found.min() == 0 and found.max() == 1
     assert found[60, 140] > 0.9 and found[20, 300] < 0.1  # her face; the wall
-    box = u2net.salient_box(astronaut)
-    assert box is not None and overlap(box, (0.0, 0.0, 0.85, 1.0)) > 0.7
-    assert u2net.salient_box(np.full((64, 64, 3), 128, np.uint8)) is None
+    box = u2net.largest_salient_box(astronaut)
+    assert box is not None and box_iou(box, (0.0, 0.0, 0.85, 1.0)) > 0.7
+    assert u2net.largest_salient_box(np.full((64, 64, 3), 128, np.uint8)) is None
 
 
 @pytest.mark.slow
@@ -310,7 +315,7 @@ def test_clips_that_share_a_process_do_not_share_what_is_known_of_their_frames(
     from revisit.core import Clip
     from revisit.engine.cache import EvidenceCache
     from revisit.engine.jobs import ClipTask, ObserverTask, ObservingJob
-    from revisit.engine.worker_processes import Local, network_tasks
+    from revisit.engine.worker_processes import Local, one_network_task_per_observer
     from revisit.evidence.objects import ObjectMasks
     from revisit.media import Limits, clip_digest, encode_mp4
 
@@ -326,7 +331,7 @@ def test_clips_that_share_a_process_do_not_share_what_is_known_of_their_frames(
     monkeypatch.setenv("REVISIT_NETWORKS", "host")
     for where, workers in (("here", 0), ("host", 2)):
         cache = EvidenceCache(tmp_path / where)
-        for _, outcome in Local(workers)(iter(jobs), cache, Limits(), networks=network_tasks(jobs)):
+        for _, outcome in Local(workers)(iter(jobs), cache, Limits(), networks=one_network_task_per_observer(jobs)):
             assert not outcome.failed and not outcome.broken
         found |= {(where, name): cache.load(ObjectMasks, name) for name in ("woman", "cat")}
     for name in ("woman", "cat"):

@@ -35,9 +35,9 @@ PUBLISHED_DESCRIPTORS = [
 @pytest.fixture(autouse=True)
 def own_networks() -> Iterator[None]:
     """No network of another test's weights."""
-    runtime.forget()
+    runtime.forget_cached_networks()
     yield
-    runtime.forget()
+    runtime.forget_cached_networks()
 
 
 @pytest.fixture
@@ -169,7 +169,7 @@ def test_matches_follow_a_known_homography(matching_weights: Path) -> None:
     warped = cv2.warpPerspective(rgb, turn, (384, 256), borderValue=(128, 128, 128))
     dark = np.clip(0.7 * warped + rng.normal(0, 4, warped.shape), 0, 255).astype(np.uint8)
     with torch.inference_mode():
-        a, b = xfeat.local_features(runtime.on_device([rgb, dark]))
+        a, b = xfeat.local_features(runtime.channels_first_on_device([rgb, dark]))
     pairs = xfeat.match(a, b)
     landed = cv2.perspectiveTransform(a.xy[pairs[:, 0]][None], turn)[0]
     off = np.hypot(*(landed - b.xy[pairs[:, 1]]).T)
@@ -187,7 +187,7 @@ def test_a_return_is_told_from_another_place(shared: Path, matching_weights: Pat
     for name in ("m6_good", "m6_bad"):
         pair = ends(shared / "worldmark" / "pairs" / f"{name}.mp4")
         with torch.inference_mode():
-            counts.append(inliers(*xfeat.local_features(runtime.on_device(pair))))
+            counts.append(inliers(*xfeat.local_features(runtime.channels_first_on_device(pair))))
         cosines.append(float(np.prod(sscd.embed(pair), axis=0).sum()))
     assert counts[0] > 1000 and counts[1] < 40
     assert cosines == pytest.approx([0.92, 0.05], abs=0.03)

@@ -20,7 +20,7 @@ from revisit.worlds.state import TARGET
 pytest.importorskip("torch", reason="needs torch: pip install 'revisit-bench[networks]'")
 
 from revisit.networks import runtime
-from revisit.observers.object_features import object_features
+from revisit.observers.object_features import object_features_by_efficientnet
 
 SIZE = (240, 416)
 FRAMES = 13
@@ -63,7 +63,7 @@ def box_of(mask: np.ndarray) -> tuple[float, float, float, float]:
 
 def texture(pictures: list[np.ndarray], target: Target) -> Any:
     """The score of object texture of two frames, one on each side of the turnaround."""
-    seen = object_features(pictures, fps=8.0, target=target)
+    seen = object_features_by_efficientnet(pictures, fps=8.0, target=target)
     none = np.zeros(0, int)
     return object_texture(seen, FoldPairs(none, none, none.astype(float), 0, "symmetric", ""))
 
@@ -71,7 +71,7 @@ def texture(pictures: list[np.ndarray], target: Target) -> Any:
 @pytest.fixture(autouse=True)
 def own_networks() -> Iterator[None]:
     yield
-    runtime.forget()
+    runtime.forget_cached_networks()
 
 
 @pytest.mark.slow

@@ -22,7 +22,7 @@ def on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(settings.OPENVINO, "on")
     monkeypatch.setenv(settings.DEVICE, "cpu")
     monkeypatch.delenv(settings.PRECISION, raising=False)
-    runtime.forget()
+    runtime.forget_cached_networks()
     openvino._ready.clear()
 
 
@@ -64,9 +64,9 @@ def test_numbers_are_those_of_torch_also_from_the_cache(
 
 def test_other_weights_are_another_network(installed: None) -> None:
     net, shown = network(), pictures(1, 3, 43, 71)
-    names = [openvino._name(net.channels_last, shown, [])]
+    names = [openvino._cache_name(net.channels_last, shown, [])]
     net.get_parameter("net.slice5.10.bias")[0] += 1e-3
-    names += [openvino._name(net.channels_last, one, []) for one in (shown, shown[..., 1:], shown.float())]
+    names += [openvino._cache_name(net.channels_last, one, []) for one in (shown, shown[..., 1:], shown.float())]
     assert len(set(names)) == 4
 
 
@@ -84,9 +84,9 @@ def test_torch_where_it_is_not_used(monkeypatch: pytest.MonkeyPatch, capsys: pyt
             assert all(map(torch.equal, openvino.run(net.channels_last, shown), wanted))
         assert capsys.readouterr().err.count("without OpenVINO, which is slower (unknown operation)") == 1
         monkeypatch.setenv(settings.PRECISION, "float32")
-        assert not runtime.uses_openvino() and runtime.described() == "cpu"
+        assert not runtime.uses_openvino() and runtime.describe_device() == "cpu"
         monkeypatch.delenv(settings.PRECISION)
-        assert runtime.uses_openvino() and runtime.described() == "cpu, by OpenVINO"
+        assert runtime.uses_openvino() and runtime.describe_device() == "cpu, by OpenVINO"
         monkeypatch.setattr(runtime, "find_spec", lambda name: None)
         with pytest.raises(MissingPrerequisite, match=r"pip install 'revisit-bench\[cpu\]'"):
             openvino.run(net.channels_last, shown)
@@ -98,11 +98,11 @@ def test_torch_where_it_is_not_used(monkeypatch: pytest.MonkeyPatch, capsys: pyt
 def test_what_is_kept_is_whole_and_bounded(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(derived_files, "MOST", 2)
     for name in "abc":
-        derived_files.store(name, name.encode() * 100)
-    assert [derived_files.load(name) for name in "abc"] == [None, b"b" * 100, b"c" * 100]
+        derived_files.store_derived_bytes(name, name.encode() * 100)
+    assert [derived_files.load_derived_bytes(name) for name in "abc"] == [None, b"b" * 100, b"c" * 100]
     file = own_cache / "networks/c.made"
     file.write_bytes(file.read_bytes()[:-1])
-    assert derived_files.load("c") is None
+    assert derived_files.load_derived_bytes("c") is None
 
 
 def test_transnet_joins_what_is_published() -> None:
@@ -130,12 +130,14 @@ def test_real_weights(installed: None, small_weights: Path, monkeypatch: pytest.
     told = []
     for asked in ("off", "on"):
         monkeypatch.setenv(settings.OPENVINO, asked)
-        runtime.forget()
+        runtime.forget_cached_networks()
         with runtime.inference():
             distance = runtime.network("lpips_alex", lpips.lpips_alex)(shown[:1], shown[1:])
-            patches, whole = efficientnet_lite.described(shown)
-            cells = efficientnet_lite.last_maps(shown)
-            ends, _ = transnet.probabilities(runtime.network(transnet.ID, transnet.build), frames)
+            patches, whole = efficientnet_lite.unit_patch_and_picture_descriptors(shown)
+            cells = efficientnet_lite.head_maps(shown)
+            ends, _ = transnet.shot_end_and_transition_probabilities(
+                runtime.network(transnet.ID, transnet.build), frames
+            )
         told.append([distance, patches, whole, cells, torch.from_numpy(ends)])
     for one, other, apart in zip(*told, (1e-6, 1e-5, 1e-5, 1e-4, 1e-5), strict=True):
         torch.testing.assert_close(one, other, atol=apart, rtol=0)
@@ -144,4 +146,4 @@ def test_real_weights(installed: None, small_weights: Path, monkeypatch: pytest.
 def test_five_by_threes() -> None:
     conv = torch.nn.Conv2d(3, 4, 5, padding=2).requires_grad_(False)
     x = torch.randn(2, 3, 11, 14)
-    torch.testing.assert_close(lpips.by_threes(conv, x), conv(x), atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(lpips.conv_5x5_as_3x3(conv, x), conv(x), atol=1e-5, rtol=1e-5)

@@ -22,7 +22,7 @@ pytest.importorskip("safetensors", reason="needs safetensors: pip install 'revis
 
 from revisit import weights  # noqa: E402
 from revisit.networks import aesthetic, clip_iqa, image_reward, musiq, runtime  # noqa: E402
-from revisit.weights.torchscript import is_torchscript, torchscript_tensors  # noqa: E402
+from revisit.weights.torchscript import is_torchscript, read_torchscript_tensors  # noqa: E402
 
 Shapes = Mapping[str, Any]
 
@@ -31,7 +31,7 @@ Shapes = Mapping[str, Any]
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder of weights of the user's own."""
     monkeypatch.setenv("REVISIT_WEIGHTS", str(tmp_path / "weights"))
-    runtime.forget()
+    runtime.forget_cached_networks()
     (tmp_path / "weights").mkdir()
     return tmp_path / "weights"
 
@@ -109,7 +109,7 @@ def test_imaging_covers_720p_and_divides_by_a_hundred(folder: Path, monkeypatch:
 
 def test_another_network_is_refused_by_name(folder: Path) -> None:
     torch.save({"weight": torch.zeros(3)}, folder / "other.pth")
-    for load in (musiq.load, image_reward.load, lambda path: clip_iqa.load(path, path), aesthetic.load):
+    for load in (musiq.load, image_reward.load, lambda path: clip_iqa.load(path, path), aesthetic.load_aesthetic_head):
         with pytest.raises(MissingPrerequisite, match=r"other\.pth"):
             load(folder / "other.pth")
 
@@ -150,11 +150,11 @@ def test_image_quality_reads_openais_archive_without_running_it(folder: Path) ->
     torch.save(torch.nn.Parameter(small_words()), folder / "clip-iqa-plus.pth")
     found = rows_are_independent(image_quality.fn, pictures(2, 96, 160))
     assert found.maker == "clip-iqa-plus" and found.value == pytest.approx([0.4986396, 0.4801424], abs=3e-3)
-    assert image_quality.wanted(10, 8.0, (), image_quality.params).tolist() == [0, 4, 8]
-    assert image_quality.side(image_quality.params) == 640
+    assert image_quality.wanted_frame_numbers(10, 8.0, (), image_quality.params).tolist() == [0, 4, 8]
+    assert image_quality.long_side_pixels(image_quality.params) == 640
     assert (
-        image_quality.wanted(10, 8.0, (), {"step": 5}).tolist() == [0, 5]
-        and image_quality.side({"long_side": 320}) == 320
+        image_quality.wanted_frame_numbers(10, 8.0, (), {"step": 5}).tolist() == [0, 5]
+        and image_quality.long_side_pixels({"long_side": 320}) == 320
     )
 
 
@@ -233,11 +233,11 @@ def test_a_hostile_archive_runs_nothing(name: str, tmp_path: Path, monkeypatch: 
         archive.writestr("net/constants.pkl", b"\x80\x02).")
         archive.writestr("net/data/0", b"\0" * 16)
     with pytest.raises(MissingPrerequisite, match=rf"bad\.pt: .*{HOSTILE[name][1]}"):
-        torchscript_tensors(path)
+        read_torchscript_tensors(path)
     assert not (tmp_path / "ran").exists()
     path.write_bytes(path.read_bytes()[:40])
     with pytest.raises(MissingPrerequisite, match=r"bad\.pt"):
-        torchscript_tensors(path)
+        read_torchscript_tensors(path)
 
 
 # Aesthetic predictors
@@ -253,12 +253,12 @@ def test_both_predictors_are_linear(folder: Path) -> None:
     expected = length
     for place in (0, 2, 4, 6, 7):
         expected = expected @ layers[f"layers.{place}.weight"].numpy().T + layers[f"layers.{place}.bias"].numpy()
-    assert aesthetic.beauty(aesthetic.load(folder / "mlp.pth"), given).tolist() == pytest.approx(
-        expected[:, 0], abs=1e-5
-    )
+    assert aesthetic.aesthetic_scores(
+        aesthetic.load_aesthetic_head(folder / "mlp.pth"), given
+    ).tolist() == pytest.approx(expected[:, 0], abs=1e-5)
     line = weights.tensors(folder / "linear.pth")
     expected = length @ line["weight"].numpy().T + line["bias"].numpy()
-    found = aesthetic.beauty(aesthetic.load(folder / "linear.pth"), 7 * given)
+    found = aesthetic.aesthetic_scores(aesthetic.load_aesthetic_head(folder / "linear.pth"), 7 * given)
     assert found.tolist() == pytest.approx(expected[:, 0], abs=1e-5), "of embeddings of any length"
 
 
@@ -266,7 +266,7 @@ def test_minds_square_is_that_of_opencv() -> None:
     """Bicubic with a = -0.75 and no antialiasing is OpenCV's; of 398 columns the middle 224 begin at 87."""
     cv2 = pytest.importorskip("cv2")
     shown = pictures(1, 720, 1280)
-    found = aesthetic.without_antialias(torch.from_numpy(shown).permute(0, 3, 1, 2).float(), 224)
+    found = aesthetic.preprocess_for_clip_without_antialias(torch.from_numpy(shown).permute(0, 3, 1, 2).float(), 224)
     small = cv2.resize(shown[0].astype(np.float32), (398, 224), interpolation=cv2.INTER_CUBIC)[:, 87 : 87 + 224]
     mean, std = (0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)
     # torch takes the exact share of both sizes, as OpenCV does: 1280 / 398 columns
@@ -289,14 +289,14 @@ def small_vit(folder: Path, id: str) -> None:
 
 
 def test_aesthetic_observers(folder: Path) -> None:
-    from revisit.observers.frame_quality import aesthetic_mind
+    from revisit.observers.frame_quality import aesthetic_quality_as_mind
     from revisit.suites.memobench.observers import quality
 
     small_vit(folder, "clip-vit-l-14-openai")
     torch.save(drawn(shapes_of(aesthetic.Layers(768))), folder / "laion-aesthetic-v2.pth")
     torch.save(drawn({"weight": (1, 768), "bias": (1,)}), folder / "laion-aesthetic-v1.pth")
     assert rows_are_independent(quality.aesthetic.fn, pictures(2, 96, 160)).maker == "laion-aesthetic-v2"
-    assert rows_are_independent(aesthetic_mind.fn, pictures(2, 96, 160)).net == "laion-aesthetic-v1"
+    assert rows_are_independent(aesthetic_quality_as_mind.fn, pictures(2, 96, 160)).net == "laion-aesthetic-v1"
 
 
 # ImageReward
@@ -355,7 +355,7 @@ def test_image_reward_gives_the_numbers_it_always_gave(folder: Path) -> None:
 
 def test_image_reward_reads_35_words_of_a_prompt(folder: Path) -> None:
     pytest.importorskip("tokenizers", reason="needs tokenizers")
-    from revisit.suites.memobench.observers.quality import five_frames
+    from revisit.suites.memobench.observers.quality import five_evenly_spread_frames
     from revisit.suites.memobench.observers.quality import image_reward as rate
 
     words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "dog", "leaves", "and", "re", "##turns", "."]
@@ -372,7 +372,9 @@ def test_image_reward_reads_35_words_of_a_prompt(folder: Path) -> None:
     assert found.maker == "image-reward-1.0" and len(set(found.value.tolist())) == 2
     longer = rate.fn(batch_of(pictures(2, 96, 160), (prompts[0], prompts[1] + "and leaves")))
     assert longer.value.tolist() == found.value.tolist(), "what is said beyond them is never read"
-    assert five_frames(81, 16.0, "x").tolist() == [0, 20, 40, 60, 80] and five_frames(7, 16.0, "x").tolist() == [
+    assert five_evenly_spread_frames(81, 16.0, "x").tolist() == [0, 20, 40, 60, 80] and five_evenly_spread_frames(
+        7, 16.0, "x"
+    ).tolist() == [
         0,
         1,
         3,
@@ -386,15 +388,15 @@ def test_image_reward_reads_35_words_of_a_prompt(folder: Path) -> None:
 
 def test_the_paper_set_rates_frames_by_these_networks() -> None:
     from revisit.observers.sets import load_roles
-    from revisit.weights.lock import entries
+    from revisit.weights.lock import read_lock_entries
 
     roles = load_roles("paper")
     for kind in ("aesthetic_scores", "image_quality", "image_rewards", "imaging_quality", "aesthetic_quality"):
-        assert roles[kind].id.startswith("paper.") and all(id in entries() for id in roles[kind].weights)
+        assert roles[kind].id.startswith("paper.") and all(id in read_lock_entries() for id in roles[kind].weights)
 
 
 def test_a_missing_weight_is_a_sentence(folder: Path) -> None:
-    from revisit.observers.frame_quality import imaging
+    from revisit.observers.frame_quality import imaging_quality_by_musiq
 
-    said = weights.why_missing(imaging.weights)
+    said = weights.why_missing(imaging_quality_by_musiq.weights)
     assert said is not None and "musiq-spaq" in said and "revisit weights pull" in said

@@ -20,18 +20,20 @@ def nothing_asked(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_nothing_asked_is_our_choice() -> None:
-    settings.check()
-    assert settings.devices() == [] and settings.batch() is None and settings.threads() == 1
-    assert settings.precision() == "" and settings.networks() == "auto"
+    settings.check_all_settings()
+    assert (
+        settings.requested_devices() == [] and settings.requested_batch_size() is None and settings.cpu_threads() == 1
+    )
+    assert settings.requested_precision() == "" and settings.process_of_networks() == "auto"
 
 
 def test_what_was_asked_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in zip(settings.NAMES, ("cuda:0, cuda:1", "float16", "7", "3", "host", "off", "on"), strict=True):
         monkeypatch.setenv(name, value)
-    settings.check()
-    assert settings.devices() == ["cuda:0", "cuda:1"] and settings.precision() == "float16"
-    assert (settings.batch(), settings.threads(), settings.networks()) == (7, 3, "host")
-    assert settings.compiles() == "off"
+    settings.check_all_settings()
+    assert settings.requested_devices() == ["cuda:0", "cuda:1"] and settings.requested_precision() == "float16"
+    assert (settings.requested_batch_size(), settings.cpu_threads(), settings.process_of_networks()) == (7, 3, "host")
+    assert settings.compile_mode() == "off"
 
 
 @pytest.mark.parametrize(
@@ -52,7 +54,7 @@ def test_what_was_asked_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_wrong_settings_are_named(monkeypatch: pytest.MonkeyPatch, name: str, value: str, words: str) -> None:
     monkeypatch.setenv(name, value)
     with pytest.raises(UsageError, match=words):
-        settings.check()
+        settings.check_all_settings()
 
 
 @pytest.mark.long

@@ -34,7 +34,7 @@ def test_near_duplicates_come_most_alike_first(small_weights: Path) -> None:
         "Does the fox run to the left side of the frame instead of the right?",
         "Does the red fox run to the right side of the frame? ",
     ]
-    found = minilm.near_duplicates(texts, 0.85)
+    found = minilm.similar_pairs_with_cosine(texts, 0.85)
     assert [pair[:2] for pair in found] == [(0, 3), (0, 2), (2, 3)]
     assert found[0][2] == pytest.approx(1, abs=1e-5)
 
@@ -43,20 +43,22 @@ def test_a_damaged_tokenizer_is_a_sentence(tmp_path: Path) -> None:
     pytest.importorskip("tokenizers", reason="needs tokenizers, which comes with transformers")
     (tmp_path / "tokenizer.json").write_text("{")
     with pytest.raises(MissingPrerequisite, match=r"tokenizer\.json: it cannot be read as a vocabulary"):
-        minilm.tokenizer(tmp_path / "tokenizer.json")
+        minilm.load_truncating_tokenizer(tmp_path / "tokenizer.json")
 
 
 def test_whoever_writes_questions_is_told_which_ask_the_same(
     small_weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("tokenizers", reason="needs tokenizers, which comes with transformers")
-    from revisit.suites.memobench.commands_judge import _near_duplicates
+    from revisit.suites.memobench.commands_judge import _near_duplicate_sentences
 
     texts = {
         3: "Does a fox appear on the riverbank and run toward the right side of the frame?",
         5: "Is the sky still cloudy at the end of the video?",
         8: "Does the fox on the riverbank run toward the left side of the frame instead of the right?",
     }
-    assert _near_duplicates(texts) == ["questions 3 and 8 ask nearly the same (similarity 0.93); keep one of them"]
+    assert _near_duplicate_sentences(texts) == [
+        "questions 3 and 8 ask nearly the same (similarity 0.93); keep one of them"
+    ]
     monkeypatch.setenv("REVISIT_WEIGHTS", str(tmp_path))
-    assert _near_duplicates(texts) == []  # without the weights nobody looks
+    assert _near_duplicate_sentences(texts) == []  # without the weights nobody looks

@@ -26,7 +26,7 @@ from revisit import weights  # noqa: E402
 from revisit.core import OBSERVERS, Batch, Frame, MissingPrerequisite  # noqa: E402
 from revisit.networks import dino, preprocessing, runtime  # noqa: E402
 from revisit.suites.mbench.observers import gram_matrices  # noqa: E402
-from revisit.suites.mind.observers import covering_pair  # noqa: E402
+from revisit.suites.mind.observers import resize_pair_to_cover  # noqa: E402
 
 WIDTH, LAYERS, HEADS = 128, 2, 2
 
@@ -67,9 +67,9 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def here(published: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("REVISIT_WEIGHTS", str(published))
     monkeypatch.setenv("REVISIT_DEVICE", "cpu")
-    runtime.forget()
+    runtime.forget_cached_networks()
     yield published
-    runtime.forget()
+    runtime.forget_cached_networks()
 
 
 def hub_names(state: dict[str, Any]) -> dict[str, Any]:
@@ -187,7 +187,9 @@ def test_positions_as_torch_hub_resizes_them(published: Path) -> None:
     assert torch.allclose(torch.cat([whole[:, None], patches], dim=1), expected, atol=2e-5)
     assert not torch.allclose(network(shown)[1], patches, atol=1e-3)  # the offset shows
     table = network.model.embeddings.position_embeddings
-    assert torch.equal(dino.hub_positions(table, 37, 37), table)  # at 518 pixels there is nothing to resize
+    assert torch.equal(
+        dino.resize_positions_as_torch_hub(table, 37, 37), table
+    )  # at 518 pixels there is nothing to resize
 
 
 @pytest.mark.parametrize(("name", "patch"), [("dinov2-registers", 14), ("dinov3-base", 16)])
@@ -285,7 +287,7 @@ def test_identity_as_memobench_prepares_it(here: Path) -> None:
     picture = np.asarray(Image.fromarray(shown).resize((456, 256), Image.Resampling.BICUBIC))[16:240, 116:340]
     levels = torch.from_numpy(picture.copy()).permute(2, 0, 1)[None]
     state = hub_names(load_file(here / "dinov2-base" / "model.safetensors"))
-    expected = preprocessing.unit(by_hand(state, preprocessing.normalised(levels))[:, 1:])
+    expected = preprocessing.unit_vectors(by_hand(state, preprocessing.normalise_by_channel(levels))[:, 1:])
     assert (torch.from_numpy(seen.tokens.astype(np.float32)) * expected).sum(dim=-1).min() > 0.9995
 
 
@@ -296,7 +298,7 @@ def test_identity_of_the_whole_field(here: Path) -> None:
     assert np.abs(np.linalg.norm(seen.tokens.astype(float), axis=2) - 1).max() < 2e-3
     alone = OBSERVERS["paper.identity"].fn(batch(shown[1]))
     assert np.abs(alone.tokens[0].astype(float) - seen.tokens[1]).max() < 1e-3  # half floats
-    chosen = OBSERVERS["paper.identity"].wanted(40, 8.0, [(10, 20)], {"samples": 9, "crop": False})
+    chosen = OBSERVERS["paper.identity"].wanted_frame_numbers(40, 8.0, [(10, 20)], {"samples": 9, "crop": False})
     assert chosen.tolist() == [0, 20, 22, 24, 27, 29, 31, 34, 36, 39]
 
 
@@ -313,10 +315,10 @@ def test_integrity_counts_patches_that_are_picture(here: Path) -> None:
 
 def test_feature_error_of_mind(here: Path) -> None:
     pair = Frame(0, 0.0, photo((72, 128), 0), ""), Frame(0, 0.0, photo((36, 64), 1), "")
-    shown, truth = covering_pair(pair, rescaled_twice=False)
+    shown, truth = resize_pair_to_cover(pair, rescaled_twice=False)
     assert shown.shape == truth.shape == (720, 1280, 3) and shown.dtype == np.uint8
     alike = pair[0], Frame(3, 0.0, photo((72, 128), 2), "")
-    assert all(a is b.rgb for a, b in zip(covering_pair(alike, rescaled_twice=False), alike, strict=True))
+    assert all(a is b.rgb for a, b in zip(resize_pair_to_cover(alike, rescaled_twice=False), alike, strict=True))
     shown, truth = pair[0].rgb, alike[1].rgb
     seen = OBSERVERS["paper.feature_error"].fn(batch(shown, shown, reference=(truth, truth)))
     assert seen.reference.tolist() == [100, 101] and seen.net == "dinov3-base"
@@ -326,7 +328,7 @@ def test_feature_error_of_mind(here: Path) -> None:
         levels = torch.from_numpy(picture.copy()).permute(2, 0, 1)[None].float()
         large = functional.interpolate(levels, size=(720, 1280), mode="bilinear")
         small = functional.interpolate(large, size=(224, 224), mode="bilinear", antialias=True)
-        return functional.normalize(network(preprocessing.normalised(small))[1], dim=-1)
+        return functional.normalize(network(preprocessing.normalise_by_channel(small))[1], dim=-1)
 
     cosines = (described(shown) * described(truth)).sum(dim=-1)
     assert np.allclose(seen.mse, float((2 - 2 * cosines).mean()) / WIDTH, rtol=1e-4)
@@ -339,7 +341,7 @@ def test_feature_error_of_mind(here: Path) -> None:
 @pytest.mark.slow
 def test_gram_distances_of_vgg19(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REVISIT_WEIGHTS", str(tmp_path))
-    runtime.forget()
+    runtime.forget_cached_networks()
     generator = torch.Generator().manual_seed(0)
     layout = [64, 64, "M", 128, 128, "M", 256, 256, 256, 256, "M", 512, 512, 512, 512, "M", 512, 512, 512, 512, "M"]
     state, inside, number = {"classifier.0.weight": torch.ones(2, 2)}, 3, 0
@@ -352,8 +354,8 @@ def test_gram_distances_of_vgg19(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         number += 2 if isinstance(entry, int) else 1
     torch.save(state, tmp_path / "vgg19.pth")
     shown = [photo((64, 96), seed) for seed in range(2)]
-    matrices = gram_matrices.matrices_of("vgg19", shown)
-    x, number, found = preprocessing.normalised(torch.from_numpy(np.stack(shown)).permute(0, 3, 1, 2)), 0, []
+    matrices = gram_matrices.gram_matrices_of_pictures("vgg19", shown)
+    x, number, found = preprocessing.normalise_by_channel(torch.from_numpy(np.stack(shown)).permute(0, 3, 1, 2)), 0, []
     for position, entry in enumerate(layout[:-4]):
         if isinstance(entry, int):
             x = functional.conv2d(x, state[f"features.{number}.weight"], state[f"features.{number}.bias"], padding=1)
@@ -367,7 +369,7 @@ def test_gram_distances_of_vgg19(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert len(matrices) == len(found) == 5
     for ours, expected in zip(matrices, found, strict=True):
         assert torch.allclose(ours, expected, rtol=1e-4, atol=1e-6)
-    runtime.forget()
+    runtime.forget_cached_networks()
 
 
 def test_missing_weights_are_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,9 +14,9 @@ from scipy.spatial.transform import Rotation
 
 from revisit.core import InvalidEvidence, Score, Unscored
 from revisit.evidence.camera import CameraPath
-from revisit.geometry.rotations import geodesic, to_yaw_pitch
+from revisit.geometry.rotations import angle_between_rotations, yaw_pitch_of_rotation
 from revisit.metrics.camera_path import camera_path
-from revisit.observers.odometry import focal, odometry
+from revisit.observers.odometry import focal_length_in_pixels, odometry
 from revisit.worlds.film import play
 from revisit.worlds.places import make_world
 from revisit.worlds.world import World
@@ -34,7 +34,7 @@ def turned(yaws: np.ndarray) -> list[np.ndarray]:
         x, y = int(rng.integers(0, 3600)), int(rng.integers(0, 600))
         w, h = (int(v) for v in rng.integers(8, 60, 2))
         cv2.rectangle(around, (x, y), (x + w, y + h), tuple(int(v) for v in rng.integers(0, 255, 3)), -1)
-    f = focal(FIELD, SIZE[1])
+    f = focal_length_in_pixels(FIELD, SIZE[1])
     x, y = np.meshgrid(np.arange(SIZE[1]) - SIZE[1] / 2, np.arange(SIZE[0]) - SIZE[0] / 2)
     azimuth, height = np.degrees(np.arctan2(x, f)), y / np.hypot(x, f)
     frames = []
@@ -57,7 +57,7 @@ def test_a_turn_on_the_spot_is_recovered(path: CameraPath) -> None:
     assert path.reliable.all()
     assert path.field_of_view_estimated
     assert path.field_of_view == pytest.approx(FIELD, abs=6)
-    yaw, pitch = to_yaw_pitch(path.rotation)
+    yaw, pitch = yaw_pitch_of_rotation(path.rotation)
     assert yaw.max() == pytest.approx(50, abs=4)
     assert yaw[-1] == pytest.approx(10, abs=3)
     assert np.abs(pitch).max() < 2
@@ -99,7 +99,7 @@ def test_malformed_paths_say_what_valid_ones_look_like(path: CameraPath) -> None
 
 def test_angles_are_those_of_scipy() -> None:
     many = Rotation.random(50, random_state=0)
-    assert geodesic(np.eye(3), many.as_matrix()) == pytest.approx(np.degrees(many.magnitude()), abs=1e-6)
+    assert angle_between_rotations(np.eye(3), many.as_matrix()) == pytest.approx(np.degrees(many.magnitude()), abs=1e-6)
 
 
 def true_turns(file: Path) -> np.ndarray:
@@ -116,7 +116,7 @@ REAL_ESTATE = ("0bf152ef84195293", "0c11dbe781b1c11c", "0c9b371cc6225682", "0f47
 def test_turns_of_real_clips_agree_with_their_poses(shared: Path, name: str) -> None:
     found = look(odometry, *read(shared / f"clips/{name}.mp4"))
     truth = true_turns(shared / f"clips/{name}.txt")[found.index]
-    error = geodesic(truth, found.rotation)
+    error = angle_between_rotations(truth, found.rotation)
     assert error.mean() < 3
     assert error.max() < 6
     assert found.reliable.mean() >= 0.8
@@ -127,8 +127,8 @@ def test_a_handheld_loop_is_followed_within_a_quarter_of_its_reach(shared: Path)
     found = look(odometry, *read(shared / "clips/7scenes_redkitchen_return.mp4"))
     world = np.load(shared / "clips/7scenes_redkitchen_return/cameras.npz")["c2w"][:, :3, :3]
     truth = (world[0].T @ world)[found.index]
-    error = geodesic(truth, found.rotation)
-    assert error.mean() < geodesic(np.eye(3), truth).max() / 4
+    error = angle_between_rotations(truth, found.rotation)
+    assert error.mean() < angle_between_rotations(np.eye(3), truth).max() / 4
     assert found.reliable.mean() >= 0.8 and error[found.reliable].max() < 15
 
 
@@ -142,23 +142,23 @@ def yaws(*degrees: float) -> np.ndarray:
 
 def test_a_single_glitch_is_marked_and_the_path_goes_on():
     """17, 177, 22 degrees: the wrong one of two solutions, which once decided a camera score."""
-    from revisit.observers.odometry import trusted
+    from revisit.observers.odometry import is_rotation_known
 
     turn = [0.0, 4, 8, 13, 17, 177, 22, 26, 30, 33]
-    assert trusted(yaws(*turn), np.ones(10, bool)).tolist() == [True] * 5 + [False] + [True] * 4
+    assert is_rotation_known(yaws(*turn), np.ones(10, bool)).tolist() == [True] * 5 + [False] + [True] * 4
     lasting = [0.0, 4, 8, 13, 17, 177, 174, 171, 168, 165, 160, 156, 150]
-    assert trusted(yaws(*lasting), np.ones(13, bool)).tolist() == [True] * 5 + [False] * 8
+    assert is_rotation_known(yaws(*lasting), np.ones(13, bool)).tolist() == [True] * 5 + [False] * 8
 
 
 def test_gaps_add_up_until_the_turn_is_unknown():
-    from revisit.observers.odometry import trusted
+    from revisit.observers.odometry import is_rotation_known
 
     steady = yaws(*np.arange(0.0, 40, 2))
     known = np.ones(20, bool)
     known[5] = False
-    assert trusted(steady, known).sum() == 19  # one gap of a usual step: 4 degrees in doubt
+    assert is_rotation_known(steady, known).sum() == 19  # one gap of a usual step: 4 degrees in doubt
     known[6:10] = False
-    assert trusted(steady, known)[4:].tolist() == [True] + [False] * 15
+    assert is_rotation_known(steady, known)[4:].tolist() == [True] + [False] * 15
 
 
 def test_what_was_lost_is_left_out_of_the_path():
@@ -189,7 +189,7 @@ def test_rendered_paths_are_followed(script: str) -> None:
     film = play(room(), script, "none", (120, 208), frames=25, fps=12)
     found = look(odometry, as_frames([film.truth(frame).rgb for frame in range(len(film))]))
     world = film.poses[:, :3, :3]
-    error = geodesic((world[0].T @ world)[found.index], found.rotation)
+    error = angle_between_rotations((world[0].T @ world)[found.index], found.rotation)
     assert found.reliable.mean() >= 0.8 and error[found.reliable].max() < 15
 
 
@@ -206,7 +206,7 @@ def test_clips_of_world_models_are_followed_alike_forwards_and_backwards(shared:
         other = np.array([rows[i] for i in there.index[mine]])
         turns = [path.rotation[some] for path, some in ((there, mine), (back, other))]
         turns = [each[0].T @ each for each in turns]
-        apart = geodesic(turns[0], turns[1])
+        apart = angle_between_rotations(turns[0], turns[1])
         sure = there.reliable[mine] & back.reliable[other]
         assert min(there.reliable.mean(), back.reliable.mean()) >= 0.8, clip.stem
         assert apart[sure].max() < 15, (clip.stem, apart[sure].max())

@@ -8,7 +8,7 @@ import pytest
 
 from revisit.core import Frame, InvalidEvidence
 from revisit.evidence.pictures import pack_jpegs, unpack_jpegs
-from revisit.observers.pictures import gray_at, interpolated, scaled, small
+from revisit.observers.pictures import gray_at, resize_by_exact_bilinear, rgb_at_long_side, small_rgb_from_shared_size
 
 
 def scene(height: int, width: int, seed: int = 0) -> np.ndarray:
@@ -75,18 +75,18 @@ def ramps(height: int, width: int) -> np.ndarray:
 )
 def test_scaled_pictures_are_the_same_on_every_machine(size: tuple[int, int], long_side: int, digest: str):
     frame = Frame(0, 0.0, ramps(*size), "0" * 32)
-    made = [scaled(frame, long_side), small(frame, 192), gray_at(frame, 256)]
+    made = [rgb_at_long_side(frame, long_side), small_rgb_from_shared_size(frame, 192), gray_at(frame, 256)]
     assert hashlib.sha256(b"".join(picture.tobytes() for picture in made)).hexdigest()[:16] == digest
 
 
 def test_interpolation_is_bilinear_between_pixel_centres():
     rows, columns = 37, 41
     picture = scene(53, 61)
-    found = interpolated(picture, columns, rows).astype(float)
+    found = resize_by_exact_bilinear(picture, columns, rows).astype(float)
     y, x = ((np.arange(n) + 0.5) * m / n - 0.5 for n, m in ((rows, 53), (columns, 61)))
     y0, x0 = np.floor(y).astype(int), np.floor(x).astype(int)
     below, right = (y - y0)[:, None, None], (x - x0)[None, :, None]
     corners = [[picture[y0 + dy][:, x0 + dx].astype(float) for dx in (0, 1)] for dy in (0, 1)]
     upper, lower = (row[0] * (1 - right) + row[1] * right for row in corners)
     assert np.abs(found - (upper * (1 - below) + lower * below)).max() < 0.75  # weights are of 1/256
-    assert np.array_equal(interpolated(picture[..., 1].copy(), columns, rows), found[..., 1])
+    assert np.array_equal(resize_by_exact_bilinear(picture[..., 1].copy(), columns, rows), found[..., 1])

@@ -6,8 +6,13 @@ import cv2
 import numpy as np
 import pytest
 
-from revisit.observers.target_silhouette import OwnColours, soft_shares
-from revisit.observers.target_tracking import TargetSearch, colours_in, in_silhouette, motion
+from revisit.observers.target_silhouette import OwnColours, soft_colour_histogram
+from revisit.observers.target_tracking import (
+    TargetSearch,
+    is_in_silhouette,
+    lab_colours_in_box,
+    target_and_camera_motion,
+)
 
 BOX = (0.3, 0.3, 0.5, 0.7)
 RED, GREEN = (190, 60, 50), (60, 150, 70)
@@ -45,12 +50,12 @@ def test_own_colours_do_not_depend_on_the_ground_but_on_the_thing():
     box = np.array(BOX)
 
     def likeness(colour: tuple[int, int, int], ground: tuple[int, int, int]) -> float:
-        return search.own_colours.likeness(colours_in(picture(colour, ground, seed=1), box))
+        return search.own_colours.best_view_overlap(lab_colours_in_box(picture(colour, ground, seed=1), box))
 
     assert likeness(RED, (130, 130, 130)) > 0.9
     assert likeness(RED, (90, 110, 160)) > 0.75
     assert likeness(GREEN, (130, 130, 130)) < 0.35
-    search.own_colours.learn(colours_in(picture(GREEN, (130, 130, 130)), box))
+    search.own_colours.add_view(lab_colours_in_box(picture(GREEN, (130, 130, 130)), box))
     assert likeness(GREEN, (130, 130, 130)) > 0.9, "a view that was learnt counts as the target"
 
 
@@ -58,12 +63,12 @@ def test_soft_shares_add_up_and_change_little_with_a_little_light():
     rng = np.random.default_rng(0)
     lab = rng.uniform(80, 170, (576, 3))
     weights = np.full(576, 1 / 576)
-    shares = soft_shares(lab, weights)
+    shares = soft_colour_histogram(lab, weights)
     assert shares.sum() == pytest.approx(1)
-    assert np.minimum(shares, soft_shares(lab + np.array([4, 0, 0]), weights)).sum() > 0.85
+    assert np.minimum(shares, soft_colour_histogram(lab + np.array([4, 0, 0]), weights)).sum() > 0.85
     one = OwnColours(np.ones((4, 4)))
-    one.learn(lab)
-    assert one.likeness(lab) == pytest.approx(1)
+    one.add_view(lab)
+    assert one.best_view_overlap(lab) == pytest.approx(1)
 
 
 def test_the_motion_of_a_disc_is_that_of_its_silhouette():
@@ -72,13 +77,13 @@ def test_the_motion_of_a_disc_is_that_of_its_silhouette():
     flow = cv2.DISOpticalFlow_create(cv2.DISOPTICAL_FLOW_PRESET_FAST)
     there, back = flow.calc(before, after, None), flow.calc(after, before, None)
     figure = TargetSearch(picture(RED, (130, 130, 130)), BOX).figure
-    step = motion(before, after, there, back, np.array(BOX), False, figure)
+    step = target_and_camera_motion(before, after, there, back, np.array(BOX), False, figure)
     assert step.shift[0] * 400 == pytest.approx(3, abs=0.6)
 
 
 def test_points_of_the_middle_count_where_nothing_stands_out():
     offset = np.array([[0.0, 0.0], [0.9, 0.9], [0.5, -0.5], [2.0, 0.0]])
-    assert in_silhouette(offset, None).tolist() == [True, False, True, False]
-    assert in_silhouette(offset, np.zeros((5, 5))).tolist() == [True, False, True, False]
+    assert is_in_silhouette(offset, None).tolist() == [True, False, True, False]
+    assert is_in_silhouette(offset, np.zeros((5, 5))).tolist() == [True, False, True, False]
     many = np.repeat(offset, 3, axis=0)
-    assert in_silhouette(many, np.ones((5, 5)))[::3].tolist() == [True, True, True, False]
+    assert is_in_silhouette(many, np.ones((5, 5)))[::3].tolist() == [True, True, True, False]

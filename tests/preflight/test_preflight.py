@@ -9,17 +9,23 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from revisit.control.generation import GeneratorChoice, batch_requests, generate_batch, load_batch, settings_for
+from revisit.control.generation import (
+    GeneratorChoice,
+    batch_requests,
+    generate_batch,
+    generation_settings_for,
+    load_batch,
+)
 from revisit.control.jobs import Job
 from revisit.core import Clip
-from revisit.geometry.camera_script import parse_script, timed_path
+from revisit.geometry.camera_script import camera_path_of_length, parse_script
 from revisit.geometry.formats import parse_realestate10k
 from revisit.media import encode_mp4, open_clip
-from revisit.preflight.appearance import APART, distance, likeness
-from revisit.preflight.appearance import picture as small_copy
-from revisit.preflight.camera import camera_fault, compare_turns, requested_turns
-from revisit.preflight.check import KINDS, RELATED, UNLIKE, check
-from revisit.preflight.expected import in_folder, of_jobs
+from revisit.preflight.appearance import APART, lightness_correlation, mean_difference_without_tint
+from revisit.preflight.appearance import read_small_copy as small_copy
+from revisit.preflight.camera import camera_fault, turn_fault, turns_from_first_view
+from revisit.preflight.check import KINDS, RELATED, UNLIKE, check_clips
+from revisit.preflight.expected import expected_in_folder, expected_of_jobs
 from tests.datasets import film, memobench, picture, wrbench
 
 # The first half turns, the others rest or are as short as clips come.
@@ -51,7 +57,8 @@ def jobs_in(folder: Path) -> list[Job]:
         frames = 1 + sum(step.frames for step in steps)
         found.append(
             Job(f"c{number:02d}", folder / f"c{number:02d}.mp4", frames, sample=f"c{number:02d}", camera=script,
-                path=timed_path(steps, frames), image=folder / f"given/c{number:02d}.png", prompt=f"scene {number}",
+                path=camera_path_of_length(steps, frames), image=folder / f"given/c{number:02d}.png",
+                prompt=f"scene {number}",
                 **CLIP)
         )  # fmt: skip
     return found
@@ -59,7 +66,7 @@ def jobs_in(folder: Path) -> list[Job]:
 
 @pytest.mark.long
 def test_a_set_without_faults_is_left_alone(faultless: Path) -> None:
-    found = check(of_jobs(jobs_in(faultless), faultless))
+    found = check_clips(expected_of_jobs(jobs_in(faultless), faultless))
     assert not found.faults, found.faults
     assert found.clips == found.there == len(SCRIPTS)
     assert found.unchecked == {  # the two clips of three frames
@@ -112,7 +119,7 @@ def test_planted_faults_of_every_kind_are_found(faultless: Path, tmp_path: Path)
     folder = tmp_path / "faulty"
     shutil.copytree(faultless, folder)
     planted = plant(folder)
-    found = check(of_jobs(jobs_in(folder), folder), workers=2)
+    found = check_clips(expected_of_jobs(jobs_in(folder), folder), workers=2)
     said: dict[str, set[str]] = {}
     for fault in found.faults:
         said.setdefault(fault.kind, set()).add(fault.id)
@@ -133,18 +140,18 @@ def test_planted_faults_of_every_kind_are_found(faultless: Path, tmp_path: Path)
 
 
 def test_turns_are_held_to_side_and_amount() -> None:
-    asked = requested_turns(timed_path(parse_script("yaw:left:60@20,yaw:right:60@20"), 41))
+    asked = turns_from_first_view(camera_path_of_length(parse_script("yaw:left:60@20,yaw:right:60@20"), 41))
     assert (
-        compare_turns(asked, asked, False)
-        == compare_turns(asked, 0.7 * asked, False)
-        == compare_turns(asked, 1.6 * asked, False)
+        turn_fault(asked, asked, False)
+        == turn_fault(asked, 0.7 * asked, False)
+        == turn_fault(asked, 1.6 * asked, False)
         == ""
     )
-    assert "the other way" in compare_turns(asked, -asked, False)
-    assert "by 6 degrees, and 60 were asked for" in compare_turns(asked, 0.1 * asked, False)
-    assert "by 240 degrees" in compare_turns(asked, 4 * asked, False)
-    assert "another way" in compare_turns(asked, asked[:, ::-1], False)
-    assert compare_turns(0 * asked, 0.1 * asked, True) == "" and "should rest" in compare_turns(0 * asked, asked, True)
+    assert "the other way" in turn_fault(asked, -asked, False)
+    assert "by 6 degrees, and 60 were asked for" in turn_fault(asked, 0.1 * asked, False)
+    assert "by 240 degrees" in turn_fault(asked, 4 * asked, False)
+    assert "another way" in turn_fault(asked, asked[:, ::-1], False)
+    assert turn_fault(0 * asked, 0.1 * asked, True) == "" and "should rest" in turn_fault(0 * asked, asked, True)
 
 
 @pytest.mark.slow
@@ -169,8 +176,8 @@ def test_a_held_first_frame_is_frozen_where_the_camera_was_to_move(tmp_path: Pat
     (wanted,) = batch_requests("hold", ["160x96"], True, frames=17, limit=5)
     batch = load_batch("wrbench", wrbench(tmp_path), tmp_path / "clips", wanted)
     by = GeneratorChoice(baseline="hold")
-    assert all(ended.good for ended in generate_batch(batch, by, settings_for(by)))
-    found = check(of_jobs(batch.jobs, batch.home))
+    assert all(ended.is_clip_there for ended in generate_batch(batch, by, generation_settings_for(by)))
+    found = check_clips(expected_of_jobs(batch.jobs, batch.home))
     assert {fault.kind for fault in found.faults} == {"frozen"}
     assert len(found.faults) == sum(job.condition != "static" for job in batch.jobs) == 4
 
@@ -205,15 +212,15 @@ def test_folders_of_frames_are_checked_as_eval_reads_them(tmp_path: Path, revisi
 
 @pytest.mark.long
 def test_real_clips_raise_no_alarm(shared: Path) -> None:
-    expected = in_folder(shared / "clips", sorted((shared / "clips").glob("*.mp4")))[:8]
-    assert not check(expected).faults
+    expected = expected_in_folder(shared / "clips", sorted((shared / "clips").glob("*.mp4")))[:8]
+    assert not check_clips(expected).faults
     for text in sorted((shared / "clips").glob("re10k_*.txt")):
         true = parse_realestate10k(text.read_text())
         video = text.with_suffix(".mp4")
         assert camera_fault(video, true.c2w) in ("", None), video
         mirrored = true.c2w.copy()
         mirrored[:, :3, :3] = np.swapaxes(true.c2w[0, :3, :3].T @ true.c2w[:, :3, :3], 1, 2)
-        if np.abs(requested_turns(true.c2w)).max() > 20:
+        if np.abs(turns_from_first_view(true.c2w)).max() > 20:
             assert "other way" in (camera_fault(video, mirrored) or ""), video
 
 
@@ -231,6 +238,6 @@ def test_first_frames_by_real_models_are_told_from_other_pictures(shared: Path, 
     for name, small in first.items():
         for scene in scenes:
             given = first[f"{scene}_gt"]
-            away = distance(small, given)
-            another = away > UNLIKE or (away > APART and likeness(small, given) < RELATED)
+            away = mean_difference_without_tint(small, given)
+            another = away > UNLIKE or (away > APART and lightness_correlation(small, given) < RELATED)
             assert another == (not name.startswith(scene)), (name, scene)

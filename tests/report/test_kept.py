@@ -21,7 +21,7 @@ class Maker:
             self.made += 1
             return [picture.float() * 2, picture.float().sum()[None]]
 
-        return kept.of(picture, make)
+        return kept.cached_or_made(picture, make)
 
 
 def pictures(count: int) -> list[Any]:
@@ -63,7 +63,7 @@ def test_distances_are_the_same_whoever_came_first():
         other = Lpips(ALEX).eval().requires_grad_(False)
         other.load_state_dict(net.state_dict())
         backwards = torch.cat([other(a[k : k + 1], b[k : k + 1]) for k in (2, 1, 0)]).flip(0)
-        together = net._distance(a, b)
+        together = net._distances_of_pairs(a, b)
     assert torch.equal(first, again)
     assert torch.equal(first, backwards)
     assert first == pytest.approx(together, abs=1e-6)

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from revisit.cli.main import app
-from revisit.report.live_server import application
+from revisit.report.live_server import make_live_application
 from revisit.report.write_html import write_report
 from revisit.results.run import Run
 from tests.browsing import chromium, serving, until
@@ -142,7 +142,10 @@ def test_runs_are_listed_filtered_and_compared(browser: Any, run: Path, tmp_path
     facts["invocations"][0]["started"] = "2026-03-04T05:06:07+00:00"
     (other / "run.json").write_text(json.dumps(facts))
     broken = make_scenes(tmp_path / "broken", ["x"], ["one"], pictures=False, finished=False)
-    with serving(application([run, other, broken], tmp_path / "copies")) as address, tab_of(browser, address) as tab:
+    with (
+        serving(make_live_application([run, other, broken], tmp_path / "copies")) as address,
+        tab_of(browser, address) as tab,
+    ):
         first = tab.evaluate(LISTED)
         assert len(first) == 3 and first[0] == "later/run" and "2026-03-04 05:06" in tab.inner_text("#runs")
         assert "<b>bold</b>" in tab.inner_text("#runs") and "not finished" in tab.inner_text("#runs")
@@ -166,7 +169,7 @@ def test_runs_are_listed_filtered_and_compared(browser: Any, run: Path, tmp_path
         tab.get_by_text("the other way round").click()
         until(tab, f"document.querySelector('h1').textContent === '{first_run} against {second}'")
     with (
-        serving(application([run, other], tmp_path / "copies")) as address,
+        serving(make_live_application([run, other], tmp_path / "copies")) as address,
         tab_of(browser, address, 390, color_scheme="dark") as tab,
     ):
         assert tab.evaluate("document.documentElement.scrollWidth") <= 390

@@ -20,9 +20,9 @@ from revisit.core import Case, Clip, Reason, Record, Series
 from revisit.engine.cache import EvidenceCache
 from revisit.evidence.frames import FrameFacts, Thumbnails
 from revisit.media import save_npz
-from revisit.report.phases import phases_of
-from revisit.report.series import thinned_series
-from revisit.report.tables import funnel_sentences, funnel_stages, gate_findings
+from revisit.report.phases import phases_of_gate
+from revisit.report.series import thin_series
+from revisit.report.tables import funnel_rows, funnel_sentences, gate_finding_rows
 from revisit.report.write_html import json_for_script, write_report
 from revisit.results import Results
 from revisit.results.run import Run
@@ -426,17 +426,17 @@ def test_importing_the_report_loads_no_decoder_and_no_network() -> None:
     ],
 )  # fmt: skip
 def test_phases_are_read_from_what_a_gate_says(facts: dict[str, Any], expected: list[Any]) -> None:
-    assert phases_of(facts, None, 9) == expected
+    assert phases_of_gate(facts, None, 9) == expected
 
 
 def test_phases_are_read_frame_by_frame_from_a_gates_units() -> None:
     sampled = Series(frame=[0, 2, 4, 6, 8], value=[1, 1, 0, 0.5, 1], phase=[0, 0, 1, -1, 2])
-    assert phases_of({}, sampled, 9) == [
+    assert phases_of_gate({}, sampled, 9) == [
         ["visible", "visible", 0, 3], ["hidden", "away", 4, 5], ["other", "cannot tell", 6, 7],
         ["returned", "returned", 8, 9],
     ]  # fmt: skip
     tracked = Series(frame=[0, 1, 2, 3, 4], value=np.ones(5), hidden=[False, True, True, False, True])
-    assert [phase[1:] for phase in phases_of({}, tracked, 4)] == [
+    assert [phase[1:] for phase in phases_of_gate({}, tracked, 4)] == [
         ["visible", 0, 0], ["hidden", 1, 2], ["returned", 3, 3], ["hidden", 4, 4],
     ]  # fmt: skip
 
@@ -444,7 +444,7 @@ def test_phases_are_read_frame_by_frame_from_a_gates_units() -> None:
 def test_a_series_is_thinned_but_keeps_its_worst_value_and_its_gaps() -> None:
     value = np.ones(1000)
     value[[501, 0]] = 0.2, np.nan
-    line = thinned_series(Series(frame=np.arange(1000), value=value), (0, 1), True, 64)
+    line = thin_series(Series(frame=np.arange(1000), value=value), (0, 1), True, 64)
     assert len(line["frame"]) <= 66
     assert line["worst"] == 501
     assert line["value"][line["frame"].index(501)] == 0.2
@@ -461,8 +461,8 @@ def test_the_funnel_says_in_words_what_it_draws() -> None:
         )
     ]  # fmt: skip
     assert funnel_sentences(stages)[0] == "Of 10 clips, 9 could be read, and in 7 of these the camera moved."
-    assert [(row["share"], row["kind"]) for row in funnel_stages(stages)][-2:] == [("40 %", "view"), ("40 %", "scored")]
-    assert funnel_stages([]) == []
+    assert [(row["share"], row["kind"]) for row in funnel_rows(stages)][-2:] == [("40 %", "view"), ("40 %", "scored")]
+    assert funnel_rows([]) == []
     assert funnel_sentences([]) == []
 
 
@@ -476,7 +476,7 @@ def test_a_frozen_camera_is_counted_as_not_posing_the_test() -> None:
         Record(short, "camera_moved", True, "unscored", reason=Reason("too_short", "2 frames: one more is needed")),
         Record(short, "target_return", True, "unscored", reason=Reason("no_target", "no target was given")),
     ]
-    (found,) = gate_findings(
+    (found,) = gate_finding_rows(
         Results(cases, records), {"camera_moved": "the camera moves", "target_return": "the target returns"}
     )
     assert found["parts"] == [
@@ -488,10 +488,10 @@ def test_a_frozen_camera_is_counted_as_not_posing_the_test() -> None:
 
 
 def test_curves_are_drawn_with_and_without_bands():
-    from revisit.report.plots import line_plot
+    from revisit.report.plots import log_axis_line_plot_svg
 
-    one_clip = line_plot([("model", "k0", [(0.5, 0.2, None), (1.0, 0.4, None)])], "seconds")
+    one_clip = log_axis_line_plot_svg([("model", "k0", [(0.5, 0.2, None), (1.0, 0.4, None)])], "seconds")
     assert "polyline" in one_clip and "polygon" not in one_clip and ">0.4<" in one_clip
-    several = line_plot([("model", "k0", [(0.5, 0.2, (0.1, 0.3)), (1.0, 0.4, (0.2, 0.8))])], "seconds")
+    several = log_axis_line_plot_svg([("model", "k0", [(0.5, 0.2, (0.1, 0.3)), (1.0, 0.4, (0.2, 0.8))])], "seconds")
     assert "polygon" in several and ">0.8<" in several
-    assert not line_plot([], "seconds")
+    assert not log_axis_line_plot_svg([], "seconds")

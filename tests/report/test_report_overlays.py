@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from revisit.core import EVIDENCE, load_all
+from revisit.core import EVIDENCE, import_registering_modules
 from revisit.engine.cache import EvidenceCache
-from revisit.report.overlays import judge_overlays, overlays
+from revisit.report.overlays import judge_overlays, observer_overlays
 from revisit.report.videos import Videos
 
-load_all()
+import_registering_modules()
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def test_masks_are_runs_of_a_coarse_grid(cache: EvidenceCache) -> None:
     box = np.array([[0.25, 0.3, 0.6, 0.6], [np.nan] * 4])
     region = EVIDENCE["object_region"](np.array([3, 9]), np.array([True, False]), box, mask, "test")
     cache.save("ab" * 20, region)
-    found: list[Any] = list(overlays({"object_region": "ab" * 20}, cache))
+    found: list[Any] = list(observer_overlays({"object_region": "ab" * 20}, cache))
     boxes, masks = found
     assert boxes["frame"] == [3, 9] and boxes["box"] == [[0.25, 0.3, 0.6, 0.6], None]
     wide, high = masks["grid"]
@@ -56,7 +56,7 @@ def test_matches_are_those_of_the_fullest_pairs_in_fractions(cache: EvidenceCach
     )  # fmt: skip
     cache.save("ab" * 20, found)
     cache.save("cd" * 20, track)
-    (matches,) = overlays({"pair_matches": "ab" * 20, "geometry_track": "cd" * 20}, cache)
+    (matches,) = observer_overlays({"pair_matches": "ab" * 20, "geometry_track": "cd" * 20}, cache)
     assert matches["frame"] == [1, 2, 4, 5, 6, 7] and [pair["n"] for pair in matches["pairs"]] == [90, 5, 7, 3, 4, 8]
     assert len(matches["pairs"][0]["points"]) == 60 and matches["pairs"][0]["points"][0] == [0.1, 0.4, 0.3, 0.8]
     json.dumps(matches, allow_nan=False)
@@ -85,5 +85,5 @@ def test_a_judges_answers_come_with_the_frames_it_saw(cache: EvidenceCache, tmp_
 
 
 def test_what_is_not_in_the_cache_is_not_drawn(cache: EvidenceCache, tmp_path: Path) -> None:
-    assert overlays({"target_track": "ab" * 20, "object_region": "../../x"}, cache) == []
+    assert observer_overlays({"target_track": "ab" * 20, "object_region": "../../x"}, cache) == []
     assert judge_overlays({"judge_answers": "ab" * 20}, cache, Videos(tmp_path)) == []

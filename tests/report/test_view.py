@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from revisit.report.live_server import application
+from revisit.report.live_server import make_live_application
 from tests.report.test_report import Page
 from tests.run_directories import GATE, METRIC, make_scenes
 from tests.web.test_web_player import numbered
@@ -21,7 +21,9 @@ def client(*runs: Path, copies: Path) -> Any:
 
     from revisit.web.server import Guard, ListenAddress
 
-    return TestClient(Guard(application(runs, copies), ListenAddress().hosts), base_url="http://127.0.0.1")
+    return TestClient(
+        Guard(make_live_application(runs, copies), ListenAddress().allowed_host_names), base_url="http://127.0.0.1"
+    )
 
 
 def test_a_page_with_its_scenes_pictures_and_videos(tmp_path: Path) -> None:

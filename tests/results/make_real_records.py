@@ -9,7 +9,7 @@ import json
 import sys
 from pathlib import Path
 
-from revisit.core import load_all
+from revisit.core import import_registering_modules
 from revisit.results import Results
 from revisit.results.run import Run
 
@@ -30,7 +30,7 @@ def stored_records(results: Results) -> dict[str, dict[str, object]]:
 
 
 if __name__ == "__main__":
-    load_all()
+    import_registering_modules()
     lines = [
         f" {json.dumps(name)}: {json.dumps(entry)}"
         for name, entry in stored_records(Run(Path(sys.argv[1])).results).items()

@@ -24,19 +24,19 @@ def checkpoints(levels, noise=0.02):
 def test_the_best_one_is_named_when_it_beats_each_of_the_others() -> None:
     points = checkpoints((0.0, 0.1, 0.3, 0.05, 0.06, 0.04))
     (choice,) = choose_checkpoints(points, ["event_outcome"], [point.name for point in points])
-    assert choice.best == "step-2" and "keep step-2" in choice.sentence
-    assert choice.as_json()["better_at"] == ["step-1", "step-2"] and choice.looks.stop
-    assert "3 looks since" in choice.progress
+    assert choice.decided_best == "step-2" and "keep step-2" in choice.sentence
+    assert choice.as_json()["better_at"] == ["step-1", "step-2"] and choice.looks.may_stop
+    assert "3 looks since" in choice.progress_sentence
 
 
 def test_where_it_is_open_it_says_with_whom_and_how_many_clips_would_decide() -> None:
     points = checkpoints((0.0, 0.3, 0.31), noise=0.05)
     (choice,) = choose_checkpoints(points, ["event_outcome"], ["a", "b", "c"])
-    assert choice.best is None and choice.as_json()["open_with"]
+    assert choice.decided_best is None and choice.as_json()["open_with"]
     assert "is not told from" in choice.sentence and "decide" in choice.sentence
     same = checkpoints((0.0,)) * 2
     (choice,) = choose_checkpoints(same, ["event_outcome"], ["a", "a"])
-    assert choice.best is None and choice.sentence.startswith("no difference between a (1) and a (2) (0.")
+    assert choice.decided_best is None and choice.sentence.startswith("no difference between a (1) and a (2) (0.")
 
 
 def test_checkpoints_that_score_the_same_lead_together_and_too_few_scenes_are_said() -> None:
@@ -45,7 +45,9 @@ def test_checkpoints_that_score_the_same_lead_together_and_too_few_scenes_are_sa
     (choice,) = choose_checkpoints(points, ["event_outcome"], list(levels))
     assert choice.sentence == "a and c (0.95) lead alike, but are not told from b (+0.50 to b); 3 scenes are needed"
     (curve,) = score_trends([points[1], points[0], points[2]], ["event_outcome"])
-    assert curve.monotone == "rises" and curve.sentence.startswith("rises and never falls; 2 scenes cannot tell")
+    assert curve.monotone_direction == "rises" and curve.sentence.startswith(
+        "rises and never falls; 2 scenes cannot tell"
+    )
     (curve,) = score_trends([points[1], points[0]], ["event_outcome"])
     assert curve.sentence.startswith("rises at every step; ")
 
@@ -53,11 +55,15 @@ def test_checkpoints_that_score_the_same_lead_together_and_too_few_scenes_are_sa
 def test_a_checkpoint_that_stands_still_does_not_win() -> None:
     still = checkpoints((0.4,))[0]
     refused = [
-        record if k < 6 else record.changed(status="unscored", value=None, reason=Reason("gate_closed", "never left"))
+        record
+        if k < 6
+        else record.with_changed_fields(status="unscored", value=None, reason=Reason("gate_closed", "never left"))
         for k, record in enumerate(still.results.records)
     ]
     still = Contender("still", Results(still.results.cases, refused))
     choices = choose_checkpoints([*checkpoints((0.0, 0.1)), still], ["event_outcome"], ["a", "b", "still"])
     memory, coverage = choices
-    assert memory.leads == "still" and memory.best is None and "50%" in memory.sentence
-    assert coverage.question == COVERAGE and coverage.leads in ("a", "b") and isinstance(refused[0], Record)
+    assert memory.leading_checkpoint == "still" and memory.decided_best is None and "50%" in memory.sentence
+    assert (
+        coverage.question == COVERAGE and coverage.leading_checkpoint in ("a", "b") and isinstance(refused[0], Record)
+    )

@@ -14,14 +14,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from revisit.core import Case, Clip, Reason, Record, load_all
+from revisit.core import Case, Clip, Reason, Record, import_registering_modules
 from revisit.results import Results
-from revisit.results.compare import Contender, compare
-from revisit.results.display import best_name
+from revisit.results.compare import Contender, compare_with_first
+from revisit.results.display import name_of_significantly_best
 from revisit.results.question_ranking import SuiteQuestion, rank_question
 from revisit.results.verdict import make_verdict
 
-load_all()
+import_registering_modules()
 METRIC, GATED = "event_outcome", "return_consistency"
 ASK = SuiteQuestion("Did it go on as it should?", (METRIC,))
 CARD = {"questions": [{"ask": "one", "metrics": [METRIC]}, {"ask": "two", "metrics": [GATED]}]}
@@ -156,21 +156,21 @@ def _entry(name: str, posed: Sequence[bool], delivered: int | None = None) -> Co
 
 
 def test_a_camera_that_froze_and_clips_that_are_missing_are_problems() -> None:
-    from revisit.results.compare import coverage_of
+    from revisit.results.compare import compare_coverage
 
     before = _entry("before", [True] * 8)
-    frozen = coverage_of(before, _entry("after", [True] + [False] * 7))
+    frozen = compare_coverage(before, _entry("after", [True] + [False] * 7))
     assert frozen.posed == (8, 1) and "came back on 1 of 8 clips" in frozen.problems[0]
-    missing = coverage_of(before, _entry("after", [True] * 8, delivered=1))
+    missing = compare_coverage(before, _entry("after", [True] * 8, delivered=1))
     assert missing.delivered == (8, 1) and "delivered 1 of 8 clips" in missing.problems[0]
-    assert coverage_of(before, _entry("after", [True] * 8)).problems == ()
-    one_less = coverage_of(before, _entry("after", [False] + [True] * 7))
+    assert compare_coverage(before, _entry("after", [True] * 8)).problems == ()
+    one_less = compare_coverage(before, _entry("after", [False] + [True] * 7))
     assert one_less.problems == ()  # one of eight is no collapse
     cases = [Case(f"m-{k}", "folder", "m", "scene", Clip(Path("x"))) for k in range(3)]  # ids that name no model
     alike = Contender(
         "alike", Results(cases, [Record(one, "view_return", True, "open", label="left") for one in cases])
     )
-    assert coverage_of(alike, alike).posed == (3, 3)  # none is lost, though they share a key
+    assert compare_coverage(alike, alike).posed == (3, 3)  # none is lost, though they share a key
 
 
 @pytest.mark.long
@@ -203,8 +203,8 @@ def test_the_gate_does_not_pass_when_coverage_collapses(tmp_path: Path, revisit:
 def test_equal_differences_are_no_certainty() -> None:
     for scenes in (2, 3, 5):
         before, after = (results_of({METRIC: {"m": [value] * scenes}}) for value in (0.5, 0.6))
-        deltas = compare(Contender("a", before), [Contender("b", after)], [METRIC])
-        assert deltas[0].better is None and deltas[0].p is None
+        deltas = compare_with_first(Contender("a", before), [Contender("b", after)], [METRIC])
+        assert deltas[0].significantly_better_side is None and deltas[0].p is None
     answer = rank_question(results_of({METRIC: {"a": [0.5, 0.75, 0.25], "b": [0.25, 0.5, 0.0]}}), ASK)
     assert answer.best == ("a", "b") and "3 scenes in common, a test needs 6" in answer.sentence
 
@@ -256,12 +256,12 @@ def test_the_test_of_all_models_is_that_of_all_permutations() -> None:
 
 def test_corrections_are_those_of_closed_testing() -> None:
     """Shaffer's factors after a test of all models: with three none, with four models 3, 3, 3, 3, 2, 1."""
-    from revisit.stats.pairwise import step_down
+    from revisit.stats.pairwise import shaffer_step_down_p
 
-    assert step_down([0.01, 0.02, 0.03], 3, 0.001) == pytest.approx([0.01, 0.02, 0.03])
-    assert step_down([0.01, 0.02, 0.03], 3, 0.04) == pytest.approx([0.04, 0.04, 0.04])
+    assert shaffer_step_down_p([0.01, 0.02, 0.03], 3, 0.001) == pytest.approx([0.01, 0.02, 0.03])
+    assert shaffer_step_down_p([0.01, 0.02, 0.03], 3, 0.04) == pytest.approx([0.04, 0.04, 0.04])
     p = [0.001, 0.002, 0.003, 0.004, 0.01, 0.02]
-    assert step_down(p, 4, 0.0) == pytest.approx([0.003, 0.006, 0.009, 0.012, 0.02, 0.02])
+    assert shaffer_step_down_p(p, 4, 0.0) == pytest.approx([0.003, 0.006, 0.009, 0.012, 0.02, 0.02])
 
 
 # Errors, in short; benchmarks/claims.py has the whole table
@@ -287,7 +287,7 @@ def test_places_and_marks_of_equal_models_exclude_nobody_wrongly() -> None:
         scores = {f"m{k}": rng.normal(30, 3, 12).tolist() for k in range(5)}
         results = results_of({"psnr": scores})
         places += any((rank.low, rank.high) != (1, 5) for rank in results.ranks("psnr"))
-        marks += best_name(results.mean("psnr"), True) is not None
+        marks += name_of_significantly_best(results.mean("psnr"), True) is not None
     assert max(places, marks) / 200 <= 0.05 + 2 * np.sqrt(0.05 * 0.95 / 200)
 
 

@@ -11,15 +11,15 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from revisit.core import Case, Clip, Record, load_all
+from revisit.core import Case, Clip, Record, import_registering_modules
 from revisit.report.trend import trend_svg
 from revisit.results import Results
-from revisit.results.compare import Contender, compare, coverage_of
+from revisit.results.compare import Contender, compare_coverage, compare_with_first
 from revisit.results.question_ranking import SuiteQuestion, rank_question
-from revisit.results.trend import basis_sentence, score_trends
+from revisit.results.trend import common_clips_sentence, score_trends
 from tests.stats.test_stats import by_scipy
 
-load_all()
+import_registering_modules()
 
 
 def entry(name: str, scores: Mapping[str, Sequence[float] | np.ndarray], seeds: Sequence[int] = (0,)) -> Contender:
@@ -44,13 +44,13 @@ AFTER = {"event_outcome": SCENE + 0.1 + RNG.normal(0, 0.02, 12), "psnr": 30 + RN
 
 def test_differences_p_and_corrections_are_those_of_scipy_and_statsmodels() -> None:
     many = pytest.importorskip("statsmodels.stats.multitest")
-    deltas = compare(entry("a", BEFORE), [entry("b", AFTER)], ["event_outcome", "psnr"])
+    deltas = compare_with_first(entry("a", BEFORE), [entry("b", AFTER)], ["event_outcome", "psnr"])
     plain = [by_scipy(AFTER[id] - BEFORE[id]) for id in ("event_outcome", "psnr")]
     for delta, (interval, p) in zip(deltas, plain, strict=True):
         assert delta.p == pytest.approx(p) and delta.interval == pytest.approx(interval)
     corrected = many.multipletests([p for _, p in plain], method="holm")[1]
     assert [delta.corrected for delta in deltas] == pytest.approx(list(corrected))
-    assert deltas[0].better == "b" and deltas[1].better is None
+    assert deltas[0].significantly_better_side == "b" and deltas[1].significantly_better_side is None
     assert deltas[0].wins + deltas[0].losses == 12
     sizes = [abs(look.difference) for look in deltas[0].looks]
     assert sizes == sorted(sizes, reverse=True) and deltas[0].looks[0].cases[0].endswith("@a#0")
@@ -59,28 +59,28 @@ def test_differences_p_and_corrections_are_those_of_scipy_and_statsmodels() -> N
 def test_collapses_of_a_checkpoint_where_the_other_has_none_are_counted_and_tested() -> None:
     before = entry("before", {"time_to_collapse": [1.0, 1.0, 1.0, 0.4]})
     after = entry("after", {"time_to_collapse": [1.0, 0.3, 0.5, 0.4]})
-    coverage = coverage_of(before, after)
+    coverage = compare_coverage(before, after)
     assert coverage.collapsed == (1, 3) and coverage.newly_collapsed == ("s1", "s2")
     expected = "the picture of after collapses on 3 clips (s1 and s2), that of before on 1 (not significant, p 0.250)"
     assert coverage.problems == () and coverage.warnings == (expected,)
-    for calm in (coverage_of(after, before), coverage_of(before, before)):
+    for calm in (compare_coverage(after, before), compare_coverage(before, before)):
         assert calm.problems == () and calm.warnings == ()
-    elsewhere = coverage_of(before, entry("other", {"time_to_collapse": [0.4, 1.0, 1.0, 1.0]}))
+    elsewhere = compare_coverage(before, entry("other", {"time_to_collapse": [0.4, 1.0, 1.0, 1.0]}))
     assert elsewhere.newly_collapsed == ("s0",) and not elsewhere.problems and not elsewhere.warnings
-    assert coverage_of(entry("a", BEFORE), entry("b", AFTER)).collapsed is None
+    assert compare_coverage(entry("a", BEFORE), entry("b", AFTER)).collapsed is None
 
 
 def test_seeds_are_folded_into_their_clip() -> None:
     noise = RNG.normal(0, 0.05, (12, 3))
     three = entry("b", {"event_outcome": (AFTER["event_outcome"][:, None] + noise).ravel()}, seeds=(5, 6, 7))
-    delta = compare(entry("a", {"event_outcome": BEFORE["event_outcome"]}), [three], ["event_outcome"])[0]
+    delta = compare_with_first(entry("a", {"event_outcome": BEFORE["event_outcome"]}), [three], ["event_outcome"])[0]
     _, expected = by_scipy(AFTER["event_outcome"] + noise.mean(axis=1) - BEFORE["event_outcome"])
     assert delta.clips == 12 and delta.seeds == 24
     assert delta.p == pytest.approx(expected)
 
 
 def test_parts_of_the_clips() -> None:
-    delta = compare(
+    delta = compare_with_first(
         entry("a", BEFORE), [entry("b", AFTER)], ["psnr"], {"condition": lambda case: case.condition}
     )[0]  # fmt: skip
     parts = {part.group: part for part in delta.parts["condition"]}
@@ -107,7 +107,7 @@ def test_a_mean_has_one_interval_and_a_difference_has_one_everywhere() -> None:
     )
     for metric in scores["a"]:
         (trend,) = score_trends(points, [metric])
-        (delta,) = compare(points[0], [points[1]], [metric])
+        (delta,) = compare_with_first(points[0], [points[1]], [metric])
         question = rank_question(together, SuiteQuestion("?", (metric,)))
         places = {place.model: place.cell for place in question.places}
         for point, cell in zip(points, trend.cells, strict=True):
@@ -123,18 +123,18 @@ def test_a_mean_has_one_interval_and_a_difference_has_one_everywhere() -> None:
 
 def test_what_a_trend_is_of_is_said_where_it_is_not_what_tables_show() -> None:
     first, second = entry("a", {"psnr": BEFORE["psnr"]}), entry("b", {"psnr": AFTER["psnr"]})
-    assert basis_sentence(score_trends([first, second], ["psnr"])) == ""
+    assert common_clips_sentence(score_trends([first, second], ["psnr"])) == ""
     fewer = Contender("b", second.results.only(lambda case: case.sample != "s3"))
     words = "means are over the 11 clips that every point has a score of, and not over all of each run"
-    assert basis_sentence(score_trends([first, fewer], ["psnr"])) == words
+    assert common_clips_sentence(score_trends([first, fewer], ["psnr"])) == words
     seeds = entry("b", {"psnr": np.repeat(AFTER["psnr"], 2)}, seeds=(1, 2))
-    assert "seeds of a clip are folded" in basis_sentence(score_trends([first, seeds], ["psnr"]))
+    assert "seeds of a clip are folded" in common_clips_sentence(score_trends([first, seeds], ["psnr"]))
 
 
 def test_a_group_s_interval_ends_where_differences_do() -> None:
     low, high = [0.0, 0.02] * 6, [0.99, 0.97, 1.0, 0.1, 0.98, 1.0] * 2
     first, second = entry("a", {"event_outcome": low}), entry("b", {"event_outcome": high})
-    (delta,) = compare(first, [second], ["event_outcome"], {"condition": lambda case: case.condition})
+    (delta,) = compare_with_first(first, [second], ["event_outcome"], {"condition": lambda case: case.condition})
     ends = [part.interval for part in delta.parts["condition"]]
     assert all(interval is not None and interval[1] <= 1 for interval in ends)
 
@@ -144,7 +144,7 @@ def test_significant_alone_is_told_from_significant_among_all() -> None:
     change = rng.normal(0.045, 0.06, 12)
     before = {"event_outcome": SCENE, "psnr": BEFORE["psnr"], "ssim": SCENE}
     after = {"event_outcome": SCENE + change, "psnr": AFTER["psnr"], "ssim": SCENE + rng.normal(0, 0.1, 12)}
-    delta, *_ = compare(entry("a", before), [entry("b", after)], list(after))
+    delta, *_ = compare_with_first(entry("a", before), [entry("b", after)], list(after))
     assert delta.p is not None and delta.p <= 0.05 < (delta.corrected or 0)
     assert delta.word == "" and delta.p_text == f"{delta.corrected:.3f} ({delta.p:.3f} alone)"
     assert "-" not in delta.interval_text.replace("−", "-")  # the interval of this one alone leaves out 0
@@ -157,7 +157,7 @@ def test_a_trend_is_told_with_its_certainty_and_drawn() -> None:
         for k in range(5)
     ]
     made = score_trends(points, ["event_outcome", "psnr"])
-    assert made[0].monotone == "falls" and "for the worse" in made[0].sentence
+    assert made[0].monotone_direction == "falls" and "for the worse" in made[0].sentence
     assert made[1].cells == () and "no clip" in made[1].sentence
     table = np.array([[record.value for record in point.results.scores("event_outcome")] for point in points])
     slopes = np.polyfit(range(5), table, 1)[0]

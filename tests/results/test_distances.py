@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from revisit.core import Case, Clip, Record, Series, load_all
+from revisit.core import Case, Clip, Record, Series, import_registering_modules
 from revisit.results import Results
-from revisit.results.distances import distance_sentences, distance_table, model_distances
+from revisit.results.distances import distance_sentences, distance_table, model_to_truth_distances
 from revisit.stats.kernel_distance import kernel_distance
 
-load_all()
+import_registering_modules()
 DIMENSIONS = 64
 
 
@@ -44,7 +44,7 @@ def results_of(scenes: int, shifts: dict[str, float], missing: tuple[str, ...] =
 
 def test_distances_of_models_are_those_of_their_features() -> None:
     results, rows = results_of(24, {"near": 0.1, "far": 0.6}, missing=("3@far",))
-    kvd, fvd = model_distances(results, {"i3d-kinetics-400": "af5c50f0"})
+    kvd, fvd = model_to_truth_distances(results, {"i3d-kinetics-400": "af5c50f0"})
     scenes = [k for k in range(24) if k != 3]
     far, true = (np.stack([rows[f"{k}@{of}"] for k in scenes]) for of in ("far", "truth"))
     expected = kernel_distance(far, true, scenes, scenes)
@@ -62,9 +62,9 @@ def test_distances_of_models_are_those_of_their_features() -> None:
 
 
 def test_the_nearest_is_named_only_beyond_doubt() -> None:
-    decided, *_ = model_distances(results_of(24, {"near": 0.1, "far": 0.6})[0])
+    decided, *_ = model_to_truth_distances(results_of(24, {"near": 0.1, "far": 0.6})[0])
     assert decided["best"] == "near" and "near is nearest" in distance_sentences([decided])[0]
-    undecided, *_ = model_distances(results_of(24, {"one": 0.3, "other": 0.3})[0])
+    undecided, *_ = model_to_truth_distances(results_of(24, {"one": 0.3, "other": 0.3})[0])
     assert undecided["best"] is None and "undecided" in distance_sentences([undecided])[0]
     table = distance_table([undecided])
     assert "no model is the nearest" in table["note"] and table["columns"] == ["KVD ↓"]
@@ -73,5 +73,5 @@ def test_the_nearest_is_named_only_beyond_doubt() -> None:
 
 def test_without_truth_or_features_there_are_none() -> None:
     results, _ = results_of(4, {"a": 0.1})
-    assert model_distances(Results(results.cases, results.records)) == []
-    assert model_distances(results_of(4, {"a": 0.1}, missing=tuple(f"{k}@a" for k in range(4)))[0]) == []
+    assert model_to_truth_distances(Results(results.cases, results.records)) == []
+    assert model_to_truth_distances(results_of(4, {"a": 0.1}, missing=tuple(f"{k}@a" for k in range(4)))[0]) == []

@@ -24,10 +24,10 @@ from revisit.results.leaderboards import (
     BoardRow,
     RunFacts,
     board_of_run,
-    join_boards,
-    marked_rows,
-    printed_cell,
-    sorted_rows,
+    cell_without_counts,
+    join_comparable_boards,
+    mark_best_and_second_rows,
+    sort_rows_best_first,
 )
 from revisit.results.record_files import case_to_json
 from revisit.suites.memobench.leaderboard import (
@@ -35,7 +35,7 @@ from revisit.suites.memobench.leaderboard import (
     MAIN,
     SUPPLEMENT,
     board_of_files,
-    published_board,
+    board_of_paper_table,
 )
 
 LPIPS = BoardColumn("memo_lpips", "LPIPS", higher_is_better=False, decimals=3)
@@ -76,7 +76,7 @@ def run_facts(
     for position, case in enumerate(cases):
         scored = Record(case, "memo_psnr", False, "scored", 10.0 + position, facts=facts)
         unscored = Record(case, "memo_vqa_cm", False, "unscored", reason=none)
-        records += [scored, unscored if case.subset == "Real" else scored.changed(question="memo_vqa_cm")]
+        records += [scored, unscored if case.subset == "Real" else scored.with_changed_fields(question="memo_vqa_cm")]
     rejected = [Rejected("x", "missing", models[0], "Real", missing=True)]
     return RunFacts(
         name,
@@ -92,7 +92,9 @@ def run_facts(
 def test_printed_tables_are_those_of_the_paper(shared: Path) -> None:
     golden = json.loads((shared / "golden/memobench_t2_t3.json").read_text())
     for table, key in (("2", "table2"), ("3", "table3")):
-        made = {row.model: {name: cell.mean for name, cell in row.cells.items()} for row in published_board(table).rows}
+        made = {
+            row.model: {name: cell.mean for name, cell in row.cells.items()} for row in board_of_paper_table(table).rows
+        }
         expected = {
             model: {name: number for name, number in numbers.items() if name != "All"}
             for model, numbers in golden[key].items()
@@ -105,7 +107,7 @@ REAL_CLIPS = 164
 
 def value(table: str, model: str, column: str) -> float | None:
     """A printed number, or None where the table does not have it."""
-    row = next((row for row in published_board(table).rows if row.model == model), None)
+    row = next((row for row in board_of_paper_table(table).rows if row.model == model), None)
     cell = row.cells.get(column) if row else None
     return cell.mean if cell else None
 
@@ -121,7 +123,7 @@ def implied_real_camera_score(model: str, real: int = REAL_CLIPS) -> float | Non
 def inconsistencies() -> list[str]:
     """Sentences on printed numbers that cannot be right together, or that sit oddly beside each other."""
     found = []
-    for model in (row.model for row in published_board("S8").rows):
+    for model in (row.model for row in board_of_paper_table("S8").rows):
         implied = implied_real_camera_score(model)
         if implied is not None and implied < 0:
             found.append(
@@ -130,7 +132,7 @@ def inconsistencies() -> list[str]:
             )
     for better, worse in _pairs():
         found.append(f"Table S8: {better} has the smaller rotation error, and {worse} the higher CamCtrl by 5 or more")
-    for row in published_board("S6").rows:
+    for row in board_of_paper_table("S6").rows:
         for name, sign in (("PSNR", 1), ("SSIM", 1), ("LPIPS", -1)):
             whole = value("2", row.model, name)
             visible, returned = (row.cells[f"{name}_{phase}"].mean for phase in "VR")
@@ -147,7 +149,7 @@ def inconsistencies() -> list[str]:
 
 def _pairs(margin: float = 5.0) -> list[tuple[str, str]]:
     """Models of Table S8 with the same clips of which the one with the larger error has the clearly higher score."""
-    rows = [row for row in published_board("S8").rows if row.cells["n"].mean == 159]
+    rows = [row for row in board_of_paper_table("S8").rows if row.cells["n"].mean == 159]
     return [
         (one.model, other.model)
         for one in rows
@@ -159,7 +161,8 @@ def _pairs(margin: float = 5.0) -> list[tuple[str, str]]:
 
 def test_every_printed_table_has_its_shape_and_names_models_alike() -> None:
     shapes = {
-        name: (len(published_board(name).rows), len(published_board(name).columns)) for name in (*MAIN, *SUPPLEMENT)
+        name: (len(board_of_paper_table(name).rows), len(board_of_paper_table(name).columns))
+        for name in (*MAIN, *SUPPLEMENT)
     }
     assert shapes == {
         "2": (10, 10),
@@ -174,16 +177,16 @@ def test_every_printed_table_has_its_shape_and_names_models_alike() -> None:
         "S8": (8, 5),
         "S9": (4, 6),
     }
-    models = {row.model for row in published_board("2").rows}
-    assert all({row.model for row in published_board(name).rows} <= models for name in ("3", "S5", "S6", "S8"))
-    assert all("another protocol" in published_board(name).protocol for name in (*MAIN, *SUPPLEMENT))
-    assert published_board("2").rows[0].cells["SSIM"].to_text(2) == "0.490"  # as printed
+    models = {row.model for row in board_of_paper_table("2").rows}
+    assert all({row.model for row in board_of_paper_table(name).rows} <= models for name in ("3", "S5", "S6", "S8"))
+    assert all("another protocol" in board_of_paper_table(name).protocol for name in (*MAIN, *SUPPLEMENT))
+    assert board_of_paper_table("2").rows[0].cells["SSIM"].to_text(2) == "0.490"  # as printed
     assert value("2", "nobody", "ORS") is None
     assert value("3", "CogVideoX", "ORS") is None
 
 
 def test_what_the_printed_tables_say_of_each_other() -> None:
-    implied = {row.model: implied_real_camera_score(row.model) for row in published_board("S8").rows}
+    implied = {row.model: implied_real_camera_score(row.model) for row in board_of_paper_table("S8").rows}
     assert implied["LingBot-World"] == pytest.approx(-16.6, abs=0.05)
     assert implied["Wan2.2"] == pytest.approx(-5.4, abs=0.05)
     assert sum(found is not None and found < 0 for found in implied.values()) == 2
@@ -199,13 +202,13 @@ def test_what_the_printed_tables_say_of_each_other() -> None:
 
 def test_rows_are_sorted_the_better_first_and_unscored_last() -> None:
     made = board(row("b", 14.0, 0.5), row("a", None, None), row("c", 12.0, 0.4))
-    assert [r.model for r in sorted_rows(made, "LPIPS")] == ["c", "b", "a"]
-    assert [r.model for r in sorted_rows(made, "psnr")] == ["b", "c", "a"]
-    assert [r.model for r in sorted_rows(made)] == ["a", "b", "c"]
+    assert [r.model for r in sort_rows_best_first(made, "LPIPS")] == ["c", "b", "a"]
+    assert [r.model for r in sort_rows_best_first(made, "psnr")] == ["b", "c", "a"]
+    assert [r.model for r in sort_rows_best_first(made)] == ["a", "b", "c"]
 
 
 def leader(rows: list[BoardRow], column: BoardColumn) -> int | None:
-    found = marked_rows(board(*rows), rows, column)
+    found = mark_best_and_second_rows(board(*rows), rows, column)
     return next((place for place, mark in found.items() if mark == "best"), None)
 
 
@@ -219,7 +222,10 @@ def test_the_best_is_marked_where_pairs_and_coverage_allow_it() -> None:
 
 def test_numbers_follow_the_common_rule_unless_a_benchmark_prints_its_own() -> None:
     assert BoardCell(3, 4, 0.00042).to_text() == "0.00042 (3/4)" and BoardCell(3, 4, 0.4).to_text(3) == "0.400 (3/4)"
-    assert BoardCell(0, 4, reason="none").to_text(3) == "– (0/4)" and printed_cell(0.49, "0.490").to_text() == "0.490"
+    assert (
+        BoardCell(0, 4, reason="none").to_text(3) == "– (0/4)"
+        and cell_without_counts(0.49, "0.490").to_text() == "0.490"
+    )
 
 
 def test_a_run_becomes_a_board_with_counts() -> None:
@@ -239,15 +245,17 @@ def test_a_run_becomes_a_board_with_counts() -> None:
 
 
 def test_runs_of_two_protocols_or_judges_do_not_share_a_column() -> None:
-    same = join_boards([board_of_run(run_facts(), COLUMNS), board_of_run(run_facts("two", models=("C",)), COLUMNS)])
+    same = join_comparable_boards(
+        [board_of_run(run_facts(), COLUMNS), board_of_run(run_facts("two", models=("C",)), COLUMNS)]
+    )
     assert len(same) == 1
     assert [(r.model, r.source) for r in same[0].rows] == [("A", "one"), ("B", "one"), ("C", "two")]
     other = run_facts("two", "upstream", {"memo_psnr": "cccc", "memo_vqa_cm": "dddd"})
-    assert len(join_boards([board_of_run(run_facts(), COLUMNS), board_of_run(other, COLUMNS)])) == 2
+    assert len(join_comparable_boards([board_of_run(run_facts(), COLUMNS), board_of_run(other, COLUMNS)])) == 2
     judged = [run_facts(judge="a model"), run_facts("two", judge="another model")]
-    assert len(join_boards([board_of_run(run, COLUMNS) for run in judged])) == 2
+    assert len(join_comparable_boards([board_of_run(run, COLUMNS) for run in judged])) == 2
     part = run_facts("two", hashes={"memo_psnr": "aaaa"})
-    (both,) = join_boards([board_of_run(part, COLUMNS), board_of_run(run_facts(), COLUMNS)])
+    (both,) = join_comparable_boards([board_of_run(part, COLUMNS), board_of_run(run_facts(), COLUMNS)])
     assert next(c for c in both.columns if c.key == "memo_vqa_cm").protocol == "bbbb"
 
 
@@ -268,7 +276,7 @@ def test_a_board_says_how_many_clips_posed_the_test() -> None:
 def test_a_run_whose_clips_two_judges_saw_says_so() -> None:
     run = run_facts(judge="a model")
     first = run.results.records[0]
-    mixed = run.results.mapped(lambda r: r.changed(facts={"judge": "another"}) if r == first else r)
+    mixed = run.results.mapped(lambda r: r.with_changed_fields(facts={"judge": "another"}) if r == first else r)
     made = board_of_run(replace(run, results=mixed), COLUMNS)
     assert made.note == "not all clips were observed alike (PSNR: a model, another)"
 
@@ -290,7 +298,7 @@ def test_names_are_escaped_in_every_format() -> None:
 
 
 def test_formats_show_counts_protocol_and_what_is_unscored() -> None:
-    made = [board(row("a", 14.0, None), row("b", 12.0, 0.4)), published_board("3")]
+    made = [board(row("a", 14.0, None), row("b", 12.0, 0.4)), board_of_paper_table("3")]
     text = as_markdown(made, "PSNR")
     assert "Protocol: corrected:1234, observers lite" in text
     assert "| a | run | **14.00 (3/3)** | – (0/3) |" in text

@@ -7,17 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from revisit.core import SUITES, Case, Clip, Reason, Record, load_all
+from revisit.core import SUITES, Case, Clip, Reason, Record, import_registering_modules
 from revisit.geometry.camera_script import leaves_and_returns
 from revisit.results import Results
 from revisit.results.ceilings import held_to_truth
-from revisit.results.clip_diagnosis import diagnosis_of
+from revisit.results.clip_diagnosis import diagnosis_of_case
 from revisit.results.look_away_counts import LookAwayCounts, count_look_aways
 from revisit.results.verdict import make_verdict
 from tests.diagnosis.test_diagnosis import RESET, RESET_FACTS
 from tests.diagnosis.test_diagnosis import records as answers_of
 
-load_all()
+import_registering_modules()
 BACK, AWAY, STAYED, UNSURE = "left, returned", "left, not returned", "never left", "cannot tell"
 STATES = {BACK: "open", AWAY: "closed", STAYED: "closed", UNSURE: "unsure"}
 OUT_AND_BACK, OUT = "yaw:right:60@40,yaw:left:60@41", "yaw:right:60@81"
@@ -55,7 +55,7 @@ def counted(results: Results) -> LookAwayCounts:
 def test_only_clips_count_on_which_the_truth_leaves_and_returns() -> None:
     truth = [BACK, BACK, AWAY, STAYED, UNSURE]
     counts = counted(results_of({"a": [BACK, AWAY, BACK, BACK, BACK], "b": [STAYED, UNSURE, BACK, BACK, BACK]}, truth))
-    a, b = counts.of("a"), counts.of("b")
+    a, b = counts.count_of_model("a"), counts.count_of_model("b")
     assert a is not None and b is not None and counts.asked_by == "truth" and counts.truth_unclear == 1
     assert (a.asked, a.left, a.returned, a.unclear) == (2, 2, 1, 0)
     assert (b.asked, b.left, b.returned, b.unclear) == (2, 0, 0, 1)  # three returns that were not due
@@ -113,7 +113,7 @@ def test_the_headline_is_the_strongest_statement_that_holds() -> None:
 def test_what_happened_unseen_is_counted_among_the_returns() -> None:
     scores = {"event_outcome": {"goes": [0.9, 0.8, None], "resets": [0.1, 0.7, 0.2]}}
     counts = counted(results_of({"goes": [BACK] * 3, "resets": [BACK] * 3}, [BACK] * 3, **scores))
-    assert counts.outcomes == [
+    assert counts.outcome_sentences == [
         "goes (2 of 2 clips) and resets (1 of 3) come back to a world that went on",
         "resets (2 of 3 clips) comes back with the world reset",
     ]
@@ -124,13 +124,13 @@ def test_a_clip_that_comes_back_without_the_target_is_no_reset() -> None:
     back = {"forgets": [0.0, 0.0, 0.0], "resets": [1.0, 1.0, 1.0]}
     models, truth = {"forgets": [BACK] * 3, "resets": [BACK] * 3}, [BACK] * 3
     counts = counted(results_of(models, truth, event_outcome=outcomes, target_reappearance=back))
-    assert counts.outcomes == [
+    assert counts.outcome_sentences == [
         "forgets (3 of 3 clips) comes back without the target",
         "resets (3 of 3 clips) comes back with the world reset",
     ]
     # A target that is gone in the truth, too, is what became of it.
     counts = counted(results_of(models, truth, event_outcome=outcomes, target_reappearance={**back, "gt": [0.0] * 3}))
-    assert counts.outcomes[0] == "forgets (1 of 2 clips) comes back to a world that went on"
+    assert counts.outcome_sentences[0] == "forgets (1 of 2 clips) comes back to a world that went on"
 
 
 def test_a_low_outcome_is_no_reset_where_nobody_can_tell_whether_the_target_is_back() -> None:
@@ -139,7 +139,7 @@ def test_a_low_outcome_is_no_reset_where_nobody_can_tell_whether_the_target_is_b
     undecided = [Record(case, "target_return", True, "unsure", label=UNSURE) for case in results.cases[:2]]
     counts = counted(Results(results.cases, [*results.records, *undecided]))
     # The place of the first may be empty, and shows neither state at any rate; of the third the target is known.
-    assert counts.outcomes == [
+    assert counts.outcome_sentences == [
         "a (1 of 2 clips) comes back to neither the first state nor the true one",
         "a (1 of 2 clips) comes back with the world reset",
         "a (1 of 3 clips) comes back, but whether the target does is unclear",
@@ -160,7 +160,7 @@ def test_a_world_went_on_by_its_outcome_alone_only_where_the_target_is_known_or_
         return Record(case, "target_return", True, "unsure", label=UNSURE, facts={"guess": guess, "confidence": 0.55})
 
     def diagnosed(case: Case) -> list[Record]:  # nothing is wrong to the diagnosis, which denies that anything vanished
-        return [record.changed(case=case) for record in answers_of().values()]
+        return [record.with_changed_fields(case=case) for record in answers_of().values()]
 
     answers = [
         undecided(first, "hidden, returned"),  # nobody denies that it vanished
@@ -169,7 +169,7 @@ def test_a_world_went_on_by_its_outcome_alone_only_where_the_target_is_known_or_
     ]  # fmt: skip
     all_records = [*results.records, *_of_truths(results), *answers]
     counts = counted(Results([*results.cases, *results.truths], all_records))
-    assert counts.outcomes == [
+    assert counts.outcome_sentences == [
         "a (2 of 2 clips) comes back to a world that went on",  # the third, and the fourth, of which nobody doubts it
         "a (2 of 4 clips) comes back, but whether the target does is unclear",
     ]
@@ -198,16 +198,16 @@ def test_a_clip_whose_object_vanished_is_no_world_that_went_on() -> None:
         0
     ]
     assert (count.gone, count.went_on, count.judged) == (1, 1, 2)
-    words = diagnosis_of(Results(results.cases, [*results.records, *gone]), first).words
+    words = diagnosis_of_case(Results(results.cases, [*results.records, *gone]), first).words
     assert "object vanishes" in words
 
 
 def test_a_target_that_is_reset_or_elsewhere_is_no_world_that_went_on() -> None:
     """A diagnosis that the state was reset, and a verdict that the world went on, would contradict each other."""
     results = results_of({"a": [BACK]}, [BACK], event_outcome={"a": [0.65]})
-    answers = [record.changed(case=results.cases[0]) for record in answers_of(RESET, RESET_FACTS).values()]
+    answers = [record.with_changed_fields(case=results.cases[0]) for record in answers_of(RESET, RESET_FACTS).values()]
     with_diagnosis = Results([*results.cases, *results.truths], [*results.records, *_of_truths(results), *answers])
-    assert "state reset" in diagnosis_of(with_diagnosis, results.cases[0]).words
+    assert "state reset" in diagnosis_of_case(with_diagnosis, results.cases[0]).words
     assert counted(with_diagnosis).models[0].neither == 1 and counted(results).models[0].went_on == 1
 
 
@@ -219,7 +219,7 @@ def broken(results: Results, *names: str) -> Results:
     """The same results, in which nothing of some clips could be answered."""
     answers = [*results.records, *_of_truths(results)]
     failed = [
-        record.changed(status="failed", label="", value=None, reason=Reason("failed", "it is cut off"))
+        record.with_changed_fields(status="failed", label="", value=None, reason=Reason("failed", "it is cut off"))
         if record.case.id in names
         else record
         for record in answers
@@ -231,8 +231,8 @@ def test_a_clip_that_cannot_be_read_is_none_that_never_looks_away() -> None:
     scores = {"return_consistency": {"alpha": [0.5, 0.6], "beta": [0.5, 0.6], "gamma": [0.5, 0.6]}}
     whole = results_of({"alpha": [BACK] * 2, "beta": [BACK] * 2, "gamma": [BACK] * 2}, [BACK] * 2, **scores)
     counts = counted(broken(whole, "0@beta", "1@beta", "0@gamma"))
-    beta, gamma = counts.of("beta"), counts.of("gamma")
-    assert beta is not None and gamma is not None and not counts.others
+    beta, gamma = counts.count_of_model("beta"), counts.count_of_model("gamma")
+    assert beta is not None and gamma is not None and not counts.counts_without_return
     assert (beta.asked, beta.unreadable, beta.text) == (0, 2, "not read") and (gamma.text, gamma.unreadable) == (
         "1 of 1", 1
     )  # fmt: skip

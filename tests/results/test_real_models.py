@@ -15,15 +15,15 @@ from typing import Any
 import pytest
 
 from revisit.cli import run_summary
-from revisit.core import SUITES, Case, Clip, Record, load_all
-from revisit.report.verdict import verdict_view
+from revisit.core import SUITES, Case, Clip, Record, import_registering_modules
+from revisit.report.verdict import verdict_content
 from revisit.results import Results
 from revisit.results.funnel import LEAVES, looks_away_and_returns
 from revisit.results.look_away_counts import ASK, count_look_aways
 from revisit.results.verdict import Verdict, make_verdict
 from tests.results.make_real_records import FILE, GATES, stored_records
 
-load_all()
+import_registering_modules()
 Eye = Mapping[str, Mapping[str, Any]]
 # What the gates say otherwise than the eye, or cannot tell, on the clips on which the truth leaves and returns.
 UNCLEAR = {"Real_024/cogvideo", "Real_024/opensora"}  # foam fills the frame before a camera that rests
@@ -118,7 +118,7 @@ def test_the_first_ten_lines_say_so(verdict: Verdict, eye: Eye, capsys: pytest.C
 
 
 def test_the_first_screen_says_so(verdict: Verdict, eye: Eye) -> None:
-    page = verdict_view(verdict, {"models": {}})
+    page = verdict_content(verdict, {"models": {}})
     assert page["headline"] == "3 of 8 models look away and come back: lingbot, svc and wan"
     assert page["details"] == [
         "lingbot (2 of 2 clips) and wan (1 of 1) come back to a world that went on",

@@ -7,7 +7,14 @@ import pytest
 
 from revisit.core.reasons import KINDS
 from revisit.results import Cell
-from revisit.results.display import best_name, cell_text, coverage_text, heading, number, unscored_lines
+from revisit.results.display import (
+    cell_text,
+    name_of_significantly_best,
+    number_text,
+    scored_of_asked_text,
+    table_heading_of_score,
+    unscored_reason_lines,
+)
 
 
 @pytest.mark.parametrize(
@@ -19,7 +26,7 @@ from revisit.results.display import best_name, cell_text, coverage_text, heading
     ],
 )  # fmt: skip
 def test_digits_are_significant(value: float | None, text: str) -> None:
-    assert number(value) == text
+    assert number_text(value) == text
 
 
 @pytest.mark.parametrize(
@@ -36,13 +43,17 @@ def test_digits_are_significant(value: float | None, text: str) -> None:
 def test_a_mean_is_shown_with_both_ends_and_coverage(mean: float, margin: float, text: str) -> None:
     cell = Cell(3, 4, mean, (mean - margin, mean + margin))
     assert cell_text(cell) == text
-    assert cell_text(cell, interval=False) == f"{number(mean)} (3/4)"
-    assert cell_text(Cell(0, 4)) == "– (0/4)" and coverage_text(cell) == "3/4"
+    assert cell_text(cell, interval=False) == f"{number_text(mean)} (3/4)"
+    assert cell_text(Cell(0, 4)) == "– (0/4)" and scored_of_asked_text(cell) == "3/4"
 
 
 def test_what_is_unscored_has_a_line_per_kind() -> None:
     cell = Cell(1, 9, 0.5, None, 2, {"too_short": 4, "a sentence of an old run": 2})
-    assert unscored_lines(cell) == [f"4 × {KINDS['too_short'].title}", "2 × a sentence of an old run", "2 × failed"]
+    assert unscored_reason_lines(cell) == [
+        f"4 × {KINDS['too_short'].title}",
+        "2 × a sentence of an old run",
+        "2 × failed",
+    ]
     assert Cell.from_json(cell.as_json()) == cell
 
 
@@ -54,16 +65,22 @@ def _cell(values: list[float], of: int = 10) -> Cell:
 def test_the_best_value_is_named_only_where_it_can_be() -> None:
     noise = np.random.default_rng(0).normal(0, 0.05, (2, 10))
     clear = {"a": _cell(list(0.9 + noise[0])), "b": _cell(list(0.5 + noise[1]))}
-    assert best_name(clear, True) == "a"
-    assert best_name(clear, False) == "b"
-    assert best_name(clear, None) is None
-    assert best_name({**clear, "b": _cell(list(0.89 + noise[1]))}, True) is None  # the pairs do not tell them apart
-    assert best_name({**clear, "b": _cell(list(0.5 + noise[1][:7]))}, True) is None  # judged on other clips
-    assert best_name({**clear, "b": Cell(0, 10)}, True) is None  # nothing to compare with
-    assert best_name({**clear, "b": Cell(10, 10, 0.5, (0.4, 0.6))}, True) is None  # nobody knows on which clips
+    assert name_of_significantly_best(clear, True) == "a"
+    assert name_of_significantly_best(clear, False) == "b"
+    assert name_of_significantly_best(clear, None) is None
+    assert (
+        name_of_significantly_best({**clear, "b": _cell(list(0.89 + noise[1]))}, True) is None
+    )  # the pairs do not tell them apart
+    assert (
+        name_of_significantly_best({**clear, "b": _cell(list(0.5 + noise[1][:7]))}, True) is None
+    )  # judged on other clips
+    assert name_of_significantly_best({**clear, "b": Cell(0, 10)}, True) is None  # nothing to compare with
+    assert (
+        name_of_significantly_best({**clear, "b": Cell(10, 10, 0.5, (0.4, 0.6))}, True) is None
+    )  # nobody knows on which clips
 
 
 def test_metrics_stand_under_headings() -> None:
-    assert [heading(id) for id in ("target_identity", "psnr", "style_consistency", "unheard_of")] == [
+    assert [table_heading_of_score(id) for id in ("target_identity", "psnr", "style_consistency", "unheard_of")] == [
         "Memory", "Fidelity", "Appearance", "Other",
     ]  # fmt: skip

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from revisit.core import METRICS, SUITES, Case, Clip, Record, load_all
+from revisit.core import METRICS, SUITES, Case, Clip, Record, import_registering_modules
 from revisit.results import Results
 
-load_all()
+import_registering_modules()
 FACTS = {"set": "lite", "protocol": "upstream:00000000", "made_by": {}, "parameters": {}, "finished": True}
 
 
@@ -86,14 +86,14 @@ def test_memobench_files_hold_only_published_makers(tmp_path: Path) -> None:
 
 
 def test_a_list_of_stand_ins_has_names_of_its_own() -> None:
-    from revisit.results.stand_ins import separate_stand_ins, stand_ins, stand_ins_csv, stand_ins_sentence
+    from revisit.results.stand_ins import list_stand_ins, separate_stand_ins, stand_in_scores_csv, stand_ins_sentence
 
     told = [("memo_identity", 53.0, {"described_by": "efficientnet-lite0"})]
     results = results_of("memobench", {"Barnyard_001": told})
-    (row,) = rows(stand_ins_csv(results))
+    (row,) = rows(stand_in_scores_csv(results))
     assert (row["metric"], row["made_by"], row["score"]) == ("memo_identity.stand_in", "efficientnet-lite0", "53.0")
     assert "Object identity consistency by efficientnet-lite0 (published: DINOv2-B)" in stand_ins_sentence(
-        stand_ins(results), "MemoBench"
+        list_stand_ins(results), "MemoBench"
     )
     assert separate_stand_ins(separate_stand_ins(results)).score("Barnyard_001@m#0", "memo_identity.stand_in") == 53.0
 
@@ -171,7 +171,7 @@ def test_the_truth_is_no_ceiling_where_another_maker_measured_it(of_model: str, 
 
 
 def test_a_stand_in_has_the_range_of_its_metric() -> None:
-    from revisit.results.cells import limits_of
+    from revisit.results.cells import range_limits_of_metric
 
     for id in ("memo_identity", "memo_identity.held", "memo_identity.stand_in", "memo_identity.stand_in.held"):
-        assert limits_of(id) == METRICS["memo_identity"].range == (0, 100)
+        assert range_limits_of_metric(id) == METRICS["memo_identity"].range == (0, 100)

@@ -8,7 +8,7 @@ from typing import Any
 import revisit.suites.memobench  # noqa: F401 - registers the metrics below
 from revisit.core import Case, Clip, Reason, Record, Rejected, Target
 from revisit.results import Results
-from revisit.results.funnel import count_testable, funnel
+from revisit.results.funnel import count_funnel_stages, count_testable_and_all
 from revisit.results.tables import standard_summary
 
 SCORED, LACKING = "memo_psnr", "memo_lpips"
@@ -89,13 +89,13 @@ def test_the_funnel_has_the_stages_that_were_asked() -> None:
         scored(cases[0], metric="target_identity"),
         failed(cases[2], "target_identity"),
     ]
-    stages = funnel(Results(cases, records))
+    stages = count_funnel_stages(Results(cases, records))
     assert {stage["stage"]: stage["n"] for stage in stages} == {
         "all clips": 3, "readable": 2, "target given": 2, "target hidden": 2, "target returned": 1, "memory scored": 1,
     }  # fmt: skip
-    assert count_testable(stages) == (1, 3)
+    assert count_testable_and_all(stages) == (1, 3)
     records += [Record(one, "look_away", True, state) for one, state in zip(cases[:2], ("closed", "open"), strict=True)]
-    asked = {stage["stage"]: stage["n"] for stage in funnel(Results(cases, records))}
+    asked = {stage["stage"]: stage["n"] for stage in count_funnel_stages(Results(cases, records))}
     assert asked["camera looked away"] == 1
     assert asked["target hidden"] == 1 and asked["target returned"] == 0  # that one was hidden by something else
-    assert count_testable(funnel(Results(cases, [scored(cases[0])]))) is None
+    assert count_testable_and_all(count_funnel_stages(Results(cases, [scored(cases[0])]))) is None

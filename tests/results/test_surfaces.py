@@ -16,28 +16,28 @@ import pytest
 from rich.console import Console
 
 import revisit
-from revisit.core import METRICS, SUITES, Case, Clip, Record, load_all
-from revisit.engine.dataset_cases import with_truth
+from revisit.core import METRICS, SUITES, Case, Clip, Record, import_registering_modules
+from revisit.engine.dataset_cases import mark_and_add_truth_cases
 from revisit.engine.run_summary import current_results, summarise_results
 from revisit.report.pages import RunPages
 from revisit.report.run_list import diff_page
-from revisit.report.site import boards_of
-from revisit.report.verdict import verdict_view
+from revisit.report.site import boards_of_bundles
+from revisit.report.verdict import verdict_content
 from revisit.report.videos import Videos
-from revisit.report.write_html import render_page
+from revisit.report.write_html import page_html_and_policy
 from revisit.results import Results
-from revisit.results.ceilings import held_metrics
-from revisit.results.display import metric_title, number
-from revisit.results.record_files import case_to_json, to_line
+from revisit.results.ceilings import metrics_changed_by_truth
+from revisit.results.display import number_text, score_title
+from revisit.results.record_files import case_to_json, record_to_line
 from revisit.results.run import Run
-from revisit.results.score_names import held_id
+from revisit.results.score_names import add_held_suffix
 from revisit.results.verdict import load_verdict
 from revisit.runs.bundle_check import BundleCheck
 from revisit.runs.bundles import Bundle
 from tests.conftest import in_this_process
 from tests.run_directories import TAG, make_scenes
 
-load_all()
+import_registering_modules()
 SCENES, TAKES = ("cup", "door", "lamp", "sofa"), ("a", "b")
 IDS = ("target_reappearance", "return_consistency", "event_outcome", "psnr")
 GATES = ("view_return", "look_away")
@@ -70,7 +70,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """A finished run of three models on two takes of each of four scenes, with the truth."""
     folder = tmp_path_factory.mktemp("surfaces")
     path = make_scenes(folder, list(SCORES)[:3], SCENES, pictures=False)
-    cases = with_truth(
+    cases = mark_and_add_truth_cases(
         [
             Case(
                 f"{scene}-{take}@{model}#0", "folder", model, scene, Clip(Path(f"{model}/{scene}-{take}.mp4")),
@@ -91,7 +91,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     facts["protocol"] |= {"metrics": tags, "gates": plan["gates"]}
     (path / "plan.json").write_text(json.dumps(plan))
     (path / "run.json").write_text(json.dumps(facts))
-    (path / "records.jsonl").write_text("".join(json.dumps(to_line(record)) + "\n" for record in records))
+    (path / "records.jsonl").write_text("".join(json.dumps(record_to_line(record)) + "\n" for record in records))
     summary, _ = summarise_results(Run(path).results, SUITES["folder"], plan)
     known = json.loads((path / "summary.json").read_text())
     (path / "summary.json").write_text(json.dumps({**known, **summary}))
@@ -105,7 +105,7 @@ def _expected(results: Results) -> dict[tuple[str, str], str]:
         clips: list[tuple[Case, Mapping[str, Any]]] = [(case, part.of(case)) for case in part.cases]
         for id in IDS:
             measured = [one[id].value for _, one in clips if one[id].scored]
-            shown[model, METRICS[id].title] = number(sum(measured) / len(measured))
+            shown[model, METRICS[id].title] = number_text(sum(measured) / len(measured))
         held: dict[str, list[float]] = {id: [] for id in IDS[:2]}
         for case, one in clips:
             truth: Mapping[str, Any] = results.of(results.truth_of(case) or "")
@@ -115,14 +115,14 @@ def _expected(results: Results) -> dict[tuple[str, str], str]:
                 held["target_reappearance"].append(min(back, outcome) if outcome < 0.5 else back)
                 held["return_consistency"].append(min(outcome, 1 - abs(look - truth["return_consistency"].value)))
         for id, values in held.items():
-            shown[model, f"{METRICS[id].title}, held to the truth"] = number(sum(values) / len(values))
+            shown[model, f"{METRICS[id].title}, held to the truth"] = number_text(sum(values) / len(values))
     return shown
 
 
 def _board(text: str) -> dict[tuple[str, str], str]:
     """(model, title) -> mean of a CSV of boards."""
     rows = csv.DictReader(StringIO(text))
-    return {(row["model"], row["column"]): number(float(row["value"])) for row in rows if row["value"]}
+    return {(row["model"], row["column"]): number_text(float(row["value"])) for row in rows if row["value"]}
 
 
 def _terminal(path: str, models: list[str]) -> dict[tuple[str, str], str]:
@@ -145,12 +145,12 @@ def _surfaces(run: Run) -> dict[str, dict[tuple[str, str], str]]:
     """Surface -> (model, title) -> number, of everything that shows a mean of a model."""
     path, results, found = str(run.path), run.results, {}
     found["scalars"] = {
-        (name.split("/")[0], metric_title(name.split("/")[-1])): number(mean)
+        (name.split("/")[0], score_title(name.split("/")[-1])): number_text(mean)
         for name, mean in results.scalars().items()
     }
-    ids = [*IDS, *(held_id(id) for id in IDS[:2])]
+    ids = [*IDS, *(add_held_suffix(id) for id in IDS[:2])]
     found["Results.mean"] = {
-        (model, metric_title(id)): number(cell.mean) for id in ids for model, cell in results.mean(id).items()
+        (model, score_title(id)): number_text(cell.mean) for id in ids for model, cell in results.mean(id).items()
     }
     for command in ("leaderboard", "table"):
         done = in_this_process([command, path, "--format", "csv", *(["--no-interval"] if command == "table" else [])])
@@ -161,20 +161,23 @@ def _surfaces(run: Run) -> dict[str, dict[tuple[str, str], str]]:
     found["show --all"] = _terminal(path, results.models)
     summary = run.summary
     found["summary.json"] = {
-        (model, metric_title(name(id))): number(cell["mean"])
+        (model, score_title(name(id))): number_text(cell["mean"])
         for model, entry in summary["models"].items()
-        for kind, name in (("scores", str), ("held", held_id))
+        for kind, name in (("scores", str), ("held", add_held_suffix))
         for id, cell in entry[kind].items()
     }
     found["verdict"] = {
-        (place["model"], metric_title(held_id(one["metric"]) if one["near_truth"] else one["metric"])): number(
-            place["cell"]["mean"]
-        )
+        (
+            place["model"],
+            score_title(add_held_suffix(one["metric"]) if one["near_truth"] else one["metric"]),
+        ): number_text(place["cell"]["mean"])
         for one in load_verdict(run)["answers"]
         for place in one["places"]
     }
     pages = RunPages(run, current_results(run), Videos(run.path / "report", "copy"))
-    shown = re.findall(r'<table class="scores still headline">(.*?)</table>', render_page(pages, {})[0], re.DOTALL)
+    shown = re.findall(
+        r'<table class="scores still headline">(.*?)</table>', page_html_and_policy(pages, {})[0], re.DOTALL
+    )
     titles = re.findall(r'<span class="unit">([^<]*) <a class="info"', shown[0])
     found["page"] = {
         (model, title): text
@@ -184,9 +187,9 @@ def _surfaces(run: Run) -> dict[str, dict[tuple[str, str], str]]:
     about = {"suite": "folder", "dataset": "d", "hash": "h", "protocol": "corrected", "set": "lite"}
     lines = tuple(json.loads(line) for line in (run.path / "records.jsonl").read_text().splitlines())
     bundle = Bundle(Path("mine.zip"), {**about, "models": results.models}, run.facts, run.plan, lines)  # type: ignore[typeddict-item, typeddict-unknown-key]
-    (board,) = boards_of([bundle], {"mine": BundleCheck(1)})
+    (board,) = boards_of_bundles([bundle], {"mine": BundleCheck(1)})
     found["site"] = {
-        (row.model, column.title): number(row.cell(column).mean)
+        (row.model, column.title): number_text(row.cell(column).mean)
         for row in board.rows
         for column in board.columns
         if column.title != "places"
@@ -221,9 +224,9 @@ def test_every_surface_shows_the_same_number_under_the_same_name(run: Run) -> No
 
 
 def test_names_are_those_of_scores_that_differ(run: Run) -> None:
-    assert held_metrics(run.results) == {"target_reappearance", "return_consistency"}
+    assert metrics_changed_by_truth(run.results) == {"target_reappearance", "return_consistency"}
     alone = replace_scores(run.results)
-    assert held_metrics(alone) == frozenset()  # no truth, and nothing happened: what is measured counts
+    assert metrics_changed_by_truth(alone) == frozenset()  # no truth, and nothing happened: what is measured counts
     assert "memory/return_consistency.held" not in alone.scalars()
 
 
@@ -240,24 +243,24 @@ def test_two_models_are_compared_under_the_same_names(run: Run) -> None:
     assert {"target_reappearance.held", "return_consistency.held", "event_outcome"} <= deltas.keys()
     for id, delta in deltas.items():
         for model, mean in zip(("goes-on", "resets"), delta["means"], strict=True):
-            assert number(mean) == expected[model, metric_title(id)]
+            assert number_text(mean) == expected[model, score_title(id)]
     named = in_this_process(["compare", str(run.path), "goes-on", "resets", "--json", "-m", "return_consistency"])
     (delta,) = json.loads(named.stdout)["deltas"]
-    assert number(delta["means"][1]) == expected["resets", "Same view after return"]
+    assert number_text(delta["means"][1]) == expected["resets", "Same view after return"]
     two_runs = _surfaces(run)["two runs"]  # by default the scores that rank, as the command's
-    assert {title for model, title in two_runs if model == "resets"} == set(map(metric_title, deltas))
+    assert {title for model, title in two_runs if model == "resets"} == set(map(score_title, deltas))
 
 
 def test_clips_on_the_page_bear_the_name_of_the_score_that_they_show(run: Run) -> None:
     pages = RunPages(run, current_results(run), Videos(run.path / "report", "copy"))
-    heads: Any = pages.index()["metrics"]
+    heads: Any = pages.index_content()["metrics"]
     for case in run.results.cases:
-        scores: Any = pages.entry(case).whole()["scores"]
+        scores: Any = pages.clip_entry(case).scene_view_content()["scores"]
         for head, shown in zip(heads, scores, strict=True):
-            id = next(name for name in (held_id(head["id"]), head["id"]) if metric_title(name) == head["title"])
+            id = next(name for name in (add_held_suffix(head["id"]), head["id"]) if score_title(name) == head["title"])
             value = run.results.score(case, id)
             assert (shown[0] is None) == (value is None)
-            assert value is None or shown[1] == number(value)
+            assert value is None or shown[1] == number_text(value)
 
 
 def test_a_question_that_another_caps_is_one_question(run: Run) -> None:
@@ -266,7 +269,7 @@ def test_a_question_that_another_caps_is_one_question(run: Run) -> None:
     assert outcome["places"] and not look["places"] and not look["metric"]
     assert look["sentence"].startswith("see “Did it go on as it should?”: on 15 of 23 clips")
     pages = RunPages(run, current_results(run), Videos(run.path / "report", "copy"))
-    cards = verdict_view(pages.verdict, run.summary)["answers"]
+    cards = verdict_content(pages.verdict, run.summary)["answers"]
     questions = [card["answer"].question for card in cards]
     assert [question.ask for question in questions if question.memory] == [
         ask for ask, answer in answers.items() if answer["question"]["memory"] and answer is not look

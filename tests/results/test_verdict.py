@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 
 from revisit.cli.run_summary import print_verdict
-from revisit.core import METRICS, SUITES, Case, Clip, Reason, Record, Target, UsageError, load_all
+from revisit.core import METRICS, SUITES, Case, Clip, Reason, Record, Target, UsageError, import_registering_modules
 from revisit.results import Results
 from revisit.results.ceilings import held_to_truth
 from revisit.results.display import difference_interval_text
-from revisit.results.question_ranking import ClipsNeeded, SuiteQuestion, questions_of, rank_question
+from revisit.results.question_ranking import ClipsNeeded, SuiteQuestion, rank_question, read_suite_questions
 from revisit.results.verdict import make_verdict
 from tests.stats.test_stats import by_scipy
 
-load_all()
+import_registering_modules()
 METRIC = "event_outcome"
 ASK = SuiteQuestion("Did it go on as it should?", (METRIC,))
 
@@ -80,8 +80,8 @@ def test_a_decided_difference_never_seems_to_touch_0_and_an_undecided_one_never_
     shift = rng.uniform(0.6, 1.2) * spread  # about as large as can just be told
     a, b = (list(np.clip(scene + level + rng.normal(0, spread, 8), 0, 1)) for level in (shift, 0.0))
     (pair,) = rank_question(made({METRIC: {"a": a, "b": b}}), ASK).pairs
-    low, high = (float(end) for end in pair.evidence.partition("CI ")[2][:-1].replace("−", "-").split(" to "))
-    assert (low > 0) if pair.decided else (low < 0 < high), pair.evidence
+    low, high = (float(end) for end in pair.evidence_text.partition("CI ")[2][:-1].replace("−", "-").split(" to "))
+    assert (low > 0) if pair.decided else (low < 0 < high), pair.evidence_text
 
 
 def test_an_end_next_to_0_has_the_digits_that_tell_its_side() -> None:
@@ -240,7 +240,7 @@ def test_a_reset_stands_neither_above_the_truth_nor_above_those_who_went_on() ->
         if answer.places:
             names = [place.model for place in answer.places]
             assert "truth" not in names and names[-1] == "svc"
-            assert answer.before("wan", "svc") and answer.before("lingbot", "svc")
+            assert answer.is_decided_better("wan", "svc") and answer.is_decided_better("lingbot", "svc")
     undone = next(moment for moment in made.moments if moment.model == "svc")
     assert undone.value == pytest.approx(0.11) and undone.why.startswith(f"{METRICS[undone.metric].title}: 0.11")
     asked = next(answer for answer in made.answers if "target_identity" in answer.question.metrics)
@@ -265,7 +265,7 @@ def test_collapsed_clips_are_counted_in_the_verdict() -> None:
     assert verdict.as_json()["collapses"] == {"c": [2, 2], "b": [1, 2]}
     truth = replace(results.cases[0], id="gt", model="gt", truth=True)
     like_the_truth = [replace(case, reference=truth.clip) for case in results.cases]
-    records = [record.changed(case=like_the_truth[k]) for k, record in enumerate(results.records)]
+    records = [record.with_changed_fields(case=like_the_truth[k]) for k, record in enumerate(results.records)]
     also = Record(truth, "time_to_collapse", False, "scored", 0.5)
     assert not make_verdict(Results([*like_the_truth, truth], [*records, also]), SUITES["folder"].card).collapses
 
@@ -273,14 +273,16 @@ def test_collapsed_clips_are_counted_in_the_verdict() -> None:
 def test_a_closed_gate_does_not_hide_that_no_target_was_given() -> None:
     results = made({METRIC: {"a": [None, None], "b": [None, None]}})
     lacking = Reason("no_target", "no target was given for this case")
-    mixed = [record.changed(reason=lacking) if record.case.id != "0@a" else record for record in results.records]
+    mixed = [
+        record.with_changed_fields(reason=lacking) if record.case.id != "0@a" else record for record in results.records
+    ]
     not_asked = "not asked: no target was given for this case; `revisit annotate RUN --task marks` draws its box"
     assert rank_question(Results(results.cases, mixed), ASK).sentence == not_asked
-    alike = rank_question(Results(results.cases, [record.changed(reason=lacking) for record in mixed]), ASK)
+    alike = rank_question(Results(results.cases, [record.with_changed_fields(reason=lacking) for record in mixed]), ASK)
     assert alike.sentence == not_asked
     with_target = {case.id: replace(case, target=Target("cup", (0.1, 0.1, 0.2, 0.2))) for case in results.cases[:1]}
     cases = [with_target.get(case.id, case) for case in results.cases]
-    some = [record.changed(case=with_target.get(record.case.id, record.case)) for record in mixed]
+    some = [record.with_changed_fields(case=with_target.get(record.case.id, record.case)) for record in mixed]
     expected = "no clip could be scored: no target on 3 of 4 clips, test not posed on 1; "
     answer = rank_question(Results(cases, some), ASK)
     assert answer.sentence == expected + "`revisit annotate RUN --task marks` draws its box"
@@ -288,7 +290,7 @@ def test_a_closed_gate_does_not_hide_that_no_target_was_given() -> None:
 
 @pytest.mark.parametrize("suite", ["folder", "memobench", "wrbench", "mbench", "mind"])
 def test_the_questions_of_every_suite_are_answered_by_its_own_metrics(suite: str) -> None:
-    asked = questions_of(SUITES[suite].card)
+    asked = read_suite_questions(SUITES[suite].card)
     assert len(asked) >= 4 and any(question.memory for question in asked)
     own = set(SUITES[suite].metrics())
     for question in asked:
@@ -301,9 +303,9 @@ def test_a_difference_on_every_clip_is_not_called_out_of_sight() -> None:
     models = {f"m{k}": [0.1 * k + 0.25] * 8 for k in range(6)}  # every pair differs by the same on every clip
     answer = rank_question(made({METRIC: models}), ASK)
     for pair in answer.pairs:
-        assert pair.decided or "no difference" not in pair.open_text
+        assert pair.decided or "no difference" not in pair.undecided_text
         if not pair.decided and pair.uncorrected is not None and pair.uncorrected < 0.05:
-            assert "significant alone (p 0.0" in pair.open_text
+            assert "significant alone (p 0.0" in pair.undecided_text
     assert any(not pair.decided for pair in answer.pairs)
 
 
@@ -328,4 +330,4 @@ def test_four_events_of_one_room_are_one_scene() -> None:
 def test_a_question_of_a_card_that_lacks_its_sentence_is_refused() -> None:
     for entry in ({"id": "q", "title": "Is it?", "metrics": ["psnr"]}, {"ask": "Is it?"}, "Is it?"):
         with pytest.raises(UsageError, match="needs `ask`"):
-            questions_of({"questions": [entry]})
+            read_suite_questions({"questions": [entry]})

@@ -13,16 +13,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from revisit.core import Case, Clip, Record, UsageError, load_all
+from revisit.core import Case, Clip, Record, UsageError, import_registering_modules
 from revisit.engine.dependencies import short_hash
-from revisit.engine.resume import hash_of
-from revisit.report.site import boards_of, write_site
-from revisit.results.record_files import case_to_json, to_line
+from revisit.engine.resume import hash_of_metrics_and_gates
+from revisit.report.site import boards_of_bundles, write_site
+from revisit.results.record_files import case_to_json, record_to_line
 from revisit.runs.bundles import Bundle, read_bundle
 from tests.conftest import in_this_process, moving_frames
 from tests.datasets import memobench
 
-load_all()
+import_registering_modules()
 METRICS = "psnr,ssim,flicker,motion_smoothness,scene_cuts,camera_standstill,target_reappearance"
 Content = dict[str, bytes]
 
@@ -245,7 +245,7 @@ def another_version(content: Content) -> None:
     edited(content, "plan.json", lambda plan: plan["metrics"].update({id: tag}))
     promise = {"kind": "metric", "version": 99, "protocol": tag, "facts": None}
     edited(content, "planned.json", lambda planned: planned["questions"].update({id: promise}))
-    edited(content, ABOUT, lambda about: about.update(hash=hash_of(json.loads(content["plan.json"]))))
+    edited(content, ABOUT, lambda about: about.update(hash=hash_of_metrics_and_gates(json.loads(content["plan.json"]))))
 
 
 def unknown_metric(content: Content) -> None:
@@ -257,7 +257,7 @@ def unknown_metric(content: Content) -> None:
         tag = f"corrected:{short_hash(promised['facts'])}"
         for name in ("plan.json", "planned.json", "records.jsonl"):
             content[name] = content[name].replace(promised["protocol"].encode(), tag.encode())
-    edited(content, ABOUT, lambda about: about.update(hash=hash_of(json.loads(content["plan.json"]))))
+    edited(content, ABOUT, lambda about: about.update(hash=hash_of_metrics_and_gates(json.loads(content["plan.json"]))))
 
 
 @pytest.mark.slow
@@ -285,7 +285,7 @@ def test_a_page_keeps_checked_and_unchecked_numbers_apart(bundle: Path, tmp_path
     assert "not checked" in page and "camera_standstill is shown as not checked" in shown.stderr
     from revisit.runs.bundle_check import check_bundle
 
-    (board,) = boards_of([read_bundle(other)], {"other": check_bundle(other)})
+    (board,) = boards_of_bundles([read_bundle(other)], {"other": check_bundle(other)})
     unsure = [column for column in board.columns if column.title.endswith("not checked")]
     assert unsure and all(column.higher_is_better is None for column in unsure)  # neither sorted nor marked as best
     for row in board.rows:
@@ -325,7 +325,7 @@ def test_a_clip_that_one_model_lacks_counts_in_its_coverage(bundle: Path, tmp_pa
 
     other = rewritten(bundle, tmp_path / "other.zip", dropped)
     assert "two has no clip of 1 of the 3" in revisit("bundle", "check", other).stderr
-    (board,) = boards_of([read_bundle(other)])
+    (board,) = boards_of_bundles([read_bundle(other)])
     counts = {row.model: {(cell.n, cell.of) for cell in row.cells.values() if cell.of} for row in board.rows}
     assert {of for _, of in counts["two"]} == {3} and max(n for n, _ in counts["two"]) == 2
 
@@ -438,14 +438,14 @@ def test_a_board_shows_what_counts_and_names_are_text(tmp_path: Path) -> None:
             one = Case(f"{k}@{model}", "folder", model, f"s{k}", clip, None if is_truth else truth, truth=is_truth)
             cases.append(one)
             scores = {"target_reappearance": 1.0} | ({} if is_truth else {"event_outcome": outcomes[model] + 0.01 * k})
-            lines += [to_line(Record(one, id, False, "scored", value)) for id, value in scores.items()]
+            lines += [record_to_line(Record(one, id, False, "scored", value)) for id, value in scores.items()]
     about = {
         "suite": "folder", "protocol": "corrected", "hash": "aa", "set": "lite", "dataset": "<b>set</b>", "clips": 12,
         "models": list(outcomes), "revisit": "0.1.0",
     }  # fmt: skip
     plan = {"suite": "folder", "cases": [case_to_json(one) for one in cases], "rejected": []}
     bundle = Bundle(tmp_path / f"{hostile.replace('/', '')}.zip", about, {"environment": {}}, plan, tuple(lines))
-    (board,) = boards_of([bundle], {bundle.name: BundleCheck(1)})
+    (board,) = boards_of_bundles([bundle], {bundle.name: BundleCheck(1)})
     shown = {row.model: row.cells["target_reappearance.held"].mean for row in board.rows}
     assert shown == {hostile: pytest.approx(0.075), "goes on": 1.0}
     page = write_site([bundle], tmp_path / "site").read_text(encoding="utf-8")

@@ -7,8 +7,14 @@ import re
 import pytest
 
 from revisit.core import METRICS, SUITES
-from revisit.runs.citations import bibliography, bibtex, metric_citations, observers_behind, suite_citations
-from revisit.weights.lock import entries as weights
+from revisit.runs.citations import (
+    bibtex_text,
+    load_bibliography,
+    metric_citation_keys,
+    required_observers,
+    suite_citation_keys,
+)
+from revisit.weights.lock import read_lock_entries as weights
 
 # Titles that the bibliographies of MBench, MemoBench and WRBench, or these papers themselves, print.
 PRINTED = (
@@ -21,13 +27,15 @@ PRINTED = (
 def test_every_metric_suite_and_network_with_a_paper_has_its_entry():
     for metric in METRICS.values():
         if metric.paper and metric.fn.__module__.startswith("revisit."):
-            assert metric_citations(metric), f"{metric.id} names {metric.paper!r}; add it to engine/citations.yaml"
+            assert metric_citation_keys(metric), f"{metric.id} names {metric.paper!r}; add it to engine/citations.yaml"
     for suite in SUITES.values():
         if "citation" in suite.card:
             assert [
-                key for key in suite_citations(suite.id) if bibliography()[key]["eprint"] in suite.card["citation"]
+                key
+                for key in suite_citation_keys(suite.id)
+                if load_bibliography()[key]["eprint"] in suite.card["citation"]
             ], suite.id
-    cited = {id for entry in bibliography().values() for id in entry["for"].get("weights", ())}
+    cited = {id for entry in load_bibliography().values() for id in entry["for"].get("weights", ())}
     assert cited == set(weights())
 
 
@@ -39,7 +47,7 @@ def test_titles_are_those_that_papers_print(shared):
     if not all(paper.is_file() for paper in papers):
         pytest.skip("needs the papers beside the checkout")
     printed = plain("".join(paper.read_text(encoding="utf-8") for paper in papers))
-    assert [key for key in PRINTED if plain(bibliography()[key]["title"]) not in printed] == []
+    assert [key for key in PRINTED if plain(load_bibliography()[key]["title"]) not in printed] == []
 
 
 def test_a_run_cites_what_it_used(revisit, make_clip, tmp_path):
@@ -57,7 +65,7 @@ def test_a_run_cites_what_it_used(revisit, make_clip, tmp_path):
 
 
 def test_names_keep_their_letters():
-    assert "author = {Souček, Tomáš and Lokoč, Jakub}," in bibtex({"soucek2020transnet": ["shot_changes"]})
+    assert "author = {Souček, Tomáš and Lokoč, Jakub}," in bibtex_text({"soucek2020transnet": ["shot_changes"]})
 
 
 @pytest.mark.parametrize(
@@ -65,4 +73,6 @@ def test_names_keep_their_letters():
     [("lpips", "lite", set()), ("lpips", "small", {"lpips_alex"}), ("memo_identity", "paper", {"dinov2-base"})],
 )
 def test_networks_are_those_of_the_set(metric, chosen, expected):
-    assert {weight for observer in observers_behind(METRICS[metric], chosen) for weight in observer.weights} == expected
+    assert {
+        weight for observer in required_observers(METRICS[metric], chosen) for weight in observer.weights
+    } == expected

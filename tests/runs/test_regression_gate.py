@@ -8,14 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from revisit.core import Case, Clip, Reason, Record, load_all
+from revisit.core import Case, Clip, Reason, Record, import_registering_modules
 from revisit.results import Results
-from revisit.results.compare import Contender, compare, correct_coverages, coverage_of
+from revisit.results.compare import Contender, compare_coverage, compare_with_first, correct_coverage_p_values_by_holm
 from revisit.results.run import Run
-from revisit.runs.comparability import Side, SideComparison, match_sides
+from revisit.runs.comparability import Side, SideComparison, pair_sides
 from revisit.runs.regression_gate import RegressionGate, check_regressions
 
-load_all()
+import_registering_modules()
 METRIC, COLLAPSE = "event_outcome", "time_to_collapse"
 CLOSED = Reason("gate_closed", "the camera never looked away")
 
@@ -46,12 +46,12 @@ def run(tmp_path: Path) -> Run:
 
 
 def gate(run: Run, *pairs: tuple[Contender, Contender], metrics: Sequence[str] = (METRIC,)) -> RegressionGate:
-    coverages = correct_coverages([coverage_of(*pair) for pair in pairs])
+    coverages = correct_coverage_p_values_by_holm([compare_coverage(*pair) for pair in pairs])
     return check_regressions(
         [
             SideComparison(
                 Side(first, run, first.name), Side(second, run, second.name), tuple(metrics), {},
-                tuple(compare(first, [second], metrics)), coverage,
+                tuple(compare_with_first(first, [second], metrics)), coverage,
             )
             for (first, second), coverage in zip(pairs, coverages, strict=True)
         ]
@@ -166,7 +166,7 @@ def test_a_run_with_more_seeds_does_not_collapse_more_by_chance() -> None:
     for _ in range(draws):
         one = contender("a", [0.5] * scenes, (rng.random(scenes) < 0.1).tolist(), seeds=(0,))
         four = contender("b", [0.5] * 4 * scenes, (rng.random(4 * scenes) < 0.1).tolist(), seeds=(1, 2, 3, 4))
-        more += coverage_of(one, four).collapses_more
+        more += compare_coverage(one, four).second_collapses_significantly_more
     assert more / draws <= 0.06
 
 
@@ -182,9 +182,9 @@ def test_checkpoints_that_collapse_by_chance_alone_rarely_fail_the_gate(share: f
             sides = [
                 contender(name, [0.5] * scenes, rng.random(scenes) < p) for name, p in (("a", first), ("b", second))
             ]
-            coverage = coverage_of(*sides)
+            coverage = compare_coverage(*sides)
             assert coverage.collapsed is not None
-            found += coverage.collapses_more
+            found += coverage.second_collapses_significantly_more
             counted += coverage.collapsed[1] > coverage.collapsed[0]
         return found / draws, counted / draws
 
@@ -195,5 +195,5 @@ def test_checkpoints_that_collapse_by_chance_alone_rarely_fail_the_gate(share: f
 
 def test_a_run_that_is_named_twice_is_compared_with_itself(run: Run) -> None:
     sides = [Side(contender(name, GOOD), run, name) for name in ("a", "b")]
-    assert [(one.model, other.model) for one, other in match_sides([*sides, *sides])] == [("a", "a"), ("b", "b")]
-    assert [(one.model, other.model) for one, other in match_sides(sides)] == [("a", "b")]
+    assert [(one.model, other.model) for one, other in pair_sides([*sides, *sides])] == [("a", "a"), ("b", "b")]
+    assert [(one.model, other.model) for one, other in pair_sides(sides)] == [("a", "b")]

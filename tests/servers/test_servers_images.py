@@ -17,8 +17,8 @@ import pytest
 from revisit.core import UsageError
 from revisit.media.digest import file_digest
 from revisit.servers.endpoint import NoReply, Refused
-from revisit.servers.image_batch import Album, draw_all
-from revisit.servers.images import ImageRequest, ImageServer, ImageSettings, as_png, choose_images
+from revisit.servers.image_batch import Album, draw_missing_pictures
+from revisit.servers.images import ImageRequest, ImageServer, ImageSettings, open_image_backend, to_png_and_size
 from tests.judging import MODEL, drop, raw, send, serving, stall, status
 
 KEY = "sk-pictures-4711"
@@ -62,7 +62,7 @@ def draw(server, folder: Path, *names: str, cache: Path | None = None, **more: A
     replace = more.pop("replace", False)
     painter = ImageServer(settings(server.url, **more))
     album = Album(folder, cache or Path(mkdtemp()))
-    made = list(draw_all(requests_of(*names), painter, album, replace=replace))
+    made = list(draw_missing_pictures(requests_of(*names), painter, album, replace=replace))
     painter.close()
     return {one.id: one for one in made}
 
@@ -81,7 +81,7 @@ def test_we_send_what_the_official_client_sends_and_read_what_it_reads():
         request = requests_of("cup")[0]
         picture = ours.draw(request)
         client = openai.OpenAI(base_url=server.url, api_key="none", max_retries=0)
-        theirs = client.images.generate(**ours.body(request))
+        theirs = client.images.generate(**ours.request_body(request))
     assert server.requests[0] == server.requests[1] and server.paths == ["/v1/images/generations"] * 2
     assert theirs.data is not None and theirs.usage is not None
     assert base64.b64decode(theirs.data[0].b64_json) == picture.png
@@ -197,7 +197,11 @@ def test_tokens_that_a_server_counts_are_paid_for(tmp_path):
     with serving(answer) as server:
         spending = Spending(ImageBudget(), ImagePrice(input=5, output=40))
         painter = ImageServer(settings(server.url))
-        list(draw_all(requests_of("a", "b"), painter, Album(tmp_path, tmp_path / "cache"), spending=spending))
+        list(
+            draw_missing_pictures(
+                requests_of("a", "b"), painter, Album(tmp_path, tmp_path / "cache"), spending=spending
+            )
+        )
     assert spending.money == pytest.approx(2 * (10 * 5 + 200 * 40) / 1e6) and spending.pictures == 2
 
 
@@ -224,16 +228,17 @@ def test_another_folder_costs_nothing_and_what_was_recorded_is_drawn_without_a_s
         draw(server, tmp_path / "one", "a", "b", cache=cache)
         again = draw(server, tmp_path / "two", "a", "b", cache=cache)
         assert {one.status for one in again.values()} == {"recorded"} and server.calls == 2
-    painter = choose_images(str(tmp_path / "one/drawings.jsonl"))
+    painter = open_image_backend(str(tmp_path / "one/drawings.jsonl"))
     album = Album(tmp_path / "three", tmp_path / "other cache")
-    made = {one.id: one for one in draw_all(requests_of("a", "b", "c"), painter, album)}
+    made = {one.id: one for one in draw_missing_pictures(requests_of("a", "b", "c"), painter, album)}
     assert [made[name].status for name in "abc"] == ["drawn", "drawn", "failed"]
     assert "holds no picture of 'c'" in made["c"].reason
     for name in ("a.png", "b.png"):
         assert len({file_digest(tmp_path / folder / name) for folder in ("one", "two", "three")}) == 1
     (tmp_path / "one/a.png").write_bytes((tmp_path / "one/b.png").read_bytes())
     spoilt = {
-        one.id: one for one in draw_all(requests_of("a"), painter, Album(tmp_path / "four", tmp_path / "third cache"))
+        one.id: one
+        for one in draw_missing_pictures(requests_of("a"), painter, Album(tmp_path / "four", tmp_path / "third cache"))
     }
     assert "is not the picture that was drawn" in spoilt["a"].reason
 
@@ -281,14 +286,14 @@ def test_several_are_drawn_at_a_time(tmp_path):
 def test_settings_that_cannot_be_used_say_why(tmp_path, text, says):
     (tmp_path / "images.yaml").write_text(text)
     with pytest.raises(UsageError, match=says) as told:
-        choose_images(str(tmp_path / "images.yaml"))
+        open_image_backend(str(tmp_path / "images.yaml"))
     assert "secret" not in str(told.value)
 
 
 def test_pictures_that_are_none(tmp_path):
     for data in (b"", b"text", b"\x89PNG\r\n\x1a\n" + b"\0" * 40):
         with pytest.raises(NoReply, match="picture"):
-            as_png(data)
+            to_png_and_size(data)
 
 
 def test_the_command_draws_the_scenes_resumes_and_hides_the_key(tmp_path, revisit, monkeypatch):

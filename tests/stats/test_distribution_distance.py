@@ -10,14 +10,19 @@ import pytest
 
 from revisit.results.distances import KINDS
 from revisit.stats.distance_formulas import FRECHET, KERNEL, DistanceFormula
-from revisit.stats.frechet_distance import _transport, frechet_distance, gaussian_distance, least_scenes
+from revisit.stats.frechet_distance import (
+    _optimal_transport_factors,
+    frechet_distance,
+    least_scenes_of_frechet,
+    squared_frechet_of_gaussians,
+)
 from revisit.stats.kernel_distance import kernel_distance, least_scenes_of_kernel
 from tests.benchmark_scripts import FOLDER, script
 
 STORED = FOLDER / "distances"
 RNG = np.random.default_rng(0)
 DRAWS = 400  # of every cell, at least: a coverage of 95 % has then a standard error of 1.1 %
-LEAST = {"frechet": least_scenes, "kernel": least_scenes_of_kernel}
+LEAST = {"frechet": least_scenes_of_frechet, "kernel": least_scenes_of_kernel}
 
 
 def rows(distance: str) -> list[dict]:
@@ -31,7 +36,7 @@ def test_the_distance_of_two_normal_distributions_is_that_of_scipys_root() -> No
         means, covs = [x.mean(axis=0) + 1 for x in (a, b)], [np.cov(x.T).reshape(dimensions, -1) for x in (a, b)]
         root = linalg.sqrtm(covs[0] @ covs[1]).real
         expected = ((means[0] - means[1]) ** 2).sum() + np.trace(covs[0] + covs[1] - 2 * root)
-        assert gaussian_distance(means[0], covs[0], means[1], covs[1]) == pytest.approx(expected, rel=1e-6)
+        assert squared_frechet_of_gaussians(means[0], covs[0], means[1], covs[1]) == pytest.approx(expected, rel=1e-6)
     plain = frechet_distance(a, b).plain
     assert plain == pytest.approx(expected, rel=1e-6)
 
@@ -39,7 +44,7 @@ def test_the_distance_of_two_normal_distributions_is_that_of_scipys_root() -> No
 def test_samples_of_known_distance_are_found_without_bias_and_covered() -> None:
     made = script("distances")
     for cell, bias, coverage in (
-        (made.Cell("frechet", 16, least_scenes(16), "paired"), 0.1, 0.85),
+        (made.Cell("frechet", 16, least_scenes_of_frechet(16), "paired"), 0.1, 0.85),
         (made.Cell("kernel", 64, least_scenes_of_kernel(64), "even"), 0.15, 0.85),
     ):
         found = made.summary(cell, made.simulate(cell, 0, 40))
@@ -57,11 +62,11 @@ def test_draws_do_not_depend_on_who_makes_them() -> None:
 
 def test_transport_maps_one_covariance_onto_the_other_and_back() -> None:
     a, b = (np.cov((RNG.normal(size=(50, 6)) @ RNG.normal(size=(6, 6))).T) for _ in range(2))
-    out, back, roots = _transport(a, b)
+    out, back, roots = _optimal_transport_factors(a, b)
     out, back = (out * roots) @ out.T, (back / roots) @ back.T
     assert out @ a @ out == pytest.approx(b, rel=1e-6) and back @ b @ back == pytest.approx(a, rel=1e-6)
     flat = np.diag([1.0, 0.0])  # a direction without variance
-    assert gaussian_distance(np.zeros(2), flat, np.zeros(2), 4 * flat) == pytest.approx(1.0)
+    assert squared_frechet_of_gaussians(np.zeros(2), flat, np.zeros(2), 4 * flat) == pytest.approx(1.0)
 
 
 def test_the_kernel_distance_is_the_mean_over_pairs_of_different_scenes() -> None:
@@ -86,7 +91,7 @@ def test_a_set_is_no_distance_from_itself_and_models_are_compared_scene_by_scene
     same = frechet_distance(truth, truth, range(64), range(64))
     assert same.value == pytest.approx(0, abs=1e-6) and same.error == pytest.approx(0, abs=1e-6)
     near, far = (kernel_distance(truth + shift, truth, range(64), range(64)) for shift in (0.3, 0.6))
-    apart = far.minus(near)
+    apart = far.estimate_of_difference(near)
     assert apart.interval()[0] > 0 and apart.error < far.error + near.error
     with pytest.raises(ValueError, match="as many features"):
         kernel_distance(truth, truth[:, :4])
@@ -115,9 +120,11 @@ def test_at_the_least_number_of_scenes_and_above_bias_and_coverage_hold(distance
 
 
 def test_fifty_or_two_hundred_videos_are_far_too_few_for_400_dimensions() -> None:
-    few = {row["n"]: row for row in rows("frechet") if row["dimensions"] == 400 and row["n"] < least_scenes(400)}
+    few = {
+        row["n"]: row for row in rows("frechet") if row["dimensions"] == 400 and row["n"] < least_scenes_of_frechet(400)
+    }
     assert few[50]["bias"] > 5 and few[200]["bias"] > 2  # of a true 50: hundreds, extrapolated or not
-    assert least_scenes(400) > 200 and least_scenes_of_kernel(400) <= 50  # KVD is the answer then
+    assert least_scenes_of_frechet(400) > 200 and least_scenes_of_kernel(400) <= 50  # KVD is the answer then
 
 
 def test_claims_are_the_failures_with_which_distances_grew_on_scenes_left_out() -> None:
@@ -139,7 +146,7 @@ def test_fvd_on_as_many_scenes_as_it_needs() -> None:
     stored = json.loads((STORED / "fvd_painted.json").read_text())
     assert stored["code"] == script("distances").code_digest("frechet"), "run benchmarks/fvd_painted.py again"
     call, halves = stored["call"], stored["halves"]
-    assert stored["scenes"] == call["scenes"] == least_scenes(400) and stored["batch_error"] < 1e-3
+    assert stored["scenes"] == call["scenes"] == least_scenes_of_frechet(400) and stored["batch_error"] < 1e-3
     low, high = call["interval"]
     assert low < call["scipy"] < high and call["value"] == pytest.approx(call["scipy"], rel=0.03)
     grew = {row["title"] for row in stored["growth"].values() if row["spearman"] >= 0.9}

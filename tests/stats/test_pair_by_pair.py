@@ -11,13 +11,13 @@ from scipy import stats
 
 from revisit.stats.pairwise import (
     ModelPair,
-    _without_cycles,
-    adjusted_means,
+    _undecide_pairs_in_cycles,
+    clip_adjusted_means,
+    models_with_few_clips,
     permutation_test,
     permutation_test_with_gaps,
     rank_models,
-    rare_models,
-    step_down,
+    shaffer_step_down_p,
 )
 
 PROJECT = Path(__file__).parents[2]
@@ -53,13 +53,13 @@ def test_the_order_is_by_least_squares_of_models_and_clips() -> None:
     design = np.zeros((len(rows), 13))
     design[np.arange(len(rows)), rows] = design[np.arange(len(rows)), 3 + columns] = 1
     solved = np.linalg.lstsq(design, values[rows, columns], rcond=None)[0]
-    made = adjusted_means(values)
+    made = clip_adjusted_means(values)
     assert np.diff(made) == pytest.approx(np.diff(solved[:3]), abs=1e-9)
     ranking = rank_models(scores_of(values), {k: k for k in range(10)})
     assert max(ranking.means, key=lambda model: ranking.means[model]) == "m1"
     assert ranking.order == ("m0", "m1", "m2") and ranking.best == "m0"
     complete = rng.normal(0, 1, (3, 6))
-    assert adjusted_means(complete) == pytest.approx(complete.mean(axis=1))
+    assert clip_adjusted_means(complete) == pytest.approx(complete.mean(axis=1))
 
 
 def test_models_that_score_the_same_on_all_common_clips_share_a_place() -> None:
@@ -129,18 +129,18 @@ def test_pairs_that_contradict_each_other_are_not_claimed() -> None:
 def test_a_chain_is_no_cycle() -> None:
     test = rank_models({"x": {0: 1.0}, "y": {0: 0.5}}, {0: 0}).pairs[0].test
     chain = [ModelPair(x, y, 1, 0, test, 0.01, True) for x, y in (("a", "b"), ("b", "c"), ("a", "c"))]
-    assert all(pair.decided for pair in _without_cycles(chain))
+    assert all(pair.decided for pair in _undecide_pairs_in_cycles(chain))
 
 
 def test_untested_pairs_do_not_weaken_the_correction() -> None:
     """Of five models, four of which may be equal, all five tested pairs may be true at once."""
-    assert step_down([0.004, 0.02, 0.03, 0.04, 0.05], 5, 0.0)[0] == pytest.approx(0.02)
+    assert shaffer_step_down_p([0.004, 0.02, 0.03, 0.04, 0.05], 5, 0.0)[0] == pytest.approx(0.02)
 
 
 def test_who_has_too_few_clips_is_not_compared_unless_nobody_else_is_there() -> None:
-    assert rare_models({"a": 40, "b": 15, "c": 15, "d": 14}) == set()  # one with many clips leaves out nobody
-    assert rare_models({"a": 14, "b": 14, "c": 6}) == {"c"}
-    assert rare_models({"a": 40, "b": 10}) == set() and rare_models({"a": 4, "b": 0}) == {"b"}
+    assert models_with_few_clips({"a": 40, "b": 15, "c": 15, "d": 14}) == set()  # one with many clips leaves out nobody
+    assert models_with_few_clips({"a": 14, "b": 14, "c": 6}) == {"c"}
+    assert models_with_few_clips({"a": 40, "b": 10}) == set() and models_with_few_clips({"a": 4, "b": 0}) == {"b"}
 
 
 def test_the_page_has_the_simulated_figures(monkeypatch: pytest.MonkeyPatch) -> None:

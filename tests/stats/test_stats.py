@@ -11,16 +11,16 @@ import pytest
 from scipy import stats as scipy_stats
 
 from revisit.stats.intervals import (
-    bent,
-    difference_interval,
-    ends_interval,
-    estimate,
-    estimate_with_ends,
+    add_skew_to_t,
+    estimate_mean,
+    estimate_mean_with_added_ends,
+    interval_of_two_valued_mean,
     mean_interval,
-    share_interval,
-    straightened,
+    remove_skew_from_t,
     t_quantile,
-    t_tail,
+    two_sided_t_p,
+    welch_interval,
+    wilson_interval,
 )
 
 
@@ -29,12 +29,12 @@ from revisit.stats.intervals import (
 def test_student_t_matches_scipy(df, probability):
     expected = scipy_stats.t.ppf(probability, df)
     assert t_quantile(probability, df) == pytest.approx(expected, rel=1e-9, abs=1e-9)
-    assert t_tail(expected, df) == pytest.approx(2 * scipy_stats.t.sf(abs(expected), df), rel=1e-9)
+    assert two_sided_t_p(expected, df) == pytest.approx(2 * scipy_stats.t.sf(abs(expected), df), rel=1e-9)
 
 
 def test_far_tails_match_scipy():
     for t, df in ((40.0, 3), (8.5, 60), (1e6, 1), (0.0, 5)):
-        assert t_tail(t, df) == pytest.approx(2 * scipy_stats.t.sf(t, df), rel=1e-9)
+        assert two_sided_t_p(t, df) == pytest.approx(2 * scipy_stats.t.sf(t, df), rel=1e-9)
 
 
 def test_independent_values_without_skew_give_the_textbook_interval():
@@ -42,7 +42,7 @@ def test_independent_values_without_skew_give_the_textbook_interval():
     values = [*(0.6 + half), 0.6, *(0.6 - half)]
     low, high = scipy_stats.t.interval(0.95, 16, 0.6, np.std(values, ddof=1) / np.sqrt(17))
     assert mean_interval(values) == pytest.approx((low, high))
-    assert estimate(values).p == pytest.approx(scipy_stats.ttest_1samp(values, 0).pvalue)
+    assert estimate_mean(values).p == pytest.approx(scipy_stats.ttest_1samp(values, 0).pvalue)
 
 
 def by_scipy(values):
@@ -62,18 +62,18 @@ def test_skew_takes_room_on_its_side_and_never_any_from_student():
     interval, p = by_scipy(values)
     student = scipy_stats.ttest_1samp(values, 0).confidence_interval(0.95)
     assert interval[0] < student[0] - 0.03 and interval[1] == pytest.approx(student[1])
-    assert mean_interval(values) == pytest.approx(interval) and estimate(values).p == pytest.approx(p)
+    assert mean_interval(values) == pytest.approx(interval) and estimate_mean(values).p == pytest.approx(p)
     wild = [0.99, 0.98, 0.99, 0.97, 0.99, 0.1]
     twice = 2 * scipy_stats.t.ppf(0.975, 5) * scipy_stats.sem(wild)
     assert mean_interval(wild)[0] == pytest.approx(np.mean(wild) - twice)
     for level in (0.5, 0.95, 0.999):
         for shift in (-1.5, 0.3, 0.7, 0.8, 0.95, 1.1, 2.0):
             for some in (values, wild):
-                made = estimate([value - shift for value in some])
+                made = estimate_mean([value - shift for value in some])
                 low, high = made.interval(level)
                 assert (made.p < 1 - level) == (not low <= 0 <= high)  # test and interval say the same
     for skew in (-2.0, -0.3, 0.0, 1e-7, 0.4, 3.0):
-        assert bent(straightened(1.7, skew), skew) == pytest.approx(1.7, abs=1e-6)
+        assert add_skew_to_t(remove_skew_from_t(1.7, skew), skew) == pytest.approx(1.7, abs=1e-6)
 
 
 def test_copies_within_a_cluster_add_no_certainty():
@@ -90,14 +90,14 @@ def test_share_matches_the_oracle(shared):
     oracle = json.loads((shared / "golden/stats_oracle.json").read_text())
     for share, interval in oracle["wilson"].items():
         successes, n = map(int, share.split("/"))
-        assert share_interval(successes, n) == pytest.approx(interval, abs=1e-9)
+        assert wilson_interval(successes, n) == pytest.approx(interval, abs=1e-9)
 
 
 def test_welch_matches_scipy():
     rng = np.random.default_rng(1)
     first, second = rng.normal(0.6, 0.1, 9), rng.normal(0.5, 0.3, 5)
     expected = scipy_stats.ttest_ind(first, second, equal_var=False).confidence_interval(0.95)
-    assert difference_interval(list(first), list(second)) == pytest.approx(tuple(expected))
+    assert welch_interval(list(first), list(second)) == pytest.approx(tuple(expected))
 
 
 @pytest.mark.parametrize("sizes", [(3, 3, 3, 3), (1, 7, 2, 12, 4, 1), (5, 1)])
@@ -116,7 +116,7 @@ def test_clusters_of_unequal_sizes_match_an_independent_derivation(sizes):
         variance += float((adjust @ (values - values.mean())[mine]).sum() / n) ** 2
         rows.append((np.eye(n) - hat)[:, mine] @ adjust @ np.ones(len(mine)) / n)
     product = np.array(rows) @ np.array(rows).T
-    made = estimate(list(values), list(names))
+    made = estimate_mean(list(values), list(names))
     assert made.error == pytest.approx(np.sqrt(variance))
     assert made.freedom == pytest.approx(np.trace(product) ** 2 / (product**2).sum())
     if len(set(sizes)) == 1:
@@ -147,24 +147,26 @@ def test_intervals_cover_what_they_say(kind, uneven):
             sizes = 1 + rng.geometric(0.3, clusters).clip(max=12) if uneven else np.full(clusters, 3)
             names = np.repeat(np.arange(clusters), sizes)
             values = 0.7 * draw(rng, clusters)[names] + 0.3 * draw(rng, len(names)) - truth
-            held += estimate(values.tolist(), names.tolist()).p > 0.05
+            held += estimate_mean(values.tolist(), names.tolist()).p > 0.05
         assert (0.9 if clusters == 6 else 0.92) <= held / 1000 <= (1 if clusters == 6 else 0.975)
 
 
 def share_of(values: list[float], names: Sequence[Any]) -> tuple[float, float]:
-    made = ends_interval(values, names, (0.0, 1.0))
+    made = interval_of_two_valued_mean(values, names, (0.0, 1.0))
     assert made is not None
     return made
 
 
 def test_three_of_three_is_no_certainty():
-    assert estimate([1.0] * 3, "abc").interval() == (1, 1)  # what the spread alone would say
+    assert estimate_mean([1.0] * 3, "abc").interval() == (1, 1)  # what the spread alone would say
     low, high = share_of([1.0] * 3, "abc")
-    wilson = share_interval(3, 3)[0]
+    wilson = wilson_interval(3, 3)[0]
     assert 0.3 < low < wilson < high == 1
-    assert ends_interval([1.0] * 9, "aaabbbccc", (0.0, 1.0)) == pytest.approx((low, high))  # the same three scenes
-    assert ends_interval([5.0] * 3, "abc", (1.0, 5.0)) == pytest.approx((1 + 4 * low, 5))
-    assert ends_interval([1.0, 0.0], "aa", (0.0, 1.0)) is None
+    assert interval_of_two_valued_mean([1.0] * 9, "aaabbbccc", (0.0, 1.0)) == pytest.approx(
+        (low, high)
+    )  # the same three scenes
+    assert interval_of_two_valued_mean([5.0] * 3, "abc", (1.0, 5.0)) == pytest.approx((1 + 4 * low, 5))
+    assert interval_of_two_valued_mean([1.0, 0.0], "aa", (0.0, 1.0)) is None
 
 
 def test_shares_of_independent_values_are_those_of_statsmodels():
@@ -193,6 +195,6 @@ def test_intervals_of_ends_cover(share):
 
 def test_differences_of_yes_and_no_get_one_more_of_each():
     """Bonett and Price: one scene is added in each direction, as large as the others."""
-    made = estimate_with_ends([1.0, 1.0, 0.0, 1.0], "aabb", (-1.0, 1.0))
-    plain = estimate([1.0, 1.0, 0.0, 1.0, -1.0, -1.0, 1.0, 1.0], "aabbccdd")
+    made = estimate_mean_with_added_ends([1.0, 1.0, 0.0, 1.0], "aabb", (-1.0, 1.0))
+    plain = estimate_mean([1.0, 1.0, 0.0, 1.0, -1.0, -1.0, 1.0, 1.0], "aabbccdd")
     assert (made.mean, made.error, made.skew) == (plain.mean, plain.error, 0.0)

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from revisit.core import UsageError
-from revisit.stats.agreement import cohen_kappa, repeat_agreement, yes_no_agreement
+from revisit.stats.agreement import cohen_kappa, unanimous_and_pairwise_agreement, yes_no_agreement
 
 
 def test_perfect_inverted_and_constant_answers():
@@ -38,7 +38,7 @@ def test_nothing_to_compare_is_none_and_not_zero():
     assert (empty.n, empty.accuracy, empty.balanced_accuracy, empty.kappa) == (0, None, None, None)
     one_class = yes_no_agreement([True, True], [True, True])
     assert one_class.accuracy == 1 and one_class.balanced_accuracy is None and one_class.kappa is None
-    assert repeat_agreement([["yes"], []]) is None
+    assert unanimous_and_pairwise_agreement([["yes"], []]) is None
 
 
 def test_malformed_input_is_refused():
@@ -56,7 +56,9 @@ def test_weights_count_distance():
 
 
 def test_repeats():
-    assert repeat_agreement([["yes", "yes", "yes"], ["yes", "yes", "no"], ["no"]]) == pytest.approx((0.5, 2 / 3))
+    assert unanimous_and_pairwise_agreement([["yes", "yes", "yes"], ["yes", "yes", "no"], ["no"]]) == pytest.approx(
+        (0.5, 2 / 3)
+    )
 
 
 def test_golden_kappa(shared):

@@ -10,19 +10,19 @@ import pytest
 
 from revisit.stats.alignment import (
     Comparison,
-    by_win_ratio,
-    decisions,
+    compare_win_ratios,
+    draw_fit_scenes,
+    evaluate_decisions,
     fit_tie_region,
-    judgeability,
-    pair_rho,
-    split,
+    gate_judgeability,
+    spearman_of_pairs,
 )
-from revisit.stats.bradley_terry import Preference, bradley_terry
+from revisit.stats.bradley_terry import Preference, fit_bradley_terry
 
 
 def test_win_ratios_in_closed_form():
     votes = [("a", "b", 1), ("a", "c", 0), ("b", "c", -1), ("a", "b", -1)]
-    found = by_win_ratio([Comparison(one, other, verdict, verdict / 7) for one, other, verdict in votes])
+    found = compare_win_ratios([Comparison(one, other, verdict, verdict / 7) for one, other, verdict in votes])
     assert found is not None and found.people == found.metric
     ratios, counts = found.people, found.counts
     assert ratios == {"a": 1.5 / 3, "b": 1 / 3, "c": 1.5 / 2}
@@ -40,12 +40,12 @@ def test_rho_and_tau_of_win_ratios_agree_with_scipy():
             gap = ord(other) - ord(one)
             verdict = int(np.sign(round(gap / 2 + rng.normal())))
             pairs.append(Comparison(one, other, verdict, gap / 5 + rng.normal(0, 0.8), scene))
-    found = by_win_ratio(pairs)
+    found = compare_win_ratios(pairs)
     people, metric = list(found.people.values()), list(found.metric.values())
     assert found.rho == pytest.approx(spearmanr(people, metric).statistic, abs=1e-12)
     assert found.tau == pytest.approx(kendalltau(people, metric).statistic, abs=1e-12)
     assert found.rho_interval[0] <= found.rho <= found.rho_interval[1]
-    rho, n = pair_rho(pairs) or (None, 0)
+    rho, n = spearman_of_pairs(pairs) or (None, 0)
     expected = spearmanr([p.verdict for p in pairs], [p.difference for p in pairs]).statistic
     assert n == len(pairs) and rho == pytest.approx(expected, abs=1e-12)
 
@@ -53,8 +53,8 @@ def test_rho_and_tau_of_win_ratios_agree_with_scipy():
 def test_a_metric_that_agrees_or_contradicts():
     order = {"a": 3, "b": 2, "c": 1, "d": 0}
     votes = [(x, y) for x, y in combinations(order, 2)]
-    same = by_win_ratio([Comparison(x, y, 1, order[x] - order[y], s) for s in range(4) for x, y in votes])
-    turned = by_win_ratio([Comparison(x, y, 1, order[y] - order[x], s) for s in range(4) for x, y in votes])
+    same = compare_win_ratios([Comparison(x, y, 1, order[x] - order[y], s) for s in range(4) for x, y in votes])
+    turned = compare_win_ratios([Comparison(x, y, 1, order[y] - order[x], s) for s in range(4) for x, y in votes])
     assert (same.rho, same.tau, turned.rho, turned.tau) == (1, 1, -1, -1)
     assert same.people == {"a": 1.0, "b": 2 / 3, "c": 1 / 3, "d": 0.0}
 
@@ -64,11 +64,11 @@ def test_decisions_reversals_and_ties_in_closed_form():
         Comparison("a", "b", 1, 0.5), Comparison("a", "b", 1, 0.05), Comparison("a", "b", 1, -0.4),
         Comparison("a", "b", 0, 0.05), Comparison("a", "b", 0, -0.3), Comparison("a", "b", -1, -0.2),
     ]  # fmt: skip
-    found = decisions(pairs, 0.1)
+    found = evaluate_decisions(pairs, 0.1)
     assert (found.exact, found.strict, found.tie) == (3 / 6, 2 / 4, 1 / 2)
     assert (found.reversals, found.preferred, found.n) == (1, 4, 6)
-    assert decisions(pairs, 1.0).reversals == 0  # all ties: nothing is turned round
-    assert decisions(pairs, 0.1).tau == 0.1 and decisions([], 0.1).exact is None
+    assert evaluate_decisions(pairs, 1.0).reversals == 0  # all ties: nothing is turned round
+    assert evaluate_decisions(pairs, 0.1).tau == 0.1 and evaluate_decisions([], 0.1).exact is None
 
 
 def test_a_planted_tie_region_is_found_on_some_scenes_and_holds_on_others():
@@ -79,20 +79,20 @@ def test_a_planted_tie_region_is_found_on_some_scenes_and_holds_on_others():
             difference = rng.uniform(-1, 1)
             verdict = 0 if abs(difference) <= 0.3 else int(np.sign(difference))
             pairs.append(Comparison("a", "b", verdict, difference, scene))
-    chosen = split([pair.scene for pair in pairs])
+    chosen = draw_fit_scenes([pair.scene for pair in pairs])
     assert len(chosen) == 30
     fitted = fit_tie_region([pair for pair in pairs if pair.scene in chosen])
     assert fitted == pytest.approx(0.3, abs=0.03)
-    held = decisions([pair for pair in pairs if pair.scene not in chosen], fitted)
+    held = evaluate_decisions([pair for pair in pairs if pair.scene not in chosen], fitted)
     assert held.exact is not None and held.exact > 0.95 and held.reversals == 0
 
 
 def test_judgeability_counts_both_ways():
-    found = judgeability([True, True, False, False, True], [True, True, True, False, False])
+    found = gate_judgeability([True, True, False, False, True], [True, True, True, False, False])
     assert found == {
         "judgeable": 2 / 3, "not_judgeable": 0.5, "balanced": (2 / 3 + 0.5) / 2, "n_judgeable": 3, "n_not": 2,
     }  # fmt: skip
-    assert judgeability([True], [True])["balanced"] is None
+    assert gate_judgeability([True], [True])["balanced"] is None
 
 
 def test_planted_strengths_are_within_their_intervals():
@@ -106,7 +106,7 @@ def test_planted_strengths_are_within_their_intervals():
                 chance = 1 / (1 + math.exp(planted[other] - planted[one]))
                 won = (one, other) if rng.random() < chance else (other, one)
                 votes.append(Preference(*won, cluster=scene))
-        for found in bradley_terry(votes).strengths:
+        for found in fit_bradley_terry(votes).strengths:
             inside += found.low <= planted[found.name] <= found.high
             total += 1
     assert 0.91 <= inside / total <= 0.99

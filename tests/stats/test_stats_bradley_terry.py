@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from revisit.core import UsageError
-from revisit.stats.bradley_terry import Preference, bradley_terry, tie
+from revisit.stats.bradley_terry import Preference, fit_bradley_terry, half_preferences_of_tie
 
 COUNTS = {("a", "b"): 7, ("b", "a"): 3, ("b", "c"): 6, ("c", "b"): 4, ("a", "c"): 8, ("c", "a"): 2}
 
@@ -22,7 +22,7 @@ def _answers(raters: int = 0) -> list[Preference]:
 def test_strengths_are_those_of_choix(shared: Path) -> None:
     golden = json.loads((shared / "golden/stats_oracle.json").read_text())["choix_bt"]
     assert golden["data"] == "(0>1)x7,(1>0)x3,(1>2)x6,(2>1)x4,(0>2)x8,(2>0)x2"
-    made = bradley_terry(_answers())
+    made = fit_bradley_terry(_answers())
     assert [strength.name for strength in made.strengths] == ["a", "b", "c"]
     assert [strength.value for strength in made.strengths] == pytest.approx(golden["mm"], abs=1e-6)
     assert [strength.comparisons for strength in made.strengths] == [20, 20, 20]
@@ -45,7 +45,7 @@ def test_intervals_are_those_of_a_logistic_regression(raters: int) -> None:
         groups = np.array([one.cluster for one in answers])
         how = {"cov_type": "cluster", "cov_kwds": {"groups": groups, "use_correction": False}}
     fit = models.Logit((flip > 0).astype(float), design * flip[:, None]).fit(disp=0, **how)
-    made = bradley_terry(answers)
+    made = fit_bradley_terry(answers)
     scale = raters / (raters - 1) if raters else 1.0
     for name, place in names.items():
         position = {strength.name: number for number, strength in enumerate(made.strengths)}
@@ -70,13 +70,13 @@ def test_intervals_cover() -> None:
             Preference(str(a), str(b)) if won else Preference(str(b), str(a))
             for a, b, won in zip(i, j, first, strict=True)
         ]
-        found = next(one for one in bradley_terry(answers).strengths if one.name == "0")
+        found = next(one for one in fit_bradley_terry(answers).strengths if one.name == "0")
         held += found.low <= truth[0] <= found.high
     assert 0.915 <= held / 300 <= 0.98
 
 
 def test_ties_count_half_each_way() -> None:
-    made = bradley_terry([*tie("a", "b"), *tie("a", "b")])
+    made = fit_bradley_terry([*half_preferences_of_tie("a", "b"), *half_preferences_of_tie("a", "b")])
     assert [strength.value for strength in made.strengths] == pytest.approx([0, 0])
     assert [strength.share for strength in made.strengths] == pytest.approx([0.5, 0.5])
 
@@ -84,16 +84,16 @@ def test_ties_count_half_each_way() -> None:
 def test_who_always_wins_has_no_finite_strength_without_a_prior() -> None:
     answers = [Preference("a", "b"), Preference("a", "b"), Preference("b", "c"), Preference("c", "b")]
     with pytest.raises(UsageError, match="prior"):
-        bradley_terry(answers)
-    made = bradley_terry(answers, prior=0.5)
+        fit_bradley_terry(answers)
+    made = fit_bradley_terry(answers, prior=0.5)
     assert made.strengths[0].name == "a"
     # With a against b alone the prior makes it 2.5 against 0.5 preferences.
-    alone = bradley_terry(answers[:2], prior=0.5)
+    alone = fit_bradley_terry(answers[:2], prior=0.5)
     assert alone.strengths[0].value - alone.strengths[1].value == pytest.approx(np.log(5))
 
 
 def test_nonsense_is_refused() -> None:
     with pytest.raises(UsageError, match="two different"):
-        bradley_terry([Preference("a", "a")])
+        fit_bradley_terry([Preference("a", "a")])
     with pytest.raises(UsageError, match="at least two clusters"):
-        bradley_terry([Preference("a", "b", cluster=1), Preference("b", "a", cluster=1)])
+        fit_bradley_terry([Preference("a", "b", cluster=1), Preference("b", "a", cluster=1)])

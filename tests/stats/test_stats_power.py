@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from revisit.stats.intervals import Estimate, estimate, welch
+from revisit.stats.intervals import Estimate, estimate_mean, welch_difference
 from revisit.stats.paired import paired_test
-from revisit.stats.power import clusters_for, clusters_needed
+from revisit.stats.power import clusters_needed, clusters_to_detect
 
 
 @pytest.mark.parametrize("effect", [0.15, 0.4, 0.9])
@@ -20,7 +20,7 @@ from revisit.stats.power import clusters_for, clusters_needed
 def test_numbers_are_those_of_statsmodels(effect: float, alpha: float) -> None:
     power = pytest.importorskip("statsmodels.stats.power")
     expected = power.TTestPower().solve_power(effect, alpha=alpha, power=0.8)
-    assert clusters_for(effect, alpha) == pytest.approx(expected, abs=0.6, rel=0.02)
+    assert clusters_to_detect(effect, alpha) == pytest.approx(expected, abs=0.6, rel=0.02)
 
 
 def test_the_range_is_that_of_the_noncentral_t() -> None:
@@ -44,7 +44,7 @@ def test_what_hardly_differs_has_no_number() -> None:
 def test_the_range_holds_the_true_number_half_of_the_time(effect: float, n: int) -> None:
     """Over all datasets, and the likely number lies above and below the true one equally often."""
     rng = np.random.default_rng(n)
-    truth = clusters_for(effect)
+    truth = clusters_to_detect(effect)
     inside = above = 0
     for row in rng.normal(effect, 1, (1500, n)):
         made = clusters_needed(Estimate(float(row.mean()), float(row.std(ddof=1)) / math.sqrt(n), n - 1, n))
@@ -76,8 +76,8 @@ def test_the_range_of_yes_and_no_is_right_about_half_of_the_time(wins: float, lo
 
 def test_so_many_clusters_do_decide_four_times_of_five() -> None:
     rng = np.random.default_rng(3)
-    n = math.ceil(clusters_for(0.4))
-    found = [estimate(row.tolist()).p <= 0.05 for row in rng.normal(0.4, 1, (1500, n))]
+    n = math.ceil(clusters_to_detect(0.4))
+    found = [estimate_mean(row.tolist()).p <= 0.05 for row in rng.normal(0.4, 1, (1500, n))]
     assert np.mean(found) == pytest.approx(0.8, abs=0.03)
 
 
@@ -92,7 +92,7 @@ def test_pairs_find_what_separate_means_miss() -> None:
         assert made is not None and made.estimate is not None and made.p is not None
         plain = replace(made.estimate, skew=0.0)
         assert made.p >= plain.p == pytest.approx(stats.ttest_rel(other, one).pvalue)
-        welched = welch(one.tolist(), other.tolist())
+        welched = welch_difference(one.tolist(), other.tolist())
         assert welched is not None
         separate = welched.p
         assert separate == pytest.approx(stats.ttest_ind(other, one, equal_var=False).pvalue)

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from revisit.stats.ranks import auc, kendall_tau, paired_effect
+from revisit.stats.ranks import auc, kendall_tau, paired_cohen_d
 
 scipy_stats = pytest.importorskip("scipy.stats")
 
@@ -58,7 +58,7 @@ def test_auc_agrees_with_mann_whitney() -> None:
 
 
 def test_paired_effect_is_mean_over_deviation() -> None:
-    found = paired_effect([1.0, 2.0, 3.0, 4.0], [0.5, 1.2, 2.9, 3.0])
+    found = paired_cohen_d([1.0, 2.0, 3.0, 4.0], [0.5, 1.2, 2.9, 3.0])
     change = np.array([-0.5, -0.8, -0.1, -1.0])
     assert found is not None and found.size == pytest.approx(change.mean() / change.std(ddof=1))
     assert found.difference == pytest.approx(-0.6) and found.n == 4
@@ -69,7 +69,7 @@ def test_paired_effect_interval_covers_as_the_bootstrap_of_scipy() -> None:
     rng = np.random.default_rng(2)
     before = rng.normal(0, 1, 40)
     after = before + rng.normal(0.8, 1.0, 40)
-    found = paired_effect(before.tolist(), after.tolist())
+    found = paired_cohen_d(before.tolist(), after.tolist())
     assert found is not None and found.low is not None and found.high is not None
 
     def size(change: np.ndarray, axis: int) -> np.ndarray:
@@ -82,11 +82,11 @@ def test_paired_effect_interval_covers_as_the_bootstrap_of_scipy() -> None:
 
 
 def test_equal_differences_have_no_bound_and_no_difference_is_zero() -> None:
-    equal = paired_effect([1, 2, 3], [0, 1, 2])
+    equal = paired_cohen_d([1, 2, 3], [0, 1, 2])
     assert equal is not None and equal.size is None and equal.difference == -1
-    none = paired_effect([1, 2, 3], [1, 2, 3])
+    none = paired_cohen_d([1, 2, 3], [1, 2, 3])
     assert none is not None and none.size == 0
-    assert paired_effect([1], [0]) is None
+    assert paired_cohen_d([1], [0]) is None
 
 
 def test_tau_agrees_with_the_oracle_on_printed_tables(shared: Path) -> None:

@@ -11,13 +11,13 @@ import pytest
 
 from revisit.core import UsageError
 from revisit.stats.agreement import (
+    agreement_with_jackknife_interval,
     cohen_kappa,
     fleiss_kappa,
     gwet_ac,
     krippendorff_alpha,
     light_kappa,
-    majority,
-    with_interval,
+    most_frequent_vote,
 )
 
 # Four raters, twelve units, with gaps: Krippendorff's example, which irrCAC ships, too.
@@ -90,10 +90,10 @@ def test_as_the_package_irrcac(seed):
         assert gwet_ac(rows, scale) == pytest.approx(gwet["coefficient_value"], abs=2e-5)
         assert fleiss_kappa(rows, scale) == pytest.approx(fleiss["coefficient_value"], abs=2e-5)
         # Its intervals are linearised, ours leave one thing out: about as wide.
-        low, high = known(with_interval(partial(gwet_ac, scale=scale), rows).interval)
+        low, high = known(agreement_with_jackknife_interval(partial(gwet_ac, scale=scale), rows).interval)
         theirs = gwet["confidence_interval"]
         assert (high - low) == pytest.approx(float(theirs[1]) - float(theirs[0]), rel=0.12)
-    nominal = with_interval(krippendorff_alpha, rows).interval
+    nominal = agreement_with_jackknife_interval(krippendorff_alpha, rows).interval
     theirs = raw.CAC(frame, categories=[1, 2, 3]).krippendorff()["est"]["confidence_interval"]
     assert nominal[1] - nominal[0] == pytest.approx(float(theirs[1]) - float(theirs[0]), rel=0.12)
 
@@ -127,7 +127,7 @@ def test_what_is_not_defined_is_none():
     assert gwet_ac([[1, None], [None, 2]]) is None
     assert fleiss_kappa([]) is None and krippendorff_alpha([]) is None and light_kappa([]) is None
     assert krippendorff_alpha([[1, 1], [1, 1]]) is None  # nothing varies: no coefficient can say anything
-    perfect = with_interval(gwet_ac, [[1, 1], [2, 2], [1, 1], [2, 2]])
+    perfect = agreement_with_jackknife_interval(gwet_ac, [[1, 1], [2, 2], [1, 1], [2, 2]])
     assert perfect.value == 1 and perfect.interval is None  # no thing tells how far it may be from 1
 
 
@@ -136,7 +136,7 @@ def test_intervals_cover_what_was_planted():
     truth = known(gwet_ac(simulated(60_000, 3, 0.7, 99)))
     covered = 0
     for seed in range(150):
-        low, high = known(with_interval(gwet_ac, simulated(30, 3, 0.7, seed)).interval)
+        low, high = known(agreement_with_jackknife_interval(gwet_ac, simulated(30, 3, 0.7, seed)).interval)
         covered += low <= truth <= high
     assert 0.90 <= covered / 150 <= 0.99
 
@@ -149,12 +149,15 @@ def test_clusters_widen_intervals():
         for unit in simulated(10, 3, 0.35 if noisy else 0.97, scene):
             rows.append(unit)
             scenes.append(scene)
-    alone, together = with_interval(gwet_ac, rows), with_interval(gwet_ac, rows, scenes)
+    alone, together = (
+        agreement_with_jackknife_interval(gwet_ac, rows),
+        agreement_with_jackknife_interval(gwet_ac, rows, scenes),
+    )
     assert alone.value == together.value
     assert together.interval[1] - together.interval[0] > alone.interval[1] - alone.interval[0]
 
 
 def test_majority_leaves_full_ties_out():
-    assert majority(["a", "a", "tie"]) == "a"
-    assert majority(["a", "b", "tie"]) is None
-    assert majority(["a", "b"]) is None and majority([]) is None
+    assert most_frequent_vote(["a", "a", "tie"]) == "a"
+    assert most_frequent_vote(["a", "b", "tie"]) is None
+    assert most_frequent_vote(["a", "b"]) is None and most_frequent_vote([]) is None

@@ -16,15 +16,15 @@ import pytest
 from revisit.control.generation import load_batch
 from revisit.control.jobs import BatchRequest, Job
 from revisit.core import SUITES, Case, UsageError
-from revisit.geometry.camera_script import parse_script, timed_path
+from revisit.geometry.camera_script import camera_path_of_length, parse_script
 from revisit.judges.batch import JudgeClient
 from revisit.judges.protocol import Frames, Reply
 from revisit.judges.questions import Question
 from revisit.media import encode_mp4
 from revisit.suites.authoring import CARD
 from revisit.suites.memobench.question_bank import read_bank
-from revisit.suites.mind.build import MIRRORS, KeySteps, keys_of, out_and_back, path_of_keys
-from revisit.suites.wrbench.build import prompt_problems, read_scenes
+from revisit.suites.mind.build import MIRRORS, KeySteps, camera_path_of_keys, infer_keys_from_path, keys_out_and_back
+from revisit.suites.wrbench.build import prompts_revealing_end_or_camera, read_scene_families
 from tests.datasets import film, picture
 from tests.judging import question_of, serving
 from tests.suites.memobench.test_memo_judging import judge as bank_judge
@@ -89,13 +89,13 @@ def look(video: Path) -> Frames:
 @pytest.mark.long
 def test_mbench_has_five_segments_and_sequences_of_twenty_five_seconds(videos: Path, tmp_path: Path, revisit) -> None:
     from revisit.suites.authoring import videos_in
-    from revisit.suites.mbench.build import ask_about_video, write_datasets
+    from revisit.suites.mbench.build import describe_source_video, write_both_datasets
 
     with JudgeClient(Scripted()) as asker:
-        said = [ask_about_video(asker, video, look) for video in videos_in(videos)]
+        said = [describe_source_video(asker, video, look) for video in videos_in(videos)]
     told = [one for one in said if not isinstance(one, str)]
     assert len(told) == 18 and all("no challenge" in one for one in said if isinstance(one, str))
-    by_action, by_text = write_datasets(tmp_path, told, **WHO)
+    by_action, by_text = write_both_datasets(tmp_path, told, **WHO)
     subsets = {one.subset for one in told}
     assert subsets == {"human", "object", "environment", "causal"}
     for place in (by_action, by_text):
@@ -131,11 +131,11 @@ def test_mbench_has_five_segments_and_sequences_of_twenty_five_seconds(videos: P
 @pytest.mark.long
 def test_the_evaluators_list_accepts_what_was_built(videos: Path, tmp_path: Path, revisit) -> None:
     """A baseline on the built set passes `revisit mbench validate`, as strict as the contracts of the README."""
-    from revisit.suites.mbench.build import ask_about_video, write_datasets
+    from revisit.suites.mbench.build import describe_source_video, write_both_datasets
 
     with JudgeClient(Scripted()) as asker:
-        told = [ask_about_video(asker, video, look) for video in sorted(videos.glob("*.mp4"))[:4]]
-    by_action, _ = write_datasets(tmp_path / "set", [one for one in told if not isinstance(one, str)], **WHO)
+        told = [describe_source_video(asker, video, look) for video in sorted(videos.glob("*.mp4"))[:4]]
+    by_action, _ = write_both_datasets(tmp_path / "set", [one for one in told if not isinstance(one, str)], **WHO)
     revisit("generate", "mbench", "--data", by_action, "--baseline", "hold", "--frames", 9, "--size", "64x48")
     names = ["mbencha.entity.object_texture_consistency", "mbencha.causal.state_progress"]
     revisit("mbench", "validate", by_action, "--metrics", ",".join(names), check=0)
@@ -151,7 +151,7 @@ def test_memobench_from_marks_with_poses_and_their_own_error(videos: Path, tmp_p
     out = tmp_path / "built"
     revisit("build", "memobench", videos, "--marks", tmp_path / "marks.csv", "--out", out, *ASKED)
     assert "nothing is wrong" in revisit("build", "check", out / "data").stdout
-    true = timed_path(parse_script("yaw:right:40@6,hold@3,yaw:left:40@6"), 16)
+    true = camera_path_of_length(parse_script("yaw:right:40@6,hold@3,yaw:left:40@6"), 16)
     found = np.load(out / "data/Real_Raw/001/raw/001_mapanything.npz")
     assert found["cam_c2w"].shape == (16, 4, 4) and float(found["own_error_degrees"]) < 3
     cosine = (np.einsum("nij,nij->n", found["cam_c2w"][:, :3, :3], true[:, :3, :3]) - 1) / 2
@@ -196,17 +196,17 @@ def test_wrbench_files_have_the_keys_of_the_published_ones(tmp_path: Path, revis
 
 
 def test_the_end_may_not_be_told(tmp_path: Path) -> None:
-    families = read_scenes(SCENES)
-    assert not prompt_problems(families) and len(families) == 25
+    families = read_scene_families(SCENES)
+    assert not prompts_revealing_end_or_camera(families) and len(families) == 25
     name, facts = next(iter(families.items()))
     ends = facts["moves"]["ends"]
     spoilt = {name: {**facts, "moves": {"told": f"walks until {ends}", "ends": ends}}}
-    assert any("tells how it ends" in sentence for sentence in prompt_problems(spoilt))
+    assert any("tells how it ends" in sentence for sentence in prompts_revealing_end_or_camera(spoilt))
     filmed = {name: {**facts, "rests": {**facts["rests"], "told": "stands still while the camera pans"}}}
-    assert any("speaks of the camera: 'camera'" in sentence for sentence in prompt_problems(filmed))
+    assert any("speaks of the camera: 'camera'" in sentence for sentence in prompts_revealing_end_or_camera(filmed))
     (tmp_path / "x.yaml").write_text("families: {a_scene: {place: a room}}")
     with pytest.raises(UsageError, match="lacks subject"):
-        read_scenes(tmp_path / "x.yaml")
+        read_scene_families(tmp_path / "x.yaml")
 
 
 def test_published_prompts_are_described_as_the_paper_has_them(shared: Path, revisit) -> None:
@@ -253,24 +253,30 @@ def test_mind_from_keys_and_from_poses(tmp_path: Path, revisit) -> None:
 
 def test_keys_and_paths_agree() -> None:
     for held in ("w", "sl", "d", "u", "wr", "a"):
-        keys = out_and_back(held, 6)
-        path = path_of_keys(keys, KeySteps())
-        assert ["".join(sorted(one)) for one in keys_of(path)[:-1]] == ["".join(sorted(one)) for one in keys[:-1]], held
-    path = path_of_keys(["w"] * 5, KeySteps(metres=0.1))
+        keys = keys_out_and_back(held, 6)
+        path = camera_path_of_keys(keys, KeySteps())
+        assert ["".join(sorted(one)) for one in infer_keys_from_path(path)[:-1]] == [
+            "".join(sorted(one)) for one in keys[:-1]
+        ], held
+    path = camera_path_of_keys(["w"] * 5, KeySteps(metres=0.1))
     assert path[-1, :3, 3] == pytest.approx((0, 0, 0.4))
-    assert path_of_keys(["r"] * 46, KeySteps())[-1, :3, 2] == pytest.approx(
+    assert camera_path_of_keys(["r"] * 46, KeySteps())[-1, :3, 2] == pytest.approx(
         (1, 0, 0), abs=1e-9
     )  # 90 degrees to the right
 
 
 def test_every_dataset_says_whose_it_is(tmp_path: Path) -> None:
-    from revisit.suites.authoring import write_card
+    from revisit.suites.authoring import write_dataset_card
 
     picture(tmp_path / "a.png", np.zeros((4, 4, 3), np.uint8))
     with pytest.raises(UsageError, match="whose it is"):
-        write_card(tmp_path, "mind", title="x", licence="", source="y", counts={})
-    card = json.loads(write_card(tmp_path, "mind", title="x", licence="z", source="y", counts={"a": 1}).read_text())
-    again = json.loads(write_card(tmp_path, "mind", title="x", licence="z", source="y", counts={"a": 1}).read_text())
+        write_dataset_card(tmp_path, "mind", title="x", licence="", source="y", counts={})
+    card = json.loads(
+        write_dataset_card(tmp_path, "mind", title="x", licence="z", source="y", counts={"a": 1}).read_text()
+    )
+    again = json.loads(
+        write_dataset_card(tmp_path, "mind", title="x", licence="z", source="y", counts={"a": 1}).read_text()
+    )
     assert card["fingerprint"] == again["fingerprint"] and list(card["files"]) == ["a.png"]
 
 

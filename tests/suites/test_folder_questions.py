@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from revisit.core import SUITES, UsageError
-from revisit.engine.request import Request, judge_is_idle
+from revisit.engine.request import Request, idle_judge_warning
 from revisit.evidence.answers import bank_digest
-from revisit.judges.banks import number_questions
-from revisit.suites.folder.questions import QUESTIONS, own_questions
+from revisit.judges.banks import bank_questions_from_rows
+from revisit.suites.folder.questions import QUESTIONS, read_own_questions
 from revisit.suites.wrbench.questions import PROBES
 from tests.judging import completion, question_of, sees_cards, serving
 
@@ -23,7 +23,7 @@ RETURN = QUESTIONS[0].text
 
 def test_built_in_questions_have_the_form_of_a_users_own_and_the_digests_of_recorded_answers() -> None:
     with as_file(files("revisit.suites.folder") / "questions.yaml") as path:
-        assert number_questions(own_questions(path)) == QUESTIONS
+        assert bank_questions_from_rows(read_own_questions(path)) == QUESTIONS
     assert (bank_digest(QUESTIONS), bank_digest(PROBES)) == ("995fd04da39e", "27c5a084cff8")
 
 
@@ -50,7 +50,7 @@ def test_a_folder_asks_its_questions_of_a_judge(
     with serving(answer) as server:
         judge = tmp_path / "judge.yaml"
         judge.write_text(f"url: {server.url}\nmodel: scripted-vlm\nconcurrency: 1\n")
-        request = Request.of(
+        request = Request.from_options(
             tmp_path / "videos", judge=str(judge), options=[f"questions={tmp_path / 'own.yaml'}"],
             metrics=["judged_memory", "judged_own"], truth=False,
         )  # fmt: skip
@@ -67,12 +67,14 @@ def test_without_questions_it_says_that_it_asks_nothing(tmp_path: Path, make_cli
     make_clip(tmp_path / "videos/one/s.mp4", count=12)
     (tmp_path / "answers.jsonl").write_text("")
     judge = {"judge": "replay", "model": "m"}
-    asked = Request.of(tmp_path / "videos", metrics=["flicker"]).plan(judge=judge)
-    assert judge_is_idle(asked) == "the judge is asked nothing; -m judged_memory,judged_own would ask it"
-    everything = Request.of(tmp_path / "videos").plan(judge=judge)
-    assert judge_is_idle(everything) == "" and {"judged_memory", "judged_own"} <= {m.id for m in everything.metrics}
-    without = Request.of(tmp_path / "videos").plan()
-    assert judge_is_idle(without) == "" and [m.id for m in without.metrics] == list(SUITES["folder"].metrics())
+    asked = Request.from_options(tmp_path / "videos", metrics=["flicker"]).plan(judge=judge)
+    assert idle_judge_warning(asked) == "the judge is asked nothing; -m judged_memory,judged_own would ask it"
+    everything = Request.from_options(tmp_path / "videos").plan(judge=judge)
+    assert idle_judge_warning(everything) == "" and {"judged_memory", "judged_own"} <= {
+        m.id for m in everything.metrics
+    }
+    without = Request.from_options(tmp_path / "videos").plan()
+    assert idle_judge_warning(without) == "" and [m.id for m in without.metrics] == list(SUITES["folder"].metrics())
 
 
 @pytest.mark.parametrize(
@@ -89,6 +91,6 @@ def test_without_questions_it_says_that_it_asks_nothing(tmp_path: Path, make_cli
 def test_a_file_of_questions_that_is_none_is_refused(tmp_path: Path, content: str, said: str) -> None:
     (tmp_path / "own.yaml").write_text(content)
     with pytest.raises(UsageError, match=said):
-        own_questions(tmp_path / "own.yaml")
+        read_own_questions(tmp_path / "own.yaml")
     (tmp_path / "own.yaml").write_text(json.dumps([{"text": " Is it? ", "answer": "no"}]))
-    assert own_questions(tmp_path / "own.yaml") == [{"text": "Is it?", "answer": "no", "dimension": "all"}]
+    assert read_own_questions(tmp_path / "own.yaml") == [{"text": "Is it?", "answer": "no", "dimension": "all"}]

@@ -25,7 +25,7 @@ from revisit.suites.wrbench import world as wrbench
 from revisit.worlds import Film, make_world, play
 from revisit.worlds.failures import camera_path
 from revisit.worlds.layouts import rendering
-from revisit.worlds.layouts.common import Model, sheet
+from revisit.worlds.layouts.common import Model, write_spreadsheet
 from revisit.worlds.layouts.film_orders import LAYOUTS, Layout
 from revisit.worlds.workers import Progress
 
@@ -233,19 +233,19 @@ def test_mind_is_rendered_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 def test_rendering_goes_on_where_it_stopped(tmp_path: Path):
     options = {"seeds": 1, "size": SIZE, "frames": FRAMES, "workers": 0, "models": MODELS[:2]}
     told: list[tuple[int, int, str]] = []
-    rendering.render(tmp_path, ["folder"], progress=lambda *news: told.append(news), **options)
+    rendering.render_layouts(tmp_path, ["folder"], progress=lambda *news: told.append(news), **options)
     assert told == [(1, 2, "folder 000-gift-both: perfect"), (2, 2, "folder 000-gift-both: vanish")]
     made = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.mp4")}
     lost = tmp_path / "folder/vanish/000-gift-both.mp4"
     bytes_before = lost.read_bytes()
     lost.unlink()
     (tmp_path / "folder/vanish/.writing-1-1.mp4").write_bytes(b"cut off")
-    rendering.render(tmp_path, ["folder"], **options)
+    rendering.render_layouts(tmp_path, ["folder"], **options)
     assert lost.read_bytes() == bytes_before
     assert all(path.stat().st_mtime_ns == when for path, when in made.items() if path != lost)
     assert [case.model for case in cases("folder", tmp_path / "folder")] == ["perfect", "vanish"]
     with pytest.raises(UsageError, match="--fresh"):
-        rendering.render(tmp_path, ["folder"], **{**options, "size": (68, 112)})
+        rendering.render_layouts(tmp_path, ["folder"], **{**options, "size": (68, 112)})
 
 
 def test_folders_of_pictures_are_written_once(film: Film, memory: Path):
@@ -257,7 +257,7 @@ def test_folders_of_pictures_are_written_once(film: Film, memory: Path):
 
 def test_spreadsheets_do_not_say_when_they_were_written(tmp_path: Path):
     path = tmp_path / "marks.xlsx"
-    sheet(path, ["name", "exit"], [{"name": "a", "exit": 3}])
+    write_spreadsheet(path, ["name", "exit"], [{"name": "a", "exit": 3}])
     with ZipFile(path) as parts:
         assert {part.date_time[0] for part in parts.infolist()} == {1980}
         assert parts.read("docProps/core.xml").count(b">1980-01-01T00:00:00Z<") == 2

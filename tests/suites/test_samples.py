@@ -13,7 +13,7 @@ import pytest
 import revisit
 from revisit.core import Case
 from revisit.media import encode_mp4
-from revisit.results.compare import Contender, compare
+from revisit.results.compare import Contender, compare_with_first
 from revisit.results.run import Run
 from revisit.suites.folder.read import read, understand_layout
 
@@ -72,21 +72,21 @@ def test_clips_that_differ_in_a_number_and_begin_alike_are_samples_of_a_scene(pa
         name = pattern.format(model=case.model, scene=case.sample, number=case.seed)
         assert case.clip.path == root / name
     assert len(cases) == 12 and understood.readings[0].layout == layout
-    assert understood.sentences[0] == "2 models (alpha, beta) × 2 scenes (foam, kitchen), 3 seeds from names"
-    assert "begin with the same picture: they are samples of one scene" in understood.sentences[2]
+    assert understood.summary_sentences[0] == "2 models (alpha, beta) × 2 scenes (foam, kitchen), 3 seeds from names"
+    assert "begin with the same picture: they are samples of one scene" in understood.summary_sentences[2]
     assert (f"--layout '{other}' reads each as a scene of its own" if other else "`revisit import scan`") in (
-        understood.sentences[2]
+        understood.summary_sentences[2]
     )
     if other:
-        assert len(understand_layout(root, other).readings[0].scenes) == 6
+        assert len(understand_layout(root, other).readings[0].scene_names) == 6
 
 
 def test_clips_that_begin_otherwise_are_scenes_whatever_they_are_called(tmp_path: Path, clip):
     root = build(tmp_path / "counted", "{model}/{scene}_{number}.mp4", clip, own_scenes=True)
     understood = understand_layout(root)
-    assert understood.samples is None and len(understood.readings[0].scenes) == 6
+    assert understood.samples is None and len(understood.readings[0].scene_names) == 6
     named = build(tmp_path / "named", "{model}_{scene}_sample{number}.mp4", clip, own_scenes=True)
-    assert "with --layout '{model}_{scene}_sample{seed}.mp4'" in understand_layout(named).sentences[2]
+    assert "with --layout '{model}_{scene}_sample{seed}.mp4'" in understand_layout(named).summary_sentences[2]
 
 
 def test_numbers_of_checkpoints_are_models(tmp_path: Path, clip):
@@ -95,7 +95,7 @@ def test_numbers_of_checkpoints_are_models(tmp_path: Path, clip):
             path = tmp_path / f"{scene}/{step}.mp4"
             path.parent.mkdir(exist_ok=True)
             shutil.copyfile(clip(scene, "alpha", step // 1000), path)
-    assert understand_layout(tmp_path).readings[0].models == ["1000", "2000", "3000"]
+    assert understand_layout(tmp_path).readings[0].model_names == ["1000", "2000", "3000"]
 
 
 def test_samples_of_one_scene_in_folders_of_models(tmp_path: Path, clip):
@@ -105,7 +105,7 @@ def test_samples_of_one_scene_in_folders_of_models(tmp_path: Path, clip):
             path.parent.mkdir(exist_ok=True)
             shutil.copyfile(clip("foam", model, number), path)
     reading = understand_layout(tmp_path).readings[0]
-    assert (reading.models, len(reading.scenes)) == (["alpha", "beta"], 1)
+    assert (reading.model_names, len(reading.scene_names)) == (["alpha", "beta"], 1)
 
 
 def test_truth_that_has_the_numbers_too_leaves_samples_of_a_scene(tmp_path: Path, clip):
@@ -116,7 +116,9 @@ def test_truth_that_has_the_numbers_too_leaves_samples_of_a_scene(tmp_path: Path
             path.parent.mkdir(exist_ok=True)
             shutil.copyfile(clip(scene, "alpha", number), path)
     understood = understand_layout(root)
-    assert understood.sentences[0].startswith("2 models (alpha, beta) × 2 scenes (foam, kitchen), truth from gt/")
+    assert understood.summary_sentences[0].startswith(
+        "2 models (alpha, beta) × 2 scenes (foam, kitchen), truth from gt/"
+    )
     for case in (entry for entry in read(root) if isinstance(entry, Case)):
         assert case.reference is not None and case.reference.path.name == f"{case.sample}_{case.seed}.mp4"
 
@@ -132,12 +134,12 @@ def test_copies_make_no_difference_significant(tmp_path: Path, clip):
                 shutil.copyfile(clip(scene, model, 0), path)
     run = {"metrics": ["flicker"], "workers": 0, "report": False}
     results = revisit.evaluate(root, out=tmp_path / "run", **run)
-    (delta,) = compare(*sides(results), ["flicker"])
+    (delta,) = compare_with_first(*sides(results), ["flicker"])
     assert (delta.clips, delta.scenes, delta.p, delta.interval) == (2, 2, None, None)
     remarks = " ".join(Run(tmp_path / "run").plan["remarks"])
     assert "8 of 12 clips are copies of others, byte for byte: foam@alpha#1 is foam@alpha#0" in remarks
     as_scenes = revisit.evaluate(root, out=tmp_path / "other", layout="{model}/{scene}.mp4", **run)
-    (delta,) = compare(*sides(as_scenes), ["flicker"])
+    (delta,) = compare_with_first(*sides(as_scenes), ["flicker"])
     assert (delta.clips, delta.scenes, delta.p, delta.interval) == (2, 2, None, None)
     (remark,) = Run(tmp_path / "other").plan["remarks"][-1:]
     assert "8 of 12 clips are copies of others, byte for byte: foam_1@alpha#0 is foam_0@alpha#0" in remark

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from revisit.core import Case, Clip, Rejected, Remark, Target, UsageError
-from revisit.engine.dataset_cases import stratified
+from revisit.engine.dataset_cases import select_stratified_cases
 from revisit.engine.request import Request
 from revisit.media import encode_mp4
 from revisit.suites.folder.read import read
@@ -132,11 +132,11 @@ def test_limit_is_spread_over_models_and_takes_the_same_samples(tmp_path):
         for model in ("a", "b", "c")
         for sample in range(20)
     ]
-    picked = stratified(cases, 9)
+    picked = select_stratified_cases(cases, 9)
     samples = {model: {case.sample for case in picked if case.model == model} for model in ("a", "b", "c")}
     assert len(picked) == 9 and samples["a"] == samples["b"] == samples["c"] and len(samples["a"]) == 3
-    assert stratified(list(reversed(cases)), 9) == list(reversed(picked))
-    assert len(stratified(cases, 7)) == 7
+    assert select_stratified_cases(list(reversed(cases)), 9) == list(reversed(picked))
+    assert len(select_stratified_cases(cases, 7)) == 7
 
 
 def test_flat_names_that_form_a_grid_are_read_as_scenes_and_models(tmp_path):
@@ -265,8 +265,8 @@ def test_a_small_limit_takes_a_clip_of_every_model_before_other_conditions(tmp_p
         for condition in ("far", "near", "turn")
         for k in range(3)
     ]
-    assert sorted(case.model for case in stratified(cases, 3)) == ["a", "b", "c"]
-    picked = stratified(cases, 6)
+    assert sorted(case.model for case in select_stratified_cases(cases, 3)) == ["a", "b", "c"]
+    picked = select_stratified_cases(cases, 6)
     assert sorted(case.model for case in picked) == ["a", "a", "b", "b", "c", "c"]
     assert {case.condition for case in picked} == {"far", "near"}
 
@@ -275,7 +275,7 @@ def test_a_truth_of_another_shape_is_told(tmp_path: Path) -> None:
     for name, shape in (("gt/a", (72, 128)), ("wide/a", (74, 128)), ("tall/a", (128, 72))):
         (tmp_path / "clips" / name).parent.mkdir(parents=True)
         encode_mp4(tmp_path / f"clips/{name}.mp4", [np.full((*shape, 3), 90, np.uint8)] * 3, 8)
-    run = Request.of(tmp_path / "clips", metrics=["psnr"]).run(tmp_path / "run", workers=0)
+    run = Request.from_options(tmp_path / "clips", metrics=["psnr"]).run(tmp_path / "run", workers=0)
     digests = {entry["digest"]: entry["id"] for entry in run.plan["cases"]}
     shapes = {digests[clip]: note for clip, notes in run.facts["notes"].items() for note in notes if "shape" in note}
     assert shapes == {

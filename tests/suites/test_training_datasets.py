@@ -12,7 +12,7 @@ import pytest
 
 import revisit
 from revisit.core import Case, Rejected, Remark, UsageError
-from revisit.datasets.camera_actions import camera_columns, camera_script_of
+from revisit.datasets.camera_actions import camera_action_columns, camera_script_of_actions
 from revisit.geometry.camera_script import parse_script
 from revisit.media import encode_mp4
 from revisit.suites.folder.datasets import read
@@ -163,12 +163,12 @@ def test_actions_of_an_arm_request_no_camera(clips, tmp_path: Path) -> None:
     entries = list(read(source))
     assert [entry.camera for entry in entries if isinstance(entry, Case)] == ["", ""]
     assert "are no camera actions by their names" in str(entries[0])
-    assert "says no unit" in camera_columns(["camera_yaw"])[1]
-    columns, _ = camera_columns(["speed", "cam.pitch.rad", "camera_forward_m"])
-    script = camera_script_of(np.array([[9, np.pi / 4, 0.5], [9, 0, 0], [0, 0, 0]]), columns)
+    assert "says no unit" in camera_action_columns(["camera_yaw"])[1]
+    columns, _ = camera_action_columns(["speed", "cam.pitch.rad", "camera_forward_m"])
+    script = camera_script_of_actions(np.array([[9, np.pi / 4, 0.5], [9, 0, 0], [0, 0, 0]]), columns)
     assert script == "tilt:up:45+dolly:forward:0.5@1,hold@1"
     steps = parse_script(script)
-    assert steps[0].total("pitch") == 45 and steps[0].total("forward") == 0.5
+    assert steps[0].total_change("pitch") == 45 and steps[0].total_change("forward") == 0.5
 
 
 def test_a_lossy_codec_costs_what_it_costs_in_a_folder(clips, tmp_path: Path) -> None:

@@ -230,7 +230,7 @@ def test_a_layout_is_read_as_what_it_is(name: str, tmp_path: Path, pool) -> None
     layout = {**FIRST, **SECOND}[name]
     root = build(tmp_path / "clips", layout, pool)
     assert reading(root) == {path: row for path, row in layout.items() if row}
-    sentences = understand_layout(root).sentences
+    sentences = understand_layout(root).summary_sentences
     assert len(sentences) <= 3
     models, scenes = ({row[k] for row in layout.values() if row} for k in (0, 1))
     counts = [f"{len(some)} {noun}{'s' * (len(some) > 1)} (" for some, noun in ((models, "model"), (scenes, "scene"))]
@@ -245,7 +245,7 @@ def test_where_two_readings_fit_the_other_one_is_named_and_can_be_had(name: str,
     assert reading(root) == layout
     first, *others = understand_layout(root).readings
     assert other in [one.layout for one in others]
-    told = understand_layout(root).sentences[-1]
+    told = understand_layout(root).summary_sentences[-1]
     assert "other readings fit" in told and f"--layout '{other}'" in told and f"--layout '{first.layout}'" in told
     assert reading(root, layout=first.layout) == layout  # what is named reads as it says
     chosen = next(one for one in others if one.layout == other)
@@ -268,12 +268,12 @@ def test_truth_that_no_clip_goes_with_is_told_and_is_in_no_contest(tmp_path: Pat
     }
     root = build(tmp_path / "some", rows, pool)
     assert reading(root) == {"wan/kitchen.mp4": ("wan", "kitchen", 0, "gt/kitchen.mp4")}
-    assert "no model has a clip of 1 scene of the truth: cellar" in understand_layout(root).sentences[2]
+    assert "no model has a clip of 1 scene of the truth: cellar" in understand_layout(root).summary_sentences[2]
     root = build(tmp_path / "none", {"gt/kitchen.mp4": None, "wan/hall.mp4": ("wan", "hall", 0, None)}, pool)
     assert reading(root) == {"wan/hall.mp4": ("wan", "hall", 0, None)}
     assert (
         "gt says that it is the truth, but no name in it (kitchen) goes with a clip (hall)"
-        in understand_layout(root).sentences[2]
+        in understand_layout(root).summary_sentences[2]
     )
     both = build(tmp_path / "both", {"gt/a.mp4": None, "ref/a.mp4": None, "wan/a.mp4": ("wan", "a", 0, None)}, pool)
     with pytest.raises(UsageError, match="gt and ref both say that they are the truth"):
@@ -285,8 +285,8 @@ def test_a_layout_that_is_given_is_kept_to(tmp_path: Path, pool) -> None:
     transposed = reading(root, layout="{scene}/{model}.mp4")
     assert transposed["wan/kitchen.mp4"] == ("kitchen", "wan", 0, "gt/kitchen.mp4")  # the truth still goes by its name
     one = understand_layout(root, layout="wan/{scene}.mp4")
-    assert one.readings[0].models == ["clips"] and one.unfitting == ("svc/hall.mp4", "svc/kitchen.mp4")
-    assert "2 clips left out, which the layout does not fit" in one.sentences[2]
+    assert one.readings[0].model_names == ["clips"] and one.unfitting == ("svc/hall.mp4", "svc/kitchen.mp4")
+    assert "2 clips left out, which the layout does not fit" in one.summary_sentences[2]
     with pytest.raises(UsageError, match=r"no clip fits --layout '{model}/{scene}.webm'; they are named svc/hall"):
         list(read(root, layout="{model}/{scene}.webm"))
     for wrong in ("{model}.mp4", "{scene}/{scene}.mp4", "{scene}/{camera}.mp4"):
@@ -321,7 +321,7 @@ def test_a_clip_that_one_model_lacks_is_named_and_counted(tmp_path: Path, pool) 
     root = build(tmp_path / "clips", rows, pool)
     assert (
         understand_layout(root)
-        .sentences[0]
+        .summary_sentences[0]
         .endswith("× 3 scenes (hall, kitchen, yard), 1 of 6 clips missing: yard of svc")
     )
     (missing,) = [entry for entry in read(root) if isinstance(entry, Rejected)]
@@ -339,11 +339,11 @@ def test_a_clip_that_one_model_lacks_is_named_and_counted(tmp_path: Path, pool) 
 def test_a_model_that_may_be_the_truth_is_pointed_out(tmp_path: Path, pool) -> None:
     hint = "if real is the truth, rename it to gt: as it is, it is ranked as a model"
     rows = grid("{model}/{scene}.mp4", ["kitchen", "hall"], ["real", "fake"])
-    assert hint in understand_layout(build(tmp_path / "clips", rows, pool)).sentences[-1]
+    assert hint in understand_layout(build(tmp_path / "clips", rows, pool)).summary_sentences[-1]
     rows = grid("{model}/{scene}.mp4", ["kitchen", "hall"], ["real", "wan"])  # may be a subset
-    assert hint not in understand_layout(build(tmp_path / "other", rows, pool)).sentences[-1]
+    assert hint not in understand_layout(build(tmp_path / "other", rows, pool)).summary_sentences[-1]
     rows = grid("{model}/{scene}.mp4", ["kitchen", "hall"], ["real"])
-    assert hint not in understand_layout(build(tmp_path / "alone", rows, pool)).sentences[-1]
+    assert hint not in understand_layout(build(tmp_path / "alone", rows, pool)).summary_sentences[-1]
 
 
 def test_a_folder_of_frames_is_a_clip_by_itself(tmp_path: Path, pool) -> None:
@@ -378,7 +378,7 @@ def test_files_that_are_not_read_are_named(tmp_path: Path, pool) -> None:
 
 def test_on_a_terminal_the_reading_is_asked(tmp_path: Path, pool, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
     root = build(tmp_path / "clips", OPEN["one clip in every folder"][0], pool)
-    request = Request.of(root)
+    request = Request.from_options(root)
     assert ask_for_layout(request) is request  # nobody is there to answer; the remark names both
     monkeypatch.setattr("sys.stdin", Terminal("7\n2\n"))
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)

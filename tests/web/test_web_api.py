@@ -13,7 +13,7 @@ import pytest
 
 from revisit.labels.app import RaterPages
 from revisit.labels.store import Store
-from revisit.report.live_server import application
+from revisit.report.live_server import make_live_application
 from revisit.web import server
 from revisit.web.server import Rates
 from tests.browsing import serving
@@ -87,13 +87,13 @@ def site(tmp_path_factory) -> Iterator[Any]:
     """A labelling project and a run, both served."""
     folder = tmp_path_factory.mktemp("api")
     made = project(folder / "project", tiny_run(folder, samples=("cup",)), tasks=("trigger", "marks"), raters=2)
-    store = Store(made.store)
+    store = Store(made.default_store)
     pages = RaterPages(made, store, "0123456789abcdef0123")
     pages.asking = pages.guessing = Rates(1e9, 10**9)
-    labels = pages.application()
+    labels = pages.make_application()
     numbered(folder / "seen" / "clip.mp4", 25, 24)
     run = make_scenes(folder / "seen", ["a"], ["one"], video=folder / "seen" / "clip.mp4")
-    view = application([run], folder / "copies")
+    view = make_live_application([run], folder / "copies")
     with serving(labels) as at_labels, serving(view) as at_view:
         ann = Person(at_labels, f"/r/{store.add_rater('ann')[1]}")
         ann.client.get("/admin/enter/0123456789abcdef0123")
@@ -157,7 +157,7 @@ def test_no_request_breaks_the_labelling(site):
     cookies = dict(site.ann.client.cookies)
     token = next(value for name, value in cookies.items() if name.startswith("rater_"))
     origin = {"origin": site.at_labels}
-    csrf = site.pages._signature(token)
+    csrf = site.pages._form_signature(token)
     asked = ask(described(ANNOTATE, known), site.at_labels, 15, cookies=cookies, headers=origin, csrf=csrf)
     assert asked > 16 * 8
 

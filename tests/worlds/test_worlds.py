@@ -15,8 +15,8 @@ from revisit.geometry.camera_script import camera_path, parse_script
 from revisit.media import load_npz
 from revisit.worlds import EVENTS, TARGET, Film, State, World, make_room, make_world, play
 from revisit.worlds.demo import DemoScene, render_demo
-from revisit.worlds.models import MODELS, generate
-from revisit.worlds.render import Camera, intrinsics
+from revisit.worlds.models import MODELS, generate_model_frames
+from revisit.worlds.render import Camera, intrinsics_from_fov
 from revisit.worlds.targets import BY_SEED
 from revisit.worlds.world import WorldView
 
@@ -83,7 +83,7 @@ def test_another_size_keeps_depth_and_ids(world: World):
     views = []
     for scale in (1, 3):
         size = SMALL[0] * scale, SMALL[1] * scale
-        views.append(WorldView(world, Camera(intrinsics(size, world.fov), pose, size)))
+        views.append(WorldView(world, Camera(intrinsics_from_fov(size, world.fov), pose, size)))
     small, large = (view.shot(world.first_state) for view in views)
     # With three times as many pixels, every third centre is the centre of a small one.
     difference = np.abs(large.depth[1::3, 1::3] - small.depth)
@@ -95,12 +95,12 @@ def test_same_seed_same_bytes_and_other_seed_another_room(film: Film, world: Wor
     script = film.script.replace("@20", "@4")
     one, again = (play(place, script, film.event, SMALL) for place in (world, make_room(1)))
     for model in ("perfect", "drifts"):
-        first, second = list(generate(model, one)), list(generate(model, again))
+        first, second = list(generate_model_frames(model, one)), list(generate_model_frames(model, again))
         assert all(np.array_equal(a, b) for a, b in zip(first, second, strict=True))
     other = room(0)
-    K = intrinsics(SMALL, other.fov)
-    shot = WorldView(other, Camera(K, other.start, SMALL)).empty
-    assert np.abs(shot.rgb.astype(int) - film.views[0].empty.rgb).mean() > 20
+    K = intrinsics_from_fov(SMALL, other.fov)
+    shot = WorldView(other, Camera(K, other.start, SMALL)).empty_shot
+    assert np.abs(shot.rgb.astype(int) - film.views[0].empty_shot.rgb).mean() > 20
 
 
 def test_the_target_is_hidden_and_comes_back(film: Film):
@@ -119,7 +119,7 @@ def test_forward_and_back_share_their_views(film: Film):
 
 @pytest.mark.parametrize("event", ["none", "moved", "changed", "both"])
 def test_events_leave_the_state_they_say(event: str, world: World):
-    before, after = world.first_state, EVENTS[event].after(world)
+    before, after = world.first_state, EVENTS[event].state_after(world)
     assert (after.place != before.place) == (event in ("moved", "both"))
     assert (after.look != before.look) == (event in ("changed", "both"))
 
@@ -127,7 +127,7 @@ def test_events_leave_the_state_they_say(event: str, world: World):
 @pytest.mark.parametrize("seed", range(len(BY_SEED)))
 def test_both_looks_of_a_target_differ_visibly(seed: int):
     world = replace(room(seed % 2), kind=BY_SEED[seed])
-    camera = Camera(intrinsics((120, 208), world.fov), world.start, (120, 208))
+    camera = Camera(intrinsics_from_fov((120, 208), world.fov), world.start, (120, 208))
     view = WorldView(world, camera)
     for place in world.places:
         plain, changed = (view.shot(State(place, look)) for look in (0, 1))
@@ -139,18 +139,18 @@ def test_both_looks_of_a_target_differ_visibly(seed: int):
 
 
 def test_perfect_is_near_the_truth_and_never_equal(film: Film):
-    for frame, rgb in enumerate(generate("perfect", film)):
+    for frame, rgb in enumerate(generate_model_frames("perfect", film)):
         error = np.abs(rgb.astype(int) - film.truth(frame).rgb)
         assert 0 < error.mean() < 1.5
 
 
 def test_frozen_shows_the_first_view_throughout(film: Film):
     first = film.truth(0).rgb.astype(int)
-    assert all(np.abs(rgb - first).mean() < 1.5 for rgb in generate("frozen", film))
+    assert all(np.abs(rgb - first).mean() < 1.5 for rgb in generate_model_frames("frozen", film))
 
 
 def test_forgets_has_no_target_on_return(film: Film):
-    frames = list(generate("forgets", film))
+    frames = list(generate_model_frames("forgets", film))
     for frame in range(film.phases[1], len(film)):
         empty = film.shot(frame, None)
         assert not (empty.mask == TARGET).any()
@@ -159,7 +159,7 @@ def test_forgets_has_no_target_on_return(film: Film):
 
 
 def test_resets_returns_the_old_state(film: Film):
-    frames = list(generate("resets", film))
+    frames = list(generate_model_frames("resets", film))
     assert film.states[-1] != film.states[0]
     assert np.abs(frames[-1].astype(int) - film.shot(len(film) - 1, film.states[0]).rgb).mean() < 1.5
     there = film.truth(len(film) - 1).mask == TARGET
@@ -168,7 +168,8 @@ def test_resets_returns_the_old_state(film: Film):
 
 def test_drifts_is_right_until_it_looks_away_and_then_drifts_further(film: Film):
     error = [
-        np.abs(rgb.astype(int) - film.truth(frame).rgb).mean() for frame, rgb in enumerate(generate("drifts", film))
+        np.abs(rgb.astype(int) - film.truth(frame).rgb).mean()
+        for frame, rgb in enumerate(generate_model_frames("drifts", film))
     ]
     hidden, returned = film.phases
     assert max(error[:hidden]) < 1.5

@@ -25,7 +25,7 @@ from revisit.geometry.camera_script import camera_path, parse_script
 from revisit.media import load_npz
 from revisit.worlds import EVENTS, SCRIPTS, TARGET, TARGETS, Film, Shot, State, World, make_world, play, save_truth
 from revisit.worlds.events import GRAVITY
-from revisit.worlds.render import Camera, Surface, intrinsics
+from revisit.worlds.render import Camera, Surface, intrinsics_from_fov
 from revisit.worlds.shapes import Ball, Panel, Shape, Tube
 from revisit.worlds.world import WorldView
 from tests.looking import as_frames, look
@@ -95,14 +95,16 @@ def test_rays_of_another_engine_see_the_same_depth_and_things() -> None:
         views.append((ball, EVENTS["falling"].at(ball, 0.1), f"yaw:{world.turn}:25+truck:{world.turn}:0.5@1", 0.0))
         views.append((ball, replace(world.first_state, scale=1.2, shape=0.6), "tilt:down:20+dolly:forward:0.6@1", 0.4))
     for world, state, script, screen in views:
-        camera = Camera(intrinsics(SMALL, world.fov), camera_path(parse_script(script), world.start)[-1], SMALL)
-        everything = [*world.room, *world.target(state)[0], *world.drawn_screen(screen)]
+        camera = Camera(
+            intrinsics_from_fov(SMALL, world.fov), camera_path(parse_script(script), world.start)[-1], SMALL
+        )
+        everything = [*world.room, *world.target_surfaces_and_shadow(state)[0], *world.screen_surfaces(screen)]
         kept = [s for s in everything if comparable(s, everything)]
         assert len(kept) > 0.8 * len(everything)
         fixed = tuple(s for s in kept if s in world.room)
         moving = tuple(s for s in kept if s not in world.room)
         without_the_rest = replace(world, room=fixed)
-        vars(without_the_rest)["target"] = {state: (moving, world.target(state)[1])}.__getitem__
+        vars(without_the_rest)["target"] = {state: (moving, world.target_surfaces_and_shadow(state)[1])}.__getitem__
         shot = WorldView(without_the_rest, camera).shot(state)
         depth, ids = cast(kept, camera)
         agree = np.abs(depth - shot.depth) < 1e-3 * np.maximum(1, depth)
@@ -192,7 +194,7 @@ def test_the_level_in_the_glass_is_the_state() -> None:
     film = film_of("room", "cup", "occluder", "filling")
     size = (480, 832)
     world = film.world
-    camera = Camera(intrinsics(size, world.fov), world.start, size)
+    camera = Camera(intrinsics_from_fov(size, world.fov), world.start, size)
     view = WorldView(world, camera)
     x, y, z = world.first_state.place
     toward = np.array([-x, 0, -z]) / np.hypot(x, z)
@@ -212,7 +214,7 @@ def test_the_level_in_the_glass_is_the_state() -> None:
 def test_what_burns_or_melts_is_as_high_as_its_state_says(kind: str, whole: float, lost: float) -> None:
     world = replace(world_of(3, "room"), kind=kind)
     size = (480, 832)
-    camera = Camera(intrinsics(size, world.fov), world.start, size)
+    camera = Camera(intrinsics_from_fov(size, world.fov), world.start, size)
     view = WorldView(world, camera)
     for amount in (0.0, 0.4, 1.0):
         top = np.array(world.first_state.place) - (0, whole - lost * amount, 0)
@@ -228,7 +230,7 @@ def test_falling_is_what_integration_finds() -> None:
     world = world_of(3, "room")
     event = EVENTS["falling"]
     assert world.perch is not None
-    floor = event.after(world).place[1]
+    floor = event.state_after(world).place[1]
 
     def hits(_: float, state: np.ndarray) -> float:
         return float(floor - state[0])
@@ -242,13 +244,13 @@ def test_falling_is_what_integration_finds() -> None:
         for moment in np.linspace(now, flight.t[-1], 9):
             assert event.at(world, float(moment)).place[1] == pytest.approx(flight.sol(moment)[0], abs=1e-6)
         now, start = float(flight.t[-1]), np.array([floor - 1e-13, -0.55 * flight.y[1, -1]])
-    assert event.at(world, 10.0) == event.after(world)
+    assert event.at(world, 10.0) == event.state_after(world)
 
 
 def test_falling_in_the_air_is_what_a_physics_engine_simulates() -> None:
     mujoco = pytest.importorskip("mujoco")
     world = world_of(3, "room")
-    event, first = EVENTS["falling"], EVENTS["falling"].before(world).place
+    event, first = EVENTS["falling"], EVENTS["falling"].state_before(world).place
     speed = (np.array(event.at(world, 0.02).place) - first) / 0.02
     model = mujoco.MjModel.from_xml_string(
         f'<mujoco><option gravity="0 {GRAVITY} 0" timestep="1e-4" integrator="RK4"/><worldbody>'
@@ -272,7 +274,7 @@ def test_rolling_slows_down_evenly_and_does_not_slip() -> None:
         way = state.place[0] - world.places[0][0]
         assert way == pytest.approx(path.sol(seconds)[0], abs=1e-7)
         assert np.radians(state.roll) * 0.17 == pytest.approx(way)
-    assert event.after(world).place == pytest.approx(world.places[1])
+    assert event.state_after(world).place == pytest.approx(world.places[1])
 
 
 @pytest.mark.parametrize(
@@ -283,7 +285,7 @@ def test_lasting_events_begin_in_view_and_go_on_unseen(name: str) -> None:
     hidden, returned = film.phases
     assert 0 < film.begins < hidden < returned
     first, left, back = film.states[0], film.states[hidden], film.states[returned]
-    assert first == EVENTS[name].before(film.world)
+    assert first == EVENTS[name].state_before(film.world)
     assert first != left != back != first
     assert all(film.states[k] == film.state_at(k) for k in range(len(film)))
 
@@ -315,7 +317,7 @@ def test_amounts_show() -> None:
         if not event.in_view:
             continue
         world = replace(world_of(3, "yard"), kind=event.kinds[0])
-        view = WorldView(world, Camera(intrinsics((120, 208), world.fov), world.start, (120, 208)))
+        view = WorldView(world, Camera(intrinsics_from_fov((120, 208), world.fov), world.start, (120, 208)))
         shots = [view.shot(event.at(world, seconds)) for seconds in (-1.0, 1.2, 9.0)]
         for one, other in ((0, 1), (1, 2)):
             both = (shots[one].mask == TARGET) | (shots[other].mask == TARGET)
@@ -325,7 +327,7 @@ def test_amounts_show() -> None:
 @pytest.mark.parametrize("kind", few(TARGETS, "ball", "cup", "figure"))
 def test_drifts_grow_with_their_strength(kind: str) -> None:
     world = replace(world_of(3, "room"), kind=kind)
-    view = WorldView(world, Camera(intrinsics((120, 208), world.fov), world.start, (120, 208)))
+    view = WorldView(world, Camera(intrinsics_from_fov((120, 208), world.fov), world.start, (120, 208)))
     first = world.first_state
     plain = view.shot(first).rgb.astype(int)
     for field in ("colour", "texture", "shape", "identity_mix"):
@@ -426,7 +428,11 @@ def sift_matches(first: np.ndarray, second: np.ndarray) -> int:
 def views_along(world: World, script: str, size: tuple[int, int], frames: Sequence[int]) -> Iterator[np.ndarray]:
     poses = camera_path(parse_script(script), world.start)
     for frame in frames:
-        yield WorldView(world, Camera(intrinsics(size, world.fov), poses[frame], size)).shot(world.first_state).rgb
+        yield (
+            WorldView(world, Camera(intrinsics_from_fov(size, world.fov), poses[frame], size))
+            .shot(world.first_state)
+            .rgb
+        )
 
 
 @pytest.mark.long
@@ -443,13 +449,13 @@ def test_neighbouring_frames_share_500_features(place: str, seed: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("place", ONE_BY_DEFAULT)
 def test_lite_odometry_finds_the_turn_within_two_degrees(place: str) -> None:
-    from revisit.geometry.rotations import to_yaw_pitch
+    from revisit.geometry.rotations import yaw_pitch_of_rotation
     from revisit.observers.odometry import odometry
 
     world = world_of(3, place)
     away, back = ("right", "left") if world.turn == "right" else ("left", "right")
     film = play(world, f"yaw:{away}:60@12,yaw:{back}:60@12", "none", (240, 416))
     found = look(odometry, as_frames(film.truth(k).rgb for k in range(len(film))), fps=16.0)
-    yaw, _ = to_yaw_pitch(found.rotation)
+    yaw, _ = yaw_pitch_of_rotation(found.rotation)
     true = np.r_[np.linspace(0, 60, 13), np.linspace(60, 0, 13)[1:]][found.index] * (1 if away == "right" else -1)
     assert np.abs(yaw - true).max() < 2

@@ -11,14 +11,14 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 
-from revisit.audit.claims import claims_of, is_memory
+from revisit.audit.claims import is_memory_metric, metric_claims
 from revisit.audit.schema import AuditContent, Content, KindAudit, MetricAudit
 from revisit.core import METRICS, Case, Metric, Record
 from revisit.core.grouping import group_items
 from revisit.results import Results
 from revisit.results.display import reason_title as reason_title
 from revisit.stats.intervals import mean_interval
-from revisit.stats.ranks import auc, kendall_tau, paired_effect
+from revisit.stats.ranks import auc, kendall_tau, paired_cohen_d
 from revisit.worlds.failures import FAILURES, FLOORS
 
 RESPONDS = 0.95  # AUC at full strength from which a metric is said to respond
@@ -31,12 +31,12 @@ FROZEN = "frozen_camera"
 Answers = Mapping[tuple[str, float], Mapping[int, Record]]  # (kind, strength) -> seed -> record
 
 
-def analyse(results: Results, kinds: Sequence[str], floors: Sequence[str]) -> AuditContent:
+def analyse_grid_results(results: Results, kinds: Sequence[str], floors: Sequence[str]) -> AuditContent:
     """The audit of all metrics and gates in the results of a grid."""
     gates = {}
     for gate in results.gates:
-        records = [record for record in results.records_for(gate) if _fault(record.case)[1] in (0.0, 1.0)]
-        by_kind = group_items(records, lambda record: _fault(record.case)[0])
+        records = [record for record in results.records_for(gate) if _fault_and_strength(record.case)[1] in (0.0, 1.0)]
+        by_kind = group_items(records, lambda record: _fault_and_strength(record.case)[0])
         if by_kind:
             gates[gate] = {kind: dict(Counter[str](record.status for record in some)) for kind, some in by_kind.items()}
     metrics: dict[str, MetricAudit] = {}
@@ -44,8 +44,8 @@ def analyse(results: Results, kinds: Sequence[str], floors: Sequence[str]) -> Au
     for metric_id in results.metrics:
         answers: dict[tuple[str, float], dict[int, Record]] = defaultdict(dict)
         for record in results.records_for(metric_id):
-            answers[_fault(record.case)][record.case.seed] = record
-        reason = _never_scored(answers)
+            answers[_fault_and_strength(record.case)][record.case.seed] = record
+        reason = _reason_never_scored(answers)
         if reason is not None:
             not_asked[metric_id] = reason
         else:
@@ -55,7 +55,7 @@ def analyse(results: Results, kinds: Sequence[str], floors: Sequence[str]) -> Au
         "floors": {kind: {"title": FLOORS[kind].title, "what": FLOORS[kind].what} for kind in floors},
         "metrics": metrics,
         "gates": gates,
-        "diagonal": {kind: _diagonal(kind, metrics) for kind in kinds},
+        "diagonal": {kind: _metrics_responding_to_kind(kind, metrics) for kind in kinds},
         "failing": [
             {"metric": metric_id, **counts} for metric_id, metric in metrics.items() for counts in metric["failing"]
         ],
@@ -70,18 +70,18 @@ def analyse(results: Results, kinds: Sequence[str], floors: Sequence[str]) -> Au
     }
 
 
-def _fault(case: Case) -> tuple[str, float]:
+def _fault_and_strength(case: Case) -> tuple[str, float]:
     """The fault of the model that made a clip, and its strength."""
     return case.annotations["kind"], float(case.annotations["strength"])
 
 
 def audit_metric(metric: Metric, answers: Answers, kinds: Sequence[str], floors: Sequence[str]) -> MetricAudit:
     """What one metric does on every kind of failure and every floor."""
-    claims = claims_of(metric)
-    cells = {kind: _cell(metric, answers, kind, kind in claims.kinds) for kind in kinds}
-    grounds = {kind: _level(metric, answers, kind) for kind in floors}
+    claims = metric_claims(metric)
+    cells = {kind: _audit_failure_kind(metric, answers, kind, kind in claims.kinds) for kind in kinds}
+    grounds = {kind: _floor_level(metric, answers, kind) for kind in floors}
     if FROZEN in kinds:
-        grounds[FROZEN] = _level(metric, answers, FROZEN)
+        grounds[FROZEN] = _floor_level(metric, answers, FROZEN)
     unclaimed = {kind: cell for kind, cell in cells.items() if not cell["claimed"] and cell["response"] != "unscored"}
     quiet = [kind for kind, cell in unclaimed.items() if cell["response"] == "quiet"]
     audit: MetricAudit = {
@@ -89,12 +89,12 @@ def audit_metric(metric: Metric, answers: Answers, kinds: Sequence[str], floors:
         "family": metric.family,
         "version": metric.version,
         "higher_is_better": metric.higher_is_better,
-        "memory": is_memory(metric),
+        "memory": is_memory_metric(metric),
         "claims": list(claims.kinds),
         "untested_claims": list(claims.untested),
         "blind_to": list(metric.blind_to),
-        "ceiling": _mean(answers.get(("truth", 0.0), {})),
-        "perfect": _mean(answers.get(("perfect", 0.0), {})),
+        "ceiling": _mean_with_interval(answers.get(("truth", 0.0), {})),
+        "perfect": _mean_with_interval(answers.get(("perfect", 0.0), {})),
         "floors": grounds,
         "kinds": cells,
         "specificity": {
@@ -104,19 +104,19 @@ def audit_metric(metric: Metric, answers: Answers, kinds: Sequence[str], floors:
         },
         "failing": [],
     }
-    audit["failing"] = list(_failing(metric, audit))
+    audit["failing"] = list(_metric_problems(metric, audit))
     return audit
 
 
-def _cell(metric: Metric, answers: Answers, kind: str, claimed: bool) -> KindAudit:
+def _audit_failure_kind(metric: Metric, answers: Answers, kind: str, claimed: bool) -> KindAudit:
     """AUC, effect and tau of a metric on one kind of failure, and what they amount to."""
-    perfect, full = _scores(answers, "perfect", 0.0), _scores(answers, kind, 1.0)
-    sign, side = _direction(metric, perfect, full)
+    perfect, full = _scores_by_seed(answers, "perfect", 0.0), _scores_by_seed(answers, kind, 1.0)
+    sign, side = _score_sign_and_reading(metric, perfect, full)
     both = sorted(set(perfect) & set(full))
-    effect = paired_effect([perfect[seed] for seed in both], [full[seed] for seed in both])
+    effect = paired_cohen_d([perfect[seed] for seed in both], [full[seed] for seed in both])
     strengths, worse, scenes = [], [], []
     for strength in sorted({at for name, at in answers if name == kind} | {0.0}):
-        scored = perfect if strength == 0 else _scores(answers, kind, strength)
+        scored = perfect if strength == 0 else _scores_by_seed(answers, kind, strength)
         for seed, value in scored.items():
             if seed in full:  # a scene that is unscored at full strength says nothing of how the score gets there
                 strengths.append(strength)
@@ -134,13 +134,13 @@ def _cell(metric: Metric, answers: Answers, kind: str, claimed: bool) -> KindAud
         "tau": tau,
         "effect": None if effect is None else asdict(effect),
         "read": side,
-        "means": {f"{at:g}": _mean(answers[kind, at]) for name, at in sorted(answers) if name == kind},
+        "means": {f"{at:g}": _mean_with_interval(answers[kind, at]) for name, at in sorted(answers) if name == kind},
         "unscored": dict(reasons.most_common()),
-        "response": _response(len(full), len(records), separation, tau),
+        "response": _response_word(len(full), len(records), separation, tau),
     }
 
 
-def _direction(metric: Metric, perfect: Mapping[int, float], full: Mapping[int, float]) -> tuple[int, str]:
+def _score_sign_and_reading(metric: Metric, perfect: Mapping[int, float], full: Mapping[int, float]) -> tuple[int, str]:
     """1 where more is better, and how that is known."""
     if metric.higher_is_better is not None:
         return (1, "higher is better") if metric.higher_is_better else (-1, "lower is better")
@@ -150,7 +150,7 @@ def _direction(metric: Metric, perfect: Mapping[int, float], full: Mapping[int, 
     return -1, "describes; read as: rises"
 
 
-def _response(scored: int, clips: int, separation: float | None, tau: float | None) -> str:
+def _response_word(scored: int, clips: int, separation: float | None, tau: float | None) -> str:
     """The finding for one kind of failure, as a word."""
     if not clips:
         return "no clips"
@@ -163,18 +163,18 @@ def _response(scored: int, clips: int, separation: float | None, tau: float | No
     return "quiet" if separation > 1 - QUIET else "rewards"
 
 
-def _level(metric: Metric, answers: Answers, kind: str) -> Content:
+def _floor_level(metric: Metric, answers: Answers, kind: str) -> Content:
     """Where a floor lies, and the chance that perfect memory scores better."""
-    perfect, scored = _scores(answers, "perfect", 0.0), _scores(answers, kind, 1.0)
+    perfect, scored = _scores_by_seed(answers, "perfect", 0.0), _scores_by_seed(answers, kind, 1.0)
     sign = {True: 1, False: -1, None: 0}[metric.higher_is_better]
     better = auc([sign * v for v in perfect.values()], [sign * v for v in scored.values()]) if sign else None
-    return {**_mean(answers.get((kind, 1.0), {})), "auc": better}
+    return {**_mean_with_interval(answers.get((kind, 1.0), {})), "auc": better}
 
 
-def _failing(metric: Metric, audit: MetricAudit) -> Iterator[Content]:
+def _metric_problems(metric: Metric, audit: MetricAudit) -> Iterator[Content]:
     """What a metric does that it should not, or does not do that it should, as sentences."""
-    yield from _broken_claims(audit)
-    yield from _wrong_levels(metric, audit)
+    yield from _broken_claim_problems(audit)
+    yield from _ceiling_and_floor_problems(metric, audit)
     specific = audit["specificity"]
     if specific["of"] and not specific["quiet"]:
         text = (
@@ -183,7 +183,7 @@ def _failing(metric: Metric, audit: MetricAudit) -> Iterator[Content]:
         yield {"problem": "quiet nowhere", "kind": None, "sentence": text}
 
 
-def _broken_claims(audit: MetricAudit) -> Iterator[Content]:
+def _broken_claim_problems(audit: MetricAudit) -> Iterator[Content]:
     for kind, cell in audit["kinds"].items():
         if not cell["claimed"] or not cell["of"]:
             continue
@@ -201,7 +201,7 @@ def _broken_claims(audit: MetricAudit) -> Iterator[Content]:
             yield {"problem": "claimed, not in order", "kind": kind, "sentence": text}
 
 
-def _wrong_levels(metric: Metric, audit: MetricAudit) -> Iterator[Content]:
+def _ceiling_and_floor_problems(metric: Metric, audit: MetricAudit) -> Iterator[Content]:
     low, high = metric.range
     ceiling = audit["ceiling"].get("mean")
     if low is None or high is None or ceiling is None or not metric.higher_is_better:
@@ -212,7 +212,9 @@ def _wrong_levels(metric: Metric, audit: MetricAudit) -> Iterator[Content]:
     for kind, level in audit["floors"].items():
         if level["auc"] is not None and level["auc"] <= 0.5 and level["n"]:
             title = {**FLOORS, **FAILURES}[kind].title
-            admission = " (its card says that it is blind to this)" if _admits(metric, kind, title) else ""
+            admission = (
+                " (its card says that it is blind to this)" if _card_admits_blindness(metric, kind, title) else ""
+            )
             beats = "scores no worse than" if level["auc"] > 0.05 else "scores better than"
             text = f"{title}: {beats} perfect memory, AUC {level['auc']:.2f}{admission}"
             yield {"problem": "a floor wins", "kind": kind, "sentence": text, "admitted": bool(admission)}
@@ -222,12 +224,12 @@ def _wrong_levels(metric: Metric, audit: MetricAudit) -> Iterator[Content]:
         yield {"problem": "frozen camera scored as memory", "kind": FROZEN, "sentence": text}
 
 
-def _admits(metric: Metric, kind: str, title: str) -> bool:
+def _card_admits_blindness(metric: Metric, kind: str, title: str) -> bool:
     words = {kind.replace("_", " "), title, *kind.split("_")[:1]}
     return any(word in phrase for phrase in metric.blind_to for word in words)
 
 
-def _diagonal(kind: str, metrics: Mapping[str, MetricAudit]) -> Content:
+def _metrics_responding_to_kind(kind: str, metrics: Mapping[str, MetricAudit]) -> Content:
     """The metrics that respond to a kind in the order of its strength, the most separate first."""
     cells = [(metric_id, metric["kinds"][kind]) for metric_id, metric in metrics.items()]
     passing = [(metric_id, cell) for metric_id, cell in cells if cell["response"] == "responds"]
@@ -242,12 +244,12 @@ def _diagonal(kind: str, metrics: Mapping[str, MetricAudit]) -> Content:
     }
 
 
-def _scores(answers: Answers, kind: str, strength: float) -> dict[int, float]:
+def _scores_by_seed(answers: Answers, kind: str, strength: float) -> dict[int, float]:
     records = answers.get((kind, strength), {})
     return {seed: record.value for seed, record in sorted(records.items()) if record.value is not None}
 
 
-def _mean(records: Mapping[int, Record]) -> Content:
+def _mean_with_interval(records: Mapping[int, Record]) -> Content:
     scores = [record.value for _, record in sorted(records.items()) if record.value is not None]
     if not scores:
         return {"n": 0, "of": len(records)}
@@ -255,7 +257,7 @@ def _mean(records: Mapping[int, Record]) -> Content:
     return {"n": len(scores), "of": len(records), "mean": mean, "interval": interval}
 
 
-def _never_scored(answers: Answers) -> str | None:
+def _reason_never_scored(answers: Answers) -> str | None:
     """Why a metric was scored on no clip at all, not even the truth."""
     records = [record for by_seed in answers.values() for record in by_seed.values()]
     if any(record.scored for record in records):

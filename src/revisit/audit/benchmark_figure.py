@@ -10,19 +10,19 @@ from typing import Any
 
 from revisit.audit.benchmark_trials import MODELS, PERFECT
 from revisit.audit.schema import Content
-from revisit.core.text import package_yaml
-from revisit.results.display import number
+from revisit.core.text import read_package_yaml
+from revisit.results.display import number_text
 
-LOOKS = package_yaml("revisit.audit", "benchmarks.yaml")["verdicts"]
+LOOKS = read_package_yaml("revisit.audit", "benchmarks.yaml")["verdicts"]
 KEY = "Description"  # of the PNG: the digest of what it shows
 
 
-def digest(content: Content) -> str:
+def content_digest(content: Content) -> str:
     """What a figure was made from."""
     return sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def draw(content: Content, path: Path) -> Path:
+def draw_figure(content: Content, path: Path) -> Path:
     """Write the figure, and return its path."""
     import matplotlib
 
@@ -35,14 +35,14 @@ def draw(content: Content, path: Path) -> Path:
     corrected = {(row["suite"], row["measure"]): row for row in rows if not row["published"]}
     height = 0.34 * len(published) + 1.5  # inches; the rest is for headings and the legend
     figure, axes = plt.subplots(1, 2, figsize=(15.5, height), sharey=True, gridspec_kw={"wspace": 0.03})
-    _grid(axes[0], "as published", published)
-    _grid(axes[1], "corrected", [corrected.get((row["suite"], row["measure"])) for row in published])
+    _draw_half(axes[0], "as published", published)
+    _draw_half(axes[1], "corrected", [corrected.get((row["suite"], row["measure"])) for row in published])
     labels = [
         f"{row['benchmark']}  {row['title']}{'*' if row['stand_in'] else ''} {'↑' if row['higher_is_better'] else '↓'}"
         for row in published
     ]
     axes[0].set_yticks(range(len(published)), labels, fontsize=9)
-    _rules(axes[0], published)
+    _draw_separators_of_benchmarks(axes[0], published)
     legend = {look["legend"]: look["colour"] for look in LOOKS.values() if "legend" in look}
     handles = [Rectangle((0, 0), 1, 1, color=colour) for colour in legend.values()]
     figure.legend(handles, legend, loc="lower center", ncol=4, frameon=False, fontsize=9)
@@ -53,12 +53,12 @@ def draw(content: Content, path: Path) -> Path:
     )  # fmt: skip
     figure.subplots_adjust(left=0.255, right=0.995, top=1 - 0.95 / height, bottom=0.55 / height)
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=130, metadata={KEY: digest(content)})
+    figure.savefig(path, dpi=130, metadata={KEY: content_digest(content)})
     plt.close(figure)
     return path
 
 
-def _grid(axis: Any, title: str, rows: Sequence[Content | None]) -> None:
+def _draw_half(axis: Any, title: str, rows: Sequence[Content | None]) -> None:
     """One half: a cell per measure and model."""
     names = list(MODELS)
     axis.set_xlim(-0.5, len(names) - 0.5)
@@ -71,10 +71,10 @@ def _grid(axis: Any, title: str, rows: Sequence[Content | None]) -> None:
         spine.set_visible(False)
     for y, row in enumerate(rows):
         for x, model in enumerate(names):
-            _cell(axis, x, y, row, model)
+            _draw_cell(axis, x, y, row, model)
 
 
-def _cell(axis: Any, x: int, y: int, row: Content | None, model: str) -> None:
+def _draw_cell(axis: Any, x: int, y: int, row: Content | None, model: str) -> None:
     from matplotlib.patches import Rectangle
 
     if row is None:
@@ -83,7 +83,7 @@ def _cell(axis: Any, x: int, y: int, row: Content | None, model: str) -> None:
     sign = LOOKS[cell["verdict"]]["sign"]
     colour = LOOKS["" if model == PERFECT else cell["verdict"]]["colour"]
     axis.add_patch(Rectangle((x - 0.48, y - 0.45), 0.96, 0.9, color=colour))
-    text = sign if cell["mean"] is None else f"{number(cell['mean'])} {sign if sign in '=>' else ''}".strip()
+    text = sign if cell["mean"] is None else f"{number_text(cell['mean'])} {sign if sign in '=>' else ''}".strip()
     quiet = not cell["verdict"] and model != PERFECT
     axis.text(
         x, y, text or "–", ha="center", va="center", fontsize=7.5 if sign == "not scored" else 8.5,
@@ -91,7 +91,7 @@ def _cell(axis: Any, x: int, y: int, row: Content | None, model: str) -> None:
     )  # fmt: skip
 
 
-def _rules(axis: Any, rows: Sequence[Content]) -> None:
+def _draw_separators_of_benchmarks(axis: Any, rows: Sequence[Content]) -> None:
     """A line between benchmarks, across both halves."""
     for y in range(1, len(rows)):
         if rows[y]["suite"] != rows[y - 1]["suite"]:

@@ -9,62 +9,64 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import revisit
-from revisit.audit.benchmark_trials import MODELS, PERFECT, WorldScores, versions
+from revisit.audit.benchmark_trials import MODELS, PERFECT, WorldScores, measure_versions
 from revisit.audit.schema import Content
 from revisit.core import METRICS, SUITES
-from revisit.core.text import package_yaml
-from revisit.results.display import number
+from revisit.core.text import read_package_yaml
+from revisit.results.display import number_text
 from revisit.stats.intervals import mean_interval
 
 WORSE, SAME, BETTER, ABSTAINS = "worse", "same", "better", "not scored"
-ASKED: Mapping[str, Sequence[str]] = package_yaml("revisit.audit", "benchmarks.yaml")["asked"]
+ASKED: Mapping[str, Sequence[str]] = read_package_yaml("revisit.audit", "benchmarks.yaml")["asked"]
 EQUAL = 1e-9
 
 
-def make_table(scores: Mapping[str, Sequence[WorldScores]], *, set: str, size: tuple[int, int], frames: int) -> Content:
+def make_trial_table(
+    scores: Mapping[str, Sequence[WorldScores]], *, set: str, size: tuple[int, int], frames: int
+) -> Content:
     """The table of the scores of all worlds."""
     rows = []
     for suite_id, worlds in scores.items():
         suite = SUITES[suite_id]
         for kind in ASKED:
-            for metric in (metric for metric, of in suite.measures.items() if of == kind):
+            for metric in (metric for metric, of in suite.memory_or_control_by_metric.items() if of == kind):
                 for protocol in worlds[0]:
-                    rows.append(_row(suite_id, metric, kind, protocol, worlds))
+                    rows.append(_measure_row(suite_id, metric, kind, protocol, worlds))
     count = max(map(len, scores.values()))
     return {
         "revisit": revisit.__version__, "worlds": count, "set": set, "size": list(size), "frames": frames, "rows": rows,
     }  # fmt: skip
 
 
-def _row(suite_id: str, metric: str, kind: str, protocol: str, worlds: Sequence[WorldScores]) -> Content:
+def _measure_row(suite_id: str, metric: str, kind: str, protocol: str, worlds: Sequence[WorldScores]) -> Content:
     suite, card = SUITES[suite_id], METRICS[metric]
     higher = card.higher_is_better is not False
     scores = {model: [world[protocol][metric][model] for world in worlds] for model in MODELS}
-    cells = {model: _cell(scores[model], scores[PERFECT], higher, model in ASKED[kind]) for model in MODELS}
+    cells = {model: _model_cell(scores[model], scores[PERFECT], higher, model in ASKED[kind]) for model in MODELS}
     verdicts = [cell["verdict"] for cell in cells.values() if cell["verdict"]]
     scored = cells[PERFECT]["worlds"] > 0
     first = all(verdict in (WORSE, ABSTAINS) for verdict in verdicts) if scored else None
     return {
         "suite": suite_id, "benchmark": suite.title, "measure": metric, "title": card.title,
-        "version": versions(suite)[metric], "kind": kind, "protocol": protocol,
+        "version": measure_versions(suite)[metric], "kind": kind, "protocol": protocol,
         "published": protocol == suite.published_protocol, "higher_is_better": higher, "cells": cells,
         "perfect_first": first,  # None where the perfect model has no score
         "stand_in": worlds[0][protocol][metric][PERFECT]["stand_in"],
     }  # fmt: skip
 
 
-def _cell(scores: Sequence[Content], perfect_scores: Sequence[Content], higher: bool, asked: bool) -> Content:
+def _model_cell(scores: Sequence[Content], perfect_scores: Sequence[Content], higher: bool, asked: bool) -> Content:
     values, perfect = ([score["mean"] for score in of_model] for of_model in (scores, perfect_scores))
     scored = [value for value in values if value is not None]
     pairs = [(best, value) for best, value in zip(perfect, values, strict=True) if None not in (best, value)]
     differences = [(best - value) * (1 if higher else -1) for best, value in pairs]
     interval = mean_interval(scored, list(range(len(scored)))) if len(scored) > 1 else None
-    spread = _difference(differences)
+    spread = _mean_difference_with_interval(differences)
     posed = sum(value is not None for value in perfect)
     verdict = ""
     # A fault that no film of the measure's cases can show was not tried: a state is not reset where nothing happens.
     if asked and posed and any(score["of"] for score in scores):
-        verdict = ABSTAINS if 2 * len(differences) < posed or spread is None else _verdict(spread)
+        verdict = ABSTAINS if 2 * len(differences) < posed or spread is None else _verdict_of_interval(spread)
     why = [score["why"] for score in scores if score["why"]]
     return {
         "mean": sum(scored) / len(scored) if scored else None,
@@ -76,7 +78,7 @@ def _cell(scores: Sequence[Content], perfect_scores: Sequence[Content], higher: 
     }
 
 
-def _difference(differences: Sequence[float]) -> list[float] | None:
+def _mean_difference_with_interval(differences: Sequence[float]) -> list[float] | None:
     """Mean difference with its interval; of differences that are all alike, the interval is that number."""
     if not differences:
         return None
@@ -87,12 +89,12 @@ def _difference(differences: Sequence[float]) -> list[float] | None:
     return [middle, *(interval or (middle, middle))]
 
 
-def _verdict(difference: Sequence[float]) -> str:
+def _verdict_of_interval(difference: Sequence[float]) -> str:
     _, low, high = difference
     return WORSE if low > EQUAL else BETTER if high < -EQUAL else SAME
 
 
-def as_text(content: Content) -> str:
+def table_as_text(content: Content) -> str:
     """The table for a terminal: a line per measure and protocol."""
     lines = [f"{content['worlds']} worlds, observers {content['set']}; perfect model first?"]
     for row in content["rows"]:
@@ -105,35 +107,35 @@ def as_text(content: Content) -> str:
     return "\n".join(lines)
 
 
-def rounded(value: object) -> object:
+def round_to_four_digits(value: object) -> object:
     """The table with four digits, as it is kept for the documentation."""
     if isinstance(value, float):
         return float(f"{value:.4g}")
     if isinstance(value, Mapping):
-        return {name: rounded(item) for name, item in value.items()}
-    return [rounded(item) for item in value] if isinstance(value, list | tuple) else value
+        return {name: round_to_four_digits(item) for name, item in value.items()}
+    return [round_to_four_digits(item) for item in value] if isinstance(value, list | tuple) else value
 
 
-def markdown(content: Content) -> str:
+def table_as_markdown(content: Content) -> str:
     """The table with intervals over worlds; in bold what is no worse than the perfect model."""
     head = ["benchmark", "measure", "protocol", "perfect first?", *MODELS.values()]
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     for row in content["rows"]:
         arrow = "↑" if row["higher_is_better"] else "↓"
         first = "no score" if row["perfect_first"] is None else "yes" if row["perfect_first"] else "**no**"
-        cells = [cell_text(cell) for cell in row["cells"].values()]
+        cells = [cell_as_markdown(cell) for cell in row["cells"].values()]
         lines.append(
             f"| {' | '.join([row['benchmark'], row['title'] + ' ' + arrow, row['protocol'], first, *cells])} |"
         )
     return "\n".join(lines)
 
 
-def cell_text(cell: Content) -> str:
+def cell_as_markdown(cell: Content) -> str:
     """A score with its interval; a dash where there is none."""
     if cell["mean"] is None:
         return "–"
-    text = number(cell["mean"])
+    text = number_text(cell["mean"])
     if cell["interval"] is not None:
-        low, high = (number(end, cell["mean"]) for end in cell["interval"])
+        low, high = (number_text(end, cell["mean"]) for end in cell["interval"])
         text += f" [{low}, {high}]"
     return f"**{text}**" if cell["verdict"] in (SAME, BETTER) else text

@@ -2,36 +2,37 @@
 
 from __future__ import annotations
 
-from revisit.audit.results import card_of, results
+from revisit.audit.results import load_saved_audit, saved_metric_audit
 from revisit.audit.schema import KindAudit, MetricAudit
 
 
-def lines(metric: str, version: int) -> dict[str, str]:
+def audit_lines(metric: str, version: int) -> dict[str, str]:
     """The audit of a metric, a line for the grid, the levels, each failure and each fault; empty without one."""
-    audit = card_of(metric, version)
+    audit = saved_metric_audit(metric, version)
     if audit is None:
         return {}
-    kinds = results()["kinds"]
-    text_by_name = {"grid": _grid(), "levels": _levels(audit)}
+    kinds = load_saved_audit()["kinds"]
+    text_by_name = {"grid": _grid_text(), "levels": _levels_text(audit)}
     for kind, cell in audit["kinds"].items():
         claimed = " (claimed)" if cell["claimed"] else ""
-        text_by_name[kinds[kind]["title"]] = f"{_figures(cell)}: {cell['response']}{claimed}"
+        text_by_name[kinds[kind]["title"]] = f"{_figures_text(cell)}: {cell['response']}{claimed}"
     text_by_name |= {f"fault {number}": fault["sentence"] for number, fault in enumerate(audit["failing"], start=1)}
     return text_by_name
 
 
-def table(metric: str, version: int) -> str:
+def audit_table_markdown(metric: str, version: int) -> str:
     """The audit of a metric for the page of cards; empty without one."""
-    audit = card_of(metric, version)
+    audit = saved_metric_audit(metric, version)
     if audit is None:
         return ""
-    kinds = results()["kinds"]
-    text = f"\nAudit ({_grid()}). {_levels(audit)}.\n\n"
+    kinds = load_saved_audit()["kinds"]
+    text = f"\nAudit ({_grid_text()}). {_levels_text(audit)}.\n\n"
     text += "| failure | claimed | AUC | tau | effect | scored | finding |\n|---|---|---|---|---|---|---|\n"
     for kind, cell in audit["kinds"].items():
         claimed = "yes" if cell["claimed"] else ""
         text += (
-            f"| {kinds[kind]['title']} | {claimed} | {figure(cell['auc'])} | {figure(cell['tau'])} | {_effect(cell)} "
+            f"| {kinds[kind]['title']} | {claimed} | {two_decimals_or_dash(cell['auc'])} | "
+            f"{two_decimals_or_dash(cell['tau'])} | {_effect_text(cell)} "
             f"| {cell['n']}/{cell['of']} | {cell['response']} |\n"
         )
     if audit["failing"]:
@@ -40,30 +41,33 @@ def table(metric: str, version: int) -> str:
     return text
 
 
-def _grid() -> str:
-    grid = results()["grid"]
+def _grid_text() -> str:
+    grid = load_saved_audit()["grid"]
     return f"rendered worlds, {len(grid['seeds'])} scenes, set {grid['set']}"
 
 
-def _levels(audit: MetricAudit) -> str:
+def _levels_text(audit: MetricAudit) -> str:
     levels = {"truth": audit["ceiling"], "perfect memory": audit["perfect"], **audit["floors"]}
-    means = [f"{name.replace('_', ' ')} {figure(level.get('mean'))}" for name, level in levels.items()]
+    means = [f"{name.replace('_', ' ')} {two_decimals_or_dash(level.get('mean'))}" for name, level in levels.items()]
     return f"Means: {', '.join(means)}"
 
 
-def _figures(cell: KindAudit) -> str:
+def _figures_text(cell: KindAudit) -> str:
     if cell["auc"] is None:
         return f"{cell['n']}/{cell['of']} clips scored"
-    return f"AUC {figure(cell['auc'])}, tau {figure(cell['tau'])}, {cell['n']}/{cell['of']} clips scored"
+    return (
+        f"AUC {two_decimals_or_dash(cell['auc'])}, tau {two_decimals_or_dash(cell['tau'])}, "
+        f"{cell['n']}/{cell['of']} clips scored"
+    )
 
 
-def _effect(cell: KindAudit) -> str:
+def _effect_text(cell: KindAudit) -> str:
     effect = cell["effect"]
     if effect is None:
         return "–"
     return "unbounded" if effect["size"] is None else f"{effect['size']:.1f}"
 
 
-def figure(value: float | None) -> str:
+def two_decimals_or_dash(value: float | None) -> str:
     """Two decimals, or a dash."""
     return "–" if value is None else f"{value:.2f}"

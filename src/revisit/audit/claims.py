@@ -11,11 +11,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from revisit.core import Metric
-from revisit.core.text import package_yaml
+from revisit.core.text import read_package_yaml
 from revisit.worlds.failures import FAILURES
 
 IDENTITY = ("colour_drift", "texture_drift", "shape_drift")
-MEANS: Mapping[str, Sequence[str]] = package_yaml(__package__, "claims.yaml")
+MEANS: Mapping[str, Sequence[str]] = read_package_yaml(__package__, "claims.yaml")
 # Where one word means another thing in one metric: colours of the whole picture, not of the target.
 OWN_MEANING = {("lighting_consistency", "colour drift"): ["lighting"]}
 
@@ -33,7 +33,7 @@ class MetricClaims:
     untested: tuple[str, ...]
 
 
-def claims_of(metric: Metric) -> MetricClaims:
+def metric_claims(metric: Metric) -> MetricClaims:
     """What the card of a metric promises."""
     kinds: set[str] = set()
     untested = []
@@ -46,7 +46,7 @@ def claims_of(metric: Metric) -> MetricClaims:
     return MetricClaims(tuple(kind for kind in FAILURES if kind in kinds), tuple(untested))
 
 
-def is_memory(metric: Metric) -> bool:
+def is_memory_metric(metric: Metric) -> bool:
     """Whether a good score can be read as: the world was remembered.
 
     It can where only a clip that looked away and back is scored at all, where only what came back is looked at, and
@@ -56,4 +56,4 @@ def is_memory(metric: Metric) -> bool:
     if metric.higher_is_better is None or metric.family in SIGNS:
         return False
     gated = bool(set(metric.gates) & RETURN_GATES) or metric.id.endswith("_returned")
-    return gated or bool(OF_MEMORY & set(claims_of(metric).kinds))
+    return gated or bool(OF_MEMORY & set(metric_claims(metric).kinds))

@@ -20,15 +20,15 @@ from typing import Any
 
 import revisit
 from revisit.core import UsageError
-from revisit.core.text import package_yaml
-from revisit.engine.worker_processes import one_thread_each
+from revisit.core.text import read_package_yaml
+from revisit.engine.worker_processes import single_thread_environment
 from revisit.media import encode_mp4
 from revisit.results.record_files import write_json
 from revisit.worlds.exam import Story
 from revisit.worlds.failures import FAILURES, FLOORS, generate
 from revisit.worlds.film import Film, play, save_truth
 from revisit.worlds.layouts.common import true_frames
-from revisit.worlds.scripts import script_text
+from revisit.worlds.scripts import resolve_camera_script
 from revisit.worlds.workers import Progress, StepCallback, run_in_processes
 
 SIZE = (240, 416)
@@ -36,7 +36,7 @@ FRAMES, FPS = 33, 8.0  # four seconds: as long as the clips that models make, an
 GRID = 1  # raise it when the same seed gives another film: earlier clips are then rendered again
 PERFECT, TRUTH = "perfect", "truth"
 WORLDS = 1000  # added to a seed, so that no scene of the audit is one of the demo's
-IN_TURN = package_yaml(__package__, "grid.yaml")
+IN_TURN = read_package_yaml(__package__, "grid.yaml")
 
 
 def story(seed: int) -> Story:
@@ -50,11 +50,11 @@ def story(seed: int) -> Story:
     return Story(place, kind, event, cameras[(seed + turn) % len(cameras)])
 
 
-def film(seed: int, *, size: tuple[int, int] = SIZE, away: int = 0) -> Film:
+def grid_film(seed: int, *, size: tuple[int, int] = SIZE, away: int = 0) -> Film:
     """The film of a seed: 33 frames at 8 a second, and `away` more in the middle of the time away."""
     story_of_seed = story(seed)
     world = story_of_seed.world(WORLDS + seed)
-    steps = script_text(world, story_of_seed.script, FRAMES).split(",")
+    steps = resolve_camera_script(world, story_of_seed.script, FRAMES).split(",")
     if away:
         steps.insert(len(steps) // 2, f"hold@{away}")
     return play(world, ",".join(steps), story_of_seed.event, size, fps=FPS)
@@ -92,15 +92,19 @@ def render_grid(
     if unknown:
         raise UsageError(f"unknown failure {unknown[0]!r}; choose one of {', '.join([*FAILURES, *FLOORS])}")
     folder = Path(folder)
-    _same_films(folder, {"grid": GRID, "revisit": revisit.__version__, "size": list(size), "away": away}, fresh)
+    _clear_outdated_films(
+        folder, {"grid": GRID, "revisit": revisit.__version__, "size": list(size), "away": away}, fresh
+    )
     cells = [(PERFECT, 0.0)]
     cells += [(kind, strength) for kind in kinds if kind in FAILURES and kind != PERFECT for strength in strengths]
     cells += [(kind, 1.0) for kind in kinds if kind in FLOORS]
     full = [cell for cell in cells if cell[1] in (0.0, 1.0)]
     jobs = [(seed, cells if middle is None or seed in middle else full) for seed in dict.fromkeys(seeds)]
     steps = sum(len(cells_of_scene) + 1 for _, cells_of_scene in jobs)
-    with one_thread_each():
-        lines_by_scene = run_in_processes(partial(_shoot, folder, size, away), jobs, workers, steps, progress)
+    with single_thread_environment():
+        lines_by_scene = run_in_processes(
+            partial(_render_grid_scene, folder, size, away), jobs, workers, steps, progress
+        )
     lines = [line for some in lines_by_scene for line in some]
     order = {model_name(*cell): position for position, cell in enumerate([(TRUTH, 0.0), *cells])}
     lines.sort(key=lambda line: (order[line["model"]], line["id"]))
@@ -111,7 +115,7 @@ def render_grid(
     return manifest
 
 
-def _same_films(folder: Path, facts: Mapping[str, object], fresh: bool) -> None:
+def _clear_outdated_films(folder: Path, facts: Mapping[str, object], fresh: bool) -> None:
     """Throw away the clips of an earlier grid that was rendered otherwise."""
     path = folder / "grid.json"
     if path.is_file() and (fresh or json.loads(path.read_text(encoding="utf-8")) != facts):
@@ -120,7 +124,7 @@ def _same_films(folder: Path, facts: Mapping[str, object], fresh: bool) -> None:
     write_json(path, facts)
 
 
-def _shoot(
+def _render_grid_scene(
     folder: Path, size: tuple[int, int], away: int, job: tuple[int, list[tuple[str, float]]], tell: StepCallback
 ) -> list[dict[str, Any]]:
     """Render what is missing of a scene, by its seed and its kinds with strengths; return lines of the manifest."""
@@ -130,30 +134,30 @@ def _shoot(
     card = truth.with_suffix(".json")  # written last: with it, the truth is there
     scene_film: Film | None = None  # where nothing is missing, no film is made
     if not card.is_file():
-        scene_film = film(seed, size=size, away=away)
+        scene_film = grid_film(seed, size=size, away=away)
         save_truth(scene_film, truth.with_suffix(".npz"))
         encode_mp4(truth, true_frames(scene_film), FPS)
         does_not_apply = [kind for kind, failure in FAILURES.items() if not failure.applies(scene_film)]
-        scene = scene_film.line(name, seed)
+        scene = scene_film.manifest_line(name, seed)
         write_json(card, {"scene": scene, "frames": len(scene_film), "does_not_apply": does_not_apply})
     facts = json.loads(card.read_text(encoding="utf-8"))
     tell(f"{name}: truth")
-    lines = [_line(facts, TRUTH, 0.0)]
+    lines = [_manifest_line(facts, TRUTH, 0.0)]
     for kind, strength in cells:
         model = model_name(kind, strength)
         if kind in facts["does_not_apply"]:
             tell(f"{name}: {model} does not apply")
             continue
-        line = _line(facts, kind, strength)
+        line = _manifest_line(facts, kind, strength)
         if not (folder / line["video"]).is_file():
-            scene_film = scene_film or film(seed, size=size, away=away)
+            scene_film = scene_film or grid_film(seed, size=size, away=away)
             encode_mp4(folder / line["video"], generate(kind, scene_film, strength, seed), FPS)
         lines.append(line)
         tell(f"{name}: {model}")
     return lines
 
 
-def _line(facts: Mapping[str, Any], kind: str, strength: float) -> dict[str, Any]:
+def _manifest_line(facts: Mapping[str, Any], kind: str, strength: float) -> dict[str, Any]:
     """A clip's line of the manifest."""
     scene, model = facts["scene"], model_name(kind, strength)
     folder = TRUTH if kind == TRUTH else model

@@ -13,14 +13,14 @@ import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from revisit.audit.grid import FPS, PERFECT, TRUTH, film, render_grid, scene_name
-from revisit.audit.run import plan_of
+from revisit.audit.grid import FPS, PERFECT, TRUTH, grid_film, render_grid, scene_name
+from revisit.audit.run import audit_plan
 from revisit.audit.schema import Content
 from revisit.core import METRICS, Case, UsageError
 from revisit.engine.run import Progress as Watching
 from revisit.engine.run import evaluate
 from revisit.media import encode_mp4
-from revisit.media.files import write_lines
+from revisit.media.files import write_json_lines
 from revisit.results import Results
 from revisit.results.record_files import write_json
 from revisit.stats.ranks import kendall_tau
@@ -33,7 +33,7 @@ FADING = "colour_drift"
 FORGOTTEN = 6.0  # seconds after which a fading model has nothing left
 
 
-def horizon(
+def audit_horizon(
     out: Path,
     *,
     set: str = "lite",
@@ -53,10 +53,10 @@ def horizon(
         folder = out / "horizon" / f"away-{away}"
         manifest = render_grid(folder, kinds, (1.0,), seeds, away=away, workers=workers, fresh=fresh, progress=rendered)
         entries = [json.loads(line) for line in manifest.read_text(encoding="utf-8").splitlines()]
-        entries += [_faded(folder, line) for line in entries if line["model"] == f"{PERFECT}@0"]
-        lines += [_moved(line, folder.name) for line in entries if not line["model"].startswith(TRUTH)]
-    write_lines(out / "horizon" / "manifest.jsonl", lines, ascii=True)
-    plan = plan_of(out / "horizon", set, ("folder",), metrics)
+        entries += [_fading_clip_line(folder, line) for line in entries if line["model"] == f"{PERFECT}@0"]
+        lines += [_line_for_all_gaps(line, folder.name) for line in entries if not line["model"].startswith(TRUTH)]
+    write_json_lines(out / "horizon" / "manifest.jsonl", lines, ascii=True)
+    plan = audit_plan(out / "horizon", set, ("folder",), metrics)
     run = evaluate(plan, out / "horizon-run", workers=workers, fresh=fresh, progress=observed)
     content = {
         "set": plan.observers.id,
@@ -81,44 +81,44 @@ def curves(results: Results, fps: float) -> dict[str, Content]:
             "title": METRICS[metric].title,
             "higher_is_better": METRICS[metric].higher_is_better,
             "range": list(METRICS[metric].range),
-            "models": {model: _curve(metric, groups, fps) for model, groups in models.items()},
+            "models": {model: _model_curve(metric, groups, fps) for model, groups in models.items()},
         }
         for metric in with_phases.metrics
         if with_phases.scores(metric)
     }
 
 
-def _curve(metric: str, groups: Iterable[Results], fps: float) -> Content:
+def _model_curve(metric: str, groups: Iterable[Results], fps: float) -> Content:
     points: list[Content] = []
     gaps, scores, scenes = [], [], []
     for part in groups:
         records = part.scores(metric)
-        gap = sum(_gap(case, fps) for case in part.cases) / len(part.cases)
+        gap = sum(_hidden_seconds(case, fps) for case in part.cases) / len(part.cases)
         points.append({"gap": gap, **part.cell(metric).as_json()})
-        gaps += [_gap(record.case, fps) for record in records]
+        gaps += [_hidden_seconds(record.case, fps) for record in records]
         scores += [record.value for record in records if record.value is not None]
         scenes += [record.case.sample for record in records]
     points.sort(key=lambda point: point["gap"])
     return {"points": points, "tau": kendall_tau(gaps, scores, scenes) if scores else None}
 
 
-def _gap(case: Case, fps: float) -> float:
+def _hidden_seconds(case: Case, fps: float) -> float:
     assert case.phases is not None
     return (case.phases[1] - case.phases[0]) / fps
 
 
-def _faded(folder: Path, line: Content) -> Content:
+def _fading_clip_line(folder: Path, line: Content) -> Content:
     """The line of a model that fades, rendered if it is not there: its failure is as strong as the gap is long."""
     hidden, returned = line["phases"]
     strength = min(1.0, (returned - hidden) / FPS / FORGOTTEN)
     clip = f"fades/{line['id']}.mp4"
     if not (folder / clip).is_file():
         away = int(folder.name.rpartition("-")[2])
-        encode_mp4(folder / clip, generate(FADING, film(line["seed"], away=away), strength, line["seed"]), FPS)
+        encode_mp4(folder / clip, generate(FADING, grid_film(line["seed"], away=away), strength, line["seed"]), FPS)
     return {**line, "model": "fades@1", "video": clip, "annotations": {"kind": "fades", "strength": strength}}
 
 
-def _moved(line: Content, folder: str) -> Content:
+def _line_for_all_gaps(line: Content, folder: str) -> Content:
     """A line of one gap's manifest as a line of the manifest of all gaps."""
     return {
         **line,

@@ -20,9 +20,9 @@ from typing import Any
 from revisit.core import UsageError
 from revisit.core.grouping import group_items
 from revisit.core.text import parse_json
-from revisit.labels.label import BACK, GONE, HIDDEN, read_labels
+from revisit.labels.label import BACK, GONE, HIDDEN, read_label_files
 from revisit.media import VIDEO_SUFFIXES
-from revisit.stats.agreement import majority
+from revisit.stats.agreement import most_frequent_vote
 
 LINES, BY_HAND, BY_EYE, MANIFEST = "labels.jsonl", "targets.json", "eye.json", "manifest.json"
 VERDICTS = HIDDEN[:3]
@@ -51,7 +51,7 @@ class Labelled:
     source: str = ""  # the folder it lies in
 
 
-def read_labelled(folders: Sequence[Path]) -> list[Labelled]:
+def read_labelled_clips(folders: Sequence[Path]) -> list[Labelled]:
     """The labelled clips of some folders; a clip that two files label is one, and other clips must differ in name."""
     clips: list[Labelled] = []
     for folder in folders:
@@ -59,23 +59,23 @@ def read_labelled(folders: Sequence[Path]) -> list[Labelled]:
         if not files:
             raise UsageError(f"{folder}: no {LINES}, no {BY_HAND} and no {BY_EYE}; docs/labels.md says what they hold")
         if LINES in files:
-            clips += _from_lines(folder)
+            clips += _read_label_lines(folder)
         elif BY_HAND in files:
-            clips += _by_hand(folder)
+            clips += _read_targets_file(folder)
         if BY_EYE in files:
-            clips += _by_eye(folder, folders)
+            clips += _read_eye_notes(folder, folders)
     merged: dict[Path, Labelled] = {}
     for clip in clips:
         clip = replace(clip, source=clip.source or clip.clip.parent.name)
         path = clip.clip.resolve()
-        merged[path] = _merged(merged[path], clip) if path in merged else clip
+        merged[path] = _merge_labels(merged[path], clip) if path in merged else clip
     twice = [name for name, count in Counter(one.name for one in merged.values()).items() if count > 1]
     if twice:
         raise UsageError(f"two labelled clips are called {twice[0]!r}; rename one of them")
     return list(merged.values())
 
 
-def _merged(first: Labelled, other: Labelled) -> Labelled:
+def _merge_labels(first: Labelled, other: Labelled) -> Labelled:
     """One clip of two files: the first one's words, completed by the other's."""
     for name in ("verdict", "view"):
         one, two = getattr(first, name), getattr(other, name)
@@ -87,7 +87,7 @@ def _merged(first: Labelled, other: Labelled) -> Labelled:
     )  # fmt: skip
 
 
-def _rows_of(path: Path) -> dict[str, Any]:
+def _read_named_rows(path: Path) -> dict[str, Any]:
     """The rows of a file by name, notes left out."""
     try:
         content = parse_json(path.read_text(encoding="utf-8"))
@@ -98,10 +98,10 @@ def _rows_of(path: Path) -> dict[str, Any]:
     return {name: row for name, row in content.items() if not name.startswith("_")}
 
 
-def _by_eye(folder: Path, folders: Sequence[Path]) -> list[Labelled]:
+def _read_eye_notes(folder: Path, folders: Sequence[Path]) -> list[Labelled]:
     file = folder / BY_EYE
     clips = []
-    for name, row in _rows_of(file).items():
+    for name, row in _read_named_rows(file).items():
         if not isinstance(row, Mapping) or "target" not in row:
             raise UsageError(f"{file}: {name} needs `target`, what became of the target, or {DOUBTFUL!r}")
         verdict, view = str(row["target"]), str(row.get("view", DOUBTFUL))
@@ -112,16 +112,16 @@ def _by_eye(folder: Path, folders: Sequence[Path]) -> list[Labelled]:
         if verdict != DOUBTFUL and "box" not in row:
             raise UsageError(f"{file}: {name} needs a `box` of the first frame, as fractions")
         title = name.replace("/", "_")
-        clip = folder / str(row["clip"]) if "clip" in row else _in_folders(title, folder, folders)
+        clip = folder / str(row["clip"]) if "clip" in row else _find_video(title, folder, folders)
         if clip is None or not clip.is_file():
             raise UsageError(
                 f"{file}: {name} has no video; name the folder of {title} with a further --real, or its `clip`"
             )
         scene = str(row.get("scene") or (name.rpartition("/")[0] if "/" in name else name))
-        truth = _in_folders(f"{scene}{TRUTH}", folder, [clip.parent])
+        truth = _find_video(f"{scene}{TRUTH}", folder, [clip.parent])
         clips.append(
             Labelled(
-                title, clip, scene, _box(row) if "box" in row else None, str(row.get("name", "target")),
+                title, clip, scene, _row_box(row) if "box" in row else None, str(row.get("name", "target")),
                 "" if verdict == DOUBTFUL else verdict, view="" if view == DOUBTFUL else view,
                 reference=truth if truth != clip else None,
             )
@@ -129,15 +129,15 @@ def _by_eye(folder: Path, folders: Sequence[Path]) -> list[Labelled]:
     return clips
 
 
-def _in_folders(name: str, folder: Path, folders: Sequence[Path]) -> Path | None:
+def _find_video(name: str, folder: Path, folders: Sequence[Path]) -> Path | None:
     """The video of a name in one of the folders, if there is one."""
     places = (place / f"{name}{suffix}" for place in (folder, *folders) for suffix in VIDEO_SUFFIXES)
     return next((path for path in places if path.is_file()), None)
 
 
-def _by_hand(folder: Path) -> list[Labelled]:
-    rows = _rows_of(folder / BY_HAND)
-    scenes = _scenes(folder, rows)
+def _read_targets_file(folder: Path) -> list[Labelled]:
+    rows = _read_named_rows(folder / BY_HAND)
+    scenes = _scene_by_clip_name(folder, rows)
     clips = []
     for name, row in rows.items():
         if not isinstance(row, Mapping) or "box" not in row or "gate" not in row:
@@ -145,15 +145,15 @@ def _by_hand(folder: Path) -> list[Labelled]:
         verdict = str(row["gate"])
         if verdict not in (*HIDDEN, "borderline"):
             raise UsageError(f"{folder / BY_HAND}: {name} has the verdict {verdict!r}; expected {', '.join(HIDDEN)}")
-        truth = _clip(folder, f"{scenes[name]}{TRUTH}") if f"{scenes[name]}{TRUTH}" in rows else None
-        clip = _clip(folder, name)
+        truth = _require_video(folder, f"{scenes[name]}{TRUTH}") if f"{scenes[name]}{TRUTH}" in rows else None
+        clip = _require_video(folder, name)
         state = str(row.get("state", ""))
         failures = dict(row.get("failures", {}))
         if state and not failures:  # "reset (...)" or "changed (...)"
             failures = {"state_reset": state.startswith("reset")}
         clips.append(
             Labelled(
-                name, clip, scenes[name], _box(row), str(row.get("target", "target")),
+                name, clip, scenes[name], _row_box(row), str(row.get("target", "target")),
                 verdict if verdict in VERDICTS else "", str(row.get("class", "")), row.get("first_hidden_frame"),
                 row.get("first_returned_frame"), str(row.get("view", "")), failures, truth if truth != clip else None,
             )
@@ -161,19 +161,19 @@ def _by_hand(folder: Path) -> list[Labelled]:
     return clips
 
 
-def _box(row: Mapping[str, Any]) -> tuple[float, float, float, float]:
+def _row_box(row: Mapping[str, Any]) -> tuple[float, float, float, float]:
     x0, y0, x1, y1 = map(float, row["box"])
     return x0, y0, x1, y1
 
 
-def _clip(folder: Path, name: str) -> Path:
-    path = _in_folders(name, folder, ())
+def _require_video(folder: Path, name: str) -> Path:
+    path = _find_video(name, folder, ())
     if path is None:
         raise UsageError(f"{folder}: {name} is labelled, and there is no video of that name")
     return path
 
 
-def _scenes(folder: Path, rows: Mapping[str, Mapping[str, object]]) -> dict[str, str]:
+def _scene_by_clip_name(folder: Path, rows: Mapping[str, Mapping[str, object]]) -> dict[str, str]:
     """Name -> scene: as the row says, by a common source in manifest.json, or by a numbered name (Real_007_wan)."""
     source: dict[str, str] = {}
     if (folder / MANIFEST).is_file():
@@ -192,8 +192,10 @@ def _scenes(folder: Path, rows: Mapping[str, Mapping[str, object]]) -> dict[str,
     return scenes
 
 
-def _from_lines(folder: Path) -> list[Labelled]:
-    usable = [one for one in read_labels([folder]) if one.task in ("marks", "failure") and not one.example and one.clip]
+def _read_label_lines(folder: Path) -> list[Labelled]:
+    usable = [
+        one for one in read_label_files([folder]) if one.task in ("marks", "failure") and not one.example and one.clip
+    ]
     by_clip = group_items(usable, lambda label: label.clip)
     if not by_clip:
         raise UsageError(f"{folder / LINES}: no line of the tasks `marks` or `failure` names a clip")
@@ -203,20 +205,20 @@ def _from_lines(folder: Path) -> list[Labelled]:
         box = next((one.box for label in marks for one in label.boxes if one.frame == 0), None)
         if box is None:
             continue  # without a box in the first frame nobody can be asked about the target
-        verdict = majority([label.answer for label in marks])
+        verdict = most_frequent_vote([label.answer for label in marks])
         first = marks[0]
         clips.append(
             Labelled(
                 first.case, Path(clip), first.scene or first.case, box,
                 next(one.name for label in marks for one in label.boxes),
                 verdict if verdict in VERDICTS else "", first.condition,
-                _middle([label.frames[GONE] for label in marks if GONE in label.frames]),
-                _middle([label.frames[BACK] for label in marks if BACK in label.frames]),
+                _high_median_or_none([label.frames[GONE] for label in marks if GONE in label.frames]),
+                _high_median_or_none([label.frames[BACK] for label in marks if BACK in label.frames]),
                 failures={one.question: True for one in labels if one.task == "failure" and one.question != "none"},
             )
         )  # fmt: skip
     return clips
 
 
-def _middle(frames: Sequence[int]) -> int | None:
+def _high_median_or_none(frames: Sequence[int]) -> int | None:
     return median_high(frames) if frames else None

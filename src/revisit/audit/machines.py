@@ -13,13 +13,13 @@ from importlib.resources import files
 
 from revisit.audit.schema import Content
 from revisit.core import METRICS, OBSERVERS, Metric
-from revisit.core.text import package_yaml
-from revisit.engine.dependencies import observed_kinds
+from revisit.core.text import read_package_yaml
+from revisit.engine.dependencies import observed_kinds_needed_by
 from revisit.evidence.camera import CameraPath
 from revisit.networks import numeric_spread
 
 ARITHMETIC = 1e-6  # of metrics that only read numbers from files, answers of judges or the case itself
-WORDS = package_yaml(__package__, "machines.yaml")
+WORDS = read_package_yaml(__package__, "machines.yaml")
 SHARED: Mapping[str, str] = WORDS["shared"]
 LOOKS_AT_FRAMES = ("frame", "sequence", "clip")
 # Degrees of odometry scale with a field of view that the picture tells badly: fields 15 degrees apart fit almost as
@@ -29,58 +29,59 @@ NO_PROMISE, NOT_MEASURED, BY_ODOMETRY = WORDS["no_promise"], WORDS["not_measured
 
 
 @cache
-def results() -> Content:
+def machine_results() -> Content:
     """What was measured on two machines: which they are, and of each metric the largest difference and the scores."""
     return json.loads((files("revisit.audit.results") / "machines.json").read_text(encoding="utf-8"))
 
 
-def lines(metric: str) -> list[str]:
+def tolerance_lines(metric: str) -> list[str]:
     """What a metric's card says of it."""
-    row = results()["metrics"].get(metric)
+    row = machine_results()["metrics"].get(metric)
     if metric in NOT_COMPARED:
-        measured = [] if row is None else [f"{_measured(row)}, and more on others"]
+        measured = [] if row is None else [f"{_measured_text(row)}, and more on others"]
         return [*measured, NO_PROMISE]
-    rests = [BY_ODOMETRY] if CameraPath in observed_kinds(METRICS[metric]) else []
-    return [*_promise(metric, row), *rests]
+    rests = [BY_ODOMETRY] if CameraPath in observed_kinds_needed_by(METRICS[metric]) else []
+    return [*_tolerance_sentences(metric, row), *rests]
 
 
-def _promise(metric: str, row: Content | None) -> list[str]:
-    other = results()["metrics"].get(SHARED.get(metric, ""))
+def _tolerance_sentences(metric: str, row: Content | None) -> list[str]:
+    other = machine_results()["metrics"].get(SHARED.get(metric, ""))
     if row is None and other is not None:
         return [
-            f"not measured itself; by the evidence it shares with {SHARED[metric]}, tolerance {_tolerance(other):g}"
+            f"not measured itself; by the evidence it shares with {SHARED[metric]}, tolerance "
+            f"{_tolerance_of_row(other):g}"
         ]
     if row is not None:
-        return [f"{_measured(row)}; tolerance {_tolerance(row):g}"]
-    if not numeric_spread.lines(metric) and not sees_pixels(METRICS[metric]):
+        return [f"{_measured_text(row)}; tolerance {_tolerance_of_row(row):g}"]
+    if not numeric_spread.card_lines_of_metric(metric) and not needs_frames(METRICS[metric]):
         return [f"arithmetic on given numbers; tolerance {ARITHMETIC:g}"]
-    return [] if numeric_spread.lines(metric) else [NOT_MEASURED]
+    return [] if numeric_spread.card_lines_of_metric(metric) else [NOT_MEASURED]
 
 
-def _measured(row: Content) -> str:
+def _measured_text(row: Content) -> str:
     """The machines, the clips and the largest difference."""
     low, high = f"{row['from']:.4g}", f"{row['to']:.4g}"
     scores = low if low == high else f"{low} to {high}"
     clips = "1 clip" if row["cases"] == 1 else f"{row['cases']} clips"
-    return f"{results()['machines']}, {clips} with scores of {scores}: up to {row['difference']:.1g}"
+    return f"{machine_results()['machines']}, {clips} with scores of {scores}: up to {row['difference']:.1g}"
 
 
-def tolerance(metric: str) -> float | None:
+def score_tolerance(metric: str) -> float | None:
     """How far a metric's score may be from that of another machine; None where its card promises nothing."""
     if metric in NOT_COMPARED:
         return None
-    rows = results()["metrics"]
+    rows = machine_results()["metrics"]
     row = rows.get(metric) or rows.get(SHARED.get(metric, ""))
     if row is not None:
-        return _tolerance(row)
-    return None if sees_pixels(METRICS[metric]) else ARITHMETIC
+        return _tolerance_of_row(row)
+    return None if needs_frames(METRICS[metric]) else ARITHMETIC
 
 
-def _tolerance(row: Content) -> float:
+def _tolerance_of_row(row: Content) -> float:
     return numeric_spread.next_round_number(max(2 * row["difference"], numeric_spread.FLOAT32))
 
 
-def sees_pixels(metric: Metric) -> bool:
+def needs_frames(metric: Metric) -> bool:
     """Whether something that a metric needs is observed in frames."""
-    kinds = observed_kinds(metric)
+    kinds = observed_kinds_needed_by(metric)
     return any(maker.makes in kinds and maker.kind in LOOKS_AT_FRAMES for maker in OBSERVERS.values())

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import numpy as np
 
-from revisit.audit.labelled import UNSURE, VERDICTS, Labelled, read_labelled
+from revisit.audit.labelled import UNSURE, VERDICTS, Labelled, read_labelled_clips
 from revisit.audit.schema import Content
-from revisit.audit.steadiness import encode_for, flips, plan_of_clips
+from revisit.audit.steadiness import count_flips, encode_crf18_clips, plan_for_clips
 from revisit.core import Case, Clip, Target
 from revisit.core.grouping import group_items
 from revisit.diagnosis.diagnose import diagnose
@@ -22,7 +22,7 @@ from revisit.engine.run import Progress as Watching
 from revisit.engine.run import evaluate
 from revisit.results import Results
 from revisit.results.record_files import write_json
-from revisit.stats.intervals import share_interval
+from revisit.stats.intervals import wilson_interval
 
 TARGET, VIEW = "target_return", "view_return"
 NEVER, RETURNED, AWAY = VERDICTS
@@ -30,7 +30,7 @@ CLOSE = 0.3  # seconds: frames of leaving and returning that far from people's c
 RIGHT, WRONG, UNDECIDED = "right", "wrong", "undecided"
 
 
-def real(
+def audit_real_clips(
     folders: Sequence[Path],
     out: Path,
     *,
@@ -45,22 +45,26 @@ def real(
 
     `questions` are the gates and metrics asked, by default all that the diagnosis reads.
     """
-    clips = read_labelled(folders)
-    cases = [_case(clip) for clip in clips]
+    clips = read_labelled_clips(folders)
+    cases = [_labelled_case(clip) for clip in clips]
     encoded = out / "encoded" if with_flips else None
     if encoded is not None:
-        encode_for(cases, encoded, workers, fresh)
-    plan = plan_of_clips(cases, folders[0], set, questions=questions, encoded=encoded)
+        encode_crf18_clips(cases, encoded, workers, fresh)
+    plan = plan_for_clips(cases, folders[0], set, questions=questions, encoded=encoded)
     run = evaluate(plan, out / "run", workers=workers, fresh=fresh, progress=observed)
     results = run.results.only(lambda entry: isinstance(entry, Case) and not entry.annotations.get("disturbed"))
-    content = {"set": plan.observers.id, "folders": [str(folder) for folder in folders], **against(clips, results)}
+    content = {
+        "set": plan.observers.id,
+        "folders": [str(folder) for folder in folders],
+        **compare_with_labels(clips, results),
+    }
     if with_flips:
-        content["flips"] = flips(run.results)
+        content["flips"] = count_flips(run.results)
     write_json(out / "real.json", content)
     return content
 
 
-def _case(clip: Labelled) -> Case:
+def _labelled_case(clip: Labelled) -> Case:
     return Case(
         clip.name, "folder", "labelled", clip.scene, Clip(clip.clip),
         reference=None if clip.reference is None else Clip(clip.reference),
@@ -68,9 +72,9 @@ def _case(clip: Labelled) -> Case:
     )  # fmt: skip
 
 
-def against(clips: Sequence[Labelled], results: Results) -> Content:
+def compare_with_labels(clips: Sequence[Labelled], results: Results) -> Content:
     """Gates, metrics and diagnosis against the labels."""
-    verdicts = {clip.name: _label(results, clip, TARGET) for clip in clips}
+    verdicts = {clip.name: _gate_label_or_unsure(results, clip, TARGET) for clip in clips}
     records = {clip.name: results.answer(clip.name, TARGET) for clip in clips}
     facts = {name: record.facts if record else {} for name, record in records.items()}
     clear = [clip for clip in clips if clip.verdict]
@@ -78,75 +82,81 @@ def against(clips: Sequence[Labelled], results: Results) -> Content:
     rows = [
         {
             "clip": clip.name, "scene": clip.scene, "kind": clip.kind, "label": clip.verdict or "borderline",
-            "said": verdicts[clip.name], "outcome": outcome(clip.verdict, verdicts[clip.name]) if clip.verdict else "",
+            "said": verdicts[clip.name], "outcome": verdict_outcome(clip.verdict, verdicts[clip.name])
+            if clip.verdict else "",
             "source": clip.source, "confidence": facts[clip.name].get("confidence"),
             "why": facts[clip.name].get("sentence"),
         }
         for clip in clips
     ]  # fmt: skip
 
-    def counted(some: Sequence[Labelled]) -> Content:
+    def count_target_outcomes(some: Sequence[Labelled]) -> Content:
         return count_outcomes(some, lambda clip: verdicts[clip.name])
 
     return {
         "clips": rows,
         "target": {
-            "all": counted(clear),
-            "kinds": {kind: counted(some) for kind, some in sorted(group_items(clear, lambda c: c.kind).items())},
-            "sources": {name: counted(some) for name, some in sorted(group_items(clear, lambda c: c.source).items())},
-            "hides": counted([clip for clip in clear if clip.verdict != NEVER]),
+            "all": count_target_outcomes(clear),
+            "kinds": {
+                kind: count_target_outcomes(some) for kind, some in sorted(group_items(clear, lambda c: c.kind).items())
+            },
+            "sources": {
+                name: count_target_outcomes(some)
+                for name, some in sorted(group_items(clear, lambda c: c.source).items())
+            },
+            "hides": count_target_outcomes([clip for clip in clear if clip.verdict != NEVER]),
             "always never hidden": count_outcomes(clear, lambda clip: NEVER),
             "confusion": {v: dict(Counter(verdicts[c.name] for c in clear if c.verdict == v)) for v in VERDICTS},
-            "calibration": calibration(rows),
+            "calibration": confidence_calibration(rows),
         },
         "frames": {
-            "gone": _frames(clips, facts, "first_hidden_frame", lambda clip: clip.gone, results),
-            "back": _frames(clips, facts, "first_return_frame", lambda clip: clip.back, results),
+            "gone": _frame_errors(clips, facts, "first_hidden_frame", lambda clip: clip.gone, results),
+            "back": _frame_errors(clips, facts, "first_return_frame", lambda clip: clip.back, results),
         },
-        "view": count_outcomes(with_view, lambda clip: _label(results, clip, VIEW), "view"),
-        "target_reappearance": _reappearance(clear, results),
-        "diagnosis": _diagnosis(clips, results),
+        "view": count_outcomes(with_view, lambda clip: _gate_label_or_unsure(results, clip, VIEW), "view"),
+        "target_reappearance": _count_reappearance_outcomes(clear, results),
+        "diagnosis": _count_diagnosis_answers(clips, results),
     }
 
 
-def outcome(label: str, verdict: str) -> str:
+def verdict_outcome(label: str, verdict: str) -> str:
     """Right, wrong, or undecided."""
     return UNDECIDED if verdict == UNSURE else RIGHT if verdict == label else WRONG
 
 
 def count_outcomes(clips: Sequence[Labelled], verdict_of: Callable[[Labelled], str], label: str = "verdict") -> Content:
     """Right, wrong and undecided by clips and by scenes, with Wilson's interval of the share that is wrong."""
-    outcomes = [(clip.scene, outcome(getattr(clip, label), verdict_of(clip))) for clip in clips]
+    outcomes = [(clip.scene, verdict_outcome(getattr(clip, label), verdict_of(clip))) for clip in clips]
     scenes = group_items(outcomes, lambda one: one[0]).values()
     order = (WRONG, UNDECIDED, RIGHT)
     worst = [min((one for _, one in some), key=order.index) for some in scenes]
-    return {"clips": _shares([one for _, one in outcomes]), "scenes": _shares(worst)}
+    return {"clips": _outcome_counts([one for _, one in outcomes]), "scenes": _outcome_counts(worst)}
 
 
-def _shares(outcomes: Sequence[str]) -> Content:
+def _outcome_counts(outcomes: Sequence[str]) -> Content:
     right, wrong, undecided = (outcomes.count(name) for name in (RIGHT, WRONG, UNDECIDED))
-    interval = share_interval(wrong, len(outcomes))
+    interval = wilson_interval(wrong, len(outcomes))
     return {"n": len(outcomes), "right": right, "wrong": wrong, "undecided": undecided, "wrong_interval": interval}
 
 
-def calibration(rows: Iterable[Content]) -> list[Content]:
+def confidence_calibration(rows: Iterable[Content]) -> list[Content]:
     """How often verdicts of about the same confidence are right: by tenths, each with its mean confidence."""
     decided = [row for row in rows if row["outcome"] in (RIGHT, WRONG) and row["confidence"] is not None]
     levels = []
     for _, some in sorted(group_items(decided, lambda row: min(int((row["confidence"] or 0.0) * 10), 9)).items()):
         right = sum(row["outcome"] == RIGHT for row in some)
         confidence = round(float(np.mean([row["confidence"] for row in some])), 3)
-        interval = share_interval(right, len(some))
+        interval = wilson_interval(right, len(some))
         levels.append({"confidence": confidence, "n": len(some), "right": right, "interval": interval})
     return levels
 
 
-def _label(results: Results, clip: Labelled, gate: str) -> str:
+def _gate_label_or_unsure(results: Results, clip: Labelled, gate: str) -> str:
     record = results.answer(clip.name, gate)
     return record.label if record is not None and record.label else UNSURE
 
 
-def _frames(
+def _frame_errors(
     clips: Sequence[Labelled],
     facts: Mapping[str, Mapping[str, object]],
     name: str,
@@ -158,7 +168,7 @@ def _frames(
     for clip in clips:
         true_frame, gate_frame = frame(clip), facts[clip.name].get(name)
         if true_frame is not None and isinstance(gate_frame, int | float):
-            apart.append(abs(gate_frame - true_frame) * _step(results, clip))
+            apart.append(abs(gate_frame - true_frame) * _seconds_per_frame(results, clip))
     return {
         "n": len(apart),
         "median_seconds": round(float(np.median(apart)), 3) if apart else None,
@@ -166,7 +176,7 @@ def _frames(
     }
 
 
-def _step(results: Results, clip: Labelled) -> float:
+def _seconds_per_frame(results: Results, clip: Labelled) -> float:
     """Seconds from frame to frame, by what the gate on the view says of the times it looked at."""
     series = results.series(clip.name, VIEW)
     if series is None or len(series) < 2 or "seconds" not in series.columns:
@@ -175,7 +185,7 @@ def _step(results: Results, clip: Labelled) -> float:
     return float((seconds[-1] - seconds[0]) / max(int(frames[-1] - frames[0]), 1))
 
 
-def _reappearance(clips: Sequence[Labelled], results: Results) -> dict[str, int]:
+def _count_reappearance_outcomes(clips: Sequence[Labelled], results: Results) -> dict[str, int]:
     """1 of a target that returned, 0 or nothing of one that did not, nothing of one that was never hidden."""
     right: Counter[str] = Counter()
     for clip in clips:
@@ -185,7 +195,7 @@ def _reappearance(clips: Sequence[Labelled], results: Results) -> dict[str, int]
     return dict(right)
 
 
-def _diagnosis(clips: Sequence[Labelled], results: Results) -> dict[str, dict[str, int]]:
+def _count_diagnosis_answers(clips: Sequence[Labelled], results: Results) -> dict[str, dict[str, int]]:
     """Of each labelled kind of failure: how often it was found where it is, and where it is not."""
     counts_by_kind: dict[str, Counter[str]] = {}
     for clip in clips:

@@ -14,18 +14,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import revisit
-from revisit.audit.analyse import analyse
-from revisit.audit.benchmark_table import rounded
+from revisit.audit.analyse import analyse_grid_results
+from revisit.audit.benchmark_table import round_to_four_digits
 from revisit.audit.grid import FPS, FRAMES, SIZE, render_grid
 from revisit.audit.kind_scores import score_diagnoses
 from revisit.audit.schema import AuditContent
 from revisit.core import SUITES, UsageError
 from revisit.engine.plan import Plan, make_plan
-from revisit.engine.request import observer_set
-from revisit.engine.resume import hash_of
+from revisit.engine.request import load_observer_set
+from revisit.engine.resume import hash_of_metrics_and_gates
 from revisit.engine.run import Progress as Watching
 from revisit.engine.run import evaluate
-from revisit.media.files import write_text
+from revisit.media.files import write_text_atomically
 from revisit.results.record_files import write_json
 from revisit.results.run import Run
 from revisit.worlds.failures import FAILURES, FLOORS
@@ -60,20 +60,20 @@ class AuditGrid:
             raise UsageError(f"the audit needs at least 2 scenes, not {self.seeds}; give --seeds 4")
 
     @property
-    def failures(self) -> tuple[str, ...]:
+    def failure_kinds(self) -> tuple[str, ...]:
         return self.kinds or tuple(FAILURES)
 
     @property
-    def scenes(self) -> range:
+    def scene_seeds(self) -> range:
         return range(self.first_seed, self.first_seed + self.seeds)
 
     @property
-    def middle(self) -> range:
+    def middle_strength_seeds(self) -> range:
         """Every second scene: strengths are compared within a scene, which needs fewer of them than AUC does."""
-        return self.scenes[::2]
+        return self.scene_seeds[::2]
 
 
-def audit(
+def run_audit(
     out: Path,
     grid: AuditGrid,
     *,
@@ -88,10 +88,11 @@ def audit(
 ) -> AuditContent:
     """Render, evaluate and analyse what is not there yet; return the content of audit.json."""
     render_grid(
-        out / "grid", [*grid.failures, *grid.floors], grid.strengths, grid.scenes, middle=grid.middle, size=grid.size,
+        out / "grid", [*grid.failure_kinds, *grid.floors], grid.strengths, grid.scene_seeds,
+        middle=grid.middle_strength_seeds, size=grid.size,
         workers=workers, fresh=fresh, progress=rendered,
     )  # fmt: skip
-    plan = plan_of(out / "grid", set, suites, metrics)
+    plan = audit_plan(out / "grid", set, suites, metrics)
     run = evaluate(
         plan, out / "run", workers=workers, fresh=fresh, progress=observed, command=command,
         request={"source": str((out / "grid").resolve()), "suite": "folder", "set": set, "metrics": list(metrics)},
@@ -101,7 +102,7 @@ def audit(
     return content
 
 
-def plan_of(folder: Path, set: str, suites: Sequence[str], metrics: Sequence[str] = ()) -> Plan:
+def audit_plan(folder: Path, set: str, suites: Sequence[str], metrics: Sequence[str] = ()) -> Plan:
     """The plan that asks all metrics of the suites of a rendered folder, each under its suite's first protocol."""
     overrides: dict[str, Mapping[str, object]] = {}
     metric_ids = list(metrics)
@@ -112,7 +113,7 @@ def plan_of(folder: Path, set: str, suites: Sequence[str], metrics: Sequence[str
     return make_plan(
         SUITES["folder"],
         folder,
-        observer_set(set),
+        load_observer_set(set),
         metrics=list(dict.fromkeys(metric_ids)),
         align="index",
         overrides=overrides,
@@ -125,21 +126,25 @@ def analyse_run(plan: Plan, run: Run, grid: AuditGrid) -> AuditContent:
     facts = {
         "revisit": revisit.__version__,
         "set": plan.observers.id,
-        "protocol": f"{plan.protocol}:{hash_of(plan.as_json())}",
-        "seeds": list(grid.scenes),
+        "protocol": f"{plan.protocol}:{hash_of_metrics_and_gates(plan.as_json())}",
+        "seeds": list(grid.scene_seeds),
         "scenes": sorted({case.sample for case in plan.cases}),
         "strengths": list(grid.strengths),
-        "seeds_of_all_strengths": list(grid.middle),
+        "seeds_of_all_strengths": list(grid.middle_strength_seeds),
         "clips": len(plan.cases),
         "frames": FRAMES,
         "fps": FPS,
         "size": list(grid.size),
         "failed": len(results.failures),
     }
-    return {"grid": facts, **analyse(results, grid.failures, grid.floors), "diagnosis": score_diagnoses(results)}
+    return {
+        "grid": facts,
+        **analyse_grid_results(results, grid.failure_kinds, grid.floors),
+        "diagnosis": score_diagnoses(results),
+    }
 
 
-def save_results(audit_content: AuditContent) -> Path:
+def save_card_results(audit_content: AuditContent) -> Path:
     """Write what the metrics' cards show into the package and return the file's path."""
     from revisit.audit import results
 
@@ -150,8 +155,8 @@ def save_results(audit_content: AuditContent) -> Path:
         "kinds": audit_content["kinds"],
         "metrics": {
             metric_id: {
-                **_parts(metric, metric_names),
-                "kinds": {kind: _parts(cell, cell_names) for kind, cell in metric["kinds"].items()},
+                **_select_items(metric, metric_names),
+                "kinds": {kind: _select_items(cell, cell_names) for kind, cell in metric["kinds"].items()},
             }
             for metric_id, metric in audit_content["metrics"].items()
         },
@@ -159,9 +164,11 @@ def save_results(audit_content: AuditContent) -> Path:
         "not_asked": audit_content["not_asked"],
     }
     path = Path(str(results.__file__)).with_name(f"{audit_content['grid']['set']}.json")
-    write_text(path, json.dumps(rounded(content), separators=(",", ":"), allow_nan=False) + "\n")
+    write_text_atomically(
+        path, json.dumps(round_to_four_digits(content), separators=(",", ":"), allow_nan=False) + "\n"
+    )
     return path
 
 
-def _parts(content: Mapping[str, object], names: Sequence[str]) -> dict[str, object]:
+def _select_items(content: Mapping[str, object], names: Sequence[str]) -> dict[str, object]:
     return {name: content[name] for name in names}

@@ -39,56 +39,56 @@ class Situation:
     event: str = "none"
 
 
-def grows(film: Film, frame: int, share: float) -> Shot:
+def show_growing_target(film: Film, frame: int, share: float) -> Shot:
     """The first view all along, with a target that changes in place."""
     return film.shot(0, replace(film.world.first_state, amount=share))
 
 
-def aside(film: Film, share: float, turn: float = 0.0) -> State:
+def state_moved_sideways(film: Film, share: float, turn: float = 0.0) -> State:
     """The target so far on its way out of the picture, to the nearer side."""
     x, y, z = film.world.first_state.place
     return replace(film.world.first_state, place=(x + share * float(np.copysign(OUT_OF_VIEW, x)), y, z), turn=turn)
 
 
-def is_moved(film: Film, frame: int, share: float) -> Shot:
+def show_pushed_target(film: Film, frame: int, share: float) -> Shot:
     """The first view all along; the target is pushed a little to the side and back."""
-    return film.shot(0, aside(film, 0.06 * float(np.sin(np.pi * share))))
+    return film.shot(0, state_moved_sideways(film, 0.06 * float(np.sin(np.pi * share))))
 
 
-def walks_out(film: Film, frame: int, share: float) -> Shot:
+def show_target_walking_out(film: Film, frame: int, share: float) -> Shot:
     """The first view all along; the target leaves it and does not come back."""
-    return film.shot(0, aside(film, min(max(share - 0.25, 0.0) / 0.3, 1.0)))
+    return film.shot(0, state_moved_sideways(film, min(max(share - 0.25, 0.0) / 0.3, 1.0)))
 
 
-def walks_out_and_back(film: Film, frame: int, share: float) -> Shot:
+def show_target_walking_out_and_back(film: Film, frame: int, share: float) -> Shot:
     """The first view all along; the target leaves, and comes back turned round."""
     distance = min(max(share - 0.15, 0.0) / 0.25, 1.0, max(0.85 - share, 0.0) / 0.25)
-    return film.shot(0, aside(film, distance, 180.0 if share > 0.5 else 0.0))
+    return film.shot(0, state_moved_sideways(film, distance, 180.0 if share > 0.5 else 0.0))
 
 
-def as_it_is(film: Film, frame: int, share: float) -> Shot:
+def show_truth(film: Film, frame: int, share: float) -> Shot:
     """What the film shows."""
     return film.truth(frame)
 
 
-def forgotten(film: Film, frame: int, share: float) -> Shot:
+def show_forgotten_target(film: Film, frame: int, share: float) -> Shot:
     """The film without the target from the moment on at which it is hidden."""
     return film.truth(frame) if frame < film.phases[0] else film.shot(frame, None)
 
 
 SITUATIONS = {
-    "grows_in_view": Situation("plant", "yaw", grows, "never left"),
-    "fills_in_view": Situation("cup", "yaw", grows, "never left"),
-    "melts_in_view": Situation("snowman", "yaw", grows, "never left"),
-    "walks_out": Situation("figure", "yaw", walks_out, "never left"),
-    "walks_out_and_back": Situation("figure", "yaw", walks_out_and_back, "never left"),
-    "behind_a_screen": Situation("gift", "occluder", as_it_is, ""),
-    "looked_away": Situation("rocket", "yaw", as_it_is, "left, returned"),
-    "looked_away_and_gone": Situation("vase", "yaw", forgotten, "left, returned"),
-    "foams_in_view": Situation("flask", "yaw", grows, "never left"),
-    "thin_stick_in_view": Situation("rod", "yaw", is_moved, "never left"),
-    "thin_stick_looked_away": Situation("rod", "yaw", as_it_is, "left, returned"),
-    "foams_unseen": Situation("flask", "yaw", as_it_is, "left, returned", "foaming"),
+    "grows_in_view": Situation("plant", "yaw", show_growing_target, "never left"),
+    "fills_in_view": Situation("cup", "yaw", show_growing_target, "never left"),
+    "melts_in_view": Situation("snowman", "yaw", show_growing_target, "never left"),
+    "walks_out": Situation("figure", "yaw", show_target_walking_out, "never left"),
+    "walks_out_and_back": Situation("figure", "yaw", show_target_walking_out_and_back, "never left"),
+    "behind_a_screen": Situation("gift", "occluder", show_truth, ""),
+    "looked_away": Situation("rocket", "yaw", show_truth, "left, returned"),
+    "looked_away_and_gone": Situation("vase", "yaw", show_forgotten_target, "left, returned"),
+    "foams_in_view": Situation("flask", "yaw", show_growing_target, "never left"),
+    "thin_stick_in_view": Situation("rod", "yaw", show_pushed_target, "never left"),
+    "thin_stick_looked_away": Situation("rod", "yaw", show_truth, "left, returned"),
+    "foams_unseen": Situation("flask", "yaw", show_truth, "left, returned", "foaming"),
 }
 
 
@@ -109,12 +109,12 @@ def render_situations(folder: Path, seeds: Sequence[int] = (0,), *, fresh: bool 
             )  # fmt: skip
             shots = [situation.shown(film, frame, frame / (len(film) - 1)) for frame in range(len(film))]
             encode_mp4(folder / f"{title}.mp4", (shot.rgb for shot in shots), fps=film.fps)
-            rows[title] = _label(film, name, situation, shots)
+            rows[title] = _label_row(film, name, situation, shots)
             labels_path.write_text(json.dumps(rows, indent=1), encoding="utf-8")
     return folder
 
 
-def _label(film: Film, name: str, situation: Situation, shots: Sequence[Shot]) -> dict[str, object]:
+def _label_row(film: Film, name: str, situation: Situation, shots: Sequence[Shot]) -> dict[str, object]:
     visible = np.array([bool((shot.mask == TARGET).any()) for shot in shots])
     hidden_at = int(visible.argmin()) if not visible.all() else None
     back_at = (

@@ -18,28 +18,28 @@ import numpy as np
 from revisit.audit.schema import Content
 from revisit.core import GATES, METRICS, SUITES, Case, Clip, MediaError, Record, Rejected, Remark, UsageError, digest
 from revisit.core.records import GATE_STATES
-from revisit.core.text import package_yaml
+from revisit.core.text import read_package_yaml
 from revisit.diagnosis.diagnose import diagnose
 from revisit.diagnosis.kinds import KINDS
 from revisit.diagnosis.signs import READ
 from revisit.engine.plan import Plan, make_plan
-from revisit.engine.request import observer_set
+from revisit.engine.request import load_observer_set
 from revisit.engine.run import Progress as Watching
 from revisit.engine.run import evaluate
 from revisit.media import encode_mp4, open_clip
 from revisit.media.perturb import WORDS as CHANGED_FRAMES
 from revisit.results import Results
 from revisit.results.record_files import write_json
-from revisit.stats.intervals import share_interval
+from revisit.stats.intervals import wilson_interval
 from revisit.worlds.workers import StepCallback, run_in_processes
 
 AS_IT_IS = ""
-DISTURBANCES = {**CHANGED_FRAMES, **package_yaml("revisit.audit", "words.yaml")["other_frames"]}
+DISTURBANCES = {**CHANGED_FRAMES, **read_package_yaml("revisit.audit", "words.yaml")["other_frames"]}
 DIAGNOSIS = "diagnosis"
 UNSURE = "cannot tell"
 
 
-def steadiness(
+def audit_steadiness(
     source: Path,
     out: Path,
     *,
@@ -53,8 +53,8 @@ def steadiness(
     Asked are the gates and all that the diagnosis reads, of every clip under every disturbance.
     """
     entries = list(SUITES["folder"].read(source, ()))
-    encode_for([entry for entry in entries if isinstance(entry, Case)], out / "encoded", workers, fresh)
-    plan = plan_of_clips(entries, source, set, encoded=out / "encoded")
+    encode_crf18_clips([entry for entry in entries if isinstance(entry, Case)], out / "encoded", workers, fresh)
+    plan = plan_for_clips(entries, source, set, encoded=out / "encoded")
     if not plan.cases:
         reason = f": {plan.rejected[0].id}: {plan.rejected[0].reason}" if plan.rejected else ""
         raise UsageError(f"{source} has no clip that can be read{reason}")
@@ -62,15 +62,15 @@ def steadiness(
     content = {
         "set": plan.observers.id,
         "source": str(source),
-        "verdicts": flips(run.results),
+        "verdicts": count_flips(run.results),
         "unread": {entry.id: entry.reason for entry in plan.rejected},
-        "failed": failures(run.results),
+        "failed": first_failure_by_case(run.results),
     }
     write_json(out / "steadiness.json", content)
     return content
 
 
-def plan_of_clips(
+def plan_for_clips(
     entries: Sequence[Case | Rejected | Remark],
     source: Path,
     set: str,
@@ -87,10 +87,10 @@ def plan_of_clips(
                 yield from disturbed_cases(entry, encoded)
 
     question_ids = list(questions) or [question for question in (*GATES, *METRICS) if question in READ]
-    return make_plan(replace(SUITES["folder"], read=read), source, observer_set(set), metrics=question_ids)
+    return make_plan(replace(SUITES["folder"], read=read), source, load_observer_set(set), metrics=question_ids)
 
 
-def _encoded(case: Case, folder: Path) -> Path:
+def _encoded_path(case: Case, folder: Path) -> Path:
     return folder / f"{digest(case.id, 16)}.mp4"
 
 
@@ -101,48 +101,50 @@ def disturbed_cases(case: Case, encoded: Path) -> Iterator[Case | Rejected]:
             if name in CHANGED_FRAMES:
                 clip = replace(case.clip, disturbed=name)
             else:
-                clip = Clip(_encoded(case, encoded)) if name == "crf18" else _shortened(case.clip, name)
+                clip = (
+                    Clip(_encoded_path(case, encoded)) if name == "crf18" else _clip_without_end_frame(case.clip, name)
+                )
         except MediaError as error:
             yield Rejected(f"{case.id}~{name}", str(error), case.model)
             continue
         notes = {**case.annotations, "disturbed": name}
-        reference, phases = _reference_beside(case, name), _phases_beside(case, name)
+        reference, phases = _disturbed_reference(case, name), _disturbed_phases(case, name)
         yield replace(case, id=f"{case.id}~{name}", clip=clip, reference=reference, phases=phases, annotations=notes)
 
 
-def _reference_beside(case: Case, name: str) -> Clip | None:
+def _disturbed_reference(case: Case, name: str) -> Clip | None:
     """The reference without the frame that the clip lacks, where both have the same number of frames."""
     if case.reference is None or name not in ("first_less", "last_less"):
         return case.reference
     try:
-        if _frames(case.reference) != _frames(case.clip):
+        if _frame_count(case.reference) != _frame_count(case.clip):
             return case.reference
     except MediaError:  # told of the undisturbed clip
         return case.reference
-    return _shortened(case.reference, name)
+    return _clip_without_end_frame(case.reference, name)
 
 
-def _phases_beside(case: Case, name: str) -> tuple[int, int] | None:
+def _disturbed_phases(case: Case, name: str) -> tuple[int, int] | None:
     if case.phases is None or name != "first_less":
         return case.phases
     hidden, returned = case.phases
     return max(hidden - 1, 0), max(returned - 1, 0)
 
 
-def _shortened(clip: Clip, name: str) -> Clip:
+def _clip_without_end_frame(clip: Clip, name: str) -> Clip:
     if name == "first_less":
         return replace(clip, start=clip.start + 1, count=None if clip.count is None else clip.count - 1)
-    return replace(clip, count=(clip.count or _frames(clip)) - 1)
+    return replace(clip, count=(clip.count or _frame_count(clip)) - 1)
 
 
-def encode_for(cases: Sequence[Case], folder: Path, workers: int | None, fresh: bool) -> None:
+def encode_crf18_clips(cases: Sequence[Case], folder: Path, workers: int | None, fresh: bool) -> None:
     """Make the files of the disturbance `crf18` that are not there yet."""
-    places = [(case.clip, _encoded(case, folder)) for case in cases]
+    places = [(case.clip, _encoded_path(case, folder)) for case in cases]
     todo = [(clip, path) for clip, path in places if fresh or not path.exists()]
-    run_in_processes(_encode, todo, workers, len(todo), None)
+    run_in_processes(_encode_crf18, todo, workers, len(todo), None)
 
 
-def _encode(job: tuple[Clip, Path], tell: StepCallback) -> None:
+def _encode_crf18(job: tuple[Clip, Path], tell: StepCallback) -> None:
     """Write a clip as H.264 at crf 18, an odd row or column left out. One that cannot be read is told in its turn."""
     clip, path = job
     with suppress(MediaError), open_clip(clip) as stream:
@@ -150,12 +152,12 @@ def _encode(job: tuple[Clip, Path], tell: StepCallback) -> None:
         encode_mp4(path, (frame.rgb[:height, :width] for frame in stream), fps=stream.info.fps, crf=18)
 
 
-def _frames(clip: Clip) -> int:
+def _frame_count(clip: Clip) -> int:
     with open_clip(clip, wanted=np.arange(0)) as stream:
         return stream.info.count
 
 
-def failures(results: Results) -> dict[str, str]:
+def first_failure_by_case(results: Results) -> dict[str, str]:
     """Case -> the first reason why something of it failed."""
     failed: dict[str, str] = {}
     for case in results.cases:
@@ -165,10 +167,10 @@ def failures(results: Results) -> dict[str, str]:
     return failed
 
 
-def flips(results: Results) -> dict[str, Content]:
+def count_flips(results: Results) -> dict[str, Content]:
     """By verdict: how often it was tried, how often it flipped, and how often it could not be told undisturbed."""
     cases_by_id = {case.id: case for case in results.cases if results.of(case)}
-    verdicts_by_case = {case_id: verdicts(results.of(case_id)) for case_id in cases_by_id}
+    verdicts_by_case = {case_id: verdicts_by_question(results.of(case_id)) for case_id in cases_by_id}
     rows: dict[str, Content] = {}
     for case_id, case in cases_by_id.items():
         name = str(case.annotations.get("disturbed", AS_IT_IS))
@@ -193,11 +195,11 @@ def flips(results: Results) -> dict[str, Content]:
                 row["flips"].append({"case": case_id.removesuffix(f"~{name}"), "disturbed": name, "from_to": turned})
     for row in rows.values():
         row["rate"] = len(row["flips"]) / max(row["tried"], 1)
-        row["interval"] = share_interval(len(row["flips"]), row["tried"])
+        row["interval"] = wilson_interval(len(row["flips"]), row["tried"])
     return rows
 
 
-def verdicts(records: Mapping[str, Record]) -> dict[str, dict[str, str]]:
+def verdicts_by_question(records: Mapping[str, Record]) -> dict[str, dict[str, str]]:
     """Question -> what it is about -> answer: a gate has one answer, the diagnosis one for each kind of failure."""
     answers_by_question = {
         question: {"": UNSURE if record.status == "unsure" else record.label}

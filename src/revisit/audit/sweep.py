@@ -20,7 +20,12 @@ import yaml
 from revisit.audit.schema import Content
 from revisit.core import METRICS, UsageError
 from revisit.engine.dependencies import Parameters, protocol_facts
-from revisit.engine.parameters import check_used, default_value, same_type, type_name
+from revisit.engine.parameters import (
+    default_parameter_value,
+    is_compatible_type,
+    parameter_type_name,
+    require_parameters_used,
+)
 from revisit.engine.plan import Plan
 from revisit.engine.run import Progress, evaluate
 from revisit.results import Results
@@ -39,19 +44,19 @@ class Parameter:
     def __str__(self) -> str:
         return "+".join(f"{owner}.{name}" for owner, name in self.targets)
 
-    def overrides(self, value: Any) -> Parameters:
+    def overrides_for(self, value: Any) -> Parameters:
         """What takes the place of the protocol's parameters at one of the values."""
         overrides: dict[str, dict[str, object]] = defaultdict(dict)
-        for (owner, name), one in zip(self.targets, self.each(value), strict=True):
+        for (owner, name), one in zip(self.targets, self.value_of_each_target(value), strict=True):
             overrides[owner][name] = one
         return dict(overrides)
 
-    def each(self, value: Any) -> tuple[Any, ...]:
+    def value_of_each_target(self, value: Any) -> tuple[Any, ...]:
         """The value of each parameter."""
         return (value,) if len(self.targets) == 1 else tuple(value)
 
 
-def parse(text: str) -> Parameter:
+def parse_parameter(text: str) -> Parameter:
     """The parameter in `ID.name=v1,v2,...`; a value is a number, true, false, null or a word.
 
     Several move together in `ID.name+ID.name=v1/w1,v2/w2,...`.
@@ -70,7 +75,7 @@ def parse(text: str) -> Parameter:
     return Parameter(targets, tuple(row[0] if len(parts) == 1 else row for row in rows))
 
 
-def sweep(
+def sweep_parameter(
     make_plan: MakePlan,
     parameter: Parameter,
     out: Path,
@@ -83,13 +88,15 @@ def sweep(
     Reported are the metrics whose answers can depend on the parameter.
     """
     default = make_plan(None)
-    standing = _default(default, parameter)
+    standing = _default_value(default, parameter)
     values = [standing, *(value for value in parameter.values if value != standing)]
-    plans = [default, *(make_plan(parameter.overrides(value)) for value in values[1:])]
+    plans = [default, *(make_plan(parameter.overrides_for(value)) for value in values[1:])]
     touched = [
         metric.id
         for metric in default.metrics
-        if any(_facts(plan, metric.id) != _facts(default, metric.id) for plan in plans[1:])
+        if any(
+            _metric_protocol_facts(plan, metric.id) != _metric_protocol_facts(default, metric.id) for plan in plans[1:]
+        )
     ]
     if len(plans) > 1 and not touched:
         raise UsageError(f"no chosen metric depends on {parameter}; choose others with --metric")
@@ -98,7 +105,7 @@ def sweep(
     for number, (value, plan) in enumerate(zip(values, plans, strict=True)):
         folder = out / ("default" if number == 0 else f"value-{number}")
         at.append(evaluate(plan, folder, workers=workers, progress=progress).results)
-        metrics = {metric_id: _swept(at[0], at[number], metric_id) for metric_id in touched}
+        metrics = {metric_id: _compare_with_default(at[0], at[number], metric_id) for metric_id in touched}
         rows.append({"value": value, "default": number == 0, "metrics": metrics})
     order = {value: position for position, value in enumerate(parameter.values)}
     rows.sort(key=lambda row: order.get(row["value"], -1))
@@ -119,38 +126,43 @@ def sweep(
     }
 
 
-def _default(plan: Plan, parameter: Parameter) -> Any:
+def _default_value(plan: Plan, parameter: Parameter) -> Any:
     """The value that the plan has without us; refuses what the plan does not use, or has another kind of value."""
-    check_used(plan, {owner: {} for owner, _ in parameter.targets})
+    require_parameters_used(plan, {owner: {} for owner, _ in parameter.targets})
     standing = tuple(
-        plan.parameters.get(owner, {}).get(name, default_value(owner, name)) for owner, name in parameter.targets
+        plan.parameters.get(owner, {}).get(name, default_parameter_value(owner, name))
+        for owner, name in parameter.targets
     )
     for value in parameter.values:
-        for one, usual, (owner, name) in zip(parameter.each(value), standing, parameter.targets, strict=True):
-            if not same_type(one, usual):
-                raise UsageError(f"{owner}.{name} is {usual!r} by default; {one!r} is not a {type_name(usual)}")
+        for one, usual, (owner, name) in zip(
+            parameter.value_of_each_target(value), standing, parameter.targets, strict=True
+        ):
+            if not is_compatible_type(one, usual):
+                raise UsageError(
+                    f"{owner}.{name} is {usual!r} by default; {one!r} is not a {parameter_type_name(usual)}"
+                )
     return standing if len(standing) > 1 else standing[0]
 
 
-def _facts(plan: Plan, metric: str) -> Any:
+def _metric_protocol_facts(plan: Plan, metric: str) -> Any:
     return protocol_facts(METRICS[metric], plan.observers, plan.parameters)
 
 
-def _swept(before: Results, after: Results, metric: str) -> Content:
+def _compare_with_default(before: Results, after: Results, metric: str) -> Content:
     """Scores per model, and Kendall's tau over models and over clips that are scored both times."""
     scores = [{record.case.id: record for record in results.scores(metric)} for results in (before, after)]
     clips = [case_id for case_id in scores[0] if case_id in scores[1]]
     models = sorted({scores[0][case_id].case.model for case_id in clips})
 
-    def values(which: int, model: str | None = None) -> list[float]:
+    def scores_of(which: int, model: str | None = None) -> list[float]:
         records = (scores[which][case_id] for case_id in clips if model in (None, scores[which][case_id].case.model))
         return [record.value for record in records if record.value is not None]
 
-    means = [[sum(some) / len(some) for some in (values(which, model) for model in models)] for which in (0, 1)]
+    means = [[sum(some) / len(some) for some in (scores_of(which, model) for model in models)] for which in (0, 1)]
     return {
         "models": {model: part.cell(metric).as_json() for model, part in after.groups().items()},
         "tau_models": kendall_tau(*means),
-        "tau_clips": kendall_tau(values(0), values(1)),
+        "tau_clips": kendall_tau(scores_of(0), scores_of(1)),
         "models_compared": len(models),
         "clips_compared": len(clips),
     }

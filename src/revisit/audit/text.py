@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from revisit.audit.cards import figure
+from revisit.audit.cards import two_decimals_or_dash
 from revisit.audit.schema import AuditContent, CellJson, Content, KindAudit
 from revisit.core.grouping import group_items
-from revisit.core.text import package_yaml
+from revisit.core.text import read_package_yaml
 from revisit.results import Cell
-from revisit.results.display import arrow, cell_text
+from revisit.results.display import cell_text, direction_arrow
 
 WIDTH = 34  # of the column that names the metric
 CELL = 5
-PROBLEMS: Mapping[str, str] = package_yaml("revisit.audit", "words.yaml")["problems"]
+PROBLEMS: Mapping[str, str] = read_package_yaml("revisit.audit", "words.yaml")["problems"]
 
 
-def matrix(audit: AuditContent) -> str:
+def audit_text(audit: AuditContent) -> str:
     """Metrics down, failures across, the AUC of each; then the diagonal and the metrics that fail."""
     grid, kinds, metrics = audit["grid"], list(audit["kinds"]), audit["metrics"]
-    short = abbreviations(kinds)
+    short = abbreviate_kinds(kinds)
     lines = [
         f"AUC x 100 against perfect memory at full strength: 100 always noticed, 50 not noticed, 0 rewarded; "
         f"{len(grid['seeds'])} scenes, set {grid['set']}",
@@ -29,36 +29,36 @@ def matrix(audit: AuditContent) -> str:
     ]
     for metric_id, metric in metrics.items():
         name = f"{metric_id}{' (memory)' if metric['memory'] else ''}"[: WIDTH - 1]
-        lines.append(f"{name:<{WIDTH}}" + "".join(audit_cell(metric["kinds"][kind]) for kind in kinds))
+        lines.append(f"{name:<{WIDTH}}" + "".join(auc_cell_text(metric["kinds"][kind]) for kind in kinds))
     lines += ["", "Failures: " + ", ".join(f"{short[kind]} {audit['kinds'][kind]['title']}" for kind in kinds), ""]
-    lines += diagonal_lines(audit)
+    lines += responding_metric_lines(audit)
     if "diagnosis" in audit and (mean := audit["diagnosis"]["macro_f1"]) is not None:
         clips = sum(score["clips"] for score in audit["diagnosis"]["kinds"].values())
         lines.append(f"Diagnosis: macro F1 {mean:.2f} over {len(audit['diagnosis']['kinds'])} kinds, {clips} clips")
-    lines += ["", *failing_lines(audit)]
-    lines += [f"Not asked: {', '.join(ids)} ({reason})" for reason, ids in by_reason(audit).items()]
+    lines += ["", *failing_metric_lines(audit)]
+    lines += [f"Not asked: {', '.join(ids)} ({reason})" for reason, ids in unasked_metrics_by_reason(audit).items()]
     if grid["failed"]:
         lines.append(f"{grid['failed']} answers failed and are missing here; the same command tries them again")
     return "\n".join(lines)
 
 
-def by_problem(audit: AuditContent) -> dict[str, list[Content]]:
+def problems_by_meaning(audit: AuditContent) -> dict[str, list[Content]]:
     """What is wrong -> the metrics that do it, with a sentence on each."""
     problems = group_items(audit["failing"], lambda entry: entry["problem"])
     return {meaning: problems[problem] for problem, meaning in PROBLEMS.items() if problem in problems}
 
 
-def rewarded(audit: AuditContent) -> list[str]:
+def metrics_fooled_by_frozen_camera(audit: AuditContent) -> list[str]:
     """The metrics of memory that a frozen camera fools."""
     return [entry["metric"] for entry in audit["failing"] if entry["problem"] == "frozen camera scored as memory"]
 
 
-def by_reason(audit: AuditContent) -> dict[str, list[str]]:
+def unasked_metrics_by_reason(audit: AuditContent) -> dict[str, list[str]]:
     """Reason -> everything that was not asked for it."""
     return group_items(audit["not_asked"], lambda metric_id: audit["not_asked"][metric_id])
 
 
-def audit_cell(cell: KindAudit) -> str:
+def auc_cell_text(cell: KindAudit) -> str:
     """Six characters: the AUC, in brackets where it is claimed, starred where it follows the strength."""
     if cell["response"] in ("unscored", "no clips"):
         inside = "."
@@ -67,7 +67,7 @@ def audit_cell(cell: KindAudit) -> str:
     return f"{f'[{inside}]' if cell['claimed'] else inside + ' ':>{CELL + 1}}"
 
 
-def diagonal_lines(audit: AuditContent) -> list[str]:
+def responding_metric_lines(audit: AuditContent) -> list[str]:
     """Which metrics respond to each failure in the order of its strength."""
     rows = audit["diagonal"]
     passed = sum(row["passes"] for row in rows.values())
@@ -76,26 +76,28 @@ def diagonal_lines(audit: AuditContent) -> list[str]:
         more = len(row["metrics"]) - 4
         metric_names = ", ".join(row["metrics"][:4]) + (f" and {more} more" if more > 0 else "")
         best = row["best"]
-        nearest = f"none; nearest is {best['metric']}, {_figures(best)}" if best else "none: nothing was scored"
+        nearest = (
+            f"none; nearest is {best['metric']}, {_auc_and_tau_text(best)}" if best else "none: nothing was scored"
+        )
         lines.append(f"  {audit['kinds'][kind]['title']:<28} {metric_names or nearest}")
     return lines
 
 
-def failing_lines(audit: AuditContent) -> list[str]:
+def failing_metric_lines(audit: AuditContent) -> list[str]:
     """The metrics that do not do what they claim, by what is wrong."""
     lines = []
-    for meaning, entries in by_problem(audit).items():
+    for meaning, entries in problems_by_meaning(audit).items():
         lines.append(f"{meaning} ({len({entry['metric'] for entry in entries})} metrics):")
         lines += [f"  {entry['metric']}: {entry['sentence']}" for entry in entries]
     memory = [metric_id for metric_id, metric in audit["metrics"].items() if metric["memory"]]
     if "frozen_camera" in audit["kinds"]:
-        count = len(rewarded(audit))
+        count = len(metrics_fooled_by_frozen_camera(audit))
         verdict = f"{count} of them fail" if count else "none scores a frozen camera as good memory"
         lines.append(f"Memory metrics ({len(memory)}): {', '.join(memory)}; {verdict}.")
     return lines
 
 
-def abbreviations(kinds: Sequence[str]) -> dict[str, str]:
+def abbreviate_kinds(kinds: Sequence[str]) -> dict[str, str]:
     """Five letters for each failure: of its only word, or two of the first and two of the last."""
     short_names: dict[str, str] = {}
     for kind in kinds:
@@ -109,19 +111,22 @@ def abbreviations(kinds: Sequence[str]) -> dict[str, str]:
 def sweep_table(sweep: Content) -> str:
     """Models down, values across, for each metric that depends on the parameter; then the taus of each value."""
     rows = sweep["rows"]
-    heads = [_clipped(f"{row['value']}{' *' if row['default'] else ''}", 17) for row in rows]
+    heads = [_truncate(f"{row['value']}{' *' if row['default'] else ''}", 17) for row in rows]
     width = max([12, *map(len, sweep["models"])])
     lines = [f"{sweep['parameter']} (default {sweep['default']}), suite {sweep['suite']}, {sweep['cases']} clips"]
     for metric_id, metric in sweep["metrics"].items():
         cells = [row["metrics"][metric_id] for row in rows]
-        lines += ["", f"{metric['title']} ({metric_id}) {arrow(metric['higher_is_better'])}: mean (scored/all)"]
+        lines += [
+            "",
+            f"{metric['title']} ({metric_id}) {direction_arrow(metric['higher_is_better'])}: mean (scored/all)",
+        ]
         lines.append(f"  {'':<{width}}" + "".join(f"{head:>18}" for head in heads))
         for model in sweep["models"]:
-            means = "".join(f"{_mean(cell['models'][model]):>18}" for cell in cells)
-            lines.append(f"  {_clipped(model, width):<{width}}{means}")
+            means = "".join(f"{_mean_text(cell['models'][model]):>18}" for cell in cells)
+            lines.append(f"  {_truncate(model, width):<{width}}{means}")
         stability = {"models": [cell["tau_models"] for cell in cells], "clips": [cell["tau_clips"] for cell in cells]}
         for name, taus in stability.items():
-            lines.append(f"  {f'tau, {name}':<{width}}" + "".join(f"{figure(tau):>18}" for tau in taus))
+            lines.append(f"  {f'tau, {name}':<{width}}" + "".join(f"{two_decimals_or_dash(tau):>18}" for tau in taus))
     return "\n".join([*lines, "", f"  * default. {sweep['read']}."])
 
 
@@ -164,7 +169,7 @@ def real_table(content: Content) -> str:
         low, high = clips["wrong_interval"] or (0.0, 1.0)
         between = f"{low:.0%} to {high:.0%}"
         lines.append(
-            f"{_clipped(name, 21):<22}{clips['n']:>6}{clips['right']:>7}{clips['wrong']:>7}{clips['undecided']:>11}"
+            f"{_truncate(name, 21):<22}{clips['n']:>6}{clips['right']:>7}{clips['wrong']:>7}{clips['undecided']:>11}"
             f"{between:>18}{scenes['wrong']:>9} of {scenes['n']}"
         )
     for label, counts in target["confusion"].items():
@@ -204,18 +209,18 @@ def horizon_table(horizon: Content) -> str:
         lines += ["", f"{curve['title']} ({metric_id})"]
         lines.append(f"  {'model':<16}" + "".join(f"{point['gap']:>13.1f} s" for point in gaps) + f"{'tau in gap':>14}")
         for model, facts in curve["models"].items():
-            text = f"  {_clipped(model, 15):<16}" + "".join(f"{_mean(point):>15}" for point in facts["points"])
-            lines.append(text + f"{figure(facts['tau']):>14}")
+            text = f"  {_truncate(model, 15):<16}" + "".join(f"{_mean_text(point):>15}" for point in facts["points"])
+            lines.append(text + f"{two_decimals_or_dash(facts['tau']):>14}")
     return "\n".join(lines)
 
 
-def _mean(cell: CellJson) -> str:
+def _mean_text(cell: CellJson) -> str:
     return cell_text(Cell.from_json(cell), interval=False)
 
 
-def _figures(best: Content) -> str:
-    return f"AUC {best['auc']:.2f}, tau {figure(best['tau'])}"
+def _auc_and_tau_text(best: Content) -> str:
+    return f"AUC {best['auc']:.2f}, tau {two_decimals_or_dash(best['tau'])}"
 
 
-def _clipped(text: str, width: int) -> str:
+def _truncate(text: str, width: int) -> str:
     return text if len(text) <= width else f"{text[: width - 1]}…"

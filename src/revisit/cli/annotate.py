@@ -7,7 +7,7 @@ from pathlib import Path
 import typer
 
 from revisit.cli import console
-from revisit.cli.options import flag, out_option
+from revisit.cli.options import flag_option, out_option
 
 
 def annotate(
@@ -41,12 +41,12 @@ def annotate(
     token: str = typer.Option(
         "", envvar="REVISIT_TOKEN", help="Token of the page with progress and links; random by default."
     ),
-    prepare: bool = flag("--prepare", "Make the project and print links, but do not start the server."),
-    json: bool = flag("--json", "Print the project and its links as JSON."),
+    prepare: bool = flag_option("--prepare", "Make the project and print links, but do not start the server."),
+    json: bool = flag_option("--json", "Print the project and its links as JSON."),
 ) -> None:
     """Collect labels from people in the browser. Starts a web application for raters on this machine."""
     from revisit.labels.project import RATERS, ProjectSettings
-    from revisit.labels.start_project import ProjectRequest, start_annotation
+    from revisit.labels.start_project import ProjectRequest, open_and_serve_project
     from revisit.web.server import ListenAddress
 
     settings = ProjectSettings(
@@ -55,6 +55,6 @@ def annotate(
     )  # fmt: skip
     request = ProjectRequest(tuple(runs), settings, out, tuple(rater), gold, guide, store, raters)
     where = ListenAddress(host, port, tuple(name))
-    start_annotation(
+    open_and_serve_project(
         request, where, token, prepare, typer.echo, console.Counter("clips ready"), console.print_json if json else None
     )

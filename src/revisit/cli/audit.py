@@ -31,7 +31,9 @@ def audit(
     seeds: int = typer.Option(4, help="Number of scenes; more scenes give more reliable figures and take longer."),
     first_seed: int = typer.Option(0, help="Number of the first scene, to use other scenes than the default ones."),
     metric: list[str] = options.metric_option("Only these metrics; all by default"),
-    horizon: bool = options.flag("--horizon", "Instead of the audit, show scores over growing hidden intervals."),
+    horizon: bool = options.flag_option(
+        "--horizon", "Instead of the audit, show scores over growing hidden intervals."
+    ),
     steady: Path = typer.Option(
         None,
         metavar="SOURCE",
@@ -40,21 +42,23 @@ def audit(
     real: list[Path] = typer.Option(
         [], metavar="DIR", help="Instead: verdicts on labelled real clips against people's (repeat it)."
     ),
-    situations: bool = options.flag(
+    situations: bool = options.flag_option(
         "--situations", "Instead: verdicts on rendered situations that fool gates; takes --seeds."
     ),
-    benchmarks: bool = options.flag(
+    benchmarks: bool = options.flag_option(
         "--benchmarks",
         "Instead: published measures of memory and control on models with known faults; --set small by default.",
     ),
     worlds: int = typer.Option(
         12, help="With --benchmarks: number of rendered worlds, over which intervals are taken."
     ),
-    with_flips: bool = options.flag("--flips", "With --real: also under changes nobody sees (11 times)."),
+    with_flips: bool = options.flag_option("--flips", "With --real: also under changes nobody sees (11 times)."),
     out: Path = options.out_option("Folder for the clips, the run and the results.", Path("runs/audit")),
     workers: int = options.WORKERS,
-    fresh: bool = options.flag("--fresh", "Render and evaluate again from the start."),
-    save_results: bool = options.flag("--save-results", "Save the results in the package, for the metric cards."),
+    fresh: bool = options.flag_option("--fresh", "Render and evaluate again from the start."),
+    save_results: bool = options.flag_option(
+        "--save-results", "Save the results in the package, for the metric cards."
+    ),
     json: bool = options.JSON,
     quiet: bool = options.QUIET,
 ) -> None:
@@ -67,12 +71,14 @@ def audit(
     from revisit.core.text import split_commas
 
     if ctx.invoked_subcommand is not None:
-        options.refuse_others(ctx, (), f"`audit {ctx.invoked_subcommand}`; options of that command go after its name")
+        options.refuse_other_parameters(
+            ctx, (), f"`audit {ctx.invoked_subcommand}`; options of that command go after its name"
+        )
         return
     if benchmarks:
-        chosen = suite if options.is_given(ctx, "suite") else []
-        name = observer_set if options.is_given(ctx, "observer_set") else "small"
-        _audit_benchmarks(out / "benchmarks", chosen, worlds, name, workers, fresh, json, quiet)
+        chosen = suite if options.is_given_on_command_line(ctx, "suite") else []
+        name = observer_set if options.is_given_on_command_line(ctx, "observer_set") else "small"
+        _audit_published_measures_and_exit(out / "benchmarks", chosen, worlds, name, workers, fresh, json, quiet)
     # A name that there is not is refused, and the nearest is named.
     for name in metric:
         if not ((real or situations) and name in GATES):
@@ -80,64 +86,68 @@ def audit(
     for name in suite:
         SUITES[name]
     grid = run.AuditGrid(
-        tuple(split_commas([kinds])), tuple(map(_parse_number, split_commas([strengths]))), seeds, first_seed
+        tuple(split_commas([kinds])), tuple(map(_parse_strength, split_commas([strengths]))), seeds, first_seed
     )
     settings: dict[str, Any] = {
-        "set": observer_set, "workers": workers, "fresh": fresh, "observed": console.progress(quiet)
+        "set": observer_set, "workers": workers, "fresh": fresh, "observed": console.make_progress_display(quiet)
     }  # fmt: skip
     on_worlds = {"metrics": metric, "rendered": None if quiet else console.Counter("rendered"), **settings}
     findings: Any
-    with console.resumable(out):
+    with console.exit_on_interrupt(out):
         if situations:
-            real = [render_situations(out / "situations", grid.scenes, fresh=fresh)]
+            real = [render_situations(out / "situations", grid.scene_seeds, fresh=fresh)]
         if real:
-            findings = real_clips.real(real, out / "real", questions=metric, with_flips=with_flips, **settings)
+            findings = real_clips.audit_real_clips(
+                real, out / "real", questions=metric, with_flips=with_flips, **settings
+            )
             file, table = out / "real" / "real.json", text.real_table(findings)
         elif steady is not None:
-            findings = steadiness.steadiness(steady, out / "steadiness", **settings)
+            findings = steadiness.audit_steadiness(steady, out / "steadiness", **settings)
             file, table = out / "steadiness" / "steadiness.json", text.steadiness_table(findings)
         elif horizon:
-            findings = intervals.horizon(out, kinds=grid.kinds or intervals.STEADY, seeds=grid.scenes, **on_worlds)
-            file, table = page.write_horizon(out, findings), text.horizon_table(findings)
+            findings = intervals.audit_horizon(
+                out, kinds=grid.kinds or intervals.STEADY, seeds=grid.scene_seeds, **on_worlds
+            )
+            file, table = page.write_horizon_page(out, findings), text.horizon_table(findings)
         else:
             command = shlex.join(["revisit", *sys.argv[1:]])
-            findings = run.audit(out, grid, suites=suite, command=command, **on_worlds)
-            file, table = page.write_page(out, findings), text.matrix(findings)
+            findings = run.run_audit(out, grid, suites=suite, command=command, **on_worlds)
+            file, table = page.write_audit_page(out, findings), text.audit_text(findings)
             if save_results:
-                console.message(f"results for the cards: {run.save_results(findings)}")
-    console.print_result(findings, table, json)
-    console.message(f"{'results' if file.suffix == '.json' else 'page'}: {file}")
+                console.print_to_stderr(f"results for the cards: {run.save_card_results(findings)}")
+    console.print_json_or_text(findings, table, json)
+    console.print_to_stderr(f"{'results' if file.suffix == '.json' else 'page'}: {file}")
     raise typer.Exit(1 if findings.get("grid", {}).get("failed") else 0)
 
 
-def _audit_benchmarks(
+def _audit_published_measures_and_exit(
     out: Path, suites: list[str], worlds: int, set: str, workers: int | None, fresh: bool, json: bool, quiet: bool
 ) -> NoReturn:  # fmt: skip
     """What published measures give models with known faults: table, figure and page."""
-    from revisit.audit.benchmark_figure import draw
-    from revisit.audit.benchmark_table import as_text, make_table
+    from revisit.audit.benchmark_figure import draw_figure
+    from revisit.audit.benchmark_table import make_trial_table, table_as_text
     from revisit.audit.benchmark_trials import FRAMES, SIZE, try_benchmarks
     from revisit.core import UsageError
     from revisit.results.record_files import write_json
 
     if worlds < 2:
         raise UsageError(f"intervals over worlds need at least 2 of them, not {worlds}; give --worlds 12")
-    with console.resumable(out):
+    with console.exit_on_interrupt(out):
         scores, failures = try_benchmarks(
             out, suites=suites, worlds=worlds, set=set, workers=workers, fresh=fresh,
             progress=None if quiet else console.Counter("worlds scored"),
         )  # fmt: skip
-    console.message(*failures)
+    console.print_to_stderr(*failures)
     if not scores:
         raise typer.Exit(1)
-    content = make_table(scores, set=set, size=SIZE, frames=FRAMES)
+    content = make_trial_table(scores, set=set, size=SIZE, frames=FRAMES)
     write_json(out / "benchmarks.json", content)
-    console.print_result(content, as_text(content), json)
+    console.print_json_or_text(content, table_as_text(content), json)
     try:
-        console.message(f"figure: {draw(content, out / 'benchmarks.png')}")
+        console.print_to_stderr(f"figure: {draw_figure(content, out / 'benchmarks.png')}")
     except ModuleNotFoundError:
-        console.message("no figure: pip install 'revisit-bench[figures]'")
-    console.message(f"results: {out / 'benchmarks.json'}")
+        console.print_to_stderr("no figure: pip install 'revisit-bench[figures]'")
+    console.print_to_stderr(f"results: {out / 'benchmarks.json'}")
     raise typer.Exit(1 if failures else 0)
 
 
@@ -168,7 +178,7 @@ def sweep(
     from dataclasses import replace
 
     from revisit.audit import sweep as sweeping
-    from revisit.audit.page import write_sweep
+    from revisit.audit.page import write_sweep_page
     from revisit.audit.text import sweep_table
     from revisit.engine.request import Request
     from revisit.results.record_files import write_json
@@ -178,24 +188,30 @@ def sweep(
         request = Request.from_json(Run(source).facts["request"])
         request = replace(request, metrics=tuple(metric) or request.metrics, limit=limit or request.limit)
     else:
-        request = Request.of(source, suite, observer_set, protocol, metric, limit, align, root, option, truth=False)
+        request = Request.from_options(
+            source, suite, observer_set, protocol, metric, limit, align, root, option, truth=False
+        )
     folder = out or Path("runs") / f"sweep-{source.resolve().stem if source.is_file() else source.resolve().name}"
     sweeps = []
-    for parameter in [sweeping.parse(text) for text in param]:
-        with console.resumable(folder):
-            scores = sweeping.sweep(
-                request.plan, parameter, folder / str(parameter), workers=workers, progress=console.progress(quiet)
+    for parameter in [sweeping.parse_parameter(text) for text in param]:
+        with console.exit_on_interrupt(folder):
+            scores = sweeping.sweep_parameter(
+                request.plan,
+                parameter,
+                folder / str(parameter),
+                workers=workers,
+                progress=console.make_progress_display(quiet),
             )
         sweeps.append(scores)
         if not json:
             typer.echo(sweep_table(scores))
     write_json(folder / "sweep.json", sweeps)
-    console.message(f"page: {write_sweep(folder, sweeps)}")
+    console.print_to_stderr(f"page: {write_sweep_page(folder, sweeps)}")
     if json:
         console.print_json(sweeps)
 
 
-def _parse_number(text: str) -> float:
+def _parse_strength(text: str) -> float:
     from revisit.core import UsageError
 
     try:

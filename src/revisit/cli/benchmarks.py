@@ -16,7 +16,7 @@ import typer
 from typer.main import get_command, get_group
 
 from revisit import suites
-from revisit.cli.help import Commands, PlainCommand, PlainGroup, summary
+from revisit.cli.help import Commands, PlainCommand, PlainGroup, first_sentence
 
 Source = typer.Typer | Callable[..., Any]  # a group of commands, or the function of one
 PART = "commands"
@@ -33,35 +33,35 @@ class OpenGroup(PlainGroup):
         self.refused: set[str] = set()  # commands of plugins whose names are taken
 
     def list_commands(self, ctx: Any, *, plugins: bool = True) -> list[str]:
-        self._add(ctx, _ours())
+        self._add_commands_of_group(ctx, _commands_of_own_suites())
         if plugins:
-            self._add(ctx, _plugins())
+            self._add_commands_of_group(ctx, _commands_of_plugins())
         names = dict.fromkeys([*self.own, *super().list_commands(ctx), *self.sources])
         return list(names)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        for find in (_ours, _plugins):
+        for find in (_commands_of_own_suites, _commands_of_plugins):
             if cmd_name not in self.commands and cmd_name not in self.own:
-                self._add(ctx, find())
-        if self._source(cmd_name) is not None and cmd_name not in self.commands:
-            self.commands[cmd_name] = _compile_command(self.sources[cmd_name], cmd_name)
+                self._add_commands_of_group(ctx, find())
+        if self._find_command_source(cmd_name) is not None and cmd_name not in self.commands:
+            self.commands[cmd_name] = _to_click_command(self.sources[cmd_name], cmd_name)
         elif cmd_name not in self.commands:  # all of them, to name those that are alike
             self.commands.update({name: self.get_command(ctx, name) for name in self.list_commands(ctx)})
         return super().get_command(ctx, cmd_name)
 
-    def summary_of(self, ctx: Any, name: str) -> str:
-        source = self._source(name)
+    def command_summary(self, ctx: Any, name: str) -> str:
+        source = self._find_command_source(name)
         if source is None or isinstance(source, typer.Typer):
-            return source.summary if isinstance(source, Commands) else super().summary_of(ctx, name)
-        return summary(source.__doc__)
+            return source.summary if isinstance(source, Commands) else super().command_summary(ctx, name)
+        return first_sentence(source.__doc__)
 
-    def _source(self, name: str) -> Source | None:
+    def _find_command_source(self, name: str) -> Source | None:
         if name in self.own and name not in self.sources:
             module, _, command = self.own[name].partition(".")
             self.sources[name] = getattr(import_module(f"revisit.cli.{module}"), command)
         return self.sources.get(name)
 
-    def _add(self, ctx: Any, additions: Sequence[tuple[str, Source]]) -> None:
+    def _add_commands_of_group(self, ctx: Any, additions: Sequence[tuple[str, Source]]) -> None:
         """Add the commands that go into this group, by their last word; none in the place of another."""
         mine = "" if ctx.parent is None else ctx.info_name
         for words, source in additions:
@@ -75,7 +75,7 @@ class OpenGroup(PlainGroup):
                 self.sources[name] = source
 
 
-def _compile_command(command: Source, name: str) -> Any:
+def _to_click_command(command: Source, name: str) -> Any:
     """As the library under typer has it, which is another one in other versions."""
     compiled: Any
     if isinstance(command, typer.Typer):
@@ -89,20 +89,20 @@ def _compile_command(command: Source, name: str) -> Any:
 
 
 @cache
-def _ours() -> list[tuple[str, Source]]:
+def _commands_of_own_suites() -> list[tuple[str, Source]]:
     """Without the registries, which bring numpy: `revisit --help` can do without."""
     names = [f"{suites.__name__}.{name}.{PART}" for _, name, is_folder in iter_modules(suites.__path__) if is_folder]
     return [addition for name in names if find_spec(name) for addition in import_module(name).COMMANDS.items()]
 
 
 @cache
-def _plugins() -> list[tuple[str, Source]]:
+def _commands_of_plugins() -> list[tuple[str, Source]]:
     from importlib.metadata import entry_points
 
     if not entry_points(group="revisit.plugins"):
         return []
-    from revisit.core.registry import load_part
+    from revisit.core.registry import import_part_of_benchmarks
 
-    ours = {id(command) for _, command in _ours()}
-    additions = [pair for module in load_part(PART) for pair in getattr(module, "COMMANDS", {}).items()]
+    ours = {id(command) for _, command in _commands_of_own_suites()}
+    additions = [pair for module in import_part_of_benchmarks(PART) for pair in getattr(module, "COMMANDS", {}).items()]
     return [(words, command) for words, command in additions if id(command) not in ours]

@@ -17,7 +17,7 @@ ROWS = 20  # of a table that are shown
 
 
 @app.command("check")
-def check(
+def check_dataset(
     data: Path = typer.Argument(help="A dataset."),
     suite: str = typer.Option("", help="Whose; told by its layout by default."),
     json: bool = JSON,
@@ -25,13 +25,13 @@ def check(
     """List what the suite could not score, or is not as the card says. Exit code 1 if there is anything."""
     from revisit.suites.authoring import card_problems
 
-    name, tools = _dataset(data, suite)
+    name, tools = _suite_and_dataset_tools(data, suite)
     problems = [*card_problems(data), *tools.problems(data)]
     if json:
         console.print_json({"suite": name, "problems": problems})
     else:
         for sentence in problems:
-            typer.echo(console.clean_text(sentence))
+            typer.echo(console.without_control_characters(sentence))
         typer.echo(
             f"{data}: {len(problems)} problems" if problems else f"{data}: a dataset of {name}, nothing is wrong"
         )
@@ -47,7 +47,7 @@ def describe(
     """Count what a dataset holds, as tables and figures. Categories, lengths, trajectories and gaps."""
     from revisit.report.histogram import histogram_svg
 
-    name, tools = _dataset(data, suite)
+    name, tools = _suite_and_dataset_tools(data, suite)
     contents = tools.describe(data)
     if figures is not None:
         figures.mkdir(parents=True, exist_ok=True)
@@ -55,7 +55,7 @@ def describe(
             if len(values):
                 file = figures / f"{title.replace(' ', '_').replace(',', '')}.svg"
                 file.write_text(histogram_svg(title, list(values)), encoding="utf-8")
-                console.message(f"figure: {file}")
+                console.print_to_stderr(f"figure: {file}")
     if json:
         tables = [{"title": title, "columns": list(columns), "rows": rows} for title, columns, rows in contents.tables]
         console.print_json({"suite": name, "title": contents.title, "facts": dict(contents.facts), "tables": tables})
@@ -70,7 +70,7 @@ def describe(
                 typer.echo(f"and {len(rows) - ROWS} more")
 
 
-def _dataset(data: Path, suite: str) -> tuple[str, Any]:
+def _suite_and_dataset_tools(data: Path, suite: str) -> tuple[str, Any]:
     """The suite whose dataset a folder holds, and its tools."""
     from revisit.core import SUITES, UsageError
 

@@ -6,7 +6,7 @@ import typer
 
 from revisit.cli import console
 from revisit.cli.help import Commands
-from revisit.cli.options import JSON, flag
+from revisit.cli.options import JSON, flag_option
 
 app = Commands("Show, verify and prune the cache of evidence.")
 
@@ -16,26 +16,32 @@ def path(json: bool = JSON) -> None:
     """Print the folder of the cache."""
     from revisit.engine.cache import cache_root
 
-    console.print_result({"path": str(cache_root())}, str(cache_root()), json)
+    console.print_json_or_text({"path": str(cache_root())}, str(cache_root()), json)
 
 
 @app.command()
 def info(json: bool = JSON) -> None:
     """Count files and bytes."""
     from revisit.engine.cache import cache_root
-    from revisit.engine.cache_pruning import FOLDERS, LIMIT, cache_limit, pieces, size_text
+    from revisit.engine.cache_pruning import (
+        FOLDERS,
+        LIMIT,
+        cache_limit_bytes_from_environment,
+        format_byte_size,
+        list_cache_files,
+    )
 
-    limit = cache_limit()
-    sizes = {folder: [piece.bytes for piece in pieces(cache_root(), folder)] for folder in FOLDERS}
+    limit = cache_limit_bytes_from_environment()
+    sizes = {folder: [piece.bytes for piece in list_cache_files(cache_root(), folder)] for folder in FOLDERS}
     folders = {folder: {"files": len(amounts), "bytes": sum(amounts)} for folder, amounts in sizes.items()}
     totals = {part: sum(facts[part] for facts in folders.values()) for part in ("files", "bytes")}
     if json:
         console.print_json({"path": str(cache_root()), **totals, "folders": folders, "limit": limit})
         return
-    bound = "" if limit is None else f"; {LIMIT} is {size_text(limit)}"
-    typer.echo(f"{cache_root()}: {totals['files']} files, {size_text(totals['bytes'])}{bound}")
+    bound = "" if limit is None else f"; {LIMIT} is {format_byte_size(limit)}"
+    typer.echo(f"{cache_root()}: {totals['files']} files, {format_byte_size(totals['bytes'])}{bound}")
     for folder, facts in folders.items():
-        typer.echo(f"  {folder:8} {facts['files']:8} files {size_text(facts['bytes']):>12}")
+        typer.echo(f"  {folder:8} {facts['files']:8} files {format_byte_size(facts['bytes']):>12}")
 
 
 @app.command()
@@ -44,8 +50,8 @@ def verify(json: bool = JSON) -> None:
     from revisit.engine.cache import EvidenceCache, cache_root
 
     cache = EvidenceCache(cache_root())
-    damaged = [file.name for file in cache.files() if not cache.sound(file.stem)]
-    console.print_result({"removed": damaged}, f"{len(damaged)} damaged pieces removed", json)
+    damaged = [file.name for file in cache.files() if not cache.verify_or_drop(file.stem)]
+    console.print_json_or_text({"removed": damaged}, f"{len(damaged)} damaged pieces removed", json)
     raise typer.Exit(1 if damaged else 0)
 
 
@@ -53,8 +59,8 @@ def verify(json: bool = JSON) -> None:
 def prune(
     to: str = typer.Option("", metavar="SIZE", help="Keep so much (such as 10GB) of what was used last."),
     days: float = typer.Option(None, min=0, help="Keep what was used in the last N days."),
-    everything: bool = flag("--all", "Remove all that can be made again."),
-    dry_run: bool = flag("--dry-run", "Say what would be removed, and remove nothing."),
+    everything: bool = flag_option("--all", "Remove all that can be made again."),
+    dry_run: bool = flag_option("--dry-run", "Say what would be removed, and remove nothing."),
     yes: bool = typer.Option(False, "--yes", "-y", help="Do not ask."),
     json: bool = JSON,
 ) -> None:
@@ -67,25 +73,34 @@ def prune(
 
     from revisit.core import UsageError
     from revisit.engine.cache import cache_root
-    from revisit.engine.cache_pruning import LIMIT, cache_limit, plan_pruning, size_of, size_text
+    from revisit.engine.cache_pruning import (
+        LIMIT,
+        cache_limit_bytes_from_environment,
+        format_byte_size,
+        parse_byte_size,
+        plan_pruning,
+    )
 
     if everything and (to or days is not None):
         raise UsageError("--all keeps nothing, --to SIZE and --days N keep what was used last: say one of them")
-    room = size_of(to) if to else None
+    room = parse_byte_size(to) if to else None
     if not (everything or to or days is not None):
-        room = cache_limit()
+        room = cache_limit_bytes_from_environment()
         if room is None:
             raise UsageError(f"say what to keep: --to SIZE, --days N or {LIMIT}=SIZE; or --all, to keep nothing")
-    files = plan_pruning(cache_root(), to=room, days=days)
+    files = plan_pruning(cache_root(), max_bytes=room, max_age_days=days)
     bytes_freed, bytes_left = sum(file.bytes for file in files.old), sum(file.bytes for file in files.kept)
-    text = f"{len(files.old)} pieces ({size_text(bytes_freed)}); {len(files.kept)} stay ({size_text(bytes_left)})"
+    text = (
+        f"{len(files.old)} pieces ({format_byte_size(bytes_freed)}); {len(files.kept)} stay "
+        f"({format_byte_size(bytes_left)})"
+    )
     bytes_unfinished = sum(file.bytes for file in files.torn)
     if files.torn:
-        text += f"; and {len(files.torn)} unfinished files that a kill left ({size_text(bytes_unfinished)})"
+        text += f"; and {len(files.torn)} unfinished files that a kill left ({format_byte_size(bytes_unfinished)})"
     facts = {"removed": len(files.old), "bytes": bytes_freed, "kept": len(files.kept), "kept_bytes": bytes_left}
     facts |= {"torn": len(files.torn), "torn_bytes": bytes_unfinished}
     if dry_run:
-        console.print_result({**facts, "dry_run": True}, f"would remove {text}", json)
+        console.print_json_or_text({**facts, "dry_run": True}, f"would remove {text}", json)
         return
     removals = [*files.old, *files.torn]
     if removals and not yes:
@@ -94,4 +109,4 @@ def prune(
         typer.confirm(f"Remove {text}?", abort=True, err=True)
     for file in removals:
         file.remove()
-    console.print_result(facts, f"removed {text}", json)
+    console.print_json_or_text(facts, f"removed {text}", json)

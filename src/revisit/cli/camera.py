@@ -8,7 +8,7 @@ import typer
 
 from revisit.cli import console
 from revisit.cli.help import Commands
-from revisit.cli.options import JSON, OWN_GENERATORS, flag, out_option
+from revisit.cli.options import JSON, OWN_GENERATORS, flag_option, out_option
 
 app = Commands("Show camera scripts, and convert them for generators.")
 
@@ -21,28 +21,39 @@ def show(
     script: str = SCRIPT,
     frames: int = FRAMES,
     plot: Path = typer.Option(None, help="Write a picture of the path (SVG) here."),
-    first_view: bool = flag("--first-view", "Move along the axes of the first view, as WRBench does."),
+    first_view: bool = flag_option("--first-view", "Move along the axes of the first view, as WRBench does."),
     json: bool = JSON,
 ) -> None:
     """Print the path of a script: where the camera is and where it looks."""
     import numpy as np
 
-    from revisit.control.plot import as_svg
+    from revisit.control.plot import camera_plan_svg
     from revisit.control.requested_path import compile_script
-    from revisit.geometry.rotations import to_yaw_pitch
+    from revisit.geometry.rotations import yaw_pitch_of_rotation
 
-    plan = compile_script(_script(script, frames or 81), frames=frames, axes="first_view" if first_view else "heading")
+    plan = compile_script(
+        _script_or_preset_script(script, frames or 81), frames=frames, axes="first_view" if first_view else "heading"
+    )
     if plot is not None:
-        plot.write_text(as_svg(plan), encoding="utf-8")
-        console.message(f"picture: {plot}")
-    pitch = to_yaw_pitch(plan.path.rotations)[1]
-    columns = [np.arange(len(plan)), plan.yaw.round(3), pitch.round(3) + 0.0, *plan.path.centres.round(4).T]  # no -0
+        plot.write_text(camera_plan_svg(plan), encoding="utf-8")
+        console.print_to_stderr(f"picture: {plot}")
+    pitch = yaw_pitch_of_rotation(plan.path.rotations)[1]
+    columns = [
+        np.arange(len(plan)),
+        plan.yaw_degrees.round(3),
+        pitch.round(3) + 0.0,
+        *plan.path.centres.round(4).T,
+    ]  # no -0
     names = ("frame", "yaw", "pitch", "x", "y", "z")
     rows = [dict(zip(names, row, strict=True)) for row in zip(*(column.tolist() for column in columns), strict=True)]
     if json:
-        console.print_json({"script": plan.script, "frames": len(plan), "peak_yaw": plan.peak_yaw, "poses": rows})
+        console.print_json(
+            {"script": plan.script, "frames": len(plan), "peak_yaw": plan.peak_yaw_degrees, "poses": rows}
+        )
         return
-    typer.echo(f"{plan.script}\n{len(plan)} frames, farthest yaw {plan.peak_yaw:+.1f} degrees (right is positive)")
+    typer.echo(
+        f"{plan.script}\n{len(plan)} frames, farthest yaw {plan.peak_yaw_degrees:+.1f} degrees (right is positive)"
+    )
     selection = sorted({round(k * (len(rows) - 1) / 12) for k in range(13)})
     console.print_table(list(rows[0]), [[f"{value:g}" for value in rows[k].values()] for k in selection], numbers=True)
 
@@ -61,24 +72,28 @@ def compile_(
     """Write a script in the form that a generator reads. Also the path that its clip is compared with."""
     import numpy as np
 
-    from revisit.control.delivery import deliver, plan_for
-    from revisit.control.generators import generator
-    from revisit.control.job_runner import picture_size
+    from revisit.control.delivery import make_delivery, plan_for_generator
+    from revisit.control.generators import find_generator
+    from revisit.control.job_runner import size_of_first_picture
 
-    to = generator(model, own)
-    plan = plan_for(_script(script, frames or to.frames), to, frames or (to.frames if _is_preset(script) else None))
-    picture = picture_size(image, to) if image is not None else None
-    delivery = deliver(plan, to, prompt=prompt, image=str(image or ""), picture=picture)
-    payload, path = delivery.write(out), out.with_name(f"{out.name}.target_c2w.npy")
+    to = find_generator(model, own)
+    plan = plan_for_generator(
+        _script_or_preset_script(script, frames or to.frames),
+        to,
+        frames or (to.frames if _is_preset_name(script) else None),
+    )
+    picture = size_of_first_picture(image, to) if image is not None else None
+    delivery = make_delivery(plan, to, prompt=prompt, image=str(image or ""), picture=picture)
+    payload, path = delivery.write_files(out), out.with_name(f"{out.name}.target_c2w.npy")
     with path.open("wb") as file:
         np.save(file, plan.path.c2w)
     if json:
         console.print_json(
-            {"payload": str(payload), "path": str(path), **delivery.facts(), "remarks": delivery.remarks()}
+            {"payload": str(payload), "path": str(path), **delivery.record_facts(), "remarks": delivery.remarks()}
         )
         return
     typer.echo(f"{payload}\n{path}")
-    console.message(*delivery.remarks(), *([to.note] if to.note else []))
+    console.print_to_stderr(*delivery.remarks(), *([to.note] if to.note else []))
 
 
 @app.command()
@@ -89,9 +104,9 @@ def presets(
     json: bool = JSON,
 ) -> None:
     """List the camera presets with their scripts."""
-    from revisit.control.presets import PRESETS, preset
+    from revisit.control.presets import PRESETS, preset_script
 
-    rows = {name: preset(name, degrees=degrees, metres=metres, frames=frames) for name in PRESETS}
+    rows = {name: preset_script(name, degrees=degrees, metres=metres, frames=frames) for name in PRESETS}
     if json:
         console.print_json(rows)
     else:
@@ -105,9 +120,9 @@ def models(own: Path = OWN_GENERATORS, json: bool = JSON) -> None:
     """List the known generators. Their inputs, the form of their camera path, and what was checked."""
     from dataclasses import asdict
 
-    from revisit.control.generators import generators
+    from revisit.control.generators import load_generators
 
-    cards = generators(own)
+    cards = load_generators(own)
     if json:
         console.print_json([asdict(entry) for entry in cards.values()])
         return
@@ -129,7 +144,7 @@ def families(json: bool = JSON) -> None:
     from revisit.control.payloads import FAMILIES
 
     rows = [
-        [family.id, ", ".join(family.files if family.folder else (f".{family.files[0]}",)), family.layout]
+        [family.id, ", ".join(family.files if family.is_folder else (f".{family.files[0]}",)), family.layout]
         for family in FAMILIES.values()
     ]
     if json:
@@ -138,14 +153,14 @@ def families(json: bool = JSON) -> None:
         console.print_table(["payload", "files", "layout"], rows)
 
 
-def _script(text: str, frames: int = 81) -> str:
+def _script_or_preset_script(text: str, frames: int = 81) -> str:
     """A script, or the script of the preset that it names."""
-    from revisit.control.presets import preset
+    from revisit.control.presets import preset_script
 
-    return preset(text.removeprefix("preset:"), frames=frames) if _is_preset(text) else text
+    return preset_script(text.removeprefix("preset:"), frames=frames) if _is_preset_name(text) else text
 
 
-def _is_preset(text: str) -> bool:
+def _is_preset_name(text: str) -> bool:
     from revisit.control.presets import PRESETS
 
     return text in PRESETS or text.startswith("preset:")

@@ -40,33 +40,33 @@ def check(
     any clip only the inputs are checked.
     """
     from revisit.core import SUITES, UsageError
-    from revisit.core.text import pluralize, split_commas
+    from revisit.core.text import count_and_noun, split_commas
     from revisit.preflight.check import KINDS
-    from revisit.preflight.check import check as checked
-    from revisit.preflight.expected import Expected, in_folder, of_jobs, strangers
+    from revisit.preflight.check import check_clips as checked
+    from revisit.preflight.expected import Expected, expected_in_folder, expected_of_jobs, find_unexpected_videos
 
     others: list[Path] = []
 
     if what in SUITES and not Path(what).is_dir():
-        from revisit.cli.generate import parse_options, print_left_out
+        from revisit.cli.generate import parse_job_options, print_left_out_jobs
         from revisit.control.generation import batch_requests, load_batch
-        from revisit.control.generators import generator as card
+        from revisit.control.generators import find_generator as card
 
         if not model:
             raise UsageError("give --model, the model whose clips are checked")
         (condition,) = batch_requests(
             model, split_commas([size]), first_frame, to=card(generator, own) if generator else None, frames=frames,
-            fps=fps, only=tuple(split_commas(only)), limit=limit, options=parse_options(option),
+            fps=fps, only=tuple(split_commas(only)), limit=limit, options=parse_job_options(option),
         )  # fmt: skip
         batch = load_batch(what, data, out, condition)
-        print_left_out(batch)
-        expected, others = of_jobs(batch.jobs, batch.home), strangers(batch.allowed)
+        print_left_out_jobs(batch)
+        expected, others = expected_of_jobs(batch.jobs, batch.home), find_unexpected_videos(batch.allowed)
     elif Path(what).is_dir():
         from revisit.suites.clips import find_clip_files, is_frame_folder
 
         folder = Path(what)
         paths = [path for _, _, path in find_clip_files(folder)]
-        expected = _with_models(in_folder(folder, paths), folder, layout)
+        expected = _add_models_and_missing_clips(expected_in_folder(folder, paths), folder, layout)
         if is_frame_folder(folder):
             expected = [Expected(folder.resolve().name, folder)]
     else:
@@ -90,25 +90,25 @@ def check(
                 rows.append(["", "", f"and {len(mine) - SHOWN} more", meaning])
     if rows:
         console.print_table(["fault", "clips", "which", "what"], rows)
-    console.message(*result.remarks)
+    console.print_to_stderr(*result.remarks)
     for reason, clips in result.unchecked.items():
-        console.message(f"not checked in {clips} of {result.there} clips, {reason}")
-    finding = f"{pluralize(len(result.faults), 'fault') if result.faults else 'no faults'} found"
-    if result.before:
+        console.print_to_stderr(f"not checked in {clips} of {result.there} clips, {reason}")
+    finding = f"{count_and_noun(len(result.faults), 'fault') if result.faults else 'no faults'} found"
+    if result.has_no_clips_yet:
         typer.echo(f"there are no clips yet; the inputs of {result.clips} clips were checked: {finding}")
     else:
         typer.echo(f"{result.there} of {result.clips} clips exist; {finding}")
     raise typer.Exit(1 if result.faults else 0)
 
 
-def _with_models(expected: list[Expected], folder: Path, layout: str) -> list[Expected]:
+def _add_models_and_missing_clips(expected: list[Expected], folder: Path, layout: str) -> list[Expected]:
     """The clips with the models that the folder's layout says, where no job does, and those that a model lacks."""
     from dataclasses import replace
 
     from revisit.core import UsageError
     from revisit.preflight.expected import Expected
     from revisit.suites.clips import MANIFEST
-    from revisit.suites.folder.path_patterns import place_of_clip
+    from revisit.suites.folder.path_patterns import path_of_clip_in_layout
     from revisit.suites.folder.read import understand_layout
 
     if all(one.model for one in expected) or ((folder / MANIFEST).is_file() and not layout):
@@ -119,8 +119,8 @@ def _with_models(expected: list[Expected], folder: Path, layout: str) -> list[Ex
         if layout:
             raise
         return expected  # names that `eval` would ask about; clips are checked all the same
-    for sentence in understood.sentences if understood.readings else ():
-        console.message(f"note: {sentence}")
+    for sentence in understood.summary_sentences if understood.readings else ():
+        console.print_to_stderr(f"note: {sentence}")
     if not understood.readings:
         return expected
     reading = understood.readings[0]
@@ -130,7 +130,7 @@ def _with_models(expected: list[Expected], folder: Path, layout: str) -> list[Ex
     ]
     layout = reading.layout if "*" not in reading.layout else ""
     missing = [
-        Expected(clip.scene, folder / place_of_clip(layout or "{model}/{scene}", clip), clip.model)
-        for clip in reading.missing
+        Expected(clip.scene, folder / path_of_clip_in_layout(layout or "{model}/{scene}", clip), clip.model)
+        for clip in reading.missing_clips
     ]
     return with_models + missing

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from revisit.cli import console
-from revisit.cli.options import JSON, flag, metric_option, out_option
+from revisit.cli.options import JSON, flag_option, metric_option, out_option
 
 if TYPE_CHECKING:
     from revisit.results.checkpoints import CheckpointChoice
@@ -24,9 +24,11 @@ def compare(
     what: list[str] = typer.Argument(help=WHAT),
     metric: list[str] = metric_option("Only these metrics; those of the verdict by default"),
     by: list[str] = typer.Option([], help="Also by a part of the clips: scene, condition, 'gap>=2'."),
-    show_all: bool = flag("--all", "All metrics that both runs asked."),
-    increments: bool = flag("--increments", "Each model against the one that it came from (`from` in models.yaml)."),
-    gate: bool = flag(
+    show_all: bool = flag_option("--all", "All metrics that both runs asked."),
+    increments: bool = flag_option(
+        "--increments", "Each model against the one that it came from (`from` in models.yaml)."
+    ),
+    gate: bool = flag_option(
         "--gate", "Exit with 1 if anything is worse than the first, less was delivered, or memory untested."
     ),
     json: bool = JSON,
@@ -37,150 +39,153 @@ def compare(
     """
     from dataclasses import asdict
 
-    from revisit.core import UsageError, load_all
-    from revisit.results.compare import as_json
-    from revisit.runs.comparability import compare_sides, match_sides, read_sides
+    from revisit.core import UsageError, import_registering_modules
+    from revisit.results.compare import delta_as_json
+    from revisit.runs.comparability import compare_sides, pair_sides, read_sides
     from revisit.runs.regression_gate import check_regressions
 
-    load_all()
+    import_registering_modules()
     sides = read_sides(what)
     if len(sides) < 2:
         raise UsageError("one model alone has nothing to be compared with; give another run, or RUN:MODEL")
-    pairs = _increments(sides) if increments else match_sides(sides)
+    pairs = _pairs_of_origin_and_model(sides) if increments else pair_sides(sides)
     comparisons = compare_sides(pairs, _select_metrics(metric, sides), by, every=show_all)
-    refused = {f"{id} of {one.names}": why for one in comparisons for id, why in one.refusals.items()}
+    refused = {f"{id} of {one.both_names_text}": why for one in comparisons for id, why in one.refusals.items()}
     if refused and not any(one.metrics for one in comparisons):
         raise UsageError(f"these runs cannot be subtracted: {'; '.join(sorted(set(refused.values())))}")
     deltas = [delta for one in comparisons for delta in one.deltas]
-    disjoint = [one.names for one in comparisons if one.metrics and not one.deltas]
+    disjoint = [one.both_names_text for one in comparisons if one.metrics and not one.deltas]
     verdict = check_regressions(comparisons) if gate else None
     if not deltas and (verdict is None or (verdict.untested and not verdict.worse)):
         raise UsageError(f"nothing to compare: no clip has a score of both {'; of both '.join(disjoint)}")
-    console.message(*(f"not compared: no clip has a score of both {names}" for names in disjoint))
+    console.print_to_stderr(*(f"not compared: no clip has a score of both {names}" for names in disjoint))
     if json:
         coverages = [
             {**asdict(one.coverage), "problems": one.coverage.problems, "warnings": one.coverage.warnings}
             for one in comparisons
         ]
-        content = {"deltas": [as_json(delta) for delta in deltas], "refused": refused, "coverage": coverages}
+        content = {"deltas": [delta_as_json(delta) for delta in deltas], "refused": refused, "coverage": coverages}
         if verdict is not None:
             content["gate"] = {name: getattr(verdict, name) for name in ("passed", "problems", "warnings")}
         console.print_json(content)
     else:
         for one in comparisons:
             _print_comparison(one)
-        _print_remarks(deltas, refused)
-        _print_coverage([one.coverage for one in comparisons])
+        _print_comparison_notes(deltas, refused)
+        _print_differing_coverage([one.coverage for one in comparisons])
         if len(what) == 1 and not increments and len(sides) > 2:
-            console.message(f"{sides[0].entry.name} is the first by name; {what[0]} MODEL ... names another first")
+            console.print_to_stderr(
+                f"{sides[0].entry.name} is the first by name; {what[0]} MODEL ... names another first"
+            )
     if verdict is not None:
-        console.message(*(f"gate: warning: {warning}" for warning in verdict.warnings))
-        console.message(*(f"gate: {problem}" for problem in verdict.problems))
+        console.print_to_stderr(*(f"gate: warning: {warning}" for warning in verdict.warnings))
+        console.print_to_stderr(*(f"gate: {problem}" for problem in verdict.problems))
         tested = f"{sum(delta.p is not None for delta in deltas)} of {len(deltas)} comparisons tested"
-        console.message(f"gate: {'passed' if verdict.passed else 'failed'} ({tested})")
+        console.print_to_stderr(f"gate: {'passed' if verdict.passed else 'failed'} ({tested})")
         raise typer.Exit(0 if verdict.passed else 1)
 
 
 def _select_metrics(metric: list[str], sides: list[Side]) -> list[str]:
     """The metrics that were named, of those that one of the runs asked."""
-    from revisit.results.metric_names import metrics_named
+    from revisit.results.metric_names import resolve_score_ids
 
     metrics = dict.fromkeys(id for side in sides for id in side.facts["protocol"]["metrics"])
-    return metrics_named(metric, list(metrics), "these runs", sides[0].facts["suite"])
+    return resolve_score_ids(metric, list(metrics), "these runs", sides[0].facts["suite"])
 
 
-def _increments(sides: list[Side]) -> list[tuple[Side, Side]]:
+def _pairs_of_origin_and_model(sides: list[Side]) -> list[tuple[Side, Side]]:
     """Every model that came from another one here, beside that one."""
     from revisit.core import UsageError
-    from revisit.results.model_facts import facts_for
+    from revisit.results.model_facts import load_model_facts
 
-    facts = facts_for(list(dict.fromkeys(side.run.path for side in sides)))
+    facts = load_model_facts(list(dict.fromkeys(side.run.path for side in sides)))
     by_model = {side.model: side for side in reversed(sides)}
-    origins = [(facts.came_from(side.model, list(by_model)), side) for side in sides]
+    origins = [(facts.predecessor_among(side.model, list(by_model)), side) for side in sides]
     increments = [(by_model[origin], side) for origin, side in origins if origin]
     if not increments:
         raise UsageError("no model here says in models.yaml which of the others it came from (`from`)")
     return increments
 
 
-def _print_comparison(one: SideComparison) -> None:
+def _print_comparison(comparison: SideComparison) -> None:
     """Print a table of the differences, the clips to look at, and a table for each way to split the clips."""
     from revisit.core import METRICS
-    from revisit.results.display import metric_title, signed_number
-    from revisit.results.score_names import measured_id
+    from revisit.results.display import score_title, signed_number_text
+    from revisit.results.score_names import strip_held_suffix
 
-    first, second = one.first.entry.name, one.second.entry.name
+    first, second = comparison.first.entry.name, comparison.second.entry.name
     heads = ["difference", "95 %", "p (Holm)", "won : lost", "clips"]
-    if one.deltas:
-        rows = [_delta_row(delta) for delta in one.deltas]
+    if comparison.deltas:
+        rows = [_delta_table_row(delta) for delta in comparison.deltas]
         console.print_table([f"{second} against {first}, same clips", first, second, *heads], rows, numbers=True)
-    for delta in one.deltas:
-        title = metric_title(delta.metric)
-        higher = METRICS[measured_id(delta.metric)].higher_is_better is not False
+    for delta in comparison.deltas:
+        title = score_title(delta.metric)
+        higher = METRICS[strip_held_suffix(delta.metric)].higher_is_better is not False
         looks = [look for look in delta.looks if look.difference]
         better = [look for look in looks if (look.difference > 0) == higher][:SHOWN]
         worse = [look for look in looks if (look.difference > 0) != higher][:SHOWN]
         sentences = [
-            f"{word} {', '.join(f'{look.name} ({signed_number(look.difference)})' for look in some)}"
+            f"{word} {', '.join(f'{look.name} ({signed_number_text(look.difference)})' for look in some)}"
             for word, some in (("won", better), ("lost", worse))
             if some
         ]
         if sentences:
-            console.message(f"{title}: {'; '.join(sentences)}")
+            console.print_to_stderr(f"{title}: {'; '.join(sentences)}")
         for name, parts in delta.parts.items():
             rows = [
-                [part.group, signed_number(part.difference), part.interval_text, f"{part.wins} : {part.losses}",
+                [part.group, signed_number_text(part.difference), part.interval_text, f"{part.wins} : {part.losses}",
                  str(part.clips)]
                 for part in parts
             ]  # fmt: skip
             console.print_table([f"{title} by {name}", *heads[:2], *heads[3:]], rows, numbers=True)
 
 
-def _delta_row(delta: Delta) -> list[str]:
-    from revisit.core.text import pluralize
-    from revisit.results.display import column_head, number, signed_number
+def _delta_table_row(delta: Delta) -> list[str]:
+    from revisit.core.text import count_and_noun
+    from revisit.results.display import number_text, score_title_with_arrow, signed_number_text
 
     mark = f" {delta.word}" if delta.word else ""
     return [
-        column_head(delta.metric), number(delta.means[0]), number(delta.means[1]),
-        signed_number(delta.difference) + mark, delta.interval_text, delta.p_text,
-        f"{delta.wins} : {delta.losses}", f"{delta.clips} of {pluralize(delta.scenes, 'scene')}",
+        score_title_with_arrow(delta.metric), number_text(delta.means[0]), number_text(delta.means[1]),
+        signed_number_text(delta.difference) + mark, delta.interval_text, delta.p_text,
+        f"{delta.wins} : {delta.losses}", f"{delta.clips} of {count_and_noun(delta.scenes, 'scene')}",
     ]  # fmt: skip
 
 
-def _print_remarks(deltas: list[Delta], refused: dict[str, str]) -> None:
+def _print_comparison_notes(deltas: list[Delta], refused: dict[str, str]) -> None:
     """Tell what was not compared, and why."""
     from revisit.core.grouping import group_items
-    from revisit.core.text import pluralize
+    from revisit.core.text import count_and_noun
 
     for why, names in group_items(refused, refused.__getitem__).items():
         metrics = dict.fromkeys(name.partition(" of ")[0] for name in names)
-        console.message(f"not compared: {', '.join(metrics)}: {why}")
-    if alone := [delta for delta in deltas if delta.significant_alone]:
-        console.message(
-            f"intervals are at 95 % for each difference by itself: {pluralize(len(alone), 'difference')} beyond chance "
+        console.print_to_stderr(f"not compared: {', '.join(metrics)}: {why}")
+    if alone := [delta for delta in deltas if delta.significant_only_uncorrected]:
+        console.print_to_stderr(
+            f"intervals are at 95 % for each difference by itself: {count_and_noun(len(alone), 'difference')} "
+            f"beyond chance "
             f"alone, but not among all {len(deltas)} that are compared (Holm)"
         )
     if any(delta.seeds for delta in deltas):
-        console.message("several seeds of a clip were folded into their mean")
+        console.print_to_stderr("several seeds of a clip were folded into their mean")
     if not deltas:
-        console.message("there is no clip that both have a score of")
+        console.print_to_stderr("there is no clip that both have a score of")
 
 
-def _print_coverage(coverages: list[Coverage]) -> None:
+def _print_differing_coverage(coverages: list[Coverage]) -> None:
     """Tell how many clips were delivered, and on how many the camera left and came back, where the sides differ."""
-    from revisit.core.text import pluralize
+    from revisit.core.text import count_and_noun
 
     for coverage in coverages:
         differs = coverage.delivered[0] != coverage.delivered[1] or coverage.asked[0] != coverage.asked[1]
-        sentences = [coverage.delivery] if differs else []
+        sentences = [coverage.delivery_text] if differs else []
         if coverage.posed is not None and coverage.posed[0] != coverage.posed[1]:
             sentences.append(
                 f"the camera of {coverage.second} looked away and came back on "
-                f"{pluralize(coverage.posed[1], 'clip')}, that of {coverage.first} on {coverage.posed[0]}"
+                f"{count_and_noun(coverage.posed[1], 'clip')}, that of {coverage.first} on {coverage.posed[0]}"
             )
         if sentences := [*sentences, *filter(None, [coverage.collapse_text])]:
-            console.message("; ".join(sentences))
+            console.print_to_stderr("; ".join(sentences))
 
 
 def trend(
@@ -197,25 +202,31 @@ def trend(
     """
     from dataclasses import asdict
 
-    from revisit.core import UsageError, load_all
+    from revisit.core import UsageError, import_registering_modules
     from revisit.report.trend import trend_svg
     from revisit.results.checkpoints import choose_checkpoints
-    from revisit.results.display import metric_title
-    from revisit.results.trend import coverages, has_progress, score_trends
-    from revisit.runs.comparability import asked_metrics, order_sides, ranked_ids, read_sides, refusals
+    from revisit.results.display import score_title
+    from revisit.results.trend import coverage_of_points, has_scores_or_coverage_change, score_trends
+    from revisit.runs.comparability import (
+        order_sides,
+        question_metrics_of_run,
+        ranking_score_ids,
+        read_sides,
+        reasons_not_to_compare,
+    )
 
-    load_all()
+    import_registering_modules()
     sides = read_sides(what)
     if len(sides) < 2:
         raise UsageError("a trend needs at least two runs or models")
     labels, ordered = map(list, zip(*order_sides(sides, by), strict=True))
-    metrics = _select_metrics(metric, ordered) or ranked_ids(ordered, asked_metrics(ordered[0].facts))
-    refused = {id: why for side in ordered[1:] for id, why in refusals(ordered[0], side, metrics).items()}
+    metrics = _select_metrics(metric, ordered) or ranking_score_ids(ordered, question_metrics_of_run(ordered[0].facts))
+    refused = {id: why for side in ordered[1:] for id, why in reasons_not_to_compare(ordered[0], side, metrics).items()}
     comparable = [id for id in metrics if id not in refused]
     if not comparable:
         raise UsageError(f"these runs cannot be put on one curve: {'; '.join(sorted(set(refused.values())))}")
     points = [side.entry for side in ordered]
-    curves, coverage = score_trends(points, comparable), coverages(points)
+    curves, coverage = score_trends(points, comparable), coverage_of_points(points)
     choices = choose_checkpoints(points, comparable, labels)
     if json:
         facts = {"points": labels, "metrics": [curve.as_json() for curve in curves], "refused": refused}
@@ -223,15 +234,15 @@ def trend(
         console.print_json({**facts, "coverage": [asdict(point) for point in coverage], "choices": chosen})
     else:
         _print_trend(labels, curves, coverage, choices, refused)
-    if not has_progress(curves, coverage):
-        names = ", ".join(metric_title(curve.metric) for curve in curves)
+    if not has_scores_or_coverage_change(curves, coverage):
+        names = ", ".join(score_title(curve.metric) for curve in curves)
         raise UsageError(
             f"there is no trend: no clip has a score of {names} at every point, and coverage does not change"
             + (f"; {out} was not written" if out else "")
         )
     if out is not None:
         out.write_text(trend_svg(curves, labels, coverage), encoding="utf-8")
-        console.message(f"plot: {out}")
+        console.print_to_stderr(f"plot: {out}")
 
 
 def _print_trend(
@@ -243,12 +254,12 @@ def _print_trend(
 ) -> None:
     """Print coverage and scores of each point, what the curves say, and which point to keep."""
     from revisit.core.grouping import group_items
-    from revisit.results.display import NOTHING, cell_text, column_head, metric_title
-    from revisit.results.trend import basis_sentence, coverage_sentence
+    from revisit.results.display import NOTHING, cell_text, score_title, score_title_with_arrow
+    from revisit.results.trend import common_clips_sentence, coverage_sentence
 
     scored = [curve for curve in curves if curve.cells]
     mean = "mean [95 %] (common/scored)" if scored else ""
-    heads = [mean, "clips", "came back", *(column_head(curve.metric) for curve in scored)]
+    heads = [mean, "clips", "came back", *(score_title_with_arrow(curve.metric) for curve in scored)]
     rows = [
         [
             label,
@@ -259,14 +270,14 @@ def _print_trend(
         for k, (label, point) in enumerate(zip(labels, coverage, strict=True))
     ]
     console.print_table(heads, rows, numbers=True)
-    if sentence := basis_sentence(curves):
-        console.message(sentence)
+    if sentence := common_clips_sentence(curves):
+        console.print_to_stderr(sentence)
     if sentence := coverage_sentence(coverage):
-        console.message(f"Camera: {sentence}")
-    console.message(*(f"{metric_title(curve.metric)}: {curve.sentence}" for curve in curves))
+        console.print_to_stderr(f"Camera: {sentence}")
+    console.print_to_stderr(*(f"{score_title(curve.metric)}: {curve.sentence}" for curve in curves))
     for choice in choices:
-        console.message(f"which to keep, by {choice.title}: {choice.sentence}")
-        if choice.progress:
-            console.message(f"  {choice.progress}")
+        console.print_to_stderr(f"which to keep, by {choice.title}: {choice.sentence}")
+        if choice.progress_sentence:
+            console.print_to_stderr(f"  {choice.progress_sentence}")
     for sentence, ids in sorted(group_items(refused, refused.__getitem__).items()):
-        console.message(f"not followed: {', '.join(ids)}: {sentence}")
+        console.print_to_stderr(f"not followed: {', '.join(ids)}: {sentence}")

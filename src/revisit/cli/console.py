@@ -21,7 +21,7 @@ def print_json(content: Any) -> None:
     typer.echo(json_.dumps(content, indent=1, ensure_ascii=False, default=str).encode(errors="replace").decode())
 
 
-def print_result(content: Any, text: str, json: bool) -> None:
+def print_json_or_text(content: Any, text: str, json: bool) -> None:
     """Print JSON where it was asked for, else a text."""
     if json:
         print_json(content)
@@ -29,10 +29,10 @@ def print_result(content: Any, text: str, json: bool) -> None:
         typer.echo(text)
 
 
-def message(*lines: str) -> None:
+def print_to_stderr(*lines: str) -> None:
     """Print lines to stderr."""
     for line in lines:
-        typer.echo(clean_text(line), err=True)
+        typer.echo(without_control_characters(line), err=True)
 
 
 def write_or_print(text: str, out: Path | None) -> None:
@@ -44,18 +44,18 @@ def write_or_print(text: str, out: Path | None) -> None:
         typer.echo(str(out))
 
 
-def clean_text(text: str) -> str:
+def without_control_characters(text: str) -> str:
     """Text without control characters, so that a file name cannot drive the terminal."""
     from revisit.core.text import printable_text
 
     return printable_text(text)
 
 
-def print_first(lines: Sequence[str], most: int, remaining: str = "more") -> None:
+def print_first_lines_to_stderr(lines: Sequence[str], max_lines: int, remaining: str = "more") -> None:
     """Print so many lines to stderr, and how many remain."""
-    message(*lines[:most])
-    if len(lines) > most:
-        message(f"... and {len(lines) - most} {remaining}")
+    print_to_stderr(*lines[:max_lines])
+    if len(lines) > max_lines:
+        print_to_stderr(f"... and {len(lines) - max_lines} {remaining}")
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: bool = False) -> None:
@@ -68,9 +68,11 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, number
     console = Console(width=None if sys.stdout.isatty() else 200)
     grid = Table(box=SIMPLE_HEAD, pad_edge=False)
     for position, column in enumerate(columns):
-        grid.add_column(clean_text(column), justify="right" if position and numbers else "left", overflow="fold")
+        grid.add_column(
+            without_control_characters(column), justify="right" if position and numbers else "left", overflow="fold"
+        )
     for row in rows:
-        grid.add_row(*(Text(clean_text(cell)) for cell in row))
+        grid.add_row(*(Text(without_control_characters(cell)) for cell in row))
     console.print(grid)
 
 
@@ -94,9 +96,9 @@ class ProgressBar:
 
     def advance(self, what: str, failed: int) -> None:
         trouble = f"  {failed} failed" if failed else ""
-        self.progress.update(self.task, advance=1, what=clean_text(what)[:40] + trouble)
+        self.progress.update(self.task, advance=1, what=without_control_characters(what)[:40] + trouble)
 
-    def asked(self, count: int, total: int, cost: str) -> None:
+    def show_judge_progress(self, count: int, total: int, cost: str) -> None:
         self.progress.update(self.task, what=f"asked {count} of {total} lists of questions, {cost}")
 
     def finish(self) -> None:
@@ -109,20 +111,22 @@ class ProgressLines:
     every = 10.0  # seconds
 
     def start(self, clips: int, cases: int, observed: int) -> None:
-        from revisit.core.text import pluralize
+        from revisit.core.text import count_and_noun
 
         self.clips, self.done, self.started_at, self.printed_at = clips, observed, time.monotonic(), 0.0
         self.first = observed
-        message(f"{pluralize(cases, 'case')}, {pluralize(clips, 'clip')}, {observed} already observed")
-        self.waiting = threading.Timer(FIRST_WORD, self._waits)
+        print_to_stderr(
+            f"{count_and_noun(cases, 'case')}, {count_and_noun(clips, 'clip')}, {observed} already observed"
+        )
+        self.waiting = threading.Timer(FIRST_WORD, self._print_waiting_line)
         self.waiting.daemon = True
         if observed < clips:
             self.waiting.start()
 
-    def _waits(self) -> None:
+    def _print_waiting_line(self) -> None:
         """A word while the first clip takes its time, so that nobody takes the silence for a hang."""
         if self.done == self.first:
-            message(
+            print_to_stderr(
                 f"first clip: {time.monotonic() - self.started_at:.0f} s so far; the time left is known once it is done"
             )
 
@@ -134,15 +138,19 @@ class ProgressLines:
             return
         self.printed_at = now
         rate = (now - self.started_at) / max(self.done - self.first, 1)
-        remaining = f", about {_duration(rate * (self.clips - self.done))} left" if self.done < self.clips else ""
+        remaining = (
+            f", about {_minutes_or_seconds_text(rate * (self.clips - self.done))} left"
+            if self.done < self.clips
+            else ""
+        )
         done = min(self.done, self.clips)  # a reference that two workers decoded counts once
-        message(f"observed {done} of {self.clips} clips{remaining}" + (f", {failed} failed" if failed else ""))
+        print_to_stderr(f"observed {done} of {self.clips} clips{remaining}" + (f", {failed} failed" if failed else ""))
 
-    def asked(self, count: int, total: int, cost: str) -> None:
+    def show_judge_progress(self, count: int, total: int, cost: str) -> None:
         now = time.monotonic()
         if now - self.printed_at >= self.every or count == total:
             self.printed_at = now
-            message(f"asked {count} of {total} lists of questions, {cost}")
+            print_to_stderr(f"asked {count} of {total} lists of questions, {cost}")
 
     def finish(self) -> None:
         self.waiting.cancel()
@@ -160,10 +168,10 @@ class Counter:
             typer.echo(f"\r\x1b[K{self.label} {count} of {total}", err=True, nl=count == total)
         elif count == total or now - self.printed_at > 5:
             self.printed_at = now
-            message(f"{self.label} {count} of {total}")
+            print_to_stderr(f"{self.label} {count} of {total}")
 
 
-def progress(quiet: bool = False) -> Any:
+def make_progress_display(quiet: bool = False) -> Any:
     """A bar on a terminal, lines elsewhere, nothing if asked."""
     if quiet:
         return None
@@ -171,14 +179,14 @@ def progress(quiet: bool = False) -> Any:
 
 
 @contextmanager
-def resumable(where: Path | None = None) -> Iterator[None]:
+def exit_on_interrupt(where: Path | None = None) -> Iterator[None]:
     """Ctrl-C ends what the same command continues, with a word about that."""
     try:
         yield
     except KeyboardInterrupt:
-        message("interrupted; run the same command to continue" + (f" ({where})" if where else ""))
+        print_to_stderr("interrupted; run the same command to continue" + (f" ({where})" if where else ""))
         raise typer.Exit(130) from None
 
 
-def _duration(seconds: float) -> str:
+def _minutes_or_seconds_text(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds >= 90 else f"{seconds:.0f} s"

@@ -7,8 +7,8 @@ from pathlib import Path
 import typer
 
 from revisit.cli import console
-from revisit.cli.options import ALL, JSON, WORKERS, flag, out_option
-from revisit.cli.running import print_summary, run_evaluation
+from revisit.cli.options import ALL, JSON, WORKERS, flag_option, out_option
+from revisit.cli.running import run_evaluation, write_report_and_print_summary
 
 
 def demo(
@@ -18,7 +18,7 @@ def demo(
     ),
     scenes: int = typer.Option(9, min=1, max=9, help="How many of the nine rooms; only for the suite folder."),
     workers: int = WORKERS,
-    fresh: bool = flag("--fresh", "Render and evaluate again from the start."),
+    fresh: bool = flag_option("--fresh", "Render and evaluate again from the start."),
     show_all: bool = ALL,
     json: bool = JSON,
 ) -> None:
@@ -30,6 +30,8 @@ def demo(
     if suite not in DEMOS:
         raise UsageError(f"there is a demo for {' and '.join(DEMOS)}, not for {suite!r}")
     out = out or Path("demo" if suite == "folder" else f"demo-{suite}")
-    source, option = DEMOS[suite](out / "videos", fresh, scenes, console.message, console.Counter("rendered"))
-    run = run_evaluation(Request.of(source, suite, "lite", options=option), out / "run", fresh=fresh, workers=workers)
-    raise typer.Exit(print_summary(run, show_all=show_all, json=json))
+    source, option = DEMOS[suite](out / "videos", fresh, scenes, console.print_to_stderr, console.Counter("rendered"))
+    run = run_evaluation(
+        Request.from_options(source, suite, "lite", options=option), out / "run", fresh=fresh, workers=workers
+    )
+    raise typer.Exit(write_report_and_print_summary(run, show_all=show_all, json=json))

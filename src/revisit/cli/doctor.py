@@ -10,9 +10,9 @@ from revisit.cli.options import JSON
 
 def doctor(json: bool = JSON) -> None:
     """Check the installation: libraries, decoders, GPU, weights. Also cache, disk, memory and plugins."""
-    from revisit.engine.doctor import checks
+    from revisit.engine.doctor import check_installation
 
-    results = checks()
+    results = check_installation()
     if json:
         console.print_json([check.__dict__ for check in results])
     else:

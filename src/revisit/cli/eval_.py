@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from revisit.cli import console, options
-from revisit.cli.running import print_summary, run_evaluation
+from revisit.cli.running import run_evaluation, write_report_and_print_summary
 
 if TYPE_CHECKING:
     from revisit.engine.request import Request
@@ -28,8 +28,8 @@ def eval_(
     workers: int = options.WORKERS,
     executor: str = options.EXECUTOR,
     address: str = options.ADDRESS,
-    fresh: bool = options.flag("--fresh", "Discard earlier answers of this run and start again."),
-    rescore: bool = options.flag(
+    fresh: bool = options.flag_option("--fresh", "Discard earlier answers of this run and start again."),
+    rescore: bool = options.flag_option(
         "--rescore", "SOURCE is a run: score it again from cached evidence; nothing is decoded."
     ),
     align: str = options.ALIGN,
@@ -58,30 +58,34 @@ def eval_(
 
     After a metric or a protocol changed, `--rescore` with the run answers again in seconds.
     """
-    from revisit.engine.request import Request, find_executor, network_settings, rescored_run
+    from revisit.engine.request import Request, find_executor, rescore_run_folder, temporary_network_settings
     from revisit.media import Limits
 
     if rescore:
         allowed = ("source", "rescore", "report", "show_all", "json", "quiet")
-        options.refuse_others(ctx, allowed, "--rescore, which takes everything from the run")
+        options.refuse_other_parameters(ctx, allowed, "--rescore, which takes everything from the run")
         # No remark was printed before: all of them go with the summary.
-        raise typer.Exit(print_summary(rescored_run(source), report=report, show_all=show_all, json=json, quiet=True))
-    with network_settings(device, precision, batch):
-        request = Request.of(
+        raise typer.Exit(
+            write_report_and_print_summary(
+                rescore_run_folder(source), report=report, show_all=show_all, json=json, quiet=True
+            )
+        )
+    with temporary_network_settings(device, precision, batch):
+        request = Request.from_options(
             source, suite, observer_set, protocol, metric, limit, align, root, option, judge, param, truth, only,
             layout, reference,
         )  # fmt: skip
         request = ask_for_layout(request, quiet=quiet or json)
         run = run_evaluation(
             request,
-            out or request.default_folder,
+            out or request.default_run_folder,
             quiet=quiet,
             fresh=fresh,
             workers=workers,
             executor=find_executor(executor, address, workers),
             limits=Limits.parse(limits),
         )
-    raise typer.Exit(print_summary(run, report=report, show_all=show_all, json=json, quiet=quiet))
+    raise typer.Exit(write_report_and_print_summary(run, report=report, show_all=show_all, json=json, quiet=quiet))
 
 
 def ask_for_layout(request: Request, *, quiet: bool = False) -> Request:
@@ -89,7 +93,7 @@ def ask_for_layout(request: Request, *, quiet: bool = False) -> Request:
 
     Where nobody is asked, the reader's own remark names the layouts.
     """
-    from revisit.engine.request import recognise
+    from revisit.engine.request import recognise_suite
     from revisit.suites.clips import MANIFEST
     from revisit.suites.folder.read import understand_layout
 
@@ -98,18 +102,18 @@ def ask_for_layout(request: Request, *, quiet: bool = False) -> Request:
     plain = source.is_dir() and not (source / MANIFEST).is_file()
     if quiet or not plain or given.get("layout") or not (sys.stdin.isatty() and sys.stderr.isatty()):
         return request
-    if request.suite != "folder" and (request.suite != "auto" or recognise(source).id != "folder"):
+    if request.suite != "folder" and (request.suite != "auto" or recognise_suite(source).id != "folder"):
         return request
     understood = understand_layout(source, reference=given.get("reference", ""))
     choices = [reading for reading in understood.readings if reading.layout]
     if len(choices) < 2:
         return request
-    console.message(f"{len(choices)} readings of {source.name} fit:")
+    console.print_to_stderr(f"{len(choices)} readings of {source.name} fit:")
     for number, reading in enumerate(choices, start=1):
-        console.message(f"  {number}. {reading.size}, as {reading.layout}")
+        console.print_to_stderr(f"  {number}. {reading.size_text}, as {reading.layout}")
     number = 0
     while not 1 <= number <= len(choices):
         number = typer.prompt("Which one", default=1, type=int, err=True)
     chosen = choices[number - 1].layout
-    console.message(f"--layout '{chosen}' says so next time")
+    console.print_to_stderr(f"--layout '{chosen}' says so next time")
     return replace(request, options=(*request.options, f"layout={chosen}"), suite="folder")

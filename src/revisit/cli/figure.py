@@ -33,39 +33,39 @@ def figure(
     json: bool = JSON,
 ) -> None:
     """Draw a figure of a run, such as a radar, path or film strip."""
-    from revisit.core import UsageError, load_all
+    from revisit.core import UsageError, import_registering_modules
     from revisit.core.text import suggest_names
     from revisit.report import figures
-    from revisit.results.leaderboards import headline_ids
-    from revisit.results.metric_names import metrics_named
+    from revisit.results.leaderboards import headline_score_ids
+    from revisit.results.metric_names import resolve_score_ids
     from revisit.results.run import Run
 
-    load_all()
+    import_registering_modules()
     if kind not in KINDS:
         raise UsageError(f"there is no figure {kind!r}; {suggest_names(kind, KINDS)}")
     finished_run = Run(run)
     results = finished_run.results
     if unknown := [name for name in model if name not in results.models]:
         raise UsageError(f"{run} has no model {unknown[0]!r}; {suggest_names(unknown[0], results.models)}")
-    metric = metrics_named(metric, results.metrics, run, finished_run.facts["suite"])
+    metric = resolve_score_ids(metric, results.metrics, run, finished_run.facts["suite"])
     part = results.where(model=model) if model else results
-    metrics = metric or headline_ids(results, finished_run.facts["suite"])
+    metrics = metric or headline_score_ids(results, finished_run.facts["suite"])
     if kind in ("path", "strip"):
-        drawing = _draw_scene(kind, part, metrics, sample, rows, frames, finished_run)
+        drawing = _draw_path_or_strip(kind, part, metrics, sample, rows, frames, finished_run)
     else:
-        over_time = _metrics_over_time(results, metrics)
+        over_time = _metrics_with_series(results, metrics)
         usual = {"phases": results.metrics, "correlation": results.metrics, "horizon": over_time}
         drawing = getattr(figures, kind)(part, metric or usual.get(kind, metrics))
-    if kind == "radar" and (left_out := sorted(set(metric) - set(figures.radar_metrics(part, metric)))):
-        console.message(f"not drawn, for want of scores, of a range or of a better end: {', '.join(left_out)}")
+    if kind == "radar" and (left_out := sorted(set(metric) - set(figures.metrics_a_radar_can_show(part, metric)))):
+        console.print_to_stderr(f"not drawn, for want of scores, of a range or of a better end: {', '.join(left_out)}")
     out = out or Path(f"{kind}.svg")
     figures.save_figure(drawing, out)
-    console.print_result(
+    console.print_json_or_text(
         {"file": str(out), "kind": kind, "metrics": metric or metrics, "models": part.models}, str(out), json
     )
 
 
-def _metrics_over_time(results: Results, metrics: list[str]) -> list[str]:
+def _metrics_with_series(results: Results, metrics: list[str]) -> list[str]:
     """Of the verdict's metrics those with values over time; else the plainest that have."""
     candidates = [*metrics, "psnr", "motion_amount"]
     series_metrics = [
@@ -76,11 +76,13 @@ def _metrics_over_time(results: Results, metrics: list[str]) -> list[str]:
     return series_metrics[:3] or metrics[:1]
 
 
-def _draw_scene(kind: str, results: Results, metrics: list[str], sample: str, rows: str, frames: str, run: Run) -> Any:
+def _draw_path_or_strip(
+    kind: str, results: Results, metrics: list[str], sample: str, rows: str, frames: str, run: Run
+) -> Any:
     from revisit.core import SUITES, UsageError
     from revisit.core.text import suggest_names
-    from revisit.geometry.camera_script import parse_script, timed_path
-    from revisit.geometry.rotations import to_yaw_pitch
+    from revisit.geometry.camera_script import camera_path_of_length, parse_script
+    from revisit.geometry.rotations import yaw_pitch_of_rotation
     from revisit.report import figures
     from revisit.results.ceilings import held_to_truth
     from revisit.results.verdict import load_verdict, make_verdict
@@ -100,11 +102,11 @@ def _draw_scene(kind: str, results: Results, metrics: list[str], sample: str, ro
 
             if not case.camera:
                 return None
-            turns = timed_path(parse_script(case.camera), count)[:, :3, :3]
-            return np.stack(to_yaw_pitch(turns @ turns[0].T), axis=1)
+            turns = camera_path_of_length(parse_script(case.camera), count)[:, :3, :3]
+            return np.stack(yaw_pitch_of_rotation(turns @ turns[0].T), axis=1)
 
         return figures.camera_path_figure(results, scene_cases, requested_turns)
-    cases = _cases_differing_in(scene_cases, rows)
+    cases = _cases_differing_only_in(scene_cases, rows)
     corrected, suite = held_to_truth(results), run.summary["suite"]
     answers = make_verdict(results, SUITES[suite].card if suite in SUITES else {}).answers
     worst = worst_moments(corrected.where(sample=sample), answers, count=len(scene_cases))
@@ -116,26 +118,29 @@ def _draw_scene(kind: str, results: Results, metrics: list[str], sample: str, ro
     if len(numbers) == 1:
         ids = {case.id for case in cases}
         moment_frames = [one["frame"] for one in moments if one["case"] in ids and one["frame"] is not None]
-        columns = figures.strip_columns(cases[0], max(2, numbers[0]), moment_frames)
+        columns = figures.film_strip_columns(cases[0], max(2, numbers[0]), moment_frames)
     else:
         columns = [(f"frame {number}", number) for number in numbers]
     frame_numbers = [number for _, number in columns]
     strip_rows: list[tuple[str, str, Any, int | None]] = []
     if cases[0].reference is not None:
         truth = replace(cases[0], clip=cases[0].reference)
-        strip_rows.append(("truth", "", figures.strip_pictures(truth, frame_numbers), None))
+        strip_rows.append(("truth", "", figures.read_scaled_frames(truth, frame_numbers), None))
     for case in cases:
-        label, pictures = figures.score_label(results, case, metrics[:2]), figures.strip_pictures(case, frame_numbers)
+        label, pictures = (
+            figures.score_lines(results, case, metrics[:2]),
+            figures.read_scaled_frames(case, frame_numbers),
+        )
         strip_rows.append((str(getattr(case, rows)), label, pictures, failing.get(case.id)))
     return figures.film_strip_figure(strip_rows, columns)
 
 
-def _cases_differing_in(cases: Sequence[Case], rows: str) -> list[Case]:
+def _cases_differing_only_in(cases: Sequence[Case], field: str) -> list[Case]:
     """Clips of one scene that differ in exactly one thing: all else is as in the first of them."""
     from revisit.core import UsageError
 
-    if rows not in ROWS:
-        raise UsageError(f"the rows of a strip differ in {', '.join(ROWS)}, not in {rows!r}")
-    fixed = [name for name in (*ROWS, "camera", "prompt") if name != rows]
+    if field not in ROWS:
+        raise UsageError(f"the rows of a strip differ in {', '.join(ROWS)}, not in {field!r}")
+    fixed = [name for name in (*ROWS, "camera", "prompt") if name != field]
     first = cases[0]
     return [case for case in cases if all(getattr(case, name) == getattr(first, name) for name in fixed)]

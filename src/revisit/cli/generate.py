@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import typer
 
 from revisit.cli import console
-from revisit.cli.options import JOB_OPTION, JSON, ONLY, OWN_GENERATORS, flag, out_option, refuse_others
+from revisit.cli.options import JOB_OPTION, JSON, ONLY, OWN_GENERATORS, flag_option, out_option, refuse_other_parameters
 
 if TYPE_CHECKING:
     from revisit.control.generation import GeneratorChoice
@@ -58,12 +58,12 @@ def generate(
     timeout: float = typer.Option(3600, help="Seconds after which a clip is given up."),
     load_timeout: float = typer.Option(3600, help="Further seconds for a process of --serve to load its weights."),
     retries: int = typer.Option(1, min=0, help="Retries of a clip that crashed, hung or came out wrong."),
-    replace: bool = flag("--replace", "Make clips again that were made from other inputs."),
+    replace: bool = flag_option("--replace", "Make clips again that were made from other inputs."),
     checkpoint: str = typer.Option("", help="Name of the weights, for the record."),
     price: float = typer.Option(None, min=0, help="What a clip costs, for the model's card and the tables."),
     currency: str = typer.Option("USD", help="Of the price."),
     own: Path = OWN_GENERATORS,
-    dry_run: bool = flag("--dry-run", "Print the plan and the disk space it needs, without making clips."),
+    dry_run: bool = flag_option("--dry-run", "Print the plan and the disk space it needs, without making clips."),
     json: bool = JSON,
 ) -> None:
     """Make the clips of a benchmark with your generator. The same command resumes.
@@ -71,26 +71,26 @@ def generate(
     Instead of a suite, a file of records (JSON lines: id, prompt, camera, and image or source_video where needed) makes
     one clip of each: it needs --generator, --command and --out.
     """
-    from revisit.control.generation import GeneratorChoice, batch_requests, load_batch, settings_for
-    from revisit.control.generators import generator as generator_card
+    from revisit.control.generation import GeneratorChoice, batch_requests, generation_settings_for, load_batch
+    from revisit.control.generators import find_generator as generator_card
     from revisit.core import UsageError
     from revisit.core.text import split_commas
-    from revisit.worlds.on_demand import world
+    from revisit.worlds.on_demand import rendered_world_frames
 
     if Path(suite).is_file() or suite.endswith(".jsonl"):
-        refuse_others(ctx, RECORD_OPTIONS, "a file of records")
+        refuse_other_parameters(ctx, RECORD_OPTIONS, "a file of records")
         if not generator or not command or out is None:
             raise UsageError("a file of records needs --generator, --command and --out")
         limits = {"timeout": timeout, "workers": workers, "frames": frames}
         card = generator_card(generator, own)
-        _generate_records(Path(suite), card, out, json, command=command, checkpoint=checkpoint, **limits)
+        _generate_records_and_exit(Path(suite), card, out, json, command=command, checkpoint=checkpoint, **limits)
     if not model and not baseline:
         raise UsageError("give --model, the name of your model in tables and folders")
     maker = GeneratorChoice(command, serve, baseline, None, workers, split_commas([gpus]), load_timeout)
     if not dry_run:
-        maker.makers({"world": world})
+        maker.make_backends({"world": rendered_world_frames})
     to = generator_card(generator, own) if generator else None
-    settings = settings_for(
+    settings = generation_settings_for(
         maker, timeout=timeout, retries=retries, replace="any" if replace else "", to=to, checkpoint=checkpoint,
         price=price, currency=currency,
     )  # fmt: skip
@@ -98,24 +98,24 @@ def generate(
         load_batch(suite, data, out, condition)
         for condition in batch_requests(
             model or baseline, split_commas(size), first_frame, to=to, frames=frames, fps=fps, seed=seed,
-            only=tuple(split_commas(only)), limit=limit, options=parse_options(option),
+            only=tuple(split_commas(only)), limit=limit, options=parse_job_options(option),
         )
     ]  # fmt: skip
     if dry_run:
         _print_plans(batches, maker, settings, json)
     else:
-        _generate_batches(batches, maker, settings, json)
+        _generate_batches_and_exit(batches, maker, settings, json)
 
 
 def _print_plans(batches: Sequence[JobBatch], maker: GeneratorChoice, settings: GenerationSettings, json: bool) -> None:
     """Print what would be made, and the space it needs."""
-    from revisit.control.generation import count_jobs_by_condition, disk_free, with_ceilings
+    from revisit.control.generation import add_ceiling_batches, free_disk_bytes, plan_rows_by_condition
 
     columns = ["subset", "condition", "jobs", "there", "frames", "fps", "size", "seconds"]
-    for batch, _, _ in with_ceilings(batches, maker, settings):
-        print_left_out(batch)
-        rows = count_jobs_by_condition(batch.jobs)
-        need, free = sum(row["bytes"] for row in rows), disk_free(batch.home)
+    for batch, _, _ in add_ceiling_batches(batches, maker, settings):
+        print_left_out_jobs(batch)
+        rows = plan_rows_by_condition(batch.jobs)
+        need, free = sum(row["bytes"] for row in rows), free_disk_bytes(batch.home)
         if json:
             console.print_json({"home": str(batch.home), "plan": rows, "bytes": need, "free": free})
             continue
@@ -125,90 +125,104 @@ def _print_plans(batches: Sequence[JobBatch], maker: GeneratorChoice, settings: 
         typer.echo(f"{jobs} clips, {there} already made; about {need / 1e6:.1f} MB to come, {free / 1e9:.1f} GB free")
 
 
-def _generate_batches(
+def _generate_batches_and_exit(
     batches: Sequence[JobBatch], maker: GeneratorChoice, settings: GenerationSettings, json: bool
 ) -> NoReturn:
     """Make the clips, and print what became of them and the command that scores them."""
-    from revisit.control.generation import cost_of, count_jobs_by_condition, disk_free, generate_batch, with_ceilings
+    from revisit.control.generation import (
+        add_ceiling_batches,
+        batch_cost,
+        free_disk_bytes,
+        generate_batch,
+        plan_rows_by_condition,
+    )
     from revisit.core import UsageError
-    from revisit.worlds.on_demand import world
+    from revisit.worlds.on_demand import rendered_world_frames
 
     results: list[JobResult] = []
-    work = with_ceilings(batches, maker, settings)
+    work = add_ceiling_batches(batches, maker, settings)
     total = sum(len(batch.jobs) for batch, _, _ in work)
     for batch, batch_maker, batch_settings in work:
-        print_left_out(batch)
-        need, free = sum(row["bytes"] for row in count_jobs_by_condition(batch.jobs)), disk_free(batch.home)
+        print_left_out_jobs(batch)
+        need, free = sum(row["bytes"] for row in plan_rows_by_condition(batch.jobs)), free_disk_bytes(batch.home)
         if need > free:
             raise UsageError(
                 f"the clips need about {need / 1e9:.1f} GB, but only {free / 1e9:.1f} GB are free in {batch.home}; "
                 "free some space, or choose another --out"
             )
-        _print_progress(generate_batch(batch, batch_maker, batch_settings, {"world": world}), total, results)
-    _print_remarks(results, total)
+        _print_and_collect_results(
+            generate_batch(batch, batch_maker, batch_settings, {"world": rendered_world_frames}), total, results
+        )
+    _print_remark_counts(results, total)
     for batch in batches if not maker.baseline else ():
-        console.message(_cost_line(cost_of(batch, settings)))
+        console.print_to_stderr(_generation_cost_line(batch_cost(batch, settings)))
     lines = dict.fromkeys(shlex.join(["revisit", "eval", *batch.evaluate]) for batch in batches)
-    content = {"counts": _counts(results), "evaluate": list(lines), "jobs": [result.__dict__ for result in results]}
-    _print_outcome(results, content if json else None, list(lines))
+    content = {
+        "counts": _count_results_by_status(results),
+        "evaluate": list(lines),
+        "jobs": [result.__dict__ for result in results],
+    }
+    _print_outcome_and_exit(results, content if json else None, list(lines))
 
 
-def _generate_records(file: Path, card: Generator, out: Path, json: bool, **settings: Any) -> NoReturn:
+def _generate_records_and_exit(file: Path, card: Generator, out: Path, json: bool, **settings: Any) -> NoReturn:
     """Run the command for every record that has no clip yet, and write a manifest of the clips."""
-    from revisit.control.camera_records import generate_records, read_records, write_manifest
+    from revisit.control.camera_records import generate_records, read_generation_records, write_clip_manifest
     from revisit.core import SUITES
 
-    records = read_records(file)
+    records = read_generation_records(file)
     results: list[JobResult] = []
-    _print_progress(generate_records(records, card, folder=out, **settings), len(records), results)
-    _print_remarks(results, len(records))
+    _print_and_collect_results(generate_records(records, card, folder=out, **settings), len(records), results)
+    _print_remark_counts(results, len(records))
     if card.note:
-        console.message(card.note)
-    manifest = write_manifest(records, card, out, results)
+        console.print_to_stderr(card.note)
+    manifest = write_clip_manifest(records, card, out, results)
     for suite in SUITES.values():
         if suite.accompany is not None and suite.recognises(manifest):
-            console.message(*suite.accompany(manifest))
+            console.print_to_stderr(*suite.accompany(manifest))
     rows = [result.__dict__ for result in results]
-    content = {"manifest": str(manifest), "counts": _counts(results), "records": rows}
+    content = {"manifest": str(manifest), "counts": _count_results_by_status(results), "records": rows}
     # Records of a benchmark carry its task and factor; their manifest is read as that benchmark.
     as_suite = " --suite wrbench" if any({"task", "factor"} <= {*record.annotations} for record in records) else ""
-    _print_outcome(results, content if json else None, [f"revisit eval {shlex.quote(str(manifest))}{as_suite}"])
+    _print_outcome_and_exit(
+        results, content if json else None, [f"revisit eval {shlex.quote(str(manifest))}{as_suite}"]
+    )
 
 
-def _print_progress(running: Iterable[JobResult], total: int, results: list[JobResult]) -> None:
+def _print_and_collect_results(running: Iterable[JobResult], total: int, results: list[JobResult]) -> None:
     """Print a line for every clip as it ends, and add it to the results."""
     for result in running:
         results.append(result)
         reason = f": {result.reason}" if result.reason else ""
         tries = f" (tried {result.tries} times)" if result.tries > 1 else ""
-        console.message(f"{len(results)}/{total} {result.id}: {result.status}{reason}{tries}")
+        console.print_to_stderr(f"{len(results)}/{total} {result.id}: {result.status}{reason}{tries}")
 
 
-def _print_remarks(results: Sequence[JobResult], total: int) -> None:
+def _print_remark_counts(results: Sequence[JobResult], total: int) -> None:
     for remark, count in Counter(remark for result in results for remark in result.remarks).items():
-        console.message(f"{count} of {total}: {remark}")
+        console.print_to_stderr(f"{count} of {total}: {remark}")
 
 
-def _counts(results: Sequence[JobResult]) -> dict[str, int]:
+def _count_results_by_status(results: Sequence[JobResult]) -> dict[str, int]:
     return dict(sorted(Counter(result.status for result in results).items()))
 
 
-def _print_outcome(results: Sequence[JobResult], content: object, commands: Sequence[str]) -> NoReturn:
+def _print_outcome_and_exit(results: Sequence[JobResult], content: object, commands: Sequence[str]) -> NoReturn:
     """Print JSON, or how many clips ended how and the commands that score them; exit code 1 where a clip is missing."""
     if content is not None:
         console.print_json(content)
     else:
-        typer.echo(", ".join(f"{count} {status}" for status, count in _counts(results).items()))
+        typer.echo(", ".join(f"{count} {status}" for status, count in _count_results_by_status(results).items()))
         for command in commands:
             typer.echo(command)
-    raise typer.Exit(0 if all(result.good for result in results) else 1)
+    raise typer.Exit(0 if all(result.is_clip_there for result in results) else 1)
 
 
-def print_left_out(batch: JobBatch) -> None:
-    console.message(*(f"left out: {sentence}" for sentence in dict.fromkeys(batch.left_out)))
+def print_left_out_jobs(batch: JobBatch) -> None:
+    console.print_to_stderr(*(f"left out: {sentence}" for sentence in dict.fromkeys(batch.left_out)))
 
 
-def _cost_line(cost: dict[str, Any]) -> str:
+def _generation_cost_line(cost: dict[str, Any]) -> str:
     """What clips cost, as a line."""
     if not cost:
         return "no clip was made, so nothing is known of the cost"
@@ -220,7 +234,7 @@ def _cost_line(cost: dict[str, Any]) -> str:
     return f"cost: {'; '.join(parts)} ({cost['machine']})"
 
 
-def parse_options(texts: list[str]) -> dict[str, str]:
+def parse_job_options(texts: list[str]) -> dict[str, str]:
     """Options of the suite's jobs by name."""
     from revisit.core import UsageError
 

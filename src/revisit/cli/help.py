@@ -18,20 +18,20 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 Row = tuple[str, str]  # a name, and what it means
 
 
-def summary(text: str | None) -> str:
+def first_sentence(text: str | None) -> str:
     """The first sentence of a command's description."""
     first, _, _ = " ".join((text or "").strip().split("\n\n")[0].split()).partition(". ")
     return first if first.endswith(".") else f"{first}."
 
 
-def description(command: Any) -> str:
+def help_paragraphs(command: Any) -> str:
     """All that a command says of itself, a paragraph in each line."""
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in (command.help or "").split("\n\n"))
 
 
-def usage(command: Any, ctx: Any) -> list[str]:
+def usage_pieces(command: Any, ctx: Any) -> list[str]:
     """What follows the name of a command: its arguments, [OPTIONS], and the command within a group."""
-    arguments = [_argument(param) for param in command.get_params(ctx) if _is_argument(param)]
+    arguments = [_argument_usage(param) for param in command.get_params(ctx) if _is_argument(param)]
     if not hasattr(command, "list_commands"):
         return [*arguments, "[OPTIONS]"]
     return ["[OPTIONS] [COMMAND]"] if command.invoke_without_command else ["COMMAND [OPTIONS]"]
@@ -39,26 +39,28 @@ def usage(command: Any, ctx: Any) -> list[str]:
 
 def argument_rows(command: Any, ctx: Any) -> list[Row]:
     """The arguments of a command, each with its meaning."""
-    return [(_argument(param), _meaning(param)) for param in command.get_params(ctx) if _is_argument(param)]
+    return [
+        (_argument_usage(param), _parameter_help(param)) for param in command.get_params(ctx) if _is_argument(param)
+    ]
 
 
 def option_rows(command: Any, ctx: Any) -> list[Row]:
     """The options of a command, each with its meaning and default."""
     options = [param for param in command.get_params(ctx) if not _is_argument(param) and not param.hidden]
-    return [(_option(param), _meaning(param)) for param in options]
+    return [(_option_usage(param), _parameter_help(param)) for param in options]
 
 
 def _is_argument(param: Any) -> bool:
     return str(param.param_type_name) == "argument"
 
 
-def _argument(param: Any) -> str:
+def _argument_usage(param: Any) -> str:
     """`RUN`, `RUN...` for several, `[RUN]` where it may be left out."""
     name = (param.metavar or param.name.upper()) + ("..." if param.nargs != 1 else "")
     return name if param.required else f"[{name}]"
 
 
-def _option(param: Any) -> str:
+def _option_usage(param: Any) -> str:
     """`-m, --metric METRIC`, or `--report / --no-report`."""
     names = ", ".join(sorted(param.opts, key=len))
     if param.secondary_opts:
@@ -66,16 +68,16 @@ def _option(param: Any) -> str:
     return names if param.is_flag else f"{names} {param.metavar or param.name.strip('_').upper()}"
 
 
-def _meaning(param: Any) -> str:
+def _parameter_help(param: Any) -> str:
     notes = [f"env var: {param.envvar}"] if param.envvar else []
     if param.required and not _is_argument(param):
         notes.append("required")
-    elif default := _default(param):
+    elif default := _default_text(param):
         notes.append(f"default: {default}")
     return f"{param.help}  [{'; '.join(notes)}]" if notes else param.help or ""
 
 
-def _default(param: Any) -> str:
+def _default_text(param: Any) -> str:
     """The default as text; nothing where it is no value that a user would write."""
     if isinstance(param.show_default, str):
         return param.show_default
@@ -94,10 +96,10 @@ class _PlainHelp:
     """How commands and groups of them write their help."""
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        return usage(self, ctx)
+        return usage_pieces(self, ctx)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        _write_sections(formatter, {"Arguments": argument_rows(self, ctx), "Options": option_rows(self, ctx)})
+        _write_help_sections(formatter, {"Arguments": argument_rows(self, ctx), "Options": option_rows(self, ctx)})
 
 
 class PlainCommand(_PlainHelp, TyperCommand):
@@ -107,7 +109,7 @@ class PlainCommand(_PlainHelp, TyperCommand):
 class PlainGroup(_PlainHelp, TyperGroup):
     """A group of commands, listed with their whole summaries, in panels where it has some."""
 
-    def panels(self, ctx: Any) -> Mapping[str, Sequence[str]]:
+    def command_names_by_panel(self, ctx: Any) -> Mapping[str, Sequence[str]]:
         """Names of the commands by the heading that they stand under."""
         return {"Commands": self.list_commands(ctx)}
 
@@ -115,17 +117,19 @@ class PlainGroup(_PlainHelp, TyperGroup):
         super().format_options(ctx, formatter)
         self.format_commands(ctx, formatter)
 
-    def summary_of(self, ctx: Any, name: str) -> str:
+    def command_summary(self, ctx: Any, name: str) -> str:
         """The first sentence of a command's description."""
-        return summary(self.get_command(ctx, name).help)  # type: ignore[union-attr]  # a name that is listed
+        return first_sentence(self.get_command(ctx, name).help)  # type: ignore[union-attr]  # a name that is listed
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         width = max(map(len, self.list_commands(ctx)), default=0)
-        for title, names in self.panels(ctx).items():
-            _write_sections(formatter, {title: [(name.ljust(width), self.summary_of(ctx, name)) for name in names]})
+        for title, names in self.command_names_by_panel(ctx).items():
+            _write_help_sections(
+                formatter, {title: [(name.ljust(width), self.command_summary(ctx, name)) for name in names]}
+            )
 
 
-def _write_sections(formatter: Any, sections: Mapping[str, Iterable[Row]]) -> None:
+def _write_help_sections(formatter: Any, sections: Mapping[str, Iterable[Row]]) -> None:
     for title, rows in sections.items():
         if rows:
             with formatter.section(title):
@@ -141,7 +145,7 @@ class Commands(typer.Typer):
             rich_markup_mode=None, pretty_exceptions_enable=False, context_settings={"max_content_width": WIDTH},
             **settings,
         )  # fmt: skip
-        self.summary = summary(help)
+        self.summary = first_sentence(help)
 
     def command(self, name: str | None = None, **settings: Any) -> Callable[[Function], Function]:
         return super().command(name, cls=PlainCommand, **settings)

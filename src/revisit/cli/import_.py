@@ -10,7 +10,7 @@ import typer
 from revisit.cli import console
 from revisit.cli.benchmarks import OpenGroup
 from revisit.cli.help import Commands
-from revisit.cli.options import flag, out_option
+from revisit.cli.options import flag_option, out_option
 
 app = Commands("Convert existing files into the formats that Revisit reads.", cls=OpenGroup)
 
@@ -22,17 +22,19 @@ def scan(
     reference: str = typer.Option(None, help="The model whose clips are the ground truth."),
     targets: Path = typer.Option(None, help="JSON file: clip name or id to {'box': [x0, y0, x1, y1], 'target': name}."),
     out: Path = out_option("Where to write; manifest.jsonl in the folder by default, - for stdout."),
-    force: bool = flag("--force", "Overwrite an existing manifest."),
-    json: bool = flag("--json", "Print the manifest's entries as a JSON list."),
+    force: bool = flag_option("--force", "Overwrite an existing manifest."),
+    json: bool = flag_option("--json", "Print the manifest's entries as a JSON list."),
 ) -> None:
     """Write a manifest for a folder of videos, to be completed by hand."""
     from revisit.core import UsageError
-    from revisit.core.text import pluralize
-    from revisit.suites.clips import read_targets
+    from revisit.core.text import count_and_noun
+    from revisit.suites.clips import read_target_boxes
     from revisit.suites.folder.scan import scan_folder as entries_of
 
     entries = list(
-        entries_of(folder, pattern=pattern, reference=reference, targets=read_targets(targets) if targets else None)
+        entries_of(
+            folder, pattern=pattern, reference=reference, targets=read_target_boxes(targets) if targets else None
+        )
     )
     lines = "".join(json_.dumps(entry, ensure_ascii=False) + "\n" for entry in entries)
     if json:
@@ -46,8 +48,8 @@ def scan(
         raise UsageError(f"{path} exists; pass --force to overwrite it, or choose another file with --out")
     path.write_text(lines, encoding="utf-8")
     models = sorted({entry["model"] for entry in entries} - {reference})
-    console.message(
-        f"{pluralize(len(entries), 'clip')} of {pluralize(len(models), 'model')} ({', '.join(models[:8])})"
+    console.print_to_stderr(
+        f"{count_and_noun(len(entries), 'clip')} of {count_and_noun(len(models), 'model')} ({', '.join(models[:8])})"
         f"{f' and of the truth ({reference})' if reference else ''} in {path}"
     )
 
@@ -61,12 +63,12 @@ def poses(
     depth: Path = typer.Option(None, help="An npz with the array depth (N, H, W), if the source has none."),
     size: str = typer.Option(None, help="WIDTHxHEIGHT of the intrinsics, if it differs from the depth maps."),
     convention: str = typer.Option("auto", help="w2c or c2w, if the file does not say; auto finds out from its depth."),
-    force: bool = flag("--force", "Overwrite an existing file."),
-    json: bool = flag("--json", "Print what is known about the file as JSON."),
+    force: bool = flag_option("--force", "Overwrite an existing file."),
+    json: bool = flag_option("--json", "Print what is known about the file as JSON."),
 ) -> None:
     """Write poses and depth as the npz that geometry metrics read. Depth in half floats, no pictures."""
     from revisit.core import UsageError
-    from revisit.observers.geometry_convert import convert
+    from revisit.observers.geometry_convert import convert_geometry_file
 
     if out.exists() and not force:
         raise UsageError(f"{out} exists; pass --force to overwrite it, or choose another file with --out")
@@ -76,13 +78,13 @@ def poses(
         if not (width.isdecimal() and height.isdecimal()):
             raise UsageError(f"--size takes WIDTHxHEIGHT, such as 1280x720, not {size!r}")
         pixels = int(width), int(height)
-    details = convert(
+    details = convert_geometry_file(
         source, out, format=format, intrinsics=intrinsics, depth=depth, size=pixels, convention=convention
     )
     if json:
         console.print_json(details)
         return
-    console.message(
+    console.print_to_stderr(
         f"{details['poses']} poses ({details['convention']}, according to {details['said_by']}) for depth maps of "
         f"{details['grid'][0]} x {details['grid'][1]} in {out}, {details['megabytes']} MB"
     )

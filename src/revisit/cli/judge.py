@@ -11,29 +11,29 @@ import typer
 from revisit.cli import console
 from revisit.cli.benchmarks import OpenGroup
 from revisit.cli.help import Commands
-from revisit.cli.judge_check import check
-from revisit.cli.options import JSON, flag, out_option
+from revisit.cli.judge_check import check_judge
+from revisit.cli.options import JSON, flag_option, out_option
 
 if TYPE_CHECKING:
     from revisit.judges.batch import JudgeClient
     from revisit.judges.protocol import Frames
 
 app = Commands("Ask a vision-language model about clips, and check its answers.", cls=OpenGroup)
-app.command("check")(check)
+app.command("check")(check_judge)
 
 JUDGE = typer.Option(..., "--judge", help="A judge file (YAML), the url of a server, or recorded answers.")
 FRAMES = typer.Option(8, "--frames", min=1, help="Number of frames to show, evenly spread over the clip.")
 
 
 @app.command("models")
-def models(judge: str = JUDGE, json: bool = JSON) -> None:
+def list_judge_models(judge: str = JUDGE, json: bool = JSON) -> None:
     """List the models of a server. This also tests the connection and the key."""
     from revisit.judges.chat import ChatJudge
-    from revisit.judges.settings import choose_judge
+    from revisit.judges.settings import judge_from_source
 
-    server = choose_judge(judge).judge
+    server = judge_from_source(judge).judge
     if not isinstance(server, ChatJudge):
-        console.message(f"this judge is {server.facts.get('model')}, which is not a server")
+        console.print_to_stderr(f"this judge is {server.facts.get('model')}, which is not a server")
         if json:
             console.print_json({"judge": server.facts.get("model"), "models": []})
         return
@@ -41,38 +41,40 @@ def models(judge: str = JUDGE, json: bool = JSON) -> None:
     if json:
         console.print_json({"judge": server.settings.model, "models": list(names)})
     for name in names if not json else ():
-        typer.echo(console.clean_text(name) + ("  <- the judge" if name == server.settings.model else ""))
+        typer.echo(
+            console.without_control_characters(name) + ("  <- the judge" if name == server.settings.model else "")
+        )
     server.check()
 
 
 @app.command("ask")
-def ask(
+def ask_judge(
     clip: Path = typer.Argument(help="A video, or a folder of frames."),
     question: str = typer.Argument(help="The question."),
     judge: str = JUDGE,
     form: str = typer.Option("yes-no", help="yes-no, a range such as 1-5, or words to choose from: red,green,blue."),
     frames: int = FRAMES,
-    json: bool = flag("--json", "Print the answer as JSON, with the raw reply and its cost."),
+    json: bool = flag_option("--json", "Print the answer as JSON, with the raw reply and its cost."),
 ) -> None:
     """Ask one question about one clip."""
-    from revisit.judges.labels import schema_of_form
+    from revisit.judges.labels import schema_from_form
     from revisit.judges.questions import Question
 
-    with open_judge(judge) as asker:
-        answer = asker.ask(sample_frames(clip, frames), [Question("asked", question, schema_of_form(form))])[0]
+    with open_judge_client(judge) as asker:
+        answer = asker.ask(read_spread_frames(clip, frames), [Question("asked", question, schema_from_form(form))])[0]
     if json:
         console.print_json(answer.as_json())
     elif answer.status == "answered":
         value = {True: "yes", False: "no"}.get(answer.value, answer.value) if form == "yes-no" else answer.value
         sure = "" if answer.p_yes is None else f" (probability of yes {answer.p_yes:.3f})"
-        typer.echo(console.clean_text(f"{value}{sure}"))
+        typer.echo(console.without_control_characters(f"{value}{sure}"))
     else:
-        console.message(f"{answer.status}: {answer.reason}")
+        console.print_to_stderr(f"{answer.status}: {answer.reason}")
     raise typer.Exit(0 if answer.status == "answered" else 1)
 
 
 @app.command("replay")
-def replay(
+def replay_judge_run(
     run: Path = typer.Argument(help="A run that asked a judge."),
     out: Path = out_option("Run directory of the replay; <run>-replay by default."),
     json: bool = JSON,
@@ -89,7 +91,7 @@ def replay(
     judge = recorded.resolve()
     if (facts["protocol"].get("judge") or {}).get("roles"):
         folder.mkdir(parents=True, exist_ok=True)
-        judge = _replayed_roles(facts["protocol"]["judge"], judge, folder / "judge.yaml")
+        judge = _write_replay_judge_file(facts["protocol"]["judge"], judge, folder / "judge.yaml")
     request = replace(Request.from_json(facts["request"]), judge=str(judge))
     finished_run = request.run(folder)
     if json:
@@ -99,30 +101,30 @@ def replay(
     raise typer.Exit(finished_run.exit_code)
 
 
-def _replayed_roles(facts: Mapping[str, Any], answers: Path, out: Path) -> Path:
+def _write_replay_judge_file(facts: Mapping[str, Any], answers: Path, out: Path) -> Path:
     """A judge file in which every role of a run is replayed from its recorded answers."""
     import yaml
 
-    def one(judge: Mapping[str, Any]) -> dict[str, Any]:
+    def replay_settings(judge: Mapping[str, Any]) -> dict[str, Any]:
         return {"kind": "replay", "path": str(answers), "model": judge.get("model", "")}
 
-    roles = {role.removeprefix("judge."): one(judge) for role, judge in facts["roles"].items()}
-    out.write_text(yaml.safe_dump({**one(facts), "roles": roles}), encoding="utf-8")
+    roles = {role.removeprefix("judge."): replay_settings(judge) for role, judge in facts["roles"].items()}
+    out.write_text(yaml.safe_dump({**replay_settings(facts), "roles": roles}), encoding="utf-8")
     return out.resolve()
 
 
-def open_judge(judge: str) -> JudgeClient:
+def open_judge_client(judge: str) -> JudgeClient:
     """Somebody who asks the judge that --judge names, and keeps its answers in the cache."""
     from revisit.engine.cache import cache_root
-    from revisit.judges.settings import choose_judge
-    from revisit.judges.store import AnswerStore, shared_store
+    from revisit.judges.settings import judge_from_source
+    from revisit.judges.store import AnswerStore, shared_answers_path
 
-    selection = choose_judge(judge)
-    return selection.client(AnswerStore(shared_store(cache_root(), selection.judge.facts)))
+    selection = judge_from_source(judge)
+    return selection.make_client(AnswerStore(shared_answers_path(cache_root(), selection.judge.facts)))
 
 
-def sample_frames(clip: Path, frames: int) -> Frames:
+def read_spread_frames(clip: Path, count: int) -> Frames:
     """So many frames of a clip, evenly spread."""
-    from revisit.engine.judging import judge_frames
+    from revisit.engine.judging import read_judge_frames_of_clip
 
-    return judge_frames(clip, at_most=frames)
+    return read_judge_frames_of_clip(clip, at_most=count)

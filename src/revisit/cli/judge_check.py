@@ -9,10 +9,10 @@ from typing import Any
 import typer
 
 from revisit.cli import console
-from revisit.cli.options import JSON, flag, out_option
+from revisit.cli.options import JSON, flag_option, out_option
 
 
-def check(
+def check_judge(
     labels: Path = typer.Argument(None, help="Labels as .csv or .jsonl (docs/judge-calibration.md)."),
     judge: str = typer.Option(
         "", help="A judge file, a url, or recorded answers; with --worlds, the instrumented judge if not given."
@@ -23,7 +23,7 @@ def check(
     scenes: int = typer.Option(12, min=1, max=12, help="Number of scenes to render."),
     frames: int = typer.Option(8, min=1, help="Number of frames to show, evenly spread over the clip."),
     repeats: int = typer.Option(1, min=1, help="Ask every question this many times."),
-    positions: bool = flag("--positions", "Also ask with the options in the other order."),
+    positions: bool = flag_option("--positions", "Also ask with the options in the other order."),
     blinded: int = typer.Option(
         None, min=0, help="Also ask this many times about another clip's frames; 1 by default with --worlds."
     ),
@@ -33,14 +33,14 @@ def check(
     """Compare a judge's answers with people's labels or rendered truth."""
     from revisit.core import UsageError
     from revisit.engine.cache import cache_root
-    from revisit.engine.judging import judge_frames
+    from revisit.engine.judging import read_judge_frames_of_clip
     from revisit.judges.batch import JudgeClient
     from revisit.judges.budget import Budget
-    from revisit.judges.calibration import CalibrationPlan, calibrate
-    from revisit.judges.labels import read_labels
+    from revisit.judges.calibration import CalibrationPlan, calibration_report
+    from revisit.judges.labels import load_judge_labels
     from revisit.judges.protocol import Judge
-    from revisit.judges.settings import ChosenJudge, choose_judge
-    from revisit.judges.store import AnswerStore, shared_store
+    from revisit.judges.settings import ChosenJudge, judge_from_source
+    from revisit.judges.store import AnswerStore, shared_answers_path
     from revisit.results.record_files import write_json
 
     if (labels is None) == (worlds is None):
@@ -50,7 +50,7 @@ def check(
 
         labels = render_exam(worlds, stories=STORIES[:scenes], progress=console.Counter("rendered scenes"))
     if judge:
-        selection = choose_judge(judge)
+        selection = judge_from_source(judge)
     elif worlds is not None:
         from revisit.judges.instrumented import InstrumentedJudge
 
@@ -60,73 +60,84 @@ def check(
     settings = selection.settings
     budget = Budget(settings.budget, settings.price)  # one for all rounds
 
-    def ask(who: Judge) -> JudgeClient:
-        store = AnswerStore(shared_store(cache_root(), who.facts))
+    def client_of(who: Judge) -> JudgeClient:
+        store = AnswerStore(shared_answers_path(cache_root(), who.facts))
         return JudgeClient(who, store, settings, budget, settings.tokens_per_image)
 
     plan = CalibrationPlan(repeats, positions, (1 if worlds else 0) if blinded is None else blinded)
-    report = calibrate(selection.judge, read_labels(labels), lambda clip: judge_frames(clip, at_most=frames), ask, plan)
+    report = calibration_report(
+        selection.judge,
+        load_judge_labels(labels),
+        lambda clip: read_judge_frames_of_clip(clip, at_most=frames),
+        client_of,
+        plan,
+    )
     if out is not None:
         write_json(out, report)
     if json:
         console.print_json(report)
     else:
-        print_report(report)
+        print_calibration_report(report)
     raise typer.Exit(1 if report["failed"] else 0)
 
 
-def print_report(report: Mapping[str, Any]) -> None:
+def print_calibration_report(report: Mapping[str, Any]) -> None:
     """Print a calibration report."""
-    console.message(f"judge: {report['judge'].get('model')}, {report['clips']} clips, {report['questions']} questions")
+    console.print_to_stderr(
+        f"judge: {report['judge'].get('model')}, {report['clips']} clips, {report['questions']} questions"
+    )
     parts = [("all", report), *report["subsets"].items()]
-    rows = [_row(name, part) for name, part in parts]
+    rows = [_yes_no_rates_row(name, part) for name, part in parts]
     if blinded := report.get("blinded"):
-        rows += [_row(f"blinded: {name}", part) for name, part in [("all", blinded), *blinded["subsets"].items()]]
+        rows += [
+            _yes_no_rates_row(f"blinded: {name}", part)
+            for name, part in [("all", blinded), *blinded["subsets"].items()]
+        ]
     if any("yes_no" in part for _, part in parts):
         columns = ["yes or no", "answered", "accuracy", "balanced", "precision", "recall", "F1", "kappa"]
         console.print_table(columns, rows, numbers=True)
     for name, part in parts:
         for form in ("ratings", "choices"):
             if form in part:
-                values = ", ".join(f"{key.replace('_', ' ')} {_number(value)}" for key, value in part[form].items())
-                console.message(f"{form}, {name}: {values}")
+                values = ", ".join(f"{key.replace('_', ' ')} {_rate_text(value)}" for key, value in part[form].items())
+                console.print_to_stderr(f"{form}, {name}: {values}")
     if report["unanswered"] or report["failed"]:
-        console.message(
+        console.print_to_stderr(
             f"{report['unanswered']} unanswered questions and {report['failed']} that could not be asked are left out "
             "of all rates"
         )
     if report["disputed"]:
-        console.message(f"{report['disputed']} questions were left out: people disagree on them")
+        console.print_to_stderr(f"{report['disputed']} questions were left out: people disagree on them")
     if report["people"]:
-        console.message(
-            f"people agree with each other on {_number(report['people']['pairs_alike'])} of pairs of labels"
+        console.print_to_stderr(
+            f"people agree with each other on {_rate_text(report['people']['pairs_alike'])} of pairs of labels"
         )
     polarity = report["polarity"]
     if polarity["n"]:
-        console.message(f"yes bias {polarity['yes_bias']:+.3f} (said yes {polarity['said_yes']:.3f})")
+        console.print_to_stderr(f"yes bias {polarity['yes_bias']:+.3f} (said yes {polarity['said_yes']:.3f})")
     if polarity["pairs"]:
-        console.message(
+        console.print_to_stderr(
             f"of {polarity['pairs']} questions and their opposites, both were answered yes {polarity['both_yes']} and "
             f"both no {polarity['both_no']} times"
         )
     if "position" in report:
         position = report["position"]
-        console.message(
-            f"with the options in the other order {_number(position['changed'])} of the answers change; the first "
-            f"option is taken in {_number(position['first_share'])} (0.5 is no bias)"
+        console.print_to_stderr(
+            f"with the options in the other order {_rate_text(position['changed'])} of the answers change; the first "
+            f"option is taken in {_rate_text(position['first_share'])} (0.5 is no bias)"
         )
     if "repeats" in report:
-        times, share = report["repeats"]["times"], _number(report["repeats"]["always_alike"])
-        console.message(f"asked {times} times, {share} of the questions always got the same answer")
+        times, share = report["repeats"]["times"], _rate_text(report["repeats"]["always_alike"])
+        console.print_to_stderr(f"asked {times} times, {share} of the questions always got the same answer")
     if "blinded" in report:
-        console.message("blinded: about another clip's frames; 0.5 balanced is chance")
+        console.print_to_stderr("blinded: about another clip's frames; 0.5 balanced is chance")
 
 
-def _row(name: str, part: Mapping[str, Any]) -> list[str]:
+def _yes_no_rates_row(name: str, part: Mapping[str, Any]) -> list[str]:
     rates = part.get("yes_no", {})
     keys = ("accuracy", "balanced_accuracy", "precision", "recall", "f1", "kappa")
-    return [name, f"{part['answered']}/{part['questions']}", *(_number(rates.get(key)) for key in keys)]
+    return [name, f"{part['answered']}/{part['questions']}", *(_rate_text(rates.get(key)) for key in keys)]
 
 
-def _number(value: Any) -> str:
+def _rate_text(value: Any) -> str:
     return "–" if value is None else str(value) if isinstance(value, int) else f"{value:.3f}"

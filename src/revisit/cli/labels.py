@@ -16,7 +16,7 @@ STORE = typer.Option("", help="The PostgreSQL connection string of the project, 
 
 
 @app.command("export")
-def export(
+def export_labels(
     source: Path = typer.Argument(help="The folder of a project, or a labels.jsonl."),
     out: Path = out_option("Folder to write to; the project's by default."),
     store: str = STORE,
@@ -26,11 +26,11 @@ def export(
     from revisit.labels.label_files import export_files
 
     paths = [str(path) for path in export_files(source, out, store)]
-    console.print_result({"files": paths}, "\n".join(paths), json)
+    console.print_json_or_text({"files": paths}, "\n".join(paths), json)
 
 
 @app.command("import")
-def import_(
+def convert_labels(
     source: Path = typer.Argument(help="A file of labels of another tool."),
     shape: str = typer.Option(..., "--from", help="label-studio, wrbench or mbench."),
     out: Path = out_option("The labels.jsonl to write.", required=True),
@@ -40,7 +40,7 @@ def import_(
     from revisit.labels.label_files import import_labels
 
     count = import_labels(source, shape, out)
-    console.print_result({"file": str(out), "labels": count}, f"{count} labels: {out}", json)
+    console.print_json_or_text({"file": str(out), "labels": count}, f"{count} labels: {out}", json)
 
 
 def agree(
@@ -55,20 +55,20 @@ def agree(
     """
     from dataclasses import asdict
 
-    from revisit.labels.agreement import agreement
+    from revisit.labels.agreement import agreement_report
     from revisit.labels.label_files import load_labels
-    from revisit.labels.tables import agreement_tables, heat_table
+    from revisit.labels.tables import agreement_tables, heat_tables
     from revisit.results.record_files import write_json
 
-    report = agreement(load_labels(labels, store))
+    report = agreement_report(load_labels(labels, store))
     if out is not None:
         write_json(out, asdict(report))
     if json:
         console.print_json(asdict(report))
         return
-    _print_tables([*agreement_tables(report), *heat_table(report)])
+    _print_nonempty_tables([*agreement_tables(report), *heat_tables(report)])
     if report.examples:
-        console.message(f"{report.examples} answers to examples are left out of all figures")
+        console.print_to_stderr(f"{report.examples} answers to examples are left out of all figures")
 
 
 def align(
@@ -82,18 +82,18 @@ def align(
     store: str = STORE,
 ) -> None:
     """Compare the metrics of a run with people's labels. Tables are in the papers' layout."""
-    from revisit.labels.label_files import align_run
+    from revisit.labels.label_files import write_people_alignment
 
-    report, page = align_run(run, labels, metric, seed, store)
+    report, page = write_people_alignment(run, labels, metric, seed, store)
     if json:
         console.print_json(report)
         return
-    _print_tables(report["tables"])
-    console.message(*report["notes"])
+    _print_nonempty_tables(report["tables"])
+    console.print_to_stderr(*report["notes"])
     typer.echo(str(page))
 
 
-def _print_tables(tables: list[dict[str, Any]]) -> None:
+def _print_nonempty_tables(tables: list[dict[str, Any]]) -> None:
     from revisit.cli.run_summary import print_suite_table
 
     for one in tables:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from revisit.cli import console
-from revisit.cli.options import JSON, flag, out_option
+from revisit.cli.options import JSON, flag_option, out_option
 
 if TYPE_CHECKING:
     from revisit.results.leaderboards import Board
@@ -21,8 +21,8 @@ FORMATS = ("terminal", "markdown", "latex", "csv", "html")
 def leaderboard(
     runs: list[Path] = typer.Argument(None, help="Run directories, or folders with MemoBench's own result files."),
     table_format: str = typer.Option("terminal", "--format", metavar="FORMAT", help=f"One of {', '.join(FORMATS)}."),
-    published: bool = flag("--published", "Also show the tables of the benchmarks' papers."),
-    supplement: bool = flag("--supplement", "Also show the tables of its supplement."),
+    published: bool = flag_option("--published", "Also show the tables of the benchmarks' papers."),
+    supplement: bool = flag_option("--supplement", "Also show the tables of its supplement."),
     sort: str = typer.Option("", help="Column to sort by, such as ORS; the best come first."),
     subset: str = typer.Option("", help="Only one part of the dataset, such as Real or mem_test."),
     out: Path = out_option("Write to this file instead of the screen."),
@@ -31,7 +31,7 @@ def leaderboard(
     """Compare the models of runs, one table per protocol. Numbers of two protocols never share a column."""
     from revisit.core import UsageError
 
-    boards = _boards(runs or [], published, supplement, subset)
+    boards = _collect_boards(runs or [], published, supplement, subset)
     if not boards:
         raise UsageError("nothing to show: give run directories, or --published for the tables of the paper")
     if json:
@@ -54,19 +54,19 @@ def print_boards(
     as_text = {"terminal": as_markdown, "markdown": as_markdown, "latex": as_latex, "csv": as_csv}
     if table_format not in FORMATS:
         raise UsageError(f"unknown format {table_format!r}; choose one of {', '.join(FORMATS)}")
-    require_column(boards, sort)
+    require_sort_column(boards, sort)
     if out is None and table_format == "terminal":
         for board in boards:
-            _print_board(board, sort)
+            _print_board_in_parts(board, sort)
     else:
         if table_format == "html":
-            text = as_html(boards, sort, _reports(runs, out))
+            text = as_html(boards, sort, _report_addresses_by_run(runs, out))
         else:
             text = as_text[table_format](boards, sort)
         console.write_or_print(text, out)
 
 
-def _reports(runs: Sequence[Path], out: Path | None) -> dict[str, str]:
+def _report_addresses_by_run(runs: Sequence[Path], out: Path | None) -> dict[str, str]:
     """Name of a run -> address of its report, from the folder of `out` where there is one.
 
     Names that two runs share have no address, nor have runs without a report.
@@ -85,7 +85,7 @@ def _reports(runs: Sequence[Path], out: Path | None) -> dict[str, str]:
     return reports
 
 
-def require_column(boards: Sequence[Board], sort: str) -> None:
+def require_sort_column(boards: Sequence[Board], sort: str) -> None:
     """Refuse to sort by a column that no board has."""
     from revisit.core import UsageError
     from revisit.core.text import suggest_names
@@ -96,16 +96,16 @@ def require_column(boards: Sequence[Board], sort: str) -> None:
         raise UsageError(f"unknown column {sort!r}; {suggest_names(sort, [*titles, *names])}")
 
 
-def _boards(runs: list[Path], published: bool, supplement: bool, subset: str) -> list[Board]:
+def _collect_boards(runs: list[Path], published: bool, supplement: bool, subset: str) -> list[Board]:
     """The boards asked for: those of runs, then those of result files, then the printed ones."""
     from revisit.core import SUITES
-    from revisit.results.leaderboards import join_boards
+    from revisit.results.leaderboards import join_comparable_boards
 
     own: list[Board] = []
     files: list[Board] = []
     suites: dict[str, None] = {}
     for path in runs:
-        suite, boards, is_run = _board(path, subset)
+        suite, boards, is_run = _suite_and_boards_of(path, subset)
         suites[suite] = None
         (own if is_run else files).extend(boards)
     printed: list[Board] = []
@@ -114,11 +114,11 @@ def _boards(runs: list[Path], published: bool, supplement: bool, subset: str) ->
             tables = SUITES[name].published if name in SUITES else None
             printed += tables(supplement) if tables is not None else ()
             if name in suites and tables is None:
-                console.message(f"{name}: Revisit has no published table of this suite")
-    return [*join_boards(own), *files, *printed]
+                console.print_to_stderr(f"{name}: Revisit has no published table of this suite")
+    return [*join_comparable_boards(own), *files, *printed]
 
 
-def _board(path: Path, subset: str) -> tuple[str, Sequence[Board], bool]:
+def _suite_and_boards_of(path: Path, subset: str) -> tuple[str, Sequence[Board], bool]:
     """Suite and boards of a run, or of result files by a benchmark's own scripts, and which of the two it is."""
     from revisit.core import SUITES
     from revisit.results.leaderboards import RunFacts, board_of_run
@@ -136,22 +136,27 @@ def _board(path: Path, subset: str) -> tuple[str, Sequence[Board], bool]:
     return suite_id, [board_of_run(facts, subset=subset)] if boards is None else boards(facts, subset), True
 
 
-def _print_board(board: Board, sort: str) -> None:
+def _print_board_in_parts(board: Board, sort: str) -> None:
     """Print a board, as many columns at a time as fit, and name the columns in which nobody has a value."""
-    from revisit.report.leaderboards import head
-    from revisit.results.leaderboards import sorted_rows
+    from revisit.report.leaderboards import title_with_arrow
+    from revisit.results.leaderboards import sort_rows_best_first
 
-    typer.echo(f"{console.clean_text(board.title)}\nprotocol: {console.clean_text(board.protocol)}")
-    rows = sorted_rows(board, sort)
+    typer.echo(
+        f"{console.without_control_characters(board.title)}\nprotocol: "
+        f"{console.without_control_characters(board.protocol)}"
+    )
+    rows = sort_rows_best_first(board, sort)
     filled = [column for column in board.columns if any(row.cell(column).mean is not None for row in rows)]
     for start in range(0, max(len(filled), 1), COLUMNS_PER_TABLE):
         part = filled[start : start + COLUMNS_PER_TABLE]
         cells = [[row.label, row.source, *(row.cell(c).to_text(c.decimals) for c in part)] for row in rows]
-        console.print_table(["model", "source", *map(head, part)], cells, numbers=True)
+        console.print_table(["model", "source", *map(title_with_arrow, part)], cells, numbers=True)
     for column in board.columns:
         if column not in filled:
             reasons = "; ".join(sorted({part for row in rows for part in row.cell(column).reason.split("; ") if part}))
-            typer.echo(f"no value: {column.title}{f' ({console.clean_text(reasons)})' if reasons else ''}")
+            typer.echo(
+                f"no value: {column.title}{f' ({console.without_control_characters(reasons)})' if reasons else ''}"
+            )
     if board.note:
-        typer.echo(console.clean_text(board.note))
+        typer.echo(console.without_control_characters(board.note))
     typer.echo()

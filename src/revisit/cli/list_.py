@@ -21,7 +21,7 @@ def list_(
 
     if kind not in KINDS:
         raise UsageError(f"there is no list {kind!r}; {suggest_names(kind, KINDS)}")
-    rows = catalog.listing(kind)
+    rows = catalog.list_rows_of_kind(kind)
     if json:
         console.print_json(rows)
     elif rows:

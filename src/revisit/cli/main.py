@@ -56,16 +56,16 @@ class MainGroup(OpenGroup):
 
     own: ClassVar[Mapping[str, str]] = {name: place for panel in PANELS.values() for name, place in panel.items()}
 
-    def panels(self, ctx: Any) -> Mapping[str, Sequence[str]]:
+    def command_names_by_panel(self, ctx: Any) -> Mapping[str, Sequence[str]]:
         names = self.list_commands(ctx)
         further = [name for name in names if name not in self.own]  # of suites and plugins
         return {title: [*(further if title == "Benchmarks" else ()), *panel] for title, panel in PANELS.items()}
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        return super().resolve_command(ctx, _resolve_moved(args))
+        return super().resolve_command(ctx, _replace_moved_command(args))
 
 
-def _resolve_moved(words: list[str]) -> list[str]:
+def _replace_moved_command(words: list[str]) -> list[str]:
     """A command line with the new name of a command that was moved, and a note about it."""
     for old, new in MOVED.items():
         length = len(old.split())
@@ -87,7 +87,7 @@ app = Commands(
 )
 
 
-def _print_version(flag: bool) -> None:
+def _print_version_and_exit(flag: bool) -> None:
     if flag:
         typer.echo(f"revisit {__version__}")
         raise typer.Exit
@@ -96,7 +96,7 @@ def _print_version(flag: bool) -> None:
 @app.callback()
 def main(
     version: bool = typer.Option(
-        False, "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
+        False, "--version", callback=_print_version_and_exit, is_eager=True, help="Print the version and exit."
     ),
 ) -> None:
     """How well does a video world model remember? From a folder of videos to a report."""
@@ -109,10 +109,10 @@ def run() -> None:
         app()
         sys.stdout.flush()
     except BrokenPipeError:
-        _discard_output()
+        _redirect_stdout_to_null()
         sys.exit(0)  # whoever read our output had enough
     except OSError as error:  # a full disk, a folder that may not be written to: no fault of the code
-        _discard_output()
+        _redirect_stdout_to_null()
         where = f"{error.filename}: " if error.filename else ""
         what = " (free some, and run the same command again)" if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
         _print_error(f"{where}{error.strerror or type(error).__name__}{what}")
@@ -131,7 +131,7 @@ def _print_error(sentence: str) -> None:
         typer.echo(f"revisit: {sentence}", err=True)
 
 
-def _discard_output() -> None:
+def _redirect_stdout_to_null() -> None:
     """Keep Python from complaining at its end about what could not be written."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

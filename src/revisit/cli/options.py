@@ -19,17 +19,19 @@ SET = typer.Option(
 PROTOCOL = typer.Option(None, help="Protocol of the suite; its first one by default.")
 
 
-def flag(name: str, help: str) -> Any:
+def flag_option(name: str, help: str) -> Any:
     """An option that is given or not."""
     return typer.Option(False, name, help=help)
 
 
 def metric_option(help: str) -> Any:
     """`-m, --metric`: several may be separated by commas, in every command."""
-    return typer.Option([], "--metric", "-m", help=f"{help} (repeatable, or separated by commas).", callback=_split)
+    return typer.Option(
+        [], "--metric", "-m", help=f"{help} (repeatable, or separated by commas).", callback=_split_commas_callback
+    )
 
 
-def _split(values: list[str] | None) -> list[str]:
+def _split_commas_callback(values: list[str] | None) -> list[str]:
     from revisit.core.text import split_commas
 
     return split_commas(values or ())
@@ -66,19 +68,19 @@ JUDGE = typer.Option(
 ONLY = typer.Option([], help="Only these subsets, conditions or samples (repeatable, or separated by commas).")
 JOB_OPTION = typer.Option([], "--option", metavar="NAME=VALUE", help="An option of the jobs of the suite (repeatable).")
 WORKERS = typer.Option(None, help="Number of processes; one per core by default, 0 to use this process only.")
-ALL = flag("--all", "Print every metric, part and reason, not only the verdict.")
-QUIET = flag("--quiet", "No progress.")
-JSON = flag("--json", "Print JSON.")
+ALL = flag_option("--all", "Print every metric, part and reason, not only the verdict.")
+QUIET = flag_option("--quiet", "No progress.")
+JSON = flag_option("--json", "Print JSON.")
 OWN_GENERATORS = typer.Option(None, "--generators", metavar="YAML", help="A file with your own generators.")
 
 
 def out_option(help: str, default: Path | None = None, *, required: bool = False) -> Any:
     """`-o, --out PATH`: where a command writes."""
     initial = ... if required else default
-    return typer.Option(initial, "--out", "-o", metavar="PATH", help=help, callback=_refuse_suite_option)
+    return typer.Option(initial, "--out", "-o", metavar="PATH", help=help, callback=_path_unless_suite_option)
 
 
-def _refuse_suite_option(path: Path | None) -> Path | None:
+def _path_unless_suite_option(path: Path | None) -> Path | None:
     """Refuse `-o gt=data`: -o was short for --option once, and a folder of that name is not what was meant."""
     name, equals, _ = str(path).partition("=")
     if equals:
@@ -89,16 +91,16 @@ def _refuse_suite_option(path: Path | None) -> Path | None:
     return path
 
 
-def is_given(ctx: typer.Context, name: str) -> bool:
+def is_given_on_command_line(ctx: typer.Context, name: str) -> bool:
     """Whether the user gave a parameter."""
     source = ctx.get_parameter_source(name)
     return source is not None and source.name == "COMMANDLINE"
 
 
-def refuse_others(ctx: typer.Context, allowed: Collection[str], what: str) -> None:
+def refuse_other_parameters(ctx: typer.Context, allowed: Collection[str], purpose: str) -> None:
     """Raise UsageError where a parameter was given that does not go with what was asked for."""
     from revisit.core import UsageError
 
     for param in ctx.command.params:
-        if param.name not in allowed and is_given(ctx, str(param.name)):
-            raise UsageError(f"{param.opts[0]} does not go with {what}")
+        if param.name not in allowed and is_given_on_command_line(ctx, str(param.name)):
+            raise UsageError(f"{param.opts[0]} does not go with {purpose}")

@@ -32,21 +32,21 @@ def plan(
     json: bool = options.JSON,
 ) -> None:
     """Show what an evaluation would do, and what is already done."""
-    from revisit.core.text import pluralize
-    from revisit.engine.availability import caption
+    from revisit.core.text import count_and_noun
+    from revisit.engine.availability import observed_by_sets_text
     from revisit.engine.cache import EvidenceCache, cache_root
-    from revisit.engine.judge_forecast import forecast
-    from revisit.engine.request import Request, judge_is_idle
+    from revisit.engine.judge_forecast import forecast_judge_usage
+    from revisit.engine.request import Request, idle_judge_warning
     from revisit.engine.work_forecast import forecast_work
 
-    request = Request.of(
+    request = Request.from_options(
         source, suite, observer_set, protocol, metric, limit, align, root, option, judge, param, truth,
         layout=layout, reference=reference,
     )  # fmt: skip
     selection = request.chosen_judge()
     work = request.plan(judge=selection.facts if selection else None)
     cache = EvidenceCache(cache_root())
-    asking = forecast(work, cache, selection) if selection else None
+    asking = forecast_judge_usage(work, cache, selection) if selection else None
     missing = [key for key in work.tasks if key not in cache]
     takes = forecast_work(work, missing, cache, workers)
     if json:
@@ -60,41 +60,44 @@ def plan(
     todo = Counter(work.tasks[key][2].observer for key in missing)
     rows = [[name, str(count), str(count - todo[name])] for name, count in sorted(needed.items())]
     console.print_table(["observer", "clips", "already observed"], rows)
-    console.message(
+    console.print_to_stderr(
         f"suite {work.suite.id}, protocol {work.protocol}, set {work.observers.id}, observers "
-        f"{caption(work.as_json())}: {pluralize(len(work.cases), 'case')} x "
-        f"{len(work.metrics)} metrics; {pluralize(takes.clips, 'clip')} to decode, once each"
+        f"{observed_by_sets_text(work.as_json())}: {count_and_noun(len(work.cases), 'case')} x "
+        f"{len(work.metrics)} metrics; {count_and_noun(takes.clips, 'clip')} to decode, once each"
     )
-    if missing_here := work.availability.sentence:
-        console.message(missing_here)
-    console.message(*_forecast_sentences(takes))
+    if missing_here := work.availability.missing_observers_sentence:
+        console.print_to_stderr(missing_here)
+    console.print_to_stderr(*_forecast_sentences(takes))
     if asking and selection:
-        console.message(judge_is_idle(work) or f"judge {selection.judge.facts.get('model')}: {asking.said()}")
+        console.print_to_stderr(
+            idle_judge_warning(work) or f"judge {selection.judge.facts.get('model')}: {asking.as_sentence()}"
+        )
         if asking.exceeds(selection.settings.budget):
-            console.message("that is more than the judge's budget: the run will stop there, and can be resumed")
+            console.print_to_stderr("that is more than the judge's budget: the run will stop there, and can be resumed")
     clips = [case.id for case in work.cases if not case.truth]  # the truth has no reference, nor needs one
     reasons = Counter(reason for id in clips for reason in {*work.wanted[id].absent.values()})
     for reason, count in sorted(reasons.items(), key=lambda one: (-one[1], str(one[0]))):
-        console.message(f"{count} of {pluralize(len(clips), 'clip')}: {reason}")
-    console.message(*(f"note: {remark}" for remark in work.remarks))
-    console.message(*(f"unreadable: {name}: {why}" for name, why in work.unreadable.items()))
-    console.message(*(f"rejected: {entry.id}: {entry.reason}" for entry in work.rejected))
+        console.print_to_stderr(f"{count} of {count_and_noun(len(clips), 'clip')}: {reason}")
+    console.print_to_stderr(*(f"note: {remark}" for remark in work.remarks))
+    console.print_to_stderr(*(f"unreadable: {name}: {why}" for name, why in work.unreadable.items()))
+    console.print_to_stderr(*(f"rejected: {entry.id}: {entry.reason}" for entry in work.rejected))
 
 
 def _forecast_sentences(takes: WorkForecast) -> list[str]:
     """What the work takes here, in sentences; none where nothing is left to decode."""
-    from revisit.core.text import pluralize
+    from revisit.core.text import count_and_noun
     from revisit.media.limits import format_size
 
     if not takes.clips:
         return []
-    workers = pluralize(takes.workers, "worker") if takes.workers else "this process"
+    workers = count_and_noun(takes.workers, "worker") if takes.workers else "this process"
     size = f", pictures of {takes.megapixels:.2f} megapixels" if takes.megapixels else ""
     guess = f"; never ran here, and guessed: {', '.join(takes.guessed)}" if takes.guessed else ""
     free = "" if takes.memory_free is None else f" of {format_size(round(takes.memory_free))} free"
     temporary = f"; {format_size(round(takes.temporary))} of temporary files" if takes.temporary else ""
     sentences = [
-        f"time: about {_duration(takes.wall_seconds)} with {workers} ({_duration(takes.processor_seconds)} of one "
+        f"time: about {_rounded_duration_text(takes.wall_seconds)} with {workers} "
+        f"({_rounded_duration_text(takes.processor_seconds)} of one "
         f"processor), by earlier runs here{size}{guess}",
         f"memory: about {format_size(round(takes.memory))}{free}",
         f"disk: about {format_size(round(takes.disk))} of {format_size(round(takes.disk_free))} free{temporary}",
@@ -106,7 +109,7 @@ def _forecast_sentences(takes: WorkForecast) -> list[str]:
     return sentences
 
 
-def _duration(seconds: float) -> str:
+def _rounded_duration_text(seconds: float) -> str:
     """In words, as far as a guess goes."""
     for size, name in ((3600, "hours"), (60, "minutes")):
         if seconds >= 2 * size:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from revisit.cli import console
-from revisit.cli.options import JSON, LIMIT, OPTION, QUIET, ROOT, SOURCE, SUITE, flag, out_option
+from revisit.cli.options import JSON, LIMIT, OPTION, QUIET, ROOT, SOURCE, SUITE, flag_option, out_option
 
 if TYPE_CHECKING:
     from revisit.engine.request import Request
@@ -54,7 +54,7 @@ def poses(
     root: list[Path] = ROOT,
     limit: int = LIMIT,
     workers: int = ODOMETRY_WORKERS,
-    fresh: bool = flag("--fresh", "Make existing files again."),
+    fresh: bool = flag_option("--fresh", "Make existing files again."),
     quiet: bool = QUIET,
     json: bool = JSON,
 ) -> None:
@@ -62,21 +62,25 @@ def poses(
     from dataclasses import asdict
 
     from revisit.engine.request import Request
-    from revisit.posing.tasks import estimate
+    from revisit.posing.tasks import write_missing_pose_files
 
-    request = Request.of(source, suite, "lite", None, ["camera_path"], limit, "auto", root, option, truth=False)
-    estimator = make_estimator(with_, python, model, device, frames, convention, timeout, workers)
-    tasks = pose_tasks(request, out, first)
-    outcome = estimate(tasks, estimator, fresh=fresh, tell=None if quiet or json else console.Counter("posed"))
+    request = Request.from_options(
+        source, suite, "lite", None, ["camera_path"], limit, "auto", root, option, truth=False
+    )
+    estimator = make_pose_estimator(with_, python, model, device, frames, convention, timeout, workers)
+    tasks = make_pose_tasks(request, out, first)
+    outcome = write_missing_pose_files(
+        tasks, estimator, fresh=fresh, tell=None if quiet or json else console.Counter("posed")
+    )
     if json:
         console.print_json(asdict(outcome))
     else:
-        console.message(*outcome.failed)
-        console.message(f"{outcome.made} made, {outcome.kept} kept, {len(outcome.failed)} failed in {out}")
+        console.print_to_stderr(*outcome.failed)
+        console.print_to_stderr(f"{outcome.made} made, {outcome.kept} kept, {len(outcome.failed)} failed in {out}")
     raise typer.Exit(1 if outcome.failed else 0)
 
 
-def make_estimator(
+def make_pose_estimator(
     with_: str, python: str, model: str, device: str, frames: int | None, convention: str, timeout: float | None,
     workers: int | None,
 ) -> Estimator:  # fmt: skip
@@ -98,7 +102,7 @@ def make_estimator(
     )
 
 
-def pose_tasks(request: Request, out: Path, most_frames: int | None = None) -> list[PoseTask]:
+def make_pose_tasks(request: Request, out: Path, most_frames: int | None = None) -> list[PoseTask]:
     """The clips of a source, each with the place of its poses: <model>/<what its id says besides the model>.npz.
 
     Of clips that have more frames than `most_frames`, the estimator sees the first ones only.

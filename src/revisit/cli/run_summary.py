@@ -11,12 +11,20 @@ from typing import Any
 
 import typer
 
-from revisit.cli.console import clean_text, message, print_first, print_table
+from revisit.cli.console import print_first_lines_to_stderr, print_table, print_to_stderr, without_control_characters
 from revisit.core.grouping import group_items
-from revisit.core.text import pluralize
+from revisit.core.text import count_and_noun
 from revisit.results import Cell
-from revisit.results.display import HELD_TITLE, arrow, cell_text, column_head, number, reason_title, stand_in_mark
-from revisit.results.funnel import count_testable
+from revisit.results.display import (
+    HELD_TITLE,
+    cell_text,
+    direction_arrow,
+    number_text,
+    reason_title,
+    score_title_with_arrow,
+    stand_in_suffix_text,
+)
+from revisit.results.funnel import count_testable_and_all
 from revisit.results.look_away_counts import ASK
 
 MODELS_PER_TABLE = 6
@@ -29,7 +37,7 @@ MEAN = "mean [95 %] (scored/all)"
 def print_run_summary(content: Mapping[str, Any], show_all: bool = False) -> None:
     """Print what a run found: the verdict and its few columns; with `all`, every metric, part and reason."""
     if content.get("partial"):
-        message(f"partial: --limit took {content['cases']} of {content['total_cases']} cases")
+        print_to_stderr(f"partial: --limit took {content['cases']} of {content['total_cases']} cases")
     ranking = content.get("verdict")
     # Where no question could be asked, what there is says why.
     show_all = show_all or not ranking or not any(answer["metric"] for answer in ranking["answers"])
@@ -39,26 +47,28 @@ def print_run_summary(content: Mapping[str, Any], show_all: bool = False) -> Non
         print_suite_table(extra)
     if show_all:
         _print_all_scores(content)
-    message(*content.get("sentences", []))
+    print_to_stderr(*content.get("sentences", []))
     if show_all:
-        print_parts(content.get("parts", {}), content["metrics"])
+        print_tables_of_parts(content.get("parts", {}), content["metrics"])
         for extra in content.get("tables", []):
             print_suite_table(extra)
     print_diagnoses(content.get("diagnosis") or {})
     if show_all:
-        _print_reasons(content)
-    print_first([f"note: {remark}" for remark in content.get("notes", [])], 5, "more notes; see summary.json")
-    message(*(f"rejected: {entry['id']}: {entry['reason']}" for entry in content["rejected"][:10]))
+        _print_unscored_reasons(content)
+    print_first_lines_to_stderr(
+        [f"note: {remark}" for remark in content.get("notes", [])], 5, "more notes; see summary.json"
+    )
+    print_to_stderr(*(f"rejected: {entry['id']}: {entry['reason']}" for entry in content["rejected"][:10]))
     failed = list(group_items(content["failed"], lambda entry: entry["reason"]).items())
     for reason, entries in failed[:10]:  # a metric that fails everywhere is one line
-        further = f" and {pluralize(len(entries) - 1, 'more clip')}" if len(entries) > 1 else ""
-        message(f"failed: {entries[0]['case']}{further}: {reason}")
+        further = f" and {count_and_noun(len(entries) - 1, 'more clip')}" if len(entries) > 1 else ""
+        print_to_stderr(f"failed: {entries[0]['case']}{further}: {reason}")
     remaining = len(content["rejected"][10:]) + sum(len(entries) for _, entries in failed[10:])
     if remaining:
-        message(f"... and {remaining} more; see summary.json")
+        print_to_stderr(f"... and {remaining} more; see summary.json")
     if not show_all:
         unavailable = f", {len(content['not_asked'])} that could not be asked" if content["not_asked"] else ""
-        message(f"--all shows all {len(content['metrics'])} metrics{unavailable}, and why clips are unscored")
+        print_to_stderr(f"--all shows all {len(content['metrics'])} metrics{unavailable}, and why clips are unscored")
 
 
 def print_verdict(ranking: Mapping[str, Any], content: Mapping[str, Any]) -> None:
@@ -75,7 +85,7 @@ def print_verdict(ranking: Mapping[str, Any], content: Mapping[str, Any]) -> Non
     notes = [("Note", sentence) for sentence in ranking["trade_offs"][:NOTES]]
     if low := ranking["low_ceilings"]:
         titles = [f"{content['metrics'].get(metric, {}).get('title', metric)} ({n} clips)" for metric, n in low.items()]
-        notes.append(("Note", f"the truth itself scores low in {_join_names(titles)}"))
+        notes.append(("Note", f"the truth itself scores low in {_join_first_names(titles)}"))
     moments = [
         f"{moment['model']}, {moment['sample']}"
         + (f", seed {moment['seed']}" if moment.get("seed") else "")
@@ -87,13 +97,13 @@ def print_verdict(ranking: Mapping[str, Any], content: Mapping[str, Any]) -> Non
     lines += [*notes[: max(1, LINES - len(lines) - len(last))], *last]
     indent = max((len(name) for name, _ in lines), default=0) + 2
     for name, sentence in lines:
-        typer.echo(_wrap(clean_text(f"{name:{indent}}{sentence}"), indent))
+        typer.echo(_wrap_on_terminal(without_control_characters(f"{name:{indent}}{sentence}"), indent))
     answers = [answer for answer in ranking["answers"] if answer["metric"]]
     if answers or counts:
-        print_table(*_by_question(answers, content, counts), numbers=True)
+        print_table(*_verdict_table(answers, content, counts), numbers=True)
 
 
-def _by_question(
+def _verdict_table(
     answers: Sequence[Mapping[str, Any]], content: Mapping[str, Any], counts: Mapping[str, Any] | None
 ) -> tuple[list[str], list[list[str]]]:
     """Heads and rows of the table under the verdict: models, and the truth as a row of its own."""
@@ -103,27 +113,27 @@ def _by_question(
         away_heads = ["looks away, comes back"]
         away = {model: _look_away_text(counts["models"].get(model)) for model in models}
     else:
-        away = _testable_texts(models)
+        away = _testable_clip_texts(models)
         away_heads = ["testable clips"] if away else []
 
-    def rows(interval: bool) -> list[list[str]]:
+    def model_rows(interval: bool) -> list[list[str]]:
         table_rows = []
         for model, entry in models.items():
-            texts = [text for column in columns for text in column.texts(model, entry, interval)]
+            texts = [text for column in columns for text in column.cell_texts(model, entry, interval)]
             table_rows.append([_model_heading(model, entry), *([away[model]] if away else []), *texts])
         if any(column.truth for column in columns):
-            texts = [text for column in columns for text in column.truth_texts(interval)]
-            table_rows.append([_ceiling(content["truth"]), *([""] * len(away_heads)), *texts])
+            texts = [text for column in columns for text in column.truth_cell_texts(interval)]
+            table_rows.append([_truth_heading(content["truth"]), *([""] * len(away_heads)), *texts])
         return table_rows
 
     heads = [MEAN, *away_heads]
     for column, answer in zip(columns, answers, strict=True):
-        mark = stand_in_mark(content["metrics"].get(answer["metric"], {}))
-        heads.append(column_head(answer.get("score") or answer["metric"]) + mark)
+        mark = stand_in_suffix_text(content["metrics"].get(answer["metric"], {}))
+        heads.append(score_title_with_arrow(answer.get("score") or answer["metric"]) + mark)
         heads += [f"on the {answer['clips']} clips of all"] if column.has_common else []
-    wide = rows(interval=True)
+    wide = model_rows(interval=True)
     lengths = [max(len(row[column]) for row in [*wide, heads[:1] * len(heads)]) for column in range(len(heads))]
-    return heads, wide if sum(lengths) + 3 * len(lengths) <= _width() else rows(interval=False)
+    return heads, wide if sum(lengths) + 3 * len(lengths) <= _screen_width() else model_rows(interval=False)
 
 
 def _look_away_text(count: Mapping[str, int] | None) -> str:
@@ -135,9 +145,9 @@ def _look_away_text(count: Mapping[str, int] | None) -> str:
     return ", ".join(filter(None, [counts, unread]))
 
 
-def _testable_texts(models: Mapping[str, Any]) -> dict[str, str]:
+def _testable_clip_texts(models: Mapping[str, Any]) -> dict[str, str]:
     """How many clips of each model are testable; nothing where nobody was asked."""
-    counts = {model: count_testable(entry["funnel"]) for model, entry in models.items()}
+    counts = {model: count_testable_and_all(entry["funnel"]) for model, entry in models.items()}
     if not any(counts.values()):
         return {}
     return {model: f"{count[0]}/{count[1]}" if count else "not asked" for model, count in counts.items()}
@@ -157,28 +167,28 @@ class _QuestionColumn:
         self.has_common = shared and any(cell.n < self.cells[model].n for model, cell in self.common.items())
         self.truth = Cell.from_json(answer["truth"]) if answer["truth"] else None
 
-    def texts(self, model: str, entry: Mapping[str, Any], interval: bool) -> list[str]:
-        own = cell(entry.get(self.kind, {}).get(self.metric, {"n": 0, "of": 0}))
+    def cell_texts(self, model: str, entry: Mapping[str, Any], interval: bool) -> list[str]:
+        own = score_cell_text(entry.get(self.kind, {}).get(self.metric, {"n": 0, "of": 0}))
         text = cell_text(self.cells[model], interval) if model in self.cells else own
-        beside = number(self.common[model].mean) if model in self.common else ""
+        beside = number_text(self.common[model].mean) if model in self.common else ""
         return [text, beside] if self.has_common else [text]
 
-    def truth_texts(self, interval: bool) -> list[str]:
+    def truth_cell_texts(self, interval: bool) -> list[str]:
         text = "" if self.truth is None else cell_text(self.truth, interval)
         return [text, ""] if self.has_common else [text]
 
 
-def _width() -> int:
+def _screen_width() -> int:
     return shutil.get_terminal_size((200, 24)).columns if sys.stdout.isatty() else 200
 
 
-def _wrap(text: str, indent: int) -> str:
+def _wrap_on_terminal(text: str, indent: int) -> str:
     if not sys.stdout.isatty():
         return text
-    return textwrap.fill(text, max(_width(), 2 * indent), subsequent_indent=" " * indent, break_long_words=False)
+    return textwrap.fill(text, max(_screen_width(), 2 * indent), subsequent_indent=" " * indent, break_long_words=False)
 
 
-def _split_models(models: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _split_models_into_tables(models: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """The models of each table, with what is known of them."""
     names = list(models)
     for start in range(0, len(names), MODELS_PER_TABLE):
@@ -187,15 +197,15 @@ def _split_models(models: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 def _print_all_scores(content: Mapping[str, Any]) -> None:
     """Print all metrics down, models across, each mean with its interval, n and coverage; the truth comes last."""
-    truth, tables = content.get("truth"), list(_split_models(content["models"]))
+    truth, tables = content.get("truth"), list(_split_models_into_tables(content["models"]))
     for models in tables:
-        testable = _testable_texts(models)
+        testable = _testable_clip_texts(models)
         entries = {_model_heading(model, entry): entry for model, entry in models.items()}
         if truth and models is tables[-1]:
-            entries[_ceiling(truth)] = truth
+            entries[_truth_heading(truth)] = truth
         blanks = [""] * (len(entries) - len(models))
         rows = [["testable clips", *testable.values(), *blanks]] if testable else []
-        print_table([MEAN, *entries], [*rows, *_score_rows(content["metrics"], entries)], numbers=True)
+        print_table([MEAN, *entries], [*rows, *_metric_score_rows(content["metrics"], entries)], numbers=True)
 
 
 def _model_heading(model: str, entry: Mapping[str, Any]) -> str:
@@ -203,11 +213,11 @@ def _model_heading(model: str, entry: Mapping[str, Any]) -> str:
     return f"{model} ({entry['category']})" if entry.get("category") else model
 
 
-def _ceiling(truth: Mapping[str, Any]) -> str:
+def _truth_heading(truth: Mapping[str, Any]) -> str:
     return f"{truth.get('name', 'truth')} (ceiling)"
 
 
-def _print_reasons(content: Mapping[str, Any]) -> None:
+def _print_unscored_reasons(content: Mapping[str, Any]) -> None:
     """Print how many clips each kind of reason left unscored, metric by metric, and what was not asked at all."""
     clips_by_kind: dict[str, Counter[str]] = defaultdict(Counter)
     for entry in content["models"].values():
@@ -215,54 +225,56 @@ def _print_reasons(content: Mapping[str, Any]) -> None:
             for kind, n in score.get("unscored", {}).items():
                 clips_by_kind[kind][id] += n
     for kind, counts in sorted(clips_by_kind.items()):
-        message(f"unscored, {reason_title(kind)}: {_join_names([f'{id} {n}' for id, n in counts.items()])}")
+        print_to_stderr(
+            f"unscored, {reason_title(kind)}: {_join_first_names([f'{id} {n}' for id, n in counts.items()])}"
+        )
     reasons = content["not_asked"]
     for reason, ids in sorted(group_items(reasons, reasons.__getitem__).items()):
-        message(f"not asked: {_join_names(ids)}: {reason}")
+        print_to_stderr(f"not asked: {_join_first_names(ids)}: {reason}")
 
 
-def _join_names(words: Sequence[str]) -> str:
+def _join_first_names(words: Sequence[str]) -> str:
     return ", ".join(words[:NAMED]) + (f" and {len(words) - NAMED} more" if len(words) > NAMED else "")
 
 
 def print_suite_table(extra: Mapping[str, Any]) -> None:
     """Print a table of a suite: of scores, or of texts. Rows that are a detail are left to the report."""
-    typer.echo(clean_text(f"{extra['title']} ({extra['note']})"))
-    rows = [[row["name"], *map(cell, row["cells"])] for row in extra["rows"] if not row.get("detail")]
+    typer.echo(without_control_characters(f"{extra['title']} ({extra['note']})"))
+    rows = [[row["name"], *map(score_cell_text, row["cells"])] for row in extra["rows"] if not row.get("detail")]
     print_table(["", *extra["columns"]], rows, numbers=True)
 
 
-def print_parts(tables: Mapping[str, Any], metrics: Mapping[str, Any]) -> None:
+def print_tables_of_parts(tables: Mapping[str, Any], metrics: Mapping[str, Any]) -> None:
     """Print a table for each part of the clips."""
     for name, part in tables.items():
         columns = {id: metrics[id] for id in part["metrics"]}
-        for models in _split_models(part["models"]):
-            print_table([name, *models], _score_rows(columns, models), numbers=True)
+        for models in _split_models_into_tables(part["models"]):
+            print_table([name, *models], _metric_score_rows(columns, models), numbers=True)
 
 
-def _score_rows(columns: Mapping[str, Any], entries: Mapping[str, Any]) -> list[list[str]]:
+def _metric_score_rows(columns: Mapping[str, Any], entries: Mapping[str, Any]) -> list[list[str]]:
     """A row per metric, as measured, and below it one held to the truth, where these are other numbers."""
     rows = []
     for id, column in columns.items():
         for kind, named in (("scores", ""), ("held", HELD_TITLE)):
             if kind == "scores" or any(id in entry.get(kind, {}) for entry in entries.values()):
-                title = f"{column['title']}{named}{stand_in_mark(column)}"
-                head = f"{title} {arrow(column['higher_is_better'])}".rstrip()
+                title = f"{column['title']}{named}{stand_in_suffix_text(column)}"
+                head = f"{title} {direction_arrow(column['higher_is_better'])}".rstrip()
                 contents = [entry.get(kind, {}).get(id) for entry in entries.values()]
-                rows.append([head, *("" if content is None else cell(content) for content in contents)])
+                rows.append([head, *("" if content is None else score_cell_text(content) for content in contents)])
     return rows
 
 
 def print_diagnoses(content: Mapping[str, Any]) -> None:
     """Print for each model which failures its clips show, and in how many of them."""
     for model, entry in content.get("models", {}).items():
-        clips = pluralize(entry["clips"] + entry["unreadable"], "clip")
+        clips = count_and_noun(entry["clips"] + entry["unreadable"], "clip")
         findings = ", ".join(f"{title} {n}" for title, n in entry["findings"].items())
         text = entry.get("sentence") or findings or "see diagnosis.json"  # runs of earlier versions have no sentence
-        message(f"diagnosis of {model} ({clips}): {text}")
+        print_to_stderr(f"diagnosis of {model} ({clips}): {text}")
 
 
-def print_notes(plan: Mapping[str, Any], notes_by_clip: Mapping[str, Sequence[str]]) -> None:
+def print_file_notes(plan: Mapping[str, Any], notes_by_clip: Mapping[str, Sequence[str]]) -> None:
     """Print what was noticed about files, a line each, for the first ten."""
     names = {case["digest"]: case["id"] for case in plan["cases"]}
     lines = [
@@ -270,10 +282,10 @@ def print_notes(plan: Mapping[str, Any], notes_by_clip: Mapping[str, Sequence[st
         for clip, clip_notes in notes_by_clip.items()
         for note in clip_notes
     ]
-    print_first(lines, 10, "more notes; see run.json")
+    print_first_lines_to_stderr(lines, 10, "more notes; see run.json")
 
 
-def cell(content: Mapping[str, Any] | str) -> str:
+def score_cell_text(content: Mapping[str, Any] | str) -> str:
     """`0.71 [0.66 to 0.76] (12/20)`; a dash without a score; the cell's own text where it has one, as ranks do."""
     if isinstance(content, str):
         return content

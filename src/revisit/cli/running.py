@@ -17,19 +17,26 @@ if TYPE_CHECKING:
 def run_evaluation(request: Request, out: Path, *, quiet: bool = False, command: str = "", **settings: Any) -> Run:
     """The finished run; `settings` go to the engine."""
     from revisit.engine.cache import cache_root
-    from revisit.engine.cache_pruning import cache_limit, over_limit
+    from revisit.engine.cache_pruning import cache_limit_bytes_from_environment, cache_over_limit_warning
 
-    limit = cache_limit()
+    limit = cache_limit_bytes_from_environment()
     command = command or shlex.join(["revisit", *sys.argv[1:]])
-    note = (lambda _: None) if quiet else (lambda remark: console.message(f"note: {remark}"))
-    with console.resumable():
-        run = request.run(out, note, console.message, progress=console.progress(quiet), command=command, **settings)
-    if limit is not None and (over := over_limit(cache_root(), limit)):
+    note = (lambda _: None) if quiet else (lambda remark: console.print_to_stderr(f"note: {remark}"))
+    with console.exit_on_interrupt():
+        run = request.run(
+            out,
+            note,
+            console.print_to_stderr,
+            progress=console.make_progress_display(quiet),
+            command=command,
+            **settings,
+        )
+    if limit is not None and (over := cache_over_limit_warning(cache_root(), limit)):
         note(over)
     return run
 
 
-def print_summary(
+def write_report_and_print_summary(
     run: Run, *, report: bool = True, show_all: bool = False, json: bool = False, quiet: bool = False
 ) -> int:
     """Write the page and print the summary; the exit code."""
@@ -40,13 +47,13 @@ def print_summary(
     if json:
         console.print_json(run.summary)
     else:
-        from revisit.cli.run_summary import print_notes, print_run_summary
+        from revisit.cli.run_summary import print_file_notes, print_run_summary
 
         printed = () if quiet else run.plan["remarks"]  # before the work
         print_run_summary(
             {**run.summary, "notes": [note for note in run.summary.get("notes", ()) if note not in printed]}, show_all
         )
-        print_notes(run.plan, run.facts["notes"])
+        print_file_notes(run.plan, run.facts["notes"])
     if report:
-        console.message(f"report: {page}")
+        console.print_to_stderr(f"report: {page}")
     return run.exit_code

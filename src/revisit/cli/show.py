@@ -10,7 +10,7 @@ from typing import Any
 import typer
 
 from revisit.cli import console
-from revisit.cli.options import ALL, JSON, flag, out_option, refuse_others
+from revisit.cli.options import ALL, JSON, flag_option, out_option, refuse_other_parameters
 
 HEADS = ["model", "category", "view from", "camera", "backbone", "parameters", "stated", "measured", "cost", "source"]
 
@@ -21,8 +21,8 @@ def show(
         None, metavar="RUN|ID", help="A run directory, or the id of something that `revisit list` shows."
     ),
     show_all: bool = ALL,
-    bibtex: bool = flag("--bibtex", "Citations of what runs used: benchmark, metrics, networks."),
-    models: bool = flag(
+    bibtex: bool = flag_option("--bibtex", "Citations of what runs used: benchmark, metrics, networks."),
+    models: bool = flag_option(
         "--models", "Facts of models, as stated and as measured in runs; without a run, all published."
     ),
     facts: Path = typer.Option(
@@ -40,23 +40,23 @@ def show(
     from revisit.core import UsageError
 
     if bibtex:
-        refuse_others(ctx, ("things", "bibtex", "out", "json"), "--bibtex")
+        refuse_other_parameters(ctx, ("things", "bibtex", "out", "json"), "--bibtex")
         _print_citations([Path(thing) for thing in things or ()], out, json)
     elif models:
-        refuse_others(ctx, ("things", "models", "facts", "json"), "--models")
+        refuse_other_parameters(ctx, ("things", "models", "facts", "json"), "--models")
         _print_model_facts([Path(thing) for thing in things or ()], facts, json)
     elif len(things or ()) != 1:
         raise UsageError("show takes one run or one id; only --bibtex and --models take several runs")
-    elif _is_run(things[0]):
-        refuse_others(ctx, ("things", "show_all", "json"), "the verdict of a run")
-        _print_verdict(Path(things[0]), show_all, json)
+    elif _means_run_directory(things[0]):
+        refuse_other_parameters(ctx, ("things", "show_all", "json"), "the verdict of a run")
+        _print_run_verdict(Path(things[0]), show_all, json)
     else:
-        refuse_others(ctx, ("things", "json"), f"{things[0]!r}, which is no run")
-        card = catalog.card(things[0])
-        console.print_result(card, catalog.as_text(card), json)
+        refuse_other_parameters(ctx, ("things", "json"), f"{things[0]!r}, which is no run")
+        card = catalog.card_of_id(things[0])
+        console.print_json_or_text(card, catalog.card_text(card), json)
 
 
-def _is_run(thing: str) -> bool:
+def _means_run_directory(thing: str) -> bool:
     """Whether a run directory is meant: a folder with run.json, or a path that is not the id of anything."""
     from revisit import catalog
     from revisit.core import UsageError
@@ -64,19 +64,19 @@ def _is_run(thing: str) -> bool:
     if (Path(thing) / "run.json").is_file():
         return True
     try:
-        catalog.card(thing)
+        catalog.card_of_id(thing)
     except UsageError:
         return Path(thing).exists() or Path(thing).name != thing
     return False
 
 
-def _print_verdict(path: Path, show_all: bool, json: bool) -> None:
+def _print_run_verdict(path: Path, show_all: bool, json: bool) -> None:
     from revisit.cli.run_summary import print_run_summary
-    from revisit.core import load_all
+    from revisit.core import import_registering_modules
     from revisit.results.run import Run
     from revisit.results.verdict import load_verdict
 
-    load_all()
+    import_registering_modules()
     run = Run(path)
     verdict = load_verdict(run)
     if json:
@@ -87,48 +87,50 @@ def _print_verdict(path: Path, show_all: bool, json: bool) -> None:
 
 def _print_citations(runs: list[Path], out: Path | None, json: bool) -> None:
     """Print BibTeX entries of the benchmark, the metrics with scores and the networks behind them."""
-    from revisit.core import UsageError, load_all
+    from revisit.core import UsageError, import_registering_modules
     from revisit.results.run import Run
-    from revisit.runs.citations import bibtex, citations_for
+    from revisit.runs.citations import bibtex_text, citations_of_run
 
     if not runs:
         raise UsageError("--bibtex takes the runs whose references are wanted")
-    load_all()
+    import_registering_modules()
     uses_by_entry: dict[str, list[str]] = {}
     for path in runs:
         run = Run(path)
-        for key, uses in citations_for(run).items():
+        for key, uses in citations_of_run(run).items():
             uses_by_entry[key] = list(dict.fromkeys([*uses_by_entry.get(key, []), *uses]))
         if judge := run.facts["protocol"].get("judge"):
-            console.message(f"{path} was judged by {judge.get('model') or judge}: cite that model as its authors ask")
+            console.print_to_stderr(
+                f"{path} was judged by {judge.get('model') or judge}: cite that model as its authors ask"
+            )
     if json:
         console.print_json(uses_by_entry)
         return
-    console.write_or_print(bibtex(uses_by_entry), out)
+    console.write_or_print(bibtex_text(uses_by_entry), out)
 
 
 def _print_model_facts(runs: Sequence[Path], file: Path | None, json: bool) -> None:
     """Print category, camera, backbone and parameters; stated and measured size, rate and length; cost."""
-    from revisit.core import load_all
-    from revisit.results.model_facts import facts_for, measure_clip, published_facts
+    from revisit.core import import_registering_modules
+    from revisit.results.model_facts import load_model_facts, properties_of_first_readable_clip, published_model_facts
     from revisit.results.run import Run
 
-    load_all()
-    facts = facts_for(list(runs), file)
+    import_registering_modules()
+    facts = load_model_facts(list(runs), file)
     clips: dict[str, Any] = {}
     for path in runs:
         for model, results in Run(path).results.groups("model").items():
-            clips.setdefault(model, measure_clip(results.cases[:3]))
+            clips.setdefault(model, properties_of_first_readable_clip(results.cases[:3]))
     if not runs:
-        clips = dict.fromkeys(facts.facts if file else published_facts().facts)
+        clips = dict.fromkeys(facts.facts if file else published_model_facts().facts)
     if json:
         measurements = {name: asdict(clip) if clip else None for name, clip in clips.items()}
-        console.print_json({name: {**facts.of(name), "measured": clip} for name, clip in measurements.items()})
+        console.print_json({name: {**facts.facts_of(name), "measured": clip} for name, clip in measurements.items()})
         return
-    console.print_table(HEADS, [[name, *_cells(facts.of(name), clip)] for name, clip in clips.items()])
+    console.print_table(HEADS, [[name, *_model_fact_cells(facts.facts_of(name), clip)] for name, clip in clips.items()])
 
 
-def _cells(facts: Mapping[str, Any], clip: Any) -> list[str]:
+def _model_fact_cells(facts: Mapping[str, Any], clip: Any) -> list[str]:
     """What the table says of a model."""
     size = facts.get("size")
     return [
@@ -137,14 +139,14 @@ def _cells(facts: Mapping[str, Any], clip: Any) -> list[str]:
         {None: "", True: "yes", False: "no"}[facts.get("camera")],
         facts.get("backbone", ""),
         f"{facts['parameters']:g} B" if facts.get("parameters") else "",
-        _format_text(size[0], size[1], facts.get("fps"), facts.get("frames")) if size else "",
-        _format_text(clip.width, clip.height, clip.fps, clip.frames) if clip else "",
-        _cost(facts.get("cost", {})),
+        _clip_format_text(size[0], size[1], facts.get("fps"), facts.get("frames")) if size else "",
+        _clip_format_text(clip.width, clip.height, clip.fps, clip.frames) if clip else "",
+        _clip_cost_text(facts.get("cost", {})),
         str(facts.get("source", "")),
     ]
 
 
-def _cost(cost: Mapping[str, Any]) -> str:
+def _clip_cost_text(cost: Mapping[str, Any]) -> str:
     """Seconds, memory and price of a clip, in a few words."""
     parts = [f"{cost['seconds_per_clip']:.4g} s per clip"] if "seconds_per_clip" in cost else []
     parts += [f"{cost['peak_memory_gb']:.3g} GB"] if "peak_memory_gb" in cost else []
@@ -153,7 +155,7 @@ def _cost(cost: Mapping[str, Any]) -> str:
     return ", ".join(parts)
 
 
-def _format_text(width: int, height: int, fps: float | None, frames: int | None) -> str:
+def _clip_format_text(width: int, height: int, fps: float | None, frames: int | None) -> str:
     """Size, rate and length of a clip: `832×480, 16 fps, 81 frames`."""
     rate = f", {fps:g} fps" if fps else ""
     length = f", {frames} frames" if frames else ""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from revisit.cli import console
-from revisit.cli.options import JSON, flag, metric_option, out_option
+from revisit.cli.options import JSON, flag_option, metric_option, out_option
 
 if TYPE_CHECKING:
     from revisit.results.leaderboards import Board
@@ -23,24 +23,24 @@ def table(
     interval: bool = typer.Option(True, "--interval/--no-interval", help="With both ends of each 95 % interval."),
     by: str = typer.Option("", help="Best and second within groups of models: a fact of models.yaml."),
     sort: str = typer.Option("", help="Column to sort by; the better ones come first."),
-    measured: bool = flag(
+    measured: bool = flag_option(
         "--measured", "Scores as they were measured, not held to the truth: a reset may then look best."
     ),
-    cost: bool = flag("--cost", "With what generating a clip costs, where models.yaml says it."),
+    cost: bool = flag_option("--cost", "With what generating a clip costs, where models.yaml says it."),
     models: Path = typer.Option(None, help="A file of facts of models; models.yaml beside the run by default."),
     out: Path = out_option("Write to this file instead of the screen."),
     json: bool = JSON,
 ) -> None:
     """Write a table of models by metric, for a paper. The best and second are marked by the same rule as everywhere."""
-    from revisit.core import UsageError, load_all
+    from revisit.core import UsageError, import_registering_modules
     from revisit.report import leaderboards as text
     from revisit.results.display import BEST_RULE
 
-    load_all()
+    import_registering_modules()
     if table_format not in FORMATS:
         raise UsageError(f"there is no format {table_format!r}; there are {', '.join(FORMATS)}")
-    boards = _group_rows(_boards(runs, metric, measured), by, runs, models)
-    boards = _with_cost(boards, runs, models) if cost else boards
+    boards = _group_rows_by_model_fact(_boards_of_runs(runs, metric, measured), by, runs, models)
+    boards = _add_cost_columns(boards, runs, models) if cost else boards
     if json:
         console.print_json([board.as_json() for board in boards])
         return
@@ -52,69 +52,76 @@ def table(
     console.write_or_print(content, out)
 
 
-def _boards(runs: list[Path], metric: list[str], measured: bool) -> list[Board]:
+def _boards_of_runs(runs: list[Path], metric: list[str], measured: bool) -> list[Board]:
     from revisit.core import UsageError
-    from revisit.results.leaderboards import RunFacts, board_of_run, column_of, headline_ids, join_boards
-    from revisit.results.metric_names import metrics_named
+    from revisit.results.leaderboards import (
+        RunFacts,
+        board_column_of_score,
+        board_of_run,
+        headline_score_ids,
+        join_comparable_boards,
+    )
+    from revisit.results.metric_names import resolve_score_ids
     from revisit.results.run import Run
-    from revisit.results.score_names import measured_id
+    from revisit.results.score_names import strip_held_suffix
 
     boards = []
     for path in runs:
         run = Run(path)
         facts = run.facts
-        named = metrics_named(metric, list(facts["protocol"]["metrics"]), path, facts["suite"])
-        ids = named or headline_ids(run.results, facts["suite"])
-        columns = list(dict.fromkeys(map(measured_id, ids))) if measured else ids
+        named = resolve_score_ids(metric, list(facts["protocol"]["metrics"]), path, facts["suite"])
+        ids = named or headline_score_ids(run.results, facts["suite"])
+        columns = list(dict.fromkeys(map(strip_held_suffix, ids))) if measured else ids
         if not columns:
             raise UsageError(f"{path} has no score of what its suite asks; name columns with --metric")
         details = RunFacts(path.resolve().name, facts, run.plan, run.results, run.summary)
-        boards.append(board_of_run(details, [column_of(name) for name in columns]))
-    return join_boards(boards)
+        boards.append(board_of_run(details, [board_column_of_score(name) for name in columns]))
+    return join_comparable_boards(boards)
 
 
-def _group_rows(boards: list[Board], by: str, runs: list[Path], models: Path | None) -> list[Board]:
+def _group_rows_by_model_fact(boards: list[Board], by: str, runs: list[Path], models: Path | None) -> list[Board]:
     """Rows in groups by a fact of their models."""
     if not by:
         return boards
     from dataclasses import replace
 
-    from revisit.results.model_facts import facts_for
+    from revisit.results.model_facts import load_model_facts
 
-    model_facts = facts_for(runs, models)
+    model_facts = load_model_facts(runs, models)
     return [
-        replace(board, rows=tuple(replace(row, group=model_facts.value(row.model, by)) for row in board.rows))
+        replace(board, rows=tuple(replace(row, group=model_facts.group_name(row.model, by)) for row in board.rows))
         for board in boards
     ]
 
 
-def _with_cost(boards: list[Board], runs: list[Path], models: Path | None) -> list[Board]:
+def _add_cost_columns(boards: list[Board], runs: list[Path], models: Path | None) -> list[Board]:
     """Boards with columns of what generating costs, of which less is better."""
     from dataclasses import replace
 
     from revisit.core import UsageError
-    from revisit.results.leaderboards import BoardColumn, BoardRow, printed_cell
-    from revisit.results.model_facts import COSTS, facts_for
+    from revisit.results.leaderboards import BoardColumn, BoardRow, cell_without_counts
+    from revisit.results.model_facts import COSTS, load_model_facts
 
-    model_facts = facts_for(runs, models)
+    model_facts = load_model_facts(runs, models)
     rows = [row for board in boards for row in board.rows]
-    names = [name for name in COSTS if any(model_facts.cost(row.model, name) is not None for row in rows)]
+    names = [name for name in COSTS if any(model_facts.cost_number(row.model, name) is not None for row in rows)]
     if not names:
         raise UsageError(
             "nobody says what generating costs; `revisit generate` measures it, or write a model's "
             "`cost: {seconds_per_clip: 42}` into models.yaml beside the run"
         )
     units = {name: f", {unit}" if unit else "" for name, (_, unit) in COSTS.items()}
-    currencies = {str(model_facts.of(row.model).get("cost", {}).get("currency", "")) for row in rows} - {""}
+    currencies = {str(model_facts.facts_of(row.model).get("cost", {}).get("currency", "")) for row in rows} - {""}
     if len(currencies) > 1 and "price_per_clip" in names:
         raise UsageError(f"prices in {' and '.join(sorted(currencies))} do not compare; write them in one currency")
     units["price_per_clip"] = f", {currencies.pop()}" if currencies else ""
     columns = [BoardColumn(name, f"{COSTS[name][0]}{units[name]}", higher_is_better=False) for name in names]
 
-    def with_cost(row: BoardRow) -> BoardRow:
-        costs = {name: printed_cell(model_facts.cost(row.model, name)) for name in names}
+    def add_cost_cells(row: BoardRow) -> BoardRow:
+        costs = {name: cell_without_counts(model_facts.cost_number(row.model, name)) for name in names}
         return replace(row, cells={**row.cells, **costs})
 
     return [
-        replace(board, columns=(*board.columns, *columns), rows=tuple(map(with_cost, board.rows))) for board in boards
+        replace(board, columns=(*board.columns, *columns), rows=tuple(map(add_cost_cells, board.rows)))
+        for board in boards
     ]

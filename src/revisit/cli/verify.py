@@ -14,15 +14,15 @@ def verify(
     """Score bundled clips and compare with stored scores. Exit code 1 if any differs too much."""
     from dataclasses import asdict
 
-    from revisit.audit.golden import replay
+    from revisit.audit.golden import rescore_and_compare_golden_clips
     from revisit.audit.machines import NOT_COMPARED
     from revisit.cli import console
-    from revisit.core import load_all
+    from revisit.core import import_registering_modules
 
-    load_all()
-    spreads = replay(workers)
+    import_registering_modules()
+    spreads = rescore_and_compare_golden_clips(workers)
     if json:
-        console.print_json([{**asdict(spread), "kept": spread.kept} for spread in spreads])
+        console.print_json([{**asdict(spread), "kept": spread.is_within_tolerance} for spread in spreads])
     else:
         compared = [spread for spread in spreads if spread.clips]
         rows = [
@@ -31,19 +31,21 @@ def verify(
                 str(spread.clips),
                 f"{spread.largest:.2g}",
                 f"{spread.tolerance:g}",
-                "kept" if spread.kept else "BEYOND",
+                "kept" if spread.is_within_tolerance else "BEYOND",
             )
-            for spread in sorted(compared, key=lambda spread: spread.kept)
+            for spread in sorted(compared, key=lambda spread: spread.is_within_tolerance)
         ]
         console.print_table(("question", "clips", "largest difference", "tolerance", ""), rows, numbers=True)
-        beyond = [spread.question for spread in compared if not spread.kept]
+        beyond = [spread.question for spread in compared if not spread.is_within_tolerance]
         changed = [spread.question for spread in spreads if spread.changed]
         if changed:
-            console.message(f"newer than the stored scores, and not compared: {', '.join(changed)}")
-        console.message(f"no tolerance on the card, and not compared: {', '.join(NOT_COMPARED)}")
+            console.print_to_stderr(f"newer than the stored scores, and not compared: {', '.join(changed)}")
+        console.print_to_stderr(f"no tolerance on the card, and not compared: {', '.join(NOT_COMPARED)}")
         if beyond:
-            console.message(f"{len(beyond)} of {len(compared)} are beyond their tolerance: {', '.join(beyond)}")
+            console.print_to_stderr(f"{len(beyond)} of {len(compared)} are beyond their tolerance: {', '.join(beyond)}")
         else:
-            console.message(f"all {len(compared)} metrics and gates that can be compared are within their tolerance")
-    if any(not spread.kept for spread in spreads) or not any(spread.clips for spread in spreads):
+            console.print_to_stderr(
+                f"all {len(compared)} metrics and gates that can be compared are within their tolerance"
+            )
+    if any(not spread.is_within_tolerance for spread in spreads) or not any(spread.clips for spread in spreads):
         raise typer.Exit(1)

@@ -8,13 +8,13 @@ import typer
 
 from revisit.cli import console
 from revisit.cli.help import Commands
-from revisit.cli.options import JSON, WORKERS, flag, out_option
+from revisit.cli.options import JSON, WORKERS, flag_option, out_option
 
 app = Commands("Render worlds with known truth.")
 
 
 @app.command("render")
-def render(
+def render_worlds(
     suite: list[str] = typer.Option(
         ["all"],
         help="Layouts to write: all, or names such as folder, mind, mbench (actions) or mbench-t (text); repeatable.",
@@ -30,33 +30,34 @@ def render(
         help="Models, such as perfect or vanish@0.5 (repeatable, or separated by commas). Each suite has its own set.",
     ),
     workers: int = WORKERS,
-    fresh: bool = flag("--fresh", "Render again from the start."),
+    fresh: bool = flag_option("--fresh", "Render again from the start."),
     json: bool = JSON,
 ) -> None:
     """Render films and clips of models with known failures. In the layouts of benchmarks. The same command resumes."""
     from revisit.core.text import split_commas
     from revisit.worlds.layouts.common import Model
-    from revisit.worlds.layouts.film_orders import LAYOUTS, evaluation
-    from revisit.worlds.layouts.rendering import render as rendered
+    from revisit.worlds.layouts.film_orders import LAYOUTS, evaluation_command
+    from revisit.worlds.layouts.rendering import render_layouts as rendered
 
     suites = split_commas(suite)
     models = [Model.parse(part) for part in split_commas(failures)]
     layouts = list(LAYOUTS) if "all" in suites else suites
-    console.message(f"rendering {', '.join(layouts)} into {out}")
+    console.print_to_stderr(f"rendering {', '.join(layouts)} into {out}")
     folders = rendered(
-        out, layouts, seeds=seeds, size=_size(size), frames=frames, models=models, workers=workers, fresh=fresh,
+        out, layouts, seeds=seeds, size=_parse_height_and_width(size), frames=frames, models=models, workers=workers,
+        fresh=fresh,
         progress=console.Counter("rendered"),
     )  # fmt: skip
-    commands = {name: evaluation(name, folder) for name, folder in folders.items()}
+    commands = {name: evaluation_command(name, folder) for name, folder in folders.items()}
     if json:
         console.print_json({name: {"folder": folders[name], "evaluate": command} for name, command in commands.items()})
         return
     for name, command in commands.items():
-        console.message(f"{name}: {folders[name]}")
-        console.message(f"  {command}")
+        console.print_to_stderr(f"{name}: {folders[name]}")
+        console.print_to_stderr(f"  {command}")
 
 
-def _size(text: str) -> tuple[int, int]:
+def _parse_height_and_width(text: str) -> tuple[int, int]:
     from revisit.core import UsageError
 
     try:

@@ -19,29 +19,29 @@ import numpy as np
 from revisit.control.jobs import JobRequest
 from revisit.control.requested_path import intrinsics
 from revisit.core import Clip, UsageError
-from revisit.geometry.rotations import axis_angle
+from revisit.geometry.rotations import rotation_from_axis_angle
 from revisit.media import open_clip
 
 SWEEP = 30.0  # degrees out and back, where no path is requested
 
 
-def hold(job: JobRequest) -> Iterator[np.ndarray]:
+def repeat_first_frame(job: JobRequest) -> Iterator[np.ndarray]:
     """The first frame, in every frame."""
-    first = _first_frame(job)
+    first = _first_frame_or_grey(job)
     yield from (first for _ in range(job["frames"]))
 
 
-def pan(job: JobRequest) -> Iterator[np.ndarray]:
+def turn_first_frame(job: JobRequest) -> Iterator[np.ndarray]:
     """The first frame as a wall around the camera, mirrored beyond its left and right edge, under the asked turns."""
     import cv2
 
-    first = _first_frame(job)
+    first = _first_frame_or_grey(job)
     width, height = job["size"]
     K = intrinsics((width, height))
     edge = np.arctan(width / 2 / K[0, 0])
     x, y = np.meshgrid((np.arange(width) + 0.5 - K[0, 2]) / K[0, 0], (np.arange(height) + 0.5 - K[1, 2]) / K[1, 1])
     rays = np.stack([x, y, np.ones_like(x)], axis=-1)
-    for turn in _requested_turns(job):
+    for turn in _requested_rotations(job):
         if np.abs(turn - np.eye(3)).max() < 1e-9:
             yield first
             continue
@@ -55,7 +55,7 @@ def pan(job: JobRequest) -> Iterator[np.ndarray]:
         )
 
 
-def repeat(job: JobRequest) -> Iterator[np.ndarray]:
+def repeat_last_seen_frames(job: JobRequest) -> Iterator[np.ndarray]:
     """The last frames of what was seen before, played once more; from the start again where they are too few."""
     import cv2
 
@@ -72,10 +72,14 @@ def repeat(job: JobRequest) -> Iterator[np.ndarray]:
     yield from islice((frame for _ in range(frame_count) for frame in frames), frame_count)
 
 
-BASELINE_GENERATORS: dict[str, Callable[[JobRequest], Any]] = {"hold": hold, "pan": pan, "repeat": repeat}
+BASELINE_GENERATORS: dict[str, Callable[[JobRequest], Any]] = {
+    "hold": repeat_first_frame,
+    "pan": turn_first_frame,
+    "repeat": repeat_last_seen_frames,
+}
 
 
-def _first_frame(job: JobRequest) -> np.ndarray:
+def _first_frame_or_grey(job: JobRequest) -> np.ndarray:
     """The first frame at the asked size; grey where the job has none, as a model without it knows nothing."""
     import cv2
 
@@ -88,12 +92,12 @@ def _first_frame(job: JobRequest) -> np.ndarray:
     return np.ascontiguousarray(cv2.resize(picture, (width, height), interpolation=cv2.INTER_AREA)[..., ::-1])
 
 
-def _requested_turns(job: JobRequest) -> np.ndarray:
+def _requested_rotations(job: JobRequest) -> np.ndarray:
     """Rotations (frames, 3, 3) from the first view, as asked; out and back by a sweep where nothing was asked."""
     frames = int(job["frames"])
     path = job["control"].get("path")
     if not path:
         there = np.linspace(0, 2, frames)
-        return np.stack([axis_angle((0, 1, 0), SWEEP * min(share, 2 - share)) for share in there])
+        return np.stack([rotation_from_axis_angle((0, 1, 0), SWEEP * min(share, 2 - share)) for share in there])
     c2w = np.load(path, allow_pickle=False)
     return np.asarray(c2w[0, :3, :3].T @ c2w[:, :3, :3])

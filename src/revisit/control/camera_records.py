@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from revisit.control.delivery import plan_for
+from revisit.control.delivery import plan_for_generator
 from revisit.control.generator_backends import CommandBackend, worker_environment
 from revisit.control.generators import Generator
 from revisit.control.job_runner import GenerationSettings, JobResult, run_jobs
-from revisit.control.jobs import Job, file_name
+from revisit.control.jobs import Job, file_name_for_id
 from revisit.core import RevisitError, UsageError
-from revisit.media.files import write_lines
+from revisit.media.files import write_json_lines
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class GenerationRecord:
     annotations: Mapping[str, Any] = field(default_factory=dict)
 
 
-def read_records(path: Path) -> list[GenerationRecord]:
+def read_generation_records(path: Path) -> list[GenerationRecord]:
     """The records of a JSON-lines file; relative paths start at its folder."""
     if not path.is_file():
         raise UsageError(f"{path}: no such file; expected JSON lines with id, prompt and camera")
@@ -67,11 +67,11 @@ def read_records(path: Path) -> list[GenerationRecord]:
     return records
 
 
-def job_of(record: GenerationRecord, to: Generator, folder: Path, frames: int | None = None) -> Job:
+def job_from_record(record: GenerationRecord, to: Generator, folder: Path, frames: int | None = None) -> Job:
     """The job of a record: as long as its script says, where the generator can make that."""
-    plan = plan_for(record.camera, to, frames)
+    plan = plan_for_generator(record.camera, to, frames)
     return Job(
-        record.id, folder / f"{file_name(record.id)}.mp4", len(plan), plan.fps, plan.size, sample=record.id,
+        record.id, folder / f"{file_name_for_id(record.id)}.mp4", len(plan), plan.fps, plan.size, sample=record.id,
         seed=record.seed, prompt=record.prompt, image=record.image, source_video=record.source_video,
         camera=record.camera, policy=record.policy, annotations=record.annotations,
     )  # fmt: skip
@@ -95,7 +95,7 @@ def generate_records(
     jobs, refused = [], []
     for record in records:
         try:
-            jobs.append(job_of(record, to, folder, frames))
+            jobs.append(job_from_record(record, to, folder, frames))
         except (RevisitError, ValueError, OverflowError) as error:
             refused.append(JobResult(record.id, "refused", str(error)[:1000]))
     how = GenerationSettings(replace="own", to=to, command=command, **settings)
@@ -107,15 +107,15 @@ def generate_records(
             yield ended[pending.pop(0)]
 
 
-def write_manifest(
+def write_clip_manifest(
     records: Iterable[GenerationRecord], to: Generator, folder: Path, ended: Iterable[JobResult]
 ) -> Path:
     """manifest.jsonl of the clips that were made or kept, as `revisit eval` reads it.
 
     A clip that is there and was made from another prompt, because making it anew failed, is not the clip of its record.
     """
-    good = {result.id for result in ended if result.good}
-    clips = [(record, folder / f"{file_name(record.id)}.mp4") for record in records if record.id in good]
+    good = {result.id for result in ended if result.is_clip_there}
+    clips = [(record, folder / f"{file_name_for_id(record.id)}.mp4") for record in records if record.id in good]
     lines = [
         {
             "id": record.id, "model": to.id, "video": clip.name, "prompt": record.prompt, "camera": record.camera,
@@ -125,5 +125,5 @@ def write_manifest(
         if clip.is_file()
     ]  # fmt: skip
     path = folder / "manifest.jsonl"
-    write_lines(path, lines, ascii=True)
+    write_json_lines(path, lines, ascii=True)
     return path

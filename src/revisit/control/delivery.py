@@ -11,13 +11,13 @@ import numpy as np
 
 from revisit.control.generators import Generator
 from revisit.control.payloads import FAMILIES, LoadedPath, PayloadError, PayloadRequest
-from revisit.control.payloads.family import STILL, PayloadOptions, mid_headings, path_error
-from revisit.control.requested_path import CameraPlan, amplify, clip_translation, compile_script
+from revisit.control.payloads.family import STILL, PayloadOptions, headings_between_poses, largest_distance_and_scale
+from revisit.control.requested_path import CameraPlan, amplify_path, compile_script, limit_translation_per_axis
 from revisit.core import RevisitError
-from revisit.geometry.camera_script import Step, parse_script, script_frames
-from revisit.geometry.poses import resample, trajectory
-from revisit.geometry.rotations import geodesic
-from revisit.media.files import replacing
+from revisit.geometry.camera_script import Step, frame_count_of_script, parse_script
+from revisit.geometry.poses import make_trajectory, resample
+from revisit.geometry.rotations import angle_between_rotations
+from revisit.media.files import atomic_write_path
 
 EXACT_DEGREES = 1e-2
 EXACT_METRES = 1e-4
@@ -44,33 +44,38 @@ class Delivery:
     options: PayloadOptions = field(default_factory=dict)  # of the payload: the card's, or those of a patched copy
 
     @property
-    def patched(self) -> bool:
+    def needs_patched_copy(self) -> bool:
         """Whether only a patched copy of the generator reads the files as they are meant."""
         return dict(self.options) != dict(self.to.options)
 
     @property
-    def token_degrees(self) -> float | None:
+    def degrees_per_token(self) -> float | None:
         """Degrees that a token turns, where the payload has tokens."""
         usual = FAMILIES[self.to.payload].token_degrees
         return None if usual is None else float(self.options.get("degrees", usual))
 
     @property
-    def exact(self) -> bool:
+    def is_exact(self) -> bool:
         """Whether a public loader, as it is, takes just what was asked from the files."""
-        if self.turn_error is None or self.way_error is None or not self.to.held_to_loader or self.patched:
+        if (
+            self.turn_error is None
+            or self.way_error is None
+            or not self.to.has_public_loader
+            or self.needs_patched_copy
+        ):
             return False
         is_metric = self.loaded.ways == "metres" and not FAMILIES[self.to.payload].about
         return is_metric and self.turn_error <= EXACT_DEGREES and self.way_error <= EXACT_METRES
 
     @property
-    def line(self) -> str:
+    def one_line_payload(self) -> str:
         """The payload itself, where it is one line of text that a command can take; else nothing."""
         return next(iter(self.files.values())).decode().strip() if FAMILIES[self.to.payload].line else ""
 
     def remarks(self) -> list[str]:
         """What someone who uses it must know, as sentences."""
         sentences = []
-        lengths = _possible_lengths(self.plan.steps)
+        lengths = _possible_frame_counts(self.plan.steps)
         if len(self.plan) not in lengths:
             sentences.append(f"the script has {lengths[0]} frames; the path was spread over {len(self.plan)}")
         if self.to.gain[:2] != (1, 1) and FAMILIES[self.to.payload].gains:
@@ -90,7 +95,7 @@ class Delivery:
                 f"keys of one speed follow the path within {self.way_error / self.key_step:.2f} of one key's step, "
                 f"which is {self.key_step:.3f} metres"
             )
-        if self.patched:
+        if self.needs_patched_copy:
             sentences.append(f"converter needed: {self.to.patch}")
         if self.turn_error is None:
             sentences.append("how far it turns is unknown: no public source gives the generator's units")
@@ -108,7 +113,7 @@ class Delivery:
             sentences.append(f"converter needed: {self.to.converter}")
         return sentences
 
-    def facts(self) -> dict[str, object]:
+    def record_facts(self) -> dict[str, object]:
         """What the record of a generation keeps of it."""
         digests = {name: hashlib.sha256(content).hexdigest() for name, content in self.files.items()}
         together = hashlib.sha256("".join(f"{name}:{digest}\n" for name, digest in sorted(digests.items())).encode())
@@ -119,47 +124,50 @@ class Delivery:
             "poses": len(self.loaded.frame),
             "gain": list(self.to.gain),
             "clipped": self.clipped,
-            "exact": self.exact,
-            "largest_turn_error_degrees": _round_or_none(self.turn_error),
-            "largest_way_error_metres": _round_or_none(self.way_error),
+            "exact": self.is_exact,
+            "largest_turn_error_degrees": _round_six_digits_or_none(self.turn_error),
+            "largest_way_error_metres": _round_six_digits_or_none(self.way_error),
             "ways": self.loaded.ways,
-            **({} if self.key_step is None else {"key_step_metres": _round_or_none(self.key_step)}),
-            **({"patched": dict(self.options), "patch": self.to.patch} if self.patched else {}),
+            **({} if self.key_step is None else {"key_step_metres": _round_six_digits_or_none(self.key_step)}),
+            **({"patched": dict(self.options), "patch": self.to.patch} if self.needs_patched_copy else {}),
             "loader": self.to.loader or "none found",
             "checked": list(self.to.checked),
             "converter": self.to.converter,
             "note": self.to.note,
         }
 
-    def write(self, clip: Path) -> Path:
+    def write_files(self, clip: Path) -> Path:
         """Write the files beside a clip's name; the one file, or the folder they are in."""
         family = FAMILIES[self.to.payload]
-        place = clip.with_name(f"{clip.name}.camera" if family.folder else f"{clip.name}.camera.{family.files[0]}")
-        for other in FAMILIES.values() if family.folder else ():  # what another generator was given here before
-            for name in set(other.files) - set(self.files) if other.folder else ():
+        place = clip.with_name(f"{clip.name}.camera" if family.is_folder else f"{clip.name}.camera.{family.files[0]}")
+        for other in FAMILIES.values() if family.is_folder else ():  # what another generator was given here before
+            for name in set(other.files) - set(self.files) if other.is_folder else ():
                 (place / name).unlink(missing_ok=True)
         for name, content in self.files.items():
-            with replacing(place / name if family.folder else place) as temporary:
+            with atomic_write_path(place / name if family.is_folder else place) as temporary:
                 temporary.write_bytes(content)
         return place
 
 
-def plan_for(script: str, to: Generator, frames: int | None = None) -> CameraPlan:
+def plan_for_generator(script: str, to: Generator, frames: int | None = None) -> CameraPlan:
     """The plan of a script for a generator.
 
-    Without `frames` the clip is as long as the script says; where that can be read in two ways (see `timed_path`), the
+    Without `frames` the clip is as long as the script says; where that can be read in two ways (see
+    `camera_path_of_length`), the
     one that the generator can make. Where it can make neither, the path is spread over the frames of its card.
     """
     if frames is None:
-        frames = next((count for count in _possible_lengths(parse_script(script)) if to.makes(count)), to.frames)
+        frames = next(
+            (count for count in _possible_frame_counts(parse_script(script)) if to.can_make_length(count)), to.frames
+        )
     return compile_script(script, frames=frames, size=to.size, fps=to.fps)
 
 
-def deliver(
+def make_delivery(
     plan: CameraPlan, to: Generator, *, prompt: str = "", image: str = "", picture: tuple[int, int] | None = None
 ) -> Delivery:
     """The payload of a plan for a generator. `picture` is the size of the first picture, where it is known."""
-    if not to.makes(len(plan)):
+    if not to.can_make_length(len(plan)):
         raise PayloadError(
             f"{to.id} makes clips of {to.lengths_text} frames, not {len(plan)}; give --frames {to.frames}"
         )
@@ -167,20 +175,24 @@ def deliver(
         raise PayloadError(f"{to.id} has no way to keep its camera still")
     family = FAMILIES[to.payload]
     turns, distances, limit = to.gain
-    target = amplify(plan.path.c2w, rotation=turns, translation=distances) if family.gains else plan.path.c2w
-    fed = clip_translation(target, limit) if family.gains else target
-    files, options = _write_payload(PayloadRequest(plan, fed, prompt, image, picture), to)
+    target = amplify_path(plan.path.c2w, rotation=turns, translation=distances) if family.gains else plan.path.c2w
+    fed = limit_translation_per_axis(target, limit) if family.gains else target
+    files, options = _payload_files_and_options(PayloadRequest(plan, fed, prompt, image, picture), to)
     delivered = family.read(files, len(plan), **options)
     turn_error, way_error, key_step = None, None, None
     if delivered.c2w is not None:
-        actual, expected = _poses_of_every_frame(delivered), target[delivered.frame[0] : delivered.frame[-1] + 1]
-        turn_error = float(geodesic(expected[:, :3, :3], actual[:, :3, :3]).max())
-        way_error, scale = path_error(expected[:, :3, 3], actual[:, :3, 3], shape_only=delivered.ways == "shape")
+        actual, expected = _interpolate_poses_to_frames(delivered), target[delivered.frame[0] : delivered.frame[-1] + 1]
+        turn_error = float(angle_between_rotations(expected[:, :3, :3], actual[:, :3, :3]).max())
+        way_error, scale = largest_distance_and_scale(
+            expected[:, :3, 3], actual[:, :3, 3], shape_only=delivered.ways == "shape"
+        )
         key_step = delivered.key * scale if delivered.key else None
     if delivered.moves is not None and (delivered.c2w is None or turns != 1):
         # The heading is the one that was asked for: a gain makes up for a generator that turns by less than told.
         c2w = plan.path.c2w
-        way_error, scale = path_error(c2w[:, :3, 3], _key_path(delivered, c2w), shape_only=True)
+        way_error, scale = largest_distance_and_scale(
+            c2w[:, :3, 3], _positions_from_keys(delivered, c2w), shape_only=True
+        )
         key_step = scale
     if key_step is not None and way_error is not None and way_error > key_step * (1 + 1e-6):
         raise PayloadError(
@@ -193,18 +205,18 @@ def deliver(
     return Delivery(plan, to, files, delivered, was_clipped, turn_error, way_error, picture, key_step, options)
 
 
-def refusals(scripts: Mapping[str, str], to: Generator, frames: int | None = None) -> dict[str, str]:
+def refusal_reasons(scripts: Mapping[str, str], to: Generator, frames: int | None = None) -> dict[str, str]:
     """Which of these scripts a generator cannot be asked for, and why: name -> the reason."""
     reasons = {}
     for name, script in scripts.items():
         try:
-            deliver(plan_for(script, to, frames), to)
+            make_delivery(plan_for_generator(script, to, frames), to)
         except RevisitError as error:
             reasons[name] = str(error)
     return reasons
 
 
-def _write_payload(ask: PayloadRequest, to: Generator) -> tuple[dict[str, bytes], PayloadOptions]:
+def _payload_files_and_options(ask: PayloadRequest, to: Generator) -> tuple[dict[str, bytes], PayloadOptions]:
     """The files of a path and the options they were written with: those of a patched copy where others do not do."""
     write = FAMILIES[to.payload].write
     refused: PayloadError | None = None
@@ -217,29 +229,29 @@ def _write_payload(ask: PayloadRequest, to: Generator) -> tuple[dict[str, bytes]
     raise PayloadError(f"{refused}; a patched copy could not do it either" if to.patched else str(refused))
 
 
-def _key_path(delivered: LoadedPath, c2w: np.ndarray) -> np.ndarray:
+def _positions_from_keys(delivered: LoadedPath, c2w: np.ndarray) -> np.ndarray:
     """Where keys lead along the heading of a path, frame by frame (N, 3), in steps of one key."""
     assert delivered.moves is not None
-    steps = np.einsum("nij,nj->ni", mid_headings(c2w[delivered.frame]), delivered.moves)
+    steps = np.einsum("nij,nj->ni", headings_between_poses(c2w[delivered.frame]), delivered.moves)
     at = np.concatenate([np.zeros((1, 2)), np.cumsum(steps, axis=0)])
     right, ahead = (np.interp(np.arange(len(c2w)), delivered.frame, axis) for axis in at.T)
     return np.stack([right, np.zeros(len(c2w)), ahead], axis=1)
 
 
-def _possible_lengths(steps: Sequence[Step]) -> tuple[int, ...]:
+def _possible_frame_counts(steps: Sequence[Step]) -> tuple[int, ...]:
     """The frames that a script may ask for, the likeliest first."""
     total = sum(step.frames for step in steps)
-    return tuple(dict.fromkeys((script_frames(steps), total, total + 1)))
+    return tuple(dict.fromkeys((frame_count_of_script(steps), total, total + 1)))
 
 
-def _poses_of_every_frame(delivered: LoadedPath) -> np.ndarray:
+def _interpolate_poses_to_frames(delivered: LoadedPath) -> np.ndarray:
     """The delivered poses of every frame: what happens between two poses that a loader reads is the even way."""
     assert delivered.c2w is not None
     frames = np.arange(delivered.frame[0], delivered.frame[-1] + 1)
     if len(frames) == len(delivered.frame):
         return delivered.c2w
-    return resample(trajectory(delivered.c2w, delivered.frame), frames).c2w
+    return resample(make_trajectory(delivered.c2w, delivered.frame), frames).c2w
 
 
-def _round_or_none(value: float | None) -> float | None:
+def _round_six_digits_or_none(value: float | None) -> float | None:
     return None if value is None else round(value, 6)

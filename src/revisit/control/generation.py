@@ -20,14 +20,20 @@ from revisit.control.generator_backends import (
     ProcessBackend,
     worker_environment,
 )
-from revisit.control.job_runner import GenerationSettings, JobResult, disk_needed, read_provenance, run_jobs
-from revisit.control.jobs import BatchRequest, Job, JobBatch, JobRequest, is_folder_name, require_distinct
+from revisit.control.job_runner import (
+    GenerationSettings,
+    JobResult,
+    estimate_missing_bytes,
+    read_provenance_or_none,
+    run_jobs,
+)
+from revisit.control.jobs import BatchRequest, Job, JobBatch, JobRequest, is_folder_name, require_distinct_jobs
 from revisit.control.metering import ModelCost, model_cost
 from revisit.core import SUITES, UsageError
 from revisit.core.cases import CEILING, FLOOR
 from revisit.core.grouping import group_items
-from revisit.core.text import parse_size, parse_yaml
-from revisit.media.files import write_text
+from revisit.core.text import parse_width_and_height, parse_yaml
+from revisit.media.files import write_text_atomically
 
 MODELS = "models.yaml"  # facts of models, beside their clips
 WORLD = "world"  # the baseline that renders: it follows every path, and remembers all
@@ -46,7 +52,7 @@ class GeneratorChoice:
     gpus: Sequence[str] = ()
     loading: float = LOADING
 
-    def makers(self, further: Mapping[str, Callable[[JobRequest], Any]]) -> Sequence[GeneratorBackend]:
+    def make_backends(self, further: Mapping[str, Callable[[JobRequest], Any]]) -> Sequence[GeneratorBackend]:
         """Who works: a backend for each worker. None of them begins before it is given a job."""
         baselines = {**BASELINE_GENERATORS, **further}
         if sum(map(bool, (self.command, self.serve, self.baseline, self.function))) != 1:
@@ -66,7 +72,7 @@ class GeneratorChoice:
         return [ProcessBackend(self.serve, env, self.loading) for env in environments]
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """How the clips are made, for the provenance."""
         return self.command or self.serve or (f"baseline {self.baseline}" if self.baseline else "a Python function")
 
@@ -81,7 +87,7 @@ class Generation:
     @property
     def good(self) -> bool:
         """Whether every clip is there."""
-        return all(result.good for result in self.ended)
+        return all(result.is_clip_there for result in self.ended)
 
     @property
     def counts(self) -> dict[str, int]:
@@ -97,7 +103,7 @@ class Generation:
 def batch_requests(model: str, sizes: Sequence[str], first_frame: bool, **facts: Any) -> list[BatchRequest]:
     """What is wanted under each condition: sizes, with or without the first frame. Each is a row of its own."""
     name = model if first_frame else f"{model}@{NO_FIRST_FRAME}"
-    parsed_sizes = [parse_size(text) for text in sizes]
+    parsed_sizes = [parse_width_and_height(text) for text in sizes]
     if len(parsed_sizes) < 2:
         return [BatchRequest(name, size=parsed_sizes[0] if parsed_sizes else None, first_frame=first_frame, **facts)]
     return [BatchRequest(f"{name}@{w}x{h}", size=(w, h), first_frame=first_frame, **facts) for w, h in parsed_sizes]
@@ -118,7 +124,7 @@ def load_batch(suite: str, data: Path | None, out: Path | None, request: BatchRe
             f"{request.model!r} cannot be a model's name (it becomes a folder): use letters, digits, _, . and -"
         )
     batch: JobBatch = benchmark.jobs(data, out, request)
-    require_distinct(batch.jobs)
+    require_distinct_jobs(batch.jobs)
     if not batch.jobs:
         raise UsageError(
             f"there is nothing to generate in {data}" + "".join(f"; {reason}" for reason in batch.left_out[:3])
@@ -133,20 +139,20 @@ def generate_batch(
     further: Mapping[str, Callable[[JobRequest], Any]] | None = None,
 ) -> Iterator[JobResult]:
     """Make the clips that are not there, and write the lists that the suite's reader goes by."""
-    backends = by.makers(further or {})
+    backends = by.make_backends(further or {})
     try:
         yield from run_jobs(batch.jobs, backends, batch.home, settings)
     finally:
         if batch.index is not None:
             batch.index(batch.jobs)
         facts: dict[str, object] = {"category": settings.category} if settings.category else {}
-        if not by.baseline and (cost := cost_of(batch, settings)):
+        if not by.baseline and (cost := batch_cost(batch, settings)):
             facts["cost"] = cost
         if facts:
             write_model_facts(Path(batch.evaluate[0]), batch.jobs[0].model, facts)
 
 
-def with_ceilings(
+def add_ceiling_batches(
     batches: Sequence[JobBatch], by: GeneratorChoice, settings: GenerationSettings
 ) -> list[tuple[JobBatch, GeneratorChoice, GenerationSettings]]:
     """Batches with backend and settings; a baseline generator gets a rendered ceiling where there is no true video."""
@@ -157,11 +163,11 @@ def with_ceilings(
     return [*runs, *((batch, render, replace(rendering, replace="own")) for batch in ceilings.values())]
 
 
-def cost_of(batch: JobBatch, settings: GenerationSettings) -> ModelCost:
+def batch_cost(batch: JobBatch, settings: GenerationSettings) -> ModelCost:
     """What the clips of a batch cost, by the records beside them: those of earlier runs count, too."""
     clips = []
     for job in batch.jobs:
-        provenance = read_provenance(job.out) if job.out.is_file() else None
+        provenance = read_provenance_or_none(job.out) if job.out.is_file() else None
         cost = (provenance or {}).get("cost")
         if isinstance(cost, dict):
             clips.append((cost, job.frames / job.fps))
@@ -180,15 +186,15 @@ def write_model_facts(clips: Path, model: str, facts: Mapping[str, object]) -> N
         models[model] = {**there, **facts}
     except (yaml.YAMLError, AttributeError, TypeError) as error:
         raise UsageError(f"{path}: expected names of models with facts ({error}); mend it or move it away") from error
-    write_text(path, yaml.safe_dump(content, sort_keys=False, allow_unicode=True))
+    write_text_atomically(path, yaml.safe_dump(content, sort_keys=False, allow_unicode=True))
 
 
-def settings_for(by: GeneratorChoice, **facts: Any) -> GenerationSettings:
+def generation_settings_for(by: GeneratorChoice, **facts: Any) -> GenerationSettings:
     """Settings of a run; clips of baseline generators are marked as floors."""
-    return GenerationSettings(command=by.words, category=FLOOR if by.baseline else "", **facts)
+    return GenerationSettings(command=by.description, category=FLOOR if by.baseline else "", **facts)
 
 
-def count_jobs_by_condition(jobs: Sequence[Job]) -> list[dict[str, Any]]:
+def plan_rows_by_condition(jobs: Sequence[Job]) -> list[dict[str, Any]]:
     """The plan, a row for each subset and condition."""
     return [
         {
@@ -197,13 +203,13 @@ def count_jobs_by_condition(jobs: Sequence[Job]) -> list[dict[str, Any]]:
             "frames": _range_text([job.frames for job in mine]), "fps": _range_text([job.fps for job in mine]),
             "size": ", ".join(sorted({"x".join(map(str, job.size)) for job in mine})),
             "seconds": round(sum(job.frames / job.fps for job in mine), 1),
-            "bytes": disk_needed(mine),
+            "bytes": estimate_missing_bytes(mine),
         }
         for (subset, condition), mine in group_items(jobs, lambda job: (job.subset, job.condition)).items()
     ]  # fmt: skip
 
 
-def disk_free(place: Path) -> int:
+def free_disk_bytes(place: Path) -> int:
     """Bytes that are free where clips shall go."""
     while not place.exists():
         place = place.absolute().parent

@@ -26,8 +26,8 @@ import numpy as np
 from revisit.control.jobs import JobRequest
 from revisit.control.metering import Cost, Meter
 from revisit.core import UsageError
-from revisit.core.processes import stop_process
-from revisit.core.text import json_or_none
+from revisit.core.processes import kill_process_group
+from revisit.core.text import parse_json_or_none
 from revisit.core.threads import start_thread
 from revisit.media import encode_mp4
 
@@ -62,13 +62,13 @@ class CommandBackend:
     """A command for every job."""
 
     def __init__(self, command: str, env: Mapping[str, str]) -> None:
-        fill_command(command, dict.fromkeys(PLACEHOLDERS, ""))
+        command_arguments(command, dict.fromkeys(PLACEHOLDERS, ""))
         self.command, self.env = command, env
         self.running: subprocess.Popen[bytes] | None = None
 
     def make(self, request: JobRequest, file: Path, timeout: float) -> Ended:
         """Run the command."""
-        words = fill_command(self.command, placeholder_values(request, file))
+        words = command_arguments(self.command, placeholder_values(request, file))
         meter, started = Meter(self.env), time.monotonic()
         with tempfile.TemporaryFile() as output:
             try:
@@ -77,21 +77,21 @@ class CommandBackend:
                 return Ended("crashed", f"the command cannot be started: {error}")
             meter.session = process.pid
             try:
-                code = _wait_for_exit(process, timeout, meter)
+                code = _wait_and_meter(process, timeout, meter)
                 if code is None:
                     return Ended("hung", f"the command was stopped after {timeout:g} seconds")
             finally:
-                stop_process(process)
+                kill_process_group(process)
             tail = _output_tail(output)
         if code:
             return Ended("crashed", _exit_sentence(code, tail))
-        cost = meter.cost(time.monotonic() - started, loading=None)
+        cost = meter.clip_cost(time.monotonic() - started, loading=None)
         return Ended("", f"its last output: {tail}" if tail else "it printed nothing", cost)
 
     def close(self) -> None:
         """End a command that is still running."""
         if self.running is not None:
-            stop_process(self.running)
+            kill_process_group(self.running)
 
 
 class ProcessBackend:
@@ -110,7 +110,7 @@ class ProcessBackend:
         started, new, loading = time.monotonic(), self.process is None, 0.0
         if self.process is None:
             try:
-                self._start()
+                self._start_process_and_reader()
             except OSError as error:
                 return Ended("crashed", f"the process cannot be started: {error}")
         process = self.process
@@ -120,16 +120,16 @@ class ProcessBackend:
             process.stdin.write(json.dumps(request).encode() + b"\n")
             process.stdin.flush()
         except OSError:
-            return self._crash_outcome()
+            return self._end_crashed_process()
         while True:
             try:
                 line = self._next_line(deadline)
             except queue.Empty:
-                self._end()
+                self._stop_if_running()
                 return Ended("hung", f"no answer after {timeout:g} seconds; the process was stopped")
             if line is None:
-                return self._crash_outcome()
-            content = json_or_none(line)
+                return self._end_crashed_process()
+            content = parse_json_or_none(line)
             answer = content if isinstance(content, dict) else {}
             if answer.get("ready") and not self.ready:
                 now = time.monotonic()
@@ -140,8 +140,8 @@ class ProcessBackend:
                 self.ready = True
                 if answer.get("error") or answer.get("status") not in (None, "done"):
                     return Ended("failed", str(answer.get("error") or answer.get("status")))
-                self.meter.look(last=True)
-                cost = self.meter.cost(time.monotonic() - started, None if inside else loading)
+                self.meter.measure(last=True)
+                cost = self.meter.clip_cost(time.monotonic() - started, None if inside else loading)
                 return Ended("", " ".join(self.chatter)[-TAIL:] or "it printed nothing", cost)
             else:
                 self.chatter.append(line.decode(errors="replace").strip())
@@ -155,7 +155,7 @@ class ProcessBackend:
             except queue.Empty:
                 if remaining <= LOOK:
                     raise
-                self.meter.look()
+                self.meter.measure()
 
     def close(self) -> None:
         """Let the process end by itself: its stdin is closed. Who does not end is stopped."""
@@ -165,9 +165,9 @@ class ProcessBackend:
                 self.process.stdin.close()
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self.process.wait(10)
-            self._end()
+            self._stop_if_running()
 
-    def _start(self) -> None:
+    def _start_process_and_reader(self) -> None:
         self.meter = Meter(self.env)
         self.stderr = tempfile.TemporaryFile()  # noqa: SIM115  it lives as long as the process
         self.process = _start_process(self.words, self.env, subprocess.PIPE, subprocess.PIPE, self.stderr)
@@ -175,20 +175,20 @@ class ProcessBackend:
         self.meter.session = self.process.pid
         self.lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self.chatter: deque[str] = deque(maxlen=20)
-        start_thread(_read_lines, self.process, self.lines)
+        start_thread(_put_lines_in_queue, self.process, self.lines)
 
-    def _crash_outcome(self) -> Ended:
+    def _end_crashed_process(self) -> Ended:
         assert self.process is not None
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(10)
         code = self.process.poll()
         tail = _output_tail(self.stderr) or " ".join(self.chatter)[-TAIL:]
-        self._end()
+        self._stop_if_running()
         return Ended("crashed", _exit_sentence(code or 0, tail))
 
-    def _end(self) -> None:
+    def _stop_if_running(self) -> None:
         if self.process is not None:
-            stop_process(self.process)
+            kill_process_group(self.process)
             self.stderr.close()
         self.process = None
 
@@ -217,7 +217,7 @@ class FunctionBackend:
         """Nothing is left running."""
 
 
-def fill_command(command: str, values: Mapping[str, str]) -> list[str]:
+def command_arguments(command: str, values: Mapping[str, str]) -> list[str]:
     """The command's arguments with its placeholders filled in."""
     words = shlex.split(command)
     placeholders = {name for word in words for _, name, _, _ in string.Formatter().parse(word) if name is not None}
@@ -252,7 +252,7 @@ def worker_environment(number: int, gpus: Sequence[str]) -> dict[str, str]:
     return {"REVISIT_WORKER": str(number), **gpu}
 
 
-def _read_lines(process: subprocess.Popen[bytes], lines: queue.SimpleQueue[bytes | None]) -> None:
+def _put_lines_in_queue(process: subprocess.Popen[bytes], lines: queue.SimpleQueue[bytes | None]) -> None:
     assert process.stdout is not None
     with contextlib.suppress(OSError, ValueError):
         for line in process.stdout:
@@ -276,11 +276,11 @@ def _exit_sentence(code: int, tail: str) -> str:
     return f"it was killed by signal {-code}" if code < 0 else f"the command failed with exit code {code}: {tail}"
 
 
-def _wait_for_exit(process: subprocess.Popen[bytes], timeout: float, meter: Meter) -> int | None:
+def _wait_and_meter(process: subprocess.Popen[bytes], timeout: float, meter: Meter) -> int | None:
     """The exit code of a command, which is looked at meanwhile; None where it takes longer."""
     deadline, pause = time.monotonic() + timeout, 0.005
     while True:
-        meter.look()
+        meter.measure()
         remaining = deadline - time.monotonic()
         if remaining <= 0:
             return process.poll()

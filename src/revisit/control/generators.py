@@ -16,7 +16,7 @@ import yaml
 from revisit.control.payloads import FAMILIES
 from revisit.control.payloads.family import PayloadOptions
 from revisit.core import UsageError
-from revisit.core.text import one_line, parse_yaml, require_readable
+from revisit.core.text import convert_read_errors, format_error_on_one_line, parse_yaml
 
 Takes = Literal["image", "source_video", "nothing"]
 Condition = Literal["source_video", "geometry_cache", "model_inferred", "prompt_only"]
@@ -53,7 +53,7 @@ class Generator:
     patch: str = ""  # what must be changed in that copy
 
     @property
-    def held_to_loader(self) -> bool:
+    def has_public_loader(self) -> bool:
         """Whether a public loader reads the payload as it is."""
         return bool(self.loader) and not self.converter
 
@@ -66,7 +66,7 @@ class Generator:
             return "no loader stated"
         return " and ".join(CHECKS[name] for name in self.checked)
 
-    def makes(self, frames: int) -> bool:
+    def can_make_length(self, frames: int) -> bool:
         """Whether it can make clips of so many frames."""
         if not self.lengths:
             return frames >= 2
@@ -80,8 +80,8 @@ class Generator:
         if len(self.lengths) < 2:
             return str(self.lengths[0]) if self.lengths else "any number of"
         first, step = self.lengths[:2]
-        examples = [count for count in (first, first + step, first + 2 * step) if self.makes(count)]
-        ellipsis = " ..." if self.makes(first + 3 * step) else ""
+        examples = [count for count in (first, first + step, first + 2 * step) if self.can_make_length(count)]
+        ellipsis = " ..." if self.can_make_length(first + 3 * step) else ""
         last = f" to {self.lengths[2]}" if ellipsis and len(self.lengths) > 2 else ""
         return f"{', '.join(map(str, examples))}{ellipsis}{last}"
 
@@ -90,28 +90,28 @@ KEYS = {one.name for one in fields(Generator)} - {"id"}  # of an entry of a file
 
 
 @cache
-def generators(own: Path | None = None) -> dict[str, Generator]:
+def load_generators(own: Path | None = None) -> dict[str, Generator]:
     """Every known generator; entries of the user's own file come on top."""
     entries = _parse_generators((files(__package__) / "generators.yaml").read_text(encoding="utf-8"), "generators.yaml")
     if own is not None:
         if not own.is_file():
             raise UsageError(f"{own}: no such file; a file of generators is YAML with `generators:`")
-        with require_readable(own, "a file of generators"):
+        with convert_read_errors(own, "a file of generators"):
             entries |= _parse_generators(own.read_text(encoding="utf-8"), str(own))
     return entries
 
 
-def generator(id: str, own: Path | None = None) -> Generator:
+def find_generator(id: str, own: Path | None = None) -> Generator:
     """The generator of that name, ours or WRBench's; case, dots and underscores do not matter."""
-    entries = generators(own)
-    name = _plain_name(id)
+    entries = load_generators(own)
+    name = _comparable_name(id)
     for entry in entries.values():
-        if name in (_plain_name(entry.id), *map(_plain_name, entry.aliases)):
+        if name in (_comparable_name(entry.id), *map(_comparable_name, entry.aliases)):
             return entry
     raise UsageError(f"unknown generator {id!r}; choose one of {', '.join(sorted(entries))}")
 
 
-def _plain_name(name: str) -> str:
+def _comparable_name(name: str) -> str:
     return name.lower().replace("_", "-").replace(".", "-")
 
 
@@ -119,7 +119,7 @@ def _parse_generators(text: str, where: str) -> dict[str, Generator]:
     try:
         content = parse_yaml(text)
     except yaml.YAMLError as error:
-        raise UsageError(f"{where}: not valid YAML: {one_line(error)}") from error
+        raise UsageError(f"{where}: not valid YAML: {format_error_on_one_line(error)}") from error
     if not isinstance(content, dict) or not isinstance(content.get("generators"), dict):
         raise UsageError(f"{where}: expected `generators:` with an entry per generator")
     defaults = content.get("defaults") or {}
@@ -138,7 +138,7 @@ def _parse_generator(generator_id: str, facts: Mapping[str, object], where: str)
     family = FAMILIES.get(entry.payload)
     wrong = {
         "payload": family is None,
-        "lengths": not entry.makes(entry.frames),
+        "lengths": not entry.can_make_length(entry.frames),
         "options": family is not None and not set(entry.options) <= set(family.options),
         "patched": family is not None and not set().union(*entry.patched) <= set(family.options),
         "patch": bool(entry.patched) != bool(entry.patch),

@@ -24,21 +24,21 @@ from typing import Any
 
 import numpy as np
 
-from revisit.control.delivery import Delivery, deliver
+from revisit.control.delivery import Delivery, make_delivery
 from revisit.control.generator_backends import Ended, GeneratorBackend
 from revisit.control.generators import Generator
-from revisit.control.jobs import ControlJson, Job, file_name, require_distinct
+from revisit.control.jobs import ControlJson, Job, file_name_for_id, require_distinct_jobs
 from revisit.control.payloads import FAMILIES
-from revisit.control.provenance import ClipRecord, provenance
+from revisit.control.provenance import ClipRecord, provenance_record
 from revisit.control.requested_path import CameraPlan, compile_script, intrinsics
 from revisit.core import Clip, MediaError, RevisitError, UsageError
 from revisit.core.text import parse_json
 from revisit.core.threads import start_thread
 from revisit.geometry.camera_script import parse_script
-from revisit.geometry.poses import trajectory
-from revisit.media import Limits, announced_frames, file_digest, open_clip, write_picture
-from revisit.media.digest import quick_digest
-from revisit.media.files import is_file, replacing, write_text
+from revisit.geometry.poses import make_trajectory
+from revisit.media import Limits, file_digest, frame_count_in_mp4_index, open_clip, write_picture
+from revisit.media.digest import digest_of_size_and_ends
+from revisit.media.files import atomic_write_path, file_exists, write_text_atomically
 
 LONGEST_REASON = 1000  # characters
 LOG = "generation.jsonl"
@@ -61,7 +61,7 @@ class JobResult:
     cost: dict[str, float | None] | None = None  # of a clip that was made now: seconds and memory of its generator
 
     @property
-    def good(self) -> bool:
+    def is_clip_there(self) -> bool:
         return self.status in ("made", "kept")
 
 
@@ -91,7 +91,7 @@ def run_jobs(
 
     `refused` are records that could not even become jobs; they are written down, too.
     """
-    require_distinct(jobs)
+    require_distinct_jobs(jobs)
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / LOG).open("a", encoding="utf-8") as log:
         try:
@@ -100,21 +100,21 @@ def run_jobs(
             raise UsageError(f"another run is making clips in {folder}; wait for it, or choose another --out") from None
         for stale in folder.glob(f"{SCRATCH_PREFIX}*"):  # of a run that was killed
             shutil.rmtree(stale, ignore_errors=True)
-        for result in chain(refused, _run_workers(jobs, backends, folder, settings)):
+        for result in chain(refused, _run_on_all_backends(jobs, backends, folder, settings)):
             facts = {"generator": settings.to.id if settings.to else "", **asdict(result), "at": round(time.time(), 3)}
             log.write(json.dumps(facts) + "\n")
             log.flush()
             yield result
 
 
-def _run_workers(
+def _run_on_all_backends(
     jobs: Sequence[Job], backends: Sequence[GeneratorBackend], folder: Path, settings: GenerationSettings
 ) -> Iterator[JobResult]:
     waiting = iter(list(jobs))  # one for all workers
     ended: queue.SimpleQueue[JobResult | BaseException] = queue.SimpleQueue()
     stop = threading.Event()
 
-    def work(backend: GeneratorBackend) -> None:
+    def work_until_stopped(backend: GeneratorBackend) -> None:
         try:
             for job in waiting:
                 if stop.is_set():
@@ -125,7 +125,7 @@ def _run_workers(
             ended.put(error)
 
     try:
-        threads = [start_thread(work, backend) for backend in backends]
+        threads = [start_thread(work_until_stopped, backend) for backend in backends]
         for _ in jobs:
             result = ended.get()
             if isinstance(result, BaseException):
@@ -146,7 +146,7 @@ def run_job(job: Job, backend: GeneratorBackend, folder: Path, settings: Generat
     remarks: list[str] = []
     tries = 1
     try:
-        ended, tries = _make_clip(job, backend, folder, settings, remarks)
+        ended, tries = _keep_or_make_clip(job, backend, folder, settings, remarks)
     except RevisitError as error:
         ended = Ended("refused", str(error))
     except Exception as error:  # whatever a job holds, the others go on
@@ -155,32 +155,32 @@ def run_job(job: Job, backend: GeneratorBackend, folder: Path, settings: Generat
     return JobResult(job.id, ended.status, ended.reason[:LONGEST_REASON], seconds, tuple(remarks), tries, cost)
 
 
-def _make_clip(
+def _keep_or_make_clip(
     job: Job, backend: GeneratorBackend, folder: Path, settings: GenerationSettings, remarks: list[str]
 ) -> tuple[Ended, int]:
     """What became of a clip, and after how many tries."""
-    require_text(job)
-    image = first_frame(job, folder)
-    plan, delivery = camera_request(job, settings.to, image)
+    require_passable_text(job)
+    image = first_frame_path(job, folder)
+    plan, delivery = plan_and_delivery(job, settings.to, image)
     if delivery is not None:
         remarks += delivery.remarks()
-    expected = provenance(job, image, plan, delivery, settings.to)
+    expected = provenance_record(job, image, plan, delivery, settings.to)
     expected |= {"category": settings.category} if settings.category else {}
-    kind, words = clip_state(job.out, expected)
+    kind, words = compare_existing_clip(job.out, expected)
     if kind == "same":
         return Ended("kept", ""), 0
     if settings.replace not in {"absent": ("", "own", "any"), "own": ("own", "any"), "foreign": ("any",)}[kind]:
         sentence = f"{job.out} exists, {words}; add --replace to make it again, or choose another --out"
         return Ended("refused", sentence), 0
-    control = _write_inputs(job, plan, delivery)
+    control = _write_control_files(job, plan, delivery)
     for tries in range(1, 2 + settings.retries):
-        ended = _try_clip(job, image, control, backend, folder, settings, expected, remarks)
+        ended = _try_to_make_clip(job, image, control, backend, folder, settings, expected, remarks)
         if ended.status == "made" or tries > settings.retries:
             break
     return ended, tries
 
 
-def _try_clip(
+def _try_to_make_clip(
     job: Job, image: Path | None, control: ControlJson, backend: GeneratorBackend, folder: Path,
     settings: GenerationSettings, expected: ClipRecord, remarks: list[str],
 ) -> Ended:  # fmt: skip
@@ -188,7 +188,7 @@ def _try_clip(
     with tempfile.TemporaryDirectory(dir=folder, prefix=SCRATCH_PREFIX) as scratch:
         clip = Path(scratch) / job.out.name
         request = job.as_json(clip, image, control)
-        _write_json(job_path(job.out), {**request, "out": str(job.out.absolute())})
+        _write_json(job_file_path(job.out), {**request, "out": str(job.out.absolute())})
         file = Path(scratch) / "job.json"
         _write_json(file, request)
         made = backend.make(request, file, settings.timeout)
@@ -196,8 +196,8 @@ def _try_clip(
             return made
         if not clip.is_file() or not clip.stat().st_size:
             return Ended("wrote nothing", f"the generator succeeded but wrote no file at {{out}}; {made.reason}")
-        facts = measure_clip(clip)
-        for count in (announced_frames(clip), facts["frames"]):
+        facts = clip_frames_fps_and_size(clip)
+        for count in (frame_count_in_mp4_index(clip), facts["frames"]):
             if count not in (None, job.frames):
                 return Ended("wrong length", f"the clip has {count} frames, but {job.frames} were requested")
         if "size" in facts and tuple(facts["size"]) != job.size:
@@ -212,33 +212,35 @@ def _try_clip(
     return Ended("made", "", made.cost)
 
 
-def camera_request(job: Job, to: Generator | None, image: Path | None) -> tuple[CameraPlan | None, Delivery | None]:
+def plan_and_delivery(job: Job, to: Generator | None, image: Path | None) -> tuple[CameraPlan | None, Delivery | None]:
     """The path that a job asks for, and what a generator is given for it; nothing where no camera is asked for."""
     if to is not None:
         needed = {"image": image, "source_video": job.source_video}.get(to.takes)
-        if to.takes != "nothing" and (needed is None or not is_file(needed)):
+        if to.takes != "nothing" and (needed is None or not file_exists(needed)):
             raise UsageError(f"{to.id} starts from {to.takes}, and the record names no such file: {needed}")
-    plan = plan_of(job)
+    plan = camera_plan_of_job(job)
     if plan is None or to is None:
         return plan, None
-    picture = picture_size(image, to) if image else None
-    return plan, deliver(plan, to, prompt=job.prompt, image=str(image or ""), picture=picture)
+    picture = size_of_first_picture(image, to) if image else None
+    return plan, make_delivery(plan, to, prompt=job.prompt, image=str(image or ""), picture=picture)
 
 
-def plan_of(job: Job) -> CameraPlan | None:
+def camera_plan_of_job(job: Job) -> CameraPlan | None:
     """The camera path of a job: its poses where it has some, else its script over its frames."""
     if job.path is not None:
         lens = np.tile(intrinsics(job.size), (len(job.path), 1, 1))
         steps = parse_script(job.camera) if job.camera else ()
-        return CameraPlan(job.camera, steps, trajectory(job.path, intrinsics=lens, scale="metres"), job.size, job.fps)
+        return CameraPlan(
+            job.camera, steps, make_trajectory(job.path, intrinsics=lens, scale="metres"), job.size, job.fps
+        )
     return compile_script(job.camera, frames=job.frames, size=job.size, fps=job.fps) if job.camera else None
 
 
-def clip_state(clip: Path, expected: ClipRecord) -> tuple[str, str]:
+def compare_existing_clip(clip: Path, expected: ClipRecord) -> tuple[str, str]:
     """What is there, in a word and in words: absent, same (from the same inputs), own (from others) or foreign."""
     if not clip.exists() and not clip.is_symlink():
         return "absent", ""
-    record = read_provenance(clip)
+    record = read_provenance_or_none(clip)
     if record is None:
         return "foreign", "with no record of how it was made"
     if record.get("record") != expected["record"]:
@@ -252,7 +254,7 @@ def clip_state(clip: Path, expected: ClipRecord) -> tuple[str, str]:
     return ("own", f"made from other {' and '.join(different)}") if different else ("same", "")
 
 
-def read_provenance(clip: Path) -> ClipRecord | None:
+def read_provenance_or_none(clip: Path) -> ClipRecord | None:
     """The record of a clip, or None."""
     try:
         record = parse_json(provenance_path(clip).read_text(encoding="utf-8"))
@@ -261,12 +263,12 @@ def read_provenance(clip: Path) -> ClipRecord | None:
     return record if isinstance(record, dict) else None
 
 
-def first_frame(job: Job, folder: Path) -> Path | None:
+def first_frame_path(job: Job, folder: Path) -> Path | None:
     """The picture a job starts from; where it is a frame of a video, it is taken out of it, once."""
     if not isinstance(job.image, Clip):
         return job.image
     source = job.image
-    name = f"{file_name(job.id)}-{quick_digest(source.path)[:8]}-{source.start}.png"
+    name = f"{file_name_for_id(job.id)}-{digest_of_size_and_ends(source.path)[:8]}-{source.start}.png"
     path = folder / INPUTS / name
     if not path.is_file():
         with open_clip(Clip(source.path, source.fps, source.start, 1)) as stream:
@@ -277,19 +279,19 @@ def first_frame(job: Job, folder: Path) -> Path | None:
     return path
 
 
-def picture_size(image: Path, to: Generator) -> tuple[int, int] | None:
+def size_of_first_picture(image: Path, to: Generator) -> tuple[int, int] | None:
     """Width and height of a first picture, where a generator's lens is told in pixels of it."""
     import cv2
 
     if not FAMILIES[to.payload].pictured:
         return None
-    picture = cv2.imdecode(np.fromfile(image, np.uint8), cv2.IMREAD_COLOR) if is_file(image) else None
+    picture = cv2.imdecode(np.fromfile(image, np.uint8), cv2.IMREAD_COLOR) if file_exists(image) else None
     if picture is None:
         raise UsageError(f"{image}: the image cannot be read; its size is needed for the intrinsics")
     return picture.shape[1], picture.shape[0]
 
 
-def measure_clip(clip: Path) -> dict[str, Any]:
+def clip_frames_fps_and_size(clip: Path) -> dict[str, Any]:
     """Frames, frame rate and size of a clip as it is, whatever was asked for; or why it cannot be opened."""
     try:
         with open_clip(Clip(clip), Limits(), wanted=np.arange(0)) as stream:
@@ -299,7 +301,7 @@ def measure_clip(clip: Path) -> dict[str, Any]:
     return {"frames": info.count, "fps": round(float(info.fps), 6), "size": [info.width, info.height]}
 
 
-def disk_needed(jobs: Sequence[Job]) -> int:
+def estimate_missing_bytes(jobs: Sequence[Job]) -> int:
     """Bytes that the clips which are not there will take, about: by those that are there, else by their size."""
     pixels = {job.id: job.frames * job.size[0] * job.size[1] for job in jobs}
     there = {job.id: job.out.stat().st_size for job in jobs if job.out.is_file()}
@@ -307,7 +309,7 @@ def disk_needed(jobs: Sequence[Job]) -> int:
     return int(sum(rate * count for job_id, count in pixels.items() if job_id not in there))
 
 
-def require_text(job: Job) -> None:
+def require_passable_text(job: Job) -> None:
     """Raise UsageError where a job holds what is no text, or what no command can be given."""
     if not job.id.strip() or not job.id.isprintable():
         raise UsageError(f"the id {job.id!r} is empty or has an unprintable character; choose another")
@@ -328,27 +330,31 @@ def provenance_path(clip: Path) -> Path:
     return clip.with_suffix(".provenance.json")
 
 
-def job_path(clip: Path) -> Path:
+def job_file_path(clip: Path) -> Path:
     """Where the job of a clip lies."""
     return clip.with_suffix(".job.json")
 
 
-def _write_inputs(job: Job, plan: CameraPlan | None, delivery: Delivery | None) -> ControlJson:
+def _write_control_files(job: Job, plan: CameraPlan | None, delivery: Delivery | None) -> ControlJson:
     """The payload and the path it was made from, beside the clip; what the job says of them."""
     control: ControlJson = {"path": None, "dialect": None, "payload": None, "line": ""}
     job.out.parent.mkdir(parents=True, exist_ok=True)
     if delivery is not None:
-        payload = delivery.write(job.out.with_suffix(""))
-        control |= {"dialect": delivery.to.payload, "payload": str(payload.absolute()), "line": delivery.line}
-        if delivery.token_degrees is not None:
-            control["token_degrees"] = delivery.token_degrees
+        payload = delivery.write_files(job.out.with_suffix(""))
+        control |= {
+            "dialect": delivery.to.payload,
+            "payload": str(payload.absolute()),
+            "line": delivery.one_line_payload,
+        }
+        if delivery.degrees_per_token is not None:
+            control["token_degrees"] = delivery.degrees_per_token
     if plan is not None:
         path = job.out.with_suffix(".target_c2w.npy")
-        with replacing(path) as temporary, temporary.open("wb") as file:
+        with atomic_write_path(path) as temporary, temporary.open("wb") as file:
             np.save(file, plan.path.c2w)
         control["path"] = str(path.absolute())
     return control
 
 
 def _write_json(path: Path, content: Mapping[str, object]) -> None:
-    write_text(path, json.dumps(content, indent=1, ensure_ascii=False))
+    write_text_atomically(path, json.dumps(content, indent=1, ensure_ascii=False))

@@ -20,7 +20,7 @@ import numpy as np
 from revisit.control.generators import Generator
 from revisit.core import Clip, UsageError
 from revisit.core.grouping import group_items
-from revisit.geometry.poses import invert, resample, trajectory
+from revisit.geometry.poses import invert_rigid_poses, make_trajectory, resample
 
 SCHEMA = 1
 LONGEST_NAME = 120  # characters of an id that a file's name keeps
@@ -129,9 +129,9 @@ class Job:
             "inputs": {
                 "prompt": self.prompt,
                 "segments": [vars(segment) for segment in self.segments],
-                "image": _absolute(image),
+                "image": _absolute_path_text(image),
                 "context": _context_json(self.context),
-                "source_video": _absolute(self.source_video),
+                "source_video": _absolute_path_text(self.source_video),
             },
             "control": {"script": self.camera, "actions": [dict(row) for row in self.actions], **control},
             "out": str(out.absolute()),
@@ -158,7 +158,7 @@ class BatchRequest:
     options: Mapping[str, str] = field(default_factory=dict)  # of the suite
 
     @property
-    def clip(self) -> dict[str, Any]:
+    def size_model_and_seed(self) -> dict[str, Any]:
         """Size, model and seed of all clips, for a Job."""
         size = self.size or (self.to.size if self.to else SIZE)
         if min(size) < 16 or size[0] % 2 or size[1] % 2:
@@ -166,23 +166,23 @@ class BatchRequest:
         return {"size": size, "model": self.model, "seed": self.seed}
 
     @property
-    def rate(self) -> float:
+    def frame_rate(self) -> float:
         """Frames a second."""
         return self.fps or (self.to.fps if self.to else FPS)
 
-    def length(self, usual: int) -> int:
+    def clip_length(self, usual: int) -> int:
         """Frames of a clip of which the dataset says that it usually has so many."""
         if self.frames is not None:
             frames = self.frames
-        elif self.to is None or self.to.makes(usual):
+        elif self.to is None or self.to.can_make_length(usual):
             frames = usual
         else:  # the longest that the generator makes and the dataset has
-            frames = next((n for n in range(usual, 1, -1) if self.to.makes(n)), self.to.frames)
+            frames = next((n for n in range(usual, 1, -1) if self.to.can_make_length(n)), self.to.frames)
         if frames < 2:
             raise UsageError(f"a clip has 2 frames or more, not {frames}")
         return frames
 
-    def option(self, name: str, usual: str = "") -> str:
+    def suite_option(self, name: str, usual: str = "") -> str:
         """An option of the suite."""
         return self.options.get(name, usual)
 
@@ -193,7 +193,7 @@ class BatchRequest:
             options = f"it has {', '.join(names)}" if names else "it has none"
             raise UsageError(f"jobs of this suite have no option {unknown[0]!r}; {options}")
 
-    def select(self, jobs: Iterable[Job]) -> list[Job]:
+    def select_jobs(self, jobs: Iterable[Job]) -> list[Job]:
         """The jobs that are asked for: those named, at most `limit`, spread evenly over subsets and conditions."""
         all_ = list(jobs)
         names = [{job.id, job.sample, job.subset, job.condition, *job.id.split("/")} for job in all_]
@@ -222,7 +222,7 @@ class JobBatch:
     allowed: Sequence[Path] = ()  # all clips of an exact set, also those that were not chosen: no others may lie there
 
 
-def require_distinct(jobs: Sequence[Job]) -> None:
+def require_distinct_jobs(jobs: Sequence[Job]) -> None:
     """Raise UsageError where two jobs have one id, or would write one file."""
     ids = Counter(job.id for job in jobs)
     twice = next((job_id for job_id, count in ids.items() if count > 1), None)
@@ -236,7 +236,7 @@ def require_distinct(jobs: Sequence[Job]) -> None:
         places[place] = job.id
 
 
-def file_name(id: str) -> str:
+def file_name_for_id(id: str) -> str:
     """A name for the clip of an id. Where an id cannot be a name as it is, a digest keeps it apart from all others."""
     name = re.sub(r"[^A-Za-z0-9_.@-]+", "_", id).strip("._")[:LONGEST_NAME]
     if name != id:
@@ -246,15 +246,15 @@ def file_name(id: str) -> str:
 
 def is_folder_name(name: str) -> bool:
     """Whether a name can be that of a folder, wherever the clips go."""
-    return bool(name) and name == file_name(name)
+    return bool(name) and name == file_name_for_id(name)
 
 
-def resample_path(c2w: np.ndarray, frames: int) -> np.ndarray:
+def resample_relative_path(c2w: np.ndarray, frames: int) -> np.ndarray:
     """A path seen from its first pose, spread over so many frames."""
-    relative = invert(c2w[0]) @ c2w
+    relative = invert_rigid_poses(c2w[0]) @ c2w
     if len(relative) == frames:
         return relative
-    return resample(trajectory(relative), np.linspace(0, len(relative) - 1, frames)).c2w.copy()
+    return resample(make_trajectory(relative), np.linspace(0, len(relative) - 1, frames)).c2w.copy()
 
 
 def split_frames(frames: int, shares: Sequence[float]) -> list[int]:
@@ -269,5 +269,5 @@ def split_frames(frames: int, shares: Sequence[float]) -> list[int]:
     return counts
 
 
-def _absolute(path: Path | None) -> str | None:
+def _absolute_path_text(path: Path | None) -> str | None:
     return None if path is None else str(path.absolute())

@@ -63,27 +63,27 @@ class Meter:
     def __post_init__(self) -> None:
         self._before = device_memory(self.env)
 
-    def look(self, *, last: bool = False) -> None:
+    def measure(self, *, last: bool = False) -> None:
         """Look once; cheap enough to be called many times a second."""
         if last or time.monotonic() - self._last_search >= FAMILY_PAUSE:
             self._last_search = time.monotonic()
             self._members = session_members(self.session)
-        usage = [memory_of(pid) for pid in self._members]
+        usage = [memory_now_and_peak(pid) for pid in self._members]
         now, peaks = sum(now for now, _ in usage), [peak for _, peak in usage]
         self.memory = max(self.memory, now, *peaks, 0)
         if self._before is not None and (last or time.monotonic() - self._last_query >= GPU_PAUSE):
             self._last_query = time.monotonic()
-            self._look_at_gpus()
+            self._measure_gpus()
 
     @property
-    def gpu_memory(self) -> int | None:
+    def peak_gpu_bytes(self) -> int | None:
         """Bytes at the peak: those of its processes, if nvidia-smi ever named one, else what the devices held more.
 
         In a container the numbers of processes may be those of the machine, so that none is ever named.
         """
         return self._by_process or self._by_device
 
-    def _look_at_gpus(self) -> None:
+    def _measure_gpus(self) -> None:
         mine = set(self._members)
         used = [used_bytes for pid, used_bytes in process_memory() if pid in mine]
         self._by_process = max(self._by_process, sum(used))
@@ -91,10 +91,10 @@ class Meter:
         more = sum(max(0, used_bytes - before.get(name, 0)) for name, used_bytes in now.items())
         self._by_device = max(self._by_device or 0, more)
 
-    def cost(self, seconds: float, loading: float | None = 0.0) -> Cost:
+    def clip_cost(self, seconds: float, loading: float | None = 0.0) -> Cost:
         """The cost of a clip that took so many seconds."""
         gpus = None if self._before is None else len(self._before)
-        return Cost(seconds, loading, self.memory or None, self.gpu_memory, gpus)
+        return Cost(seconds, loading, self.memory or None, self.peak_gpu_bytes, gpus)
 
 
 def session_members(session: int) -> list[int]:
@@ -114,7 +114,7 @@ def session_members(session: int) -> list[int]:
     return pids
 
 
-def memory_of(pid: int) -> tuple[int, int]:
+def memory_now_and_peak(pid: int) -> tuple[int, int]:
     """Bytes that a process holds now, and at its peak; 0 where it has ended."""
     try:
         text = (PROC / str(pid) / "status").read_text(errors="replace")
@@ -126,13 +126,13 @@ def memory_of(pid: int) -> tuple[int, int]:
 
 def process_memory() -> list[tuple[int, int]]:
     """Process and bytes that it holds on a GPU, for all that nvidia-smi knows."""
-    rows = _nvidia_smi("--query-compute-apps=pid,used_memory") or []
+    rows = _query_nvidia_smi("--query-compute-apps=pid,used_memory") or []
     return [(int(pid), int(mib) << 20) for pid, mib in rows if pid.isdigit() and mib.isdigit()]
 
 
 def device_memory(env: Mapping[str, str] | None = None) -> dict[str, int] | None:
     """GPU -> bytes in use, of those that an environment sees; None where nvidia-smi does not answer."""
-    rows = _nvidia_smi("--query-gpu=index,uuid,memory.used")
+    rows = _query_nvidia_smi("--query-gpu=index,uuid,memory.used")
     if rows is None:
         return None
     visible_names = {**os.environ, **(env or {})}.get("CUDA_VISIBLE_DEVICES")
@@ -146,15 +146,15 @@ def device_memory(env: Mapping[str, str] | None = None) -> dict[str, int] | None
 
 
 @cache
-def machine_name() -> str:
+def machine_description() -> str:
     """What clips are made on: the GPUs where there are some, else the processor."""
-    rows = _nvidia_smi("--query-gpu=name")
+    rows = _query_nvidia_smi("--query-gpu=name")
     if rows:
         return rows[0][0] if len(rows) == 1 else f"{len(rows)} x {rows[0][0]}"
     return f"{platform.machine()}, {os.cpu_count()} cores, no GPU"
 
 
-def _nvidia_smi(question: str) -> list[list[str]] | None:
+def _query_nvidia_smi(question: str) -> list[list[str]] | None:
     program = shutil.which("nvidia-smi")
     if program is None:
         return None
@@ -189,26 +189,26 @@ def model_cost(
         return {}
     seconds = [float(cost["seconds"]) for cost, _ in measured]
     video = sum(length for _, length in measured)
-    summary: ModelCost = {"clips": len(measured), "seconds_per_clip": _four_digits(sum(seconds) / len(seconds))}
+    summary: ModelCost = {"clips": len(measured), "seconds_per_clip": _round_four_digits(sum(seconds) / len(seconds))}
     if video > 0:
-        summary["seconds_per_video_second"] = _four_digits(sum(seconds) / video)
+        summary["seconds_per_video_second"] = _round_four_digits(sum(seconds) / video)
         gpus = [int(cost.get("gpus") or 0) for cost, _ in measured]
         if all(gpus):
             spent = sum(second * count for second, count in zip(seconds, gpus, strict=True))
-            summary |= {"gpus": max(gpus), "gpu_seconds_per_video_second": _four_digits(spent / video)}
+            summary |= {"gpus": max(gpus), "gpu_seconds_per_video_second": _round_four_digits(spent / video)}
     loads = [float(cost["loading"]) for cost, _ in measured if cost.get("loading")]
     if loads:
-        summary["loading_seconds"] = _four_digits(sum(loads) / len(loads))
+        summary["loading_seconds"] = _round_four_digits(sum(loads) / len(loads))
     if any(cost.get("loading", 0.0) is None for cost, _ in measured):
         summary["with_loading"] = True
     for name, key in (("peak_memory_gb", "memory"), ("peak_gpu_memory_gb", "gpu_memory")):
         peaks = [cost[key] for cost, _ in measured if cost.get(key)]
         if peaks:
-            summary[name] = _four_digits(max(peaks) / GB)
+            summary[name] = _round_four_digits(max(peaks) / GB)
     if price is not None:
         summary |= {"price_per_clip": price, "currency": currency}
-    return {**summary, "machine": machine_name()}
+    return {**summary, "machine": machine_description()}
 
 
-def _four_digits(value: float) -> float:
+def _round_four_digits(value: float) -> float:
     return float(f"{value:.4g}")

@@ -9,7 +9,7 @@ from revisit.control.requested_path import CameraPlan
 WIDTH, HEIGHT, MARGIN = 720, 300, 40
 
 
-def as_svg(plan: CameraPlan) -> str:
+def camera_plan_svg(plan: CameraPlan) -> str:
     """The path as an SVG image: left, where the camera is (seen from above); right, where it looks."""
     return "\n".join(
         [
@@ -17,14 +17,14 @@ def as_svg(plan: CameraPlan) -> str:
             'font-size="12">',
             "<style>.w{fill:none;stroke:#2a6fb0;stroke-width:2}.s{stroke:#d08030;stroke-width:1}.a{stroke:#888}"
             "text{fill:#666}</style>",
-            *_from_above(plan),
-            *_yaw(plan),
+            *_top_view_elements(plan),
+            *_yaw_plot_elements(plan),
             "</svg>",
         ]
     )
 
 
-def _from_above(plan: CameraPlan) -> list[str]:
+def _top_view_elements(plan: CameraPlan) -> list[str]:
     x, z = plan.path.centres[:, 0], plan.path.centres[:, 2]
     ahead = plan.path.rotations[:, :, 2][:, [0, 2]]
     extent_metres = max(float(np.ptp(x)), float(np.ptp(z)))
@@ -32,14 +32,14 @@ def _from_above(plan: CameraPlan) -> list[str]:
     scale, side = (HEIGHT - 3 * MARGIN) / extent, 0.18 * extent
     left, top = MARGIN + 100 - scale * (x.max() + x.min()) / 2, HEIGHT / 2 + scale * (z.max() + z.min()) / 2
 
-    def place(px: float, pz: float) -> str:
+    def to_svg_point(px: float, pz: float) -> str:
         return f"{left + scale * px:.1f},{top - scale * pz:.1f}"
 
-    points = " ".join(place(*at) for at in zip(x.tolist(), z.tolist(), strict=True))
+    points = " ".join(to_svg_point(*at) for at in zip(x.tolist(), z.tolist(), strict=True))
     lines = []
     for k in np.unique(np.linspace(0, len(plan) - 1, 13).astype(int)):
-        x1, y1 = place(x[k], z[k]).split(",")
-        x2, y2 = place(x[k] + side * ahead[k, 0], z[k] + side * ahead[k, 1]).split(",")
+        x1, y1 = to_svg_point(x[k], z[k]).split(",")
+        x2, y2 = to_svg_point(x[k] + side * ahead[k, 0], z[k] + side * ahead[k, 1]).split(",")
         lines.append(f'<line class="s" x1="{x1}" y1="{y1}" x2="{x2}" y2="{y2}"/>')
     label = (
         f"from above, {extent_metres:.2g} m across" if extent_metres > 1e-6 else "from above: the camera stays in place"
@@ -47,8 +47,8 @@ def _from_above(plan: CameraPlan) -> list[str]:
     return [f'<text x="{MARGIN}" y="20">{label}</text>', f'<polyline class="w" points="{points}"/>', *lines]
 
 
-def _yaw(plan: CameraPlan) -> list[str]:
-    yaw = plan.yaw
+def _yaw_plot_elements(plan: CameraPlan) -> list[str]:
+    yaw = plan.yaw_degrees
     low, high = min(float(yaw.min()), 0.0), max(float(yaw.max()), 0.0)
     span = max(high - low, 1.0)
     left, right, top, bottom = 330, WIDTH - MARGIN, MARGIN, HEIGHT - MARGIN

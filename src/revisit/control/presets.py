@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 
 from revisit.core import UsageError
-from revisit.core.text import package_yaml
+from revisit.core.text import read_package_yaml
 
 FRAMES = 81
 
-PRESETS: dict[str, tuple[str, str]] = package_yaml("revisit.control", "presets.yaml")  # name -> script, what it is
+PRESETS: dict[str, tuple[str, str]] = read_package_yaml("revisit.control", "presets.yaml")  # name -> script, what it is
 
 
-def preset(name: str, *, degrees: float = 60, metres: float = 0.5, frames: int = FRAMES) -> str:
+def preset_script(name: str, *, degrees: float = 60, metres: float = 0.5, frames: int = FRAMES) -> str:
     """The script of a preset over so many frames; an even number cannot be told from the script alone."""
     if name not in PRESETS:
         raise UsageError(f"unknown camera preset {name!r}; choose one of {', '.join(PRESETS)}")

@@ -13,8 +13,8 @@ from revisit.control.jobs import Job
 from revisit.control.requested_path import CameraPlan
 from revisit.core import Clip, UsageError, digest
 from revisit.media import file_digest
-from revisit.media.digest import quick_digest
-from revisit.media.files import is_file
+from revisit.media.digest import digest_of_size_and_ends
+from revisit.media.files import file_exists
 
 ClipRecord = dict[str, Any]  # <clip>.provenance.json
 # What a dense control (depth, edges, segmentation of the target view) may give away.
@@ -26,7 +26,7 @@ INPUT_POLICIES = {
 }
 
 
-def provenance(
+def provenance_record(
     job: Job, image: Path | None, plan: CameraPlan | None, delivery: Delivery | None, to: Generator | None
 ) -> ClipRecord:
     """What the record of a job's clip says, except for the clip itself. Inputs are named by their content.
@@ -41,12 +41,12 @@ def provenance(
         "generator": to.id if to else "",
         "viewpoint_condition": to.condition if to else None,
         "intended": None if plan is None else _path_facts(plan),
-        "delivered": None if delivery is None else delivery.facts(),
+        "delivered": None if delivery is None else delivery.record_facts(),
         "inputs": {
             "prompt": job.prompt,
             "seed": job.seed,
-            "image_sha256": _digest(image),
-            "video_sha256": _digest(job.source_video),
+            "image_sha256": _file_digest_or_none(image),
+            "video_sha256": _file_digest_or_none(job.source_video),
             "policy": job.policy,
             "enters_memory_tables": job.policy != "full_target",
         },
@@ -56,7 +56,7 @@ def provenance(
         record["inputs"] |= {
             "segments": [asdict(segment) for segment in job.segments],
             "actions": [dict(row) for row in job.actions],
-            "context": _context(job.context),
+            "context": _context_facts(job.context),
             "frames": job.frames, "size": list(job.size), "fps": job.fps,
         }  # fmt: skip
         record["job"] = {name: getattr(job, name) for name in ("suite", "model", "sample", "condition")}
@@ -70,22 +70,22 @@ def _path_facts(plan: CameraPlan) -> dict[str, object]:
         "fps": plan.fps,
         "size": list(plan.size),
         "convention": "OpenCV camera-to-world, first frame at the origin",
-        "peak_yaw_degrees": round(plan.peak_yaw, 6),
+        "peak_yaw_degrees": round(plan.peak_yaw_degrees, 6),
         "path_digest": digest(plan.path.c2w.round(9).tolist(), 24),
     }
 
 
-def _context(clip: Clip | None) -> dict[str, object] | None:
+def _context_facts(clip: Clip | None) -> dict[str, object] | None:
     if clip is None:
         return None
-    if not is_file(clip.path):
+    if not file_exists(clip.path):
         raise UsageError(f"{clip.path}: no such file; it is the context of the clip")
-    return {"digest": quick_digest(clip.path), "start": clip.start, "frames": clip.count}
+    return {"digest": digest_of_size_and_ends(clip.path), "start": clip.start, "frames": clip.count}
 
 
-def _digest(path: Path | None) -> str | None:
+def _file_digest_or_none(path: Path | None) -> str | None:
     if path is None:
         return None
-    if not is_file(path):
+    if not file_exists(path):
         raise UsageError(f"{path}: no such file")
     return file_digest(path)

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from revisit.core import UsageError
-from revisit.geometry.camera_script import Axes, Step, parse_script, timed_path
-from revisit.geometry.poses import Trajectory, trajectory
-from revisit.geometry.rotations import axis_angle, to_axis_angle, to_yaw_pitch
+from revisit.geometry.camera_script import Axes, Step, camera_path_of_length, parse_script
+from revisit.geometry.poses import Trajectory, make_trajectory
+from revisit.geometry.rotations import axis_angle_of_rotation, rotation_from_axis_angle, yaw_pitch_of_rotation
 
 FIELD_OF_VIEW = 60.0  # degrees across, where nothing else is known
 
@@ -32,14 +32,14 @@ class CameraPlan:
         return len(self.path)
 
     @property
-    def yaw(self) -> np.ndarray:
+    def yaw_degrees(self) -> np.ndarray:
         """Degrees to the right of the first view, frame by frame."""
-        return np.degrees(np.unwrap(np.radians(to_yaw_pitch(self.path.rotations)[0])))
+        return np.degrees(np.unwrap(np.radians(yaw_pitch_of_rotation(self.path.rotations)[0])))
 
     @property
-    def peak_yaw(self) -> float:
+    def peak_yaw_degrees(self) -> float:
         """The signed yaw farthest from the first view: negative is left."""
-        return float(self.yaw[np.argmax(np.abs(self.yaw))])
+        return float(self.yaw_degrees[np.argmax(np.abs(self.yaw_degrees))])
 
 
 def compile_script(
@@ -50,10 +50,10 @@ def compile_script(
     fps: float = 16,
     axes: Axes = "heading",
 ) -> CameraPlan:
-    """The path of a script, at `frames` frames if they are given (see `timed_path`)."""
+    """The path of a script, at `frames` frames if they are given (see `camera_path_of_length`)."""
     steps = parse_script(script)
-    c2w = timed_path(steps, frames, axes=axes)
-    path = trajectory(c2w, intrinsics=np.tile(intrinsics(size), (len(c2w), 1, 1)))
+    c2w = camera_path_of_length(steps, frames, axes=axes)
+    path = make_trajectory(c2w, intrinsics=np.tile(intrinsics(size), (len(c2w), 1, 1)))
     return CameraPlan(script, steps, path, size, fps)
 
 
@@ -66,23 +66,23 @@ def intrinsics(size: tuple[int, int], field_of_view: float = FIELD_OF_VIEW) -> n
     return np.array([[focal, 0, width / 2], [0, focal, height / 2], [0, 0, 1.0]])
 
 
-def amplify(c2w: np.ndarray, *, rotation: float, translation: float) -> np.ndarray:
+def amplify_path(c2w: np.ndarray, *, rotation: float, translation: float) -> np.ndarray:
     """A path for a generator that answers too weakly: turns and ways from the first pose, times their gains."""
     path = np.array(c2w, dtype=float)
     before = np.zeros(3)
     for pose in path:
-        axis, degrees = to_axis_angle(pose[:3, :3])
+        axis, degrees = axis_angle_of_rotation(pose[:3, :3])
         # 200 degrees look like 160 the other way, and 380 like 20: what is nearest to the pose before is meant.
         if not degrees and before.any():
             axis = before / np.linalg.norm(before)
         degrees += 360 * round((before @ axis - degrees) / 360)
         before = degrees * axis
-        pose[:3, :3] = axis_angle(axis, rotation * degrees)
+        pose[:3, :3] = rotation_from_axis_angle(axis, rotation * degrees)
         pose[:3, 3] *= translation
     return path
 
 
-def clip_translation(c2w: np.ndarray, limit: float) -> np.ndarray:
+def limit_translation_per_axis(c2w: np.ndarray, limit: float) -> np.ndarray:
     """The path with the way along each axis kept within a limit."""
     path = np.array(c2w, dtype=float)
     path[:, :3, 3] = np.clip(path[:, :3, 3], -limit, limit)

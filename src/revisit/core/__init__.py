@@ -22,12 +22,12 @@ from revisit.core.observer import (
     Sampling,
     every,
     observer,
-    observers,
     per_second,
+    register_observer_per_network,
 )
 from revisit.core.protocol import digest
 from revisit.core.reasons import KINDS, Reason
 from revisit.core.records import Record
-from revisit.core.registry import load_all
+from revisit.core.registry import import_registering_modules
 from revisit.core.scores import GateResult, Score, Series, Unscored
 from revisit.core.suites import SUITES, Suite, suite

@@ -93,7 +93,7 @@ class Target:
     point: tuple[float, float] | None = None
 
 
-def as_target(box: Target | Sequence[float] | None) -> Target | None:
+def target_from_box(box: Target | Sequence[float] | None) -> Target | None:
     """The target that is given as such, or as a box of fractions."""
     if box is None or isinstance(box, Target):
         return box

@@ -11,7 +11,7 @@ stand for one length wherever they occur in the record, such as N, also as N + 1
     rising      each is above the one before; `in order`: none is below it; `each once`: no duplicates
     0 to 1    none lies outside of these bounds, but for nan; `0 or 1`: each is one of the two
 
-Rules are about the rows of one clip: while a batch mixes several (`rows_of_several_clips`), only shapes are checked.
+Rules are about the rows of one clip: while a batch mixes several (`allow_rows_of_several_clips`), only shapes count.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _mixed: ContextVar[bool] = ContextVar("rows of several clips", default=False)
 
 
 @contextmanager
-def rows_of_several_clips() -> Iterator[None]:
+def allow_rows_of_several_clips() -> Iterator[None]:
     """Records made within hold rows of several clips, one clip after another; each clip's are checked when split."""
     before = _mixed.set(True)
     try:
@@ -84,15 +84,15 @@ def evidence(id: str) -> Callable[[T], T]:
         if not dataclasses.is_dataclass(cls):
             raise TypeError(f"{cls.__name__}: @evidence goes above @dataclass(frozen=True)")
         setattr(cls, "evidence_id", id)  # noqa: B010 - a name mypy need not know
-        _check_on_creation(cls)
-        setattr(cls, "__repr__", _repr)  # noqa: B010 - arrays by their shapes
+        _add_validation_to_init(cls)
+        setattr(cls, "__repr__", _repr_with_array_shapes)  # noqa: B010 - arrays by their shapes
         EVIDENCE.add(id, cls)
         return cls
 
     return register
 
 
-def _repr(record: Any) -> str:
+def _repr_with_array_shapes(record: Any) -> str:
     values = ((f.name, getattr(record, f.name)) for f in dataclasses.fields(record) if f.repr)
     parts = (
         f"{name}={value.dtype} {value.shape}" if isinstance(value, np.ndarray) else f"{name}={value!r}"
@@ -109,16 +109,16 @@ def evidence_id(kind: type) -> str:
     return str(identifier)
 
 
-def _check_on_creation(kind: type) -> None:
+def _add_validation_to_init(kind: type) -> None:
     dataclass_init = kind.__init__  # type: ignore[misc]
-    rules = functools.cache(lambda: declared(kind))  # read when the first record is made
+    rules = functools.cache(lambda: declared_array_rules(kind))  # read when the first record is made
 
     @functools.wraps(dataclass_init)
-    def init(record: Any, *values: Any, **keywords: Any) -> None:
+    def validating_init(record: Any, *values: Any, **keywords: Any) -> None:
         dataclass_init(record, *values, **keywords)
         _check_record(record, rules())
 
-    setattr(kind, "__init__", init)  # noqa: B010 - of a dataclass, which has no other hook behind it
+    setattr(kind, "__init__", validating_init)  # noqa: B010 - of a dataclass, which has no other hook behind it
 
 
 def _check_record(record: Any, declared: Declared) -> None:
@@ -135,18 +135,18 @@ def _check_record(record: Any, declared: Declared) -> None:
                 raise InvalidEvidence(f"{kind}.{name} {wrong}")
 
 
-def declared(kind: type) -> Declared:
+def declared_array_rules(kind: type) -> Declared:
     """Name, axes and rules of each field that declares them."""
     rows = []
     hints = get_type_hints(kind, include_extras=True)
     for f in dataclasses.fields(kind):
         if get_origin(hints[f.name]) is Annotated:
             axes, _, rules = get_args(hints[f.name])[1].partition(";")
-            rows.append((f.name, tuple(_split_rules(axes)), tuple(_split_rules(rules))))
+            rows.append((f.name, tuple(_split_at_commas(axes)), tuple(_split_at_commas(rules))))
     return tuple(rows)
 
 
-def _split_rules(text: str) -> list[str]:
+def _split_at_commas(text: str) -> list[str]:
     return [word.strip() for word in text.split(",") if word.strip()]
 
 

@@ -12,10 +12,10 @@ import numpy as np
 from revisit.core.errors import InvalidAnswer
 from revisit.core.evidence import Array, evidence
 from revisit.core.frames import Batch
-from revisit.core.metric import Metric, Range, bare_or_called, metric, title_of
-from revisit.core.observer import ANY_SET, Sampling, keyword_defaults, observer
+from revisit.core.metric import Metric, Range, bare_or_called, metric, title_from_function_name
+from revisit.core.observer import ANY_SET, Sampling, keyword_only_defaults, observer
 from revisit.core.protocol import digest
-from revisit.core.scores import Score, Series, Unscored, score_of
+from revisit.core.scores import Score, Series, Unscored, to_score_or_unscored
 
 FrameFunction = Callable[..., Any]
 
@@ -109,36 +109,36 @@ def frame_metric(
         positional = [one for one in parameters if one.kind is not inspect.Parameter.KEYWORD_ONLY]
         if len(positional) not in (1, 2):
             raise TypeError(f"{name}: a frame metric is a function of frames, or of frames and reference")
-        kind, pairs = evidence(id=f"values_of_{name}")(_kind_for(fn)), len(positional) == 2
+        kind, pairs = evidence(id=f"values_of_{name}")(_evidence_kind_for(fn)), len(positional) == 2
         observer(
             id=name, version=version, kind="clip", makes=kind, frames=frames, size=size, pairs=pairs,
-            sets=(ANY_SET,), params=keyword_defaults(fn),
-        )(_observing(fn, kind, name, pairs))  # fmt: skip
+            sets=(ANY_SET,), params=keyword_only_defaults(fn),
+        )(_make_observer_function(fn, kind, name, pairs))  # fmt: skip
         return metric(
-            id=name, version=version, title=title or title_of(fn), unit=unit, range=range,
+            id=name, version=version, title=title or title_from_function_name(fn), unit=unit, range=range,
             higher_is_better=higher_is_better, needs=(kind,), suites=suites, responds_to=responds_to,
-            blind_to=blind_to, doc=inspect.getdoc(fn) or "", params=keyword_defaults(fn),
-        )(_named_like(fn, lambda values, **_: _score(name, values)))  # fmt: skip
+            blind_to=blind_to, doc=inspect.getdoc(fn) or "", params=keyword_only_defaults(fn),
+        )(_copy_name_and_module(fn, lambda values, **_: _score_of_values(name, values)))  # fmt: skip
 
     return register
 
 
-def _kind_for(fn: FrameFunction) -> type[FrameValues]:
+def _evidence_kind_for(fn: FrameFunction) -> type[FrameValues]:
     """The kind of evidence of one function."""
     names = {"__doc__": f"What {fn.__name__} returned.", "__module__": fn.__module__, "__qualname__": fn.__qualname__}
     return type("FrameValues", (FrameValues,), names)
 
 
-def _named_like(fn: FrameFunction, other: Callable[..., Any]) -> Callable[..., Any]:
+def _copy_name_and_module(fn: FrameFunction, other: Callable[..., Any]) -> Callable[..., Any]:
     """Another function under the name of `fn`: by that, registries tell a new definition from another function."""
     other.__module__, other.__name__, other.__qualname__ = fn.__module__, fn.__name__, fn.__qualname__
     return other
 
 
-def _observing(fn: FrameFunction, kind: type[FrameValues], name: str, pairs: bool) -> Callable[..., Any]:
+def _make_observer_function(fn: FrameFunction, kind: type[FrameValues], name: str, pairs: bool) -> Callable[..., Any]:
     """What an observer does that calls the function with all frames of a clip."""
 
-    def call(batch: Batch, *, code: str = _code_digest(fn), **params: Any) -> FrameValues:
+    def call_with_all_frames(batch: Batch, *, code: str = _code_digest(fn), **params: Any) -> FrameValues:
         arrays = (batch.rgb, batch.reference) if pairs else (batch.rgb,)
         answer = fn(*(np.stack(list(pictures)) for pictures in arrays), **params)
         if isinstance(answer, Unscored):
@@ -151,17 +151,17 @@ def _observing(fn: FrameFunction, kind: type[FrameValues], name: str, pairs: boo
             )
         return kind(batch.index, values.astype(float))
 
-    call.__doc__ = inspect.getdoc(fn)
-    return _named_like(fn, call)
+    call_with_all_frames.__doc__ = inspect.getdoc(fn)
+    return _copy_name_and_module(fn, call_with_all_frames)
 
 
-def _score(name: str, result: FrameValues) -> Score | Unscored:
+def _score_of_values(name: str, result: FrameValues) -> Score | Unscored:
     """The number, or the mean of the values of frames."""
     if result.reason:
         return Unscored(result.reason, result.sentence)
     if not result.values.ndim:
-        return score_of(name, float(result.values))
-    mean = score_of(name, float(result.values.mean()))
+        return to_score_or_unscored(name, float(result.values))
+    mean = to_score_or_unscored(name, float(result.values.mean()))
     return Score(mean.value, units=Series(frame=result.index, value=result.values)) if isinstance(mean, Score) else mean
 
 

@@ -83,7 +83,7 @@ class Frame:
         height, width = self.rgb.shape[:2]
         if long_side is None or max(height, width) <= long_side:
             return self.rgb
-        return self.once(long_side, lambda: area_averaged(self.rgb, long_side))
+        return self.once(long_side, lambda: resize_by_area_averaging(self.rgb, long_side))
 
     def once(self, key: Hashable, make: Callable[[], Made]) -> Made:
         """What `make` returns, made for the first observer that asks under this key and kept for the others."""
@@ -92,7 +92,7 @@ class Frame:
         return self._made[key]
 
 
-def area_averaged(rgb: np.ndarray, long_side: int) -> np.ndarray:
+def resize_by_area_averaging(rgb: np.ndarray, long_side: int) -> np.ndarray:
     """A picture with its longer side at `long_side`, by area averaging."""
     import cv2
 

@@ -16,9 +16,9 @@ from typing import Any, ParamSpec, Protocol, TypeVar, cast, get_type_hints, over
 
 from revisit.core.cases import Case
 from revisit.core.evidence import evidence_id
-from revisit.core.observer import Params, keyword_defaults
+from revisit.core.observer import Params, keyword_only_defaults
 from revisit.core.registry import Registry
-from revisit.core.scores import GateResult, Score, Unscored, gate_result_of, score_of
+from revisit.core.scores import GateResult, Score, Unscored, to_gate_result_or_unscored, to_score_or_unscored
 
 Card = ParamSpec("Card")
 Function = TypeVar("Function", contravariant=True)
@@ -75,7 +75,7 @@ class Gate:
     params: Params
 
     def __call__(self, *evidence: Any, **params: Any) -> GateResult | Unscored:
-        return gate_result_of(self.id, self.fn(*evidence, **params))
+        return to_gate_result_or_unscored(self.id, self.fn(*evidence, **params))
 
     @property
     def summary(self) -> str:
@@ -164,7 +164,7 @@ class Metric:
     published_by: tuple[PublishedMaker, ...] = ()
 
     def __call__(self, *evidence: Any, **params: Any) -> Score | Unscored:
-        return score_of(self.id, self.fn(*evidence, **{**self.params, **params}))
+        return to_score_or_unscored(self.id, self.fn(*evidence, **{**self.params, **params}))
 
     @property
     def summary(self) -> str:
@@ -294,17 +294,18 @@ def metric(
     def register(fn: ScoreFunction) -> Metric:
         name = id or fn.__name__
         kinds = _annotated_kinds(fn) if needs is None else needs
-        family = getattr(sys.modules.get(fn.__module__), "FAMILY", "") or _chapter(fn.__module__)
+        family = getattr(sys.modules.get(fn.__module__), "FAMILY", "") or _metric_family_of_module(fn.__module__)
         return METRICS.add(name, Metric(
-            name, version, title or title_of(fn), unit, range, higher_is_better, kinds, fn, gates, suites,
+            name, version, title or title_from_function_name(fn), unit, range, higher_is_better, kinds, fn, gates,
+            suites,
             family, paper, upstream, responds_to, blind_to,
-            {**keyword_defaults(fn), **(params or {})}, doc, rewards_unchanged, published_by,
+            {**keyword_only_defaults(fn), **(params or {})}, doc, rewards_unchanged, published_by,
         ))  # fmt: skip
 
     return register
 
 
-def title_of(fn: Callable[..., Any]) -> str:
+def title_from_function_name(fn: Callable[..., Any]) -> str:
     """The name of a function in words."""
     return fn.__name__.strip("_<>").replace("_", " ").capitalize()
 
@@ -324,7 +325,7 @@ def _annotated_kinds(fn: ScoreFunction) -> tuple[type, ...]:
     return tuple(kinds)
 
 
-def _chapter(module: str) -> str:
+def _metric_family_of_module(module: str) -> str:
     """The name of a metric's file; in the folder of a benchmark the benchmark's stands before or in place of it.
 
     A module whose metrics are known by another name states it as FAMILY.
@@ -368,7 +369,7 @@ def gate(*, id: str, version: int = 1, title: str, needs: tuple[type, ...]) -> C
     """
 
     def register(fn: GateFunction) -> Gate:
-        return GATES.add(id, Gate(id, version, title, needs, fn, keyword_defaults(fn)))
+        return GATES.add(id, Gate(id, version, title, needs, fn, keyword_only_defaults(fn)))
 
     return register
 
@@ -409,6 +410,6 @@ def derived(
     """
 
     def register(fn: Callable[..., Any]) -> Derived:
-        return DERIVED.add(evidence_id(makes), Derived(makes, needs, fn, version, keyword_defaults(fn), optional))
+        return DERIVED.add(evidence_id(makes), Derived(makes, needs, fn, version, keyword_only_defaults(fn), optional))
 
     return register

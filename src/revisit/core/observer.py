@@ -190,11 +190,11 @@ class Observer:
     made_by: str = ""
     gpu_size: Callable[..., tuple[int, int] | None] | None = None
 
-    def side(self, params: Params) -> int | None:
+    def long_side_pixels(self, params: Params) -> int | None:
         """Longer side in pixels of the pictures it wants, None for the clip's own size."""
         return params[self.size] if isinstance(self.size, str) else self.size
 
-    def wanted(self, count: int, fps: float, inputs: Sequence[Any], params: Params) -> np.ndarray:
+    def wanted_frame_numbers(self, count: int, fps: float, inputs: Sequence[Any], params: Params) -> np.ndarray:
         """Numbers of the frames it wants of a clip with `count` frames."""
         if self.choose is None:
             return self.frames.pick(count, fps)
@@ -209,7 +209,7 @@ class Observer:
         A `reference` has as many frames. Further names are inputs and parameters: `flow(frames)`,
         `masks(frames, target=Target("cup", box), at_most=8)`.
         """
-        inputs, params = self.arguments(arguments)
+        inputs, params = self.split_inputs_and_parameters(arguments)
         if self.kind == "file":
             return self.fn(frames, *inputs, **params)
         if self.kind == "judge":
@@ -221,7 +221,7 @@ class Observer:
         truth = as_stream(reference, fps) if self.pairs else None
         return run_observer(self, as_stream(frames, fps), truth, inputs, params)
 
-    def arguments(self, values: Params) -> tuple[list[Any], Params]:
+    def split_inputs_and_parameters(self, values: Params) -> tuple[list[Any], Params]:
         """Inputs in their order and all parameters, from both by name: `artifacts.da3?` is called da3."""
         names = {name: name.removesuffix("?").rpartition(".")[2].removesuffix("_or_name") for name in self.inputs}
         unknown = sorted(set(values) - {*names.values(), *self.params})
@@ -237,7 +237,7 @@ class Observer:
         return inputs, {**self.params, **{name: values[name] for name in self.params if name in values}}
 
     @property
-    def sees(self) -> str:
+    def frames_in_words(self) -> str:
         """Which frames it wants, in words."""
         return str(self.frames) if self.choose is None else "some, by the case"
 
@@ -342,13 +342,13 @@ def observer(
     def register(fn: Callable[..., Any]) -> Observer:
         return OBSERVERS.add(id, Observer(
             id, version, kind, makes, fn, frames or every(), size, pairs, inputs, weights, choose, prepare,
-            sets, {**keyword_defaults(fn), **(params or {})}, ready, artifact, shows, made_by, gpu_size,
+            sets, {**keyword_only_defaults(fn), **(params or {})}, ready, artifact, shows, made_by, gpu_size,
         ))  # fmt: skip
 
     return register
 
 
-def observers(
+def register_observer_per_network(
     networks: Mapping[str, str | tuple[str, ...]], **request: Any
 ) -> Callable[[Callable[..., Any]], tuple[Observer, ...]]:
     """Register one function as several observers that differ in their network: the id of each -> its weights.
@@ -368,7 +368,7 @@ def observers(
     return register
 
 
-def keyword_defaults(fn: Callable[..., Any]) -> Params:
+def keyword_only_defaults(fn: Callable[..., Any]) -> Params:
     """Keyword-only parameters of a function with their defaults."""
     parameters = inspect.signature(fn).parameters.values()
     return {p.name: p.default for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY}
@@ -400,7 +400,7 @@ def run_observer(
         raise UsageError(
             f"the reference has {reference.info.count} frames and the clip {info.count}; cut the longer one"
         )
-    numbers = set(observer.wanted(info.count, info.fps, inputs, params).tolist())
+    numbers = set(observer.wanted_frame_numbers(info.count, info.fps, inputs, params).tolist())
     with single_threaded_libraries():
         watcher = start_observer(observer, info, inputs, params)
         partners: Iterable[Frame | None] = _select_frames(reference, numbers) if reference is not None else repeat(None)
@@ -443,15 +443,15 @@ class _Frames:
     def see(self, frame: Frame, reference: Frame | None) -> None:
         self.waiting.append(prepare_frame(self.observer, self.params, frame, reference))
         if self.limit is not None and len(self.waiting) >= self.limit:
-            self._flush()
+            self._run_waiting_batch()
 
-    def _flush(self) -> None:
+    def _run_waiting_batch(self) -> None:
         rows, self.waiting = self.waiting, []
         self.parts.append(self.observer.fn(make_batch(rows, [self.inputs] * len(rows)), **self.params))
 
     def finish(self) -> Any:
         if self.waiting:
-            self._flush()
+            self._run_waiting_batch()
         return concatenate_evidence(self.parts)
 
 
@@ -469,7 +469,7 @@ class PreparedFrame:
 
 def prepare_frame(observer: Observer, params: Params, frame: Frame, reference: Frame | None) -> PreparedFrame:
     """A frame, or a pair of them, at the size that the observer asks for."""
-    side = observer.side(params)
+    side = observer.long_side_pixels(params)
     if not observer.pairs:
         picture = frame.at(side) if observer.prepare is None else observer.prepare(frame, **params)
         return PreparedFrame(frame.index, frame.time, picture)

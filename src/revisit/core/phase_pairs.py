@@ -30,7 +30,7 @@ def spread_evenly(count: int, first: int, last: int) -> np.ndarray:
     return np.rint(first + np.arange(count) * (last - first) / (count - 1)).astype(np.int64)
 
 
-def phase_maps(
+def frame_pairs_by_phase(
     frames: int, true_frames: int, phases: Sequence[int], true_phases: Sequence[int], closed: bool = True
 ) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """Phase -> (frames of the clip, their frames of the reference); `all` is the map of the whole clip."""
@@ -46,7 +46,9 @@ def phase_maps(
     return maps
 
 
-def pair_rows(index: np.ndarray, reference: np.ndarray, pairs: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+def find_rows_of_frame_pairs(
+    index: np.ndarray, reference: np.ndarray, pairs: tuple[np.ndarray, np.ndarray]
+) -> np.ndarray:
     """Rows of (index, reference) that hold these pairs; of a frame that lacks its own, the row nearest to it."""
     order = np.lexsort((reference, index))
     rows = []
@@ -58,17 +60,17 @@ def pair_rows(index: np.ndarray, reference: np.ndarray, pairs: tuple[np.ndarray,
     return np.array(rows, dtype=np.int64)
 
 
-def first_rows(index: np.ndarray) -> np.ndarray:
+def first_row_of_each_frame(index: np.ndarray) -> np.ndarray:
     """Rows of the pairs of the whole clip: the first row of every frame."""
     return np.flatnonzero(np.r_[True, np.diff(index) != 0]) if len(index) else np.zeros(0, np.int64)
 
 
-def phase_rule(phases: Sequence[int], true_phases: Sequence[int]) -> str:
+def format_phase_rule(phases: Sequence[int], true_phases: Sequence[int]) -> str:
     """The rule of alignment as a Case names it, such as `phases:24,55/90,203`."""
     return f"{RULE}{phases[0]},{phases[1]}/{true_phases[0]},{true_phases[1]}"
 
 
-def read_phase_rule(rule: str) -> tuple[tuple[int, int], tuple[int, int]]:
+def parse_phase_rule(rule: str) -> tuple[tuple[int, int], tuple[int, int]]:
     """(phases of the clip, phases of the reference) of such a rule."""
     try:
         mine, true = ([int(value) for value in part.split(",")] for part in rule.removeprefix(RULE).split("/"))

@@ -14,7 +14,7 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def stop_process(process: subprocess.Popen[Any]) -> None:
+def kill_process_group(process: subprocess.Popen[Any]) -> None:
     """Kill a process with everything that it started, reap it and close its pipes."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)

@@ -9,19 +9,19 @@ from typing import Any
 
 def digest(facts: Any, length: int = 12) -> str:
     """Short SHA-256 of any JSON-able value, equal for equal values on every machine."""
-    return digest_of_bytes(canonical(facts).encode(), length)
+    return sha256_hex_prefix(canonical_json(facts).encode(), length)
 
 
-def canonical(facts: Any) -> str:
+def canonical_json(facts: Any) -> str:
     """The one text of a JSON-able value that is hashed."""
     return _ENCODER.encode(facts)
 
 
-def digest_of_bytes(text: bytes, length: int) -> str:
+def sha256_hex_prefix(text: bytes, length: int) -> str:
     return hashlib.sha256(text).hexdigest()[:length]
 
 
-def _to_plain(value: Any) -> Any:
+def _encode_for_json(value: Any) -> Any:
     if isinstance(value, tuple | set | frozenset):
         return sorted(value) if not isinstance(value, tuple) else list(value)
     if hasattr(value, "tolist"):
@@ -30,5 +30,5 @@ def _to_plain(value: Any) -> Any:
 
 
 _ENCODER = json.JSONEncoder(
-    sort_keys=True, separators=(",", ":"), default=_to_plain
+    sort_keys=True, separators=(",", ":"), default=_encode_for_json
 )  # made once: it is asked for often

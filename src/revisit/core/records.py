@@ -70,7 +70,7 @@ class Record(msgspec.Struct, frozen=True, gc=False):
         )
         return f"Record({self.question} of {self.case.id}: {result})"
 
-    def changed(self, **fields: Any) -> Record:
+    def with_changed_fields(self, **fields: Any) -> Record:
         """The same answer with other values of these fields."""
         return msgspec.structs.replace(self, **fields)
 

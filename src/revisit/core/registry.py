@@ -45,71 +45,72 @@ class Registry(Generic[T]):
     def add(self, id: str, thing: T) -> T:
         """The thing, under this name from now on."""
         existing = self._things.get(id)
-        if existing is not None and _origin(existing) != _origin(thing):
+        if existing is not None and _qualified_name(existing) != _qualified_name(thing):
             raise UsageError(
-                f"two {self.kind}s are called {id!r}: {_origin(existing)} and {_origin(thing)}; rename one"
+                f"two {self.kind}s are called {id!r}: {_qualified_name(existing)} and {_qualified_name(thing)}; "
+                f"rename one"
             )
         self._things[id] = thing
         return thing
 
     def __getitem__(self, id: str) -> T:
-        self._load()
+        self._import_modules()
         if id not in self._things:
             raise UsageError(f"there is no {self.kind} called {id!r}; {suggest_names(id, sorted(self._things))}")
         return self._things[id]
 
     def __contains__(self, id: str) -> bool:
-        self._load()
+        self._import_modules()
         return id in self._things
 
     def __iter__(self) -> Iterator[str]:
-        self._load()
+        self._import_modules()
         return iter(sorted(self._things))
 
     def values(self) -> list[T]:
         return [self._things[id] for id in self]
 
-    def _load(self) -> None:
+    def _import_modules(self) -> None:
         if self.part:
-            load_part(self.part)
+            import_part_of_benchmarks(self.part)
         else:
-            load_all()
+            import_registering_modules()
 
 
-def _origin(thing: object) -> str:
+def _qualified_name(thing: object) -> str:
     fn = getattr(thing, "fn", None) or getattr(thing, "read", None) or thing
     return f"{getattr(fn, '__module__', '?')}.{getattr(fn, '__qualname__', '?')}"
 
 
 @cache
-def load_all() -> None:
+def import_registering_modules() -> None:
     """Import every room, every benchmark and every plugin, once per process."""
     for room in ROOMS:
-        _import_with_modules(room)
+        _import_package_and_modules(room)
     for part in PARTS:
-        load_part(part)
+        import_part_of_benchmarks(part)
 
 
 @cache
-def load_part(part: str) -> tuple[ModuleType, ...]:
+def import_part_of_benchmarks(part: str) -> tuple[ModuleType, ...]:
     """A part of all benchmarks that have it, a file or a folder of files: of ours, then of plugins."""
     suites = importlib.import_module(BENCHMARKS)
     ours = [f"{BENCHMARKS}.{name}" for _, name, is_folder in pkgutil.iter_modules(suites.__path__) if is_folder]
     modules = []
-    for folder in (*ours, *(plugin.__name__ for plugin in _plugins() if hasattr(plugin, "__path__"))):
+    for folder in (*ours, *(plugin.__name__ for plugin in _load_plugin_modules() if hasattr(plugin, "__path__"))):
         if importlib.util.find_spec(f"{folder}.{part}") is None:
             continue
         try:
-            modules.append(_import_with_modules(f"{folder}.{part}"))
+            modules.append(_import_package_and_modules(f"{folder}.{part}"))
         except Exception as error:
             if folder in ours:
                 raise
-            _does_not_load(f"plugin {folder}, its {part}", error)
+            _warn_not_loaded(f"plugin {folder}, its {part}", error)
     return tuple(modules)
 
 
 @cache
-def _plugins() -> tuple[ModuleType, ...]:
+def _load_plugin_modules() -> tuple[ModuleType, ...]:
     """The packages and modules that entry points name; one that does not load costs only itself."""
     from importlib.metadata import entry_points  # here, because `revisit --version` can do without
 
@@ -118,18 +119,18 @@ def _plugins() -> tuple[ModuleType, ...]:
         try:
             loaded = point.load()
         except Exception as error:
-            _does_not_load(f"plugin {point.name} ({point.value})", error)
+            _warn_not_loaded(f"plugin {point.name} ({point.value})", error)
         else:
             modules += [loaded] if isinstance(loaded, ModuleType) else []
     return tuple(modules)
 
 
-def _import_with_modules(name: str) -> ModuleType:
+def _import_package_and_modules(name: str) -> ModuleType:
     package = importlib.import_module(name)
     for module in pkgutil.iter_modules(getattr(package, "__path__", ()), f"{name}."):
         importlib.import_module(module.name)
     return package
 
 
-def _does_not_load(what: str, error: Exception) -> None:
-    logging.getLogger("revisit").warning("%s does not load: %s: %s", what, type(error).__name__, error)
+def _warn_not_loaded(thing_name: str, error: Exception) -> None:
+    logging.getLogger("revisit").warning("%s does not load: %s: %s", thing_name, type(error).__name__, error)

@@ -209,7 +209,7 @@ class GateResult:
         return Reason("gate_closed" if self.state == "closed" else "undecided", self.reason)
 
 
-def score_of(id: str, answer: object) -> Score | Unscored:
+def to_score_or_unscored(id: str, answer: object) -> Score | Unscored:
     """What a metric returned, as a Score or an Unscored; a bare number is a score.
 
     Raises InvalidAnswer for nan, for infinity and for any other type.
@@ -217,12 +217,12 @@ def score_of(id: str, answer: object) -> Score | Unscored:
     if isinstance(answer, Unscored):
         return answer
     if isinstance(answer, Score):
-        _check_parts(id, answer)
+        _check_units_and_facts(id, answer)
         return answer
     value = answer.item() if isinstance(answer, np.generic | np.ndarray) and np.ndim(answer) == 0 else answer
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise InvalidAnswer(
-            f"{id} returned {_kind_of(answer)}; return a number, a revisit.Score, or a revisit.Unscored with the "
+            f"{id} returned {_type_in_words(answer)}; return a number, a revisit.Score, or a revisit.Unscored with the "
             "reason why there is none"
         )
     try:
@@ -237,25 +237,27 @@ def score_of(id: str, answer: object) -> Score | Unscored:
     return Score(number)
 
 
-def gate_result_of(id: str, answer: object) -> GateResult | Unscored:
+def to_gate_result_or_unscored(id: str, answer: object) -> GateResult | Unscored:
     """What a gate returned; InvalidAnswer for what is neither a GateResult nor an Unscored."""
     if isinstance(answer, Unscored):
         return answer
     if not isinstance(answer, GateResult):
         raise InvalidAnswer(
-            f"{id} returned {_kind_of(answer)}; a gate returns a revisit.GateResult or a revisit.Unscored"
+            f"{id} returned {_type_in_words(answer)}; a gate returns a revisit.GateResult or a revisit.Unscored"
         )
-    _check_parts(id, answer)
+    _check_units_and_facts(id, answer)
     return answer
 
 
-def _check_parts(id: str, answer: Score | GateResult) -> None:
+def _check_units_and_facts(id: str, answer: Score | GateResult) -> None:
     """Refuse what could not be written to a record."""
     if answer.units is not None and not isinstance(answer.units, Series):
-        raise InvalidAnswer(f"{id} returned units that are {_kind_of(answer.units)}; they are a revisit.Series")
+        raise InvalidAnswer(f"{id} returned units that are {_type_in_words(answer.units)}; they are a revisit.Series")
     if not isinstance(answer.facts, Mapping):
-        raise InvalidAnswer(f"{id} returned facts that are {_kind_of(answer.facts)}; they are a mapping from names")
+        raise InvalidAnswer(
+            f"{id} returned facts that are {_type_in_words(answer.facts)}; they are a mapping from names"
+        )
 
 
-def _kind_of(value: object) -> str:
+def _type_in_words(value: object) -> str:
     return "None" if value is None else f"a {type(value).__name__}"

@@ -14,7 +14,7 @@ from revisit.core.grouping import group_items
 from revisit.core.metric import GATES, METRICS, Gate, Metric
 from revisit.core.reasons import Details
 from revisit.core.registry import Registry
-from revisit.core.text import near_names, parse_package_yaml, split_commas
+from revisit.core.text import did_you_mean_question, parse_package_yaml, split_commas
 
 
 @dataclass(frozen=True)
@@ -103,10 +103,10 @@ class Suite:
         if self.card.get("groups"):
             return dict(self.card["groups"])
         chapters = group_items(self.metrics(), lambda id: METRICS[id].family)
-        return {name: ids for name, ids in chapters.items() if not _is_id(name)}
+        return {name: ids for name, ids in chapters.items() if not _is_metric_or_gate_id(name)}
 
     @property
-    def measures(self) -> Mapping[str, str]:
+    def memory_or_control_by_metric(self) -> Mapping[str, str]:
         """Published measures of memory and control -> which of the two; `revisit audit --benchmarks` tries them."""
         return {id: kind for kind, ids in (self.card.get("measures") or {}).items() for id in ids}
 
@@ -116,7 +116,7 @@ class Suite:
         return next((name for name in ("upstream", "paper") if name in self.protocols), "")
 
     @property
-    def headings(self) -> Mapping[str, str]:
+    def heading_by_metric(self) -> Mapping[str, str]:
         """Metrics of its own -> the heading of tables that each stands under."""
         return {id: heading for heading, ids in (self.card.get("headings") or {}).items() for id in ids}
 
@@ -124,23 +124,23 @@ class Suite:
         """Ids of the metrics that are asked where none is named; with a judge also those that only one can answer."""
         return [*self.metrics(), *((self.card.get("judged") or ()) if judge else ())]
 
-    def chosen(self, names: Iterable[str]) -> list[str]:
+    def resolve_check_ids(self, names: Iterable[str]) -> list[str]:
         """Ids of metrics and gates, from ids and names of groups, which may be joined by commas."""
         ids: dict[str, None] = {}
         for name in split_commas(names):
-            if _is_id(name):
+            if _is_metric_or_gate_id(name):
                 ids[name] = None
             elif name in self.groups:
                 ids.update(dict.fromkeys(self.groups[name]))
             else:
-                hint = near_names(name, [*METRICS, *GATES, *self.groups])
+                hint = did_you_mean_question(name, [*METRICS, *GATES, *self.groups])
                 raise UsageError(
                     f"there is no metric or group of metrics called {name!r}; {hint + ' ' if hint else ''}"
                     f"The groups of the suite {self.id} are {', '.join(self.groups)}"
                 )
         return list(ids)
 
-    def asked(self, checks: Sequence[Metric | Gate], case: Case) -> list[Metric | Gate]:
+    def checks_asked_of(self, checks: Sequence[Metric | Gate], case: Case) -> list[Metric | Gate]:
         """Those metrics and gates that are asked of a case; most suites ask all of every case."""
         if not self.card.get("asked_of"):
             return list(checks)
@@ -205,7 +205,7 @@ def metrics_of(suite_id: str) -> list[str]:
     return [id for id in METRICS if suite_id in METRICS[id].suites]
 
 
-def _is_id(name: str) -> bool:
+def _is_metric_or_gate_id(name: str) -> bool:
     return name in METRICS or name in GATES
 
 

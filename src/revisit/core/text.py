@@ -16,8 +16,8 @@ MOST_PARTS = 2_000_000  # of a YAML file: a few lines of aliases can stand for b
 
 
 @contextmanager
-def require_readable(path: Path, what: str) -> Iterator[None]:
-    """Whatever a damaged or hostile file leads to is one sentence: it is not `what` was expected.
+def convert_read_errors(path: Path, expected: str) -> Iterator[None]:
+    """Whatever a damaged or hostile file leads to is one sentence: it is not `expected` was expected.
 
     Readers still say themselves what is wrong where they know it; this is the net below them.
     """
@@ -26,11 +26,11 @@ def require_readable(path: Path, what: str) -> Iterator[None]:
     except (RevisitError, MemoryError, TimeoutError):
         raise
     except Exception as error:
-        cause = error.strerror if isinstance(error, OSError) and error.strerror else one_line(error)
-        raise UsageError(f"{path}: this is not {what} ({cause})") from error
+        cause = error.strerror if isinstance(error, OSError) and error.strerror else format_error_on_one_line(error)
+        raise UsageError(f"{path}: this is not {expected} ({cause})") from error
 
 
-def one_line(error: BaseException) -> str:
+def format_error_on_one_line(error: BaseException) -> str:
     """What an error says, on one line and not longer than a sentence."""
     message = " ".join(str(error).split())[:200]
     return f"{type(error).__name__}: {message}" if message else type(error).__name__
@@ -49,7 +49,7 @@ def parse_json(text: str | bytes) -> Any:
         raise ValueError("it is nested too deeply") from None
 
 
-def json_or_none(text: str | bytes) -> Any:
+def parse_json_or_none(text: str | bytes) -> Any:
     """The content of JSON from outside; None for whatever is none."""
     try:
         return parse_json(text)
@@ -57,12 +57,12 @@ def json_or_none(text: str | bytes) -> Any:
         return None
 
 
-def json_lines(text: str) -> Iterator[tuple[int, Any]]:
+def parse_numbered_json_lines(text: str) -> Iterator[tuple[int, Any]]:
     """Number and content of each line that is not blank; None for what is no JSON."""
     # Not splitlines(): JSON may hold other line ends, such as U+2028, inside its strings.
     for number, line in enumerate(text.split("\n"), start=1):
         if line.strip():
-            yield number, json_or_none(line)
+            yield number, parse_json_or_none(line)
 
 
 def parse_yaml(text: str) -> Any:
@@ -71,14 +71,14 @@ def parse_yaml(text: str) -> Any:
 
     try:
         content = yaml.safe_load(text)
-        if _parts(content, {}) > MOST_PARTS:
+        if _count_yaml_values(content, {}) > MOST_PARTS:
             raise ValueError
         return replace_surrogates(content)
     except (RecursionError, ValueError, TypeError, OverflowError) as error:  # too deep, or no date or number
         raise yaml.YAMLError(f"it cannot be read ({type(error).__name__})") from None
 
 
-def yaml_file(path: Path, called: str = "not YAML") -> Any:
+def read_yaml_file(path: Path, called: str = "not YAML") -> Any:
     """The content of a YAML file from outside; a UsageError says what it is `called` where it is none."""
     import yaml
 
@@ -88,7 +88,7 @@ def yaml_file(path: Path, called: str = "not YAML") -> Any:
         raise UsageError(f"{path}: this is {called}") from None
 
 
-def package_yaml(package: str, name: str) -> Any:
+def read_package_yaml(package: str, name: str) -> Any:
     """The content of a YAML file that came with a package."""
     from importlib.resources import files
 
@@ -102,13 +102,13 @@ def parse_package_yaml(text: str) -> Any:
     return yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 
 
-def _parts(value: Any, counts: dict[int, int]) -> int:
+def _count_yaml_values(value: Any, counts: dict[int, int]) -> int:
     """How many values there are, counting what YAML's aliases repeat; known ones are counted once and added often."""
     if not isinstance(value, dict | list):
         return 1
     if id(value) not in counts:
         inside = [*value, *value.values()] if isinstance(value, dict) else value
-        counts[id(value)] = 1 + sum(_parts(item, counts) for item in inside)
+        counts[id(value)] = 1 + sum(_count_yaml_values(item, counts) for item in inside)
     return counts[id(value)]
 
 
@@ -144,13 +144,13 @@ def suggest_names(name: str, names: Iterable[str]) -> str:
     'there are ssim, psnr'
     """
     names = list(names)
-    if near := near_names(name, names):
+    if near := did_you_mean_question(name, names):
         return near
     further = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
     return f"there are {', '.join(names[:MOST_NAMES])}{further}" if names else "there are none"
 
 
-def near_names(name: str, names: Iterable[str]) -> str:
+def did_you_mean_question(name: str, names: Iterable[str]) -> str:
     """The names that are spelt like this one, as a question; nothing where there are none."""
     by_lower = {one.lower(): one for one in names}
     near = [by_lower[one] for one in difflib.get_close_matches(name.lower(), by_lower, n=3)]
@@ -162,7 +162,7 @@ def split_commas(values: Iterable[str]) -> list[str]:
     return [part.strip() for value in values for part in value.split(",") if part.strip()]
 
 
-def parse_size(text: str) -> tuple[int, int]:
+def parse_width_and_height(text: str) -> tuple[int, int]:
     """Width and height, from text such as 832x480."""
     try:
         width, height = (int(part) for part in text.lower().split("x"))
@@ -171,7 +171,7 @@ def parse_size(text: str) -> tuple[int, int]:
     return width, height
 
 
-def pluralize(n: int, noun: str) -> str:
+def count_and_noun(n: int, noun: str) -> str:
     """A number with its noun: 1 clip, 2 clips."""
     return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
 

@@ -16,7 +16,7 @@ STACK = 8 << 20  # bytes, where the system names none
 BESIDE = 4 << 20  # bytes that a thread needs to begin, with much to spare
 
 
-def require_room() -> None:
+def require_room_for_thread() -> None:
     """Raise MemoryError where a further thread might not come to its first line."""
     stack = resource.getrlimit(resource.RLIMIT_STACK)[0]
     try:
@@ -27,7 +27,7 @@ def require_room() -> None:
 
 def start_thread(target: Callable[..., None], *args: Any, name: str | None = None) -> threading.Thread:
     """A daemon thread that runs; MemoryError where there is no room for it."""
-    require_room()
+    require_room_for_thread()
     thread = threading.Thread(target=target, args=args, name=name, daemon=True)
     thread.start()
     return thread

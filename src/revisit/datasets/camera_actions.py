@@ -13,7 +13,7 @@ from itertools import groupby
 
 import numpy as np
 
-from revisit.core.text import pluralize
+from revisit.core.text import count_and_noun
 
 KINDS = {
     "yaw": "yaw", "pan": "yaw", "pitch": "tilt", "tilt": "tilt", "roll": "roll",
@@ -26,7 +26,7 @@ UNITS = {"deg": 1.0, "degrees": 1.0, "rad": 180 / math.pi, "radians": 180 / math
 TURNS = ("yaw", "tilt", "roll")
 
 
-def camera_columns(names: Sequence[str]) -> tuple[dict[int, tuple[str, float]], str]:
+def camera_action_columns(names: Sequence[str]) -> tuple[dict[int, tuple[str, float]], str]:
     """Column of the action -> (move, degrees or metres of one unit); and a sentence on what was made of the names."""
     parts = {name: re.split(r"[^a-z]+", name.lower()) for name in names}
     cameras = [name for name, words in parts.items() if {"camera", "cam"} & set(words)]
@@ -48,11 +48,12 @@ def camera_columns(names: Sequence[str]) -> tuple[dict[int, tuple[str, float]], 
         columns[list(names).index(name)] = kind, UNITS[unit]
     moves = ", ".join(dict.fromkeys(f"{kind} {POSITIVE[kind]}" for kind, _ in columns.values()))
     return columns, (
-        f"{pluralize(len(columns), 'camera action')} became the camera request, positive values as {moves}, per frame"
+        f"{count_and_noun(len(columns), 'camera action')} became the camera request, positive values as {moves}, "
+        f"per frame"
     )
 
 
-def camera_script_of(actions: np.ndarray, columns: dict[int, tuple[str, float]]) -> str:
+def camera_script_of_actions(actions: np.ndarray, columns: dict[int, tuple[str, float]]) -> str:
     """The camera script of (frames, values): the action of a frame moves the camera to the next one."""
     steps = []
     for row in actions[:-1]:
@@ -63,10 +64,10 @@ def camera_script_of(actions: np.ndarray, columns: dict[int, tuple[str, float]])
         ]
         steps.append("+".join(moves))
     runs = [(step, len(list(group))) for step, group in groupby(steps)]
-    return ",".join(_repeated(step, count) for step, count in runs)
+    return ",".join(_repeat_step(step, count) for step, count in runs)
 
 
-def _repeated(step: str, count: int) -> str:
+def _repeat_step(step: str, count: int) -> str:
     """The same motion for so many frames: amounts add up."""
     if not step:
         return f"hold@{count}"

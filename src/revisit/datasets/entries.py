@@ -46,29 +46,29 @@ class ClipStore:
     folder: Path
 
     @classmethod
-    def of(cls, shard: Path) -> ClipStore:
+    def for_shard(cls, shard: Path) -> ClipStore:
         """The place of a shard, which is another one when the shard changes."""
         state = shard.stat()
         return cls(cache_root() / INPUTS / digest([str(shard.resolve()), state.st_size, state.st_mtime_ns], 16))
 
-    def put(self, name: str, content: Content, fps: float | None = None) -> Clip:
+    def store_clip(self, name: str, content: Content, fps: float | None = None) -> Clip:
         """The clip, written once and whole, also where several processes do."""
         if isinstance(content, Path):
             return Clip(content)
         plain = re.sub(r"[^A-Za-z0-9._-]+", "_", name)[-80:].strip("._") or "clip"
         place = self.folder / f"{digest(name, 8)}-{plain}"
         if isinstance(content, bytes):
-            path = place / f"clip{_video_kind(content)}"
-            return Clip(self._write_once(place, path, lambda at: (at / path.name).write_bytes(content)))
+            path = place / f"clip{_video_suffix_of_bytes(content)}"
+            return Clip(self._write_folder_once(place, path, lambda at: (at / path.name).write_bytes(content)))
         if isinstance(content, np.ndarray):
             try:
                 frames = as_pixel_array(content, name)
             except UsageError as error:
                 raise Unusable(str(error)) from None
-            return Clip(self._write_once(place, place, lambda at: _write_pngs(at, frames)), fps)
-        return Clip(self._write_once(place, place, lambda at: _write_pictures(at, content)), fps)
+            return Clip(self._write_folder_once(place, place, lambda at: _write_pngs(at, frames)), fps)
+        return Clip(self._write_folder_once(place, place, lambda at: _write_pictures(at, content)), fps)
 
-    def _write_once(self, place: Path, path: Path, write: Callable[[Path], object]) -> Path:
+    def _write_folder_once(self, place: Path, path: Path, write: Callable[[Path], object]) -> Path:
         if place.is_dir():
             return path
         temporary = place.with_name(f".{place.name}-{os.getpid()}-{os.urandom(4).hex()}")
@@ -84,16 +84,16 @@ class ClipStore:
         return path
 
 
-def clip_content(value: object, allowed: Sequence[Path] = ()) -> Content:
+def clip_content_of_field(value: object, allowed: Sequence[Path] = ()) -> Content:
     """What a field of a sample holds, as a clip: a video, its file in an allowed folder, pictures or frames."""
     if isinstance(value, Mapping):  # as datasets store videos and pictures
-        return clip_content(value["path"] if value.get("bytes") is None else value["bytes"], allowed)
+        return clip_content_of_field(value["path"] if value.get("bytes") is None else value["bytes"], allowed)
     if isinstance(value, bytes | np.ndarray):
         return value
     if isinstance(value, str):
-        return _inside(value, allowed)
+        return _require_allowed_file(value, allowed)
     if isinstance(value, Sequence) and value and isinstance(value[0], bytes | Mapping):
-        pictures = [clip_content(one, allowed) for one in value]
+        pictures = [clip_content_of_field(one, allowed) for one in value]
         files = [one.read_bytes() if isinstance(one, Path) else one for one in pictures]
         return [one for one in files if isinstance(one, bytes)]
     if isinstance(value, Sequence) and value:
@@ -102,7 +102,7 @@ def clip_content(value: object, allowed: Sequence[Path] = ()) -> Content:
     raise Unusable(f"a {type(value).__name__} is no video, no pictures and no array of frames")
 
 
-def _inside(name: str, allowed: Sequence[Path]) -> Path:
+def _require_allowed_file(name: str, allowed: Sequence[Path]) -> Path:
     """A file that a dataset names; a name alone is no permission to read it."""
     for root in (folder.resolve() for folder in allowed):
         path = (root / name).resolve()
@@ -113,7 +113,7 @@ def _inside(name: str, allowed: Sequence[Path]) -> Path:
     raise Unusable(f"{name} leads out of the dataset; move it there, or allow its folder with --root")
 
 
-def details_of(fields: Mapping[str, object]) -> dict[str, object]:
+def manifest_details_of(fields: Mapping[str, object]) -> dict[str, object]:
     """What a sample says of its clip, by the names of a manifest; what is left goes to the annotations."""
     fields_of_manifest = ("model", "camera", "seed", "fps", "target", "phases", "group", "subset", "condition")
     details = {name: fields[name] for name in fields_of_manifest if fields.get(name) not in (None, "")}
@@ -126,20 +126,20 @@ def details_of(fields: Mapping[str, object]) -> dict[str, object]:
     return {**details, **({"prompt": prompt} if prompt else {}), **({"annotations": rest} if rest else {})}
 
 
-def first_field(fields: Iterable[str], names: Sequence[str]) -> str | None:
+def first_present_field(fields: Iterable[str], names: Sequence[str]) -> str | None:
     """The first of these names that there is."""
     there = set(fields)
     return next((name for name in names if name in there), None)
 
 
-def require_library(library: str, extra: str) -> MissingPrerequisite:
+def missing_library_error(library: str, extra: str) -> MissingPrerequisite:
     """What is raised where the library of a format is not there."""
     return MissingPrerequisite(
         f"{library} reads this format, and is not installed: pip install 'revisit-bench[{extra}]'"
     )
 
 
-def _video_kind(content: bytes) -> str:
+def _video_suffix_of_bytes(content: bytes) -> str:
     if content[4:8] == b"ftyp":
         return ".mp4"
     suffix = next((end for start, end in VIDEO_KINDS.items() if content.startswith(start)), None)

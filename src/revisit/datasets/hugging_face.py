@@ -19,19 +19,19 @@ from revisit.datasets.entries import (
     ClipStore,
     DatasetEntry,
     Unusable,
-    clip_content,
-    details_of,
-    first_field,
-    require_library,
+    clip_content_of_field,
+    first_present_field,
+    manifest_details_of,
+    missing_library_error,
 )
 
 CLIPS = ("video", "frames", "clip", "images")
 STATE, SPLITS = "state.json", "dataset_dict.json"
 
 
-def is_hugging_face(source: Path) -> bool:
+def is_hugging_face_dataset(source: Path) -> bool:
     """Whether a folder is one."""
-    return source.is_dir() and bool(_shards(source))
+    return source.is_dir() and bool(_list_shards(source))
 
 
 def read_hugging_face(source: Path, roots: Sequence[Path] = ()) -> Iterator[DatasetEntry | Rejected]:
@@ -39,36 +39,36 @@ def read_hugging_face(source: Path, roots: Sequence[Path] = ()) -> Iterator[Data
     try:
         import datasets
     except ImportError:
-        raise require_library("datasets", "datasets") from None
-    for shard in _shards(source):
+        raise missing_library_error("datasets", "datasets") from None
+    for shard in _list_shards(source):
         label = shard.relative_to(source).as_posix()
         try:
-            rows = _open(datasets, shard)
-            columns = _columns(datasets, rows)
+            rows = _open_undecoded_rows(datasets, shard)
+            columns = _clip_and_reference_columns(datasets, rows)
         except UsageError:
             raise
         except Exception as error:  # whatever a torn file leads to
             why = " ".join(str(error).split())[:120] or type(error).__name__
             yield Rejected(label, f"the shard cannot be read ({why}); others are read")
             continue
-        store, split = ClipStore.of(shard), shard.parent.name if (source / SPLITS).is_file() else ""
+        store, split = ClipStore.for_shard(shard), shard.parent.name if (source / SPLITS).is_file() else ""
         for number in range(len(rows)):
             row = rows[number : number + 1].to_pylist()[0]
-            yield _entry(row, columns, store, f"{shard.stem}-{number:05d}", split, (source, *roots))
+            yield _entry_of_row(row, columns, store, f"{shard.stem}-{number:05d}", split, (source, *roots))
 
 
-def _shards(source: Path) -> list[Path]:
+def _list_shards(source: Path) -> list[Path]:
     """Arrow files in the order that the dataset says, or parquet files."""
     if (source / SPLITS).is_file():
         splits = parse_json((source / SPLITS).read_text(encoding="utf-8"))["splits"]
-        return [shard for split in splits for shard in _shards(source / Path(str(split)).name)]
+        return [shard for split in splits for shard in _list_shards(source / Path(str(split)).name)]
     if (source / STATE).is_file():
         files = parse_json((source / STATE).read_text(encoding="utf-8"))["_data_files"]
         return [source / Path(str(file["filename"])).name for file in files]
     return sorted([*source.glob("*.parquet"), *source.glob("data/*.parquet")])
 
 
-def _open(datasets: Any, shard: Path) -> Any:
+def _open_undecoded_rows(datasets: Any, shard: Path) -> Any:
     """The rows as they are stored: videos and pictures as bytes or paths, none of them decoded."""
     if shard.suffix == ".arrow":
         return datasets.Dataset.from_file(str(shard)).with_format("arrow")
@@ -81,19 +81,19 @@ def _open(datasets: Any, shard: Path) -> Any:
     )
 
 
-def _columns(datasets: Any, rows: Any) -> tuple[str, str | None]:
+def _clip_and_reference_columns(datasets: Any, rows: Any) -> tuple[str, str | None]:
     """The column of clips, and that of references."""
-    media = [name for name, kind in rows.features.items() if _holds_clips(datasets, kind)]
-    truth = first_field(media, REFERENCES)
+    media = [name for name, kind in rows.features.items() if _is_clip_feature(datasets, kind)]
+    truth = first_present_field(media, REFERENCES)
     mine = [name for name in media if name not in REFERENCES]
-    clip = first_field(mine, CLIPS) or (mine[0] if len(mine) == 1 else None)
+    clip = first_present_field(mine, CLIPS) or (mine[0] if len(mine) == 1 else None)
     if clip is None:
         there = ", ".join(mine or rows.features)
         raise UsageError(f"no column is called video or frames, and it is unclear which one holds the clips: {there}")
     return clip, truth
 
 
-def _holds_clips(datasets: Any, kind: Any) -> bool:
+def _is_clip_feature(datasets: Any, kind: Any) -> bool:
     inner = getattr(kind, "feature", None)  # of a list
     return (
         isinstance(kind, datasets.Video | datasets.Array4D)
@@ -102,7 +102,7 @@ def _holds_clips(datasets: Any, kind: Any) -> bool:
     )
 
 
-def _entry(
+def _entry_of_row(
     row: dict[str, Any],
     columns: tuple[str, str | None],
     store: ClipStore,
@@ -111,15 +111,17 @@ def _entry(
     allowed: Sequence[Path],
 ) -> DatasetEntry | Rejected:
     clip, truth = columns
-    named = first_field([name for name, value in row.items() if value not in (None, "")], NAMES)
+    named = first_present_field([name for name, value in row.items() if value not in (None, "")], NAMES)
     name = str(row[named]) if named else number
     try:
         fps = float(row["fps"]) if row.get("fps") else None
         fields = {key: value for key, value in row.items() if key not in columns}
         reference = None
         if truth is not None and row[truth] is not None:
-            reference = store.put(f"{name}.reference", clip_content(row[truth], allowed), fps)
-        details = {**({"subset": split} if split else {}), **details_of(fields)}
-        return DatasetEntry(name, store.put(name, clip_content(row[clip], allowed), fps), reference, details)
+            reference = store.store_clip(f"{name}.reference", clip_content_of_field(row[truth], allowed), fps)
+        details = {**({"subset": split} if split else {}), **manifest_details_of(fields)}
+        return DatasetEntry(
+            name, store.store_clip(name, clip_content_of_field(row[clip], allowed), fps), reference, details
+        )
     except (Unusable, ValueError, OSError) as error:
         return Rejected(name, " ".join(str(error).split())[:300])

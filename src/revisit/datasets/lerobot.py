@@ -16,13 +16,13 @@ import numpy as np
 
 from revisit.core import Clip, Rejected, Remark, UsageError
 from revisit.core.text import parse_json
-from revisit.datasets.camera_actions import camera_columns, camera_script_of
-from revisit.datasets.entries import ClipStore, DatasetEntry, Unusable, clip_content, require_library
+from revisit.datasets.camera_actions import camera_action_columns, camera_script_of_actions
+from revisit.datasets.entries import ClipStore, DatasetEntry, Unusable, clip_content_of_field, missing_library_error
 
 INFO = "meta/info.json"
 
 
-def is_lerobot(source: Path) -> bool:
+def is_lerobot_dataset(source: Path) -> bool:
     """Whether a folder is one."""
     return (source / INFO).is_file() and "codebase_version" in (source / INFO).read_text(encoding="utf-8")
 
@@ -32,13 +32,13 @@ def read_lerobot(source: Path, roots: Sequence[Path] = ()) -> Iterator[DatasetEn
     try:
         info = parse_json((source / INFO).read_text(encoding="utf-8"))
         dataset = LeRobot(source, info, dict(info["features"]), float(info["fps"]))
-        episodes = list(dataset.episodes())
+        episodes = list(dataset.iterate_episodes())
     except (KeyError, TypeError, ValueError, OSError) as error:
         raise UsageError(f"{source}: its meta files are not those of a LeRobot dataset ({error})") from None
     if not dataset.cameras:
         raise UsageError(f"{source}: none of its features is a video or an image")
     if dataset.action_names:
-        yield Remark(dataset.camera_rule[1])
+        yield Remark(dataset.camera_columns_and_note[1])
     for episode in episodes:
         if isinstance(episode, Rejected):
             yield episode
@@ -46,7 +46,7 @@ def read_lerobot(source: Path, roots: Sequence[Path] = ()) -> Iterator[DatasetEn
         for camera in dataset.cameras:
             name = dataset.clip_name(episode, camera)
             try:
-                yield dataset.entry(episode, camera, name)
+                yield dataset.make_entry(episode, camera, name)
             except (Unusable, OSError, KeyError, ValueError) as error:
                 yield Rejected(name, f"{' '.join(str(error).split())[:300]}")
 
@@ -72,22 +72,22 @@ class LeRobot:
         return [str(name) for name in names]
 
     @cached_property
-    def camera_rule(self) -> tuple[dict[int, tuple[str, float]], str]:
-        return camera_columns(self.action_names)
+    def camera_columns_and_note(self) -> tuple[dict[int, tuple[str, float]], str]:
+        return camera_action_columns(self.action_names)
 
     @property
-    def in_files_of_many(self) -> bool:
+    def has_many_episodes_per_file(self) -> bool:
         return str(self.info["codebase_version"]).startswith("v3")
 
-    def episodes(self) -> Iterator[Mapping[str, Any] | Rejected]:
-        if not self.in_files_of_many:
+    def iterate_episodes(self) -> Iterator[Mapping[str, Any] | Rejected]:
+        if not self.has_many_episodes_per_file:
             for line in (self.root / "meta/episodes.jsonl").read_text(encoding="utf-8").splitlines():
                 if line.strip():
                     yield parse_json(line)
             return
         for shard in sorted((self.root / "meta/episodes").rglob("*.parquet")):
             try:
-                yield from _table(shard).to_pylist()
+                yield from _read_parquet(shard).to_pylist()
             except Unusable as error:
                 yield Rejected(shard.relative_to(self.root).as_posix(), str(error))
 
@@ -95,37 +95,39 @@ class LeRobot:
         name = f"episode_{int(episode['episode_index']):06d}"
         return name if len(self.cameras) == 1 else f"{name}/{camera.rpartition('.')[2]}"
 
-    def entry(self, episode: Mapping[str, Any], camera: str, name: str) -> DatasetEntry:
+    def make_entry(self, episode: Mapping[str, Any], camera: str, name: str) -> DatasetEntry:
         tasks = [str(task) for task in episode.get("tasks") or ()]
         details = {"group": name.partition("/")[0], "prompt": "; ".join(tasks), "fps": None}
-        columns = self.camera_rule[0] if self.action_names else {}
+        columns = self.camera_columns_and_note[0] if self.action_names else {}
         script = (
-            camera_script_of(np.array(self._rows(episode)["action"].to_pylist(), float), columns) if columns else ""
+            camera_script_of_actions(np.array(self._rows_of_episode(episode)["action"].to_pylist(), float), columns)
+            if columns
+            else ""
         )
-        return DatasetEntry(name, self._clip(episode, camera, name), None, details, script)
+        return DatasetEntry(name, self._clip_of_episode(episode, camera, name), None, details, script)
 
-    def _clip(self, episode: Mapping[str, Any], camera: str, name: str) -> Clip:
+    def _clip_of_episode(self, episode: Mapping[str, Any], camera: str, name: str) -> Clip:
         if self.features[camera]["dtype"] == "image":
-            shard, frames = self._data(episode), self._rows(episode)[camera].to_pylist()
-            return ClipStore.of(shard).put(name, clip_content(frames, [self.root]), self.fps)
-        path = self._file(str(self.info["video_path"]), episode, f"videos/{camera}", video_key=camera)
+            shard, frames = self._data_file_of_episode(episode), self._rows_of_episode(episode)[camera].to_pylist()
+            return ClipStore.for_shard(shard).store_clip(name, clip_content_of_field(frames, [self.root]), self.fps)
+        path = self._file_from_template(str(self.info["video_path"]), episode, f"videos/{camera}", video_key=camera)
         if not path.is_file():
             raise Unusable(f"there is no {path.relative_to(self.root.resolve())}")
-        if not self.in_files_of_many:
+        if not self.has_many_episodes_per_file:
             return Clip(path)
         first = round(float(episode[f"videos/{camera}/from_timestamp"]) * self.fps)
         return Clip(path, start=first, count=int(episode["length"]))
 
-    def _rows(self, episode: Mapping[str, Any]) -> Any:
-        table = _table(self._data(episode))
+    def _rows_of_episode(self, episode: Mapping[str, Any]) -> Any:
+        table = _read_parquet(self._data_file_of_episode(episode))
         from pyarrow import compute
 
         return table.filter(compute.equal(table["episode_index"], int(episode["episode_index"])))
 
-    def _data(self, episode: Mapping[str, Any]) -> Path:
-        return self._file(str(self.info["data_path"]), episode, "data")
+    def _data_file_of_episode(self, episode: Mapping[str, Any]) -> Path:
+        return self._file_from_template(str(self.info["data_path"]), episode, "data")
 
-    def _file(self, template: str, episode: Mapping[str, Any], place: str, **more: str) -> Path:
+    def _file_from_template(self, template: str, episode: Mapping[str, Any], place: str, **more: str) -> Path:
         number = int(episode["episode_index"])
         numbers = {"episode_index": number, "episode_chunk": number // int(self.info.get("chunks_size") or 1000)}
         for part in ("chunk_index", "file_index"):
@@ -136,12 +138,12 @@ class LeRobot:
         return path
 
 
-def _table(path: Path) -> Any:
+def _read_parquet(path: Path) -> Any:
     """A parquet file, or Unusable with the sentence why not."""
     try:
         from pyarrow import ArrowException, parquet
     except ImportError:
-        raise require_library("pyarrow", "tables") from None
+        raise missing_library_error("pyarrow", "tables") from None
     try:
         return parquet.read_table(path)
     except (ArrowException, OSError) as error:

@@ -25,9 +25,9 @@ from revisit.datasets.entries import (
     Content,
     DatasetEntry,
     Unusable,
-    details_of,
-    first_field,
-    require_library,
+    first_present_field,
+    manifest_details_of,
+    missing_library_error,
 )
 from revisit.media import IMAGE_SUFFIXES, VIDEO_SUFFIXES
 
@@ -35,7 +35,7 @@ VIDEOS = tuple(suffix[1:] for suffix in VIDEO_SUFFIXES)
 IMAGES = "|".join(suffix[1:] for suffix in IMAGE_SUFFIXES)
 
 
-def shards_of(source: Path) -> list[Path]:
+def list_tar_shards(source: Path) -> list[Path]:
     """The shards of a source: a tar file, or those in a folder."""
     if source.is_file():
         return [source] if source.suffix == ".tar" else []
@@ -47,38 +47,40 @@ def read_shards(source: Path, roots: Sequence[Path] = ()) -> Iterator[DatasetEnt
     try:
         from webdataset.tariterators import group_by_keys, tar_file_expander
     except ImportError:
-        raise require_library("webdataset", "webdataset") from None
-    for shard in shards_of(source):
-        store, count = ClipStore.of(shard), 0
+        raise missing_library_error("webdataset", "webdataset") from None
+    for shard in list_tar_shards(source):
+        store, count = ClipStore.for_shard(shard), 0
         try:
             with shard.open("rb") as file:
                 for sample in group_by_keys(tar_file_expander([{"url": shard.name, "stream": file}])):
                     count += 1
-                    yield _entry(sample, store)
+                    yield _entry_of_sample(sample, store)
         except Exception as error:  # whatever a torn tar leads to
             why = " ".join(str(error).split())[:120] or type(error).__name__
             yield Rejected(shard.name, f"the shard cannot be read beyond its sample {count} ({why}); others are read")
 
 
-def _entry(sample: Mapping[str, Any], store: ClipStore) -> DatasetEntry | Rejected:
+def _entry_of_sample(sample: Mapping[str, Any], store: ClipStore) -> DatasetEntry | Rejected:
     name = str(sample["__key__"])
     try:
-        fields = _fields(sample)
+        fields = _text_and_json_fields(sample)
         fps = float(str(fields["fps"])) if "fps" in fields else None
-        content = _content(sample, "")
+        content = _clip_content_with_prefix(sample, "")
         if content is None:
             endings = ", ".join(key for key in sample if not key.startswith("__"))
             raise Unusable(f"none of its files is a video, a picture with a number or an npy array ({endings})")
-        truth = next((part for word in REFERENCES if (part := _content(sample, f"{word}.")) is not None), None)
-        reference = None if truth is None else store.put(f"{name}.reference", truth, fps)
-        return DatasetEntry(name, store.put(name, content, fps), reference, details_of(fields))
+        truth = next(
+            (part for word in REFERENCES if (part := _clip_content_with_prefix(sample, f"{word}.")) is not None), None
+        )
+        reference = None if truth is None else store.store_clip(f"{name}.reference", truth, fps)
+        return DatasetEntry(name, store.store_clip(name, content, fps), reference, manifest_details_of(fields))
     except (Unusable, ValueError, OSError) as error:
         return Rejected(name, " ".join(str(error).split())[:300])
 
 
-def _fields(sample: Mapping[str, Any]) -> dict[str, object]:
+def _text_and_json_fields(sample: Mapping[str, Any]) -> dict[str, object]:
     fields: dict[str, object] = {}
-    if text := first_field(sample, ("txt", "text")):
+    if text := first_present_field(sample, ("txt", "text")):
         fields["prompt"] = sample[text].decode().strip()
     if "json" in sample:
         content = parse_json(sample["json"].decode())
@@ -86,7 +88,7 @@ def _fields(sample: Mapping[str, Any]) -> dict[str, object]:
     return fields
 
 
-def _content(sample: Mapping[str, Any], prefix: str) -> Content | None:
+def _clip_content_with_prefix(sample: Mapping[str, Any], prefix: str) -> Content | None:
     """The video, pictures or array whose endings begin so."""
     for suffix in VIDEOS:
         if prefix + suffix in sample:

@@ -12,19 +12,19 @@ from typing import TypedDict
 
 from revisit.core import Record
 from revisit.diagnosis.kinds import KINDS, Kind
-from revisit.diagnosis.responses import confidence
+from revisit.diagnosis.responses import fitted_confidence
 from revisit.diagnosis.rules import (
     IN_VIEW,
     RuleAnswer,
-    asked_to_rest,
-    by_rule,
+    camera_asked_to_rest,
+    camera_is_at_rest,
+    camera_never_left,
     cues_disagree,
-    held_back,
-    is_at_rest,
-    never_left,
-    nothing_asked,
+    has_neither_reference_nor_script,
+    limit_fitted_answer,
+    rule_answers,
 )
-from revisit.diagnosis.signs import KNOWN_BY, Scores, between, signs
+from revisit.diagnosis.signs import KNOWN_BY, Scores, ramp, read_signs
 
 ALL, MEMORY = frozenset(KINDS), frozenset(id for id, kind in KINDS.items() if kind.memory)
 SURE_ENOUGH = 0.5  # confidence from which a kind is more likely than not
@@ -71,40 +71,40 @@ class Diagnosis:
     def words(self) -> str:
         """One line: whether the clip returned, each finding with its confidence, and what is more likely than not."""
         parts = [f"{finding.title} ({finding.confidence:.2f})" for finding in self.findings]
-        parts += [f"perhaps {finding.title} ({finding.confidence:.2f})" for finding in self.likely]
+        parts += [f"perhaps {finding.title} ({finding.confidence:.2f})" for finding in self.likely_findings]
         if not parts:
             parts = [self._nothing_found_text()]
         return ", ".join([self.label, *parts] if self.label else parts)
 
     def _nothing_found_text(self) -> str:
         """What is said of a clip that shows no failure: that it is sound, or that too little is known."""
-        unknown = f"{len(self.open_kinds)} of {len(KINDS)} kinds"
+        unknown = f"{len(self.undecided_kinds)} of {len(KINDS)} kinds"
         if len(self.untold) == len(KINDS):
             return "nothing could be diagnosed"
         if not self.is_sound:
-            remainder = ", nothing found in the others" if len(self.open_kinds) < len(KINDS) else ""
+            remainder = ", nothing found in the others" if len(self.undecided_kinds) < len(KINDS) else ""
             return f"not enough to tell: {unknown} could not be asked{remainder}"
-        return "no failure found" + (f", {unknown} could not be judged" if self.open_kinds else "")
+        return "no failure found" + (f", {unknown} could not be judged" if self.undecided_kinds else "")
 
     @property
-    def likely(self) -> tuple[Finding, ...]:
+    def likely_findings(self) -> tuple[Finding, ...]:
         """The doubtful ones that are more likely than not."""
         return tuple(finding for finding in self.doubtful if finding.confidence >= SURE_ENOUGH)
 
     @property
-    def open_kinds(self) -> frozenset[str]:
+    def undecided_kinds(self) -> frozenset[str]:
         """Kinds that nobody can affirm or deny: those that cannot be told, and those too close to call."""
         return frozenset((*self.untold, *(finding.kind for finding in self.doubtful)))
 
     @property
     def is_mostly_decided(self) -> bool:
         """Whether more than half of all kinds, and of memory's, are affirmed or denied."""
-        return is_mostly_decided(self.open_kinds)
+        return is_mostly_decided(self.undecided_kinds)
 
     @property
     def is_sound(self) -> bool:
         """Whether no failure was found, nor is likely, and enough is known to say so."""
-        return not self.findings and not self.likely and self.is_mostly_decided
+        return not self.findings and not self.likely_findings and self.is_mostly_decided
 
     def as_json(self) -> DiagnosisJson:
         findings, doubtful = ([asdict(finding) for finding in some] for some in (self.findings, self.doubtful))
@@ -119,12 +119,12 @@ def can_diagnose(metrics: Collection[str]) -> bool:
 def diagnose(records: Mapping[str, Record]) -> Diagnosis:
     """The findings of one case, from its answers by metric and gate."""
     scores = Scores(records)
-    signs_by_group = signs(scores)
-    rests, stays, unclear = asked_to_rest(scores), never_left(scores), cues_disagree(scores)
-    ruled = by_rule(scores)
+    signs_by_group = read_signs(scores)
+    rests, stays, unclear = camera_asked_to_rest(scores), camera_never_left(scores), cues_disagree(scores)
+    ruled = rule_answers(scores)
     findings: list[Finding] = []
     undecided: dict[str, str] = {}
-    unknown = {group: str(scores.reason(by) or f"{by} was not asked") for group, by in KNOWN_BY.items()}
+    unknown = {group: str(scores.unscored_reason(by) or f"{by} was not asked") for group, by in KNOWN_BY.items()}
     for kind_id, kind in KINDS.items():
         answer = ruled.get(kind_id)
         if kind.memory and (rests or stays or unclear):
@@ -132,18 +132,18 @@ def diagnose(records: Mapping[str, Record]) -> Diagnosis:
                 why = "was asked to rest" if rests else "never left" if stays else "perhaps never left"
                 undecided[kind_id] = f"the camera {why}, so memory was not tested"
                 continue
-        elif (sure := confidence(kind_id, signs_by_group)) is not None:
-            strength = between(scores.of(kind.shown_by, default=kind.full[1]), *kind.full)
-            fitted = RuleAnswer(sure, strength, tuple(scores.frames(kind.shown_by)))
-            answer = held_back(kind_id, fitted, answer, scores)
+        elif (sure := fitted_confidence(kind_id, signs_by_group)) is not None:
+            strength = ramp(scores.get(kind.shown_by, default=kind.full[1]), *kind.full)
+            fitted = RuleAnswer(sure, strength, tuple(scores.named_frames(kind.shown_by)))
+            answer = limit_fitted_answer(kind_id, fitted, answer, scores)
         if answer is None:
             undecided[kind_id] = unknown[kind.needs]
         elif answer.sure > 1 - SURE:
-            findings.append(_finding(kind_id, kind, answer, stays))
+            findings.append(_make_finding(kind_id, kind, answer, stays))
     findings.sort(key=lambda finding: -finding.confidence)
     sure_ones = tuple(finding for finding in findings if finding.confidence >= SURE)
     doubtful = tuple(finding for finding in findings if finding.confidence < SURE)
-    return Diagnosis(sure_ones, doubtful, undecided, _label(scores, stays, rests))
+    return Diagnosis(sure_ones, doubtful, undecided, _return_label(scores, stays, rests))
 
 
 def is_mostly_decided(undecided: Collection[str]) -> bool:
@@ -151,16 +151,16 @@ def is_mostly_decided(undecided: Collection[str]) -> bool:
     return all(2 * len(kinds.intersection(undecided)) < len(kinds) for kinds in (ALL, MEMORY))
 
 
-def _finding(kind_id: str, kind: Kind, answer: RuleAnswer, stays: bool) -> Finding:
+def _make_finding(kind_id: str, kind: Kind, answer: RuleAnswer, stays: bool) -> Finding:
     sentence = kind.says
     if stays and kind_id in ("frozen_camera", "timid_camera"):
         sentence = "the camera never left"
     return Finding(kind_id, kind.title, round(answer.strength, 3), round(answer.sure, 3), answer.frames, sentence)
 
 
-def _label(scores: Scores, stays: bool, rests: bool) -> str:
+def _return_label(scores: Scores, stays: bool, rests: bool) -> str:
     """Whether the clip returned, in a word or two; nothing where nobody knows."""
-    label = "asked to rest" if rests else "never left" if stays else RETURNED.get(scores.label("view_return"), "")
-    if label == "never left" and nothing_asked(scores) and is_at_rest(scores):
+    label = "asked to rest" if rests else "never left" if stays else RETURNED.get(scores.gate_label("view_return"), "")
+    if label == "never left" and has_neither_reference_nor_script(scores) and camera_is_at_rest(scores):
         return "the camera rests"
     return label

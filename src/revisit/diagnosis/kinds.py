@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
-from revisit.core.text import package_yaml
+from revisit.core.text import read_package_yaml
 
 
 @dataclass(frozen=True)
@@ -26,9 +26,9 @@ class Kind:
     memory: bool = False  # asked only of a clip that looked away
 
 
-def _read_kind(row: dict[str, Any]) -> Kind:
+def _kind_from_row(row: dict[str, Any]) -> Kind:
     against = [signs if isinstance(signs, list) else [signs] for signs in row.get("against", ())]
     return Kind(**{**row, "against": [*chain(*against)]})
 
 
-KINDS = {id: _read_kind(row) for id, row in package_yaml(__package__, "kinds.yaml").items()}
+KINDS = {id: _kind_from_row(row) for id, row in read_package_yaml(__package__, "kinds.yaml").items()}

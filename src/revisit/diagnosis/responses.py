@@ -32,29 +32,29 @@ class Responses(TypedDict):
 
 
 @cache
-def responses() -> Responses:
+def load_response_models() -> Responses:
     """The fitted models, with where they come from."""
     return json.loads((files("revisit.diagnosis") / "responses.json").read_text(encoding="utf-8"))
 
 
-def evidence_for(kind: Kind, signs_by_group: Mapping[str, Mapping[str, float]]) -> dict[str, float] | None:
+def sign_values_for_kind(kind: Kind, signs_by_group: Mapping[str, Mapping[str, float]]) -> dict[str, float] | None:
     """The signs that a kind is read from, 0 where unknown; None without the group that it needs."""
     if kind.needs not in signs_by_group:
         return None
     signs = {name: value for group in signs_by_group.values() for name, value in group.items()}
-    return {name: signs.get(name, 0.0) for name in signs_of(kind)}
+    return {name: signs.get(name, 0.0) for name in sign_names_of_kind(kind)}
 
 
-def signs_of(kind: Kind) -> list[str]:
+def sign_names_of_kind(kind: Kind) -> list[str]:
     """The names of the signs that a kind is read from: those for it, then those against it."""
     return list(dict.fromkeys((*kind.speaks, *kind.against)))
 
 
-def confidence(kind_id: str, signs_by_group: Mapping[str, Mapping[str, float]]) -> float | None:
+def fitted_confidence(kind_id: str, signs_by_group: Mapping[str, Mapping[str, float]]) -> float | None:
     """How sure the fitted model is of a kind, 0 to 1; None where its signs are unknown."""
-    observed = evidence_for(KINDS[kind_id], signs_by_group)
+    observed = sign_values_for_kind(KINDS[kind_id], signs_by_group)
     if observed is None:
         return None
-    model = responses()["kinds"][kind_id]
+    model = load_response_models()["kinds"][kind_id]
     total = model["offset"] + sum(weight * observed.get(sign, 0.0) for sign, weight in model["weights"].items())
     return 1 / (1 + math.exp(-total))

@@ -34,12 +34,12 @@ class Scores:
     def __init__(self, records: Mapping[str, Record]) -> None:
         self.records = records
 
-    def known(self, metric: str) -> bool:
+    def is_scored(self, metric: str) -> bool:
         return metric in self.records and self.records[metric].scored
 
-    def of(self, metric: str, fact: str = "", default: float = 0.0) -> float:
+    def get(self, metric: str, fact: str = "", default: float = 0.0) -> float:
         """A score or one of its facts; the default where there is none."""
-        if not self.known(metric):
+        if not self.is_scored(metric):
             return default
         record = self.records[metric]
         value = record.facts.get(fact) if fact else record.value
@@ -49,79 +49,79 @@ class Scores:
         """What stands behind an answer, scored or not."""
         return self.records[question].facts if question in self.records else {}
 
-    def frames(self, metric: str) -> list[int]:
+    def named_frames(self, metric: str) -> list[int]:
         """The frames that a metric names in its facts."""
         return [int(frame) for frame in self.facts(metric).get("frames") or ()]
 
-    def label(self, gate: str) -> str:
+    def gate_label(self, gate: str) -> str:
         """What a gate found, or nothing."""
         return self.records[gate].label if gate in self.records else ""
 
-    def reason(self, question: str) -> Reason | None:
+    def unscored_reason(self, question: str) -> Reason | None:
         """Why there is no score."""
         return self.records[question].reason if question in self.records else None
 
 
-def between(value: float, low: float, high: float) -> float:
+def ramp(value: float, low: float, high: float) -> float:
     """Where a value lies between two ends, of which either may be the larger, 0 to 1."""
     return min(max((value - low) / (high - low), 0.0), 1.0)
 
 
-def signs(scores: Scores) -> dict[str, dict[str, float]]:
+def read_signs(scores: Scores) -> dict[str, dict[str, float]]:
     """The signs of each group that is known."""
     groups = {CAMERA: camera_signs, LOOK: look_signs, TARGET: target_signs, CLIP: clip_signs}
-    signs_by_group = {group: reader(scores) for group, reader in groups.items() if scores.known(KNOWN_BY[group])}
+    signs_by_group = {group: reader(scores) for group, reader in groups.items() if scores.is_scored(KNOWN_BY[group])}
     if TARGET in signs_by_group:
         # Where the whole place is another, or the picture decays, differences on the target say nothing of it.
-        clear = 1 - max(between(scores.of("place_departure"), 0.3, 0.5), signs_by_group.get(LOOK, {}).get("melts", 0.0))
+        clear = 1 - max(ramp(scores.get("place_departure"), 0.3, 0.5), signs_by_group.get(LOOK, {}).get("melts", 0.0))
         signs_by_group[TARGET] = {name: sign * clear for name, sign in signs_by_group[TARGET].items()}
     return signs_by_group
 
 
 def camera_signs(scores: Scores) -> dict[str, float]:
     """Signs of a camera that goes another way than the reference's."""
-    reach = scores.of("camera_reach")
-    short = scores.of("return_shortfall")
-    not_as_far = between(1 - reach, 0.1, 0.35)
-    stayed = between(1 - reach, 0.75, 0.95)
-    slower = between(1 - scores.of("camera_scale", default=1.0), 0.1, 0.35)
+    reach = scores.get("camera_reach")
+    short = scores.get("return_shortfall")
+    not_as_far = ramp(1 - reach, 0.1, 0.35)
+    stayed = ramp(1 - reach, 0.75, 0.95)
+    slower = ramp(1 - scores.get("camera_scale", default=1.0), 0.1, 0.35)
     return {
         "way": reach,  # not a sign, but what closes questions
         "not as far": not_as_far,
         "never left": stayed,
-        "stands": between(scores.of("camera_standstill"), 0.15, 0.45),
+        "stands": ramp(scores.get("camera_standstill"), 0.15, 0.45),
         "less of a turn": min(slower, not_as_far) * (1 - stayed),  # who stays makes no turn that could be compared
-        "ends short": between(short, 0.15, 0.4),
-        "ends off": between(short, 0.02, 0.1),
-        "late": between(scores.of("return_delay"), 0.08, 0.2),
-        "strays": between(scores.of("camera_strays"), 0.01, 0.03),
+        "ends short": ramp(short, 0.15, 0.4),
+        "ends off": ramp(short, 0.02, 0.1),
+        "late": ramp(scores.get("return_delay"), 0.08, 0.2),
+        "strays": ramp(scores.get("camera_strays"), 0.01, 0.03),
     }
 
 
 def clip_signs(scores: Scores) -> dict[str, float]:
     """Signs that need no reference."""
     return {
-        "unsteady": between(scores.of("unsteady_light"), 2.0, 8.0),
-        "cut": between(scores.of("cut_away"), 0.0, 0.06),
+        "unsteady": ramp(scores.get("unsteady_light"), 2.0, 8.0),
+        "cut": ramp(scores.get("cut_away"), 0.0, 0.06),
     }
 
 
 def look_signs(scores: Scores) -> dict[str, float]:
     """Signs of another light, style, sharpness or place than the reference's."""
-    early, late = scores.of("sharpness_departure", "early"), scores.of("sharpness_departure", "late")
-    style, chroma = scores.of("style_departure"), scores.of("style_departure", "chroma")
-    stylised = min(between(style, 0.1, 0.25), between(chroma, 0.15, 0.35))
-    softer = between(late - max(early, 0.0), 0.05, 0.14)
-    melts = min(between(scores.of("structure_decay"), 0.08, 0.18), softer) * (1 - stylised)
+    early, late = scores.get("sharpness_departure", "early"), scores.get("sharpness_departure", "late")
+    style, chroma = scores.get("style_departure"), scores.get("style_departure", "chroma")
+    stylised = min(ramp(style, 0.1, 0.25), ramp(chroma, 0.15, 0.35))
+    softer = ramp(late - max(early, 0.0), 0.05, 0.14)
+    melts = min(ramp(scores.get("structure_decay"), 0.08, 0.18), softer) * (1 - stylised)
     return {
-        "other light": between(scores.of("light_departure"), 5.0, 14.0),
-        "darker": between(-scores.of("light_departure", "lightness"), 5.0, 14.0),
-        "other style": between(style, 0.1, 0.3),
+        "other light": ramp(scores.get("light_departure"), 5.0, 14.0),
+        "darker": ramp(-scores.get("light_departure", "lightness"), 5.0, 14.0),
+        "other style": ramp(style, 0.1, 0.3),
         "stylised": stylised,
-        "fainter colours": between(-chroma, 0.15, 0.4),
-        "soft": between(scores.of("sharpness_departure"), 0.15, 0.4),
+        "fainter colours": ramp(-chroma, 0.15, 0.4),
+        "soft": ramp(scores.get("sharpness_departure"), 0.15, 0.4),
         "melts": melts,
-        "other place": between(scores.of("place_departure"), 0.2, 0.4) * (1 - melts),
+        "other place": ramp(scores.get("place_departure"), 0.2, 0.4) * (1 - melts),
     }
 
 
@@ -131,36 +131,34 @@ def target_signs(scores: Scores) -> dict[str, float]:
     They exclude each other in an order: what an earlier state explains is no change of looks, what is found
     elsewhere has not vanished, and only what nothing explains is a new pattern or shape.
     """
-    changed = between(scores.of("target_faded", "change"), 0.8, 4.0)
-    missing = between(scores.of("target_faded", "missing"), 0.08, 0.4)
-    distance = scores.of("target_elsewhere", "distance")
-    moved = changed * missing * between(scores.of("target_elsewhere", "found"), 0.3, 0.6) * between(distance, 0.12, 0.3)
-    aside = scores.of("target_elsewhere", "aside", default=distance) / max(distance, 0.1)
-    back = between(scores.of("target_elsewhere", "towards_first"), 0.15, 0.35) * (1 - between(aside, 0.35, 0.7))
-    first = changed * between(scores.of("first_state"), 0.15, 0.4) * between(scores.of("first_state", "fit"), 0.5, 0.85)
-    last = changed * between(scores.of("last_state"), 0.15, 0.4) * between(scores.of("last_state", "fit"), 0.5, 0.85)
+    changed = ramp(scores.get("target_faded", "change"), 0.8, 4.0)
+    missing = ramp(scores.get("target_faded", "missing"), 0.08, 0.4)
+    distance = scores.get("target_elsewhere", "distance")
+    moved = changed * missing * ramp(scores.get("target_elsewhere", "found"), 0.3, 0.6) * ramp(distance, 0.12, 0.3)
+    aside = scores.get("target_elsewhere", "aside", default=distance) / max(distance, 0.1)
+    back = ramp(scores.get("target_elsewhere", "towards_first"), 0.15, 0.35) * (1 - ramp(aside, 0.35, 0.7))
+    first = changed * ramp(scores.get("first_state"), 0.15, 0.4) * ramp(scores.get("first_state", "fit"), 0.5, 0.85)
+    last = changed * ramp(scores.get("last_state"), 0.15, 0.4) * ramp(scores.get("last_state", "fit"), 0.5, 0.85)
     # gone explains as much as an earlier state does: then it is gone
-    better = between(scores.of("first_state", "fit") - scores.of("target_faded", "fit"), -0.15, 0.05)
+    better = ramp(scores.get("first_state", "fit") - scores.get("target_faded", "fit"), -0.15, 0.05)
     first *= better
-    stuck = between(scores.of("last_state", "nearer_last"), 0.45, 0.65)
+    stuck = ramp(scores.get("last_state", "nearer_last"), 0.45, 0.65)
     as_before = max(first, last, moved * back)
-    faded = (
-        changed * between(scores.of("target_faded"), 0.15, 0.4) * between(scores.of("target_faded", "fit"), 0.4, 0.7)
-    )
-    colour, lightness = scores.of("target_colour"), scores.of("target_colour", "lightness")
-    hue = changed * between(colour, 8.0, 24.0) * between(colour / (colour + lightness + 1.0), 0.65, 0.85)
-    pattern_loss = scores.of("target_pattern")
-    outline = between(scores.of("target_outline", "beyond"), 0.25, 1.2)
+    faded = changed * ramp(scores.get("target_faded"), 0.15, 0.4) * ramp(scores.get("target_faded", "fit"), 0.4, 0.7)
+    colour, lightness = scores.get("target_colour"), scores.get("target_colour", "lightness")
+    hue = changed * ramp(colour, 8.0, 24.0) * ramp(colour / (colour + lightness + 1.0), 0.65, 0.85)
+    pattern_loss = scores.get("target_pattern")
+    outline = ramp(scores.get("target_outline", "beyond"), 0.25, 1.2)
     still_there = (1 - as_before) * (1 - moved)
     return {
         "changed": changed,
         "as at first": max(first * (1 - stuck), moved * back * (1 - last * stuck)),
         "as last seen": last * stuck,
         "moved aside": moved * (1 - back) * (1 - max(first, last)),
-        "doubled": between(scores.of("target_doubled"), 0.25, 0.55),
+        "doubled": ramp(scores.get("target_doubled"), 0.25, 0.55),
         "gone": faded * still_there,
-        "evenly": between(scores.of("target_faded", "even"), 0.2, 0.6) * changed,
-        "recoloured": hue * between(1 - pattern_loss, 0.4, 0.8) * still_there,
-        "other pattern": changed * between(pattern_loss, 0.02, 0.1) * (1 - outline) * still_there * (1 - hue),
-        "other outline": outline * between(pattern_loss, 0.05, 0.3) * still_there * (1 - faded),
+        "evenly": ramp(scores.get("target_faded", "even"), 0.2, 0.6) * changed,
+        "recoloured": hue * ramp(1 - pattern_loss, 0.4, 0.8) * still_there,
+        "other pattern": changed * ramp(pattern_loss, 0.02, 0.1) * (1 - outline) * still_there * (1 - hue),
+        "other outline": outline * ramp(pattern_loss, 0.05, 0.3) * still_there * (1 - faded),
     }

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from revisit.core import METRICS, OBSERVERS, SUITES, Gate, Metric, Observer, evidence_id
-from revisit.core.text import pluralize
-from revisit.engine.dependencies import ObserverSet, gates_of, observed_kinds, why_unavailable
+from revisit.core.text import count_and_noun
+from revisit.engine.dependencies import ObserverSet, gates_of, observed_kinds_needed_by, why_unavailable
 from revisit.observers.sets import load_roles
 from revisit.results.file_types import PlanFile
 from revisit.weights.install import missing_parts
@@ -25,7 +25,7 @@ class Availability:
     missing: Mapping[str, tuple[Observer, str]]  # observer -> itself, and why it cannot run
 
     @property
-    def sentence(self) -> str:
+    def missing_observers_sentence(self) -> str:
         """What cannot run here, and the command that brings it; nothing where all can."""
         if not self.missing:
             return ""
@@ -33,20 +33,21 @@ class Availability:
         absent = [*missing.weights, *missing.by_hand]
         of = len(self.missing) + len(self.running)
         parts = [f"{' and '.join(missing.libraries)} not installed"] if missing.libraries else []
-        parts += [f"no weights of {first_names(absent)}"] if absent else []
-        parts += [f"damaged weights of {first_names(missing.damaged)}"] if missing.damaged else []
+        parts += [f"no weights of {abbreviate_name_list(absent)}"] if absent else []
+        parts += [f"damaged weights of {abbreviate_name_list(missing.damaged)}"] if missing.damaged else []
         parts += [why for observer, why in self.missing.values() if not observer.weights]
         remedy = f": {missing.remedy}" if missing.remedy else ""
         return (
-            f"{len(self.missing)} of the {pluralize(of, 'observer')} that the set {self.set} adds to {LITE} cannot run "
+            f"{len(self.missing)} of the {count_and_noun(of, 'observer')} that the set {self.set} adds to {LITE} "
+            f"cannot run "
             f"here ({'; '.join(parts)}){remedy}"
         )
 
 
-def availability(observers: ObserverSet, checks: Iterable[Metric | Gate]) -> Availability:
+def check_observer_availability(observers: ObserverSet, checks: Iterable[Metric | Gate]) -> Availability:
     """Which own observers of a set these metrics and gates need, and whether they can run here."""
     common = {observer.id for observer in load_roles(LITE).values()}
-    needed = (observers.maker(kind) for check in checks for kind in observed_kinds(check))
+    needed = (observers.maker(kind) for check in checks for kind in observed_kinds_needed_by(check))
     makers = {one.id: one for one in needed if one is not None}
     own = [makers[id] for id in sorted(makers) if id not in common and makers[id].kind not in ("file", "judge")]
     why = {one.id: why_unavailable(one) for one in own}
@@ -54,7 +55,7 @@ def availability(observers: ObserverSet, checks: Iterable[Metric | Gate]) -> Ava
     return Availability(observers.id, running, {one.id: (one, why[one.id]) for one in own if why[one.id]})
 
 
-def caption(plan: PlanFile) -> str:
+def observed_by_sets_text(plan: PlanFile) -> str:
     """Who really observed, of a plan.json: the sets of which own observers ran, and what they lacked; else `lite`."""
     facts = plan.get("observers") or {}
     sets: dict[str, None] = {}
@@ -67,16 +68,16 @@ def caption(plan: PlanFile) -> str:
             lacks.update(dict.fromkeys(mine["lacking"]))
     if not sets:
         return LITE
-    return " + ".join(sets) + (f" without {first_names(list(lacks))}" if lacks else "")
+    return " + ".join(sets) + (f" without {abbreviate_name_list(list(lacks))}" if lacks else "")
 
 
-def first_names(names: list[str] | tuple[str, ...]) -> str:
+def abbreviate_name_list(names: list[str] | tuple[str, ...]) -> str:
     """The first names, and how many more there are."""
     more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
     return ", ".join(names[:NAMED]) + more
 
 
-def weights_used(set: str, suite: str = "", metrics: Sequence[str] = ()) -> dict[str, list[str]]:
+def group_set_observers_by_weights(set: str, suite: str = "", metrics: Sequence[str] = ()) -> dict[str, list[str]]:
     """Weights → observers of this set that load them: all, or those behind a suite's or some metrics' evidence."""
     roles = load_roles(set)
     observers = list(roles.values())
@@ -84,12 +85,12 @@ def weights_used(set: str, suite: str = "", metrics: Sequence[str] = ()) -> dict
         chosen_metrics = [METRICS[id] for id in (metrics or SUITES[suite].metrics())]
         always = SUITES[suite].card.get("gates", ()) if suite and not metrics else ()
         checks: list[Metric | Gate] = [*gates_of(chosen_metrics, always), *chosen_metrics]
-        kinds = {kind for check in checks for kind in observed_kinds(check)}
+        kinds = {kind for check in checks for kind in observed_kinds_needed_by(check)}
         observers = [roles[id] for id in sorted(map(evidence_id, kinds)) if id in roles]
-    return users_of_weights(observers)
+    return group_observers_by_weights(observers)
 
 
-def users_of_weights(observers: Iterable[Observer] | None = None) -> dict[str, list[str]]:
+def group_observers_by_weights(observers: Iterable[Observer] | None = None) -> dict[str, list[str]]:
     """Weights → the observers that load them, of these or of all."""
     observers_by_weights: dict[str, list[str]] = {}
     for observer in OBSERVERS.values() if observers is None else observers:

@@ -17,10 +17,10 @@ from typing import Any, TypeVar
 import numpy as np
 
 from revisit.core import UsageError, from_arrays, to_arrays
-from revisit.engine.shared_evidence import VARIABLE, shared_evidence
-from revisit.media import load_npz, require_seal, save_npz
+from revisit.engine.shared_evidence import VARIABLE, open_shared_evidence
+from revisit.media import load_npz, save_npz, verify_seal_if_present
 from revisit.media.cache_folders import EVIDENCE, cache_root
-from revisit.media.files import is_file
+from revisit.media.files import file_exists
 
 T = TypeVar("T")
 FILES = "*/[!.]*.npz"  # of evidence, in its folder
@@ -41,8 +41,8 @@ class EvidenceCache:
         return self.root / EVIDENCE / key[:2] / f"{key}.npz"
 
     def __contains__(self, key: str) -> bool:
-        is_local = is_file(f"{self.root}/{EVIDENCE}/{key[:2]}/{key}.npz")  # asked of every clip of a run
-        return is_local or (bool(self.shared) and key in shared_evidence(self.shared))
+        is_local = file_exists(f"{self.root}/{EVIDENCE}/{key[:2]}/{key}.npz")  # asked of every clip of a run
+        return is_local or (bool(self.shared) and key in open_shared_evidence(self.shared))
 
     def require_usable(self, *, writable: bool) -> None:
         """Refuse a folder that cannot be made, or where `writable` says that evidence will be written, not written."""
@@ -62,26 +62,26 @@ class EvidenceCache:
     def save(self, key: str, record: Any) -> None:
         path = self.path(key)
         path.parent.mkdir(parents=True, exist_ok=True)
-        save_npz(path, pack_arrays(to_arrays(record)), compress=True, level=LEVEL, seal=True)
+        save_npz(path, palette_encode_float16_arrays(to_arrays(record)), compress=True, level=LEVEL, seal=True)
         if self.shared:
-            shared_evidence(self.shared).put(key, path)
+            open_shared_evidence(self.shared).upload(key, path)
 
     def load(self, kind: type, key: str) -> Any:
         """The record under `key`, or None where it is absent or damaged (it is then made again)."""
 
-        def read(path: Path) -> Any:
-            require_seal(path)
-            return from_arrays(kind, unpack_arrays(load_npz(path)))
+        def read_sealed_record(path: Path) -> Any:
+            verify_seal_if_present(path)
+            return from_arrays(kind, palette_decode_float16_arrays(load_npz(path)))
 
-        return self._or_dropped(key, read)
+        return self._read_or_drop(key, read_sealed_record)
 
-    def sound(self, key: str) -> bool:
+    def verify_or_drop(self, key: str) -> bool:
         """Whether the record under `key` is there and whole; a damaged one is dropped."""
-        return bool(self._or_dropped(key, lambda path: require_seal(path) or load_npz(path)))
+        return bool(self._read_or_drop(key, lambda path: verify_seal_if_present(path) or load_npz(path)))
 
-    def _or_dropped(self, key: str, read: Callable[[Path], T]) -> T | None:
+    def _read_or_drop(self, key: str, read: Callable[[Path], T]) -> T | None:
         path = self.path(key)
-        if not path.is_file() and not (self.shared and shared_evidence(self.shared).fetch(key, path)):
+        if not path.is_file() and not (self.shared and open_shared_evidence(self.shared).download(key, path)):
             return None
         try:
             content = read(path)
@@ -93,14 +93,14 @@ class EvidenceCache:
         except Exception:  # whatever damaged bytes lead to
             path.unlink(missing_ok=True)
             if self.shared:
-                shared_evidence(self.shared).drop(key)
+                open_shared_evidence(self.shared).remove(key)
             return None
 
     def files(self) -> Iterator[Path]:
         return iter(sorted((self.root / EVIDENCE).glob(FILES)))
 
 
-def pack_arrays(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+def palette_encode_float16_arrays(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """The arrays as they are stored: half floats of few values as numbers of these, which takes half the time and room.
 
     Patch descriptors, most of what is stored, are rounded: most have about 260 values. The high bytes of their
@@ -124,7 +124,7 @@ def pack_arrays(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     return packed
 
 
-def unpack_arrays(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+def palette_decode_float16_arrays(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """The arrays that were coded so."""
     unpacked = {name: array for name, array in arrays.items() if not name.endswith((CODES, HIGH, VALUES))}
     for name in (name.removesuffix(CODES) for name in arrays if name.endswith(CODES)):
@@ -150,6 +150,6 @@ class MemoryCache:
     def load(self, kind: type, key: str) -> Any:
         return self._records.get(key)
 
-    def keep(self, keys: Collection[str]) -> None:
+    def keep_only(self, keys: Collection[str]) -> None:
         """Forget all others."""
         self._records = {key: record for key, record in self._records.items() if key in keys}

@@ -52,14 +52,14 @@ class PruningPlan:
     torn: Sequence[CacheFile]  # left unfinished by writers that were killed
 
 
-def plan_pruning(root: Path, *, to: int | None = None, days: float | None = None) -> PruningPlan:
-    """What must go for the cache to hold at most `to` bytes, and only what was used in the last `days`.
+def plan_pruning(root: Path, *, max_bytes: int | None = None, max_age_days: float | None = None) -> PruningPlan:
+    """What must go for the cache to hold at most `max_bytes` bytes, and only what was used in the last `max_age_days`.
 
     Without either, everything goes.
     """
-    files = [piece for folder in FOLDERS for piece in pieces(root, folder)]
-    since = -float("inf") if days is None else time.time() - days * 86400
-    room = to if to is not None else 0 if days is None else float("inf")
+    files = [piece for folder in FOLDERS for piece in list_cache_files(root, folder)]
+    since = -float("inf") if max_age_days is None else time.time() - max_age_days * 86400
+    room = max_bytes if max_bytes is not None else 0 if max_age_days is None else float("inf")
     old, recent = [], []
     full = False
     for piece in sorted(files, key=lambda piece: (-piece.used, piece.path)):
@@ -69,16 +69,18 @@ def plan_pruning(root: Path, *, to: int | None = None, days: float | None = None
         else:
             recent.append(piece)
             room -= piece.bytes
-    unfinished = (_piece(path) for folder in FOLDERS for path in sorted((root / folder).rglob(f"{UNFINISHED}*")))
+    unfinished = (
+        _measure_cache_file(path) for folder in FOLDERS for path in sorted((root / folder).rglob(f"{UNFINISHED}*"))
+    )
     return PruningPlan(old, recent, [one for one in unfinished if one and one.used <= time.time() - ABANDONED])
 
 
-def pieces(root: Path, folder: str) -> list[CacheFile]:
+def list_cache_files(root: Path, folder: str) -> list[CacheFile]:
     """What a folder of the cache holds."""
-    return [piece for path in (root / folder).glob(FOLDERS[folder]) if (piece := _piece(path))]
+    return [piece for path in (root / folder).glob(FOLDERS[folder]) if (piece := _measure_cache_file(path))]
 
 
-def _piece(path: Path) -> CacheFile | None:
+def _measure_cache_file(path: Path) -> CacheFile | None:
     try:
         states = [file.stat() for file in (path.iterdir() if path.is_dir() else [path])]
     except FileNotFoundError:  # another process was faster
@@ -87,27 +89,27 @@ def _piece(path: Path) -> CacheFile | None:
     return CacheFile(path, sum(state.st_size for state in states), used)
 
 
-def cache_limit() -> int | None:
+def cache_limit_bytes_from_environment() -> int | None:
     """The bytes that the cache should keep to, where the user said so."""
     text = os.environ.get(LIMIT, "")
     try:
-        return size_of(text) if text else None
+        return parse_byte_size(text) if text else None
     except UsageError as error:
         raise UsageError(f"{LIMIT}: {error}") from None
 
 
-def over_limit(root: Path, limit: int) -> str:
+def cache_over_limit_warning(root: Path, limit: int) -> str:
     """What to tell of a cache that holds more than its limit."""
-    total = sum(piece.bytes for folder in FOLDERS for piece in pieces(root, folder))
+    total = sum(piece.bytes for folder in FOLDERS for piece in list_cache_files(root, folder))
     if total <= limit:
         return ""
     return (
-        f"the cache holds {size_text(total)}, more than the {size_text(limit)} of {LIMIT}; "
+        f"the cache holds {format_byte_size(total)}, more than the {format_byte_size(limit)} of {LIMIT}; "
         "'revisit cache prune' removes what was not used for longest"
     )
 
 
-def size_of(text: str) -> int:
+def parse_byte_size(text: str) -> int:
     """Bytes of a size such as 500MB or 1.5 GB."""
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?\s*", text.lower())
     if match is None:
@@ -115,6 +117,6 @@ def size_of(text: str) -> int:
     return int(float(match[1]) * UNITS[match[2]])
 
 
-def size_text(bytes: int) -> str:
+def format_byte_size(bytes: int) -> str:
     """The size for people."""
     return f"{bytes / 1e9:.1f} GB" if bytes >= 1e9 else f"{bytes / 1e6:.1f} MB"

@@ -18,9 +18,9 @@ import msgspec
 
 from revisit.core import Clip, digest
 from revisit.media import clip_digest
-from revisit.media.array_clip import is_array_file
-from revisit.media.files import replacing
-from revisit.media.orientation import is_mirrored
+from revisit.media.array_clip import is_npy_or_zip_file
+from revisit.media.files import atomic_write_path
+from revisit.media.orientation import is_video_mirrored
 
 SETTLED = 2 * 10**9  # nanoseconds
 State = tuple[int, int, int, int]  # number on the disk, size, and when content and file changed
@@ -33,26 +33,26 @@ class ClipDigests:
     def __init__(self, root: Path, source: Path) -> None:
         name = digest(str(source.resolve()), 16)
         self.path = root / "digests" / f"{name}-2.json"
-        self.earlier = _read(self.path)
-        self.unmarked = _read(root / "digests" / f"{name}.json")
+        self.earlier = _read_cached_digests(self.path)
+        self.unmarked = _read_cached_digests(root / "digests" / f"{name}.json")
         self.now: dict[str, CachedDigest] = {}
 
-    def of(self, clip: Clip) -> str:
+    def find_or_compute(self, clip: Clip) -> str:
         """The digest of a clip, read only where it is not known."""
-        state = _state(clip.path) if clip.frames is None else None
+        state = _regular_file_state(clip.path) if clip.frames is None else None
         if state is None:
             return clip_digest(clip)
         name = f"{clip.path} {clip.start} {clip.count} {clip.disturbed}"
-        if is_array_file(clip.path):  # which has no clock of its own: its rate is part of its digest
+        if is_npy_or_zip_file(clip.path):  # which has no clock of its own: its rate is part of its digest
             name += f" array {clip.fps}"
         cached = self.earlier.get(name)
-        if cached is None and name in self.unmarked and not is_mirrored(clip.path):
+        if cached is None and name in self.unmarked and not is_video_mirrored(clip.path):
             cached = self.unmarked[name]
         if cached is not None and cached[0] == state:
             self.now[name] = cached
             return cached[1]
         digest = clip_digest(clip)
-        if _state(clip.path) == state and time.time_ns() - max(state[-2:]) > SETTLED:
+        if _regular_file_state(clip.path) == state and time.time_ns() - max(state[-2:]) > SETTLED:
             self.now[name] = state, digest
         return digest
 
@@ -61,18 +61,18 @@ class ClipDigests:
         part = len(self.now) < len(self.earlier)  # a few of the clips, as --limit takes
         digests = {**self.earlier, **self.now} if part else self.now
         if digests != self.earlier:
-            with suppress(OSError, ValueError), replacing(self.path) as temporary:
+            with suppress(OSError, ValueError), atomic_write_path(self.path) as temporary:
                 temporary.write_bytes(msgspec.json.encode(digests))
 
 
-def _read(path: Path) -> dict[str, CachedDigest]:
+def _read_cached_digests(path: Path) -> dict[str, CachedDigest]:
     """What was remembered; nothing where that cannot be read."""
     with suppress(OSError, ValueError):
         return msgspec.json.decode(path.read_bytes(), type=dict[str, CachedDigest])
     return {}
 
 
-def _state(path: Path) -> State | None:
+def _regular_file_state(path: Path) -> State | None:
     """Of a regular file; None for a folder of frames, or where there is nothing."""
     try:
         status = os.stat(path)  # noqa: PTH116 - asked of every clip

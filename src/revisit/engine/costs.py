@@ -17,8 +17,8 @@ from revisit.core import OBSERVERS, Clip
 from revisit.core.text import parse_json
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.jobs import ObserverTask
-from revisit.media import announced_frames, announced_size
-from revisit.media.files import replacing
+from revisit.media import frame_count_in_mp4_index, frame_size_in_mp4_index
+from revisit.media.files import atomic_write_path
 
 NAME = "costs.json"  # in the cache: observer -> [seconds, frames, megapixels of all frames, bytes of evidence]
 UNKNOWN = 0.01  # seconds per frame of an observer that never ran here
@@ -41,13 +41,13 @@ class Costs:
     evidence: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.frames, self.picture = cache(announced_length), cache(announced_megapixels)
+        self.frames, self.picture = cache(approximate_frame_count), cache(announced_frame_megapixels)
 
-    def seconds(self, tasks: Iterable[tuple[Clip, ObserverTask]]) -> float:
+    def estimate_total_seconds(self, tasks: Iterable[tuple[Clip, ObserverTask]]) -> float:
         """About how long one processor needs for these observers, each on its clip."""
-        return sum(self.seconds_of(clip, task.observer) for clip, task in tasks)
+        return sum(self.estimate_seconds(clip, task.observer) for clip, task in tasks)
 
-    def seconds_of(self, clip: Clip, observer: str) -> float:
+    def estimate_seconds(self, clip: Clip, observer: str) -> float:
         """About how long one processor needs for an observer, or for decoding or scoring, on a clip.
 
         What looks at whole pictures takes as much longer as they are larger than those it was learnt from; an
@@ -60,14 +60,14 @@ class Costs:
             return seconds
         return seconds * (self.picture(clip) or usual) / usual
 
-    def bytes_of(self, clip: Clip, observer: str) -> float:
+    def estimate_evidence_bytes(self, clip: Clip, observer: str) -> float:
         """About how much evidence an observer leaves of a clip."""
         return self.frames(clip) * self.evidence.get(observer, UNKNOWN_BYTES)
 
 
 def load_costs(cache: EvidenceCache) -> Costs:
     """What earlier runs that used this cache took."""
-    sums = {observer: values for observer, values in _read(cache).items() if values[1] > 0}
+    sums = {observer: values for observer, values in _read_cost_sums(cache).items() if values[1] > 0}
     return Costs(
         {observer: seconds / frames for observer, (seconds, frames, _, _) in sums.items()},
         {observer: pixels / frames for observer, (_, frames, pixels, _) in sums.items() if pixels},
@@ -75,20 +75,20 @@ def load_costs(cache: EvidenceCache) -> Costs:
     )
 
 
-def save_costs(cache: EvidenceCache, record: CostSums) -> None:
+def merge_into_saved_costs(cache: EvidenceCache, record: CostSums) -> None:
     """Keep what a run took, by observer, for those that come."""
-    costs = _read(cache)
+    costs = _read_cost_sums(cache)
     for observer, now in record.items():
         before = np.array(costs.get(observer, [0.0] * 4))
         weight = min(1.0, REMEMBERED / before[1]) if before[1] else 0.0
         seconds, frames, pixels, evidence = (before * weight + now).tolist()
         costs[observer] = [round(seconds, 3), round(frames), round(pixels, 3), round(evidence)]
     if record:
-        with suppress(OSError), replacing(cache.root / NAME) as temporary:  # of a cache that others own
+        with suppress(OSError), atomic_write_path(cache.root / NAME) as temporary:  # of a cache that others own
             temporary.write_text(json.dumps(dict(sorted(costs.items())), indent=0), encoding="utf-8")
 
 
-def _read(cache: EvidenceCache) -> dict[str, list[float]]:
+def _read_cost_sums(cache: EvidenceCache) -> dict[str, list[float]]:
     try:
         content = parse_json((cache.root / NAME).read_text(encoding="utf-8"))
         rows = {str(id): [float(value) for value in values] for id, values in content.items()}
@@ -98,18 +98,18 @@ def _read(cache: EvidenceCache) -> dict[str, list[float]]:
     return {id: [*row, 0.0, 0.0][:4] for id, row in rows.items() if len(row) >= 2}
 
 
-def announced_megapixels(clip: Clip) -> float | None:
+def announced_frame_megapixels(clip: Clip) -> float | None:
     """Megapixels of a picture of a clip, where the file says it; nothing is decoded."""
     if clip.frames is not None:
         return float(np.prod(clip.frames.rgb[0].shape[:2])) / 1e6 if len(clip.frames.rgb) else None
     try:
-        size = announced_size(clip.path) if clip.path.is_file() else None
+        size = frame_size_in_mp4_index(clip.path) if clip.path.is_file() else None
     except Exception:  # whatever it holds: the decoder will say what is wrong with it
         return None
     return None if size is None else size[0] * size[1] / 1e6
 
 
-def announced_length(clip: Clip) -> int:
+def approximate_frame_count(clip: Clip) -> int:
     """About how many frames a clip has; nothing is decoded."""
     try:
         if clip.frames is not None:
@@ -117,7 +117,7 @@ def announced_length(clip: Clip) -> int:
         elif clip.path.is_dir():
             count = sum(1 for _ in clip.path.iterdir())
         else:
-            count = announced_frames(clip.path) or clip.path.stat().st_size // BYTES_PER_FRAME
+            count = frame_count_in_mp4_index(clip.path) or clip.path.stat().st_size // BYTES_PER_FRAME
     except Exception:  # whatever it holds: the decoder will say what is wrong with it
         return 0
     count = max(0, count - clip.start)

@@ -14,7 +14,7 @@ from pathlib import Path
 from revisit.core import Case, Clip, Rejected, Remark, RevisitError, Suite, UsageError, digest
 from revisit.core.cases import CATEGORY, CEILING
 from revisit.core.grouping import group_items
-from revisit.core.text import join_names, one_line, parse_json, pluralize, replace_surrogates
+from revisit.core.text import count_and_noun, format_error_on_one_line, join_names, parse_json, replace_surrogates
 from revisit.results.record_files import case_to_json
 
 TRUTH = "truth"  # the name of the row
@@ -46,12 +46,12 @@ def read_cases(
 ) -> DatasetCases:
     """The cases of a dataset, at least one; with `limit` a part of them, with `truth` also the references."""
     try:
-        entries = [writable(entry) for entry in list(suite.read(source, roots, **options))]
+        entries = [ensure_writable_entry(entry) for entry in list(suite.read(source, roots, **options))]
     except RevisitError:
         raise
     except Exception as error:  # whatever goes wrong in a reader is one sentence
-        raise UsageError(f"{source}: cannot be read as {suite.id} ({one_line(error)})") from error
-    first, twice = _each_once([entry for entry in entries if isinstance(entry, Case)], source)
+        raise UsageError(f"{source}: cannot be read as {suite.id} ({format_error_on_one_line(error)})") from error
+    first, twice = _reject_repeated_ids([entry for entry in entries if isinstance(entry, Case)], source)
     rejected = (*(entry for entry in entries if isinstance(entry, Rejected)), *twice)
     if not first and not rejected:
         raise UsageError(
@@ -59,15 +59,17 @@ def read_cases(
             "arrays of frames (npy, npz), or folders of frames"
         )
     of_models = [case for case in first if case.category != CEILING]
-    cases = of_models if limit is None else stratified(of_models, limit)
+    cases = of_models if limit is None else select_stratified_cases(of_models, limit)
     partial = len(cases) < len(of_models)
     if truth:
-        cases = with_truth(cases, [case for case in first if case.category == CEILING])
+        cases = mark_and_add_truth_cases(cases, [case for case in first if case.category == CEILING])
     remarks = tuple(entry.sentence for entry in entries if isinstance(entry, Remark))
-    return DatasetCases([_with_category(case) for case in cases], rejected, remarks, len(of_models), partial)
+    return DatasetCases(
+        [_add_category_from_provenance(case) for case in cases], rejected, remarks, len(of_models), partial
+    )
 
 
-def writable(entry: Case | Rejected | Remark) -> Case | Rejected | Remark:
+def ensure_writable_entry(entry: Case | Rejected | Remark) -> Case | Rejected | Remark:
     """The entry, or a refusal of a case that holds what no file of a run can: it must not cost the others theirs."""
     if not isinstance(entry, Case):
         return replace(entry, **{name: replace_surrogates(value) for name, value in vars(entry).items()})
@@ -88,7 +90,7 @@ def writable(entry: Case | Rejected | Remark) -> Case | Rejected | Remark:
     return Rejected(*(replace_surrogates(text) for text in (entry.id, why, entry.model, entry.subset, entry.condition)))
 
 
-def _each_once(cases: Sequence[Case], source: Path) -> tuple[list[Case], list[Rejected]]:
+def _reject_repeated_ids(cases: Sequence[Case], source: Path) -> tuple[list[Case], list[Rejected]]:
     """The cases by their ids, each once: everything of a clip is kept under its id, so a second one is refused."""
     first: dict[str, Case] = {}
     twice = []
@@ -103,7 +105,9 @@ def _each_once(cases: Sequence[Case], source: Path) -> tuple[list[Case], list[Re
     return list(first.values()), twice
 
 
-def repeated_cases(cases: Sequence[Case], digests: Mapping[str, str], digest_of: FileDigest) -> dict[str, str]:
+def find_copies_under_other_samples(
+    cases: Sequence[Case], digests: Mapping[str, str], digest_of: FileDigest
+) -> dict[str, str]:
     """Cases that repeat another one of their model under another scene's name -> the case that they repeat.
 
     Everything that could tell a scene apart is the same: clip, reference, target, prompt, camera and further files.
@@ -115,30 +119,32 @@ def repeated_cases(cases: Sequence[Case], digests: Mapping[str, str], digest_of:
     for group in groups.values():
         first: dict[str, Case] = {}
         for case in group if len({case.sample for case in group}) > 1 else ():
-            original = first.setdefault(_content_key(case, digest_of), case)
+            original = first.setdefault(_case_content_digest(case, digest_of), case)
             if original.sample != case.sample:
                 repeated[case.id] = original.id
     return repeated
 
 
-def _content_key(case: Case, digest_of: FileDigest) -> str:
+def _case_content_digest(case: Case, digest_of: FileDigest) -> str:
     """A digest of all that is known of a case but its names."""
 
-    def content(file: Clip | Path | None) -> object:
+    def digest_or_path(file: Clip | Path | None) -> object:
         try:
             return None if file is None else digest_of(file)
         except (RevisitError, OSError):
             return str(file)  # what cannot be read is like nothing else
 
     names = ("subset", "condition", "prompt", "camera", "target_name", "phases", "align", "annotations")
-    reference = case.reference and (content(case.reference), case.reference.start, case.reference.count)
-    artifacts = {name: content(path) for name, path in case.artifacts.items()}
+    reference = case.reference and (digest_or_path(case.reference), case.reference.start, case.reference.count)
+    artifacts = {name: digest_or_path(path) for name, path in case.artifacts.items()}
     target = None if case.target is None else vars(case.target)
     facts = {name: getattr(case, name) for name in names}
     return digest({**facts, "target": target, "reference": reference, "artifacts": artifacts})
 
 
-def identical_clips(cases: Sequence[Case], digests: Mapping[str, str], repeated: Mapping[str, str]) -> list[str]:
+def identical_clip_sentences(
+    cases: Sequence[Case], digests: Mapping[str, str], repeated: Mapping[str, str]
+) -> list[str]:
     """Sentences on clips that are copies, byte for byte: those that are left out (`repeated`), and those that count."""
     others = (case for case in cases if not case.truth and case.id in digests and case.id not in repeated)
     groups = group_items(others, lambda case: (digests[case.id], case.clip.start, case.clip.count))
@@ -150,12 +156,12 @@ def identical_clips(cases: Sequence[Case], digests: Mapping[str, str], repeated:
         if copies:
             names = join_names([f"{id} is {original}" for id, original in copies.items()])
             verb = "is a copy of another one" if len(copies) == 1 else "are copies of others"
-            clips = f"{len(copies)} of {pluralize(of_models, 'clip')} {verb}, byte for byte"
+            clips = f"{len(copies)} of {count_and_noun(of_models, 'clip')} {verb}, byte for byte"
             sentences.append(f"{clips}: {names}; a copy tells nothing new, so {what}")
     return sentences
 
 
-def stratified(cases: Sequence[Case], limit: int) -> list[Case]:
+def select_stratified_cases(cases: Sequence[Case], limit: int) -> list[Case]:
     """At most `limit` cases, spread evenly over models, then over subsets and conditions.
 
     Within a stratum cases are taken in the order of a hash of the sample's name, so that different
@@ -172,7 +178,7 @@ def stratified(cases: Sequence[Case], limit: int) -> list[Case]:
     return [case for case in cases if case.id in picked]
 
 
-def _with_category(case: Case) -> Case:
+def _add_category_from_provenance(case: Case) -> Case:
     """The case with the category that the record of its clip says, such as a baseline; most have none."""
     if CATEGORY in case.annotations or case.clip.frames is not None:
         return case
@@ -184,23 +190,23 @@ def _with_category(case: Case) -> Case:
     return replace(case, annotations={**case.annotations, CATEGORY: str(category)}) if category else case
 
 
-def with_truth(cases: Sequence[Case], ceilings: Sequence[Case] = ()) -> list[Case]:
+def mark_and_add_truth_cases(cases: Sequence[Case], ceilings: Sequence[Case] = ()) -> list[Case]:
     """The cases, and behind them the reference of each sample as a case, marked as the truth.
 
     A clip of the dataset that is the reference of others (`gt` beside the models) is marked instead.
     The truth has no reference: what compares with one says nothing of it. Where there is no reference at all,
     `ceilings` stand for the truth, those of the parts of the dataset that the cases are of.
     """
-    references = {_stretch(case.reference) for case in cases if case.reference is not None}
+    references = {_path_and_frame_range(case.reference) for case in cases if case.reference is not None}
     marked = [
-        replace(case, truth=True) if case.reference is None and _stretch(case.clip) in references else case
+        replace(case, truth=True) if case.reference is None and _path_and_frame_range(case.clip) in references else case
         for case in cases
     ]
-    there = {_stretch(case.clip) for case in marked if case.truth}
+    there = {_path_and_frame_range(case.clip) for case in marked if case.truth}
     truths: dict[tuple[object, ...], Case] = {}
     for case in marked:
-        if case.reference is not None and _stretch(case.reference) not in there:
-            truths.setdefault(_stretch(case.reference), _truth_of(case))
+        if case.reference is not None and _path_and_frame_range(case.reference) not in there:
+            truths.setdefault(_path_and_frame_range(case.reference), _reference_as_truth_case(case))
     used_ids = {case.id for case in marked}
     for stretch, case in truths.items():  # a sample may have several references, each with an id of its own
         ids = (f"{case.id}#{number}" if number > 1 else case.id for number in count(1))
@@ -212,7 +218,7 @@ def with_truth(cases: Sequence[Case], ceilings: Sequence[Case] = ()) -> list[Cas
     return [*marked, *truths.values()]
 
 
-def _truth_of(case: Case) -> Case:
+def _reference_as_truth_case(case: Case) -> Case:
     assert case.reference is not None
     place = "/".join(dict.fromkeys(filter(None, (case.subset, case.condition, case.sample))))
     return replace(
@@ -228,5 +234,5 @@ def _truth_of(case: Case) -> Case:
     )
 
 
-def _stretch(clip: Clip) -> tuple[object, ...]:
+def _path_and_frame_range(clip: Clip) -> tuple[object, ...]:
     return clip.path, clip.start, clip.count

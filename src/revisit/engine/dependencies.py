@@ -13,8 +13,8 @@ from typing import Protocol, TypedDict
 
 from revisit import weights
 from revisit.core import DERIVED, GATES, Case, Derived, Gate, Metric, Observer, UsageError, digest, evidence_id
-from revisit.core.protocol import canonical, digest_of_bytes
-from revisit.media import DECODING_RULE, decoding_build, decoding_of
+from revisit.core.protocol import canonical_json, sha256_hex_prefix
+from revisit.media import DECODING_RULE, decoding_build, decoding_by_name
 from revisit.results.file_types import Details, ObserverEntry
 
 CLIP = "\0"  # where the digest of a clip comes, which is hexadecimal
@@ -30,37 +30,37 @@ class ObserverSet:
     judge: Details | None = None  # everything its answers depend on; None where there is no judge
     decoding: str = ""  # of the protocol (`media.decodings`); empty for our own rules
 
-    def facts_of(self, observer: Observer, chosen: Parameters) -> tuple[Details, ObserverEntry]:
+    def parameters_and_facts_of(self, observer: Observer, chosen: Parameters) -> tuple[Details, ObserverEntry]:
         """Parameters and facts of one of these observers, worked out once for all clips."""
-        cached = self._facts.get(observer.id)
+        cached = self._facts_by_observer.get(observer.id)
         if cached is None or cached[0] is not chosen:
             facts = observer_facts(observer, chosen, self.decoding)
             if self.decoding:  # the same protocol, but not the same pixels, with another version of the library
                 facts["decoded_by"] = decoding_build(self.decoding)
-            cached = chosen, parameters_of(observer, chosen), facts
-            self._facts[observer.id] = cached
-            self._around.pop(observer.id, None)
+            cached = chosen, resolve_parameters(observer, chosen), facts
+            self._facts_by_observer[observer.id] = cached
+            self._facts_text_around_clip.pop(observer.id, None)
         return cached[1:]
 
-    def address(self, observer: str, facts: ObserverEntry) -> str:
+    def compute_evidence_key(self, observer_id: str, facts: ObserverEntry) -> str:
         """The digest of these facts, which are the same for all clips of an observer but for the clip."""
-        if observer not in self._around:
-            before, _, after = canonical({**facts, "clip": CLIP}).partition(canonical(CLIP))
-            self._around[observer] = before, after
-        return self.address_of_clip(observer, facts["clip"])
+        if observer_id not in self._facts_text_around_clip:
+            before, _, after = canonical_json({**facts, "clip": CLIP}).partition(canonical_json(CLIP))
+            self._facts_text_around_clip[observer_id] = before, after
+        return self.evidence_key_for_clip(observer_id, facts["clip"])
 
-    def address_of_clip(self, observer: str, clip: str) -> str:
+    def evidence_key_for_clip(self, observer_id: str, clip_digest: str) -> str:
         """The same for another clip, of which nothing else is given either; empty where it is not known."""
-        before, after = self._around.get(observer, ("", ""))
-        return before and digest_of_bytes(f'{before}"{clip}"{after}'.encode(), 40)
+        before, after = self._facts_text_around_clip.get(observer_id, ("", ""))
+        return before and sha256_hex_prefix(f'{before}"{clip_digest}"{after}'.encode(), 40)
 
     @cached_property
-    def _around(self) -> dict[str, tuple[str, str]]:
+    def _facts_text_around_clip(self) -> dict[str, tuple[str, str]]:
         """The text of an observer's facts, before and after the clip."""
         return {}
 
     @cached_property
-    def _facts(self) -> dict[str, tuple[Parameters, Details, ObserverEntry]]:
+    def _facts_by_observer(self) -> dict[str, tuple[Parameters, Details, ObserverEntry]]:
         return {}
 
     def maker(self, kind: type) -> Observer | None:
@@ -75,18 +75,18 @@ class ObserverSet:
         facts = observer_facts(maker, chosen, self.decoding) if maker else None
         if maker and facts and maker.shows is not None:
             shown = self.maker(maker.shows)
-            facts["judge"] = self.judge_of(maker.id)
+            facts["judge"] = self.judge_facts_for_observer(maker.id)
             facts["shown"] = observer_facts(shown, chosen, self.decoding) if shown else None
         return facts
 
-    def judge_of(self, observer: str) -> Details | None:
+    def judge_facts_for_observer(self, observer_id: str) -> Details | None:
         """Facts of the judge that an observer asks: that of its role, else the one for all."""
         if self.judge is None or "roles" not in self.judge:
             return self.judge
-        return self.judge["roles"].get(observer) or {k: v for k, v in self.judge.items() if k != "roles"}
+        return self.judge["roles"].get(observer_id) or {k: v for k, v in self.judge.items() if k != "roles"}
 
 
-def rests_on(check: Metric | Gate | Derived, *, optional: bool = True) -> Iterator[Gate | Derived | type]:
+def walk_dependencies(check: Metric | Gate | Derived, *, optional: bool = True) -> Iterator[Gate | Derived | type]:
     """All that a metric, gate or derivation rests on: gates, derivations, and in the end observed kinds of evidence."""
     kinds = [*check.needs, *(getattr(check, "optional", ()) if optional else ())]
     ids = [evidence_id(kind) for kind in kinds if kind is not Case]
@@ -95,12 +95,12 @@ def rests_on(check: Metric | Gate | Derived, *, optional: bool = True) -> Iterat
     yield from (kind for kind in kinds if kind is not Case and evidence_id(kind) not in DERIVED)
     for one in below:
         yield one
-        yield from rests_on(one, optional=optional)
+        yield from walk_dependencies(one, optional=optional)
 
 
-def observed_kinds(check: Metric | Gate | Derived, *, optional: bool = True) -> set[type]:
+def observed_kinds_needed_by(check: Metric | Gate | Derived, *, optional: bool = True) -> set[type]:
     """Kinds of evidence that observers have to provide, with those that are only used where they exist."""
-    return {one for one in rests_on(check, optional=optional) if isinstance(one, type)}
+    return {one for one in walk_dependencies(check, optional=optional) if isinstance(one, type)}
 
 
 def why_unavailable(observer: Observer) -> str:
@@ -111,11 +111,11 @@ def why_unavailable(observer: Observer) -> str:
 
 def asks_judge(check: Metric | Gate, observers: ObserverSet) -> bool:
     """Whether a judge is asked for the answer."""
-    makers = (observers.maker(kind) for kind in observed_kinds(check))
+    makers = (observers.maker(kind) for kind in observed_kinds_needed_by(check))
     return observers.judge is not None and any(maker is not None and maker.shows is not None for maker in makers)
 
 
-def parameters_of(check: Metric | Gate | Derived | Observer, chosen: Parameters) -> Details:
+def resolve_parameters(check: Metric | Gate | Derived | Observer, chosen: Parameters) -> Details:
     """The defaults of the function, overlaid with what the protocol sets; unknown names are refused."""
     overrides = dict(chosen.get(check.id, {}))
     unknown = sorted(set(overrides) - set(check.params))
@@ -144,8 +144,8 @@ def observer_facts(observer: Observer, chosen: Parameters, decoding: str = "") -
         "frames": str(observer.frames),
         "size": observer.size,
         "weights": weights.digests(observer.weights),
-        "params": parameters_of(observer, chosen),
-        "decoding": f"{decoding} {decoding_of(decoding).rule}" if decoding else DECODING_RULE,
+        "params": resolve_parameters(observer, chosen),
+        "decoding": f"{decoding} {decoding_by_name(decoding).rule}" if decoding else DECODING_RULE,
     }
 
 
@@ -170,7 +170,7 @@ def protocol_facts(check: Metric | Gate | Derived, observers: Makers, chosen: Pa
     facts: ProtocolFacts = {
         "id": check.id,
         "version": check.version,
-        "params": parameters_of(check, chosen),
+        "params": resolve_parameters(check, chosen),
         "evidence": {},
         "gates": {},
     }

@@ -14,13 +14,13 @@ from importlib.util import find_spec
 from revisit.core import UsageError
 from revisit.core.registry import ENTRY_POINT_GROUP
 from revisit.engine.cache import EvidenceCache, cache_root
-from revisit.engine.provenance import installed_version
-from revisit.engine.work_forecast import free_memory, memory_size
-from revisit.media.decoder_process import GPU_DECODING, gpu_for_decoding
+from revisit.engine.provenance import installed_version_or_empty
+from revisit.engine.work_forecast import free_memory_bytes, memory_bytes
+from revisit.media.decoder_process import GPU_DECODING, gpu_number_for_decoding
 from revisit.networks import settings
 from revisit.observers.sets import set_names
-from revisit.weights.lock import entries
-from revisit.weights.weights_folder import find_local, root
+from revisit.weights.lock import read_lock_entries
+from revisit.weights.weights_folder import find_local_weights, weights_root
 
 LIBRARIES = {
     "numpy": "import numpy; print(numpy.__version__)",
@@ -59,28 +59,28 @@ class InstallationCheck:
     finding: str
 
 
-def checks() -> list[InstallationCheck]:
+def check_installation() -> list[InstallationCheck]:
     """Everything an evaluation needs, looked at."""
     rows: list[Row] = [
         ("python", "ok", f"{platform.python_version()} on {platform.platform()}, {os.cpu_count()} cores"),
-        *(_import(name, code) for name, code in LIBRARIES.items()),
-        _import("video decoders", DECODERS),
-        _cache(),
-        *_disk_and_memory(),
-        *_devices(),
-        *_settings(),
-        *((name, "note", installed_version(name) or without) for name, without in NETWORKS.items()),
-        *_weights(),
+        *(_check_import(name, code) for name, code in LIBRARIES.items()),
+        _check_import("video decoders", DECODERS),
+        _check_cache_folder(),
+        *_check_disk_and_memory(),
+        *_check_torch_devices(),
+        *_check_network_settings(),
+        *((name, "note", installed_version_or_empty(name) or without) for name, without in NETWORKS.items()),
+        *_check_weights(),
         *(("plugin", "note", f"{point.name} ({point.value})") for point in entry_points(group=ENTRY_POINT_GROUP)),
     ]
     return [InstallationCheck(*row) for row in rows]
 
 
-def _devices() -> list[Row]:
+def _check_torch_devices() -> list[Row]:
     """torch and the devices it finds; on a machine without it nothing is wrong."""
     if find_spec("torch") is None:
         return [("torch", "note", EXTRA)]
-    tried = _import("torch", DEVICES)
+    tried = _check_import("torch", DEVICES)
     if tried[1] == "bad":
         return [tried]
     version, *devices = tried[2].splitlines()
@@ -88,25 +88,28 @@ def _devices() -> list[Row]:
     return [("torch", "ok", version), *(("device", "ok", line) for line in (*devices, cpu))]
 
 
-def _settings() -> list[Row]:
+def _check_network_settings() -> list[Row]:
     """What was asked of networks by environment variables."""
     try:
-        settings.check()
-        gpu_for_decoding()
+        settings.check_all_settings()
+        gpu_number_for_decoding()
     except UsageError as error:
         return [("settings", "bad", str(error))]
     names = [name for name in (*settings.NAMES, GPU_DECODING) if os.environ.get(name)]
     return [("settings", "note", f"{name}={os.environ[name]}") for name in names]
 
 
-def _weights() -> list[Row]:
+def _check_weights() -> list[Row]:
     """Where weights lie, and how many of each set are here."""
     try:
-        installed = {id: not isinstance(find_local(entry), str) for id, entry in entries().items()}
-        sets = {name: [installed[id] for id, entry in entries().items() if name in entry.sets] for name in set_names()}
+        installed = {id: not isinstance(find_local_weights(entry), str) for id, entry in read_lock_entries().items()}
+        sets = {
+            name: [installed[id] for id, entry in read_lock_entries().items() if name in entry.sets]
+            for name in set_names()
+        }
     except UsageError as error:
         return [("weights", "bad", str(error))]
-    rows = [("weights", "note", str(root()))]
+    rows = [("weights", "note", str(weights_root()))]
     for name, here in sets.items():
         if here:
             hint = "" if all(here) else f"; revisit weights pull --set {name}"
@@ -114,7 +117,7 @@ def _weights() -> list[Row]:
     return rows
 
 
-def _import(name: str, code: str) -> Row:
+def _check_import(name: str, code: str) -> Row:
     try:
         tried = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
     except subprocess.TimeoutExpired:
@@ -125,7 +128,7 @@ def _import(name: str, code: str) -> Row:
     return name, "ok", tried.stdout.strip()
 
 
-def _cache() -> Row:
+def _check_cache_folder() -> Row:
     try:
         EvidenceCache(cache_root()).require_usable(writable=True)
     except UsageError as error:
@@ -133,10 +136,10 @@ def _cache() -> Row:
     return "cache", "ok", str(cache_root())
 
 
-def _disk_and_memory() -> list[Row]:
+def _check_disk_and_memory() -> list[Row]:
     disk = shutil.disk_usage(cache_root()).free if cache_root().exists() else 0
     rows = [("disk", "ok" if disk > DISK_WANTED else "note", f"{disk / 1e9:.0f} GB free for evidence")]
-    total, free = memory_size(), free_memory()
+    total, free = memory_bytes(), free_memory_bytes()
     if total is None:
         return [*rows, ("memory", "note", "unknown")]
     left = "" if free is None else f", {free / 1e9:.0f} GB free"

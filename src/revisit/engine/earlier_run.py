@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from revisit.core import UsageError
-from revisit.core.text import pluralize
+from revisit.core.text import count_and_noun
 from revisit.engine.plan import Plan
-from revisit.engine.resume import read_object
+from revisit.engine.resume import read_json_object_or_empty
 from revisit.results.file_types import Details
 
 OWN_FLAGS = ("layout", "reference")  # options of a suite with a flag of their own
@@ -18,21 +18,23 @@ SETTINGS = ("set", "protocol", "align", "parameters", "metrics", "limit", "truth
 FLAGS = {"parameters": "--param", "metrics": "-m"}  # of those that the command calls otherwise
 
 
-def is_run(folder: Path) -> bool:
+def is_run_folder(folder: Path) -> bool:
     """Whether a folder is a run directory."""
-    return (folder / "plan.json").is_file() and {"suite", "protocol"} <= read_object(folder / "run.json").keys()
+    return (folder / "plan.json").is_file() and {"suite", "protocol"} <= read_json_object_or_empty(
+        folder / "run.json"
+    ).keys()
 
 
-def require_no_run(source: Path) -> None:
+def require_not_run_folder(source: Path) -> None:
     """Refuse a run directory in the place of clips."""
-    if is_run(source):
+    if is_run_folder(source):
         raise UsageError(
             f"{source} is a run, no folder of clips: `revisit eval {source} --rescore` scores it again, and `revisit "
             "report`, `compare` and `table` read it"
         )
 
 
-def require_separate(source: Path, out: Path) -> None:
+def require_out_separate_from_source(source: Path, out: Path) -> None:
     """Refuse a run directory that is the source, or a folder of it that is no run: clips and answers would mix."""
     source, out = source.resolve(), out.resolve()
     if out == source:
@@ -40,14 +42,20 @@ def require_separate(source: Path, out: Path) -> None:
             f"--out {out} is the source itself, where a run would write among the clips; choose another folder, such "
             f"as runs/{source.name}"
         )
-    if source.is_dir() and out.is_relative_to(source) and out.is_dir() and not is_run(out) and any(out.iterdir()):
+    if (
+        source.is_dir()
+        and out.is_relative_to(source)
+        and out.is_dir()
+        and not is_run_folder(out)
+        and any(out.iterdir())
+    ):
         raise UsageError(
             f"--out {out} is a folder of the source, where a run would write among its files; choose a new folder, "
             "or one elsewhere"
         )
 
 
-def check_earlier_run(out: Path, plan: Plan, request: Details) -> str:
+def replaced_answers_warning(out: Path, plan: Plan, request: Details) -> str:
     """A sentence on answers of the run in `out` that this call replaces or leaves out; nothing where it has none.
 
     Raises
@@ -55,30 +63,31 @@ def check_earlier_run(out: Path, plan: Plan, request: Details) -> str:
     UsageError
         Where options of the suite differ, such as --reference, and clips are read or compared otherwise by them.
     """
-    facts, earlier = read_object(out / "run.json"), read_object(out / "plan.json")
+    facts, earlier = read_json_object_or_empty(out / "run.json"), read_json_object_or_empty(out / "plan.json")
     before = facts.get("request") or {}
     if not earlier or before.get("source") != request["source"] or facts.get("adds"):
         return ""  # no run, that of another source, which is refused elsewhere, or one that calls add to
-    _require_same_options(out, plan, before, request, earlier)
+    _refuse_options_that_change_clips(out, plan, before, request, earlier)
     # As the earlier request was written: JSON has no tuples.
     now = {name: list(value) if isinstance(value, tuple) else value for name, value in request.items()}
     changed = [name for name in SETTINGS if name in before and now[name] != before[name]]
     if not changed:
         return ""
-    asked = {check.id: plan.protocol_hash(check) for check in plan.checks}
+    asked = {check.id: plan.protocol_with_hash(check) for check in plan.checks}
     hashes = {**earlier.get("gates", {}), **earlier.get("metrics", {})}
     lost = sum(id not in asked for id in hashes)
     answered_anew = sum(id in asked and ("align" in changed or asked[id] != hash_) for id, hash_ in hashes.items())
     present = {case.id for case in plan.cases}
     clips = sum(entry["id"] not in present for entry in earlier.get("cases", ()))
-    questions = f"of {pluralize(len(hashes), 'question')}"
+    questions = f"of {count_and_noun(len(hashes), 'question')}"
     losses = [f"{lost} {questions} left out"] if lost else []
     losses += [f"{answered_anew} {questions} answered anew"] if answered_anew else []
-    losses += [f"{clips} of {pluralize(len(earlier.get('cases', ())), 'clip')} left out"] if clips else []
+    losses += [f"{clips} of {count_and_noun(len(earlier.get('cases', ())), 'clip')} left out"] if clips else []
     if not losses:
         return ""
     settings = ", ".join(
-        f"{FLAGS.get(name, f'--{name}')} {_value(before[name])} (now {_value(now[name])})" for name in changed
+        f"{FLAGS.get(name, f'--{name}')} {_format_setting_value(before[name])} (now {_format_setting_value(now[name])})"
+        for name in changed
     )
     return (
         f"{out} was made with {settings}: {', '.join(losses)}; the earlier command brings them back from the cache, "
@@ -86,7 +95,9 @@ def check_earlier_run(out: Path, plan: Plan, request: Details) -> str:
     )
 
 
-def _require_same_options(out: Path, plan: Plan, before: Details, request: Details, earlier: Details) -> None:
+def _refuse_options_that_change_clips(
+    out: Path, plan: Plan, before: Details, request: Details, earlier: Details
+) -> None:
     """Refuse other options of the suite where a clip of the earlier run has another truth by them, or another name."""
     old, new = (dict(option.split("=", 1) for option in one.get("options", ())) for one in (before, request))
     names = [name for name in {**old, **new} if old.get(name) != new.get(name)]
@@ -102,29 +113,30 @@ def _require_same_options(out: Path, plan: Plan, before: Details, request: Detai
     ]
     if not renamed and not compared:
         return
-    of_clips = f"of its {pluralize(len(cases), 'clip')} would be"
+    of_clips = f"of its {count_and_noun(len(cases), 'clip')} would be"
     effects = [f"{len(renamed)} {of_clips} read otherwise"] if renamed else []
     effects += [f"{len(compared)} {of_clips} compared with another truth or none"] if compared else []
-    same = " ".join(_option(name, old[name]) for name in names if name in old)
+    same = " ".join(_format_suite_option(name, old[name]) for name in names if name in old)
     way_back = f"add {same}" if same else "leave it out"
     raise UsageError(
-        f"{out} holds a run with {_options(names, old)}, and this call has {_options(names, new)}: "
+        f"{out} holds a run with {_format_suite_options(names, old)}, and this call has "
+        f"{_format_suite_options(names, new)}: "
         f"{' and '.join(effects)}; {way_back} to go on with that run, choose another --out to keep both, or --fresh to "
         "replace it"
     )
 
 
-def _options(names: list[str], values: Mapping[str, str]) -> str:
-    return " ".join(_option(name, values.get(name)) for name in names)
+def _format_suite_options(names: list[str], values: Mapping[str, str]) -> str:
+    return " ".join(_format_suite_option(name, values.get(name)) for name in names)
 
 
-def _option(name: str, value: str | None) -> str:
+def _format_suite_option(name: str, value: str | None) -> str:
     if value is None:
         return f"no --{name}" if name in OWN_FLAGS else f"no {name}"
     return f"--{name} {shlex.quote(value)}" if name in OWN_FLAGS else f"--option {shlex.quote(f'{name}={value}')}"
 
 
-def _value(value: Any) -> str:
+def _format_setting_value(value: Any) -> str:
     if isinstance(value, list):
         return ",".join(map(str, value)) or "all"
     return "none" if value in (None, "", {}) else str(value)

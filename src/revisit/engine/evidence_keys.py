@@ -21,37 +21,37 @@ OPTIONAL = "?"  # behind an input without which an observer can do its work, too
 DigestOf = Callable[[Clip | Path], str]
 
 
-def task_for(
+def observer_task_or_reason(
     case: Case,
     kind: type,
     maker: Observer | None,
     observers: ObserverSet,
     parameters: Parameters,
-    clip: str,
+    clip_digest: str,
     align: str,
     digest_of: DigestOf,
 ) -> ObserverTask | Reason:
     """How to make one kind of evidence for one case, or the reason why it cannot be made."""
     if maker is None:
-        return _not_in_set(evidence_id(kind), observers.id)
+        return _not_in_set_reason(evidence_id(kind), observers.id)
     if case.truth and maker.shows is not None:
         return Reason("no_judge", "the truth is not put to the judge, whose answers cost")
-    read = _read_inputs(case, maker, digest_of)
+    read = _observer_inputs_or_reason(case, maker, digest_of)
     if isinstance(read, Reason):
         return read
     inputs, hashed_inputs, files = read
-    params, observer_entry = observers.facts_of(maker, parameters)
+    params, observer_entry = observers.parameters_and_facts_of(maker, parameters)
     make = partial(
         ObserverTask, observer=maker.id, module=maker.fn.__module__, params=params, inputs=inputs, files=files
     )
     facts: ObserverEntry = {**observer_entry, "inputs": hashed_inputs}
-    if maker.weights and settings.precision():  # what was made in half precision does not answer for float32
-        facts["precision"] = settings.precision()
+    if maker.weights and settings.requested_precision():  # what was made in half precision does not answer for float32
+        facts["precision"] = settings.requested_precision()
     if maker.kind == "file":
-        imported = _beside(case, maker.artifact, digest_of)
+        imported = _artifact_file_or_reason(case, maker.artifact, digest_of)
         if isinstance(imported, Reason):
             makers = sets_that_make(evidence_id(kind)).items()
-            able = [name for name, other in makers if other.kind != "file" and _has_inputs(case, other)]
+            able = [name for name, other in makers if other.kind != "file" and _has_required_fields(case, other)]
             if able and maker.artifact not in case.artifacts:
                 hint = f"; --set {' or '.join(able)} makes it from the frames"
                 return replace(imported, sentence=imported.sentence + hint)
@@ -59,15 +59,17 @@ def task_for(
         file, facts["file"] = imported
         files[file] = imported[1]
         return make(digest(facts, 40), file=file)
-    facts["clip"] = clip
+    facts["clip"] = clip_digest
     if maker.shows is not None:
         if observers.judge is None:
             return Reason("no_judge", "no judge was given; pass --judge, see docs/judges.md")
         shows = observers.maker(maker.shows)
-        pictures = task_for(case, maker.shows, shows, observers, parameters, clip, align, digest_of)
+        pictures = observer_task_or_reason(
+            case, maker.shows, shows, observers, parameters, clip_digest, align, digest_of
+        )
         if isinstance(pictures, Reason):
             return pictures
-        facts["judge"], facts["shown"] = observers.judge_of(maker.id), pictures.key
+        facts["judge"], facts["shown"] = observers.judge_facts_for_observer(maker.id), pictures.key
         return make(digest(facts, 40), shown=pictures)
     align = case.align or align
     reference = None
@@ -83,13 +85,13 @@ def task_for(
     if why := why_unavailable(maker):
         return Reason("not_installed", why)
     alone = not hashed_inputs and reference is None  # thousands of clips differ in nothing but themselves
-    return make(observers.address(maker.id, facts) if alone else digest(facts, 40), reference=reference)
+    return make(observers.compute_evidence_key(maker.id, facts) if alone else digest(facts, 40), reference=reference)
 
 
 Inputs = tuple[dict[str, object], dict[str, object], dict[Path, str]]  # values, as hashed, and files with digests
 
 
-def _read_inputs(case: Case, maker: Observer, digest_of: DigestOf) -> Inputs | Reason:
+def _observer_inputs_or_reason(case: Case, maker: Observer, digest_of: DigestOf) -> Inputs | Reason:
     """The inputs of an observer from a case, or the reason why one is missing; of a file the content is hashed."""
     inputs: dict[str, object] = {}
     hashed: dict[str, object] = {}
@@ -99,7 +101,9 @@ def _read_inputs(case: Case, maker: Observer, digest_of: DigestOf) -> Inputs | R
         if field.startswith(BESIDE):
             artifact = field.removeprefix(BESIDE)
             is_given = artifact in case.artifacts or not optional
-            beside: tuple[Path | None, str] | Reason = _beside(case, artifact, digest_of) if is_given else (None, "")
+            beside: tuple[Path | None, str] | Reason = (
+                _artifact_file_or_reason(case, artifact, digest_of) if is_given else (None, "")
+            )
             if isinstance(beside, Reason):
                 return beside
             inputs[name], hashed[name] = beside
@@ -111,24 +115,24 @@ def _read_inputs(case: Case, maker: Observer, digest_of: DigestOf) -> Inputs | R
             if field == "target" and case.target_name:
                 return NEEDS_BOX
             return Reason(LACKING.get(field, "no_file"), f"no {field.replace('_', ' ')} was given for this case")
-        inputs[name], hashed[name] = value, plain_input(value)
+        inputs[name], hashed[name] = value, to_dict_if_dataclass(value)
     return inputs, hashed, files
 
 
 @lru_cache(maxsize=256)
-def _not_in_set(kind: str, observers: str) -> Reason:
+def _not_in_set_reason(kind: str, observers: str) -> Reason:
     others = " or ".join(sets_that_make(kind))
     hint = f"; --set {others} has one" if others else ""
     return Reason("not_in_set", f"needs {kind}, which no observer in the set {observers!r} makes{hint}")
 
 
-def _has_inputs(case: Case, maker: Observer) -> bool:
+def _has_required_fields(case: Case, maker: Observer) -> bool:
     """Whether a case has the fields without which an observer can do nothing."""
     needed = [name for name in maker.inputs if not name.startswith(BESIDE) and not name.endswith(OPTIONAL)]
     return all(getattr(case, name) not in (None, "") for name in needed)
 
 
-def _beside(case: Case, artifact: str, digest_of: DigestOf) -> tuple[Path, str] | Reason:
+def _artifact_file_or_reason(case: Case, artifact: str, digest_of: DigestOf) -> tuple[Path, str] | Reason:
     """A file that came with the clip and the digest of its content, or the reason why there is none."""
     words = artifact.replace("_", " ")
     file = case.artifacts.get(artifact)
@@ -142,6 +146,6 @@ def _beside(case: Case, artifact: str, digest_of: DigestOf) -> tuple[Path, str] 
         return Reason("unreadable", f"the {words} file cannot be read: {error}")
 
 
-def plain_input(value: Any) -> Any:
+def to_dict_if_dataclass(value: Any) -> Any:
     """An input of an observer, as the address of its evidence says it."""
     return asdict(value) if hasattr(value, "__dataclass_fields__") else value

@@ -11,8 +11,8 @@ import msgspec
 
 from revisit.core import OBSERVERS, Case, Clip, Gate, MediaError, Metric, Reason, Suite, evidence_id
 from revisit.engine.clip_digests import ClipDigests
-from revisit.engine.dependencies import ObserverSet, Parameters, observed_kinds
-from revisit.engine.evidence_keys import BESIDE, OPTIONAL, task_for
+from revisit.engine.dependencies import ObserverSet, Parameters, observed_kinds_needed_by
+from revisit.engine.evidence_keys import BESIDE, OPTIONAL, observer_task_or_reason
 from revisit.engine.jobs import ObserverTask
 from revisit.media import file_digest
 from revisit.media.cache_folders import cache_root
@@ -58,51 +58,56 @@ class EvidencePlanner:
         self._fields = {name for name in inputs if not name.startswith(BESIDE)}  # of a case, which observers read
         self._of_clip_alone: dict[tuple[str, ...], TasksAndReasons] = {}  # by ids of checks
 
-    def digest(self, file: Clip | Path) -> str:
+    def cached_digest_of(self, file: Clip | Path) -> str:
         """The digest of a clip, or of a file beside one."""
         if file not in self._digest_of:
-            self._digest_of[file] = self.clip_digests.of(file) if isinstance(file, Clip) else file_digest(file)
+            self._digest_of[file] = (
+                self.clip_digests.find_or_compute(file) if isinstance(file, Clip) else file_digest(file)
+            )
             if isinstance(file, Clip):
                 self.clips.setdefault(self._digest_of[file], file)
         return self._digest_of[file]
 
-    def reference_digest(self, case: Case) -> str:
+    def reference_digest_or_empty(self, case: Case) -> str:
         """The digest of the clip that a case is compared with; empty where it was not needed."""
         return self._digest_of.get(case.reference, "") if case.reference is not None else ""
 
-    def add(self, case: Case) -> None:
+    def plan_case_evidence(self, case: Case) -> None:
         """Plan the evidence of a case; one that is asked nothing is not decoded."""
         self.by_case[case.id] = CaseEvidence()
         try:
-            self.digests[case.id] = self.digest(case.clip)
+            self.digests[case.id] = self.cached_digest_of(case.clip)
         except MediaError as error:
             self.unreadable[case.id] = str(error)
             return
-        checks = self.suite.asked(self.checks, case)
+        checks = self.suite.checks_asked_of(self.checks, case)
         if not checks:
             return
-        tasks, absent = self._tasks_of(case, checks, self.digests[case.id])
+        tasks, absent = self._tasks_and_reasons_by_kind(case, checks, self.digests[case.id])
         for task in tasks.values():
             self.tasks.setdefault(task.key, (self.digests[case.id], case.clip, task))
         keys = {kind: task.key for kind, task in tasks.items()}
-        self.by_case[case.id] = CaseEvidence(keys, absent, self._reference_pictures(case, keys))
+        self.by_case[case.id] = CaseEvidence(keys, absent, self._plan_reference_pictures(case, keys))
 
-    def _tasks_of(self, case: Case, checks: Sequence[Metric | Gate], clip: str) -> TasksAndReasons:
+    def _tasks_and_reasons_by_kind(
+        self, case: Case, checks: Sequence[Metric | Gate], clip_digest: str
+    ) -> TasksAndReasons:
         """The task of each kind of evidence of a case, or why there is none; thousands differ in the clip alone."""
         ids = tuple(check.id for check in checks)
         brings_more = (
             case.reference or case.artifacts or case.truth or any(getattr(case, name) for name in self._fields)
         )
-        address = self.observers.address_of_clip
+        address = self.observers.evidence_key_for_clip
         if ids in self._of_clip_alone and not brings_more:
             same, absent = self._of_clip_alone[ids]
             return {
-                kind: msgspec.structs.replace(task, key=address(task.observer, clip)) for kind, task in same.items()
+                kind: msgspec.structs.replace(task, key=address(task.observer, clip_digest))
+                for kind, task in same.items()
             }, absent
         tasks: dict[str, ObserverTask] = {}
         absent = {}
         for kind in self._needs.kinds(ids):
-            task = self._task(case, kind, clip)
+            task = self._task_or_reason(case, kind, clip_digest)
             if isinstance(task, Reason):
                 absent[evidence_id(kind)] = task
             else:
@@ -112,25 +117,27 @@ class EvidencePlanner:
         tasks = {kind: task for kind, task in tasks.items() if kind not in absent}
         shown = [task.shown for task in tasks.values() if task.shown is not None]
         tasks |= {evidence_id(OBSERVERS[task.observer].makes): task for task in shown}
-        if not brings_more and all(task.key == address(task.observer, clip) for task in tasks.values()):
+        if not brings_more and all(task.key == address(task.observer, clip_digest) for task in tasks.values()):
             self._of_clip_alone[ids] = tasks, absent
         return tasks, absent
 
-    def _task(self, case: Case, kind: type, clip: str) -> ObserverTask | Reason:
+    def _task_or_reason(self, case: Case, kind: type, clip_digest: str) -> ObserverTask | Reason:
         maker = self.observers.maker(kind)
-        return task_for(case, kind, maker, self.observers, self.parameters, clip, self.align, self.digest)
+        return observer_task_or_reason(
+            case, kind, maker, self.observers, self.parameters, clip_digest, self.align, self.cached_digest_of
+        )
 
-    def _reference_pictures(self, case: Case, keys: Mapping[str, str]) -> dict[str, str]:
+    def _plan_reference_pictures(self, case: Case, keys: Mapping[str, str]) -> dict[str, str]:
         """Pictures of the reference, where it is decoded anyway because something is compared with it."""
         if case.reference is None or not any(self.tasks[key][2].reference for key in keys.values()):
             return {}
         alone = replace(case, clip=case.reference, reference=None, target=None)
         pictures = {}
         for kind in [self.observers.roles[id].makes for id in PICTURES if id in self.observers.roles]:
-            task = self._task(alone, kind, self.digest(alone.clip))
+            task = self._task_or_reason(alone, kind, self.cached_digest_of(alone.clip))
             if isinstance(task, ObserverTask):
                 pictures[evidence_id(kind)] = task.key
-                self.tasks.setdefault(task.key, (self.digest(alone.clip), alone.clip, task))
+                self.tasks.setdefault(task.key, (self.cached_digest_of(alone.clip), alone.clip, task))
         return pictures
 
 
@@ -142,17 +149,20 @@ class EvidenceNeeds:
 
     def __init__(self, checks: Sequence[Metric | Gate], always: Sequence[type]) -> None:
         self.always = always
-        self._used = {check.id: observed_kinds(check) for check in checks}
+        self._used = {check.id: observed_kinds_needed_by(check) for check in checks}
         self._required = {
-            check.id: {evidence_id(kind) for kind in observed_kinds(check, optional=False)} for check in checks
+            check.id: {evidence_id(kind) for kind in observed_kinds_needed_by(check, optional=False)}
+            for check in checks
         }
-        self.kinds, self.useless = cache(self._kinds), cache(self._useless)
+        self.kinds, self.useless = cache(self._kinds_used_or_always_shown), cache(self._find_unusable_evidence)
 
-    def _kinds(self, ids: tuple[str, ...]) -> list[type]:
+    def _kinds_used_or_always_shown(self, ids: tuple[str, ...]) -> list[type]:
         """All that they use, and what is always shown."""
         return sorted({*self.always, *(kind for id in ids for kind in self._used[id])}, key=evidence_id)
 
-    def _useless(self, ids: tuple[str, ...], made: frozenset[str], absent: frozenset[str]) -> dict[str, str]:
+    def _find_unusable_evidence(
+        self, ids: tuple[str, ...], made: frozenset[str], absent: frozenset[str]
+    ) -> dict[str, str]:
         """Evidence that none of them can use, because each that wants it lacks other evidence -> which one."""
         used = {evidence_id(kind) for kind in self.always}
         lacking: dict[str, str] = {}

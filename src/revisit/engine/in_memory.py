@@ -10,34 +10,34 @@ from typing import Any
 from revisit.core import Case, Record, Rejected, Series, Suite
 from revisit.engine.cache import MemoryCache
 from revisit.engine.dependencies import ObserverSet
-from revisit.engine.observe import observe
+from revisit.engine.observe import observe_job
 from revisit.engine.plan import Plan, make_plan
 from revisit.engine.score import CaseScorer, run_checks, scoring_input
 from revisit.media import Limits
 from revisit.results import Results
 
 
-def plan_of(suite: Suite, cases: Sequence[Case | Rejected], observers: ObserverSet, **how: Any) -> Plan:
+def plan_for_given_cases(suite: Suite, cases: Sequence[Case | Rejected], observers: ObserverSet, **how: Any) -> Plan:
     """The plan for cases that were not read from anywhere; `how` goes to `make_plan`."""
     return make_plan(replace(suite, read=lambda source, roots: cases), Path(), observers, **how)
 
 
 @dataclass
 class SeenBefore:
-    """What calls of `score_cases` hand on to the next ones, for clips that come again: references."""
+    """What calls of `observe_and_score_cases` hand on to the next ones, for clips that come again: references."""
 
     cache: MemoryCache = field(default_factory=MemoryCache)
     answers: dict[tuple[str, str], list[tuple[Record, Series | None]]] = field(default_factory=dict)  # of truths
     seconds: dict[str, float] = field(default_factory=dict)  # that observers took in all
 
 
-def score_cases(plan: Plan, memory: SeenBefore | None = None) -> Results:
+def observe_and_score_cases(plan: Plan, memory: SeenBefore | None = None) -> Results:
     """The answers to everything the plan asks; evidence and truths' answers that `memory` holds are not made again."""
     memory = SeenBefore() if memory is None else memory
     failures: dict[str, str] = {}
     broken: dict[str, str] = {}
-    for job in plan.jobs(key for key in plan.tasks if key not in memory.cache):
-        for _, outcome in observe(job, memory.cache, Limits()):
+    for job in plan.observing_jobs_for(key for key in plan.tasks if key not in memory.cache):
+        for _, outcome in observe_job(job, memory.cache, Limits()):
             failures |= outcome.failed
             broken |= outcome.broken
             for key, spent in outcome.made.items():
@@ -49,7 +49,7 @@ def score_cases(plan: Plan, memory: SeenBefore | None = None) -> Results:
         answers = memory.answers.get(place) if case.truth else None
         if answers is None:
             checks = plan.checks_for(case)
-            sheet = scoring_input(plan, case, checks, {**failures, **plan.failed_evidence(case, broken)})
+            sheet = scoring_input(plan, case, checks, {**failures, **plan.failed_evidence_sentences(case, broken)})
             answers = list(run_checks(CaseScorer(sheet, memory.cache), checks))
         if case.truth:
             memory.answers[place] = answers

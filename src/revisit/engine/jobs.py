@@ -48,9 +48,9 @@ def inputs_of(task: ObserverTask) -> tuple[Any, ...]:
     return tuple(task.inputs[name] for name in observer_of(task).inputs)
 
 
-def wanted_frames(task: ObserverTask, count: int, fps: float) -> np.ndarray:
+def wanted_frame_numbers(task: ObserverTask, count: int, fps: float) -> np.ndarray:
     """Numbers of the frames that a task wants of a clip."""
-    return observer_of(task).wanted(count, fps, inputs_of(task), task.params)
+    return observer_of(task).wanted_frame_numbers(count, fps, inputs_of(task), task.params)
 
 
 def error_sentence(error: Exception) -> str:
@@ -77,13 +77,13 @@ class ObservingJob:
     references: frozenset[str]  # digests whose frames later clips of this job need
 
     @property
-    def most_parts(self) -> int:
+    def max_split_parts(self) -> int:
         """Into how many it can be split: a part has a clip that nothing is compared with."""
         return max(1, sum(clip.digest not in self.references for clip in self.clips))
 
     def split(self, parts: int, cost: Callable[[ClipTask], float]) -> list[ObservingJob]:
         """The job in so many parts of about equal cost. The first one observes the references, which all decode."""
-        parts = min(parts, self.most_parts)
+        parts = min(parts, self.max_split_parts)
         if parts < 2:
             return [self]
         references = [clip for clip in self.clips if clip.digest in self.references]
@@ -96,18 +96,18 @@ class ObservingJob:
             load[lightest] += cost(clip)
         return [
             ObservingJob((*references, *shares[0]), self.references),
-            *(_part(share, references) for share in shares[1:] if share),
+            *(_job_with_references(share, references) for share in shares[1:] if share),
         ]
 
 
-def _part(share: Sequence[ClipTask], references: Sequence[ClipTask]) -> ObservingJob:
+def _job_with_references(clips: Sequence[ClipTask], references: Sequence[ClipTask]) -> ObservingJob:
     """A job of these clips, and of those that they are compared with."""
-    needed = frozenset(task.reference for clip in share for task in clip.observers if task.reference)
+    needed = frozenset(task.reference for clip in clips for task in clip.observers if task.reference)
     decoded = (replace(clip, observers=(), again=True) for clip in references if clip.digest in needed)
-    return ObservingJob((*decoded, *share), needed)
+    return ObservingJob((*decoded, *clips), needed)
 
 
-def jobs_of(
+def make_observing_jobs(
     keys: Iterable[str], tasks: Mapping[str, tuple[str, Clip, ObserverTask]], clips: Mapping[str, Clip]
 ) -> list[ObservingJob]:
     """Work that makes these pieces of evidence, each clip in exactly one job.
@@ -124,15 +124,15 @@ def jobs_of(
         per_clip.setdefault(reference, [])
     order = {owner: position for position, owner in enumerate(clips)}
     jobs = []
-    for component in _components(per_clip):
-        members = sorted(component, key=lambda owner: (_depth(owner, per_clip), order[owner]))
+    for component in _group_clips_by_references(per_clip):
+        members = sorted(component, key=lambda owner: (_reference_chain_length(owner, per_clip), order[owner]))
         decodes = tuple(ClipTask(owner, clips[owner], tuple(per_clip[owner])) for owner in members)
         needed = frozenset(t.reference for owner in members for t in per_clip[owner] if t.reference)
         jobs.append(ObservingJob(decodes, needed))
     return sorted(jobs, key=lambda job: min(order[clip.digest] for clip in job.clips))
 
 
-def _components(per_clip: Mapping[str, Sequence[ObserverTask]]) -> list[list[str]]:
+def _group_clips_by_references(per_clip: Mapping[str, Sequence[ObserverTask]]) -> list[list[str]]:
     """Clips connected by references, as groups."""
     group_of = {owner: [owner] for owner in per_clip}
     for owner, tasks in per_clip.items():
@@ -144,7 +144,9 @@ def _components(per_clip: Mapping[str, Sequence[ObserverTask]]) -> list[list[str
     return list({id(group): group for group in group_of.values()}.values())
 
 
-def _depth(owner: str, per_clip: Mapping[str, Sequence[ObserverTask]], above: frozenset[str] = frozenset()) -> int:
+def _reference_chain_length(
+    owner: str, per_clip: Mapping[str, Sequence[ObserverTask]], above: frozenset[str] = frozenset()
+) -> int:
     """Length of the chain of references below a clip: references are decoded first."""
     below = [task.reference for task in per_clip[owner] if task.reference and task.reference not in above | {owner}]
-    return max((1 + _depth(reference, per_clip, above | {owner}) for reference in below), default=0)
+    return max((1 + _reference_chain_length(reference, per_clip, above | {owner}) for reference in below), default=0)

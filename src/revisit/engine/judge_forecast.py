@@ -11,14 +11,14 @@ import numpy as np
 from revisit.core import Clip, RevisitError, Sampling
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.jobs import ObserverTask
-from revisit.engine.judging import frames_of, open_talk, role_of
+from revisit.engine.judging import convert_judge_frames, judge_role_or_empty, start_judge_dialogue
 from revisit.engine.plan import Plan
 from revisit.evidence.judged import JudgeFrames
-from revisit.judges.budget import JudgeLimit, expected_usage
-from revisit.judges.canary import canary_questions, with_card
+from revisit.judges.budget import JudgeLimit, estimate_call_usage
+from revisit.judges.canary import append_colour_card, canary_questions
 from revisit.judges.protocol import Frames, Usage
 from revisit.judges.questions import Question
-from revisit.judges.store import AnswerStore, shared_store
+from revisit.judges.store import AnswerStore, shared_answers_path
 from revisit.media import Limits, open_clip
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Forecast:
     currency: str
     guessed: int  # clips whose pictures are not there yet: their questions are counted on a stand-in
 
-    def said(self) -> str:
+    def as_sentence(self) -> str:
         """The forecast in one sentence."""
         calls, tokens_in, tokens_out = self.usage.calls, self.usage.tokens_in, self.usage.tokens_out
         money = f", about {self.money:.2f} {self.currency}" if self.money else ""
@@ -52,7 +52,7 @@ class Forecast:
         return any(most is not None and value > most for value, most in pairs)
 
 
-def forecast(plan: Plan, cache: EvidenceCache, judge: ChosenJudge) -> Forecast:
+def forecast_judge_usage(plan: Plan, cache: EvidenceCache, judge: ChosenJudge) -> Forecast:
     """Calls, tokens and money that the questions of a plan will take, as far as they are known beforehand.
 
     Questions that depend on answers (a second pass) and questions asked again are not counted.
@@ -65,35 +65,35 @@ def forecast(plan: Plan, cache: EvidenceCache, judge: ChosenJudge) -> Forecast:
         for key, (_, clip, task) in plan.tasks.items():
             if task.shown is None or key in cache:
                 continue
-            mine, role = judge.of_role(task.observer), role_of(task, judge)
+            mine, role = judge.judge_of_observer(task.observer), judge_role_or_empty(task, judge)
             if role not in stores:
-                path = shared_store(cache.root, mine.judge.facts)
+                path = shared_answers_path(cache.root, mine.judge.facts)
                 stores[role], spent[role] = AnswerStore(path if path.is_file() else None), Usage()
             shown = cache.load(JudgeFrames, task.shown.key)
             guessed += shown is None
-            frames = frames_of(shown) if shown is not None else _stand_in(clip, task.shown)
+            frames = convert_judge_frames(shown) if shown is not None else _placeholder_frames(clip, task.shown)
             pending = [(frames, question) for question in _first_questions(task, frames)]
-            if pending and mine.canaries:
-                pending += [(with_card(frames), question) for question in canary_questions(frames)]
+            if pending and mine.asks_canaries:
+                pending += [(append_colour_card(frames), question) for question in canary_questions(frames)]
             for pictures, question in pending:
                 if (role, pictures.digest, question.digest) in counted:
                     continue
                 counted.add((role, pictures.digest, question.digest))
                 questions += 1
-                if stores[role].get(pictures, question, mine.judge.facts) is not None:
+                if stores[role].find_answer(pictures, question, mine.judge.facts) is not None:
                     answered += 1
                 else:
-                    spent[role] += expected_usage(pictures, question, mine.settings.tokens_per_image)
+                    spent[role] += estimate_call_usage(pictures, question, mine.settings.tokens_per_image)
     finally:
         for store in stores.values():
             store.close()
-    money = sum(judge.of_role(role).settings.price.of(usage) for role, usage in spent.items())
+    money = sum(judge.judge_of_observer(role).settings.price.cost_of_usage(usage) for role, usage in spent.items())
     usage = sum(spent.values(), Usage())
     return Forecast(questions, answered, usage, money, judge.settings.price.currency, guessed)
 
 
 def _first_questions(task: ObserverTask, frames: Frames) -> Sequence[Question]:
-    talk = open_talk(task, frames)
+    talk = start_judge_dialogue(task, frames)
     try:
         return next(talk)
     except (StopIteration, RevisitError):
@@ -102,7 +102,7 @@ def _first_questions(task: ObserverTask, frames: Frames) -> Sequence[Question]:
         talk.close()
 
 
-def _stand_in(clip: Clip, shown: ObserverTask) -> Frames:
+def _placeholder_frames(clip: Clip, shown: ObserverTask) -> Frames:
     """Frames of the number and size that a clip's pictures will have, without pictures."""
     params = shown.params
     try:

@@ -25,10 +25,10 @@ from revisit.engine.jobs import ObserverTask, error_sentence, inputs_of, observe
 from revisit.engine.plan import Plan
 from revisit.evidence.judged import PASSED, JudgeFrames
 from revisit.judges.batch import JudgeClient
-from revisit.judges.canary import ControlRecord, canary_questions, canary_result, with_card
+from revisit.judges.canary import ControlRecord, append_colour_card, canary_questions, passed_or_canary_fault
 from revisit.judges.protocol import Frames, JudgeAnswer, JudgeDialogue
 from revisit.judges.questions import Question
-from revisit.judges.store import AnswerStore, shared_store
+from revisit.judges.store import AnswerStore, shared_answers_path
 from revisit.media import Limits, open_clip
 from revisit.results.file_types import Details
 
@@ -85,25 +85,29 @@ class JudgeSession(AbstractContextManager["JudgeSession"]):
         for judge in self._judges.values():
             judge.client.close(now=kind is not None)
 
-    def begin(self, keys: set[str] | None, sentences: Mapping[str, str]) -> Iterator[str]:
+    def begin_ready_clips(self, picture_keys: set[str] | None, failure_sentences: Mapping[str, str]) -> Iterator[str]:
         """Take up the clips whose pictures were made or given up (None: all whose pictures are there already).
 
         Gives back the keys of evidence that is there, or that cannot be made, by now.
         """
-        due = [key for key in self.todo if key in self.cache] if keys is None else [k for k in keys if k in self.todo]
+        due = (
+            [key for key in self.todo if key in self.cache]
+            if picture_keys is None
+            else [k for k in picture_keys if k in self.todo]
+        )
         for shown in due:
             for task in self.todo.pop(shown):
                 if shown in self.cache:
                     self._ready.append(task)
                 else:
-                    sentence = sentences.get(shown, "the frames for the judge could not be prepared")
-                    yield self._failed(task, sentence)
-        yield from self.heard(wait=False)
+                    sentence = failure_sentences.get(shown, "the frames for the judge could not be prepared")
+                    yield self._record_failure(task, sentence)
+        yield from self.collect_finished_keys(wait=False)
 
-    def heard(self, *, wait: bool = True) -> Iterator[str]:
+    def collect_finished_keys(self, *, wait: bool = True) -> Iterator[str]:
         """Keys of evidence that is made, or given up; with `wait`, until nothing is open."""
         while True:
-            yield from self._start_more(last=wait)
+            yield from self._open_more_dialogues(last=wait)
             if not self._open:
                 return
             try:
@@ -112,28 +116,28 @@ class JudgeSession(AbstractContextManager["JudgeSession"]):
                 if wait:
                     continue  # woken to hear Ctrl-C, which another thread may have been given
                 return
-            key = self._go_on(clip)
+            key = self._hand_over_answers(clip)
             if key is not None:
                 yield key
 
-    def recall(self, tasks: Iterable[ObserverTask]) -> None:
+    def copy_recorded_answers(self, tasks: Iterable[ObserverTask]) -> None:
         """Copy the recorded answers behind evidence that is there already into this run; ask nothing."""
         for task in tasks if self.judge is not None else ():
             shown = self.cache.load(JudgeFrames, task.shown.key) if task.shown is not None else None
             if shown is None or task.key not in self.cache:
                 continue
-            frames, asker = frames_of(shown), self._judge_of(task).client
-            asker.recorded(with_card(frames), canary_questions(frames))
-            talk = open_talk(task, frames)
+            frames, asker = convert_judge_frames(shown), self._get_or_create_judge(task).client
+            asker.recorded_answers_or_none(append_colour_card(frames), canary_questions(frames))
+            talk = start_judge_dialogue(task, frames)
             try:
                 questions = next(talk)
-                while (answers := asker.recorded(frames, questions)) is not None:
+                while (answers := asker.recorded_answers_or_none(frames, questions)) is not None:
                     questions = talk.send(answers)
             except Exception:  # the evidence is there; what cannot be recalled is only missing from the copy
                 continue
 
     @property
-    def said(self) -> str:
+    def usage_text(self) -> str:
         """What was asked so far, for people."""
         if not self._judges:
             return "nothing asked"
@@ -141,12 +145,12 @@ class JudgeSession(AbstractContextManager["JudgeSession"]):
         for budget in (judge.client.budget for judge in self._judges.values()):
             calls += budget.spent.calls
             if budget.price.input or budget.price.output:
-                money[budget.price.currency] += budget.price.of(budget.spent)
+                money[budget.price.currency] += budget.price.cost_of_usage(budget.spent)
         return f"{calls} calls" + "".join(f", {spent:.2f} {currency}" for currency, spent in money.items())
 
-    def counters(self) -> Details:
+    def usage_counters(self) -> Details:
         """What was asked and spent in this invocation; goes to run.json. Judges of roles are counted apart, too."""
-        by_role = {role: _spent(judge.client) for role, judge in self._judges.items()}
+        by_role = {role: _judge_client_usage(judge.client) for role, judge in self._judges.items()}
         if set(by_role) <= {""}:
             return by_role.get("", {})
         totals = {
@@ -156,136 +160,144 @@ class JudgeSession(AbstractContextManager["JudgeSession"]):
         models = sorted({model for facts in by_role.values() for model in facts["models"]})
         return {**totals, "models": models, "roles": {role or "all others": facts for role, facts in by_role.items()}}
 
-    def _start_more(self, *, last: bool = False) -> Iterator[str]:
+    def _open_more_dialogues(self, *, last: bool = False) -> Iterator[str]:
         """Begin talks until enough are open: pictures stay in memory while their clip is talked about.
 
         `last` says that no further clips will come: the judge is then tested on those that are there.
         """
         while (task := self._next_task(last)) is not None:
-            judge = self._judge_of(task)
-            if judge.record.is_refused and judge.has_controls and _shown_key(task) not in judge.record.results:
-                yield self._failed(task, judge.record.refusal)
+            judge = self._get_or_create_judge(task)
+            if (
+                judge.record.is_judge_refused
+                and judge.has_controls
+                and _shown_pictures_key(task) not in judge.record.results
+            ):
+                yield self._record_failure(task, judge.record.refusal_sentence)
                 continue
             try:
-                frames = frames_of(self.cache.load(JudgeFrames, _shown_key(task)))
-                talk = open_talk(task, frames)
+                frames = convert_judge_frames(self.cache.load(JudgeFrames, _shown_pictures_key(task)))
+                talk = start_judge_dialogue(task, frames)
                 clip = _ClipTalk(task, frames, talk, next(talk), [])
                 controls = canary_questions(frames) if judge.has_controls else []
                 if controls:
                     clip.in_controls = True
-                    judge.testing.add(_shown_key(task))
-                    self._send(clip, with_card(frames), controls)
+                    judge.testing.add(_shown_pictures_key(task))
+                    self._submit_questions(clip, append_colour_card(frames), controls)
                 else:
-                    self._send(clip, frames, clip.questions)
+                    self._submit_questions(clip, frames, clip.questions)
                 self._open += 1
             except StopIteration as stop:  # an observer that asks nothing of this clip
                 self.cache.save(task.key, stop.value)
-                yield self._ended(task)
+                yield self._count_done(task)
             except Exception as error:  # one clip must not cost the others their answers
-                yield self._failed(task, _sentence(task, error))
+                yield self._record_failure(task, _observer_error_sentence(task, error))
 
     def _next_task(self, last: bool) -> ObserverTask | None:
         """The next clip to talk about; None while enough are under way, or the judge is being tested on the first."""
         for _ in range(len(self._ready)):
-            judge = self._judge_of(self._ready[0])
+            judge = self._get_or_create_judge(self._ready[0])
             if self._open >= 2 * judge.client.patience.concurrency:
                 return None
             record = judge.record
-            is_known = record.is_complete or not judge.has_controls or (last and not self._open)
+            is_known = record.has_enough_clips or not judge.has_controls or (last and not self._open)
             if is_known or len(record.results) + len(judge.testing) < record.first:
                 return self._ready.popleft()
             self._ready.rotate(-1)  # another role's judge may be known already
         return None
 
-    def _go_on(self, clip: _ClipTalk) -> str | None:
+    def _hand_over_answers(self, clip: _ClipTalk) -> str | None:
         """Hand a clip its answers; its key, if that was the end of it."""
         answers = [future.result() for future in clip.waiting]
         failed = [answer for answer in answers if answer.status == "failed"]
-        task, in_controls, judge = clip.task, clip.in_controls, self._judge_of(clip.task)
+        task, in_controls, judge = clip.task, clip.in_controls, self._get_or_create_judge(clip.task)
         if in_controls:
             clip.in_controls = False
-            judge.testing.discard(_shown_key(task))
+            judge.testing.discard(_shown_pictures_key(task))
         if failed:
             clip.talk.close()
             self._open -= 1
             count = f"{len(failed)} of {len(answers)} questions could not be asked"
-            return self._failed(task, f"{count}: {failed[0].reason}")
+            return self._record_failure(task, f"{count}: {failed[0].reason}")
         try:
             if in_controls:
-                clip.canary = canary_result(answers)
-                judge.record.results[_shown_key(task)] = clip.canary == PASSED
+                clip.canary = passed_or_canary_fault(answers)
+                judge.record.results[_shown_pictures_key(task)] = clip.canary == PASSED
                 if clip.canary != PASSED:
-                    return self._made(clip, _evidence_without_answers(clip))
+                    return self._save_evidence(clip, _evidence_without_answers(clip))
             else:
                 clip.questions = clip.talk.send(answers)
-            self._send(clip, clip.frames, clip.questions)
+            self._submit_questions(clip, clip.frames, clip.questions)
             return None
         except StopIteration as stop:
-            return self._made(clip, stop.value)
+            return self._save_evidence(clip, stop.value)
         except Exception as error:  # as above
             self._open -= 1
-            return self._failed(task, _sentence(task, error))
+            return self._record_failure(task, _observer_error_sentence(task, error))
 
-    def _made(self, clip: _ClipTalk, evidence: object) -> str:
+    def _save_evidence(self, clip: _ClipTalk, evidence: object) -> str:
         """Keep the evidence of a clip, marked with what its control questions say."""
         marked: Any = replace(evidence, canary=clip.canary) if clip.canary else evidence  # type: ignore[type-var]
         self.cache.save(clip.task.key, marked)
         self._open -= 1
-        return self._ended(clip.task)
+        return self._count_done(clip.task)
 
-    def _send(self, clip: _ClipTalk, frames: Frames, questions: Sequence[Question]) -> None:
-        waiting = clip.waiting = self._judge_of(clip.task).client.submit(frames, questions)
+    def _submit_questions(self, clip: _ClipTalk, frames: Frames, questions: Sequence[Question]) -> None:
+        waiting = clip.waiting = self._get_or_create_judge(clip.task).client.submit_questions(frames, questions)
         left, lock = [len(waiting) + 1], threading.Lock()
         talks = [clip]  # taken out at the end: futures keep their callbacks, and would keep the pictures of every clip
 
-        def one_done(_: object) -> None:
+        def count_down_answer(_: object) -> None:
             with lock:
                 left[0] -= 1
                 if not left[0]:
                     self._heard.put(talks.pop())
 
         for future in waiting:
-            future.add_done_callback(one_done)
-        one_done(None)
+            future.add_done_callback(count_down_answer)
+        count_down_answer(None)
 
-    def _judge_of(self, task: ObserverTask) -> _RoleJudge:
+    def _get_or_create_judge(self, task: ObserverTask) -> _RoleJudge:
         """The judge of a task's role, which is its observer where that has a judge of its own."""
         if self.judge is None:
             raise RevisitError("this run needs a judge, and none was given; pass --judge (see docs/judges.md)")
-        role = role_of(task, self.judge)
+        role = judge_role_or_empty(task, self.judge)
         if role not in self._judges:
-            mine = self.judge.of_role(role)
-            store = AnswerStore(shared_store(self.cache.root, mine.judge.facts), self.copy)
-            alike = [other for _, _, other in self.plan.tasks.values() if role_of(other, self.judge) == role]
-            record = ControlRecord(mine.settings.controls_first, self._earlier_results(alike) if mine.canaries else {})
-            self._judges[role] = _RoleJudge(mine.client(store), mine.canaries, record)
+            mine = self.judge.judge_of_observer(role)
+            store = AnswerStore(shared_answers_path(self.cache.root, mine.judge.facts), self.copy)
+            alike = [
+                other for _, _, other in self.plan.tasks.values() if judge_role_or_empty(other, self.judge) == role
+            ]
+            record = ControlRecord(
+                mine.settings.controls_first, self._earlier_control_results(alike) if mine.asks_canaries else {}
+            )
+            self._judges[role] = _RoleJudge(mine.make_client(store), mine.asks_canaries, record)
         return self._judges[role]
 
-    def _earlier_results(self, tasks: Iterable[ObserverTask]) -> dict[str, bool]:
+    def _earlier_control_results(self, tasks: Iterable[ObserverTask]) -> dict[str, bool]:
         """Pictures -> whether the judge passed, of clips of this run about which it was asked before."""
         results: dict[str, bool] = {}
         for task in tasks:
             if task.shown is not None and task.key in self.cache and len(results) < MOST_EARLIER:
                 evidence = self.cache.load(OBSERVERS[task.observer].makes, task.key)
                 if canary := getattr(evidence, "canary", ""):
-                    results[_shown_key(task)] = canary == PASSED
+                    results[_shown_pictures_key(task)] = canary == PASSED
         return results
 
-    def _failed(self, task: ObserverTask, sentence: str) -> str:
+    def _record_failure(self, task: ObserverTask, sentence: str) -> str:
         self.failures[task.key] = sentence
-        return self._ended(task)
+        return self._count_done(task)
 
-    def _ended(self, task: ObserverTask) -> str:
+    def _count_done(self, task: ObserverTask) -> str:
         self.done += 1
         return task.key
 
 
-def role_of(task: ObserverTask, judge: ChosenJudge) -> str:
+def judge_role_or_empty(task: ObserverTask, judge: ChosenJudge) -> str:
     """The observer of a task, where it has a judge of its own; else the empty text."""
     return task.observer if task.observer in judge.roles else ""
 
 
-def _shown_key(task: ObserverTask) -> str:
+def _shown_pictures_key(task: ObserverTask) -> str:
     """The key of the pictures that a task shows the judge."""
     return task.shown.key if task.shown is not None else ""
 
@@ -301,37 +313,37 @@ def _evidence_without_answers(clip: _ClipTalk) -> object:
             return stop.value
 
 
-def _spent(asker: JudgeClient) -> Details:
+def _judge_client_usage(asker: JudgeClient) -> Details:
     budget = asker.budget
     return {
         "calls": budget.spent.calls,
         "tokens_in": budget.spent.tokens_in,
         "tokens_out": budget.spent.tokens_out,
-        "money": round(budget.price.of(budget.spent), 6),
+        "money": round(budget.price.cost_of_usage(budget.spent), 6),
         "currency": budget.price.currency,
         "answers_from_store": asker.from_store,
         "models": sorted(asker.models),
     }
 
 
-def open_talk(task: ObserverTask, frames: Frames) -> JudgeDialogue:
+def start_judge_dialogue(task: ObserverTask, frames: Frames) -> JudgeDialogue:
     """The talk of one observer about one clip, before its first question."""
     talk: JudgeDialogue = observer_of(task).fn(frames, *inputs_of(task), **task.params)
     return talk
 
 
-def frames_of(shown: JudgeFrames) -> Frames:
+def convert_judge_frames(shown: JudgeFrames) -> Frames:
     """The pictures of a clip as a judge takes them."""
     pictures = tuple(shown.picture(k) for k in range(len(shown.index)))
     return Frames(pictures, tuple(shown.time.tolist()), shown.digest, (shown.width, shown.height), shown.seconds)
 
 
-def judge_frames(path: Path, **params: Any) -> Frames:
+def read_judge_frames_of_clip(path: Path, **params: Any) -> Frames:
     """The pictures of a clip, outside any run."""
     with open_clip(Clip(path), Limits()) as stream:
-        return frames_of(OBSERVERS["judge.frames"](stream, **params))
+        return convert_judge_frames(OBSERVERS["judge.frames"](stream, **params))
 
 
-def _sentence(task: ObserverTask, error: Exception) -> str:
+def _observer_error_sentence(task: ObserverTask, error: Exception) -> str:
     text = error_sentence(error)
     return text if isinstance(error, RevisitError) else f"{task.observer} failed: {text}"

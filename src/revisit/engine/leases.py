@@ -39,27 +39,27 @@ class Claims:
         self._file = os.open(out / ".claims", os.O_RDWR | os.O_CREAT, 0o644)
         self._held: set[str] = set()
 
-    def take(self, names: Iterable[str]) -> bool:
+    def claim_all_or_none(self, names: Iterable[str]) -> bool:
         """Claim all of these, or none where another process has one of them."""
         mine: list[str] = []
         for name in sorted(set(names) - self._held):
-            if not self._lock(_place(name), wait=False):
-                self.give_back(mine)
+            if not self._lock_byte(_byte_offset_of_clip(name), wait=False):
+                self.release(mine)
                 return False
             self._held.add(name)
             mine.append(name)
         return True
 
-    def give_back(self, names: Iterable[str]) -> None:
+    def release(self, names: Iterable[str]) -> None:
         for name in names:
             if name in self._held:
                 self._held.remove(name)
-                fcntl.lockf(self._file, fcntl.LOCK_UN, 1, _place(name))
+                fcntl.lockf(self._file, fcntl.LOCK_UN, 1, _byte_offset_of_clip(name))
 
     @contextmanager
-    def writing(self) -> Iterator[None]:
+    def hold_write_lock(self) -> Iterator[None]:
         """One process at a time changes a file of the run."""
-        self._lock(WRITING, wait=True)
+        self._lock_byte(WRITING, wait=True)
         try:
             yield
         finally:
@@ -68,7 +68,7 @@ class Claims:
     def close(self) -> None:
         os.close(self._file)  # gives everything back
 
-    def _lock(self, place: int, *, wait: bool) -> bool:
+    def _lock_byte(self, place: int, *, wait: bool) -> bool:
         try:
             fcntl.lockf(self._file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB), 1, place)
         except OSError as error:
@@ -78,7 +78,7 @@ class Claims:
         return True
 
 
-def _place(name: str) -> int:
+def _byte_offset_of_clip(name: str) -> int:
     """The byte of a clip; two clips at one place would only wait for each other."""
     return FIRST + int(digest(name, 16), 16) % PLACES
 
@@ -103,44 +103,44 @@ class RunLock:
     def __init__(self, out: Path, alone: bool) -> None:
         self.out = out
         self._file = (out / ".lock").open("a+")
-        self.first = self._flock(fcntl.LOCK_EX)
+        self.first = self._try_flock(fcntl.LOCK_EX)
         if self.first:
-            self._say(ALONE if alone else "")
+            self._write_lock_mode(ALONE if alone else "")
         elif alone:
             self._file.close()
             raise RunInUse(out)
         else:
-            self.share()
+            self.acquire_shared_lock()
         self.claims = Claims(out)
 
-    def share(self, opened: Path | None = None) -> None:
+    def acquire_shared_lock(self, plan_file: Path | None = None) -> None:
         """Let others in, or wait until the process that opens the run does.
 
-        Who lets others in may find that one of them came first and `opened` the run in its own way.
+        Who lets others in may find that one of them came first and `plan_file` the run in its own way.
         """
-        before = None if opened is None else opened.stat()
-        while not self._flock(fcntl.LOCK_SH):
+        before = None if plan_file is None else plan_file.stat()
+        while not self._try_flock(fcntl.LOCK_SH):
             self._file.seek(0)
             if self._file.read() == ALONE:
                 self._file.close()
                 raise RunInUse(self.out)
             time.sleep(POLL)
-        if before is not None and opened is not None and not os.path.samestat(before, opened.stat()):
+        if before is not None and plan_file is not None and not os.path.samestat(before, plan_file.stat()):
             raise RunInUse(self.out)
 
     def close(self) -> None:
         self.claims.close()
         self._file.close()
 
-    def _say(self, word: str) -> None:
+    def _write_lock_mode(self, mode: str) -> None:
         self._file.seek(0)
         self._file.truncate()
-        self._file.write(word)
+        self._file.write(mode)
         self._file.flush()
 
-    def _flock(self, how: int) -> bool:
+    def _try_flock(self, operation: int) -> bool:
         try:
-            fcntl.flock(self._file, how | fcntl.LOCK_NB)
+            fcntl.flock(self._file, operation | fcntl.LOCK_NB)
         except OSError:
             return False
         return True

@@ -107,25 +107,25 @@ class HostConnection:
                 raise EOFError
             self.connection.send(message)
         except (EOFError, OSError) as error:
-            raise self._gone() from error
+            raise self._host_gone_error() from error
 
-    def hear(self) -> None:
+    def receive_message(self) -> None:
         """Take one message of the host."""
         try:
             if self.connection is None:
                 raise EOFError
             message = self.connection.recv()
         except (EOFError, OSError) as error:
-            raise self._gone() from error
+            raise self._host_gone_error() from error
         if isinstance(message, dict):
             self.answer = message
         elif isinstance(message, str):
-            raise self._gone(message)
+            raise self._host_gone_error(message)
         else:
             self.sent.discard(message[1])
             self.free.append(message[1])
 
-    def _gone(self, words: str = "") -> HostGone:
+    def _host_gone_error(self, words: str = "") -> HostGone:
         """What is raised where the host broke off: its last words, or that it ended."""
         self.broken = True
         with contextlib.suppress(EOFError, OSError):
@@ -134,36 +134,36 @@ class HostConnection:
                 words = message if isinstance(message, str) else ""
         return HostGone(words or ENDED)
 
-    def slot(self, size: int) -> tuple[int, np.ndarray]:
+    def acquire_slot(self, size: int) -> tuple[int, np.ndarray]:
         """A file that may be written, of at least this size.
 
         Only what has been sent is waited for: a clip may fill as many files at a time as it has sizes of pictures.
         """
         while len(self.sent) >= SLOTS:
-            self.hear()
+            self.receive_message()
         for number in self.free:
             if len(self.slots[number]) >= size:
                 self.free.remove(number)
                 return number, self.slots[number]
-        return self._new_slot(max(size, SLOT_BYTES))
+        return self._allocate_new_slot(max(size, SLOT_BYTES))
 
-    def _new_slot(self, size: int) -> tuple[int, np.ndarray]:
+    def _allocate_new_slot(self, size: int) -> tuple[int, np.ndarray]:
         for number in self.free:  # too small for this clip
             del self.slots[number]
             self.send(("forget", number))
         self.free = []
         number = next(self.numbers)
-        with self._file(size) as file:
+        with self._create_unnamed_file(size) as file:
             self.slots[number] = np.memmap(file, dtype=np.uint8, mode="r+")
             self.send(("memory", number))
             assert self.connection is not None
             try:
                 send_handle(self.connection, file.fileno(), None)
             except OSError as error:
-                raise self._gone() from error
+                raise self._host_gone_error() from error
         return number, self.slots[number]
 
-    def _file(self, size: int) -> IO[bytes]:
+    def _create_unnamed_file(self, size: int) -> IO[bytes]:
         """A file without a name, in shared memory as long as there is some."""
         file = tempfile.TemporaryFile(prefix="revisit-", dir=self.folder)  # noqa: SIM115 - the caller closes it
         try:
@@ -173,7 +173,7 @@ class HostConnection:
             if error.errno != errno.ENOSPC or self.folder is None:
                 raise
             self.folder = None  # little shared memory, as in a container: ordinary files serve, too
-            return self._file(size)
+            return self._create_unnamed_file(size)
         return file
 
     def close(self) -> None:
@@ -195,27 +195,27 @@ class HostClip:
             host.connect()
         if host.clip is not None:  # one that could not be read to its end; what was sent of it is never answered
             for stream in host.clip.streams.values():
-                stream.drop()
+                stream.discard()
         host.clip = None
 
-    def watcher(self, task: ObserverTask) -> HostWatcher:
+    def create_watcher(self, task: ObserverTask) -> HostWatcher:
         """An observer of this clip at the host, which hears of the clip with the first one."""
         if self.host.clip is not self:
             self.host.send(("clip", self.info, list(self.tasks.values())))
             self.host.clip = self
         return HostWatcher(self, task)
 
-    def stream(self, place: Any, pairs: bool) -> _Stream:
+    def get_or_create_stream(self, place: Any, pairs: bool) -> _Stream:
         return self.streams.setdefault(place, _Stream(self.host, pairs))
 
-    def finish(self, key: str) -> Any:
+    def wait_for_evidence(self, key: str) -> Any:
         """The evidence under `key`; the first call waits for all of the clip's."""
         if self.answers is None:
             for stream in self.streams.values():
                 stream.flush()
             self.host.send(("end",))
             while self.host.answer is None:
-                self.host.hear()
+                self.host.receive_message()
             self.answers, self.host.answer = self.host.answer, None
         record, sentence, self.seconds[key] = self.answers[key]
         if sentence:
@@ -230,28 +230,28 @@ class HostWatcher:
         self.clip, self.task, self.observer = clip, task, observer_of(task)
 
     def see(self, frame: Frame, reference: Frame | None) -> None:
-        stream = self.clip.stream(self._place(), self.observer.pairs)
-        if not stream.also(frame.index, self.task.key, repeat=self.observer.pairs):
-            stream.put(self._picture(frame, reference), self.task.key)
+        stream = self.clip.get_or_create_stream(self._stream_key(), self.observer.pairs)
+        if not stream.add_key_to_last_frame(frame.index, self.task.key, repeat=self.observer.pairs):
+            stream.append_picture(self._prepare_picture(frame, reference), self.task.key)
         elif self.observer.kind != "frame":  # whoever put it may not have needed its digest
             stream.rows[-1] = stream.rows[-1]._replace(digest=frame.digest)
 
-    def _place(self) -> Any:
+    def _stream_key(self) -> Any:
         """What pictures have in common that may travel together."""
         if self.observer.kind != "frame":
             return None
         own = self.observer.pairs or self.observer.prepare is not None
-        return self.task.key if own else self.observer.side(self.task.params)
+        return self.task.key if own else self.observer.long_side_pixels(self.task.params)
 
-    def _picture(self, frame: Frame, reference: Frame | None) -> PreparedFrame:
+    def _prepare_picture(self, frame: Frame, reference: Frame | None) -> PreparedFrame:
         """What the host gets: pictures ready for a batch, or whole frames, which its observer prepares as here."""
         if self.observer.kind != "frame":
             return PreparedFrame(frame.index, frame.time, frame.rgb, digest=frame.digest)
-        if reference is not None and self._is_fitted_there(frame, reference):
+        if reference is not None and self._is_resized_on_gpu(frame, reference):
             return PreparedFrame(frame.index, frame.time, frame.rgb, reference.index, reference.rgb)
         return prepare_frame(self.observer, self.task.params, frame, reference)
 
-    def _is_fitted_there(self, frame: Frame, reference: Frame) -> bool:
+    def _is_resized_on_gpu(self, frame: Frame, reference: Frame) -> bool:
         """Whether a GPU brings this pair of whole frames to the size that the observer wants."""
         gpu_size = self.observer.gpu_size
         if gpu_size is None or not self.clip.host.device.startswith("cuda") or frame.rgb.shape != reference.rgb.shape:
@@ -259,7 +259,7 @@ class HostWatcher:
         return gpu_size(frame.rgb.shape[:2], **self.task.params) is not None
 
     def finish(self) -> Any:
-        return self.clip.finish(self.task.key)
+        return self.clip.wait_for_evidence(self.task.key)
 
 
 class _Stream:
@@ -274,21 +274,21 @@ class _Stream:
         self.dtype = np.dtype(np.uint8)
         self.room = 0
 
-    def also(self, index: int, key: str, repeat: bool) -> bool:
+    def add_key_to_last_frame(self, index: int, key: str, repeat: bool) -> bool:
         """Whether this frame is the last one that was put, which then serves one more observer."""
         if repeat or not self.rows or self.rows[-1].number != index:
             return False
         self.rows[-1].keys.append(key)
         return True
 
-    def put(self, picture: PreparedFrame, key: str) -> None:
+    def append_picture(self, picture: PreparedFrame, key: str) -> None:
         if len(self.rows) and (len(self.rows) == self.room or picture.rgb.shape != self.shape):
             self.flush()
         if self.memory is None:
             self.shape, self.dtype = picture.rgb.shape, picture.rgb.dtype
             each = picture.rgb.nbytes * (2 if self.pairs else 1)
             self.room = max(1, SLOT_BYTES // each)
-            self.number, self.memory = self.host.slot(self.room * each)
+            self.number, self.memory = self.host.acquire_slot(self.room * each)
         shown = [picture.rgb] if picture.reference is None else [picture.rgb, picture.reference]
         for number, array in enumerate(shown, len(self.rows) * len(shown)):
             place = number * array.nbytes
@@ -304,7 +304,7 @@ class _Stream:
         self.host.sent.add(self.number)
         self.rows, self.memory = [], None
 
-    def drop(self) -> None:
+    def discard(self) -> None:
         """Forget what has been put, and give its file back."""
         if self.memory is not None:
             self.host.free.append(self.number)

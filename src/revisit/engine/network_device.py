@@ -20,19 +20,19 @@ class DeviceMemory:
 
     def __init__(self, device: str) -> None:
         self.device, self.gpu = device, device.startswith("cuda")
-        self.use_device()
+        self.set_current_device_of_thread()
         self.held = 0  # bytes of frames that wait
         self.room = threading.Condition()
-        self.limit = int(self.size() * WAITING)
+        self.limit = int(self.capacity_bytes() * WAITING)
 
-    def use_device(self) -> None:
+    def set_current_device_of_thread(self) -> None:
         """Make the device the current one of this thread: streams and memory figures are of that one."""
         if self.gpu:
             import torch
 
             torch.cuda.set_device(int(self.device.partition(":")[2] or 0))
 
-    def size(self) -> int:
+    def capacity_bytes(self) -> int:
         """Bytes of the device."""
         if self.gpu:
             import torch
@@ -51,7 +51,7 @@ class DeviceMemory:
         try:
             return self.copy(slot[:size].view(getattr(torch, dtype)).view(*shape), size), size
         except BaseException:
-            self.free(size)
+            self.release_bytes(size)
             raise
 
     def copy(self, there: Any, size: int) -> Any:
@@ -61,14 +61,14 @@ class DeviceMemory:
         if not self.gpu:
             return there.clone()
         try:
-            return self._to_device(there)
+            return self._copy_to_gpu(there)
         except torch.OutOfMemoryError:  # others use this GPU, too: wait until ours have left it, and try once more
             with self.room:
                 self.room.wait_for(lambda: self.held <= size, timeout=PATIENCE)
             torch.cuda.empty_cache()
-            return self._to_device(there)
+            return self._copy_to_gpu(there)
 
-    def _to_device(self, there: Any) -> Any:
+    def _copy_to_gpu(self, there: Any) -> Any:
         import torch
 
         stream, copied = torch.cuda.Stream(), torch.cuda.Event(blocking=True)  # sleeps: cores are for those who decode
@@ -78,7 +78,7 @@ class DeviceMemory:
         copied.synchronize()
         return tensor
 
-    def free(self, size: int) -> None:
+    def release_bytes(self, size: int) -> None:
         with self.room:
             self.held -= size
             self.room.notify_all()
@@ -91,18 +91,18 @@ def is_out_of_memory(error: RuntimeError) -> bool:
     return isinstance(error, torch.OutOfMemoryError) or any(words in str(error) for words in NO_MEMORY)
 
 
-def map_shared(file: int, gpu: bool) -> Any:
+def map_shared_file_as_tensor(file_descriptor: int, gpu: bool) -> Any:
     """A file in shared memory as a flat tensor; with a GPU it is pinned, so that copies need no second buffer."""
     import torch
 
-    with os.fdopen(file, "r+b") as opened:
+    with os.fdopen(file_descriptor, "r+b") as opened:
         flat = torch.from_numpy(np.memmap(opened, dtype=np.uint8, mode="r+"))
     if gpu:
         torch.cuda.cudart().cudaHostRegister(flat.data_ptr(), flat.numel(), 0)  # a failure only makes it slower
     return flat
 
 
-def unpin(flat: Any, gpu: bool) -> None:
+def unpin_if_on_gpu(flat: Any, gpu: bool) -> None:
     """Let go of a file in shared memory."""
     if gpu and flat is not None:
         import torch

@@ -36,13 +36,27 @@ from typing import Any
 import numpy as np
 
 from revisit.core import Batch, Frame, Observer, UsageError
-from revisit.core.evidence import rows_of_several_clips
+from revisit.core.evidence import allow_rows_of_several_clips
 from revisit.core.observer import single_threaded_libraries, start_observer
 from revisit.core.threads import start_thread
 from revisit.engine.jobs import ObserverTask, error_sentence, inputs_of, observer_of
 from revisit.engine.network_client import Address
-from revisit.engine.network_device import SHARE, DeviceMemory, is_out_of_memory, map_shared, unpin
-from revisit.engine.network_queues import MOST, Chunk, Entry, HostedClip, Queue, join_parts, rows_of_record
+from revisit.engine.network_device import (
+    SHARE,
+    DeviceMemory,
+    is_out_of_memory,
+    map_shared_file_as_tensor,
+    unpin_if_on_gpu,
+)
+from revisit.engine.network_queues import (
+    MOST,
+    Chunk,
+    Entry,
+    HostedClip,
+    Queue,
+    concatenate_parts_in_order,
+    slice_record_rows,
+)
 from revisit.networks import settings
 from revisit.results.file_types import Details
 
@@ -51,7 +65,7 @@ SWITCH = 0.0005  # seconds that a thread which receives may keep those that comp
 AHEAD = 4  # batches at a time: short ones are on their way to the GPU while a long one is computed
 
 
-def serve(address: Address, parent: Connection, tasks: Sequence[ObserverTask] = ()) -> None:
+def run_network_host(address: Address, parent: Connection, tasks: Sequence[ObserverTask] = ()) -> None:
     """Run the host until its parent goes away. The parent hears the device once the host is ready, or what is wrong.
 
     `tasks` are examples of what will be asked: their networks are loaded while the first frames are being decoded.
@@ -60,7 +74,7 @@ def serve(address: Address, parent: Connection, tasks: Sequence[ObserverTask] = 
 
     with single_threaded_libraries():
         try:
-            device = runtime.described()
+            device = runtime.describe_device()
         except UsageError as error:
             parent.send(error)
             return
@@ -68,12 +82,14 @@ def serve(address: Address, parent: Connection, tasks: Sequence[ObserverTask] = 
         listener = Listener(address.path, family="AF_UNIX", authkey=address.key, backlog=64)
         parent.send(device)
         host = Host()
-        host.listen(listener, parent)
+        host.start_listening(listener, parent)
         if host.gpu:
             host.warm_up(tasks)
-            if settings.compiles() != "off":
-                compiled.allow(settings.batch() or MOST, compiled.AFTER[settings.compiles()])
-        host.run()
+            if settings.compile_mode() != "off":
+                compiled.enable_compilation(
+                    settings.requested_batch_size() or MOST, compiled.AFTER[settings.compile_mode()]
+                )
+        host.run_until_stopped()
 
 
 class Host:
@@ -91,7 +107,7 @@ class Host:
         self.done = 0.0  # when the last batch was
         if self.gpu:
             for _ in range(AHEAD):
-                start_thread(self._work)
+                start_thread(self._compute_batches_forever)
 
     def warm_up(self, tasks: Sequence[ObserverTask]) -> None:
         """Show each observer a dark frame: what it loads for the first one is there when the first clip comes."""
@@ -106,17 +122,17 @@ class Host:
                 with contextlib.suppress(Exception):  # what is wrong will be said of the first clip
                     observer.fn(batch, **task.params)
 
-    def listen(self, listener: Listener, parent: Connection) -> None:
+    def start_listening(self, listener: Listener, parent: Connection) -> None:
         """Take in frames from now on, while networks are still being loaded."""
-        start_thread(self._accept, listener)
-        start_thread(self._end_with, parent)
+        start_thread(self._accept_connections, listener)
+        start_thread(self._stop_when_parent_ends, parent)
 
-    def run(self) -> None:
-        while self._handle(block=self._next() is None):
-            if q := self._next():
-                self._start(q)
+    def run_until_stopped(self) -> None:
+        while self._handle_events(block=self._next_queue_to_compute() is None):
+            if q := self._next_queue_to_compute():
+                self._start_batch(q)
 
-    def _next(self) -> Queue | None:
+    def _next_queue_to_compute(self) -> Queue | None:
         """The queue whose rows are computed next, if any are to be now; how much one takes is measured alone.
 
         While a batch is at work, only a full one may follow it: in the meantime smaller ones grow.
@@ -128,39 +144,39 @@ class Host:
         chosen = max(full or waiting, key=lambda q: q.rows)
         return chosen if not self.at_work or (chosen.measured and self.at_work[0].measured) else None
 
-    def _start(self, q: Queue) -> None:
-        batch = q.take()
+    def _start_batch(self, q: Queue) -> None:
+        batch = q.take_batch()
         self.at_work.append(q)
         if self.gpu:
             self.batches.put((q, batch))
         else:
-            self._compute(q, batch)
+            self._compute_batch(q, batch)
 
-    def _work(self) -> None:
-        self.memory.use_device()
+    def _compute_batches_forever(self) -> None:
+        self.memory.set_current_device_of_thread()
         while True:
-            self._compute(*self.batches.get())
+            self._compute_batch(*self.batches.get())
 
-    def _accept(self, listener: Listener) -> None:
+    def _accept_connections(self, listener: Listener) -> None:
         while True:
             connection = listener.accept()
             try:
-                start_thread(self._receive, connection)
+                start_thread(self._receive_messages, connection)
             except (MemoryError, RuntimeError):  # no room for a thread: the worker tells its clips so
                 connection.close()
 
-    def _end_with(self, parent: Connection) -> None:
+    def _stop_when_parent_ends(self, parent: Connection) -> None:
         with contextlib.suppress(EOFError, OSError):
             parent.recv()
         self.events.put(("stop", None))
 
-    def _receive(self, connection: Connection) -> None:
+    def _receive_messages(self, connection: Connection) -> None:
         """Messages of one worker, in order; chunks are on the device before they become events."""
         slots: dict[int, Any] = {}
         sending = threading.Lock()
         clip: HostedClip | None = None
         try:
-            self.memory.use_device()
+            self.memory.set_current_device_of_thread()
             while True:
                 kind, *rest = connection.recv()
                 if kind == "clip":
@@ -168,7 +184,7 @@ class Host:
                     clip = HostedClip(connection, sending, info, {task.key: task for task in tasks})
                     self.events.put(("clip", clip))
                 elif kind == "memory":
-                    slots[rest[0]] = map_shared(recv_handle(connection), self.gpu)
+                    slots[rest[0]] = map_shared_file_as_tensor(recv_handle(connection), self.gpu)
                 elif kind == "frames":
                     assert clip is not None
                     number, shape, dtype, pairs, rows = rest
@@ -178,7 +194,7 @@ class Host:
                     with sending:
                         connection.send(("free", number))
                 elif kind == "forget":
-                    unpin(slots.pop(rest[0], None), self.gpu)
+                    unpin_if_on_gpu(slots.pop(rest[0], None), self.gpu)
                 else:
                     self.events.put(("end", clip))
         except (EOFError, OSError):
@@ -192,9 +208,9 @@ class Host:
             self.events.put(("gone", connection))
             connection.close()
             for slot in slots.values():
-                unpin(slot, self.gpu)
+                unpin_if_on_gpu(slot, self.gpu)
 
-    def _handle(self, block: bool) -> bool:
+    def _handle_events(self, block: bool) -> bool:
         """Take in what has arrived; False when the parent is gone."""
         while True:
             try:
@@ -205,18 +221,18 @@ class Host:
             if kind == "stop":
                 return False
             if kind == "clip":
-                self._begin(thing)
+                self._start_clip_observers(thing)
             elif kind == "frames":
-                self._enqueue(thing)
+                self._distribute_chunk(thing)
             elif kind == "end":
                 thing.ended = True
-                self._answer(thing)
+                self._send_evidence_if_complete(thing)
             elif kind == "computed":
-                self._hand_out(*thing)
+                self._distribute_batch_results(*thing)
             else:
-                self._drop(thing)
+                self._forget_connection(thing)
 
-    def _begin(self, clip: HostedClip) -> None:
+    def _start_clip_observers(self, clip: HostedClip) -> None:
         for key, task in clip.tasks.items():
             observer = observer_of(task)
             if observer.kind != "frame":
@@ -225,7 +241,7 @@ class Host:
                 except Exception as error:  # one observer that fails must not cost the others their evidence
                     clip.failed[key] = error_sentence(error)
 
-    def _enqueue(self, chunk: Chunk) -> None:
+    def _distribute_chunk(self, chunk: Chunk) -> None:
         clip = chunk.clip
         rows_by_key: dict[str, list[int]] = defaultdict(list)
         for number, row in enumerate(chunk.rows):
@@ -238,7 +254,7 @@ class Host:
             if key in clip.watchers:
                 if pictures is None:
                     pictures = chunk.pictures.cpu().numpy()
-                self._feed(chunk, key, rows, pictures)
+                self._feed_sequence_observer(chunk, key, rows, pictures)
                 continue
             task = clip.tasks[key]
             shape = tuple(chunk.pictures.shape[1:])
@@ -248,9 +264,9 @@ class Host:
                 self.queues[place] = Queue(observer_of(task), task.params)
             self.queues[place].put(chunk, key, rows)
         if not chunk.users:
-            self.memory.free(chunk.bytes)
+            self.memory.release_bytes(chunk.bytes)
 
-    def _feed(self, chunk: Chunk, key: str, rows: list[int], pictures: np.ndarray) -> None:
+    def _feed_sequence_observer(self, chunk: Chunk, key: str, rows: list[int], pictures: np.ndarray) -> None:
         """Show frames to an observer that sees a clip in order."""
         started = time.perf_counter()
         clip = chunk.clip
@@ -264,19 +280,19 @@ class Host:
                 break
         clip.seconds[key] += time.perf_counter() - started
 
-    def _compute(self, q: Queue, batch: list[Entry]) -> None:
+    def _compute_batch(self, q: Queue, batch: list[Entry]) -> None:
         """Run one batch; what it made is an event."""
         from revisit.networks import runtime
 
         start = time.perf_counter()
         try:
-            with runtime.turn():
-                result = self._forward(q, batch)
+            with runtime.torch_turn_among_threads():
+                result = self._run_observer_on_batch(q, batch)
         except Exception as error:  # as above
             result = error
         self.events.put(("computed", (q, batch, result, start, time.perf_counter())))
 
-    def _hand_out(self, q: Queue, batch: list[Entry], result: Any, start: float, end: float) -> None:
+    def _distribute_batch_results(self, q: Queue, batch: list[Entry], result: Any, start: float, end: float) -> None:
         """Give the rows of a batch to their clips."""
         self.at_work.remove(q)
         spent = end - max(start, self.done)  # batches overlap
@@ -290,36 +306,36 @@ class Host:
             try:
                 if isinstance(result, Exception):
                     raise result
-                part = rows_of_record(result, place, place + len(rows), total, q.observer.id)
+                part = slice_record_rows(result, place, place + len(rows), total, q.observer.id)
                 chunk.clip.parts[key].append((chunk.number, rows[0], part))
             except Exception as error:  # one clip's rows are no reason against another's
                 chunk.clip.failed[key] = f"{q.observer.id} failed: {error_sentence(error)}"
             place += len(rows)
             chunk.clip.seconds[key] += spent * len(rows) / total
             chunk.clip.pending -= len(rows)
-            self._let_go(chunk)
-            self._answer(chunk.clip)
+            self._release_chunk_user(chunk)
+            self._send_evidence_if_complete(chunk.clip)
 
-    def _let_go(self, chunk: Chunk) -> None:
+    def _release_chunk_user(self, chunk: Chunk) -> None:
         """Count down the observers that want a chunk; after the last one it leaves the device."""
         chunk.users -= 1
         if not chunk.users:
-            self.memory.free(chunk.bytes)
+            self.memory.release_bytes(chunk.bytes)
 
-    def _forward(self, q: Queue, taken: Sequence[Entry]) -> Any:
+    def _run_observer_on_batch(self, q: Queue, batch_entries: Sequence[Entry]) -> Any:
         import torch
 
-        def rows_of(chunk: Chunk, rows: list[int], pictures: Any) -> Any:
+        def select_rows(chunk: Chunk, rows: list[int], pictures: Any) -> Any:
             first, last = rows[0], rows[-1]
             if last - first + 1 == len(rows):  # a copy of numbers to the GPU would wait for the batch before
                 return pictures[first : last + 1]
             return pictures[torch.tensor(rows, device=pictures.device)]
 
-        def together(parts: list[Any]) -> Any:
+        def concatenate(parts: list[Any]) -> Any:
             return parts[0] if len(parts) == 1 else torch.cat(parts)
 
-        described = [chunk.rows[row] for chunk, _, rows in taken for row in rows]
-        pairs = taken[0][0].partners is not None
+        described = [chunk.rows[row] for chunk, _, rows in batch_entries for row in rows]
+        pairs = batch_entries[0][0].partners is not None
         before = torch.cuda.memory_allocated() if self.gpu else 0
         if self.gpu and not q.measured:
             torch.cuda.reset_peak_memory_stats()
@@ -327,13 +343,15 @@ class Host:
             batch = Batch(
                 np.array([row.number for row in described]),
                 np.array([row.time for row in described]),
-                together([rows_of(chunk, rows, chunk.pictures) for chunk, _, rows in taken]),
-                together([rows_of(chunk, rows, chunk.partners) for chunk, _, rows in taken]) if pairs else (),
+                concatenate([select_rows(chunk, rows, chunk.pictures) for chunk, _, rows in batch_entries]),
+                concatenate([select_rows(chunk, rows, chunk.partners) for chunk, _, rows in batch_entries])
+                if pairs
+                else (),
                 np.array([row.partner for row in described if pairs], dtype=np.int64),
-                [inputs_of(chunk.clip.tasks[key]) for chunk, key, rows in taken for _ in rows],
+                [inputs_of(chunk.clip.tasks[key]) for chunk, key, rows in batch_entries for _ in rows],
             )
-            batch = fit_on_gpu(q.observer, q.params, batch) if self.gpu else batch
-            with rows_of_several_clips():
+            batch = resize_batch_on_gpu(q.observer, q.params, batch) if self.gpu else batch
+            with allow_rows_of_several_clips():
                 record = q.observer.fn(batch, **q.params)
         except RuntimeError as error:
             if not is_out_of_memory(error):
@@ -348,10 +366,10 @@ class Host:
         if self.gpu and not q.measured:
             q.measured = True
             used_by_row = max((torch.cuda.max_memory_allocated() - before) / len(described), 1)
-            q.most = int(np.clip(int(self.memory.size() * SHARE / used_by_row), 1, MOST))
+            q.most = int(np.clip(int(self.memory.capacity_bytes() * SHARE / used_by_row), 1, MOST))
         return record
 
-    def _answer(self, clip: HostedClip) -> None:
+    def _send_evidence_if_complete(self, clip: HostedClip) -> None:
         """Send a clip's evidence back once all of it is there."""
         if not clip.ended or clip.pending or not clip.tasks:
             return
@@ -361,7 +379,11 @@ class Host:
             started = time.perf_counter()
             if key not in clip.failed:
                 try:
-                    record = clip.watchers[key].finish() if key in clip.watchers else join_parts(clip.parts[key])
+                    record = (
+                        clip.watchers[key].finish()
+                        if key in clip.watchers
+                        else concatenate_parts_in_order(clip.parts[key])
+                    )
                 except Exception as error:  # as above
                     clip.failed[key] = f"{task.observer} failed: {error_sentence(error)}"
             clip.seconds[key] += time.perf_counter() - started
@@ -370,17 +392,17 @@ class Host:
         with clip.sending, contextlib.suppress(OSError):  # where its worker died, the engine says so
             clip.connection.send(answer)
 
-    def _drop(self, connection: Connection) -> None:
+    def _forget_connection(self, connection: Connection) -> None:
         """Forget the rows of a worker that is gone."""
         for q in self.queues.values():
             gone = [entry for entry in q.waiting if entry[0].clip.connection is connection]
             q.waiting = [entry for entry in q.waiting if entry[0].clip.connection is not connection]
             for chunk, _, rows in gone:
                 q.rows -= len(rows)
-                self._let_go(chunk)
+                self._release_chunk_user(chunk)
 
 
-def fit_on_gpu(observer: Observer, params: Details, batch: Batch) -> Batch:
+def resize_batch_on_gpu(observer: Observer, params: Details, batch: Batch) -> Batch:
     """The batch at the size that its observer wants, where workers leave that to the GPU."""
     if observer.gpu_size is None:
         return batch
@@ -393,8 +415,8 @@ def fit_on_gpu(observer: Observer, params: Details, batch: Batch) -> Batch:
     reference: Any = batch.reference
     return replace(
         batch,
-        rgb=preprocessing.fitted(pictures, size),
-        reference=preprocessing.fitted(reference, size) if observer.pairs else reference,
+        rgb=preprocessing.resize_bytes_as_on_cpu(pictures, size),
+        reference=preprocessing.resize_bytes_as_on_cpu(reference, size) if observer.pairs else reference,
     )
 
 

@@ -66,8 +66,8 @@ class Queue:
         self.observer, self.params = observer, params
         self.waiting: list[Entry] = []
         self.rows = 0
-        self.most = settings.batch() or FIRST
-        self.measured = settings.batch() is not None
+        self.most = settings.requested_batch_size() or FIRST
+        self.measured = settings.requested_batch_size() is not None
 
     def put(self, chunk: Chunk, key: str, rows: list[int]) -> None:
         insort(self.waiting, (chunk, key, rows), key=lambda entry: entry[0].clip.turn)
@@ -75,7 +75,7 @@ class Queue:
         chunk.users += 1
         chunk.clip.pending += len(rows)
 
-    def take(self) -> list[Entry]:
+    def take_batch(self) -> list[Entry]:
         """At most `most` rows, the first ones."""
         taken: list[Entry] = []
         room = self.most
@@ -95,12 +95,12 @@ class Queue:
         self.rows += sum(len(rows) for _, _, rows in taken)
 
 
-def join_parts(parts: list[Part]) -> Any:
+def concatenate_parts_in_order(parts: list[Part]) -> Any:
     """All rows of a clip in their order; batches that overlap may be done in another."""
     return concatenate_evidence([part for _, _, part in sorted(parts, key=lambda one: one[:2])])
 
 
-def rows_of_record(record: Any, start: int, end: int, count: int, observer: str) -> Any:
+def slice_record_rows(record: Any, start: int, end: int, count: int, observer: str) -> Any:
     """Some rows of a record."""
     parts = {}
     for f in fields(record):

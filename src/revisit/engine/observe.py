@@ -21,7 +21,7 @@ import numpy as np
 
 from revisit.core import ClipInfo, Frame, MediaError, RevisitError
 from revisit.core.observer import RunningObserver, single_threaded_libraries, start_observer
-from revisit.core.phase_pairs import RULE, phase_maps, read_phase_rule
+from revisit.core.phase_pairs import RULE, frame_pairs_by_phase, parse_phase_rule
 from revisit.engine.cache import EvidenceCache, MemoryCache
 from revisit.engine.jobs import (
     ClipTask,
@@ -30,7 +30,7 @@ from revisit.engine.jobs import (
     error_sentence,
     inputs_of,
     observer_of,
-    wanted_frames,
+    wanted_frame_numbers,
 )
 from revisit.engine.network_client import HostClip, HostConnection, HostError, runs_at_host
 from revisit.media import Limits, clip_digest, file_digest, open_clip
@@ -68,7 +68,7 @@ class Outcome:
     device: str = ""  # that networks ran on, if one process ran them all
 
 
-def observe(
+def observe_job(
     job: ObservingJob, cache: EvidenceCache | MemoryCache, limits: Limits, host: HostConnection | None = None
 ) -> Iterator[tuple[ClipTask, Outcome]]:
     """Make all evidence of a job, decoding each of its clips once; tell what became of each clip when it is done.
@@ -78,8 +78,10 @@ def observe(
     broken: dict[str, str] = {}
     with single_threaded_libraries(), ExitStack() as stack:
         shelves: dict[str, ReferenceFrames] = {}
-        streams = _open_compared_clips(job, limits, stack) if host is None else {}  # beside a GPU, workers are many
-        uses = _reference_uses(job, limits, streams)
+        streams = (
+            _open_compared_clips_if_few(job, limits, stack) if host is None else {}
+        )  # beside a GPU, workers are many
+        uses = _uses_by_reference(job, limits, streams)
         room = KEPT_BYTES // max(len(job.references), 1)
         for clip in job.clips:
             outcome = Outcome(broken=dict(broken), device=host.device if host is not None else "")
@@ -88,11 +90,11 @@ def observe(
                 stored = ReferenceFrames(room if clip.clip.frames is None else None)
             try:
                 observed = _ObservedClip(clip, stored, uses.get(clip.digest, ()), shelves, outcome)
-                observed.run(cache, limits, host, streams.pop(clip.digest, None))
+                observed.make_all_evidence(cache, limits, host, streams.pop(clip.digest, None))
             except MediaError as error:
                 broken[clip.digest] = outcome.broken[clip.digest] = str(error)
             except (OSError, MemoryError, RuntimeError) as error:  # a full disk, no memory, no further process
-                reason = f"{clip.clip.path.name}: {_resource_sentence(error)}; run the same command again"
+                reason = f"{clip.clip.path.name}: {_resource_error_sentence(error)}; run the same command again"
                 broken[clip.digest] = outcome.broken[clip.digest] = reason
             else:
                 if stored is not None:
@@ -100,7 +102,9 @@ def observe(
             yield clip, outcome
 
 
-def _open_compared_clips(job: ObservingJob, limits: Limits, stack: ExitStack) -> dict[str, ClipStream | FramesInMemory]:
+def _open_compared_clips_if_few(
+    job: ObservingJob, limits: Limits, stack: ExitStack
+) -> dict[str, ClipStream | FramesInMemory]:
     """Streams by digest of the clips that are compared with a reference, if these are few."""
     compared = [_ObservedClip(clip, None, (), {}, Outcome()) for clip in job.clips if clip.digest not in job.references]
     compared = [clip for clip in compared if clip.watching]
@@ -109,12 +113,12 @@ def _open_compared_clips(job: ObservingJob, limits: Limits, stack: ExitStack) ->
         return streams
     for clip in compared:
         with suppress(MediaError, OSError, MemoryError, RuntimeError):  # told when its turn comes
-            streams[clip.task.digest] = stream = open_clip(clip.task.clip, limits, wanted=clip.choose)
+            streams[clip.task.digest] = stream = open_clip(clip.task.clip, limits, wanted=clip.all_wanted_frame_numbers)
             stack.callback(stream.__exit__)
     return streams
 
 
-def _resource_sentence(error: Exception) -> str:
+def _resource_error_sentence(error: Exception) -> str:
     """What the machine did not have for a clip, in words."""
     if isinstance(error, MemoryError):
         return "there was too little memory for it; use fewer --workers"
@@ -142,7 +146,7 @@ class _ObservedClip:
     def __post_init__(self) -> None:
         self.watching = [todo for todo in self.task.observers if todo.file is None]  # the others read files
 
-    def run(
+    def make_all_evidence(
         self,
         cache: EvidenceCache | MemoryCache,
         limits: Limits,
@@ -153,14 +157,14 @@ class _ObservedClip:
         task, out = self.task, self.out
         for todo in task.observers:
             if todo.file is not None:
-                self._import(todo, cache)
+                self._import_from_file(todo, cache)
         if not self.watching and self.stored is None:
             return
         opened = time.perf_counter()
-        with open_clip(task.clip, limits, wanted=self.choose) if stream is None else stream as stream:
+        with open_clip(task.clip, limits, wanted=self.all_wanted_frame_numbers) if stream is None else stream as stream:
             info: ClipInfo = stream.info
-            self.start(info, host)
-            self.show(stream, set(self.reference_frames(info.count).tolist()))
+            self.start_observers(info, host)
+            self.feed_frames(stream, set(self.frame_numbers_to_keep(info.count).tolist()))
             out.decoded[task.digest] += 1
             out.frames += stream.passed
             out.megapixels += stream.passed * info.width * info.height / 1e6
@@ -169,75 +173,81 @@ class _ObservedClip:
         if task.clip.frames is None and clip_digest(task.clip) != task.digest:
             raise MediaError(f"{task.clip.path.name}: {CHANGED}")
         if self.stored is not None:
-            self.stored.close(info)
-        self.finish(cache)
+            self.stored.flush_and_set_info(info)
+        self.save_evidence(cache)
 
     @property
-    def backwards(self) -> bool:
+    def is_compared_with_own_reverse(self) -> bool:
         """Whether the clip is compared with itself backwards."""
         return any(todo.inputs.get("align") == "mirror" for todo in self.watching)
 
-    def reference_frames(self, count: int) -> np.ndarray:
+    def frame_numbers_to_keep(self, count: int) -> np.ndarray:
         """Numbers of the frames that are compared with later."""
         if self.stored is None:
             return np.zeros(0, np.int64)
-        first_half = np.arange(count // 2 if self.backwards else 0)
-        return np.unique(np.concatenate([first_half, *(reference_frames_for(use, count) for use in self.uses)]))
+        first_half = np.arange(count // 2 if self.is_compared_with_own_reverse else 0)
+        return np.unique(np.concatenate([first_half, *(reference_frame_numbers_for(use, count) for use in self.uses)]))
 
-    def choose(self, count: int, fps: float) -> np.ndarray:
+    def all_wanted_frame_numbers(self, count: int, fps: float) -> np.ndarray:
         """Frame numbers that somebody wants; the rest is decoded but never converted to RGB."""
         picks = []
         for todo in self.watching:
-            with suppress(Exception):  # told by `start`, where it costs this observer only
-                picks.append(wanted_frames(todo, count, fps))
-        return np.unique(np.concatenate([self.reference_frames(count), *picks])).astype(np.int64)
+            with suppress(Exception):  # told by `start_observers`, where it costs this observer only
+                picks.append(wanted_frame_numbers(todo, count, fps))
+        return np.unique(np.concatenate([self.frame_numbers_to_keep(count), *picks])).astype(np.int64)
 
-    def start(self, info: ClipInfo, host: HostConnection | None) -> None:
+    def start_observers(self, info: ClipInfo, host: HostConnection | None) -> None:
         """Start the observers, those with networks at the host where there is one."""
         if host is not None:
             self.hosted = HostClip(host, info, [todo for todo in self.watching if runs_at_host(todo)])
         for todo in self.watching:
             try:
                 if todo.reference == self.task.digest:
-                    self.partners[todo.key] = _mirror_partners(info, self.stored) if self.backwards else None
+                    self.partners[todo.key] = (
+                        _make_mirror_partners_function(info, self.stored) if self.is_compared_with_own_reverse else None
+                    )
                 elif todo.reference is not None:
-                    self.partners[todo.key] = _reference_partners(todo, info, self.shelves, self.out, self.remarks)
-                self.chosen[todo.key] = set(wanted_frames(todo, info.count, info.fps).tolist())
+                    self.partners[todo.key] = _make_reference_partners_function(
+                        todo, info, self.shelves, self.out, self.remarks
+                    )
+                self.chosen[todo.key] = set(wanted_frame_numbers(todo, info.count, info.fps).tolist())
                 self.watchers[todo.key] = (
-                    self.hosted.watcher(todo)
+                    self.hosted.create_watcher(todo)
                     if self.hosted is not None and todo.key in self.hosted.tasks
                     else start_observer(observer_of(todo), info, inputs_of(todo), todo.params)
                 )
             except Exception as error:
-                self._fail(todo.key, error_sentence(error))
+                self._record_failure(todo.key, error_sentence(error))
                 continue
             self.seconds[todo.key] = 0.0
             self.out.runs[self.task.digest, todo.key] += 1
 
-    def show(self, frames: Iterable[Frame], references: Collection[int]) -> None:
+    def feed_frames(self, frames: Iterable[Frame], numbers_to_keep: Collection[int]) -> None:
         """Show each frame to the observers that want it, and keep those that others are compared with."""
         for frame in frames:
-            if self.stored is not None and frame.index in references:
+            if self.stored is not None and frame.index in numbers_to_keep:
                 self.stored.put(frame)
             for todo in self.watching:
                 if todo.key not in self.watchers or frame.index not in self.chosen[todo.key]:
                     continue
                 started = time.perf_counter()
                 try:
-                    for partner in self._partners(todo, frame):
+                    for partner in self._frames_to_compare_with(todo, frame):
                         self.watchers[todo.key].see(frame, partner)
                 except Exception as error:
-                    self._fail(todo.key, f"{todo.observer} failed on frame {frame.index}: {error_sentence(error)}")
+                    self._record_failure(
+                        todo.key, f"{todo.observer} failed on frame {frame.index}: {error_sentence(error)}"
+                    )
                 self.seconds[todo.key] += time.perf_counter() - started
 
-    def _partners(self, todo: ObserverTask, frame: Frame) -> Sequence[Frame | None]:
+    def _frames_to_compare_with(self, todo: ObserverTask, frame: Frame) -> Sequence[Frame | None]:
         """The frames of the reference that a frame is compared with, one after the other; None without a reference."""
         if todo.reference is None:
             return [None]
         find = self.partners[todo.key]
         return [frame] if find is None else find(frame)
 
-    def finish(self, cache: EvidenceCache | MemoryCache) -> None:
+    def save_evidence(self, cache: EvidenceCache | MemoryCache) -> None:
         """Save what the observers made."""
         for todo in self.watching:
             if todo.key not in self.watchers:
@@ -245,37 +255,39 @@ class _ObservedClip:
             started = time.perf_counter()
             try:
                 record = self.watchers[todo.key].finish()
-                _require_same(todo)
+                _require_unchanged_files(todo)
                 cache.save(todo.key, record)
             except Exception as error:
                 reason = error_sentence(error)
-                self._fail(todo.key, reason if isinstance(error, HostError) else f"{todo.observer} failed: {reason}")
+                self._record_failure(
+                    todo.key, reason if isinstance(error, HostError) else f"{todo.observer} failed: {reason}"
+                )
                 continue
             spent = self.seconds[todo.key] + time.perf_counter() - started
             at_host = self.hosted is not None and todo.key in self.hosted.tasks
             self.out.made[todo.key] = self.hosted.seconds[todo.key] if self.hosted and at_host else spent
 
-    def _import(self, todo: ObserverTask, cache: EvidenceCache | MemoryCache) -> None:
+    def _import_from_file(self, todo: ObserverTask, cache: EvidenceCache | MemoryCache) -> None:
         """Make evidence from a file that came with the clip."""
         started = time.perf_counter()
         self.out.runs[self.task.digest, todo.key] += 1
         try:
             record = observer_of(todo).fn(todo.file, *inputs_of(todo), **todo.params)
-            _require_same(todo)
+            _require_unchanged_files(todo)
             cache.save(todo.key, record)
         except RevisitError as error:
-            self._fail(todo.key, str(error))
+            self._record_failure(todo.key, str(error))
         except Exception as error:  # one file that cannot be read must not cost the clip its other evidence
-            self._fail(todo.key, f"{todo.observer} failed: {error_sentence(error)}")
+            self._record_failure(todo.key, f"{todo.observer} failed: {error_sentence(error)}")
         else:
             self.out.made[todo.key] = time.perf_counter() - started
 
-    def _fail(self, key: str, sentence: str) -> None:
+    def _record_failure(self, key: str, sentence: str) -> None:
         self.out.failed[key] = sentence
         self.watchers.pop(key, None)
 
 
-def _require_same(todo: ObserverTask) -> None:
+def _require_unchanged_files(todo: ObserverTask) -> None:
     """Raise MediaError where a file beside the clip is not what it was when the plan was made.
 
     The address of evidence names the content that it was made from, and the cache keeps it for all runs.
@@ -285,7 +297,7 @@ def _require_same(todo: ObserverTask) -> None:
             raise MediaError(f"{path.name}: {CHANGED}")
 
 
-def _reference_uses(
+def _uses_by_reference(
     job: ObservingJob, limits: Limits, streams: Mapping[str, ClipStream | FramesInMemory]
 ) -> dict[str, set[ReferenceUse]]:
     """Who is compared with each reference."""
@@ -303,20 +315,22 @@ def _reference_uses(
                 info, numbers = streams[clip.digest].info, set[int]()
                 for todo in todos:
                     with suppress(Exception):  # told when the observer starts
-                        numbers.update(wanted_frames(todo, info.count, info.fps).tolist())
+                        numbers.update(wanted_frame_numbers(todo, info.count, info.fps).tolist())
                 uses[reference].add(ReferenceUse(rule, info.count, tuple(sorted(numbers))))
             else:
-                uses[reference].add(ReferenceUse(rule, 0 if rule in WHOLE else _length(clip, limits)))
+                uses[reference].add(
+                    ReferenceUse(rule, 0 if rule in WHOLE else _announced_frame_count_or_zero(clip, limits))
+                )
     return uses
 
 
-def reference_frames_for(use: ReferenceUse, count: int) -> np.ndarray:
+def reference_frame_numbers_for(use: ReferenceUse, count: int) -> np.ndarray:
     """Numbers of the frames, of `count` in a reference, that a clip is compared with; all where only clocks tell."""
     if use.rule == "time" or (use.rule == "auto" and use.compared is None):
         return np.arange(count)
     info = ClipInfo(1, 1, use.length, 1.0, np.zeros(use.length))
     try:
-        partners_of = partner_numbers(use.rule, info, count, np.zeros(count))
+        partners_of = make_partners_function(use.rule, info, count, np.zeros(count))
     except MediaError:  # which is told of the clip
         return np.arange(0)
     compared = range(use.length) if use.compared is None else use.compared
@@ -325,7 +339,7 @@ def reference_frames_for(use: ReferenceUse, count: int) -> np.ndarray:
     return np.unique(np.array(partners, dtype=np.int64))
 
 
-def _length(task: ClipTask, limits: Limits) -> int:
+def _announced_frame_count_or_zero(task: ClipTask, limits: Limits) -> int:
     """Frames that a clip announces; 0 for one that cannot be read, which is told when its turn comes."""
     try:
         with open_clip(task.clip, limits, wanted=np.arange(0)) as stream:
@@ -366,7 +380,7 @@ class ReferenceFrames:
         self.rows[frame.index] = len(self.rows)
         self.file.write(np.ascontiguousarray(frame.rgb).data)
 
-    def close(self, info: ClipInfo) -> None:
+    def flush_and_set_info(self, info: ClipInfo) -> None:
         if self.file is not None:
             self.file.flush()
         self.info = info
@@ -374,10 +388,10 @@ class ReferenceFrames:
     def get(self, index: int) -> Frame:
         """The frame of this number."""
         if self.last is None or self.last.index != index:
-            self.last = Frame(index, self.seconds[index], self._pixels(index))
+            self.last = Frame(index, self.seconds[index], self._read_pixels(index))
         return self.last
 
-    def _pixels(self, index: int) -> np.ndarray:
+    def _read_pixels(self, index: int) -> np.ndarray:
         if index in self.kept:
             return self.kept[index]
         size = int(np.prod(self.shape))
@@ -385,18 +399,18 @@ class ReferenceFrames:
         return np.frombuffer(self.file.read(size), dtype=np.uint8).reshape(self.shape)
 
 
-def _mirror_partners(info: ClipInfo, stored: ReferenceFrames | None) -> PartnersOf:
+def _make_mirror_partners_function(info: ClipInfo, stored: ReferenceFrames | None) -> PartnersOf:
     """A function from a frame of the second half to its mirror image in time; a frame in the middle has none."""
     assert stored is not None
 
-    def find(frame: Frame) -> list[Frame]:
+    def find_mirror_partner(frame: Frame) -> list[Frame]:
         position = info.count - 1 - frame.index
         return [stored.get(position)] if position < info.count // 2 <= frame.index else []
 
-    return find
+    return find_mirror_partner
 
 
-def _reference_partners(
+def _make_reference_partners_function(
     task: ObserverTask, info: ClipInfo, shelves: Mapping[str, ReferenceFrames], out: Outcome, remarks: list[str]
 ) -> PartnersOf:
     """A function from a frame of the clip to the frames of the reference it is compared with."""
@@ -420,40 +434,40 @@ def _reference_partners(
             f"the clip is {info.width}x{info.height} and its reference {stored.info.width}x{stored.info.height}: they "
             "are compared stretched to one shape"
         )
-    partners_of = partner_numbers(task.inputs["align"], info, stored.info.count, stored.info.times)
+    partners_of = make_partners_function(task.inputs["align"], info, stored.info.count, stored.info.times)
     return lambda frame: [stored.get(number) for number in partners_of(frame)]
 
 
-def partner_numbers(rule: str, info: ClipInfo, count: int, times: np.ndarray) -> Any:
+def make_partners_function(rule: str, info: ClipInfo, reference_count: int, reference_times: np.ndarray) -> Any:
     """A function from a frame to the numbers of its partners: one at most, or by phases one for each map it is in."""
     if not rule.startswith(RULE):
-        one = alignment(rule, info, count, times)
+        one = make_single_partner_function(rule, info, reference_count, reference_times)
         return lambda frame: [] if (position := one(frame)) is None else [position]
     partners_by_frame: dict[int, dict[int, None]] = defaultdict(dict)
-    for members, partners in phase_maps(info.count, count, *read_phase_rule(rule)).values():
+    for members, partners in frame_pairs_by_phase(info.count, reference_count, *parse_phase_rule(rule)).values():
         for member, partner in zip(members.tolist(), partners.tolist(), strict=True):
             partners_by_frame[member][partner] = None
     return lambda frame: list(partners_by_frame.get(frame.index, ()))
 
 
-def alignment(rule: str, info: ClipInfo, count: int, times: np.ndarray) -> Any:
-    """A function from a frame to the position of its partner among `count` reference frames.
+def make_single_partner_function(rule: str, info: ClipInfo, reference_count: int, reference_times: np.ndarray) -> Any:
+    """A function from a frame to the position of its partner among `reference_count` reference frames.
 
     `index`: same number, the longer clip's rest is left out; `time`: nearest in seconds;
     `stretch`: same share of the length; `auto`: by number, if both have equally many frames. The rule `mirror`
-    of a clip that is its own reference, its second half against the first backwards, is in `_mirror_partners`; several
-    partners, by phases, in `partner_numbers`.
+    of a clip that is its own reference, its second half against the first backwards, is in
+    `_make_mirror_partners_function`; several partners, by phases, in `make_partners_function`.
     """
     if rule == "auto":
-        if count != info.count:
+        if reference_count != info.count:
             raise MediaError(
-                f"the reference has {count} frames and the video {info.count}; "
+                f"the reference has {reference_count} frames and the video {info.count}; "
                 "pass --align (in Python align=) index, time or stretch, or remove the reference"
             )
         rule = "index"
     if rule == "index":
-        return lambda frame: frame.index if frame.index < count else None
+        return lambda frame: frame.index if frame.index < reference_count else None
     if rule == "time":
-        return lambda frame: int(np.abs(times - frame.time).argmin())
+        return lambda frame: int(np.abs(reference_times - frame.time).argmin())
     span = max(info.count - 1, 1)
-    return lambda frame: min(round(frame.index * (count - 1) / span), count - 1)
+    return lambda frame: min(round(frame.index * (reference_count - 1) / span), reference_count - 1)

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from revisit.core import DERIVED, GATES, METRICS, OBSERVERS, UsageError
-from revisit.core.text import near_names, parse_yaml
-from revisit.engine.dependencies import Parameters, observed_kinds, rests_on
+from revisit.core.text import did_you_mean_question, parse_yaml
+from revisit.engine.dependencies import Parameters, observed_kinds_needed_by, walk_dependencies
 from revisit.engine.plan import Plan
 from revisit.results.file_types import Details
 
@@ -27,24 +27,24 @@ def parse_parameters(texts: Iterable[str]) -> dict[str, dict[str, object]]:
             raise UsageError(f"--param takes ID.name=value, such as mb_rendering_lighting.tau=1.2, not {text!r}")
         if name in parameters.get(id, {}):
             raise UsageError(f"--param sets {id}.{name} twice; give it once")
-        parameters.setdefault(id, {})[name] = value_of(id, name, parse_yaml(value.strip()))
+        parameters.setdefault(id, {})[name] = checked_parameter_value(id, name, parse_yaml(value.strip()))
     return parameters
 
 
-def value_of(id: str, name: str, value: Any) -> Any:
+def checked_parameter_value(id: str, name: str, value: Any) -> Any:
     """The value, if there is such a parameter and it may have it."""
-    default = default_value(id, name)
-    if not same_type(value, default):
-        raise UsageError(f"{id}.{name} is {default!r} by default; {value!r} is not a {type_name(default)}")
+    default = default_parameter_value(id, name)
+    if not is_compatible_type(value, default):
+        raise UsageError(f"{id}.{name} is {default!r} by default; {value!r} is not a {parameter_type_name(default)}")
     return float(value) if isinstance(default, float) and isinstance(value, int) else value
 
 
-def default_value(id: str, name: str) -> Any:
+def default_parameter_value(id: str, name: str) -> Any:
     """The default of a parameter."""
     params = next((registry[id].params for registry in REGISTRIES if id in registry), None)
     if params is None:
         every = [one for registry in REGISTRIES for one in registry if registry[one].params]
-        hint = near_names(id, every) or "`revisit show ID` lists parameters"
+        hint = did_you_mean_question(id, every) or "`revisit show ID` lists parameters"
         raise UsageError(f"nothing with parameters is called {id!r}; {hint}")
     if name not in params:
         has = f"its parameters are {', '.join(params)}" if params else "it has no parameters"
@@ -52,12 +52,12 @@ def default_value(id: str, name: str) -> Any:
     return params[name]
 
 
-def tunable(plan: Plan) -> dict[str, Details]:
+def default_parameters_of_plan(plan: Plan) -> dict[str, Details]:
     """The parameters of everything that a plan uses, by id."""
     parameters: dict[str, Details] = {check.id: check.params for check in plan.checks}
     for check in plan.checks:
-        parameters |= {one.id: one.params for one in rests_on(check) if not isinstance(one, type)}
-    makers = [plan.observers.maker(kind) for check in plan.checks for kind in observed_kinds(check)]
+        parameters |= {one.id: one.params for one in walk_dependencies(check) if not isinstance(one, type)}
+    makers = [plan.observers.maker(kind) for check in plan.checks for kind in observed_kinds_needed_by(check)]
     for maker in makers:
         if maker is not None:
             parameters[maker.id] = maker.params
@@ -66,28 +66,28 @@ def tunable(plan: Plan) -> dict[str, Details]:
     return parameters
 
 
-def check_used(plan: Plan, parameters: Parameters) -> None:
+def require_parameters_used(plan: Plan, parameters: Parameters) -> None:
     """Refuse parameters that nothing in the plan uses."""
-    uses = tunable(plan)
+    uses = default_parameters_of_plan(plan)
     for id in parameters:
         if id not in uses:
             listed = sorted(one for one, params in uses.items() if params)
-            hint = near_names(id, uses) or f"these have parameters: {', '.join(listed)}"
+            hint = did_you_mean_question(id, uses) or f"these have parameters: {', '.join(listed)}"
             raise UsageError(f"this evaluation does not use {id!r}; {hint}")
 
 
-def same_type(value: Any, standing: Any) -> bool:
+def is_compatible_type(value: Any, default: Any) -> bool:
     """Whether a value is of the kind of another one."""
-    if standing is None or value is None:
+    if default is None or value is None:
         return True
-    if isinstance(standing, bool) or isinstance(value, bool):
-        return isinstance(standing, bool) and isinstance(value, bool)
-    if isinstance(standing, int | float):
+    if isinstance(default, bool) or isinstance(value, bool):
+        return isinstance(default, bool) and isinstance(value, bool)
+    if isinstance(default, int | float):
         return isinstance(value, int | float)
-    return isinstance(value, type(standing))
+    return isinstance(value, type(default))
 
 
-def type_name(standing: Any) -> str:
+def parameter_type_name(default: Any) -> str:
     """What a kind of value is called."""
-    kind = "truth value" if isinstance(standing, bool) else "number" if isinstance(standing, int | float) else ""
-    return kind or {"str": "word"}.get(type(standing).__name__, type(standing).__name__)
+    kind = "truth value" if isinstance(default, bool) else "number" if isinstance(default, int | float) else ""
+    return kind or {"str": "word"}.get(type(default).__name__, type(default).__name__)

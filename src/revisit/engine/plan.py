@@ -23,26 +23,26 @@ from revisit.core import (
     UsageError,
     evidence_id,
 )
-from revisit.core.protocol import canonical, digest_of_bytes
+from revisit.core.protocol import canonical_json, sha256_hex_prefix
 from revisit.core.text import suggest_names
-from revisit.engine.availability import Availability, availability
-from revisit.engine.dataset_cases import identical_clips, read_cases, repeated_cases
+from revisit.engine.availability import Availability, check_observer_availability
+from revisit.engine.dataset_cases import find_copies_under_other_samples, identical_clip_sentences, read_cases
 from revisit.engine.dependencies import (
     ObserverSet,
     Parameters,
     asks_judge,
     gates_of,
     merge_parameters,
-    observed_kinds,
-    parameters_of,
+    observed_kinds_needed_by,
     protocol_facts,
+    resolve_parameters,
     short_hash,
 )
 from revisit.engine.evidence_plan import ALWAYS, CaseEvidence, EvidencePlanner
-from revisit.engine.jobs import ObserverTask, ObservingJob, jobs_of
+from revisit.engine.jobs import ObserverTask, ObservingJob, make_observing_jobs
 from revisit.media import decoding_build
 from revisit.results.file_types import CaseEntry, MadeBy, OwnObservers, PlanFile
-from revisit.results.record_files import case_to_json, rejected_to_json, to_builtin
+from revisit.results.record_files import case_to_json, rejected_to_json, to_builtin_type
 
 
 @dataclass(frozen=True)
@@ -75,35 +75,35 @@ class Plan:
 
     def checks_for(self, case: Case) -> list[Metric | Gate]:
         """Everything that is asked of one case: what its suite keeps to other parts of the dataset is left out."""
-        return self.suite.asked(self.checks, case)
+        return self.suite.checks_asked_of(self.checks, case)
 
-    def protocol_hash(self, check: Metric | Gate) -> str:
+    def protocol_with_hash(self, check: Metric | Gate) -> str:
         """`protocol:hash`, the comparability tag of one metric's or gate's results."""
-        if check.id not in self._hashes:
+        if check.id not in self._hash_cache:
             hash_ = short_hash(protocol_facts(check, self.observers, self.parameters))
-            self._hashes[check.id] = f"{self.protocol}:{hash_}"
-        return self._hashes[check.id]
+            self._hash_cache[check.id] = f"{self.protocol}:{hash_}"
+        return self._hash_cache[check.id]
 
     @cached_property
-    def _hashes(self) -> dict[str, str]:
+    def _hash_cache(self) -> dict[str, str]:
         return {}
 
     @cached_property
-    def kinds(self) -> dict[str, tuple[str, ...]]:
+    def evidence_ids_by_check(self) -> dict[str, tuple[str, ...]]:
         """Ids of the evidence that observers make for each metric and gate."""
-        return {check.id: tuple(sorted(map(evidence_id, observed_kinds(check)))) for check in self.checks}
+        return {check.id: tuple(sorted(map(evidence_id, observed_kinds_needed_by(check)))) for check in self.checks}
 
-    def keys_for(self, case: Case, checks: Sequence[Metric | Gate]) -> set[str]:
+    def evidence_keys_for(self, case: Case, checks: Sequence[Metric | Gate]) -> set[str]:
         """Keys of the evidence of a case that these use, with what is always shown; none where nothing is asked."""
         if not checks:
             return set()
         evidence = self.wanted[case.id]
-        kinds = {*ALWAYS, *(kind for check in checks for kind in self.kinds[check.id])}
+        kinds = {*ALWAYS, *(kind for check in checks for kind in self.evidence_ids_by_check[check.id])}
         keys = {key for kind, key in evidence.keys.items() if kind in kinds}
         pictures = (self.tasks[key][2].shown for key in keys)
         return {*keys, *(task.key for task in pictures if task is not None), *evidence.reference.values()}
 
-    def makers(self, check: Metric | Gate) -> MadeBy:
+    def made_by(self, check: Metric | Gate) -> MadeBy:
         """The observer set that answers a question, and the judge where one is asked."""
         makers: MadeBy = {"set": self.observers.id}
         if asks_judge(check, self.observers):
@@ -113,49 +113,57 @@ class Plan:
     @cached_property
     def availability(self) -> Availability:
         """Which observers that the set adds to `lite` are needed, and can run here."""
-        return availability(self.observers, self.checks)
+        return check_observer_availability(self.observers, self.checks)
 
-    def own_observers(self) -> dict[str, OwnObservers]:
+    def own_observers_by_check(self) -> dict[str, OwnObservers]:
         """Metric or gate -> whether observers that the set adds to `lite` made its evidence, and which it lacked."""
         ran = {task.observer for _, _, task in self.tasks.values()} & {one.id for one in self.availability.running}
         by_check: dict[str, OwnObservers] = {}
         for check in self.checks:
-            makers = {maker.id for kind in observed_kinds(check) if (maker := self.observers.maker(kind)) is not None}
+            makers = {
+                maker.id
+                for kind in observed_kinds_needed_by(check)
+                if (maker := self.observers.maker(kind)) is not None
+            }
             lacks = sorted(makers & self.availability.missing.keys())
             by_check[check.id] = {"own": bool(makers & ran), "lacking": lacks}
         return by_check
 
-    def record_keys(self, case: Case, checks: Iterable[Metric | Gate]) -> dict[str, str]:
+    def answer_keys_by_check(self, case: Case, checks: Iterable[Metric | Gate]) -> dict[str, str]:
         """The address of each answer: equal when nothing that could change it has changed."""
         evidence = self.wanted[case.id]
-        tags_and_kinds = {check.id: (self.protocol_hash(check), self.kinds[check.id]) for check in checks}
-        return answer_keys(case, evidence, tags_and_kinds)
+        tags_and_kinds = {
+            check.id: (self.protocol_with_hash(check), self.evidence_ids_by_check[check.id]) for check in checks
+        }
+        return compute_answer_keys(case, evidence, tags_and_kinds)
 
-    def answers_depend_on(self, case: Case) -> bytes:
+    def encode_answer_dependencies(self, case: Case) -> bytes:
         """All that the addresses of a case's answers are made of, beside what is asked."""
         evidence, ids = self.wanted[case.id], [check.id for check in self.checks_for(case)]
         absent = {id: reason.sentence for id, reason in evidence.absent.items()}
-        return msgspec.json.encode([_case_inputs(case), evidence.keys, absent, ids], enc_hook=to_builtin)
+        return msgspec.json.encode(
+            [_case_fields_that_metrics_read(case), evidence.keys, absent, ids], enc_hook=to_builtin_type
+        )
 
-    def failed_evidence(self, case: Case, broken: Mapping[str, str]) -> dict[str, str]:
+    def failed_evidence_sentences(self, case: Case, broken_clips: Mapping[str, str]) -> dict[str, str]:
         """The sentence for each piece of evidence that a broken clip or reference leaves unmade.
 
-        `broken` has the sentence for each clip that cannot be read, by its digest.
+        `broken_clips` has the sentence for each clip that cannot be read, by its digest.
         """
         sentences = {}
         for key in self.wanted[case.id].keys.values():
             owner, _, task = self.tasks[key]
-            if owner in broken:
-                sentences[key] = broken[owner]
-            elif task.reference is not None and task.reference in broken:
-                sentences[key] = f"the reference cannot be read: {broken[task.reference]}"
+            if owner in broken_clips:
+                sentences[key] = broken_clips[owner]
+            elif task.reference is not None and task.reference in broken_clips:
+                sentences[key] = f"the reference cannot be read: {broken_clips[task.reference]}"
         return sentences
 
-    def jobs(self, keys: Iterable[str]) -> list[ObservingJob]:
+    def observing_jobs_for(self, keys: Iterable[str]) -> list[ObservingJob]:
         """Work that makes these pieces of evidence, each clip in exactly one job."""
-        return jobs_of(keys, self.tasks, self.clips)
+        return make_observing_jobs(keys, self.tasks, self.clips)
 
-    def _entry(self, case: Case) -> CaseEntry:
+    def _case_entry(self, case: Case) -> CaseEntry:
         evidence = self.wanted[case.id]
         return {
             **case_to_json(case),
@@ -176,11 +184,11 @@ class Plan:
             "partial": self.partial,
             "total_cases": self.total,
             "remarks": list(self.remarks),
-            "metrics": {metric.id: self.protocol_hash(metric) for metric in self.metrics},
-            "gates": {gate.id: self.protocol_hash(gate) for gate in self.gates},
-            "made_by": {check.id: self.makers(check) for check in self.checks},
-            "observers": self.own_observers(),
-            "cases": [self._entry(case) for case in self.cases],
+            "metrics": {metric.id: self.protocol_with_hash(metric) for metric in self.metrics},
+            "gates": {gate.id: self.protocol_with_hash(gate) for gate in self.gates},
+            "made_by": {check.id: self.made_by(check) for check in self.checks},
+            "observers": self.own_observers_by_check(),
+            "cases": [self._case_entry(case) for case in self.cases],
             "rejected": [rejected_to_json(entry) for entry in self.rejected],
         }
 
@@ -209,39 +217,43 @@ def make_plan(
         raise UsageError(
             f"suite {suite.id} has no option {unknown[0]!r}; its options are {', '.join(suite.options) or 'none'}"
         )
-    from revisit.results.question_ranking import questions_of  # which workers do not need
+    from revisit.results.question_ranking import read_suite_questions  # which workers do not need
 
-    questions_of(suite.card)  # says what is wrong with them, before anything is read
+    read_suite_questions(suite.card)  # says what is wrong with them, before anything is read
     dataset = read_cases(suite, source, roots, options or {}, limit=limit, truth=truth)
     cases = dataset.cases
     protocol = protocol or next(iter(suite.protocols))
     if protocol not in suite.protocols:
         raise UsageError(f"suite {suite.id} has no protocol {protocol!r}; {suggest_names(protocol, suite.protocols)}")
-    observers = _of_protocol(observers, (suite.card.get("observers") or {}).get(protocol) or {})
+    observers = _with_observers_of_protocol(observers, (suite.card.get("observers") or {}).get(protocol) or {})
     if decoding := (suite.card.get("decoding") or {}).get(protocol) or "":
         decoding_build(decoding)  # says what is missing, before anything is read
         observers = replace(observers, decoding=decoding)
-        cases = [_decoded(case, decoding) for case in cases]
+        cases = [_case_with_decoding(case, decoding) for case in cases]
     of_protocol = suite.protocols[protocol] or {}
     for id in of_protocol:
         if not any(id in registry for registry in (METRICS, GATES, DERIVED, OBSERVERS)):
             raise UsageError(f"protocol {protocol} of suite {suite.id} sets parameters of {id!r}, which does not exist")
     asked_for = suite.settings(**(options or {})) if suite.settings is not None else {}
     parameters = merge_parameters(of_protocol, asked_for, overrides or {})
-    metrics = suite.chosen(metrics)
+    metrics = suite.resolve_check_ids(metrics)
     named = [id for id in metrics if id not in GATES]
     usual = suite.default_metrics(judge=observers.judge is not None)
     chosen = tuple(METRICS[id] for id in (named if metrics else usual))
     for metric in chosen:
-        parameters_of(metric, parameters)
+        resolve_parameters(metric, parameters)
     # A user who names metrics wants just these: the gates a suite always shows are then asked only if named, too.
     gates = tuple(gates_of(chosen, [id for id in metrics if id in GATES] if metrics else suite.card.get("gates", ())))
 
     evidence = EvidencePlanner(suite, [*gates, *chosen], observers, parameters, align, source)
     for case in cases:
-        evidence.add(case)
-    repeated = repeated_cases(cases, evidence.digests, evidence.digest) if suite.card.get("copies_count_once") else {}
-    remarks = (*dataset.remarks, *identical_clips(cases, evidence.digests, repeated))
+        evidence.plan_case_evidence(case)
+    repeated = (
+        find_copies_under_other_samples(cases, evidence.digests, evidence.cached_digest_of)
+        if suite.card.get("copies_count_once")
+        else {}
+    )
+    remarks = (*dataset.remarks, *identical_clip_sentences(cases, evidence.digests, repeated))
     cases = [case for case in cases if case.id not in repeated]
     evidence.clip_digests.save()
     return Plan(
@@ -261,43 +273,49 @@ def make_plan(
         evidence.clips,
         limit if dataset.partial else None,
         dataset.total,
-        {case.id: evidence.reference_digest(case) for case in cases if evidence.reference_digest(case)},
+        {
+            case.id: evidence.reference_digest_or_empty(case)
+            for case in cases
+            if evidence.reference_digest_or_empty(case)
+        },
         remarks,
     )
 
 
-def answer_keys(
+def compute_answer_keys(
     case: Case, evidence_of_case: CaseEvidence, tags_and_kinds: Mapping[str, tuple[str, tuple[str, ...]]]
 ) -> dict[str, str]:
     """The address of each answer about a case; `tags_and_kinds` has the tag of a check and its kinds of evidence.
 
     The digest of `{"asker": …, "case": …, "evidence": …}`, put together from texts that answers of a case share.
     """
-    case_text = canonical(_case_inputs(case)).encode()
+    case_text = canonical_json(_case_fields_that_metrics_read(case)).encode()
     absent = {id: reason.sentence for id, reason in evidence_of_case.absent.items()}
     evidence: dict[tuple[str, ...], bytes] = {}
     keys = {}
     for id, (tag, kinds) in tags_and_kinds.items():
         if kinds not in evidence:
-            parts = (f'"{kind}":{canonical(evidence_of_case.keys.get(kind) or absent.get(kind))}' for kind in kinds)
+            parts = (
+                f'"{kind}":{canonical_json(evidence_of_case.keys.get(kind) or absent.get(kind))}' for kind in kinds
+            )
             evidence[kinds] = b'%b,"evidence":{%b}}' % (case_text, ",".join(parts).encode())
-        keys[id] = digest_of_bytes(f'{{"asker":"{tag}","case":'.encode() + evidence[kinds], 24)
+        keys[id] = sha256_hex_prefix(f'{{"asker":"{tag}","case":'.encode() + evidence[kinds], 24)
     return keys
 
 
-def _case_inputs(case: Case) -> dict[str, object]:
+def _case_fields_that_metrics_read(case: Case) -> dict[str, object]:
     """What metrics may read of a case."""
     inputs = {name: getattr(case, name) for name in ("phases", "camera", "prompt", "condition")}
     return {**inputs, "annotations": dict(case.annotations)}
 
 
-def _of_protocol(observers: ObserverSet, observer_ids: Mapping[str, str]) -> ObserverSet:
+def _with_observers_of_protocol(observers: ObserverSet, observer_ids: Mapping[str, str]) -> ObserverSet:
     """The set with the observers that a protocol insists on, for the kinds of evidence that the set has at all."""
     own = {role: OBSERVERS[id] for role, id in observer_ids.items() if role in observers.roles}
     return replace(observers, roles={**observers.roles, **own})
 
 
-def _decoded(case: Case, decoding: str) -> Case:
+def _case_with_decoding(case: Case, decoding: str) -> Case:
     """The case with pixels by another decoding, also those of the clip that it is compared with."""
     reference = None if case.reference is None else replace(case.reference, decoding=decoding)
     return replace(case, clip=replace(case.clip, decoding=decoding), reference=reference)

@@ -17,15 +17,15 @@ import numpy as np
 
 from revisit._version import __version__
 from revisit.core import Case, Record
-from revisit.core.text import one_line, parse_json
-from revisit.engine.availability import caption
+from revisit.core.text import format_error_on_one_line, parse_json
+from revisit.engine.availability import observed_by_sets_text
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.costs import DECODING, SCORING, Costs, CostSums
 from revisit.engine.dependencies import observer_facts
 from revisit.engine.jobs import ClipTask
 from revisit.engine.observe import Outcome
 from revisit.engine.resume import ResumedRun
-from revisit.engine.run_log import RunLog, clock_text
+from revisit.engine.run_log import RunLog, utc_timestamp_text
 from revisit.media import decoding_build
 from revisit.networks import settings
 from revisit.results.file_types import Details, Invocation, ProtocolEntry, RunFile
@@ -57,7 +57,7 @@ class InvocationLog:
     def __post_init__(self) -> None:
         """Log what is run, by which versions, and on what."""
         self.plan, self.log = self.begun.plan, RunLog(self.begun.folder)
-        plan, machine = self.plan, environment()
+        plan, machine = self.plan, describe_environment()
         versions = ", ".join(f"{name} {number}" for name, number in machine["libraries"].items())
         self.log.write("started", self.command or "from Python")
         self.log.write(
@@ -65,19 +65,22 @@ class InvocationLog:
         )
         self.log.write(
             "plan",
-            f"suite {plan.suite.id}, protocol {plan.protocol}:{self.begun.hash()}, set {plan.observers.id}, "
+            f"suite {plan.suite.id}, protocol {plan.protocol}:{self.begun.metrics_and_gates_hash()}, set "
+            f"{plan.observers.id}, "
             f"{len(plan.cases)} cases, {len(plan.clips)} clips, {self.cached} of {len(plan.tasks)} pieces of evidence "
             f"known, {len(plan.rejected)} entries rejected",
         )
-        for sentence in (*plan.remarks, plan.availability.sentence, *plan.unreadable.values()):
+        for sentence in (*plan.remarks, plan.availability.missing_observers_sentence, *plan.unreadable.values()):
             if sentence:
                 self.log.write("note", sentence)
 
-    def stopped(self, error: BaseException) -> None:
+    def log_early_end(self, error: BaseException) -> None:
         """Log that the work ended early, and why."""
-        self.log.write("stopped", "interrupted" if isinstance(error, KeyboardInterrupt) else one_line(error))
+        self.log.write(
+            "stopped", "interrupted" if isinstance(error, KeyboardInterrupt) else format_error_on_one_line(error)
+        )
 
-    def add(self, outcome: Outcome) -> None:
+    def add_outcome(self, outcome: Outcome) -> None:
         self.decodes.update(outcome.decoded)
         self.runs.update(outcome.runs)
         self.frames += outcome.frames
@@ -94,7 +97,7 @@ class InvocationLog:
         for sentence in (*outcome.broken.values(), *outcome.failed.values()):
             self.log.write("failed", sentence)
 
-    def observed(self, clip: ClipTask, outcome: Outcome) -> None:
+    def log_observed_clip(self, clip: ClipTask, outcome: Outcome) -> None:
         """Log a clip that was observed, and what it took."""
         if clip.digest in outcome.broken:
             return
@@ -102,13 +105,13 @@ class InvocationLog:
         remarks = "".join(f"; {note}" for note in outcome.notes.get(clip.digest, ()))
         self.log.write("observed", f"{clip.clip.path}, {outcome.frames} frames in {seconds:.1f} s{remarks}")
 
-    def scored(self, case: Case, answers: Sequence[Record]) -> None:
+    def add_scoring_seconds(self, case: Case, answers: Sequence[Record]) -> None:
         """Count what the answers about a case took."""
         frames = self.clip_costs.frames(case.clip)
         if frames:
             self.costs[SCORING] += sum(answer.seconds for answer in answers), frames, 0, 0
 
-    def counters(self) -> dict[str, object]:
+    def work_counters(self) -> dict[str, object]:
         """How often things were done."""
         per_observer: Counter[str] = Counter()
         for (_, key), count in self.runs.items():
@@ -128,23 +131,23 @@ class InvocationLog:
             **({"judge": self.asked} if self.asked else {}),
         }
 
-    def write(self, finished: float | None = None) -> None:
+    def write_run_json(self, finished: float | None = None) -> None:
         """Write run.json; it keeps the accounts of earlier invocations."""
         path, plan, whole = self.begun.folder / "run.json", self.plan, self.begun.whole
         earlier = parse_json(path.read_text(encoding="utf-8")).get("invocations", []) if path.is_file() else []
-        earlier = [entry for entry in earlier if entry["started"] != clock_text(self.started)]
-        counters = self.counters()
+        earlier = [entry for entry in earlier if entry["started"] != utc_timestamp_text(self.started)]
+        counters = self.work_counters()
         invocation: Invocation = {
             "command": self.command,
-            "started": clock_text(self.started),
-            "finished": None if finished is None else clock_text(finished),
+            "started": utc_timestamp_text(self.started),
+            "finished": None if finished is None else utc_timestamp_text(finished),
             "seconds": None if finished is None else round(finished - self.started, 2),
             "counters": counters,
         }
         decoding = plan.observers.decoding
         protocol: ProtocolEntry = {
             "name": plan.protocol,
-            "hash": self.begun.hash(),
+            "hash": self.begun.metrics_and_gates_hash(),
             "parameters": dict(plan.parameters),
             "align": plan.align,
             "judge": plan.observers.judge,
@@ -160,11 +163,11 @@ class InvocationLog:
             "revisit": __version__,
             "suite": plan.suite.id,
             "set": plan.observers.id,
-            "observed_by": caption(whole),
+            "observed_by": observed_by_sets_text(whole),
             "request": self.request,
             **({"adds": True} if self.adds else {}),
             "protocol": protocol,
-            "environment": environment(),
+            "environment": describe_environment(),
             "cache": str(self.cache.root.resolve()),
             "notes": {clip: list(notes) for clip, notes in sorted(self.notes.items())},
             "counters": counters,
@@ -180,7 +183,7 @@ class InvocationLog:
             )
 
 
-def installed_version(package: str) -> str:
+def installed_version_or_empty(package: str) -> str:
     """The version of a package; nothing where it is not installed."""
     try:
         return version(package)
@@ -188,10 +191,10 @@ def installed_version(package: str) -> str:
         return ""
 
 
-def environment() -> dict[str, Any]:
+def describe_environment() -> dict[str, Any]:
     """Versions and host, for whoever must explain a difference later."""
-    libraries = {name: installed_version(name) or "not installed" for name in LIBRARIES}
-    if settings.openvino() == "off":
+    libraries = {name: installed_version_or_empty(name) or "not installed" for name in LIBRARIES}
+    if settings.openvino_mode() == "off":
         libraries["openvino"] = "not used"
     return {
         "python": platform.python_version(),

@@ -15,8 +15,8 @@ from typing import Any
 from revisit.core import MissingPrerequisite, UsageError
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.jobs import ClipTask, ObserverTask, ObservingJob
-from revisit.engine.observe import Outcome, observe
-from revisit.engine.worker_processes import BLAS_THREADS, network_tasks, outcomes_of_lost
+from revisit.engine.observe import Outcome, observe_job
+from revisit.engine.worker_processes import BLAS_THREADS, broken_outcomes, one_network_task_per_observer
 from revisit.media import Limits
 from revisit.networks import settings
 
@@ -40,17 +40,19 @@ class OnRay:
         first = next(jobs, None)  # a run that has all evidence needs no cluster
         if first is None:
             return
-        ray = _connect(self.address)
+        ray = _connect_to_ray(self.address)
         pending: dict[Any, tuple[ObservingJob, Any]] = {}  # task -> its job, and its actor if it has one
         with_gpu = _Gpus(ray) if networks and ray.cluster_resources().get("GPU") else None
-        task = ray.remote(num_cpus=1, memory=MEMORY, max_retries=RETRIES, runtime_env=_environment())(_observe_job)
+        task = ray.remote(num_cpus=1, memory=MEMORY, max_retries=RETRIES, runtime_env=_worker_environment())(
+            _observe_job
+        )
         waiting: list[ObservingJob] = [first]
         try:
             while True:
-                most = self.workers or AHEAD * self.hands()
+                most = self.workers or AHEAD * self.jobs_at_a_time()
                 while len(pending) < most and (job := waiting.pop() if waiting else next(jobs, None)) is not None:
-                    if with_gpu is not None and network_tasks([job]):
-                        actor = with_gpu.free()
+                    if with_gpu is not None and one_network_task_per_observer([job]):
+                        actor = with_gpu.free_actor_or_none()
                         if actor is None:
                             waiting.append(job)
                             break
@@ -62,14 +64,14 @@ class OnRay:
                 done, _ = ray.wait(list(pending), num_returns=1)
                 job, actor = pending.pop(done[0])
                 if actor is not None and with_gpu is not None:
-                    with_gpu.give_back(actor)
-                yield from _outcomes(ray, done[0], job)
+                    with_gpu.return_actor(actor)
+                yield from _outcomes_of_ray_task(ray, done[0], job)
         finally:
             for left in pending:
                 ray.cancel(left, force=pending[left][1] is None)
 
-    def hands(self) -> int:
-        return self.workers or max(1, int(_connect(self.address).cluster_resources().get("CPU", 1)))
+    def jobs_at_a_time(self) -> int:
+        return self.workers or max(1, int(_connect_to_ray(self.address).cluster_resources().get("CPU", 1)))
 
 
 class _Gpus:
@@ -78,18 +80,18 @@ class _Gpus:
     def __init__(self, ray: Any) -> None:
         self._most = int(ray.cluster_resources()["GPU"])
         lost = {"max_restarts": -1, "max_task_retries": RETRIES}
-        self._make = ray.remote(num_gpus=1, num_cpus=1, runtime_env=_environment(), **lost)(_Observer)
+        self._make = ray.remote(num_gpus=1, num_cpus=1, runtime_env=_worker_environment(), **lost)(_Observer)
         self._all: list[Any] = []
         self._free: list[Any] = []
 
-    def free(self) -> Any:
+    def free_actor_or_none(self) -> Any:
         """An actor without work, or None."""
         if not self._free and len(self._all) < self._most:
             self._all.append(self._make.remote())
             return self._all[-1]
         return self._free.pop() if self._free else None
 
-    def give_back(self, actor: Any) -> None:
+    def return_actor(self, actor: Any) -> None:
         self._free.append(actor)
 
 
@@ -101,10 +103,10 @@ class _Observer:
 
 
 def _observe_job(job: ObservingJob, cache: EvidenceCache, limits: Limits) -> list[Outcome]:
-    return [outcome for _, outcome in observe(job, cache, limits)]
+    return [outcome for _, outcome in observe_job(job, cache, limits)]
 
 
-def _outcomes(ray: Any, task: Any, job: ObservingJob) -> Iterator[tuple[ClipTask, Outcome]]:
+def _outcomes_of_ray_task(ray: Any, task: Any, job: ObservingJob) -> Iterator[tuple[ClipTask, Outcome]]:
     try:
         yield from zip(job.clips, ray.get(task), strict=True)
     except (ray.exceptions.RayTaskError, ray.exceptions.RuntimeEnvSetupError):
@@ -115,10 +117,10 @@ def _outcomes(ray: Any, task: Any, job: ObservingJob) -> Iterator[tuple[ClipTask
             f"the node or process that observed this clip was lost {RETRIES + 1} times ({lost}); run the same command "
             "again, and look at the memory of the nodes"
         )
-        yield from outcomes_of_lost(job.clips, sentence)
+        yield from broken_outcomes(job.clips, sentence)
 
 
-def _connect(address: str) -> Any:
+def _connect_to_ray(address: str) -> Any:
     try:
         import ray
     except ImportError:
@@ -132,7 +134,7 @@ def _connect(address: str) -> Any:
     return ray
 
 
-def _environment() -> dict[str, dict[str, str]]:
+def _worker_environment() -> dict[str, dict[str, str]]:
     """What workers on all nodes must have as this process has it: settings of networks, one thread for each sum."""
     names = [name for name in (*settings.NAMES, "REVISIT_CACHE") if os.environ.get(name)]
     return {"env_vars": {**{name: os.environ[name] for name in names}, **dict.fromkeys(BLAS_THREADS, "1")}}

@@ -12,12 +12,16 @@ from typing import TYPE_CHECKING, Any
 from revisit.core import GATES, METRICS, SUITES, MissingPrerequisite, Suite, UsageError
 from revisit.core.text import join_names
 from revisit.engine.dependencies import ObserverSet, Parameters, asks_judge, merge_parameters
-from revisit.engine.earlier_run import check_earlier_run, require_no_run, require_separate
-from revisit.engine.parameters import check_used, parse_parameters
+from revisit.engine.earlier_run import (
+    replaced_answers_warning,
+    require_not_run_folder,
+    require_out_separate_from_source,
+)
+from revisit.engine.parameters import parse_parameters, require_parameters_used
 from revisit.engine.plan import Plan, make_plan
 from revisit.engine.run import evaluate, rescore
-from revisit.engine.worker_processes import Executor, environment
-from revisit.media.decoder_process import gpu_for_decoding
+from revisit.engine.worker_processes import Executor, temporary_environment_variables
+from revisit.media.decoder_process import gpu_number_for_decoding
 from revisit.networks import settings
 from revisit.observers.sets import load_roles, read_set
 from revisit.results.file_types import Details
@@ -50,7 +54,7 @@ class Request:
     only: str = ""  # `judge`: nothing but what a judge is asked, beside the answers that the run has
 
     @classmethod
-    def of(
+    def from_options(
         cls,
         source: Path,
         suite: str = "auto",
@@ -89,9 +93,9 @@ class Request:
         """The judge that was asked for, or None."""
         if not self.judge:
             return None
-        from revisit.judges.settings import choose_judge  # here, because most runs do without a judge
+        from revisit.judges.settings import judge_from_source  # here, because most runs do without a judge
 
-        return choose_judge(self.judge)
+        return judge_from_source(self.judge)
 
     def plan(self, overrides: Parameters | None = None, judge: Details | None = None) -> Plan:
         """The plan of this request; `overrides` are parameters that take the place of the protocol's.
@@ -103,28 +107,28 @@ class Request:
             raise UsageError(f"--align takes auto, index, time or stretch, not {self.align!r}")
         if not source.exists():
             raise UsageError(f"{source}: no such file or folder")
-        require_no_run(source)
-        suite = recognise(source) if self.suite == "auto" else SUITES[self.suite]
+        require_not_run_folder(source)
+        suite = recognise_suite(source) if self.suite == "auto" else SUITES[self.suite]
         if judge is None and (chosen := self.chosen_judge()) is not None:
             judge = chosen.facts
-        observers = observer_set(self.set, judge)
+        observers = load_observer_set(self.set, judge)
         plan = make_plan(
             suite,
             source,
             observers,
             protocol=self.protocol,
-            metrics=self._asked(suite, observers),
+            metrics=self._requested_check_ids(suite, observers),
             limit=self.limit,
             align=self.align,
             roots=[Path(root) for root in self.roots],
-            options=dict(map(_parse_option, self.options)),
+            options=dict(map(_parse_suite_option, self.options)),
             overrides=merge_parameters(self.parameters, overrides or {}),
             truth=self.truth,
         )
-        check_used(plan, self.parameters)
+        require_parameters_used(plan, self.parameters)
         return plan
 
-    def _asked(self, suite: Suite, observers: ObserverSet) -> Sequence[str]:
+    def _requested_check_ids(self, suite: Suite, observers: ObserverSet) -> Sequence[str]:
         """The metrics and gates that are asked for, all of the suite's where none is named."""
         if not self.only:
             return self.metrics
@@ -134,7 +138,10 @@ class Request:
             raise UsageError("--only judge asks nobody: add --judge")
         if self.limit is not None:
             raise UsageError("--only judge asks about the clips that the run has; leave --limit out")
-        ids = suite.chosen(self.metrics) or [*suite.default_metrics(judge=True), *suite.card.get("gates", ())]
+        ids = suite.resolve_check_ids(self.metrics) or [
+            *suite.default_metrics(judge=True),
+            *suite.card.get("gates", ()),
+        ]
         judged_ids = [id for id in ids if asks_judge(GATES[id] if id in GATES else METRICS[id], observers)]
         if not judged_ids:
             raise UsageError(f"nothing that the suite {suite.id} asks is put to a judge; leave --only out")
@@ -152,14 +159,14 @@ class Request:
         `on_remark` hears how the source was read, `warned` what of the set cannot run here. Where nothing of the set is
         left but what `lite` has, MissingPrerequisite says what to install.
         """
-        require_no_run(Path(self.source))
-        require_separate(Path(self.source), out)
+        require_not_run_folder(Path(self.source))
+        require_out_separate_from_source(Path(self.source), out)
         judge = self.chosen_judge()
         plan = self.plan(judge=judge.facts if judge else None)
-        if not how.get("fresh") and not self.only and (sentence := check_earlier_run(out, plan, self.as_json())):
+        if not how.get("fresh") and not self.only and (sentence := replaced_answers_warning(out, plan, self.as_json())):
             warned(sentence)
-        check_available(plan, warned)
-        if sentence := judge_is_idle(plan):
+        warn_or_raise_if_unavailable(plan, warned)
+        if sentence := idle_judge_warning(plan):
             warned(sentence)
         if any(task.module == "__main__" for _, _, task in plan.tasks.values()):
             how["workers"] = 0  # no other process can import what a notebook or script defines
@@ -170,7 +177,7 @@ class Request:
         return evaluate(plan, out, request=self.as_json(), judge=judge, **how)
 
     @property
-    def default_folder(self) -> Path:
+    def default_run_folder(self) -> Path:
         """The run directory where none is named."""
         source = Path(self.source)
         return Path("runs") / (source.stem if source.is_file() else source.name)
@@ -185,12 +192,12 @@ class Request:
 
 
 @contextmanager
-def network_settings(device: str, precision: str, batch: int | None) -> Iterator[None]:
+def temporary_network_settings(device: str, precision: str, batch: int | None) -> Iterator[None]:
     """Set the environment variables of the networks, which workers inherit, and restore them afterwards."""
     chosen = {settings.DEVICE: device, settings.PRECISION: precision, settings.BATCH: str(batch or "")}
-    with environment({name: value for name, value in chosen.items() if value}):
-        settings.check()
-        gpu_for_decoding()
+    with temporary_environment_variables({name: value for name, value in chosen.items() if value}):
+        settings.check_all_settings()
+        gpu_number_for_decoding()
         yield
 
 
@@ -207,13 +214,13 @@ def find_executor(name: str, address: str = "", workers: int | None = None) -> E
     return None
 
 
-def rescored_run(path: Path) -> Run:
+def rescore_run_folder(path: Path) -> Run:
     """A run, scored again as it was asked for."""
     facts = Run(path).facts
     return rescore(Request.from_json(facts["request"]).plan(judge=facts["protocol"].get("judge")), path)
 
 
-def judge_is_idle(plan: Plan) -> str:
+def idle_judge_warning(plan: Plan) -> str:
     """A sentence where a judge was given and nothing of the plan asks it; else nothing."""
     observers = plan.observers
     if observers.judge is None or any(asks_judge(check, observers) for check in plan.checks):
@@ -224,7 +231,7 @@ def judge_is_idle(plan: Plan) -> str:
     return f"the judge is asked nothing{hint}"
 
 
-def check_available(plan: Plan, warned: Callable[[str], None] = warnings.warn) -> None:
+def warn_or_raise_if_unavailable(plan: Plan, warned: Callable[[str], None] = warnings.warn) -> None:
     """Say what of the plan's set cannot run here; raise MissingPrerequisite where nothing is left but `lite`.
 
     A judge is something beyond `lite`, too: with one the run goes on.
@@ -233,23 +240,23 @@ def check_available(plan: Plan, warned: Callable[[str], None] = warnings.warn) -
     if not availability.missing:
         return
     if not availability.running and plan.observers.judge is None:
-        raise MissingPrerequisite(availability.sentence)
-    warned(availability.sentence)
+        raise MissingPrerequisite(availability.missing_observers_sentence)
+    warned(availability.missing_observers_sentence)
 
 
-def observer_set(name: str, judge: Details | None = None) -> ObserverSet:
+def load_observer_set(name: str, judge: Details | None = None) -> ObserverSet:
     """The observers of a set, by its name or its YAML file."""
     return ObserverSet(read_set(name).id, load_roles(name, judge=judge is not None), judge)
 
 
-def _parse_option(option: str) -> tuple[str, str]:
+def _parse_suite_option(option: str) -> tuple[str, str]:
     name, equals, value = option.partition("=")
     if not (name and equals and value):
         raise UsageError(f"--option takes name=value, such as gt=path/to/dataset, not {option!r}")
     return name, value
 
 
-def recognise(source: Path) -> Suite:
+def recognise_suite(source: Path) -> Suite:
     """The first benchmark that knows the layout, or the folder suite.
 
     Raises

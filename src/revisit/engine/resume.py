@@ -19,12 +19,20 @@ from typing import Any, cast
 from revisit.core import Case, Gate, GateResult, Metric, Unscored, UsageError, digest, evidence_id
 from revisit.core.records import GATE_STATES
 from revisit.core.text import parse_json
-from revisit.engine.dependencies import observed_kinds, short_hash
+from revisit.engine.dependencies import observed_kinds_needed_by, short_hash
 from revisit.engine.leases import RunInUse
 from revisit.engine.plan import Plan
-from revisit.media.files import UNFINISHED, replacing
+from revisit.media.files import UNFINISHED, atomic_write_path
 from revisit.results.file_types import Details, PlanFile
-from revisit.results.record_files import SCHEMA, RecordLine, RecordLines, from_line, parse_lines, rows_text, write_rows
+from revisit.results.record_files import (
+    SCHEMA,
+    RecordLine,
+    RecordLines,
+    json_rows_text,
+    parse_intact_lines,
+    record_from_line,
+    write_json_rows,
+)
 
 FailedAnswers = Mapping[tuple[str, str], RecordLine]  # by case and question
 RUN_FILES = (
@@ -52,19 +60,19 @@ class ResumedRun:
     lines: RecordLines  # the answers there are
     failed: FailedAnswers  # what had failed when the run was opened
 
-    def evidence(self) -> set[str]:
+    def needed_evidence_keys(self) -> set[str]:
         """Keys of the evidence that the open questions need."""
-        return {key for case in self.plan.cases for key in self.needed(case)}
+        return {key for case in self.plan.cases for key in self.needed_evidence_keys_of_case(case)}
 
-    def needed(self, case: Case) -> set[str]:
+    def needed_evidence_keys_of_case(self, case: Case) -> set[str]:
         """Keys of the evidence that the open questions of a case need, with what a page shows of it."""
-        return self.plan.keys_for(case, self.questions[case.id])
+        return self.plan.evidence_keys_for(case, self.questions[case.id])
 
-    def open_questions(self, case: Case, failed: FailedAnswers) -> list[Metric | Gate]:
+    def unanswered_checks(self, case: Case, failed: FailedAnswers) -> list[Metric | Gate]:
         """What has no valid answer yet; what had failed earlier is asked again."""
 
         checks = self.plan.checks_for(case)
-        keys = self.plan.record_keys(case, checks)
+        keys = self.plan.answer_keys_by_check(case, checks)
         newest, questions = self.lines.newest.get(case.id, {}), []
         for check in checks:
             line = newest.get(check.id)
@@ -77,7 +85,7 @@ class ResumedRun:
                 questions.append(check)
         return questions
 
-    def verdicts(self, case: Case) -> dict[str, GateResult | Unscored]:
+    def earlier_gate_results(self, case: Case) -> dict[str, GateResult | Unscored]:
         """What gates have said of a case that are not asked again, for the metrics behind them."""
         again = {check.id for check in self.questions[case.id]}
         results: dict[str, GateResult | Unscored] = {}
@@ -85,16 +93,16 @@ class ResumedRun:
             line = self.lines.newest.get(case.id, {}).get(gate.id)
             if isinstance(gate, Metric) or gate.id in again or line is None or line.status == "failed":
                 continue
-            record = from_line(line, case)
+            record = record_from_line(line, case)
             if record.status in GATE_STATES:
                 results[gate.id] = GateResult(record.status, record.label, record.sentence, record.facts)
             elif record.reason is not None:
                 results[gate.id] = Unscored(record.reason, facts=record.facts)
         return results
 
-    def hash(self) -> str:
+    def metrics_and_gates_hash(self) -> str:
         """One hash over all metrics and gates of the run."""
-        return hash_of(self.whole)
+        return hash_of_metrics_and_gates(self.whole)
 
 
 def resume_run(
@@ -111,21 +119,21 @@ def resume_run(
     `adds` are the ids of all cases that the dataset has, `request` is what the plan was made from. With `joins`, others
     are at work on the same plan: nothing is changed.
     """
-    _require_run_folder(out, plan.suite.exports)
+    _refuse_folder_with_other_files(out, plan.suite.exports)
     if fresh:
         _remove_run_files(out, plan.suite.exports)
     _require_same_source(out, request)
-    earlier = None if adds is None else _earlier_plan(out, plan, adds)
+    earlier = None if adds is None else _read_compatible_earlier_plan(out, plan, adds)
     if earlier is not None:
-        plan = _without_answered_before(plan, earlier)
+        plan = _drop_unanswerable_answered_metrics(plan, earlier)
     now = plan.as_json()
     if earlier is not None and not joins:
         _remove_stale_answers(out, earlier, now)
     whole = _merge_plans(earlier, now)
     if not joins:
-        _remove_unfinished(out)
-        write_rows(out / "plan.json", whole)
-    elif (out / "plan.json").read_bytes() != rows_text(whole).encode():
+        _remove_unfinished_files(out)
+        write_json_rows(out / "plan.json", whole)
+    elif (out / "plan.json").read_bytes() != json_rows_text(whole).encode():
         raise RunInUse(out, " with other clips or questions")
     lines = RecordLines(out / "records.jsonl")
     # What failed may have failed a moment ago, with the others: who joins does not ask it again.
@@ -134,49 +142,55 @@ def resume_run(
         (case, id): line for case, mine in asked_again.items() for id, line in mine.items() if line.status == "failed"
     }
     begun = ResumedRun(out, plan, whole, {}, lines, failed)
-    _find_questions(begun, remember=not joins)
+    _fill_in_open_questions(begun, remember=not joins)
     return begun
 
 
-def _find_questions(begun: ResumedRun, *, remember: bool) -> None:
+def _fill_in_open_questions(begun: ResumedRun, *, remember: bool) -> None:
     """Find what is open in each case, and `remember` cases of which everything is answered, in settled.json.
 
     Each has the digest of all that its answers depend on, and of their lines: to compare it is to ask 48 answers at
     once. Without the file, or with a damaged one, every answer is looked at.
     """
     path, plan = begun.folder / "settled.json", begun.plan
-    content = read_object(path)
-    basis = digest([SCHEMA, [[check.id, plan.protocol_hash(check), plan.kinds[check.id]] for check in plan.checks]], 40)
+    content = read_json_object_or_empty(path)
+    basis = digest(
+        [
+            SCHEMA,
+            [[check.id, plan.protocol_with_hash(check), plan.evidence_ids_by_check[check.id]] for check in plan.checks],
+        ],
+        40,
+    )
     cases = content.get("cases") if content.get("basis") == basis else None
     known = cases if isinstance(cases, dict) else {}
     settled = {}
     for case in plan.cases:
-        sha256 = hashlib.sha256(plan.answers_depend_on(case))
-        sha256.update(begun.lines.stamp(case.id).encode())
+        sha256 = hashlib.sha256(plan.encode_answer_dependencies(case))
+        sha256.update(begun.lines.digest_of_case_lines(case.id).encode())
         stamp = sha256.hexdigest()
         is_settled = known.get(case.id) == stamp
-        begun.questions[case.id] = [] if is_settled else begun.open_questions(case, begun.failed)
+        begun.questions[case.id] = [] if is_settled else begun.unanswered_checks(case, begun.failed)
         if not begun.questions[case.id]:
             settled[case.id] = stamp
     if remember and settled != known:
-        write_rows(path, {"basis": basis, "cases": settled})
+        write_json_rows(path, {"basis": basis, "cases": settled})
 
 
-def reopen_run(out: Path, plan: Plan) -> ResumedRun:
+def reopen_finished_run(out: Path, plan: Plan) -> ResumedRun:
     """The folder of a finished run, with every question open again."""
     facts = parse_json((out / "run.json").read_text(encoding="utf-8"))
-    whole = _merge_plans(_earlier_plan(out, plan) if facts.get("adds") else None, plan.as_json())
-    write_rows(out / "plan.json", whole)
+    whole = _merge_plans(_read_compatible_earlier_plan(out, plan) if facts.get("adds") else None, plan.as_json())
+    write_json_rows(out / "plan.json", whole)
     lines = RecordLines(out / "records.jsonl")
     return ResumedRun(out, plan, whole, {case.id: plan.checks_for(case) for case in plan.cases}, lines, {})
 
 
-def hash_of(content: PlanFile) -> str:
+def hash_of_metrics_and_gates(content: PlanFile) -> str:
     """One hash over all metrics and gates of a plan.json."""
     return short_hash(sorted([*content["gates"].values(), *content["metrics"].values()]))
 
 
-def _earlier_plan(out: Path, plan: Plan, present: Collection[str] | None = None) -> PlanFile | None:
+def _read_compatible_earlier_plan(out: Path, plan: Plan, present: Collection[str] | None = None) -> PlanFile | None:
     """What earlier calls into this folder asked, if it can stay beside this plan.
 
     `present` are ids of the cases that the dataset has now; earlier ones that it has no more are left out.
@@ -184,7 +198,7 @@ def _earlier_plan(out: Path, plan: Plan, present: Collection[str] | None = None)
     path = out / "plan.json"
     if not path.is_file():
         return None
-    earlier = cast(PlanFile, dict(read_object(path)))
+    earlier = cast(PlanFile, dict(read_json_object_or_empty(path)))
     if not {"suite", "protocol", "align", "cases", "rejected"} <= earlier.keys():
         raise UsageError(f"{path} is damaged; add --fresh to start this run again, or choose another folder")
     for name, theirs, mine in (
@@ -205,15 +219,15 @@ def _earlier_plan(out: Path, plan: Plan, present: Collection[str] | None = None)
     return earlier
 
 
-def _without_answered_before(plan: Plan, earlier: PlanFile) -> Plan:
+def _drop_unanswerable_answered_metrics(plan: Plan, earlier: PlanFile) -> Plan:
     """The plan without metrics that cannot be answered here for any clip, where an earlier call answered them."""
 
-    def lacks(metric: Any) -> bool:
-        kinds = {evidence_id(kind) for kind in observed_kinds(metric, optional=False)}
+    def is_unanswerable(metric: Any) -> bool:
+        kinds = {evidence_id(kind) for kind in observed_kinds_needed_by(metric, optional=False)}
         cases = [case for case in plan.cases if metric in plan.checks_for(case) and case.id not in plan.unreadable]
         return all(kinds & plan.wanted[case.id].absent.keys() for case in cases)
 
-    answered = [metric for metric in plan.metrics if metric.id in earlier["metrics"] and lacks(metric)]
+    answered = [metric for metric in plan.metrics if metric.id in earlier["metrics"] and is_unanswerable(metric)]
     return replace(plan, metrics=tuple(metric for metric in plan.metrics if metric not in answered))
 
 
@@ -253,37 +267,37 @@ def _remove_stale_answers(out: Path, earlier: PlanFile, now: PlanFile) -> None:
     others = {id for kind in ("gates", "metrics") for id in earlier[kind] if id not in now[kind]}
     if not changed or not others:
         return
-    text, answers, ends = parse_lines((out / "records.jsonl").read_bytes())
+    text, answers, ends = parse_intact_lines((out / "records.jsonl").read_bytes())
     remaining = [
         text[begin:end]
         for (begin, end), answer in zip(pairwise(ends), answers, strict=True)
         if answer.case not in changed or answer.question not in others
     ]
-    with replacing(out / "records.jsonl") as temporary:
+    with atomic_write_path(out / "records.jsonl") as temporary:
         temporary.write_bytes(b"".join(remaining))
 
 
 def _require_same_source(out: Path, request: Details | None) -> None:
     """Refuse to mix the answers of two datasets in one run."""
-    earlier = read_object(out / "run.json").get("request")
+    earlier = read_json_object_or_empty(out / "run.json").get("request")
     if request is not None and earlier and earlier.get("source") != request["source"]:
         raise UsageError(
             f"{out} holds a run of {earlier.get('source')}; choose another --out, or --fresh to replace it"
         )
 
 
-def _require_run_folder(out: Path, exports: Sequence[str]) -> None:
+def _refuse_folder_with_other_files(out: Path, exports: Sequence[str]) -> None:
     """Refuse a folder that was never a run and holds files of the names that a run writes and removes."""
-    if any({"suite", "protocol"} <= read_object(out / name).keys() for name in ("run.json", "plan.json")):
+    if any({"suite", "protocol"} <= read_json_object_or_empty(out / name).keys() for name in ("run.json", "plan.json")):
         return
-    if there := _run_files(out, exports):
+    if there := _existing_run_files(out, exports):
         raise UsageError(
             f"{out} was never a run, but holds {there[0].name}, which a run would replace; choose another --out, or "
             "move it"
         )
 
 
-def read_object(path: Path) -> Details:
+def read_json_object_or_empty(path: Path) -> Details:
     """The object in a JSON file; empty where there is none."""
     try:
         content = parse_json(path.read_text(encoding="utf-8"))
@@ -292,14 +306,14 @@ def read_object(path: Path) -> Details:
     return content if isinstance(content, dict) else {}
 
 
-def _run_files(out: Path, exports: Sequence[str]) -> list[Path]:
+def _existing_run_files(out: Path, exports: Sequence[str]) -> list[Path]:
     """What is there of the files that a run writes and removes."""
     return [path for pattern in (*RUN_FILES, *exports) for path in out.glob(pattern)]
 
 
-def _remove_unfinished(out: Path) -> None:
+def _remove_unfinished_files(out: Path) -> None:
     """Remove what earlier invocations had half written when they were killed; nobody else is in the run."""
-    if all(one.get("finished") for one in read_object(out / "run.json").get("invocations", [])):
+    if all(one.get("finished") for one in read_json_object_or_empty(out / "run.json").get("invocations", [])):
         return  # looking through the values behind all answers takes a while
     for folder in (".", "units/*", "report/**"):
         for torn in out.glob(f"{folder}/{UNFINISHED}*"):
@@ -308,7 +322,7 @@ def _remove_unfinished(out: Path) -> None:
 
 def _remove_run_files(out: Path, exports: Sequence[str]) -> None:
     """Remove what earlier invocations wrote, and nothing else."""
-    for path in _run_files(out, exports):
+    for path in _existing_run_files(out, exports):
         if path.is_dir():
             shutil.rmtree(path)
         else:

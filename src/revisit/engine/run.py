@@ -17,22 +17,22 @@ from revisit._version import __version__
 from revisit.core import Case, MissingPrerequisite, Record, UsageError, evidence_id
 from revisit.core.processes import cores
 from revisit.engine.cache import EvidenceCache, cache_root
-from revisit.engine.costs import load_costs, save_costs
-from revisit.engine.dependencies import observed_kinds
+from revisit.engine.costs import load_costs, merge_into_saved_costs
+from revisit.engine.dependencies import observed_kinds_needed_by
 from revisit.engine.jobs import ClipTask, ObservingJob
 from revisit.engine.judging import JudgeSession
 from revisit.engine.leases import RunInUse, lock_run
 from revisit.engine.observe import Outcome
 from revisit.engine.plan import Plan
 from revisit.engine.provenance import InvocationLog
-from revisit.engine.resume import ResumedRun, read_object, reopen_run, resume_run
+from revisit.engine.resume import ResumedRun, read_json_object_or_empty, reopen_finished_run, resume_run
 from revisit.engine.run_log import RunLog
-from revisit.engine.run_summary import IncrementalExport, write_summary
+from revisit.engine.run_summary import IncrementalExport, write_result_files
 from revisit.engine.scheduling import SharedWork
 from revisit.engine.score import scoring_input
 from revisit.engine.scorer_processes import Scorers
 from revisit.engine.worker_count import observing_workers, scoring_workers
-from revisit.engine.worker_processes import Executor, Local, host_devices, network_tasks
+from revisit.engine.worker_processes import Executor, Local, host_devices, one_network_task_per_observer
 from revisit.media import Limits
 from revisit.results.file_types import Details
 from revisit.results.record_files import RecordLines, RecordWriter
@@ -51,7 +51,7 @@ class Progress(Protocol):
 
     def advance(self, what: str, failed: int) -> None: ...
 
-    def asked(self, done: int, total: int, said: str) -> None: ...
+    def show_judge_progress(self, done: int, total: int, said: str) -> None: ...
 
     def finish(self) -> None: ...
 
@@ -63,7 +63,7 @@ class Silent:
 
     def advance(self, what: str, failed: int) -> None: ...
 
-    def asked(self, done: int, total: int, said: str) -> None: ...
+    def show_judge_progress(self, done: int, total: int, said: str) -> None: ...
 
     def finish(self) -> None: ...
 
@@ -105,44 +105,50 @@ def evaluate(
             raise RunInUse(out)
         resumed = resume_run(out, plan, fresh=fresh, request=request, adds=adds, joins=not entry.first)
         if judge is None:
-            entry.share(out / "plan.json")
+            entry.acquire_shared_lock(out / "plan.json")
         plan, claims = resumed.plan, entry.claims
-        needed = resumed.evidence()
-        missing = [key for key in plan.tasks if key in needed and not cache.sound(key)]
+        needed = resumed.needed_evidence_keys()
+        missing = [key for key in plan.tasks if key in needed and not cache.verify_or_drop(key)]
         cache.require_usable(writable=bool(missing))
-        jobs = plan.jobs(missing)
+        jobs = plan.observing_jobs_for(missing)
         account = InvocationLog(resumed, cache, command, request, len(needed) - len(missing), adds is not None)
-        with claims.writing():
-            account.write()
+        with claims.hold_write_lock():
+            account.write_run_json()
 
-        networks = network_tasks(jobs)
-        parts = sum(job.most_parts for job in jobs)
+        networks = one_network_task_per_observer(jobs)
+        parts = sum(job.max_split_parts for job in jobs)
         observing = executor or Local(observing_workers(workers, parts, len(host_devices()) if networks else 0))
         here = observing.workers if isinstance(observing, Local) else cores()  # one scores beside four that observe
         progress.start(len(plan.clips), len(plan.cases), len(plan.clips) - sum(len(job.clips) for job in jobs))
         try:
             with (
-                RecordWriter(out / "records.jsonl", claims.writing, resumed.lines.read) as writer,
+                RecordWriter(out / "records.jsonl", claims.hold_write_lock, resumed.lines.read) as writer,
                 JudgeSession(plan, missing, cache, judge, out / "answers.jsonl") as asking,
                 Scorers(scoring_workers(here // 4, len(plan.cases)), cache, out / "units") as scorers,
             ):
                 work = _Work(resumed, account, progress, IncrementalExport(resumed, exported), writer, asking, scorers)
                 shared = SharedWork(
-                    resumed, cache, claims, work.score, load_costs(cache), writer.alone, observing.hands
+                    resumed,
+                    cache,
+                    claims,
+                    work.submit_case_for_scoring,
+                    load_costs(cache),
+                    writer.is_only_writer,
+                    observing.jobs_at_a_time,
                 )
-                asking.recall(plan.tasks[key][2] for key in sorted(needed))
-                work.finish(shared, partial(observing, cache=cache, limits=limits, networks=networks))
+                asking.copy_recorded_answers(plan.tasks[key][2] for key in sorted(needed))
+                work.answer_everything_left(shared, partial(observing, cache=cache, limits=limits, networks=networks))
         except BaseException as error:
-            account.stopped(error)
+            account.log_early_end(error)
             raise
         finally:
             progress.finish()
-        with claims.writing():
-            results = write_summary(resumed)
+        with claims.hold_write_lock():
+            results = write_result_files(resumed)
             if exported is not None:
                 exported(out)
-            account.write(finished=time.time())
-        save_costs(cache, account.costs)
+            account.write_run_json(finished=time.time())
+        merge_into_saved_costs(cache, account.costs)
         return Run(out, resumed.lines, results)
 
 
@@ -165,52 +171,52 @@ class _Work:
     failed_cases: int = 0
     shared: SharedWork = field(init=False)
 
-    def finish(self, shared: SharedWork, observing: Observing) -> None:
+    def answer_everything_left(self, shared: SharedWork, observing: Observing) -> None:
         """Answer everything that is left to do of a run."""
         self.shared = shared
-        while (todo := shared.jobs()) is not None:
-            self._hear(self.asking.begin(None, {}))
+        while (todo := shared.claim_jobs()) is not None:
+            self._process_judged_evidence(self.asking.begin_ready_clips(None, {}))
             for clip, outcome in observing(todo):
-                self._take(clip, outcome)
+                self._process_outcome(clip, outcome)
             self.scorers.collect(all=True)
-        self._hear(self.asking.heard())
+        self._process_judged_evidence(self.asking.collect_finished_keys())
         self.scorers.collect(all=True)
-        self.account.asked = self.asking.counters()
+        self.account.asked = self.asking.usage_counters()
 
-    def score(self, case: Case) -> None:
+    def submit_case_for_scoring(self, case: Case) -> None:
         """Have a case scored whose evidence is made or given up."""
         plan = self.resumed.plan
-        failures = {**self.failures, **self.asking.failures, **plan.failed_evidence(case, self.broken)}
+        failures = {**self.failures, **self.asking.failures, **plan.failed_evidence_sentences(case, self.broken)}
         checks = self.resumed.questions[case.id]
-        sheet = scoring_input(plan, case, checks, failures, self.resumed.verdicts(case))
-        self.scorers.score(sheet, checks, partial(self._record, case))
+        sheet = scoring_input(plan, case, checks, failures, self.resumed.earlier_gate_results(case))
+        self.scorers.submit_case(sheet, checks, partial(self._record_answers, case))
 
-    def _record(self, case: Case, answers: list[Record]) -> None:
+    def _record_answers(self, case: Case, answers: list[Record]) -> None:
         self.writer.append(*answers)
-        self.account.scored(case, answers)
-        self.export.after(case)
-        self.shared.recorded(case)
+        self.account.add_scoring_seconds(case, answers)
+        self.export.export_if_due(case)
+        self.shared.count_recorded_case(case)
         self.failed_cases += any(answer.failed for answer in answers)
 
-    def _take(self, clip: ClipTask, outcome: Outcome) -> None:
+    def _process_outcome(self, clip: ClipTask, outcome: Outcome) -> None:
         """Go on with what became of a clip."""
-        self.account.add(outcome)
-        self.account.observed(clip, outcome)
+        self.account.add_outcome(outcome)
+        self.account.log_observed_clip(clip, outcome)
         self.failures.update(outcome.failed)
         self.broken.update(outcome.broken)
         keys = {task.key for task in clip.observers}
-        self.shared.after(keys)
-        self._hear(self.asking.begin(keys, self.failures))
-        self.shared.seen(clip)
+        self.shared.score_unblocked_cases(keys)
+        self._process_judged_evidence(self.asking.begin_ready_clips(keys, self.failures))
+        self.shared.count_observed_clip(clip)
         self.scorers.collect()
         if not clip.again:
             self.progress.advance(clip.clip.path.name, self.failed_cases)
 
-    def _hear(self, keys: Iterable[str]) -> None:
+    def _process_judged_evidence(self, keys: Iterable[str]) -> None:
         """Go on with evidence that the judge's answers made, or that was given up."""
         for key in keys:
-            self.shared.after({key})
-            self.progress.asked(self.asking.done, self.asking.total, self.asking.said)
+            self.shared.score_unblocked_cases({key})
+            self.progress.show_judge_progress(self.asking.done, self.asking.total, self.asking.usage_text)
 
 
 def rescore(plan: Plan, out: Path, cache: EvidenceCache | None = None) -> Run:
@@ -219,21 +225,23 @@ def rescore(plan: Plan, out: Path, cache: EvidenceCache | None = None) -> Run:
     with lock_run(out, alone=True) as entry:
         if not entry.first:
             raise RunInUse(out)
-        unmade = _evidence_never_made(plan, out, cache)
-        resumed, log = reopen_run(out, plan), RunLog(out)
+        unmade = _answers_whose_evidence_failed(plan, out, cache)
+        resumed, log = reopen_finished_run(out, plan), RunLog(out)
         log.write("started", f"all questions again from cached evidence, by revisit {__version__}")
         processes = scoring_workers(cores(), len(plan.cases))
         with RecordWriter(out / "records.jsonl") as writer, Scorers(processes, cache, out / "units") as scorers:
             for case in plan.cases:
                 checks = [check for check in resumed.questions[case.id] if (case.id, check.id) not in unmade]
-                scorers.score(scoring_input(plan, case, checks, {}), checks, lambda answers: writer.append(*answers))
+                scorers.submit_case(
+                    scoring_input(plan, case, checks, {}), checks, lambda answers: writer.append(*answers)
+                )
             scorers.collect(all=True)
-        results = write_summary(resumed)
+        results = write_result_files(resumed)
         log.write("finished", f"{len(plan.cases)} cases scored again")
     return Run(out, resumed.lines, results)
 
 
-def _evidence_never_made(plan: Plan, out: Path, cache: EvidenceCache) -> set[tuple[str, str]]:
+def _answers_whose_evidence_failed(plan: Plan, out: Path, cache: EvidenceCache) -> set[tuple[str, str]]:
     """Clips and questions whose evidence could not be made: their answers say why, and stay.
 
     Raises
@@ -248,7 +256,7 @@ def _evidence_never_made(plan: Plan, out: Path, cache: EvidenceCache) -> set[tup
             continue
         answers, failed_kinds, used_kinds = lines.get(case.id, {}), set[str](), set[str]()
         for check in plan.checks_for(case):
-            kinds = missing & {evidence_id(kind) for kind in observed_kinds(check, optional=False)}
+            kinds = missing & {evidence_id(kind) for kind in observed_kinds_needed_by(check, optional=False)}
             answer = answers.get(check.id)
             if answer is not None and answer.status == "failed":
                 failed_kinds |= kinds
@@ -259,7 +267,7 @@ def _evidence_never_made(plan: Plan, out: Path, cache: EvidenceCache) -> set[tup
             lost[case.id] = min(gone)
     if lost:
         case_id, kind = next(iter(lost.items()))
-        calls = read_object(out / "run.json").get("invocations") or [{}]
+        calls = read_json_object_or_empty(out / "run.json").get("invocations") or [{}]
         command = calls[-1].get("command")
         raise MissingPrerequisite(
             f"{out} cannot be scored again and stays as it is: the cache ({cache.root}) has no evidence of "

@@ -17,7 +17,7 @@ from revisit.core.text import printable_text
 NAME = "run.log"
 
 
-def clock_text(seconds: float) -> str:
+def utc_timestamp_text(seconds: float) -> str:
     """A time as files of a run say it."""
     return datetime.fromtimestamp(seconds, timezone.utc).isoformat(timespec="milliseconds")
 
@@ -40,6 +40,8 @@ class RunLog:
 
     def write(self, event: str, text: str = "") -> None:
         """Append `time host:process event: text` as one line. A log that cannot be written costs the run nothing."""
-        line = " ".join([clock_text(time.time()), self.process, f"{event}: {printable_text(text)}" if text else event])
+        line = " ".join(
+            [utc_timestamp_text(time.time()), self.process, f"{event}: {printable_text(text)}" if text else event]
+        )
         with suppress(OSError), self.path.open("ab", buffering=0) as file:
             file.write(f"{line}\n".encode(errors="replace"))

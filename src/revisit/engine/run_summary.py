@@ -9,32 +9,32 @@ from pathlib import Path
 from typing import Any
 
 from revisit.core import SUITES, Case, Rejected, Suite
-from revisit.engine.availability import caption
-from revisit.engine.resume import ResumedRun, hash_of
-from revisit.media.files import write_text
+from revisit.engine.availability import observed_by_sets_text
+from revisit.engine.resume import ResumedRun, hash_of_metrics_and_gates
+from revisit.media.files import write_text_atomically
 from revisit.results import Results, stand_ins
 from revisit.results.diagnoses import summarise_diagnoses, taxonomy_table
-from revisit.results.display import observed_by
-from revisit.results.distances import distance_sentences, distance_table, model_distances
+from revisit.results.display import observed_by_or_set
+from revisit.results.distances import distance_sentences, distance_table, model_to_truth_distances
 from revisit.results.drift import drift_curves, drift_table
 from revisit.results.file_types import Details, PlanFile, RunFile
-from revisit.results.record_files import write_json, write_rows
-from revisit.results.run import Run, results_of
+from revisit.results.record_files import write_json, write_json_rows
+from revisit.results.run import Run, load_results
 from revisit.results.verdict import make_verdict
 from revisit.weights import lock
 
 
-def write_summary(begun: ResumedRun) -> Results:
+def write_result_files(begun: ResumedRun) -> Results:
     """The results; summary.json has the suite's own tables, no times and no paths: equal work gives equal bytes."""
     out, suite = begun.folder, begun.plan.suite
-    results = results_of(out, begun.whole, begun.plan.cases, begun.lines)
+    results = load_results(out, begun.whole, begun.plan.cases, begun.lines)
     summary, diagnoses = summarise_results(results, suite, begun.whole)
     if diagnoses:
-        write_rows(out / "diagnosis.json", diagnoses)
+        write_json_rows(out / "diagnosis.json", diagnoses)
     else:
         (out / "diagnosis.json").unlink(missing_ok=True)
     write_json(out / "summary.json", {**_run_details(begun.whole), **summary})
-    _drop_stale(out, suite.exports, _export(begun, results))
+    _remove_stale_exports(out, suite.exports, _write_exported_files(begun, results))
     return results
 
 
@@ -48,13 +48,13 @@ def summarise_results(results: Results, suite: Suite, plan: PlanFile) -> tuple[d
         if taxonomy := suite.card.get("taxonomy"):
             groups = {case.id: (case.model, case.subset) for case in results.cases}
             summary["tables"] = [*summary.get("tables", ()), taxonomy_table(diagnoses, taxonomy, groups)]
-    notes = [*stand_ins.unlike_truth_sentences(results)]
-    if suite.export is not None and (others := stand_ins.stand_ins(results)):
+    notes = [*stand_ins.truth_of_other_makers_sentences(results)]
+    if suite.export is not None and (others := stand_ins.list_stand_ins(results)):
         notes.append(stand_ins.stand_ins_sentence(others, suite.title))
     if notes := [*notes, *plan.get("remarks", ())]:
         summary["notes"] = [*notes, *summary.get("notes", ())]
-    digests = {id: entry.files[0].sha256 for id, entry in lock.entries().items()}  # of each network's weights
-    if distances := model_distances(results, digests):
+    digests = {id: entry.files[0].sha256 for id, entry in lock.read_lock_entries().items()}  # of each network's weights
+    if distances := model_to_truth_distances(results, digests):
         summary["distances"] = distances
         summary["tables"] = [*summary.get("tables", ()), distance_table(distances)]
         summary["sentences"] = [*summary.get("sentences", ()), *distance_sentences(distances)]
@@ -89,7 +89,7 @@ def current_results(run: Run) -> CurrentResults:
     return CurrentResults(results, {**_run_details(plan, facts), **summary}, diagnoses, False)
 
 
-def _export(begun: ResumedRun, results: Results) -> set[Path]:
+def _write_exported_files(begun: ResumedRun, results: Results) -> set[Path]:
     """Write the files that the suite makes of these results; return where they are."""
     out, plan, whole = begun.folder, begun.plan, begun.whole
     if plan.suite.export is None:
@@ -99,13 +99,13 @@ def _export(begun: ResumedRun, results: Results) -> set[Path]:
     models = sorted({entry["model"] for entry in (*contest, *whole["rejected"])} - {""})
     more = {"made_by": whole["made_by"], "parameters": plan.parameters, "finished": finished, "models": models}
     content_by_name = plan.suite.export(out, {**_run_details(whole), **more}, stand_ins.separate_stand_ins(results))
-    if stand_ins.stand_ins(results):
-        content_by_name[stand_ins.FILE] = stand_ins.stand_ins_csv(results)
+    if stand_ins.list_stand_ins(results):
+        content_by_name[stand_ins.FILE] = stand_ins.stand_in_scores_csv(results)
     else:
         (out / stand_ins.FILE).unlink(missing_ok=True)
     for name, content in content_by_name.items():
         (out / name).parent.mkdir(parents=True, exist_ok=True)
-        (write_text if isinstance(content, str) else write_json)(out / name, content)
+        (write_text_atomically if isinstance(content, str) else write_json)(out / name, content)
     return {out / name for name in content_by_name}
 
 
@@ -114,16 +114,16 @@ def _run_details(plan: PlanFile, facts: RunFile | None = None) -> dict[str, obje
     sets = dict.fromkeys(maker["set"] for maker in plan["made_by"].values()) if facts is None else [facts["set"]]
     return {
         "suite": plan["suite"],
-        "protocol": f"{plan['protocol']}:{hash_of(plan)}",
+        "protocol": f"{plan['protocol']}:{hash_of_metrics_and_gates(plan)}",
         "set": " + ".join(sets) or plan["set"],
-        "observed_by": caption(plan) if facts is None else observed_by(facts),
+        "observed_by": observed_by_sets_text(plan) if facts is None else observed_by_or_set(facts),
         "partial": plan["partial"],
         "total_cases": plan["total_cases"],
     }
 
 
 class IncrementalExport:
-    """Exported files while the answers come in, for suites whose card says `grows`: rows of the cases that are done.
+    """Exported files while the answers come in, for suites whose card says `show_growing_target`: rows of cases done.
 
     They are written anew at most a tenth of the time, so that a long list of clips does not slow a run down.
     """
@@ -135,21 +135,23 @@ class IncrementalExport:
         self.wanted = suite.export is not None and bool(suite.card.get("grows"))
         self.due = 0.0
 
-    def after(self, case: Case) -> None:
+    def export_if_due(self, case: Case) -> None:
         self.done.add(case.id)
         started = time.monotonic()
         if not self.wanted or started < self.due:
             return
         folder, plan = self.begun.folder, self.begun.plan
-        results = results_of(folder, self.begun.whole, plan.cases, self.begun.lines)
-        _export(self.begun, results.only(lambda entry: isinstance(entry, Rejected) or entry.id in self.done))
+        results = load_results(folder, self.begun.whole, plan.cases, self.begun.lines)
+        _write_exported_files(
+            self.begun, results.only(lambda entry: isinstance(entry, Rejected) or entry.id in self.done)
+        )
         if self.exported is not None:
             self.exported(folder)
         now = time.monotonic()
         self.due = now + 9 * (now - started)
 
 
-def _drop_stale(out: Path, exports: Sequence[str], current: set[Path]) -> None:
+def _remove_stale_exports(out: Path, exports: Sequence[str], current: set[Path]) -> None:
     """Remove from exported folders what this invocation did not write: files of models or protocols now gone."""
     for folder in [place for pattern in exports for place in out.glob(pattern) if place.is_dir()]:
         for path in folder.rglob("*"):

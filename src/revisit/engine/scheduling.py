@@ -42,8 +42,8 @@ class SharedWork:
     def __post_init__(self) -> None:
         self.plan = self.begun.plan
         self._to_do = self._to_take = 0.0  # seconds that one processor needs for all that is missing; for what is left
-        self._opened_at = self.begun.lines.state
-        self._left = self._units()
+        self._opened_at = self.begun.lines.file_and_bytes_read
+        self._left = self._make_work_units()
         self._of_clip: dict[str, WorkUnit] = {}  # of the units that are being worked on
         self._of_case: dict[str, WorkUnit] = {}
         self._lacks: dict[str, tuple[Case, set[str]]] = {}  # case -> evidence it waits for
@@ -51,7 +51,7 @@ class SharedWork:
         self._told: set[str] = set()  # evidence that was made or given up
         self._busy = True
 
-    def jobs(self) -> Iterator[ObservingJob] | None:
+    def claim_jobs(self) -> Iterator[ObservingJob] | None:
         """What is to be observed, claimed job by job as it is taken; None when nothing is left.
 
         Called again for what others held at first, after a moment where they hold all that is left.
@@ -62,13 +62,17 @@ class SharedWork:
             time.sleep(POLL)
         todo, self._left, self._busy = self._left, [], False
         # The longest comes first; what needs no observing comes last, while the others are observed.
-        missing = [self._missing(unit.cases) for unit in todo]
-        cost = {id(unit): self._cost(keys) for unit, keys in zip(todo, missing, strict=True) if keys}
+        missing = [self._missing_evidence_keys(unit.cases) for unit in todo]
+        cost = {
+            id(unit): self._estimated_seconds_of_evidence(keys)
+            for unit, keys in zip(todo, missing, strict=True)
+            if keys
+        }
         self._to_do = self._to_take = sum(cost.values())
         lacking = sorted((unit for unit in todo if id(unit) in cost), key=lambda unit: -cost[id(unit)])
-        return self._claimed([*lacking, *(unit for unit in todo if id(unit) not in cost)])
+        return self._claim_units_and_yield_jobs([*lacking, *(unit for unit in todo if id(unit) not in cost)])
 
-    def after(self, keys: Collection[str]) -> None:
+    def score_unblocked_cases(self, keys: Collection[str]) -> None:
         """Score the cases that waited for this evidence, made or given up, and for nothing else."""
         self._told.update(keys)
         for key in keys:
@@ -79,23 +83,23 @@ class SharedWork:
                     del self._lacks[id]
                     self.record(case)
 
-    def seen(self, clip: ClipTask) -> None:
+    def count_observed_clip(self, clip: ClipTask) -> None:
         """A clip was observed."""
-        self._less(self._of_clip[clip.digest])
+        self._count_down_unit(self._of_clip[clip.digest])
 
-    def recorded(self, case: Case) -> None:
+    def count_recorded_case(self, case: Case) -> None:
         """The answers of a case were written."""
-        self._less(self._of_case.pop(case.id))
+        self._count_down_unit(self._of_case.pop(case.id))
 
-    def _less(self, unit: WorkUnit) -> None:
+    def _count_down_unit(self, unit: WorkUnit) -> None:
         """When all of a unit is done, others may look at it."""
         unit.to_come -= 1
         if not unit.to_come:
-            self.claims.give_back(unit.names)
+            self.claims.release(unit.names)
 
-    def _units(self) -> list[WorkUnit]:
+    def _make_work_units(self) -> list[WorkUnit]:
         units, of_clip = [], {}
-        for job in self.plan.jobs(self.begun.evidence()):
+        for job in self.plan.observing_jobs_for(self.begun.needed_evidence_keys()):
             unit = WorkUnit(frozenset(clip.digest for clip in job.clips))
             units.append(unit)
             of_clip.update(dict.fromkeys(unit.names, unit))
@@ -108,22 +112,22 @@ class SharedWork:
                 of_clip[name].cases.append(case)
         return [unit for unit in units if unit.cases]
 
-    def _claimed(self, units: list[WorkUnit]) -> Iterator[ObservingJob]:
+    def _claim_units_and_yield_jobs(self, units: list[WorkUnit]) -> Iterator[ObservingJob]:
         for unit in units:
-            if not self.claims.take(unit.names):
+            if not self.claims.claim_all_or_none(unit.names):
                 self._left.append(unit)
                 continue
             self._busy = True
-            cases = self._still_open(unit)
-            missing = self._missing(cases)
-            jobs = [part for job in self.plan.jobs(sorted(missing)) for part in self._parts(job)]
+            cases = self._unanswered_cases(unit)
+            missing = self._missing_evidence_keys(cases)
+            jobs = [part for job in self.plan.observing_jobs_for(sorted(missing)) for part in self._split_job(job)]
             unit.to_come = sum(len(job.clips) for job in jobs) + len(cases)
             self._of_clip.update({clip.digest: unit for job in jobs for clip in job.clips})
             self._of_case.update({case.id: unit for case in cases})
             if not unit.to_come:
-                self.claims.give_back(unit.names)
+                self.claims.release(unit.names)
             for case in cases:
-                lacks = self.begun.needed(case) & missing - self._told
+                lacks = self.begun.needed_evidence_keys_of_case(case) & missing - self._told
                 if not lacks:
                     self.record(case)
                     continue
@@ -132,30 +136,30 @@ class SharedWork:
                     self._waiting.setdefault(key, []).append(case.id)
             yield from jobs
 
-    def _parts(self, job: ObservingJob) -> list[ObservingJob]:
+    def _split_job(self, job: ObservingJob) -> list[ObservingJob]:
         """The job, split where it is as much as several workers would do of all there is, or of what is left."""
-        mine = sum(map(self._cost_of_clip, job.clips))
+        mine = sum(map(self._estimated_seconds_of_clip, job.clips))
         rest, self._to_take = max(self._to_take, mine), self._to_take - mine
-        if job.most_parts == 1 or not mine:
+        if job.max_split_parts == 1 or not mine:
             return [job]
         of_all, of_rest = (int(round(self.hands() * mine / whole, 6)) for whole in (max(self._to_do, mine), rest))
-        return job.split(of_all if of_all > 1 else of_rest, self._cost_of_clip)
+        return job.split(of_all if of_all > 1 else of_rest, self._estimated_seconds_of_clip)
 
-    def _cost_of_clip(self, clip: ClipTask) -> float:
-        return self.costs.seconds((clip.clip, task) for task in clip.observers)
+    def _estimated_seconds_of_clip(self, clip: ClipTask) -> float:
+        return self.costs.estimate_total_seconds((clip.clip, task) for task in clip.observers)
 
-    def _missing(self, cases: Collection[Case]) -> set[str]:
-        keys = {key for case in cases for key in self.begun.needed(case)}
+    def _missing_evidence_keys(self, cases: Collection[Case]) -> set[str]:
+        keys = {key for case in cases for key in self.begun.needed_evidence_keys_of_case(case)}
         return {key for key in keys if key not in self.cache}
 
-    def _cost(self, keys: Collection[str]) -> float:
+    def _estimated_seconds_of_evidence(self, keys: Collection[str]) -> float:
         """About how long it takes to make this evidence."""
         tasks = (self.plan.tasks[key] for key in keys)
-        return self.costs.seconds((clip, task) for _, clip, task in tasks if task.shown is None)
+        return self.costs.estimate_total_seconds((clip, task) for _, clip, task in tasks if task.shown is None)
 
-    def _still_open(self, unit: WorkUnit) -> list[Case]:
+    def _unanswered_cases(self, unit: WorkUnit) -> list[Case]:
         """The cases that nobody has answered since the run was opened."""
-        if not self.alone() and self.begun.lines.refresh().state != self._opened_at:
+        if not self.alone() and self.begun.lines.read_appended_lines().file_and_bytes_read != self._opened_at:
             for case in unit.cases:
-                self.begun.questions[case.id] = self.begun.open_questions(case, self.begun.failed)
+                self.begun.questions[case.id] = self.begun.unanswered_checks(case, self.begun.failed)
         return [case for case in unit.cases if self.begun.questions[case.id]]

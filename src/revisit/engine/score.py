@@ -27,7 +27,7 @@ from revisit.core import (
     evidence_id,
 )
 from revisit.engine.cache import EvidenceCache, MemoryCache
-from revisit.engine.dependencies import Parameters, parameters_of
+from revisit.engine.dependencies import Parameters, resolve_parameters
 from revisit.engine.evidence_plan import CaseEvidence
 from revisit.engine.plan import Plan
 from revisit.media import save_npz
@@ -65,8 +65,8 @@ def scoring_input(
         evidence,
         plan.parameters,
         plan.unreadable.get(case.id, ""),
-        plan.record_keys(case, checks),
-        {check.id: plan.protocol_hash(check) for check in checks},
+        plan.answer_keys_by_check(case, checks),
+        {check.id: plan.protocol_with_hash(check) for check in checks},
         {key: failures[key] for key in evidence.keys.values() if key in failures},
         verdicts or {},
     )
@@ -80,16 +80,18 @@ class CaseScorer:
         self.evidence: dict[str, object] = {}
         self.verdicts = dict(sheet.verdicts)
 
-    def get(self, kind: type) -> Any:
+    def evidence_or_unscored(self, kind: type) -> Any:
         """The evidence, or Unscored with the reason why there is none."""
         if kind is Case:
             return self.case
         id = evidence_id(kind)
         if id not in self.evidence:
-            self.evidence[id] = self._ask(DERIVED[id]) if id in DERIVED else self._load(kind, id)
+            self.evidence[id] = (
+                self._call_with_evidence(DERIVED[id]) if id in DERIVED else self._load_observed_evidence(kind, id)
+            )
         return self.evidence[id]
 
-    def _load(self, kind: type, id: str) -> Any:
+    def _load_observed_evidence(self, kind: type, id: str) -> Any:
         evidence = self.sheet.wanted
         if id not in evidence.keys:
             return Unscored(evidence.absent[id])
@@ -101,10 +103,10 @@ class CaseScorer:
             )
         return record
 
-    def arguments(self, check: Metric | Gate | Derived) -> list[Any] | Unscored:
+    def arguments_or_unscored(self, check: Metric | Gate | Derived) -> list[Any] | Unscored:
         values = []
         for kind in (*check.needs, *getattr(check, "optional", ())):
-            evidence = self.get(kind)
+            evidence = self.evidence_or_unscored(kind)
             if not isinstance(evidence, Unscored):
                 values.append(evidence)
             elif kind in check.needs:
@@ -113,33 +115,33 @@ class CaseScorer:
                 values.append(None)
         return values
 
-    def verdict(self, gate: Gate) -> GateResult | Unscored:
+    def gate_result(self, gate: Gate) -> GateResult | Unscored:
         if gate.id not in self.verdicts:
-            self.verdicts[gate.id] = self._ask(gate)
+            self.verdicts[gate.id] = self._call_with_evidence(gate)
         return self.verdicts[gate.id]
 
     def score(self, metric: Metric) -> Score | Unscored:
         for gate_id in metric.gates:
-            verdict = self.verdict(GATES[gate_id])
+            verdict = self.gate_result(GATES[gate_id])
             if isinstance(verdict, Unscored):
                 return verdict
             if verdict.state != "open":
                 return Unscored(verdict.refusal, facts={"gate": gate_id})
-        return self._ask(metric)
+        return self._call_with_evidence(metric)
 
-    def _ask(self, check: Metric | Gate | Derived) -> Any:
+    def _call_with_evidence(self, check: Metric | Gate | Derived) -> Any:
         """What a metric, gate or derivation makes of the evidence, or Unscored where it lacks some."""
-        arguments = self.arguments(check)
+        arguments = self.arguments_or_unscored(check)
         if isinstance(arguments, Unscored):
             return arguments
-        return check(*arguments, **parameters_of(check, self.sheet.parameters))
+        return check(*arguments, **resolve_parameters(check, self.sheet.parameters))
 
 
 def run_checks(bench: CaseScorer, checks: Sequence[Metric | Gate]) -> Iterator[tuple[Record, Series | None]]:
     """Records of one case for the given metrics and gates, each with the values behind it."""
     for check in checks:
         started = time.perf_counter()
-        answer, series = _run_check(bench, check)
+        answer, series = _record_fields_and_series(bench, check)
         answer["n_units"] = 0 if series is None else len(series)
         answer["seconds"] = round(time.perf_counter() - started, 4)
         tag, key = bench.sheet.tags[check.id], bench.sheet.keys[check.id]
@@ -151,26 +153,26 @@ def run_checks(bench: CaseScorer, checks: Sequence[Metric | Gate]) -> Iterator[t
 
 def score_case(bench: CaseScorer, checks: Sequence[Metric | Gate], units: Path) -> list[Record]:
     """Records of one case; the values behind them are written to the folder `units`."""
-    return [with_units(record, series, units) for record, series in run_checks(bench, checks)]
+    return [record_with_saved_units(record, series, units) for record, series in run_checks(bench, checks)]
 
 
-def with_units(record: Record, series: Series | None, units: Path) -> Record:
+def record_with_saved_units(record: Record, series: Series | None, units: Path) -> Record:
     """The record, with the values behind it in a file of the folder `units`."""
     if series is None or not len(series):
         return record
     path = units / record.key[:2] / f"{record.key}.npz"
     path.parent.mkdir(parents=True, exist_ok=True)
     save_npz(path, dict(series.columns))
-    return record.changed(units=path.relative_to(units.parent).as_posix())
+    return record.with_changed_fields(units=path.relative_to(units.parent).as_posix())
 
 
-def _run_check(bench: CaseScorer, check: Metric | Gate) -> tuple[dict[str, Any], Series | None]:
+def _record_fields_and_series(bench: CaseScorer, check: Metric | Gate) -> tuple[dict[str, Any], Series | None]:
     """Fields of the record of what a metric or gate said of a case, and the values per frame or pair behind it."""
     try:
         if bench.sheet.unreadable:
             raise CheckFailed(bench.sheet.unreadable)
-        answer = bench.score(check) if isinstance(check, Metric) else bench.verdict(check)
-        facts = to_plain(answer.facts)
+        answer = bench.score(check) if isinstance(check, Metric) else bench.gate_result(check)
+        facts = to_json_value(answer.facts)
     except (CheckFailed, RevisitError) as error:
         return {"status": "failed", "reason": Reason("failed", str(error))}, None
     except Exception as error:  # a fault in one metric must not cost the others their scores
@@ -184,19 +186,19 @@ def _run_check(bench: CaseScorer, check: Metric | Gate) -> tuple[dict[str, Any],
     return {"status": answer.state, "reason": reason, "facts": facts, "label": answer.label}, answer.units
 
 
-def to_plain(value: Any) -> Any:
+def to_json_value(value: Any) -> Any:
     """Numbers, strings, lists and mappings only, so that it survives JSON; not-a-number becomes null.
 
     TypeError for whatever else a metric may have put there.
     """
     if isinstance(value, Mapping):
-        return {str(name): to_plain(item) for name, item in value.items()}
+        return {str(name): to_json_value(item) for name, item in value.items()}
     if isinstance(value, np.ndarray):
-        return to_plain(value.tolist())
+        return to_json_value(value.tolist())
     if isinstance(value, list | tuple | set | frozenset):
-        return [to_plain(item) for item in value]
+        return [to_json_value(item) for item in value]
     if isinstance(value, np.generic):
-        return to_plain(value.item())
+        return to_json_value(value.item())
     if isinstance(value, float):
         return value if np.isfinite(value) else None
     if value is None or isinstance(value, str | int):

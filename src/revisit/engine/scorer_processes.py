@@ -18,7 +18,7 @@ from revisit.core import GATES, METRICS, Gate, Metric, Record
 from revisit.core.observer import single_threaded_libraries
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.score import CaseScorer, ScoringInput, score_case
-from revisit.engine.worker_processes import die_with, starting_a_child
+from revisit.engine.worker_processes import end_with_parent, guard_child_start
 
 CheckReference = tuple[bool, str, int, str]  # whether it is a gate, id, version, module
 Done = Callable[[list[Record]], None]
@@ -30,24 +30,24 @@ class Scorers(AbstractContextManager["Scorers"]):
     def __init__(self, processes: int, cache: EvidenceCache, units: Path) -> None:
         self.cache, self.units = cache, units
         context = multiprocessing.get_context("spawn")  # OpenCV and libav do not survive a fork
-        self._pool = ProcessPoolExecutor(processes, context, die_with, (os.getpid(),)) if processes else None
+        self._pool = ProcessPoolExecutor(processes, context, end_with_parent, (os.getpid(),)) if processes else None
         self._pending: dict[Future[list[Record]], tuple[ScoringInput, Sequence[Metric | Gate], Done]] = {}
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if self._pool is not None:
             self._pool.shutdown(wait=kind is None, cancel_futures=True)
 
-    def score(self, sheet: ScoringInput, checks: Sequence[Metric | Gate], done: Done) -> None:
+    def submit_case(self, sheet: ScoringInput, checks: Sequence[Metric | Gate], done: Done) -> None:
         """Score a case; `done` is given the records, at once or from `collect`."""
         references = [(isinstance(check, Gate), check.id, check.version, check.fn.__module__) for check in checks]
         if self._pool is None or any(module == "__main__" for *_, module in references):
-            done(self._here(sheet, checks))
+            done(self._score_in_this_process(sheet, checks))
             return
         try:
-            with starting_a_child():
-                scored = self._pool.submit(_score_case, sheet, references, self.cache, self.units)
+            with guard_child_start():
+                scored = self._pool.submit(_score_case_in_worker, sheet, references, self.cache, self.units)
         except RuntimeError:  # all of its processes are lost with one that was killed
-            done(self._here(sheet, checks))
+            done(self._score_in_this_process(sheet, checks))
             return
         self._pending[scored] = sheet, checks, done
 
@@ -58,16 +58,16 @@ class Scorers(AbstractContextManager["Scorers"]):
             for scored in ready:
                 sheet, checks, done = self._pending.pop(scored)
                 lost = scored.exception() is not None  # a process that was killed, or that does not know a metric
-                done(self._here(sheet, checks) if lost else scored.result())
+                done(self._score_in_this_process(sheet, checks) if lost else scored.result())
             if not all:
                 return
 
-    def _here(self, sheet: ScoringInput, checks: Sequence[Metric | Gate]) -> list[Record]:
+    def _score_in_this_process(self, sheet: ScoringInput, checks: Sequence[Metric | Gate]) -> list[Record]:
         with single_threaded_libraries():  # as in a process of its own; threads for small matrices only wait
             return score_case(CaseScorer(sheet, self.cache), checks, self.units)
 
 
-def _score_case(
+def _score_case_in_worker(
     sheet: ScoringInput, references: Sequence[CheckReference], cache: EvidenceCache, units: Path
 ) -> list[Record]:
     return score_case(CaseScorer(sheet, cache), [_load_check(*one) for one in references], units)

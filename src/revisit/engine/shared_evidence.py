@@ -11,7 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from revisit.core import MissingPrerequisite, UsageError
-from revisit.media.files import replacing
+from revisit.media.files import atomic_write_path
 
 VARIABLE = "REVISIT_SHARED_CACHE"
 LISTED = 30.0  # seconds for which a list of what is there is good enough: who misses something makes it twice
@@ -45,35 +45,35 @@ class SharedEvidence:
                 self._known |= {name.rpartition("/")[2].removesuffix(".npz") for name in names}
         return key in self._known
 
-    def put(self, key: str, path: Path) -> None:
+    def upload(self, key: str, path: Path) -> None:
         """Hand a file on, whole or not at all."""
-        there = self._address(key)
+        there = self._remote_path(key)
         self.files.makedirs(there.rpartition("/")[0], exist_ok=True)
         self.files.pipe_file(there, path.read_bytes())
         self._known.add(key)
 
-    def fetch(self, key: str, path: Path) -> bool:
+    def download(self, key: str, path: Path) -> bool:
         """Bring a file here; False where there is none."""
         try:
-            content = self.files.cat_file(self._address(key))
+            content = self.files.cat_file(self._remote_path(key))
         except FileNotFoundError:
             return False
         path.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(path) as temporary:
+        with atomic_write_path(path) as temporary:
             temporary.write_bytes(content)
         return True
 
-    def drop(self, key: str) -> None:
+    def remove(self, key: str) -> None:
         """Take a damaged file away."""
         self._known.discard(key)
         with suppress(FileNotFoundError):
-            self.files.rm_file(self._address(key))
+            self.files.rm_file(self._remote_path(key))
 
-    def _address(self, key: str) -> str:
+    def _remote_path(self, key: str) -> str:
         return f"{self.root}/evidence/{key[:2]}/{key}.npz"
 
 
 @lru_cache(maxsize=4)
-def shared_evidence(url: str) -> SharedEvidence:
+def open_shared_evidence(url: str) -> SharedEvidence:
     """The evidence below a URL, opened once in a process."""
     return SharedEvidence(url)

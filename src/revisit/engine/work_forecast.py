@@ -17,7 +17,7 @@ from revisit.engine.jobs import ObserverTask, ObservingJob
 from revisit.engine.observe import KEPT_BYTES, OPEN_AHEAD
 from revisit.engine.plan import Plan
 from revisit.engine.worker_count import observing_workers
-from revisit.engine.worker_processes import network_tasks
+from revisit.engine.worker_processes import one_network_task_per_observer
 
 START = 2.0  # seconds until the first worker has its libraries
 WORKER_BYTES = 180e6  # of a worker with its decoder, before it holds a frame
@@ -68,41 +68,45 @@ class WorkForecast:
 
 def forecast_work(plan: Plan, missing: Sequence[str], cache: EvidenceCache, workers: int | None = None) -> WorkForecast:
     """What making these pieces of evidence and scoring all cases takes; nothing is decoded."""
-    costs, jobs = load_costs(cache), plan.jobs(missing)
-    hosted = {task.key for task in network_tasks(jobs)}
-    count = observing_workers(workers, sum(job.most_parts for job in jobs), bool(hosted))
+    costs, jobs = load_costs(cache), plan.observing_jobs_for(missing)
+    hosted = {task.key for task in one_network_task_per_observer(jobs)}
+    count = observing_workers(workers, sum(job.max_split_parts for job in jobs), bool(hosted))
     hands = max(count, 1)
     clips = [clip for job in jobs for clip in job.clips]
     tasks = [(clip.clip, task) for clip in clips for task in clip.observers if task.shown is None]
-    scoring = sum(costs.seconds_of(case.clip, SCORING) for case in plan.cases) if SCORING in costs.per_frame else 0.0
+    scoring = (
+        sum(costs.estimate_seconds(case.clip, SCORING) for case in plan.cases) if SCORING in costs.per_frame else 0.0
+    )
     own = [
-        costs.seconds((clip.clip, task) for task in clip.observers if task.key not in hosted and task.shown is None)
-        + (costs.seconds_of(clip.clip, DECODING) if DECODING in costs.per_frame else 0.0)
+        costs.estimate_total_seconds(
+            (clip.clip, task) for task in clip.observers if task.key not in hosted and task.shown is None
+        )
+        + (costs.estimate_seconds(clip.clip, DECODING) if DECODING in costs.per_frame else 0.0)
         for clip in clips
     ]
-    networks = costs.seconds((clip, task) for clip, task in tasks if task.key in hosted)
-    busy = max(_longest_worker(own, hands), networks)  # one host runs all networks
+    networks = costs.estimate_total_seconds((clip, task) for clip, task in tasks if task.key in hosted)
+    busy = max(_seconds_until_last_worker_ends(own, hands), networks)  # one host runs all networks
     sizes = [size for clip in clips if (size := costs.picture(clip.clip)) is not None]
     largest = max(sizes, default=0.5) * 1e6 * RGB
-    disk = sum(costs.bytes_of(clip, task.observer) for clip, task in tasks) + RUN_BYTES * len(plan.cases)
+    disk = sum(costs.estimate_evidence_bytes(clip, task.observer) for clip, task in tasks) + RUN_BYTES * len(plan.cases)
     processes = MAIN_BYTES + hands * (WORKER_BYTES + FRAMES_HELD * largest)
-    on_disk = (max(0.0, _frames_of_references(job, costs) - KEPT_BYTES) for job in jobs)  # of decoded references
+    on_disk = (max(0.0, _reference_frame_bytes(job, costs) - KEPT_BYTES) for job in jobs)  # of decoded references
     return WorkForecast(
         clips=len(clips),
         workers=count,
         processor_seconds=sum(own) + networks + scoring,
         wall_seconds=(busy + scoring / hands + START) if clips else scoring,
-        memory=processes + _kept_bytes(jobs, costs, hands) + _network_bytes(tasks),
-        memory_free=free_memory(),
+        memory=processes + _reference_memory_bytes(jobs, costs, hands) + _network_memory_bytes(tasks),
+        memory_free=free_memory_bytes(),
         disk=disk,
-        disk_free=_free_disk(cache.root),
+        disk_free=_free_disk_bytes(cache.root),
         temporary=sum(heapq.nlargest(hands, on_disk)),
         guessed=tuple(sorted({task.observer for _, task in tasks} - costs.per_frame.keys())),
         megapixels=sum(sizes) / len(sizes) if sizes else None,
     )
 
 
-def _longest_worker(seconds: Iterable[float], workers: int) -> float:
+def _seconds_until_last_worker_ends(seconds: Iterable[float], workers: int) -> float:
     """When the last of so many workers is done, each taking the longest piece that is left."""
     busy = [0.0] * workers
     for piece in sorted(seconds, reverse=True):
@@ -110,34 +114,34 @@ def _longest_worker(seconds: Iterable[float], workers: int) -> float:
     return max(busy)
 
 
-def _network_bytes(tasks: Iterable[tuple[Clip, ObserverTask]]) -> float:
+def _network_memory_bytes(tasks: Iterable[tuple[Clip, ObserverTask]]) -> float:
     """What the networks of these tasks hold: their weights, and the library that runs them."""
-    from revisit.weights.lock import entries
+    from revisit.weights.lock import read_lock_entries
 
-    locked = entries()
+    locked = read_lock_entries()
     weights = {id for _, task in tasks if task.observer in OBSERVERS for id in OBSERVERS[task.observer].weights}
     size = sum(file.size or 0 for id in weights if id in locked for file in locked[id].files)
     return HOST_BYTES + size if weights else 0.0
 
 
-def _kept_bytes(jobs: Sequence[ObservingJob], costs: Costs, workers: int) -> float:
+def _reference_memory_bytes(jobs: Sequence[ObservingJob], costs: Costs, workers: int) -> float:
     """What workers keep in memory for references at most: their first frames, and decoders of clips that wait."""
 
-    def kept(job: ObservingJob) -> float:
+    def job_bytes(job: ObservingJob) -> float:
         waiting = len(job.clips) - len(job.references) if job.references else 0
         decoders = WAITING_BYTES * waiting if waiting <= OPEN_AHEAD else 0.0
-        return min(_frames_of_references(job, costs), KEPT_BYTES) + decoders
+        return min(_reference_frame_bytes(job, costs), KEPT_BYTES) + decoders
 
-    return sum(heapq.nlargest(workers, map(kept, jobs)))
+    return sum(heapq.nlargest(workers, map(job_bytes, jobs)))
 
 
-def _frames_of_references(job: ObservingJob, costs: Costs) -> float:
+def _reference_frame_bytes(job: ObservingJob, costs: Costs) -> float:
     """Bytes of all decoded frames of the references of a job."""
     references = [clip.clip for clip in job.clips if clip.digest in job.references]
     return sum(costs.frames(clip) * (costs.picture(clip) or 0.5) * 1e6 * RGB for clip in references)
 
 
-def memory_size(pages: str = "SC_PHYS_PAGES") -> float | None:
+def memory_bytes(pages: str = "SC_PHYS_PAGES") -> float | None:
     """Bytes of memory, of all pages or of those that this name of `os.sysconf` counts; None where it is unknown."""
     try:
         return float(os.sysconf(pages) * os.sysconf("SC_PAGE_SIZE"))
@@ -145,16 +149,16 @@ def memory_size(pages: str = "SC_PHYS_PAGES") -> float | None:
         return None
 
 
-def free_memory() -> float | None:
+def free_memory_bytes() -> float | None:
     """Bytes of memory that processes may still take; None where the system does not say."""
     with suppress(OSError):
         for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
             if line.startswith("MemAvailable:"):
                 return 1024.0 * int(line.split()[1])
-    return memory_size("SC_AVPHYS_PAGES")
+    return memory_bytes("SC_AVPHYS_PAGES")
 
 
-def _free_disk(folder: Path) -> float:
+def _free_disk_bytes(folder: Path) -> float:
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
     return float(shutil.disk_usage(folder).free)

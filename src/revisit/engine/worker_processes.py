@@ -26,7 +26,7 @@ from revisit.core.threads import start_thread
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.jobs import ClipTask, ObserverTask, ObservingJob
 from revisit.engine.network_client import Address, HostConnection, runs_at_host
-from revisit.engine.observe import Outcome, observe
+from revisit.engine.observe import Outcome, observe_job
 from revisit.media import Limits
 from revisit.networks import settings
 from revisit.networks.settings import DEVICE
@@ -48,7 +48,7 @@ class Executor(Protocol):
         self, jobs: Iterator[ObservingJob], cache: EvidenceCache, limits: Limits, *, networks: Sequence[ObserverTask]
     ) -> Iterator[tuple[ClipTask, Outcome]]: ...
 
-    def hands(self) -> int:
+    def jobs_at_a_time(self) -> int:
         """How many jobs it works on at a time; asked only when there is one."""
         ...
 
@@ -64,24 +64,27 @@ class Local:
     ) -> Iterator[tuple[ClipTask, Outcome]]:
         if self.workers == 0:
             for job in jobs:
-                yield from observe(job, cache, limits)
+                yield from observe_job(job, cache, limits)
             return
         # Spawned, not forked: a forked child inherits the locks of OpenCV's and libav's threads.
         context = multiprocessing.get_context("spawn")
-        with _keep_awake() as children, _hosts_of_networks(context, networks, self.workers, children) as hosts:
-            yield from _share_out(context, jobs, cache, limits, self.workers, hosts, children)
+        with (
+            _continue_stopped_processes() as children,
+            _start_network_hosts(context, networks, self.workers, children) as hosts,
+        ):
+            yield from _run_jobs_on_workers(context, jobs, cache, limits, self.workers, hosts, children)
 
-    def hands(self) -> int:
+    def jobs_at_a_time(self) -> int:
         return max(1, self.workers)
 
 
-def network_tasks(jobs: Iterable[ObservingJob]) -> list[ObserverTask]:
+def one_network_task_per_observer(jobs: Iterable[ObservingJob]) -> list[ObserverTask]:
     """A task of each observer that runs networks."""
     task_by_observer = {task.observer: task for job in jobs for clip in job.clips for task in clip.observers}
     return [task for task in task_by_observer.values() if runs_at_host(task)]
 
 
-def _share_out(
+def _run_jobs_on_workers(
     context: Any,
     jobs: Iterator[ObservingJob],
     cache: EvidenceCache,
@@ -100,7 +103,9 @@ def _share_out(
                 process, connection = (
                     idle.pop()
                     if idle
-                    else _start(context, _work, (cache, limits, os.getpid(), next(addresses)), children)
+                    else _start_child(
+                        context, _observe_jobs_in_child, (cache, limits, os.getpid(), next(addresses)), children
+                    )
                 )
                 with suppress(OSError):  # of one that died: it is told below
                     connection.send(job)
@@ -110,7 +115,7 @@ def _share_out(
             alive = {host.process.sentinel: host for host in hosts if host.restarts}
             for ready in wait([*busy, *alive]):
                 if not isinstance(ready, Connection):
-                    alive[ready].start_again(context, children)
+                    alive[ready].restart(context, children)
                     continue
                 process, to_come = busy[ready]
                 try:
@@ -121,7 +126,7 @@ def _share_out(
                     del busy[ready]
                     code = process.exitcode or 0
                     how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
-                    yield from outcomes_of_lost(
+                    yield from broken_outcomes(
                         to_come,
                         f"the process that observed this clip {how}; run the same command again, with --workers 1 if "
                         "memory is low",
@@ -142,18 +147,18 @@ def _share_out(
 
 
 @contextmanager
-def _keep_awake() -> Iterator[set[Any]]:
+def _continue_stopped_processes() -> Iterator[set[Any]]:
     """A set of processes that go on when somebody stops them."""
     children: set[Any] = set()
     over = threading.Event()
 
-    def wake() -> None:
+    def send_continue_signals() -> None:
         while not over.wait(AWAKE):
             for process in tuple(children):
                 with suppress(ProcessLookupError):
                     os.kill(process.pid, signal.SIGCONT)
 
-    thread = start_thread(wake, name="awake")
+    thread = start_thread(send_continue_signals, name="awake")
     try:
         yield children
     finally:
@@ -162,14 +167,16 @@ def _keep_awake() -> Iterator[set[Any]]:
 
 
 @contextmanager
-def _hosts_of_networks(
+def _start_network_hosts(
     context: Any, tasks: Sequence[ObserverTask], workers: int, children: set[Any]
 ) -> Iterator[list[_Host]]:
     """Where the networks are, if processes of their own run them: one for each GPU that a worker sends frames to."""
     with ExitStack() as stack:
         devices = host_devices()[:workers] if tasks else []
         hosts = [stack.enter_context(_host(context, device, tasks, children)) for device in devices]
-        by_mistake = settings.networks() == "auto" and all(host.address.told.startswith("cpu") for host in hosts)
+        by_mistake = settings.process_of_networks() == "auto" and all(
+            host.address.told.startswith("cpu") for host in hosts
+        )
         yield [] if by_mistake else hosts  # a GPU that torch cannot use: the workers' cores are more than one
 
 
@@ -184,22 +191,22 @@ class _Host:
     connection: Connection
     restarts: int = RESTARTS
 
-    def start_again(self, context: Any, children: set[Any]) -> None:
+    def restart(self, context: Any, children: set[Any]) -> None:
         """Begin anew after a death; workers find the new process where the old one was."""
         self.restarts -= 1
         children.discard(self.process)
         self.process.join()
         self.connection.close()
         arguments = (self.address, self.device, self.tasks, os.getpid())
-        self.process, self.connection = _start(context, _serve, arguments, children)
+        self.process, self.connection = _start_child(context, _serve_networks_in_child, arguments, children)
 
 
 @contextmanager
 def _host(context: Any, device: str, tasks: Sequence[ObserverTask], children: set[Any]) -> Iterator[_Host]:
-    with _place_to_listen() as place:
+    with _listening_address() as place:
         address = Address(place, os.urandom(16))
         arguments = (address, device, tasks, os.getpid())
-        host = _Host(address, device, tasks, *_start(context, _serve, arguments, children))
+        host = _Host(address, device, tasks, *_start_child(context, _serve_networks_in_child, arguments, children))
         try:
             try:
                 answer = host.connection.recv()
@@ -217,7 +224,7 @@ def _host(context: Any, device: str, tasks: Sequence[ObserverTask], children: se
 
 
 @contextmanager
-def _place_to_listen() -> Iterator[str]:
+def _listening_address() -> Iterator[str]:
     """An address for a host. Linux has some that are no files, so that a kill leaves nothing behind."""
     if sys.platform == "linux":
         yield f"\0revisit-{os.urandom(8).hex()}"
@@ -226,33 +233,35 @@ def _place_to_listen() -> Iterator[str]:
             yield str(Path(folder) / "host")
 
 
-def uses_host() -> bool:
+def runs_networks_in_host() -> bool:
     """Whether one process runs the networks: on a GPU, unless `REVISIT_NETWORKS` (host or workers) says otherwise."""
-    chosen, devices = settings.networks(), settings.devices()
+    chosen, devices = settings.process_of_networks(), settings.requested_devices()
     gpu = devices[0].startswith("cuda") if devices else Path("/dev/nvidiactl").exists()
     return gpu if chosen == "auto" else chosen == "host"
 
 
 def host_devices() -> list[str]:
     """The devices with a host each, as the user named them; none where workers run the networks themselves."""
-    return (settings.devices() or [""]) if uses_host() else []
+    return (settings.requested_devices() or [""]) if runs_networks_in_host() else []
 
 
-def _serve(connection: Connection, address: Address, device: str, tasks: Sequence[ObserverTask], parent: int) -> None:
-    die_with(parent)
+def _serve_networks_in_child(
+    connection: Connection, address: Address, device: str, tasks: Sequence[ObserverTask], parent: int
+) -> None:
+    end_with_parent(parent)
     if device:
         os.environ[DEVICE] = device
-    from revisit.engine.network_host import serve
+    from revisit.engine.network_host import run_network_host
 
-    serve(address, connection, tasks)
+    run_network_host(address, connection, tasks)
     os._exit(0)  # threads still wait for workers that are gone
 
 
-def _start(context: Any, target: Any, args: tuple[Any, ...], children: set[Any]) -> tuple[Any, Connection]:
+def _start_child(context: Any, target: Any, args: tuple[Any, ...], children: set[Any]) -> tuple[Any, Connection]:
     """A process whose main function is given a connection to us, and these arguments."""
     ours, theirs = context.Pipe()
     process = context.Process(target=target, args=(theirs, *args), daemon=True)
-    with starting_a_child():
+    with guard_child_start():
         process.start()
     children.add(process)
     theirs.close()
@@ -260,14 +269,14 @@ def _start(context: Any, target: Any, args: tuple[Any, ...], children: set[Any])
 
 
 @contextmanager
-def starting_a_child() -> Iterator[None]:
+def guard_child_start() -> Iterator[None]:
     """What every process of ours is started under."""
-    with one_thread_each(), _uninterrupted(), _without_main():
+    with single_thread_environment(), _defer_keyboard_interrupt(), _hide_main_module():
         yield
 
 
 @contextmanager
-def _uninterrupted() -> Iterator[None]:
+def _defer_keyboard_interrupt() -> Iterator[None]:
     """Hold Ctrl-C back while a process is started: half a start leaves a child that complains about it."""
     if threading.current_thread() is not threading.main_thread():
         yield  # only the main thread hears Ctrl-C
@@ -283,7 +292,7 @@ def _uninterrupted() -> Iterator[None]:
 
 
 @contextmanager
-def _without_main() -> Iterator[None]:
+def _hide_main_module() -> Iterator[None]:
     """Keep a child from running the user's script again, which a script without a `__main__` guard would not survive.
 
     Nothing of it is wanted there: what runs in a child is imported by its name.
@@ -299,17 +308,17 @@ def _without_main() -> Iterator[None]:
         main.__dict__.update(hidden)
 
 
-def one_thread_each() -> AbstractContextManager[None]:
+def single_thread_environment() -> AbstractContextManager[None]:
     """Variables that a child's numpy reads when it starts: parallel are the clips, not the sums within one.
 
     Threads that wait for each other on busy cores cost more than they win (a factor of ten was seen on
     small matrices), and the last digit of a sum depends on their number.
     """
-    return environment(dict.fromkeys(BLAS_THREADS, "1"))
+    return temporary_environment_variables(dict.fromkeys(BLAS_THREADS, "1"))
 
 
 @contextmanager
-def environment(variables: Mapping[str, str]) -> Iterator[None]:
+def temporary_environment_variables(variables: Mapping[str, str]) -> Iterator[None]:
     """Set environment variables, which processes started meanwhile inherit, and restore them afterwards."""
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
@@ -321,8 +330,10 @@ def environment(variables: Mapping[str, str]) -> Iterator[None]:
             os.environ.update({} if value is None else {name: value})
 
 
-def _work(connection: Connection, cache: EvidenceCache, limits: Limits, parent: int, address: Address | None) -> None:
-    die_with(parent)
+def _observe_jobs_in_child(
+    connection: Connection, cache: EvidenceCache, limits: Limits, parent: int, address: Address | None
+) -> None:
+    end_with_parent(parent)
     host = None if address is None else HostConnection(address)
     if host is not None:
         os.nice(COURTESY)
@@ -333,12 +344,12 @@ def _work(connection: Connection, cache: EvidenceCache, limits: Limits, parent: 
             if host is not None:
                 host.close()
             return
-        for _, outcome in observe(job, cache, limits, host):
+        for _, outcome in observe_job(job, cache, limits, host):
             connection.send(outcome)
         connection.send(None)  # ready for the next job
 
 
-def die_with(parent: int) -> None:
+def end_with_parent(parent: int) -> None:
     """Leave Ctrl-C to the parent of this process, and ask Linux to end it when that is killed: it works for nobody."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if sys.platform == "linux":
@@ -347,7 +358,7 @@ def die_with(parent: int) -> None:
             os._exit(1)
 
 
-def outcomes_of_lost(clips: Sequence[ClipTask], sentence: str) -> Iterator[tuple[ClipTask, Outcome]]:
+def broken_outcomes(clips: Sequence[ClipTask], sentence: str) -> Iterator[tuple[ClipTask, Outcome]]:
     """The clips that a lost process did not get done, each with the sentence why."""
     broken = {clip.digest: sentence for clip in clips}
     return ((clip, Outcome(broken=broken)) for clip in clips)

@@ -32,7 +32,7 @@ class BankQuestion:
     positive: bool  # yes passes; otherwise no passes
     text: str
 
-    def public(self) -> dict[str, object]:
+    def as_public_bank_row(self) -> dict[str, object]:
         """The question as files of public banks write it."""
         polarity = "Positive" if self.positive else "Negative"
         return {"ID": self.id, "Dimension": self.dimension, "Dimension Polarity": polarity, "Question": self.text}
@@ -62,7 +62,7 @@ def bank_digest(questions: Iterable[BankQuestion]) -> str:
     return digest([asdict(question) for question in questions])
 
 
-def answers_from(
+def judge_answers_from_entries(
     questions: Sequence[BankQuestion], entries: Sequence[Any], *, judge: str, frames: str = ""
 ) -> JudgeAnswers:
     """The answers in a judge's list of objects (ID, Answer, p_yes), by the rules of docs/memobench-vqa.md.
@@ -75,15 +75,15 @@ def answers_from(
     dimensions = {question.id: question.dimension for question in questions}
     messages: list[str] = []
     for position, entry in enumerate(entries, 1):
-        number = question_number(entry)
+        number = entry_question_number(entry)
         if number is None:
             messages.append(f"entry {position} has no question number under ID; it was ignored")
         elif number not in answers_by_question:
             messages.append(f"entry {position} answers question {number}, which was not asked; it was ignored")
         else:
-            answer, p_yes = _answer_of(entry)
+            answer, p_yes = _entry_answer_and_p_yes(entry)
             if answer == UNANSWERED:
-                messages.append(f"question {number} is answered with neither yes nor no: {_answer_text(entry)}")
+                messages.append(f"question {number} is answered with neither yes nor no: {_entry_answer_text(entry)}")
             echoed = entry.get("Dimension", dimensions[number])
             if echoed != dimensions[number]:
                 messages.append(f"question {number} is echoed under {str(echoed)[:40]!r}; the bank's dimension counts")
@@ -122,7 +122,7 @@ def case_questions(annotations: Mapping[str, Any]) -> tuple[BankQuestion, ...]:
     return tuple(BankQuestion(**question) for question in annotations.get("questions") or ())
 
 
-def find_json(text: str) -> Any:
+def find_json_in_reply(text: str) -> Any:
     """The JSON value in a judge's reply: the whole of it, in a fenced block, or with prose around it.
 
     Where an object has two answers under one name, the last counts as in any JSON, and the other stays under the name
@@ -134,7 +134,7 @@ def find_json(text: str) -> Any:
         block = text[text.find("\n", text.find("```")) + 1 : text.rfind("```")]
         candidates.append(block.strip())
     candidates += [text[start:] for start in sorted(at for at in (text.find("["), text.find("{")) if at >= 0)]
-    decoder = json.JSONDecoder(object_pairs_hook=_with_both_answers)
+    decoder = json.JSONDecoder(object_pairs_hook=_keep_both_answers)
     for candidate in candidates:
         try:
             value, end = decoder.raw_decode(candidate)
@@ -142,13 +142,13 @@ def find_json(text: str) -> Any:
             continue
         if candidate[:1] not in ("[", "{") and candidate[end:].strip():
             continue
-        if _holds_objects(candidate[end:]):
+        if _contains_json_object(candidate[end:]):
             raise ValueError("there are two lists or objects in it, and only one can be meant")
         return value
     raise ValueError(f"there is no JSON in it: {text.strip()[:60]!r}")
 
 
-def _with_both_answers(pairs: list[tuple[str, object]]) -> dict[str, object]:
+def _keep_both_answers(pairs: list[tuple[str, object]]) -> dict[str, object]:
     """An object; an answer that stands in it twice, differently, also under its name with a space behind it."""
     merged = dict(pairs)
     for name, value in pairs:
@@ -157,7 +157,7 @@ def _with_both_answers(pairs: list[tuple[str, object]]) -> dict[str, object]:
     return merged
 
 
-def _holds_objects(text: str) -> bool:
+def _contains_json_object(text: str) -> bool:
     """Whether a text holds a JSON object, or a list of some."""
     for opening in islice(re.finditer(r"[{\[]", text), 1000):  # a file may be made of brackets
         try:
@@ -169,7 +169,7 @@ def _holds_objects(text: str) -> bool:
     return False
 
 
-def yes_or_no(answer: object) -> int:
+def parse_yes_or_no(answer: object) -> int:
     """YES or NO for a plain yes or no, with punctuation around it or as a truth value; else UNANSWERED."""
     if isinstance(answer, bool):
         return YES if answer else NO
@@ -177,7 +177,7 @@ def yes_or_no(answer: object) -> int:
     return {"yes": YES, "no": NO}.get(word, UNANSWERED)
 
 
-def whole_number(value: object) -> int | None:
+def parse_whole_number(value: object) -> int | None:
     """The whole number that a value is, or is written as; None for anything else."""
     if isinstance(value, str):
         return int(value) if value.strip().isdecimal() and len(value.strip()) < 10 else None
@@ -186,27 +186,27 @@ def whole_number(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def question_number(entry: object) -> int | None:
+def entry_question_number(entry: object) -> int | None:
     """The number of the question that an entry answers."""
-    return whole_number(dict(_columns(entry)).get("id")) if isinstance(entry, Mapping) else None
+    return parse_whole_number(dict(_lowercase_items(entry)).get("id")) if isinstance(entry, Mapping) else None
 
 
-def _columns(entry: Mapping[str, object]) -> list[tuple[str, object]]:
+def _lowercase_items(entry: Mapping[str, object]) -> list[tuple[str, object]]:
     """Names and values of an entry; names in small letters may occur twice."""
     return [(str(name).strip().lower(), value) for name, value in entry.items()]
 
 
-def _answer_of(entry: Mapping[str, object]) -> tuple[int, float]:
+def _entry_answer_and_p_yes(entry: Mapping[str, object]) -> tuple[int, float]:
     """What an entry answers, and with which probability of yes."""
-    columns = _columns(entry)
+    columns = _lowercase_items(entry)
     p_yes = dict(columns).get("p_yes")
-    answers = {yes_or_no(value) for name, value in columns if name in ("answer", "answer (yes/no)")}
+    answers = {parse_yes_or_no(value) for name, value in columns if name in ("answer", "answer (yes/no)")}
     answer = answers.pop() if len(answers) == 1 else UNANSWERED
     if isinstance(p_yes, int | float) and not isinstance(p_yes, bool) and 0 <= p_yes <= 1:
         return answer, float(p_yes)
     return answer, math.nan
 
 
-def _answer_text(entry: Mapping[str, object]) -> str:
-    answers = [value for name, value in _columns(entry) if name.startswith("answer")]
+def _entry_answer_text(entry: Mapping[str, object]) -> str:
+    answers = [value for name, value in _lowercase_items(entry) if name.startswith("answer")]
     return repr(str(answers[0])[:40]) if answers else "no column Answer"

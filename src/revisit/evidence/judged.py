@@ -34,6 +34,6 @@ class JudgeFrames:
         return self.jpeg[self.offsets[k] : self.offsets[k + 1]].tobytes()
 
 
-def failed_canary(canary: str) -> Unscored | None:
+def unscored_for_failed_canary(canary: str) -> Unscored | None:
     """The reason not to use a judge's answers about this clip, if there is one."""
     return None if canary in ("", PASSED) else Unscored("untrusted", f"the judge failed a control question: {canary}")

@@ -18,7 +18,7 @@ from typing import Literal
 
 import numpy as np
 
-from revisit.geometry.poses import InvalidPoses, Trajectory, invert
+from revisit.geometry.poses import InvalidPoses, Trajectory, invert_rigid_poses
 
 Method = Literal["none", "origin", "se3", "sim3"]
 METHODS: tuple[Method, ...] = ("none", "origin", "se3", "sim3")
@@ -52,11 +52,11 @@ class TrajectoryAlignment:
 
 def align(estimate: Trajectory, reference: Trajectory, method: Method = "sim3") -> TrajectoryAlignment:
     """The alignment of an estimate to the reference; pose i of one belongs to pose i of the other."""
-    same_length(estimate, reference)
+    require_same_length(estimate, reference)
     if method == "none":
         return TrajectoryAlignment(method, np.eye(3), np.zeros(3))
     if method == "origin":
-        first = reference.c2w[0] @ invert(estimate.c2w[0])
+        first = reference.c2w[0] @ invert_rigid_poses(estimate.c2w[0])
         return TrajectoryAlignment(method, first[:3, :3], first[:3, 3])
     if method in ("se3", "sim3"):
         return umeyama(estimate.centres, reference.centres, with_scale=method == "sim3")
@@ -71,7 +71,7 @@ def umeyama(source: np.ndarray, target: np.ndarray, *, with_scale: bool = True) 
     method: Method = "sim3" if with_scale else "se3"
     x_mean, y_mean = x.mean(axis=0), y.mean(axis=0)
     spread, y_spread = (np.square(points - points.mean(axis=0)).sum(axis=1).mean() for points in (x, y))
-    if _still(x, spread) or _still(y, y_spread):
+    if _are_all_in_one_place(x, spread) or _are_all_in_one_place(y, y_spread):
         return TrajectoryAlignment(method, np.eye(3), y_mean - x_mean, degenerate=STILL)
 
     u, d, vt = np.linalg.svd((y - y_mean).T @ (x - x_mean) / len(x))
@@ -139,7 +139,7 @@ def match_by_time(
     return estimate.take(i), reference.take(j)
 
 
-def same_length(estimate: Trajectory, reference: Trajectory) -> None:
+def require_same_length(estimate: Trajectory, reference: Trajectory) -> None:
     """Raise InvalidPoses unless both have as many poses."""
     if len(estimate) != len(reference):
         raise InvalidPoses(
@@ -148,5 +148,5 @@ def same_length(estimate: Trajectory, reference: Trajectory) -> None:
         )
 
 
-def _still(points: np.ndarray, spread: float) -> bool:
+def _are_all_in_one_place(points: np.ndarray, spread: float) -> bool:
     return bool(np.sqrt(spread) <= SAME_PLACE * max(1.0, np.abs(points).max()))

@@ -6,7 +6,8 @@
 Poses are OpenCV camera-to-world matrices (x right, y down, z forward, metres). Yaw turns about the vertical of the
 world, tilt about the camera's own right, roll about its line of sight; dolly and truck stay level, along and across the
 heading, and crane rises. Yaw and dolly at once follow a true arc, so a path does not depend on how many frames it is
-cut into, and a step followed by its opposite ends where it began. `lights` and `screen` move no camera (see `levels`).
+cut into, and a step followed by its opposite ends where it began. `lights` and `screen` move no camera (see
+`light_or_screen_levels`).
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from typing import Literal
 import numpy as np
 
 from revisit.core import UsageError
-from revisit.geometry.poses import resample, rigid_poses, trajectory
-from revisit.geometry.rotations import axis_angle, to_yaw_pitch
+from revisit.geometry.poses import make_rigid_poses, make_trajectory, resample
+from revisit.geometry.rotations import rotation_from_axis_angle, yaw_pitch_of_rotation
 
 Axes = Literal["heading", "first_view"]
 
@@ -72,7 +73,7 @@ class Step:
     moves: tuple[Move, ...]
     frames: int
 
-    def total(self, quantity: str) -> float:
+    def total_change(self, quantity: str) -> float:
         """Signed sum of what the moves change of a quantity such as `yaw`, `pitch`, `forward`, `up` or `light`."""
         changes = [(*MOVES[move.kind][move.direction], move.amount) for move in self.moves]
         return sum(sign * amount for changed, sign, amount in changes if changed == quantity)
@@ -85,7 +86,7 @@ def parse_script(script: str) -> tuple[Step, ...]:
     """The steps of a script, or a UsageError that says what is wrong with it."""
     if not script.strip():
         raise UsageError(f"the camera script is empty; write steps such as {EXAMPLE}")
-    steps = tuple(_step(text.strip()) for text in script.split(",") if text.strip())
+    steps = tuple(_parse_step(text.strip()) for text in script.split(",") if text.strip())
     if not steps:
         raise UsageError(f"the camera script {script!r} has no step; write steps such as {EXAMPLE}")
     frames = sum(step.frames for step in steps)
@@ -94,9 +95,9 @@ def parse_script(script: str) -> tuple[Step, ...]:
     return steps
 
 
-def levels(steps: Sequence[Step], quantity: str, first: float = 0.0) -> np.ndarray:
+def light_or_screen_levels(steps: Sequence[Step], quantity: str, first: float = 0.0) -> np.ndarray:
     """The level (n,) of `light` or `screen` in every frame, kept within 0 and 1, from its first one."""
-    changes = [np.full(step.frames, step.total(quantity) / step.frames) for step in steps]
+    changes = [np.full(step.frames, step.total_change(quantity) / step.frames) for step in steps]
     return np.clip(first + np.cumsum(np.concatenate([[0.0], *changes])), 0, 1).round(9)
 
 
@@ -117,9 +118,9 @@ def camera_path(
     for step in steps:
         share = np.linspace(0, 1, step.frames + 1)
         before, after = share[:-1], share[1:]
-        turn, lift, lean = step.total("yaw"), step.total("pitch"), step.total("roll")
-        forward, right, rise = step.total("forward"), step.total("right"), step.total("up")
-        around = -step.total("orbit")  # going to the right turns the view to the left
+        turn, lift, lean = step.total_change("yaw"), step.total_change("pitch"), step.total_change("roll")
+        forward, right, rise = step.total_change("forward"), step.total_change("right"), step.total_change("up")
+        around = -step.total_change("orbit")  # going to the right turns the view to the left
         turn += around
         # Over a turn by an angle a, an arc of length l spans a chord of l·sin(a/2)/(a/2), seen from halfway.
         middle = np.radians(heading + yaw + turn * (before + after) / 2)
@@ -133,28 +134,32 @@ def camera_path(
             -((after - before) * rise)[:, None] * np.array([0.0, 1.0, 0.0]),
         ]
         if around:
-            positions = pivot + axis_angle((0, 1, 0), around * after) @ (position - pivot)
+            positions = pivot + rotation_from_axis_angle((0, 1, 0), around * after) @ (position - pivot)
         else:
             positions = np.cumsum([position, *np.stack(displacements, axis=1).reshape(-1, 3)], axis=0)[3::3]
-        about_vertical = axis_angle((0, 1, 0), yaw + turn * after)
-        tilted = start[:3, :3] @ axis_angle((1, 0, 0), pitch + lift * after)
-        parts.append(rigid_poses(about_vertical @ tilted @ axis_angle((0, 0, 1), roll + lean * after), positions))
+        about_vertical = rotation_from_axis_angle((0, 1, 0), yaw + turn * after)
+        tilted = start[:3, :3] @ rotation_from_axis_angle((1, 0, 0), pitch + lift * after)
+        parts.append(
+            make_rigid_poses(
+                about_vertical @ tilted @ rotation_from_axis_angle((0, 0, 1), roll + lean * after), positions
+            )
+        )
         position = positions[-1]
         yaw, pitch, roll = yaw + turn, pitch + lift, roll + lean
     return np.concatenate(parts)
 
 
-def script_frames(steps: Sequence[Step]) -> int:
+def frame_count_of_script(steps: Sequence[Step]) -> int:
     """Frames of the clip that a script asks for.
 
     Clips of video generators have an odd number of frames. A script whose frames add up to an odd number names all of
     them (`static@81`, `@40,@41`); one that adds up to an even number leaves out the first view (`@40,@40` is 81 too).
     """
     total = sum(step.frames for step in steps)
-    return total if total % 2 and _can_count_ends(steps) else total + 1
+    return total if total % 2 and _has_two_frames_per_step(steps) else total + 1
 
 
-def timed_path(steps: Sequence[Step], frames: int | None = None, *, axes: Axes = "heading") -> np.ndarray:
+def camera_path_of_length(steps: Sequence[Step], frames: int | None = None, *, axes: Axes = "heading") -> np.ndarray:
     """Camera-to-world poses (frames, 4, 4) of a script, from the origin; without `frames`, as many as it asks for.
 
     `@40,@40` has 81 frames: the first view, then 40 and 40. Where the frames of a script add up to those of the clip
@@ -162,54 +167,58 @@ def timed_path(steps: Sequence[Step], frames: int | None = None, *, axes: Axes =
     reached by interpolation along the path. Ways go along and across the heading that the camera has then, or, as
     WRBench's public code has it, along the axes of the first view.
     """
-    frames = script_frames(steps) if frames is None else frames
+    frames = frame_count_of_script(steps) if frames is None else frames
     if not 2 <= frames <= LONGEST:
         raise UsageError(f"a camera path has 2 to {LONGEST} frames, not {frames}")
     total = sum(step.frames for step in steps)
-    c2w = _ends_counted(steps) if frames == total and _can_count_ends(steps) else camera_path(steps)
+    c2w = (
+        _path_with_repeated_step_ends(steps)
+        if frames == total and _has_two_frames_per_step(steps)
+        else camera_path(steps)
+    )
     if axes == "first_view":
-        c2w[:, :3, 3] = _along_first_view(steps, frames == len(c2w) == total)
+        c2w[:, :3, 3] = _centres_along_first_view(steps, frames == len(c2w) == total)
     if len(c2w) == frames:
         return c2w
-    return resample(trajectory(c2w), np.linspace(0, len(c2w) - 1, frames)).c2w
+    return resample(make_trajectory(c2w), np.linspace(0, len(c2w) - 1, frames)).c2w
 
 
-def _can_count_ends(steps: Sequence[Step]) -> bool:
+def _has_two_frames_per_step(steps: Sequence[Step]) -> bool:
     return all(step.frames > 1 for step in steps)
 
 
-def _ends_counted(steps: Sequence[Step]) -> np.ndarray:
+def _path_with_repeated_step_ends(steps: Sequence[Step]) -> np.ndarray:
     """Poses in which every step begins with the pose that the one before ended in."""
     c2w = camera_path([Step(step.moves, step.frames - 1) for step in steps])
     ends = np.cumsum([0, *(step.frames - 1 for step in steps)])
     return np.concatenate([c2w[begin : end + 1] for begin, end in pairwise(ends)])
 
 
-def _along_first_view(steps: Sequence[Step], ends_counted: bool) -> np.ndarray:
+def _centres_along_first_view(steps: Sequence[Step], ends_counted: bool) -> np.ndarray:
     """Centres (n, 3) of a camera whose ways are told in the axes of its first view."""
     at, centres = np.zeros(3), [] if ends_counted else [np.zeros(3)]
     for step in steps:
-        motion = np.array([step.total("right"), -step.total("up"), step.total("forward")])
+        motion = np.array([step.total_change("right"), -step.total_change("up"), step.total_change("forward")])
         share = np.linspace(0, 1, step.frames) if ends_counted else np.arange(1, step.frames + 1) / step.frames
         centres.extend(at + motion * part for part in share)
         at = at + motion
     return np.stack(centres)
 
 
-def script_of(c2w: np.ndarray, knots: Sequence[int] = ()) -> str:
+def script_of_path(c2w: np.ndarray, knots: Sequence[int] = ()) -> str:
     """The script (`yaw:left:30@40,...`) of a path (N, 4, 4); it has a new step wherever the path bends, and at `knots`.
 
     Roll is left out, and so is what happens inside a step: the path itself says all.
     """
-    yaw, pitch = (np.degrees(np.unwrap(np.radians(angle))) for angle in to_yaw_pitch(c2w[:, :3, :3]))
+    yaw, pitch = (np.degrees(np.unwrap(np.radians(angle))) for angle in yaw_pitch_of_rotation(c2w[:, :3, :3]))
     where = np.column_stack([yaw / STRAYS_DEGREES, pitch / STRAYS_DEGREES, c2w[:, :3, 3] / STRAYS_METRES])
     ends = sorted({0, len(c2w) - 1, *(k for k in knots if 0 < k < len(c2w) - 1)})
-    bends = sorted({k for first, last in pairwise(ends) for k in _bends(where, first, last)})
+    bends = sorted({k for first, last in pairwise(ends) for k in _bend_rows(where, first, last)})
     steps = [_step_between(c2w, yaw, pitch, first, last) for first, last in pairwise(bends)]
     return ",".join(str(step) for step in steps) or "hold@1"
 
 
-def _bends(where: np.ndarray, first: int, last: int) -> list[int]:
+def _bend_rows(where: np.ndarray, first: int, last: int) -> list[int]:
     """Rows between which straight lines stay close to the path (Douglas and Peucker)."""
     if last - first < 2:
         return [first, last]
@@ -218,7 +227,7 @@ def _bends(where: np.ndarray, first: int, last: int) -> list[int]:
     worst = first + int(away.argmax())
     if away.max() <= 1:
         return [first, last]
-    return [*_bends(where, first, worst)[:-1], *_bends(where, worst, last)]
+    return [*_bend_rows(where, first, worst)[:-1], *_bend_rows(where, worst, last)]
 
 
 def _step_between(c2w: np.ndarray, yaw: np.ndarray, pitch: np.ndarray, first: int, last: int) -> Step:
@@ -264,14 +273,14 @@ def leaves_and_returns(script: str) -> bool | None:
     return bool(away.max() >= 1 and away[int(away.argmax()) :].min() <= away.max() / 2)
 
 
-def _step(text: str) -> Step:
+def _parse_step(text: str) -> Step:
     motion, mark, count = (part.strip() for part in text.rpartition("@"))
     if not mark or not (count.isascii() and count.isdecimal()) or not count.strip("0"):
         raise UsageError(f"camera step {text!r} does not say how many frames it takes; add @20, for example")
     count = count.lstrip("0")
     if len(count) > len(str(LONGEST)):
         raise UsageError(f"a camera step may have at most {LONGEST} frames: {text[:60]!r}")
-    moves = [_move(part.strip(), text) for part in motion.split("+") if part.strip().lower() not in RESTS]
+    moves = [_parse_move(part.strip(), text) for part in motion.split("+") if part.strip().lower() not in RESTS]
     step = Step(tuple(move for move in moves if move.amount), int(count))
     kinds = {move.kind for move in step.moves}
     if "orbit" in kinds and kinds & {"dolly", "truck", "crane"}:
@@ -279,7 +288,7 @@ def _step(text: str) -> Step:
     return step
 
 
-def _move(text: str, step: str) -> Move:
+def _parse_move(text: str, step: str) -> Move:
     kind, *fields = (word.strip() for word in text.lower().split(":"))
     kind = ALIASES.get(kind, kind)
     if kind not in MOVES:
@@ -298,10 +307,10 @@ def _move(text: str, step: str) -> Move:
         opposite = next(other for other in directions if other != direction)
         return Move(kind, opposite if amount < 0 else direction, abs(amount))
     if kind in SIGNED or not 0 < amount <= FARTHEST:
-        unit = f"a number of {UNITS[kind]} up to {FARTHEST:.0f}" if kind in SIGNED else f"a positive {_unit(kind)}"
+        unit = f"a number of {UNITS[kind]} up to {FARTHEST:.0f}" if kind in SIGNED else f"a positive {_unit_text(kind)}"
         raise UsageError(f"camera step {step[:60]!r} moves by {fields[1][:60]!r}; give {unit}")
     return Move(kind, direction, amount)
 
 
-def _unit(kind: str) -> str:
+def _unit_text(kind: str) -> str:
     return f"number of {UNITS[kind]}" if kind in UNITS else "share of 1"

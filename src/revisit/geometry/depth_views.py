@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from revisit.geometry.poses import invert
-from revisit.geometry.rotations import geodesic
+from revisit.geometry.poses import invert_rigid_poses
+from revisit.geometry.rotations import angle_between_rotations
 from revisit.geometry.two_view import relative_pose
 
 SAMPLED_POSES = 16
@@ -24,7 +24,7 @@ CLEAR_RATIO = 0.7  # the better reading must disagree at most this share of the 
 CLEAR_MARGIN = 0.003  # and lead by this share of the depth, which is what half floats and nearest pixels blur
 
 
-def landing(
+def project_pixels_to_second_view(
     depth: np.ndarray, k1: np.ndarray, k2: np.ndarray, rotation: np.ndarray, translation: np.ndarray, step: int = 1
 ) -> tuple[np.ndarray, np.ndarray]:
     """((h, w, 2) pixels in view 2, (h, w) depths there) of the pixels of view 1; every `step`-th in both directions."""
@@ -38,7 +38,7 @@ def landing(
     return np.where((z > 1e-9)[..., None], pixels[..., :2], -1e6), z
 
 
-def sample_depth(depth: np.ndarray, pixels: np.ndarray) -> np.ndarray:
+def sample_nearest_depth(depth: np.ndarray, pixels: np.ndarray) -> np.ndarray:
     """Depth of the nearest pixel; 0 outside the picture."""
     rows, columns = depth.shape
     x, y = (np.rint(pixels[..., k]) for k in (0, 1))
@@ -47,24 +47,26 @@ def sample_depth(depth: np.ndarray, pixels: np.ndarray) -> np.ndarray:
     return np.where(inside, sampled, 0)
 
 
-def disagreement(
+def median_depth_disagreement(
     depths: tuple[np.ndarray, np.ndarray], ks: tuple[np.ndarray, np.ndarray], pose: tuple[np.ndarray, np.ndarray]
 ) -> float:
     """Median relative difference of depth where two views see one point; 1 where they hardly share any."""
     step = max(1, max(depths[0].shape) // THIN)
-    pixels, z = landing(depths[0], ks[0], ks[1], *pose, step)
-    there = sample_depth(depths[1], pixels)
+    pixels, z = project_pixels_to_second_view(depths[0], ks[0], ks[1], *pose, step)
+    there = sample_nearest_depth(depths[1], pixels)
     shared = (there > 0) & (depths[0][::step, ::step] > 0)
     if shared.mean() < LEAST_SHARED:
         return 1.0
     return float(np.median(np.abs(z - there)[shared] / np.maximum(z, there)[shared]))
 
 
-def convention_errors(matrices: np.ndarray, intrinsics: np.ndarray, depth: np.ndarray) -> tuple[float, float]:
+def depth_disagreement_by_convention(
+    matrices: np.ndarray, intrinsics: np.ndarray, depth: np.ndarray
+) -> tuple[float, float]:
     """Disagreement of depth (taken as world-to-camera, taken as camera-to-world), over pairs that moved a little."""
     rows = np.unique(np.linspace(0, len(matrices) - 1, min(SAMPLED_POSES, len(matrices))).round().astype(int))
     scale = float(np.median(depth[rows[0]][depth[rows[0]] > 0]))
-    turn = geodesic(matrices[rows][:, None, :3, :3], matrices[rows][None, :, :3, :3])
+    turn = angle_between_rotations(matrices[rows][:, None, :3, :3], matrices[rows][None, :, :3, :3])
     distance = np.linalg.norm(matrices[rows][:, None, :3, 3] - matrices[rows][None, :, :3, 3], axis=2) / scale
     i, j = np.triu_indices(len(rows), 1)
     motion = (turn + np.degrees(distance))[i, j]
@@ -73,15 +75,15 @@ def convention_errors(matrices: np.ndarray, intrinsics: np.ndarray, depth: np.nd
     if not len(order):
         return 0.0, 0.0
     errors = []
-    for c2w in (invert(matrices), matrices):
+    for c2w in (invert_rigid_poses(matrices), matrices):
         disagreements = []
         for a, b in zip(rows[i[order]], rows[j[order]], strict=True):
             pair = (depth[a], depth[b]), (intrinsics[a], intrinsics[b])
-            disagreements.append(disagreement(*pair, relative_pose(c2w[a], c2w[b])))
+            disagreements.append(median_depth_disagreement(*pair, relative_pose(c2w[a], c2w[b])))
         errors.append(float(np.median(disagreements)))
     return errors[0], errors[1]
 
 
-def clearly_less(better: float, worse: float) -> bool:
+def is_clearly_less(better: float, worse: float) -> bool:
     """Whether one reading of the poses agrees with the depth and the other does not."""
     return better <= CLEAR_RATIO * worse and worse - better >= CLEAR_MARGIN

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from revisit.geometry.poses import InvalidPoses, invert
-from revisit.geometry.rotations import geodesic
+from revisit.geometry.poses import InvalidPoses, invert_rigid_poses
+from revisit.geometry.rotations import angle_between_rotations
 
 MOST_FOLDS, MOST_SEGMENT_PAIRS = 20, 5
 LEAST_GAP = 0.1  # of the clip between the frames of a pair: nearer ones are no memory
@@ -37,7 +37,7 @@ class Pairs:
     note: str = ""
 
 
-def frame_numbers(poses: int, indices: np.ndarray | None, count: int) -> tuple[np.ndarray, str]:
+def frame_numbers_of_poses(poses: int, indices: np.ndarray | None, count: int) -> tuple[np.ndarray, str]:
     """(frame number of each pose in a clip of `count` frames, what had to be assumed)."""
     if indices is not None and len(indices):
         numbers = np.asarray(indices, dtype=np.int64)
@@ -59,18 +59,20 @@ def frame_numbers(poses: int, indices: np.ndarray | None, count: int) -> tuple[n
     return spread, f"{poses} poses of {count} frames: taken for evenly spread ones"
 
 
-def pose_distance(c2w: np.ndarray, depth: float, literal: bool = False) -> tuple[np.ndarray, np.ndarray]:
+def pairwise_pose_distances(c2w: np.ndarray, depth: float, literal: bool = False) -> tuple[np.ndarray, np.ndarray]:
     """(distances of all centres, angles in degrees), each (N, N); distances over the depth, unless literal."""
-    at = invert(c2w)[:, :3, 3] if literal else c2w[:, :3, 3] / depth
+    at = invert_rigid_poses(c2w)[:, :3, 3] if literal else c2w[:, :3, 3] / depth
     distance = np.linalg.norm(at[:, None] - at[None], axis=2)
-    turn = geodesic(c2w[:, None, :3, :3], c2w[None, :, :3, :3])
+    turn = angle_between_rotations(c2w[:, None, :3, :3], c2w[None, :, :3, :3])
     return distance, np.asarray(turn)
 
 
-def fold_pairs(c2w: np.ndarray, depth: float = 1.0, *, least_gap: float = LEAST_GAP, literal: bool = False) -> Pairs:
+def out_and_back_pairs(
+    c2w: np.ndarray, depth: float = 1.0, *, least_gap: float = LEAST_GAP, literal: bool = False
+) -> Pairs:
     """Each pose of the way out with the nearest one of the way back, at most 20 with the largest span."""
     n = len(c2w)
-    distance, turn = pose_distance(c2w, depth, literal)
+    distance, turn = pairwise_pose_distances(c2w, depth, literal)
     apart = distance + turn / 180
     far = int(apart[0].argmax())
     moves = literal or turn[0, far] >= LEAST_TURN or distance[0, far] >= LEAST_WAY
@@ -84,14 +86,14 @@ def fold_pairs(c2w: np.ndarray, depth: float = 1.0, *, least_gap: float = LEAST_
     near = np.where(late[None] - row[:, None] >= gap, apart[np.ix_(row, late)], np.inf)
     other = late[near.argmin(axis=1)]
     has_pair = np.isfinite(near.min(axis=1))
-    return _widest(row[has_pair], other[has_pair], apart, far, "fold", "")
+    return _pairs_with_widest_span(row[has_pair], other[has_pair], apart, far, "fold", "")
 
 
 def symmetric_pairs(n: int, apart: np.ndarray | None = None, *, least_gap: float = LEAST_GAP, note: str = "") -> Pairs:
     """Row i with row n-1-i: where poses do not say when the camera turned back."""
     row = np.arange(n // 2)
     row = row[(n - 1 - 2 * row) >= max(1, int(np.ceil(least_gap * n)))]
-    return _widest(row, n - 1 - row, apart, (n - 1) // 2, "symmetric", note)
+    return _pairs_with_widest_span(row, n - 1 - row, apart, (n - 1) // 2, "symmetric", note)
 
 
 def segment_bounds(count: int, segments: int) -> np.ndarray:
@@ -99,7 +101,7 @@ def segment_bounds(count: int, segments: int) -> np.ndarray:
     return np.linspace(0, count, segments + 1).round().astype(int)
 
 
-def segment_pairs(
+def early_late_segment_pairs(
     c2w: np.ndarray,
     frames: np.ndarray,
     count: int,
@@ -111,10 +113,10 @@ def segment_pairs(
     """Frames of the first two and the last two segments, ranked by how well the pose returns, then by span."""
     bounds = segment_bounds(count, segments)
     early, late = (
-        np.unique(np.concatenate([_sample(frames, bounds, k) for k in parts]))
+        np.unique(np.concatenate([_spread_rows_of_segment(frames, bounds, k) for k in parts]))
         for parts in ([0, 1][:segments], range(max(segments - 2, 0), segments))
     )
-    distance, turn = pose_distance(c2w, depth, literal)
+    distance, turn = pairwise_pose_distances(c2w, depth, literal)
     pairs = [(int(i), int(j)) for i in early for j in late if frames[j] - frames[i] >= LEAST_GAP * count]
     score = {(i, j): np.exp(-distance[i, j] / FADES[0] - turn[i, j] / FADES[1]) for i, j in pairs}
     best = sorted(pairs, key=lambda pair: (-score[pair], frames[pair[0]] - frames[pair[1]], pair))[:MOST_SEGMENT_PAIRS]
@@ -125,22 +127,22 @@ def segment_pairs(
     return Pairs(rows[:, 0], rows[:, 1], apart, middle, "segments", note)
 
 
-def returning_pairs(
+def segment_or_out_and_back_pairs(
     c2w: np.ndarray, frames: np.ndarray, count: int, annotations: Mapping[str, Any], depth: float, literal: bool
 ) -> Pairs:
     """The pairs of a clip of `count` frames: of segments in MBench's setting T, else of the ways out and back."""
     if annotations.get("setting") == "T":
         segments = len(annotations.get("segments") or ()) or SEGMENTS
-        return segment_pairs(c2w, frames, count, segments, depth, literal=literal)
-    return fold_pairs(c2w, depth, literal=literal)
+        return early_late_segment_pairs(c2w, frames, count, segments, depth, literal=literal)
+    return out_and_back_pairs(c2w, depth, literal=literal)
 
 
-def _sample(frames: np.ndarray, bounds: Sequence[int] | np.ndarray, segment: int) -> np.ndarray:
+def _spread_rows_of_segment(frames: np.ndarray, bounds: Sequence[int] | np.ndarray, segment: int) -> np.ndarray:
     rows = np.flatnonzero((frames >= bounds[segment]) & (frames < bounds[segment + 1]))
     return rows[np.linspace(0, len(rows) - 1, min(PER_SEGMENT, len(rows))).round().astype(int)] if len(rows) else rows
 
 
-def _widest(
+def _pairs_with_widest_span(
     row: np.ndarray, other: np.ndarray, apart: np.ndarray | None, turnaround: int, method: str, note: str
 ) -> Pairs:
     order = np.argsort(-(other - row), kind="stable")[:MOST_FOLDS]

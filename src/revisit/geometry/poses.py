@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 
 from revisit.core import InvalidEvidence
-from revisit.geometry.rotations import axis_angle, from_yaw_pitch, slerp, to_yaw_pitch
+from revisit.geometry.rotations import rotation_from_axis_angle, rotation_from_yaw_pitch, slerp, yaw_pitch_of_rotation
 
 Scale = Literal["metres", "unknown"]
 TimeUnit = Literal["frames", "seconds"]
@@ -42,23 +42,23 @@ class Trajectory:
     intrinsics_unit: PixelUnit = "pixels"  # normalised: divided by the width (first row) and height (second row)
 
     def __post_init__(self) -> None:
-        c2w = as_4x4(self.c2w)
-        check_rigid(c2w)
-        times = as_numbers(self.times, "times")
+        c2w = to_4x4_poses(self.c2w)
+        require_rigid_poses(c2w)
+        times = to_float_array(self.times, "times")
         n = len(c2w)
         if times.shape != (n,):
             raise InvalidPoses(f"the times have shape {times.shape}; {n} poses need ({n},): one number for each")
         if not np.isfinite(times).all():
-            raise InvalidPoses(f"the time of pose {_first(~np.isfinite(times))} is not a finite number")
+            raise InvalidPoses(f"the time of pose {_index_of_first_true(~np.isfinite(times))} is not a finite number")
         if (np.diff(times) < 0).any():
-            k = _first(np.diff(times) < 0)
+            k = _index_of_first_true(np.diff(times) < 0)
             raise InvalidPoses(
                 f"time runs backwards from pose {k} ({times[k]:.6f}) to pose {k + 1} ({times[k + 1]:.6f}); "
                 "sort the poses by time"
             )
         fields = {"c2w": c2w, "times": times}
         if self.intrinsics is not None:
-            fields["intrinsics"] = _check_intrinsics(self.intrinsics, n)
+            fields["intrinsics"] = _require_valid_intrinsics(self.intrinsics, n)
         for name, array in fields.items():
             array.flags.writeable = False
             object.__setattr__(self, name, array)
@@ -79,7 +79,7 @@ class Trajectory:
     @property
     def w2c(self) -> np.ndarray:
         """World-to-camera matrices, (N, 4, 4)."""
-        return invert(self.c2w)
+        return invert_rigid_poses(self.c2w)
 
     def take(self, index: np.ndarray | slice) -> Trajectory:
         """The poses at the given positions."""
@@ -87,7 +87,7 @@ class Trajectory:
         return replace(self, c2w=self.c2w[index], times=self.times[index], intrinsics=intrinsics)
 
 
-def trajectory(
+def make_trajectory(
     c2w: np.ndarray,
     times: np.ndarray | None = None,
     *,
@@ -97,15 +97,15 @@ def trajectory(
     intrinsics_unit: PixelUnit = "pixels",
 ) -> Trajectory:
     """A Trajectory of camera-to-world matrices (N, 3, 4) or (N, 4, 4); without times, frames 0 to N-1."""
-    c2w = as_4x4(c2w)
+    c2w = to_4x4_poses(c2w)
     if times is None:
         times = np.arange(len(c2w))
     return Trajectory(c2w, times, time_unit, scale, intrinsics, intrinsics_unit)
 
 
-def as_4x4(poses: np.ndarray) -> np.ndarray:
+def to_4x4_poses(poses: np.ndarray) -> np.ndarray:
     """A copy of poses (N, 3, 4) or (N, 4, 4) as (N, 4, 4) floats."""
-    array = as_numbers(poses, "poses")
+    array = to_float_array(poses, "poses")
     if array.ndim != 3 or array.shape[1:] not in ((3, 4), (4, 4)) or not len(array):
         raise InvalidPoses(
             f"the poses have shape {array.shape}; expected (N, 4, 4) or (N, 3, 4): one matrix for each of N >= 1 frames"
@@ -117,14 +117,14 @@ def as_4x4(poses: np.ndarray) -> np.ndarray:
     return full
 
 
-def rigid_poses(rotations: np.ndarray, centres: np.ndarray | float = 0.0) -> np.ndarray:
+def make_rigid_poses(rotations: np.ndarray, centres: np.ndarray | float = 0.0) -> np.ndarray:
     """Poses (N, 4, 4) of rotations (N, 3, 3) with centres (N, 3), all at the origin by default."""
     poses = np.tile(np.eye(4), (len(rotations), 1, 1))
     poses[:, :3, :3], poses[:, :3, 3] = rotations, centres
     return poses
 
 
-def as_numbers(values: np.ndarray, name: str) -> np.ndarray:
+def to_float_array(values: np.ndarray, name: str) -> np.ndarray:
     """A copy of an array as floats."""
     try:
         array = np.asarray(values)
@@ -135,21 +135,23 @@ def as_numbers(values: np.ndarray, name: str) -> np.ndarray:
         raise InvalidPoses(f"the {name} are not an array of real numbers") from error
 
 
-def check_rigid(poses: np.ndarray) -> None:
+def require_rigid_poses(poses: np.ndarray) -> None:
     """Raise InvalidPoses unless every matrix (N, 4, 4) is a rotation and a translation."""
     finite = np.isfinite(poses).all(axis=(1, 2))
     if not finite.all():
-        raise InvalidPoses(f"pose {_first(~finite)} holds NaN or infinity; leave out frames without a pose")
+        raise InvalidPoses(
+            f"pose {_index_of_first_true(~finite)} holds NaN or infinity; leave out frames without a pose"
+        )
     last_row_ok = np.abs(poses[:, 3] - [0, 0, 0, 1]).max(axis=1) <= ORTHONORMAL
     if not last_row_ok.all():
-        k = _first(~last_row_ok)
+        k = _index_of_first_true(~last_row_ok)
         raise InvalidPoses(
             f"pose {k} ends in the row {poses[k, 3].tolist()} where [0, 0, 0, 1] is expected; is the matrix transposed?"
         )
     r = poses[:, :3, :3]
     off = np.abs(np.swapaxes(r, 1, 2) @ r - np.eye(3)).max(axis=(1, 2))
     if (off > ORTHONORMAL).any():
-        k = _first(off > ORTHONORMAL)
+        k = _index_of_first_true(off > ORTHONORMAL)
         raise InvalidPoses(
             f"the rotation of pose {k} is not orthonormal (off by {off[k]:.2g}, allowed are {ORTHONORMAL:g}); "
             "are the columns in another order, or is a scale folded into the matrix?"
@@ -157,12 +159,13 @@ def check_rigid(poses: np.ndarray) -> None:
     mirrored = np.linalg.det(r) < 0
     if mirrored.any():
         raise InvalidPoses(
-            f"pose {_first(mirrored)} is mirrored: its determinant is -1, so it is not a rotation; convert "
+            f"pose {_index_of_first_true(mirrored)} is mirrored: its determinant is -1, so it is not a rotation; "
+            f"convert "
             "left-handed axes (such as Unreal's) before making a trajectory"
         )
 
 
-def invert(poses: np.ndarray) -> np.ndarray:
+def invert_rigid_poses(poses: np.ndarray) -> np.ndarray:
     """Inverses of rigid transforms (..., 4, 4): camera-to-world from world-to-camera, and back."""
     back = np.zeros_like(poses)
     back[..., :3, :3] = np.swapaxes(poses[..., :3, :3], -1, -2)
@@ -173,9 +176,9 @@ def invert(poses: np.ndarray) -> np.ndarray:
 
 def from_w2c(w2c: np.ndarray) -> np.ndarray:
     """Camera-to-world (N, 4, 4) of world-to-camera matrices (N, 3, 4) or (N, 4, 4)."""
-    full = as_4x4(w2c)
-    check_rigid(full)  # the transpose is the inverse of a rotation only
-    return invert(full)
+    full = to_4x4_poses(w2c)
+    require_rigid_poses(full)  # the transpose is the inverse of a rotation only
+    return invert_rigid_poses(full)
 
 
 def from_opengl(c2w: np.ndarray) -> np.ndarray:
@@ -183,7 +186,7 @@ def from_opengl(c2w: np.ndarray) -> np.ndarray:
 
     Only the camera's axes change: its centre, and which way is up in the world, stay.
     """
-    turned = as_4x4(c2w)
+    turned = to_4x4_poses(c2w)
     turned[:, :3, :3] = turned[:, :3, :3] @ OPENGL_AXES
     return turned
 
@@ -194,23 +197,25 @@ def from_unreal(position: np.ndarray, roll_pitch_yaw: np.ndarray) -> np.ndarray:
     Unreal: X forward, Y right, Z up, left-handed. Yaw turns right, pitch looks up, roll leans right. The world
     becomes (Y, -Z, X) / 100, so that a camera without rotation is the identity and the mirror is undone.
     """
-    at, angles = as_numbers(position, "positions"), as_numbers(roll_pitch_yaw, "rotations")
+    at, angles = to_float_array(position, "positions"), to_float_array(roll_pitch_yaw, "rotations")
     if at.ndim != 2 or at.shape[1:] != (3,) or angles.shape != at.shape:
         raise InvalidPoses(
             f"the positions have shape {at.shape} and the rotations {angles.shape}; both need (N, 3): "
             "x, y, z in centimetres, and roll, pitch, yaw in degrees"
         )
-    rotations = [from_yaw_pitch(yaw, pitch) @ axis_angle((0, 0, 1), roll) for roll, pitch, yaw in angles]
+    rotations = [
+        rotation_from_yaw_pitch(yaw, pitch) @ rotation_from_axis_angle((0, 0, 1), roll) for roll, pitch, yaw in angles
+    ]
     centres = np.stack([at[:, 1], -at[:, 2], at[:, 0]], axis=1) / 100
-    return rigid_poses(np.reshape(rotations, (-1, 3, 3)), centres)
+    return make_rigid_poses(np.reshape(rotations, (-1, 3, 3)), centres)
 
 
 def to_unreal(c2w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(positions in centimetres, roll pitch yaw in degrees), each (N, 3), of camera-to-world poses in metres."""
-    full = as_4x4(c2w)
+    full = to_4x4_poses(c2w)
     x, y, z = full[:, :3, 3].T * 100
-    yaw, pitch = to_yaw_pitch(full[:, :3, :3])
-    level = np.stack([from_yaw_pitch(*angles) for angles in zip(yaw, pitch, strict=True)])
+    yaw, pitch = yaw_pitch_of_rotation(full[:, :3, :3])
+    level = np.stack([rotation_from_yaw_pitch(*angles) for angles in zip(yaw, pitch, strict=True)])
     residual = np.swapaxes(level, 1, 2) @ full[:, :3, :3]
     roll = np.degrees(np.arctan2(residual[:, 1, 0], residual[:, 0, 0]))
     return np.stack([z, x, -y], axis=1), np.stack([roll, pitch, yaw], axis=1)
@@ -221,7 +226,7 @@ def resample(path: Trajectory, times: np.ndarray) -> Trajectory:
 
     Times outside the path are refused, since a camera's future is not known.
     """
-    targets = as_numbers(times, "wanted times")
+    targets = to_float_array(times, "wanted times")
     first, last = path.times[0], path.times[-1]
     if targets.ndim != 1 or not targets.size:
         raise InvalidPoses(f"the wanted times have shape {targets.shape}; expected (M,): at least one number")
@@ -235,33 +240,34 @@ def resample(path: Trajectory, times: np.ndarray) -> Trajectory:
     after = np.minimum(after, len(path) - 1)
     span = path.times[after] - path.times[before]
     share = np.divide(targets - path.times[before], span, out=np.zeros_like(targets), where=span > 0)
-    c2w = _between(path.c2w[before], path.c2w[after], share)
+    c2w = _interpolate_matrices(path.c2w[before], path.c2w[after], share)
     for k, (i, j, t) in enumerate(zip(before, after, share, strict=True)):
         c2w[k, :3, :3] = slerp(path.rotations[i], path.rotations[j], t)
     intrinsics = path.intrinsics
     if intrinsics is not None:
-        intrinsics = _between(intrinsics[before], intrinsics[after], share)
+        intrinsics = _interpolate_matrices(intrinsics[before], intrinsics[after], share)
     return replace(path, c2w=c2w, times=targets, intrinsics=intrinsics)
 
 
-def _between(first: np.ndarray, second: np.ndarray, share: np.ndarray) -> np.ndarray:
+def _interpolate_matrices(first: np.ndarray, second: np.ndarray, share: np.ndarray) -> np.ndarray:
     t = share[:, None, None]
     return (1 - t) * first + t * second
 
 
-def _check_intrinsics(intrinsics: np.ndarray, n: int) -> np.ndarray:
-    k = as_numbers(intrinsics, "intrinsics")
+def _require_valid_intrinsics(intrinsics: np.ndarray, n: int) -> np.ndarray:
+    k = to_float_array(intrinsics, "intrinsics")
     if k.shape != (n, 3, 3):
         raise InvalidPoses(f"the intrinsics have shape {k.shape}; {n} poses need ({n}, 3, 3): one matrix for each")
     wrong = ~np.isfinite(k).all(axis=(1, 2))
     wrong |= (k[:, 0, 0] <= 0) | (k[:, 1, 1] <= 0) | (np.abs(k[:, 2] - [0, 0, 1]).max(axis=1) > ORTHONORMAL)
     if wrong.any():
         raise InvalidPoses(
-            f"the intrinsics of pose {_first(wrong)} are {k[_first(wrong)].tolist()}; expected "
+            f"the intrinsics of pose {_index_of_first_true(wrong)} are "
+            f"{k[_index_of_first_true(wrong)].tolist()}; expected "
             "[[fx, 0, cx], [0, fy, cy], [0, 0, 1]] with focal lengths above zero"
         )
     return k
 
 
-def _first(marked: np.ndarray) -> int:
+def _index_of_first_true(marked: np.ndarray) -> int:
     return int(np.argmax(marked))

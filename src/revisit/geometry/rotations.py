@@ -13,7 +13,7 @@ IDENTITY = np.eye(3)
 IDENTITY.flags.writeable = False
 
 
-def axis_angle(axis: np.ndarray | tuple[float, float, float], degrees: float | np.ndarray) -> np.ndarray:
+def rotation_from_axis_angle(axis: np.ndarray | tuple[float, float, float], degrees: float | np.ndarray) -> np.ndarray:
     """The rotation about an axis of any length but zero, by the right-hand rule (Rodrigues); one for every angle."""
     vector = np.asarray(axis, dtype=float)
     x, y, z = (vector / np.sqrt(vector.dot(vector))).tolist()
@@ -22,10 +22,10 @@ def axis_angle(axis: np.ndarray | tuple[float, float, float], degrees: float | n
     return IDENTITY + np.sin(angle) * cross + (1 - np.cos(angle)) * cross @ cross
 
 
-def to_axis_angle(rotation: np.ndarray) -> tuple[np.ndarray, float]:
+def axis_angle_of_rotation(rotation: np.ndarray) -> tuple[np.ndarray, float]:
     """Unit axis and angle (0 to 180) of one rotation; the axis of no rotation is x."""
-    sine_axis = _sine_axis(rotation)
-    degrees = float(_angle(rotation, sine_axis))
+    sine_axis = _axis_times_twice_sine(rotation)
+    degrees = float(_rotation_angle(rotation, sine_axis))
     if degrees < 1e-9:
         return np.array([1.0, 0.0, 0.0]), 0.0
     if degrees < 179:
@@ -37,24 +37,24 @@ def to_axis_angle(rotation: np.ndarray) -> tuple[np.ndarray, float]:
     return (-axis if axis @ sine_axis < 0 else axis), degrees
 
 
-def from_yaw_pitch(yaw: float, pitch: float) -> np.ndarray:
+def rotation_from_yaw_pitch(yaw: float, pitch: float) -> np.ndarray:
     """The rotation of a level camera turned right by `yaw`, then lifted by `pitch`."""
-    return axis_angle((0, 1, 0), yaw) @ axis_angle((1, 0, 0), pitch)
+    return rotation_from_axis_angle((0, 1, 0), yaw) @ rotation_from_axis_angle((1, 0, 0), pitch)
 
 
-def to_yaw_pitch(rotation: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def yaw_pitch_of_rotation(rotation: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Where the optical axis points: degrees to the right and degrees up. Roll is ignored."""
     x, y, z = np.moveaxis(np.asarray(rotation)[..., :, 2], -1, 0)
     return np.degrees(np.arctan2(x, z)), np.degrees(np.arctan2(-y, np.hypot(x, z)))
 
 
-def geodesic(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+def angle_between_rotations(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """Angle of the rotation that takes `first` to `second`, 0 to 180, exact for tiny angles too."""
     between = np.swapaxes(first, -1, -2) @ second
-    return _angle(between, _sine_axis(between))
+    return _rotation_angle(between, _axis_times_twice_sine(between))
 
 
-def _angle(rotation: np.ndarray, sine_axis: np.ndarray) -> np.ndarray:
+def _rotation_angle(rotation: np.ndarray, sine_axis: np.ndarray) -> np.ndarray:
     """Angle of a rotation, 0 to 180, from its trace and its axis times twice the sine."""
     cosine = np.trace(rotation, axis1=-2, axis2=-1) - 1
     return np.degrees(np.arctan2(np.linalg.norm(sine_axis, axis=-1), cosine))
@@ -62,11 +62,11 @@ def _angle(rotation: np.ndarray, sine_axis: np.ndarray) -> np.ndarray:
 
 def slerp(first: np.ndarray, second: np.ndarray, t: float) -> np.ndarray:
     """The rotation a share `t` of the way from `first` to `second` along the shortest arc."""
-    axis, degrees = to_axis_angle(first.T @ second)
-    return first @ axis_angle(axis, t * degrees)
+    axis, degrees = axis_angle_of_rotation(first.T @ second)
+    return first @ rotation_from_axis_angle(axis, t * degrees)
 
 
-def scale_rotations(rotation: np.ndarray, share: float) -> np.ndarray:
+def scale_turns_from_first(rotation: np.ndarray, share: float) -> np.ndarray:
     """A path (N, 3, 3) in which every turn from its first frame is made by this share of its angle.
 
     Angles go on beyond half a turn: of the two ways to write a rotation, the one nearer to that of the frame before
@@ -76,17 +76,17 @@ def scale_rotations(rotation: np.ndarray, share: float) -> np.ndarray:
     last = np.zeros(3)
     rotations = []
     for one in turned:
-        axis, degrees = to_axis_angle(one)
+        axis, degrees = axis_angle_of_rotation(one)
         if degrees < 1e-9 and last.any():
             axis = last / np.linalg.norm(last)
         vectors = [axis * (degrees + 360 * k) for k in range(-3, 4)]
         last = min(vectors, key=lambda vector: float(np.linalg.norm(vector - last)))
         size = float(np.linalg.norm(last))
-        rotations.append(rotation[0] @ (axis_angle(last, share * size) if size > 0 else np.eye(3)))
+        rotations.append(rotation[0] @ (rotation_from_axis_angle(last, share * size) if size > 0 else np.eye(3)))
     return np.stack(rotations)
 
 
-def from_quaternion(quaternion: np.ndarray) -> np.ndarray:
+def rotations_from_quaternions(quaternion: np.ndarray) -> np.ndarray:
     """Rotations (..., 3, 3) of quaternions (..., 4) in the order w x y z, of any length but zero."""
     q = np.asarray(quaternion, dtype=float)
     w, x, y, z = np.moveaxis(q / np.linalg.norm(q, axis=-1, keepdims=True), -1, 0)
@@ -98,7 +98,7 @@ def from_quaternion(quaternion: np.ndarray) -> np.ndarray:
     return np.stack([np.stack(row, axis=-1) for row in rows], axis=-2)
 
 
-def to_quaternion(rotation: np.ndarray) -> np.ndarray:
+def quaternions_of_rotations(rotation: np.ndarray) -> np.ndarray:
     """Unit quaternions (..., 4) in the order w x y z, with w >= 0.
 
     The columns of 4·q·qᵀ are written in terms of the matrix; the longest one is q without cancellation,
@@ -107,7 +107,7 @@ def to_quaternion(rotation: np.ndarray) -> np.ndarray:
     r = np.asarray(rotation, dtype=float)
     outer = np.empty((*r.shape[:-2], 4, 4))
     outer[..., 0, 0] = 1 + np.trace(r, axis1=-2, axis2=-1)
-    outer[..., 0, 1:] = outer[..., 1:, 0] = _sine_axis(r)
+    outer[..., 0, 1:] = outer[..., 1:, 0] = _axis_times_twice_sine(r)
     outer[..., 1:, 1:] = r + np.swapaxes(r, -1, -2) + np.eye(3) * (2 - outer[..., 0, 0])[..., None, None]
     longest = np.argmax(np.diagonal(outer, axis1=-2, axis2=-1), axis=-1)
     q = np.take_along_axis(outer, longest[..., None, None], axis=-1)[..., 0]
@@ -115,7 +115,7 @@ def to_quaternion(rotation: np.ndarray) -> np.ndarray:
     return np.where(q[..., :1] < 0, -q, q)
 
 
-def _sine_axis(rotation: np.ndarray) -> np.ndarray:
+def _axis_times_twice_sine(rotation: np.ndarray) -> np.ndarray:
     """The axis times twice the sine of the angle: the antisymmetric part of a rotation."""
     r = np.asarray(rotation)
     return r[..., (2, 0, 1), (1, 2, 0)] - r[..., (1, 2, 0), (2, 0, 1)]

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from revisit.geometry.alignment import SAME_PLACE, same_length
-from revisit.geometry.poses import InvalidPoses, Trajectory, invert
-from revisit.geometry.rotations import geodesic
+from revisit.geometry.alignment import SAME_PLACE, require_same_length
+from revisit.geometry.poses import InvalidPoses, Trajectory, invert_rigid_poses
+from revisit.geometry.rotations import angle_between_rotations
 
 
 @dataclass(frozen=True)
@@ -83,10 +83,10 @@ def statistics(errors: np.ndarray) -> Statistics:
 
 def absolute_errors(estimate: Trajectory, reference: Trajectory) -> AbsoluteErrors:
     """The absolute trajectory error (ATE) of every pose, of an estimate that is aligned already."""
-    same_length(estimate, reference)
+    require_same_length(estimate, reference)
     return AbsoluteErrors(
         translation=np.linalg.norm(reference.centres - estimate.centres, axis=1),
-        rotation=geodesic(reference.rotations, estimate.rotations),
+        rotation=angle_between_rotations(reference.rotations, estimate.rotations),
     )
 
 
@@ -94,11 +94,13 @@ def relative_errors(
     estimate: Trajectory, reference: Trajectory, pairs: tuple[np.ndarray, np.ndarray] | None = None
 ) -> RelativeErrors:
     """The relative pose error (RPE) over pairs of poses, by default from each pose to the next."""
-    same_length(estimate, reference)
+    require_same_length(estimate, reference)
     start, stop = frame_pairs(len(reference)) if pairs is None else pairs
-    expected = motions(reference.c2w, start, stop)
-    off = invert(expected) @ motions(estimate.c2w, start, stop)
-    return RelativeErrors(start, stop, np.linalg.norm(off[:, :3, 3], axis=1), geodesic(np.eye(3), off[:, :3, :3]))
+    expected = relative_motions(reference.c2w, start, stop)
+    off = invert_rigid_poses(expected) @ relative_motions(estimate.c2w, start, stop)
+    return RelativeErrors(
+        start, stop, np.linalg.norm(off[:, :3, 3], axis=1), angle_between_rotations(np.eye(3), off[:, :3, :3])
+    )
 
 
 def direction_agreement(
@@ -108,9 +110,9 @@ def direction_agreement(
 
     Free of scale and of how the two worlds are turned, so it needs no alignment.
     """
-    same_length(estimate, reference)
+    require_same_length(estimate, reference)
     start, stop = frame_pairs(len(reference)) if pairs is None else pairs
-    steps = [motions(path.c2w, start, stop)[:, :3, 3] for path in (estimate, reference)]
+    steps = [relative_motions(path.c2w, start, stop)[:, :3, 3] for path in (estimate, reference)]
     lengths = [np.linalg.norm(step, axis=1) for step in steps]
     least = [SAME_PLACE * max(1.0, np.abs(path.centres).max()) for path in (estimate, reference)]
     moving = (lengths[0] > least[0]) & (lengths[1] > least[1])
@@ -119,9 +121,9 @@ def direction_agreement(
     return Directions(start[moving], stop[moving], cosine, int((~moving).sum()))
 
 
-def motions(c2w: np.ndarray, start: np.ndarray, stop: np.ndarray) -> np.ndarray:
+def relative_motions(c2w: np.ndarray, start: np.ndarray, stop: np.ndarray) -> np.ndarray:
     """The motions (M, 4, 4) from poses `start` to poses `stop`, as the camera at `start` sees them."""
-    return invert(c2w[start]) @ c2w[stop]
+    return invert_rigid_poses(c2w[start]) @ c2w[stop]
 
 
 def frame_pairs(n: int, delta: int = 1, *, all_pairs: bool = True) -> tuple[np.ndarray, np.ndarray]:

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from revisit.geometry.poses import InvalidPoses, invert
+from revisit.geometry.poses import InvalidPoses, invert_rigid_poses
 
 AT_INFINITY = 1e-12  # fourth coordinate of a unit vector: further away than doubles can tell
 
 
 def relative_pose(first_c2w: np.ndarray, second_c2w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(R, t) that take points from camera 1 to camera 2, of two camera-to-world poses (4, 4)."""
-    between = invert(np.asarray(second_c2w, dtype=float)) @ first_c2w
+    between = invert_rigid_poses(np.asarray(second_c2w, dtype=float)) @ first_c2w
     return between[:3, :3], between[:3, 3]
 
 
@@ -36,14 +36,16 @@ def fundamental(k1: np.ndarray, k2: np.ndarray, rotation: np.ndarray, translatio
 
 def symmetric_epipolar_distance(x1: np.ndarray, x2: np.ndarray, f: np.ndarray) -> np.ndarray:
     """Distance of each pixel to the line its partner draws in its image: the mean of both images."""
-    first, second = (np.column_stack([x, np.ones(len(x))]) for x in _pixels(x1, x2))
+    first, second = (np.column_stack([x, np.ones(len(x))]) for x in _require_matching_pixels(x1, x2))
     line1, line2 = second @ f, first @ f.T
     residual = (second * line2).sum(axis=1)  # x2ᵀ F x1
     lengths = [np.linalg.norm(line[:, :2], axis=1) for line in (line1, line2)]
     return np.abs(residual) * (1 / lengths[0] + 1 / lengths[1]) / 2
 
 
-def projection(k: np.ndarray, rotation: np.ndarray | None = None, translation: np.ndarray | None = None) -> np.ndarray:
+def projection_matrix(
+    k: np.ndarray, rotation: np.ndarray | None = None, translation: np.ndarray | None = None
+) -> np.ndarray:
     """The camera matrix K [R | t] (3, 4); without a pose, that of camera 1."""
     r = np.eye(3) if rotation is None else rotation
     t = np.zeros(3) if translation is None else translation
@@ -55,7 +57,7 @@ def triangulate(x1: np.ndarray, x2: np.ndarray, p1: np.ndarray, p2: np.ndarray) 
 
     A match whose rays are parallel has its point at infinity, and gives infinite coordinates.
     """
-    x1, x2 = _pixels(x1, x2)
+    x1, x2 = _require_matching_pixels(x1, x2)
     rows = [x[:, [k]] * p[2] - p[k] for x, p in ((x1, p1), (x2, p2)) for k in (0, 1)]
     homogeneous = np.linalg.svd(np.stack(rows, axis=1))[2][:, -1]
     depth = homogeneous[:, 3:]
@@ -72,7 +74,7 @@ def reprojection_error(points: np.ndarray, pixels: np.ndarray, p: np.ndarray) ->
     return np.where(front, np.linalg.norm(at - pixels, axis=1), np.inf)
 
 
-def _pixels(x1: np.ndarray, x2: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _require_matching_pixels(x1: np.ndarray, x2: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     first, second = np.asarray(x1, dtype=float), np.asarray(x2, dtype=float)
     if first.ndim != 2 or first.shape[1:] != (2,) or first.shape != second.shape:
         raise InvalidPoses(

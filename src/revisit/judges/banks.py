@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from revisit.core.text import package_yaml
+from revisit.core.text import read_package_yaml
 from revisit.evidence import answers as bank
 from revisit.evidence.answers import NO, UNANSWERED, YES, JudgeAnswers, bank_digest
 from revisit.judges.protocol import JudgeAnswer
@@ -20,12 +20,14 @@ from revisit.judges.questions import Question
 Kind = TypeVar("Kind", bound=JudgeAnswers)
 
 
-def package_bank(package: str, name: str) -> tuple[bank.BankQuestion, ...]:
+def load_package_bank(package: str, file_name: str) -> tuple[bank.BankQuestion, ...]:
     """The questions of a YAML file that came with a package."""
-    return number_questions([{**row, "answer": right_answer(row)} for row in package_yaml(package, name)])
+    return bank_questions_from_rows(
+        [{**row, "answer": yes_no_or_empty(row)} for row in read_package_yaml(package, file_name)]
+    )
 
 
-def number_questions(rows: Iterable[Mapping[str, str]], first: int = 1) -> tuple[bank.BankQuestion, ...]:
+def bank_questions_from_rows(rows: Iterable[Mapping[str, str]], first: int = 1) -> tuple[bank.BankQuestion, ...]:
     """Questions with a dimension, the right answer (yes or no) and a text, as a bank that is numbered from `first`."""
     return tuple(
         bank.BankQuestion(number, row["dimension"], row["answer"] == "yes", row["text"])
@@ -33,20 +35,20 @@ def number_questions(rows: Iterable[Mapping[str, str]], first: int = 1) -> tuple
     )
 
 
-def right_answer(row: object) -> str:
+def yes_no_or_empty(row: object) -> str:
     """The right answer of a question in a YAML file, yes or no; empty where it says neither."""
     answer = row.get("answer") if isinstance(row, dict) else None
     answer = {True: "yes", False: "no"}[answer] if isinstance(answer, bool) else answer  # as YAML reads yes and no
     return str(answer) if answer in ("yes", "no") else ""
 
 
-def bank_questions(questions: Sequence[bank.BankQuestion], context: str = "") -> list[Question]:
+def judge_questions_of_bank(questions: Sequence[bank.BankQuestion], context: str = "") -> list[Question]:
     """The questions of a bank as a judge is asked them."""
     return [Question(f"question.{one.id}", f"{context}{one.text}") for one in questions]
 
 
-def bank_evidence(
-    kind: type[Kind], questions: Sequence[bank.BankQuestion], answers: Sequence[JudgeAnswer], frames: str
+def make_bank_evidence(
+    kind: type[Kind], questions: Sequence[bank.BankQuestion], answers: Sequence[JudgeAnswer], frames_digest: str
 ) -> Kind:
     """A bank with its answers, as evidence."""
     return kind(
@@ -55,8 +57,8 @@ def bank_evidence(
         positive=np.array([one.positive for one in questions], bool),
         answer=np.array([yes_no_code(answer) for answer in answers], np.int8),
         p_yes=np.array([math.nan if answer.p_yes is None else answer.p_yes for answer in answers], float),
-        judge=judge_name(answers),
-        frames=frames,
+        judge=first_model_name(answers),
+        frames=frames_digest,
         bank=bank_digest(questions),
         text=tuple(one.text for one in questions),
         problems=unanswered_sentences([f"question {one.id}" for one in questions], answers),
@@ -68,7 +70,7 @@ def yes_no_code(answer: JudgeAnswer) -> int:
     return UNANSWERED if answer.status != "answered" else YES if answer.value else NO
 
 
-def judge_name(answers: Sequence[JudgeAnswer]) -> str:
+def first_model_name(answers: Sequence[JudgeAnswer]) -> str:
     """The model that answered, as it calls itself."""
     return next((answer.model for answer in answers if answer.model), "")
 

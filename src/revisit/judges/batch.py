@@ -22,10 +22,10 @@ from functools import partial
 from pydantic import BaseModel, ConfigDict, Field
 
 from revisit.core.threads import start_thread
-from revisit.judges.budget import Budget, expected_usage
-from revisit.judges.probability import at_first_word
+from revisit.judges.budget import Budget, estimate_call_usage
+from revisit.judges.probability import is_first_yes_or_no
 from revisit.judges.protocol import Frames, Judge, JudgeAnswer, NoReply, Refused, Reply, Stopped, Usage
-from revisit.judges.questions import Malformed, Question, YesNo, locate_answer
+from revisit.judges.questions import Malformed, Question, YesNo, parse_answer_and_passage
 from revisit.judges.store import AnswerStore, answer_key
 from revisit.servers.patience import PatientCaller
 
@@ -90,9 +90,9 @@ class JudgeClient:
 
     def ask(self, frames: Frames, questions: Sequence[Question]) -> list[JudgeAnswer]:
         """The answers to some questions about the same frames, in their order."""
-        return [future.result() for future in self.submit(frames, questions)]
+        return [future.result() for future in self.submit_questions(frames, questions)]
 
-    def submit(self, frames: Frames, questions: Sequence[Question]) -> list[Future[JudgeAnswer]]:
+    def submit_questions(self, frames: Frames, questions: Sequence[Question]) -> list[Future[JudgeAnswer]]:
         """Begin to ask. What is recorded, or under way already, costs no further call."""
         futures: list[Future[JudgeAnswer]] = []
         new: list[tuple[Question, Future[JudgeAnswer]]] = []
@@ -101,45 +101,45 @@ class JudgeClient:
             with self._lock:
                 future = self._under_way.get(key)
                 if future is None:
-                    future = self._future_answer(frames, question)
+                    future = self._stored_or_pending_answer(frames, question)
                     if not future.done():
                         self._under_way[key] = future
                         new.append((question, future))
             futures.append(future)
         for start in range(0, len(new), self.judge.batch):
             if len(self._threads) < self.patience.concurrency:
-                self._threads.append(start_thread(self._serve, name="ask"))
+                self._threads.append(start_thread(self._process_jobs_until_closed, name="ask"))
             self._jobs.put((frames, new[start : start + self.judge.batch]))
         return futures
 
-    def _serve(self) -> None:
+    def _process_jobs_until_closed(self) -> None:
         while (job := self._jobs.get()) is not None and not self._caller.quit.is_set():
-            self._work(*job)
+            self._resolve_batch(*job)
 
-    def recorded(self, frames: Frames, questions: Sequence[Question]) -> list[JudgeAnswer] | None:
+    def recorded_answers_or_none(self, frames: Frames, questions: Sequence[Question]) -> list[JudgeAnswer] | None:
         """The recorded answers, or None where one is missing; nothing is asked."""
-        answers = [self._stored_answer(frames, question) for question in questions]
+        answers = [self._find_stored_answer(frames, question) for question in questions]
         recorded = [answer for answer in answers if answer is not None]
         return recorded if len(recorded) == len(questions) else None
 
-    def _future_answer(self, frames: Frames, question: Question) -> Future[JudgeAnswer]:
+    def _stored_or_pending_answer(self, frames: Frames, question: Question) -> Future[JudgeAnswer]:
         """A future that holds the recorded answer, or waits for one."""
         future: Future[JudgeAnswer] = Future()
-        answer = self._stored_answer(frames, question)
+        answer = self._find_stored_answer(frames, question)
         if answer is not None and not (answer.status == "unanswered" and self.patience.ask_unanswered):
             self.from_store += 1
             self.models.add(answer.model)
             future.set_result(answer)
         return future
 
-    def _stored_answer(self, frames: Frames, question: Question) -> JudgeAnswer | None:
+    def _find_stored_answer(self, frames: Frames, question: Question) -> JudgeAnswer | None:
         """The recorded answer, its reply read anew; None where there is none, or where the reply is no answer."""
-        answer = self.store.get(frames, question, self.judge.facts)
-        return answer if answer is None or answer.status != "answered" else _reread_answer(question, answer)
+        answer = self.store.find_answer(frames, question, self.judge.facts)
+        return answer if answer is None or answer.status != "answered" else _reparse_stored_answer(question, answer)
 
-    def _work(self, frames: Frames, batch: Batch) -> None:
+    def _resolve_batch(self, frames: Frames, batch: Batch) -> None:
         try:
-            answers = self._answers(frames, [question for question, _ in batch])
+            answers = self._ask_until_valid(frames, [question for question, _ in batch])
         except Exception as error:  # a fault in a judge must not leave anybody waiting
             answers = [JudgeAnswer("failed", reason=f"the judge failed: {type(error).__name__}: {error}")] * len(batch)
         for (question, future), answer in zip(batch, answers, strict=True):
@@ -149,7 +149,7 @@ class JudgeClient:
                 with self._lock:
                     self._under_way.pop(answer_key(frames.digest, question.digest, self.judge.facts), None)
 
-    def _answers(self, frames: Frames, questions: Sequence[Question]) -> list[JudgeAnswer]:
+    def _ask_until_valid(self, frames: Frames, questions: Sequence[Question]) -> list[JudgeAnswer]:
         """Answers of one batch: every question answered, unanswered or failed."""
         open_, notes = dict(enumerate(questions)), dict.fromkeys(range(len(questions)), "")
         answers: dict[int, JudgeAnswer] = {}
@@ -158,28 +158,32 @@ class JudgeClient:
             for attempt in range(1 + self.patience.again):
                 order = list(open_)
                 batch, remarks = [open_[i] for i in order], [notes[i] for i in order]
-                replies = self._caller.call(partial(self._call, frames, batch, remarks), "reply", "asking")
+                replies = self._caller.call_with_retries(
+                    partial(self._request_replies_within_budget, frames, batch, remarks), "reply", "asking"
+                )
                 for i, reply in zip(order, replies, strict=True):
                     spent[i] += reply.usage
-                    answer = replace(_read_answer(open_[i], reply), usage=spent[i], tries=attempt + 1)
+                    answer = replace(_answer_from_reply(open_[i], reply), usage=spent[i], tries=attempt + 1)
                     notes[i] = answer.reason
                     self.models.add(answer.model)
                     if answer.status == "answered" or attempt == self.patience.again:
                         answers[i] = answer
-                        self.store.put(frames, open_.pop(i), self.judge.facts, answer)
+                        self.store.record_answer(frames, open_.pop(i), self.judge.facts, answer)
                 if not open_:
                     break
         except (NoReply, Refused, Stopped) as error:
             if isinstance(error, Stopped):
-                self._caller.stop(error)
+                self._caller.stop_all_calls(error)
             answers |= {i: JudgeAnswer("failed", reason=str(error), usage=spent[i]) for i in open_}
         return [answers[i] for i in range(len(questions))]
 
-    def _call(self, frames: Frames, questions: Sequence[Question], notes: Sequence[str]) -> list[Reply]:
+    def _request_replies_within_budget(
+        self, frames: Frames, questions: Sequence[Question], notes: Sequence[str]
+    ) -> list[Reply]:
         """Replies of one call, within the budget."""
-        each = (expected_usage(frames, question, self.tokens_per_image) for question in questions)
+        each = (estimate_call_usage(frames, question, self.tokens_per_image) for question in questions)
         reserved = replace(sum(each, Usage()), calls=1)
-        self.budget.reserve(reserved)
+        self.budget.reserve_or_stop(reserved)
         used = Usage()
         try:
             replies = self.judge.reply(frames, questions, notes)
@@ -188,10 +192,10 @@ class JudgeClient:
                 used = replace(reserved, calls=used.calls)
             return replies
         finally:
-            self.budget.settle(reserved, used)
+            self.budget.replace_reserved_with_used(reserved, used)
 
 
-def _read_answer(question: Question, reply: Reply) -> JudgeAnswer:
+def _answer_from_reply(question: Question, reply: Reply) -> JudgeAnswer:
     """A valid answer, or unanswered with the reason."""
     answer = JudgeAnswer("answered", None, reply.p_yes, reply.p_from, reply.text, model=reply.model)
     try:
@@ -202,13 +206,17 @@ def _read_answer(question: Question, reply: Reply) -> JudgeAnswer:
         return replace(answer, status="unanswered", p_yes=None, reason=str(error))
 
 
-def _reread_answer(question: Question, answer: JudgeAnswer) -> JudgeAnswer | None:
+def _reparse_stored_answer(question: Question, answer: JudgeAnswer) -> JudgeAnswer | None:
     """A recorded answer as its reply is read today; None where the reply is no answer."""
     try:
-        value, passage = locate_answer(question.schema, answer.reply)
+        value, passage = parse_answer_and_passage(question.schema, answer.reply)
     except Malformed:
         return None
-    if isinstance(question.schema, YesNo) and answer.p_yes is not None and not at_first_word(answer.reply, passage):
+    if (
+        isinstance(question.schema, YesNo)
+        and answer.p_yes is not None
+        and not is_first_yes_or_no(answer.reply, passage)
+    ):
         # Earlier versions took the probability at the first yes or no of the reply, wherever it stood.
         return replace(answer, value=value, p_yes=None, p_from="none: it was recorded for another word of the reply")
     return replace(answer, value=value)

@@ -28,7 +28,7 @@ class TokenPrice(BaseModel):
     output: float = Field(default=0.0, ge=0)
     currency: str = "USD"
 
-    def of(self, usage: Usage) -> float:
+    def cost_of_usage(self, usage: Usage) -> float:
         return (usage.tokens_in * self.input + usage.tokens_out * self.output) / 1e6
 
 
@@ -42,20 +42,20 @@ class JudgeLimit(BaseModel):
     money: float | None = Field(default=None, ge=0)
 
 
-def expected_usage(frames: Frames, question: Question, tokens_per_image: int | None = None) -> Usage:
+def estimate_call_usage(frames: Frames, question: Question, tokens_per_image: int | None = None) -> Usage:
     """What one call is expected to use: a rough figure, for plans and for calls under way."""
     width, height = frames.size
     image = tokens_per_image or max(1, math.ceil(width * height / PIXELS_PER_TOKEN))
     text = (len(question.text) + len(question.schema.says())) // CHARACTERS_PER_TOKEN + OVERHEAD
-    return Usage(1, text + image * len(frames.jpegs), expected_answer_tokens(question.schema))
+    return Usage(1, text + image * len(frames.jpegs), estimate_answer_tokens(question.schema))
 
 
-def expected_answer_tokens(schema: Schema) -> int:
+def estimate_answer_tokens(schema: Schema) -> int:
     """Tokens that a typical answer of this schema takes."""
     if isinstance(schema, JsonObject):
-        return 4 + sum(4 + expected_answer_tokens(field) for field in schema.fields.values())
+        return 4 + sum(4 + estimate_answer_tokens(field) for field in schema.fields.values())
     if isinstance(schema, Many):
-        return 4 + (schema.at_least + schema.at_most) // 2 * expected_answer_tokens(schema.item)
+        return 4 + (schema.at_least + schema.at_most) // 2 * estimate_answer_tokens(schema.item)
     return schema.at_most // (2 * CHARACTERS_PER_TOKEN) if isinstance(schema, Text) else 4
 
 
@@ -68,11 +68,11 @@ class Budget:
         self._under_way = Usage()
         self._lock = threading.Lock()
 
-    def reserve(self, usage: Usage) -> None:
+    def reserve_or_stop(self, usage: Usage) -> None:
         """Set aside what a call may use, or raise Stopped where that is more than is left."""
         with self._lock:
             after = self.spent + self._under_way + usage
-            limit, money = self.limit, self.price.of(after)
+            limit, money = self.limit, self.price.cost_of_usage(after)
             for name, value, most in (
                 ("calls", after.calls, limit.calls),
                 ("tokens", after.tokens_in + after.tokens_out, limit.tokens),
@@ -81,14 +81,14 @@ class Budget:
                 if most is not None and value > most:
                     spent = self.spent
                     used = f"{spent.calls} calls, {spent.tokens_in + spent.tokens_out} tokens"
-                    used += f", {self.price.of(spent):.4g} {self.price.currency}"
+                    used += f", {self.price.cost_of_usage(spent):.4g} {self.price.currency}"
                     raise Stopped(
                         f"the judge's budget of {most:g} {name} is used up ({used}); raise it in the "
                         "judge file and run the same command again: answers already paid for are kept"
                     )
             self._under_way += usage
 
-    def settle(self, reserved: Usage, used: Usage) -> None:
+    def replace_reserved_with_used(self, reserved: Usage, used: Usage) -> None:
         """Replace what was set aside by what the call used."""
         with self._lock:
             self._under_way += Usage(-reserved.calls, -reserved.tokens_in, -reserved.tokens_out)

@@ -20,7 +20,7 @@ from revisit.judges.batch import JudgeClient
 from revisit.judges.labels import JudgeLabel, JudgeLabels
 from revisit.judges.protocol import Frames, Judge, JudgeAnswer, Reply
 from revisit.judges.questions import Choice, Question, Rating, YesNo
-from revisit.stats.agreement import cohen_kappa, repeat_agreement, yes_no_agreement
+from revisit.stats.agreement import cohen_kappa, unanimous_and_pairwise_agreement, yes_no_agreement
 
 Ask = Callable[[Judge], JudgeClient]
 Look = Callable[[Path], Frames]
@@ -53,7 +53,7 @@ class RepeatedJudge:
         pass  # the judge itself is closed by whoever made it
 
 
-def calibrate(
+def calibration_report(
     judge: Judge, labels: JudgeLabels, look: Look, ask: Ask, plan: CalibrationPlan | None = None
 ) -> dict[str, Any]:
     """The report on a judge: agreement, stability and biases, as plain numbers."""
@@ -62,48 +62,52 @@ def calibrate(
     frames = {clip: look(clip) for clip in dict.fromkeys(label.clip for label in rows)}
     own = [frames[label.clip] for label in rows]
     with ask(judge) as asker:
-        answers = _ask_all(asker, own, [label.question for label in rows])
+        answers = _ask_each_about_its_frames(asker, own, [label.question for label in rows])
         report: dict[str, Any] = {
             "judge": dict(judge.facts),
             "clips": len(frames),
             "disputed": labels.disputed,
-            "people": _people_agreement(labels),
-            **_agreement_by_subset(rows, answers),
-            "polarity": _polarity_bias(rows, answers),
+            "people": _agreement_between_raters(labels),
+            **_agreement_overall_and_by_subset(rows, answers),
+            "polarity": _yes_bias_and_polarity_scores(rows, answers),
         }
         if plan.positions:
-            report["position"] = _order_bias(asker, rows, own)
+            report["position"] = _ask_in_both_option_orders(asker, rows, own)
         if plan.blinded:
-            report["blinded"] = _agreement_by_chance(asker, rows, frames, plan)
+            report["blinded"] = _agreement_on_shuffled_clips(asker, rows, frames, plan)
         if plan.repeats > 1:
-            report["repeats"] = _repeat_stability(judge, rows, own, answers, ask, plan.repeats)
+            report["repeats"] = _stability_of_repeated_answers(judge, rows, own, answers, ask, plan.repeats)
     return report
 
 
-def _ask_all(asker: JudgeClient, frames: Sequence[Frames], questions: Sequence[Question]) -> list[JudgeAnswer]:
+def _ask_each_about_its_frames(
+    asker: JudgeClient, frames: Sequence[Frames], questions: Sequence[Question]
+) -> list[JudgeAnswer]:
     """The answers to questions about frames each, those about the same frames together."""
     groups = group_items(range(len(frames)), lambda k: frames[k].digest)
     under_way = {
         k: future
         for group in groups.values()
-        for k, future in zip(group, asker.submit(frames[group[0]], [questions[k] for k in group]), strict=True)
+        for k, future in zip(
+            group, asker.submit_questions(frames[group[0]], [questions[k] for k in group]), strict=True
+        )
     }
     return [under_way[k].result() for k in range(len(questions))]
 
 
-def _agreement_by_subset(rows: Sequence[JudgeLabel], answers: Sequence[JudgeAnswer]) -> dict[str, object]:
+def _agreement_overall_and_by_subset(rows: Sequence[JudgeLabel], answers: Sequence[JudgeAnswer]) -> dict[str, object]:
     """Counts and agreement, in all and per subset."""
     subsets = group_items((k for k, row in enumerate(rows) if row.subset), lambda k: rows[k].subset)
     return {
-        **_agreement_scores(rows, answers),
+        **_counts_and_agreement_by_form(rows, answers),
         "subsets": {
-            name: _agreement_scores([rows[k] for k in some], [answers[k] for k in some])
+            name: _counts_and_agreement_by_form([rows[k] for k in some], [answers[k] for k in some])
             for name, some in subsets.items()
         },
     }
 
 
-def _agreement_scores(rows: Sequence[JudgeLabel], answers: Sequence[JudgeAnswer]) -> dict[str, object]:
+def _counts_and_agreement_by_form(rows: Sequence[JudgeLabel], answers: Sequence[JudgeAnswer]) -> dict[str, object]:
     """Counts of what was answered, and agreement by the form of the questions; no form is mixed with another."""
     answered = [(row, answer.value) for row, answer in zip(rows, answers, strict=True) if answer.status == "answered"]
     scores: dict[str, object] = {
@@ -113,7 +117,9 @@ def _agreement_scores(rows: Sequence[JudgeLabel], answers: Sequence[JudgeAnswer]
         "failed": sum(answer.status == "failed" for answer in answers),
         "with_p_yes": sum(answer.p_yes is not None for answer in answers),
     }
-    plain = [_as_stated_positively(row, value) for row, value in answered if isinstance(row.question.schema, YesNo)]
+    plain = [
+        _answer_and_truth_as_positive(row, value) for row, value in answered if isinstance(row.question.schema, YesNo)
+    ]
     rated = [(value, row.right) for row, value in answered if isinstance(row.question.schema, Rating)]
     choices = [(value, row.right) for row, value in answered if isinstance(row.question.schema, Choice)]
     if plain:
@@ -123,20 +129,20 @@ def _agreement_scores(rows: Sequence[JudgeLabel], answers: Sequence[JudgeAnswer]
         off = [a - b for a, b in rated]
         scores["ratings"] = {
             "n": len(rated),
-            "exact": _share([x == 0 for x in off]),
-            "within_one": _share([abs(x) <= 1 for x in off]),
+            "exact": _share_of_true([x == 0 for x in off]),
+            "within_one": _share_of_true([abs(x) <= 1 for x in off]),
             "mean_difference": statistics.fmean(off),
             "kappa_linear": cohen_kappa(given_answers, right, "linear"),
             "kappa_quadratic": cohen_kappa(given_answers, right, "quadratic"),
         }
     if choices:
         given_answers, right = _unzip(choices)
-        accuracy = _share([a == b for a, b in choices])
+        accuracy = _share_of_true([a == b for a, b in choices])
         scores["choices"] = {"n": len(choices), "accuracy": accuracy, "kappa": cohen_kappa(given_answers, right)}
     return scores
 
 
-def _as_stated_positively(row: JudgeLabel, value: bool) -> tuple[bool, bool]:
+def _answer_and_truth_as_positive(row: JudgeLabel, value: bool) -> tuple[bool, bool]:
     """What was said of a fact, and what is right; the answer to a question for the opposite is turned round.
 
     Else a fact that nearly always holds would look like as many yeses as noes, and 0.5 would not be chance.
@@ -149,15 +155,17 @@ def _unzip(pairs: Sequence[tuple[Any, Any]]) -> tuple[list[Any], list[Any]]:
     return [a for a, _ in pairs], [b for _, b in pairs]
 
 
-def _people_agreement(labels: JudgeLabels) -> dict[str, float] | None:
+def _agreement_between_raters(labels: JudgeLabels) -> dict[str, float] | None:
     """How far people agree with each other on what several of them labelled; None where one person did all."""
-    agreement = repeat_agreement(list(labels.raters.values()))
+    agreement = unanimous_and_pairwise_agreement(list(labels.raters.values()))
     if agreement is None:
         return None
     return {"questions": len(labels.raters), "always_alike": agreement[0], "pairs_alike": agreement[1]}
 
 
-def _polarity_bias(rows: Sequence[JudgeLabel], answers: Sequence[JudgeAnswer]) -> dict[str, float | None]:
+def _yes_bias_and_polarity_scores(
+    rows: Sequence[JudgeLabel], answers: Sequence[JudgeAnswer]
+) -> dict[str, float | None]:
     """How much more often the judge says yes than is right, and how often it contradicts itself on a pair."""
     plain = [
         (row, answer.value)
@@ -170,7 +178,7 @@ def _polarity_bias(rows: Sequence[JudgeLabel], answers: Sequence[JudgeAnswer]) -
         right_yes = sum(row.right for row, _ in plain) / len(plain)
         figures |= {"said_yes": said_yes, "right_yes": right_yes, "yes_bias": said_yes - right_yes}
     for polarity in ("positive", "negative"):
-        figures[f"{polarity}_accuracy"] = _share(
+        figures[f"{polarity}_accuracy"] = _share_of_true(
             [value == row.right for row, value in plain if row.polarity == polarity]
         )
     pairs: dict[str, dict[str, bool]] = defaultdict(dict)
@@ -182,12 +190,14 @@ def _polarity_bias(rows: Sequence[JudgeLabel], answers: Sequence[JudgeAnswer]) -
     return {**figures, "pairs": len(complete), "both_yes": both_yes, "both_no": both_no}
 
 
-def _order_bias(asker: JudgeClient, rows: Sequence[JudgeLabel], frames: Sequence[Frames]) -> dict[str, float | None]:
+def _ask_in_both_option_orders(
+    asker: JudgeClient, rows: Sequence[JudgeLabel], frames: Sequence[Frames]
+) -> dict[str, float | None]:
     """How often a choice changes with the order of the options, and how often it is the first one named."""
-    options = [_options(row.question) for row in rows]
+    options = [_options_of_choice_or_yes_no(row.question) for row in rows]
     asked = [(row.question, shown, order) for row, shown, order in zip(rows, frames, options, strict=True) if order]
     answers = [
-        _ask_all(
+        _ask_each_about_its_frames(
             asker,
             [shown for _, shown, _ in asked],
             [replace(question, schema=Choice(order[::step])) for question, _, order in asked],
@@ -195,7 +205,7 @@ def _order_bias(asker: JudgeClient, rows: Sequence[JudgeLabel], frames: Sequence
         for step in (1, -1)
     ]
     pairs = [
-        (order, _chosen_option(one), _chosen_option(other))
+        (order, _answer_as_option_text(one), _answer_as_option_text(other))
         for (_, _, order), one, other in zip(asked, *answers, strict=True)
         if _is_answered(one) and _is_answered(other)
     ]
@@ -205,18 +215,18 @@ def _order_bias(asker: JudgeClient, rows: Sequence[JudgeLabel], frames: Sequence
     return {
         "questions": len(asked),
         "answered": len(pairs),
-        "changed": _share([one != other for _, one, other in pairs]),
+        "changed": _share_of_true([one != other for _, one, other in pairs]),
         # Each question was asked in both orders: a judge who does not mind the order takes the first half of the time.
-        "first_share": _share(first),
+        "first_share": _share_of_true(first),
     }
 
 
-def _share(flags: Sequence[bool]) -> float | None:
+def _share_of_true(flags: Sequence[bool]) -> float | None:
     """How many of them hold, of all; None of none."""
     return sum(flags) / len(flags) if flags else None
 
 
-def _options(question: Question) -> tuple[str, ...]:
+def _options_of_choice_or_yes_no(question: Question) -> tuple[str, ...]:
     if isinstance(question.schema, Choice):
         return question.schema.options
     return ("yes", "no") if isinstance(question.schema, YesNo) else ()
@@ -226,12 +236,12 @@ def _is_answered(answer: JudgeAnswer) -> bool:
     return answer.status == "answered"
 
 
-def _chosen_option(answer: JudgeAnswer) -> str:
+def _answer_as_option_text(answer: JudgeAnswer) -> str:
     """The option that was chosen; a choice of yes and no is the same question as a plain yes or no."""
     return {True: "yes", False: "no"}.get(answer.value, str(answer.value))
 
 
-def _agreement_by_chance(
+def _agreement_on_shuffled_clips(
     asker: JudgeClient, rows: Sequence[JudgeLabel], frames: Mapping[Path, Frames], plan: CalibrationPlan
 ) -> dict[str, object]:
     """Agreement where every question is asked about the frames of a clip drawn at random."""
@@ -239,11 +249,13 @@ def _agreement_by_chance(
     for _ in range(plan.blinded):
         clips = list(frames)
         shuffled = dict(zip(clips, draws.sample(clips, len(clips)), strict=True))
-        answers += _ask_all(asker, [frames[shuffled[row.clip]] for row in rows], [row.question for row in rows])
-    return {"shuffles": plan.blinded, **_agreement_by_subset(every, answers)}
+        answers += _ask_each_about_its_frames(
+            asker, [frames[shuffled[row.clip]] for row in rows], [row.question for row in rows]
+        )
+    return {"shuffles": plan.blinded, **_agreement_overall_and_by_subset(every, answers)}
 
 
-def _repeat_stability(
+def _stability_of_repeated_answers(
     judge: Judge,
     rows: Sequence[JudgeLabel],
     frames: Sequence[Frames],
@@ -255,10 +267,10 @@ def _repeat_stability(
     rounds = [first]
     for time in range(1, times):
         with ask(RepeatedJudge(judge, time)) as asker:
-            rounds.append(_ask_all(asker, frames, [row.question for row in rows]))
+            rounds.append(_ask_each_about_its_frames(asker, frames, [row.question for row in rows]))
     by_question = list(zip(*rounds, strict=True))
     values = [[str(a.value) for a in answers if _is_answered(a)] for answers in by_question]
-    always_alike, pairs_alike = repeat_agreement(values) or (None, None)
+    always_alike, pairs_alike = unanimous_and_pairwise_agreement(values) or (None, None)
     spreads = [
         max(chances) - min(chances)
         for answers in by_question

@@ -22,12 +22,12 @@ COLOURS = {  # as RGB, far apart
 }  # fmt: skip
 
 
-def with_card(frames: Frames) -> Frames:
+def append_colour_card(frames: Frames) -> Frames:
     """The frames with a plain card behind them, in the colour that belongs to them."""
     import cv2
     import numpy as np
 
-    colour, _ = card_colours(frames)
+    colour, _ = card_colour_and_decoy(frames)
     width, height = max(frames.size[0], 64), max(frames.size[1], 64)
     card = np.full((height, width, 3), COLOURS[colour][::-1], np.uint8)
     _, jpeg = cv2.imencode(".jpg", card, [cv2.IMWRITE_JPEG_QUALITY, 90])
@@ -41,7 +41,7 @@ def with_card(frames: Frames) -> Frames:
     )
 
 
-def card_colours(frames: Frames) -> tuple[str, str]:
+def card_colour_and_decoy(frames: Frames) -> tuple[str, str]:
     """The colour of the card that belongs to these frames, and another one."""
     names, number = list(COLOURS), int(digest(frames.digest), 16)
     first = number % len(names)
@@ -51,16 +51,16 @@ def card_colours(frames: Frames) -> tuple[str, str]:
 def canary_questions(frames: Frames) -> list[Question]:
     """Two questions about the frames with their card: the first is answered by yes, the second by no."""
     text = "Look at the last frame only. Is it one plain surface, filled with the colour {} from edge to edge?"
-    own, other = card_colours(frames)
+    own, other = card_colour_and_decoy(frames)
     return [Question("canary.yes", text.format(own)), Question("canary.no", text.format(other))]
 
 
-def is_control(question_id: str) -> bool:
+def is_canary_question(question_id: str) -> bool:
     """Whether a question is one of these."""
     return question_id.startswith("canary.")
 
 
-def canary_result(answers: Sequence[JudgeAnswer]) -> str:
+def passed_or_canary_fault(answers: Sequence[JudgeAnswer]) -> str:
     """`passed`, or the sentence that marks the clip."""
     for answer, right in zip(answers, (True, False), strict=True):
         if answer.status != "answered":
@@ -79,23 +79,23 @@ class ControlRecord:
     results: dict[str, bool] = field(default_factory=dict)  # key of the pictures -> whether it passed
 
     @property
-    def failed(self) -> int:
+    def failed_clips(self) -> int:
         return sum(not passed for passed in self.results.values())
 
     @property
-    def is_complete(self) -> bool:
+    def has_enough_clips(self) -> bool:
         """Whether enough clips are known to go on, or to stop."""
         return len(self.results) >= self.first
 
     @property
-    def is_refused(self) -> bool:
+    def is_judge_refused(self) -> bool:
         """Whether nothing more is to be asked: it failed on most clips."""
-        return bool(self.first) and self.is_complete and 2 * self.failed > len(self.results)
+        return bool(self.first) and self.has_enough_clips and 2 * self.failed_clips > len(self.results)
 
     @property
-    def refusal(self) -> str:
+    def refusal_sentence(self) -> str:
         """The sentence for what was not asked."""
         return (
-            f"the judge failed its control questions on {self.failed} of the first {len(self.results)} clips, so "
+            f"the judge failed its control questions on {self.failed_clips} of the first {len(self.results)} clips, so "
             "nothing more was asked; use another judge, or set `controls_first: 0` in the judge file to go on"
         )

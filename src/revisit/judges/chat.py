@@ -18,11 +18,11 @@ from typing import Any
 
 from pydantic import Field
 
-from revisit.judges.budget import expected_answer_tokens
-from revisit.judges.probability import p_yes
+from revisit.judges.budget import estimate_answer_tokens
+from revisit.judges.probability import p_yes_and_source
 from revisit.judges.protocol import CUT_OFF, Frames, NoReply, Reply, Usage
 from revisit.judges.questions import JsonObject, JsonSchema, Many, Question, YesNo
-from revisit.judges.wording import RULES, fingerprint, frames_intro, question_prompt
+from revisit.judges.wording import RULES, frames_intro, question_prompt, wording_digest
 from revisit.media import encode_mp4
 from revisit.servers.endpoint import Endpoint, EndpointSettings
 
@@ -68,28 +68,28 @@ class ChatJudge(Endpoint):
             "max_tokens": settings.max_tokens,
             "structured": settings.structured,
             "logprobs": settings.logprobs,
-            "wording": fingerprint(),
+            "wording": wording_digest(),
             **({"video": True} if settings.video else {}),
         }
 
     def reply(self, frames: Frames, questions: Sequence[Question], notes: Sequence[str]) -> list[Reply]:
         """The reply to one question."""
-        return [self._ask(frames, question, note) for question, note in zip(questions, notes, strict=True)]
+        return [self._ask_one_question(frames, question, note) for question, note in zip(questions, notes, strict=True)]
 
-    def _ask(self, frames: Frames, question: Question, note: str) -> Reply:
+    def _ask_one_question(self, frames: Frames, question: Question, note: str) -> Reply:
         while True:
-            answer = self.post("/chat/completions", self.body(frames, question, note))
+            answer = self.post_json("/chat/completions", self.request_body(frames, question, note))
             if answer is not None:
-                return self._read(question, answer)
+                return self._reply_from_completion(question, answer)
 
-    def body(self, frames: Frames, question: Question, note: str = "") -> dict[str, object]:
+    def request_body(self, frames: Frames, question: Question, note: str = "") -> dict[str, object]:
         """What is sent: rules, frames, then the question."""
         images: list[dict[str, object]] = [
             {"type": "image_url", "image_url": {"url": f"data:image/jpeg;base64,{base64.b64encode(jpeg).decode()}"}}
             for jpeg in frames.jpegs
         ]
         if self.settings.video and len(images) > 1:
-            film = base64.b64encode(encode_video(frames)).decode()
+            film = base64.b64encode(encode_frames_as_mp4(frames)).decode()
             images = [{"type": "video_url", "video_url": {"url": f"data:video/mp4;base64,{film}"}}]
         pictures = [{"type": "text", "text": frames_intro(frames.times)}, *images] if images else []
         content = [*pictures, {"type": "text", "text": question_prompt(question, note)}]
@@ -100,17 +100,17 @@ class ChatJudge(Endpoint):
             **{name: value for name, value in settings.parameters.items() if value is not None},
         }
         # A reply that was cut off is asked for again with more room.
-        most = (settings.max_tokens or 16 + 3 * expected_answer_tokens(question.schema)) * (4 if note else 1)
+        most = (settings.max_tokens or 16 + 3 * estimate_answer_tokens(question.schema)) * (4 if note else 1)
         body["max_completion_tokens" if "max_tokens" in self.left_out else "max_tokens"] = most
         plain = isinstance(question.schema, YesNo) and settings.logprobs and "logprobs" not in self.left_out
         if plain:
             body |= {"logprobs": True, "top_logprobs": ALTERNATIVES}
         if not plain and settings.structured and "response_format" not in self.left_out:
-            schema = {"name": "answer", "strict": True, "schema": _object_schema(question)}
+            schema = {"name": "answer", "strict": True, "schema": _reply_object_schema(question)}
             body["response_format"] = {"type": "json_schema", "json_schema": schema}
         return {name: value for name, value in body.items() if name not in self.left_out - {"max_tokens"}}
 
-    def _read(self, question: Question, body: bytes) -> Reply:
+    def _reply_from_completion(self, question: Question, body: bytes) -> Reply:
         """The reply in a server's answer; NoReply where it is not one."""
         try:
             content = json.loads(body)
@@ -123,13 +123,13 @@ class ChatJudge(Endpoint):
         probability, source = None, ""
         if isinstance(question.schema, YesNo):
             logprobs = choice.get("logprobs")
-            probability, source = p_yes(text, logprobs if isinstance(logprobs, dict) else None)
+            probability, source = p_yes_and_source(text, logprobs if isinstance(logprobs, dict) else None)
         model = self.secret.redact(str(content.get("model", "")))
         fault = self.secret.redact(_reply_fault(choice.get("finish_reason"), message))
-        return Reply(text, probability, source, _token_usage(content.get("usage")), model, fault)
+        return Reply(text, probability, source, _usage_from_completion(content.get("usage")), model, fault)
 
 
-def encode_video(frames: Frames) -> bytes:
+def encode_frames_as_mp4(frames: Frames) -> bytes:
     """An mp4 file of these pictures; an odd last row or column is left out."""
     even = (rgb[: rgb.shape[0] // 2 * 2, : rgb.shape[1] // 2 * 2] for rgb in frames.pictures())
     with tempfile.TemporaryDirectory(prefix="revisit-judge-") as folder:
@@ -138,7 +138,7 @@ def encode_video(frames: Frames) -> bytes:
         return path.read_bytes()
 
 
-def _object_schema(question: Question) -> JsonSchema:
+def _reply_object_schema(question: Question) -> JsonSchema:
     """The schema of a reply, which servers want to be an object."""
     schema = question.schema.json()
     if isinstance(question.schema, JsonObject):
@@ -157,7 +157,7 @@ def _reply_fault(finish: Any, message: Any) -> str:
     return f"the judge refused: {' '.join(refusal.split())[:200]}" if isinstance(refusal, str) and refusal else ""
 
 
-def _token_usage(usage: Any) -> Usage:
+def _usage_from_completion(usage: Any) -> Usage:
     counts = usage if isinstance(usage, dict) else {}
     tokens = [counts.get(name) for name in ("prompt_tokens", "completion_tokens")]
     tokens_in, tokens_out = (value if isinstance(value, int) and value >= 0 else 0 for value in tokens)

@@ -78,81 +78,87 @@ class SceneDescription:
     questions: Mapping[str, tuple[str, bool]]  # text -> what it asks for, and whether for its opposite
 
     @cached_property
-    def thumbs(self) -> np.ndarray:
-        return np.stack([thumbnail(view) for view in self.views])
+    def view_thumbnails(self) -> np.ndarray:
+        return np.stack([downscale_eightfold(view) for view in self.views])
 
     @cached_property
-    def outlines(self) -> np.ndarray:
+    def target_masks(self) -> np.ndarray:
         """(states, views, h, w): where the target in each state changes the picture."""
         pairs = [zip(state, self.views, strict=True) for state in self.pictures]
-        return np.stack([[_grey_difference(picture, view) > NOISE for picture, view in pair] for pair in pairs])
+        return np.stack(
+            [[_smoothed_channel_difference(picture, view) > NOISE for picture, view in pair] for pair in pairs]
+        )
 
     @cached_property
-    def sizes(self) -> np.ndarray:
+    def target_area_shares(self) -> np.ndarray:
         """(states, views): the share of the picture that the target covers; nothing in the dark."""
-        return np.asarray(np.where(self.lit >= DARK, self.outlines.mean(axis=(2, 3)), 0.0))
+        return np.asarray(np.where(self.lit >= DARK, self.target_masks.mean(axis=(2, 3)), 0.0))
 
     @cached_property
-    def usual(self) -> float:
+    def median_full_area_share(self) -> float:
         """The share of the picture that the target covers where all of it is in view."""
-        return float(np.median(self.sizes.max(axis=1)))
+        return float(np.median(self.target_area_shares.max(axis=1)))
 
     @cached_property
-    def last(self) -> int:
+    def final_state(self) -> int:
         """The state that the event leaves behind."""
         return int(np.argmax(self.went))
 
-    def find(self, picture: np.ndarray) -> tuple[int, float]:
+    def nearest_view_and_difference(self, picture: np.ndarray) -> tuple[int, float]:
         """The view that looks most like a picture, and how unlike it is: the median difference in grey levels."""
-        small = thumbnail(_resize(picture, self.views.shape[1:3]))
-        unlike = np.median(np.abs(self.thumbs - small).mean(axis=3), axis=(1, 2))
+        small = downscale_eightfold(_resize_to_height_width(picture, self.views.shape[1:3]))
+        unlike = np.median(np.abs(self.view_thumbnails - small).mean(axis=3), axis=(1, 2))
         best = int(np.argmin(unlike))
         return best, float(unlike[best])
 
-    def read(self, picture: np.ndarray, time: float) -> FrameReading | None:
+    def read_frame(self, picture: np.ndarray, time: float) -> FrameReading | None:
         """What a frame shows; None where it shows none of the script's views."""
-        view, unlike = self.find(picture)
+        view, unlike = self.nearest_view_and_difference(picture)
         if unlike > UNLIKE:
             return None
-        frame, empty = _resize(picture, self.views.shape[1:3]), self.views[view]
-        place_in_sight = bool(self.sizes[0, view] >= LEAST)
-        foreign = _large_components(_grey_difference(frame, empty) > NOISE)
+        frame, empty = _resize_to_height_width(picture, self.views.shape[1:3]), self.views[view]
+        place_in_sight = bool(self.target_area_shares[0, view] >= LEAST)
+        foreign = _mask_of_large_components(_smoothed_channel_difference(frame, empty) > NOISE)
         if self.lit[view] < DARK or foreign.mean() < LEAST:
             return FrameReading(time, False, place_in_sight, False)
-        clear = bool(foreign.mean() >= WHOLE * self.usual)
-        states = zip(self.pictures[:, view], self.outlines[:, view], strict=True)
-        explained = [_explained_share(frame, empty, picture, foreign | outline) for picture, outline in states]
+        clear = bool(foreign.mean() >= WHOLE * self.median_full_area_share)
+        states = zip(self.pictures[:, view], self.target_masks[:, view], strict=True)
+        explained = [
+            _share_of_difference_explained(frame, empty, picture, foreign | outline) for picture, outline in states
+        ]
         best = int(np.argmax(explained))
         if explained[best] >= KNOWN:
             return FrameReading(time, True, place_in_sight, clear, best, best)
-        there = self.outlines[:, view]
+        there = self.target_masks[:, view]
         overlaps = [(foreign & outline).sum() / max((foreign | outline).sum(), 1) for outline in there]
         near = int(np.argmax(overlaps))
         if overlaps[near] >= OVERLAP:
-            return FrameReading(time, True, place_in_sight, clear, self._on_the_way(near), ELSEWHERE)
-        return FrameReading(time, True, place_in_sight, clear, ELSEWHERE, self._elsewhere(frame, view, foreign))
+            return FrameReading(time, True, place_in_sight, clear, self._event_state_at_place(near), ELSEWHERE)
+        return FrameReading(
+            time, True, place_in_sight, clear, ELSEWHERE, self._state_by_colour_and_size(frame, view, foreign)
+        )
 
-    def same_place(self, one: int, other: int) -> bool:
+    def is_same_target_place(self, first_state: int, second_state: int) -> bool:
         """Whether the target is in the same place in two states."""
-        return bool(np.linalg.norm(self.place[one] - self.place[other]) < NEAR)
+        return bool(np.linalg.norm(self.place[first_state] - self.place[second_state]) < NEAR)
 
-    def _on_the_way(self, state: int) -> int:
+    def _event_state_at_place(self, state: int) -> int:
         """The state of the event with the same place, if there is one."""
-        candidates = [k for k in np.flatnonzero(self.went >= 0).tolist() if self.same_place(k, state)]
+        candidates = [k for k in np.flatnonzero(self.went >= 0).tolist() if self.is_same_target_place(k, state)]
         return min(candidates, key=lambda k: float(np.linalg.norm(self.place[k] - self.place[state])), default=state)
 
-    def _elsewhere(self, frame: np.ndarray, view: int, foreign: np.ndarray) -> int:
+    def _state_by_colour_and_size(self, frame: np.ndarray, view: int, foreign: np.ndarray) -> int:
         """The state that a target in an unknown place looks like, by its colours and its size."""
         colours, size = _colour_histogram(frame, foreign), foreign.sum()
         likeness = []
-        for picture, outline in zip(self.pictures[:, view], self.outlines[:, view], strict=True):
+        for picture, outline in zip(self.pictures[:, view], self.target_masks[:, view], strict=True):
             common = float(np.minimum(colours, _colour_histogram(picture, outline)).sum())
             likeness.append(common * min(size, outline.sum()) / max(size, outline.sum()))
         best = int(np.argmax(likeness))
         return best if likeness[best] >= ALIKE else ELSEWHERE
 
 
-def _first_gap(flags: Sequence[bool]) -> int | None:
+def _first_false_after_true(flags: Sequence[bool]) -> int | None:
     """The first False after a True; None where there is none."""
     if True not in flags or False not in flags[flags.index(True) :]:
         return None
@@ -171,13 +177,13 @@ class ClipStory:
         return [reading for reading in self.readings if reading is not None]
 
     @cached_property
-    def in_sight(self) -> list[bool]:
+    def target_in_sight_flags(self) -> list[bool]:
         return [reading.in_sight for reading in self.valid_readings]
 
     @cached_property
-    def left_at(self) -> int | None:
+    def first_reading_without_target(self) -> int | None:
         """The first frame without the target after one with it."""
-        return _first_gap(self.in_sight)
+        return _first_false_after_true(self.target_in_sight_flags)
 
     @property
     def in_view(self) -> bool:
@@ -185,37 +191,39 @@ class ClipStory:
 
     @property
     def hidden(self) -> bool:
-        return self.left_at is not None
+        return self.first_reading_without_target is not None
 
     @property
     def returned(self) -> bool:
-        return self.left_at is not None and any(self.in_sight[self.left_at :])
+        return self.first_reading_without_target is not None and any(
+            self.target_in_sight_flags[self.first_reading_without_target :]
+        )
 
     @property
-    def posed(self) -> bool:
+    def has_place_left_and_returned(self) -> bool:
         """Whether the target's place goes out of sight, or the target does, and the place comes into sight again."""
         there = [reading.place_in_sight for reading in self.valid_readings]
-        hidden_from = _first_gap(there)
+        hidden_from = _first_false_after_true(there)
         return hidden_from is not None and any(there[hidden_from:])
 
     @cached_property
-    def before(self) -> FrameReading | None:
+    def last_clear_look_before_leaving(self) -> FrameReading | None:
         """The last good look before the target left."""
-        looks = [reading for reading in self.valid_readings[: self.left_at] if reading.clear]
+        looks = [reading for reading in self.valid_readings[: self.first_reading_without_target] if reading.clear]
         return looks[-1] if looks else None
 
     @cached_property
-    def after(self) -> FrameReading | None:
+    def last_look_after_return(self) -> FrameReading | None:
         """The last good look after it came back; any look where there is no good one."""
-        if self.left_at is None:
+        if self.first_reading_without_target is None:
             return None
-        looks = [reading for reading in self.valid_readings[self.left_at :] if reading.in_sight]
+        looks = [reading for reading in self.valid_readings[self.first_reading_without_target :] if reading.in_sight]
         good = [reading for reading in looks if reading.clear]
         return (good or looks or [None])[-1]  # type: ignore[list-item]
 
-    def _went_on(self, now: FrameReading, state: int) -> bool:
+    def _has_event_gone_on(self, now: FrameReading, state: int) -> bool:
         """Whether a lasting event has gone on, since it was last seen, for at least half of what the time allows."""
-        then, share = self.before, 0.0
+        then, share = self.last_clear_look_before_leaving, 0.0
         if then is not None and then.place >= 0:
             share = max(float(self.scene.went[then.state if then.state >= 0 else then.place]), 0.0)
         since = now.time - then.time if then is not None else now.time
@@ -224,33 +232,33 @@ class ClipStory:
     @property
     def spatial(self) -> bool:
         """Whether the target came back to the place where the event puts it."""
-        scene, now = self.scene, self.after
+        scene, now = self.scene, self.last_look_after_return
         if now is None or now.place < 0:
             return False
-        if scene.seconds and not scene.same_place(0, scene.last):  # it is on its way
-            return bool(scene.went[now.place] >= 0) and self._went_on(now, now.place)
-        return scene.same_place(now.place, scene.last)
+        if scene.seconds and not scene.is_same_target_place(0, scene.final_state):  # it is on its way
+            return bool(scene.went[now.place] >= 0) and self._has_event_gone_on(now, now.place)
+        return scene.is_same_target_place(now.place, scene.final_state)
 
     @property
     def state(self) -> bool:
         """Whether the target came back looking as the event leaves it by then."""
-        scene, now = self.scene, self.after
-        if now is None or now.state < 0 or scene.look[now.state] != scene.look[scene.last]:
+        scene, now = self.scene, self.last_look_after_return
+        if now is None or now.state < 0 or scene.look[now.state] != scene.look[scene.final_state]:
             return False
-        if scene.seconds and scene.same_place(0, scene.last):
-            return self._went_on(now, self._amount(now.state))
+        if scene.seconds and scene.is_same_target_place(0, scene.final_state):
+            return self._has_event_gone_on(now, self._event_state_of_equal_amount(now.state))
         return True
 
-    def _amount(self, state: int) -> int:
+    def _event_state_of_equal_amount(self, state: int) -> int:
         """The state of the event in which it has gone as far as in this one, wherever that is."""
         scene = self.scene
         path = np.flatnonzero(scene.went >= 0)
         return int(path[np.argmin(np.abs(scene.amount[path] - scene.amount[state]))])
 
     @property
-    def progress(self) -> float:
+    def event_progress(self) -> float:
         """The share of the event that lies behind the target in the end; 0 where it never came back."""
-        now = self.after or self.before
+        now = self.last_look_after_return or self.last_clear_look_before_leaving
         if now is None or now.state < 0:
             return 0.0
         if self.scene.seconds:
@@ -279,7 +287,7 @@ class InstrumentedJudge:
 
     @cached_property
     def scenes(self) -> list[SceneDescription]:
-        return [read_scene(path) for path in self.paths]
+        return [read_scene_description(path) for path in self.paths]
 
     def check(self) -> None:
         pass
@@ -291,21 +299,21 @@ class InstrumentedJudge:
         """A reply to each question it knows; an empty one, which is no answer, to the others."""
         pictures = frames.pictures()
         return [
-            Reply(self._answer(frames, pictures, question), usage=Usage(int(k == 0)), model="instrumented")
+            Reply(self._answer_text(frames, pictures, question), usage=Usage(int(k == 0)), model="instrumented")
             for k, question in enumerate(questions)
         ]
 
-    def _answer(self, frames: Frames, pictures: Sequence[np.ndarray], question: Question) -> str:
+    def _answer_text(self, frames: Frames, pictures: Sequence[np.ndarray], question: Question) -> str:
         colour = next(
             (name for name in COLOURS if f"filled with the colour {name} from edge to edge" in question.text), ""
         )
         if colour:
-            return yes_or_no(uniform_colour(pictures[-1]) == colour)
-        tell = find_story_answer(question, self.scenes)
-        story = self._story(frames, pictures, question) if tell is not None else None
+            return yes_no_text(plain_colour_name(pictures[-1]) == colour)
+        tell = find_story_answer_function(question, self.scenes)
+        story = self._story_of_frames(frames, pictures, question) if tell is not None else None
         return tell(story) if tell is not None and story is not None and len(story.valid_readings) >= 2 else ""
 
-    def _story(self, frames: Frames, pictures: Sequence[np.ndarray], question: Question) -> ClipStory | None:
+    def _story_of_frames(self, frames: Frames, pictures: Sequence[np.ndarray], question: Question) -> ClipStory | None:
         """The frames as a story of the scene they show; None where they show none that is described."""
         scene_name = str(question.about.get("scene", ""))
         candidates = [
@@ -317,21 +325,23 @@ class InstrumentedJudge:
         for some in (candidates, self.scenes):
             key = frames.digest, ",".join(scene.name for scene in some)
             if some and key not in self._stories:
-                self._stories[key] = _read_story(some, pictures, frames.times)
+                self._stories[key] = _story_of_nearest_scene(some, pictures, frames.times)
             if some and self._stories[key] is not None:
                 return self._stories[key]
         return None
 
 
-def _read_story(
+def _story_of_nearest_scene(
     scenes: Sequence[SceneDescription], pictures: Sequence[np.ndarray], times: Sequence[float]
 ) -> ClipStory | None:
     """The story of the scene that looks most like the pictures; None where none does."""
-    unlike = [float(np.median([scene.find(picture)[1] for picture in pictures])) for scene in scenes]
+    unlike = [
+        float(np.median([scene.nearest_view_and_difference(picture)[1] for picture in pictures])) for scene in scenes
+    ]
     if min(unlike) > UNLIKE:
         return None
     scene = scenes[int(np.argmin(unlike))]
-    return ClipStory(scene, tuple(map(scene.read, pictures, times)))
+    return ClipStory(scene, tuple(map(scene.read_frame, pictures, times)))
 
 
 # Given a question: how a story answers it, in the form that the question wants; None where it is not known.
@@ -345,7 +355,7 @@ def register_story_answers(id: str) -> Callable[[StoryAnswerLookup], StoryAnswer
     return partial(KNOWN_QUESTIONS.add, id)
 
 
-def find_story_answer(question: Question, scenes: Sequence[SceneDescription]) -> StoryAnswer | None:
+def find_story_answer_function(question: Question, scenes: Sequence[SceneDescription]) -> StoryAnswer | None:
     """How a story answers a question; None where this judge does not know."""
     of_scenes = (scene.questions[question.text] for scene in scenes if question.text in scene.questions)
     if "ask" in question.about:
@@ -353,11 +363,11 @@ def find_story_answer(question: Question, scenes: Sequence[SceneDescription]) ->
     else:
         ask, negate = next(of_scenes, ("", False))
     if ask in FACTS:
-        return lambda story: yes_or_no(getattr(story, ask) != negate)
+        return lambda story: yes_no_text(getattr(story, ask) != negate)
     return next((answer for lookup in KNOWN_QUESTIONS.values() if (answer := lookup(question)) is not None), None)
 
 
-def read_scene(path: Path) -> SceneDescription:
+def read_scene_description(path: Path) -> SceneDescription:
     """A scene description from its file."""
     arrays = load_npz(path)
     missing = [name for name in ARRAYS if name not in arrays]
@@ -379,14 +389,14 @@ def read_scene(path: Path) -> SceneDescription:
     )
 
 
-def uniform_colour(picture: np.ndarray) -> str:
+def plain_colour_name(picture: np.ndarray) -> str:
     """The name of the one colour that fills a picture; "" where it is not plain."""
     if picture.std(axis=(0, 1)).max() > 6:
         return ""
     return min(COLOURS, key=lambda name: float(np.abs(picture.mean(axis=(0, 1)) - COLOURS[name]).sum()))
 
 
-def thumbnail(picture: np.ndarray) -> np.ndarray:
+def downscale_eightfold(picture: np.ndarray) -> np.ndarray:
     """A picture at an eighth of its size, as float."""
     import cv2
 
@@ -394,7 +404,7 @@ def thumbnail(picture: np.ndarray) -> np.ndarray:
     return np.asarray(cv2.resize(picture, size, interpolation=cv2.INTER_AREA), np.float32)
 
 
-def _resize(picture: np.ndarray, size: tuple[int, int]) -> np.ndarray:
+def _resize_to_height_width(picture: np.ndarray, size: tuple[int, int]) -> np.ndarray:
     import cv2
 
     if picture.shape[:2] == size:
@@ -402,7 +412,7 @@ def _resize(picture: np.ndarray, size: tuple[int, int]) -> np.ndarray:
     return np.asarray(cv2.resize(picture, size[::-1], interpolation=cv2.INTER_AREA))
 
 
-def _grey_difference(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+def _smoothed_channel_difference(one: np.ndarray, other: np.ndarray) -> np.ndarray:
     """By how many grey levels two pictures differ around each pixel, in the colour in which they differ most.
 
     Both are smoothed first: compression moves colours by a pixel or two, which is not a difference.
@@ -413,7 +423,7 @@ def _grey_difference(one: np.ndarray, other: np.ndarray) -> np.ndarray:
     return np.asarray(np.abs(one - other).max(axis=2))
 
 
-def _large_components(mask: np.ndarray) -> np.ndarray:
+def _mask_of_large_components(mask: np.ndarray) -> np.ndarray:
     """The pieces of a mask that are at least half as large as the largest one."""
     import cv2
 
@@ -422,7 +432,9 @@ def _large_components(mask: np.ndarray) -> np.ndarray:
     return np.isin(labels, np.flatnonzero(areas >= 0.5 * areas.max(initial=0)) + 1)
 
 
-def _explained_share(frame: np.ndarray, empty: np.ndarray, picture: np.ndarray, where: np.ndarray) -> float:
+def _share_of_difference_explained(
+    frame: np.ndarray, empty: np.ndarray, picture: np.ndarray, where: np.ndarray
+) -> float:
     """The share of what sets a frame apart from the empty place that a known picture explains."""
     remaining, total = (
         np.abs(frame[where].astype(np.float32) - reference[where]).mean() for reference in (picture, empty)
@@ -440,6 +452,6 @@ def _colour_histogram(picture: np.ndarray, where: np.ndarray) -> np.ndarray:
     return np.asarray(counts / max(counts.sum(), 1))
 
 
-def yes_or_no(yes: bool) -> str:
+def yes_no_text(yes: bool) -> str:
     """Yes or no."""
     return "yes" if yes else "no"

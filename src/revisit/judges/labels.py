@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from revisit.core import UsageError
-from revisit.core.text import json_lines, require_readable
+from revisit.core.text import convert_read_errors, parse_numbered_json_lines
 from revisit.judges.questions import Choice, Malformed, Question, Rating, Schema, YesNo
-from revisit.media.text_files import csv_rows
-from revisit.stats.agreement import majority
+from revisit.media.text_files import csv_dict_reader
+from revisit.stats.agreement import most_frequent_vote
 
 KNOWN = ("clip", "question", "label", "form", "subset", "polarity", "pair", "rater", "about")
 
@@ -42,30 +42,30 @@ class JudgeLabels:
     raters: Mapping[tuple[str, str], tuple[Any, ...]] = field(default_factory=dict)
 
 
-def read_labels(path: Path) -> JudgeLabels:
+def load_judge_labels(path: Path) -> JudgeLabels:
     """The labels of a CSV or JSON lines file."""
     if not path.is_file():
         raise UsageError(f"{path}: no such file; expected labels as .csv or .jsonl")
-    with require_readable(path, "a file of labels"):
+    with convert_read_errors(path, "a file of labels"):
         text = path.read_text(encoding="utf-8-sig")
-        rows = list(enumerate(csv_rows(text), 2) if path.suffix == ".csv" else json_lines(text))
+        rows = list(enumerate(csv_dict_reader(text), 2) if path.suffix == ".csv" else parse_numbered_json_lines(text))
         if not rows:
             raise UsageError(f"{path}: no labels found; expected rows with clip, question and label")
         groups: dict[tuple[str, str], list[JudgeLabel]] = defaultdict(list)
         for number, row in rows:
-            label = _parse_label(row, path, number)
+            label = _parse_label_row(row, path, number)
             groups[str(label.clip), label.question.digest].append(label)
     rows_with_answer: list[JudgeLabel] = []
     disputed = 0
     for labels in groups.values():
-        right = majority([label.right for label in labels])
+        right = most_frequent_vote([label.right for label in labels])
         disputed += right is None
         rows_with_answer += [label for label in labels if right is not None and label.right == right][:1]
     raters = {key: tuple(label.right for label in labels) for key, labels in groups.items() if len(labels) > 1}
     return JudgeLabels(tuple(rows_with_answer), disputed, raters)
 
 
-def schema_of_form(form: str) -> Schema:
+def schema_from_form(form: str) -> Schema:
     """The schema that a form names: yes-no, a range such as 1-5, or words to choose from."""
     low, dash, high = form.partition("-")
     if form in ("", "yes-no"):
@@ -78,7 +78,7 @@ def schema_of_form(form: str) -> Schema:
     return Choice(options)
 
 
-def _parse_label(row: Any, path: Path, number: int) -> JudgeLabel:
+def _parse_label_row(row: Any, path: Path, number: int) -> JudgeLabel:
     where = f"{path}, line {number}"
     if not isinstance(row, dict):
         raise UsageError(f"{where}: expected a JSON object with clip, question and label")
@@ -94,7 +94,7 @@ def _parse_label(row: Any, path: Path, number: int) -> JudgeLabel:
     about = values.get("about", {})
     if not isinstance(about, dict):
         raise UsageError(f"{where}: `about` must be a JSON object, which is only possible in a .jsonl file")
-    schema = schema_of_form(str(values.get("form", "yes-no")))
+    schema = schema_from_form(str(values.get("form", "yes-no")))
     try:
         right = schema.check(values["label"])
     except Malformed as error:

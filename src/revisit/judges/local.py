@@ -30,13 +30,13 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from revisit.core import MissingPrerequisite, RevisitError
-from revisit.judges.budget import expected_answer_tokens
-from revisit.judges.patches import FILES, PatchRule, cut_patches, processor_file, read_rule
+from revisit.judges.budget import estimate_answer_tokens
+from revisit.judges.patches import FILES, PatchRule, patch_rule_from_config, patches_and_grid, read_processor_settings
 from revisit.judges.probability import log_sum_exp
 from revisit.judges.protocol import CUT_OFF, Frames, Refused, Reply, Stopped, Usage
 from revisit.judges.questions import Question, YesNo
 from revisit.judges.replies import AROUND_TOKEN
-from revisit.judges.wording import RULES, fingerprint, frames_intro, question_prompt
+from revisit.judges.wording import RULES, frames_intro, question_prompt, wording_digest
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -104,7 +104,7 @@ class LocalJudge:
             "max_pixels": settings.max_pixels,
             "shared_prefix": settings.shared_prefix,
             "least_share": settings.least_share,
-            "wording": fingerprint(),
+            "wording": wording_digest(),
         }
         self._lock = threading.Lock()
         self._loaded: _Loaded | None = None
@@ -113,7 +113,7 @@ class LocalJudge:
     def check(self) -> None:
         """Load the model; Stopped where it cannot be."""
         with self._lock:
-            self._model()
+            self._load_model_once()
 
     def reply(self, frames: Frames, questions: Sequence[Question], notes: Sequence[str]) -> list[Reply]:
         """The replies to all questions; the yes-or-no ones in one pass."""
@@ -125,22 +125,22 @@ class LocalJudge:
         plain = [k for k, question in enumerate(questions) if isinstance(question.schema, YesNo)]
         replies: dict[int, Reply] = {}
         with self._lock, torch.inference_mode():
-            model = self._model()
-            turns = [model.encode_turn(prompts[k]) for k in plain]
-            for k, turn, word in zip(plain, turns, self._after_prefix(frames, turns), strict=True):
-                replies[k] = self._yes_no(word, len(turn))
+            model = self._load_model_once()
+            turns = [model.encode_question_turn(prompts[k]) for k in plain]
+            for k, turn, word in zip(plain, turns, self._begin_answers_after_frames(frames, turns), strict=True):
+                replies[k] = self._yes_no_reply(word, len(turn))
             for k in set(range(len(questions))) - set(plain):
-                room = (16 + 3 * expected_answer_tokens(questions[k].schema)) * (4 if notes[k] else 1)
-                replies[k] = self._write(frames, model.encode_turn(prompts[k]), room)
+                room = (16 + 3 * estimate_answer_tokens(questions[k].schema)) * (4 if notes[k] else 1)
+                replies[k] = self._greedy_reply(frames, model.encode_question_turn(prompts[k]), room)
         # One pass over a batch is one call.
         return [replace(replies[k], usage=replace(replies[k].usage, calls=int(k == 0))) for k in range(len(questions))]
 
     def close(self) -> None:
         self._read.clear()
 
-    def _yes_no(self, word: _Word, tokens: int) -> Reply:
+    def _yes_no_reply(self, word: _Word, tokens: int) -> Reply:
         """What the model writes, with the probability of yes from the log-probabilities of its first token."""
-        model = self._model()
+        model = self._load_model_once()
         yes, no = (log_sum_exp(word.values[ids].tolist()) for ids in (model.yes, model.no))
         share = math.exp(min(log_sum_exp([yes, no]), 0.0))
         source = f"{len(model.yes)} spellings of yes and {len(model.no)} of no, with {share:.4f} of the probability"
@@ -152,15 +152,15 @@ class LocalJudge:
             fault = "expected yes or no, and the model was about to say something else"
         return Reply(text, p_yes, source, usage, self._name, fault)
 
-    def _write(self, frames: Frames, turn: list[int], room: int) -> Reply:
+    def _greedy_reply(self, frames: Frames, turn: list[int], room: int) -> Reply:
         """What the model writes, token by token, always the likeliest one."""
-        model = self._model()
-        cache, length, place = self._prefix(frames)
+        model = self._load_model_once()
+        cache, length, place = self._copy_cache_of_frames(frames)
         ids, output = turn, list[int]()
         while len(output) < room:
-            places = _word_positions(place, len(ids))
+            places = _text_position_ids(place, len(ids))
             length, place = length + len(ids), place + len(ids)
-            out = model.run([ids], places, [[1] * length], past_key_values=cache, use_cache=True)
+            out = model.forward([ids], places, [[1] * length], past_key_values=cache, use_cache=True)
             ids = [int(out.logits[0, -1].argmax())]
             if ids[0] in model.ends:
                 break
@@ -169,55 +169,61 @@ class LocalJudge:
         usage = Usage(0, len(turn), len(output))
         return Reply(text, None, "", usage, self._name, CUT_OFF if len(output) == room else "")
 
-    def _after_prefix(self, frames: Frames, turns: Sequence[list[int]]) -> list[_Word]:
+    def _begin_answers_after_frames(self, frames: Frames, turns: Sequence[list[int]]) -> list[_Word]:
         """How the model begins its answers after the frames and each of the turns."""
         if not turns:
             return []
-        model = self._model()
+        model = self._load_model_once()
         if not self.settings.shared_prefix:
-            return [self._alone(frames, turn) for turn in turns]
-        cache, length, place = self._prefix(frames)
+            return [self._begin_answer_without_cache(frames, turn) for turn in turns]
+        cache, length, place = self._copy_cache_of_frames(frames)
         cache.batch_repeat_interleave(len(turns))
         longest = max(map(len, turns))
         # Padding lies behind the words, where no word looks.
         ids = [turn + [model.pad] * (longest - len(turn)) for turn in turns]
         mask = [[1] * (length + len(turn)) + [0] * (longest - len(turn)) for turn in turns]
-        out = model.run(ids, _word_positions(place, longest, len(turns)), mask, past_key_values=cache, use_cache=True)
+        out = model.forward(
+            ids, _text_position_ids(place, longest, len(turns)), mask, past_key_values=cache, use_cache=True
+        )
         values = [_log_softmax(out.logits[k, len(turn) - 1]) for k, turn in enumerate(turns)]
 
-        def go_on(step: int, tokens: list[int]) -> list[int]:
+        def next_token_of_each(step: int, tokens: list[int]) -> list[int]:
             nonlocal mask
             mask = [[*row, 1] for row in mask]
             at = np.array([[place + len(turn) + step] for turn in turns])
             places = np.broadcast_to(at, (3, len(turns), 1))
-            out = model.run([[token] for token in tokens], places, mask, past_key_values=cache, use_cache=True)
+            out = model.forward([[token] for token in tokens], places, mask, past_key_values=cache, use_cache=True)
             return [int(row[-1].argmax()) for row in out.logits]
 
-        return self._written_words(values, go_on)
+        return self._complete_yes_no_words(values, next_token_of_each)
 
-    def _alone(self, frames: Frames, turn: list[int]) -> _Word:
+    def _begin_answer_without_cache(self, frames: Frames, turn: list[int]) -> _Word:
         """The same for one turn, with the frames read for it alone."""
-        model, prompt = self._model(), self._model().prompt_start(frames)
+        model, prompt = self._load_model_once(), self._load_model_once().encode_prompt_start(frames)
         ids = prompt.ids + turn
 
-        def next_token() -> Any:
+        def next_token_log_probs() -> Any:
             places = np.concatenate(
-                [prompt.places[:, None], _word_positions(prompt.next, len(ids) - len(prompt.ids))], axis=2
+                [prompt.places[:, None], _text_position_ids(prompt.next, len(ids) - len(prompt.ids))], axis=2
             )
-            return _log_softmax(model.run([ids], places, [[1] * len(ids)], **model.pixels(prompt)).logits[0, -1])
+            return _log_softmax(
+                model.forward([ids], places, [[1] * len(ids)], **model.pixel_inputs(prompt)).logits[0, -1]
+            )
 
-        def go_on(step: int, tokens: list[int]) -> list[int]:
+        def next_token_of_each(step: int, tokens: list[int]) -> list[int]:
             ids.extend(tokens)
-            return [int(next_token().argmax())]
+            return [int(next_token_log_probs().argmax())]
 
-        return self._written_words([next_token()], go_on)[0]
+        return self._complete_yes_no_words([next_token_log_probs()], next_token_of_each)[0]
 
-    def _written_words(self, values: Sequence[Any], go_on: Callable[[int, list[int]], list[int]]) -> list[_Word]:
+    def _complete_yes_no_words(
+        self, values: Sequence[Any], go_on: Callable[[int, list[int]], list[int]]
+    ) -> list[_Word]:
         """The likeliest tokens of each answer that begins with a yes or a no, until it ends or has no room.
 
         `go_on` takes the number of the step and a token per answer, and gives the token that follows each.
         """
-        model = self._model()
+        model = self._load_model_once()
         tokens = [int(row.argmax()) for row in values]
         tokens_of_answers: list[list[int]] = [[token] if token in {*model.yes, *model.no} else [] for token in tokens]
         open_ = {k for k, answer in enumerate(tokens_of_answers) if answer}
@@ -232,13 +238,13 @@ class LocalJudge:
                 tokens_of_answers[k].append(tokens[k])
         return [_Word(row, tokens_of_answers[k], k in ended) for k, row in enumerate(values)]
 
-    def _prefix(self, frames: Frames) -> tuple[Any, int, int]:
+    def _copy_cache_of_frames(self, frames: Frames) -> tuple[Any, int, int]:
         """A copy of what the model keeps of the frames, the number of their tokens, and the next place."""
         if frames.digest not in self._read:
-            model = self._model()
-            prompt = model.prompt_start(frames)
-            options = {"use_cache": True, "logits_to_keep": 1, **model.pixels(prompt)}
-            out = model.run([prompt.ids], prompt.places[:, None], [[1] * len(prompt.ids)], **options)
+            model = self._load_model_once()
+            prompt = model.encode_prompt_start(frames)
+            options = {"use_cache": True, "logits_to_keep": 1, **model.pixel_inputs(prompt)}
+            out = model.forward([prompt.ids], prompt.places[:, None], [[1] * len(prompt.ids)], **options)
             self._read[frames.digest] = out.past_key_values, len(prompt.ids), prompt.next
             while len(self._read) > self.settings.kept:
                 self._read.popitem(last=False)
@@ -246,9 +252,9 @@ class LocalJudge:
         cache, length, place = self._read[frames.digest]
         return copy.deepcopy(cache), length, place
 
-    def _model(self) -> _Loaded:
+    def _load_model_once(self) -> _Loaded:
         if self._loaded is None:
-            self._loaded = _load(self.settings, self.path)
+            self._loaded = _load_checkpoint(self.settings, self.path)
         return self._loaded
 
 
@@ -266,7 +272,7 @@ class _Loaded:
     pad: int
     ends: frozenset[int]
 
-    def run(self, ids: list[list[int]], places: np.ndarray, attention: list[list[int]], **options: Any) -> Any:
+    def forward(self, ids: list[list[int]], places: np.ndarray, attention: list[list[int]], **options: Any) -> Any:
         """What the network makes of rows of tokens at their places; `attention` is 1 where it may look, else 0."""
         import torch
 
@@ -277,19 +283,19 @@ class _Loaded:
         """Tokens of plain words: what looks like a control token in them is none."""
         return list(self.tokenizer.encode(words.replace("<|", "< |"), add_special_tokens=False))
 
-    def encode_turn(self, words: str) -> list[int]:
+    def encode_question_turn(self, words: str) -> list[int]:
         """Tokens from the end of the pictures up to the beginning of the answer."""
         start, end = self.special["start"], self.special["end"]
         return [*self.encode_text(words), end, *self.encode_text("\n"), start, *self.encode_text("assistant\n")]
 
-    def prompt_start(self, frames: Frames) -> _PromptStart:
+    def encode_prompt_start(self, frames: Frames) -> _PromptStart:
         """The beginning of the prompt: the rules and the pictures."""
         start, end = self.special["start"], self.special["end"]
         text = self.encode_text
         head = [start, *text(f"system\n{RULES}"), end, *text("\n"), start, *text("user\n")]
         if not frames.jpegs:
             raise Refused("a local judge needs at least one frame")
-        patches, grid = cut_patches(frames.pictures(), self.rule)
+        patches, grid = patches_and_grid(frames.pictures(), self.rule)
         ids, places = [*head, *text(frames_intro(frames.times)), self.special["picture"]], []
         places.append(np.broadcast_to(np.arange(len(ids)), (3, len(ids))))
         place = len(ids)
@@ -304,7 +310,7 @@ class _Loaded:
             place += len(between)
         return _PromptStart(ids, np.concatenate(places, axis=1).astype(np.int64), place, patches, grid)
 
-    def pixels(self, prompt: _PromptStart) -> dict[str, Tensor]:
+    def pixel_inputs(self, prompt: _PromptStart) -> dict[str, Tensor]:
         """The pictures as the model takes them."""
         import torch
 
@@ -326,7 +332,7 @@ def checkpoint_digest(folder: Path) -> str:
 
 
 @contextmanager
-def without_broken_torchvision() -> Iterator[None]:
+def hide_broken_torchvision() -> Iterator[None]:
     """Hide a torchvision that cannot be imported (built for another torch), which transformers would stumble over."""
     try:
         if find_spec("torchvision") is not None:
@@ -346,8 +352,8 @@ def without_broken_torchvision() -> Iterator[None]:
         sys.modules.pop("torchvision", None)
 
 
-@without_broken_torchvision()
-def _load(settings: LocalSettings, path: Path | None) -> _Loaded:
+@hide_broken_torchvision()
+def _load_checkpoint(settings: LocalSettings, path: Path | None) -> _Loaded:
     """The checkpoint, ready to be asked; Stopped where it cannot be."""
     import torch
     from transformers import AutoConfig, AutoModelForImageTextToText, AutoTokenizer
@@ -362,7 +368,9 @@ def _load(settings: LocalSettings, path: Path | None) -> _Loaded:
         config = AutoConfig.from_pretrained(name, **options)
         if config.model_type not in FAMILIES:
             raise Stopped(f"{name} is a {config.model_type} model; a local judge supports {', '.join(FAMILIES)}")
-        rule = read_rule(config.vision_config.to_dict(), _processor(name, path, options), settings.max_pixels)
+        rule = patch_rule_from_config(
+            config.vision_config.to_dict(), _image_processor_settings(name, path, options), settings.max_pixels
+        )
         device = "cuda" if settings.device == "auto" and torch.cuda.is_available() else settings.device
         device = torch.device("cpu" if device == "auto" else device)
         tokenizer = AutoTokenizer.from_pretrained(name, **options)
@@ -382,7 +390,7 @@ def _load(settings: LocalSettings, path: Path | None) -> _Loaded:
     }
     if None in special.values() or tokenizer.unk_token_id in (start, end):
         raise Stopped(f"{name}: the tokenizer has no <|im_start|> or <|im_end|>; is it an instruction-tuned Qwen-VL?")
-    yes, no = answer_tokens(tokenizer.get_vocab())
+    yes, no = yes_and_no_token_ids(tokenizer.get_vocab())
     if not yes or not no:
         raise Stopped(f"{name}: its vocabulary has no single token for yes, or none for no")
     eos = getattr(net.generation_config, "eos_token_id", None)
@@ -390,17 +398,17 @@ def _load(settings: LocalSettings, path: Path | None) -> _Loaded:
     return _Loaded(net, tokenizer, rule, device, special, yes, no, end, frozenset(ends))
 
 
-def _processor(name: str, path: Path | None, options: Mapping[str, object]) -> Mapping[str, Any]:
+def _image_processor_settings(name: str, path: Path | None, options: Mapping[str, object]) -> Mapping[str, Any]:
     """The image processor's settings of a checkpoint, without making the processor, which may need torchvision."""
     if path is None:
         from transformers.utils import cached_file
 
         file = cached_file(name, FILES[0], revision=options.get("revision"))
         path = Path(str(file)).parent
-    return processor_file(path)
+    return read_processor_settings(path)
 
 
-def _word_positions(place: int, count: int, rows: int = 1) -> np.ndarray:
+def _text_position_ids(place: int, count: int, rows: int = 1) -> np.ndarray:
     """Places (3, rows, count) of words, one after the other."""
     return np.tile(np.arange(place, place + count), (3, rows, 1))
 
@@ -413,7 +421,7 @@ def _log_softmax(logits: Any) -> Any:
 SPACES = str.maketrans({"Ġ": " ", "▁": " ", "Ċ": "\n", "ĉ": "\t", "č": "\r"})
 
 
-def answer_tokens(vocabulary: Mapping[str, int] | Iterable[tuple[str, int]]) -> tuple[list[int], list[int]]:
+def yes_and_no_token_ids(vocabulary: Mapping[str, int] | Iterable[tuple[str, int]]) -> tuple[list[int], list[int]]:
     """Ids of the tokens that are a whole yes, and a whole no, whatever their case and the quotes or stops around."""
     pairs = vocabulary.items() if isinstance(vocabulary, Mapping) else vocabulary
     ids: dict[str, list[int]] = {"yes": [], "no": []}

@@ -34,13 +34,15 @@ class PatchRule:
     most: int
 
     @property
-    def step(self) -> int:
+    def merged_patch_side(self) -> int:
         return self.patch * self.merge
 
 
-def read_rule(vision: Mapping[str, int], content: Mapping[str, Any], most: int | None = None) -> PatchRule:
-    """The rule of a checkpoint, from its vision config and image processor's file; `most` lowers the pixel bound."""
-    processor = content.get("image_processor", content)
+def patch_rule_from_config(
+    vision_config: Mapping[str, int], processor_config: Mapping[str, Any], max_pixels: int | None = None
+) -> PatchRule:
+    """The rule of a checkpoint, from its vision config and image processor's file; `max_pixels` lowers the bound."""
+    processor = processor_config.get("image_processor", processor_config)
     size = processor.get("size") or {}
     if "image_mean" not in processor or "image_std" not in processor:
         raise UsageError(
@@ -50,17 +52,17 @@ def read_rule(vision: Mapping[str, int], content: Mapping[str, Any], most: int |
     least = processor.get("min_pixels") or size.get("shortest_edge") or 56 * 56
     bound = processor.get("max_pixels") or size.get("longest_edge") or 1280 * 28 * 28
     return PatchRule(
-        patch=int(vision["patch_size"]),
-        merge=int(vision["spatial_merge_size"]),
-        frames=int(vision["temporal_patch_size"]),
+        patch=int(vision_config["patch_size"]),
+        merge=int(vision_config["spatial_merge_size"]),
+        frames=int(vision_config["temporal_patch_size"]),
         mean=tuple(processor["image_mean"]),
         std=tuple(processor["image_std"]),
         least=int(least),
-        most=min(int(bound), most or int(bound)),
+        most=min(int(bound), max_pixels or int(bound)),
     )
 
 
-def processor_file(folder: Path) -> Mapping[str, Any]:
+def read_processor_settings(folder: Path) -> Mapping[str, Any]:
     """The image processor's settings in the folder of a checkpoint; empty where there are none."""
     for name in FILES:
         path = folder / name
@@ -71,9 +73,9 @@ def processor_file(folder: Path) -> Mapping[str, Any]:
     return {}
 
 
-def fitted_size(height: int, width: int, rule: PatchRule) -> tuple[int, int]:
+def patch_grid_height_width(height: int, width: int, rule: PatchRule) -> tuple[int, int]:
     """The size to which a picture is resized: nearest in shape, on the grid of the model, within its bounds."""
-    step = rule.step
+    step = rule.merged_patch_side
     rows, columns = (max(step, round(side / step) * step) for side in (height, width))
     if rows * columns > rule.most:
         shrink = math.sqrt(height * width / rule.most)
@@ -84,16 +86,16 @@ def fitted_size(height: int, width: int, rule: PatchRule) -> tuple[int, int]:
     return rows, columns
 
 
-def cut_patches(pictures: Sequence[np.ndarray], rule: PatchRule) -> tuple[np.ndarray, np.ndarray]:
+def patches_and_grid(pictures: Sequence[np.ndarray], rule: PatchRule) -> tuple[np.ndarray, np.ndarray]:
     """Patches (n, values) of RGB pictures, float32, and the grid (pictures, 3) of each: time, rows, columns."""
-    cuts, grids = zip(*(_cut_picture(picture, rule) for picture in pictures), strict=True)
+    cuts, grids = zip(*(_patches_and_grid_of_picture(picture, rule) for picture in pictures), strict=True)
     return np.concatenate(cuts), np.array(grids, np.int64)
 
 
-def _cut_picture(picture: np.ndarray, rule: PatchRule) -> tuple[np.ndarray, tuple[int, int, int]]:
-    height, width = fitted_size(picture.shape[0], picture.shape[1], rule)
+def _patches_and_grid_of_picture(picture: np.ndarray, rule: PatchRule) -> tuple[np.ndarray, tuple[int, int, int]]:
+    height, width = patch_grid_height_width(picture.shape[0], picture.shape[1], rule)
     mean, std = np.array(rule.mean, np.float32), np.array(rule.std, np.float32)
-    colours = (_resize(picture, height, width) / np.float32(255) - mean) / std
+    colours = (_resize_bicubic(picture, height, width) / np.float32(255) - mean) / std
     rows, columns, merge, side = height // rule.patch, width // rule.patch, rule.merge, rule.patch
     blocks = colours.reshape(rows // merge, merge, side, columns // merge, merge, side, 3)
     still = blocks.transpose(0, 3, 1, 4, 6, 2, 5)[:, :, :, :, :, None]  # block, patch in it, colour, time, pixels
@@ -101,7 +103,7 @@ def _cut_picture(picture: np.ndarray, rule: PatchRule) -> tuple[np.ndarray, tupl
     return filled.reshape(rows * columns, -1).astype(np.float32), (1, rows, columns)
 
 
-def _resize(picture: np.ndarray, height: int, width: int) -> np.ndarray:
+def _resize_bicubic(picture: np.ndarray, height: int, width: int) -> np.ndarray:
     """The picture in another size, by bicubic interpolation with a filter against aliasing, as 8-bit values."""
     import torch
 

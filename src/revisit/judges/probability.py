@@ -14,19 +14,19 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 
-from revisit.judges.questions import Malformed, YesNo, locate_answer
-from revisit.judges.replies import AROUND_TOKEN, Passage, fold_characters, without_thinking
+from revisit.judges.questions import Malformed, YesNo, parse_answer_and_passage
+from revisit.judges.replies import AROUND_TOKEN, Passage, fold_wide_and_invisible, strip_thinking
 
 MASKED = -9000.0  # servers write -9999 for a token that a grammar forbids
 ANSWER = re.compile(r"(?<![a-z])(yes|no)(?![a-z])", re.IGNORECASE)
 
 
-def p_yes(reply: str, logprobs: Mapping[str, object] | None) -> tuple[float | None, str]:
+def p_yes_and_source(reply: str, logprobs: Mapping[str, object] | None) -> tuple[float | None, str]:
     """The probability of yes and how it was got; None, and why, where the server does not tell."""
     entries = (logprobs or {}).get("content")
     if not isinstance(entries, list) or not entries:
         return None, "none: the server gave no log-probabilities"
-    entry = _answer_entry(reply, [entry for entry in entries if isinstance(entry, dict)])
+    entry = _token_entry_of_answer(reply, [entry for entry in entries if isinstance(entry, dict)])
     if entry is None:
         return None, "none: the reply is no plain answer, or the log-probabilities do not show where the answer begins"
     values_by_word: dict[str, list[float]] = {"yes": [], "no": []}
@@ -44,13 +44,15 @@ def p_yes(reply: str, logprobs: Mapping[str, object] | None) -> tuple[float | No
         masked = value <= MASKED
         if not masked:
             listed.append(float(value))
-        word = _bare_word(str(alternative.get("token", "")))
+        word = _strip_token_to_word(str(alternative.get("token", "")))
         if word in values_by_word:
             values_by_word[word].append(-math.inf if masked else float(value))
-    return _share_of_yes(values_by_word["yes"], values_by_word["no"], listed)
+    return _p_yes_from_log_probs(values_by_word["yes"], values_by_word["no"], listed)
 
 
-def _share_of_yes(yes: Sequence[float], no: Sequence[float], listed: Sequence[float]) -> tuple[float | None, str]:
+def _p_yes_from_log_probs(
+    yes: Sequence[float], no: Sequence[float], listed: Sequence[float]
+) -> tuple[float | None, str]:
     """The share of yes, where the log-probabilities of its spellings and of no's are known."""
     if not (yes or no) or not listed:
         return None, "none: neither yes nor no is among the alternatives"
@@ -71,21 +73,21 @@ def log_sum_exp(values: Sequence[float]) -> float:
     return top if top == -math.inf else top + math.log(sum(math.exp(value - top) for value in values))
 
 
-def at_first_word(reply: str, passage: Passage) -> bool:
+def is_first_yes_or_no(reply: str, passage: Passage) -> bool:
     """Whether the answer's word is the first yes or no behind the thoughts of a reply."""
-    match = ANSWER.search(reply, len(reply) - len(without_thinking(reply)))
-    return match is not None and match.start() == _word_start(passage)
+    match = ANSWER.search(reply, len(reply) - len(strip_thinking(reply)))
+    return match is not None and match.start() == _yes_no_start_in_reply(passage)
 
 
-def _answer_entry(reply: str, entries: Sequence[Mapping[str, object]]) -> Mapping[str, object] | None:
+def _token_entry_of_answer(reply: str, entries: Sequence[Mapping[str, object]]) -> Mapping[str, object] | None:
     """The entry that holds the word of the answer; None where the reply is no answer or its word is split."""
     texts = [str(entry.get("token", "")).replace("Ġ", " ").replace("▁", " ") for entry in entries]
     joined = "".join(texts)
     try:
-        _, passage = locate_answer(YesNo(), reply)
+        _, passage = parse_answer_and_passage(YesNo(), reply)
     except Malformed:
         return None
-    start, core = _word_start(passage), reply.strip()
+    start, core = _yes_no_start_in_reply(passage), reply.strip()
     begin = joined.rfind(core)  # thoughts, or the token that ends the turn, may stand around it
     if start is None or begin < 0:
         return None
@@ -93,18 +95,18 @@ def _answer_entry(reply: str, entries: Sequence[Mapping[str, object]]) -> Mappin
     position = 0
     for entry, text in zip(entries, texts, strict=True):
         if position + len(text) > start:
-            return entry if _bare_word(text) in ("yes", "no") else None
+            return entry if _strip_token_to_word(text) in ("yes", "no") else None
         position += len(text)
     return None
 
 
-def _word_start(passage: Passage) -> int | None:
+def _yes_no_start_in_reply(passage: Passage) -> int | None:
     """Where the yes or no of a passage begins in the reply; None where it is written otherwise, or stands twice."""
     marker = re.search(r'"(?:final[ _])?answer"\s*:\s*"?', passage.text, re.IGNORECASE)
     match = ANSWER.match(passage.text, marker.end()) if marker else ANSWER.search(passage.text)
     return passage.start + match.start() if match is not None else None
 
 
-def _bare_word(token: str) -> str:
+def _strip_token_to_word(token: str) -> str:
     """A token without what may stand around the word of an answer; other characters, as in `no?` or `não`, are kept."""
-    return fold_characters(token.replace("Ġ", " ").replace("▁", " ")).strip(AROUND_TOKEN).lower()
+    return fold_wide_and_invisible(token.replace("Ġ", " ").replace("▁", " ")).strip(AROUND_TOKEN).lower()

@@ -17,12 +17,12 @@ from typing import Any, Protocol
 from revisit.core import digest
 from revisit.judges.replies import (
     Passage,
-    fold_characters,
-    json_passage,
-    parse_object,
-    passages,
-    plain_forms,
-    statements,
+    candidate_passages,
+    fold_wide_and_invisible,
+    lines_and_sentences,
+    parse_json_or_code_block,
+    parse_json_unique_names,
+    successively_unwrapped_forms,
 )
 
 JsonSchema = dict[str, object]
@@ -58,9 +58,9 @@ class YesNo:
     def check(self, value: Any) -> bool:
         if isinstance(value, bool):
             return value
-        word = next((form.lower() for form in _forms(value) if form.lower() in ("yes", "no")), None)
+        word = next((form.lower() for form in _plain_forms_if_text(value) if form.lower() in ("yes", "no")), None)
         if word is None:
-            raise Malformed(f"expected yes or no, got {_quote(value)}")
+            raise Malformed(f"expected yes or no, got {_quote_shortened(value)}")
         return word == "yes"
 
 
@@ -78,9 +78,9 @@ class Number:
         return f"a number from {self.low:g} to {self.high:g}"
 
     def check(self, value: Any) -> float:
-        number = _number(value)
+        number = _parse_finite_number(value)
         if number is None or not self.low <= number <= self.high:
-            raise Malformed(f"expected {self.says()}, got {_quote(value)}")
+            raise Malformed(f"expected {self.says()}, got {_quote_shortened(value)}")
         return number
 
 
@@ -100,7 +100,7 @@ class Rating(Number):
     def check(self, value: Any) -> int:
         number = super().check(value)
         if number != int(number):
-            raise Malformed(f"expected {self.says()}, got {_quote(value)}")
+            raise Malformed(f"expected {self.says()}, got {_quote_shortened(value)}")
         return int(number)
 
 
@@ -117,12 +117,14 @@ class Choice:
         return f"one of {', '.join(self.options)}"
 
     def check(self, value: Any) -> str:
-        for form in _forms(value):
+        for form in _plain_forms_if_text(value):
             exact = [option for option in self.options if option == form]
-            similar = [option for option in self.options if _normalized(option) == _normalized(form)]
+            similar = [
+                option for option in self.options if _fold_case_and_spaces(option) == _fold_case_and_spaces(form)
+            ]
             if len(exact or similar) == 1:
                 return (exact or similar)[0]
-        raise Malformed(f"expected {self.says()}, got {_quote(value)}")
+        raise Malformed(f"expected {self.says()}, got {_quote_shortened(value)}")
 
 
 @dataclass(frozen=True)
@@ -139,7 +141,7 @@ class Text:
 
     def check(self, value: Any) -> str:
         if not isinstance(value, str) or not 0 < len(value.strip()) <= self.at_most:
-            raise Malformed(f"expected {self.says()}, got {_quote(value)}")
+            raise Malformed(f"expected {self.says()}, got {_quote_shortened(value)}")
         return value.strip()
 
 
@@ -160,7 +162,7 @@ class Many:
 
     def check(self, value: Any) -> list[Any]:
         if not isinstance(value, list) or not self.at_least <= len(value) <= self.at_most:
-            received = f"a list of {len(value)}" if isinstance(value, list) else _quote(value)
+            received = f"a list of {len(value)}" if isinstance(value, list) else _quote_shortened(value)
             raise Malformed(f"expected {self.says()}; got {received}")
         return [self.item.check(item) for item in value]
 
@@ -185,7 +187,7 @@ class JsonObject:
 
     def check(self, value: Any) -> dict[str, Any]:
         if not isinstance(value, dict):
-            raise Malformed(f"expected {self.says()}, got {_quote(value)}")
+            raise Malformed(f"expected {self.says()}, got {_quote_shortened(value)}")
         missing = [name for name in self.fields if name not in value]
         if missing:
             raise Malformed(f"the field {missing[0]!r} is missing; expected {self.says()}")
@@ -243,72 +245,78 @@ class Question:
         ...
         revisit.judges.questions.Malformed: expected yes or no and nothing else, got 'There is no way to tell.'
         """
-        return locate_answer(self.schema, reply)[0]
+        return parse_answer_and_passage(self.schema, reply)[0]
 
 
-def locate_answer(schema: Schema, reply: str) -> tuple[Any, Passage]:
+def parse_answer_and_passage(schema: Schema, reply: str) -> tuple[Any, Passage]:
     """The answer that a reply is, and the passage that holds it and nothing else; Malformed where it is none."""
     last: Malformed | None = None
-    for candidates in passages(reply, _markers(schema)):
+    for candidates in candidate_passages(reply, _answer_marker_names(schema)):
         try:
-            values = [_parse_passage(schema, passage.text) for passage in candidates]
+            values = [_parse_passage_value(schema, passage.text) for passage in candidates]
         except Malformed as error:
             last = error
             continue
         first = candidates[0]
-        if all(value == values[0] for value in values) and not _is_contradicted(schema, values[0], first.before):
+        if all(value == values[0] for value in values) and not _has_other_answer_before(
+            schema, values[0], first.before
+        ):
             return values[0], first
-        raise Malformed(f"expected {schema.says()} and nothing else, got more than one answer: {_quote(reply)}")
+        raise Malformed(
+            f"expected {schema.says()} and nothing else, got more than one answer: {_quote_shortened(reply)}"
+        )
     if last is None:
         raise Malformed(f"expected {schema.says()}, got an empty reply")
     if isinstance(schema, JsonObject | Many):
         raise last
-    raise Malformed(f"expected {schema.says()} and nothing else, got {_quote(reply)}")
+    raise Malformed(f"expected {schema.says()} and nothing else, got {_quote_shortened(reply)}")
 
 
-def _markers(schema: Schema) -> Sequence[str]:
+def _answer_marker_names(schema: Schema) -> Sequence[str]:
     """The names under which an answer may stand: `Answer: 4`, `{"answer": 4}`."""
     if isinstance(schema, Number):
         return ("answer", "rating", "score")
     return ("answer", "choice") if isinstance(schema, Choice) else ("answer",)
 
 
-def _parse_passage(schema: Schema, text: str) -> Any:
+def _parse_passage_value(schema: Schema, text: str) -> Any:
     """The valid answer that a passage is."""
     if isinstance(schema, JsonObject | Many):
         try:
-            value = json_passage(text)
+            value = parse_json_or_code_block(text)
         except ValueError:
-            raise Malformed(f"expected {schema.says()} as JSON and nothing else, got {_quote(text)}") from None
+            raise Malformed(
+                f"expected {schema.says()} as JSON and nothing else, got {_quote_shortened(text)}"
+            ) from None
         if isinstance(schema, Many) and isinstance(value, dict) and len(value) == 1:  # {"items": [...]}
             value = next(iter(value.values()))
         return schema.check(value)
     if isinstance(schema, Text):
         return schema.check(text)
-    for form in plain_forms(text):
+    for form in successively_unwrapped_forms(text):
         if form.startswith("{"):
-            return schema.check(_named_answer(form, _markers(schema)))
+            return schema.check(_answer_in_json_object(form, _answer_marker_names(schema)))
     return schema.check({"true": True, "false": False}.get(text, text))
 
 
-def _named_answer(text: str, names: Sequence[str]) -> Any:
+def _answer_in_json_object(text: str, names: Sequence[str]) -> Any:
     """The value of `{"answer": value}`, whatever else stands in the object. Another object answers nothing."""
     try:
-        content = parse_object(text)
+        content = parse_json_unique_names(text)
     except ValueError:
-        raise Malformed(f"expected an object with an answer, got {_quote(text)}") from None
+        raise Malformed(f"expected an object with an answer, got {_quote_shortened(text)}") from None
     markers = {*names, *(f"final {name}" for name in names)}
     values = [value for name, value in content.items() if str(name).strip().lower().replace("_", " ") in markers]
     if not values or any(value != values[0] for value in values):
-        raise Malformed(f"expected an object with one answer, got {_quote(text)}")
+        raise Malformed(f"expected an object with one answer, got {_quote_shortened(text)}")
     return values[0]
 
 
-def _is_contradicted(schema: Schema, value: Any, before: str) -> bool:
+def _has_other_answer_before(schema: Schema, value: Any, before: str) -> bool:
     """Whether another answer stands by itself in what a judge wrote before its answer."""
     if isinstance(schema, JsonObject | Many | Text):
         return False
-    for statement in statements(before):
+    for statement in lines_and_sentences(before):
         try:
             if schema.check(statement) != value:
                 return True
@@ -317,23 +325,23 @@ def _is_contradicted(schema: Schema, value: Any, before: str) -> bool:
     return False
 
 
-def _forms(value: Any) -> Iterator[str]:
+def _plain_forms_if_text(value: Any) -> Iterator[str]:
     """A text as it is, and without what may stand around an answer; nothing for what is no text."""
-    return plain_forms(value) if isinstance(value, str) else iter(())
+    return successively_unwrapped_forms(value) if isinstance(value, str) else iter(())
 
 
-def _normalized(text: str) -> str:
-    return " ".join(fold_characters(text).lower().split())
+def _fold_case_and_spaces(text: str) -> str:
+    return " ".join(fold_wide_and_invisible(text).lower().split())
 
 
 NUMBER = re.compile(r"-?(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
 
-def _number(value: Any) -> float | None:
+def _parse_finite_number(value: Any) -> float | None:
     """The finite number that a value is, or is written as."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
-    text = next((form for form in _forms(value) if NUMBER.fullmatch(form)), "nan")
+    text = next((form for form in _plain_forms_if_text(value) if NUMBER.fullmatch(form)), "nan")
     try:
         number = float(text if isinstance(value, str) else value)
     except OverflowError:
@@ -341,6 +349,6 @@ def _number(value: Any) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _quote(value: Any) -> str:
+def _quote_shortened(value: Any) -> str:
     text = " ".join(str(value).split())
     return repr(text if len(text) <= 80 else text[:77] + "...")

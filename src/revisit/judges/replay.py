@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from revisit.core import UsageError
-from revisit.core.text import require_readable
-from revisit.judges.canary import is_control
+from revisit.core.text import convert_read_errors
+from revisit.judges.canary import is_canary_question
 from revisit.judges.protocol import Frames, JudgeAnswer, Refused, Reply, Usage
 from revisit.judges.questions import Question
-from revisit.judges.store import known_judges, read_answers
+from revisit.judges.store import distinct_judges, read_answer_lines
 
 
 class ReplayJudge:
@@ -19,35 +19,35 @@ class ReplayJudge:
     batch = 1
 
     def __init__(self, path: Path, model: str = "", server: str = "") -> None:
-        lines = read_answers(path)
+        lines = read_answer_lines(path)
         if not lines:
             raise UsageError(f"{path}: no recorded answers found; a run with a judge writes them to answers.jsonl")
         criteria = {name: value for name, value in (("model", model), ("server", server)) if value}
-        judges = [judge for judge in known_judges(lines) if all(judge.get(k) == v for k, v in criteria.items())]
+        judges = [judge for judge in distinct_judges(lines) if all(judge.get(k) == v for k, v in criteria.items())]
         if len(judges) != 1:
-            named = ((judge.get("model"), judge.get("server")) for judge in known_judges(lines))
+            named = ((judge.get("model"), judge.get("server")) for judge in distinct_judges(lines))
             names = ", ".join(sorted({" at ".join(map(str, filter(None, pair))) for pair in named}))
             raise UsageError(
                 f"{path}: it holds answers of {names}; choose one with `model:` and `server:` in a judge file"
             )
         self.facts: Mapping[str, object] = judges[0]
         self.path = path
-        with require_readable(path, "a file of recorded answers"):
+        with convert_read_errors(path, "a file of recorded answers"):
             own = [line for line in lines if line["judge"] == self.facts]
             self.answers = {
                 (line["frames"], line["question"]["digest"]): JudgeAnswer.from_json(line["answer"]) for line in own
             }
             # A judge that was asked no control questions cannot be asked them now.
-            self.has_controls = any(is_control(line["question"]["id"]) for line in own)
+            self.has_controls = any(is_canary_question(line["question"]["id"]) for line in own)
 
     def check(self) -> None:
         pass
 
     def reply(self, frames: Frames, questions: Sequence[Question], notes: Sequence[str]) -> list[Reply]:
         """The recorded replies, which are read and checked like new ones and cost nothing."""
-        return [self._reply(frames, question) for question in questions]
+        return [self._recorded_reply(frames, question) for question in questions]
 
-    def _reply(self, frames: Frames, question: Question) -> Reply:
+    def _recorded_reply(self, frames: Frames, question: Question) -> Reply:
         answer = self.answers.get((frames.digest, question.digest))
         if answer is None:
             raise Refused(

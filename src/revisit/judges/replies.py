@@ -70,12 +70,12 @@ class Passage:
     before: str = ""  # the judge's words in front of it
 
 
-def fold_characters(text: str) -> str:
+def fold_wide_and_invisible(text: str) -> str:
     """The text with full-width characters as plain ones and invisible ones as spaces; its length stays."""
     return text.translate(_FOLDS)
 
 
-def without_thinking(reply: str) -> str:
+def strip_thinking(reply: str) -> str:
     """What follows the thoughts of a model that writes them down; nothing where the thoughts never end."""
     ends = [match.end() for match in _THOUGHTS.finditer(reply)]
     if ends:
@@ -83,83 +83,89 @@ def without_thinking(reply: str) -> str:
     return "" if _THOUGHTS_BEGIN.match(reply) else reply
 
 
-def plain_forms(text: str) -> Iterator[str]:
+def successively_unwrapped_forms(text: str) -> Iterator[str]:
     """A text, then what is left of it as closing stops, quotes, bold, code blocks and brackets are taken off."""
-    text = fold_characters(text).strip()
+    text = fold_wide_and_invisible(text).strip()
     for _ in range(_NESTING):
         yield text
-        inner = _unwrap(text)
+        inner = _strip_outer_layer(text)
         if inner is None:
             return
         text = inner
 
 
-def parse_object(text: str) -> Any:
+def parse_json_unique_names(text: str) -> Any:
     """The value of JSON that names nothing twice; ValueError for whatever is none."""
     try:
-        return replace_surrogates(json.loads(text, object_pairs_hook=_named_once))
+        return replace_surrogates(json.loads(text, object_pairs_hook=_dict_of_unique_names))
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
 
 
-def json_passage(text: str) -> Any:
+def parse_json_or_code_block(text: str) -> Any:
     """The JSON value that a passage is, alone or in a code block; ValueError where it is none."""
     plain = text.strip()
     block = _BLOCK.fullmatch(plain)
-    return parse_object((block.group(1) or block.group(2) or "").strip() if block else plain)
+    return parse_json_unique_names((block.group(1) or block.group(2) or "").strip() if block else plain)
 
 
-def passages(reply: str, names: Sequence[str]) -> Iterator[list[Passage]]:
+def candidate_passages(reply: str, names: Sequence[str]) -> Iterator[list[Passage]]:
     """The readings of a reply, one after the other: the passages that answer if this is how the reply is meant.
 
     `names` are the markers: `Answer: ...`. All passages of a reading must hold the same answer.
     """
-    body = fold_characters(without_thinking(reply))
-    body_passage = _strip_passage(Passage(_without_end_of_turn(body), len(reply) - len(body)))
+    body = fold_wide_and_invisible(strip_thinking(reply))
+    body_passage = _strip_passage_spaces(Passage(_strip_end_of_turn_tokens(body), len(reply) - len(body)))
     if not body_passage.text:
         return
     yield [body_passage]
     block = _BLOCK.fullmatch(body_passage.text)
     if block is not None and block.group(1) is not None:
-        body_passage = _strip_passage(Passage(block.group(1), body_passage.start + block.start(1)))
-    for one in dict.fromkeys((body_passage, _without_remark(body_passage, names))):
+        body_passage = _strip_passage_spaces(Passage(block.group(1), body_passage.start + block.start(1)))
+    for one in dict.fromkeys((body_passage, _strip_final_explanation(body_passage, names))):
         if one is not body_passage:
             yield [one]
-        yield from _marked_passages(one, names)
+        yield from _passages_after_markers(one, names)
 
 
-def statements(text: str) -> Iterator[str]:
+def lines_and_sentences(text: str) -> Iterator[str]:
     """The lines of a text, and its sentences."""
     for line in text.splitlines():
         yield line
         yield from re.split(r"(?<=[.!?])\s+", line)
 
 
-def _marked_passages(body: Passage, names: Sequence[str]) -> Iterator[list[Passage]]:
+def _passages_after_markers(body: Passage, names: Sequence[str]) -> Iterator[list[Passage]]:
     """The passages behind markers, behind whole sentences or nothing; tags and JSON are markers themselves."""
     tags = list(_TAG.finditer(body.text))
     if tags:
-        if len(tags) == 1 and not body.text[tags[0].end() :].strip() and _ends_sentence(body.text[: tags[0].start()]):
+        if (
+            len(tags) == 1
+            and not body.text[tags[0].end() :].strip()
+            and _is_complete_and_without_doubt(body.text[: tags[0].start()])
+        ):
             yield [Passage(tags[0].group(1), body.start + tags[0].start(1), body.text[: tags[0].start()])]
         return
-    marks = list(_marker(names).finditer(body.text))
-    if marks and _ends_sentence(before := body.text[: marks[0].start()]):
+    marks = list(_answer_marker_pattern(names).finditer(body.text))
+    if marks and _is_complete_and_without_doubt(before := body.text[: marks[0].start()]):
         ends = [*(mark.start() for mark in marks[1:]), len(body.text)]
         yield [
-            _strip_passage(
+            _strip_passage_spaces(
                 Passage(
-                    _without_closing_mark(body.text[mark.end() : end], mark["around"]), body.start + mark.end(), before
+                    _strip_closing_emphasis(body.text[mark.end() : end], mark["around"]),
+                    body.start + mark.end(),
+                    before,
                 )
             )
             for mark, end in zip(marks, ends, strict=True)
         ]
         return
-    start = _json_at_end(body.text)
-    if start and (_ends_sentence(body.text[:start]) or _introduces_json(body.text[:start])):
+    start = _start_of_only_json(body.text)
+    if start and (_is_complete_and_without_doubt(body.text[:start]) or _last_line_introduces_json(body.text[:start])):
         yield [Passage(body.text[start:], body.start + start, body.text[:start])]
 
 
-def _marker(names: Iterable[str]) -> re.Pattern[str]:
+def _answer_marker_pattern(names: Iterable[str]) -> re.Pattern[str]:
     """`Answer:`, `**Final answer:**`, `The answer is`, `### Answer`: at the start of a line, or after a sentence."""
     alternatives = "|".join(re.escape(name) for name in names)
     name = rf"(?:final[ \t]+)?(?:{alternatives})"
@@ -173,13 +179,13 @@ def _marker(names: Iterable[str]) -> re.Pattern[str]:
     )
 
 
-def _without_closing_mark(text: str, around: str | None) -> str:
+def _strip_closing_emphasis(text: str, around: str | None) -> str:
     """The text without the end of the bold that began before its marker."""
     cut = text.rstrip()
     return cut[: -len(around)] if around and cut.endswith(around) else text
 
 
-def _ends_sentence(before: str) -> bool:
+def _is_complete_and_without_doubt(before: str) -> bool:
     """Whether what stands before a marker ended: nothing, a sentence, or a paragraph that leads nowhere else.
 
     A sentence that says that nobody can tell is taken for no end: the answer behind it is a guess.
@@ -187,7 +193,7 @@ def _ends_sentence(before: str) -> bool:
     text = before.rstrip(" \t")
     if not text.strip():
         return True
-    if _DOUBT.search(list(statements(text.strip()))[-1]):
+    if _DOUBT.search(list(lines_and_sentences(text.strip()))[-1]):
         return False
     paragraph = text.endswith("\n") and text.rstrip(" \t\n") != text[:-1].rstrip(" \t")
     last = text.rstrip().rstrip("*_`\"'”’)")
@@ -196,12 +202,12 @@ def _ends_sentence(before: str) -> bool:
     return paragraph and not last.endswith((":", ",", ";", "-", "–", "—"))
 
 
-def _introduces_json(before: str) -> bool:
+def _last_line_introduces_json(before: str) -> bool:
     lines = before.strip().splitlines()
     return bool(lines) and _LEAD.fullmatch(lines[-1].strip().strip("*")) is not None
 
 
-def _json_at_end(text: str) -> int:
+def _start_of_only_json(text: str) -> int:
     """Where the JSON begins, in a code block or not, that ends a text and is the only one in it; 0 where none is."""
     blocks = list(_BLOCK.finditer(text))
     if blocks:
@@ -210,16 +216,16 @@ def _json_at_end(text: str) -> int:
     return opening.start() if opening is not None else 0
 
 
-def _without_remark(body: Passage, names: Sequence[str]) -> Passage:
+def _strip_final_explanation(body: Passage, names: Sequence[str]) -> Passage:
     """The passage without a last paragraph that is named an explanation; the passage itself where it has none."""
     for match in islice(_REMARK.finditer(body.text), MOST_REMARKS):
         head, tail = body.text[: match.start()], body.text[match.start() :]
-        if head.strip() and not re.search(r"\n[ \t]*\n", tail) and not _marker(names).search(tail):
+        if head.strip() and not re.search(r"\n[ \t]*\n", tail) and not _answer_marker_pattern(names).search(tail):
             return Passage(head.rstrip(), body.start)
     return body
 
 
-def _without_end_of_turn(text: str) -> str:
+def _strip_end_of_turn_tokens(text: str) -> str:
     """The text without control tokens at its end, which some servers write out."""
     text = text.rstrip()
     while match := _END_OF_TURN.search(text, max(0, len(text) - 24)):
@@ -227,12 +233,12 @@ def _without_end_of_turn(text: str) -> str:
     return text
 
 
-def _strip_passage(passage: Passage) -> Passage:
+def _strip_passage_spaces(passage: Passage) -> Passage:
     text = passage.text.lstrip()
     return Passage(text.rstrip(), passage.start + len(passage.text) - len(text), passage.before)
 
 
-def _unwrap(text: str) -> str | None:
+def _strip_outer_layer(text: str) -> str | None:
     """The text without its outermost layer; None where it has none."""
     block = _BLOCK.fullmatch(text)
     if block is not None:
@@ -241,12 +247,12 @@ def _unwrap(text: str) -> str | None:
         return _STOPS.sub("", text).rstrip()
     for opening, closing in _AROUND:
         inside = len(text) > len(opening) + len(closing) and text.startswith(opening) and text.endswith(closing)
-        if inside and not (opening == "[" and _is_json(text)):
+        if inside and not (opening == "[" and _is_valid_json(text)):
             return text[len(opening) : -len(closing)].strip()
     return None
 
 
-def _is_json(text: str) -> bool:
+def _is_valid_json(text: str) -> bool:
     try:
         json.loads(text)
     except (ValueError, RecursionError):
@@ -254,7 +260,7 @@ def _is_json(text: str) -> bool:
     return True
 
 
-def _named_once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+def _dict_of_unique_names(pairs: list[tuple[str, object]]) -> dict[str, object]:
     content = dict(pairs)
     if len(content) < len(pairs):
         raise ValueError("one name stands in it twice")

@@ -16,7 +16,7 @@ from pydantic import Field, ValidationError
 
 from revisit.core import GATES, OBSERVERS, UsageError
 from revisit.core.registry import Registry
-from revisit.core.text import yaml_file
+from revisit.core.text import read_yaml_file
 from revisit.judges.batch import JudgeClient, RetryPolicy
 from revisit.judges.budget import Budget, JudgeLimit, TokenPrice
 from revisit.judges.chat import ChatJudge, ChatSettings
@@ -49,7 +49,7 @@ class ChosenJudge:
     roles: Mapping[str, ChosenJudge] = field(default_factory=dict)  # observer -> the judge that it asks instead
 
     @property
-    def canaries(self) -> bool:
+    def asks_canaries(self) -> bool:
         """Whether it is asked control questions."""
         return self.settings.canaries and getattr(self.judge, "has_controls", True)
 
@@ -57,24 +57,24 @@ class ChosenJudge:
     def facts(self) -> dict[str, object]:
         """Everything that evidence depends on, of this judge and of those of the roles."""
         roles = {observer: other.facts for observer, other in sorted(self.roles.items())}
-        unchecked = {} if self.canaries else {"canaries": False}
+        unchecked = {} if self.asks_canaries else {"canaries": False}
         return {**self.judge.facts, **unchecked, **({"roles": roles} if roles else {})}
 
-    def of_role(self, observer: str) -> ChosenJudge:
+    def judge_of_observer(self, observer: str) -> ChosenJudge:
         """The judge that an observer asks."""
         return self.roles.get(observer, self)
 
-    def client(self, store: AnswerStore) -> JudgeClient:
+    def make_client(self, store: AnswerStore) -> JudgeClient:
         """Somebody who asks this judge, with a budget of their own."""
         settings = self.settings
         budget = Budget(settings.budget, settings.price)
         return JudgeClient(self.judge, store, settings, budget, settings.tokens_per_image)
 
 
-def choose_judge(source: str, *, for_role: bool = False) -> ChosenJudge:
+def judge_from_source(source: str, *, for_role: bool = False) -> ChosenJudge:
     """The judge that `--judge` names; that of a role has no roles itself."""
     if source.startswith(("http://", "https://")):
-        return _from_settings(_from_environment(source), "--judge", Path())
+        return _judge_from_settings(_url_settings_from_environment(source), "--judge", Path())
     path = Path(source)
     if not path.is_file():
         raise UsageError(
@@ -82,23 +82,23 @@ def choose_judge(source: str, *, for_role: bool = False) -> ChosenJudge:
             "or answers.jsonl"
         )
     if path.suffix == ".jsonl":
-        return _from_settings({"kind": "replay", "path": path.name}, source, path.parent)
-    content = yaml_file(path)
+        return _judge_from_settings({"kind": "replay", "path": path.name}, source, path.parent)
+    content = read_yaml_file(path)
     if not isinstance(content, dict):
         raise UsageError(f"{path}: expected names and values, such as `url: http://127.0.0.1:8000/v1`")
     if for_role and content.get("roles"):
         raise UsageError(f"{path}: the judge of a role cannot have roles itself; name all roles in one file")
-    return _from_settings(content, source, path.parent)
+    return _judge_from_settings(content, source, path.parent)
 
 
-def _from_settings(content: Mapping[str, object], where: str, folder: Path) -> ChosenJudge:
-    secret = [name for name in content if str(name).lower() in ("key", "api_key", "token", "password", "secret")]
+def _judge_from_settings(settings: Mapping[str, object], where: str, folder: Path) -> ChosenJudge:
+    secret = [name for name in settings if str(name).lower() in ("key", "api_key", "token", "password", "secret")]
     if secret:
         raise UsageError(f"{where}: do not write the key here; use `key_env: NAME` or `key_file: path`")
-    roles = _roles(content.get("roles") or {}, where, folder)
-    content = {name: value for name, value in content.items() if name != "roles"}
-    common = {name: value for name, value in content.items() if name in JudgeSettings.model_fields}
-    specific = {str(name): value for name, value in content.items() if name not in common}
+    roles = _judges_by_observer(settings.get("roles") or {}, where, folder)
+    settings = {name: value for name, value in settings.items() if name != "roles"}
+    common = {name: value for name, value in settings.items() if name in JudgeSettings.model_fields}
+    specific = {str(name): value for name, value in settings.items() if name not in common}
     try:
         shared = JudgeSettings.model_validate(common)
         judge = JUDGES[shared.kind](specific, folder)
@@ -109,7 +109,7 @@ def _from_settings(content: Mapping[str, object], where: str, folder: Path) -> C
     return ChosenJudge(judge, shared, roles)
 
 
-def _roles(content: object, where: str, folder: Path) -> dict[str, ChosenJudge]:
+def _judges_by_observer(content: object, where: str, folder: Path) -> dict[str, ChosenJudge]:
     """Observer -> its own judge, from a mapping of roles to files, urls or settings."""
     if not isinstance(content, dict):
         raise UsageError(f"{where}: roles must be a mapping, such as `roles: {{gate: gate.yaml}}`")
@@ -128,15 +128,15 @@ def _roles(content: object, where: str, folder: Path) -> dict[str, ChosenJudge]:
             raise UsageError(f"{where}: there is no role {role!r}; roles are {', '.join(observers_of_role)}")
         source = content[role]
         if isinstance(source, dict):
-            chosen = _from_settings({**source, "roles": {}}, f"{where}, role {role}", folder)
+            chosen = _judge_from_settings({**source, "roles": {}}, f"{where}, role {role}", folder)
         else:
             is_url = str(source).startswith(("http://", "https://"))
-            chosen = choose_judge(str(source) if is_url else str(folder / str(source)), for_role=True)
+            chosen = judge_from_source(str(source) if is_url else str(folder / str(source)), for_role=True)
         judges_by_observer |= dict.fromkeys(observers_of_role[role], chosen)
     return judges_by_observer
 
 
-def _from_environment(url: str) -> Settings:
+def _url_settings_from_environment(url: str) -> Settings:
     model = os.environ.get("REVISIT_JUDGE_MODEL", "")
     if not model:
         raise UsageError("$REVISIT_JUDGE_MODEL is not set; set it to the model's name, or use a judge file")
@@ -144,14 +144,14 @@ def _from_environment(url: str) -> Settings:
     return {"url": url, "model": model, **key}
 
 
-def _chat(settings: Settings, folder: Path) -> Judge:
+def _make_chat_judge(settings: Settings, folder: Path) -> Judge:
     chat_settings = ChatSettings.model_validate(settings)
     if chat_settings.key_file is not None:
         chat_settings = chat_settings.model_copy(update={"key_file": folder / chat_settings.key_file.expanduser()})
     return ChatJudge(chat_settings)
 
 
-def _replay(settings: Settings, folder: Path) -> Judge:
+def _make_replay_judge(settings: Settings, folder: Path) -> Judge:
     unknown = sorted(set(settings) - {"path", "model", "server"})
     if unknown or "path" not in settings:
         raise UsageError(
@@ -161,13 +161,13 @@ def _replay(settings: Settings, folder: Path) -> Judge:
     return ReplayJudge(folder / str(settings["path"]), *which)
 
 
-def _local(settings: Settings, folder: Path) -> Judge:
+def _make_local_judge(settings: Settings, folder: Path) -> Judge:
     from revisit.judges.local import LocalJudge, LocalSettings
 
     return LocalJudge(LocalSettings.model_validate(settings), folder)
 
 
-def _instrumented_judge(settings: Settings, folder: Path) -> Judge:
+def _make_instrumented_judge(settings: Settings, folder: Path) -> Judge:
     from revisit.judges.instrumented import InstrumentedJudge
 
     if set(settings) != {"scenes"}:
@@ -175,5 +175,10 @@ def _instrumented_judge(settings: Settings, folder: Path) -> Judge:
     return InstrumentedJudge(folder / str(settings["scenes"]))
 
 
-for kind, factory in {"openai": _chat, "replay": _replay, "local": _local, "instrumented": _instrumented_judge}.items():
+for kind, factory in {
+    "openai": _make_chat_judge,
+    "replay": _make_replay_judge,
+    "local": _make_local_judge,
+    "instrumented": _make_instrumented_judge,
+}.items():
     JUDGES.add(kind, factory)

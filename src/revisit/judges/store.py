@@ -19,15 +19,15 @@ from revisit.core import digest
 from revisit.core.text import parse_json
 from revisit.judges.protocol import Frames, JudgeAnswer
 from revisit.judges.questions import Question
-from revisit.media.files import append
+from revisit.media.files import append_all_or_nothing
 
 
-def answer_key(frames: str, question: str, judge: Mapping[str, object]) -> str:
+def answer_key(frames_digest: str, question_digest: str, judge: Mapping[str, object]) -> str:
     """Address of an answer: the digests of the frames and of the question, and the facts of the judge."""
-    return digest({"frames": frames, "question": question, "judge": dict(judge)}, 40)
+    return digest({"frames": frames_digest, "question": question_digest, "judge": dict(judge)}, 40)
 
 
-AnswerLine = dict[str, Any]  # a line of an answer file, as `AnswerStore.put` writes it
+AnswerLine = dict[str, Any]  # a line of an answer file, as `AnswerStore.record_answer` writes it
 
 
 class AnswerStore:
@@ -39,26 +39,28 @@ class AnswerStore:
         self._files: dict[int, set[str]] = {}  # open file -> keys it holds
         for path in [path for path in (shared, copy) if path is not None]:
             path.parent.mkdir(parents=True, exist_ok=True)
-            lines = {str(line["key"]): _to_line(line) for line in read_answers(path)}
+            lines = {str(line["key"]): _encode_json_line(line) for line in read_answer_lines(path)}
             self._lines |= lines
-            self._files[_open_for_append(path)] = set(lines)
+            self._files[_open_for_append_after_repair(path)] = set(lines)
 
-    def get(self, frames: Frames, question: Question, judge: Mapping[str, object]) -> JudgeAnswer | None:
+    def find_answer(self, frames: Frames, question: Question, judge: Mapping[str, object]) -> JudgeAnswer | None:
         """The recorded answer, or None; the copy of this run gets the line too."""
         key = answer_key(frames.digest, question.digest, judge)
         with self._lock:
             line = self._lines.get(key)
             if line is None:
                 return None
-            self._append(key, line)
+            self._append_to_files(key, line)
         return JudgeAnswer.from_json(parse_json(line)["answer"])
 
-    def put(self, frames: Frames, question: Question, judge: Mapping[str, object], answer: JudgeAnswer) -> None:
+    def record_answer(
+        self, frames: Frames, question: Question, judge: Mapping[str, object], answer: JudgeAnswer
+    ) -> None:
         """Record an answer; one that failed is not kept."""
         if answer.status == "failed":
             return
         key = answer_key(frames.digest, question.digest, judge)
-        line = _to_line(
+        line = _encode_json_line(
             {
                 "key": key,
                 "frames": frames.digest,
@@ -72,7 +74,7 @@ class AnswerStore:
             self._lines[key] = line
             for holds in self._files.values():
                 holds.discard(key)
-            self._append(key, line)
+            self._append_to_files(key, line)
 
     def close(self) -> None:
         with self._lock:
@@ -80,18 +82,18 @@ class AnswerStore:
                 os.close(file)
             self._files = {}
 
-    def _append(self, key: str, line: bytes) -> None:
+    def _append_to_files(self, key: str, line: bytes) -> None:
         for file, holds in self._files.items():
             if key not in holds:
-                append(file, line)  # a kill tears no line but the last, which _open_mended cuts off
+                append_all_or_nothing(file, line)  # a kill tears no line but the last, which _open_mended cuts off
                 holds.add(key)
 
 
-def _to_line(line: Mapping[str, object]) -> bytes:
+def _encode_json_line(line: Mapping[str, object]) -> bytes:
     return (json.dumps(line, ensure_ascii=False, allow_nan=False) + "\n").encode("utf-8", "replace")
 
 
-def read_answers(path: Path) -> list[AnswerLine]:
+def read_answer_lines(path: Path) -> list[AnswerLine]:
     """The whole lines of an answer file; a line torn by a kill is passed over, and the last of a key counts."""
     if not path.is_file():
         return []
@@ -101,28 +103,28 @@ def read_answers(path: Path) -> list[AnswerLine]:
             content = parse_json(line)
         except ValueError:
             continue
-        if _is_complete(content):
+        if _is_valid_answer_line(content):
             lines[str(content["key"])] = content
     return list(lines.values())
 
 
-def _is_complete(line: Any) -> bool:
+def _is_valid_answer_line(line: Any) -> bool:
     """Whether a line has all that an answer is kept with; what it lacks is asked again."""
     try:
         JudgeAnswer.from_json(line["answer"])
-        _to_line(line)  # ValueError where a number is none that JSON has
+        _encode_json_line(line)  # ValueError where a number is none that JSON has
         texts = line["key"], line["frames"], line["question"]["digest"]
         return isinstance(line["judge"], dict) and all(isinstance(text, str) for text in texts)
     except (KeyError, TypeError, ValueError, AttributeError):
         return False
 
 
-def shared_store(cache: Path, judge: Mapping[str, object]) -> Path:
+def shared_answers_path(cache: Path, judge: Mapping[str, object]) -> Path:
     """Where the answers of a judge lie in the cache."""
     return cache / "answers" / f"{digest(dict(judge), 16)}.jsonl"
 
 
-def _open_for_append(path: Path) -> int:
+def _open_for_append_after_repair(path: Path) -> int:
     """The file, open for appending, without a last line that a kill left torn."""
     if path.is_file():
         content = path.read_bytes()
@@ -132,6 +134,6 @@ def _open_for_append(path: Path) -> int:
     return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
 
 
-def known_judges(lines: Sequence[AnswerLine]) -> list[Mapping[str, object]]:
+def distinct_judges(lines: Sequence[AnswerLine]) -> list[Mapping[str, object]]:
     """The distinct judges in an answer file, in the order they appear."""
     return list({digest(line["judge"]): line["judge"] for line in lines}.values())

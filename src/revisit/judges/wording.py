@@ -31,7 +31,7 @@ def question_prompt(question: Question, note: str = "") -> str:
     return f"{question.text}\n{ask}{mend}"
 
 
-def fingerprint() -> str:
+def wording_digest() -> str:
     """Changes when the words around the questions do."""
     return digest(
         [

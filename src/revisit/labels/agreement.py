@@ -20,15 +20,15 @@ from revisit.labels.label import CANNOT, JUDGEABLE, Label
 from revisit.stats.agreement import (
     Agreement,
     Ratings,
+    agreement_with_jackknife_interval,
     cohen_kappa,
     fleiss_kappa,
     gwet_ac,
     krippendorff_alpha,
     light_kappa,
-    majority,
-    with_interval,
+    most_frequent_vote,
 )
-from revisit.stats.intervals import share_interval
+from revisit.stats.intervals import wilson_interval
 
 ALL = "all"
 FEWEST = 3  # things rated twice or more: with fewer, what chance would do cannot be told, and no coefficient is given
@@ -67,55 +67,59 @@ class AgreementReport:
     examples: int
 
 
-def agreement(labels: Sequence[Label]) -> AgreementReport:
+def agreement_report(labels: Sequence[Label]) -> AgreementReport:
     """The agreement of all raters; examples, which show their answers, are left out."""
     rated = [label for label in labels if not label.example]
-    groups = group_items(rated, lambda label: (label.task, dimension_of(label)))
-    rows = [_row(task, dimension, some) for (task, dimension), some in groups.items()]
+    groups = group_items(rated, lambda label: (label.task, agreement_dimension(label)))
+    rows = [_agreement_row(task, dimension, some) for (task, dimension), some in groups.items()]
     for task in dict.fromkeys(task for task, _ in groups):
         several = [name for kind, name in groups if kind == task and name != JUDGEABLE]
         if len(several) > 1:
-            rows.append(_row(task, ALL, [one for one in rated if one.task == task and one.question != JUDGEABLE]))
+            rows.append(
+                _agreement_row(task, ALL, [one for one in rated if one.task == task and one.question != JUDGEABLE])
+            )
     heat: dict[str, dict[str, tuple[float, int]]] = defaultdict(dict)
-    cells = group_items(rated, lambda label: (label.scene, dimension_of(label)))
+    cells = group_items(rated, lambda label: (label.scene, agreement_dimension(label)))
     for (scene, dimension), some in cells.items():
-        agreeing = _share_alike(ratings_table(some)[0])
+        agreeing = _share_and_count_of_equal_pairs(ratings_and_scenes(some)[0])
         if agreeing is not None:
             heat[scene][dimension] = agreeing
     order = sorted(rows, key=lambda row: (row.task, row.dimension == ALL))
-    return AgreementReport(tuple(order), dict(heat), tuple(qualities(labels)), len(rated), len(labels) - len(rated))
+    return AgreementReport(
+        tuple(order), dict(heat), tuple(rater_qualities(labels)), len(rated), len(labels) - len(rated)
+    )
 
 
-def dimension_of(label: Label) -> str:
+def agreement_dimension(label: Label) -> str:
     """What a label is about: a dimension, or for kinds of failure that question."""
     return "failure" if label.task == "failure" else label.dimension or label.question
 
 
-def ratings_table(labels: Sequence[Label]) -> tuple[Ratings, list[str]]:
+def ratings_and_scenes(labels: Sequence[Label]) -> tuple[Ratings, list[str]]:
     """A row per question about an item and a column per rater, and the scene of each row."""
     raters = {rater: k for k, rater in enumerate(sorted({label.rater for label in labels}))}
     rows: dict[tuple[str, str], list[Any]] = {}
     scenes: dict[tuple[str, str], str] = {}
     if labels and labels[0].task == "failure":
-        labels = _complete_kind_answers(labels)
+        labels = _yes_no_labels_per_kind(labels)
     for label in labels:
         key = (label.item, label.question)
         row = rows.setdefault(key, [None] * len(raters))
-        row[raters[label.rater]] = rating_of(label)
+        row[raters[label.rater]] = rating_of_label(label)
         scenes[key] = label.scene
     return list(rows.values()), list(scenes.values())
 
 
-def rating_of(label: Label) -> Any:
+def rating_of_label(label: Label) -> Any:
     """A label as a rating: preferences as numbers, "cannot judge" as none."""
     if label.answer in NO_RATING:
         return None
-    if label.compares:
+    if label.is_preference:
         return SIGNS[label.answer]
     return label.answer
 
 
-def _complete_kind_answers(labels: Sequence[Label]) -> list[Label]:
+def _yes_no_labels_per_kind(labels: Sequence[Label]) -> list[Label]:
     """A yes or no of each rater to every kind of failure that somebody named for the item."""
     kinds_of_item: dict[str, set[str]] = defaultdict(set)
     labels_of_rater: dict[tuple[str, str], list[Label]] = defaultdict(list)
@@ -131,16 +135,16 @@ def _complete_kind_answers(labels: Sequence[Label]) -> list[Label]:
     return answers
 
 
-def _row(task: str, dimension: str, labels: Sequence[Label]) -> AgreementRow:
-    ratings, scenes = ratings_table(labels)
+def _agreement_row(task: str, dimension: str, labels: Sequence[Label]) -> AgreementRow:
+    ratings, scenes = ratings_and_scenes(labels)
     clusters = scenes if len(set(scenes)) >= 3 else None
     rated = [[rating for rating in row if rating is not None] for row in ratings]
     ordered = task == "pairwise" and dimension != JUDGEABLE
-    agreeing = _share_alike(ratings)
-    most = [majority(row) for row in rated if row]
+    agreeing = _share_and_count_of_equal_pairs(ratings)
+    most = [most_frequent_vote(row) for row in rated if row]
 
-    def measure(coefficient: Any) -> Agreement:
-        agreement = with_interval(coefficient, ratings, clusters)
+    def coefficient_if_enough(coefficient: Any) -> Agreement:
+        agreement = agreement_with_jackknife_interval(coefficient, ratings, clusters)
         return agreement if agreement.things >= FEWEST else replace(agreement, value=None, interval=None)
 
     categories = [-1, 0, 1] if ordered else None
@@ -148,14 +152,15 @@ def _row(task: str, dimension: str, labels: Sequence[Label]) -> AgreementRow:
         task, dimension, sum(bool(row) for row in rated), sum(len(row) > 1 for row in rated), sum(map(len, rated)),
         sum(label.answer in NO_RATING for label in labels), sum(one is not None for one in most),
         sum(one is None for one in most), None if agreeing is None else agreeing[0],
-        measure(partial(gwet_ac, categories=categories)),
-        measure(partial(gwet_ac, scale="ordinal", categories=categories)) if ordered else None,
-        measure(light_kappa), measure(fleiss_kappa), measure(krippendorff_alpha),
-        measure(partial(krippendorff_alpha, scale="ordinal")) if ordered else None,
+        coefficient_if_enough(partial(gwet_ac, categories=categories)),
+        coefficient_if_enough(partial(gwet_ac, scale="ordinal", categories=categories)) if ordered else None,
+        coefficient_if_enough(light_kappa), coefficient_if_enough(fleiss_kappa),
+        coefficient_if_enough(krippendorff_alpha),
+        coefficient_if_enough(partial(krippendorff_alpha, scale="ordinal")) if ordered else None,
     )  # fmt: skip
 
 
-def _share_alike(ratings: Ratings) -> tuple[float, int] | None:
+def _share_and_count_of_equal_pairs(ratings: Ratings) -> tuple[float, int] | None:
     """The share of pairs of ratings of one thing that are the same, and how many pairs there are."""
     equal = [a == b for row in ratings for a, b in combinations([rating for rating in row if rating is not None], 2)]
     return (sum(equal) / len(equal), len(equal)) if equal else None
@@ -179,7 +184,7 @@ class Quality:
     cannot: float  # share of answers "cannot judge"
 
 
-def qualities(labels: Sequence[Label]) -> list[Quality]:
+def rater_qualities(labels: Sequence[Label]) -> list[Quality]:
     """The figures of every rater; examples, which are for practice, are in none of them."""
     answers_by_question: dict[tuple[str, str], dict[str, str]] = defaultdict(dict)
     by_rater: dict[str, list[Label]] = defaultdict(list)
@@ -192,13 +197,17 @@ def qualities(labels: Sequence[Label]) -> list[Quality]:
         pairs = []
         for label in own:
             answers = answers_by_question[label.item, label.question]
-            most = majority([answer for who, answer in answers.items() if who != rater and answer not in NO_RATING])
+            most = most_frequent_vote(
+                [answer for who, answer in answers.items() if who != rater and answer not in NO_RATING]
+            )
             if most is not None and label.answer not in NO_RATING:  # those are counted by themselves
                 pairs.append((label.answer, most))
         gold = [label.answer == label.right for label in own if label.right]
         took = {label.item: label.seconds for label in own if label.seconds}
         left_choices = [
-            (label.answer == "a") != label.swapped for label in own if label.compares and label.answer in ("a", "b")
+            (label.answer == "a") != label.swapped
+            for label in own
+            if label.is_preference and label.answer in ("a", "b")
         ]
         own_answers, most_ = zip(*pairs, strict=True) if pairs else ((), ())
         rows.append(
@@ -206,7 +215,7 @@ def qualities(labels: Sequence[Label]) -> list[Quality]:
                 rater, len({label.item for label in own}), len(own), statistics.median(took.values()) if took else None,
                 len(pairs), sum(a == b for a, b in pairs) / len(pairs) if pairs else None,
                 cohen_kappa(own_answers, most_), len(gold), sum(gold) / len(gold) if gold else None,
-                share_interval(sum(gold), len(gold)),
+                wilson_interval(sum(gold), len(gold)),
                 sum(left_choices) / len(left_choices) if left_choices else None,
                 sum(label.answer == CANNOT for label in own) / len(own),
             )

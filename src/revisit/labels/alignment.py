@@ -14,26 +14,32 @@ from typing import Any
 
 from revisit.core import METRICS, UsageError
 from revisit.core.grouping import group_items
-from revisit.core.text import pluralize
-from revisit.labels.agreement import ratings_table
+from revisit.core.text import count_and_noun
+from revisit.labels.agreement import ratings_and_scenes
 from revisit.labels.formats import SIGNS
-from revisit.labels.items import ComparedDimension, dimensions_of, people_settings
-from revisit.labels.label import CANNOT, JUDGEABLE, Label, pair_of
+from revisit.labels.items import ComparedDimension, compared_dimensions, people_settings
+from revisit.labels.label import CANNOT, JUDGEABLE, Label, pair_and_question
 from revisit.results import Results
 from revisit.results.display import reason_title
-from revisit.stats.agreement import cohen_kappa, gwet_ac, majority, with_interval, yes_no_agreement
+from revisit.stats.agreement import (
+    agreement_with_jackknife_interval,
+    cohen_kappa,
+    gwet_ac,
+    most_frequent_vote,
+    yes_no_agreement,
+)
 from revisit.stats.alignment import (
     Comparison,
     Decisions,
     WinRatios,
-    by_win_ratio,
-    decisions,
+    compare_win_ratios,
+    draw_fit_scenes,
+    evaluate_decisions,
     fit_tie_region,
-    judgeability,
-    pair_rho,
-    split,
+    gate_judgeability,
+    spearman_of_pairs,
 )
-from revisit.stats.bradley_terry import Preference, bradley_terry, tie
+from revisit.stats.bradley_terry import Preference, fit_bradley_terry, half_preferences_of_tie
 
 Figures = dict[str, float | None]
 HALF = 0.5
@@ -84,7 +90,7 @@ class PeopleAlignment:
     notes: tuple[str, ...] = ()
 
 
-def alignment(
+def people_alignment(
     results: Results, labels: Sequence[Label], metrics: Mapping[str, Sequence[str]] | None = None, seed: int = 0
 ) -> PeopleAlignment:
     """A run's metrics and gates against people's labels. `metrics` says which metrics go with which dimension."""
@@ -99,11 +105,11 @@ def alignment(
     if not ours:
         raise UsageError("none of the labels is about a clip of this run; clips are matched by id, such as cup@model")
     suite = results.cases[0].suite
-    dimensions = {dimension.id: dimension for dimension in dimensions_of(suite)}
-    votes = votes_of(ours)
-    notes += _without_a_vote(ours)
+    dimensions = {dimension.id: dimension for dimension in compared_dimensions(suite)}
+    votes = majority_votes(ours)
+    notes += _sentence_on_unjudged_pairs(ours)
     gate = next((gate for gate in people_settings(suite)["gates"] if results.was_asked(gate)), "")
-    judged = judgeable_clips(results, ours, gate)
+    judged = judgeable_by_gate_and_people(results, ours, gate)
     bridges: list[Bridge] = []
     for name in dict.fromkeys(vote.dimension for vote in votes):
         dimension = dimensions.get(name) or ComparedDimension(name, "")
@@ -112,38 +118,41 @@ def alignment(
         votes_of_dimension = [vote for vote in votes if vote.dimension == name]
         judged_clips = judged if dimension.returned else {}
         compared = [
-            _compare_with_votes(results, votes_of_dimension, own, metric, judged_clips, seed)
+            _compare_metric_with_votes(results, votes_of_dimension, own, metric, judged_clips, seed)
             for metric in metric_ids
             if metric in results.metrics and METRICS[metric].higher_is_better is not None
         ]
-        notes += _left_out(name, compared, metric_ids, results)
+        notes += _left_out_sentences(name, compared, metric_ids, results)
         bridges += [one for one in compared if one.bridged]
     if gate and any(bridge.judgeable for bridge in bridges):
         notes.append(f"judgeable or not: people against the gate {gate}")
     return PeopleAlignment(
-        tuple(bridges), _triggers(results, ours, gate), gate, _answers(ours), _model_strengths(votes),
+        tuple(bridges), _gate_agreement_by_subset(results, ours, gate), gate, _bank_answer_agreement(ours),
+        _model_strengths_by_dimension(votes),
         sum(vote.verdict is None for vote in votes), tuple(notes),
     )  # fmt: skip
 
 
-def _without_a_vote(labels: Sequence[Label]) -> list[str]:
+def _sentence_on_unjudged_pairs(labels: Sequence[Label]) -> list[str]:
     """A sentence on pairs that nobody could judge."""
-    pairs = group_items((label for label in labels if label.compares), pair_of)
+    pairs = group_items((label for label in labels if label.is_preference), pair_and_question)
     nobody = sum(all(label.answer not in SIGNS for label in ratings) for ratings in pairs.values())
-    return [f"{nobody} of {pluralize(len(pairs), 'question')} about pairs: nobody could judge them"] if nobody else []
+    return (
+        [f"{nobody} of {count_and_noun(len(pairs), 'question')} about pairs: nobody could judge them"] if nobody else []
+    )
 
 
-def votes_of(labels: Sequence[Label]) -> list[Vote]:
+def majority_votes(labels: Sequence[Label]) -> list[Vote]:
     """The verdict of people on every pair and dimension that somebody could judge."""
-    judged = (label for label in labels if label.compares and label.answer in SIGNS)
+    judged = (label for label in labels if label.is_preference and label.answer in SIGNS)
     votes = []
-    for (case, other, dimension), ratings in group_items(judged, pair_of).items():
-        verdict, first = majority([SIGNS[label.answer] for label in ratings]), ratings[0]
+    for (case, other, dimension), ratings in group_items(judged, pair_and_question).items():
+        verdict, first = most_frequent_vote([SIGNS[label.answer] for label in ratings]), ratings[0]
         votes.append(Vote(case, other, first.model, first.other_model, dimension, first.scene, verdict))
     return votes
 
 
-def judgeable_clips(results: Results, labels: Sequence[Label], gate: str) -> dict[str, tuple[bool, bool]]:
+def judgeable_by_gate_and_people(results: Results, labels: Sequence[Label], gate: str) -> dict[str, tuple[bool, bool]]:
     """Clip -> (the gate lets it pass, people can judge its return), where both are known."""
     votes_by_clip: dict[str, list[bool]] = defaultdict(list)
     for label in labels:
@@ -152,14 +161,14 @@ def judgeable_clips(results: Results, labels: Sequence[Label], gate: str) -> dic
             votes_by_clip[label.other].append(label.answer in ("both", "b"))
     judgeable = {}
     for case, votes in votes_by_clip.items():
-        most = majority(votes)
+        most = most_frequent_vote(votes)
         record = results.answer(case, gate) if gate else None
         if most is not None and record is not None and record.status in ("open", "closed"):
             judgeable[case] = (record.status == "open", bool(most))
     return judgeable
 
 
-def _compare_with_votes(
+def _compare_metric_with_votes(
     results: Results,
     votes: Sequence[Vote],
     labels: Sequence[Label],
@@ -176,29 +185,30 @@ def _compare_with_votes(
             pairs.append(Comparison(vote.model, vote.other_model, vote.verdict, sign * (one - other), vote.scene))
         else:
             without = [id for id, score in ((vote.case, one), (vote.other, other)) if score is None]
-            left_out[" and ".join(dict.fromkeys(_no_score(results, id, metric) for id in without))] += 1
-    ratios, rho = by_win_ratio(pairs, seed), pair_rho(pairs)
+            left_out[" and ".join(dict.fromkeys(_reason_without_score(results, id, metric) for id in without))] += 1
+    ratios, rho = compare_win_ratios(pairs, seed), spearman_of_pairs(pairs)
     scenes = {pair.scene for pair in pairs}
     fitted_on, holdout, holdout_rho = 0, None, None
     if len(scenes) >= FEWEST:
-        fitting_scenes = split(list(scenes), HALF, seed)
+        fitting_scenes = draw_fit_scenes(list(scenes), HALF, seed)
         calibration = [pair for pair in pairs if pair.scene in fitting_scenes]
         reported = [pair for pair in pairs if pair.scene not in fitting_scenes]
         fitted_on = len(calibration)
-        holdout = decisions(reported, fit_tie_region(calibration))
-        correlation = pair_rho(reported)
+        holdout = evaluate_decisions(reported, fit_tie_region(calibration))
+        correlation = spearman_of_pairs(reported)
         holdout_rho = correlation[0] if correlation else None
     return Bridge(
         votes[0].dimension, metric, len(decided), len(pairs), ratios,
         rho[0] if rho else None, fitted_on, holdout_rho, holdout,
-        with_interval(lambda some: gwet_ac(some, categories=[-1, 0, 1]), ratings_table(labels)[0]).value
+        agreement_with_jackknife_interval(lambda some: gwet_ac(some, categories=[-1, 0, 1]),
+        ratings_and_scenes(labels)[0]).value
         if labels else None,
-        judgeability(*zip(*judged.values(), strict=True)) if judged else None,
+        gate_judgeability(*zip(*judged.values(), strict=True)) if judged else None,
         dict(left_out.most_common()),
     )  # fmt: skip
 
 
-def _no_score(results: Results, case: str, metric: str) -> str:
+def _reason_without_score(results: Results, case: str, metric: str) -> str:
     """Why a clip has no score."""
     record = results.answer(case, metric)
     if record is None:
@@ -207,7 +217,9 @@ def _no_score(results: Results, case: str, metric: str) -> str:
     return reason_title(record.reason.kind if record.reason is not None else record.status)
 
 
-def _left_out(name: str, compared: Sequence[Bridge], metric_ids: Sequence[str], results: Results) -> list[str]:
+def _left_out_sentences(
+    name: str, compared: Sequence[Bridge], metric_ids: Sequence[str], results: Results
+) -> list[str]:
     """Sentences on what was not compared in a dimension: metrics, and pairs of those that were."""
     if not metric_ids:
         return [f"{name}: no metric goes with it; -m {name}=METRIC names one"]
@@ -221,20 +233,23 @@ def _left_out(name: str, compared: Sequence[Bridge], metric_ids: Sequence[str], 
         if bridge.left_out:
             reasons = ", ".join(f"{why} {count}" for why, count in bridge.left_out.items())
             sentences.append(
-                f"{name}: {bridge.metric} compares {bridge.bridged} of {pluralize(bridge.pairs, 'pair')} with a "
+                f"{name}: {bridge.metric} compares {bridge.bridged} of {count_and_noun(bridge.pairs, 'pair')} with a "
                 f"verdict of people; left out, a clip without a score: {reasons}"
             )
     return sentences
 
 
-def _triggers(results: Results, labels: Sequence[Label], gate: str) -> dict[str, Figures]:
+def _gate_agreement_by_subset(results: Results, labels: Sequence[Label], gate: str) -> dict[str, Figures]:
     """A gate against people's majority on whether a clip poses the test, by subset and in all."""
     ratings = (label for label in labels if label.task == "trigger" and label.answer != CANNOT)
     ratings_by_clip = group_items(ratings, lambda label: label.case)
     rows: dict[str, list[tuple[bool, bool]]] = defaultdict(list)
     unknown = 0
     for case, votes in ratings_by_clip.items():
-        most, record = majority([label.answer for label in votes]), results.answer(case, gate) if gate else None
+        most, record = (
+            most_frequent_vote([label.answer for label in votes]),
+            results.answer(case, gate) if gate else None,
+        )
         if most is None:
             continue
         if record is None or record.status not in ("open", "closed"):
@@ -252,14 +267,14 @@ def _triggers(results: Results, labels: Sequence[Label], gate: str) -> dict[str,
     return dict(sorted(figures.items(), key=lambda item: item[0] == "all"))
 
 
-def _answers(labels: Sequence[Label]) -> dict[str, Any] | None:
+def _bank_answer_agreement(labels: Sequence[Label]) -> dict[str, Any] | None:
     """People's majority against the answer that the bank holds for right of the truth, by scene and dimension."""
     ratings = [one for one in labels if one.task == "answer" and one.answer != CANNOT and one.model == "reference"]
     groups = group_items(ratings, lambda label: (label.scene, label.dimension, f"{label.case} {label.question}"))
     cells: dict[str, dict[str, list[bool]]] = defaultdict(lambda: defaultdict(list))
     pairs = []
     for (scene, dimension, _), votes in groups.items():
-        most = majority([label.answer for label in votes])
+        most = most_frequent_vote([label.answer for label in votes])
         if most is not None:
             right = "yes" if votes[0].polarity == "positive" else "no"
             pairs.append((most, right))
@@ -279,7 +294,7 @@ def _answers(labels: Sequence[Label]) -> dict[str, Any] | None:
     }
 
 
-def _model_strengths(votes: Sequence[Vote]) -> dict[str, dict[str, Any]]:
+def _model_strengths_by_dimension(votes: Sequence[Vote]) -> dict[str, dict[str, Any]]:
     """Bradley-Terry strengths by dimension, from people's verdicts; clusters are scenes."""
     strengths: dict[str, dict[str, Any]] = {}
     for name in dict.fromkeys(vote.dimension for vote in votes):
@@ -289,13 +304,13 @@ def _model_strengths(votes: Sequence[Vote]) -> dict[str, dict[str, Any]]:
         for vote in some:
             cluster = vote.scene if scenes > 2 else None
             if vote.verdict == 0:
-                preferences += tie(vote.model, vote.other_model, cluster)
+                preferences += half_preferences_of_tie(vote.model, vote.other_model, cluster)
             else:
                 won = (vote.model, vote.other_model) if vote.verdict == 1 else (vote.other_model, vote.model)
                 preferences.append(Preference(*won, cluster=cluster))
         for prior in (0.0, 0.5):
             try:
-                fit = bradley_terry(preferences, prior=prior)
+                fit = fit_bradley_terry(preferences, prior=prior)
             except UsageError:
                 continue
             strengths[name] = {

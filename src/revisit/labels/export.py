@@ -18,23 +18,23 @@ from pathlib import Path
 from revisit.core import Case, MissingPrerequisite
 from revisit.core.grouping import group_items
 from revisit.labels import formats
-from revisit.labels.label import BACK, CANNOT, GONE, NAMES, Box, Label, label_lines, pair_of
+from revisit.labels.label import BACK, CANNOT, GONE, NAMES, Box, Label, label_lines, pair_and_question
 from revisit.labels.project import Project
 from revisit.labels.store import RaterAnswer, Store
 from revisit.media.text_files import csv_text
-from revisit.stats.agreement import majority
+from revisit.stats.agreement import most_frequent_vote
 
 Files = dict[str, str | bytes]
 
 
-def labels_of(project: Project, store: Store) -> list[Label]:
+def labels_of_project(project: Project, store: Store) -> list[Label]:
     """Every answer of every rater, a label each, with positions un-swapped."""
     names = {rater.id: rater.name for rater in store.raters()}
-    return [label for answer in store.answers() for label in _labels(project, answer, names)]
+    return [label for answer in store.all_answers() for label in _labels_of_answer(project, answer, names)]
 
 
-def _labels(project: Project, answer: RaterAnswer, names: Mapping[str, str]) -> list[Label]:
-    item = project.item(answer.item)
+def _labels_of_answer(project: Project, answer: RaterAnswer, names: Mapping[str, str]) -> list[Label]:
+    item = project.find_item(answer.item)
     if item is None:
         return []
     case = project.cases[item.cases[0]]
@@ -62,26 +62,26 @@ def _labels(project: Project, answer: RaterAnswer, names: Mapping[str, str]) -> 
     return labels
 
 
-def project_files(project: Project, store: Store, folder: Path) -> Files:
+def project_export_files(project: Project, store: Store, folder: Path) -> Files:
     """All files of a project, for a folder."""
-    return files_of(labels_of(project, store), folder, project.cases)
+    return label_export_files(labels_of_project(project, store), folder, project.cases)
 
 
-def files_of(labels: Sequence[Label], folder: Path, cases: Mapping[str, Case] | None = None) -> Files:
+def label_export_files(labels: Sequence[Label], folder: Path, cases: Mapping[str, Case] | None = None) -> Files:
     """Name -> content of every file that these labels give."""
     rated = [label for label in labels if not label.example]
     files: Files = {"labels.jsonl": "".join(f"{line}\n" for line in label_lines(labels, folder))}
     with suppress(MissingPrerequisite):
-        files["labels.parquet"] = parquet(labels, folder)
-    files["label_studio.json"] = json.dumps(formats.to_label_studio(labels), indent=1, ensure_ascii=False) + "\n"
+        files["labels.parquet"] = labels_parquet(labels, folder)
+    files["label_studio.json"] = json.dumps(formats.label_studio_tasks(labels), indent=1, ensure_ascii=False) + "\n"
     by = {
-        "targets.json": lambda: _json(targets_json(rated)),
-        "marks.csv": lambda: marks_sheet(rated),
-        "judge_labels.jsonl": lambda: _json_lines(judge_labels(rated, folder)),
-        "wrbench_labels.jsonl": lambda: _json_lines(formats.to_wrbench(rated)),
-        "mbench_labels.jsonl": lambda: _json_lines(formats.to_mbench(rated)),
-        "preferences.jsonl": lambda: _json_lines(preferences(rated, cases or {})),
-        "reviews.json": lambda: _json(reviews(rated)),
+        "targets.json": lambda: _json_or_empty(targets_by_clip(rated)),
+        "marks.csv": lambda: key_frame_csv(rated),
+        "judge_labels.jsonl": lambda: _json_lines_text(judge_label_rows(rated, folder)),
+        "wrbench_labels.jsonl": lambda: _json_lines_text(formats.wrbench_rows(rated)),
+        "mbench_labels.jsonl": lambda: _json_lines_text(formats.mbench_rows(rated)),
+        "preferences.jsonl": lambda: _json_lines_text(preference_pairs(rated, cases or {})),
+        "reviews.json": lambda: _json_or_empty(review_decisions(rated)),
     }
     return files | {name: text for name, make in by.items() if (text := make())}
 
@@ -94,7 +94,7 @@ def write_files(files: Files, folder: Path) -> list[Path]:
     return [folder / name for name in files]
 
 
-def parquet(labels: Sequence[Label], folder: Path) -> bytes:
+def labels_parquet(labels: Sequence[Label], folder: Path) -> bytes:
     """Labels as a Parquet file: a column per field; frames and boxes as JSON."""
     try:
         import pyarrow
@@ -113,7 +113,7 @@ def parquet(labels: Sequence[Label], folder: Path) -> bytes:
     return buffer.getvalue()
 
 
-def targets_json(labels: Sequence[Label]) -> dict[str, dict[str, object]]:
+def targets_by_clip(labels: Sequence[Label]) -> dict[str, dict[str, object]]:
     """Clip -> box of its target in the first frame and what becomes of it, as `import scan --targets` and suites read.
 
     A clip is called by its file's name; by model/name where several models' files are called alike; MemoBench's by
@@ -126,7 +126,7 @@ def targets_json(labels: Sequence[Label]) -> dict[str, dict[str, object]]:
     for (_, model, _, stem), marks_of_clip in by_clip.items():
         verdicts = [label.answer for label in marks_of_clip]
         boxes = [box for label in marks_of_clip for box in label.boxes if box.frame == 0]
-        gate = majority(verdicts)
+        gate = most_frequent_vote(verdicts)
         if gate in (None, "cannot tell"):
             gate = "borderline"
         entry: dict[str, object] = {"gate": gate, "raters": len(marks_of_clip)}
@@ -142,14 +142,14 @@ def targets_json(labels: Sequence[Label]) -> dict[str, dict[str, object]]:
     return entries
 
 
-def marks_sheet(labels: Sequence[Label]) -> str:
+def key_frame_csv(labels: Sequence[Label]) -> str:
     """MemoBench's sheet of key frames: video_folder, exits, re-enter; of clips whose target is hidden and returns."""
     marks = (label for label in labels if label.task == "marks")
     rows = []
     for sample, marks_of_sample in sorted(group_items(marks, lambda label: label.sample).items()):
         of_truth = [label for label in marks_of_sample if label.model == "reference"] or marks_of_sample
         several = len({label.model for label in of_truth}) > 1
-        if several or majority([label.answer for label in of_truth]) != "hidden, returned":
+        if several or most_frequent_vote([label.answer for label in of_truth]) != "hidden, returned":
             continue  # key frames are of one clip, the ground truth
         agreeing = [label for label in of_truth if label.answer == "hidden, returned"]
         exits, returns = (round(statistics.median(label.frames[name] for label in agreeing)) for name in (GONE, BACK))
@@ -157,7 +157,7 @@ def marks_sheet(labels: Sequence[Label]) -> str:
     return csv_text(["video_folder", "exits", "re-enter"], rows, "\n") if rows else ""
 
 
-def judge_labels(labels: Sequence[Label], folder: Path) -> list[dict[str, str]]:
+def judge_label_rows(labels: Sequence[Label], folder: Path) -> list[dict[str, str]]:
     """Rows that `revisit judge check` reads: yes and no of each rater; who could not judge is left out."""
     rows = []
     for label in labels:
@@ -169,14 +169,14 @@ def judge_labels(labels: Sequence[Label], folder: Path) -> list[dict[str, str]]:
     return rows
 
 
-def preferences(labels: Sequence[Label], cases: Mapping[str, Case]) -> list[dict[str, object]]:
+def preference_pairs(labels: Sequence[Label], cases: Mapping[str, Case]) -> list[dict[str, object]]:
     """Pairs for training: the clip that most raters prefer and the other one, with prompts, digests and the rule.
 
     Only where more than half of all who were asked prefer the same one. Gold questions are in it, examples are not.
     """
     pairs_of_clips: list[dict[str, object]] = []
-    compared = (label for label in labels if label.compares)
-    pairs = group_items(compared, pair_of)
+    compared = (label for label in labels if label.is_preference)
+    pairs = group_items(compared, pair_and_question)
     for (case, other, question), votes_of_pair in pairs.items():
         votes = Counter(label.answer for label in votes_of_pair)
         winner = next((side for side in ("a", "b") if votes[side] * 2 > len(votes_of_pair)), None)
@@ -200,14 +200,14 @@ def preferences(labels: Sequence[Label], cases: Mapping[str, Case]) -> list[dict
     return pairs_of_clips
 
 
-def reviews(labels: Sequence[Label]) -> dict[str, dict[str, object]]:
+def review_decisions(labels: Sequence[Label]) -> dict[str, dict[str, object]]:
     """Sample -> number of a question -> what reviewers decide, the new words and their reasons."""
     decisions: dict[str, dict[str, object]] = defaultdict(dict)
     reviews = (label for label in labels if label.task == "review")
     for (sample, question), votes in group_items(reviews, lambda label: (label.sample, label.question)).items():
         edits = [label.text for label in votes if label.answer == "edit"]
         decisions[sample][question] = {
-            "decision": majority([label.answer for label in votes]) or "undecided",
+            "decision": most_frequent_vote([label.answer for label in votes]) or "undecided",
             "votes": dict(Counter(label.answer for label in votes)),
             **({"text": Counter(edits).most_common(1)[0][0]} if edits else {}),
             "reasons": [f"{label.rater}: {label.comment}" for label in votes if label.comment],
@@ -215,9 +215,9 @@ def reviews(labels: Sequence[Label]) -> dict[str, dict[str, object]]:
     return dict(decisions)
 
 
-def _json(content: object) -> str:
+def _json_or_empty(content: object) -> str:
     return json.dumps(content, indent=1, ensure_ascii=False) + "\n" if content else ""
 
 
-def _json_lines(rows: Iterable[Mapping[str, object]]) -> str:
+def _json_lines_text(rows: Iterable[Mapping[str, object]]) -> str:
     return "".join(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows)

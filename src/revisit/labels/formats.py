@@ -14,7 +14,7 @@ from typing import Any
 
 from revisit.core import UsageError
 from revisit.core.grouping import group_items
-from revisit.core.text import parse_json, require_readable
+from revisit.core.text import convert_read_errors, parse_json
 from revisit.labels.label import BACK, CANNOT, GONE, TASKS, Box, Label
 
 SIGNS = {"a": 1, "tie": 0, "both_bad": 0, "b": -1}
@@ -23,7 +23,7 @@ META = ("dimension", "text", "polarity")  # of a choice
 FORMATS = ("labels", "wrbench", "mbench", "label-studio")
 
 
-def to_wrbench(labels: Iterable[Label]) -> list[Row]:
+def wrbench_rows(labels: Iterable[Label]) -> list[Row]:
     """A row per rater, pair and dimension."""
     return [
         {
@@ -40,11 +40,11 @@ def to_wrbench(labels: Iterable[Label]) -> list[Row]:
             "both_bad": label.answer == "both_bad",
         }
         for label in labels
-        if label.compares
+        if label.is_preference
     ]
 
 
-def to_mbench(labels: Iterable[Label]) -> list[Row]:
+def mbench_rows(labels: Iterable[Label]) -> list[Row]:
     """A row per rater and clip (trigger), or per rater, pair and dimension."""
     rows: list[Row] = []
     for label in labels:
@@ -56,16 +56,18 @@ def to_mbench(labels: Iterable[Label]) -> list[Row]:
         }
         if label.task == "trigger" and label.answer != CANNOT:
             rows.append({"type": "trigger", **ids, "model_id": label.model, "triggered": label.answer == "yes"})
-        elif label.compares and label.answer in SIGNS:
+        elif label.is_preference and label.answer in SIGNS:
             choice = {1: "A", 0: "tie", -1: "B"}[SIGNS[label.answer]]
             models = {"model_a": label.model, "model_b": label.other_model}
             rows.append({"type": "pairwise", **ids, **models, "dimension": label.question, "preference": choice})
     return rows
 
 
-def from_rows(rows: Sequence[Mapping[str, Any]], shape: str) -> list[Label]:
-    """Labels of rows as `to_wrbench` or `to_mbench` writes them."""
-    read_row, name = {"wrbench": (_from_wrbench, "WRBench"), "mbench": (_from_mbench, "MBench")}[shape]
+def labels_from_rows(rows: Sequence[Mapping[str, Any]], file_format: str) -> list[Label]:
+    """Labels of rows as `wrbench_rows` or `mbench_rows` writes them."""
+    read_row, name = {"wrbench": (_label_from_wrbench, "WRBench"), "mbench": (_label_from_mbench, "MBench")}[
+        file_format
+    ]
     labels = []
     for number, row in enumerate(rows, 1):
         try:
@@ -77,7 +79,7 @@ def from_rows(rows: Sequence[Mapping[str, Any]], shape: str) -> list[Label]:
     return labels
 
 
-def _from_wrbench(row: Mapping[str, Any]) -> Label:
+def _label_from_wrbench(row: Mapping[str, Any]) -> Label:
     judged = bool(row.get("judgeable", True)) and row["y"] is not None
     tied = "both_bad" if row.get("both_bad") else "tie"
     answer = {1: "a", 0: tied, -1: "b"}[int(row["y"])] if judged else CANNOT
@@ -89,7 +91,7 @@ def _from_wrbench(row: Mapping[str, Any]) -> Label:
     )  # fmt: skip
 
 
-def _from_mbench(row: Mapping[str, Any]) -> Label:
+def _label_from_mbench(row: Mapping[str, Any]) -> Label:
     """Cases are called as the suite calls them."""
     subset, sample, condition = (str(row[name]) for name in ("subset", "sample_id", "condition_id"))
     who, item = str(row["annotator"]), f"{subset}:{sample}:{condition}"
@@ -108,7 +110,7 @@ def _from_mbench(row: Mapping[str, Any]) -> Label:
     )  # fmt: skip
 
 
-def to_label_studio(labels: Iterable[Label]) -> list[Row]:
+def label_studio_tasks(labels: Iterable[Label]) -> list[Row]:
     """Tasks with the annotations of every rater."""
     tasks: list[Row] = []
     for number, labels_of_item in enumerate(group_items(labels, lambda label: label.item).values(), 1):
@@ -122,7 +124,7 @@ def to_label_studio(labels: Iterable[Label]) -> list[Row]:
                 "completed_by": {"email": rater},
                 "lead_time": own[0].seconds,
                 "created_at": own[0].at,
-                "result": [*map(_choice, own), *_regions(own[0])],
+                "result": [*map(_choice_part, own), *_box_frame_and_comment_parts(own[0])],
             }
             for rater, own in by_rater.items()
         ]
@@ -130,33 +132,35 @@ def to_label_studio(labels: Iterable[Label]) -> list[Row]:
     return tasks
 
 
-def _result(id: str, name: str, kind: str, value: Row) -> Row:
+def _annotation_part(id: str, name: str, kind: str, value: Row) -> Row:
     """A part of an annotation."""
     return {"id": id, "from_name": name, "to_name": "video", "type": kind, "value": value}
 
 
-def _choice(label: Label) -> Row:
+def _choice_part(label: Label) -> Row:
     meta = {name: getattr(label, name) for name in META if getattr(label, name)}
-    choice = _result(f"q-{label.question}", label.question, "choices", {"choices": [label.answer]})
+    choice = _annotation_part(f"q-{label.question}", label.question, "choices", {"choices": [label.answer]})
     return choice | ({"meta": meta} if meta else {})
 
 
-def _regions(label: Label) -> list[Row]:
+def _box_frame_and_comment_parts(label: Label) -> list[Row]:
     regions: list[Row] = []
     for k, box in enumerate(label.boxes):
         x0, y0, x1, y1 = (100 * value for value in box.box)
         place: Row = {"frame": box.frame + 1, "enabled": True, "rotation": 0, "time": 0}
         place |= {"x": x0, "y": y0, "width": x1 - x0, "height": y1 - y0}
-        regions.append(_result(f"box-{k}", "box", "videorectangle", {"sequence": [place], "labels": [box.name]}))
+        regions.append(
+            _annotation_part(f"box-{k}", "box", "videorectangle", {"sequence": [place], "labels": [box.name]})
+        )
     for name, frame in label.frames.items():
         value: Row = {"ranges": [{"start": frame + 1, "end": frame + 1}], "timelinelabels": [name]}
-        regions.append(_result(f"at-{name}", "frames", "timelinelabels", value))
+        regions.append(_annotation_part(f"at-{name}", "frames", "timelinelabels", value))
     if label.comment:
-        regions.append(_result("comment", "comment", "textarea", {"text": [label.comment]}))
+        regions.append(_annotation_part("comment", "comment", "textarea", {"text": [label.comment]}))
     return regions
 
 
-def from_label_studio(tasks: Any) -> list[Label]:
+def labels_from_label_studio(tasks: Any) -> list[Label]:
     """Labels of Label Studio's JSON: choices, boxes, ranges of frames and texts of each annotation."""
     if not isinstance(tasks, list):
         raise UsageError("expected the JSON list that Label Studio exports")
@@ -173,7 +177,7 @@ def from_label_studio(tasks: Any) -> list[Label]:
             facts |= {"clip": str(data.get("video") or ""), "other_clip": str(data.get("video_b") or "")}
             for annotation in task.get("annotations") or ():
                 if not annotation.get("was_cancelled"):
-                    labels += _from_annotation(kind, str(data.get("item") or case), case, facts, annotation)
+                    labels += _labels_from_annotation(kind, str(data.get("item") or case), case, facts, annotation)
         except UsageError:
             raise
         except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -181,7 +185,7 @@ def from_label_studio(tasks: Any) -> list[Label]:
     return labels
 
 
-def _from_annotation(
+def _labels_from_annotation(
     kind: str, item: str, case: str, facts: dict[str, Any], annotation: Mapping[str, Any]
 ) -> list[Label]:
     results = annotation.get("result") or []
@@ -221,17 +225,19 @@ def _from_annotation(
     return labels
 
 
-def read_foreign_labels(path: Path, shape: str) -> list[Label]:
+def read_foreign_labels(path: Path, file_format: str) -> list[Label]:
     """Labels of a file of another shape."""
     if not path.is_file():
         raise UsageError(f"{path}: no such file")
-    if shape not in ("label-studio", "wrbench", "mbench"):
-        raise UsageError(f"unknown format {shape!r}; choose one of {', '.join(FORMATS)}")
-    with require_readable(path, f"a file of labels of {shape}"):
+    if file_format not in ("label-studio", "wrbench", "mbench"):
+        raise UsageError(f"unknown format {file_format!r}; choose one of {', '.join(FORMATS)}")
+    with convert_read_errors(path, f"a file of labels of {file_format}"):
         text = path.read_text(encoding="utf-8-sig")
-        lines = [text] if shape == "label-studio" else [line for line in text.split("\n") if line.strip()]
+        lines = [text] if file_format == "label-studio" else [line for line in text.split("\n") if line.strip()]
         try:
             rows = [parse_json(line) for line in lines]
         except ValueError:
             raise UsageError(f"{path}: not JSON") from None
-        return from_label_studio(rows[0]) if shape == "label-studio" else from_rows(rows, shape)
+        return (
+            labels_from_label_studio(rows[0]) if file_format == "label-studio" else labels_from_rows(rows, file_format)
+        )

@@ -10,7 +10,7 @@ from urllib.parse import parse_qs
 from revisit.core import UsageError
 from revisit.core.text import parse_json
 from revisit.labels.items import ItemQuestion, LabelItem
-from revisit.labels.label import BACK, CANNOT, GONE, JUDGEABLE, is_box
+from revisit.labels.label import BACK, CANNOT, GONE, JUDGEABLE, is_fraction_box
 from revisit.labels.project import ShownClip
 from revisit.labels.store import RaterAnswer
 
@@ -33,7 +33,9 @@ def field_value(fields: Fields, name: str) -> str:
     return fields.get(name, [""])[0]
 
 
-def answer_of(item: LabelItem, rater: str, fields: Fields, swapped: bool, shots: Sequence[ShownClip]) -> RaterAnswer:
+def parse_item_answer(
+    item: LabelItem, rater: str, fields: Fields, swapped: bool, shots: Sequence[ShownClip]
+) -> RaterAnswer:
     """The whole answer of a form."""
     answers: dict[str, str] = {}
     judged = field_value(fields, f"q.{JUDGEABLE}") or "both"
@@ -41,13 +43,18 @@ def answer_of(item: LabelItem, rater: str, fields: Fields, swapped: bool, shots:
         if question.returned and judged != "both":
             answers[question.id] = CANNOT
             continue
-        answers |= _answers(item, question, fields, swapped)
+        answers |= _parse_question_answer(item, question, fields, swapped)
     return RaterAnswer(
-        item.id, rater, answers, **_marks_and_boxes(item, fields, shots), swapped=swapped, seconds=seconds_of(fields)
+        item.id,
+        rater,
+        answers,
+        **_parse_marks_and_remarks(item, fields, shots),
+        swapped=swapped,
+        seconds=seconds_on_task(fields),
     )
 
 
-def draft_of(item: LabelItem, fields: Fields) -> str:
+def draft_json(item: LabelItem, fields: Fields) -> str:
     """What a half-filled form says, as it stands: fields of the item's own, not yet un-swapped."""
     names = {f"q.{q.id}" for q in item.questions} | {f"text.{q.id}" for q in item.questions}
     names |= {f"frame.{name}" for name in (GONE, BACK, "worst")} | {"boxes", "comment", "seconds"}
@@ -55,7 +62,7 @@ def draft_of(item: LabelItem, fields: Fields) -> str:
     return json.dumps({"form": own_fields}, ensure_ascii=False)
 
 
-def form_values(item: LabelItem, draft: Mapping[str, Any], swapped: bool) -> dict[str, list[str]]:
+def fields_of_draft(item: LabelItem, draft: Mapping[str, Any], swapped: bool) -> dict[str, list[str]]:
     """The fields with which a page is opened again: of a draft, or of an answer that was taken back."""
     if "form" in draft:
         return {str(name): list(values) for name, values in draft["form"].items()}
@@ -67,13 +74,13 @@ def form_values(item: LabelItem, draft: Mapping[str, Any], swapped: bool) -> dic
         if question.several:
             fields[f"q.{question.id}"] = [kind for kind in question.answers if kind in draft["answers"]]
         elif answer is not None:
-            fields[f"q.{question.id}"] = [shown_answer(item, answer, swapped)]
+            fields[f"q.{question.id}"] = [answer_as_shown(item, answer, swapped)]
     fields |= {f"frame.{name}": [str(frame)] for name, frame in draft["frames"].items()}
     fields |= {f"text.{question_id}": [text] for question_id, text in draft["texts"].items()}
     return fields | {"boxes": [json.dumps(draft["boxes"])], "comment": [draft["comment"]]}
 
 
-def seconds_of(fields: Fields) -> float:
+def seconds_on_task(fields: Fields) -> float:
     """Time on task as the page counted it; what cannot be is 0."""
     try:
         seconds = float(field_value(fields, "seconds") or 0)
@@ -82,7 +89,7 @@ def seconds_of(fields: Fields) -> float:
     return round(seconds, 1) if 0 <= seconds <= 24 * 3600 else 0.0
 
 
-def _answers(item: LabelItem, question: ItemQuestion, fields: Fields, swapped: bool) -> dict[str, str]:
+def _parse_question_answer(item: LabelItem, question: ItemQuestion, fields: Fields, swapped: bool) -> dict[str, str]:
     values = list(fields.get(f"q.{question.id}", ()))
     allowed = question.answers
     if question.several:
@@ -104,14 +111,14 @@ def _answers(item: LabelItem, question: ItemQuestion, fields: Fields, swapped: b
     return {question.id: value}
 
 
-def shown_answer(item: LabelItem, answer: str, swapped: bool) -> str:
+def answer_as_shown(item: LabelItem, answer: str, swapped: bool) -> str:
     """An answer as the page shows it."""
     if item.task != "pairwise" or answer not in ("a", "b"):
         return answer
     return "left" if (answer == "a") != swapped else "right"
 
 
-def _marks_and_boxes(item: LabelItem, fields: Fields, shots: Sequence[ShownClip]) -> dict[str, Any]:
+def _parse_marks_and_remarks(item: LabelItem, fields: Fields, shots: Sequence[ShownClip]) -> dict[str, Any]:
     """Frames, boxes, new words and the comment, which go with the answers of a form."""
     frames = {}
     for name in (GONE, BACK, "worst"):
@@ -122,16 +129,16 @@ def _marks_and_boxes(item: LabelItem, fields: Fields, shots: Sequence[ShownClip]
             frames[name] = int(text)
     parts: dict[str, Any] = {
         "frames": frames,
-        "boxes": _boxes(field_value(fields, "boxes")),
-        "comment": _clean_text(field_value(fields, "comment")),
+        "boxes": _parse_boxes(field_value(fields, "boxes")),
+        "comment": _printable_within_limit(field_value(fields, "comment")),
         "texts": {},
     }
     if item.task == "marks":
-        _check_marks(field_value(fields, "q.target"), parts)
+        _require_consistent_marks(field_value(fields, "q.target"), parts)
     for question in item.questions:
         if item.task == "review":
             choice = field_value(fields, f"q.{question.id}")
-            words = _clean_text(field_value(fields, f"text.{question.id}"))
+            words = _printable_within_limit(field_value(fields, f"text.{question.id}"))
             if choice == "edit" and words in ("", question.text):
                 raise UsageError("to edit a question, change its words")
             if choice in ("edit", "drop") and not parts["comment"]:
@@ -140,7 +147,7 @@ def _marks_and_boxes(item: LabelItem, fields: Fields, shots: Sequence[ShownClip]
     return parts
 
 
-def _check_marks(verdict: str, parts: Mapping[str, Any]) -> None:
+def _require_consistent_marks(verdict: str, parts: Mapping[str, Any]) -> None:
     gone_frame, back = parts["frames"].get(GONE), parts["frames"].get(BACK)
     expected = {"never hidden": (False, False), "hidden, returned": (True, True), "hidden, not returned": (True, False)}
     if verdict in expected and (gone_frame is not None, back is not None) != expected[verdict]:
@@ -151,7 +158,7 @@ def _check_marks(verdict: str, parts: Mapping[str, Any]) -> None:
         raise UsageError("draw a box around the target in the first frame")
 
 
-def _boxes(text: str) -> list[dict[str, Any]]:
+def _parse_boxes(text: str) -> list[dict[str, Any]]:
     try:
         entries = parse_json(text) if text else []
         if not isinstance(entries, list) or len(entries) > MOST_BOXES:
@@ -159,9 +166,9 @@ def _boxes(text: str) -> list[dict[str, Any]]:
         boxes: list[dict[str, Any]] = []
         for entry in entries:
             box = [round(float(value), 4) for value in entry["box"]]
-            if not is_box(box):
+            if not is_fraction_box(box):
                 raise ValueError
-            name = _clean_text(str(entry.get("name") or "target"))[:200]
+            name = _printable_within_limit(str(entry.get("name") or "target"))[:200]
             boxes.append({"name": name, "frame": int(entry.get("frame", 0)), "box": box})
         return boxes
     except UsageError:
@@ -170,7 +177,7 @@ def _boxes(text: str) -> list[dict[str, Any]]:
         raise UsageError("draw the box from one corner to the other, within the picture") from None
 
 
-def _clean_text(text: str) -> str:
+def _printable_within_limit(text: str) -> str:
     if len(text) > LONGEST:
         raise UsageError(f"a text may have at most {LONGEST} characters")
     return "".join(c for c in text.replace("\r\n", "\n").strip() if c.isprintable() or c in "\n\t")

@@ -11,7 +11,7 @@ import msgspec
 
 from revisit.core import SUITES, Case, UsageError, digest
 from revisit.core.grouping import group_items
-from revisit.core.text import package_yaml
+from revisit.core.text import read_package_yaml
 from revisit.diagnosis.kinds import KINDS
 from revisit.geometry.camera_script import UNITS, parse_script
 from revisit.labels.label import CANNOT, HIDDEN, JUDGEABLE, PREFERENCES, TASKS
@@ -19,7 +19,7 @@ from revisit.labels.label import CANNOT, HIDDEN, JUDGEABLE, PREFERENCES, TASKS
 WHOSE = ("both", "a", "b", "neither")
 YES_NO = ("yes", "no", CANNOT)
 REVIEWS = ("keep", "edit", "drop")
-WORDS = package_yaml("revisit.labels", "words.yaml")
+WORDS = read_package_yaml("revisit.labels", "words.yaml")
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def people_settings(suite: str) -> Mapping[str, Any]:
     return questions
 
 
-def dimensions_of(suite: str) -> tuple[ComparedDimension, ...]:
+def compared_dimensions(suite: str) -> tuple[ComparedDimension, ...]:
     """The dimensions in which people compare clips of a suite."""
     return msgspec.convert(people_settings(suite)["dimensions"], tuple[ComparedDimension, ...])
 
@@ -91,22 +91,28 @@ def reference_cases(cases: Iterable[Case]) -> list[Case]:
     return list(references.values())
 
 
-def items_of(task: str, cases: Sequence[Case], *, forms: int = 1, dimensions: Sequence[str] = ()) -> list[LabelItem]:
+def items_of_task(
+    task: str, cases: Sequence[Case], *, forms: int = 1, dimensions: Sequence[str] = ()
+) -> list[LabelItem]:
     """All items of a task that these cases give."""
     if task not in TASKS:
         raise UsageError(f"unknown task {task!r}; choose one of {', '.join(TASKS)}")
     if task == "pairwise":
-        items = [_pair(one, other, dimensions) for one, other in case_pairs(cases)]
+        items = [_pairwise_item(one, other, dimensions) for one, other in pairs_of_models_clips(cases)]
         if not items:
             raise UsageError("no two models have a clip of the same case, so there is nothing to compare")
         return [item for item in items if len(item.questions) > 1 or item.questions[0].id != JUDGEABLE]
     if task == "answer":
-        items = [item for case in cases for item in _forms(case, forms)]
+        items = [item for case in cases for item in _bank_items_by_form(case, forms)]
     elif task == "review":
-        questions = [(case, question) for case in cases for question in bank_of(case)]
-        items = [_item(task, (case,), [_bank_question(one, REVIEWS)], str(one["id"])) for case, one in questions]
+        questions = [(case, question) for case in cases for question in bank_questions_of_case(case)]
+        items = [
+            _make_item(task, (case,), [_item_question_of_bank(one, REVIEWS)], str(one["id"])) for case, one in questions
+        ]
     else:
-        items = [{"trigger": _trigger, "marks": _marks, "failure": _failure}[task](case) for case in cases]
+        items = [
+            {"trigger": _trigger_item, "marks": _marks_item, "failure": _failure_item}[task](case) for case in cases
+        ]
     if not items:
         raise UsageError(
             f"no clip of these runs has questions of a bank, which the task {task} asks (docs/memobench.md)"
@@ -114,7 +120,7 @@ def items_of(task: str, cases: Sequence[Case], *, forms: int = 1, dimensions: Se
     return items
 
 
-def case_pairs(cases: Sequence[Case]) -> list[tuple[Case, Case]]:
+def pairs_of_models_clips(cases: Sequence[Case]) -> list[tuple[Case, Case]]:
     """Two models' clips of one case, the models in alphabetical order."""
     by = group_items(cases, lambda case: (case.suite, *case.pairing_key))
     return [
@@ -125,13 +131,13 @@ def case_pairs(cases: Sequence[Case]) -> list[tuple[Case, Case]]:
     ]
 
 
-def bank_of(case: Case) -> list[Mapping[str, object]]:
+def bank_questions_of_case(case: Case) -> list[Mapping[str, object]]:
     """The questions of a case's bank: id, dimension, positive, text."""
     return list(case.annotations.get("questions") or ())
 
 
-def _pair(one: Case, other: Case, dimension_ids: Sequence[str]) -> LabelItem:
-    dimensions = dimensions_of(one.suite)
+def _pairwise_item(one: Case, other: Case, dimension_ids: Sequence[str]) -> LabelItem:
+    dimensions = compared_dimensions(one.suite)
     unknown = sorted(set(dimension_ids) - {dimension.id for dimension in dimensions})
     if unknown:
         raise UsageError(f"unknown dimension {unknown[0]!r}; choose one of {', '.join(d.id for d in dimensions)}")
@@ -141,69 +147,80 @@ def _pair(one: Case, other: Case, dimension_ids: Sequence[str]) -> LabelItem:
         if (not dimension_ids or dimension.id in dimension_ids)
         and dimension.subset in ("", one.subset or dimension.subset)
     ]
-    name = target_of(one)
+    name = target_phrase(one)
     questions = [
         ItemQuestion(one_.id, one_.text.replace("{target}", name), PREFERENCES, one_.id, returned=one_.returned)
         for one_ in selected
     ]
     if any(dimension.returned for dimension in selected):
         questions.insert(0, ItemQuestion(JUDGEABLE, WORDS["watched"].replace("{target}", name), WHOSE, JUDGEABLE))
-    return _item("pairwise", (one, other), questions)
+    return _make_item("pairwise", (one, other), questions)
 
 
-def _trigger(case: Case) -> LabelItem:
+def _trigger_item(case: Case) -> LabelItem:
     words = people_settings(case.suite).get("triggers", {}).get(case.subset.lower(), WORDS["posed"])
-    return _item("trigger", (case,), [ItemQuestion("trigger", words, YES_NO, "trigger")])
+    return _make_item("trigger", (case,), [ItemQuestion("trigger", words, YES_NO, "trigger")])
 
 
-def _forms(case: Case, forms: int) -> list[LabelItem]:
+def _bank_items_by_form(case: Case, forms: int) -> list[LabelItem]:
     """The questions of a clip's bank dealt over forms, so that every form has some of every clip."""
-    bank = bank_of(case)
+    bank = bank_questions_of_case(case)
     dealt = [bank[form::forms] for form in range(forms)]
     return [
-        replace(_item("answer", (case,), [_bank_question(one, YES_NO) for one in part], str(form)), form=form)
+        replace(
+            _make_item("answer", (case,), [_item_question_of_bank(one, YES_NO) for one in part], str(form)), form=form
+        )
         for form, part in enumerate(dealt)
         if part
     ]
 
 
-def _bank_question(question: Mapping[str, object], answers: tuple[str, ...]) -> ItemQuestion:
+def _item_question_of_bank(question: Mapping[str, object], answers: tuple[str, ...]) -> ItemQuestion:
     polarity = "positive" if question["positive"] else "negative"
     return ItemQuestion(str(question["id"]), str(question["text"]), answers, str(question["dimension"]), polarity)
 
 
-def _marks(case: Case) -> LabelItem:
-    return _item("marks", (case,), [ItemQuestion("target", f"What becomes of {target_of(case)}?", HIDDEN, "target")])
+def _marks_item(case: Case) -> LabelItem:
+    return _make_item(
+        "marks", (case,), [ItemQuestion("target", f"What becomes of {target_phrase(case)}?", HIDDEN, "target")]
+    )
 
 
-def _failure(case: Case) -> LabelItem:
+def _failure_item(case: Case) -> LabelItem:
     words, answers = "What goes wrong in this video?", (*KINDS, "none")
-    return _item("failure", (case,), [ItemQuestion("failure", words, answers, "failure", several=True)])
+    return _make_item("failure", (case,), [ItemQuestion("failure", words, answers, "failure", several=True)])
 
 
-def target_of(case: Case) -> str:
+def target_phrase(case: Case) -> str:
     """The target in words."""
     name = case.target.name if case.target is not None else case.target_name
     return f"the {name}" if name and name != "target" else "what matters"
 
 
-def _item(task: str, cases: Sequence[Case], questions: Sequence[ItemQuestion], part: str = "") -> LabelItem:
+def _make_item(task: str, cases: Sequence[Case], questions: Sequence[ItemQuestion], part: str = "") -> LabelItem:
     first = cases[0]
     scene = "/".join(one for one in (first.subset, first.sample) if one)
     stratum = " | ".join((" against ".join(case.model for case in cases), first.subset, first.condition))
     item_id = digest("\n".join([task, part, *(case.id for case in cases)]), 16)
     captions = tuple(str(one) for one in first.annotations.get("caption_segments") or ())
     return LabelItem(
-        item_id, task, tuple(case.id for case in cases), tuple(questions), scene, stratum, context_of(first), captions
+        item_id,
+        task,
+        tuple(case.id for case in cases),
+        tuple(questions),
+        scene,
+        stratum,
+        rater_context(first),
+        captions,
     )
 
 
-def context_of(case: Case) -> tuple[tuple[str, str], ...]:
+def rater_context(case: Case) -> tuple[tuple[str, str], ...]:
     """What a rater is told of a case, whoever made the clip."""
     notes = case.annotations
     entries = [
         ("Asked for", "" if notes.get("caption_segments") else case.prompt),
-        ("Camera", camera_words(case)),
+        ("Camera", camera_instruction_text(case)),
         ("Target", case.target.name if case.target is not None else case.target_name),
         ("Event", str(notes.get("event") or "")),
         ("Expected", str(notes.get("expected") or "")),
@@ -211,7 +228,7 @@ def context_of(case: Case) -> tuple[tuple[str, str], ...]:
     return tuple((heading, text) for heading, text in entries if text and text != "target")
 
 
-def camera_words(case: Case) -> str:
+def camera_instruction_text(case: Case) -> str:
     """What the camera was asked to do, in words."""
     if case.annotations.get("told_camera"):
         return str(case.annotations["told_camera"])
@@ -219,10 +236,10 @@ def camera_words(case: Case) -> str:
         steps = parse_script(case.camera) if case.camera else ()
     except UsageError:
         return case.camera.replace("_", " ")
-    return ", then ".join(" and ".join(map(_move_words, step.moves)) or "hold still" for step in steps)
+    return ", then ".join(" and ".join(map(_move_text, step.moves)) or "hold still" for step in steps)
 
 
-def _move_words(move: Any) -> str:
+def _move_text(move: Any) -> str:
     verb = {"yaw": "turn", "tilt": "look", "roll": "roll", "orbit": "go round"}.get(move.kind)
     unit = {"degrees": "°", "metres": " m"}.get(UNITS.get(move.kind, ""), "")
     return f"{verb or ('move' if unit else move.kind)} {move.direction} by {move.amount:g}{unit}"

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from revisit.core import UsageError
-from revisit.core.text import json_lines, require_readable
+from revisit.core.text import convert_read_errors, parse_numbered_json_lines
 
 SCHEMA = 1
 TASKS = ("trigger", "pairwise", "answer", "review", "marks", "failure")
@@ -69,12 +69,12 @@ class Label:
         return "/".join(part for part in (self.subset, self.sample) if part)
 
     @property
-    def compares(self) -> bool:
+    def is_preference(self) -> bool:
         """Whether it prefers one clip of a pair to the other, and does not say which of them can be judged."""
         return self.task == "pairwise" and self.question != JUDGEABLE
 
 
-def pair_of(label: Label) -> tuple[str, str, str]:
+def pair_and_question(label: Label) -> tuple[str, str, str]:
     """The clips that a label compares, and in what."""
     return label.case, label.other, label.question
 
@@ -82,7 +82,7 @@ def pair_of(label: Label) -> tuple[str, str, str]:
 NAMES = tuple(part.name for part in fields(Label))
 
 
-def to_line(label: Label) -> dict[str, object]:
+def label_to_json(label: Label) -> dict[str, object]:
     """The content of a label's line: schema, and every field that says something."""
     content = {"schema": SCHEMA, **asdict(label)}
     content["boxes"] = [{"name": one.name, "frame": one.frame, "box": list(one.box)} for one in label.boxes]
@@ -92,7 +92,7 @@ def to_line(label: Label) -> dict[str, object]:
     }
 
 
-def from_line(line: Any, where: str) -> Label:
+def label_from_json(line: Any, where: str) -> Label:
     """The label of a line; every fault is one sentence that names the place."""
     if not isinstance(line, dict):
         raise UsageError(f"{where}: expected a JSON object, a label")
@@ -115,48 +115,48 @@ def from_line(line: Any, where: str) -> Label:
         raise UsageError(f"{where}: {error}; docs/labels.md lists the fields") from None
 
 
-def read_labels(paths: Sequence[Path]) -> list[Label]:
+def read_label_files(paths: Sequence[Path]) -> list[Label]:
     """The labels of files or of folders with a labels.jsonl, clips as paths from here on."""
     labels: list[Label] = []
     for place in paths:
         path = place / "labels.jsonl" if place.is_dir() else place
         if not path.is_file():
             raise UsageError(f"{path}: no such file; `revisit labels export` writes labels.jsonl")
-        with require_readable(path, "a file of labels"):
-            for number, content in json_lines(path.read_text(encoding="utf-8-sig")):
+        with convert_read_errors(path, "a file of labels"):
+            for number, content in parse_numbered_json_lines(path.read_text(encoding="utf-8-sig")):
                 where = f"{path}, line {number}"
                 if content is None:
                     raise UsageError(f"{where}: not JSON; expected a label per line")
-                labels.append(_move_paths(from_line(content, where), path.parent.joinpath))
+                labels.append(_change_clip_paths(label_from_json(content, where), path.parent.joinpath))
     return labels
 
 
 def label_lines(labels: Iterable[Label], folder: Path) -> Iterator[str]:
     """Lines of labels.jsonl for a file in `folder`: paths of clips begin there."""
     for label in labels:
-        moved = _move_paths(label, lambda clip: os.path.relpath(clip, folder))
-        yield json.dumps(to_line(moved), ensure_ascii=False, allow_nan=False)
+        moved = _change_clip_paths(label, lambda clip: os.path.relpath(clip, folder))
+        yield json.dumps(label_to_json(moved), ensure_ascii=False, allow_nan=False)
 
 
-def _move_paths(label: Label, move: Callable[[str], str | Path]) -> Label:
+def _change_clip_paths(label: Label, move: Callable[[str], str | Path]) -> Label:
     """The label with the paths of its clips changed, where it has any."""
     clip, other = (path and str(move(path)) for path in (label.clip, label.other_clip))
     return replace(label, clip=clip, other_clip=other)
 
 
-def _box(entry: Any) -> Box:
+def _parse_box(entry: Any) -> Box:
     box = tuple(float(value) for value in entry["box"])
-    if not is_box(box):
+    if not is_fraction_box(box):
         raise ValueError(f"the box {entry['box']!r} is not [x0, y0, x1, y1] as fractions of the frame")
     return Box(str(entry.get("name") or "target"), (box[0], box[1], box[2], box[3]), int(entry.get("frame", 0)))
 
 
-def is_box(box: Sequence[float]) -> bool:
+def is_fraction_box(box: Sequence[float]) -> bool:
     """Whether numbers are x0, y0, x1, y1 as fractions of a frame."""
     return len(box) == 4 and 0 <= box[0] < box[2] <= 1 and 0 <= box[1] < box[3] <= 1
 
 
-def _frame_number(value: Any) -> int:
+def _parse_frame_number(value: Any) -> int:
     frame = int(value)
     if frame != value or frame < 0:
         raise ValueError(f"a frame is {value!r}; frame numbers must be whole numbers from 0")
@@ -165,8 +165,8 @@ def _frame_number(value: Any) -> int:
 
 # How the value of a field is read that is no text.
 READERS: Mapping[str, Callable[[Any], Any]] = {
-    "boxes": lambda boxes: tuple(map(_box, boxes)),
-    "frames": lambda frames: {str(name): _frame_number(frame) for name, frame in dict(frames).items()},
+    "boxes": lambda boxes: tuple(map(_parse_box, boxes)),
+    "frames": lambda frames: {str(name): _parse_frame_number(frame) for name, frame in dict(frames).items()},
     **dict.fromkeys(("seed", "form"), int),
     "seconds": float,
     **dict.fromkeys(("swapped", "example"), bool),

@@ -9,15 +9,15 @@ from typing import Any
 
 from revisit.core import UsageError
 from revisit.labels import formats
-from revisit.labels.agreement import agreement
-from revisit.labels.alignment import alignment
-from revisit.labels.export import files_of, labels_of, project_files, write_files
-from revisit.labels.label import Label, label_lines, read_labels
+from revisit.labels.agreement import agreement_report
+from revisit.labels.alignment import people_alignment
+from revisit.labels.export import label_export_files, labels_of_project, project_export_files, write_files
+from revisit.labels.label import Label, label_lines, read_label_files
 from revisit.labels.project import FILE, open_project
 from revisit.labels.store import Store
-from revisit.labels.tables import agreement_tables, alignment_tables, figures
+from revisit.labels.tables import agreement_tables, alignment_tables, figure_numbers
 from revisit.media import file_digest
-from revisit.media.files import write_text
+from revisit.media.files import write_text_atomically
 from revisit.results.record_files import write_json
 from revisit.results.run import Run
 
@@ -30,9 +30,9 @@ def load_labels(paths: Sequence[Path], store: str = "") -> list[Label]:
     for path in paths:
         if (path / FILE).is_file():
             project = open_project(path)
-            labels += labels_of(project, Store(store or project.store, project.name))
+            labels += labels_of_project(project, Store(store or project.default_store, project.hashed_name))
         else:
-            labels += read_labels([path])
+            labels += read_label_files([path])
     if not labels:
         raise UsageError("there are no labels yet")
     return labels
@@ -43,19 +43,21 @@ def export_files(source: Path, out: Path | None, store: str = "") -> list[Path]:
     folder = out or (source if source.is_dir() else source.parent)
     if (source / FILE).is_file():
         project = open_project(source)
-        return write_files(project_files(project, Store(store or project.store, project.name), folder), folder)
-    return write_files(files_of(read_labels([source]), folder), folder)
+        return write_files(
+            project_export_files(project, Store(store or project.default_store, project.hashed_name), folder), folder
+        )
+    return write_files(label_export_files(read_label_files([source]), folder), folder)
 
 
-def import_labels(source: Path, shape: str, out: Path) -> int:
+def import_labels(source: Path, file_format: str, out: Path) -> int:
     """Write the labels of another tool as labels.jsonl; return how many there are."""
-    labels = formats.read_foreign_labels(source, shape)
+    labels = formats.read_foreign_labels(source, file_format)
     out.parent.mkdir(parents=True, exist_ok=True)
-    write_text(out, "".join(f"{line}\n" for line in label_lines(labels, out.parent)))
+    write_text_atomically(out, "".join(f"{line}\n" for line in label_lines(labels, out.parent)))
     return len(labels)
 
 
-def align_run(
+def write_people_alignment(
     run: Path, paths: Sequence[Path], metric_options: Sequence[str], seed: int, store: str = ""
 ) -> tuple[dict[str, Any], Path]:
     """Agreement and alignment of a run, kept in its people.json and shown in its report, the page."""
@@ -69,8 +71,8 @@ def align_run(
         metrics.setdefault(dimension, []).append(metric)
     opened = Run(run)
     labels = load_labels(paths, store)
-    report = agreement(labels)
-    alignment_of_run = alignment(opened.results, labels, metrics, seed)
+    report = agreement_report(labels)
+    alignment_of_run = people_alignment(opened.results, labels, metrics, seed)
     notes = list(alignment_of_run.notes)
     if alignment_of_run.split_votes:
         notes.append(f"{alignment_of_run.split_votes} pairs with a full tie of votes are left out")
@@ -78,7 +80,7 @@ def align_run(
         "schema": 1,
         "records": file_digest(run / "records.jsonl"),  # the scores that were compared
         "tables": [*alignment_tables(alignment_of_run), *agreement_tables(report)],
-        "figures": figures(report, alignment_of_run),
+        "figures": figure_numbers(report, alignment_of_run),
         "notes": notes,
         "alignment": {**asdict(alignment_of_run), "answers": alignment_of_run.answers or {}},
         "agreement": asdict(report),

@@ -20,9 +20,9 @@ import msgspec
 from revisit.core import Case, UsageError
 from revisit.core.grouping import group_items
 from revisit.core.text import parse_json
-from revisit.labels.items import LabelItem, items_of, reference_cases
+from revisit.labels.items import LabelItem, items_of_task, reference_cases
 from revisit.labels.label import TASKS, Label
-from revisit.labels.sampling import least_certain, sample_items, survey_sample
+from revisit.labels.sampling import sample_items, sample_least_certain, sample_survey_questions
 from revisit.results.record_files import case_from_json, case_to_json, write_json
 from revisit.results.run import Run
 from revisit.web.media import playable_file
@@ -78,19 +78,19 @@ class Project:
     runs: tuple[str, ...] = ()
     facts: Mapping[str, str] = field(default_factory=dict)
 
-    def item(self, item_id: str) -> LabelItem | None:
-        return self._by_id.get(item_id)
+    def find_item(self, item_id: str) -> LabelItem | None:
+        return self._item_by_id.get(item_id)
 
     @cached_property
-    def _by_id(self) -> dict[str, LabelItem]:
+    def _item_by_id(self) -> dict[str, LabelItem]:
         return {item.id: item for item in self.items}
 
     @property
-    def store(self) -> str:
+    def default_store(self) -> str:
         return str(self.folder / STORE)
 
     @property
-    def name(self) -> str:
+    def hashed_name(self) -> str:
         """What tells this project from others, in cookies and databases; it gives nothing away."""
         return hashlib.sha256(self.secret.encode()).hexdigest()[:12]
 
@@ -107,9 +107,9 @@ def make_project(
     """A new project in an empty folder."""
     if (folder / FILE).exists():
         raise UsageError(f"{folder} is already a project; leave out --task and the other settings to continue it")
-    cases, digests, results = _cases(runs, settings.of)
-    items = _items(settings, list(cases.values()), results)
-    items = with_gold(items, gold, list(cases.values()), settings)
+    cases, digests, results = _cases_digests_and_results(runs, settings.of)
+    items = _sample_items_of_tasks(settings, list(cases.values()), results)
+    items = add_gold_answers(items, gold, list(cases.values()), settings)
     used = list(dict.fromkeys(case for item in items for case in item.cases))
     folder.mkdir(parents=True, exist_ok=True)
     shots, files = {}, {}
@@ -146,7 +146,7 @@ def open_project(folder: Path) -> Project:
     return Project(folder, settings, cases, content["digests"], shots, files, items, *texts)
 
 
-def with_raters(project: Project, raters: int, *, follows: bool) -> Project:
+def set_rater_count(project: Project, raters: int, *, follows: bool) -> Project:
     """The project with so many raters for each item, also on disk; `follows`: as many as are named from now on."""
     others = {name: fact for name, fact in project.facts.items() if name != FOLLOWS}
     facts = others | ({FOLLOWS: "yes"} if follows else {})
@@ -175,7 +175,9 @@ def _write_project(project: Project) -> None:
     path.chmod(0o600)  # it holds the key that forms are signed with
 
 
-def _cases(runs: Sequence[Path], of: str) -> tuple[dict[str, Case], dict[str, str], list[Any]]:
+def _cases_digests_and_results(
+    runs: Sequence[Path], clips_or_reference: str
+) -> tuple[dict[str, Case], dict[str, str], list[Any]]:
     cases: dict[str, Case] = {}
     digests: dict[str, str] = {}
     results = []
@@ -185,7 +187,7 @@ def _cases(runs: Sequence[Path], of: str) -> tuple[dict[str, Case], dict[str, st
         results.append(run.results)
         run_cases = [case_from_json(entry) for entry in plan["cases"] if not entry.get("truth")]
         digests_of_run = {entry["id"]: entry.get("digest") or "" for entry in plan["cases"]}
-        if of == "reference":
+        if clips_or_reference == "reference":
             referring = [entry for entry in plan["cases"] if entry.get("reference")]
             truth = {entry["reference"]["path"]: entry.get("reference_digest") or "" for entry in referring}
             run_cases = reference_cases(run_cases)
@@ -202,22 +204,22 @@ def _cases(runs: Sequence[Path], of: str) -> tuple[dict[str, Case], dict[str, st
     return cases, digests, results
 
 
-def _items(settings: ProjectSettings, cases: Sequence[Case], results: Sequence[Any]) -> list[LabelItem]:
+def _sample_items_of_tasks(settings: ProjectSettings, cases: Sequence[Case], results: Sequence[Any]) -> list[LabelItem]:
     items_of_tasks: list[LabelItem] = []
     for task in settings.tasks:
         forms = 1 if settings.per_scene else settings.forms
-        items = items_of(task, cases, forms=forms, dimensions=settings.dimensions)
+        items = items_of_task(task, cases, forms=forms, dimensions=settings.dimensions)
         if task == "answer" and settings.per_scene:
-            items_of_tasks += survey_sample(items, settings.per_scene, settings.forms, settings.seed)
+            items_of_tasks += sample_survey_questions(items, settings.per_scene, settings.forms, settings.seed)
         elif settings.sampling == "uncertain":
             gates = list(dict.fromkeys(gate for one in results for gate in one.gates))
-            items_of_tasks += least_certain(items, results, settings.metric, settings.count, gates)
+            items_of_tasks += sample_least_certain(items, results, settings.metric, settings.count, gates)
         else:
             items_of_tasks += sample_items(items, settings.sampling, settings.count, settings.seed)
     return items_of_tasks
 
 
-def with_gold(
+def add_gold_answers(
     items: Sequence[LabelItem], gold: Sequence[Label], cases: Sequence[Case], settings: ProjectSettings
 ) -> list[LabelItem]:
     """The items with the answers that are known; known ones that were not drawn are added."""
@@ -227,7 +229,7 @@ def with_gold(
     every = list(items)
     for task in {task for task, _ in gold_by_clips}:
         have = {(item.task, item.cases, item.form) for item in every}
-        candidates = items_of(task, cases, forms=settings.forms, dimensions=settings.dimensions)
+        candidates = items_of_task(task, cases, forms=settings.forms, dimensions=settings.dimensions)
         every += [
             item
             for item in candidates

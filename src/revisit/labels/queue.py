@@ -33,7 +33,7 @@ class ItemQueue:
         self.forms = max((item.form for item in project.items), default=0) + 1
         self.multiple = {item.id for item in project.items if item.gold}
 
-    def mine(self, rater: Rater, task: str = "") -> list[LabelItem]:
+    def items_for_rater(self, rater: Rater, task: str = "") -> list[LabelItem]:
         """The items that a rater may get, in order: examples, then those of the rater's form with gold in between."""
         form = rater.number % self.forms
         items = [
@@ -54,14 +54,14 @@ class ItemQueue:
             mixed.append(item)
         return [*examples, *mixed, *gold]
 
-    def next(self, rater: Rater, task: str = "") -> LabelItem | None:
+    def hold_next_item(self, rater: Rater, task: str = "") -> LabelItem | None:
         """The next item for a rater, held for them; None when there is nothing left."""
-        order = self.mine(rater, task)
+        order = self.items_for_rater(rater, task)
         items_by_id = {item.id: item for item in order}
         raters = self.project.settings.raters
         finished = self._items_agreed_on(order)
 
-        def choose(answered: set[str], busy: dict[str, int], held: list[str]) -> str | None:
+        def choose_item_id(answered: set[str], busy: dict[str, int], held: list[str]) -> str | None:
             for item_id in held:  # what was shown and not answered comes again
                 if item_id in items_by_id and item_id not in answered:
                     return item_id
@@ -72,14 +72,14 @@ class ItemQueue:
                     return item.id
             return None
 
-        chosen_id = self.store.take(rater.id, choose)
+        chosen_id = self.store.hold_chosen_item(rater.id, choose_item_id)
         return items_by_id.get(chosen_id) if chosen_id else None
 
-    def progress(self, rater: Rater, task: str = "") -> RaterProgress:
+    def rater_progress(self, rater: Rater, task: str = "") -> RaterProgress:
         """How many of the items that a rater may get are answered by them; those done by others count as gone."""
-        order = {item.id for item in self.mine(rater, task)}
-        answered = set(self.store.answered_items(rater.id)) & order
-        busy = self.store.counts()
+        order = {item.id for item in self.items_for_rater(rater, task)}
+        answered = set(self.store.answered_item_ids(rater.id)) & order
+        busy = self.store.answer_count_by_item()
         agreed = self._items_agreed_on(self.project.items)
         open_ = [
             item_id
@@ -94,7 +94,7 @@ class ItemQueue:
         least = self.project.settings.agree
         if not least:
             return set()
-        answers = self.store.contents()
+        answers = self.store.answers_of_items()
         return {
             item.id
             for item in items

@@ -29,20 +29,20 @@ def sample_items(items: Sequence[LabelItem], rule: str, count: int | None, seed:
     shuffled = list(items)
     random.Random(seed).shuffle(shuffled)
     if rule == "scenes":
-        order = _interleave(shuffled, lambda item: item.scene, lambda item: item.stratum)
+        order = _interleave_groups(shuffled, lambda item: item.scene, lambda item: item.stratum)
     else:
-        order = _interleave(shuffled, lambda item: (item.task, item.stratum), lambda item: item.scene)
+        order = _interleave_groups(shuffled, lambda item: (item.task, item.stratum), lambda item: item.scene)
     return order[:count]
 
 
-def least_certain(
+def sample_least_certain(
     items: Sequence[LabelItem], results: Sequence[Results], metric: str, count: int | None, gates: Sequence[str] = ()
 ) -> list[LabelItem]:
     """The items on which a metric is least certain; those it has no score for come last."""
     low, high = METRICS[metric].range
     middle = (low + high) / 2 if low is not None and high is not None else None
 
-    def doubt(item: LabelItem) -> tuple[float, float, str]:
+    def uncertainty_key(item: LabelItem) -> tuple[float, float, str]:
         scores = [
             next((s for one in results if (s := one.score(case, metric)) is not None), None) for case in item.cases
         ]
@@ -52,10 +52,10 @@ def least_certain(
         apart = abs(first - other) if first is not None and other is not None else float("inf")
         return not unsure, apart, item.id
 
-    return sorted(items, key=doubt)[:count]
+    return sorted(items, key=uncertainty_key)[:count]
 
 
-def survey_sample(items: Sequence[LabelItem], per_scene: int, forms: int, seed: int = 0) -> list[LabelItem]:
+def sample_survey_questions(items: Sequence[LabelItem], per_scene: int, forms: int, seed: int = 0) -> list[LabelItem]:
     """So many questions of each scene, their dimensions and polarities in turn, dealt over interleaved forms."""
     pairs = [(item, question) for item in items for question in item.questions]
     by_scene = group_items(pairs, lambda pair: pair[0].scene)
@@ -63,7 +63,7 @@ def survey_sample(items: Sequence[LabelItem], per_scene: int, forms: int, seed: 
     generator = random.Random(seed)
     for scene in sorted(by_scene):
         generator.shuffle(by_scene[scene])
-        in_turn = _interleave(by_scene[scene], lambda one: one[1].dimension, lambda one: one[1].polarity)
+        in_turn = _interleave_groups(by_scene[scene], lambda one: one[1].dimension, lambda one: one[1].polarity)
         for form in range(forms):
             for mine in group_items(in_turn[:per_scene][form::forms], lambda pair: pair[0].cases).values():
                 item, own = mine[0][0], tuple(question for _, question in mine)
@@ -71,7 +71,9 @@ def survey_sample(items: Sequence[LabelItem], per_scene: int, forms: int, seed: 
     return items_of_forms
 
 
-def _interleave(things: Sequence[Any], outer: Callable[[Any], Hashable], inner: Callable[[Any], Hashable]) -> list[Any]:
+def _interleave_groups(
+    things: Sequence[Any], outer: Callable[[Any], Hashable], inner: Callable[[Any], Hashable]
+) -> list[Any]:
     """The things so that every beginning of the list has as many of each group as can be, and of each part of it."""
     groups: dict[Hashable, dict[Hashable, list[Any]]] = defaultdict(lambda: defaultdict(list))
     for thing in things:

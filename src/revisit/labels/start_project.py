@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from revisit.core import UsageError
-from revisit.core.text import pluralize
+from revisit.core.text import count_and_noun
 from revisit.labels.app import RaterPages
-from revisit.labels.label import read_labels
+from revisit.labels.label import read_label_files
 from revisit.labels.project import (
     FILE,
     FOLLOWS,
@@ -19,10 +19,10 @@ from revisit.labels.project import (
     ProjectSettings,
     make_project,
     open_project,
-    with_raters,
+    set_rater_count,
 )
 from revisit.labels.store import Store
-from revisit.web.server import ListenAddress, check_address, needs, serve
+from revisit.web.server import ListenAddress, needs, require_token_if_public, serve_until_interrupted
 
 
 @dataclass(frozen=True)
@@ -58,13 +58,13 @@ def open_or_make_project(request: ProjectRequest, progress: Callable[[int, int, 
         raise UsageError(f"--of must be clips or reference, not {settings.of!r}")
     if settings.sampling == "uncertain" and not settings.metric:
         raise UsageError("--sample uncertain needs --metric, the metric whose least certain clips come first")
-    gold = read_labels([request.gold]) if request.gold else []
+    gold = read_label_files([request.gold]) if request.gold else []
     guide = request.guide.read_text(encoding="utf-8") if request.guide else ""
     project = make_project(folder, request.runs, settings, gold=gold, guide=guide, progress=progress)
-    return with_raters(project, settings.raters, follows=request.raters is None)
+    return set_rater_count(project, settings.raters, follows=request.raters is None)
 
 
-def start_annotation(
+def open_and_serve_project(
     request: ProjectRequest,
     where: ListenAddress,
     token: str,
@@ -75,18 +75,18 @@ def start_annotation(
 ) -> None:
     """Make or open the project, print the links, and serve until interrupted; `data` gets them instead of `say`."""
     needs("starlette"), needs("uvicorn")
-    check_address(where, token)
+    require_token_if_public(where, token)
     token = token or secrets.token_urlsafe(24)
     project = open_or_make_project(request, progress)
-    store = Store(request.store or project.store, project.name)
+    store = Store(request.store or project.default_store, project.hashed_name)
     links = [(name, store.add_rater(name)[1]) for name in request.names]
     if request.raters is not None:
-        project = with_raters(project, request.raters, follows=False)
+        project = set_rater_count(project, request.raters, follows=False)
     elif request.names and FOLLOWS in project.facts:  # items go to all that were ever named
-        project = with_raters(project, len(store.raters()), follows=True)
+        project = set_rater_count(project, len(store.raters()), follows=True)
     raters = project.settings.raters
 
-    def started(address: str) -> None:
+    def announce_links(address: str) -> None:
         if data is not None:
             data({
                 "project": str(project.folder), "items": len(project.items), "raters": raters,
@@ -94,16 +94,16 @@ def start_annotation(
                 "links": {name: f"{address}/r/{link}" for name, link in links},
             })  # fmt: skip
             return
-        say(f"project: {project.folder} ({len(project.items)} items, each for {pluralize(raters, 'rater')})")
+        say(f"project: {project.folder} ({len(project.items)} items, each for {count_and_noun(raters, 'rater')})")
         say(f"progress, links and files: {address}/admin/enter/{token}")
         for name, link in links:
             say(f"link for {name}: {address}/r/{link}")
         if not store.raters():
             say("there are no raters yet: add them on that page, or with --rater NAME")
         elif len(store.raters()) < raters:
-            say(f"an item is done after {pluralize(raters, 'answer')}, and fewer raters are there: add some")
+            say(f"an item is done after {count_and_noun(raters, 'answer')}, and fewer raters are there: add some")
 
     if prepare:
-        started(f"http://{where.host}:{where.port}")
+        announce_links(f"http://{where.host}:{where.port}")
         return
-    serve(RaterPages(project, store, token).application(), where, token, started)
+    serve_until_interrupted(RaterPages(project, store, token).make_application(), where, token, announce_links)

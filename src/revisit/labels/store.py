@@ -68,7 +68,7 @@ class RaterAnswer:
     at: str = ""
 
     @property
-    def content(self) -> str:
+    def content_json(self) -> str:
         parts = {name: getattr(self, name) for name in ("answers", "frames", "boxes", "texts", "comment")}
         return json.dumps(parts, ensure_ascii=False, allow_nan=False)
 
@@ -83,7 +83,7 @@ class Store:
         self.postgres = where.startswith(("postgresql://", "postgres://"))
         self._local = threading.local()
         self._writing = threading.Lock()  # SQLite has one writer: wait here and not by polling the file
-        with self._change() as run:
+        with self._transaction() as run:
             if self.postgres:
                 run(f'CREATE SCHEMA IF NOT EXISTS "{self.schema}"', ())
             for statement in TABLES.split(";"):
@@ -98,7 +98,7 @@ class Store:
         if not name or not name.isprintable():
             raise UsageError("a rater's name needs printable characters")
         token = secrets.token_urlsafe(24)
-        with self._change() as run:
+        with self._transaction() as run:
             same_name = run("SELECT id FROM raters WHERE name = ?", (name,))
             if same_name:
                 raise UsageError(f"there is already a rater {name!r}")
@@ -106,74 +106,74 @@ class Store:
             rater = Rater(f"r{number + 1:02d}-{secrets.token_hex(3)}", name, number)
             run(
                 "INSERT INTO raters (id, name, token, number, at) VALUES (?, ?, ?, ?, ?)",
-                (rater.id, name, _digest(token), number, _now()),
+                (rater.id, name, _token_digest(token), number, _utc_now_text()),
             )
         return rater, token
 
-    def rater_of(self, token: str) -> Rater | None:
+    def find_rater_by_token(self, token: str) -> Rater | None:
         """Whose link this is; None for nobody's, and for one that was closed."""
-        rows = self._rows("SELECT id, name, number, closed FROM raters WHERE token = ?", (_digest(token),))
+        rows = self._query_rows("SELECT id, name, number, closed FROM raters WHERE token = ?", (_token_digest(token),))
         return Rater(rows[0][0], rows[0][1], rows[0][2]) if rows and not rows[0][3] else None
 
     def raters(self) -> list[Rater]:
-        rows = self._rows("SELECT id, name, number, closed FROM raters ORDER BY number", ())
+        rows = self._query_rows("SELECT id, name, number, closed FROM raters ORDER BY number", ())
         return [Rater(rater_id, name, number, bool(closed)) for rater_id, name, number, closed in rows]
 
-    def renew(self, rater: str) -> str:
+    def renew_token(self, rater: str) -> str:
         """A new link for a rater; the old one no longer works."""
         token = secrets.token_urlsafe(24)
-        with self._change() as run:
-            run("UPDATE raters SET token = ?, closed = 0 WHERE id = ?", (_digest(token), rater))
+        with self._transaction() as run:
+            run("UPDATE raters SET token = ?, closed = 0 WHERE id = ?", (_token_digest(token), rater))
         return token
 
     def close_rater(self, rater: str) -> None:
         """Shut a rater's link; what was said stays."""
-        with self._change() as run:
+        with self._transaction() as run:
             run("UPDATE raters SET closed = 1 WHERE id = ?", (rater,))
 
     # Answers
 
     def submit(self, answer: RaterAnswer) -> None:
         """Keep an answer; when this returns it is on disk. An earlier one of the same rater to the item is replaced."""
-        now = _now()
-        with self._change() as run:
+        now = _utc_now_text()
+        with self._transaction() as run:
             facts = {"seconds": answer.seconds, "swapped": int(answer.swapped), "at": now, "stamp": time.time()}
-            _upsert(run, "answers", answer.item, answer.rater, content=answer.content, **facts)
-            self._note(run, "submit", answer.item, answer.rater, answer.content, now)
+            _upsert(run, "answers", answer.item, answer.rater, content=answer.content_json, **facts)
+            self._note(run, "submit", answer.item, answer.rater, answer.content_json, now)
             for table in ("drafts", "holds"):
                 run(f"DELETE FROM {table} WHERE item = ? AND rater = ?", (answer.item, answer.rater))
 
-    def undo(self, rater: str) -> str | None:
+    def undo_last_answer(self, rater: str) -> str | None:
         """Take a rater's last answer back, as a draft; the item it is of, or None where there is none."""
-        with self._change() as run:
+        with self._transaction() as run:
             rows = run("SELECT item, content, stamp FROM answers WHERE rater = ? ORDER BY stamp DESC LIMIT 1", (rater,))
             if not rows:
                 return None
             item, content, _ = rows[0]
             run("DELETE FROM answers WHERE item = ? AND rater = ?", (item, rater))
-            self._note(run, "undo", item, rater, content, _now())
+            self._note(run, "undo", item, rater, content, _utc_now_text())
             _upsert(run, "drafts", item, rater, content=content, stamp=time.time())
             _upsert(run, "holds", item, rater, since=time.time())
         return str(item)
 
     def save_draft(self, item: str, rater: str, content: str) -> None:
         """Keep what a rater has chosen and not yet sent, unless it was sent meanwhile."""
-        with self._change() as run:
+        with self._transaction() as run:
             if not run("SELECT 1 FROM answers WHERE item = ? AND rater = ?", (item, rater)):
                 _upsert(run, "drafts", item, rater, content=content, stamp=time.time())
 
-    def draft_of(self, item: str, rater: str) -> dict[str, Any]:
+    def read_draft(self, item: str, rater: str) -> dict[str, Any]:
         """What a rater has chosen and not yet sent."""
-        rows = self._rows("SELECT content FROM drafts WHERE item = ? AND rater = ?", (item, rater))
+        rows = self._query_rows("SELECT content FROM drafts WHERE item = ? AND rater = ?", (item, rater))
         return dict(json.loads(rows[0][0])) if rows else {}
 
-    def answered_items(self, rater: str) -> list[str]:
+    def answered_item_ids(self, rater: str) -> list[str]:
         """The items that a rater has answered, the newest last."""
-        return [row[0] for row in self._rows("SELECT item FROM answers WHERE rater = ? ORDER BY stamp", (rater,))]
+        return [row[0] for row in self._query_rows("SELECT item FROM answers WHERE rater = ? ORDER BY stamp", (rater,))]
 
-    def answers(self) -> list[RaterAnswer]:
+    def all_answers(self) -> list[RaterAnswer]:
         """Everything that was said and not taken back, in the order it came."""
-        rows = self._rows(
+        rows = self._query_rows(
             "SELECT item, rater, content, seconds, swapped, at FROM answers ORDER BY stamp, item, rater", ()
         )
         return [
@@ -183,13 +183,15 @@ class Store:
 
     def held_since(self, item: str, rater: str) -> float | None:
         """When an item was shown to a rater."""
-        rows = self._rows("SELECT since FROM holds WHERE item = ? AND rater = ?", (item, rater))
+        rows = self._query_rows("SELECT since FROM holds WHERE item = ? AND rater = ?", (item, rater))
         return float(rows[0][0]) if rows else None
 
-    def take(self, rater: str, choose: Callable[[set[str], dict[str, int], list[str]], str | None]) -> str | None:
+    def hold_chosen_item(
+        self, rater: str, choose: Callable[[set[str], dict[str, int], list[str]], str | None]
+    ) -> str | None:
         """Hold an item for a rater: `choose` is told what the rater has answered, by how many others each item is
         answered or held, and what the rater holds; nobody else chooses meanwhile."""
-        with self._change() as run:
+        with self._transaction() as run:
             since = time.time() - HOLD
             run("DELETE FROM holds WHERE since < ?", (since,))
             mine = {row[0] for row in run("SELECT item FROM answers WHERE rater = ?", (rater,))}
@@ -203,14 +205,14 @@ class Store:
                 _upsert(run, "holds", item, rater, since=time.time())
         return item
 
-    def counts(self) -> dict[str, int]:
+    def answer_count_by_item(self) -> dict[str, int]:
         """How many raters have answered each item."""
-        return {item: int(n) for item, n in self._rows("SELECT item, COUNT(*) FROM answers GROUP BY item", ())}
+        return {item: int(n) for item, n in self._query_rows("SELECT item, COUNT(*) FROM answers GROUP BY item", ())}
 
-    def contents(self) -> dict[str, list[Mapping[str, str]]]:
+    def answers_of_items(self) -> dict[str, list[Mapping[str, str]]]:
         """What was answered to items, by question, rater by rater."""
         answers_by_item: dict[str, list[Mapping[str, str]]] = {}
-        for item, content in self._rows("SELECT item, content FROM answers", ()):
+        for item, content in self._query_rows("SELECT item, content FROM answers", ()):
             answers_by_item.setdefault(item, []).append(json.loads(content)["answers"])
         return answers_by_item
 
@@ -229,42 +231,42 @@ class Store:
             (secrets.token_hex(16), kind, item, rater, content, at),
         )
 
-    def _rows(self, sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
-        with self._failures():
-            return self._again(lambda connection: self._run(connection, sql, values))
+    def _query_rows(self, sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+        with self._raise_store_unavailable():
+            return self._retry_on_new_connection(lambda connection: self._execute(connection, sql, values))
 
     @contextmanager
-    def _change(self) -> Iterator[Run]:
+    def _transaction(self) -> Iterator[Run]:
         """A transaction of which everything is kept or nothing; one at a time."""
-        with self._failures():
-            connection = self._again(self._begin)
+        with self._raise_store_unavailable():
+            connection = self._retry_on_new_connection(self._begin_transaction)
             try:
-                yield lambda sql, values: self._run(connection, sql, values)
-                self._run(connection, "COMMIT", ())
+                yield lambda sql, values: self._execute(connection, sql, values)
+                self._execute(connection, "COMMIT", ())
             except BaseException:
-                self._roll_back(connection)
+                self._roll_back_or_drop(connection)
                 raise
             finally:
                 if not self.postgres:
                     self._writing.release()
 
-    def _roll_back(self, connection: Any) -> None:
+    def _roll_back_or_drop(self, connection: Any) -> None:
         """End a transaction that failed. Where even that fails the connection goes, and the transaction with it."""
         try:
             if self.postgres or connection.in_transaction:  # SQLite ends some by itself
-                self._run(connection, "ROLLBACK", ())
+                self._execute(connection, "ROLLBACK", ())
         except Exception:
-            self._drop()
+            self._drop_connection()
 
     @contextmanager
-    def _failures(self) -> Iterator[None]:
+    def _raise_store_unavailable(self) -> Iterator[None]:
         """Turn what goes wrong with a disk or a server, and not with us, into `StoreUnavailable`."""
         if self.postgres:
             psycopg = needs("psycopg", "postgres")
             try:
                 yield
             except psycopg.OperationalError as error:
-                self._drop()
+                self._drop_connection()
                 full = isinstance(error, psycopg.errors.DiskFull)
                 raise StoreUnavailable(FULL if full else GONE, _first_line(error)) from error
             return
@@ -273,29 +275,29 @@ class Store:
         except sqlite3.DatabaseError as error:
             if isinstance(error, sqlite3.IntegrityError | sqlite3.ProgrammingError):
                 raise
-            self._drop()
+            self._drop_connection()
             raise StoreUnavailable(FULL if "is full" in str(error) else BROKEN, _first_line(error)) from error
 
-    def _drop(self) -> None:
+    def _drop_connection(self) -> None:
         """Leave this thread's connection; the next request makes a new one."""
         with suppress(Exception):
             self.close()
         self._local.connection = None
 
-    def _begin(self, connection: Any) -> Any:
+    def _begin_transaction(self, connection: Any) -> Any:
         if self.postgres:
-            self._run(connection, "BEGIN", ())
-            self._run(connection, "SELECT pg_advisory_xact_lock(7236583)", ())
+            self._execute(connection, "BEGIN", ())
+            self._execute(connection, "SELECT pg_advisory_xact_lock(7236583)", ())
             return connection
         self._writing.acquire()
         try:
-            self._run(connection, "BEGIN IMMEDIATE", ())
+            self._execute(connection, "BEGIN IMMEDIATE", ())
         except BaseException:
             self._writing.release()
             raise
         return connection
 
-    def _again(self, does: Callable[[Any], Made]) -> Made:
+    def _retry_on_new_connection(self, does: Callable[[Any], Made]) -> Made:
         """Do something with this thread's connection, with a new one where a server has dropped it."""
         fresh = getattr(self._local, "connection", None) is None
         if fresh:
@@ -308,7 +310,7 @@ class Store:
         except psycopg.OperationalError:
             if fresh:
                 raise
-            self._drop()
+            self._drop_connection()
             self._local.connection = self._connect()
             return does(self._local.connection)
 
@@ -324,7 +326,7 @@ class Store:
             connection.execute(f"PRAGMA {setting}")
         return connection
 
-    def _run(self, connection: Any, sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+    def _execute(self, connection: Any, sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
         if self.postgres:
             cursor = connection.execute(sql.replace("?", "%s"), tuple(values) or None)
         else:
@@ -346,9 +348,9 @@ def _first_line(error: Exception) -> str:
     return next(iter(str(error).splitlines()), type(error).__name__)
 
 
-def _digest(token: str) -> str:
+def _token_digest(token: str) -> str:
     return hashlib.sha256(token.encode(errors="surrogatepass")).hexdigest()
 
 
-def _now() -> str:
+def _utc_now_text() -> str:
     return datetime.now(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -5,22 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from revisit.core.text import package_yaml
-from revisit.labels.agreement import FEWEST, AgreementReport, Quality, qualities
+from revisit.core.text import read_package_yaml
+from revisit.labels.agreement import FEWEST, AgreementReport, Quality, rater_qualities
 from revisit.labels.alignment import PeopleAlignment
-from revisit.labels.export import labels_of
+from revisit.labels.export import labels_of_project
 from revisit.labels.project import Project
 from revisit.labels.store import Store
-from revisit.results.display import metric_title
+from revisit.results.display import score_title
 from revisit.results.tables import Table, make_table
 from revisit.stats.agreement import Agreement
 
 NONE, TOO_FEW = "–", "too few"
 
 
-def _table(id: str, rows: Iterable[tuple[str, Sequence[Any]]], columns: Sequence[str] = (), **words: object) -> Table:
+def _make_named_table(
+    id: str, rows: Iterable[tuple[str, Sequence[Any]]], columns: Sequence[str] = (), **words: object
+) -> Table:
     """A table with the heading of tables.yaml, and with words in the gaps of that."""
-    heading = package_yaml(__package__, "tables.yaml")[id]
+    heading = read_package_yaml(__package__, "tables.yaml")[id]
     title, note = (heading[part].format(**words) for part in ("title", "note"))
     return make_table(title, note, columns or heading["columns"], rows)
 
@@ -30,33 +32,33 @@ def agreement_tables(report: AgreementReport) -> list[Table]:
     agreeing = [
         (
             f"{row.task}: {row.dimension}",
-            [*map(str, (row.rated_twice, row.ratings, row.split)), share_text(row.alike),
-             *map(agreement_text, (row.ac1, row.ac2, row.cohen, row.fleiss, row.alpha, row.alpha_ordinal))],
+            [*map(str, (row.rated_twice, row.ratings, row.split)), percent_text(row.alike),
+             *map(coefficient_text, (row.ac1, row.ac2, row.cohen, row.fleiss, row.alpha, row.alpha_ordinal))],
         )
         for row in report.rows
     ]  # fmt: skip
     return [
-        _table("agreement", agreeing, too_few=TOO_FEW, fewest=FEWEST),
-        _table("raters", [(one.rater, _rater_row(one)) for one in report.raters]),
+        _make_named_table("agreement", agreeing, too_few=TOO_FEW, fewest=FEWEST),
+        _make_named_table("raters", [(one.rater, _rater_row(one)) for one in report.raters]),
     ]
 
 
-def _rater_row(one: Quality) -> list[str]:
-    gold = NONE if one.gold_right is None else f"{share_text(one.gold_right)} of {one.gold}"
+def _rater_row(quality: Quality) -> list[str]:
+    gold = NONE if quality.gold_right is None else f"{percent_text(quality.gold_right)} of {quality.gold}"
     figures = [
-        number_text(one.seconds, 0),
-        share_text(one.agrees),
-        number_text(one.kappa),
+        number_text(quality.seconds, 0),
+        percent_text(quality.agrees),
+        number_text(quality.kappa),
         gold,
-        share_text(one.left),
-        share_text(one.cannot),
+        percent_text(quality.left),
+        percent_text(quality.cannot),
     ]
-    return [str(one.items), *figures]
+    return [str(quality.items), *figures]
 
 
 def rater_rows(project: Project, store: Store) -> list[dict[str, object]]:
     """A row per rater for the page of the project."""
-    figures_by_rater = {one.rater: _rater_row(one) for one in qualities(labels_of(project, store))}
+    figures_by_rater = {one.rater: _rater_row(one) for one in rater_qualities(labels_of_project(project, store))}
     names, nothing = ("answers", "seconds", "agrees", "kappa", "gold", "left", "cannot"), ["0", *[NONE] * 6]
     return [
         {**vars(rater), **dict(zip(names, figures_by_rater.get(rater.name, nothing), strict=True))}
@@ -64,75 +66,80 @@ def rater_rows(project: Project, store: Store) -> list[dict[str, object]]:
     ]
 
 
-def heat_table(report: AgreementReport) -> list[Table]:
+def heat_tables(report: AgreementReport) -> list[Table]:
     """The share of equal answers by scene and dimension, as the heat map has it; none for one scene."""
     if len(report.heat) < 2:
         return []
-    heat = _heat(report.heat)
-    rows = [(scene, [NONE if cell is None else share_text(cell[0]) for cell in cells]) for scene, cells in heat["rows"]]
-    return [_table("heat", rows, heat["columns"])]
+    heat = _heat_columns_and_rows(report.heat)
+    rows = [
+        (scene, [NONE if cell is None else percent_text(cell[0]) for cell in cells]) for scene, cells in heat["rows"]
+    ]
+    return [_make_named_table("heat", rows, heat["columns"])]
 
 
 def alignment_tables(alignment: PeopleAlignment) -> list[Table]:
     """Win ratios, the bridge, triggers, answers and strengths; those that there are."""
     tables = []
     if alignment.bridges:
-        tables += [_correlations(alignment), _comparison_table(alignment)]
-        tables += [_ratios(alignment)] if any(bridge.win_ratios for bridge in alignment.bridges) else []
+        tables += [_correlation_table(alignment), _pair_agreement_table(alignment)]
+        tables += [_win_ratio_table(alignment)] if any(bridge.win_ratios for bridge in alignment.bridges) else []
     if alignment.triggers:
-        tables.append(_triggers(alignment))
+        tables.append(_trigger_table(alignment))
     if alignment.answers:
-        tables.append(_answers(alignment.answers))
+        tables.append(_bank_answer_table(alignment.answers))
     if alignment.strengths:
-        tables.append(_strengths(alignment))
+        tables.append(_strength_table(alignment))
     return tables
 
 
-def figures(report: AgreementReport, alignment: PeopleAlignment) -> dict[str, list[dict[str, object]]]:
+def figure_numbers(report: AgreementReport, alignment: PeopleAlignment) -> dict[str, list[dict[str, object]]]:
     """Numbers of the figures: heat maps and win ratios."""
     heat: list[dict[str, object]] = []
     ratios: list[dict[str, object]] = []
     if len(report.heat) > 1:
-        heat.append({"title": "Raters alike, by scene and dimension", **_heat(report.heat)})
+        heat.append({"title": "Raters alike, by scene and dimension", **_heat_columns_and_rows(report.heat)})
     if alignment.answers:
         title = "People's majority and the bank's answer alike, by scene and dimension"
-        heat.append({"title": title, **_heat(alignment.answers["heat"])})
+        heat.append({"title": title, **_heat_columns_and_rows(alignment.answers["heat"])})
     for bridge in alignment.bridges:
         if bridge.win_ratios:
             people, metric = bridge.win_ratios.people, bridge.win_ratios.metric
             points = [[model, people[model], metric[model]] for model in people]
-            ratios.append({"title": f"{bridge.dimension}: {metric_title(bridge.metric)}", "points": points})
+            ratios.append({"title": f"{bridge.dimension}: {score_title(bridge.metric)}", "points": points})
     return {"heat": heat, "ratios": ratios}
 
 
-def _heat(cells: Mapping[str, Mapping[str, tuple[float, int]]]) -> dict[str, Any]:
+def _heat_columns_and_rows(cells: Mapping[str, Mapping[str, tuple[float, int]]]) -> dict[str, Any]:
     """Shares by scene (rows) and dimension (columns)."""
     columns = list(dict.fromkeys(name for row in cells.values() for name in row))
     rows = [(scene, [row.get(name) for name in columns]) for scene, row in sorted(cells.items())]
     return {"columns": columns, "rows": rows}
 
 
-def _correlations(alignment: PeopleAlignment) -> Table:
+def _correlation_table(alignment: PeopleAlignment) -> Table:
     rows = []
     for bridge in alignment.bridges:
         ratios = bridge.win_ratios
         over = (
-            [with_interval_text(ratios.rho, ratios.rho_interval), with_interval_text(ratios.tau, ratios.tau_interval)]
+            [
+                number_with_interval_text(ratios.rho, ratios.rho_interval),
+                number_with_interval_text(ratios.tau, ratios.tau_interval),
+            ]
             if ratios
             else [NONE] * 2
         )
         counts = [str(len(ratios.people) if ratios else 0), str(bridge.bridged)]
-        rows.append((bridge.dimension, [metric_title(bridge.metric), *over, *counts]))
-    return _table("correlations", rows)
+        rows.append((bridge.dimension, [score_title(bridge.metric), *over, *counts]))
+    return _make_named_table("correlations", rows)
 
 
-def _comparison_table(alignment: PeopleAlignment) -> Table:
+def _pair_agreement_table(alignment: PeopleAlignment) -> Table:
     rows = []
     for bridge in alignment.bridges:
         holdout: Mapping[str, float | None] = vars(bridge.holdout) if bridge.holdout else {}
         judged: Mapping[str, Any] = {**bridge.judgeable} if bridge.judgeable else {}
         cells = [
-            metric_title(bridge.metric),
+            score_title(bridge.metric),
             number_text(bridge.agreement),
             f"{bridge.bridged} of {bridge.pairs}",
             number_text(bridge.rho),
@@ -140,71 +147,72 @@ def _comparison_table(alignment: PeopleAlignment) -> Table:
             number_text(holdout.get("tau"), 3),
             number_text(holdout.get("kappa")),
             number_text(holdout.get("weighted_kappa")),
-            _join_by_slashes(holdout, "exact", "strict", "tie"),
+            _join_numbers_by_slashes(holdout, "exact", "strict", "tie"),
             f"{holdout['reversals']} of {holdout['preferred']}" if holdout else NONE,
-            _join_by_slashes(judged, "judgeable", "not_judgeable", "balanced"),
+            _join_numbers_by_slashes(judged, "judgeable", "not_judgeable", "balanced"),
         ]
         rows.append((bridge.dimension, cells))
-    return _table("pairs", rows)
+    return _make_named_table("pairs", rows)
 
 
-def _join_by_slashes(facts: Mapping[str, float | None], *names: str) -> str:
+def _join_numbers_by_slashes(facts: Mapping[str, float | None], *names: str) -> str:
     return "/".join(number_text(facts.get(name)) for name in names) if facts else NONE
 
 
-def _ratios(alignment: PeopleAlignment) -> Table:
+def _win_ratio_table(alignment: PeopleAlignment) -> Table:
     ratios = [bridge.win_ratios for bridge in alignment.bridges if bridge.win_ratios]
     models = list(dict.fromkeys(model for one in ratios for model in one.people))
     rows = []
     for bridge in alignment.bridges:
         shares = (bridge.win_ratios.people, bridge.win_ratios.metric) if bridge.win_ratios else ({}, {})
-        for name, won in zip(("people", metric_title(bridge.metric)), shares, strict=True):
+        for name, won in zip(("people", score_title(bridge.metric)), shares, strict=True):
             rows.append((f"{bridge.dimension}: {name}", [number_text(won.get(model)) for model in models]))
-    return _table("ratios", rows, models)
+    return _make_named_table("ratios", rows, models)
 
 
-def _triggers(alignment: PeopleAlignment) -> Table:
+def _trigger_table(alignment: PeopleAlignment) -> Table:
     keys = ("accuracy", "precision", "recall", "f1", "kappa")
     rows = [
         (name, [f"{one['n']:g}", *(number_text(one[key]) for key in keys)]) for name, one in alignment.triggers.items()
     ]
     undecided = alignment.triggers.get("all", {}).get("undecided", 0)
     left_out = f"; {undecided} clips that the gate could not decide are left out" if undecided else ""
-    return _table("triggers", rows, gate=alignment.trigger_gate, undecided=left_out)
+    return _make_named_table("triggers", rows, gate=alignment.trigger_gate, undecided=left_out)
 
 
-def _answers(answers: Mapping[str, Any]) -> Table:
-    heat = _heat(answers["heat"])
+def _bank_answer_table(answers: Mapping[str, Any]) -> Table:
+    heat = _heat_columns_and_rows(answers["heat"])
     rows = [
         (scene, [NONE if cell is None else f"{cell[0]:.0%} of {cell[1]}" for cell in cells])
         for scene, cells in heat["rows"]
     ]
-    alike, kappa = share_text(answers["agreement"]), number_text(answers["kappa"])
+    alike, kappa = percent_text(answers["agreement"]), number_text(answers["kappa"])
     words = {"alike": alike, "questions": answers["questions"], "kappa": kappa, "left_out": answers["left_out"]}
-    return _table("bank", rows, heat["columns"], **words)
+    return _make_named_table("bank", rows, heat["columns"], **words)
 
 
-def _strengths(alignment: PeopleAlignment) -> Table:
+def _strength_table(alignment: PeopleAlignment) -> Table:
     models = sorted({one["model"] for fit in alignment.strengths.values() for one in fit["models"]})
     rows, steadied = [], []
     for dimension, fit in alignment.strengths.items():
         by = {one["model"]: one for one in fit["models"]}
         steadied += [dimension] if fit["prior"] else []
         cells = [
-            with_interval_text(by[m]["strength"], (by[m]["low"], by[m]["high"])) if m in by else NONE for m in models
+            number_with_interval_text(by[m]["strength"], (by[m]["low"], by[m]["high"])) if m in by else NONE
+            for m in models
         ]
         rows.append((dimension, cells))
     prior = f"; in {', '.join(steadied)} somebody never lost: half a win each way was added to every pair of models"
-    return _table("strengths", rows, models, steadied=prior if steadied else "")
+    return _make_named_table("strengths", rows, models, steadied=prior if steadied else "")
 
 
-def agreement_text(one: Agreement | None) -> str:
-    if one is not None and one.things < FEWEST:
+def coefficient_text(coefficient: Agreement | None) -> str:
+    if coefficient is not None and coefficient.things < FEWEST:
         return TOO_FEW
-    return NONE if one is None else with_interval_text(one.value, one.interval)
+    return NONE if coefficient is None else number_with_interval_text(coefficient.value, coefficient.interval)
 
 
-def with_interval_text(value: float | None, interval: Sequence[float | None] | None) -> str:
+def number_with_interval_text(value: float | None, interval: Sequence[float | None] | None) -> str:
     """0.71 (0.52 to 0.84)."""
     if value is None:
         return NONE
@@ -217,5 +225,5 @@ def number_text(value: float | None, digits: int = 2) -> str:
     return NONE if value is None else f"{value:.{digits}f}"
 
 
-def share_text(value: float | None) -> str:
+def percent_text(value: float | None) -> str:
     return NONE if value is None else f"{value:.0%}"

@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 
 from revisit.core import MediaError
-from revisit.media.error_names import naming_clip, printable
+from revisit.media.error_names import printable_line, raise_media_errors_naming_file
 from revisit.media.limits import Limits
-from revisit.media.npz import ArrayHeader, array_headers, load_npz
+from revisit.media.npz import ArrayHeader, load_npz, read_array_headers
 
 _LAYOUTS = {"THWC": (0, 1, 2, 3), "TCHW": (0, 2, 3, 1), "CTHW": (1, 2, 3, 0)}  # axes of frames, rows, columns, channels
 _LEAST = 8  # rows and columns: below, an array is no picture
@@ -33,30 +33,30 @@ class ArrayFrames:
     notes: tuple[str, ...]
 
 
-def is_array_file(path: Path) -> bool:
+def is_npy_or_zip_file(path: Path) -> bool:
     """Whether a file holds numpy arrays, by its first bytes."""
     with path.open("rb") as file:
         start = file.read(6)
     return start.startswith((b"\x93NUMPY", b"PK\x03\x04"))
 
 
-def holds_frames(path: Path) -> bool:
+def has_array_shaped_like_frames(path: Path) -> bool:
     """Whether a npy or npz file has an array with the shape of frames, from its headers; False for what is damaged."""
     try:
-        return bool(_candidates(array_headers(path)))
+        return bool(_names_of_frame_arrays(read_array_headers(path)))
     except (MediaError, OSError):
         return False
 
 
-def why_no_frames(path: Path) -> str:
+def why_picture_arrays_are_no_clip(path: Path) -> str:
     """Why a npy or npz file is no clip, where it might be meant as one: it has pictures, but not as stated."""
     try:
-        headers = array_headers(path)
+        headers = read_array_headers(path)
         if not any(
             len(header.shape) >= 3 and sum(n >= 2 * _LEAST for n in header.shape) >= 2 for header in headers.values()
         ):
             return ""
-        _choose(headers)
+        _name_of_only_frame_array(headers)
     except (MediaError, OSError) as error:
         return str(error).removeprefix(f"{path.name}: ")
     return ""
@@ -64,51 +64,53 @@ def why_no_frames(path: Path) -> str:
 
 def read_array_clip(path: Path, limits: Limits) -> ArrayFrames:
     """The frames of a npy or npz file."""
-    headers = array_headers(path)
-    with naming_clip(path):
-        name = _choose(headers)
+    headers = read_array_headers(path)
+    with raise_media_errors_naming_file(path):
+        name = _name_of_only_frame_array(headers)
         header = headers[name]
-        layout, shape = _layout(header)
+        layout, shape = _axis_layout_and_unbatched_shape(header)
         rows, columns = (shape[axis] for axis in _LAYOUTS[layout][1:3])
-        _check_limits(shape[_LAYOUTS[layout][0]], rows, columns, limits)
+        _require_frames_within_limits(shape[_LAYOUTS[layout][0]], rows, columns, limits)
         rates = [one for one in headers if one == "fps" and headers[one].shape in ((), (1,))]
-    arrays = load_npz(path, max_bytes=limits.memory, members=None if path_is_npy(headers, path) else [name, *rates])
-    with naming_clip(path):
+    arrays = load_npz(
+        path, max_bytes=limits.memory, members=None if is_single_array_named_as_file(headers, path) else [name, *rates]
+    )
+    with raise_media_errors_naming_file(path):
         frames = arrays[name].reshape(shape).transpose(_LAYOUTS[layout])
         fps = float(arrays[rates[0]].reshape(-1)[0]) if rates else None
         if fps is not None and not 0 < fps < math.inf:
             raise MediaError(f"its fps is {fps:g}; write a number above zero")
-        rgb, levels = _bytes(frames)
-    return ArrayFrames(rgb, fps, (f"the array {printable(name)} {header.shape} was read as {layout}{levels}",))
+        rgb, levels = _frames_to_uint8_and_range_text(frames)
+    return ArrayFrames(rgb, fps, (f"the array {printable_line(name)} {header.shape} was read as {layout}{levels}",))
 
 
-def path_is_npy(headers: Mapping[str, ArrayHeader], path: Path) -> bool:
+def is_single_array_named_as_file(headers: Mapping[str, ArrayHeader], path: Path) -> bool:
     """Whether the only array is the file itself."""
     return list(headers) == [path.stem]
 
 
-def _candidates(headers: Mapping[str, ArrayHeader]) -> list[str]:
-    return [name for name, header in headers.items() if _fitting(header)]
+def _names_of_frame_arrays(headers: Mapping[str, ArrayHeader]) -> list[str]:
+    return [name for name, header in headers.items() if _fitting_axis_layouts(header)]
 
 
-def _choose(headers: Mapping[str, ArrayHeader]) -> str:
+def _name_of_only_frame_array(headers: Mapping[str, ArrayHeader]) -> str:
     """The name of the array with the frames."""
-    names = _candidates(headers)
+    names = _names_of_frame_arrays(headers)
     if len(names) == 1:
         return names[0]
     shapes = ", ".join(
-        f"{printable(name, 40)} {header.dtype} {header.shape}" for name, header in list(headers.items())[:5]
+        f"{printable_line(name, 40)} {header.dtype} {header.shape}" for name, header in list(headers.items())[:5]
     )
     if not names:
         raise MediaError(f"it has no array of frames ({shapes or 'no array at all'}); {_STATED}")
     raise MediaError(f"it has several arrays of frames ({shapes}); keep one of them in the file")
 
 
-def _fitting(header: ArrayHeader) -> list[str]:
+def _fitting_axis_layouts(header: ArrayHeader) -> list[str]:
     """Layouts that fit an array, the usual one first."""
     if header.dtype != np.uint8 and header.dtype.kind != "f":
         return []
-    shape = _squeezed(header.shape)
+    shape = _without_batch_axis_of_one(header.shape)
     if len(shape) != 4 or min(shape) < 1:
         return []
     return [
@@ -118,22 +120,22 @@ def _fitting(header: ArrayHeader) -> list[str]:
     ]
 
 
-def _squeezed(shape: tuple[int, ...]) -> tuple[int, ...]:
+def _without_batch_axis_of_one(shape: tuple[int, ...]) -> tuple[int, ...]:
     """The shape without a batch of one before it."""
     return shape[1:] if len(shape) == 5 and shape[0] == 1 else shape
 
 
-def _layout(header: ArrayHeader) -> tuple[str, tuple[int, ...]]:
-    layouts = _fitting(header)
+def _axis_layout_and_unbatched_shape(header: ArrayHeader) -> tuple[str, tuple[int, ...]]:
+    layouts = _fitting_axis_layouts(header)
     if len(layouts) > 1:
         raise MediaError(
             f"its shape {header.shape} may be {' or '.join(layouts)}; save (T, H, W, 3) with another number of frames "
             "than 3, or write a video"
         )
-    return layouts[0], _squeezed(header.shape)
+    return layouts[0], _without_batch_axis_of_one(header.shape)
 
 
-def _check_limits(count: int, height: int, width: int, limits: Limits) -> None:
+def _require_frames_within_limits(count: int, height: int, width: int, limits: Limits) -> None:
     if height * width > limits.pixels:
         raise MediaError(
             f"a frame has {width}x{height} pixels, more than the {limits.pixels / 1e6:.3g} million allowed; if this is "
@@ -146,7 +148,7 @@ def _check_limits(count: int, height: int, width: int, limits: Limits) -> None:
         )
 
 
-def _bytes(frames: np.ndarray) -> tuple[np.ndarray, str]:
+def _frames_to_uint8_and_range_text(frames: np.ndarray) -> tuple[np.ndarray, str]:
     """Frames as bytes, and in words the range that floats were taken to have."""
     if frames.dtype == np.uint8:
         return np.ascontiguousarray(frames), ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from revisit.media.array_clip import holds_frames
+from revisit.media.array_clip import has_array_shaped_like_frames
 from revisit.media.container import is_animated_webp
 
 VIDEO_SUFFIXES = (".mp4", ".m4v", ".mov", ".mkv", ".webm", ".avi", ".gif")
@@ -24,4 +24,4 @@ def is_clip_file(path: Path) -> bool:
                 return is_animated_webp(file.read(32))
         except OSError:
             return False
-    return suffix in ARRAY_SUFFIXES and holds_frames(path)
+    return suffix in ARRAY_SUFFIXES and has_array_shaped_like_frames(path)

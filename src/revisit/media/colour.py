@@ -60,57 +60,59 @@ class PixelLayout:
     full_range: bool = True  # where the frame does not say
 
 
-def layout_of(name: str, width: int, height: int) -> PixelLayout:
-    """The layout of a frame in the pixel format FFmpeg calls `name`."""
-    if match := re.fullmatch(r"yuv([ja]?)(410|411|420|422|440|444)p(\d*)(?:le|be)?", name):
+def pixel_layout_of_format(pixel_format: str, width: int, height: int) -> PixelLayout:
+    """The layout of a frame in the pixel format FFmpeg calls `pixel_format`."""
+    if match := re.fullmatch(r"yuv([ja]?)(410|411|420|422|440|444)p(\d*)(?:le|be)?", pixel_format):
         mark, ratio, bits = match.groups()
         horizontal, vertical = _PIXELS_OF_CHROMA[ratio]
-        luma = Plane(height, width, _dtype(name, bits))
+        luma = Plane(height, width, _sample_dtype(pixel_format, bits))
         chroma = Plane(-(-height // vertical), -(-width // horizontal), luma.dtype)
         return PixelLayout(
             "yuv", int(bits or 8), (luma, chroma, chroma), (horizontal, vertical), full_range=mark == "j"
         )
-    if match := re.fullmatch(r"(gray|gbra?p)(\d*)(?:le|be)?", name):
+    if match := re.fullmatch(r"(gray|gbra?p)(\d*)(?:le|be)?", pixel_format):
         kind, bits = match.groups()
-        plane = Plane(height, width, _dtype(name, bits))
+        plane = Plane(height, width, _sample_dtype(pixel_format, bits))
         where = ((0, 0),) * 3 if kind == "gray" else ((2, 0), (0, 0), (1, 0))
         return PixelLayout("levels", int(bits or 8), (plane,) * (1 + max(p for p, _ in where)), channels=where)
-    if match := re.fullmatch(r"(ya|[rgba0]{3,4})(8|16|24|48|64)?(?:le|be)?", name):
+    if match := re.fullmatch(r"(ya|[rgba0]{3,4})(8|16|24|48|64)?(?:le|be)?", pixel_format):
         letters, size = match.groups()
         bits = size if letters == "ya" else str(int(size) // len(letters)) if size else "8"
-        plane = Plane(height, len(letters) * width, _dtype(name, bits))
+        plane = Plane(height, len(letters) * width, _sample_dtype(pixel_format, bits))
         at = [0 if letters == "ya" else letters.find(letter) for letter in "rgb"]
         if bits in ("8", "16") and min(at) >= 0:
             return PixelLayout("levels", int(bits), (plane,), channels=tuple((0, k) for k in at), step=len(letters))
-    if name == "pal8":
+    if pixel_format == "pal8":
         return PixelLayout("palette", 8, (Plane(height, width, np.dtype("u1")), Plane(1, 256, np.dtype("=u4"))))
-    if name in ("monob", "monow"):
+    if pixel_format in ("monob", "monow"):
         return PixelLayout("bits", 1, (Plane(height, -(-width // 8), np.dtype("u1")),))
-    raise MediaError(f"its pixel format {name} is not read; convert it to yuv420p or, for images, to RGB")
+    raise MediaError(f"its pixel format {pixel_format} is not read; convert it to yuv420p or, for images, to RGB")
 
 
-def rgb_of(name: str, matrix: int, range_: int, width: int, height: int, planes: list[np.ndarray]) -> np.ndarray:
+def rgb_of(
+    pixel_format: str, matrix: int, range_: int, width: int, height: int, planes: list[np.ndarray]
+) -> np.ndarray:
     """The frame as height x width x 3 bytes. `planes` are those of its layout, an array of rows x columns each."""
-    layout = layout_of(name, width, height)
+    layout = pixel_layout_of_format(pixel_format, width, height)
     full = layout.full_range if range_ == 0 else range_ != LIMITED_RANGE
     if layout.kind == "yuv":
         as_most = layout.bits == 8 and layout.chroma == (2, 2) and not full and matrix in _BT601
-        return _from_i420(planes) if as_most else _from_yuv(layout, matrix, full, planes)
+        return _yuv420_to_rgb_by_opencv(planes) if as_most else _yuv_to_rgb_by_tables(layout, matrix, full, planes)
     if layout.kind == "palette":
         argb = planes[1][0]
         return np.stack([(argb >> shift).astype(np.uint8) for shift in (16, 8, 0)], axis=-1)[planes[0]]
     if layout.kind == "bits":
-        white = np.unpackbits(planes[0], axis=1)[:, :width] ^ (name == "monow")
+        white = np.unpackbits(planes[0], axis=1)[:, :width] ^ (pixel_format == "monow")
         return np.repeat(white[..., None] * np.uint8(255), 3, axis=2)
     out = np.empty((height, width, 3), np.uint8)
-    levels = None if layout.bits == 8 and full else _levels(layout.bits, full)
+    levels = None if layout.bits == 8 and full else _sample_to_level_table(layout.bits, full)
     for channel, (plane, first) in enumerate(layout.channels):
         samples = planes[plane][:, first :: layout.step]
         out[..., channel] = samples if levels is None else levels[samples]
     return out
 
 
-def planes_of(rgb: np.ndarray) -> list[np.ndarray]:
+def rgb_to_yuv420_planes(rgb: np.ndarray) -> list[np.ndarray]:
     """The planes of a frame in 4:2:0, BT.601, limited range; what the encoder is given. Sizes are even.
 
     Chroma is the mean over four pixels. All sums are whole numbers of 1/65536 levels.
@@ -121,22 +123,22 @@ def planes_of(rgb: np.ndarray) -> list[np.ndarray]:
     weights = np.rint(np.array(rows) / 255 * (1 << 16)).astype(np.int32)
     pixels = rgb.astype(np.int32)
     blocks = (pixels[0::2, 0::2] + pixels[0::2, 1::2]) + (pixels[1::2, 0::2] + pixels[1::2, 1::2])
-    y = _weighted(pixels, weights[0]) + (16 << 16) + (1 << 15) >> 16
-    u, v = (_weighted(blocks, row) + (128 << 18) + (1 << 17) >> 18 for row in weights[1:])
+    y = _weighted_channel_sum(pixels, weights[0]) + (16 << 16) + (1 << 15) >> 16
+    u, v = (_weighted_channel_sum(blocks, row) + (128 << 18) + (1 << 17) >> 18 for row in weights[1:])
     return [plane.astype(np.uint8) for plane in (y, u, v)]
 
 
-def _weighted(pixels: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def _weighted_channel_sum(pixels: np.ndarray, weights: np.ndarray) -> np.ndarray:
     return np.asarray(sum(pixels[..., k] * weights[k] for k in range(3)))
 
 
-def _dtype(name: str, bits: str) -> np.dtype[Any]:
+def _sample_dtype(name: str, bits: str) -> np.dtype[Any]:
     if int(bits or 8) <= 8:
         return np.dtype("u1")
     return np.dtype(">u2" if name.endswith("be") else "<u2")
 
 
-def _from_i420(planes: list[np.ndarray]) -> np.ndarray:
+def _yuv420_to_rgb_by_opencv(planes: list[np.ndarray]) -> np.ndarray:
     import cv2
 
     (height, width), half = planes[0].shape, planes[1].shape
@@ -151,11 +153,11 @@ def _from_i420(planes: list[np.ndarray]) -> np.ndarray:
     return np.ascontiguousarray(rgb[:height, :width])
 
 
-def _from_yuv(layout: PixelLayout, matrix: int, full: bool, planes: list[np.ndarray]) -> np.ndarray:
+def _yuv_to_rgb_by_tables(layout: PixelLayout, matrix: int, full: bool, planes: list[np.ndarray]) -> np.ndarray:
     import cv2
 
     horizontal, vertical = layout.chroma
-    luma, chroma = _luma(layout.bits, full), _chroma(layout.bits, matrix, full, horizontal)
+    luma, chroma = _luma_factor_or_table(layout.bits, full), _chroma_tables(layout.bits, matrix, full, horizontal)
     height, width = planes[0].shape
     out = np.empty((height, width, 3), np.uint8)
     # What is in between is made anew for some rows at a time, in the same memory: that keeps it in the cache.
@@ -167,13 +169,13 @@ def _from_yuv(layout: PixelLayout, matrix: int, full: bool, planes: list[np.ndar
     channels = [plane[: _ROWS * width].reshape(_ROWS, width) for plane in np.empty((3, apart), np.uint8)]
     for top in range(0, height, _ROWS):
         rows, lines = min(_ROWS, height - top), slice(top // vertical, -(-min(top + _ROWS, height) // vertical))
-        _look_up_luma(luma, planes[0][top : top + rows], y[:rows])
+        _write_luma_contributions(luma, planes[0][top : top + rows], y[:rows])
         for channel, tables in zip(channels, chroma, strict=True):
             for share, (plane, table) in zip(shares, tables, strict=False):
-                _look_up(table, planes[plane][lines], share[: lines.stop - lines.start])
-            terms = _spread(shares[0], horizontal)
+                _look_up_in_table(table, planes[plane][lines], share[: lines.stop - lines.start])
+            terms = _repeat_chroma_per_pixel(shares[0], horizontal)
             if len(tables) > 1:
-                terms += _spread(shares[1], horizontal)
+                terms += _repeat_chroma_per_pixel(shares[1], horizontal)
             for k in range(vertical):
                 part = slice(k, rows, vertical)
                 cv2.add(y[part], terms[: len(y[part]), :width], dst=total[part])  # 16 bits end at white
@@ -184,7 +186,7 @@ def _from_yuv(layout: PixelLayout, matrix: int, full: bool, planes: list[np.ndar
     return out
 
 
-def _look_up_luma(luma: int | np.ndarray, samples: np.ndarray, out: np.ndarray) -> None:
+def _write_luma_contributions(luma: int | np.ndarray, samples: np.ndarray, out: np.ndarray) -> None:
     if isinstance(luma, int):
         np.multiply(samples, luma, out=out, dtype=np.uint16)
         np.right_shift(out, 1, out=out)
@@ -192,7 +194,7 @@ def _look_up_luma(luma: int | np.ndarray, samples: np.ndarray, out: np.ndarray) 
         np.take(luma, samples, out=out, mode="clip")  # some 10-bit files hold larger samples
 
 
-def _look_up(table: np.ndarray, samples: np.ndarray, out: np.ndarray) -> None:
+def _look_up_in_table(table: np.ndarray, samples: np.ndarray, out: np.ndarray) -> None:
     import cv2
 
     if samples.dtype == np.uint8:
@@ -201,49 +203,53 @@ def _look_up(table: np.ndarray, samples: np.ndarray, out: np.ndarray) -> None:
         np.take(table, samples, out=out, mode="clip")
 
 
-def _spread(shares: np.ndarray, horizontal: int) -> np.ndarray:
+def _repeat_chroma_per_pixel(shares: np.ndarray, horizontal: int) -> np.ndarray:
     """Contributions of chroma for every pixel of a row; an entry of the table holds two where pixels share it."""
     pairs = shares.view(np.uint16)
     return np.repeat(pairs, 2, axis=1) if horizontal == 4 else pairs
 
 
 @lru_cache(maxsize=16)
-def _luma(bits: int, full: bool) -> int | np.ndarray:
+def _luma_factor_or_table(bits: int, full: bool) -> int | np.ndarray:
     """What a sample contributes to all three, counted from sample 0, in units: twice its weight, or a table."""
-    _, luma_range, _ = _steps(bits, full)
+    _, luma_range, _ = _black_level_and_sample_ranges(bits, full)
     if bits == 8:
         return round(2 * UNITS * 255 / luma_range)
     return np.rint(np.arange(1 << bits) * (UNITS * 255 / luma_range)).astype(np.uint16)
 
 
 @lru_cache(maxsize=16)
-def _chroma(bits: int, matrix: int, full: bool, horizontal: int) -> list[list[tuple[int, np.ndarray]]]:
+def _chroma_tables(bits: int, matrix: int, full: bool, horizontal: int) -> list[list[tuple[int, np.ndarray]]]:
     """What samples contribute to red, green and blue, in units: a table for each plane that does.
 
     The first to each channel brings along what its sum needs: black, half a level to round to the nearest, and the
     luma of the sample that means black, which is taken off.
     """
-    weights, (zero, luma_range, steps) = _weights(matrix), _steps(bits, full)
+    weights, (zero, luma_range, steps) = _yuv_to_rgb_matrix(matrix), _black_level_and_sample_ranges(bits, full)
     apart = (np.arange(1 << bits) - (128 << (bits - 8))) / steps
     base = BLACK + UNITS // 2 - round(zero * UNITS * 255 / luma_range)
 
-    def table(channel: int, plane: int, offset: int) -> tuple[int, np.ndarray]:
+    def plane_and_contribution_table(channel: int, plane: int, offset: int) -> tuple[int, np.ndarray]:
         units = np.rint(weights[channel, plane] * apart * UNITS).astype(np.int64) + offset
         wrapped = (units & 0xFFFF).astype(np.uint16)  # the second to green may be below 0; its sum is not
         # Where pixels share a sample, an entry holds its number twice.
         return plane, np.repeat(wrapped, 2).view(np.int32) if horizontal > 1 else wrapped
 
-    return [[table(0, 2, base)], [table(1, 1, base), table(1, 2, 0)], [table(2, 1, base)]]
+    return [
+        [plane_and_contribution_table(0, 2, base)],
+        [plane_and_contribution_table(1, 1, base), plane_and_contribution_table(1, 2, 0)],
+        [plane_and_contribution_table(2, 1, base)],
+    ]
 
 
-def _steps(bits: int, full: bool) -> tuple[int, int, int]:
+def _black_level_and_sample_ranges(bits: int, full: bool) -> tuple[int, int, int]:
     """The sample that means black, and how many samples make the whole range of luma and of chroma."""
     if full:
         return 0, (1 << bits) - 1, (1 << bits) - 1
     return 16 << (bits - 8), 219 << (bits - 8), 224 << (bits - 8)
 
 
-def _weights(matrix: int) -> np.ndarray:
+def _yuv_to_rgb_matrix(matrix: int) -> np.ndarray:
     """RGB from luma (0 to 1) and chroma (-1/2 to 1/2), in levels."""
     if matrix not in RED_AND_BLUE:
         name = _OTHER_MATRICES.get(matrix, f"number {matrix}")
@@ -255,8 +261,8 @@ def _weights(matrix: int) -> np.ndarray:
 
 
 @lru_cache(maxsize=16)
-def _levels(bits: int, full: bool) -> np.ndarray:
+def _sample_to_level_table(bits: int, full: bool) -> np.ndarray:
     """The level of each sample of grey or RGB."""
-    black, luma_range, _ = _steps(bits, full)
+    black, luma_range, _ = _black_level_and_sample_ranges(bits, full)
     sample = np.arange(1 << bits)
     return np.clip((2 * 255 * (sample - black) + luma_range) // (2 * luma_range), 0, 255).astype(np.uint8)

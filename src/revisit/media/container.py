@@ -36,31 +36,31 @@ _OTHERS = (
 )
 
 
-def demuxer_of(file: BinaryIO) -> str:
+def detect_demuxer(file: BinaryIO) -> str:
     """Name of the one demuxer that may open this file, or `webp`. Raises MediaError for anything else."""
     size = os.fstat(file.fileno()).st_size
     start = file.read(4096)
     if not start:
         raise MediaError("the file is empty (0 bytes); generate or download it again")
     if start[4:8] in _BOXES:
-        _whole_boxes(file, size)
+        _require_complete_mp4(file, size)
         return "mov"
     if start.startswith(EBML):
-        _whole_segment(start, size)
+        _require_complete_matroska(start, size)
         return "matroska"
     if start.startswith(b"RIFF") and start[8:12] in (b"AVI ", b"WEBP"):
-        _whole_riff(file, size)
+        _require_complete_riff(file, size)
         if start[8:12] == b"AVI ":
             return "avi"
         if is_animated_webp(start):
             return ANIMATION
         raise MediaError("this is a WebP picture, not an animation; for a folder of frames, give the folder")
     if start.startswith(b"GIF8"):
-        _whole_gif(file, size)
+        _require_complete_gif(file, size)
         return "gif"
     kind = next((what for magic, what in _OTHERS if start.startswith(magic)), None)
     if kind is None:
-        kind = "text, not a video" if _is_text(start) else "not a known video format"
+        kind = "text, not a video" if _is_utf8_text(start) else "not a known video format"
     raise MediaError(f"this is {kind} ({READS})")
 
 
@@ -69,7 +69,7 @@ def is_animated_webp(start: bytes) -> bool:
     return start.startswith(b"RIFF") and start[8:16] == b"WEBPVP8X" and len(start) > 20 and bool(start[20] & _ANIMATED)
 
 
-def _is_text(start: bytes) -> bool:
+def _is_utf8_text(start: bytes) -> bool:
     try:
         # The last character may be cut in the middle of its bytes.
         text = start.decode("utf-8", errors="strict" if len(start) < 4096 else "ignore")
@@ -78,13 +78,13 @@ def _is_text(start: bytes) -> bool:
     return all(c.isprintable() or c in "\t\n\r\f" for c in text.removeprefix("\ufeff"))
 
 
-def _whole_boxes(file: BinaryIO, size: int) -> None:
+def _require_complete_mp4(file: BinaryIO, size: int) -> None:
     """Check that an ISO base media file has its index and is not cut off."""
     kinds = set()
-    for kind, _, end in boxes(file, size):
+    for kind, _, end in iterate_mp4_boxes(file, size):
         kinds.add(kind)
         if end > size and kind in _NEEDED_BOXES:
-            raise _cut_off(size, end)
+            raise _truncated_file_error(size, end)
     if b"moov" not in kinds:
         raise MediaError(
             "the index of the video (its moov box) is missing: the file was cut off or never finished; "
@@ -92,7 +92,7 @@ def _whole_boxes(file: BinaryIO, size: int) -> None:
         )
 
 
-def boxes(file: BinaryIO, size: int) -> Iterator[tuple[bytes, int, int]]:
+def iterate_mp4_boxes(file: BinaryIO, size: int) -> Iterator[tuple[bytes, int, int]]:
     """Kind of each box at the outermost level of so many bytes, where its content starts, and where it ends."""
     at = 0
     for _ in range(100_000):  # fragmented files have one or two boxes a fragment
@@ -111,7 +111,7 @@ def boxes(file: BinaryIO, size: int) -> Iterator[tuple[bytes, int, int]]:
         at += length
 
 
-def _whole_riff(file: BinaryIO, size: int) -> None:
+def _require_complete_riff(file: BinaryIO, size: int) -> None:
     """Check that a RIFF file is as long as its outermost chunks announce; a long AVI file has several of them."""
     at = 0
     while at + 12 <= size:
@@ -121,13 +121,13 @@ def _whole_riff(file: BinaryIO, size: int) -> None:
             return  # padding behind the last one
         length = int.from_bytes(head[4:], "little")
         if at + 8 + length > size:
-            raise _cut_off(size, at + 8 + length)
+            raise _truncated_file_error(size, at + 8 + length)
         if length < 4:
             raise MediaError("its length was never written: the file was not finished; generate or download it again")
         at += 8 + length + length % 2
 
 
-def _whole_gif(file: BinaryIO, size: int) -> None:
+def _require_complete_gif(file: BinaryIO, size: int) -> None:
     """Check that a GIF file goes on to the mark of its end."""
     file.seek(0)
     head = file.read(13)
@@ -144,11 +144,11 @@ def _whole_gif(file: BinaryIO, size: int) -> None:
             at += 11 + (3 << (flags[0] & 7) + 1 if flags[0] & 0x80 else 0)
         else:
             raise MediaError("it is no whole GIF file: a block in it is unknown; generate or download it again")
-        at = _behind_blocks(file, at)
+        at = _position_after_gif_blocks(file, at)
     raise MediaError(f"the file is truncated: its {format_size(size)} have no end; generate or download it again")
 
 
-def _behind_blocks(file: BinaryIO, at: int) -> int:
+def _position_after_gif_blocks(file: BinaryIO, at: int) -> int:
     """The position behind a row of data blocks, each of which begins with its length."""
     while True:
         file.seek(at)
@@ -158,18 +158,18 @@ def _behind_blocks(file: BinaryIO, at: int) -> int:
         at += 1 + length[0]
 
 
-def _whole_segment(start: bytes, size: int) -> None:
+def _require_complete_matroska(start: bytes, size: int) -> None:
     """Check that a Matroska file is as long as its segment announces."""
-    length, at = ebml_length(start, 4)
+    length, at = parse_ebml_length(start, 4)
     at += length or 0
     if start[at : at + 4] != _SEGMENT:
         return  # padding before the segment is allowed; the demuxer will find it
-    length, at = ebml_length(start, at + 4)
+    length, at = parse_ebml_length(start, at + 4)
     if length is not None and at + length > size:
-        raise _cut_off(size, at + length)
+        raise _truncated_file_error(size, at + length)
 
 
-def ebml_length(data: bytes, at: int) -> tuple[int | None, int]:
+def parse_ebml_length(data: bytes, at: int) -> tuple[int | None, int]:
     """An EBML length at a position, None if it is written as unknown, and the position behind it."""
     first = data[at] if at < len(data) else 0
     width = 9 - first.bit_length()
@@ -177,7 +177,7 @@ def ebml_length(data: bytes, at: int) -> tuple[int | None, int]:
     return (None if value == (1 << 7 * width) - 1 else value), at + width
 
 
-def _cut_off(size: int, announced: int) -> MediaError:
+def _truncated_file_error(size: int, announced: int) -> MediaError:
     return MediaError(
         f"the file is truncated: it has {format_size(size)} of the {format_size(announced)} in its header; generate or "
         "download it again"

@@ -26,12 +26,12 @@ import numpy as np
 
 from revisit.core import Clip, ClipInfo, Frame, MediaError, UsageError
 from revisit.core.cases import FRAME_RATE_OF_FOLDERS, InMemory
-from revisit.core.threads import require_room
-from revisit.media.array_clip import is_array_file, read_array_clip
-from revisit.media.container import ANIMATION, demuxer_of
+from revisit.core.threads import require_room_for_thread
+from revisit.media.array_clip import is_npy_or_zip_file, read_array_clip
+from revisit.media.container import ANIMATION, detect_demuxer
 from revisit.media.decoder_process import DecoderProcess
-from revisit.media.error_names import naming_clip, printable
-from revisit.media.frame_folder import FrameFiles, frame_files
+from revisit.media.error_names import printable_line, raise_media_errors_naming_file
+from revisit.media.frame_folder import FrameFiles, find_frame_files
 from revisit.media.limits import GIB, Limits, format_size
 from revisit.media.perturb import perturb_frame
 
@@ -46,18 +46,18 @@ def open_clip(clip: Clip, limits: Limits = Limits(), wanted: FrameSelection = No
     """
     if clip.frames is not None:
         return FramesInMemory(clip, wanted)
-    if clip.path.is_file() and is_array_file(clip.path):
-        return _array_stream(clip, limits, wanted)
+    if clip.path.is_file() and is_npy_or_zip_file(clip.path):
+        return _open_array_clip(clip, limits, wanted)
     return ClipStream(clip, limits, wanted)
 
 
-def _array_stream(clip: Clip, limits: Limits, wanted: FrameSelection) -> FramesInMemory:
+def _open_array_clip(clip: Clip, limits: Limits, wanted: FrameSelection) -> FramesInMemory:
     """The frames of a npy or npz file, which needs no decoder."""
-    with naming_clip(clip.path):
-        _check_size(clip.path.stat().st_size, limits)
+    with raise_media_errors_naming_file(clip.path):
+        _require_size_within_limit(clip.path.stat().st_size, limits)
     array = read_array_clip(clip.path, limits)
-    with naming_clip(clip.path):
-        fps = _frame_rate(clip) if clip.fps is not None else array.fps
+    with raise_media_errors_naming_file(clip.path):
+        fps = _frame_rate_or_default(clip) if clip.fps is not None else array.fps
         stream = FramesInMemory(replace(clip, frames=InMemory(array.rgb), fps=fps), wanted)
     stream.notes = array.notes
     return stream
@@ -71,11 +71,11 @@ class FramesInMemory(AbstractContextManager["FramesInMemory"]):
         self._clip, self._rgb = clip, clip.frames.rgb
         count, height, width = self._rgb.shape[:3]
         fps = float(clip.fps or FRAME_RATE_OF_FOLDERS)
-        times = _stretch(clip, np.arange(count) / fps)
+        times = _times_within_clip(clip, np.arange(count) / fps)
         self.info = ClipInfo(width, height, len(times), fps, times)
         self.notes: tuple[str, ...] = ()
         self.passed = 0
-        self._wanted = _frame_numbers(wanted, self.info)
+        self._wanted = _wanted_frame_numbers(wanted, self.info)
 
     def __iter__(self) -> Iterator[Frame]:
         for number in self._wanted.tolist():
@@ -103,95 +103,95 @@ class ClipStream(AbstractContextManager["ClipStream"]):
         self._path, self._limits, self._disturbed = clip.path, limits, clip.disturbed
         self._worker: DecoderProcess | None = None
         self._reader: ThreadPoolExecutor | None = None
-        with naming_clip(clip.path):
+        with raise_media_errors_naming_file(clip.path):
             try:
-                self._start(clip, wanted)
+                self._start_decoder(clip, wanted)
             except BaseException:
                 self.close()
                 raise
 
-    def _start(self, clip: Clip, wanted: FrameSelection) -> None:
+    def _start_decoder(self, clip: Clip, wanted: FrameSelection) -> None:
         self._images: tuple[Path, ...] = ()
         self._fed = 0
         if clip.path.is_dir():
-            files = frame_files(clip.path)
-            _check_size(sum(path.stat().st_size for path in files.paths), self._limits)
+            files = find_frame_files(clip.path)
+            _require_size_within_limit(sum(path.stat().st_size for path in files.paths), self._limits)
             self._worker = DecoderProcess(self._limits, decoding=clip.decoding)
-            self._worker.begin(_folder_job(clip, files))
+            self._worker.send_job(_frame_folder_job(clip, files))
             self._images = files.paths
-            self._feed(0)
+            self._send_images_up_to(0)
             notes = files.notes
         else:
-            with _regular_file(clip.path) as file:
-                _check_size(os.fstat(file.fileno()).st_size, self._limits)
-                demuxer = demuxer_of(file)
+            with _open_regular_file(clip.path) as file:
+                _require_size_within_limit(os.fstat(file.fileno()).st_size, self._limits)
+                demuxer = detect_demuxer(file)
                 job = {"demuxer": demuxer, "default_fps": FRAME_RATE_OF_FOLDERS}
                 # FFmpeg does not know animated WebP; OpenCV's libwebp does.
                 decoding = ANIMATION if demuxer == ANIMATION else clip.decoding
                 self._worker = DecoderProcess(self._limits, file.fileno(), decoding)
-                self._worker.begin(job)
+                self._worker.send_job(job)
             ignored = "the video has its own timestamps; the given {:g} frames per second were ignored"
             notes = (ignored.format(clip.fps),) if clip.fps else ()
-        head = self._worker.header()
+        head = self._worker.read_header()
         self._size = head["height"], head["width"]
         self._turns, self._mirrored = head["rotation"] // 90, head["mirrored"]
         height, width = self._size[::-1] if self._turns % 2 else self._size
         self._has_end = clip.count is not None
-        self._first, times = clip.start, _stretch(clip, np.asarray(head["times"], dtype=np.float64))
+        self._first, times = clip.start, _times_within_clip(clip, np.asarray(head["times"], dtype=np.float64))
         self.info = ClipInfo(width, height, len(times), head["fps"], times)
         turned = f"rotated by {head['rotation']} degrees counterclockwise" if self._turns else ""
         changes = " and ".join(filter(None, ["mirrored left to right" if self._mirrored else "", turned]))
         if changes:
             notes += (f"{changes}, as its display matrix says",)
-        self.notes = notes + tuple(printable(str(note)) for note in head["notes"])
-        self._wanted = _frame_numbers(wanted, self.info)
+        self.notes = notes + tuple(printable_line(str(note)) for note in head["notes"])
+        self._wanted = _wanted_frame_numbers(wanted, self.info)
         self._total = head["count"]
-        self._worker.send_line(None if len(self._wanted) == self._total else (self._wanted + self._first).tolist())
+        self._worker.send_json_line(None if len(self._wanted) == self._total else (self._wanted + self._first).tolist())
 
     def __iter__(self) -> Iterator[Frame]:
-        with naming_clip(self._path):
+        with raise_media_errors_naming_file(self._path):
             try:
-                yield from self._frames()
+                yield from self._iterate_frames()
             finally:
                 self.close()
 
-    def _frames(self) -> Iterator[Frame]:
+    def _iterate_frames(self) -> Iterator[Frame]:
         worker = self._worker
         if worker is None:
             raise MediaError("the frames were already read; open the clip again")
-        require_room()  # for the thread
+        require_room_for_thread()  # for the thread
         self._reader = ThreadPoolExecutor(1)
         numbers = self._wanted.tolist()
-        coming = [self._reader.submit(self._read, number, worker) for number in numbers[:1]]
+        coming = [self._reader.submit(self._read_frame, number, worker) for number in numbers[:1]]
         for k, number in enumerate(numbers):
             rgb = coming.pop().result()
-            coming = [self._reader.submit(self._read, following, worker) for following in numbers[k + 1 : k + 2]]
+            coming = [self._reader.submit(self._read_frame, following, worker) for following in numbers[k + 1 : k + 2]]
             if self._disturbed:
                 rgb = perturb_frame(rgb, self._disturbed, number)
             self.passed = self._first + number + 1
             yield Frame(number, float(self.info.times[number]), rgb)
         if self._has_end:
             return
-        self._feed(len(self._images))
-        worker.trailer()
+        self._send_images_up_to(len(self._images))
+        worker.require_trailer()
         self.passed = self._total
 
-    def _read(self, number: int, worker: DecoderProcess) -> np.ndarray:
-        self._feed(self._first + number)
-        rgb = worker.frame(*self._size)
-        self._feed(self._first + number + 1)  # is decoded while this one is looked at
+    def _read_frame(self, number: int, worker: DecoderProcess) -> np.ndarray:
+        self._send_images_up_to(self._first + number)
+        rgb = worker.read_frame(*self._size)
+        self._send_images_up_to(self._first + number + 1)  # is decoded while this one is looked at
         if self._mirrored:
             rgb = rgb[:, ::-1]
         return np.ascontiguousarray(np.rot90(rgb, self._turns))
 
-    def _feed(self, last: int) -> None:
+    def _send_images_up_to(self, last: int) -> None:
         """Hand the images of a folder up to number `last` to the decoder; a video it reads by itself."""
         while self._fed <= last and self._fed < len(self._images):
             path = self._images[self._fed]
-            with naming_clip(path), _regular_file(path) as file:
+            with raise_media_errors_naming_file(path), _open_regular_file(path) as file:
                 data = file.read()
             assert self._worker is not None
-            self._worker.send(struct.pack(">Q", len(data)), data)
+            self._worker.send_bytes(struct.pack(">Q", len(data)), data)
             self._fed += 1
 
     def close(self) -> None:
@@ -200,26 +200,28 @@ class ClipStream(AbstractContextManager["ClipStream"]):
             self._worker.kill()
             if self._reader is not None:
                 self._reader.shutdown()  # soon: what it reads from is gone
-            self._worker.clean_up()
+            self._worker.close_pipes_and_wait()
             self._worker = None
 
     def __exit__(self, *ending: object) -> None:
         self.close()
 
 
-def _folder_job(clip: Clip, files: FrameFiles) -> dict[str, object]:
-    fps = _frame_rate(clip)
-    return {"names": [printable(path.name) for path in files.paths], "decoder": files.decoder, "fps": fps}
+def _frame_folder_job(clip: Clip, files: FrameFiles) -> dict[str, object]:
+    fps = _frame_rate_or_default(clip)
+    return {"names": [printable_line(path.name) for path in files.paths], "decoder": files.decoder, "fps": fps}
 
 
-def _frame_rate(clip: Clip) -> float:
+def _frame_rate_or_default(clip: Clip) -> float:
     fps = FRAME_RATE_OF_FOLDERS if clip.fps is None else float(clip.fps)
     if not 0 < fps < math.inf:
-        raise UsageError(f"{printable(clip.path.name)}: {fps:g} is not a valid frame rate; give a number above zero")
+        raise UsageError(
+            f"{printable_line(clip.path.name)}: {fps:g} is not a valid frame rate; give a number above zero"
+        )
     return fps
 
 
-def _regular_file(path: Path) -> BinaryIO:
+def _open_regular_file(path: Path) -> BinaryIO:
     """The file, open. Pipes and devices are refused: they would block or never end."""
     if not path.exists():
         raise MediaError("there is no such file or folder")
@@ -228,7 +230,7 @@ def _regular_file(path: Path) -> BinaryIO:
     return path.open("rb", buffering=0)
 
 
-def _check_size(size: int, limits: Limits) -> None:
+def _require_size_within_limit(size: int, limits: Limits) -> None:
     if size > limits.file_size:
         raise MediaError(
             f"it has {format_size(size)}, more than the {format_size(limits.file_size)} allowed; if this is intended, "
@@ -236,11 +238,11 @@ def _check_size(size: int, limits: Limits) -> None:
         )
 
 
-def _stretch(clip: Clip, times: np.ndarray) -> np.ndarray:
+def _times_within_clip(clip: Clip, times: np.ndarray) -> np.ndarray:
     """Seconds of the frames that belong to the clip, from its own first frame."""
     if clip.start < 0 or (clip.count is not None and clip.count < 1):
         raise UsageError(
-            f"{printable(clip.path.name)}: a clip starts at frame 0 or later and has at least one frame, "
+            f"{printable_line(clip.path.name)}: a clip starts at frame 0 or later and has at least one frame, "
             f"not {clip.count} from frame {clip.start}"
         )
     if clip.start >= len(times):
@@ -249,7 +251,7 @@ def _stretch(clip: Clip, times: np.ndarray) -> np.ndarray:
     return frame_times - frame_times[0]
 
 
-def _frame_numbers(wanted: FrameSelection, info: ClipInfo) -> np.ndarray:
+def _wanted_frame_numbers(wanted: FrameSelection, info: ClipInfo) -> np.ndarray:
     """Wanted frame numbers, sorted and without repeats."""
     if wanted is None:
         return np.arange(info.count)

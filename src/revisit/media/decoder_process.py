@@ -28,12 +28,12 @@ from typing import Any, NoReturn, TypedDict
 import numpy as np
 
 from revisit.core import MediaError, MissingPrerequisite, UsageError
-from revisit.media.colour import Plane, layout_of, rgb_of
+from revisit.media.colour import Plane, pixel_layout_of_format, rgb_of
 from revisit.media.container import ANIMATION
 from revisit.media.decoder_server import ForkedDecoder, fork_decoder
-from revisit.media.error_names import printable
+from revisit.media.error_names import printable_line
 from revisit.media.limits import GIB, Limits, format_size
-from revisit.media.pixel_rules import decoding_of
+from revisit.media.pixel_rules import decoding_by_name
 
 WORKER = Path(__file__).with_name("worker.py")
 FORKED = True  # from a process that has loaded PyAV, where that can be done
@@ -67,9 +67,9 @@ class DecoderProcess:
         if decoding == ANIMATION:
             modules: tuple[str, ...] = ("av", "cv2", "numpy")
         else:
-            modules = ("av", *(decoding_of(decoding).modules if decoding else ()))
-        gpu = None if fd is None or decoding else gpu_for_decoding()
-        paths = list(dict.fromkeys(map(_place_of, modules)))
+            modules = ("av", *(decoding_by_name(decoding).modules if decoding else ()))
+        gpu = None if fd is None or decoding else gpu_number_for_decoding()
+        paths = list(dict.fromkeys(map(_import_folder_of, modules)))
         env = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
         forked = fork_decoder(WORKER, paths[0], env, fd) if FORKED else None
         self._process: subprocess.Popen[bytes] | ForkedDecoder = forked or subprocess.Popen(
@@ -92,12 +92,12 @@ class DecoderProcess:
         if fd is not None:
             self._facts["fd"] = fd if forked is None else 3
 
-    def begin(self, job: Mapping[str, object]) -> None:
-        self.send_line({**job, **self._facts, **asdict(self._limits)})
+    def send_job(self, job: Mapping[str, object]) -> None:
+        self.send_json_line({**job, **self._facts, **asdict(self._limits)})
 
-    def header(self) -> ClipHeader:
+    def read_header(self) -> ClipHeader:
         """What the decoder says about the clip, checked: it may have been taken over by the clip."""
-        message = self._json(b"HEAD")
+        message = self._read_json_message(b"HEAD")
         try:
             head: ClipHeader = {
                 "width": int(message["width"]),
@@ -114,50 +114,50 @@ class DecoderProcess:
             if not (fits and sound and len(head["times"]) == head["count"] and head["rotation"] in (0, 90, 180, 270)):
                 raise ValueError
         except (KeyError, TypeError, ValueError, OverflowError):
-            raise _nonsense() from None
+            raise _invalid_output_error() from None
         return head
 
-    def frame(self, height: int, width: int) -> np.ndarray:
+    def read_frame(self, height: int, width: int) -> np.ndarray:
         """The next frame as height x width x 3 bytes."""
         import cv2
 
-        head = self._json(b"FRAM")
+        head = self._read_json_message(b"FRAM")
         try:
             name, matrix, range_ = str(head["format"]), int(head["matrix"]), int(head["range"])
             strides = [int(stride) for stride in head["strides"]]
         except (KeyError, TypeError, ValueError):
-            raise _nonsense() from None
-        expected = layout_of(printable(name, longest=40), width, height).planes
+            raise _invalid_output_error() from None
+        expected = pixel_layout_of_format(printable_line(name, longest=40), width, height).planes
         if len(strides) != len(expected):
-            raise _nonsense()
-        planes = [self._plane(plane, stride) for plane, stride in zip(expected, strides, strict=True)]
+            raise _invalid_output_error()
+        planes = [self._read_plane(plane, stride) for plane, stride in zip(expected, strides, strict=True)]
         try:
             return rgb_of(name, matrix, range_, width, height, planes)
         except cv2.error as error:  # of planes whose sizes are right: OpenCV found no memory
             raise MemoryError(str(error)) from None
 
-    def _plane(self, plane: Plane, stride: int) -> np.ndarray:
+    def _read_plane(self, plane: Plane, stride: int) -> np.ndarray:
         """The next plane, without the padding of its rows."""
         needed = plane.columns * plane.dtype.itemsize
         if not needed <= stride <= needed + 4096:
-            raise _nonsense()
+            raise _invalid_output_error()
         rows = np.empty((plane.rows, stride), dtype=np.uint8)
-        self._read(rows.data.cast("B"))
+        self._read_into(rows.data.cast("B"))
         return rows[:, :needed].view(plane.dtype)
 
-    def trailer(self) -> None:
+    def require_trailer(self) -> None:
         """Return when the decoder says that the clip was whole."""
-        self._json(b"TAIL")
+        self._read_json_message(b"TAIL")
 
-    def send_line(self, content: Any) -> None:
-        self.send(json.dumps(content).encode() + b"\n")
+    def send_json_line(self, content: Any) -> None:
+        self.send_bytes(json.dumps(content).encode() + b"\n")
 
-    def send(self, *parts: bytes) -> None:
+    def send_bytes(self, *parts: bytes) -> None:
         """Write to the decoder. If it is gone, reading will tell why."""
         for part in parts:
             view = memoryview(part)
             while view:
-                self._wait(self._in, select.POLLOUT)
+                self._wait_until_ready(self._in, select.POLLOUT)
                 try:
                     view = view[os.write(self._in, view) :]
                 except BlockingIOError:
@@ -168,64 +168,68 @@ class DecoderProcess:
     def kill(self) -> None:
         self._process.kill()
 
-    def clean_up(self) -> None:
+    def close_pipes_and_wait(self) -> None:
         """Close the pipes and reap the process, once nobody reads any more."""
         with self._process:
             pass
 
-    def _json(self, tag: bytes) -> Message:
-        return self._object(self._expect(tag))
+    def _read_json_message(self, tag: bytes) -> Message:
+        return self._read_json_object(self._read_message_length(tag))
 
-    def _expect(self, tag: bytes) -> int:
+    def _read_message_length(self, tag: bytes) -> int:
         """Length of the next message, which must be a `tag`."""
         head = bytearray(8)
-        self._read(memoryview(head))
+        self._read_into(memoryview(head))
         received, length = struct.unpack(">4sI", head)
         if received == b"FAIL":
-            report = self._object(length)
-            raise self._too_large() if report.get("memory") else MediaError(printable(str(report.get("problem")), 600))
+            report = self._read_json_object(length)
+            raise (
+                self._memory_limit_error()
+                if report.get("memory")
+                else MediaError(printable_line(str(report.get("problem")), 600))
+            )
         if received != tag:
-            raise _nonsense()
+            raise _invalid_output_error()
         return int(length)
 
-    def _object(self, length: int) -> Message:
+    def _read_json_object(self, length: int) -> Message:
         if length > _LONGEST_MESSAGE:
-            raise _nonsense()
+            raise _invalid_output_error()
         data = bytearray(length)
-        self._read(memoryview(data))
+        self._read_into(memoryview(data))
         try:
             content = json.loads(data)
         except ValueError:
-            raise _nonsense() from None
+            raise _invalid_output_error() from None
         if not isinstance(content, dict):
-            raise _nonsense()
+            raise _invalid_output_error()
         return content
 
-    def _read(self, view: memoryview) -> None:
+    def _read_into(self, view: memoryview) -> None:
         while view:
-            self._wait(self._out, select.POLLIN)
+            self._wait_until_ready(self._out, select.POLLIN)
             count = os.readv(self._out, [view])
             if not count:
-                self._died()
+                self._raise_reason_of_end()
             view = view[count:]
 
-    def _wait(self, fd: int, event: int) -> None:
+    def _wait_until_ready(self, fd: int, event: int) -> None:
         poll = select.poll()
         poll.register(fd, event)
         start = time.monotonic()
         ready = poll.poll(max(self._patience, 0) * 1000)
         self._patience -= time.monotonic() - start
         if not ready:
-            raise self._too_slow()
+            raise self._time_limit_error()
 
-    def _died(self) -> NoReturn:
+    def _raise_reason_of_end(self) -> NoReturn:
         """Say why the process is gone; its pipe has ended."""
         try:
             code = self._process.wait(timeout=5)
         except subprocess.TimeoutExpired:
-            raise _nonsense() from None
+            raise _invalid_output_error() from None
         if code == -signal.SIGXCPU:
-            raise self._too_slow()
+            raise self._time_limit_error()
         if code == -signal.SIGKILL:
             raise MediaError(
                 "the decoder was killed, most likely because the machine ran out of memory; use fewer --workers, or "
@@ -238,13 +242,13 @@ class DecoderProcess:
             )
         raise MediaError(f"the decoder ended early (exit code {code}); run `revisit doctor` to check PyAV")
 
-    def _too_slow(self) -> MediaError:
+    def _time_limit_error(self) -> MediaError:
         return MediaError(
             f"decoding took longer than {self._limits.seconds} s; shorten the clip, or raise the limit with "
             f"--limits seconds={2 * self._limits.seconds}"
         )
 
-    def _too_large(self) -> MediaError:
+    def _memory_limit_error(self) -> MediaError:
         allowed = resource.getrlimit(resource.RLIMIT_AS)[0]  # of this process, which the decoder inherits
         if allowed != resource.RLIM_INFINITY and allowed < self._limits.memory:
             return MediaError(
@@ -257,7 +261,7 @@ class DecoderProcess:
         )
 
 
-def gpu_for_decoding() -> str | None:
+def gpu_number_for_decoding() -> str | None:
     """The number of the GPU that decodes clips in this process, None for the CPU; several GPUs share the processes."""
     value = os.environ.get(GPU_DECODING, "") or "cpu"
     if value == "cpu":
@@ -269,7 +273,7 @@ def gpu_for_decoding() -> str | None:
     return choice[1] or "0"
 
 
-def _place_of(module: str) -> str:
+def _import_folder_of(module: str) -> str:
     """The folder that a library is imported from."""
     spec = importlib.util.find_spec(module)
     if spec is None or spec.origin is None:
@@ -286,5 +290,5 @@ def _signal_name(number: int) -> str:
         return f"signal {number}"
 
 
-def _nonsense() -> MediaError:
+def _invalid_output_error() -> MediaError:
     return MediaError("the decoder sent something that is not a frame: the file may be malicious; leave it out")

@@ -42,7 +42,7 @@ class DecoderServer:
                 start_new_session=True,  # Ctrl-C reaches this process only, whose end is the end of the other
             )
 
-    def fork(self, clip: int | None) -> ForkedDecoder:
+    def request_fork(self, clip: int | None) -> ForkedDecoder:
         """A decoder, which holds an open clip as its file 3."""
         stdin, own_in = os.pipe()
         own_out, stdout = os.pipe()
@@ -59,7 +59,7 @@ class DecoderServer:
                 os.close(file)
         return ForkedDecoder(own_in, own_out, own_status)
 
-    def runs(self) -> bool:
+    def is_running(self) -> bool:
         return self._process.poll() is None
 
     def close(self) -> None:
@@ -77,7 +77,7 @@ class ForkedDecoder:
         self.returncode: int | None = None
         pid = self._status.read(4)
         if len(pid) < 4:
-            self._close()
+            self._close_pipes()
             raise NotForked
         self.pid = int(struct.unpack("=i", pid)[0])
 
@@ -105,9 +105,9 @@ class ForkedDecoder:
     def __exit__(self, *_: object) -> None:
         with suppress(subprocess.TimeoutExpired):
             self.wait(ENDED)
-        self._close()
+        self._close_pipes()
 
-    def _close(self) -> None:
+    def _close_pipes(self) -> None:
         for file in (self.stdin, self.stdout, self._status):
             file.close()
 
@@ -125,16 +125,16 @@ def fork_decoder(worker: Path, folder: str, environment: Mapping[str, str], clip
         with _starting:
             server = _servers.get(key) or _servers.setdefault(key, DecoderServer(worker, folder, environment))
         try:
-            return server.fork(clip)
+            return server.request_fork(clip)
         except NotForked:
-            if server.runs():  # others decode: their server stays
+            if server.is_running():  # others decode: their server stays
                 return None
             with _starting:
                 _servers.pop(key, None)
     return None
 
 
-def close_servers() -> None:
+def close_own_decoder_servers() -> None:
     """End the servers of this process, and wait for them: their processor time then counts as this process's."""
     with _starting:
         for key in [key for key in _servers if key[0] == os.getpid()]:

@@ -13,10 +13,10 @@ import numpy as np
 from revisit.core import Clip, MediaError
 from revisit.core.cases import FRAME_RATE_OF_FOLDERS
 from revisit.core.processes import cores
-from revisit.media.array_clip import is_array_file
-from revisit.media.error_names import naming_clip
-from revisit.media.frame_folder import frame_files
-from revisit.media.orientation import is_mirrored
+from revisit.media.array_clip import is_npy_or_zip_file
+from revisit.media.error_names import raise_media_errors_naming_file
+from revisit.media.frame_folder import find_frame_files
+from revisit.media.orientation import is_video_mirrored
 
 MOST_THREADS = 8
 
@@ -40,12 +40,12 @@ def clip_digest(clip: Clip) -> str:
             for frame_digest in pool.map(lambda frame: hashlib.sha256(frame).digest(), np.ascontiguousarray(rgb)):
                 sha256.update(frame_digest)
         return sha256.hexdigest()
-    with naming_clip(clip.path):
-        if is_mirrored(clip.path):
+    with raise_media_errors_naming_file(clip.path):
+        if is_video_mirrored(clip.path):
             sha256.update(b"mirrored, as its display matrix says\n")
-        if clip.fps is not None and clip.path.is_file() and is_array_file(clip.path):
+        if clip.fps is not None and clip.path.is_file() and is_npy_or_zip_file(clip.path):
             sha256.update(f"array at {float(clip.fps)!r}\n".encode())
-        for piece in _folder(clip) if clip.path.is_dir() else _file(clip.path):
+        for piece in _bytes_of_frame_folder(clip) if clip.path.is_dir() else _file_chunks(clip.path):
             sha256.update(piece)
     return sha256.hexdigest()
 
@@ -53,36 +53,36 @@ def clip_digest(clip: Clip) -> str:
 def file_digest(path: Path) -> str:
     """SHA-256 in hex of the bytes of a file."""
     sha256 = hashlib.sha256()
-    with naming_clip(path):
-        for piece in _file(path):
+    with raise_media_errors_naming_file(path):
+        for piece in _file_chunks(path):
             sha256.update(piece)
     return sha256.hexdigest()
 
 
-def _folder(clip: Clip) -> Iterator[bytes]:
+def _bytes_of_frame_folder(clip: Clip) -> Iterator[bytes]:
     yield f"folder at {float(clip.fps or FRAME_RATE_OF_FOLDERS)!r}\n".encode()
-    for path in frame_files(clip.path).paths:
+    for path in find_frame_files(clip.path).paths:
         name = path.name.encode("utf-8", "surrogateescape")
         yield f"{len(name)} {path.stat().st_size}\n".encode()  # keeps a name from running into the bytes behind it
         yield name
-        yield from _file(path)
+        yield from _file_chunks(path)
 
 
-def _file(path: Path) -> Iterator[bytes]:
-    with _open_regular(path) as file:
+def _file_chunks(path: Path) -> Iterator[bytes]:
+    with _open_regular_file(path) as file:
         while chunk := file.read(1 << 20):
             yield chunk
 
 
-def _open_regular(path: Path) -> BinaryIO:
+def _open_regular_file(path: Path) -> BinaryIO:
     if not path.is_file():
         raise MediaError("this is not a regular file" if path.exists() else "there is no such file or folder")
     return path.open("rb")
 
 
-def quick_digest(path: Path) -> str:
+def digest_of_size_and_ends(path: Path) -> str:
     """SHA-256 in hex of a file's length and its first and last MiB: tells recordings apart without reading them all."""
-    with naming_clip(path), _open_regular(path) as file:
+    with raise_media_errors_naming_file(path), _open_regular_file(path) as file:
         size = path.stat().st_size
         sha256 = hashlib.sha256(f"{size}\n".encode() + file.read(1 << 20))
         file.seek(max(0, size - (1 << 20)))

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from revisit.core import MediaError
-from revisit.media.colour import planes_of
-from revisit.media.files import replacing
+from revisit.media.colour import rgb_to_yuv420_planes
+from revisit.media.files import atomic_write_path
 
 
 def encode_mp4(path: Path, frames: Iterable[np.ndarray], fps: float, crf: int = 16) -> int:
@@ -24,7 +24,7 @@ def encode_mp4(path: Path, frames: Iterable[np.ndarray], fps: float, crf: int = 
     import av
 
     count = 0
-    with replacing(path) as temporary:
+    with atomic_write_path(path) as temporary:
         options = {"movflags": "+faststart", "fflags": "+bitexact"}
         with av.open(str(temporary), "w", format="mp4", container_options=options) as container:
             stream = container.add_stream("libx264", rate=Fraction(fps).limit_denominator(100_000))
@@ -33,10 +33,10 @@ def encode_mp4(path: Path, frames: Iterable[np.ndarray], fps: float, crf: int = 
             stream.options = {"crf": str(crf), "preset": "veryfast", "mbtree": "0"}
             for rgb in frames:
                 if not count:
-                    _check(rgb, rgb.shape, path)
+                    _require_encodable_frame(rgb, rgb.shape, path)
                     stream.height, stream.width = rgb.shape[:2]
-                _check(rgb, (stream.height, stream.width, 3), path)
-                container.mux(stream.encode(_frame(rgb)))
+                _require_encodable_frame(rgb, (stream.height, stream.width, 3), path)
+                container.mux(stream.encode(_rgb_to_video_frame(rgb)))
                 count += 1
             if not count:
                 raise MediaError(f"{path.name}: there are no frames to encode; a clip needs at least one")
@@ -49,24 +49,24 @@ def write_picture(path: Path, rgb: np.ndarray, quality: int = 95) -> None:
     import cv2
 
     options = [cv2.IMWRITE_JPEG_QUALITY, quality] if path.suffix == ".jpg" else []
-    with replacing(path) as temporary:
+    with atomic_write_path(path) as temporary:
         cv2.imwrite(str(temporary), np.ascontiguousarray(rgb[..., ::-1]), options)
 
 
-def _frame(rgb: np.ndarray) -> Any:
+def _rgb_to_video_frame(rgb: np.ndarray) -> Any:
     """The frame as the encoder takes it, without swscale, whose planes depend on the processor."""
     import av
 
     height, width = rgb.shape[:2]
     frame = av.VideoFrame(width, height, "yuv420p")
-    for plane, samples in zip(frame.planes, planes_of(rgb), strict=True):
+    for plane, samples in zip(frame.planes, rgb_to_yuv420_planes(rgb), strict=True):
         rows = np.zeros((len(samples), plane.line_size), np.uint8)
         rows[:, : samples.shape[1]] = samples
         plane.update(rows)
     return frame
 
 
-def _check(rgb: np.ndarray, shape: tuple[int, ...], path: Path) -> None:
+def _require_encodable_frame(rgb: np.ndarray, shape: tuple[int, ...], path: Path) -> None:
     if rgb.dtype != np.uint8 or rgb.ndim != 3 or rgb.shape[2] != 3:
         raise MediaError(f"{path.name}: frames must be uint8 arrays of height x width x 3, not {rgb.dtype} {rgb.shape}")
     if rgb.shape != shape:

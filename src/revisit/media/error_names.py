@@ -9,16 +9,16 @@ from pathlib import Path
 from revisit.core import InvalidEvidence, MediaError
 
 
-def printable(text: str, longest: int = 300) -> str:
+def printable_line(text: str, longest: int = 300) -> str:
     """The text without control characters and on one line, so that a file name cannot write to the terminal."""
     clean = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
     return clean if len(clean) <= longest else clean[: longest - 1] + "…"
 
 
 @contextmanager
-def naming_clip(path: Path) -> Iterator[None]:
+def raise_media_errors_naming_file(path: Path) -> Iterator[None]:
     """Put the name of the file in front of errors raised inside: of the disk, of its format, of what it holds."""
-    name = printable(path.name or str(path))
+    name = printable_line(path.name or str(path))
     try:
         yield
     except (MediaError, InvalidEvidence) as error:

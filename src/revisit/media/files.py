@@ -14,7 +14,7 @@ UNFINISHED = ".writing-"  # how names of files begin that are being written, or 
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[Path]:
+def atomic_write_path(path: Path) -> Iterator[Path]:
     """A name beside `path` to write to; the file takes its place when the block ends well, and vanishes when not."""
     path.parent.mkdir(parents=True, exist_ok=True)
     # Processes of other machines may have the same number, and write beside this one.
@@ -26,18 +26,18 @@ def replacing(path: Path) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
-def write_text(path: Path, text: str) -> None:
+def write_text_atomically(path: Path, text: str) -> None:
     """Write text in one step, its line ends as they are: readers see the old file or the new one, never half of it."""
-    with replacing(path) as temporary:
+    with atomic_write_path(path) as temporary:
         temporary.write_bytes(text.encode())
 
 
-def write_lines(path: Path, rows: Iterable[Any], *, ascii: bool = False) -> None:
+def write_json_lines(path: Path, rows: Iterable[Any], *, ascii: bool = False) -> None:
     """Write one JSON object per line; in ASCII, where not every text can be written in UTF-8."""
-    write_text(path, "".join(json.dumps(row, ensure_ascii=ascii) + "\n" for row in rows))
+    write_text_atomically(path, "".join(json.dumps(row, ensure_ascii=ascii) + "\n" for row in rows))
 
 
-def append(file: int, data: bytes) -> None:
+def append_all_or_nothing(file: int, data: bytes) -> None:
     """Append to an open file: all of it, or nothing where the disk is full."""
     before = os.fstat(file).st_size
     written = 0
@@ -50,7 +50,7 @@ def append(file: int, data: bytes) -> None:
         raise
 
 
-def is_file(path: Path | str) -> bool:
+def file_exists(path: Path | str) -> bool:
     """Whether a file is there; a name that is too long, or no name at all, is none.
 
     Of tens of thousands of names, making a `Path` of each takes as long as the asking.

@@ -18,7 +18,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from revisit.core import MediaError
-from revisit.media.error_names import printable
+from revisit.media.error_names import printable_line
 
 _DECODERS = {"png": "png", "jpg": "mjpeg", "jpeg": "mjpeg", "webp": "webp"}
 
@@ -32,13 +32,13 @@ class FrameFiles:
     notes: tuple[str, ...]
 
 
-def frame_files(folder: Path) -> FrameFiles:
+def find_frame_files(folder: Path) -> FrameFiles:
     """The images that make up the clip in `folder`."""
     groups: dict[tuple[str, str], list[Path]] = defaultdict(list)  # (tag, decoder) -> images
     for path in folder.iterdir():
         decoder = _DECODERS.get(path.suffix[1:].lower())
         if decoder and not path.name.startswith(".") and path.is_file():
-            groups[_tag(path.stem), decoder].append(path)
+            groups[_word_after_last_dot(path.stem), decoder].append(path)
     candidates = {key: paths for key, paths in groups.items() if not key[0]} or groups
     if not candidates:
         raise MediaError("the folder has no png, jpg or webp images; put frames such as 0001.png directly into it")
@@ -48,31 +48,42 @@ def frame_files(folder: Path) -> FrameFiles:
     (tag, decoder), paths = next(iter(candidates.items()))
     left_out = sorted({other for other, _ in groups if other != tag})
     notes = tuple(f"images marked .{other} were ignored: they accompany the frames" for other in left_out)
-    ordered = tuple(sorted(paths, key=natural))
-    _require_one_sequence(ordered)
-    return FrameFiles(ordered, decoder, (*notes, *filter(None, [_order(ordered), _padding(ordered), _gap(ordered)])))
+    ordered = tuple(sorted(paths, key=natural_sort_key))
+    _require_one_numbered_sequence(ordered)
+    return FrameFiles(
+        ordered,
+        decoder,
+        (
+            *notes,
+            *filter(
+                None,
+                [_differing_names_note(ordered), _mixed_zero_padding_note(ordered), _missing_numbers_note(ordered)],
+            ),
+        ),
+    )
 
 
-def _require_one_sequence(paths: tuple[Path, ...]) -> None:
+def _require_one_numbered_sequence(paths: tuple[Path, ...]) -> None:
     """Refuse images that are numbered as several clips would be."""
-    sequences = _grouped(paths, _pattern)
+    sequences = _group_by_stem_key(paths, _stem_with_masked_numbers)
     if len(sequences) > 1:
         if max(map(len, sequences)) > 1:
-            raise _several(sequences)
+            raise _several_sequences_error(sequences)
         return
-    for twice in _grouped(paths, _numbers):
-        if len(twice) > 1 and _numbers(twice[0].stem):
+    for twice in _group_by_stem_key(paths, _numbers_in_stem):
+        if len(twice) > 1 and _numbers_in_stem(twice[0].stem):
             raise MediaError(
-                f"the folder has two images of one number, {printable(twice[0].name)} and {printable(twice[1].name)}; "
+                f"the folder has two images of one number, {printable_line(twice[0].name)} and "
+                f"{printable_line(twice[1].name)}; "
                 "keep one of them, or put each sequence into a folder of its own"
             )
-    columns = list(zip(*(_numbers(path.stem) for path in paths), strict=True))
+    columns = list(zip(*(_numbers_in_stem(path.stem) for path in paths), strict=True))
     counting = not columns or any(len(set(column)) == len(paths) for column in columns)
-    if not counting and not _is_time(paths[0].stem):  # every number starts again
-        raise _several(_grouped(paths, lambda stem: _numbers(stem)[:-1]))
+    if not counting and not _is_timestamp_stem(paths[0].stem):  # every number starts again
+        raise _several_sequences_error(_group_by_stem_key(paths, lambda stem: _numbers_in_stem(stem)[:-1]))
 
 
-def _grouped(paths: tuple[Path, ...], key: Callable[[str], Hashable]) -> list[list[Path]]:
+def _group_by_stem_key(paths: tuple[Path, ...], key: Callable[[str], Hashable]) -> list[list[Path]]:
     """The images in groups of the same key, which is made of the name without its ending."""
     groups: dict[Hashable, list[Path]] = defaultdict(list)
     for path in paths:
@@ -80,10 +91,10 @@ def _grouped(paths: tuple[Path, ...], key: Callable[[str], Hashable]) -> list[li
     return list(groups.values())
 
 
-def _several(sequences: list[list[Path]]) -> MediaError:
+def _several_sequences_error(sequences: list[list[Path]]) -> MediaError:
     """The sentence that names the two longest sequences."""
     longest = sorted(sequences, key=len, reverse=True)
-    names = " and ".join(_range(paths) for paths in longest[:2])
+    names = " and ".join(_first_and_last_name_text(paths) for paths in longest[:2])
     suffix = f", and {len(longest) - 2} more" if len(longest) > 2 else ""
     return MediaError(
         f"the folder holds {len(longest)} sequences of images, not one: {names}{suffix}; put each into a folder of its "
@@ -91,27 +102,27 @@ def _several(sequences: list[list[Path]]) -> MediaError:
     )
 
 
-def _range(paths: list[Path]) -> str:
+def _first_and_last_name_text(paths: list[Path]) -> str:
     if len(paths) == 1:
-        return printable(paths[0].name)
-    return f"{printable(paths[0].name)} to {printable(paths[-1].name)} ({len(paths)} images)"
+        return printable_line(paths[0].name)
+    return f"{printable_line(paths[0].name)} to {printable_line(paths[-1].name)} ({len(paths)} images)"
 
 
-def _pattern(stem: str) -> str:
+def _stem_with_masked_numbers(stem: str) -> str:
     """The name with a mark in place of each number; names without any number are one sequence."""
     return re.sub(r"[0-9]+", "#", stem) if re.search(r"[0-9]", stem) else ""
 
 
-def _numbers(stem: str) -> tuple[int, ...]:
+def _numbers_in_stem(stem: str) -> tuple[int, ...]:
     return tuple(int(number) for number in re.findall(r"[0-9]+", stem))
 
 
-def _is_time(stem: str) -> bool:
+def _is_timestamp_stem(stem: str) -> bool:
     """Whether a name is a point in time, whose last number starts again and again: 12.250, or 2026-01-31_12-00-01."""
     return bool(re.fullmatch(r"[0-9]+\.[0-9]+|[0-9]+([^0-9A-Za-z]+[0-9]+){2,}", stem))
 
 
-def _padding(paths: tuple[Path, ...]) -> str:
+def _mixed_zero_padding_note(paths: tuple[Path, ...]) -> str:
     """A sentence on numbers that are not all filled up with zeros to the same length; else nothing."""
     numbers = [(digits[-1], path) for path in paths if (digits := re.findall(r"[0-9]+", path.stem))]
     padded = [(number, path) for number, path in numbers if number[0] == "0" and len(number) > 1]
@@ -121,20 +132,20 @@ def _padding(paths: tuple[Path, ...]) -> str:
     shorter = [path for number, path in numbers if len(number) < len(longest)]
     if not shorter:
         return ""
-    names = f"{printable(shorter[0].name)} and {printable(other.name)}"
+    names = f"{printable_line(shorter[0].name)} and {printable_line(other.name)}"
     return f"numbers are written in two ways ({names}); the frames were taken in the order of their numbers"
 
 
-def _order(paths: tuple[Path, ...]) -> str:
+def _differing_names_note(paths: tuple[Path, ...]) -> str:
     """A sentence on names of which no two differ in their numbers alone; else nothing."""
-    patterns = {_pattern(path.stem) for path in paths}
+    patterns = {_stem_with_masked_numbers(path.stem) for path in paths}
     if len(patterns) < 2:
         return ""
-    names = _range(list(paths))
+    names = _first_and_last_name_text(list(paths))
     return f"the images are not numbered as one sequence; they were taken in the order of their names, {names}"
 
 
-def _gap(paths: tuple[Path, ...]) -> str:
+def _missing_numbers_note(paths: tuple[Path, ...]) -> str:
     """A sentence on numbers that are missing between frames, where they are numbered in even steps; else nothing."""
     numbers = [int(digits[-1]) if (digits := re.findall(r"[0-9]+", path.stem)) else -1 for path in paths]
     steps = Counter(after - before for before, after in pairwise(numbers))
@@ -152,12 +163,12 @@ def _gap(paths: tuple[Path, ...]) -> str:
     )
 
 
-def natural(path: Path) -> tuple[list[tuple[int, str]], str]:
+def natural_sort_key(path: Path) -> tuple[list[tuple[int, str]], str]:
     """Sort key by which `frame2` comes before `frame10`; equal numbers (`01`, `1`) fall back to the name."""
     pieces = re.findall(r"[0-9]+|[^0-9]+", path.stem)
     return [(int(p), "") if p[0] in "0123456789" else (-1, p) for p in pieces], path.name
 
 
-def _tag(stem: str) -> str:
+def _word_after_last_dot(stem: str) -> str:
     word = stem.rpartition(".")[2] if "." in stem else ""
     return "" if word.isdigit() else word.lower()

@@ -33,11 +33,11 @@ class Limits:
                 raise UsageError(
                     f"{part!r} is not a limit; write name=number, separated by commas; the names are {', '.join(names)}"
                 )
-            changes[name] = _number(name, value)
+            changes[name] = _parse_limit(name, value)
         return replace(cls(), **changes)
 
 
-def _number(name: str, text: str) -> int:
+def _parse_limit(name: str, text: str) -> int:
     match = re.fullmatch(rf"(\d{{1,15}}(?:\.\d{{1,6}})?)([{_SUFFIXES}]?)(?:i?B)?", text, re.IGNORECASE)
     value = 0
     if match:

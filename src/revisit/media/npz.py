@@ -23,8 +23,8 @@ from typing import IO, NamedTuple
 import numpy as np
 
 from revisit.core import MediaError
-from revisit.media.error_names import naming_clip, printable
-from revisit.media.files import replacing
+from revisit.media.error_names import printable_line, raise_media_errors_naming_file
+from revisit.media.files import atomic_write_path
 from revisit.media.limits import GIB, format_size
 
 MOST_MEMBERS = 4096
@@ -46,14 +46,14 @@ def load_npz(path: Path, max_bytes: int = 2 * GIB, members: Collection[str] | No
     `max_bytes` bounds all arrays together, unpacked. `members` names the arrays to read (all of them
     must exist).
     """
-    with naming_clip(path):
+    with raise_media_errors_naming_file(path):
         with path.open("rb") as file:
             start = file.read(6)
             file.seek(0)
             if start.startswith(b"\x93NUMPY"):
-                arrays = {path.stem: _array(file, path.stem, path.stat().st_size, max_bytes)}
+                arrays = {path.stem: _read_array(file, path.stem, path.stat().st_size, max_bytes)}
             elif start.startswith(b"PK"):
-                arrays = _members(file, max_bytes, members)
+                arrays = _read_npz_arrays(file, max_bytes, members)
             elif start.startswith(b"\x80"):
                 raise MediaError(_NEVER)
             else:
@@ -71,38 +71,38 @@ class ArrayHeader(NamedTuple):
     dtype: np.dtype
 
 
-def array_headers(path: Path) -> dict[str, ArrayHeader]:
+def read_array_headers(path: Path) -> dict[str, ArrayHeader]:
     """Shapes and types of the arrays of an npz or npy file by name, from their headers: the data is not read."""
-    with naming_clip(path), path.open("rb") as file:
+    with raise_media_errors_naming_file(path), path.open("rb") as file:
         if file.read(6).startswith(b"\x93NUMPY"):
             file.seek(0)
-            return {path.stem: _array_header(file, path.stem)}
+            return {path.stem: _read_shape_and_dtype(file, path.stem)}
         try:
             with zipfile.ZipFile(file) as archive:
                 headers = {}
-                for name, member in _directory(archive, 1 << 62, None).items():
+                for name, member in _select_npz_members(archive, 1 << 62, None).items():
                     with archive.open(member) as stream:
-                        headers[name] = _array_header(stream, name)
+                        headers[name] = _read_shape_and_dtype(stream, name)
                 return headers
         except DAMAGED as error:
-            raise MediaError(f"the archive is damaged; write it again ({printable(str(error))})") from error
+            raise MediaError(f"the archive is damaged; write it again ({printable_line(str(error))})") from error
 
 
-def _array_header(stream: IO[bytes], name: str) -> ArrayHeader:
-    shape, _, dtype = _header(stream, printable(name))
+def _read_shape_and_dtype(stream: IO[bytes], name: str) -> ArrayHeader:
+    shape, _, dtype = _read_npy_header(stream, printable_line(name))
     return ArrayHeader(shape, dtype)
 
 
-def npz_shapes(path: Path) -> dict[str, tuple[int, ...]]:
+def array_shapes_in_npz(path: Path) -> dict[str, tuple[int, ...]]:
     """Shapes of the arrays of an npz file by name, from their headers: the data is not read."""
-    return {name: header.shape for name, header in array_headers(path).items()}
+    return {name: header.shape for name, header in read_array_headers(path).items()}
 
 
 def save_npz(
     path: Path, arrays: Mapping[str, np.ndarray], compress: bool = False, seal: bool = False, level: int = 6
 ) -> None:
     """Write arrays as an npz file: whole or not at all, the same bytes for the same arrays."""
-    with replacing(path) as temporary:
+    with atomic_write_path(path) as temporary:
         with zipfile.ZipFile(temporary, "w") as archive:
             archive.comment = bytes(SEAL) if seal else b""
             for name in sorted(arrays):
@@ -116,36 +116,38 @@ def save_npz(
                 if compress:  # in one go: zipfile takes no level for a member that is written piece by piece
                     buffer = io.BytesIO()
                     np.lib.format.write_array(buffer, array, allow_pickle=False)
-                    compression = zipfile.ZIP_DEFLATED if _shrinks(buffer.getbuffer()) else zipfile.ZIP_STORED
+                    compression = (
+                        zipfile.ZIP_DEFLATED if _is_worth_compressing(buffer.getbuffer()) else zipfile.ZIP_STORED
+                    )
                     archive.writestr(member, buffer.getbuffer(), compression, level)
                     continue
                 with archive.open(member, "w", force_zip64=array.nbytes > GIB) as file:
                     np.lib.format.write_array(file, array, allow_pickle=False)
         if seal:
             with temporary.open("r+b") as file:
-                checksum = _content_hash(file)
+                checksum = _sha256_without_seal(file)
                 file.write(checksum)
 
 
-def _shrinks(data: memoryview) -> bool:
+def _is_worth_compressing(data: memoryview) -> bool:
     """Whether packing is worth its time: by an eighth at least, which pictures are not."""
     piece = data[len(data) // 2 :][:SAMPLE]
     return len(zlib.compress(piece, 1)) < 0.875 * len(piece)
 
 
-def require_seal(path: Path) -> bool:
+def verify_seal_if_present(path: Path) -> bool:
     """Whether a file was sealed, as files of earlier versions were not; MediaError where its bytes have changed."""
-    with naming_clip(path), path.open("rb") as file:
+    with raise_media_errors_naming_file(path), path.open("rb") as file:
         file.seek(-min(len(_END) + 2, path.stat().st_size), 2)
         end = file.read()
         if end[:4] == _END[:4] and end[-2:] == bytes(2):  # a zip without a comment
             return False
-        if _content_hash(file) != file.read():
+        if _sha256_without_seal(file) != file.read():
             raise MediaError("its bytes are not those that were written; the file is damaged")
     return True
 
 
-def _content_hash(file: IO[bytes]) -> bytes:
+def _sha256_without_seal(file: IO[bytes]) -> bytes:
     """The seal that a file should have, which is then the next to be read or written."""
     checksum, remaining = hashlib.sha256(), file.seek(0, 2) - SEAL
     file.seek(0)
@@ -155,29 +157,33 @@ def _content_hash(file: IO[bytes]) -> bytes:
     return checksum.hexdigest().encode()
 
 
-def _members(file: IO[bytes], max_bytes: int, members: Collection[str] | None) -> dict[str, np.ndarray]:
+def _read_npz_arrays(file: IO[bytes], max_bytes: int, members: Collection[str] | None) -> dict[str, np.ndarray]:
     try:
         with zipfile.ZipFile(file) as archive:
-            entries = _directory(archive, max_bytes, members)
+            entries = _select_npz_members(archive, max_bytes, members)
             arrays = {}
             for name, member in entries.items():
                 with archive.open(member) as stream:
-                    arrays[name] = _array(stream, name, member.file_size, max_bytes)
+                    arrays[name] = _read_array(stream, name, member.file_size, max_bytes)
                     if stream.read(1):  # reading to the end also compares the checksum
-                        raise MediaError(f"the array {printable(name)!r} has more data than its shape; write it again")
+                        raise MediaError(
+                            f"the array {printable_line(name)!r} has more data than its shape; write it again"
+                        )
             return arrays
     except DAMAGED as error:
-        raise MediaError(f"the archive is damaged; write it again ({printable(str(error))})") from error
+        raise MediaError(f"the archive is damaged; write it again ({printable_line(str(error))})") from error
 
 
-def _directory(archive: zipfile.ZipFile, max_bytes: int, members: Collection[str] | None) -> dict[str, zipfile.ZipInfo]:
+def _select_npz_members(
+    archive: zipfile.ZipFile, max_bytes: int, members: Collection[str] | None
+) -> dict[str, zipfile.ZipInfo]:
     """Members to read by array name, after checking what the directory announces."""
     entries = archive.infolist()
     if len(entries) > MOST_MEMBERS:
         raise MediaError(f"it holds {len(entries)} arrays, more than the {MOST_MEMBERS} allowed")
     chosen: dict[str, zipfile.ZipInfo] = {}
     for entry in entries:
-        label, name = printable(entry.filename), entry.filename.removesuffix(".npy")
+        label, name = printable_line(entry.filename), entry.filename.removesuffix(".npy")
         if name == entry.filename or not name.isprintable():
             raise MediaError(f"the member {label!r} is not an array; an npz file holds only .npy members")
         if name in chosen:
@@ -190,23 +196,25 @@ def _directory(archive: zipfile.ZipFile, max_bytes: int, members: Collection[str
             chosen[name] = entry
     total = sum(entry.file_size for entry in chosen.values())
     if total > max_bytes:
-        raise _too_large(total, max_bytes)
+        raise _arrays_too_large_error(total, max_bytes)
     return chosen
 
 
-def _array(stream: IO[bytes], name: str, size: int, max_bytes: int) -> np.ndarray:
+def _read_array(stream: IO[bytes], name: str, size: int, max_bytes: int) -> np.ndarray:
     """One array, whose header and data together are `size` bytes."""
-    label = printable(name)
-    shape, fortran, dtype = _header(stream, label)
+    label = printable_line(name)
+    shape, fortran, dtype = _read_npy_header(stream, label)
     if dtype.hasobject:
         raise MediaError(f"the array {label!r}: {_NEVER}")
     if dtype.kind not in _KINDS:
-        raise MediaError(f"the array {label!r} has the type {printable(str(dtype), 60)}; save plain numbers or text")
+        raise MediaError(
+            f"the array {label!r} has the type {printable_line(str(dtype), 60)}; save plain numbers or text"
+        )
     if any(length < 0 for length in shape):
         raise MediaError(f"the array {label!r} has the shape {shape}; write the file again")
     count = math.prod(shape) * dtype.itemsize
     if count > max_bytes:
-        raise _too_large(count, max_bytes)
+        raise _arrays_too_large_error(count, max_bytes)
     if count > size:
         raise MediaError(
             f"the array {label!r} should have {format_size(count)} but has {format_size(size)}; the file is truncated"
@@ -221,12 +229,12 @@ def _array(stream: IO[bytes], name: str, size: int, max_bytes: int) -> np.ndarra
     return data.view(dtype).reshape(shape, order="F" if fortran else "C")
 
 
-def _header(stream: IO[bytes], label: str) -> tuple[tuple[int, ...], bool, np.dtype]:
+def _read_npy_header(stream: IO[bytes], label: str) -> tuple[tuple[int, ...], bool, np.dtype]:
     """Shape, order and type of an array, from the head of its file."""
     try:
         version = np.lib.format.read_magic(stream)
         size = stream.read({(1, 0): 2, (2, 0): 4}[version])
-        shape, fortran, dtype = _read_header(
+        shape, fortran, dtype = _parse_npy_header(
             version, size + stream.read(min(int.from_bytes(size, "little"), LONGEST_HEADER))
         )
     except (zipfile.BadZipFile, zlib.error, OSError, MemoryError):
@@ -239,11 +247,11 @@ def _header(stream: IO[bytes], label: str) -> tuple[tuple[int, ...], bool, np.dt
 
 
 @lru_cache(maxsize=256)
-def _read_header(version: tuple[int, int], header: bytes) -> tuple[tuple[int, ...], bool, np.dtype]:
+def _parse_npy_header(version: tuple[int, int], header: bytes) -> tuple[tuple[int, ...], bool, np.dtype]:
     """What a header says. Most are alike, and each that numpy parses leaves it functions to clear away."""
     read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     return read_header(io.BytesIO(header))
 
 
-def _too_large(size: int, max_bytes: int) -> MediaError:
+def _arrays_too_large_error(size: int, max_bytes: int) -> MediaError:
     return MediaError(f"its arrays are {format_size(size)} unpacked, more than the {format_size(max_bytes)} allowed")

@@ -15,8 +15,8 @@ from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO
 
-from revisit.media.container import EBML, boxes, ebml_length
-from revisit.media.frame_count import boxes_in, index_of
+from revisit.media.container import EBML, iterate_mp4_boxes, parse_ebml_length
+from revisit.media.frame_count import iterate_box_contents, read_mp4_index
 
 _SEGMENT, _TRACKS, _CLUSTER = 0x18538067, 0x1654AE6B, 0x1F43B675
 _TRACK, _TRACK_NUMBER, _TRACK_TYPE, _CODEC, _CODEC_SETUP, _VIDEO = 0xAE, 0xD7, 0x83, 0x86, 0x63A2, 0xE0
@@ -28,7 +28,7 @@ _FIRST_FRAME = 1 << 20  # bytes of it that are looked at: messages come before p
 _MOST_ELEMENTS = 100_000
 
 
-def is_mirrored(path: Path) -> bool:
+def is_video_mirrored(path: Path) -> bool:
     """Whether the display matrix of a video turns left into right; False for what is no video.
 
     Parameters
@@ -45,29 +45,33 @@ def is_mirrored(path: Path) -> bool:
         return False
     with path.open("rb") as file:
         start = file.read(8)
-        return _matroska_mirrored(file) if start.startswith(EBML) else _mp4_mirrored(path, file)
+        return _is_matroska_mirrored(file) if start.startswith(EBML) else _is_mp4_mirrored(path, file)
 
 
 # ISO base media
 
 
-def _mp4_mirrored(path: Path, file: BinaryIO) -> bool:
-    index = index_of(path) or b""
-    movie = _determinant(_first_of_each(boxes_in(index)).get(b"mvhd", b""), 36, 48)
-    for kind, track in boxes_in(index):
-        parts = _first_of_each(boxes_in(track)) if kind == b"trak" else {}
-        media = _first_of_each(boxes_in(parts.get(b"mdia", b"")))
+def _is_mp4_mirrored(path: Path, file: BinaryIO) -> bool:
+    index = read_mp4_index(path) or b""
+    movie = _display_matrix_determinant(_first_box_of_each_kind(iterate_box_contents(index)).get(b"mvhd", b""), 36, 48)
+    for kind, track in iterate_box_contents(index):
+        parts = _first_box_of_each_kind(iterate_box_contents(track)) if kind == b"trak" else {}
+        media = _first_box_of_each_kind(iterate_box_contents(parts.get(b"mdia", b"")))
         if media.get(b"hdlr", b"")[8:12] != b"vide":
             continue
-        if movie * _determinant(parts.get(b"tkhd", b""), 40, 52) < 0:
+        if movie * _display_matrix_determinant(parts.get(b"tkhd", b""), 40, 52) < 0:
             return True
-        table = _first_of_each(boxes_in(_first_of_each(boxes_in(media.get(b"minf", b""))).get(b"stbl", b"")))
-        codec, setup = _codec_of(table.get(b"stsd", b""))
-        return bool(codec) and _message_mirrors(_first_sample(file, table), codec, setup)
+        table = _first_box_of_each_kind(
+            iterate_box_contents(
+                _first_box_of_each_kind(iterate_box_contents(media.get(b"minf", b""))).get(b"stbl", b"")
+            )
+        )
+        codec, setup = _codec_and_decoder_setup(table.get(b"stsd", b""))
+        return bool(codec) and _has_mirroring_sei_message(_read_first_sample(file, table), codec, setup)
     return False
 
 
-def _first_of_each(boxes: Iterator[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
+def _first_box_of_each_kind(boxes: Iterator[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
     """Boxes by kind; of several of a kind the first."""
     parts: dict[bytes, bytes] = {}
     for kind, body in boxes:
@@ -75,7 +79,7 @@ def _first_of_each(boxes: Iterator[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
     return parts
 
 
-def _determinant(header: bytes, short: int, long: int) -> int:
+def _display_matrix_determinant(header: bytes, short: int, long: int) -> int:
     """Of the matrix in a movie's or track's header, which lies further back where times have 64 bits."""
     at = long if header[:1] == b"\x01" else short
     if len(header) < at + 20:
@@ -84,7 +88,7 @@ def _determinant(header: bytes, short: int, long: int) -> int:
     return int(a * d - b * c)
 
 
-def _codec_of(description: bytes) -> tuple[str, bytes]:
+def _codec_and_decoder_setup(description: bytes) -> tuple[str, bytes]:
     """The codec of a track and the record that sets its decoder up, for those whose streams have messages."""
     for kind, codec in ((b"avcC", "h264"), (b"hvcC", "hevc")):
         if (at := description.find(kind)) > 0:
@@ -92,74 +96,78 @@ def _codec_of(description: bytes) -> tuple[str, bytes]:
     return "", b""
 
 
-def _first_sample(file: BinaryIO, table: dict[bytes, bytes]) -> bytes:
+def _read_first_sample(file: BinaryIO, table: dict[bytes, bytes]) -> bytes:
     sizes = table.get(b"stsz", b"")
     size = int.from_bytes(sizes[4:8], "big") or int.from_bytes(sizes[12:16], "big")
     places, wide = table.get(b"stco", b""), table.get(b"co64", b"")
     at = int.from_bytes(places[8:12], "big") or int.from_bytes(wide[8:16], "big")
     if not at:  # in fragments: the first begins with the first sample
-        media_data = next(((s, e) for kind, s, e in boxes(file, _size(file)) if kind == b"mdat"), (0, 0))
+        media_data = next(
+            ((s, e) for kind, s, e in iterate_mp4_boxes(file, _file_size(file)) if kind == b"mdat"), (0, 0)
+        )
         at, size = media_data[0], max(0, media_data[1] - media_data[0])
-    file.seek(min(at, _size(file)))
+    file.seek(min(at, _file_size(file)))
     return file.read(min(size, _FIRST_FRAME))
 
 
 # Matroska
 
 
-def _matroska_mirrored(file: BinaryIO) -> bool:
+def _is_matroska_mirrored(file: BinaryIO) -> bool:
     tracks: dict[int, tuple[str, bytes]] = {}
-    for kind, start, end in _elements(file, 0, _size(file)):
+    for kind, start, end in _iterate_ebml_elements(file, 0, _file_size(file)):
         if kind != _SEGMENT:
             continue
-        for part, first, last in _elements(file, start, end):
+        for part, first, last in _iterate_ebml_elements(file, start, end):
             if part == _TRACKS:
-                for track, a, b in _elements(file, first, last):
+                for track, a, b in _iterate_ebml_elements(file, first, last):
                     if track != _TRACK:
                         continue
-                    number, codec, setup, mirrored = _matroska_track(file, a, b)
+                    number, codec, setup, mirrored = _read_matroska_track(file, a, b)
                     if mirrored:
                         return True
                     if codec:
                         tracks[number] = codec, setup
             elif part == _CLUSTER and tracks:
-                return _cluster_mirrored(file, first, last, tracks)
+                return _is_first_frame_of_cluster_mirrored(file, first, last, tracks)
     return False
 
 
-def _matroska_track(file: BinaryIO, start: int, end: int) -> tuple[int, str, bytes, bool]:
+def _read_matroska_track(file: BinaryIO, start: int, end: int) -> tuple[int, str, bytes, bool]:
     """Number, codec, its record and whether the projection mirrors; of a track that is no video only its number."""
-    fields = {kind: (first, last) for kind, first, last in _elements(file, start, end)}
-    number = _whole_number(file, fields.get(_TRACK_NUMBER))
-    if _whole_number(file, fields.get(_TRACK_TYPE)) != _VIDEO_TRACK:
+    fields = {kind: (first, last) for kind, first, last in _iterate_ebml_elements(file, start, end)}
+    number = _read_unsigned_element(file, fields.get(_TRACK_NUMBER))
+    if _read_unsigned_element(file, fields.get(_TRACK_TYPE)) != _VIDEO_TRACK:
         return number, "", b"", False
-    name = _content(file, fields.get(_CODEC))
+    name = _read_element(file, fields.get(_CODEC))
     codec = {b"V_MPEG4/ISO/AVC": "h264", b"V_MPEGH/ISO/HEVC": "hevc"}.get(name.rstrip(b"\0"), "")
     mirrored = False
-    for kind, first, last in _elements(file, *fields.get(_VIDEO, (0, 0))):
+    for kind, first, last in _iterate_ebml_elements(file, *fields.get(_VIDEO, (0, 0))):
         if kind == _PROJECTION:
-            pose = {name: (a, b) for name, a, b in _elements(file, first, last)}
-            flat = not _whole_number(file, pose.get(_PROJECTION_TYPE))
-            mirrored = flat and abs(_real_number(file, pose.get(_YAW))) == 180
-    return number, codec, _content(file, fields.get(_CODEC_SETUP)), mirrored
+            pose = {name: (a, b) for name, a, b in _iterate_ebml_elements(file, first, last)}
+            flat = not _read_unsigned_element(file, pose.get(_PROJECTION_TYPE))
+            mirrored = flat and abs(_read_float_element(file, pose.get(_YAW))) == 180
+    return number, codec, _read_element(file, fields.get(_CODEC_SETUP)), mirrored
 
 
-def _cluster_mirrored(file: BinaryIO, start: int, end: int, tracks: dict[int, tuple[str, bytes]]) -> bool:
+def _is_first_frame_of_cluster_mirrored(
+    file: BinaryIO, start: int, end: int, tracks: dict[int, tuple[str, bytes]]
+) -> bool:
     """Whether the first frame of one of these tracks, in the first cluster, has a message that mirrors."""
-    for kind, first, last in _elements(file, start, end):
-        blocks = _elements(file, first, last) if kind == _BLOCK_GROUP else [(kind, first, last)]
+    for kind, first, last in _iterate_ebml_elements(file, start, end):
+        blocks = _iterate_ebml_elements(file, first, last) if kind == _BLOCK_GROUP else [(kind, first, last)]
         for block, a, b in blocks:
             if block not in _BLOCKS:
                 continue
-            data = _content(file, (a, b))
-            number, at = ebml_length(data, 0)
+            data = _read_element(file, (a, b))
+            number, at = parse_ebml_length(data, 0)
             if number in tracks:
                 codec, setup = tracks[number]
-                return _message_mirrors(data[at + 3 :], codec, setup)  # behind the time and the flags
+                return _has_mirroring_sei_message(data[at + 3 :], codec, setup)  # behind the time and the flags
     return False
 
 
-def _elements(file: BinaryIO, start: int, end: int) -> Iterator[tuple[int, int, int]]:
+def _iterate_ebml_elements(file: BinaryIO, start: int, end: int) -> Iterator[tuple[int, int, int]]:
     """Number of each element between two places, where its content starts, and where it ends."""
     at = start
     for _ in range(_MOST_ELEMENTS):
@@ -168,33 +176,33 @@ def _elements(file: BinaryIO, start: int, end: int) -> Iterator[tuple[int, int, 
         width = 9 - head[0].bit_length() if head else 9
         if width > 4 or len(head) < width + 1:
             return
-        length, content = ebml_length(head, width)
+        length, content = parse_ebml_length(head, width)
         first = at + content
         last = end if length is None else min(first + length, end)  # of unknown length: as far as there is anything
         yield int.from_bytes(head[:width], "big"), first, last
         at = last
 
 
-def _content(file: BinaryIO, place: tuple[int, int] | None) -> bytes:
+def _read_element(file: BinaryIO, place: tuple[int, int] | None) -> bytes:
     if place is None:
         return b""
     file.seek(place[0])
     return file.read(min(place[1] - place[0], _FIRST_FRAME))
 
 
-def _whole_number(file: BinaryIO, place: tuple[int, int] | None) -> int:
-    return int.from_bytes(_content(file, place)[:8], "big")
+def _read_unsigned_element(file: BinaryIO, place: tuple[int, int] | None) -> int:
+    return int.from_bytes(_read_element(file, place)[:8], "big")
 
 
-def _real_number(file: BinaryIO, place: tuple[int, int] | None) -> float:
-    data = _content(file, place)
+def _read_float_element(file: BinaryIO, place: tuple[int, int] | None) -> float:
+    data = _read_element(file, place)
     return float(struct.unpack({4: ">f", 8: ">d"}[len(data)], data)[0]) if len(data) in (4, 8) else 0.0
 
 
 # Messages in the stream
 
 
-def _message_mirrors(sample: bytes, codec: str, setup: bytes) -> bool:
+def _has_mirroring_sei_message(sample: bytes, codec: str, setup: bytes) -> bool:
     """Whether a display orientation message comes with this frame and flips it once."""
     at_size, prefix, header = (4, 6, 1) if codec == "h264" else (21, 39, 2)
     if len(setup) <= at_size:
@@ -204,24 +212,24 @@ def _message_mirrors(sample: bytes, codec: str, setup: bytes) -> bool:
     while len(head := stream.read(width)) == width:
         unit = stream.read(int.from_bytes(head, "big"))
         kind = unit[0] & 31 if codec == "h264" and unit else unit[0] >> 1 & 63 if unit else -1
-        if kind == prefix and _flips(unit[header:].replace(b"\0\0\3", b"\0\0")):
+        if kind == prefix and _is_flipped_by_sei_messages(unit[header:].replace(b"\0\0\3", b"\0\0")):
             return True
     return False
 
 
-def _flips(messages: bytes) -> bool:
+def _is_flipped_by_sei_messages(messages: bytes) -> bool:
     """Whether the last display orientation among the messages of a unit flips one of the two directions."""
     stream, flips = BytesIO(messages), False
     while len(head := stream.read(2)) == 2 and head != b"\x80":
         stream.seek(-2, os.SEEK_CUR)
-        kind, size = _sum_of_bytes(stream), _sum_of_bytes(stream)
+        kind, size = _read_sei_number(stream), _read_sei_number(stream)
         body = stream.read(size)
         if kind == _DISPLAY_ORIENTATION and body and not body[0] & 0x80:  # the first bit cancels
             flips = bool(body[0] & 0x40) != bool(body[0] & 0x20)
     return flips
 
 
-def _sum_of_bytes(stream: BinaryIO) -> int:
+def _read_sei_number(stream: BinaryIO) -> int:
     """A number that is written as bytes of 255 and one below."""
     total = 0
     while byte := stream.read(1):
@@ -231,5 +239,5 @@ def _sum_of_bytes(stream: BinaryIO) -> int:
     return total
 
 
-def _size(file: BinaryIO) -> int:
+def _file_size(file: BinaryIO) -> int:
     return os.fstat(file.fileno()).st_size

@@ -30,7 +30,7 @@ DECODINGS: Mapping[str, Decoding] = {
 }
 
 
-def decoding_of(name: str) -> Decoding:
+def decoding_by_name(name: str) -> Decoding:
     """The decoding of this name.
 
     Parameters
@@ -67,7 +67,7 @@ def decoding_build(name: str) -> str:
     MissingPrerequisite
         Where the library is not installed, or too old.
     """
-    decoding_of(name)
+    decoding_by_name(name)
     import av
 
     swscale = ".".join(map(str, av.library_versions["libswscale"]))

@@ -12,7 +12,7 @@ from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 from revisit.core import MediaError
 from revisit.core.text import parse_json
-from revisit.media.files import replacing
+from revisit.media.files import atomic_write_path
 
 MOST_BYTES = 256 << 20
 _FORMULA_SIGNS = tuple(
@@ -24,20 +24,20 @@ WRITTEN = "docProps/core.xml"  # the part of a spreadsheet that says when it was
 HOUR = re.compile(rb">\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ<")
 
 
-def read_text(path: Path, most: int = MOST_BYTES) -> str:
+def read_text(path: Path, max_bytes: int = MOST_BYTES) -> str:
     """The text of a file of bounded size."""
     with path.open("rb") as file:
-        data = file.read(most + 1)
-    if len(data) > most:
-        raise MediaError(f"it is larger than {most >> 20} MiB, the most that is allowed")
+        data = file.read(max_bytes + 1)
+    if len(data) > max_bytes:
+        raise MediaError(f"it is larger than {max_bytes >> 20} MiB, the most that is allowed")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise MediaError("it is not a UTF-8 text file") from None
 
 
-def safe_cell(value: Any) -> Any:
-    """A cell of a CSV file that no spreadsheet takes for a formula; `plain_cell` gives the text back.
+def escape_formula_cell(value: Any) -> Any:
+    """A cell of a CSV file that no spreadsheet takes for a formula; `unescape_formula_cell` gives the text back.
 
     A text gets an apostrophe in front where it begins with ``= + - @``, their full-width forms, a tab or a line end, as
     OWASP advises. Numbers stay as they are, also where they are written as text, and so do lone signs.
@@ -57,17 +57,17 @@ def safe_cell(value: Any) -> Any:
     >>> safe_cell("=1+2"), safe_cell("-0.5"), safe_cell("wan")
     ("'=1+2", '-0.5', 'wan')
     """
-    if not isinstance(value, str) or not _begins_formula(value) or _NUMBERS.fullmatch(value):
+    if not isinstance(value, str) or not _starts_like_formula(value) or _NUMBERS.fullmatch(value):
         return value
     return f"'{value}"
 
 
-def plain_cell(text: str) -> str:
+def unescape_formula_cell(text: str) -> str:
     """The text of a cell that `safe_cell` made."""
-    return text[1:] if text.startswith("'") and _begins_formula(text) else text
+    return text[1:] if text.startswith("'") and _starts_like_formula(text) else text
 
 
-def _begins_formula(text: str) -> bool:
+def _starts_like_formula(text: str) -> bool:
     """Whether a text begins a formula, apostrophes in front of it aside: names may have some of their own."""
     content = text.lstrip("'")
     return content[:1] in _FORMULA_SIGNS and content not in ("", "+", "-")
@@ -84,19 +84,19 @@ class _PlainCells:
         return self
 
     def __next__(self) -> list[str]:
-        return [plain_cell(cell) for cell in next(self._rows)]
+        return [unescape_formula_cell(cell) for cell in next(self._rows)]
 
     @property
     def line_num(self) -> int:
         return self._rows.line_num
 
 
-def csv_cells(text: str, delimiter: str = ",") -> Iterator[list[str]]:
+def read_csv_cells(text: str, delimiter: str = ",") -> Iterator[list[str]]:
     """The rows of a CSV file, head and all, as the texts that were written with `csv_text`."""
     return _PlainCells(text, delimiter)
 
 
-def csv_rows(text: str) -> csv.DictReader[str]:
+def csv_dict_reader(text: str) -> csv.DictReader[str]:
     """The rows of a CSV file by column; a cell may be longer than the library's default of 128 KiB."""
     rows = csv.DictReader(io.StringIO())
     rows.reader = cast(Any, _PlainCells(text))
@@ -107,11 +107,11 @@ def csv_text(columns: Sequence[str], rows: Iterable[Sequence[Any]], newline: str
     """CSV with a head, its line ends in it; no cell is a formula (`safe_cell`)."""
     buffer = io.StringIO(newline="")
     writer = csv.writer(buffer, lineterminator=newline)
-    writer.writerows([safe_cell(cell) for cell in row] for row in (columns, *rows))
+    writer.writerows([escape_formula_cell(cell) for cell in row] for row in (columns, *rows))
     return buffer.getvalue()
 
 
-def write_sheet(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+def write_xlsx(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     """Write a spreadsheet (xlsx) with a head; the same bytes for the same rows. Texts are texts, never formulas."""
     from openpyxl import Workbook
 
@@ -125,7 +125,7 @@ def write_sheet(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]
             cell.data_type = "s"
     dated = io.BytesIO()
     book.save(dated)
-    with replacing(path) as temporary, ZipFile(dated) as parts, ZipFile(temporary, "w") as undated:
+    with atomic_write_path(path) as temporary, ZipFile(dated) as parts, ZipFile(temporary, "w") as undated:
         for name in parts.namelist():
             part = parts.read(name)
             if name == WRITTEN:
@@ -133,7 +133,7 @@ def write_sheet(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]
             undated.writestr(ZipInfo(name), part, ZIP_DEFLATED)
 
 
-def read_json(path: Path, expected: str) -> dict[str, Any]:
+def read_json_object(path: Path, expected: str) -> dict[str, Any]:
     """The object in a JSON file; `expected` says what a good file holds."""
     try:
         content = parse_json(read_text(path))

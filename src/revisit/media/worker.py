@@ -2,7 +2,8 @@
 
 Run as `python -I -S worker.py`, it uses the standard library and PyAV only, so that it starts in about a tenth of a
 second, and OpenCV where a protocol takes OpenCV's pixels. Where it is forked from a process that has loaded PyAV
-(`serve`), it starts in a hundredth. It limits its own memory, processor time and files before it touches the clip:
+(`serve_decoder_forks`), it starts in a hundredth. It limits its own memory, processor time and files before it
+touches the clip:
 after its imports it can open no file and no connection at all. A video arrives as a file descriptor that is already
 open, an image as bytes on standard input. Where a GPU decodes (REVISIT_DECODE=cuda), its driver opens files at any time
 and sets aside more addresses than there is memory: then neither is limited, and clips should be from people you trust.
@@ -56,31 +57,33 @@ def main(av: Any = None) -> None:
     """Decode one clip; `av` is PyAV where it is loaded already, by the process that this one was forked from."""
     job = json.loads(sys.stdin.buffer.readline())
     try:
-        restrict(job, job["parent"] if av is None else SERVER)
+        limit_process_and_tie_to_parent(job, job["parent"] if av is None else SERVER)
         sys.path += job["paths"]
-        av = av or import_av()
+        av = av or import_all_av_modules()
         pixels = PIXELS[job["decoding"]](job)
         if job["gpu"] is None:  # where the driver of a GPU may open nothing, later frames are silently wrong
-            limit(resource.RLIMIT_NOFILE, 0)  # what is open stays open; nothing else can be opened from here on
-        frames, facts = video(av, job, pixels) if "fd" in job else images(av, job, pixels)
-        deliver(frames, facts, job, pixels)
+            set_resource_limit(
+                resource.RLIMIT_NOFILE, 0
+            )  # what is open stays open; nothing else can be opened from here on
+        frames, facts = open_video_frames(av, job, pixels) if "fd" in job else open_image_frames(av, job, pixels)
+        send_clip(frames, facts, job, pixels)
     except Problem as problem:
-        send(b"FAIL", {"problem": str(problem)})
+        send_message(b"FAIL", {"problem": str(problem)})
     except (MemoryError, BlockingIOError):  # the second: no memory for a thread
-        send(b"FAIL", {"problem": "", "memory": True})
+        send_message(b"FAIL", {"problem": "", "memory": True})
     except ImportError as error:
         library = "PyAV and OpenCV" if job["decoding"] in ("opencv", "webp") else "PyAV"
         advice = f"reinstall {library}, or raise the limit with --limits memory={2 * job['memory']}"
         reason = " ".join(str(error).split())[:200]  # some fill a page
-        send(b"FAIL", {"problem": f"the decoder cannot start ({reason}); {advice}"})
+        send_message(b"FAIL", {"problem": f"the decoder cannot start ({reason}); {advice}"})
     except Exception as error:
         if getattr(error, "code", None) == OPENCV_NO_MEMORY:
-            send(b"FAIL", {"problem": "", "memory": True})
+            send_message(b"FAIL", {"problem": "", "memory": True})
             return
-        send(b"FAIL", {"problem": f"the decoder failed ({type(error).__name__}: {error}); {STOPPED}"})
+        send_message(b"FAIL", {"problem": f"the decoder failed ({type(error).__name__}: {error}); {STOPPED}"})
 
 
-def import_av() -> Any:
+def import_all_av_modules() -> Any:
     """PyAV with all its modules: some are imported on first use, when no file can be opened any more."""
     import av
 
@@ -91,14 +94,16 @@ def import_av() -> Any:
     return av
 
 
-def restrict(job: Json, parent: int) -> None:
+def limit_process_and_tie_to_parent(job: Json, parent: int) -> None:
     """Limit this process and tie its life to the parent's."""
-    limit(resource.RLIMIT_CORE, 0)
-    limit(resource.RLIMIT_FSIZE, 0)
+    set_resource_limit(resource.RLIMIT_CORE, 0)
+    set_resource_limit(resource.RLIMIT_FSIZE, 0)
     decoders = 2 if job["decoding"] == "opencv" else 1
-    limit(resource.RLIMIT_CPU, decoders * job["seconds"] * job["threads"] + 1, spare=5)  # first a signal that tells why
+    set_resource_limit(
+        resource.RLIMIT_CPU, decoders * job["seconds"] * job["threads"] + 1, spare=5
+    )  # first a signal that tells why
     if job["gpu"] is None:  # CUDA sets aside more addresses than any machine has memory
-        limit(resource.RLIMIT_AS, job["memory"])
+        set_resource_limit(resource.RLIMIT_AS, job["memory"])
     if sys.platform == "linux":
         libc = ctypes.CDLL(None)
         libc.prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
@@ -107,7 +112,7 @@ def restrict(job: Json, parent: int) -> None:
             os._exit(1)
 
 
-def limit(kind: int, value: int, spare: int = 0) -> None:
+def set_resource_limit(kind: int, value: int, spare: int = 0) -> None:
     """Set a limit for good where the system lets us; macOS does not know all of them."""
     try:
         hard = resource.getrlimit(kind)[1]
@@ -117,21 +122,21 @@ def limit(kind: int, value: int, spare: int = 0) -> None:
         pass
 
 
-def deliver(frames: Iterator[Any], facts: Json, job: Json, pixels: Any) -> None:
+def send_clip(frames: Iterator[Any], facts: Json, job: Json, pixels: Any) -> None:
     """Send the header, then every wanted frame, then the trailer."""
     count = facts["count"]
     first = next(frames, None)
     if first is None:
         raise Problem(f"none of its {count} frames can be decoded; {STOPPED}")
     size = first.width, first.height
-    check_pixels(*size, job)
+    require_pixels_within_limit(*size, job)
     # Not every PyAV reads the orientation of images.
-    rotation, mirrored = orientation_of(first) if "fd" in job else (0, False)
+    rotation, mirrored = display_rotation_and_mirroring(first) if "fd" in job else (0, False)
     if rotation % 90:
         what = f"a rotation by {rotation} degrees" + (" of the mirrored picture" if mirrored else "")
         facts["notes"].append(f"its display matrix asks for {what}, which was not applied")
         rotation, mirrored = 0, False
-    send(b"HEAD", {**facts, "width": size[0], "height": size[1], "rotation": rotation, "mirrored": mirrored})
+    send_message(b"HEAD", {**facts, "width": size[0], "height": size[1], "rotation": rotation, "mirrored": mirrored})
     indices = json.loads(sys.stdin.buffer.readline())
     indices = None if indices is None else set(indices)
     decoded = 0
@@ -153,10 +158,10 @@ def deliver(frames: Iterator[Any], facts: Json, job: Json, pixels: Any) -> None:
     if decoded < count:
         raise Problem(f"decoding stopped after {decoded} of {count} frames; {STOPPED}")
     pixels.end(count)
-    send(b"TAIL", {})
+    send_message(b"TAIL", {})
 
 
-def orientation_of(frame: Any) -> tuple[int, bool]:
+def display_rotation_and_mirroring(frame: Any) -> tuple[int, bool]:
     """What the display matrix does to the frame: degrees counterclockwise, 0 to 359, and whether left and right change
     places before it is turned.
     """
@@ -177,70 +182,70 @@ def orientation_of(frame: Any) -> tuple[int, bool]:
 # Videos
 
 
-def video(av: Any, job: Json, pixels: Any) -> tuple[Iterator[Any], Json]:
+def open_video_frames(av: Any, job: Json, pixels: Any) -> tuple[Iterator[Any], Json]:
     """The frames of a video as they are decoded, and what its container says."""
     if isinstance(pixels, WebPPixels):
-        return animation(job, pixels)
+        return open_animated_webp(job, pixels)
     file = os.fdopen(job["fd"], "rb", buffering=0)
     try:
-        facts = probe(av, file, job)
+        facts = probe_video_timing(av, file, job)
     except av.error.FFmpegError as error:
-        raise Problem(f"its container cannot be read; {STOPPED} ({words(error)})") from None
-    return video_frames(av, file, job, facts), facts
+        raise Problem(f"its container cannot be read; {STOPPED} ({ffmpeg_error_text(error)})") from None
+    return decode_video_frames(av, file, job, facts), facts
 
 
-def open_video(av: Any, file: Any, job: Json, decoders: str, **hardware: Any) -> tuple[Any, Any]:
+def open_video_stream(av: Any, file: Any, job: Json, decoders: str, **hardware: Any) -> tuple[Any, Any]:
     """The container and its video stream. The file is handed over open, so no protocol is ever asked for."""
     file.seek(0)
     options = {"codec_whitelist": decoders, "protocol_whitelist": "none", "max_pixels": str(job["pixels"])}
     # Titles in some other encoding are no reason to refuse a clip; PyAV 19 replaces what it cannot read by itself.
     lenient = {"metadata_errors": "replace"} if int(av.__version__.split(".")[0]) < 19 else {}
     container = av.open(file, format=job["demuxer"], options=options, buffer_size=1 << 18, **lenient, **hardware)
-    streams = [stream for stream in container.streams.video if not is_cover(stream)]
+    streams = [stream for stream in container.streams.video if not is_cover_picture(stream)]
     if not streams:
         sound = bool(container.streams.audio)
         raise Problem("it has sound but no picture" if sound else "it holds no video stream; give the clip itself")
     return container, streams[0]
 
 
-def is_cover(stream: Any) -> bool:
+def is_cover_picture(stream: Any) -> bool:
     """True for the still picture that music files carry."""
     return bool(int(getattr(stream, "disposition", 0)) & ATTACHED_PICTURE)
 
 
-def probe(av: Any, file: Any, job: Json) -> Json:
+def probe_video_timing(av: Any, file: Any, job: Json) -> Json:
     """Number, times and rate of the frames, read from the packets; no decoder is opened yet."""
-    container, stream = open_video(av, file, job, decoders="none")
+    container, stream = open_video_stream(av, file, job, decoders="none")
     context = stream.codec_context
     if context is None or context.name not in DECODERS:
         name = "an unknown codec" if context is None else f"the codec {context.name}"
         raise Problem(f"its picture uses {name}; convert it to H.264, HEVC, VP9 or AV1")
-    check_pixels(context.width, context.height, job)
+    require_pixels_within_limit(context.width, context.height, job)
     pts: list[int | None] = []
     for packet in container.demux(stream):
         if packet.is_corrupt:
             raise Problem(f"reading stopped after {len(pts)} frames; {STOPPED}")
-        if not packet.size or packet.is_discard or is_hidden(context.name, packet):
+        if not packet.size or packet.is_discard or is_hidden_vp8_frame(context.name, packet):
             continue
         pts.append(packet.pts)
-        check_count(len(pts), job)
+        require_count_within_limit(len(pts), job)
     if not pts:
         raise Problem(f"it holds no frames; {STOPPED}")
     notes = []
     if len(container.streams.video) > 1:
         notes.append(f"it has {len(container.streams.video)} video streams; the first was used")
     declared = float(stream.average_rate or 0)
-    times, fps = clock(pts, stream.time_base, declared, job["default_fps"], notes)
+    times, fps = frame_times_and_rate(pts, stream.time_base, declared, job["default_fps"], notes)
     container.close()
     return {"count": len(pts), "times": times, "fps": fps, "notes": notes}
 
 
-def is_hidden(decoder: str, packet: Any) -> bool:
+def is_hidden_vp8_frame(decoder: str, packet: Any) -> bool:
     """True for VP8 packets that are only referred to, never shown."""
     return decoder in ("vp8", "libvpx") and not bytes(packet)[0] & 0x10
 
 
-def clock(
+def frame_times_and_rate(
     pts: list[int | None], base: Fraction, declared: float, default: float, notes: list[str]
 ) -> tuple[list[float], float]:
     """Seconds of each frame since the first, and the average rate."""
@@ -265,11 +270,11 @@ def clock(
     return times, fps
 
 
-def video_frames(av: Any, file: Any, job: Json, facts: Json) -> Iterator[Any]:
+def decode_video_frames(av: Any, file: Any, job: Json, facts: Json) -> Iterator[Any]:
     """Frames in presentation order. The first error ends the clip: concealed damage would be judged as content."""
     decoded = 0
     try:
-        stream, frames = decoded_frames(av, file, job, facts)
+        stream, frames = stream_and_decoded_frames(av, file, job, facts)
         for frame in frames:
             aspect = stream.sample_aspect_ratio or stream.codec_context.sample_aspect_ratio
             if not decoded and aspect and aspect != 1:
@@ -283,34 +288,34 @@ def video_frames(av: Any, file: Any, job: Json, facts: Json) -> Iterator[Any]:
         # Decoders often call a lack of memory invalid data. Is there room for one more frame?
         bytearray(16 * stream.width * stream.height)
         raise Problem(
-            f"decoding stopped after {decoded} of {facts['count']} frames; {STOPPED} ({words(error)})"
+            f"decoding stopped after {decoded} of {facts['count']} frames; {STOPPED} ({ffmpeg_error_text(error)})"
         ) from None
 
 
-def decoded_frames(av: Any, file: Any, job: Json, facts: Json) -> tuple[Any, Iterator[Any]]:
+def stream_and_decoded_frames(av: Any, file: Any, job: Json, facts: Json) -> tuple[Any, Iterator[Any]]:
     """The stream and its frames, from the GPU if that was asked for and gives the same samples as the CPU."""
     if job["gpu"] is not None:
         try:
-            return gpu_frames(av, file, job)
+            return stream_and_gpu_frames(av, file, job)
         except (av.error.FFmpegError, NotImplementedError, RuntimeError, Problem) as error:
-            reason = str(error) if isinstance(error, Problem) else words(error)
+            reason = str(error) if isinstance(error, Problem) else ffmpeg_error_text(error)
             facts["notes"].append(f"decoded on the CPU, because the GPU does not decode it ({reason})")
-    container, stream = open_on_cpu(av, file, job)
+    container, stream = open_cpu_decoder(av, file, job)
     return stream, container.decode(stream)
 
 
-def open_on_cpu(av: Any, file: Any, job: Json) -> tuple[Any, Any]:
+def open_cpu_decoder(av: Any, file: Any, job: Json) -> tuple[Any, Any]:
     """The container and its video stream, to be decoded by FFmpeg itself."""
-    container, stream = open_video(av, file, job, decoders=",".join(DECODERS))
+    container, stream = open_video_stream(av, file, job, decoders=",".join(DECODERS))
     stream.thread_type = "AUTO"
     stream.codec_context.thread_count = job["threads"]
     stream.codec_context.options = {"err_detect": "explode", "max_pixels": str(job["pixels"])}
     return container, stream
 
 
-def gpu_frames(av: Any, file: Any, job: Json) -> tuple[Any, Iterator[Any]]:
+def stream_and_gpu_frames(av: Any, file: Any, job: Json) -> tuple[Any, Iterator[Any]]:
     """The stream and its frames as NVDEC decodes them; the first one is compared with the CPU's, sample by sample."""
-    container, stream = open_on_cpu(av, file, job)
+    container, stream = open_cpu_decoder(av, file, job)
     if stream.codec_context.name not in EXACT:
         raise Problem(f"codec {stream.codec_context.name}")
     expected = next(container.decode(stream), None)
@@ -318,22 +323,22 @@ def gpu_frames(av: Any, file: Any, job: Json) -> tuple[Any, Iterator[Any]]:
         raise Problem("no frame" if expected is None else f"pixel format {expected.format.name}")
     container.close()  # both read the same file
     hardware = av.codec.hwaccel.HWAccel("cuda", device=job["gpu"], allow_software_fallback=False)
-    container, stream = open_video(av, file, job, decoders=",".join(EXACT), hwaccel=hardware)
+    container, stream = open_video_stream(av, file, job, decoders=",".join(EXACT), hwaccel=hardware)
     stream.codec_context.options = {"err_detect": "explode", "max_pixels": str(job["pixels"])}
     frames = container.decode(stream)
     first = next(frames, None)
     if first is None or first.format.name != "nv12":
         raise Problem("no frame" if first is None else f"it gives {first.format.name}")
-    if not same_samples(expected, first):
+    if not is_same_yuv420_picture(expected, first):
         raise Problem("its samples differ from the CPU's")
     return stream, chain([first], frames)
 
 
-def same_samples(planar: Any, interleaved: Any) -> bool:
+def is_same_yuv420_picture(planar: Any, interleaved: Any) -> bool:
     """Whether a frame in yuv420p and one in nv12 are the same picture, in the same colours."""
     if int(planar.colorspace) != int(interleaved.colorspace) or int(planar.color_range) != int(interleaved.color_range):
         return False
-    for plane, (samples, stride) in zip(planar.planes, nv12_planes(interleaved), strict=True):
+    for plane, (samples, stride) in zip(planar.planes, split_nv12_planes(interleaved), strict=True):
         expected = memoryview(plane)
         for row in range(plane.height):
             start = row * plane.line_size
@@ -342,7 +347,7 @@ def same_samples(planar: Any, interleaved: Any) -> bool:
     return True
 
 
-def nv12_planes(frame: Any) -> list[tuple[bytes, int]]:
+def split_nv12_planes(frame: Any) -> list[tuple[bytes, int]]:
     """Luma, blue and red of a frame in nv12, which has the last two in turn, each with the length of its rows."""
     luma, chroma = frame.planes
     pairs = bytes(chroma)
@@ -356,19 +361,19 @@ def nv12_planes(frame: Any) -> list[tuple[bytes, int]]:
 # Folders of images
 
 
-def images(av: Any, job: Json, pixels: Any) -> tuple[Iterator[Any], Json]:
+def open_image_frames(av: Any, job: Json, pixels: Any) -> tuple[Iterator[Any], Json]:
     """The images of a folder, decoded one by one as they arrive."""
     count, fps = len(job["names"]), job["fps"]
-    check_count(count, job)
+    require_count_within_limit(count, job)
     facts = {"count": count, "fps": fps, "times": [i / fps for i in range(count)], "notes": []}
-    return image_frames(av, job, pixels), facts
+    return decode_images_from_stdin(av, job, pixels), facts
 
 
-def image_frames(av: Any, job: Json, pixels: Any) -> Iterator[Any]:
+def decode_images_from_stdin(av: Any, job: Json, pixels: Any) -> Iterator[Any]:
     for name in job["names"]:
         (length,) = struct.unpack(">Q", sys.stdin.buffer.read(8))
         data = sys.stdin.buffer.read(length)
-        check_pixels(*png_size(data), job, name)
+        require_pixels_within_limit(*png_size(data), job, name)
         context = av.CodecContext.create(job["decoder"], "r")
         context.thread_count = 1
         context.options = {"err_detect": "explode", "max_pixels": str(job["pixels"])}
@@ -378,7 +383,9 @@ def image_frames(av: Any, job: Json, pixels: Any) -> Iterator[Any]:
             raise
         except av.error.FFmpegError as error:
             kind = {"mjpeg": "jpeg"}.get(job["decoder"], job["decoder"])
-            raise Problem(f"{name} is not a complete {kind} image; write it again ({words(error)})") from None
+            raise Problem(
+                f"{name} is not a complete {kind} image; write it again ({ffmpeg_error_text(error)})"
+            ) from None
         if not frames:
             raise Problem(f"{name} holds no image; write it again")
         pixels.image = data
@@ -405,27 +412,29 @@ class Picture:
         self.height, self.width = bgr.shape[:2]
 
 
-def animation(job: Json, pixels: Any) -> tuple[Iterator[Any], Json]:
+def open_animated_webp(job: Json, pixels: Any) -> tuple[Iterator[Any], Json]:
     """The pictures of an animated WebP file, and what its chunks say. Sizes are checked before anything is decoded."""
     data = FileAt(job["fd"]).read()
     width, height = (1 + int.from_bytes(data[at : at + 3], "little") for at in (24, 27))
-    check_pixels(width, height, job)
+    require_pixels_within_limit(width, height, job)
     durations = []
     at = 12
     while at + 8 <= len(data):
         length = int.from_bytes(data[at + 4 : at + 8], "little")
         if data[at : at + 4] == b"ANMF":
             durations.append(int.from_bytes(data[at + 20 : at + 23], "little"))
-            check_count(len(durations), job)
+            require_count_within_limit(len(durations), job)
         at += 8 + length + length % 2
     if not durations:
         raise Problem(f"it holds no frames; {STOPPED}")
     notes: list[str] = []
     if min(durations) > 0:
         stamps = [sum(durations[:k]) for k in range(len(durations))]
-        times, fps = clock(list(stamps), Fraction(1, 1000), 1000 * len(durations) / sum(durations), 0, notes)
+        times, fps = frame_times_and_rate(
+            list(stamps), Fraction(1, 1000), 1000 * len(durations) / sum(durations), 0, notes
+        )
     else:
-        times, fps = clock([None] * len(durations), Fraction(1), 0, job["default_fps"], notes)
+        times, fps = frame_times_and_rate([None] * len(durations), Fraction(1), 0, job["default_fps"], notes)
     facts = {"count": len(durations), "times": times, "fps": fps, "notes": notes}
     return pixels.pictures(data), facts
 
@@ -446,7 +455,7 @@ class Planes:
 
     def send(self, frame: Any) -> None:
         """Send the frame that was decoded last."""
-        send_frame(frame)
+        send_planes(frame)
 
     def end(self, count: int) -> None:
         """Called after the last frame of a clip that was decoded whole."""
@@ -456,7 +465,7 @@ class PyAVPixels(Planes):
     """RGB as PyAV's own conversion makes it, which is swscale's."""
 
     def send(self, frame: Any) -> None:
-        send_rows("rgb24", frame.reformat(format="rgb24").planes[0])
+        send_rgb_rows("rgb24", frame.reformat(format="rgb24").planes[0])
 
 
 class OpenCVPixels(Planes):
@@ -501,7 +510,7 @@ class OpenCVPixels(Planes):
         if picture is None or picture.shape != (frame.height, frame.width, 3) or picture.dtype != self.numpy.uint8:
             what = "nothing" if picture is None else f"{picture.shape[1]}x{picture.shape[0]} pixels"
             raise Problem(f"OpenCV reads {what} where PyAV reads {frame.width}x{frame.height}; re-encode the clip")
-        send_rows("bgr24", self.numpy.ascontiguousarray(picture).reshape(frame.height, -1))
+        send_rgb_rows("bgr24", self.numpy.ascontiguousarray(picture).reshape(frame.height, -1))
 
     def end(self, count: int) -> None:
         if self.capture is not None and self.capture.grab():
@@ -551,7 +560,7 @@ class WebPPixels(OpenCVPixels):
         rows = self.numpy.ascontiguousarray(frame.bgr[..., :3])
         if rows.dtype != self.numpy.uint8 or rows.ndim != 3:
             raise Problem("its pictures do not have 8 bits; convert the clip to mp4")
-        send_rows("bgr24", rows.reshape(frame.height, -1))
+        send_rgb_rows("bgr24", rows.reshape(frame.height, -1))
 
 
 PIXELS = {"": Planes, "pyav": PyAVPixels, "opencv": OpenCVPixels, "webp": WebPPixels}
@@ -560,7 +569,7 @@ PIXELS = {"": Planes, "pyav": PyAVPixels, "opencv": OpenCVPixels, "webp": WebPPi
 # Sentences and messages
 
 
-def check_pixels(width: int, height: int, job: Json, name: str = "a frame") -> None:
+def require_pixels_within_limit(width: int, height: int, job: Json, name: str = "a frame") -> None:
     if width * height > job["pixels"]:
         raise Problem(
             f"{name} has {width}x{height} pixels, more than the {job['pixels'] / 1e6:.3g} million allowed; if this is "
@@ -568,22 +577,22 @@ def check_pixels(width: int, height: int, job: Json, name: str = "a frame") -> N
         )
 
 
-def check_count(count: int, job: Json) -> None:
+def require_count_within_limit(count: int, job: Json) -> None:
     if count > job["frames"]:
         raise Problem(
             f"it has more than {job['frames']} frames; cut it, or raise the limit with --limits frames={2 * count}"
         )
 
 
-def words(error: Any) -> str:
+def ffmpeg_error_text(error: Any) -> str:
     return str(getattr(error, "strerror", None) or type(error).__name__)
 
 
-def send(tag: bytes, content: Json) -> None:
-    write(struct.pack(">4sI", tag, len(data := json.dumps(content).encode())) + data)
+def send_message(tag: bytes, content: Json) -> None:
+    write_to_stdout(struct.pack(">4sI", tag, len(data := json.dumps(content).encode())) + data)
 
 
-def send_frame(frame: Any) -> None:
+def send_planes(frame: Any) -> None:
     """Send the planes straight from the decoder's memory; the reader cuts the padding off and makes RGB of them.
 
     Nothing is converted here: what swscale makes of a frame depends on the processor and on its version.
@@ -591,29 +600,29 @@ def send_frame(frame: Any) -> None:
     name = frame.format.name
     colour = {"matrix": int(frame.colorspace), "range": int(frame.color_range)}
     if name == "nv12":  # of a GPU; the samples are those of yuv420p
-        samples = nv12_planes(frame)
-        send(b"FRAM", {"format": "yuv420p", **colour, "strides": [stride for _, stride in samples]})
+        samples = split_nv12_planes(frame)
+        send_message(b"FRAM", {"format": "yuv420p", **colour, "strides": [stride for _, stride in samples]})
         for plane, _ in samples:
-            write(plane)
+            write_to_stdout(plane)
         return
     colours = [c.plane for c in frame.format.components if not c.is_alpha]
     planes = [frame.planes[k] for k in sorted({*colours, *([1] if name == "pal8" else [])})]
     if any(plane.line_size < 0 for plane in planes):
         raise Problem("its rows are stored bottom-up; re-encode the clip")
     strides = [plane.buffer_size // plane.height for plane in planes]
-    send(b"FRAM", {"format": name, **colour, "strides": strides})
+    send_message(b"FRAM", {"format": name, **colour, "strides": strides})
     for plane in planes:
-        write(memoryview(plane))
+        write_to_stdout(memoryview(plane))
 
 
-def send_rows(name: str, rows: Any) -> None:
+def send_rgb_rows(name: str, rows: Any) -> None:
     """Send a frame whose pixels are made, in one plane of 8-bit RGB or BGR."""
     stride = rows.line_size if hasattr(rows, "line_size") else rows.strides[0]
-    send(b"FRAM", {"format": name, "matrix": RGB_MATRIX, "range": FULL_RANGE, "strides": [stride]})
-    write(memoryview(rows).cast("B"))
+    send_message(b"FRAM", {"format": name, "matrix": RGB_MATRIX, "range": FULL_RANGE, "strides": [stride]})
+    write_to_stdout(memoryview(rows).cast("B"))
 
 
-def write(data: Any) -> None:
+def write_to_stdout(data: Any) -> None:
     view = memoryview(data)
     try:
         while view:
@@ -628,7 +637,7 @@ def write(data: Any) -> None:
 SERVER = os.getpid()  # the process that decoders are forked from, in one that was
 
 
-def serve(folder: str) -> None:
+def serve_decoder_forks(folder: str) -> None:
     """Load PyAV from this folder, and fork a decoder for each message on standard input, a socket.
 
     With it come the decoder's standard input and output, a pipe for its process id and later its exit code, and the
@@ -636,11 +645,11 @@ def serve(folder: str) -> None:
     """
     requests = socket.socket(fileno=0)
     sys.path.append(folder)
-    av = import_av()
+    av = import_all_av_modules()
     sys.path.pop()
     pipes: dict[int, int] = {}  # process id -> where its exit code is wanted
 
-    def reap(*_: object) -> None:
+    def report_ended_children(*_: object) -> None:
         while pipes:
             pid, status = os.waitpid(-1, os.WNOHANG)
             if not pid:
@@ -650,7 +659,7 @@ def serve(folder: str) -> None:
                 os.write(pipe, struct.pack("=i", os.waitstatus_to_exitcode(status)))
             os.close(pipe)
 
-    signal.signal(signal.SIGCHLD, reap)
+    signal.signal(signal.SIGCHLD, report_ended_children)
     while True:
         message, files, _, _ = socket.recv_fds(requests, 1, 4)
         if not message:
@@ -659,7 +668,7 @@ def serve(folder: str) -> None:
         with contextlib.suppress(OSError):  # no room for a process: its pipe is closed without a word
             pid = os.fork()
             if not pid:
-                become_decoder(av, files)
+                run_as_forked_decoder(av, files)
             pipes[pid] = files.pop(2)
             os.write(pipes[pid], struct.pack("=i", pid))
         for file in files:
@@ -667,7 +676,7 @@ def serve(folder: str) -> None:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
 
 
-def become_decoder(av: Any, files: list[int]) -> NoReturn:
+def run_as_forked_decoder(av: Any, files: list[int]) -> NoReturn:
     """Be a decoder that holds its standard input and output, and the clip as file 3; and nothing else."""
     code = 1
     try:
@@ -686,4 +695,4 @@ def become_decoder(av: Any, files: list[int]) -> NoReturn:
 
 
 if __name__ == "__main__":
-    serve(*sys.argv[1:]) if sys.argv[1:] else main()
+    serve_decoder_forks(*sys.argv[1:]) if sys.argv[1:] else main()

@@ -12,7 +12,7 @@ import numpy as np
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-def keep_last(function: Function) -> Function:
+def cache_for_last_record(function: Function) -> Function:
     """The same function of a record and settings, which works nothing out twice for the record that it was last given.
 
     A record is the same if it is the same object. The last one and its answers are kept; nobody may change them.
@@ -20,7 +20,7 @@ def keep_last(function: Function) -> Function:
     last: tuple[Any, dict[Any, Any]] = None, {}
 
     @wraps(function)
-    def answer(record: Any, *settings: Any, **named: Any) -> Any:
+    def cached_answer(record: Any, *settings: Any, **named: Any) -> Any:
         nonlocal last
         kept, answers = last  # another thread may replace it meanwhile
         if kept is not record:
@@ -31,21 +31,21 @@ def keep_last(function: Function) -> Function:
             answers[key] = function(record, *settings, **named)
         return answers[key]
 
-    return answer  # type: ignore[return-value]
+    return cached_answer  # type: ignore[return-value]
 
 
-def keep_recent(most: int) -> Callable[[Function], Function]:
+def cache_recent_results(most: int) -> Callable[[Function], Function]:
     """Keep so many answers of a function of arrays and plain values, for who asks about equal ones.
 
     Nobody may change the answers. Models of one scene have the same reference, but each a record of its own with it.
     """
 
-    def keep(function: Function) -> Function:
+    def decorate(function: Function) -> Function:
         answers: dict[bytes, Any] = {}
 
         @wraps(function)
-        def answer(*arguments: Any) -> Any:
-            key = _digest(arguments)
+        def cached_answer(*arguments: Any) -> Any:
+            key = _digest_of_values(arguments)
             if key not in answers:
                 result = function(*arguments)
                 while len(answers) >= most:
@@ -54,12 +54,12 @@ def keep_recent(most: int) -> Callable[[Function], Function]:
                 return result
             return answers[key]
 
-        return answer  # type: ignore[return-value]
+        return cached_answer  # type: ignore[return-value]
 
-    return keep
+    return decorate
 
 
-def _digest(values: tuple[Any, ...]) -> bytes:
+def _digest_of_values(values: tuple[Any, ...]) -> bytes:
     """What tells arrays and plain values from others."""
     digest = blake2b()
     for value in values:

@@ -20,7 +20,9 @@ from revisit.metrics.frame_index import nearest_rows
 NO_RETURN = Reason("no_return", "no frame shows an earlier view again")
 
 
-def compared(pairs: ReturnPairs, index: np.ndarray, least_overlap: float) -> tuple[np.ndarray, np.ndarray] | Unscored:
+def pairs_with_enough_overlap(
+    pairs: ReturnPairs, index: np.ndarray, least_overlap: float
+) -> tuple[np.ndarray, np.ndarray] | Unscored:
     """Frames i and j of the pairs that share enough of their view."""
     usable = np.asarray(pairs.overlap) >= least_overlap
     if not len(pairs.i) or not len(index):
@@ -30,7 +32,7 @@ def compared(pairs: ReturnPairs, index: np.ndarray, least_overlap: float) -> tup
     return pairs.i[usable], pairs.j[usable]
 
 
-def style_table(style: StyleStats) -> tuple[list[str], np.ndarray]:
+def style_names_and_logs(style: StyleStats) -> tuple[list[str], np.ndarray]:
     """Names and (N, S + 2) logarithms of gradients, contrast and saturation.
 
     The floor of a gray level in 255 keeps black or gray frames from having a style of pure noise.
@@ -50,7 +52,7 @@ def lighting_consistency(
     lab: LabStats, pairs: ReturnPairs, *, alpha: float = 0.5, tau: float = 10.0, least_overlap: float = 0.7
 ) -> Score | Unscored:
     """exp(-D / tau), with D the mean over return pairs of alpha |dL| + (1 - alpha) |dab| in CIELAB units."""
-    rows = compared(pairs, lab.index, least_overlap)
+    rows = pairs_with_enough_overlap(pairs, lab.index, least_overlap)
     if isinstance(rows, Unscored):
         return rows
     i, j = rows
@@ -74,11 +76,11 @@ def style_consistency(style: StyleStats, pairs: ReturnPairs, *, least_overlap: f
 
     A statistic that doubles or halves while the others stay costs about 0.13 of the score.
     """
-    rows = compared(pairs, style.index, least_overlap)
+    rows = pairs_with_enough_overlap(pairs, style.index, least_overlap)
     if isinstance(rows, Unscored):
         return rows
     i, j = rows
-    names, table = style_table(style)
+    names, table = style_names_and_logs(style)
     change = table[nearest_rows(style.index, j)] - table[nearest_rows(style.index, i)]
     deviation = np.abs(change).mean(axis=1)
     mean = float(deviation.mean())

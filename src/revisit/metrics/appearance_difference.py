@@ -15,8 +15,8 @@ from revisit.core import Reason, Score, Series, Unscored, derived, metric
 from revisit.evidence.frames import CasePhases, FrameFacts
 from revisit.evidence.motion import CutSignal
 from revisit.evidence.reference_alignment import AppearanceDifference, Departures
-from revisit.metrics.cuts import find_cuts
-from revisit.metrics.overlay import NEIGHBOURS, blurred, camera_paths, lab_of, trusted
+from revisit.metrics.cuts import find_cut_rows
+from revisit.metrics.overlay import NEIGHBOURS, box_blur_float32, camera_paths_from_steps, rgb_to_lab, trusted_joins
 
 FAMILY = "look_departure"  # the group of these metrics, by which users name it
 
@@ -32,41 +32,44 @@ NOT_LAID = Reason("no_overlap", "no frame after the return could be aligned with
 
 
 @derived(makes=AppearanceDifference, needs=(Departures,), version=1)
-def looks(departures: Departures) -> AppearanceDifference | Unscored:
+def appearance_difference(departures: Departures) -> AppearanceDifference | Unscored:
     """What each compared frame looks like beside the reference's."""
     n = len(departures.index)
     if not n:
         return Unscored("no_overlap", "no frame of the clip has an aligned frame in the reference")
     lab, chroma, contrast, likeness = np.zeros((n, 3)), np.zeros(n), np.zeros(n), []
     for row in range(n):
-        mine, true = lab_of(halved(departures.shown[row])), lab_of(halved(departures.truth[row]))
-        valid = halved(departures.covered[row]) == 1
+        mine, true = (
+            rgb_to_lab(halve_by_averaging(departures.shown[row])),
+            rgb_to_lab(halve_by_averaging(departures.truth[row])),
+        )
+        valid = halve_by_averaging(departures.covered[row]) == 1
         valid = valid if valid.any() else np.ones_like(valid)
         lab[row] = (mine - true)[valid].mean(axis=0)
         colours = [np.hypot(side[..., 1], side[..., 2])[valid].mean() + 1.0 for side in (mine, true)]
         spreads = [side[..., 0][valid].std() + 1.0 for side in (mine, true)]
         chroma[row], contrast[row] = np.log(colours[0] / colours[1]), np.log(spreads[0] / spreads[1])
-        likeness.append(local_likeness(mine[..., 0], true[..., 0], valid))
+        likeness.append(local_correlation(mine[..., 0], true[..., 0], valid))
     floor = 0.25  # gray levels per pixel: keeps a black frame from having a ratio of noise
     detail = np.log(np.maximum(departures.clip_detail, floor) / np.maximum(departures.reference_detail, floor))
-    paths = camera_paths(departures)
+    paths = camera_paths_from_steps(departures)
     # Whether the chained steps of both cameras lead to the same place; they do not where a chain is broken.
     beside = np.zeros(n, bool) if paths is None else np.linalg.norm(paths[0] - paths[1], axis=1) < BESIDE
-    joined = np.where(trusted(departures), departures.offset_share, 0.0)
+    joined = np.where(trusted_joins(departures), departures.offset_share, 0.0)
     return AppearanceDifference(departures.index, joined, beside, lab, np.stack(likeness), chroma, contrast, detail)
 
 
-def halved(picture: np.ndarray) -> np.ndarray:
+def halve_by_averaging(picture: np.ndarray) -> np.ndarray:
     """The picture at half its size, as means of 2 x 2 pixels."""
     height, width = (n // 2 * 2 for n in picture.shape[:2])
     even = np.asarray(picture[:height, :width], np.float32)
     return np.asarray((even[::2, ::2] + even[1::2, ::2] + even[::2, 1::2] + even[1::2, 1::2]) / 4)
 
 
-def local_likeness(a: np.ndarray, b: np.ndarray, valid: np.ndarray) -> np.ndarray:
+def local_correlation(a: np.ndarray, b: np.ndarray, valid: np.ndarray) -> np.ndarray:
     """(rows, columns) correlation of two gray pictures around each cell, the best within a pixel; nan where flat."""
     shifted = [np.roll(a, shift, axis=(0, 1)) * b for shift in NEIGHBOURS]
-    means = blurred(np.stack([a, a * a, b, b * b, *shifted], axis=-1), WINDOW)
+    means = box_blur_float32(np.stack([a, a * a, b, b * b, *shifted], axis=-1), WINDOW)
     mean_a, mean_aa, mean_b, mean_bb, *products = means.transpose(2, 0, 1)
     deviation_a, deviation_b = (np.sqrt(np.maximum(m2 - m**2, 0)) for m, m2 in ((mean_a, mean_aa), (mean_b, mean_bb)))
     best = np.full(a.shape, -1.0)
@@ -77,7 +80,7 @@ def local_likeness(a: np.ndarray, b: np.ndarray, valid: np.ndarray) -> np.ndarra
     return np.asarray(np.where(usable, best, np.nan)[CELL // 2 :: CELL, CELL // 2 :: CELL])
 
 
-def after(index: np.ndarray, phases: CasePhases) -> np.ndarray:
+def is_after_return(index: np.ndarray, phases: CasePhases) -> np.ndarray:
     """(N,) which frames come after the return."""
     return np.asarray(index >= phases.first_returned)
 
@@ -89,7 +92,7 @@ def after(index: np.ndarray, phases: CasePhases) -> np.ndarray:
 )  # fmt: skip
 def light_departure(looks: AppearanceDifference, phases: CasePhases) -> Score | Unscored:
     """Length of the median shift of mean CIELAB from the reference after the return; 0 is the same light."""
-    rows = after(looks.index, phases) & (looks.joined > 0)
+    rows = is_after_return(looks.index, phases) & (looks.joined > 0)
     if not rows.any():
         return Unscored(NOT_LAID)
     shift = np.median(looks.lab[rows], axis=0)
@@ -105,13 +108,13 @@ def light_departure(looks: AppearanceDifference, phases: CasePhases) -> Score | 
 )  # fmt: skip
 def place_departure(looks: AppearanceDifference, phases: CasePhases) -> Score | Unscored:
     """Share of the textured cells whose structure is not the reference's after the return, median over frames."""
-    back = after(looks.index, phases)
+    back = is_after_return(looks.index, phases)
     # A place that is another altogether joins with nothing; that its camera went the same way must speak for it.
     rows = np.flatnonzero(back & (looks.joined > 0) if (back & (looks.joined > 0)).any() else back & looks.beside)
     shares = [
         (row, float((cells < UNLIKE).mean()))
         for row in rows.tolist()
-        if len(cells := textured(looks, row)) >= LEAST_CELLS
+        if len(cells := textured_cell_likeness(looks, row)) >= LEAST_CELLS
     ]
     if not shares:
         return Unscored(NOT_LAID)
@@ -120,7 +123,7 @@ def place_departure(looks: AppearanceDifference, phases: CasePhases) -> Score | 
     return Score(float(np.median(value)), units=units)
 
 
-def textured(looks: AppearanceDifference, row: int) -> np.ndarray:
+def textured_cell_likeness(looks: AppearanceDifference, row: int) -> np.ndarray:
     """Likeness of the cells of a frame that can be recognised."""
     cells = looks.likeness[row]
     return np.asarray(cells[np.isfinite(cells)])
@@ -136,7 +139,7 @@ def style_departure(looks: AppearanceDifference, phases: CasePhases) -> Score | 
 
     Detail is taken relative to the contrast of the whole picture, so that a dimmer light is not another style.
     """
-    rows = after(looks.index, phases)
+    rows = is_after_return(looks.index, phases)
     if not rows.any():
         return Unscored(NOT_LAID)
     detail = looks.detail[rows] - looks.contrast[rows, None]
@@ -177,7 +180,7 @@ def structure_decay(looks: AppearanceDifference) -> Score | Unscored:
     the cameras went the same way. The first frames are left out: models are given them.
     """
     rows = np.flatnonzero((looks.joined > 0) | looks.beside)
-    similarity = np.array([structure_kept(looks, int(row)) for row in rows])
+    similarity = np.array([median_structure_likeness(looks, int(row)) for row in rows])
     n = len(looks.index)
     early, late = (rows >= n // 8) & (rows < n // 3), rows >= n - max(2, n // 6)
     if not early.any() or not late.any():
@@ -186,9 +189,9 @@ def structure_decay(looks: AppearanceDifference) -> Score | Unscored:
     return Score(float(np.clip(np.median(similarity[early]) - np.median(similarity[late]), -1, 1)), units=units)
 
 
-def structure_kept(looks: AppearanceDifference, row: int) -> float:
+def median_structure_likeness(looks: AppearanceDifference, row: int) -> float:
     """Median local correlation of a frame, 0 where it is not joined with the reference or shows no texture."""
-    cells = textured(looks, row)
+    cells = textured_cell_likeness(looks, row)
     return float(max(np.median(cells), 0.0)) if looks.joined[row] > 0 and len(cells) >= LEAST_CELLS else 0.0
 
 
@@ -213,7 +216,7 @@ def cut_away(signal: CutSignal, *, threshold: float = 0.5, apart: float = 0.2) -
     """Share of the clip between a cut and the cut back, or the end: 0 without a cut."""
     if not len(signal.index):
         return Unscored("too_short", "finding a cut needs at least two frames")
-    rows = find_cuts(signal.score, signal.seconds, threshold, apart)
+    rows = find_cut_rows(signal.score, signal.seconds, threshold, apart)
     edges = [int(signal.index[row]) for row in rows]
     frames = int(signal.index[-1]) + 1
     spans = list(zip(edges[::2], [*edges[1::2], frames], strict=False))

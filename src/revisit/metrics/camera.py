@@ -20,8 +20,8 @@ from revisit.core import Case, Metric, Reason, Score, Series, Unscored, metric
 from revisit.evidence.camera import CameraPath
 from revisit.evidence.poses import PoseTrack, TruePoseTrack
 from revisit.geometry.alignment import SAME_PLACE, STILL, TrajectoryAlignment, align, apply, match_by_time
-from revisit.geometry.poses import Trajectory, trajectory
-from revisit.geometry.rotations import geodesic
+from revisit.geometry.poses import Trajectory, make_trajectory
+from revisit.geometry.rotations import angle_between_rotations
 from revisit.geometry.trajectory_errors import (
     absolute_errors,
     direction_agreement,
@@ -46,7 +46,7 @@ class PathSteps:
     facts: Mapping[str, object]
 
 
-def paths(case: Case, track: PoseTrack, truth: TruePoseTrack) -> tuple[Trajectory, Trajectory] | Unscored:
+def shared_camera_paths(case: Case, track: PoseTrack, truth: TruePoseTrack) -> tuple[Trajectory, Trajectory] | Unscored:
     """Both camera paths at the frames they share, numbered as the clip's."""
     origin = int(case.annotations.get("true_poses_from", 0))
     both = []
@@ -55,7 +55,9 @@ def paths(case: Case, track: PoseTrack, truth: TruePoseTrack) -> tuple[Trajector
         if not later.any():
             return Unscored("mismatch", f"the pose file ends before frame {first}, where the clip begins")
         both.append(
-            trajectory(record.c2w[later], record.frame[later] - first, scale="metres" if record.metres else "unknown")
+            make_trajectory(
+                record.c2w[later], record.frame[later] - first, scale="metres" if record.metres else "unknown"
+            )
         )
     shared = np.intersect1d(both[0].times, both[1].times)
     if len(shared) < 2:
@@ -64,7 +66,9 @@ def paths(case: Case, track: PoseTrack, truth: TruePoseTrack) -> tuple[Trajector
     return estimate, reference
 
 
-def laid(estimate: Trajectory, reference: Trajectory) -> tuple[Trajectory, TrajectoryAlignment, dict[str, object]]:
+def align_estimate(
+    estimate: Trajectory, reference: Trajectory
+) -> tuple[Trajectory, TrajectoryAlignment, dict[str, object]]:
     """The estimate in the world of the reference, how it got there, and what to know about that."""
     alignment = align(estimate, reference, "sim3")
     aligned = apply(alignment, estimate)
@@ -82,41 +86,41 @@ def laid(estimate: Trajectory, reference: Trajectory) -> tuple[Trajectory, Traje
 
 def step_errors(estimate: Trajectory, reference: Trajectory) -> PathSteps:
     """Relative errors over one frame; gaps in either file are left out."""
-    aligned, alignment, facts = laid(estimate, reference)
+    aligned, alignment, facts = align_estimate(estimate, reference)
     start = np.flatnonzero(np.diff(reference.times) == 1)
     errors = relative_errors(aligned, reference, (start, start + 1))
-    open_scale = alignment.degenerate == STILL and rests(reference)
+    open_scale = alignment.degenerate == STILL and is_path_at_rest(reference)
     return PathSteps(
         reference.times[start].astype(int), None if open_scale else errors.translation, errors.rotation, facts
     )
 
 
-def rests(path: Trajectory) -> bool:
+def is_path_at_rest(path: Trajectory) -> bool:
     """Whether all centres of a path are in one place, up to what remains of doubles after a subtraction."""
     return bool(np.ptp(path.centres, axis=0).max() <= SAME_PLACE * max(1.0, np.abs(path.centres).max()))
 
 
-def path_metric(**card: Any) -> Callable[[Callable[[Trajectory, Trajectory], Score | Unscored]], Metric]:
+def register_path_metric(**card: Any) -> Callable[[Callable[[Trajectory, Trajectory], Score | Unscored]], Metric]:
     """Register a function of the estimated and the true path, at the frames that they share, as a metric."""
 
     def register(fn: Callable[[Trajectory, Trajectory], Score | Unscored]) -> Metric:
-        def scored(case: Case, track: PoseTrack, truth: TruePoseTrack) -> Score | Unscored:
-            both = paths(case, track, truth)
+        def score_shared_paths(case: Case, track: PoseTrack, truth: TruePoseTrack) -> Score | Unscored:
+            both = shared_camera_paths(case, track, truth)
             return both if isinstance(both, Unscored) else fn(*both)
 
-        return metric(**{"version": 1, "doc": fn.__doc__, **card})(scored)
+        return metric(**{"version": 1, "doc": fn.__doc__, **card})(score_shared_paths)
 
     return register
 
 
-@path_metric(
+@register_path_metric(
     id="camera_ate", title="Camera path error", unit="metres", range=(0, None), higher_is_better=False,
     suites=("mind",), paper="Sturm et al. 2012",
     responds_to=("wrong camera", "drift"), blind_to=("content", "scale of the path", "rotation in place"),
 )  # fmt: skip
 def camera_ate(estimate: Trajectory, reference: Trajectory) -> Score | Unscored:
     """Root mean square distance between the camera centres, after the best similarity (ATE)."""
-    aligned, alignment, facts = laid(estimate, reference)
+    aligned, alignment, facts = align_estimate(estimate, reference)
     if alignment.degenerate == STILL:
         return Unscored(NO_WAY, facts=facts)
     errors = absolute_errors(aligned, reference).translation
@@ -124,10 +128,10 @@ def camera_ate(estimate: Trajectory, reference: Trajectory) -> Score | Unscored:
     return Score(statistics(errors).rmse, raw=float(errors.mean()), units=units, facts=facts)
 
 
-def step_error(part: str, **card: Any) -> Metric:
+def register_step_error_metric(part: str, **card: Any) -> Metric:
     """The metric of one part of the error of the motion from each frame to the next: its way or its turn."""
 
-    def scored(estimate: Trajectory, reference: Trajectory) -> Score | Unscored:
+    def score_steps(estimate: Trajectory, reference: Trajectory) -> Score | Unscored:
         steps = step_errors(estimate, reference)
         errors = getattr(steps, part)
         if errors is None:
@@ -136,34 +140,36 @@ def step_error(part: str, **card: Any) -> Metric:
             return Unscored(ONE_POSE)
         return Score(float(errors.mean()), units=Series(frame=steps.frame, value=errors), facts=steps.facts)
 
-    return path_metric(id=f"camera_rpe_{part}", higher_is_better=False, paper="Sturm et al. 2012", **card)(scored)
+    return register_path_metric(id=f"camera_rpe_{part}", higher_is_better=False, paper="Sturm et al. 2012", **card)(
+        score_steps
+    )
 
 
-camera_rpe_translation = step_error(
+camera_rpe_translation = register_step_error_metric(
     "translation", title="Step error", unit="metres", range=(0, None),
     responds_to=("wrong camera", "frozen camera"), blind_to=("content", "slow drift", "scale of the path"),
     doc="Mean error of the way from each frame to the next (RPE), after the best similarity.",
 )  # fmt: skip
-camera_rpe_rotation = step_error(
+camera_rpe_rotation = register_step_error_metric(
     "rotation", title="Turn error", unit="degrees", range=(0, 180),
     responds_to=("wrong camera", "frozen camera", "turn cut short"), blind_to=("content", "slow drift"),
     doc="Mean error of the turn from each frame to the next (RPE); needs no alignment.",
 )  # fmt: skip
 
 
-@path_metric(
+@register_path_metric(
     id="camera_path_length", title="Path length against the true one", unit="ratio", range=(0, None), suites=("mind",),
     responds_to=("jitter", "frozen camera"), blind_to=("content", "direction"),
 )  # fmt: skip
 def camera_path_length(estimate: Trajectory, reference: Trajectory) -> Score | Unscored:
     """Length of the camera's way after the best similarity, over the length of the true way."""
-    aligned, _, facts = laid(estimate, reference)
-    if rests(reference):
+    aligned, _, facts = align_estimate(estimate, reference)
+    if is_path_at_rest(reference):
         return Unscored(TRUE_STILL, facts=facts)
     return Score(path_length(aligned) / path_length(reference), raw=path_length(aligned), facts=facts)
 
 
-@path_metric(
+@register_path_metric(
     id="camera_direction", title="Direction of travel", unit="score", range=(-1, 1), higher_is_better=True,
     suites=("mind",), responds_to=("wrong direction",), blind_to=("content", "speed", "frozen camera"),
 )  # fmt: skip
@@ -202,7 +208,7 @@ def camera_turn_seen(case: Case, path: CameraPath, truth: TruePoseTrack) -> Scor
     turns = np.stack([path.rotation[i].T @ path.rotation[j] for i, j in pairs])
     at = [(rows[int(path.index[i])], rows[int(path.index[j])]) for i, j in pairs]
     true_turns = np.stack([truth.c2w[i, :3, :3].T @ truth.c2w[j, :3, :3] for i, j in at])
-    errors = geodesic(true_turns, turns)
+    errors = angle_between_rotations(true_turns, turns)
     facts = {
         "field_of_view": round(path.field_of_view, 1),
         "field_of_view_estimated": path.field_of_view_estimated,

@@ -14,7 +14,13 @@ import numpy as np
 
 from revisit.core import Score, Series, Unscored, derived, metric
 from revisit.evidence.reference_alignment import CameraPaths, Departures
-from revisit.metrics.overlay import MOST_GAPS, ROLL_WEIGHT, camera_paths, step_vectors, trusted
+from revisit.metrics.overlay import (
+    MOST_GAPS,
+    ROLL_WEIGHT,
+    camera_paths_from_steps,
+    trusted_joins,
+    warps_to_motion_vectors,
+)
 
 FAMILY = "camera_departure"  # the group of these metrics, by which users name it
 
@@ -29,19 +35,21 @@ sign = partial(metric, version=1, needs=(CameraPaths,), suites=("folder",))  # w
 
 
 @derived(makes=CameraPaths, needs=(Departures,), version=1)
-def camera_paths_along(departures: Departures) -> CameraPaths | Unscored:
+def camera_paths_along_main_axis(departures: Departures) -> CameraPaths | Unscored:
     """The ways of both cameras along the axis on which the reference moves most."""
     n = len(departures.index)
     if n < 4:
         return Unscored("too_short", f"a movement out and back needs more than the {n} frames that were compared")
     aspect = departures.size[1] / departures.size[0]
-    paths = camera_paths(departures)
+    paths = camera_paths_from_steps(departures)
     if paths is None:
         side = "reference" if (departures.reference_step_share <= 0).mean() > MOST_GAPS else "clip"
         return Unscored("not_followed", f"the camera of the {side} cannot be tracked (too little texture, or cuts)")
     path, truth = paths
-    offset = step_vectors(departures.offset, aspect)
-    direct = trusted(departures) & (departures.offset_share >= SURE) & (np.hypot(offset[:, 0], offset[:, 1]) < NEAR)
+    offset = warps_to_motion_vectors(departures.offset, aspect)
+    direct = (
+        trusted_joins(departures) & (departures.offset_share >= SURE) & (np.hypot(offset[:, 0], offset[:, 1]) < NEAR)
+    )
     if direct.any():
         # the picture moves against the camera: a clip that lies left of the reference has moved further left
         rows = np.arange(n)
@@ -80,7 +88,7 @@ def camera_reach(paths: CameraPaths) -> Score | Unscored:
 )  # fmt: skip
 def camera_standstill(paths: CameraPaths) -> Score | Unscored:
     """Share of the reference's way out during which the clip's camera stands still."""
-    out, still = moving_and_still(paths)
+    out, still = reference_moves_and_clip_stands(paths)
     turn = int(paths.reference.argmax())
     out[turn:] = False
     if not out.any():
@@ -90,7 +98,7 @@ def camera_standstill(paths: CameraPaths) -> Score | Unscored:
     return Score(float((weight * still[out]).sum() / weight.sum()), units=units)
 
 
-def moving_and_still(paths: CameraPaths) -> tuple[np.ndarray, np.ndarray]:
+def reference_moves_and_clip_stands(paths: CameraPaths) -> tuple[np.ndarray, np.ndarray]:
     """(N - 1,) steps in which the reference moves, and those in which the clip stands."""
     truth, mine = np.abs(np.diff(paths.reference)), np.abs(np.diff(paths.clip))
     usual = float(np.quantile(truth, 0.75))
@@ -104,7 +112,7 @@ def moving_and_still(paths: CameraPaths) -> tuple[np.ndarray, np.ndarray]:
 )  # fmt: skip
 def camera_scale(paths: CameraPaths) -> Score | Unscored:
     """Median speed of the clip's camera over the reference's while both are on their way out: 1 as fast."""
-    moves, still = moving_and_still(paths)
+    moves, still = reference_moves_and_clip_stands(paths)
     moves[int(paths.reference.argmax()) :] = False
     both = moves & ~still
     if both.sum() < 2:
@@ -141,7 +149,10 @@ def return_delay(paths: CameraPaths) -> Score | Unscored:
     point = WAY_BACK * float(paths.clip.max())
     if point < 0.5 * WAY_BACK * LEAST_WAY:
         return Unscored("at_rest", "the camera of the clip never left, so it cannot return late")
-    mine, truth = crossing(paths.clip, paths.seconds, point), crossing(paths.reference, paths.seconds, point)
+    mine, truth = (
+        seconds_of_final_fall_below(paths.clip, paths.seconds, point),
+        seconds_of_final_fall_below(paths.reference, paths.seconds, point),
+    )
     if truth is None:
         return Unscored("no_return", "the camera of the reference does not come back that far")
     if mine is None:
@@ -153,7 +164,7 @@ def return_delay(paths: CameraPaths) -> Score | Unscored:
     return Score(float(np.clip((mine - truth) / span, -1, 1)), raw=mine - truth, facts={"point": point})
 
 
-def crossing(position: np.ndarray, seconds: np.ndarray, point: float) -> float | None:
+def seconds_of_final_fall_below(position: np.ndarray, seconds: np.ndarray, point: float) -> float | None:
     """When a way falls below a point after its farthest moment, for good; None if it never does."""
     above = np.flatnonzero(position > point)
     if not len(above) or above[-1] + 1 >= len(position):

@@ -11,14 +11,14 @@ import numpy as np
 
 from revisit.core import InvalidEvidence, Score, Series, Unscored, metric
 from revisit.evidence.camera import CameraPath
-from revisit.geometry.rotations import geodesic, to_yaw_pitch
+from revisit.geometry.rotations import angle_between_rotations, yaw_pitch_of_rotation
 
 LEAST_RELIABLE = 0.6  # of the frames: with more gaps the sum of turns is a guess
 STRIDE = 0.2  # seconds between the moments whose turns are added
 NOTICEABLE = 3.0  # degrees: smaller turns have no named direction
 
 
-def validate(path: CameraPath) -> None:
+def validate_rotations(path: CameraPath) -> None:
     """Raise InvalidEvidence unless all rotations are proper ones."""
     if not np.allclose(path.rotation @ np.swapaxes(path.rotation, 1, 2), np.eye(3), atol=1e-4):
         raise InvalidEvidence("camera_path.rotation must hold rotation matrices: orthonormal, camera to world")
@@ -36,7 +36,7 @@ def camera_path(path: CameraPath) -> Score | Unscored:
     Facts: the largest angle from the first view and when it is reached, the angle at the end, where the camera
     pointed at that largest angle (right, left, up, down), and how much of it could be tracked.
     """
-    validate(path)
+    validate_rotations(path)
     if len(path.index) < 2:
         return Unscored("too_short", f"a path needs at least two frames; there are {len(path.index)}")
     reliable = float(path.reliable.mean())
@@ -48,17 +48,17 @@ def camera_path(path: CameraPath) -> Score | Unscored:
         )
     sure = path.reliable
     index, time, rotation = path.index[sure], path.time[sure], path.rotation[sure]
-    away = geodesic(np.eye(3), rotation)
+    away = angle_between_rotations(np.eye(3), rotation)
     step = max(1, round(STRIDE / max(float(np.median(np.diff(path.time))), 1e-6)))
     moments = rotation[np.unique(np.r_[np.arange(0, len(away), step), len(away) - 1])]
-    total = float(geodesic(moments[:-1], moments[1:]).sum())
+    total = float(angle_between_rotations(moments[:-1], moments[1:]).sum())
     far = int(away.argmax())
-    yaw, pitch = to_yaw_pitch(rotation)
+    yaw, pitch = yaw_pitch_of_rotation(rotation)
     facts = {
         "max_angle": round(float(away[far]), 2),
         "max_angle_frame": int(index[far]),
         "end_angle": round(float(away[-1]), 2),
-        "direction": heading(float(yaw[far]), float(pitch[far])),
+        "direction": turn_direction_name(float(yaw[far]), float(pitch[far])),
         "reliable_share": round(reliable, 3),
         "field_of_view": round(path.field_of_view, 1),
         "field_of_view_estimated": path.field_of_view_estimated,
@@ -67,7 +67,7 @@ def camera_path(path: CameraPath) -> Score | Unscored:
     return Score(total, raw=float(away[far]), units=units, facts=facts)
 
 
-def heading(yaw: float, pitch: float) -> str:
+def turn_direction_name(yaw: float, pitch: float) -> str:
     """The named direction of a turn: right, left, up, down, or none."""
     if max(abs(yaw), abs(pitch)) < NOTICEABLE:
         return "none"

@@ -12,7 +12,7 @@ from revisit.core import Score, Series, Unscored, metric
 from revisit.evidence.motion import CutSignal, ShotChanges
 
 
-def find_cuts(score: np.ndarray, seconds: np.ndarray, threshold: float, apart: float) -> np.ndarray:
+def find_cut_rows(score: np.ndarray, seconds: np.ndarray, threshold: float, apart: float) -> np.ndarray:
     """Rows of the cuts in order of time: high steps, highest first, none within `apart` seconds of a higher one."""
     rows: list[int] = []
     for row in np.argsort(-score, kind="stable"):
@@ -35,7 +35,7 @@ def scene_cuts(signal: CutSignal, *, threshold: float = 0.5, apart: float = 0.5)
     """
     if not len(signal.index):
         return Unscored("too_short", "finding a cut needs at least two frames")
-    rows = find_cuts(signal.score, signal.seconds, threshold, apart)
+    rows = find_cut_rows(signal.score, signal.seconds, threshold, apart)
     units = Series(frame=signal.index[rows], seconds=signal.seconds[rows], value=signal.score[rows])
     return Score(len(rows), raw=float(signal.score.max()), units=units, facts={"frames": signal.index[rows].tolist()})
 
@@ -52,7 +52,7 @@ def shot_changes(changes: ShotChanges, *, threshold: float = 0.5, apart: float =
     """
     if not len(changes.index):
         return Unscored("too_short", "finding a cut needs at least two frames")
-    rows = find_cuts(changes.probability, changes.seconds, threshold, apart)
+    rows = find_cut_rows(changes.probability, changes.seconds, threshold, apart)
     units = Series(frame=changes.index[rows], seconds=changes.seconds[rows], value=changes.probability[rows])
     facts = {"frames": changes.index[rows].tolist(), "under_change": float((changes.during >= threshold).mean())}
     return Score(

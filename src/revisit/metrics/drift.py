@@ -13,7 +13,7 @@ import numpy as np
 from revisit.core import Score, Series, Unscored, metric
 from revisit.evidence.appearance import LabStats, StyleStats
 from revisit.evidence.frames import FrameFacts
-from revisit.metrics.appearance import style_table
+from revisit.metrics.appearance import style_names_and_logs
 from revisit.metrics.frame_index import nearest_rows
 
 NOTICED = 10.0  # CIELAB units: a change of light or colour that is noticed, and counts as one
@@ -35,7 +35,7 @@ def long_drift(
     the logarithms of gradients, contrast and saturation. Clips under `least` seconds are not asked. The facts hold the
     lag curve, and what it gains in a minute (by least squares).
     """
-    seconds = _seconds(frames, style)
+    seconds = _style_frame_seconds(frames, style)
     lasting = float(seconds[-1] - seconds[0]) if len(seconds) and len(lab.index) else 0.0
     if lasting < least:
         return Unscored("too_short", f"drift is asked of clips of {least:g} s or more; this one has {lasting:.1f} s")
@@ -45,7 +45,7 @@ def long_drift(
     if len(segments) < LEAST_STRETCHES or counts.min() < 2:
         return Unscored("too_short", f"{len(segments)} stretches of {stretch:g} s are too few to see a drift")
     light = lab.mean[nearest_rows(lab.index, style.index)].astype(float) / NOTICED
-    rows = np.column_stack([light, style_table(style)[1]])
+    rows = np.column_stack([light, style_names_and_logs(style)[1]])
     mean = np.stack([rows[number == one].mean(axis=0) for one in segments])
     apart = np.abs(mean[:, None] - mean[None]).mean(axis=2)
     lags = np.arange(1, len(segments))
@@ -61,5 +61,5 @@ def long_drift(
     return Score(float(np.exp(-gained)), raw=gained, units=units, facts=facts)
 
 
-def _seconds(frames: FrameFacts, style: StyleStats) -> np.ndarray:
+def _style_frame_seconds(frames: FrameFacts, style: StyleStats) -> np.ndarray:
     return np.asarray(frames.time[nearest_rows(frames.index, style.index)] if len(frames.index) else np.zeros(0))

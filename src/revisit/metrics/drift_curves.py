@@ -28,8 +28,8 @@ from revisit.core import Metric, Score, Series, Unscored, metric
 from revisit.evidence.appearance import LabStats, PatchFeatures, StyleStats
 from revisit.evidence.frames import FrameFacts
 from revisit.evidence.views import ViewRelations
-from revisit.metrics.answers import keep_last
-from revisit.metrics.appearance import style_table
+from revisit.metrics.answers import cache_for_last_record
+from revisit.metrics.appearance import style_names_and_logs
 from revisit.metrics.drift import NOTICED
 from revisit.metrics.frame_index import nearest_rows
 
@@ -69,20 +69,22 @@ def look_distances(lab: LabStats, style: StyleStats) -> tuple[np.ndarray, np.nda
     if not len(style.index) or not len(lab.index):
         return style.index[:0], np.zeros((0, 0))
     light = lab.mean[nearest_rows(lab.index, style.index)].astype(float) / NOTICED
-    rows = np.column_stack([light, style_table(style)[1]])
+    rows = np.column_stack([light, style_names_and_logs(style)[1]])
     return style.index, np.abs(rows[:, None] - rows[None]).mean(axis=2)
 
 
-@keep_last  # the slope and the half-life ask for them
+@cache_for_last_record  # the slope and the half-life ask for them
 def place_distances(relations: ViewRelations) -> tuple[np.ndarray, np.ndarray]:
     """Share of the earlier view that is outside the later one."""
     count = len(relations.index)
     if len(relations.share) != count:  # only the first frame was asked about
         return relations.index, np.full((count, count), np.nan)
-    return relations.index, np.where(np.isfinite(relations.share), 1 - overlap(in_short_steps(relations)), np.nan)
+    return relations.index, np.where(
+        np.isfinite(relations.share), 1 - share_left_in_unit_square(maps_by_short_steps(relations)), np.nan
+    )
 
 
-def in_short_steps(relations: ViewRelations) -> np.ndarray:
+def maps_by_short_steps(relations: ViewRelations) -> np.ndarray:
     """(N, N, 3, 3) maps between frames, made of steps by a twentieth of the view where the direct map goes farther.
 
     Perspective moves the borders of a turning view faster than its middle. A map of shift, scale and roll has the mean
@@ -92,7 +94,7 @@ def in_short_steps(relations: ViewRelations) -> np.ndarray:
     """
     count = len(relations.index)
     direct = np.asarray(relations.warp, dtype=float)
-    short = relations.seen & (1 - overlap(direct) <= SHORT_STEP)
+    short = relations.seen & (1 - share_left_in_unit_square(direct) <= SHORT_STEP)
     maps = direct.copy()
     for start in range(count):
         via, path = start, np.eye(3)
@@ -107,7 +109,7 @@ def in_short_steps(relations: ViewRelations) -> np.ndarray:
     return maps
 
 
-def overlap(warp: np.ndarray) -> np.ndarray:
+def share_left_in_unit_square(warp: np.ndarray) -> np.ndarray:
     """Share of the unit square that affine maps (..., 3, 3) leave inside it, along 200 lines across.
 
     `ViewRelations.share` counts 20 cells a side: its steps of a twentieth are coarser than what slow cameras leave.
@@ -189,7 +191,7 @@ def drift_curve(
     return DriftCurve(index, seconds - seconds[0], from_first, slope, gaps)
 
 
-def half_time(curve: DriftCurve, half: float) -> float | None:
+def seconds_until_half_lost(curve: DriftCurve, half: float) -> float | None:
     """Seconds until half is lost for the first time, between samples by a straight line; None where it is not."""
     known = np.isfinite(curve.from_first)
     seconds, lost = curve.seconds[known], curve.from_first[known]
@@ -203,12 +205,12 @@ def half_time(curve: DriftCurve, half: float) -> float | None:
     return float(seconds[row - 1] + share * (seconds[row] - seconds[row - 1]))
 
 
-def _units(curve: DriftCurve, half: float) -> Series:
+def _curve_series(curve: DriftCurve, half: float) -> Series:
     return Series(frame=curve.index, seconds=curve.seconds, value=curve.from_first / half)
 
 
-def _facts(curve: DriftCurve, half: float) -> dict[str, object]:
-    at = half_time(curve, half)
+def _curve_facts(curve: DriftCurve, half: float) -> dict[str, object]:
+    at = seconds_until_half_lost(curve, half)
     return {
         "per_minute": round(60 * curve.slope, 5), "half_life_seconds": None if at is None else round(at, 3),
         "lasts_seconds": round(float(curve.seconds[-1]), 3), "gap_seconds": list(curve.gaps),
@@ -216,22 +218,22 @@ def _facts(curve: DriftCurve, half: float) -> dict[str, object]:
     }  # fmt: skip
 
 
-def register(signal: DriftSignal) -> tuple[Metric, Metric]:
+def register_drift_metrics(signal: DriftSignal) -> tuple[Metric, Metric]:
     """The slope and the half-life of a signal as metrics."""
 
-    def slope(frames: FrameFacts, *evidence: Any, least: float = 8.0) -> Score | Unscored:
+    def score_slope(frames: FrameFacts, *evidence: Any, least: float = 8.0) -> Score | Unscored:
         curve = drift_curve(signal, frames, evidence, least)
         if isinstance(curve, Unscored):
             return curve
-        return Score(60 * curve.slope, units=_units(curve, signal.half), facts=_facts(curve, signal.half))
+        return Score(60 * curve.slope, units=_curve_series(curve, signal.half), facts=_curve_facts(curve, signal.half))
 
-    def half_life(frames: FrameFacts, *evidence: Any, least: float = 8.0) -> Score | Unscored:
+    def score_half_life(frames: FrameFacts, *evidence: Any, least: float = 8.0) -> Score | Unscored:
         curve = drift_curve(signal, frames, evidence, least)
         if isinstance(curve, Unscored):
             return curve
-        lasts, at = float(curve.seconds[-1]), half_time(curve, signal.half)
-        facts = {**_facts(curve, signal.half), "reached": at is not None}
-        return Score(lasts if at is None else at, units=_units(curve, signal.half), facts=facts)
+        lasts, at = float(curve.seconds[-1]), seconds_until_half_lost(curve, signal.half)
+        facts = {**_curve_facts(curve, signal.half), "reached": at is not None}
+        return Score(lasts if at is None else at, units=_curve_series(curve, signal.half), facts=facts)
 
     needs = (FrameFacts, *signal.needs)
     return (
@@ -242,7 +244,7 @@ def register(signal: DriftSignal) -> tuple[Metric, Metric]:
             doc=f"How much the distance in {signal.title} of two frames grows with a minute between them.\n\n"
             "By least squares over all pairs of at most 36 sampled frames; clips under `least` seconds are not asked. "
             "The facts hold the curve against growing gaps.",
-        )(slope),
+        )(score_slope),
         metric(
             id=f"half_life_{signal.name}", version=signal.version, title=f"Half-life of {signal.title}", unit="s",
             range=(0, None), higher_is_better=True, needs=needs, suites=("folder",), responds_to=signal.responds_to,
@@ -250,8 +252,8 @@ def register(signal: DriftSignal) -> tuple[Metric, Metric]:
             doc=f"Seconds until half of the first frames' {signal.title} is lost; the length of the clip where it is "
             "not.\n\nMeans over clips are then lower bounds, and the facts say `reached`; compare clips of one length. "
             "Sampled at 36 frames, it is known to a 36th of the clip.",
-        )(half_life),
+        )(score_half_life),
     )  # fmt: skip
 
 
-DRIFT_METRICS = {signal.name: register(signal) for signal in SIGNALS}
+DRIFT_METRICS = {signal.name: register_drift_metrics(signal) for signal in SIGNALS}

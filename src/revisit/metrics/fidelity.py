@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from revisit.core import InvalidEvidence, Metric, Reason, Score, Series, Unscored, metric
-from revisit.core.phase_pairs import first_rows
+from revisit.core.phase_pairs import first_row_of_each_frame
 from revisit.evidence.fidelity import SSIM_FAMILIES, FrameFidelity, PerceptualDistance
 from revisit.evidence.frames import CasePhases
 
@@ -43,7 +43,7 @@ def ssim_per_frame(fidelity: FrameFidelity, family: str) -> np.ndarray | Unscore
     return np.asarray(values, dtype=float)
 
 
-def by_phase(values: np.ndarray, index: np.ndarray, phases: CasePhases) -> dict[str, np.ndarray]:
+def split_by_phase(values: np.ndarray, index: np.ndarray, phases: CasePhases) -> dict[str, np.ndarray]:
     """Values of the visible, hidden and returned frames; a phase without frames is empty."""
     if not 0 <= phases.first_hidden <= phases.first_returned:
         raise InvalidEvidence(
@@ -54,7 +54,7 @@ def by_phase(values: np.ndarray, index: np.ndarray, phases: CasePhases) -> dict[
     return dict(zip(PHASES, np.split(np.asarray(values), bounds), strict=True))
 
 
-def spans(index: np.ndarray) -> np.ndarray:
+def frames_represented(index: np.ndarray) -> np.ndarray:
     """How many frames each compared one stands for: half the way to its neighbours; 1 where every frame is compared."""
     gaps = np.diff(index, prepend=index[:1] - 1, append=index[-1:] + 1) if len(index) else np.zeros(1)
     return np.asarray((gaps[1:] + gaps[:-1]) / 2)
@@ -62,7 +62,7 @@ def spans(index: np.ndarray) -> np.ndarray:
 
 def phase_facts(values: np.ndarray, index: np.ndarray, phases: CasePhases) -> dict[str, object]:
     """Mean and count of each phase, for a score's facts."""
-    parts, weights = by_phase(values, index, phases), by_phase(spans(index), index, phases)
+    parts, weights = split_by_phase(values, index, phases), split_by_phase(frames_represented(index), index, phases)
     means = {name: float(np.average(v, weights=weights[name])) if len(v) else None for name, v in parts.items()}
     return {"mean": means, "frames": {name: len(part) for name, part in parts.items()}, "source": phases.source}
 
@@ -84,11 +84,11 @@ class Measure:
     params: Mapping[str, object] = field(default_factory=dict)
 
     @property
-    def card(self) -> dict[str, Any]:
+    def card_arguments(self) -> dict[str, Any]:
         """What all metrics of this measure have in common, as arguments of `metric`."""
         return {name: getattr(self, name) for name in ("unit", "range", "higher_is_better", "params")}
 
-    def told(self, fidelity: FrameFidelity | PerceptualDistance) -> dict[str, object]:
+    def comparison_facts(self, fidelity: FrameFidelity | PerceptualDistance) -> dict[str, object]:
         """What a score says of how it was measured."""
         further = {name: getattr(fidelity, name) for name in self.facts}
         return {"compared_at": [fidelity.width, fidelity.height], **further}
@@ -120,7 +120,7 @@ LPIPS = Measure(
 )  # fmt: skip
 
 
-def ssim_of(family: str) -> Measure:
+def ssim_measure(family: str) -> Measure:
     """SSIM, in this family unless a protocol says otherwise."""
     return Measure(
         "ssim", "SSIM", FrameFidelity, ssim_per_frame, "score", (-1, 1), True, "Wang et al. 2004",
@@ -128,24 +128,24 @@ def ssim_of(family: str) -> Measure:
     )  # fmt: skip
 
 
-SSIM = ssim_of("rgb")
+SSIM = ssim_measure("rgb")
 UNEXPLAINED = ("what differs", "whether a difference is plausible")
 
 
 def over_clip(measure: Measure, *responds_to: str, blind_to: tuple[str, ...] = UNEXPLAINED) -> Metric:
     """The metric that takes the mean over the whole clip."""
 
-    def scored(fidelity: Any, **params: Any) -> Score | Unscored:
+    def score_clip(fidelity: Any, **params: Any) -> Score | Unscored:
         values = measure.values(fidelity, **params)
         if isinstance(values, Unscored):
             return values
-        rows = first_rows(fidelity.index)
+        rows = first_row_of_each_frame(fidelity.index)
         if not len(rows):
             return Unscored(NO_FRAMES)
         values = values[rows]
-        facts = {**measure.told(fidelity), **params, "first": float(values[0]), "last": float(values[-1])}
+        facts = {**measure.comparison_facts(fidelity), **params, "first": float(values[0]), "last": float(values[-1])}
         units = Series(frame=fidelity.index[rows], other=fidelity.reference[rows], value=values)
-        mean = partial(np.average, weights=spans(fidelity.index[rows]))
+        mean = partial(np.average, weights=frames_represented(fidelity.index[rows]))
         if measure is PSNR:
             facts["identical_frames"] = int((values >= IDENTICAL_DB).sum())
         raw = float(mean(fidelity.mse[rows])) if measure is PSNR else None
@@ -153,19 +153,19 @@ def over_clip(measure: Measure, *responds_to: str, blind_to: tuple[str, ...] = U
 
     return metric(
         id=measure.id, version=1, title=f"{measure.called} against the reference", needs=(measure.kind,),
-        suites=("folder",), paper=measure.paper, responds_to=responds_to, blind_to=blind_to, **measure.card,
+        suites=("folder",), paper=measure.paper, responds_to=responds_to, blind_to=blind_to, **measure.card_arguments,
         doc=f"Mean over frames of the {measure.called} against the aligned reference frame{measure.note}.",
-    )(scored)  # fmt: skip
+    )(score_clip)  # fmt: skip
 
 
 def after_return(measure: Measure) -> Metric:
     """The metric that takes the mean over the frames after the view has returned, with all phases in the facts."""
 
-    def scored(fidelity: Any, phases: CasePhases, **params: Any) -> Score | Unscored:
+    def score_after_return(fidelity: Any, phases: CasePhases, **params: Any) -> Score | Unscored:
         values = measure.values(fidelity, **params)
         if isinstance(values, Unscored):
             return values
-        rows = first_rows(fidelity.index)
+        rows = first_row_of_each_frame(fidelity.index)
         index, values = fidelity.index[rows], values[rows]
         facts = phase_facts(values, index, phases)
         at = index >= phases.first_returned
@@ -173,14 +173,14 @@ def after_return(measure: Measure) -> Metric:
             sentence = f"no frame after the return at frame {phases.first_returned} could be compared"
             return Unscored("no_overlap", sentence, facts)
         units = Series(frame=index[at], other=fidelity.reference[rows][at], value=values[at])
-        return Score(float(np.average(values[at], weights=spans(index)[at])), units=units, facts=facts)
+        return Score(float(np.average(values[at], weights=frames_represented(index)[at])), units=units, facts=facts)
 
     return metric(
         id=f"{measure.id}_returned", version=1, title=f"{measure.called} after the return",
         needs=(measure.kind, CasePhases), suites=("folder",), paper=measure.paper,
-        responds_to=("forgotten content", "wrong camera"), blind_to=UNEXPLAINED, **measure.card,
+        responds_to=("forgotten content", "wrong camera"), blind_to=UNEXPLAINED, **measure.card_arguments,
         doc=f"Mean {measure.called} over the frames after the view has returned; the facts hold all three phases.",
-    )(scored)  # fmt: skip
+    )(score_after_return)  # fmt: skip
 
 
 psnr = over_clip(PSNR, "wrong camera", "wrong content", "exposure drift")

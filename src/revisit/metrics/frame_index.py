@@ -12,7 +12,7 @@ def nearest_rows(index: np.ndarray, frames: np.ndarray) -> np.ndarray:
     return np.where(np.abs(index[before] - frames) <= np.abs(index[after] - frames), before, after)
 
 
-def runs(mask: np.ndarray) -> list[tuple[int, int]]:
+def true_runs(mask: np.ndarray) -> list[tuple[int, int]]:
     """Start and end of each run of True; the end is the row behind it."""
     edges = np.flatnonzero(np.diff(np.r_[0, mask.astype(np.int8), 0]))
     return [(int(a), int(b)) for a, b in zip(edges[::2], edges[1::2], strict=True)]

@@ -21,7 +21,7 @@ from revisit.metrics.frame_index import nearest_rows
 from revisit.metrics.vectors import unit_vectors
 
 
-def validate(features: PatchFeatures) -> None:
+def validate_unit_vectors(features: PatchFeatures) -> None:
     """Raise InvalidEvidence unless descriptors are unit vectors."""
     for name in ("tokens", "whole"):
         lengths = np.linalg.norm(np.asarray(getattr(features, name), dtype=np.float32), axis=-1)
@@ -32,7 +32,7 @@ def validate(features: PatchFeatures) -> None:
             )
 
 
-def best_likeness(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def best_patch_cosines(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Best cosine of every patch of `a` in `b` and of every patch of `b` in `a`, clipped to 0-1."""
     cosines = a.reshape(-1, a.shape[-1]).astype(np.float32) @ b.reshape(-1, b.shape[-1]).astype(np.float32).T
     return np.clip(np.concatenate([cosines.max(axis=1), cosines.max(axis=0)]), 0, 1)
@@ -49,14 +49,14 @@ def visual_integrity(
     features: PatchFeatures, facts: FrameFacts, *, rate: float = 3.0, at_most: int = 24, percentile: float = 20.0
 ) -> Score | Unscored:
     """min(cos(first, last), P20 over time of P20 over patches of the best cosines between sampled neighbours)."""
-    validate(features)
+    validate_unit_vectors(features)
     if len(features.index) < 2:
         return Unscored("too_short", "at least two frames are needed for a comparison")
-    frames = sampled_frames(features.index, facts.fps, rate, at_most)
-    return integrity(features, features.tokens, features.whole, frames, percentile)
+    frames = frames_at_rate(features.index, facts.fps, rate, at_most)
+    return integrity_score(features, features.tokens, features.whole, frames, percentile)
 
 
-def integrity(
+def integrity_score(
     seen: PatchFeatures | IntegrityTokens, tokens: np.ndarray, whole: np.ndarray, frames: np.ndarray, percentile: float
 ) -> Score:
     """The score of unit descriptors of patches, (N, ..., D), and of whole frames, at those nearest to some frames."""
@@ -64,7 +64,7 @@ def integrity(
     rows = np.unique(nearest_rows(seen.index, frames))
     ends = float(np.clip(whole[rows[0]].astype(float) @ whole[rows[-1]].astype(float), 0, 1))
     patches = {row: tokens[row] if valid is None else tokens[row][valid[row]] for row in rows.tolist()}
-    likeness = [best_likeness(patches[i], patches[j]) for i, j in pairwise(rows.tolist())]
+    likeness = [best_patch_cosines(patches[i], patches[j]) for i, j in pairwise(rows.tolist())]
     local = np.array([np.percentile(one, percentile) for one in likeness])
     neighbours = float(np.percentile(local, percentile))
     units = Series(frame=seen.index[rows[1:]], other=seen.index[rows[:-1]], value=local)
@@ -72,7 +72,7 @@ def integrity(
     return Score(min(ends, neighbours), units=units, facts=facts)
 
 
-def sampled_frames(index: np.ndarray, fps: float, rate: float, at_most: int) -> np.ndarray:
+def frames_at_rate(index: np.ndarray, fps: float, rate: float, at_most: int) -> np.ndarray:
     """So many frames a second of a clip that ends with the last of some frames."""
     if not np.isfinite(fps):
         raise InvalidEvidence(f"FrameFacts.fps is {fps}; expected a number above zero")
@@ -95,7 +95,7 @@ def wr_integrity(
         return Unscored("too_short", "at least two frames are needed for a comparison")
     unit = partial(unit_vectors, dtype=np.float32)
     tokens, whole = unit(patches.tokens), unit(patches.whole)
-    score = integrity(patches, tokens, whole, sampled_frames(patches.index, facts.fps, rate, at_most), percentile)
+    score = integrity_score(patches, tokens, whole, frames_at_rate(patches.index, facts.fps, rate, at_most), percentile)
     # The paper's check of its own choice: the mean of the patches that count in the place of the frame's own token.
     ends = unit(np.stack([tokens[row][patches.valid[row]].mean(axis=0) for row in (0, len(patches.index) - 1)]))
     likeness = float(np.clip(ends[0].astype(float) @ ends[1].astype(float), 0, 1))

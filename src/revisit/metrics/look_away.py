@@ -20,7 +20,7 @@ from revisit.core import Case, GateResult, UsageError, gate
 from revisit.evidence.motion import FlowStats
 from revisit.evidence.views import ViewLinks, ViewPhases, ViewRelations
 from revisit.geometry.camera_script import parse_script
-from revisit.metrics.margins import UNSURE, with_margin
+from revisit.metrics.margins import UNSURE, add_margin_confidence
 from revisit.metrics.motion import camera_moved
 from revisit.metrics.view_gate import (
     AWAY,
@@ -30,11 +30,11 @@ from revisit.metrics.view_gate import (
     STEP_OF_LEFT,
     SURE,
     UNKNOWN,
-    is_covered,
-    lasting,
-    lost_to_turns,
-    phases_of,
-    relations_of,
+    drop_uncertain_single_samples,
+    is_view_covered,
+    phases_of_first_view,
+    strip_lost_to_turns,
+    view_relations,
 )
 
 LOOKS_AWAY, NEVER_LOOKS_AWAY, IN_SCENE = "looks away", "never looks away", "hidden in the scene"
@@ -45,7 +45,7 @@ FAR = 0.5  # widths that the picture must have moved where only a chain of frame
 GRID = 10  # points a side by which the place of the target is followed
 
 
-def hidden_by(case: Case) -> str:
+def scene_cause_of_hiding(case: Case) -> str:
     """What hides the target where the case says that it is not the camera; else nothing."""
     noted = str(case.annotations.get("hidden_by") or "").strip()
     if noted:
@@ -70,7 +70,7 @@ def look_away(
     Closed where the camera rests or hardly turns, whatever became of the target; open without asking where the case
     says that something in the scene hides the target. `confidence` is that of `margins.py`.
     """
-    if cause := hidden_by(case):
+    if cause := scene_cause_of_hiding(case):
         return GateResult("open", IN_SCENE, facts={"hidden_by": cause})
     if len(links.index) < 3:
         return GateResult(
@@ -79,19 +79,19 @@ def look_away(
     box = None if case.target is None else case.target.box
     motion = camera_moved(flow)
     assert isinstance(motion, GateResult)
-    say = partial(_verdict, links, motion, box)
-    finely = partial(relations_of, links, first_only=True)
+    say = partial(_look_away_verdict, links, motion, box)
+    finely = partial(view_relations, links, first_only=True)
 
-    def others(steps: int) -> Iterator[GateResult]:
+    def verdicts_at_other_thresholds(steps: int) -> Iterator[GateResult]:
         for factor in (1 + steps * STEP, 1 - steps * STEP):
-            yield say(finely(factor), phases_of(finely(factor), factor))
+            yield say(finely(factor), phases_of_first_view(finely(factor), factor))
         for share in (1 + steps * STEP_OF_LEFT, 1 - steps * STEP_OF_LEFT):
-            yield say(finely(1.0), phases_of(finely(1.0), threshold=LEFT * share), 1 / share)
+            yield say(finely(1.0), phases_of_first_view(finely(1.0), threshold=LEFT * share), 1 / share)
 
-    return with_margin(say(relations, phases), others)
+    return add_margin_confidence(say(relations, phases), verdicts_at_other_thresholds)
 
 
-def _verdict(
+def _look_away_verdict(
     links: ViewLinks,
     motion: GateResult,
     box: tuple[float, float, float, float] | None,
@@ -101,7 +101,7 @@ def _verdict(
 ) -> GateResult:
     """The verdict by one reading of the cues; `factor` is that of the share of the target that may stay inside."""
     away = phases.phase == AWAY
-    lost = lost_to_turns(relations)
+    lost = strip_lost_to_turns(relations)
     facts = {
         "lost_strip": round(float(np.nan_to_num(lost, nan=1.0)[phases.phase != UNKNOWN].max(initial=0.0)), 3),
         "excursion": round(float(motion.facts.get("excursion", 0.0)), 3),
@@ -109,7 +109,7 @@ def _verdict(
     unsure = partial(GateResult, "unsure", UNSURE, facts=facts)
     rests = motion.state == "closed"
     by_motion = bool(np.isfinite(lost[away]).any())
-    slid_out = box is not None and not away.any() and _place_left(relations, box, factor * OUT)
+    slid_out = box is not None and not away.any() and _target_place_left_frame(relations, box, factor * OUT)
     if by_motion or (slid_out and motion.state == "open"):
         if rests or motion.label == "hardly moves":
             return unsure(
@@ -122,7 +122,7 @@ def _verdict(
                 f"that rests makes one, too: the picture as a whole moves by only {facts['excursion']:.1%} of its width"
             )
         return GateResult("open", LOOKS_AWAY, facts={**facts, "by": "the target's place" if slid_out else "the view"})
-    if rests or is_covered(links, relations, away):
+    if rests or is_view_covered(links, relations, away):
         return GateResult("closed", NEVER_LOOKS_AWAY, "the camera never looks away: it rests", facts)
     if away.any():
         reason = "no motion joins what follows to the first view: a cut, a picture that dissolves, or too fast a turn"
@@ -133,7 +133,7 @@ def _verdict(
     return GateResult("closed", NEVER_LOOKS_AWAY, reason, facts)
 
 
-def _place_left(relations: ViewRelations, box: tuple[float, float, float, float], most: float) -> bool:
+def _target_place_left_frame(relations: ViewRelations, box: tuple[float, float, float, float], most: float) -> bool:
     """Whether the camera's motion takes the target's first place out of the frame, for more than a doubtful sample."""
     x0, y0, x1, y1 = box
     at = (np.arange(GRID) + 0.5) / GRID
@@ -143,4 +143,4 @@ def _place_left(relations: ViewRelations, box: tuple[float, float, float, float]
     u, v = moved[:, 0] / depth, moved[:, 1] / depth
     inside = ((u >= 0) & (u <= 1) & (v >= 0) & (v <= 1)).mean(axis=1)
     out = np.isfinite(relations.lost[0]) & (inside <= most)
-    return bool(lasting(out, relations.confidence[0] >= SURE).any())
+    return bool(drop_uncertain_single_samples(out, relations.confidence[0] >= SURE).any())

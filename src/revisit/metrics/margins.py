@@ -16,12 +16,12 @@ STEPS = 4
 UNSURE = "cannot tell"
 
 
-def with_margin(verdict: GateResult, varied: Callable[[int], Iterable[GateResult]]) -> GateResult:
-    """The verdict with its confidence (0 to 1), or "cannot tell"; `varied` gives the verdicts so many steps off."""
+def add_margin_confidence(verdict: GateResult, verdicts_at_steps: Callable[[int], Iterable[GateResult]]) -> GateResult:
+    """The verdict with its confidence (0 to 1), or "cannot tell"; `verdicts_at_steps` has those so many steps off."""
     if verdict.state == "unsure":
         return verdict
     for steps in range(1, STEPS + 1):
-        for other in varied(steps):
+        for other in verdicts_at_steps(steps):
             if other.label == verdict.label:
                 continue
             facts = {**verdict.facts, "confidence": (steps - 1) / STEPS}

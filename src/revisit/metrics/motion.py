@@ -14,26 +14,28 @@ import numpy as np
 from revisit.core import Case, GateResult, Reason, Score, Series, Unscored, gate, metric
 from revisit.evidence.frames import FrameFacts
 from revisit.evidence.motion import RESTS_AS_ASKED, FlowStats
-from revisit.metrics.requested_camera import CameraRequest, request_of
+from revisit.metrics.requested_camera import CameraRequest, camera_request_of_case
 
 TOO_SHORT = Reason("too_short", "motion needs at least two frames")
 STILL_SPEED = 0.01  # widths per second: at this speed a view takes 25 s to leave by a quarter
 
 
-def durations(flow: FlowStats) -> np.ndarray:
+def step_seconds(flow: FlowStats) -> np.ndarray:
     """Seconds of each step; steps without a duration (broken time stamps) get the median one."""
     seconds = np.asarray(flow.seconds, dtype=float)
     good = seconds > 1e-6
     return np.where(good, seconds, np.median(seconds[good]) if good.any() else 1 / 24)
 
 
-def camera_speed(flow: FlowStats) -> np.ndarray:
+def frame_edge_speed(flow: FlowStats) -> np.ndarray:
     """Speed of the frame's edge under the global motion, widths per second."""
     shift = np.hypot(flow.shift[:, 0], flow.shift[:, 1])
-    return np.asarray((shift + 0.5 * np.abs(np.expm1(flow.log_scale)) + 0.5 * np.abs(flow.rotation)) / durations(flow))
+    return np.asarray(
+        (shift + 0.5 * np.abs(np.expm1(flow.log_scale)) + 0.5 * np.abs(flow.rotation)) / step_seconds(flow)
+    )
 
 
-def excursion(flow: FlowStats) -> np.ndarray:
+def camera_excursion(flow: FlowStats) -> np.ndarray:
     """How far the accumulated global motion has carried the frame's edge after each step, in widths."""
     shift = np.cumsum(flow.shift, axis=0)
     scale, turn = np.cumsum(flow.log_scale), np.cumsum(flow.rotation)
@@ -50,7 +52,7 @@ def motion_amount(flow: FlowStats) -> Score | Unscored:
     """Mean optical flow in frame widths per second, with the camera's and the objects' share beside it."""
     if not len(flow.index):
         return Unscored(TOO_SHORT)
-    seconds = durations(flow)
+    seconds = step_seconds(flow)
     speed = flow.mean / seconds
     facts = {
         "camera": float((np.hypot(flow.shift[:, 0], flow.shift[:, 1])).sum() / seconds.sum()),
@@ -85,10 +87,10 @@ def frozen_camera(flow: FlowStats, *, still: float = STILL_SPEED) -> Score | Uns
     """Share of the clip's time in which the global motion is slower than `still` widths per second."""
     if not len(flow.index):
         return Unscored(TOO_SHORT)
-    seconds, speed = durations(flow), camera_speed(flow)
+    seconds, speed = step_seconds(flow), frame_edge_speed(flow)
     share = float(seconds[speed < still].sum() / seconds.sum())
     units = Series(frame=flow.index, value=(speed < still).astype(float), speed=speed)
-    return Score(share, units=units, facts={"excursion": float(excursion(flow).max())})
+    return Score(share, units=units, facts={"excursion": float(camera_excursion(flow).max())})
 
 
 @metric(
@@ -104,9 +106,9 @@ def flicker(frames: FrameFacts) -> Score | Unscored:
     return Score(float(bend.mean()), units=Series(frame=frames.index[1:-1], value=bend))
 
 
-def asked_to_rest(case: Case | None) -> bool:
+def script_asks_for_rest(case: Case | None) -> bool:
     """Whether the script of a case holds its camera still."""
-    request = None if case is None else request_of(case)
+    request = None if case is None else camera_request_of_case(case)
     return isinstance(request, CameraRequest) and request.kind == "static"
 
 
@@ -122,14 +124,14 @@ def camera_moved(
     """
     if not len(flow.index):
         return GateResult("unsure", "cannot tell", TOO_SHORT.sentence)
-    path = excursion(flow)
+    path = camera_excursion(flow)
     farthest, texture = float(path.max()), float(np.median(flow.texture))
     facts = {"excursion": farthest, "texture": texture, "agreement": float(np.median(flow.agreement))}
     say = partial(GateResult, facts=facts, units=Series(frame=flow.index, value=path))
     if texture < least_texture:
         seen = f"{texture:.1%} of the picture has it, {least_texture:.0%} is needed"
         return say("unsure", "cannot tell", f"too little texture to measure motion: {seen}")
-    if farthest < frozen and asked_to_rest(case):
+    if farthest < frozen and script_asks_for_rest(case):
         asked = "the camera was asked to stay still and does"
         return say("closed", RESTS_AS_ASKED, f"{asked}: the picture moves by at most {farthest:.1%} of its width")
     if farthest < frozen:

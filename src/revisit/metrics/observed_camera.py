@@ -14,7 +14,7 @@ ODOMETRY = "odometry"
 
 
 @derived(makes=ObservedCamera, needs=(), optional=(PoseTrack, CameraPath), version=3)
-def seen_camera(track: PoseTrack | None, path: CameraPath | None) -> ObservedCamera | Unscored:
+def derive_observed_camera(track: PoseTrack | None, path: CameraPath | None) -> ObservedCamera | Unscored:
     """The clip's camera: as its file of poses says, or else as the picture shows its turns."""
     if track is not None and ODOMETRY in track.source:  # kept in a file, it still knows no ways
         return ObservedCamera(track.frame, track.c2w[:, :3, :3], None, ODOMETRY)

@@ -16,8 +16,8 @@ import numpy as np
 from revisit.core import Reason, Score, Series, Unscored, metric
 from revisit.evidence.fidelity import PairedViews
 from revisit.evidence.frames import CasePhases
-from revisit.metrics.answers import keep_recent
-from revisit.metrics.overlay import averaged, gray_of, rolled_values, row_medians
+from revisit.metrics.answers import cache_recent_results
+from revisit.metrics.overlay import box_blur, channel_mean, rolled_values, row_medians
 
 BLUR = 2  # pixels on each side: hides noise and shifts below the search's step
 REACH = 4  # steps of 2 pixels: shifts of up to a twentieth of a picture 160 pixels wide
@@ -42,18 +42,20 @@ class Mark:
     change: float  # mean difference inside the mark, gray levels
 
 
-def difference(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def mean_channel_difference(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """(H, W) mean absolute difference over the channels."""
-    return gray_of(np.abs(a - b))
+    return channel_mean(np.abs(a - b))
 
 
-def onto(moving: np.ndarray, fixed: np.ndarray, mask: np.ndarray | None = None) -> tuple[np.ndarray, float]:
+def align_by_small_shift(
+    moving: np.ndarray, fixed: np.ndarray, mask: np.ndarray | None = None
+) -> tuple[np.ndarray, float]:
     """`moving` at the small shift at which it is most like `fixed`, and the median difference of gray there.
 
     The median, over the mask if there is one, leaves out what really changed. Searched on every second
     pixel first, then to a pixel.
     """
-    gray, target = gray_of(moving), gray_of(fixed)
+    gray, target = channel_mean(moving), channel_mean(fixed)
     region = np.zeros(target[::2, ::2].shape, bool)
     region[REACH:-REACH, REACH:-REACH] = True
     if mask is not None:
@@ -81,13 +83,13 @@ def best_shift(
     return y, x, least
 
 
-@keep_recent(4)
-def find_mark(reference: np.ndarray, returned: np.ndarray) -> Mark | Reason:
+@cache_recent_results(4)
+def find_event_mark(reference: np.ndarray, returned: np.ndarray) -> Mark | Reason:
     """The event's mark in the reference, or the reason why there is none."""
-    pictures = [averaged(picture, BLUR) for picture in reference]
-    tries = [(onto(pictures[0], pictures[row]), int(row)) for row in returned]
+    pictures = [box_blur(picture, BLUR) for picture in reference]
+    tries = [(align_by_small_shift(pictures[0], pictures[row]), int(row)) for row in returned]
     (first, usual), row = min(tries, key=lambda attempt: attempt[0][1])
-    change = difference(first, pictures[row])
+    change = mean_channel_difference(first, pictures[row])
     edge = 2 * REACH + BLUR
     clear = np.zeros(change.shape, bool)
     clear[edge:-edge, edge:-edge] = True
@@ -102,7 +104,7 @@ def find_mark(reference: np.ndarray, returned: np.ndarray) -> Mark | Reason:
         typical = f"{float(np.median(change[clear])):.0f} gray levels at the median"
         elsewhere = f"the reference does not return to its first view ({typical})"
         return Reason("no_return", f"{elsewhere}, so the event cannot be checked")
-    near = averaged(inside, BLUR) > 0
+    near = box_blur(inside, BLUR) > 0
     return Mark(first, pictures[row], row, inside, clear & ~near, float(change[inside].mean()))
 
 
@@ -129,15 +131,17 @@ def event_outcome(views: PairedViews, phases: CasePhases) -> Score | Unscored:
         return Unscored(
             "not_followed", f"pictures of {views.clip.shape[2]} x {views.clip.shape[1]} pixels are too small"
         )
-    mark = find_mark(views.reference, returned)
+    mark = find_event_mark(views.reference, returned)
     if isinstance(mark, Reason):
         return Unscored(mark)
     # The clip may come back a little earlier or later: the frame whose surroundings fit best speaks.
-    tries = [(onto(averaged(views.clip[row], BLUR), mark.back, mark.around), int(row)) for row in returned]
+    tries = [
+        (align_by_small_shift(box_blur(views.clip[row], BLUR), mark.back, mark.around), int(row)) for row in returned
+    ]
     (shown, _), row = min(tries, key=lambda attempt: attempt[0][1])
     # Whether the light is the same is another question.
     shown = shown + (mark.back - shown)[mark.around].mean(axis=0)
-    around = float(difference(shown, mark.back)[mark.around].mean())
+    around = float(mean_channel_difference(shown, mark.back)[mark.around].mean())
     facts = {
         "mark_share": float(mark.inside.mean()),
         "event_change": mark.change,
@@ -151,8 +155,8 @@ def event_outcome(views: PairedViews, phases: CasePhases) -> Score | Unscored:
             f"levels, the event itself by {mark.change:.0f}"
         )
         return Unscored("no_overlap", sentence, facts)
-    from_first = float(difference(shown, mark.first)[mark.inside].mean())
-    from_truth = float(difference(shown, mark.back)[mark.inside].mean())
+    from_first = float(mean_channel_difference(shown, mark.first)[mark.inside].mean())
+    from_truth = float(mean_channel_difference(shown, mark.back)[mark.inside].mean())
     facts |= {"from_first": from_first, "from_truth": from_truth}
     total = from_first + from_truth
     units = Series(frame=[views.index[row]], other=[views.index[mark.row]], value=[from_first / total])

@@ -17,7 +17,7 @@ import numpy as np
 from revisit.core import Case, Unscored, derived
 from revisit.evidence.frames import CasePhases
 from revisit.evidence.reference_alignment import Departures, Overlay
-from revisit.metrics.answers import keep_recent
+from revisit.metrics.answers import cache_recent_results
 
 MOST_ROWS = 3  # returned frames that speak: enough for a median, few enough to be quick
 WHOLE = 0.85  # of the target's box is inside the frame: in full view
@@ -34,7 +34,7 @@ THINNED = 5  # every fifth pixel tells the light as well as all
 TRIM = 0.6  # share of the pixels, those that fit best, from which the light is read
 
 
-def lab_of(rgb: np.ndarray) -> np.ndarray:
+def rgb_to_lab(rgb: np.ndarray) -> np.ndarray:
     """CIELAB (D65) of sRGB values from 0 to 255."""
     scaled = np.clip(np.asarray(rgb, dtype=np.float32) / 255, 0, 1)
     linear = np.where(scaled > 0.04045, ((scaled + 0.055) / 1.055) ** 2.4, scaled / 12.92)
@@ -48,12 +48,12 @@ def lab_of(rgb: np.ndarray) -> np.ndarray:
     ).astype(np.float32)
 
 
-def blurred(picture: np.ndarray, reach: int = BLUR) -> np.ndarray:
+def box_blur_float32(picture: np.ndarray, reach: int = BLUR) -> np.ndarray:
     """(H, W, ...) averaged over a small square, as single floats."""
-    return averaged(picture, reach).astype(np.float32)
+    return box_blur(picture, reach).astype(np.float32)
 
 
-def averaged(picture: np.ndarray, reach: int) -> np.ndarray:
+def box_blur(picture: np.ndarray, reach: int) -> np.ndarray:
     """(H, W, ...) the mean of the square of so many pixels on each side, as floats."""
     side = 2 * reach + 1
     (height, width), before = picture.shape[:2], reach + 1
@@ -76,7 +76,7 @@ def channel_sum(picture: np.ndarray) -> np.ndarray:
     return np.asarray(picture[..., 0] + picture[..., 1] + picture[..., 2])
 
 
-def gray_of(picture: np.ndarray) -> np.ndarray:
+def channel_mean(picture: np.ndarray) -> np.ndarray:
     """(H, W) mean of three channels of floats, as `mean(axis=-1)` gives it."""
     return channel_sum(picture) / picture.dtype.type(3)
 
@@ -100,7 +100,7 @@ def row_medians(values: np.ndarray) -> np.ndarray:
     return np.asarray(upper if values.shape[1] % 2 else (ordered[:, :half].max(axis=1) + upper) / 2)
 
 
-def grown(mask: np.ndarray, reach: int) -> np.ndarray:
+def dilate_mask(mask: np.ndarray, reach: int) -> np.ndarray:
     """The mask with so many pixels more on all sides."""
     across = mask.copy()
     for step in range(1, reach + 1):
@@ -113,7 +113,7 @@ def grown(mask: np.ndarray, reach: int) -> np.ndarray:
     return both
 
 
-def warped(picture: np.ndarray, warp: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def warp_picture(picture: np.ndarray, warp: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(H, W, C) the picture under a warp in fractions, bilinear, and the pixels that it reaches."""
     height, width = picture.shape[:2]
     y, x = np.mgrid[:height, :width]
@@ -130,23 +130,25 @@ def warped(picture: np.ndarray, warp: np.ndarray) -> tuple[np.ndarray, np.ndarra
     return np.asarray(upper * (1 - dv) + lower * dv, np.float32), np.asarray(inside)
 
 
-def landing(warp: np.ndarray, xy: np.ndarray) -> np.ndarray:
+def warp_points(warp: np.ndarray, xy: np.ndarray) -> np.ndarray:
     """Where positions (n, 2) in fractions land under a warp; far outside for those behind the camera."""
     moved = np.c_[xy, np.ones(len(xy))] @ np.asarray(warp, float).T
     ahead = moved[:, 2:] > 1e-6
     return np.where(ahead, moved[:, :2] / np.where(ahead, moved[:, 2:], 1.0), 1e3)
 
 
-def share_inside(warp: np.ndarray, box: tuple[float, float, float, float]) -> float:
+def share_of_box_in_frame(warp: np.ndarray, box: tuple[float, float, float, float]) -> float:
     """Share of a box that is inside the frame after a warp."""
     x0, y0, x1, y1 = box
     at = (np.arange(8) + 0.5) / 8
     grid = np.stack(np.meshgrid(x0 + at * (x1 - x0), y0 + at * (y1 - y0)), axis=-1).reshape(-1, 2)
-    landed = landing(warp, grid)
+    landed = warp_points(warp, grid)
     return float(((landed >= 0) & (landed <= 1)).all(axis=1).mean())
 
 
-def light_between(picture: np.ndarray, truth: np.ndarray, valid: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def fit_channel_gain_and_offset(
+    picture: np.ndarray, truth: np.ndarray, valid: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Gain and offset of each channel that make `truth` into `shown`, from the pixels that fit best."""
     gains, offsets = np.ones(picture.shape[-1]), np.zeros(picture.shape[-1])
     for channel in range(picture.shape[-1]):
@@ -170,7 +172,7 @@ def light_between(picture: np.ndarray, truth: np.ndarray, valid: np.ndarray) -> 
     return gains, offsets
 
 
-def apart(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def smallest_lab_distance(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """(H, W) CIELAB distance of each pixel, the smallest over shifts of a pixel, so that a fine edge may be off."""
     best = np.full(a.shape[:2], np.inf, np.float32)
     a, b = (np.ascontiguousarray(picture.transpose(2, 0, 1)) for picture in (a, b))  # sums over channels are then quick
@@ -181,7 +183,7 @@ def apart(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.sqrt(best, out=best)
 
 
-def blobs(mask: np.ndarray, least: int) -> list[np.ndarray]:
+def connected_parts(mask: np.ndarray, least: int) -> list[np.ndarray]:
     """Connected parts of a mask with at least so many pixels, largest first."""
     label = np.where(mask, np.arange(1, mask.size + 1).reshape(mask.shape), 0)
     across, down = _run_starts(mask), _run_starts(mask.T)
@@ -210,7 +212,7 @@ def _highest_of_runs(label: np.ndarray, starts: np.ndarray) -> np.ndarray:
     return np.repeat(highest, np.diff(starts, append=flat.size)).reshape(label.shape)
 
 
-def step_vectors(warps: np.ndarray, aspect: float) -> np.ndarray:
+def warps_to_motion_vectors(warps: np.ndarray, aspect: float) -> np.ndarray:
     """(N, 4) shift of the centre in widths (x, y), half the log of the zoom, half the roll in radians."""
     centre = warps @ np.array([0.5, 0.5, 1.0])
     at = centre[:, :2] / centre[:, 2:]
@@ -223,7 +225,7 @@ def step_vectors(warps: np.ndarray, aspect: float) -> np.ndarray:
     return np.stack([at[:, 0] - 0.5, (at[:, 1] - 0.5) * aspect, 0.5 * zoom, ROLL_WEIGHT * roll], axis=1)
 
 
-def chained(steps: np.ndarray, valid: np.ndarray) -> np.ndarray:
+def accumulate_steps(steps: np.ndarray, valid: np.ndarray) -> np.ndarray:
     """(N, 4) sum of the steps; an unknown step is that of its known neighbours."""
     rows = np.arange(len(steps))
     filled = np.stack([np.interp(rows, rows[valid], column[valid]) for column in steps.T], axis=1)
@@ -231,32 +233,32 @@ def chained(steps: np.ndarray, valid: np.ndarray) -> np.ndarray:
     return np.asarray(np.cumsum(filled, axis=0))
 
 
-def camera_paths(departures: Departures) -> tuple[np.ndarray, np.ndarray] | None:
+def camera_paths_from_steps(departures: Departures) -> tuple[np.ndarray, np.ndarray] | None:
     """(N, 4) where the cameras of clip and reference are by their chained steps; None where a chain is broken."""
     mine, true = departures.clip_step_share > 0, departures.reference_step_share > 0
     if (~mine).mean() > MOST_GAPS or (~true).mean() > MOST_GAPS:
         return None
     aspect = departures.size[1] / departures.size[0]
-    path = chained(step_vectors(departures.clip_step, aspect), mine)
-    return path, chained(step_vectors(departures.reference_step, aspect), true)
+    path = accumulate_steps(warps_to_motion_vectors(departures.clip_step, aspect), mine)
+    return path, accumulate_steps(warps_to_motion_vectors(departures.reference_step, aspect), true)
 
 
-def trusted(departures: Departures) -> np.ndarray:
+def trusted_joins(departures: Departures) -> np.ndarray:
     """(N,) whether a frame really lies over its partner: joined, and where the steps of both cameras say it should be.
 
     Tiles, planks and bricks join with each other a few tiles off.
     """
-    paths = camera_paths(departures)
+    paths = camera_paths_from_steps(departures)
     if paths is None:
         return np.asarray(departures.offset_share >= ALONE)
     aspect = departures.size[1] / departures.size[0]
     expected = paths[1] - paths[0]
-    stray = np.linalg.norm((step_vectors(departures.offset, aspect) - expected)[:, :2], axis=1)
+    stray = np.linalg.norm((warps_to_motion_vectors(departures.offset, aspect) - expected)[:, :2], axis=1)
     return np.asarray((departures.offset_share > 0) & (stray < STRAY + 0.25 * np.linalg.norm(expected[:, :2], axis=1)))
 
 
 @derived(makes=Overlay, needs=(Departures, CasePhases, Case), version=1)
-def overlay(departures: Departures, phases: CasePhases, case: Case) -> Overlay | Unscored:
+def build_overlay(departures: Departures, phases: CasePhases, case: Case) -> Overlay | Unscored:
     """The returned frames that show the target's place best, laid over truth, first and last view."""
     if case.target is None:
         return Unscored("no_target", "no target was given for this case")
@@ -264,45 +266,45 @@ def overlay(departures: Departures, phases: CasePhases, case: Case) -> Overlay |
     returned = departures.index >= phases.first_returned
     if not returned.any():
         return Unscored("no_overlap", f"no frame after the return at frame {phases.first_returned} could be compared")
-    visible = np.array([share_inside(warp, box) for warp in departures.reference_first])
+    visible = np.array([share_of_box_in_frame(warp, box) for warp in departures.reference_first])
     in_view = (departures.reference_first_share > 0) & (visible >= WHOLE)
     if not (returned & in_view).any():
         return Unscored("no_return", "the reference does not come back to where the target first was")
-    joined = returned & in_view & trusted(departures)
+    joined = returned & in_view & trusted_joins(departures)
     if not joined.any():
         return Unscored("no_overlap", "the clip returns to a different view or place than the reference")
     trust = departures.offset_share * departures.reference_first_share
     rows = np.sort(np.argsort(np.where(joined, -trust, 1.0), kind="stable")[: min(MOST_ROWS, int(joined.sum()))])
     before = np.flatnonzero((departures.index < phases.first_hidden) & in_view)
     last = int(before[-1]) if len(before) else -1
-    overlays = [one for row in rows if (one := _laid(departures, int(row), last, box)) is not None]
+    overlays = [one for row in rows if (one := _overlay_of_frame(departures, int(row), last, box)) is not None]
     if not overlays:
         return Unscored("no_overlap", "the returned view of the clip shows too little of where the target was")
     columns = {name: np.stack([one[name] for one in overlays]) for name in overlays[0]}
     return Overlay(last_frame=int(departures.index[last]) if last >= 0 else -1, **columns)
 
 
-def _laid(
+def _overlay_of_frame(
     departures: Departures, row: int, last: int, box: tuple[float, float, float, float]
 ) -> dict[str, np.ndarray] | None:
     """The pictures and masks of one returned frame; None where the clip does not reach the target's place."""
     warps, pictures = departures.reference_first, departures.truth
     valid = departures.covered[row]
-    was = box_mask(warps[row], box, valid.shape)
+    was = warped_box_mask(warps[row], box, valid.shape)
     if not was.any() or (was & valid).sum() < REACHED * was.sum():
         return None
     earlier = (pictures[last], warps[last]) if last >= 0 else (None, None)
     truth, views = _reference_views(pictures[row], warps[row], was, pictures[0], *earlier)
-    picture = blurred(departures.shown[row])
-    gain, offset = light_between(picture, truth, valid & ~grown(was, 4))
+    picture = box_blur_float32(departures.shown[row])
+    gain, offset = fit_channel_gain_and_offset(picture, truth, valid & ~dilate_mask(was, 4))
     picture = (picture - offset.astype(np.float32)) / gain.astype(np.float32)
     return {
-        **views, "shown": lab_of(picture), "index": departures.index[row], "reference": departures.reference[row],
+        **views, "shown": rgb_to_lab(picture), "index": departures.index[row], "reference": departures.reference[row],
         "valid": valid, "was": was,
     }  # fmt: skip
 
 
-@keep_recent(12)  # of one scene and its models
+@cache_recent_results(12)  # of one scene and its models
 def _reference_views(
     picture: np.ndarray, warp: np.ndarray, was: np.ndarray, first: np.ndarray, last: np.ndarray | None,
     last_warp: np.ndarray | None,
@@ -311,24 +313,24 @@ def _reference_views(
 
     `warp` and `last_warp` take the first view to this frame and to the last one before the target left.
     """
-    truth = blurred(picture)
-    first_view, first_valid = _view(first, warp, truth)
+    truth = box_blur_float32(picture)
+    first_view, first_valid = _warp_and_align_view(first, warp, truth)
     if last is None or last_warp is None:
         last_view, last_valid = np.zeros_like(truth), np.zeros(was.shape, bool)
     else:
-        last_view, last_valid = _view(last, warp @ np.linalg.inv(last_warp), truth)
-    lab = {"truth": lab_of(truth), "first": lab_of(first_view), "last": lab_of(last_view)}
-    here, moved = whereabouts(lab["first"], lab["truth"], was, first_valid)
+        last_view, last_valid = _warp_and_align_view(last, warp @ np.linalg.inv(last_warp), truth)
+    lab = {"truth": rgb_to_lab(truth), "first": rgb_to_lab(first_view), "last": rgb_to_lab(last_view)}
+    here, moved = locate_target(lab["first"], lab["truth"], was, first_valid)
     return truth, {
         **lab, "first_valid": first_valid, "last_valid": last_valid, "here": here, "moved": np.asarray(moved, bool),
     }  # fmt: skip
 
 
-def _view(picture: np.ndarray, warp: np.ndarray, onto: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _warp_and_align_view(picture: np.ndarray, warp: np.ndarray, onto: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """An earlier view under a warp, at the shift of up to 2 pixels at which it fits best, and what it reaches."""
-    moved, inside = warped(picture, warp)
-    moved = blurred(moved)
-    gray, target = gray_of(moved), gray_of(onto)
+    moved, inside = warp_picture(picture, warp)
+    moved = box_blur_float32(moved)
+    gray, target = channel_mean(moved), channel_mean(onto)
     region = inside.copy()
     region[:3], region[-3:], region[:, :3], region[:, -3:] = False, False, False, False
     if not region.any():
@@ -343,32 +345,38 @@ def _view(picture: np.ndarray, warp: np.ndarray, onto: np.ndarray) -> tuple[np.n
     return np.roll(moved, best, axis=(0, 1)), np.roll(inside, best, axis=(0, 1))
 
 
-def box_mask(warp: np.ndarray, box: tuple[float, float, float, float], shape: tuple[int, ...]) -> np.ndarray:
+def warped_box_mask(warp: np.ndarray, box: tuple[float, float, float, float], shape: tuple[int, ...]) -> np.ndarray:
     """(H, W) pixels that a box of the first frame covers after a warp."""
     height, width = shape
     y, x = np.mgrid[:height, :width]
-    from_first = landing(np.linalg.inv(warp), np.stack([(x + 0.5) / width, (y + 0.5) / height], axis=-1).reshape(-1, 2))
+    from_first = warp_points(
+        np.linalg.inv(warp), np.stack([(x + 0.5) / width, (y + 0.5) / height], axis=-1).reshape(-1, 2)
+    )
     u, v = from_first.T
     x0, y0, x1, y1 = box
     return np.asarray(((u >= x0) & (u <= x1) & (v >= y0) & (v <= y1)).reshape(height, width))
 
 
-def whereabouts(first: np.ndarray, truth: np.ndarray, was: np.ndarray, valid: np.ndarray) -> tuple[np.ndarray, bool]:
+def locate_target(first: np.ndarray, truth: np.ndarray, was: np.ndarray, valid: np.ndarray) -> tuple[np.ndarray, bool]:
     """(H, W) where the target is in the truth, and whether that is another place than in the first view.
 
     It moved when its old place changed and something of its size changed elsewhere; a change that touches
     its old place belongs to it there.
     """
-    change = (apart(first, truth) > CHANGED) & valid
+    change = (smallest_lab_distance(first, truth) > CHANGED) & valid
     size = int(was.sum())
-    parts = blobs(change, max(4, int(LEAST_MARK * size)))
-    near = grown(was, 2)
+    parts = connected_parts(change, max(4, int(LEAST_MARK * size)))
+    near = dilate_mask(was, 2)
     away = [part & ~near for part in parts if (part & ~near).sum() > 0.25 * size]
     if not away:
         # A target before a busy wall changes it in pieces; pieces next to each other, clear of the old place, are one.
-        joined = [part for part in blobs(grown(change, 2), max(4, int(LEAST_MARK * size))) if not (part & near).any()]
+        joined = [
+            part
+            for part in connected_parts(dilate_mask(change, 2), max(4, int(LEAST_MARK * size)))
+            if not (part & near).any()
+        ]
         away = [part for part in joined if (part & change).sum() > 0.15 * size]
     if (change & was).sum() > 0.3 * size and away:
-        return grown(max(away, key=lambda part: int(part.sum())), 1), True
+        return dilate_mask(max(away, key=lambda part: int(part.sum())), 1), True
     touching = [part for part in parts if (part & near).any()]
-    return np.asarray(grown(np.any([was, *touching], axis=0), 1)), False
+    return np.asarray(dilate_mask(np.any([was, *touching], axis=0), 1)), False

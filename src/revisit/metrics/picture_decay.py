@@ -51,18 +51,18 @@ class Decay:
     light: np.ndarray  # change of log light that all cells share, likewise
 
     @property
-    def sign(self) -> np.ndarray:
+    def plainest_sign(self) -> np.ndarray:
         """The plainest of the signs, without single frames that stand out."""
         return running_median(np.maximum.reduce([self.noise, self.sharpened, self.smeared]), 2)
 
 
-def scale(value: np.ndarray, ends: tuple[float, float]) -> np.ndarray:
+def scale_to_unit_interval(value: np.ndarray, ends: tuple[float, float]) -> np.ndarray:
     """Where values lie between two ends, of which either may be the larger, 0 to 1."""
     low, high = ends
     return np.asarray(np.clip((np.asarray(value, float) - low) / (high - low), 0.0, 1.0))
 
 
-def multiple(value: np.ndarray, ends: tuple[float, float]) -> np.ndarray:
+def multiple_of_middle(value: np.ndarray, ends: tuple[float, float]) -> np.ndarray:
     """Values as multiples of the middle between two ends."""
     return np.asarray(value, float) / (sum(ends) / 2)
 
@@ -74,49 +74,55 @@ def running_median(values: np.ndarray, reach: int) -> np.ndarray:
     return np.asarray(np.median(windows, axis=1))
 
 
-def decay(statistics: PictureStatistics, seconds: np.ndarray) -> Decay:
+def measure_decay(statistics: PictureStatistics, seconds: np.ndarray) -> Decay:
     """Signs of decay, each frame against the first second."""
     n = len(statistics.index)
     within = seconds - seconds[0] <= FIRST_SECONDS
     first = slice(0, max(3, min(int(within.sum()), round(FIRST_SHARE * n))))
 
-    def since(values: np.ndarray) -> np.ndarray:
+    def change_since_start(values: np.ndarray) -> np.ndarray:
         return np.asarray(values - np.median(values[first], axis=0), float)
 
     changes = (
-        (-since(statistics.coherence), LESS_DIRECTION),
-        (since(statistics.speckle), MORE_SPECKLE),
-        (since(statistics.density), MORE_DENSITY),
+        (-change_since_start(statistics.coherence), LESS_DIRECTION),
+        (change_since_start(statistics.speckle), MORE_SPECKLE),
+        (change_since_start(statistics.density), MORE_DENSITY),
     )
-    noise = np.minimum.reduce([scale(change, ends) for change, ends in changes])
-    from_the_start = np.minimum(scale(statistics.coherence, NO_DIRECTION), scale(statistics.density, FULL_DENSITY))
-    same_view = likeness(statistics.thumbnail, first.stop // 2) >= SAME_VIEW
-    light = since(np.log(statistics.light.reshape(n, -1) + LIGHT_FLOOR))
+    noise = np.minimum.reduce([scale_to_unit_interval(change, ends) for change, ends in changes])
+    from_the_start = np.minimum(
+        scale_to_unit_interval(statistics.coherence, NO_DIRECTION),
+        scale_to_unit_interval(statistics.density, FULL_DENSITY),
+    )
+    same_view = thumbnail_correlation(statistics.thumbnail, first.stop // 2) >= SAME_VIEW
+    light = change_since_start(np.log(statistics.light.reshape(n, -1) + LIGHT_FLOOR))
     brighter = np.median(light, axis=1)
-    low, high = np.quantile(since(statistics.detail.reshape(n, -1)), (0.2, 0.8), axis=1)
+    low, high = np.quantile(change_since_start(statistics.detail.reshape(n, -1)), (0.2, 0.8), axis=1)
     gained, lost = low - np.maximum(brighter, 0), high - np.minimum(brighter, 0)
-    steady = [scale(np.array(trend(change, seconds, same_view)), STEADILY) for change in (gained, -lost)]
-    sharpened = scale(gained, SHARPENED) * same_view * steady[0]
-    smeared = scale(-lost, SMEARED) * same_view * steady[1]
+    steady = [
+        scale_to_unit_interval(np.array(rank_correlation_with_time(change, seconds, same_view)), STEADILY)
+        for change in (gained, -lost)
+    ]
+    sharpened = scale_to_unit_interval(gained, SHARPENED) * same_view * steady[0]
+    smeared = scale_to_unit_interval(-lost, SMEARED) * same_view * steady[1]
     margin = np.maximum.reduce(
         [
-            np.minimum.reduce([multiple(change, ends) for change, ends in changes]),
-            multiple(gained, SHARPENED) * same_view * (steady[0] >= COLLAPSED),
-            multiple(-lost, SMEARED) * same_view * (steady[1] >= COLLAPSED),
+            np.minimum.reduce([multiple_of_middle(change, ends) for change, ends in changes]),
+            multiple_of_middle(gained, SHARPENED) * same_view * (steady[0] >= COLLAPSED),
+            multiple_of_middle(-lost, SMEARED) * same_view * (steady[1] >= COLLAPSED),
         ]
     )
-    shared = [np.where(same_view, shared_change(change), np.nan) for change in
-              (since(statistics.chroma.reshape(n, -1)), light)]  # fmt: skip
+    shared = [np.where(same_view, change_shared_by_cells(change), np.nan) for change in
+              (change_since_start(statistics.chroma.reshape(n, -1)), light)]  # fmt: skip
     return Decay(np.maximum(noise, from_the_start), sharpened, smeared, same_view, margin, *shared)
 
 
-def shared_change(change: np.ndarray) -> np.ndarray:
+def change_shared_by_cells(change: np.ndarray) -> np.ndarray:
     """Of changes (N, cells), what four fifths of the cells share: 0 where some gain and others lose."""
     low, high = np.quantile(change, (0.2, 0.8), axis=1)
     return np.asarray(np.maximum(low, 0) + np.minimum(high, 0))
 
 
-def likeness(thumbnails: np.ndarray, row: int) -> np.ndarray:
+def thumbnail_correlation(thumbnails: np.ndarray, row: int) -> np.ndarray:
     """(N,) correlation of each thumbnail with that of one row, at the best small shift."""
     pictures = np.asarray(thumbnails, float)
     up, left = SHIFTS
@@ -133,7 +139,7 @@ def likeness(thumbnails: np.ndarray, row: int) -> np.ndarray:
     return best
 
 
-def trend(values: np.ndarray, seconds: np.ndarray, rows: np.ndarray) -> float:
+def rank_correlation_with_time(values: np.ndarray, seconds: np.ndarray, rows: np.ndarray) -> float:
     """Rank correlation of values with time over some rows; 0 where these are too few."""
     if int(rows.sum()) < LEAST_SAME:
         return 0.0
@@ -158,8 +164,8 @@ def time_to_collapse(frames: FrameFacts, statistics: PictureStatistics) -> Score
     if n < LEAST_FRAMES or not len(frames.index):
         return Unscored("too_short", f"{n} frames are too few to see a picture decay")
     seconds = np.asarray(frames.time[nearest_rows(frames.index, statistics.index)], float)
-    signs = decay(statistics, seconds)
-    sign = signs.sign
+    signs = measure_decay(statistics, seconds)
+    sign = signs.plainest_sign
     last = max(3, round(LAST_SHARE * n))
     collapse = float(np.median(sign[-last:]))
     bad = sign >= COLLAPSED

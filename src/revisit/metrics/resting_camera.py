@@ -10,7 +10,7 @@ import numpy as np
 
 from revisit.core import Case, Score, Series, Unscored, metric
 from revisit.evidence.fidelity import PairedViews
-from revisit.metrics.overlay import averaged, gray_of
+from revisit.metrics.overlay import box_blur, channel_mean
 
 FAMILY = "fidelity"
 BLUR = 2  # pixels on each side, of pictures 160 wide
@@ -33,27 +33,27 @@ def target_in_view(case: Case, views: PairedViews) -> Score | Unscored:
         return Unscored("no_target", "no target was given for this case, or not where it is")
     if len(views.index) < LEAST_FRAMES:
         return Unscored("too_short", f"only {len(views.index)} frames could be compared with the reference")
-    inside = pixels_of(case.target.box, views.clip.shape[1:3])
+    inside = box_pixel_slices(case.target.box, views.clip.shape[1:3])
     mine, truth = (
-        [averaged_part(picture, inside) for picture in pictures] for pictures in (views.clip, views.reference)
+        [box_blur_part(picture, inside) for picture in pictures] for pictures in (views.clip, views.reference)
     )
     if mine[0][..., 0].size < LEAST_PIXELS:
         return Unscored("not_followed", "the target's box is too small for pictures of this size")
 
-    def apart(a: np.ndarray, b: np.ndarray) -> float:
-        return float(gray_of(np.abs(a - b)).ravel().mean())
+    def mean_gray_difference(a: np.ndarray, b: np.ndarray) -> float:
+        return float(channel_mean(np.abs(a - b)).ravel().mean())
 
-    wrong = np.array([apart(a, b) for a, b in zip(mine, truth, strict=True)])
+    wrong = np.array([mean_gray_difference(a, b) for a, b in zip(mine, truth, strict=True)])
     facts = {
         "first": wrong[0],
-        "clip_change": float(np.median([apart(picture, mine[0]) for picture in mine[1:]])),
-        "truth_change": float(np.median([apart(picture, truth[0]) for picture in truth[1:]])),
+        "clip_change": float(np.median([mean_gray_difference(picture, mine[0]) for picture in mine[1:]])),
+        "truth_change": float(np.median([mean_gray_difference(picture, truth[0]) for picture in truth[1:]])),
     }
     facts = {name: round(float(value), 2) for name, value in facts.items()}
     return Score(float(np.median(wrong[1:])), units=Series(frame=views.index, value=wrong), facts=facts)
 
 
-def pixels_of(box: tuple[float, float, float, float], shape: tuple[int, ...]) -> tuple[slice, slice]:
+def box_pixel_slices(box: tuple[float, float, float, float], shape: tuple[int, ...]) -> tuple[slice, slice]:
     """Rows and columns inside a box in fractions of the picture."""
     height, width = shape
     x0, y0, x1, y1 = box
@@ -61,9 +61,9 @@ def pixels_of(box: tuple[float, float, float, float], shape: tuple[int, ...]) ->
     return slice(max(rows[0], 0), max(rows[1], 0)), slice(max(columns[0], 0), max(columns[1], 0))
 
 
-def averaged_part(picture: np.ndarray, part: tuple[slice, slice]) -> np.ndarray:
+def box_blur_part(picture: np.ndarray, part: tuple[slice, slice]) -> np.ndarray:
     """Some rows and columns of the averaged picture; what is too far away to count is not averaged."""
     reach = BLUR + 1
     wide = [slice(max(one.start - reach, 0), one.stop + reach) for one in part]
     inner = [slice(one.start - out.start, one.stop - out.start) for one, out in zip(part, wide, strict=True)]
-    return averaged(picture[wide[0], wide[1]], BLUR)[inner[0], inner[1]]
+    return box_blur(picture[wide[0], wide[1]], BLUR)[inner[0], inner[1]]

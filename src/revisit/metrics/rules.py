@@ -7,7 +7,7 @@ from revisit.core import UsageError
 RULES = ("corrected", "upstream")
 
 
-def is_upstream(rule: str) -> bool:
+def is_upstream_rule(rule: str) -> bool:
     """Whether the rule is `upstream`."""
     if rule not in RULES:
         raise UsageError(f"unknown rule {rule!r}; a protocol sets one of {', '.join(RULES)}")

@@ -16,7 +16,7 @@ import numpy as np
 
 from revisit.core import Score, Series, Unscored, derived, metric
 from revisit.evidence.reference_alignment import Overlay, TargetFacts
-from revisit.metrics.overlay import CHANGED, apart, channel_sum, grown
+from revisit.metrics.overlay import CHANGED, channel_sum, dilate_mask, smallest_lab_distance
 
 FAMILY = "target_departure"  # the group of these metrics, by which users name it
 
@@ -33,12 +33,12 @@ LEAST_FOUND = 0.3  # how well a target is found elsewhere, and missed at its pla
 sign = partial(metric, version=1, higher_is_better=False, needs=(TargetFacts,), suites=("folder",))
 
 
-def beyond(difference: np.ndarray) -> np.ndarray:
+def difference_beyond_tolerance(difference: np.ndarray) -> np.ndarray:
     """Differences without what is tolerated, up to the largest that counts."""
     return np.asarray(np.clip(difference - TOLERATED, 0, LARGEST))
 
 
-def behind(truth: np.ndarray, target: np.ndarray) -> np.ndarray:
+def fill_target_from_sides(truth: np.ndarray, target: np.ndarray) -> np.ndarray:
     """(H, W, 3) the truth with the target's place filled in, row by row from both sides."""
     filled = truth.copy()
     columns = np.arange(truth.shape[1])
@@ -50,7 +50,7 @@ def behind(truth: np.ndarray, target: np.ndarray) -> np.ndarray:
     return np.asarray(filled)
 
 
-def place_of(mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def mask_centre_and_size(mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Centre and size (x, y) of a mask in pixels."""
     y, x = np.nonzero(mask)
     centre = np.array([x.mean(), y.mean()])
@@ -58,23 +58,23 @@ def place_of(mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 @derived(makes=TargetFacts, needs=(Overlay,), version=1)
-def target_facts(overlay: Overlay) -> TargetFacts | Unscored:
+def derive_target_facts(overlay: Overlay) -> TargetFacts | Unscored:
     """What became of the target in each frame of the overlay."""
-    rows = [facts for k in range(len(overlay.index)) if (facts := _facts(overlay, k)) is not None]
+    rows = [facts for k in range(len(overlay.index)) if (facts := _facts_of_frame(overlay, k)) is not None]
     if not rows:
         return Unscored("not_followed", "the target does not stand out from the background")
     return TargetFacts(**{name: np.array([row[name] for row in rows]) for name in rows[0]})
 
 
-def _facts(overlay: Overlay, k: int) -> dict[str, float] | None:
+def _facts_of_frame(overlay: Overlay, k: int) -> dict[str, float] | None:
     truth, picture, first = overlay.truth[k], overlay.shown[k], overlay.first[k]
     valid, target, was = overlay.valid[k], overlay.here[k], overlay.was[k]
-    hole = first if overlay.moved[k] else behind(truth, grown(target, 1))
+    hole = first if overlay.moved[k] else fill_target_from_sides(truth, dilate_mask(target, 1))
     own = target & valid & (np.linalg.norm(truth - hole, axis=-1) > OWN)
     if own.sum() < LEAST_PIXELS:
         return None
-    change = beyond(apart(picture, truth))
-    ring = grown(own, 3) & ~grown(own, 1) & valid
+    change = difference_beyond_tolerance(smallest_lab_distance(picture, truth))
+    ring = dilate_mask(own, 3) & ~dilate_mask(own, 1) & valid
     contrast = float(np.linalg.norm(truth - hole, axis=-1)[own].mean())
     facts = {
         "index": overlay.index[k],
@@ -83,23 +83,23 @@ def _facts(overlay: Overlay, k: int) -> dict[str, float] | None:
         "change": float(change[own].mean()),
         "around": float(change[ring].mean()) if ring.any() else 0.0,
     }
-    facts["faded"], facts["faded_fit"] = towards(picture, truth, hole, own)
-    facts |= _state(overlay, k, change)
-    facts |= _elsewhere(picture, truth, hole, own, valid, was, bool(overlay.moved[k]), contrast)
-    facts |= _identity(picture, truth, own, ring)
+    facts["faded"], facts["faded_fit"] = fit_mixture_share(picture, truth, hole, own)
+    facts |= _state_facts(overlay, k, change)
+    facts |= _elsewhere_facts(picture, truth, hole, own, valid, was, bool(overlay.moved[k]), contrast)
+    facts |= _identity_facts(picture, truth, own, ring)
     return facts
 
 
-def _state(overlay: Overlay, k: int, change: np.ndarray) -> dict[str, float]:
+def _state_facts(overlay: Overlay, k: int, change: np.ndarray) -> dict[str, float]:
     """How near the target is to its first and to its last state, where these differ from the truth.
 
     A state between is one that shows each place of the mark as one of both, or all of it as a mixture. Of a target
     that has moved, only its earlier places speak: its true place is empty in the earlier views, as if it were gone.
     """
     truth, picture = overlay.truth[k], overlay.shown[k]
-    near = grown(overlay.here[k] | overlay.was[k], 2) & overlay.valid[k]
+    near = dilate_mask(overlay.here[k] | overlay.was[k], 2) & overlay.valid[k]
     least = max(LEAST_PIXELS, LEAST_MARK * float(overlay.was[k].sum()))
-    ring = grown(near, 4) & ~near & overlay.valid[k]
+    ring = dilate_mask(near, 4) & ~near & overlay.valid[k]
     facts: dict[str, float] = {}
     lies: dict[str, bool] = {}
     for name, view, reached in (
@@ -107,51 +107,60 @@ def _state(overlay: Overlay, k: int, change: np.ndarray) -> dict[str, float]:
         ("last", overlay.last[k], overlay.last_valid[k]),
     ):
         region = near & reached
-        away = apart(view, truth)
+        away = smallest_lab_distance(view, truth)
         mark = region & (away > CHANGED)
         facts[f"{name}_like"] = facts[f"{name}_fit"] = float("nan")
         lies[name] = bool((ring & reached).sum() >= LEAST_PIXELS and np.median(away[ring & reached]) < LIES)
         if mark.sum() < least or not lies[name]:
             continue
-        spoken = mark & ~grown(overlay.here[k], 1) if overlay.moved[k] else mark
-        share, _ = towards(picture, truth, view, spoken if spoken.sum() >= LEAST_PIXELS else mark)
-        mixed = explained(picture, truth, view, region, share)
+        spoken = mark & ~dilate_mask(overlay.here[k], 1) if overlay.moved[k] else mark
+        share, _ = fit_mixture_share(picture, truth, view, spoken if spoken.sum() >= LEAST_PIXELS else mark)
+        mixed = explained_difference_share(picture, truth, view, region, share)
         total = float(change[region].sum())
-        remaining = float(np.minimum(change, beyond(apart(picture, view)))[region].sum())
+        remaining = float(
+            np.minimum(change, difference_beyond_tolerance(smallest_lab_distance(picture, view)))[region].sum()
+        )
         facts[f"{name}_like"] = share
         facts[f"{name}_fit"] = max(mixed, 1 - remaining / total) if total > LEAST_CHANGE * mark.sum() else 0.0
     both = near & overlay.first_valid[k] & overlay.last_valid[k]
-    differ = both & (apart(overlay.first[k], overlay.last[k]) > CHANGED)
+    differ = both & (smallest_lab_distance(overlay.first[k], overlay.last[k]) > CHANGED)
     facts["nearer_last"] = float("nan")
     if differ.sum() >= LEAST_PIXELS and all(lies.values()):
-        to_first, to_last = (beyond(apart(picture, view[k]))[differ] + 1.0 for view in (overlay.first, overlay.last))
+        to_first, to_last = (
+            difference_beyond_tolerance(smallest_lab_distance(picture, view[k]))[differ] + 1.0
+            for view in (overlay.first, overlay.last)
+        )
         facts["nearer_last"] = float((to_first / (to_first + to_last)).mean())
     return facts
 
 
-def towards(picture: np.ndarray, truth: np.ndarray, other: np.ndarray, where: np.ndarray) -> tuple[float, float]:
+def fit_mixture_share(
+    picture: np.ndarray, truth: np.ndarray, other: np.ndarray, where: np.ndarray
+) -> tuple[float, float]:
     """How far a picture is on its way from the truth to another, 0 to 1, and the share of its difference explained."""
     direction, difference = (other - truth)[where].astype(float), (picture - truth)[where].astype(float)
     share = float(np.clip((direction * difference).sum() / max(float((direction * direction).sum()), 1e-6), 0, 1))
-    return share, explained(picture, truth, other, where, share)
+    return share, explained_difference_share(picture, truth, other, where, share)
 
 
-def explained(picture: np.ndarray, truth: np.ndarray, other: np.ndarray, where: np.ndarray, share: float) -> float:
+def explained_difference_share(
+    picture: np.ndarray, truth: np.ndarray, other: np.ndarray, where: np.ndarray, share: float
+) -> float:
     """Share of the squared difference from the truth that a mixture of truth and another picture takes away."""
     direction, difference = (other - truth)[where].astype(float), (picture - truth)[where].astype(float)
     return 1 - float(((difference - share * direction) ** 2).sum()) / max(float((difference**2).sum()), 1e-6)
 
 
-def _elsewhere(
+def _elsewhere_facts(
     picture: np.ndarray, truth: np.ndarray, hole: np.ndarray, own: np.ndarray, valid: np.ndarray, was: np.ndarray,
     moved: bool, contrast: float,
 ) -> dict[str, float]:  # fmt: skip
     """Where else the target is found: the shift at which the clip is most more like it than the truth is."""
-    centre, size = place_of(own)
+    centre, size = mask_centre_and_size(own)
     extent = float(size.max())
     height, width = own.shape
     reach = (int(min(FARTHEST * extent, height - 1)), int(min(FARTHEST * extent, width - 1)))
-    in_truth, in_clip = unlikeness((truth, picture), truth, own)
+    in_truth, in_clip = shifted_squared_differences((truth, picture), truth, own)
     stands = float((np.minimum(((truth - hole) ** 2).sum(axis=-1), LARGEST**2))[own].sum())
     # more like the target than the truth there, and like it at all
     gain = np.minimum(in_truth - in_clip, stands - in_clip) / max(stands, 1e-6)
@@ -164,7 +173,7 @@ def _elsewhere(
     fits = (rows.min() + y >= 0) & (np.abs(y) <= reach[0]), (columns.min() + x >= 0) & (np.abs(x) <= reach[1])
     gain = np.where(fits[0][:, None] & fits[1][None], gain, -1.0)
     at = np.unravel_index(int(gain.argmax()), gain.shape)
-    old = place_of(was)[0] - centre if moved else np.zeros(2)
+    old = mask_centre_and_size(was)[0] - centre if moved else np.zeros(2)
     return {
         "found": float(np.clip(gain[at], 0, 1.5)),
         "found_x": float(x[at[1]]) / extent,
@@ -175,7 +184,9 @@ def _elsewhere(
     }
 
 
-def unlikeness(pictures: Sequence[np.ndarray], source: np.ndarray, own: np.ndarray) -> list[np.ndarray]:
+def shifted_squared_differences(
+    pictures: Sequence[np.ndarray], source: np.ndarray, own: np.ndarray
+) -> list[np.ndarray]:
     """(H, W) for each picture: squared difference of the source's masked pixels, for each shift (wrapping around)."""
     mask = np.conj(np.fft.rfft2(own.astype(float)))
     colours = [np.conj(np.fft.rfft2(np.where(own, source[..., k], 0.0).astype(float))) for k in range(3)]
@@ -190,7 +201,7 @@ def unlikeness(pictures: Sequence[np.ndarray], source: np.ndarray, own: np.ndarr
     return tables
 
 
-def _identity(picture: np.ndarray, truth: np.ndarray, own: np.ndarray, ring: np.ndarray) -> dict[str, float]:
+def _identity_facts(picture: np.ndarray, truth: np.ndarray, own: np.ndarray, ring: np.ndarray) -> dict[str, float]:
     """How colour, lightness, pattern and outline of the target differ from the truth's."""
     difference = picture - truth
     light, true = picture[..., 0][own].astype(float), truth[..., 0][own].astype(float)
@@ -213,7 +224,7 @@ def finite_median(values: np.ndarray) -> float | None:
     return float(np.median(finite)) if len(finite) else None
 
 
-def _answer(facts: TargetFacts, units: np.ndarray, value: float | None = None, /, **further: np.ndarray) -> Score:
+def _median_score(facts: TargetFacts, units: np.ndarray, value: float | None = None, /, **further: np.ndarray) -> Score:
     """A score, by default the median, with the frames it rests on and the further numbers that tell failures apart."""
     series = Series(frame=facts.index, other=facts.reference, value=np.nan_to_num(units))
     medians = {name: finite_median(column) for name, column in further.items()}
@@ -232,7 +243,7 @@ def target_faded(facts: TargetFacts) -> Score | Unscored:
     target its place is.
     """
     further = {"fit": facts.faded_fit, "missing": facts.missing, "change": facts.change, "even": facts.even}
-    return _answer(facts, facts.faded, **further)
+    return _median_score(facts, facts.faded, **further)
 
 
 @sign(
@@ -253,7 +264,7 @@ def target_elsewhere(facts: TargetFacts) -> Score | Unscored:
         progress = (facts.found_x * facts.path_x + facts.found_y * facts.path_y) / path**2
     aside = np.hypot(facts.found_x - progress * facts.path_x, facts.found_y - progress * facts.path_y)
     further = {"found": facts.found, "distance": distance, "towards_first": progress, "aside": aside}
-    return _answer(facts, distance, value, **further)
+    return _median_score(facts, distance, value, **further)
 
 
 @sign(
@@ -264,7 +275,7 @@ def target_doubled(facts: TargetFacts) -> Score | Unscored:
     """How well the target is found at another place although it is at its own, 0 to 1."""
     apart_enough = np.hypot(facts.found_x, facts.found_y) > 0.5
     each = np.clip(facts.found, 0, 1) * np.clip(1 - facts.missing, 0, 1) * apart_enough
-    return _answer(facts, each)
+    return _median_score(facts, each)
 
 
 @sign(
@@ -274,7 +285,7 @@ def target_doubled(facts: TargetFacts) -> Score | Unscored:
 )  # fmt: skip
 def target_colour(facts: TargetFacts) -> Score | Unscored:
     """Mean difference of hue and chroma from the truth on the target, after the light has been undone."""
-    return _answer(facts, facts.colour, lightness=facts.lightness)
+    return _median_score(facts, facts.colour, lightness=facts.lightness)
 
 
 @sign(
@@ -284,7 +295,7 @@ def target_colour(facts: TargetFacts) -> Score | Unscored:
 )  # fmt: skip
 def target_pattern(facts: TargetFacts) -> Score | Unscored:
     """1 - correlation of lightness on the target with the truth's: 0 the same pattern, 1 none in common."""
-    return _answer(facts, 1 - facts.pattern, lightness=facts.lightness)
+    return _median_score(facts, 1 - facts.pattern, lightness=facts.lightness)
 
 
 @sign(
@@ -294,7 +305,7 @@ def target_pattern(facts: TargetFacts) -> Score | Unscored:
 )  # fmt: skip
 def target_outline(facts: TargetFacts) -> Score | Unscored:
     """Mean difference from the truth just outside of the target's outline, after the light has been undone."""
-    return _answer(facts, facts.outline, beyond=facts.around)
+    return _median_score(facts, facts.outline, beyond=facts.around)
 
 
 @sign(
@@ -306,7 +317,7 @@ def first_state(facts: TargetFacts) -> Score | Unscored:
     value = finite_median(facts.first_like)
     if value is None:
         return Unscored("nothing_happened", "the reference shows the returned target unchanged from the first view")
-    return _answer(facts, facts.first_like, value, fit=facts.first_fit, nearer_last=facts.nearer_last)
+    return _median_score(facts, facts.first_like, value, fit=facts.first_fit, nearer_last=facts.nearer_last)
 
 
 @sign(
@@ -321,4 +332,4 @@ def last_state(facts: TargetFacts) -> Score | Unscored:
         return Unscored("nothing_happened", "the reference shows the returned target as it was last seen")
     if finite_median(facts.nearer_last) is None:
         return Unscored("nothing_happened", "the target was last seen unchanged, so stuck and reset look the same")
-    return _answer(facts, facts.last_like, value, fit=facts.last_fit, nearer_last=facts.nearer_last)
+    return _median_score(facts, facts.last_like, value, fit=facts.last_fit, nearer_last=facts.nearer_last)

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from revisit.evidence.target import TargetLooks, TargetTrack
-from revisit.metrics.answers import keep_last
-from revisit.metrics.frame_index import runs
+from revisit.metrics.answers import cache_for_last_record
+from revisit.metrics.frame_index import true_runs
 
 IN_DOUBT = 0.1  # seconds more than hiding or returning takes at least: presence is averaged over so long
 SOON_AFTER = 0.15  # above the lowest presence: the first frame that low is when the target was lost
@@ -47,20 +47,20 @@ def window_means(values: np.ndarray, window: int) -> np.ndarray:
     return np.asarray((sums[high] - sums[low]) / np.maximum(high - low, 1))
 
 
-def ramp(values: np.ndarray | float, low: float, high: float) -> np.ndarray:
+def linear_ramp(values: np.ndarray | float, low: float, high: float) -> np.ndarray:
     """0 up to `low`, 1 from `high` on, and evenly more in between."""
     return np.clip((np.asarray(values, dtype=float) - low) / (high - low), 0.0, 1.0)
 
 
-@keep_last  # asked for every threshold that is tried
-def seconds_per_frame(seconds: np.ndarray, of_one: float = 1.0) -> float:
+@cache_for_last_record  # asked for every threshold that is tried
+def median_frame_seconds(seconds: np.ndarray, single_frame_seconds: float = 1.0) -> float:
     """Median time from frame to frame; of a single frame what is stated."""
-    return float(np.median(np.diff(seconds))) if len(seconds) > 1 else of_one
+    return float(np.median(np.diff(seconds))) if len(seconds) > 1 else single_frame_seconds
 
 
-def frames_for(seconds: np.ndarray, lasting: float, least: int) -> int:
+def frame_count_lasting(seconds: np.ndarray, lasting: float, least: int) -> int:
     """Number of frames, at these times, that last so long, but at least so many."""
-    step = seconds_per_frame(seconds, 0.0)
+    step = median_frame_seconds(seconds, 0.0)
     return max(least, int(np.ceil(lasting / step - 1e-6))) if step > 0 else least
 
 
@@ -69,8 +69,8 @@ def find_absence(
 ) -> Absence:
     """The absence that presence shows; the return is the window after it with the largest mean `strength`."""
     count = len(presence)
-    window = min(frames_for(seconds, hidden_for + IN_DOUBT, least), count)
-    back_window = min(frames_for(seconds, back_for + IN_DOUBT, least), count)
+    window = min(frame_count_lasting(seconds, hidden_for + IN_DOUBT, least), count)
+    back_window = min(frame_count_lasting(seconds, back_for + IN_DOUBT, least), count)
     smooth = window_means(presence, window)
     lost = int(np.flatnonzero(smooth <= smooth.min() + SOON_AFTER)[0])
     start = min(lost + window - window // 2, count)
@@ -89,7 +89,7 @@ def away_frames(absence: Absence, label_is_hidden: bool, comes_back: bool) -> np
         return away
     away = smooth < (smooth.min() + max(float(np.median(smooth[: lost + 1])), smooth.min() + 2 * SOON_AFTER)) / 2
     away[:1] = False
-    for start, end in runs(away):
+    for start, end in true_runs(away):
         if end - start < absence.window and not start <= lost < end:
             away[start:end] = False
     away[lost] = (len(away) > 1 and lost > 0) or away[lost]
@@ -104,32 +104,32 @@ def away_frames(absence: Absence, label_is_hidden: bool, comes_back: bool) -> np
     return np.asarray(away)
 
 
-@keep_last
+@cache_for_last_record
 def lead_over_clutter(track: TargetTrack) -> np.ndarray:
     """(N,) how far the best match is above what clutter reaches; at most 0 for one in other colours."""
-    most = clutter(track)
+    most = clutter_similarity(track)
     return np.asarray(np.where(track.colour >= SAME_COLOUR, track.peak, np.minimum(track.peak, most)) - most)
 
 
-def clutter(track: TargetTrack) -> np.ndarray:
+def clutter_similarity(track: TargetTrack) -> np.ndarray:
     """(N,) the similarity that other things reach."""
     return np.maximum(track.second, np.median(track.second))
 
 
-@keep_last
-def place_is_empty(track: TargetTrack) -> np.ndarray:
+@cache_for_last_record
+def empty_place_frames(track: TargetTrack) -> np.ndarray:
     """(N,) frames in which the target's place is recognised and holds something else."""
-    return np.asarray(place_is_recognised(track) & (track.at_place < 0.3))
+    return np.asarray(recognised_place_frames(track) & (track.at_place < 0.3))
 
 
-def relative_standing(values: np.ndarray, track: TargetTrack) -> np.ndarray:
+def standing_relative_to_start(values: np.ndarray, track: TargetTrack) -> np.ndarray:
     """(N,) how far something stands out from what is around it, against how far the target did at first."""
     first = float(np.median(track.stands[:FIRST_FRAMES])) if len(track.stands) else 1.0
     return np.asarray(values / max(first, FAINTEST_FIGURE))
 
 
-@keep_last
-def place_is_recognised(track: TargetTrack) -> np.ndarray:
+@cache_for_last_record
+def recognised_place_frames(track: TargetTrack) -> np.ndarray:
     """(N,) frames in which the target's surroundings stand out from clutter, with its place inside the frame."""
     lead = track.place - np.maximum(track.place_second, np.median(track.place_second))
     centre = (track.place_box[:, :2] + track.place_box[:, 2:]) / 2
@@ -138,8 +138,8 @@ def place_is_recognised(track: TargetTrack) -> np.ndarray:
 
 def layout_presence(track: TargetTrack) -> np.ndarray:
     """(N,) 0 to 1: how clearly each frame shows the target, found anywhere or followed."""
-    by_lead = ramp(lead_over_clutter(track), 0.02, 0.18)
-    followed = ramp(np.maximum(track.near, track.part), 0.2, 0.55) * (track.inside >= OUT)
+    by_lead = linear_ramp(lead_over_clutter(track), 0.02, 0.18)
+    followed = linear_ramp(np.maximum(track.near, track.part), 0.2, 0.55) * (track.inside >= OUT)
     presence = np.maximum(by_lead, followed)
     presence[:1] = 1.0  # the target is in the first frame by definition
     return np.asarray(presence)
@@ -147,7 +147,7 @@ def layout_presence(track: TargetTrack) -> np.ndarray:
 
 def layout_absence(track: TargetTrack, **lasting: float) -> Absence:
     """When the target was away by the layout of edges and colours."""
-    strength = ramp(lead_over_clutter(track), 0.0, 0.3)
+    strength = linear_ramp(lead_over_clutter(track), 0.0, 0.3)
     return find_absence(layout_presence(track), strength, track.seconds, 3, **lasting)
 
 
@@ -166,14 +166,14 @@ def layout_features(track: TargetTrack, **lasting: float) -> dict[str, float]:
 def _standing_features(track: TargetTrack, absence: Absence) -> dict[str, float]:
     """How far something stands out from what is around it: in the followed box, and at the target's place."""
     presence, window = layout_presence(track), absence.window
-    standing = relative_standing(track.stands, track)
-    empty = place_is_recognised(track) & (relative_standing(track.place_stands, track) < EMPTY)
+    standing = standing_relative_to_start(track.stands, track)
+    empty = recognised_place_frames(track) & (standing_relative_to_start(track.place_stands, track) < EMPTY)
     after = empty[absence.lost + window // 2 + 1 :]
     return {
-        "stands_lowest": float(ramp(window_means(standing, window).min(), 0.0, 1.0)),
-        "there_lowest": float(window_means(np.minimum(presence, ramp(standing, 0.1, 0.6)), window).min()),
-        "left_empty": float(ramp(after.sum() * seconds_per_frame(track.seconds), 0.0, 1.0)),
-        "stands_end": float(ramp(standing[-window:].mean(), 0.0, 1.0)),
+        "stands_lowest": float(linear_ramp(window_means(standing, window).min(), 0.0, 1.0)),
+        "there_lowest": float(window_means(np.minimum(presence, linear_ramp(standing, 0.1, 0.6)), window).min()),
+        "left_empty": float(linear_ramp(after.sum() * median_frame_seconds(track.seconds), 0.0, 1.0)),
+        "stands_end": float(linear_ramp(standing[-window:].mean(), 0.0, 1.0)),
     }
 
 
@@ -181,27 +181,27 @@ def _lowest_features(track: TargetTrack, absence: Absence) -> dict[str, float]:
     """How far each cue fell, for how long, and how steady the target was otherwise."""
     lead, window = lead_over_clutter(track), absence.window
 
-    def lowest(values: np.ndarray, low: float, high: float) -> float:
-        return float(ramp(window_means(values, window).min(), low, high))
+    def lowest_window_mean(values: np.ndarray, low: float, high: float) -> float:
+        return float(linear_ramp(window_means(values, window).min(), low, high))
 
-    def largest_fall(values: np.ndarray, high: float) -> float:
-        return float(ramp((values[:-window] - values[window:]).max(initial=0.0), 0.0, high))
+    def largest_window_fall(values: np.ndarray, high: float) -> float:
+        return float(linear_ramp((values[:-window] - values[window:]).max(initial=0.0), 0.0, high))
 
-    away = (absence.presence < MOSTLY_GONE).sum() * seconds_per_frame(track.seconds)
+    away = (absence.presence < MOSTLY_GONE).sum() * median_frame_seconds(track.seconds)
     return {
-        "lead_lowest": lowest(lead, 0.0, 0.3),
-        "flow_lowest": lowest(track.flow, 0.0, 0.6),
-        "inside_lowest": lowest(track.inside, 0.0, 0.6),
-        "near_lowest": lowest(track.near, -1.0, 1.0),
-        "part_lowest": lowest(track.part, -1.0, 1.0),
-        "colour_lowest": lowest(track.colour, 0.0, 1.0),
-        "own_colour_lowest": lowest(track.own_colour, 0.0, 1.0),
+        "lead_lowest": lowest_window_mean(lead, 0.0, 0.3),
+        "flow_lowest": lowest_window_mean(track.flow, 0.0, 0.6),
+        "inside_lowest": lowest_window_mean(track.inside, 0.0, 0.6),
+        "near_lowest": lowest_window_mean(track.near, -1.0, 1.0),
+        "part_lowest": lowest_window_mean(track.part, -1.0, 1.0),
+        "colour_lowest": lowest_window_mean(track.colour, 0.0, 1.0),
+        "own_colour_lowest": lowest_window_mean(track.own_colour, 0.0, 1.0),
         "presence_lowest": float(absence.presence.min()),
         "presence_usual": float(np.median(absence.presence)),
         "flow_usual": float(np.median(track.flow)),
-        "near_fall": largest_fall(track.near, 2.0),
-        "own_colour_fall": largest_fall(track.own_colour, 1.0),
-        "away": float(ramp(away, 0.0, LONG)),
+        "near_fall": largest_window_fall(track.near, 2.0),
+        "own_colour_fall": largest_window_fall(track.own_colour, 1.0),
+        "away": float(linear_ramp(away, 0.0, LONG)),
     }
 
 
@@ -214,17 +214,17 @@ def _back_features(track: TargetTrack, absence: Absence) -> dict[str, float]:
     returned = float(track.peak[back].mean()) if back.start < len(presence) else clutter_then
     usual = max(float(np.median(track.peak[before])), FAINTEST_PEAK)
     return {
-        "lead_before": float(ramp(np.median(lead[before]), 0.0, 1.0)),
+        "lead_before": float(linear_ramp(np.median(lead[before]), 0.0, 1.0)),
         "time_after": 1 - lost / len(presence),
-        "back_share": _mean(presence[back.start :] > CLEARLY_THERE),
-        "back_above": float(ramp(returned - clutter_then, 0.0, 0.3)),
-        "back_colour": _mean(track.own_colour[back]),
-        "back_box_colour": _mean(track.colour[back]),
-        "back_peak": float(ramp(_mean(track.peak[back]), 0.0, 1.0)),
-        "back_ratio": float(ramp(_mean(track.peak[back]) / usual, 0.2, 1.2)),
-        "back_lead": float(ramp(_mean(lead[back]), 0.0, 0.8)),
-        "back_first": float(ramp(_mean(track.first[back]), 0.0, 1.0)),
-        "back_early": float(ramp(_mean(track.early[back]), 0.0, 1.0)),
+        "back_share": _mean_or_zero(presence[back.start :] > CLEARLY_THERE),
+        "back_above": float(linear_ramp(returned - clutter_then, 0.0, 0.3)),
+        "back_colour": _mean_or_zero(track.own_colour[back]),
+        "back_box_colour": _mean_or_zero(track.colour[back]),
+        "back_peak": float(linear_ramp(_mean_or_zero(track.peak[back]), 0.0, 1.0)),
+        "back_ratio": float(linear_ramp(_mean_or_zero(track.peak[back]) / usual, 0.2, 1.2)),
+        "back_lead": float(linear_ramp(_mean_or_zero(lead[back]), 0.0, 0.8)),
+        "back_first": float(linear_ramp(_mean_or_zero(track.first[back]), 0.0, 1.0)),
+        "back_early": float(linear_ramp(_mean_or_zero(track.early[back]), 0.0, 1.0)),
     }
 
 
@@ -232,9 +232,9 @@ def _end_features(track: TargetTrack, window: int) -> dict[str, float]:
     """What is in the followed box in the last frames."""
     return {
         "end": float(layout_presence(track)[-window:].mean()),
-        "near_end": float(ramp(track.near[-window:].mean(), -1.0, 1.0)),
-        "part_end": float(ramp(track.part[-window:].mean(), -1.0, 1.0)),
-        "inside_end": float(ramp(track.inside[-window:].mean(), 0.0, 1.0)),
+        "near_end": float(linear_ramp(track.near[-window:].mean(), -1.0, 1.0)),
+        "part_end": float(linear_ramp(track.part[-window:].mean(), -1.0, 1.0)),
+        "inside_end": float(linear_ramp(track.inside[-window:].mean(), 0.0, 1.0)),
         "own_colour_end": float(track.own_colour[-window:].mean()),
     }
 
@@ -243,34 +243,34 @@ def _place_features(track: TargetTrack, absence: Absence) -> dict[str, float]:
     """Whether the target's place is seen again after the loss, and what is there."""
     window, last = absence.window, len(track.index) - 1
     after = slice(min(absence.lost + window - window // 2, last), None)
-    recognised = place_is_recognised(track)
+    recognised = recognised_place_frames(track)
     there = np.where(recognised, track.at_place, 0.0)
     lead = track.place - np.maximum(track.place_second, np.median(track.place_second))
     return {
         "place_again": float(recognised[after].mean()),
-        "place_clearest": float(ramp(lead[after].max(), 0.0, 0.8)),
-        "place_end": float(ramp(lead[-window:].mean(), 0.0, 0.8)),
-        "at_place_best": float(ramp(there[after].max(), 0.0, 1.0)),
-        "at_place_end": float(ramp(track.at_place[-window:].mean(), 0.0, 1.0)),
+        "place_clearest": float(linear_ramp(lead[after].max(), 0.0, 0.8)),
+        "place_end": float(linear_ramp(lead[-window:].mean(), 0.0, 0.8)),
+        "at_place_best": float(linear_ramp(there[after].max(), 0.0, 1.0)),
+        "at_place_end": float(linear_ramp(track.at_place[-window:].mean(), 0.0, 1.0)),
         "own_colour_best": float(window_means(track.own_colour[after], window).max()),
     }
 
 
-def _mean(values: np.ndarray) -> float:
+def _mean_or_zero(values: np.ndarray) -> float:
     """The mean, or 0 of nothing."""
     return float(values.mean()) if len(values) else 0.0
 
 
 def look_presence(looks: TargetLooks) -> np.ndarray:
     """(N,) 0 to 1: how clearly each look shows the target."""
-    presence = np.minimum(ramp(looks.like - looks.unlike, -0.1, 0.12), ramp(looks.like, 0.36, 0.56))
+    presence = np.minimum(linear_ramp(looks.like - looks.unlike, -0.1, 0.12), linear_ramp(looks.like, 0.36, 0.56))
     presence[:1] = 1.0
     return np.asarray(presence)
 
 
 def look_absence(looks: TargetLooks, **lasting: float) -> Absence:
     """When the target was away by what a network sees."""
-    strength = np.minimum(ramp(looks.like - looks.unlike, -0.1, 0.4), ramp(looks.like, 0.3, 0.9))
+    strength = np.minimum(linear_ramp(looks.like - looks.unlike, -0.1, 0.4), linear_ramp(looks.like, 0.3, 0.9))
     return find_absence(look_presence(looks), strength, looks.seconds, 2, **lasting)
 
 
@@ -283,19 +283,21 @@ def look_features(looks: TargetLooks, **lasting: float) -> dict[str, float]:
     usual = max(float(np.median(margin[:FIRST_LOOKS])), 0.05)
     return {
         "look_lowest": float(absence.presence.min()),
-        "look_lowest_margin": float(ramp(window_means(margin, window).min() / usual, -1.0, 0.6)),
-        "look_before_lowest": float(ramp(looks.before[1:].min(initial=1.0), 0.4, 0.9)),
-        "look_back_like": _mean(ramp(looks.like[back], 0.4, 0.9)),
-        "look_back_clear": _mean(ramp(margin[back] / usual, 0.0, 1.0)),
-        "look_back_ratio": _mean(ramp(looks.like[back] / before, 0.4, 1.0)),
-        "look_colour": _mean(looks.colour[back]),
+        "look_lowest_margin": float(linear_ramp(window_means(margin, window).min() / usual, -1.0, 0.6)),
+        "look_before_lowest": float(linear_ramp(looks.before[1:].min(initial=1.0), 0.4, 0.9)),
+        "look_back_like": _mean_or_zero(linear_ramp(looks.like[back], 0.4, 0.9)),
+        "look_back_clear": _mean_or_zero(linear_ramp(margin[back] / usual, 0.0, 1.0)),
+        "look_back_ratio": _mean_or_zero(linear_ramp(looks.like[back] / before, 0.4, 1.0)),
+        "look_colour": _mean_or_zero(looks.colour[back]),
         **close_features(looks, **lasting),
     }
 
 
 def close_presence(looks: TargetLooks) -> np.ndarray:
     """(N,) 0 to 1: how clearly the best candidate of each look, seen closely, is the target."""
-    presence = np.minimum(ramp(looks.close - looks.close_unlike, -0.05, 0.2), ramp(looks.close, 0.35, 0.6))
+    presence = np.minimum(
+        linear_ramp(looks.close - looks.close_unlike, -0.05, 0.2), linear_ramp(looks.close, 0.35, 0.6)
+    )
     presence[:1] = 1.0
     return np.asarray(presence)
 
@@ -303,13 +305,13 @@ def close_presence(looks: TargetLooks) -> np.ndarray:
 def close_features(looks: TargetLooks, **lasting: float) -> dict[str, float]:
     """Numbers of the candidates seen closely."""
     margin = looks.close - looks.close_unlike
-    strength = np.minimum(ramp(margin, -0.05, 0.4), ramp(looks.close, 0.3, 0.9))
+    strength = np.minimum(linear_ramp(margin, -0.05, 0.4), linear_ramp(looks.close, 0.3, 0.9))
     absence = find_absence(close_presence(looks), strength, looks.seconds, 2, **lasting)
     back, first = absence.back, max(float(margin[0]), 0.1)
     return {
         "close_lowest": float(absence.presence.min()),
-        "close_back_like": _mean(ramp(looks.close[back], 0.4, 0.8)),
-        "close_back_ratio": _mean(ramp(margin[back] / first, 0.1, 0.7)),
-        "close_back_view": _mean(ramp(looks.close_view[back], 0.4, 0.8)),
-        "close_back_colour": _mean(looks.close_colour[back]),
+        "close_back_like": _mean_or_zero(linear_ramp(looks.close[back], 0.4, 0.8)),
+        "close_back_ratio": _mean_or_zero(linear_ramp(margin[back] / first, 0.1, 0.7)),
+        "close_back_view": _mean_or_zero(linear_ramp(looks.close_view[back], 0.4, 0.8)),
+        "close_back_colour": _mean_or_zero(looks.close_colour[back]),
     }

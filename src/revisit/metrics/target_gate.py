@@ -25,10 +25,10 @@ from revisit.evidence.target import (
     TargetPhases,
     TargetTrack,
 )
-from revisit.metrics.answers import keep_last
+from revisit.metrics.answers import cache_for_last_record
 from revisit.metrics.margins import UNSURE
-from revisit.metrics.overlay import averaged
-from revisit.metrics.resting_camera import pixels_of
+from revisit.metrics.overlay import box_blur
+from revisit.metrics.resting_camera import box_pixel_slices
 from revisit.metrics.target_features import (
     CLEARLY_THERE,
     MOSTLY_GONE,
@@ -39,7 +39,13 @@ from revisit.metrics.target_features import (
     look_absence,
     look_presence,
 )
-from revisit.metrics.target_probability import LAYOUT, LOOKS, clip_features, label_probabilities, target_models
+from revisit.metrics.target_probability import (
+    LAYOUT,
+    LOOKS,
+    clip_features_and_rule_verdict,
+    label_probabilities,
+    target_models,
+)
 from revisit.metrics.target_rules import CAME_BACK, FAINTEST, LEAD, NEVER, STAYED_AWAY
 
 SMALLEST_CELLS, SMALLEST_PX = 16, 12
@@ -66,14 +72,14 @@ class TargetReading:
     similarity: np.ndarray  # (N,)
 
 
-@keep_last  # the gate, the phases and a metric ask
-def read_target(sight: TargetObservations, hidden_for: float = 0.3, back_for: float = 0.3) -> TargetReading:
+@cache_for_last_record  # the gate, the phases and a metric ask
+def read_target_outcome(sight: TargetObservations, hidden_for: float = 0.3, back_for: float = 0.3) -> TargetReading:
     """What a clip's observations say of its target."""
     track = sight.track
     looks = sight.looks if sight.looks is not None and len(sight.looks.index) else None
     model = target_models()[LAYOUT if looks is None else LOOKS]
     lasting = {"hidden_for": hidden_for, "back_for": back_for}
-    features, rule = clip_features(track, looks, **lasting)
+    features, rule = clip_features_and_rule_verdict(track, looks, **lasting)
     probabilities = label_probabilities(model, features)
     label = max(probabilities, key=lambda name: probabilities[name])
     decided = probabilities[label] >= model["decided"]
@@ -96,9 +102,11 @@ def read_target(sight: TargetObservations, hidden_for: float = 0.3, back_for: fl
 
 
 @derived(makes=TargetObservations, needs=(TargetTrack,), optional=(TargetLooks, PairedViews), version=2)
-def target_sight(track: TargetTrack, looks: TargetLooks | None, views: PairedViews | None = None) -> TargetObservations:
+def combine_target_observations(
+    track: TargetTrack, looks: TargetLooks | None, views: PairedViews | None = None
+) -> TargetObservations:
     """Everything that the set observes of the target, together."""
-    return TargetObservations(track, looks, start_likeness(track, views))
+    return TargetObservations(track, looks, start_box_correlation(track, views))
 
 
 @derived(makes=TargetPhases, needs=(TargetObservations,), version=7)
@@ -112,7 +120,7 @@ def target_phases(
     track, looks = sight.track, sight.looks
     if not len(track.index):
         return Unscored("too_short", "the clip has no frames to look for the target in")
-    reading = read_target(sight, hidden_for, back_for)
+    reading = read_target_outcome(sight, hidden_for, back_for)
     state = np.where(reading.away, HIDDEN, np.where(np.cumsum(reading.away) > 0, RETURNED, VISIBLE)).astype(np.int8)
     if looks is None or reading.by == LAYOUT:
         apart = (np.abs(track.peak_box - track.box).max(1) > 0.1) & (reading.value >= LEAD)
@@ -123,7 +131,7 @@ def target_phases(
     return TargetPhases(track.index, track.seconds, state[near], (reading.says != 0)[near], box, reading.value[near])
 
 
-def start_likeness(track: TargetTrack, views: PairedViews | None) -> float | None:
+def start_box_correlation(track: TargetTrack, views: PairedViews | None) -> float | None:
     """Correlation of what is in the target's box with what the reference shows there, both in their first frames.
 
     None without a reference, where the first frame is not among the pairs, or where the box is too small.
@@ -131,29 +139,31 @@ def start_likeness(track: TargetTrack, views: PairedViews | None) -> float | Non
     if views is None or not len(views.index) or not len(track.index) or views.index[0] != track.index[0]:
         return None
     x0, y0, x1, y1 = (float(value) for value in np.clip(track.box[0], 0, 1))
-    return box_likeness(views.clip[0], views.reference[0], (x0, y0, x1, y1))
+    return best_box_correlation(views.clip[0], views.reference[0], (x0, y0, x1, y1))
 
 
-def box_likeness(picture: np.ndarray, truth: np.ndarray, box: tuple[float, float, float, float]) -> float | None:
+def best_box_correlation(
+    picture: np.ndarray, truth: np.ndarray, box: tuple[float, float, float, float]
+) -> float | None:
     """The largest correlation of colours inside a box of two pictures (H, W, 3), over shifts by a few pixels."""
-    rows, columns = pixels_of(box, picture.shape[:2])
-    true_box = averaged(truth, BLUR)[rows, columns]
+    rows, columns = box_pixel_slices(box, picture.shape[:2])
+    true_box = box_blur(truth, BLUR)[rows, columns]
     if true_box[..., 0].size < LEAST_PIXELS:
         return None
-    surroundings = np.pad(averaged(picture, BLUR), ((REACH, REACH), (REACH, REACH), (0, 0)), mode="edge")
+    surroundings = np.pad(box_blur(picture, BLUR), ((REACH, REACH), (REACH, REACH), (0, 0)), mode="edge")
     height, width = true_box.shape[:2]
     shifts = [(y, x) for y in range(2 * REACH + 1) for x in range(2 * REACH + 1)]
     top, left = rows.start, columns.start
-    return max(_correlation(surroundings[top + y :, left + x :][:height, :width], true_box) for y, x in shifts)
+    return max(_channel_correlation(surroundings[top + y :, left + x :][:height, :width], true_box) for y, x in shifts)
 
 
-def _correlation(a: np.ndarray, b: np.ndarray) -> float:
+def _channel_correlation(a: np.ndarray, b: np.ndarray) -> float:
     """Correlation of two pictures of one size, each channel around its own mean."""
     a, b = (values - values.mean(axis=(0, 1)) for values in (a, b))
     return float((a * b).sum() / max(float(np.sqrt((a * a).sum() * (b * b).sum())), 1e-9))
 
 
-def unjudgeable(sight: TargetObservations) -> str:
+def reason_target_is_unjudgeable(sight: TargetObservations) -> str:
     """Why this target cannot be judged in this clip, or nothing."""
     track = sight.track
     if min(track.width_px, track.height_px) < SMALLEST_PX or track.cells < SMALLEST_CELLS:
@@ -188,10 +198,10 @@ def target_return(
     track, looks = sight.track, sight.looks
     if not len(track.index):
         return Unscored("too_short", "the clip has no frames to look for the target in")
-    if reason := unjudgeable(sight):
+    if reason := reason_target_is_unjudgeable(sight):
         return GateResult("unsure", UNSURE, reason, {"judgeable": False, "sentence": reason})
-    reading = read_target(sight, hidden_for, back_for)
-    facts = _facts(reading)
+    reading = read_target_outcome(sight, hidden_for, back_for)
+    facts = _reading_facts(reading)
     units = Series(
         frame=reading.index, value=reading.value, similarity=reading.similarity, hidden=reading.away, says=reading.says
     )
@@ -200,10 +210,10 @@ def target_return(
         further = dict(zip(("x0", "y0", "x1", "y1"), looks.box.T, strict=True))
     else:
         further = {"inside": track.inside}
-    return _verdict(reading, facts, Series(**units.columns, **further))
+    return _target_verdict(reading, facts, Series(**units.columns, **further))
 
 
-def _verdict(reading: TargetReading, facts: dict[str, object], units: Series) -> GateResult:
+def _target_verdict(reading: TargetReading, facts: dict[str, object], units: Series) -> GateResult:
     """The verdict with its sentence."""
     gone = f"hidden from frame {facts['first_hidden_frame']} for {facts['hidden_seconds']:.1f} s"
     if not reading.decided:
@@ -221,7 +231,7 @@ def _verdict(reading: TargetReading, facts: dict[str, object], units: Series) ->
     return GateResult(state, label, "" if state == "open" else sentence, facts, units)
 
 
-def _facts(reading: TargetReading) -> dict[str, object]:
+def _reading_facts(reading: TargetReading) -> dict[str, object]:
     away = reading.away
     back = ~away & (np.cumsum(away) > 0)
     step = float(np.median(np.diff(reading.seconds))) if len(away) > 1 else 0.0

@@ -53,7 +53,7 @@ def target_models() -> dict[str, TargetModel]:
     return json.loads((files("revisit.metrics") / MODEL_FILE).read_text(encoding="utf-8"))["models"]
 
 
-def clip_features(
+def clip_features_and_rule_verdict(
     track: TargetTrack, looks: TargetLooks | None, *, hidden_for: float = 0.3, back_for: float = 0.3
 ) -> tuple[dict[str, float], RuleVerdict]:
     """All features of a clip, with those of a network's looks where there are any, and the verdict of the rules."""
@@ -66,7 +66,7 @@ def clip_features(
     return features, verdict
 
 
-def probability(model: Logistic, features: Mapping[str, float], temperature: float = 1.0) -> float:
+def logistic_probability(model: Logistic, features: Mapping[str, float], temperature: float = 1.0) -> float:
     """The probability that one logistic model gives."""
     total = model["offset"] + sum(weight * features[name] for name, weight in model["weights"].items())
     return float(1 / (1 + np.exp(-np.clip(total / temperature, -50, 50))))
@@ -74,5 +74,7 @@ def probability(model: Logistic, features: Mapping[str, float], temperature: flo
 
 def label_probabilities(model: TargetModel, features: Mapping[str, float]) -> dict[str, float]:
     """Label -> probability; they add up to 1."""
-    hidden, returned = (probability(model[stage], features, model["temperature"]) for stage in ("hidden", "returned"))
+    hidden, returned = (
+        logistic_probability(model[stage], features, model["temperature"]) for stage in ("hidden", "returned")
+    )
     return dict(zip(LABELS, (1 - hidden, hidden * returned, hidden * (1 - returned)), strict=True))

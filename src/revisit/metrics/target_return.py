@@ -14,7 +14,7 @@ import numpy as np
 
 from revisit.core import Score, Series, Unscored, metric
 from revisit.evidence.target import HIDDEN, RETURNED, TargetObservations, TargetPhases, TargetTrack
-from revisit.metrics.target_features import frames_for, place_is_empty
+from revisit.metrics.target_features import empty_place_frames, frame_count_lasting
 from revisit.metrics.target_gate import target_return
 from revisit.metrics.target_rules import CAME_BACK, LEAD, NEVER
 
@@ -40,9 +40,9 @@ def target_reappearance(sight: TargetObservations, phases: TargetPhases, *, seen
     facts = {"label": verdict.label, "hidden_seconds": verdict.facts["hidden_seconds"]}
     if verdict.label == CAME_BACK:
         return Score(1.0, facts={**facts, "first_return_frame": verdict.facts["first_return_frame"]})
-    place_visible = place_is_empty(track) & (phases.state == HIDDEN)
+    place_visible = empty_place_frames(track) & (phases.state == HIDDEN)
     facts["place_seen_frames"] = int(place_visible.sum())
-    if place_visible.sum() < frames_for(track.seconds, seen_for, 3):
+    if place_visible.sum() < frame_count_lasting(track.seconds, seen_for, 3):
         return Unscored(
             "no_return", "the place of the target was not seen again, so its return cannot be checked", facts
         )

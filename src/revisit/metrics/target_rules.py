@@ -18,10 +18,15 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from revisit.evidence.target import TargetLooks, TargetTrack
-from revisit.metrics.answers import keep_last
-from revisit.metrics.frame_index import runs
+from revisit.metrics.answers import cache_for_last_record
+from revisit.metrics.frame_index import true_runs
 from revisit.metrics.margins import STEPS, UNSURE
-from revisit.metrics.target_features import clutter, frames_for, lead_over_clutter, place_is_empty
+from revisit.metrics.target_features import (
+    clutter_similarity,
+    empty_place_frames,
+    frame_count_lasting,
+    lead_over_clutter,
+)
 
 NEVER = "never hidden"
 CAME_BACK = "hidden, returned"
@@ -110,15 +115,17 @@ class RuleVerdict(NamedTuple):
 
 def layout_verdict(track: TargetTrack, *, hidden_for: float, back_for: float) -> RuleVerdict:
     """The verdict by the layout of edges and colours."""
-    return _with_room(partial(by_layout, track), Rule(hidden_for=hidden_for, back_for=back_for))
+    return _verdict_with_room(partial(label_and_away_by_layout, track), Rule(hidden_for=hidden_for, back_for=back_for))
 
 
 def look_verdict(looks: TargetLooks, *, hidden_for: float, back_for: float) -> RuleVerdict:
     """The verdict by what a network sees."""
-    return _with_room(partial(by_looks, looks), LookRule(hidden_for=hidden_for, back_for=back_for))
+    return _verdict_with_room(
+        partial(label_and_away_by_looks, looks), LookRule(hidden_for=hidden_for, back_for=back_for)
+    )
 
 
-def _with_room(read: Callable[[AnyRule], tuple[str, np.ndarray]], rule: AnyRule) -> RuleVerdict:
+def _verdict_with_room(read: Callable[[AnyRule], tuple[str, np.ndarray]], rule: AnyRule) -> RuleVerdict:
     """What a rule says with these thresholds and with others, so many steps off."""
     label, away = read(rule)
     survived = 0
@@ -133,34 +140,34 @@ def rule_features(verdict: RuleVerdict, prefix: str = "") -> dict[str, float]:
     return {f"{prefix}rule_{name}": verdict.room if verdict.label == label else 0.0 for label, name in names.items()}
 
 
-def label_of(away: np.ndarray) -> str:
+def label_from_away(away: np.ndarray) -> str:
     """The label that follows from when the target was away."""
     if not away.any():
         return NEVER
-    return CAME_BACK if came_back(away).any() else STAYED_AWAY
+    return CAME_BACK if frames_after_return(away).any() else STAYED_AWAY
 
 
-def came_back(away: np.ndarray) -> np.ndarray:
+def frames_after_return(away: np.ndarray) -> np.ndarray:
     """(N,) frames that show the target after it was away."""
     return np.asarray(~away & (np.cumsum(away) > 0))
 
 
-def carried_on(says: np.ndarray) -> np.ndarray:
+def away_with_gaps_filled(says: np.ndarray) -> np.ndarray:
     """(N,) whether the target is away, frames without an answer taking the state before them."""
     last_word = np.maximum.accumulate(np.where(says != 0, np.arange(len(says)), 0))
     return np.asarray(says[last_word] < 0, dtype=bool)
 
 
-def by_layout(track: TargetTrack, rule: Rule) -> tuple[str, np.ndarray]:
+def label_and_away_by_layout(track: TargetTrack, rule: Rule) -> tuple[str, np.ndarray]:
     """The label by the layout of edges and colours, and whether the target is away in each frame."""
-    says, lead = read_cues(track, rule), lead_over_clutter(track)
-    away, weak = layout_away(track, says, rule)
+    says, lead = layout_votes(track, rule), lead_over_clutter(track)
+    away, weak = layout_away_and_weak_return(track, says, rule)
     unjudgeable = track.texture < FAINTEST or len(track.index) < 4 or lead[0] < LEAD
-    doubtful = unjudgeable or _is_doubtful_layout(track, says, away, weak)
-    return UNSURE if doubtful else label_of(away), away
+    doubtful = unjudgeable or _is_layout_doubtful(track, says, away, weak)
+    return UNSURE if doubtful else label_from_away(away), away
 
 
-def read_cues(track: TargetTrack, rule: Rule) -> np.ndarray:
+def layout_votes(track: TargetTrack, rule: Rule) -> np.ndarray:
     """(N,) what each frame says by itself: +1 it shows the target, -1 it lacks it, 0 neither."""
     lead = lead_over_clutter(track)
     near = np.where(track.inside >= OUT, track.near, -1.0)
@@ -172,39 +179,41 @@ def read_cues(track: TargetTrack, rule: Rule) -> np.ndarray:
     return says
 
 
-def layout_away(track: TargetTrack, cues: np.ndarray, rule: Rule) -> tuple[np.ndarray, bool]:
+def layout_away_and_weak_return(track: TargetTrack, cues: np.ndarray, rule: Rule) -> tuple[np.ndarray, bool]:
     """(N,) whether the target is away, and whether a possible return was too weak to count."""
     says = cues.copy()
-    similarity = lead_over_clutter(track) + clutter(track)
+    similarity = lead_over_clutter(track) + clutter_similarity(track)
     absent = similarity[says < 0]
     weak = False
     if len(absent) >= 3:
         # what the clip reaches without the target is the best measure of its clutter
         level = float(np.percentile(absent, 90)) + ABOVE_HIDDEN
-        first_gone = int(np.flatnonzero(carried_on(says))[0]) if carried_on(says).any() else len(says)
+        first_gone = (
+            int(np.flatnonzero(away_with_gaps_filled(says))[0]) if away_with_gaps_filled(says).any() else len(says)
+        )
         doubtful = (says > 0) & (similarity < level) & (np.arange(len(says)) >= first_gone)
         says[doubtful] = 0
-        weak = int(doubtful.sum()) >= frames_for(track.seconds, rule.back_for, 2)
-    away = carried_on(says)
-    for start, end in runs(~away):
+        weak = int(doubtful.sum()) >= frame_count_lasting(track.seconds, rule.back_for, 2)
+    away = away_with_gaps_filled(says)
+    for start, end in true_runs(~away):
         # undecided frames carry a return on, but do not make one
-        if start > 0 and (says[start:end] > 0).sum() < frames_for(track.seconds, rule.back_for, 2):
+        if start > 0 and (says[start:end] > 0).sum() < frame_count_lasting(track.seconds, rule.back_for, 2):
             away[start:end] = True
     away[0] = False  # the target is in the first frame by definition
-    for start, end in runs(away):
-        if end - start < frames_for(track.seconds, rule.hidden_for, 3):
+    for start, end in true_runs(away):
+        if end - start < frame_count_lasting(track.seconds, rule.hidden_for, 3):
             away[start:end] = False
     return away, weak
 
 
-def _is_doubtful_layout(track: TargetTrack, says: np.ndarray, away: np.ndarray, weak: bool) -> bool:
+def _is_layout_doubtful(track: TargetTrack, says: np.ndarray, away: np.ndarray, weak: bool) -> bool:
     """Whether the layout alone cannot decide."""
     if not away.any():  # for long the target may be neither clearly seen nor clearly gone
-        longest = max((end - start for start, end in runs(says != 1)), default=0)
-        return longest >= max(frames_for(track.seconds, 1.0, 4), 0.2 * len(track.index))
-    lasting, back = frames_for(track.seconds, 0.3, 3), came_back(away)
+        longest = max((end - start for start, end in true_runs(says != 1)), default=0)
+        return longest >= max(frame_count_lasting(track.seconds, 1.0, 4), 0.2 * len(track.index))
+    lasting, back = frame_count_lasting(track.seconds, 0.3, 3), frames_after_return(away)
     out = track.inside < OUT
-    empty = place_is_empty(track) & away if surroundings_seen(track) else np.zeros_like(away)
+    empty = empty_place_frames(track) & away if are_surroundings_seen(track) else np.zeros_like(away)
     was_out_or_empty = empty.sum() >= lasting or (out & away).sum() >= lasting
     if not back.any():
         came_in = away & ~out & (np.cumsum(out & away) > 0)  # where it should be is in the frame again
@@ -219,8 +228,8 @@ def _is_doubtful_layout(track: TargetTrack, says: np.ndarray, away: np.ndarray, 
     return changed_in_place or colour < CLEARLY_ITS_COLOUR or later < SAME_SHARE * before
 
 
-@keep_last
-def surroundings_seen(track: TargetTrack) -> bool:
+@cache_for_last_record
+def are_surroundings_seen(track: TargetTrack) -> bool:
     """Whether enough of what is around the target was in the first frame to know its place by it."""
     box = track.box[0]
     half = (box[2:] - box[:2]) / 2
@@ -230,23 +239,23 @@ def surroundings_seen(track: TargetTrack) -> bool:
     return (inside - own) / max(4 * area - own, 1e-9) >= LEAST_AROUND
 
 
-def by_looks(looks: TargetLooks, rule: LookRule) -> tuple[str, np.ndarray]:
+def label_and_away_by_looks(looks: TargetLooks, rule: LookRule) -> tuple[str, np.ndarray]:
     """The label by what a network sees, and whether the target is away in each frame."""
-    says = frame_says(looks, rule)
-    away = carried_on(says)
-    hidden, returned = (frames_for(looks.seconds, seconds, 2) for seconds in (rule.hidden_for, rule.back_for))
-    for start, end in runs(~away):
+    says = look_votes(looks, rule)
+    away = away_with_gaps_filled(says)
+    hidden, returned = (frame_count_lasting(looks.seconds, seconds, 2) for seconds in (rule.hidden_for, rule.back_for))
+    for start, end in true_runs(~away):
         if start > 0 and (says[start:end] > 0).sum() < returned:  # frames without an answer do not make a return
             away[start:end] = True
-    for start, end in runs(away):
+    for start, end in true_runs(away):
         if end - start < hidden or (says[start:end] < 0).sum() < 2:
             away[start:end] = False
-    return UNSURE if _is_doubtful_look(looks, rule, away, says) else label_of(away), away
+    return UNSURE if _are_looks_doubtful(looks, rule, away, says) else label_from_away(away), away
 
 
-def _is_doubtful_look(looks: TargetLooks, rule: LookRule, away: np.ndarray, says: np.ndarray) -> bool:
+def _are_looks_doubtful(looks: TargetLooks, rule: LookRule, away: np.ndarray, says: np.ndarray) -> bool:
     """Whether a network's looks alone cannot decide."""
-    margin, back = looks.like - looks.unlike, came_back(away)
+    margin, back = looks.like - looks.unlike, frames_after_return(away)
     if len(looks.index) < 4 or margin[0] < LEAST_MARGIN:
         return True
     if back.any():  # something like the target comes later, but perhaps not clearly
@@ -256,7 +265,7 @@ def _is_doubtful_look(looks: TargetLooks, rule: LookRule, away: np.ndarray, says
     return float(silent.mean()) > rule.most_unanswered
 
 
-def frame_says(looks: TargetLooks, rule: LookRule) -> np.ndarray:
+def look_votes(looks: TargetLooks, rule: LookRule) -> np.ndarray:
     """(N,) what each looked-at frame says by itself: +1 it shows the target, -1 it lacks it, 0 neither."""
     margin = looks.like - looks.unlike
     least = rule.shows_margin
@@ -266,14 +275,14 @@ def frame_says(looks: TargetLooks, rule: LookRule) -> np.ndarray:
     says[(looks.like >= rule.shows_like) & (margin >= least)] = 1
     says[(margin <= rule.background) | ((looks.like < rule.lacks_like) & (margin < rule.lacks_margin))] = -1
     says[:1] = 1  # the target is in the first frame by definition
-    goes_on = (looks.before >= SAME_PICTURE) & (_overlaps(looks.box) > SAME_PLACE)
+    goes_on = (looks.before >= SAME_PICTURE) & (_overlap_with_box_before(looks.box) > SAME_PLACE)
     goes_on &= margin >= max(least, rule.lacks_margin)
     for k in np.flatnonzero(goes_on & (says == 0)):
         says[k] = max(says[k - 1], 0)
     return says
 
 
-def _overlaps(box: np.ndarray) -> np.ndarray:
+def _overlap_with_box_before(box: np.ndarray) -> np.ndarray:
     """(N,) overlap of each box with the one before it, over what both cover; 0 for the first."""
     overlaps = np.zeros(len(box))
     sides = np.minimum(box[1:, 2:], box[:-1, 2:]) - np.maximum(box[1:, :2], box[:-1, :2])

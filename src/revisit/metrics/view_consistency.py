@@ -18,9 +18,9 @@ import numpy as np
 from revisit.core import Score, Series, Unscored, derived, metric
 from revisit.evidence.appearance import NetworkPatches, PatchFeatures
 from revisit.evidence.views import ReturnPairs, ViewRelations
-from revisit.metrics.frame_index import runs
-from revisit.metrics.overlay import landing
-from revisit.metrics.view_gate import AWAY, SURE, lasting, states
+from revisit.metrics.frame_index import true_runs
+from revisit.metrics.overlay import warp_points
+from revisit.metrics.view_gate import AWAY, SURE, drop_uncertain_single_samples, view_states
 
 FAMILY = "returning"  # the group of these metrics, by which users name it
 
@@ -37,20 +37,20 @@ def return_pairs(relations: ViewRelations) -> ReturnPairs:
     n = len(relations.index)
     best: dict[int, tuple[float, int, float]] = {}  # later sample -> (rank, earlier sample, gap)
     for i in range(n - 2):
-        state = states(relations, i)
+        state = view_states(relations, i)
         sure = relations.confidence[i] >= SURE
-        away = lasting((state == AWAY) & (np.arange(n) > i), sure)
+        away = drop_uncertain_single_samples((state == AWAY) & (np.arange(n) > i), sure)
         with np.errstate(invalid="ignore"):
             near = relations.seen[i] & (relations.lost[i] < NEAR) & ~away
-        near = lasting(near, sure)
-        for start, end in runs(away):
+        near = drop_uncertain_single_samples(near, sure)
+        for start, end in true_runs(away):
             before = np.flatnonzero(near[i:start])
             after = np.flatnonzero(near[end:])
             if not len(before) or not len(after):
                 continue
             worst = float(np.nan_to_num(relations.lost[i, start:end], nan=1.0).max())
             gap = float(relations.time[end + after[0]] - relations.time[i + before[-1]])
-            following = next((a for a, _ in runs(away) if a >= end), n)
+            following = next((a for a, _ in true_runs(away) if a >= end), n)
             for j in (int(k) + end for k in after):
                 if relations.lost[i, j] > worst - RECOVERED:
                     continue
@@ -69,17 +69,19 @@ def return_pairs(relations: ViewRelations) -> ReturnPairs:
     )
 
 
-def corresponding(a: np.ndarray, b: np.ndarray, warp: np.ndarray) -> np.ndarray:
+def corresponding_patch_cosines(a: np.ndarray, b: np.ndarray, warp: np.ndarray) -> np.ndarray:
     """Cosine of each patch of a with the patch of b on which it lands; patches that land outside are left out."""
     rows, columns = a.shape[:2]
     y, x = (g.ravel() for g in np.mgrid[:rows, :columns])
-    to = landing(warp, np.stack([(x + 0.5) / columns, (y + 0.5) / rows], axis=1))
+    to = warp_points(warp, np.stack([(x + 0.5) / columns, (y + 0.5) / rows], axis=1))
     inside = (to >= 0).all(axis=1) & (to < 1).all(axis=1)
     u, v = (to[inside] * (columns, rows)).astype(int).T
     return np.asarray((a[y[inside], x[inside]].astype(np.float32) * b[v, u].astype(np.float32)).sum(axis=1))
 
 
-def floor_and_ceiling(index: np.ndarray, tokens: np.ndarray, relations: ViewRelations) -> tuple[float, float] | None:
+def similarity_floor_and_ceiling(
+    index: np.ndarray, tokens: np.ndarray, relations: ViewRelations
+) -> tuple[float, float] | None:
     """Similarity of patches that do not correspond, and of patches that do, in frames close to each other.
 
     The second is the larger of two: of the same patches of the frames closest to each other, which is high where the
@@ -88,7 +90,7 @@ def floor_and_ceiling(index: np.ndarray, tokens: np.ndarray, relations: ViewRela
     """
     gap = np.diff(index)
     closest = np.flatnonzero(gap == gap.min())
-    steps = [float(np.mean(corresponding(tokens[k], tokens[k + 1], np.eye(3)))) for k in closest]
+    steps = [float(np.mean(corresponding_patch_cosines(tokens[k], tokens[k + 1], np.eye(3)))) for k in closest]
     moved = _similarity_along_motion(index, tokens, relations)
     if not moved:
         return None
@@ -109,7 +111,7 @@ def _similarity_along_motion(index: np.ndarray, tokens: np.ndarray, relations: V
         i, j = at.get(int(relations.index[k])), at.get(int(relations.index[k + 1]))
         if i is None or j is None or not relations.seen[k, k + 1] or relations.confidence[k, k + 1] < SURE:
             continue
-        similarity = corresponding(tokens[i], tokens[j], relations.warp[k, k + 1])
+        similarity = corresponding_patch_cosines(tokens[i], tokens[j], relations.warp[k, k + 1])
         if len(similarity) >= LEAST_PATCHES:
             values.append(float(similarity.mean()))
     return values
@@ -130,7 +132,7 @@ def return_consistency(patches: PatchFeatures, pairs: ReturnPairs, relations: Vi
     not correspond, ceiling that of patches that do in neighbouring frames. The facts hold the curve of that value over
     the seconds since the view was last seen, and its slope per second.
     """
-    return compared(patches, pairs, relations)
+    return score_return_pairs(patches, pairs, relations)
 
 
 @metric(
@@ -146,18 +148,20 @@ def return_features(patches: NetworkPatches, pairs: ReturnPairs, relations: View
 
     As `return_consistency`, and not to be compared with it.
     """
-    score = compared(patches, pairs, relations)
+    score = score_return_pairs(patches, pairs, relations)
     return replace(score, facts={**score.facts, "described_by": patches.maker})
 
 
-def compared(patches: PatchFeatures | NetworkPatches, pairs: ReturnPairs, relations: ViewRelations) -> Score | Unscored:
+def score_return_pairs(
+    patches: PatchFeatures | NetworkPatches, pairs: ReturnPairs, relations: ViewRelations
+) -> Score | Unscored:
     """How alike the patches of the pairs are, between the clip's own floor and ceiling."""
     if not len(pairs):
         return Unscored("no_return", "no view left the frame and was seen again")
     if len(patches.index) < 2:
         return Unscored("not_observed", "fewer than two frames have patch descriptors, so nothing can be compared")
     at = {int(frame): row for row, frame in enumerate(patches.index)}
-    scale = floor_and_ceiling(patches.index, patches.tokens, relations)
+    scale = similarity_floor_and_ceiling(patches.index, patches.tokens, relations)
     if scale is None:
         return Unscored(
             "not_followed",
@@ -171,10 +175,13 @@ def compared(patches: PatchFeatures | NetworkPatches, pairs: ReturnPairs, relati
         )
     rows, cosines = [], []
     for k in range(len(pairs)):
-        i, j = nearest(at, patches.index, int(pairs.i[k])), nearest(at, patches.index, int(pairs.j[k]))
+        i, j = (
+            nearest_row_within_half_step(at, patches.index, int(pairs.i[k])),
+            nearest_row_within_half_step(at, patches.index, int(pairs.j[k])),
+        )
         if i is None or j is None or i == j:
             continue
-        similarity = corresponding(patches.tokens[i], patches.tokens[j], pairs.warp[k])
+        similarity = corresponding_patch_cosines(patches.tokens[i], patches.tokens[j], pairs.warp[k])
         if len(similarity) >= LEAST_PATCHES:
             rows.append(k)
             cosines.append(float(similarity.mean()))
@@ -182,12 +189,17 @@ def compared(patches: PatchFeatures | NetworkPatches, pairs: ReturnPairs, relati
         return Unscored("not_observed", "the frames of the return pairs have no patch descriptors")
     value = np.clip((np.array(cosines) - floor) / (ceiling - floor), 0, 1)
     gap = pairs.gap[rows]
-    facts = {"pairs": len(rows), "floor": round(floor, 4), "ceiling": round(ceiling, 4), **curve(gap, value)}
+    facts = {
+        "pairs": len(rows),
+        "floor": round(floor, 4),
+        "ceiling": round(ceiling, 4),
+        **similarity_curve_facts(gap, value),
+    }
     units = Series(frame=pairs.j[rows], other=pairs.i[rows], gap=gap, value=value)
     return Score(float(value.mean()), raw=float(np.mean(cosines)), units=units, facts=facts)
 
 
-def nearest(rows: dict[int, int], index: np.ndarray, frame: int) -> int | None:
+def nearest_row_within_half_step(rows: dict[int, int], index: np.ndarray, frame: int) -> int | None:
     """Row of the frame, or of the nearest sampled one within half the usual step; None when there is none."""
     if frame in rows:
         return rows[frame]
@@ -196,7 +208,7 @@ def nearest(rows: dict[int, int], index: np.ndarray, frame: int) -> int | None:
     return k if abs(int(index[k]) - frame) <= step / 2 else None
 
 
-def curve(gap: np.ndarray, value: np.ndarray, bins: int = 5) -> dict[str, object]:
+def similarity_curve_facts(gap: np.ndarray, value: np.ndarray, bins: int = 5) -> dict[str, object]:
     """Mean value in up to five equal bins of seconds since last seen, and the slope of a straight line."""
     facts: dict[str, object] = {}
     span = float(gap.max() - gap.min())

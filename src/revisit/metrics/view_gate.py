@@ -15,9 +15,9 @@ import numpy as np
 
 from revisit.core import GateResult, Series, derived, gate
 from revisit.evidence.views import ViewLinks, ViewPhases, ViewRelations
-from revisit.metrics.answers import keep_last
-from revisit.metrics.frame_index import runs
-from revisit.metrics.margins import UNSURE, with_margin
+from revisit.metrics.answers import cache_for_last_record
+from revisit.metrics.frame_index import true_runs
+from revisit.metrics.margins import UNSURE, add_margin_confidence
 
 VERIFIED = 10  # points: frames of different places agree on 6 at most
 SUPPORTED = 0.15  # of the textured cells: fewer, and one thing was recognised, not the view
@@ -42,16 +42,16 @@ VISIBLE, AWAY, RETURNED, UNKNOWN = 0, 1, 2, -1
 
 
 @lru_cache(maxsize=2)
-def _grid(cells: int) -> np.ndarray:
+def _cell_middles(cells: int) -> np.ndarray:
     """(3, cells * cells) homogeneous positions of the middles of so many cells a side, row by row."""
     at = (np.arange(cells) + 0.5) / cells
     x, y = (g.ravel() for g in np.meshgrid(at, at))
     return np.stack([x, y, np.ones_like(x)])
 
 
-def visible_area(warp: np.ndarray, cells: int = GRID) -> tuple[np.ndarray, np.ndarray]:
+def share_inside_and_lost_strip(warp: np.ndarray, cells: int = GRID) -> tuple[np.ndarray, np.ndarray]:
     """(share of the area inside the other frame, widest strip along one side outside it) under warps (..., 3, 3)."""
-    moved = np.asarray(warp, float) @ _grid(cells)
+    moved = np.asarray(warp, float) @ _cell_middles(cells)
     u, v, depth = moved[..., 0, :], moved[..., 1, :], moved[..., 2, :]
     if not (depth == 1).all():  # of a similarity they all are
         safe = np.where(np.abs(depth) < 1e-9, 1e-9, depth)
@@ -78,19 +78,19 @@ def slow_zoom_rim(warp: np.ndarray) -> np.ndarray:
     return np.asarray(np.clip(LEFT - rim, 0.0, rim))
 
 
-def lost_to_turns(relations: ViewRelations) -> np.ndarray:
+def strip_lost_to_turns(relations: ViewRelations) -> np.ndarray:
     """(N,) the strip of the first view that is lost in each frame, without the rim of a slow zoom; nan as in `lost`."""
     return np.asarray(np.maximum(relations.lost[0] - slow_zoom_rim(relations.warp[0]), 0.0))
 
 
 @derived(makes=ViewRelations, needs=(ViewLinks,), version=1)
-def relate(links: ViewLinks) -> ViewRelations:
+def derive_view_relations(links: ViewLinks) -> ViewRelations:
     """What both cues and the chain say of every pair of sampled frames."""
-    return relations_of(links)
+    return view_relations(links)
 
 
-@keep_last  # two gates try the same thresholds
-def relations_of(links: ViewLinks, factor: float = 1.0, first_only: bool = False) -> ViewRelations:
+@cache_for_last_record  # two gates try the same thresholds
+def view_relations(links: ViewLinks, factor: float = 1.0, first_only: bool = False) -> ViewRelations:
     """The relations with all thresholds of recognition times a factor; on request only those of the first frame."""
     n = len(links.index)
     by_points = (links.inliers >= factor * VERIFIED) & (links.support >= factor * SUPPORTED)
@@ -101,12 +101,12 @@ def relations_of(links: ViewLinks, factor: float = 1.0, first_only: bool = False
     warp = np.where(by_points[..., None, None], links.warp, shifts).astype(float)
     seen = by_points | by_structure
     rows = np.arange(min(n, 1) if first_only else n)
-    chained, reached = chains(seen, links.inliers, links.lead, warp, rows)
+    chained, reached = shortest_chain_warps(seen, links.inliers, links.lead, warp, rows)
     warp = np.where(seen[rows][..., None, None], warp[rows], chained)
     joined = seen[rows] | reached
     share, lost = np.full(joined.shape, np.nan), np.full(joined.shape, np.nan)
-    share[joined], lost[joined] = visible_area(warp[joined], FINE_GRID if first_only else GRID)
-    agreement = 1.0 if first_only else _agreement(links, by_points & by_structure & ~np.eye(n, dtype=bool))
+    share[joined], lost[joined] = share_inside_and_lost_strip(warp[joined], FINE_GRID if first_only else GRID)
+    agreement = 1.0 if first_only else _cue_agreement(links, by_points & by_structure & ~np.eye(n, dtype=bool))
     strength = np.maximum(by_points * np.clip(links.inliers / 40, 0, 1), by_structure * np.clip(links.lead / 0.4, 0, 1))
     return ViewRelations(
         index=links.index, time=links.time, seen=seen, lost=lost,
@@ -114,13 +114,13 @@ def relations_of(links: ViewLinks, factor: float = 1.0, first_only: bool = False
     )  # fmt: skip
 
 
-def _agreement(links: ViewLinks, both: np.ndarray) -> float:
+def _cue_agreement(links: ViewLinks, both: np.ndarray) -> float:
     """The share of the pairs joined by both cues on which they agree."""
-    apart = np.abs(visible_area(links.warp[both])[1] - np.abs(links.shift[both]).max(axis=-1))
+    apart = np.abs(share_inside_and_lost_strip(links.warp[both])[1] - np.abs(links.shift[both]).max(axis=-1))
     return float((apart < LEFT).mean()) if both.any() else 1.0
 
 
-def chains(
+def shortest_chain_warps(
     seen: np.ndarray, inliers: np.ndarray, lead: np.ndarray, warp: np.ndarray, starts: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Warps (S, N, 3, 3) along the shortest chains of strong links from some frames, and whether there is one."""
@@ -141,7 +141,9 @@ def chains(
     return paths, visited
 
 
-def states(relations: ViewRelations, i: int, threshold: float = LEFT, lost: np.ndarray | None = None) -> np.ndarray:
+def view_states(
+    relations: ViewRelations, i: int, threshold: float = LEFT, lost: np.ndarray | None = None
+) -> np.ndarray:
     """(N,) of the view of frame i in each frame: VISIBLE, AWAY or UNKNOWN, by the strips lost.
 
     Visible takes a direct cue. Away: a cue or the chain shows a strip lost, or nothing joins the frames at
@@ -153,10 +155,10 @@ def states(relations: ViewRelations, i: int, threshold: float = LEFT, lost: np.n
     return np.asarray(np.where(is_away, AWAY, np.where(seen, VISIBLE, UNKNOWN)))
 
 
-def lasting(mask: np.ndarray, certain: np.ndarray) -> np.ndarray:
+def drop_uncertain_single_samples(mask: np.ndarray, certain: np.ndarray) -> np.ndarray:
     """The mask without single samples that are not certain."""
     mask_out = np.array(mask, bool)
-    for start, end in runs(mask):
+    for start, end in true_runs(mask):
         if end - start == 1 and not certain[start]:
             mask_out[start] = False
     return mask_out
@@ -165,28 +167,28 @@ def lasting(mask: np.ndarray, certain: np.ndarray) -> np.ndarray:
 @derived(makes=ViewPhases, needs=(ViewRelations,), version=2)
 def view_phases(relations: ViewRelations) -> ViewPhases:
     """Share of the first view in each sampled frame, and whether it is visible, away or returned."""
-    return phases_of(relations)
+    return phases_of_first_view(relations)
 
 
-def phases_of(relations: ViewRelations, factor: float = 1.0, threshold: float = LEFT) -> ViewPhases:
+def phases_of_first_view(relations: ViewRelations, factor: float = 1.0, threshold: float = LEFT) -> ViewPhases:
     """The phases; a larger factor asks for more before a sample counts by itself, and for less missing on return."""
     if not len(relations.index):
         return ViewPhases(relations.index, relations.time, np.zeros(0), np.zeros(0, np.int64))
-    state = states(relations, 0, threshold, lost_to_turns(relations))
+    state = view_states(relations, 0, threshold, strip_lost_to_turns(relations))
     sure = relations.confidence[0] >= factor * SURE
-    away = lasting(state == AWAY, sure)
+    away = drop_uncertain_single_samples(state == AWAY, sure)
     phase = np.where(away, AWAY, np.where(state == VISIBLE, VISIBLE, UNKNOWN))
     if away.any():
         after = np.arange(len(state)) > away.argmax()
         phase[after & (phase == VISIBLE)] = UNKNOWN  # on the way back: less than half of the lost strip
-        phase[lasting(_near_again(relations, away, factor), sure)] = RETURNED
+        phase[drop_uncertain_single_samples(_samples_near_again(relations, away, factor), sure)] = RETURNED
     share = np.where(phase == UNKNOWN, np.nan, np.nan_to_num(relations.share[0], nan=0.0))
     return ViewPhases(index=relations.index, time=relations.time, share=share, phase=phase.astype(np.int64))
 
 
-def _near_again(relations: ViewRelations, away: np.ndarray, factor: float = 1.0) -> np.ndarray:
+def _samples_near_again(relations: ViewRelations, away: np.ndarray, factor: float = 1.0) -> np.ndarray:
     """Samples after the first one away that a cue recognises, with most of the lost strip back in the frame."""
-    lost = np.nan_to_num(lost_to_turns(relations), nan=1.0)
+    lost = np.nan_to_num(strip_lost_to_turns(relations), nan=1.0)
     worst = np.maximum.accumulate(np.where(away, lost, 0.0))
     near = lost <= np.minimum(BACK * worst, MOST_MISSING) / factor
     return np.asarray((np.arange(len(away)) > away.argmax()) & relations.seen[0] & near)
@@ -198,23 +200,23 @@ def _near_again(relations: ViewRelations, away: np.ndarray, factor: float = 1.0)
 def view_return(links: ViewLinks, relations: ViewRelations, phases: ViewPhases) -> GateResult:
     """Whether the first view left the frame and came back, when, and for how long; `confidence` as in `margins.py`."""
 
-    finely = partial(relations_of, links, first_only=True)
+    finely = partial(view_relations, links, first_only=True)
 
-    def others(steps: int) -> Iterator[GateResult]:
+    def verdicts_at_other_thresholds(steps: int) -> Iterator[GateResult]:
         for factor in (1 + steps * STEP, 1 - steps * STEP):
-            yield _verdict(links, finely(factor), phases_of(finely(factor), factor))
+            yield _view_verdict(links, finely(factor), phases_of_first_view(finely(factor), factor))
         for threshold in (LEFT * (1 + steps * STEP_OF_LEFT), LEFT * (1 - steps * STEP_OF_LEFT)):
-            yield _verdict(links, finely(1.0), phases_of(finely(1.0), threshold=threshold))
+            yield _view_verdict(links, finely(1.0), phases_of_first_view(finely(1.0), threshold=threshold))
 
-    return with_margin(_verdict(links, relations, phases), others)
+    return add_margin_confidence(_view_verdict(links, relations, phases), verdicts_at_other_thresholds)
 
 
-def _verdict(links: ViewLinks, relations: ViewRelations, phases: ViewPhases) -> GateResult:
+def _view_verdict(links: ViewLinks, relations: ViewRelations, phases: ViewPhases) -> GateResult:
     if len(links.index) < 3:
         return GateResult(
             "unsure", UNSURE, f"only {len(links.index)} frames: leaving and returning needs at least three"
         )
-    phase, lost = phases.phase, lost_to_turns(relations)
+    phase, lost = phases.phase, strip_lost_to_turns(relations)
     units = Series(frame=links.index, seconds=links.time, value=np.nan_to_num(phases.share, nan=-1.0), phase=phase)
     facts: dict[str, object] = {
         "left_share": round(float(1 - np.nanmin(phases.share)), 3),
@@ -229,18 +231,18 @@ def _verdict(links: ViewLinks, relations: ViewRelations, phases: ViewPhases) -> 
         return say("unsure", UNSURE, "too little texture: most neighbouring frames cannot be matched")
     away = phase == AWAY
     if not away.any():
-        return _never_left(links, lost, phase, say)
+        return _verdict_never_left(links, lost, phase, say)
     first = int(away.argmax())
     facts["first_away_frame"] = int(links.index[first])
-    facts["away_seconds"] = round(_seconds(away, links.time), 3)
-    if is_covered(links, relations, away):
+    facts["away_seconds"] = round(_seconds_of_samples(away, links.time), 3)
+    if is_view_covered(links, relations, away):
         since = f"what it shows was covered or replaced from frame {links.index[first]} on"
         return say("closed", COVERED, f"the camera rests; {since}, and the first view never left")
     replaced = bool(np.isnan(lost[away]).all())
     departure = f"{'was replaced' if replaced else 'left'} at frame {links.index[first]}"
     returned = phase == RETURNED
     if not returned.any():
-        weakly = _near_again(relations, away)
+        weakly = _samples_near_again(relations, away)
         if weakly.any():
             reappearance = (
                 f"is recognised again at frame {links.index[int(weakly.argmax())]}, but too weakly to be sure"
@@ -259,7 +261,7 @@ def _verdict(links: ViewLinks, relations: ViewRelations, phases: ViewPhases) -> 
     return say("open", "left, returned")
 
 
-def is_covered(links: ViewLinks, relations: ViewRelations, away: np.ndarray) -> bool:
+def is_view_covered(links: ViewLinks, relations: ViewRelations, away: np.ndarray) -> bool:
     """Whether a resting camera's view was covered or replaced bit by bit: nothing of it moved, and there was no cut."""
     lost = relations.lost[0]
     if np.isfinite(lost[away]).any() or np.nanmax(lost) > RESTS:
@@ -267,19 +269,21 @@ def is_covered(links: ViewLinks, relations: ViewRelations, away: np.ndarray) -> 
     before = np.arange(len(away) - 1)
     followed, by_points = relations.seen[before, before + 1], links.inliers[before, before + 1] >= VERIFIED
     by_shift = np.abs(links.shift[before, before + 1]).max(axis=-1)
-    steps = np.where(by_points, visible_area(links.warp[before, before + 1])[1], by_shift)
+    steps = np.where(by_points, share_inside_and_lost_strip(links.warp[before, before + 1])[1], by_shift)
     if followed.mean() < MOSTLY_FOLLOWED or np.max(steps[followed], initial=0.0) > RESTS:
         return False
     return bool(links.change[max(int(away.argmax()) - 1, 0)] < CUT_CHANGE)
 
 
-def _seconds(mask: np.ndarray, time: np.ndarray) -> float:
+def _seconds_of_samples(mask: np.ndarray, time: np.ndarray) -> float:
     """Time covered by the marked samples, each standing for half the way to its neighbours."""
     midpoints = (time[1:] + time[:-1]) / 2
     return float(np.diff(np.r_[time[0], midpoints, time[-1]])[mask].sum())
 
 
-def _never_left(links: ViewLinks, lost: np.ndarray, phase: np.ndarray, say: Callable[..., GateResult]) -> GateResult:
+def _verdict_never_left(
+    links: ViewLinks, lost: np.ndarray, phase: np.ndarray, say: Callable[..., GateResult]
+) -> GateResult:
     """The verdict where no lasting stretch shows the first view gone."""
     unknown = float((phase == UNKNOWN).mean())
     if unknown > MOSTLY_UNKNOWN:

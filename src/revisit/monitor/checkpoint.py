@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 
 from revisit.core import METRICS, Case, Record
-from revisit.core.text import pluralize
+from revisit.core.text import count_and_noun
 from revisit.evidence.frames import Thumbnails
 from revisit.monitor.scoring import Spent
 from revisit.results import Cell, Results
-from revisit.results.ceilings import held_metrics, held_to_truth, score_id
-from revisit.results.cells import score_cell
-from revisit.results.display import FEW_SCENES, interval_ends_text, metric_title, number
-from revisit.results.score_names import held_id
-from revisit.results.worst_frames import worst_frame
+from revisit.results.ceilings import held_to_truth, metrics_changed_by_truth, ranking_score_id
+from revisit.results.cells import make_score_cell
+from revisit.results.display import FEW_SCENES, interval_ends_text, number_text, score_title
+from revisit.results.score_names import add_held_suffix
+from revisit.results.worst_frames import worst_or_first_return_frame
 
 PREFIX = "revisit/"
 GAP = 4  # pixels between the pictures of a moment
@@ -92,19 +92,19 @@ class Checkpoint:
     @property
     def score(self) -> str:
         """The name of the scores that the number rests on: `<metric>.held` where they are held to the truth."""
-        return score_id(self.results, self.metric)
+        return ranking_score_id(self.results, self.metric)
 
     @property
     def sentence(self) -> str:
         """What a person reads in the console."""
-        value = number(self.memory.mean)
+        value = number_text(self.memory.mean)
         between = f" ({interval_ends_text(self.memory.interval)})" if self.memory.interval else ""
         between = f" ({FEW_SCENES})" if self.memory.few_scenes else between
         clips = len(self.results.entries)
         each = self.spent.total / max(1, len(self.results.cases))
         networks = f", networks {self.spent.networks:.1f} s" if self.spent.networks else ""
         return (
-            f"memory {value}{between} by {self.score}: {self.tested.n} of {pluralize(clips, 'clip')} tested it; "
+            f"memory {value}{between} by {self.score}: {self.tested.n} of {count_and_noun(clips, 'clip')} tested it; "
             f"{self.spent.total:.1f} s, {each:.2f} s a clip{networks}"
         )
 
@@ -125,8 +125,8 @@ class Checkpoint:
         0.0
         """
         cells = {"memory": self.memory, "memory_tested": self.tested}
-        held = held_metrics(self.results)
-        names = [*self.results.metrics, *(held_id(metric) for metric in self.results.metrics if metric in held)]
+        held = metrics_changed_by_truth(self.results)
+        names = [*self.results.metrics, *(add_held_suffix(metric) for metric in self.results.metrics if metric in held)]
         cells |= {name: self.results.cell(name) for name in names}
         scalars = {
             "coverage": self.coverage,
@@ -163,7 +163,7 @@ class Checkpoint:
         """
         worst = sorted(memory_scores(self.results, self.metric), key=lambda one: (one[1], one[0].case.id))
         chosen = [record for record, value in worst if value < 1 and record.case.id in self.shown][:count]
-        return [self._picture(f"worst_{place}", record) for place, record in enumerate(chosen, 1)]
+        return [self._moment_picture(f"worst_{place}", record) for place, record in enumerate(chosen, 1)]
 
     def log(self, logger: Any, step: int) -> None:
         """Write scalars, pictures and the report's address to a logger.
@@ -180,21 +180,24 @@ class Checkpoint:
         --------
         >>> monitor.compute().log(wandb.run, step=1000)  # doctest: +SKIP
         """
-        from revisit.monitor.loggers import write_log
+        from revisit.monitor.loggers import write_checkpoint_to_loggers
 
-        write_log(self, logger, step)
+        write_checkpoint_to_loggers(self, logger, step)
 
-    def _picture(self, name: str, record: Record) -> MomentPicture:
+    def _moment_picture(self, name: str, record: Record) -> MomentPicture:
         case, film = record.case, self.shown[record.case.id]
-        frame = worst_frame(self.results, case, self.metric)
+        frame = worst_or_first_return_frame(self.results, case, self.metric)
         frame = int(film.index[-1]) if frame is None else frame
-        parts = {"first view": _decoded(film, int(film.index[0])), f"frame {frame}": _decoded(film, frame)}
+        parts = {
+            "first view": _decode_nearest_thumbnail(film, int(film.index[0])),
+            f"frame {frame}": _decode_nearest_thumbnail(film, frame),
+        }
         truth = self.results.truth_of(case)
         if truth is not None and truth.id in self.shown:
-            parts["truth"] = _decoded(self.shown[truth.id], frame)
-        score_text = f"{metric_title(self.score)} {number(record.value)}, frame {frame}"
+            parts["truth"] = _decode_nearest_thumbnail(self.shown[truth.id], frame)
+        score_text = f"{score_title(self.score)} {number_text(record.value)}, frame {frame}"
         why = record.sentence if record.value is None else score_text
-        return MomentPicture(name, _side_by_side(parts), f"{case.clip_name}: {why}")
+        return MomentPicture(name, _join_titled_pictures(parts), f"{case.clip_name}: {why}")
 
 
 def memory_scores(results: Results, metric: str) -> Iterator[tuple[Record, float]]:
@@ -209,24 +212,24 @@ def memory_scores(results: Results, metric: str) -> Iterator[tuple[Record, float
         if record.value is not None:
             share = (record.value - low) / (high - low)
             yield record, share if METRICS[metric].higher_is_better is not False else 1 - share
-        elif "gate" in record.facts and not _truth_is_no_test(results, record.case, metric):
+        elif "gate" in record.facts and not _is_gate_closed_for_truth(results, record.case, metric):
             yield record, 0.0
 
 
-def memory_cell(results: Results, metric: str) -> Cell:
+def memory_mean_cell(results: Results, metric: str) -> Cell:
     """The mean of them with its interval over scenes, by the rules of tables; refused clips count 0, too."""
     values = [(value, record.case.scene) for record, value in memory_scores(results, metric)]
     values += [(0.0, entry.id) for entry in results.rejected if not entry.missing]
-    return score_cell(values, len(results.entries), RANGE, True, held_to_truth(results).two_valued(metric))
+    return make_score_cell(values, len(results.entries), RANGE, True, held_to_truth(results).two_valued(metric))
 
 
-def _truth_is_no_test(results: Results, case: Case, metric: str) -> bool:
+def _is_gate_closed_for_truth(results: Results, case: Case, metric: str) -> bool:
     truth = results.truth_of(case)
     answer = None if truth is None else results.answer(truth, metric)
     return answer is not None and not answer.scored and "gate" in answer.facts
 
 
-def _decoded(film: Thumbnails, frame: int) -> np.ndarray:
+def _decode_nearest_thumbnail(film: Thumbnails, frame: int) -> np.ndarray:
     """The small picture nearest to a frame."""
     import cv2
 
@@ -235,7 +238,7 @@ def _decoded(film: Thumbnails, frame: int) -> np.ndarray:
     return bgr[..., ::-1]
 
 
-def _side_by_side(pictures: Mapping[str, np.ndarray]) -> np.ndarray:
+def _join_titled_pictures(pictures: Mapping[str, np.ndarray]) -> np.ndarray:
     """Pictures with their titles above, at the height of the lowest."""
     import cv2
 

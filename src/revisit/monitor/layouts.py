@@ -18,7 +18,7 @@ class NotFinite(ValueError):
     """Frames with values that are no numbers."""
 
 
-def check_layout(layout: str, value_range: ValueRange | None) -> None:
+def require_valid_layout(layout: str, value_range: ValueRange | None) -> None:
     """Raise UsageError for a layout or range that nothing can be made of."""
     if sorted(layout.removeprefix("B")) != sorted(AXES):
         raise UsageError(f"layout={layout!r}: write T, H, W and C in the order of your axes, such as 'TCHW' or 'BCTHW'")
@@ -26,7 +26,7 @@ def check_layout(layout: str, value_range: ValueRange | None) -> None:
         raise UsageError(f"value_range={value_range}: give the values of black and white, such as (0, 1) or (-1, 1)")
 
 
-def to_bytes(frames: Any, layout: str, value_range: ValueRange | None, name: str = "frames") -> np.ndarray:
+def frames_to_uint8(frames: Any, layout: str, value_range: ValueRange | None, name: str = "frames") -> np.ndarray:
     """(count, height, width, 3) bytes of one clip; a tensor is converted where it lies, and copied to memory once."""
     shape = tuple(getattr(frames, "shape", ()))
     if len(shape) != 4 or shape[layout.index("C")] != 3:
@@ -35,15 +35,15 @@ def to_bytes(frames: Any, layout: str, value_range: ValueRange | None, name: str
     is_tensor = hasattr(frames, "detach")
     frames = frames.detach() if is_tensor else np.asarray(frames)
     if str(frames.dtype).removeprefix("torch.") != "uint8":
-        frames = _scaled(frames, value_range, name, is_tensor)
+        frames = _floats_to_uint8(frames, value_range, name, is_tensor)
     elif value_range not in (None, (0, 255)):
         raise UsageError(f"{name}: bytes range from 0 to 255; value_range={value_range} is for floats")
     order = [layout.index(axis) for axis in AXES]
-    ordered = _in_memory(frames.permute(order)) if is_tensor else frames.transpose(order)
+    ordered = _tensor_to_cpu(frames.permute(order)) if is_tensor else frames.transpose(order)
     return np.ascontiguousarray(as_pixel_array(ordered, name))
 
 
-def _in_memory(frames: Any) -> Any:
+def _tensor_to_cpu(frames: Any) -> Any:
     """A tensor in the memory of the CPU; a GPU puts its bytes in order first, and writes to memory that stays put."""
     if not frames.is_cuda:
         return frames
@@ -53,7 +53,7 @@ def _in_memory(frames: Any) -> Any:
     return pinned.copy_(frames.contiguous())
 
 
-def _scaled(frames: Any, value_range: ValueRange | None, name: str, is_tensor: bool) -> Any:
+def _floats_to_uint8(frames: Any, value_range: ValueRange | None, name: str, is_tensor: bool) -> Any:
     """Floats as bytes, rounded to the nearest."""
     if value_range is None:
         raise UsageError(

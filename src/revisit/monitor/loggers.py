@@ -21,23 +21,23 @@ CHARTS = "_revisit_charts"  # marks a writer that has its charts
 Samples = Callable[[Any], Iterable[Mapping[str, Any]]]
 
 
-def write_log(checkpoint: Checkpoint, logger: Any, step: int) -> None:
+def write_checkpoint_to_loggers(checkpoint: Checkpoint, logger: Any, step: int) -> None:
     """Write a checkpoint to a logger, or to each of several; ranks other than 0 write nothing."""
     if rank_and_count()[0]:
         return
     if isinstance(logger, list):
         for one in logger:
-            write_log(checkpoint, one, step)
+            write_checkpoint_to_loggers(checkpoint, one, step)
         return
-    homes = _homes(logger)
+    homes = _packages_of_logger(logger)
     if homes & {"lightning", "pytorch_lightning"}:
-        _to_lightning(checkpoint, logger, step)
+        _write_to_lightning(checkpoint, logger, step)
     elif "wandb" in homes:
-        _to_wandb(checkpoint, logger, step)
+        _write_to_wandb(checkpoint, logger, step)
     elif "mlflow" in homes:
-        _to_mlflow(checkpoint, logger, step)
+        _write_to_mlflow(checkpoint, logger, step)
     elif hasattr(logger, "add_scalar"):
-        _to_tensorboard(checkpoint, logger, step)
+        _write_to_tensorboard(checkpoint, logger, step)
     else:
         raise UsageError(
             f"{type(logger).__name__} is no logger that is known: give a W&B run, a TensorBoard SummaryWriter, "
@@ -45,15 +45,15 @@ def write_log(checkpoint: Checkpoint, logger: Any, step: int) -> None:
         )
 
 
-def _homes(logger: Any) -> set[str]:
+def _packages_of_logger(logger: Any) -> set[str]:
     """Packages that the logger, or the first of a pair, is of."""
     if isinstance(logger, tuple) and logger:
-        return _homes(logger[0])
+        return _packages_of_logger(logger[0])
     names = [logger.__name__] if isinstance(logger, ModuleType) else [one.__module__ for one in type(logger).__mro__]
     return {name.partition(".")[0] for name in names}
 
 
-def _to_wandb(checkpoint: Checkpoint, run: Any, step: int) -> None:
+def _write_to_wandb(checkpoint: Checkpoint, run: Any, step: int) -> None:
     import wandb
 
     run = run.run if isinstance(run, ModuleType) else run
@@ -68,7 +68,7 @@ def _to_wandb(checkpoint: Checkpoint, run: Any, step: int) -> None:
     run.log(content, step=step)
 
 
-def _to_tensorboard(checkpoint: Checkpoint, writer: Any, step: int) -> None:
+def _write_to_tensorboard(checkpoint: Checkpoint, writer: Any, step: int) -> None:
     scalars = checkpoint.scalars()
     for name, value in scalars.items():
         writer.add_scalar(name, value, step)
@@ -90,7 +90,7 @@ def _to_tensorboard(checkpoint: Checkpoint, writer: Any, step: int) -> None:
     writer.flush()
 
 
-def _to_mlflow(checkpoint: Checkpoint, logger: Any, step: int) -> None:
+def _write_to_mlflow(checkpoint: Checkpoint, logger: Any, step: int) -> None:
     import mlflow
     from mlflow.tracking import MlflowClient
 
@@ -111,16 +111,16 @@ def _to_mlflow(checkpoint: Checkpoint, logger: Any, step: int) -> None:
         client.set_tag(run_id, "revisit.report", checkpoint.report.resolve().as_uri())
 
 
-def _to_lightning(checkpoint: Checkpoint, logger: Any, step: int) -> None:
+def _write_to_lightning(checkpoint: Checkpoint, logger: Any, step: int) -> None:
     """What is behind a logger of Lightning; one that has no pictures is given the scalars."""
     inner = logger.experiment
-    homes = _homes(inner)
+    homes = _packages_of_logger(inner)
     if "mlflow" in homes:
-        _to_mlflow(checkpoint, (inner, logger.run_id), step)
+        _write_to_mlflow(checkpoint, (inner, logger.run_id), step)
     elif "wandb" in homes:
-        _to_wandb(checkpoint, inner, step)
+        _write_to_wandb(checkpoint, inner, step)
     elif hasattr(inner, "add_image"):
-        _to_tensorboard(checkpoint, inner, step)
+        _write_to_tensorboard(checkpoint, inner, step)
     else:
         logger.log_metrics(checkpoint.scalars(), step)
         logger.save()
@@ -166,7 +166,7 @@ def lightning_callback(monitor: Monitor, samples: Samples) -> Any:
                     monitor.update(**sample)
             checkpoint = monitor.compute(step=trainer.global_step)
             monitor.reset()
-            write_log(checkpoint, list(trainer.loggers), trainer.global_step)
+            write_checkpoint_to_loggers(checkpoint, list(trainer.loggers), trainer.global_step)
             for name, value in checkpoint.scalars().items():
                 pl_module.log(name, value, logger=False, rank_zero_only=False)
 

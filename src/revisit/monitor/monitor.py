@@ -11,15 +11,15 @@ from typing import Any, TypedDict
 
 import numpy as np
 
-from revisit.core import METRICS, SUITES, Case, Clip, Rejected, Target, UsageError, load_all
-from revisit.core.cases import FRAME_RATE_OF_FOLDERS, IN_MEMORY, InMemory, as_target
+from revisit.core import METRICS, SUITES, Case, Clip, Rejected, Target, UsageError, import_registering_modules
+from revisit.core.cases import FRAME_RATE_OF_FOLDERS, IN_MEMORY, InMemory, target_from_box
 from revisit.core.observer import Params
-from revisit.core.text import pluralize
+from revisit.core.text import count_and_noun
 from revisit.evidence.frames import Thumbnails
-from revisit.monitor.checkpoint import Checkpoint, memory_cell
-from revisit.monitor.layouts import NotFinite, ValueRange, check_layout, to_bytes
-from revisit.monitor.ranks import gather, rank_and_count
-from revisit.monitor.run_folder import write_run
+from revisit.monitor.checkpoint import Checkpoint, memory_mean_cell
+from revisit.monitor.layouts import NotFinite, ValueRange, frames_to_uint8, require_valid_layout
+from revisit.monitor.ranks import gather_from_ranks, rank_and_count
+from revisit.monitor.run_folder import write_checkpoint_run
 from revisit.monitor.scoring import ClipScorer, ScoredClip, Spent
 from revisit.monitor.subset import Subset
 from revisit.results import Results
@@ -102,8 +102,8 @@ class Monitor:
         model: str = "model",
         out: str | Path | None = None,
     ) -> None:
-        check_layout(layout, value_range)
-        load_all()
+        require_valid_layout(layout, value_range)
+        import_registering_modules()
         self.layout, self.value_range, self.fps, self.model = layout, value_range, float(fps), model
         self.out = None if out is None else Path(out)
         self.subset = Subset(names, clips, seconds)
@@ -116,7 +116,7 @@ class Monitor:
                 f"memory={memory!r} is no metric with a range; leave it out, or see `revisit list metrics`"
             )
         self.metric = memory
-        self._scorer.check()
+        self._scorer.require_runnable()
         self._truth_of_scene: dict[str, str] = {}
         self._warned = False
         self._part = _Part()
@@ -184,8 +184,8 @@ class Monitor:
             truths = [None] * len(name) if reference is None else reference
             if not len(name) == len(frames) == len(truths):
                 raise UsageError(
-                    f"{pluralize(len(name), 'name')}, {pluralize(len(frames), 'clip')} and "
-                    f"{pluralize(len(truths), 'reference')} do not go together"
+                    f"{count_and_noun(len(name), 'name')}, {count_and_noun(len(frames), 'clip')} and "
+                    f"{count_and_noun(len(truths), 'reference')} do not go together"
                 )
             for one, clip, truth in zip(name, frames, truths, strict=True):
                 self.update(
@@ -203,9 +203,10 @@ class Monitor:
         started = time.perf_counter()
         case = Case(
             f"{name}@{self.model}", self._scorer.suite, self.model, scene or name, Clip(Path(IN_MEMORY) / name),
-            target=as_target(target), prompt=prompt, camera=camera, phases=phases, annotations=dict(annotations or {}),
+            target=target_from_box(target), prompt=prompt, camera=camera, phases=phases,
+            annotations=dict(annotations or {}),
         )  # fmt: skip
-        self._score(case, frames, reference, started)
+        self._score_and_keep_clip(case, frames, reference, started)
 
     def compute(self, step: int | None = None) -> Checkpoint:
         """Gather the clips of all ranks, and sum them up.
@@ -229,9 +230,9 @@ class Monitor:
         >>> print(monitor.compute().sentence.partition(":")[0])
         memory 0.00 by return_consistency
         """
-        self.subset.settle()
+        self.subset.settle_choice()
         self._part.names = list(self.subset.chosen)
-        parts = gather(self._part)
+        parts = gather_from_ranks(self._part)
         clips = {name: clip for part in reversed(parts) for name, clip in part.clips.items()}
         clips = {name: clips[name] for name in sorted(clips)}
         refused = {name: why for part in parts for name, why in part.refused.items() if name not in clips}
@@ -243,7 +244,7 @@ class Monitor:
             Rejected(f"{name}@{self.model}", why, self.model, missing=name not in refused)
             for name, why in reasons.items()
         ]
-        plan = self._scorer.whole_plan(list(clips.values()), rejected)
+        plan = self._scorer.plan_for_all_clips(list(clips.values()), rejected)
         results = Results(
             plan.cases,
             {(one.case.id, one.question): one for clip in clips.values() for one in clip.records}.values(),
@@ -256,11 +257,11 @@ class Monitor:
             results.warn_of_failures()
             self._warned = True
         spent = sum((part.spent for part in parts), Spent())
-        self.metric = self.metric or self._choose_metric(list(clips.values()))
+        self.metric = self.metric or self._choose_memory_metric(list(clips.values()))
         report = None
         if self.out is not None and rank_and_count()[0] == 0:
             number = sum(1 for _ in self.out.glob("step-*")) if step is None else step
-            report = write_run(self.out / f"step-{number:08d}", plan, list(clips.values()))
+            report = write_checkpoint_run(self.out / f"step-{number:08d}", plan, list(clips.values()))
         tested = held_to_truth(results).cell(self.metric)
         pictures = {
             case.id: picture
@@ -271,7 +272,8 @@ class Monitor:
             )
         }
         return Checkpoint(
-            results, self.metric, memory_cell(results, self.metric), tested, tested.n / len(results.entries), spent,
+            results, self.metric, memory_mean_cell(results, self.metric), tested, tested.n / len(results.entries),
+            spent,
             report, tuple(missing), pictures,
         )  # fmt: skip
 
@@ -309,42 +311,42 @@ class Monitor:
         >>> monitor.wants("garden")
         False
         """
-        self.subset.load(state["names"])
+        self.subset.restore_choice(state["names"])
         self.metric = state["metric"]
 
-    def _score(self, case: Case, frames: Any, reference: Any, started: float) -> None:
-        from revisit.networks.runtime import borrowed
+    def _score_and_keep_clip(self, case: Case, frames: Any, reference: Any, started: float) -> None:
+        from revisit.networks.runtime import exact_sums_restoring_torch_switches
 
         name, part = case.clip.path.name if case.clip_name is None else case.clip_name, self._part
-        with borrowed():
+        with exact_sums_restoring_torch_switches():
             try:
-                rgb = to_bytes(frames, self.layout.removeprefix("B"), self.value_range, name)
+                rgb = frames_to_uint8(frames, self.layout.removeprefix("B"), self.value_range, name)
             except NotFinite as error:
                 part.refused[name] = str(error)
             else:
                 clip = replace(case.clip, fps=self.fps, frames=InMemory(rgb))
-                truth = None if reference is None else self._truth(case, reference)
-                scored = self._scorer.score(replace(case, clip=clip, reference=truth))
-                self._require_same_truth(case.sample, scored)
+                truth = None if reference is None else self._reference_clip(case, reference)
+                scored = self._scorer.score_clip(replace(case, clip=clip, reference=truth))
+                self._require_same_reference(case.sample, scored)
                 part.clips[name] = scored
                 part.spent += scored.spent
-        self.subset.add(name)
+        self.subset.add_scored_clip(name)
         part.spent += Spent(time.perf_counter() - started)
 
-    def _truth(self, case: Case, reference: Any) -> Clip:
+    def _reference_clip(self, case: Case, reference: Any) -> Clip:
         """The reference as a clip; bytes may come as they are, whatever the layout of what is generated."""
         name = f"the reference of {case.clip_name}"
         is_bytes = str(getattr(reference, "dtype", "")).removeprefix("torch.") == "uint8"
         if is_bytes and np.shape(reference)[-1] == 3:
-            rgb = to_bytes(reference, "THWC", None, name)
+            rgb = frames_to_uint8(reference, "THWC", None, name)
         else:
             try:
-                rgb = to_bytes(reference, self.layout.removeprefix("B"), self.value_range, name)
+                rgb = frames_to_uint8(reference, self.layout.removeprefix("B"), self.value_range, name)
             except NotFinite as error:
                 raise UsageError(str(error)) from None
         return Clip(Path(IN_MEMORY) / "reference" / case.sample, fps=self.fps, frames=InMemory(rgb))
 
-    def _require_same_truth(self, scene: str, scored: ScoredClip) -> None:
+    def _require_same_reference(self, scene: str, scored: ScoredClip) -> None:
         for digest in scored.planned["references"].values():
             if self._truth_of_scene.setdefault(scene, digest) != digest:
                 raise UsageError(
@@ -352,7 +354,7 @@ class Monitor:
                     "checkpoint, share it"
                 )
 
-    def _choose_metric(self, clips: Sequence[ScoredClip]) -> str:
+    def _choose_memory_metric(self, clips: Sequence[ScoredClip]) -> str:
         """The best metric of memory that was asked and that the most clips can be asked."""
         questions = {record.question for clip in clips for record in clip.records}
         able = [id for id in self._scorer.memory_metrics() if id in questions and None not in METRICS[id].range]

@@ -11,15 +11,15 @@ from revisit.engine.leases import lock_run
 from revisit.engine.plan import Plan
 from revisit.engine.provenance import InvocationLog
 from revisit.engine.resume import resume_run
-from revisit.engine.run_summary import write_summary
-from revisit.engine.score import with_units
+from revisit.engine.run_summary import write_result_files
+from revisit.engine.score import record_with_saved_units
 from revisit.monitor.scoring import ScoredClip
 from revisit.report.write_html import write_report
 from revisit.results.record_files import RecordWriter
 from revisit.results.run import Run
 
 
-def write_run(out: Path, plan: Plan, clips: Sequence[ScoredClip]) -> Path:
+def write_checkpoint_run(out: Path, plan: Plan, clips: Sequence[ScoredClip]) -> Path:
     """Write the run anew, with its page; return the page's path."""
     cache = EvidenceCache(cache_root())
     out.mkdir(parents=True, exist_ok=True)
@@ -35,8 +35,10 @@ def write_run(out: Path, plan: Plan, clips: Sequence[ScoredClip]) -> Path:
             for clip in clips:
                 records = [one for one in clip.records if (one.case.id, one.question) not in questions_on_disk]
                 series = [clip.series.get((record.case.id, record.question)) for record in records]
-                writer.append(*(with_units(*pair, out / "units") for pair in zip(records, series, strict=True)))
+                writer.append(
+                    *(record_with_saved_units(*pair, out / "units") for pair in zip(records, series, strict=True))
+                )
                 questions_on_disk |= {(one.case.id, one.question) for one in records}
-        results = write_summary(resumed)
-        account.write(finished=time.time())
+        results = write_result_files(resumed)
+        account.write_run_json(finished=time.time())
     return write_report(Run(out, resumed.lines, results))

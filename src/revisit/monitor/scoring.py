@@ -8,12 +8,12 @@ from typing import Any
 
 from revisit.core import OBSERVERS, SUITES, Case, Record, Rejected, Series, evidence_id
 from revisit.core.observer import Params
-from revisit.engine.dependencies import observed_kinds
+from revisit.engine.dependencies import observed_kinds_needed_by
 from revisit.engine.evidence_plan import ALWAYS
-from revisit.engine.in_memory import SeenBefore, plan_of, score_cases
+from revisit.engine.in_memory import SeenBefore, observe_and_score_cases, plan_for_given_cases
 from revisit.engine.plan import Plan
-from revisit.engine.request import check_available, observer_set
-from revisit.results.question_ranking import questions_of
+from revisit.engine.request import load_observer_set, warn_or_raise_if_unavailable
+from revisit.results.question_ranking import read_suite_questions
 
 PARTS = ("digests", "wanted", "references", "tasks")  # of a plan
 
@@ -55,21 +55,21 @@ class ClipScorer:
     seen: SeenBefore = field(default_factory=SeenBefore)
     _of_truth: set[str] = field(default_factory=set)  # addresses of evidence that stays
 
-    def check(self) -> None:
+    def require_runnable(self) -> None:
         """Say at once what is wrong with the request, and what cannot run here."""
-        check_available(self.plan())
+        warn_or_raise_if_unavailable(self.plan_for_cases())
 
-    def plan(self, *cases: Case) -> Plan:
+    def plan_for_cases(self, *cases: Case) -> Plan:
         """What is asked of these cases, or of any."""
-        return plan_of(
-            SUITES[self.suite], cases or [Rejected("any", "none came yet")], observer_set(self.observer_set),
+        return plan_for_given_cases(
+            SUITES[self.suite], cases or [Rejected("any", "none came yet")], load_observer_set(self.observer_set),
             protocol=self.protocol, metrics=self.metrics, overrides=self.params, truth=True,
         )  # fmt: skip
 
-    def score(self, case: Case) -> ScoredClip:
+    def score_clip(self, case: Case) -> ScoredClip:
         """The answers about a clip with its frames in memory."""
-        plan, cache, self.seen.seconds = self.plan(case), self.seen.cache, {}
-        results = score_cases(plan, self.seen)
+        plan, cache, self.seen.seconds = self.plan_for_cases(case), self.seen.cache, {}
+        results = observe_and_score_cases(plan, self.seen)
         truths = {plan.digests[truth.id] for truth in results.truths}
         self._of_truth |= {key for key, (owner, _, _) in plan.tasks.items() if owner in truths}
         evidence_by_key = {
@@ -78,11 +78,11 @@ class ClipScorer:
             for kind, key in [*evidence.keys.items(), *evidence.reference.items()]
             if kind in ALWAYS and key in cache
         }
-        cache.keep(self._of_truth)
+        cache.keep_only(self._of_truth)
         lacking = frozenset(
             metric.id
             for metric in plan.metrics
-            if {evidence_id(kind) for kind in observed_kinds(metric, optional=False)}
+            if {evidence_id(kind) for kind in observed_kinds_needed_by(metric, optional=False)}
             & plan.wanted[case.id].absent.keys()
         )
         networks = sum(spent for id, spent in self.seen.seconds.items() if OBSERVERS[id].weights)
@@ -91,7 +91,7 @@ class ClipScorer:
         of_truths = [record for truth in results.truths for record in results.of(truth).values()]
         return ScoredClip(
             tuple(cases.values()),
-            tuple(record.changed(case=cases[record.case.id]) for record in (*results.records, *of_truths)),
+            tuple(record.with_changed_fields(case=cases[record.case.id]) for record in (*results.records, *of_truths)),
             results._series,
             {**{name: dict(getattr(plan, name)) for name in PARTS}, "tasks": tasks},
             evidence_by_key,
@@ -99,13 +99,13 @@ class ClipScorer:
             Spent(0.0, networks, sum(self.seen.seconds.values()) - networks),
         )
 
-    def whole_plan(self, clips: Sequence[ScoredClip], rejected: Sequence[Rejected]) -> Plan:
+    def plan_for_all_clips(self, clips: Sequence[ScoredClip], rejected: Sequence[Rejected]) -> Plan:
         """One plan of all clips, without their frames."""
         parts: dict[str, Any] = {
             name: {id: value for clip in clips for id, value in clip.planned[name].items()} for name in PARTS
         }
         return replace(
-            self.plan(),
+            self.plan_for_cases(),
             cases=tuple(case for clip in clips for case in clip.cases if not case.truth)
             + tuple({case.id: case for clip in clips for case in clip.cases if case.truth}.values()),
             rejected=tuple(rejected),
@@ -116,7 +116,7 @@ class ClipScorer:
 
     def memory_metrics(self) -> list[str]:
         """Metrics of the suite that answer its questions of memory, the best first."""
-        questions = [question for question in questions_of(SUITES[self.suite].card) if question.memory]
+        questions = [question for question in read_suite_questions(SUITES[self.suite].card) if question.memory]
         return [metric for question in questions for metric in question.metrics]
 
 

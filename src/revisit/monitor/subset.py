@@ -12,7 +12,7 @@ class Subset:
 
     Of `names`, all that may come, `clips` are picked by a hash of each name: the choice depends on no order and on no
     rank. Where the names are not known, or the budget is in `seconds`, those that come first are taken until it is
-    used up; from the first `settle` on they stay. Ranks share a budget out.
+    used up; from the first `settle_choice` on they stay. Ranks share a budget out.
     """
 
     def __init__(self, names: Collection[str], clips: int | None, seconds: float | None) -> None:
@@ -21,7 +21,9 @@ class Subset:
         if seconds is not None and not seconds > 0:
             raise UsageError(f"seconds={seconds}: a budget is more than no time")
         self.clips, self.seconds = clips, seconds
-        self.allowed: frozenset[str] | None = frozenset(sorted(set(names), key=_lot)[:clips]) if names else None
+        self.allowed: frozenset[str] | None = (
+            frozenset(sorted(set(names), key=_random_order_key)[:clips]) if names else None
+        )
         self.chosen: list[str] = []  # as they came
         self.settled = False
 
@@ -37,20 +39,20 @@ class Subset:
         share = None if self.clips is None else self.clips // count + (rank < self.clips % count)
         return self.allowed is not None or share is None or len(self.chosen) < share
 
-    def add(self, name: str) -> None:
+    def add_scored_clip(self, name: str) -> None:
         """Note a clip that was scored."""
         if name not in self.chosen:
             self.chosen.append(name)
 
-    def settle(self) -> None:
+    def settle_choice(self) -> None:
         """From now on these clips, and no others; without a budget any may come."""
         self.settled = bool(self.chosen) and (self.clips is not None or self.seconds is not None)
 
-    def load(self, names: Sequence[str]) -> None:
+    def restore_choice(self, names: Sequence[str]) -> None:
         """The clips of an earlier process."""
         self.chosen, self.settled = list(names), bool(names)
 
 
-def _lot(name: str) -> tuple[str, str]:
+def _random_order_key(name: str) -> tuple[str, str]:
     """Where a name stands in a random order that is always the same."""
     return digest(name), name

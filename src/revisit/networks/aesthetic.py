@@ -15,7 +15,14 @@ from torch.nn import functional
 
 from revisit import weights
 from revisit.networks.loading import fill
-from revisit.networks.preprocessing import CLIP_MEAN, CLIP_STD, centre_crop, normalised, short_side, unit
+from revisit.networks.preprocessing import (
+    CLIP_MEAN,
+    CLIP_STD,
+    centre_crop,
+    normalise_by_channel,
+    size_with_short_side,
+    unit_vectors,
+)
 
 WIDTHS = (1024, 128, 64, 16, 1)
 PLACES = (0, 2, 4, 6, 7)  # of the linear layers in the checkpoint; dropouts lie between
@@ -36,20 +43,22 @@ class Layers(nn.Module):
         return x
 
 
-def load(path: Path, width: int = 768) -> nn.Module:
+def load_aesthetic_head(path: Path, width: int = 768) -> nn.Module:
     """The predictor of a checkpoint, whichever of the two it is, for embeddings of this width."""
     tensors = weights.tensors(path)
     net: nn.Module = nn.Linear(width, 1) if tensors.keys() == LINEAR else Layers(width)
     return fill(net, tensors, path)
 
 
-def beauty(net: nn.Module, embedding: Tensor) -> Tensor:
+def aesthetic_scores(net: nn.Module, embedding: Tensor) -> Tensor:
     """(B,) for embeddings (B, width) of any length."""
-    return net(unit(embedding))[:, 0]
+    return net(unit_vectors(embedding))[:, 0]
 
 
-def without_antialias(levels: Tensor, side: int) -> Tensor:
+def preprocess_for_clip_without_antialias(levels: Tensor, side: int) -> Tensor:
     """Pictures for CLIP as MIND makes them: the shorter side bicubic without antialiasing, the middle square."""
     height, width = levels.shape[-2:]
-    smaller = functional.interpolate(levels, short_side((height, width), side), mode="bicubic", align_corners=False)
-    return normalised(centre_crop(smaller, (side, side), odd="even"), CLIP_MEAN, CLIP_STD)
+    smaller = functional.interpolate(
+        levels, size_with_short_side((height, width), side), mode="bicubic", align_corners=False
+    )
+    return normalise_by_channel(centre_crop(smaller, (side, side), odd="even"), CLIP_MEAN, CLIP_STD)

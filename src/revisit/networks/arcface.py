@@ -16,9 +16,9 @@ from revisit.networks.faces import SIDE
 WIDTH = 512
 
 
-def embed(path: Path, faces: Sequence[np.ndarray]) -> np.ndarray:
+def unit_face_embeddings(path: Path, faces: Sequence[np.ndarray]) -> np.ndarray:
     """(N, 512) descriptors of aligned faces, each of length 1."""
-    onnx.expect(path, (None, 3, SIDE, SIDE), ((None, WIDTH),))
+    onnx.require_shapes(path, (None, 3, SIDE, SIDE), ((None, WIDTH),))
     # One at a time: some files of this network are fixed to that.
     rows = [onnx.run(path, (face.astype(np.float32).transpose(2, 0, 1)[None] - 127.5) / 127.5)[0][0] for face in faces]
     vectors = np.array(rows, dtype=np.float32).reshape(-1, WIDTH)

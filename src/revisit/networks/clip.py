@@ -25,7 +25,7 @@ from revisit import weights
 from revisit.core import MissingPrerequisite
 from revisit.networks import compiled, gpu_layers, hub, preprocessing, runtime
 from revisit.networks.tokenizing import Captions, read_clip_captions
-from revisit.weights.torchscript import is_torchscript, torchscript_tensors
+from revisit.weights.torchscript import is_torchscript, read_torchscript_tensors
 
 HALF = "float16"
 QUICK, PLAIN = "quick_gelu", "gelu"
@@ -69,54 +69,60 @@ class ClipNetwork(nn.Module):
 
     def images(self, pictures: Tensor) -> Tensor:
         """(B, D) unit vectors of RGB pictures (B, 3, H, W) with levels from 0 to 255."""
-        return preprocessing.unit(_in_full(self.model.visual_projection, compiled.run(self._features, pictures)))
+        return preprocessing.unit_vectors(
+            _apply_in_float32(self.model.visual_projection, compiled.run(self._preprocess_and_pool, pictures))
+        )
 
-    def _features(self, pictures: Tensor) -> Tensor:
-        return self._pooled(self.prepared(pictures))
+    def _preprocess_and_pool(self, pictures: Tensor) -> Tensor:
+        return self._pooled_vision_output(self.prepared(pictures))
 
     def prepared(self, pictures: Tensor) -> Tensor:
         """Pictures as the network was trained with them."""
-        return preprocessing.clip_square(pictures, self.side)
+        return preprocessing.preprocess_for_clip(pictures, self.side)
 
-    def embed(self, pixels: Tensor) -> Tensor:
+    def embed_preprocessed(self, pixels: Tensor) -> Tensor:
         """(B, D) vectors, of any length, of normalised pictures of the network's size."""
-        return _in_full(self.model.visual_projection, self._pooled(pixels))
+        return _apply_in_float32(self.model.visual_projection, self._pooled_vision_output(pixels))
 
-    def _pooled(self, pixels: Tensor) -> Tensor:
+    def _pooled_vision_output(self, pixels: Tensor) -> Tensor:
         return self.model.vision_model(pixel_values=pixels).pooler_output
 
     def texts(self, captions: Sequence[str]) -> tuple[Tensor, bool]:
         """((M, D) unit vectors of captions, whether one of them had to be cut)."""
         if self._captions is None:
             self._captions = read_clip_captions(self.folder, self.model.config.text_config.max_position_embeddings)
-        return caption_vectors(self._captions, captions, self._text_vectors, self.model.logit_scale.device)
+        return embed_captions_and_tell_if_split(
+            self._captions, captions, self._text_vectors_at_end_tokens, self.model.logit_scale.device
+        )
 
-    def _text_vectors(self, tokens: Tensor, ends: Tensor) -> Tensor:
+    def _text_vectors_at_end_tokens(self, tokens: Tensor, ends: Tensor) -> Tensor:
         vectors = []
         for some, end in zip(tokens.split(CHUNK), ends.split(CHUNK), strict=True):
             hidden = self.model.text_model(input_ids=some).last_hidden_state
             # The vector stands at the end token; what follows it cannot be seen from there.
             at_end = hidden[torch.arange(len(some), device=some.device), end]
-            vectors.append(_in_full(self.model.text_projection, at_end))
+            vectors.append(_apply_in_float32(self.model.text_projection, at_end))
         return torch.cat(vectors)
 
 
-def caption_vectors(
+def embed_captions_and_tell_if_split(
     vocabulary: Captions, captions: Sequence[str], embed: Callable[[Tensor, Tensor], Tensor], device: torch.device
 ) -> tuple[Tensor, bool]:
     """((M, D) unit vectors of captions, means of their parts, whether one of them had to be cut).
 
     `embed` makes vectors of tokens (R, length) with the place of the end of each (R,).
     """
-    parts = [vocabulary.parts(caption) for caption in captions]
+    parts = [vocabulary.split_into_token_lists(caption) for caption in captions]
     rows = [tokens for caption in parts for tokens in caption]
-    table = torch.tensor([vocabulary.padded(tokens) for tokens in rows], device=device)
+    table = torch.tensor([vocabulary.pad_tokens(tokens) for tokens in rows], device=device)
     vectors = embed(table, torch.tensor([len(tokens) - 1 for tokens in rows], device=device))
-    means = [part.mean(dim=0) for part in preprocessing.unit(vectors).split([len(caption) for caption in parts])]
-    return preprocessing.unit(torch.stack(means)), any(len(caption) > 1 for caption in parts)
+    means = [
+        part.mean(dim=0) for part in preprocessing.unit_vectors(vectors).split([len(caption) for caption in parts])
+    ]
+    return preprocessing.unit_vectors(torch.stack(means)), any(len(caption) > 1 for caption in parts)
 
 
-def _in_full(layer: nn.Module, x: Tensor) -> Tensor:
+def _apply_in_float32(layer: nn.Module, x: Tensor) -> Tensor:
     """The last layer in float32: it costs nothing, and half precision would round every vector once more."""
     with torch.autocast(x.device.type, enabled=False):
         return layer(x.float())
@@ -131,9 +137,9 @@ def build(path: Path, id: str) -> ClipNetwork:
     """The network of a file or folder in one of the three formats."""
     folder = path if path.is_dir() else path.parent
     if (folder / hub.CONFIG).is_file() and (folder / hub.WEIGHTS).is_file():
-        model = hub.model(folder, of=TYPES)
+        model = hub.load_model(folder, model_types=TYPES)
         for side in (model.config.vision_config, model.config.text_config):
-            _agree(id, side.hidden_act, folder / hub.CONFIG)
+            _require_trained_activation(id, side.hidden_act, folder / hub.CONFIG)
         return ClipNetwork(model, folder)
     stated, head = _activation_and_head_width(folder)
     expected = ACTIVATIONS.get(id)
@@ -144,12 +150,12 @@ def build(path: Path, id: str) -> ClipNetwork:
         )
     # OpenAI's weights are also published with a configuration that leaves QuickGELU out: only a plain "false" counts.
     if stated is not None:
-        _agree(id, stated, folder / OPEN_CONFIG)
-    tensors = torchscript_tensors(path) if is_torchscript(path) else weights.tensors(path)
-    return from_open_names(tensors, path, expected or str(stated), head)
+        _require_trained_activation(id, stated, folder / OPEN_CONFIG)
+    tensors = read_torchscript_tensors(path) if is_torchscript(path) else weights.tensors(path)
+    return clip_from_openai_or_openclip_names(tensors, path, expected or str(stated), head)
 
 
-def _agree(id: str, activation: str, source: Path) -> None:
+def _require_trained_activation(id: str, activation: str, source: Path) -> None:
     """Raise unless a file says the activation that these weights were trained with."""
     expected = ACTIVATIONS.get(id, activation)
     if activation != expected:
@@ -163,7 +169,7 @@ def _activation_and_head_width(folder: Path) -> tuple[str | None, int]:
     """The activation that open_clip_config.json states, if it does, and the width of an attention head for pictures."""
     if not (folder / OPEN_CONFIG).is_file():
         return None, HEAD
-    settings = hub.read_json(folder / OPEN_CONFIG).get("model_cfg")
+    settings = hub.read_json_object(folder / OPEN_CONFIG).get("model_cfg")
     settings = settings if isinstance(settings, Mapping) else {}
     vision = settings.get("vision_cfg")
     head = vision.get("head_width", HEAD) if isinstance(vision, Mapping) else HEAD
@@ -172,7 +178,9 @@ def _activation_and_head_width(folder: Path) -> tuple[str | None, int]:
     return (QUICK if settings["quick_gelu"] else PLAIN), int(head)
 
 
-def from_open_names(state: Mapping[str, Tensor], source: Path, activation: str, head: int = HEAD) -> ClipNetwork:
+def clip_from_openai_or_openclip_names(
+    state: Mapping[str, Tensor], source: Path, activation: str, head: int = HEAD
+) -> ClipNetwork:
     """CLIP from a state dict with OpenAI's or OpenCLIP's names."""
     needed = ("visual.conv1.weight", "visual.positional_embedding", "visual.proj", "positional_embedding",
               "text_projection", "token_embedding.weight")  # fmt: skip
@@ -185,16 +193,16 @@ def from_open_names(state: Mapping[str, Tensor], source: Path, activation: str, 
         )
     width, _, _, patch = state["visual.conv1.weight"].shape
     words, text_width = state["token_embedding.weight"].shape
-    renamed = published_names(state)
+    renamed = rename_tensors_for_transformers(state)
     settings: dict[str, object] = {
         "projection_dim": state["text_projection"].shape[1],
         "vision_config": {
-            **_blocks(renamed, "vision_model", width, head, activation),
+            **_transformer_settings(renamed, "vision_model", width, head, activation),
             "patch_size": patch,
             "image_size": patch * math.isqrt(len(state["visual.positional_embedding"]) - 1),
         },
         "text_config": {
-            **_blocks(renamed, "text_model", text_width, HEAD, activation),
+            **_transformer_settings(renamed, "text_model", text_width, HEAD, activation),
             "vocab_size": words,
             "max_position_embeddings": len(state["positional_embedding"]),
         },
@@ -202,7 +210,9 @@ def from_open_names(state: Mapping[str, Tensor], source: Path, activation: str, 
     return ClipNetwork(hub.model_from_tensors("CLIPModel", settings, renamed, source), source.parent)
 
 
-def _blocks(state: Mapping[str, Tensor], side: str, width: int, head: int, activation: str) -> dict[str, object]:
+def _transformer_settings(
+    state: Mapping[str, Tensor], side: str, width: int, head: int, activation: str
+) -> dict[str, object]:
     """Settings of the transformer of one side."""
     first = state.get(f"{side}.encoder.layers.0.mlp.fc1.weight")
     return {
@@ -214,7 +224,7 @@ def _blocks(state: Mapping[str, Tensor], side: str, width: int, head: int, activ
     }
 
 
-def published_names(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def rename_tensors_for_transformers(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """OpenAI's or OpenCLIP's tensors under the names that transformers publishes."""
     renamed: dict[str, Tensor] = {}
     for name, tensor in state.items():
@@ -224,7 +234,7 @@ def published_names(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
             renamed[name] = tensor
         elif name not in UNUSED:
             side = "vision_model." if name.startswith("visual.") else "text_model."
-            target = hub.renamed(side + name.removeprefix("visual."), NAMES)
+            target = hub.replace_name_parts(side + name.removeprefix("visual."), NAMES)
             before, fused, kind = target.partition("in_proj_")  # queries, keys and values in one
             if fused:
                 parts = zip("qkv", tensor.chunk(3), strict=True)

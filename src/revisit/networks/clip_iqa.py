@@ -21,7 +21,7 @@ from torch.nn import functional
 from revisit import weights
 from revisit.core import MissingPrerequisite
 from revisit.networks.loading import fill
-from revisit.networks.preprocessing import CLIP_MEAN, CLIP_STD, normalised, unit
+from revisit.networks.preprocessing import CLIP_MEAN, CLIP_STD, normalise_by_channel, unit_vectors
 
 START, END = 49406, 49407  # of a sentence, in CLIP's vocabulary
 SENTENCES = ((886, 1125, 852), (2103, 1125, 852))  # "good photo ..", "bad photo .."
@@ -44,13 +44,13 @@ class ClipBottleneck(nn.Module):
         if stride > 1 or inside != outside:
             self.downsample = nn.Sequential(nn.Conv2d(inside, outside, 1, bias=False), nn.BatchNorm2d(outside))
 
-    def smaller(self, x: Tensor) -> Tensor:
+    def average_pool_by_stride(self, x: Tensor) -> Tensor:
         return functional.avg_pool2d(x, self.stride) if self.stride > 1 else x
 
     def forward(self, x: Tensor) -> Tensor:
         y = self.bn1(self.conv1(x)).relu()
-        y = self.smaller(self.bn2(self.conv2(y)).relu())
-        return (self.bn3(self.conv3(y)) + self.downsample(self.smaller(x))).relu()
+        y = self.average_pool_by_stride(self.bn2(self.conv2(y)).relu())
+        return (self.bn3(self.conv3(y)) + self.downsample(self.average_pool_by_stride(x))).relu()
 
 
 class AttentionPool(nn.Module):
@@ -132,7 +132,7 @@ class ResNetClip(nn.Module):
         self.text_projection = nn.Parameter(torch.zeros(text, out))
         self.logit_scale = nn.Parameter(torch.zeros(()))
 
-    def sentences(self, learnt: Tensor) -> Tensor:
+    def prompt_features(self, learnt: Tensor) -> Tensor:
         """(sentences, out) for the learnt words (sentences, 16, width) around our own."""
         rows = []
         for own, around in zip(SENTENCES, learnt, strict=True):
@@ -156,19 +156,19 @@ class ClipIqa(nn.Module):
         super().__init__()
         self.visual = clip.visual
         with torch.inference_mode():
-            anchors = clip.logit_scale.exp() * unit(clip.sentences(learnt.float()))
+            anchors = clip.logit_scale.exp() * unit_vectors(clip.prompt_features(learnt.float()))
         self.register_buffer("anchors", anchors.clone())
 
     def forward(self, pictures: Tensor) -> Tensor:
         """(B,) from 0 to 1 for pictures (B, 3, H, W) of levels from 0 to 255."""
-        features = unit(self.visual(normalised(pictures, CLIP_MEAN, CLIP_STD)))
+        features = unit_vectors(self.visual(normalise_by_channel(pictures, CLIP_MEAN, CLIP_STD)))
         return (features @ self.anchors.T).softmax(1)[:, 0]
 
 
 def load(path: Path, prompts: Path) -> ClipIqa:
     """The network of a file of CLIP RN50 and a file of learnt words."""
     state = {name: value.float() for name, value in weights.tensors(path).items() if name not in UNUSED}
-    clip = fill(ResNetClip(*shape_of(state, path)), state, path).eval()
+    clip = fill(ResNetClip(*resnet_clip_arguments(state, path)), state, path).eval()
     tensors = weights.tensors(prompts)
     if len(tensors) != 1:
         raise MissingPrerequisite(f"{prompts}: it holds {len(tensors)} tensors; the learnt words of CLIP-IQA+ are one")
@@ -182,7 +182,9 @@ def load(path: Path, prompts: Path) -> ClipIqa:
     return ClipIqa(clip, learnt).eval()
 
 
-def shape_of(state: Mapping[str, Tensor], path: Path) -> tuple[tuple[int, ...], int, int, int, int, int, int, int]:
+def resnet_clip_arguments(
+    state: Mapping[str, Tensor], path: Path
+) -> tuple[tuple[int, ...], int, int, int, int, int, int, int]:
     """The arguments of Clip that a file's tensors tell."""
     try:
         blocks: list[int] = []

@@ -7,7 +7,8 @@ frames only. So a network runs as it is until it has worked for about as long on
 compiled for that size; batches that are nearly full are filled up, and smaller ones go on as before. Results differ as
 those of two batch sizes do, in the last bits of half precision.
 
-Only the process that serves a GPU calls `allow`. `REVISIT_COMPILE=on` compiles as soon as the first clips are done, off
+Only the process that serves a GPU calls `enable_compilation`. `REVISIT_COMPILE=on` compiles as soon as the first
+clips are done, off
 never; `--precision float32` turns it off, too. It cannot be done beside the work: while torch traces a network, no
 other thread may call one.
 """
@@ -45,23 +46,23 @@ class Compiler:
         if rows == self.rows:
             self.seen[key] += 1
             if self.seen[key] == self.after + 1:
-                self.made[key] = _compiled(step, tensors)
+                self.made[key] = _compile_or_return_uncompiled(step, tensors)
             return self.made.get(key, step)(*tensors)
         if key in self.made and LEAST * self.rows <= rows < self.rows:
-            return self.made[key](*(_filled(one, self.rows) for one in tensors))[:rows]
+            return self.made[key](*(_repeat_last_row_until(one, self.rows) for one in tensors))[:rows]
         return step(*tensors)
 
 
 _compiler: Compiler | None = None
 
 
-def allow(rows: int, after: int) -> None:
+def enable_compilation(full_batch_rows: int, full_batches_before: int) -> None:
     """Compile networks for batches of so many rows from now on in this process, once so many have come."""
     global _compiler
-    _compiler = Compiler(rows, after)
+    _compiler = Compiler(full_batch_rows, full_batches_before)
 
 
-def allowed() -> bool:
+def is_compilation_enabled() -> bool:
     """Whether anything may be compiled in this process."""
     return _compiler is not None
 
@@ -71,25 +72,27 @@ def run(step: Step, *tensors: Tensor) -> Tensor:
     return step(*tensors) if _compiler is None else _compiler.run(step, tensors)
 
 
-def _filled(tensor: Tensor, rows: int) -> Tensor:
+def _repeat_last_row_until(tensor: Tensor, rows: int) -> Tensor:
     """A batch with copies of its last row at the end."""
     return torch.cat([tensor, tensor[-1:].expand(rows - len(tensor), *tensor.shape[1:])])
 
 
-def _compiled(step: Step, tensors: tuple[Tensor, ...]) -> Step:
+def _compile_or_return_uncompiled(step: Step, tensors: tuple[Tensor, ...]) -> Step:
     """The step, compiled and tried; itself where that fails."""
     try:
-        compiled: Step = torch.compile(_in_half(step, tensors[0].device.type), dynamic=False, backend=BACKEND)
+        compiled: Step = torch.compile(
+            _with_weights_in_autocast_dtype(step, tensors[0].device.type), dynamic=False, backend=BACKEND
+        )
         inputs = tuple(one.clone() for one in tensors)
         compiled(*inputs)
-        return _recorded(compiled, inputs) if inputs[0].is_cuda else compiled
+        return _capture_cuda_graph(compiled, inputs) if inputs[0].is_cuda else compiled
     except Exception as error:  # it works without; which compilers and drivers fail nobody can list
         why = str(error).strip().partition("\n")[0]
         sys.stderr.write(f"revisit: a network runs uncompiled, which is slower ({why})\n")
         return step
 
 
-def _in_half(step: Step, device_type: str) -> Step:
+def _with_weights_in_autocast_dtype(step: Step, device_type: str) -> Step:
     """The step of a copy of its network whose matrices are stored in the precision that torch would convert them to.
 
     Torch converts them anew for each batch. The network itself stays: others may use it in full precision.
@@ -105,17 +108,17 @@ def _in_half(step: Step, device_type: str) -> Step:
     return method
 
 
-def _recorded(compiled: Step, inputs: tuple[Tensor, ...]) -> Step:
+def _capture_cuda_graph(compiled: Step, inputs: tuple[Tensor, ...]) -> Step:
     """The step as one CUDA graph, which reads from the tensors it was compiled for; not for two threads at a time."""
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph, capture_error_mode="thread_local"):  # other threads go on copying frames to the GPU
         output = compiled(*inputs)
 
-    def play(*tensors: Tensor) -> Tensor:
+    def replay_on(*tensors: Tensor) -> Tensor:
         for mine, tensor in zip(inputs, tensors, strict=True):
             mine.copy_(tensor)
         graph.replay()
         return output.clone()
 
-    play.step = compiled  # type: ignore[attr-defined]  # the graph reads its weights, and does not keep them
-    return play
+    replay_on.step = compiled  # type: ignore[attr-defined]  # the graph reads its weights, and does not keep them
+    return replay_on

@@ -21,7 +21,7 @@ from torch.nn import functional
 
 from revisit.core import MissingPrerequisite
 from revisit.networks import compiled, gpu_layers, hub, runtime
-from revisit.networks.preprocessing import Size, normalised, resized
+from revisit.networks.preprocessing import Size, normalise_by_channel, resize_levels
 
 HALF = "float16"
 SIDE, PATCH = 518, 14
@@ -37,15 +37,15 @@ class DepthAnything(nn.Module):
         self.taps: dict[tuple[int, int], gpu_layers.Taps] = {}  # of lines that are made longer
 
     def forward(self, pictures: Tensor) -> Tensor:
-        return self.maps(prepared(pictures))
+        return self.inverse_depth_of_preprocessed(preprocess(pictures))
 
-    def maps(self, pixels: Tensor) -> Tensor:
+    def inverse_depth_of_preprocessed(self, pixels: Tensor) -> Tensor:
         """(B, h, w) of normalised pictures on whole patches."""
         if torch.compiler.is_compiling() and self.taps:
-            return self._quick_maps(pixels)
+            return self._inverse_depth_by_tables(pixels)
         return self.model(pixel_values=pixels).predicted_depth
 
-    def prepare_taps(self, size: Size, device: torch.device) -> None:
+    def prepare_interpolation_tables(self, size: Size, device: torch.device) -> None:
         """Work out the tables of `gpu_layers` for pictures of this size; while code is traced it would be too late.
 
         None for a head that reads another map than the last, or maps that are not normalised tokens, as no published
@@ -56,19 +56,19 @@ class DepthAnything(nn.Module):
         plain = backbone.apply_layernorm and not backbone.reshape_hidden_states and backbone.model_type == "dinov2"
         if config.head_in_index != -1 or not plain:
             return
-        for lengths in zip(*self._map_sizes(size), strict=True):
+        for lengths in zip(*self._decoder_map_sizes(size), strict=True):
             for before, after in pairwise(lengths):
                 if (before, after) not in self.taps:
-                    self.taps[before, after] = gpu_layers.corner_taps(before, after, device)
+                    self.taps[before, after] = gpu_layers.aligned_corner_table(before, after, device)
 
-    def _map_sizes(self, size: Size) -> list[Size]:
+    def _decoder_map_sizes(self, size: Size) -> list[Size]:
         """Sizes of the maps that the DPT head makes of pictures of this size, from the smallest to their own."""
         rows, columns = size[0] // PATCH, size[1] // PATCH
         factors = self.model.config.reassemble_factors
         sizes = [(math.ceil(rows * factor), math.ceil(columns * factor)) for factor in reversed(factors)]
         return [*sizes, (2 * sizes[-1][0], 2 * sizes[-1][1]), size]
 
-    def _quick_maps(self, pixels: Tensor) -> Tensor:
+    def _inverse_depth_by_tables(self, pixels: Tensor) -> Tensor:
         """The same as the model of transformers gives, with interpolation by tables.
 
         Each 1 x 1 projection comes before its interpolation, where maps are smaller: the two can change places, since
@@ -77,10 +77,10 @@ class DepthAnything(nn.Module):
         neck, head = self.model.neck, self.model.head
         height, width = pixels.shape[-2:]
         rows, columns = height // PATCH, width // PATCH
-        sizes = self._map_sizes((height, width))
+        sizes = self._decoder_map_sizes((height, width))
         levels = []
         for tokens, stage, conv in zip(
-            self._feature_maps(pixels), neck.reassemble_stage.layers, neck.convs, strict=True
+            self._tokens_that_head_reads(pixels), neck.reassemble_stage.layers, neck.convs, strict=True
         ):
             patches = tokens[:, 1:].unflatten(1, (rows, columns)).permute(0, 3, 1, 2)
             levels.append(conv(stage(patches)))
@@ -88,54 +88,58 @@ class DepthAnything(nn.Module):
         for number, layer in enumerate(neck.fusion_stage.layers):
             level = levels[-1 - number]
             fused = level if fused is None else fused + layer.residual_layer1(level)
-            fused = self._larger(layer.projection(layer.residual_layer2(fused)), sizes[number + 1])
+            fused = self._upsample_by_tables(layer.projection(layer.residual_layer2(fused)), sizes[number + 1])
         conv = head.conv1
         large = functional.conv2d(fused, conv.weight, None, conv.stride, conv.padding)
-        large = self._larger(large, sizes[-1], conv.bias)  # a constant may be added behind the interpolation
+        large = self._upsample_by_tables(
+            large, sizes[-1], conv.bias
+        )  # a constant may be added behind the interpolation
         return head.activation2(head.conv3(head.activation1(head.conv2(large)))).squeeze(dim=1)
 
-    def _feature_maps(self, pixels: Tensor) -> list[Tensor]:
+    def _tokens_that_head_reads(self, pixels: Tensor) -> list[Tensor]:
         """(B, 1 + patches, D) normalised tokens behind those blocks of DINOv2 that the head reads."""
         backbone = self.model.backbone
         states = gpu_layers.block_outputs(backbone.encoder.layer, backbone.embeddings(pixels))
         named = zip(backbone.stage_names, states, strict=True)
         return [backbone.layernorm(tokens) for name, tokens in named if name in backbone.out_features]
 
-    def _larger(self, maps: Tensor, size: Size, bias: Tensor | None = None) -> Tensor:
+    def _upsample_by_tables(self, maps: Tensor, size: Size, bias: Tensor | None = None) -> Tensor:
         down, across = (self.taps[before, after] for before, after in zip(maps.shape[-2:], size, strict=True))
-        return gpu_layers.upsampled(maps, down, across, bias)
+        return gpu_layers.interpolate_by_tables(maps, down, across, bias)
 
 
 def build(path: Path) -> DepthAnything:
     """The network in the folder of this file."""
     folder = path.parent
-    config = hub.read_config(folder, of=TYPES)
+    config = hub.read_config(folder, model_types=TYPES)
     if config.get("depth_estimation_type", "relative") != "relative":
         raise MissingPrerequisite(
             f"{folder / hub.CONFIG}: this network tells depth in metres; expected one of relative depth, such as "
             "Depth-Anything-V2-Small-hf"
         )
-    model = hub.model(folder, of=TYPES)
+    model = hub.load_model(folder, model_types=TYPES)
     model.head.max_depth = 1  # a factor for metres: published files of relative depth have null here
     return DepthAnything(model.to(memory_format=torch.channels_last))
 
 
-def depth(id: str, pictures: Tensor) -> Tensor:
+def inverse_depth(id: str, pictures: Tensor) -> Tensor:
     """(B, h, w) inverse depth of (B, 3, H, W) pictures from 0 to 255."""
     network = runtime.network(id, build)
-    if compiled.allowed():
-        network.prepare_taps(seen_size((pictures.shape[-2], pictures.shape[-1])), pictures.device)
+    if compiled.is_compilation_enabled():
+        network.prepare_interpolation_tables(
+            network_input_size((pictures.shape[-2], pictures.shape[-1])), pictures.device
+        )
     with runtime.inference(HALF):
         return compiled.run(network.forward, pictures).float()
 
 
-def prepared(pictures: Tensor) -> Tensor:
+def preprocess(pictures: Tensor) -> Tensor:
     """The pictures as the network wants them."""
     height, width = pictures.shape[-2:]
-    return normalised(resized(pictures, seen_size((height, width)), "bicubic"))
+    return normalise_by_channel(resize_levels(pictures, network_input_size((height, width)), "bicubic"))
 
 
-def seen_size(size: Size) -> Size:
+def network_input_size(size: Size) -> Size:
     """(height, width) at which the network sees a picture of this size."""
     scale = min((SIDE / size[0], SIDE / size[1]), key=lambda one: abs(1 - one))  # the height on a draw
     return round(scale * size[0] / PATCH) * PATCH, round(scale * size[1] / PATCH) * PATCH

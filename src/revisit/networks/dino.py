@@ -65,28 +65,28 @@ class Dino(nn.Module):
             raise ValueError(f"pictures of {width} x {height} are not whole patches of {self.patch}")
         # DINOv3 has rotary positions, and models with registers no offset.
         if as_hub and self.model.config.model_type == "dinov2":
-            tokens = self._hub_tokens(pixels).float()
+            tokens = self._tokens_with_torch_hub_positions(pixels).float()
         else:
-            tokens = compiled.run(self._tokens, pixels).float()
+            tokens = compiled.run(self._normalised_tokens, pixels).float()
         return tokens[:, 0], tokens[:, self.prefix_tokens :]
 
-    def _tokens(self, pixels: Tensor) -> Tensor:
+    def _normalised_tokens(self, pixels: Tensor) -> Tensor:
         if not torch.compiler.is_compiling() or self.model.config.model_type == "dinov3_vit":
             return self.model(pixel_values=pixels).last_hidden_state
         tokens = self.model.embeddings(pixels)
         return self.model.layernorm(gpu_layers.block_outputs(self.model.encoder.layer, tokens)[-1])
 
-    def _hub_tokens(self, pixels: Tensor) -> Tensor:
+    def _tokens_with_torch_hub_positions(self, pixels: Tensor) -> Tensor:
         """Tokens with the position embeddings that torch.hub would make."""
         embeddings = self.model.embeddings
         rows, columns = (side // self.patch for side in pixels.shape[-2:])
         patches = embeddings.patch_embeddings(pixels)
         x = torch.cat([embeddings.cls_token.expand(len(patches), -1, -1), patches], dim=1)
-        x = x + hub_positions(embeddings.position_embeddings, rows, columns)
+        x = x + resize_positions_as_torch_hub(embeddings.position_embeddings, rows, columns)
         return self.model.layernorm(self.model.encoder(x).last_hidden_state)
 
 
-def hub_positions(table: Tensor, rows: int, columns: int) -> Tensor:
+def resize_positions_as_torch_hub(table: Tensor, rows: int, columns: int) -> Tensor:
     """(1, 1 + rows * columns, D): a square table of positions, resized bicubically with torch.hub's offset."""
     side = math.isqrt(table.shape[1] - 1)
     if rows == columns == side:
@@ -106,13 +106,13 @@ def build(path: Path) -> Dino:
     """The network in a folder of transformers, named by one of its files, or in a single file of DINOv2."""
     folder = path if path.is_dir() else path.parent
     if (folder / hub.CONFIG).is_file():
-        return Dino(hub.model(folder, of=TYPES))
-    return Dino(dinov2(weights.tensors(path), path))
+        return Dino(hub.load_model(folder, model_types=TYPES))
+    return Dino(dinov2_from_tensors(weights.tensors(path), path))
 
 
-def dinov2(tensors: Mapping[str, Tensor], source: Path) -> Any:
+def dinov2_from_tensors(tensors: Mapping[str, Tensor], source: Path) -> Any:
     """DINOv2 from a state dict with the names of transformers or torch.hub, whose shapes tell its settings."""
-    state = published_names(tensors)
+    state = rename_tensors_for_transformers(tensors)
     swiglu = f"{BLOCKS}0.mlp.weights_in.weight" in state
     try:
         width = state["embeddings.cls_token"].shape[-1]
@@ -142,7 +142,7 @@ def dinov2(tensors: Mapping[str, Tensor], source: Path) -> Any:
     return hub.model_from_tensors("Dinov2WithRegistersModel", settings, state, source)
 
 
-def published_names(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def rename_tensors_for_transformers(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """The tensors of a state dict under the names that transformers publishes, if they have torch.hub's."""
     renamed: dict[str, Tensor] = {}
     for name, tensor in state.items():

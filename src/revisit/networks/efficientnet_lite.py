@@ -22,7 +22,7 @@ from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 from revisit.networks import openvino, runtime
 from revisit.networks.loading import load_strictly
-from revisit.networks.preprocessing import long_side, multiple, resized, unit
+from revisit.networks.preprocessing import nearest_size_of_multiples, resize_levels, size_with_long_side, unit_vectors
 
 ID = "efficientnet-lite0"
 EPSILON = 1e-3  # of batch normalisation, as TensorFlow's
@@ -40,7 +40,7 @@ LONG_SIDE = 320  # pixels, at which frames are described: 20 patches
 PATCHES, PATCH = 4, 16  # the stage that describes patches, and pixels to a side of one
 
 
-def same_padding(x: Tensor, kernel: Sequence[int], stride: Sequence[int]) -> Tensor:
+def pad_as_tensorflow_same(x: Tensor, kernel: Sequence[int], stride: Sequence[int]) -> Tensor:
     """Maps (B, C, ...) with zeros around them as TensorFlow's "same" has them. After a ReLU no maximum changes."""
     sides: list[int] = []
     for length, size, step in zip(x.shape[2:], kernel, stride, strict=True):
@@ -53,10 +53,10 @@ class Same(nn.Conv2d):
     """Convolution with TensorFlow's "same" padding: the output is the input's size over the stride, rounded up."""
 
     def forward(self, x: Tensor) -> Tensor:
-        return super().forward(same_padding(x, self.kernel_size, self.stride))
+        return super().forward(pad_as_tensorflow_same(x, self.kernel_size, self.stride))
 
 
-def convolution(inside: int, outside: int, kernel: int, stride: int = 1, groups: int = 1) -> Same:
+def same_convolution_without_bias(inside: int, outside: int, kernel: int, stride: int = 1, groups: int = 1) -> Same:
     """A "same" convolution without bias."""
     return Same(inside, outside, kernel, stride, groups=groups, bias=False)
 
@@ -70,11 +70,11 @@ class InvertedResidual(nn.Module):
         self.widens = expansion > 1
         self.adds = stride == 1 and inside == outside
         if self.widens:
-            self._expand_conv = convolution(inside, wide, 1)
+            self._expand_conv = same_convolution_without_bias(inside, wide, 1)
             self._bn0 = nn.BatchNorm2d(wide, eps=EPSILON)
-        self._depthwise_conv = convolution(wide, wide, kernel, stride, groups=wide)
+        self._depthwise_conv = same_convolution_without_bias(wide, wide, kernel, stride, groups=wide)
         self._bn1 = nn.BatchNorm2d(wide, eps=EPSILON)
-        self._project_conv = convolution(wide, outside, 1)
+        self._project_conv = same_convolution_without_bias(wide, outside, 1)
         self._bn2 = nn.BatchNorm2d(outside, eps=EPSILON)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -89,7 +89,7 @@ class EfficientNetLite0(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self._conv_stem = convolution(3, STEM, 3, 2)
+        self._conv_stem = same_convolution_without_bias(3, STEM, 3, 2)
         self._bn0 = nn.BatchNorm2d(STEM, eps=EPSILON)
         blocks, inside = [], STEM
         for count, kernel, stride, expansion, outside in STAGES:
@@ -97,11 +97,11 @@ class EfficientNetLite0(nn.Module):
                 blocks.append(InvertedResidual(inside, outside, kernel, stride if number == 0 else 1, expansion))
                 inside = outside
         self._blocks = nn.ModuleList(blocks)
-        self._conv_head = convolution(inside, HEAD, 1)
+        self._conv_head = same_convolution_without_bias(inside, HEAD, 1)
         self._bn1 = nn.BatchNorm2d(HEAD, eps=EPSILON)
         self._fc = nn.Linear(HEAD, CLASSES)
 
-    def stages(self, pictures: Tensor) -> list[Tensor]:
+    def stage_maps(self, pictures: Tensor) -> list[Tensor]:
         """Maps after each of the seven stages, (B, channels, rows, columns); pictures are (B, 3, H, W), 0-255."""
         x = functional.relu6(self._bn0(self._conv_stem((pictures.float() - 127) / 128)))
         maps, ends = [], set(accumulate(count for count, *_ in STAGES))
@@ -113,14 +113,14 @@ class EfficientNetLite0(nn.Module):
 
     def last(self, pictures: Tensor) -> tuple[Tensor]:
         """(B, 1280, rows, columns) features of the head."""
-        return (self.head(self.stages(pictures)[-1]),)
+        return (self.head_map(self.stage_maps(pictures)[-1]),)
 
     def descriptors(self, pictures: Tensor) -> tuple[Tensor, Tensor]:
         """(B, 112, rows, columns) of patches, and (B, 1280) of pictures: the mean of the head's features."""
-        maps = self.stages(pictures)
-        return maps[PATCHES], self.head(maps[-1]).mean(dim=(2, 3))
+        maps = self.stage_maps(pictures)
+        return maps[PATCHES], self.head_map(maps[-1]).mean(dim=(2, 3))
 
-    def head(self, last: Tensor) -> Tensor:
+    def head_map(self, last: Tensor) -> Tensor:
         """The 1280-channel map before global average pooling, of the map after the last stage."""
         return functional.relu6(self._bn1(self._conv_head(last)))
 
@@ -136,20 +136,20 @@ FOLDED: Mapping[type, tuple[tuple[str, str], ...]] = {
 }
 
 
-def described(levels: Tensor) -> tuple[Tensor, Tensor]:
+def unit_patch_and_picture_descriptors(levels: Tensor) -> tuple[Tensor, Tensor]:
     """(B, rows, columns, 112) unit descriptors of patches and (B, 1280) of pictures, whose levels are (B, 3, H, W)."""
-    patches, pooled = _through("descriptors", levels)
-    return unit(patches.permute(0, 2, 3, 1)), unit(pooled)
+    patches, pooled = _run_method_on_levels("descriptors", levels)
+    return unit_vectors(patches.permute(0, 2, 3, 1)), unit_vectors(pooled)
 
 
-def last_maps(levels: Tensor) -> Tensor:
+def head_maps(levels: Tensor) -> Tensor:
     """(B, rows, columns, 1280) features of the head at each cell of 32 pixels, before they are pooled."""
-    return _through("last", levels)[0].permute(0, 2, 3, 1)
+    return _run_method_on_levels("last", levels)[0].permute(0, 2, 3, 1)
 
 
-def _through(step: str, levels: Tensor) -> tuple[Tensor, ...]:
+def _run_method_on_levels(method_name: str, levels: Tensor) -> tuple[Tensor, ...]:
     """A step of the network; by OpenVINO one picture at a time, because their number changes from call to call."""
-    run = getattr(runtime.network(ID, build_with_folded_norms), step)
+    run = getattr(runtime.network(ID, build_with_folded_norms), method_name)
     if not runtime.uses_openvino():
         return run(levels.contiguous(memory_format=torch.channels_last))
     rows = [openvino.run(run, one.float()) for one in levels.split(1)]
@@ -172,6 +172,8 @@ def build(path: Path) -> EfficientNetLite0:
     return load_strictly(EfficientNetLite0(), path)
 
 
-def full_field(pictures: Tensor) -> Tensor:
+def resize_to_whole_patches(pictures: Tensor) -> Tensor:
     """The pictures with a longer side of 320 pixels, stretched to whole patches by half a patch at most."""
-    return resized(pictures, multiple(long_side(tuple(pictures.shape[-2:]), LONG_SIDE), PATCH))
+    return resize_levels(
+        pictures, nearest_size_of_multiples(size_with_long_side(tuple(pictures.shape[-2:]), LONG_SIDE), PATCH)
+    )

@@ -28,18 +28,20 @@ class Faces:
     def __len__(self) -> int:
         return len(self.score)
 
-    def only(self, rows: np.ndarray) -> Faces:
+    def select_rows(self, rows: np.ndarray) -> Faces:
         """These of them, in this order."""
         return Faces(self.box[rows], self.score[rows], self.points[rows])
 
 
-def no_faces() -> Faces:
+def empty_faces() -> Faces:
     """No face."""
     return Faces(np.zeros((0, 4)), np.zeros(0), np.zeros((0, 5, 2)))
 
 
-def non_maximum_suppression(box: np.ndarray, score: np.ndarray, most: float, *, of_smaller: bool = False) -> np.ndarray:
-    """Greedy non-maximum suppression: rows of boxes that overlap no surer one by more than `most`, the surest first.
+def non_maximum_suppression(
+    box: np.ndarray, score: np.ndarray, max_overlap: float, *, relative_to_smaller: bool = False
+) -> np.ndarray:
+    """Greedy non-maximum suppression: rows of boxes that overlap no surer one by over `max_overlap`, the surest first.
 
     Overlap is intersection over union, or over the smaller box.
 
@@ -55,25 +57,29 @@ def non_maximum_suppression(box: np.ndarray, score: np.ndarray, most: float, *, 
         wide = np.minimum(x1[best], x1[remaining]) - np.maximum(x0[best], x0[remaining])
         high = np.minimum(y1[best], y1[remaining]) - np.maximum(y0[best], y0[remaining])
         common = np.maximum(wide, 0) * np.maximum(high, 0)
-        denominator = np.minimum(area[best], area[remaining]) if of_smaller else area[best] + area[remaining] - common
-        remaining = remaining[common <= most * denominator]
+        denominator = (
+            np.minimum(area[best], area[remaining]) if relative_to_smaller else area[best] + area[remaining] - common
+        )
+        remaining = remaining[common <= max_overlap * denominator]
     return np.array(rows, dtype=np.int64)
 
 
-def similarity(points: np.ndarray, places: np.ndarray) -> np.ndarray:
+def fit_similarity_transform(points: np.ndarray, targets: np.ndarray) -> np.ndarray:
     """(2, 3) least-squares similarity transform (rotation, scale, translation) of points to places.
 
     In the plane a rotation with a scale is one complex factor, and the best one has a closed form.
     """
-    a, b = points @ (1, 1j), places @ (1, 1j)
+    a, b = points @ (1, 1j), targets @ (1, 1j)
     off, to = a - a.mean(), b - b.mean()
     factor = np.vdot(off, to) / max(np.vdot(off, off).real, 1e-12)
     shift = b.mean() - factor * a.mean()
     return np.array([[factor.real, -factor.imag, shift.real], [factor.imag, factor.real, shift.imag]])
 
 
-def aligned(rgb: np.ndarray, points: np.ndarray) -> np.ndarray:
+def align_face(rgb: np.ndarray, landmarks: np.ndarray) -> np.ndarray:
     """(112, 112, 3) the face with these five points, where recognition expects it; black outside the picture."""
     import cv2
 
-    return np.asarray(cv2.warpAffine(rgb, similarity(points, TEMPLATE), (SIDE, SIDE), flags=cv2.INTER_LINEAR))
+    return np.asarray(
+        cv2.warpAffine(rgb, fit_similarity_transform(landmarks, TEMPLATE), (SIDE, SIDE), flags=cv2.INTER_LINEAR)
+    )

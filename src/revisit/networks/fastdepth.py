@@ -17,9 +17,9 @@ ID = "fastdepth"
 SIDE = 224
 
 
-def depth(pictures: Iterable[np.ndarray]) -> np.ndarray:
+def depth_maps(pictures: Iterable[np.ndarray]) -> np.ndarray:
     """(N, 224, 224) depth of RGB pictures of 224 x 224, uint8."""
     path = weights.file(ID)
-    onnx.expect(path, (1, 3, SIDE, SIDE), ((1, 1, SIDE, SIDE),))
+    onnx.require_shapes(path, (1, 3, SIDE, SIDE), ((1, 1, SIDE, SIDE),))
     maps = [onnx.run(path, np.asarray(rgb, np.float32).transpose(2, 0, 1)[None] / 255)[0][0, 0] for rgb in pictures]
     return np.stack(maps)

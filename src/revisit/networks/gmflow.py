@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from revisit.networks.flow_parts import around, finer, grid, sampled
+from revisit.networks.flow_parts import coordinate_grid, sample_bilinear, shifted_neighbours, upsample_flow_convexly
 from revisit.networks.loading import load_strictly
 from revisit.networks.preprocessing import IMAGENET_MEAN, IMAGENET_STD
 
@@ -90,11 +90,11 @@ class ShiftedWindowAttention(nn.Module):
         # Every other layer shifts its windows by half of their size (Swin).
         shift = (height // splits // 2, width // splits // 2) if self.shifts else (0, 0)
         query, key, value = (
-            windows(layer(maps).roll((-shift[0], -shift[1]), (1, 2)), splits)
+            cut_into_windows(layer(maps).roll((-shift[0], -shift[1]), (1, 2)), splits)
             for layer, maps in ((self.q_proj, x), (self.k_proj, other), (self.v_proj, other))
         )
         attended = functional.scaled_dot_product_attention(query, key, value, attn_mask=apart if self.shifts else None)
-        message = self.norm1(self.merge(whole(attended, splits, height, width).roll(shift, (1, 2))))
+        message = self.norm1(self.merge(join_windows(attended, splits, height, width).roll(shift, (1, 2))))
         if self.feeds:
             message = self.norm2(self.mlp(torch.cat([x, message], dim=-1)))
         return x + message
@@ -117,9 +117,9 @@ class FeatureTransformer(nn.Module):
 
     def forward(self, a: Tensor, b: Tensor, splits: int) -> tuple[Tensor, Tensor]:
         height, width = a.shape[-2:]
-        place = position(height // splits, width // splits, a).repeat(1, splits, splits)
+        place = sinusoidal_position_encoding(height // splits, width // splits, a).repeat(1, splits, splits)
         both = (torch.cat([a, b]) + place).permute(0, 2, 3, 1)
-        apart = from_opposite_edges(height, width, splits, a)[None]  # the same for all pictures
+        apart = shifted_window_attention_mask(height, width, splits, a)[None]  # the same for all pictures
         for layer in self.layers:
             other = torch.cat(both.chunk(2)[::-1])
             within = layer["self_attn"](both, both, splits, apart)
@@ -135,16 +135,20 @@ class FlowPropagation(nn.Module):
         super().__init__()
         self.q_proj, self.k_proj = nn.Linear(CHANNELS, CHANNELS), nn.Linear(CHANNELS, CHANNELS)
 
-    def everywhere(self, features: Tensor, flow: Tensor) -> Tensor:
+    def propagate_globally(self, features: Tensor, flow: Tensor) -> Tensor:
         # The key is made from the query, not from the features: the published weights were trained so.
         query = self.q_proj(features.flatten(2).transpose(1, 2))
         likeness = query @ self.k_proj(query).transpose(1, 2) / CHANNELS**0.5
         return (likeness.softmax(dim=-1) @ flow.flatten(2).transpose(1, 2)).transpose(1, 2).reshape(flow.shape)
 
-    def nearby(self, features: Tensor, flow: Tensor) -> Tensor:
+    def propagate_to_neighbours(self, features: Tensor, flow: Tensor) -> Tensor:
         query, key = (layer(features.permute(0, 2, 3, 1)).permute(0, 3, 1, 2) for layer in (self.q_proj, self.k_proj))
-        likeness = torch.stack([(query * near).sum(dim=1) for near in around(key, 1)], dim=1) / CHANNELS**0.5
-        return torch.einsum("bnhw,bcnhw->bchw", likeness.softmax(dim=1), torch.stack(around(flow, 1), dim=2))
+        likeness = (
+            torch.stack([(query * near).sum(dim=1) for near in shifted_neighbours(key, 1)], dim=1) / CHANNELS**0.5
+        )
+        return torch.einsum(
+            "bnhw,bcnhw->bchw", likeness.softmax(dim=1), torch.stack(shifted_neighbours(flow, 1), dim=2)
+        )
 
 
 class GMFlow(nn.Module):
@@ -163,76 +167,80 @@ class GMFlow(nn.Module):
         mean, std = (earlier.new_tensor(values)[:, None, None] for values in (IMAGENET_MEAN, IMAGENET_STD))
         quarter, eighth = self.backbone((torch.cat([earlier, later]) - mean) / std)
         a, b = self.transformer(*eighth.chunk(2), COARSE_WINDOWS)
-        flow = self.feature_flow_attn.everywhere(torch.cat([a, b]), matched_anywhere(a, b))
+        flow = self.feature_flow_attn.propagate_globally(torch.cat([a, b]), global_matching_flow_both_ways(a, b))
         flow = 2 * functional.interpolate(flow, scale_factor=2, mode="bilinear", align_corners=True)
         # From here on the backward flow is another row of the batch.
-        places = grid(quarter.shape[-2], quarter.shape[-1], like=quarter) + flow
-        warped = sampled(torch.cat(quarter.chunk(2)[::-1]), places[:, 0], places[:, 1])
+        places = coordinate_grid(quarter.shape[-2], quarter.shape[-1], like=quarter) + flow
+        warped = sample_bilinear(torch.cat(quarter.chunk(2)[::-1]), places[:, 0], places[:, 1])
         a, b = self.transformer(quarter, warped, FINE_WINDOWS)
-        flow = self.feature_flow_attn.nearby(a, flow + matched_nearby(a, b))
-        forward, backward = finer(flow, self.upsampler(torch.cat([flow, a], dim=1)), 4).chunk(2)
+        flow = self.feature_flow_attn.propagate_to_neighbours(a, flow + local_matching_flow(a, b))
+        forward, backward = upsample_flow_convexly(flow, self.upsampler(torch.cat([flow, a], dim=1)), 4).chunk(2)
         return forward, backward
 
 
-def windows(maps: Tensor, splits: int) -> Tensor:
+def cut_into_windows(maps: Tensor, windows_per_side: int) -> Tensor:
     """(B, H, W, C) cut into (B, splits * splits, places, C)."""
     batch, height, width, channels = maps.shape
-    cut = maps.reshape(batch, splits, height // splits, splits, width // splits, channels)
-    return cut.transpose(2, 3).reshape(batch, splits * splits, -1, channels)
+    cut = maps.reshape(
+        batch, windows_per_side, height // windows_per_side, windows_per_side, width // windows_per_side, channels
+    )
+    return cut.transpose(2, 3).reshape(batch, windows_per_side * windows_per_side, -1, channels)
 
 
-def whole(cut: Tensor, splits: int, height: int, width: int) -> Tensor:
+def join_windows(windows: Tensor, windows_per_side: int, height: int, width: int) -> Tensor:
     """The maps that `windows` cut."""
-    batch, _, _, channels = cut.shape
-    parts = cut.reshape(batch, splits, splits, height // splits, width // splits, channels)
+    batch, _, _, channels = windows.shape
+    parts = windows.reshape(
+        batch, windows_per_side, windows_per_side, height // windows_per_side, width // windows_per_side, channels
+    )
     return parts.transpose(2, 3).reshape(batch, height, width, channels)
 
 
-def from_opposite_edges(height: int, width: int, splits: int, like: Tensor) -> Tensor:
+def shifted_window_attention_mask(height: int, width: int, windows_per_side: int, like: Tensor) -> Tensor:
     """(splits * splits, pixels, pixels) attention mask of shifted windows (Swin)."""
 
-    def parts(length: int) -> Tensor:
+    def window_part_labels(length: int) -> Tensor:
         """0, 1 or 2 for the places of a side: before the last window, in its first half, in its second, wrapped one."""
-        window = length // splits
+        window = length // windows_per_side
         place = torch.arange(length, device=like.device)
         return (place >= length - window).int() + (place >= length - window // 2).int()
 
-    part = (3 * parts(height)[:, None] + parts(width)[None])[None, :, :, None]
-    label = windows(part, splits)[0, :, :, 0]
+    part = (3 * window_part_labels(height)[:, None] + window_part_labels(width)[None])[None, :, :, None]
+    label = cut_into_windows(part, windows_per_side)[0, :, :, 0]
     return (label[:, :, None] != label[:, None, :]).to(like.dtype) * APART
 
 
-def position(height: int, width: int, like: Tensor) -> Tensor:
+def sinusoidal_position_encoding(height: int, width: int, like: Tensor) -> Tensor:
     """(C, height, width) sinusoidal position encoding within a window, first of y, then of x."""
     half = CHANNELS // 2
     wave = 10000 ** (2 * (torch.arange(half, device=like.device) // 2) / half)
 
-    def waves(length: int) -> Tensor:
+    def sinusoids_along_side(length: int) -> Tensor:
         turns = torch.arange(1, length + 1, device=like.device, dtype=like.dtype) / (length + 1e-6) * 2 * torch.pi
         angle = turns[None] / wave[:, None]
         even = torch.arange(half, device=like.device)[:, None] % 2 == 0
         return torch.where(even, angle.sin(), angle.cos())
 
-    rows, columns = waves(height)[:, :, None], waves(width)[:, None]
+    rows, columns = sinusoids_along_side(height)[:, :, None], sinusoids_along_side(width)[:, None]
     return torch.cat([rows.expand(half, height, width), columns.expand(half, height, width)])
 
 
-def matched_anywhere(a: Tensor, b: Tensor) -> Tensor:
+def global_matching_flow_both_ways(a: Tensor, b: Tensor) -> Tensor:
     """Global matching: (2B, 2, H, W) flow from a to b and from b to a, by softmax over all correlations."""
     height, width = a.shape[-2:]
     likeness = a.flatten(2).transpose(1, 2) @ b.flatten(2) / CHANNELS**0.5
-    cells = grid(height, width, like=a)
+    cells = coordinate_grid(height, width, like=a)
     places = cells.flatten(1).T
     ends = torch.cat([likeness, likeness.transpose(1, 2)]).softmax(dim=-1) @ places
     return ends.transpose(1, 2).reshape(-1, 2, height, width) - cells
 
 
-def matched_nearby(a: Tensor, b: Tensor) -> Tensor:
+def local_matching_flow(a: Tensor, b: Tensor) -> Tensor:
     """Local matching: (B, 2, H, W) flow from a to b by softmax over correlations within `REACH`, inside the picture."""
-    likeness = torch.stack([(a * near).sum(dim=1) for near in around(b, REACH)], dim=1) / CHANNELS**0.5
-    inside = torch.stack(around(a.new_ones(a.shape[-2:]), REACH)) > 0
+    likeness = torch.stack([(a * near).sum(dim=1) for near in shifted_neighbours(b, REACH)], dim=1) / CHANNELS**0.5
+    inside = torch.stack(shifted_neighbours(a.new_ones(a.shape[-2:]), REACH)) > 0
     shares = likeness.masked_fill(~inside, -1e9).softmax(dim=1)
-    steps = grid(2 * REACH + 1, 2 * REACH + 1, like=a).flatten(1) - REACH
+    steps = coordinate_grid(2 * REACH + 1, 2 * REACH + 1, like=a).flatten(1) - REACH
     return torch.einsum("bnhw,cn->bchw", shares, steps)
 
 

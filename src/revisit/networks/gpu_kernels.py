@@ -11,7 +11,7 @@ NUMBERS = 4096  # that one program computes
 
 
 @triton.jit
-def _interpolate(
+def _interpolate_kernel(
     source, output, top, bottom, low, left, right, near, bias, height, width, rows, columns,
     CHANNELS: tl.constexpr, PIXELS: tl.constexpr, HAS_BIAS: tl.constexpr,
 ):  # fmt: skip
@@ -41,7 +41,7 @@ def _interpolate(
     tl.store(output + place, value.to(output.dtype.element_ty), mask=inside)
 
 
-def interpolate(
+def interpolate_bilinearly_into(
     lines: Tensor,
     output: Tensor,
     down: tuple[Tensor, Tensor, Tensor],
@@ -53,14 +53,14 @@ def interpolate(
     rows, columns = output.shape[1:3]
     pixels = max(1, min(NUMBERS // channels, triton.next_power_of_2(columns)))
     programs = (count * rows * triton.cdiv(columns, pixels),)
-    _interpolate[programs](
+    _interpolate_kernel[programs](
         lines, output, *down, *across, lines if bias is None else bias, height, width, rows, columns,
         CHANNELS=channels, PIXELS=pixels, HAS_BIAS=bias is not None,
     )  # fmt: skip
 
 
 @triton.jit
-def _add_and_normalise(
+def _add_and_normalise_kernel(
     residual, branch, scale, weight, bias, total, output, rows, width, eps, ROWS: tl.constexpr, WIDTH: tl.constexpr
 ):
     row = (tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS))[:, None]
@@ -89,7 +89,7 @@ def add_and_normalise(
     columns = triton.next_power_of_2(width)
     together = max(1, NUMBERS // 2 // columns)
     rows = residual.numel() // width
-    _add_and_normalise[(triton.cdiv(rows, together),)](
+    _add_and_normalise_kernel[(triton.cdiv(rows, together),)](
         residual, branch, scale, weight, bias, total, output, rows, width, eps, ROWS=together, WIDTH=columns
     )
     return total, output

@@ -37,23 +37,23 @@ def use_compiled_layers(network: nn.Module) -> nn.Module:
     """
     for layer in network.modules():
         for name in ("activation_fn", "activation"):  # of an MLP, in versions of transformers
-            if isinstance(getattr(layer, "fc1", None), nn.Linear) and _is_gelu(getattr(layer, name, None)):
+            if isinstance(getattr(layer, "fc1", None), nn.Linear) and _is_exact_gelu(getattr(layer, name, None)):
                 layer.fc1.__class__ = LinearGelu
                 setattr(layer, name, nn.Identity())
-        if type(layer) is nn.Conv2d and _tiles(layer):
+        if type(layer) is nn.Conv2d and _stride_equals_kernel(layer):
             layer.__class__ = PatchConv2d
-        elif type(layer) is nn.ConvTranspose2d and _tiles(layer) and not any(layer.output_padding):
+        elif type(layer) is nn.ConvTranspose2d and _stride_equals_kernel(layer) and not any(layer.output_padding):
             layer.__class__ = PatchConvTranspose2d
     return network
 
 
-def _tiles(layer: nn.Conv2d | nn.ConvTranspose2d) -> bool:
+def _stride_equals_kernel(layer: nn.Conv2d | nn.ConvTranspose2d) -> bool:
     """Whether a layer sees every pixel once."""
     plain = layer.groups == 1 and layer.dilation == (1, 1) and layer.padding in ("valid", (0, 0), 0)
     return plain and tuple(layer.kernel_size) == tuple(layer.stride)
 
 
-def _is_gelu(function: object) -> bool:
+def _is_exact_gelu(function: object) -> bool:
     """Whether a function is GELU by the error function, torch's or that of transformers."""
     exact = isinstance(function, nn.GELU) and function.approximate == "none"
     return exact or type(function).__name__ == "GELUActivation"
@@ -67,18 +67,18 @@ def block_outputs(blocks: Any, tokens: Tensor) -> list[Tensor]:
     states = [tokens]
     normal = blocks[0].norm1(tokens)
     for number, block in enumerate(blocks, 1):
-        attended = _attended(block.attention, normal)
-        residual, normal = _added(states[-1], attended, block.layer_scale1, block.norm2)
+        attended = _self_attention(block.attention, normal)
+        residual, normal = _add_branch_and_normalise(states[-1], attended, block.layer_scale1, block.norm2)
         branch = block.mlp(normal)
         if number < len(blocks):
-            residual, normal = _added(residual, branch, block.layer_scale2, blocks[number].norm1)
+            residual, normal = _add_branch_and_normalise(residual, branch, block.layer_scale2, blocks[number].norm1)
         else:
             residual = residual + block.layer_scale2(branch)
         states.append(residual)
     return states
 
 
-def _attended(attention: Any, tokens: Tensor) -> Tensor:
+def _self_attention(attention: Any, tokens: Tensor) -> Tensor:
     """Self-attention of transformers, without the hooks by which it collects weights: a compiler cannot trace them."""
     inner = getattr(attention, "attention", None)
     if inner is None:
@@ -87,7 +87,7 @@ def _attended(attention: Any, tokens: Tensor) -> Tensor:
     return attention.output.dense(context[0] if isinstance(context, tuple) else context)
 
 
-def _added(residual: Tensor, branch: Tensor, scale: Any, norm: Any) -> tuple[Tensor, Tensor]:
+def _add_branch_and_normalise(residual: Tensor, branch: Tensor, scale: Any, norm: Any) -> tuple[Tensor, Tensor]:
     """A residual with a branch added to it, and the same normalised."""
     return add_and_normalise(residual, branch, scale.lambda1, norm.weight, norm.bias, norm.eps)
 
@@ -172,7 +172,7 @@ class PatchConvTranspose2d(nn.ConvTranspose2d):
         return output.permute(0, 3, 1, 2)
 
 
-def corner_taps(before: int, after: int, device: torch.device) -> Taps:
+def aligned_corner_table(before: int, after: int, device: torch.device) -> Taps:
     """Neighbours and weights that make a line of another length, whose ends stay (`align_corners=True`)."""
     places = torch.linspace(0, before - 1, after, dtype=torch.float64)
     first = places.floor().clamp_(max=max(0, before - 2)).int()
@@ -180,22 +180,22 @@ def corner_taps(before: int, after: int, device: torch.device) -> Taps:
     return first.to(device), (first + 1).clamp_(max=before - 1).to(device), weight.to(device)
 
 
-def upsampled(maps: Tensor, down: Taps, across: Taps, bias: Tensor | None = None) -> Tensor:
+def interpolate_by_tables(maps: Tensor, down: Taps, across: Taps, bias: Tensor | None = None) -> Tensor:
     """(B, C, H, W) maps by bilinear interpolation, for rows and columns by tables; channels last in memory.
 
     A number for each channel may be added.
     """
     lines = maps.permute(0, 2, 3, 1)
     if maps.is_cuda and _is_power_of_two(maps.shape[1]):
-        return interpolate_rows(lines.contiguous(), *down, *across, bias).permute(0, 3, 1, 2)
+        return interpolate_bilinearly_on_gpu(lines.contiguous(), *down, *across, bias).permute(0, 3, 1, 2)
     (top, bottom, low), (left, right, near) = down, across
     low, near = low[:, None, None], near[:, None]
 
-    def line(rows: Tensor) -> Tensor:
+    def interpolate_across(rows: Tensor) -> Tensor:
         here = lines[:, rows]
         return torch.lerp(here[:, :, left].float(), here[:, :, right].float(), near)
 
-    output = torch.lerp(line(top), line(bottom), low)
+    output = torch.lerp(interpolate_across(top), interpolate_across(bottom), low)
     output = output if bias is None else output + bias
     return output.to(maps.dtype).permute(0, 3, 1, 2)
 
@@ -205,19 +205,19 @@ def _is_power_of_two(number: int) -> bool:
 
 
 @torch.library.custom_op("revisit::interpolate_rows", mutates_args=())
-def interpolate_rows(
+def interpolate_bilinearly_on_gpu(
     lines: Tensor, top: Tensor, bottom: Tensor, low: Tensor, left: Tensor, right: Tensor, near: Tensor,
     bias: Tensor | None,
 ) -> Tensor:  # fmt: skip
-    """`upsampled` of (B, H, W, C) maps on a GPU."""
+    """`interpolate_by_tables` of (B, H, W, C) maps on a GPU."""
     from revisit.networks import gpu_kernels
 
     output = lines.new_empty(len(lines), len(top), len(left), lines.shape[3])
-    gpu_kernels.interpolate(lines, output, (top, bottom, low), (left, right, near), bias)
+    gpu_kernels.interpolate_bilinearly_into(lines, output, (top, bottom, low), (left, right, near), bias)
     return output
 
 
-@interpolate_rows.register_fake
+@interpolate_bilinearly_on_gpu.register_fake
 def _interpolated_shape(
     lines: Tensor, top: Tensor, bottom: Tensor, low: Tensor, left: Tensor, right: Tensor, near: Tensor,
     bias: Tensor | None,

@@ -17,7 +17,7 @@ from torch.nn import functional
 
 from revisit import weights
 from revisit.networks.loading import fill
-from revisit.networks.preprocessing import normalised
+from revisit.networks.preprocessing import normalise_by_channel
 
 CHANNELS = (64, 128, 256, 512, 512)
 VGG16, VGG19 = (2, 2, 3, 3, 3), (2, 2, 4, 4, 4)  # convolutions in each block
@@ -41,7 +41,7 @@ class Vgg(nn.Module):
 
     def forward(self, levels: Tensor) -> Grams:
         """Gram matrices of pictures (B, 3, H, W) with levels from 0 to 255."""
-        x = normalised(levels)
+        x = normalise_by_channel(levels)
         matrices: Grams = []
         for number, layer in enumerate(self.features.values()):
             if number in self.firsts and number:
@@ -58,7 +58,7 @@ def gram(maps: Tensor) -> Tensor:
     return flat @ flat.transpose(1, 2) / (flat.shape[1] * flat.shape[2])
 
 
-def gram_distances(later: Grams, earlier: Grams) -> tuple[Tensor, Tensor, Tensor]:
+def gram_difference_and_own_norms(later: Grams, earlier: Grams) -> tuple[Tensor, Tensor, Tensor]:
     """Frobenius norms of the difference, of the later and of the earlier matrices, each (B, depths)."""
     pairs = list(zip(later, earlier, strict=True))
     parts = [[a - b for a, b in pairs], later, earlier]
@@ -68,18 +68,20 @@ def gram_distances(later: Grams, earlier: Grams) -> tuple[Tensor, Tensor, Tensor
     return difference, norm, other
 
 
-def build_vgg16(path: Path) -> Vgg:
+def build_vgg16_from_lpips_file(path: Path) -> Vgg:
     """VGG16 with the trunk in a file of LPIPS."""
     tensors = weights.tensors(path)
-    return _vgg(VGG16, {re.sub(r"^net\.slice\d+", "features", name): value for name, value in tensors.items()}, path)
+    return _build_vgg_up_to_relu5_1(
+        VGG16, {re.sub(r"^net\.slice\d+", "features", name): value for name, value in tensors.items()}, path
+    )
 
 
-def build_vgg19(path: Path) -> Vgg:
+def build_vgg19_from_torchvision_file(path: Path) -> Vgg:
     """VGG19 with the weights in a file of torchvision's."""
-    return _vgg(VGG19, weights.tensors(path), path)
+    return _build_vgg_up_to_relu5_1(VGG19, weights.tensors(path), path)
 
 
-def _vgg(blocks: Sequence[int], tensors: Mapping[str, Tensor], path: Path) -> Vgg:
+def _build_vgg_up_to_relu5_1(blocks: Sequence[int], tensors: Mapping[str, Tensor], path: Path) -> Vgg:
     net = Vgg(blocks)
     deeper = {name for name in tensors if name not in net.state_dict()}  # what comes behind relu5_1: no use here
     return fill(net, {name: value for name, value in tensors.items() if name not in deeper}, path)

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from revisit.networks import hub, runtime
-from revisit.networks.preprocessing import Size, normalised, resized
+from revisit.networks.preprocessing import Size, normalise_by_channel, resize_levels
 
 TYPES = ("grounding-dino",)
 SHORT, LONG = 800, 1333
@@ -28,11 +28,13 @@ class GroundingDino(nn.Module):
         super().__init__()
         self.model, self.tokenizer = model, tokenizer
 
-    def find(self, pictures: Tensor, text: str, *, threshold: float = THRESHOLD) -> list[tuple[Tensor, Tensor]]:
+    def detect_scores_and_boxes(
+        self, pictures: Tensor, text: str, *, threshold: float = THRESHOLD
+    ) -> list[tuple[Tensor, Tensor]]:
         """Scores (M,) and boxes (M, 4) of each picture, fractions x0, y0, x1, y1, the surest first."""
-        size = fitting((int(pictures.shape[-2]), int(pictures.shape[-1])))
-        pixels = normalised(resized(pictures, size, "bilinear"))
-        words = self.tokenizer([asked(text)] * len(pictures), return_tensors="pt").to(runtime.device())
+        size = size_with_limited_sides((int(pictures.shape[-2]), int(pictures.shape[-1])))
+        pixels = normalise_by_channel(resize_levels(pictures, size, "bilinear"))
+        words = self.tokenizer([format_prompt(text)] * len(pictures), return_tensors="pt").to(runtime.device())
         mask = torch.ones((len(pixels), *size), dtype=torch.long, device=pixels.device)
         out = self.model(pixel_values=pixels, pixel_mask=mask, **words)
         results = []
@@ -45,12 +47,12 @@ class GroundingDino(nn.Module):
         return results
 
 
-def asked(text: str) -> str:
+def format_prompt(text: str) -> str:
     """The words as the network was trained to read them."""
     return text.strip().lower().rstrip(".") + "."
 
 
-def fitting(size: Size, short: int = SHORT, long: int = LONG) -> Size:
+def size_with_limited_sides(size: Size, short: int = SHORT, long: int = LONG) -> Size:
     """The size with a shorter side of `short`, or as much of it as a longer side of `long` allows."""
     least, most = min(size), max(size)
     target: float = short
@@ -71,4 +73,4 @@ def network(id: str) -> GroundingDino:
 def build(path: Path) -> GroundingDino:
     """The network in the folder of this file: config.json, model.safetensors and the files of its tokenizer."""
     folder = path.parent
-    return GroundingDino(hub.model(folder, of=TYPES), hub.tokenizer(folder))
+    return GroundingDino(hub.load_model(folder, model_types=TYPES), hub.load_tokenizer(folder))

@@ -16,7 +16,7 @@ from typing import Any
 from torch import Tensor
 
 from revisit.core import MissingPrerequisite
-from revisit.networks.loading import refuse_others
+from revisit.networks.loading import raise_for_mismatched_tensors
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 MODEL_TYPES = {
@@ -34,9 +34,9 @@ MODEL_TYPES = {
 LEFT_OVER = ("position_ids",)  # tables 0, 1, 2, ... that older versions saved
 
 
-def model(folder: Path, *, of: Iterable[str]) -> Any:
+def load_model(folder: Path, *, model_types: Iterable[str]) -> Any:
     """The pretrained model in a folder, one of these types."""
-    kind = transformers_class(MODEL_TYPES[str(read_config(folder, of=of)["model_type"])])
+    kind = transformers_class(MODEL_TYPES[str(read_config(folder, model_types=model_types)["model_type"])])
     return _from_pretrained(kind, folder / WEIGHTS, folder, local_files_only=True, use_safetensors=True)
 
 
@@ -56,7 +56,7 @@ def _from_pretrained(
     import torch
 
     try:
-        with _silence():
+        with _silence_transformers():
             if settings is not None:
                 options["config"] = kind.config_class(**settings)
             # Tensors of other shapes are listed in `info` instead of raised, and raised below by name.
@@ -69,11 +69,11 @@ def _from_pretrained(
     missing = sorted(info.get("missing_keys", ()))
     unexpected = sorted(name for name in info.get("unexpected_keys", ()) if not name.endswith(LEFT_OVER))
     shapes = sorted(str(key[0]) for key in info.get("mismatched_keys", ()))
-    refuse_others(source, kind.__name__, missing, unexpected, shapes)
+    raise_for_mismatched_tensors(source, kind.__name__, missing, unexpected, shapes)
     return model.eval()
 
 
-def renamed(name: str, parts: Iterable[tuple[str, str]]) -> str:
+def replace_name_parts(name: str, parts: Iterable[tuple[str, str]]) -> str:
     """The name of a tensor with its parts replaced, one after the other."""
     for part, published in parts:
         name = name.replace(part, published)
@@ -86,10 +86,10 @@ def layer_count(names: Iterable[str], prefix: str) -> int:
     return 1 + max((int(number) for number in numbers if number.isdecimal()), default=-1)
 
 
-def read_config(folder: Path, *, of: Iterable[str]) -> Mapping[str, object]:
+def read_config(folder: Path, *, model_types: Iterable[str]) -> Mapping[str, object]:
     """The config.json of the network in a folder, one of these types, whose weights lie there, too."""
-    config = read_json(folder / CONFIG)
-    model_type, expected = config.get("model_type"), list(of)
+    config = read_json_object(folder / CONFIG)
+    model_type, expected = config.get("model_type"), list(model_types)
     if model_type not in expected:
         raise MissingPrerequisite(
             f"{folder / CONFIG}: its model_type is {model_type!r}; expected {' or '.join(expected)}. "
@@ -100,10 +100,10 @@ def read_config(folder: Path, *, of: Iterable[str]) -> Mapping[str, object]:
     return config
 
 
-def tokenizer(folder: Path) -> Any:
+def load_tokenizer(folder: Path) -> Any:
     """The tokenizer in a folder."""
     try:
-        with _silence():
+        with _silence_transformers():
             return transformers_class("AutoTokenizer").from_pretrained(folder, local_files_only=True)
     except MissingPrerequisite:
         raise
@@ -115,7 +115,7 @@ def tokenizer(folder: Path) -> Any:
 
 
 @contextmanager
-def _silence() -> Iterator[None]:
+def _silence_transformers() -> Iterator[None]:
     """No progress bars and no reports of transformers: what they would say is told by an error of ours."""
     from transformers.utils import logging
 
@@ -143,7 +143,7 @@ def transformers_class(name: str) -> Any:
         ) from error
 
 
-def read_json(path: Path) -> Mapping[str, object]:
+def read_json_object(path: Path) -> Mapping[str, object]:
     """The object in a JSON file."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))

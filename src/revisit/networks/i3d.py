@@ -18,7 +18,7 @@ from torch.nn import functional
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 from revisit.networks import openvino, runtime
-from revisit.networks.efficientnet_lite import same_padding
+from revisit.networks.efficientnet_lite import pad_as_tensorflow_same
 from revisit.networks.loading import load_strictly
 
 ID = "i3d-kinetics-400"
@@ -39,9 +39,9 @@ MIXED = {
 }
 
 
-def max_pool(x: Tensor, kernel: Size3, stride: Size3) -> Tensor:
+def max_pool_same_padding(x: Tensor, kernel: Size3, stride: Size3) -> Tensor:
     """Max pooling with SAME padding."""
-    return functional.max_pool3d(same_padding(x, kernel, stride), kernel, stride)
+    return functional.max_pool3d(pad_as_tensorflow_same(x, kernel, stride), kernel, stride)
 
 
 class ConvUnit(nn.Module):
@@ -54,7 +54,7 @@ class ConvUnit(nn.Module):
         self.bn: nn.Module = nn.BatchNorm3d(outside, eps=1e-3)
 
     def forward(self, x: Tensor) -> Tensor:
-        return torch.relu(self.bn(self.conv(same_padding(x, self.kernel, self.stride))))
+        return torch.relu(self.bn(self.conv(pad_as_tensorflow_same(x, self.kernel, self.stride))))
 
 
 class Mixed(nn.Module):
@@ -68,7 +68,7 @@ class Mixed(nn.Module):
         self.branch_3 = ConvUnit(inside, last, 1)
 
     def forward(self, x: Tensor) -> Tensor:
-        pooled = self.branch_3(max_pool(x, (3, 3, 3), (1, 1, 1)))
+        pooled = self.branch_3(max_pool_same_padding(x, (3, 3, 3), (1, 1, 1)))
         return torch.cat([self.branch_0(x), self.branch_1(x), self.branch_2(x), pooled], dim=1)
 
 
@@ -83,17 +83,17 @@ class I3D(nn.Module):
         self.logits = nn.Conv3d(1024, 400, 1)
 
     def forward(self, clips: Tensor) -> Tensor:
-        return openvino.run(self.steps, clips)[0]
+        return openvino.run(self.mean_logits, clips)[0]
 
-    def steps(self, x: Tensor) -> tuple[Tensor, ...]:
+    def mean_logits(self, x: Tensor) -> tuple[Tensor, ...]:
         """The whole network, as a step that OpenVINO can take over."""
-        x = max_pool(self.conv_1a(x), (1, 3, 3), (1, 2, 2))
-        x = max_pool(self.conv_2c(self.conv_2b(x)), (1, 3, 3), (1, 2, 2))
+        x = max_pool_same_padding(self.conv_1a(x), (1, 3, 3), (1, 2, 2))
+        x = max_pool_same_padding(self.conv_2c(self.conv_2b(x)), (1, 3, 3), (1, 2, 2))
         for name in MIXED:
             if name == "4b":
-                x = max_pool(x, (3, 3, 3), (2, 2, 2))
+                x = max_pool_same_padding(x, (3, 3, 3), (2, 2, 2))
             if name == "5b":
-                x = max_pool(x, (2, 2, 2), (2, 2, 2))
+                x = max_pool_same_padding(x, (2, 2, 2), (2, 2, 2))
             x = self.get_submodule(f"mixed_{name}")(x)
         x = self.logits(functional.avg_pool3d(x, (2, 7, 7), stride=1))
         return (x.mean(dim=(2, 3, 4)),)
@@ -112,8 +112,8 @@ def build(path: Path) -> I3D:
 def clip_logits(frames: np.ndarray | Tensor) -> np.ndarray:
     """(400,) logits of one clip of bytes (T, 224, 224, 3), nine frames or more."""
     with runtime.inference():
-        levels = runtime.on_device(frames).float() / 127.5 - 1  # (T, 3, H, W)
-        return runtime.numbers(runtime.network(ID, build)(levels.permute(1, 0, 2, 3)[None]))[0]
+        levels = runtime.channels_first_on_device(frames).float() / 127.5 - 1  # (T, 3, H, W)
+        return runtime.to_numpy(runtime.network(ID, build)(levels.permute(1, 0, 2, 3)[None]))[0]
 
 
 @cache

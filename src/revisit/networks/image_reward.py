@@ -24,8 +24,8 @@ from revisit.core import MissingPrerequisite
 from revisit.networks import hub
 from revisit.networks.aesthetic import Layers
 from revisit.networks.loading import fill
-from revisit.networks.preprocessing import clip_square
-from revisit.networks.tokenizing import library, vocabulary
+from revisit.networks.preprocessing import preprocess_for_clip
+from revisit.networks.tokenizing import import_tokenizer_library, load_plain_tokenizer
 
 MEAN, DEVIATION = 0.16717362830052426, 1.0333394966054072
 WORDS = 35
@@ -54,7 +54,7 @@ class ImageReward(nn.Module):
 
     def forward(self, pictures: Tensor, tokens: Tensor, mask: Tensor) -> Tensor:
         """(B,) for levels (B, 3, H, W) from 0 to 255, tokens (B, 35), and which of these are words."""
-        pixels = clip_square(pictures, self.vision.config.image_size)
+        pixels = preprocess_for_clip(pictures, self.vision.config.image_size)
         image = self.vision(pixel_values=pixels).last_hidden_state
         states = self.text(input_ids=tokens, attention_mask=mask.long(), encoder_hidden_states=image).last_hidden_state
         return (self.mlp(states[:, 0].float())[:, 0] - MEAN) / DEVIATION
@@ -63,8 +63,8 @@ class ImageReward(nn.Module):
 def load(path: Path) -> ImageReward:
     """The network of a checkpoint, whose tensors tell its sizes."""
     state = {name: tensor for name, tensor in weights.tensors(path).items() if not name.endswith("position_ids")}
-    image = {_published_name(name): tensor for name, tensor in _below(VISION, state).items()}
-    text = _below(TEXT, state)
+    image = {_blip_name(name): tensor for name, tensor in _tensors_below_prefix(VISION, state).items()}
+    text = _tensors_below_prefix(TEXT, state)
     try:
         width, _, _, patch = image["embeddings.patch_embedding.weight"].shape
         words, text_width = text["embeddings.word_embeddings.weight"].shape
@@ -94,18 +94,18 @@ def load(path: Path) -> ImageReward:
     vision_model = hub.model_from_tensors("BlipVisionModel", vision_settings, image, path)
     text_model = hub.model_from_tensors("BlipTextModel", text_settings, text, path, add_pooling_layer=False)
     net = ImageReward(vision_model, text_model)
-    fill(net.mlp, _below("mlp.", state), path)
+    fill(net.mlp, _tensors_below_prefix("mlp.", state), path)
     return net
 
 
-def _below(prefix: str, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def _tensors_below_prefix(prefix: str, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """The tensors whose names begin so, without the prefix."""
     return {name.removeprefix(prefix): tensor for name, tensor in state.items() if name.startswith(prefix)}
 
 
-def _published_name(name: str) -> str:
+def _blip_name(name: str) -> str:
     """The name in BlipVisionModel of a tensor that ImageReward.pt names as timm does."""
-    return f"post_layer{name}" if name.startswith("norm.") else hub.renamed(name, NAMES)
+    return f"post_layer{name}" if name.startswith("norm.") else hub.replace_name_parts(name, NAMES)
 
 
 class Words:
@@ -114,10 +114,10 @@ class Words:
     def __init__(self, folder: Path) -> None:
         tokenizer_file, word_list = (folder / name for name in VOCABULARY)
         if tokenizer_file.is_file():
-            self.vocabulary = vocabulary(tokenizer_file)
+            self.vocabulary = load_plain_tokenizer(tokenizer_file)
         elif word_list.is_file():
-            word_pieces = partial(library("tokenizers").BertWordPieceTokenizer, lowercase=True)
-            self.vocabulary = vocabulary(word_list, word_pieces)
+            word_pieces = partial(import_tokenizer_library("tokenizers").BertWordPieceTokenizer, lowercase=True)
+            self.vocabulary = load_plain_tokenizer(word_list, word_pieces)
         else:
             needed = " or ".join(VOCABULARY)
             raise MissingPrerequisite(f"{folder}: prompts need the words of bert-base-uncased: {needed}")

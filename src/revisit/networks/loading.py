@@ -31,12 +31,12 @@ def fill(net: Net, tensors: Mapping[str, Tensor], path: Path) -> Net:
         for name in sorted(expected.keys() & tensors.keys())
         if tensors[name].shape != expected[name].shape
     ]
-    refuse_others(path, type(net).__name__, missing, unexpected, shapes)
+    raise_for_mismatched_tensors(path, type(net).__name__, missing, unexpected, shapes)
     net.load_state_dict(dict(tensors), strict=not counters - tensors.keys())
     return net
 
 
-def refuse_others(
+def raise_for_mismatched_tensors(
     path: Path, kind: str, missing: Sequence[str], unexpected: Sequence[str], shapes: Sequence[str]
 ) -> None:
     """Raise MissingPrerequisite where tensors are missing, unexpected or of other shapes: another network's weights."""

@@ -90,7 +90,7 @@ class Lpips(nn.Module):
             head.model.add_module("1", nn.Conv2d(inputs, 1, 1, bias=False))
             self.add_module(f"lin{depth}", head)
 
-    def features(self, x: Tensor) -> list[Tensor]:
+    def conv_features(self, x: Tensor) -> list[Tensor]:
         """Features at the five depths of normalised pictures (B, 3, H, W)."""
         features = []
         for depth, layers in enumerate(self.table):
@@ -100,9 +100,9 @@ class Lpips(nn.Module):
                 else:
                     conv = self.get_submodule(f"net.slice{depth + 1}.{layer.number}")
                     if layer.kernel == 5 and WINOGRAD and torch.jit.is_tracing():  # for OpenVINO
-                        x = by_threes(conv, x)
+                        x = conv_5x5_as_3x3(conv, x)
                     elif layer.stride > 1 and torch.compiler.is_compiling():
-                        x = by_tiles(conv, x, layer.stride, layer.padding)
+                        x = strided_conv_as_unstrided(conv, x, layer.stride, layer.padding)
                     else:
                         x = conv(x)
                     x = x.relu_()
@@ -117,34 +117,41 @@ class Lpips(nn.Module):
         """
         if a.device.type == "cpu":
             pairs = zip(a.split(1), b.split(1), strict=True)
-            return torch.cat([self._apart(self._seen(a, keep=False), self._seen(b, keep=True)) for a, b in pairs])
+            return torch.cat(
+                [
+                    self._weighted_feature_distance(
+                        self._unit_features_by_openvino(a, keep=False), self._unit_features_by_openvino(b, keep=True)
+                    )
+                    for a, b in pairs
+                ]
+            )
         convolutions = sum(isinstance(layer, Conv) for layers in self.table for layer in layers)
         few = max(1, PIXELS * ON_GPU[convolutions] // (a.shape[-1] * a.shape[-2]))
         if len(a) > few:
             return torch.cat([self(a[k : k + few], b[k : k + few]) for k in range(0, len(a), few)])
-        return compiled.run(self._distance, a, b)
+        return compiled.run(self._distances_of_pairs, a, b)
 
-    def _distance(self, a: Tensor, b: Tensor) -> Tensor:
-        units = self._units(torch.cat([a.contiguous(), b.contiguous()]))
-        return self._apart([unit[: len(a)] for unit in units], [unit[len(a) :] for unit in units])
+    def _distances_of_pairs(self, a: Tensor, b: Tensor) -> Tensor:
+        units = self._unit_features(torch.cat([a.contiguous(), b.contiguous()]))
+        return self._weighted_feature_distance([unit[: len(a)] for unit in units], [unit[len(a) :] for unit in units])
 
-    def _seen(self, picture: Tensor, *, keep: bool) -> list[Tensor]:
+    def _unit_features_by_openvino(self, picture: Tensor, *, keep: bool) -> list[Tensor]:
         see = partial(openvino.run, self.channels_last, picture)
-        return [one.permute(0, 3, 1, 2) for one in (self.kept.of(picture, see) if keep else see())]
+        return [one.permute(0, 3, 1, 2) for one in (self.kept.cached_or_made(picture, see) if keep else see())]
 
     def channels_last(self, pictures: Tensor) -> tuple[Tensor, ...]:
         """(B, H, W, channels) at the five depths: as they lie in memory, so that nobody has to move them."""
-        return tuple(one.permute(0, 2, 3, 1) for one in self._units(pictures))
+        return tuple(one.permute(0, 2, 3, 1) for one in self._unit_features(pictures))
 
-    def _units(self, pictures: Tensor) -> tuple[Tensor, ...]:
+    def _unit_features(self, pictures: Tensor) -> tuple[Tensor, ...]:
         """Features at the five depths, those of each place divided by their length."""
         x = pictures.float() / 127.5 - 1
         x = (x - x.new_tensor(SHIFT)[:, None, None]) / x.new_tensor(SCALE)[:, None, None]
         x = x.contiguous(memory_format=torch.channels_last)  # a GPU's units for half precision and most CPUs want it so
-        features = [depth.float() for depth in self.features(x)]
+        features = [depth.float() for depth in self.conv_features(x)]
         return tuple(depth / (depth.square().sum(dim=1, keepdim=True).sqrt() + 1e-10) for depth in features)
 
-    def _apart(self, a: Sequence[Tensor], b: Sequence[Tensor]) -> Tensor:
+    def _weighted_feature_distance(self, a: Sequence[Tensor], b: Sequence[Tensor]) -> Tensor:
         total = a[0].new_zeros(len(a[0]))
         for depth, (one, other) in enumerate(zip(a, b, strict=True)):
             weight = self.get_parameter(f"lin{depth}.model.1.weight")
@@ -152,7 +159,7 @@ class Lpips(nn.Module):
         return total
 
 
-def by_threes(conv: nn.Module, x: Tensor) -> Tensor:
+def conv_5x5_as_3x3(conv: nn.Module, x: Tensor) -> Tensor:
     """A convolution of 5 x 5 with a padding of 2 as one of 3 x 3, over four copies of its input three pixels apart.
 
     Winograd's method takes a quarter of the multiplications for these, and OpenVINO has it for 3 x 3 only.
@@ -165,7 +172,7 @@ def by_threes(conv: nn.Module, x: Tensor) -> Tensor:
     return functional.conv2d(x, weight, conv.get_parameter("bias"))
 
 
-def by_tiles(conv: nn.Module, x: Tensor, stride: int, padding: int) -> Tensor:
+def strided_conv_as_unstrided(conv: nn.Module, x: Tensor, stride: int, padding: int) -> Tensor:
     """A convolution with a stride as one without, over tiles of that many pixels whose pixels are channels.
 
     A GPU is slow with three channels: for 11 x 11 over every fourth pixel it takes five times as long as for 3 x 3
@@ -184,10 +191,10 @@ def by_tiles(conv: nn.Module, x: Tensor, stride: int, padding: int) -> Tensor:
     return functional.conv2d(x.permute(0, 3, 1, 2), weight, conv.get_parameter("bias"))
 
 
-def loaded(table: Table, path: Path) -> Lpips:
+def load_lpips(table: Table, path: Path) -> Lpips:
     """The network with the weights of a file."""
     tensors = {name: one.float() for name, one in weights.tensors(path).items() if not name.startswith(REPEATED)}
     return fill(Lpips(table), tensors, path)
 
 
-lpips_alex, lpips_vgg = partial(loaded, ALEX), partial(loaded, VGG)
+lpips_alex, lpips_vgg = partial(load_lpips, ALEX), partial(load_lpips, VGG)

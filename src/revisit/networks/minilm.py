@@ -18,7 +18,7 @@ import numpy as np
 
 from revisit import weights
 from revisit.networks import onnx
-from revisit.networks.tokenizing import vocabulary
+from revisit.networks.tokenizing import load_plain_tokenizer
 
 ID = "minilm"
 TOKENS = "tokenizer.json"
@@ -28,7 +28,7 @@ LENGTH, LONGEST = 384, 256
 def embed(texts: Sequence[str]) -> np.ndarray:
     """(N, 384) unit vectors, float32."""
     path = weights.file(ID)
-    words, network = tokenizer(path.with_name(TOKENS)), onnx.session(path)
+    words, network = load_truncating_tokenizer(path.with_name(TOKENS)), onnx.load_session(path)
     vectors = np.zeros((len(texts), LENGTH), np.float32)
     for row, text in enumerate(texts):
         numbers = np.array([words.encode(text).ids], np.int64)
@@ -42,17 +42,17 @@ def embed(texts: Sequence[str]) -> np.ndarray:
     return vectors
 
 
-def near_duplicates(texts: Sequence[str], least: float) -> list[tuple[int, int, float]]:
-    """Pairs of texts with a cosine of `least` or more, the most alike first."""
+def similar_pairs_with_cosine(texts: Sequence[str], min_cosine: float) -> list[tuple[int, int, float]]:
+    """Pairs of texts with a cosine of `min_cosine` or more, the most alike first."""
     vectors = embed(texts)
     likeness = vectors @ vectors.T
     pairs = [(a, b, float(likeness[a, b])) for a in range(len(texts)) for b in range(a + 1, len(texts))]
-    return sorted((pair for pair in pairs if pair[2] >= least), key=lambda pair: -pair[2])
+    return sorted((pair for pair in pairs if pair[2] >= min_cosine), key=lambda pair: -pair[2])
 
 
 @cache
-def tokenizer(path: Path) -> Any:
+def load_truncating_tokenizer(path: Path) -> Any:
     """The tokenizer in a file."""
-    tokens = vocabulary(path)
+    tokens = load_plain_tokenizer(path)
     tokens.enable_truncation(LONGEST)
     return tokens

@@ -22,7 +22,7 @@ from torch.nn import functional
 from revisit import weights
 from revisit.networks import runtime
 from revisit.networks.loading import fill
-from revisit.networks.preprocessing import normalised, resized
+from revisit.networks.preprocessing import normalise_by_channel, resize_levels
 from revisit.networks.sam import FIRST_CORNER, FOREGROUND, NOTHING, SECOND_CORNER, SIDE, MaskDecoder, PromptEncoder
 from revisit.networks.tiny_vit import STRIDE, TinyViT
 
@@ -43,7 +43,7 @@ class PictureEmbedding:
     scaled: tuple[int, int]  # and of the one that the encoder saw, without padding
 
     @property
-    def cells(self) -> Tensor:
+    def features_without_padding(self) -> Tensor:
         """(256, rows, columns) of the picture alone."""
         rows, columns = (max(1, round(side / STRIDE)) for side in self.scaled)
         return self.features[:, :rows, :columns]
@@ -57,24 +57,24 @@ class Masks:
     iou: Tensor  # (P, K)
     picture: PictureEmbedding
 
-    def at(self, size: tuple[int, int] | None = None) -> np.ndarray:
+    def binary_masks_at(self, size: tuple[int, int] | None = None) -> np.ndarray:
         """(P, K, height, width) bool, at the size of the picture or another one."""
         height, width = self.picture.scaled
         interpolate = partial(functional.interpolate, mode="bilinear", align_corners=False)
         fine = interpolate(self.logits.float(), scale_factor=4)[..., :height, :width]
         return np.asarray((interpolate(fine, size or self.picture.size) > 0).cpu().numpy())
 
-    def coarse(self) -> np.ndarray:
+    def coarse_binary_masks(self) -> np.ndarray:
         """(P, K, height, width) bool at about a quarter of the encoder's pixels: enough to choose by."""
         height, width = (max(1, round(side / 4)) for side in self.picture.scaled)
         return np.asarray((self.logits[..., :height, :width] > 0).cpu().numpy())
 
-    def chosen(self, which: Sequence[int]) -> Masks:
+    def select_one_per_prompt(self, which: Sequence[int]) -> Masks:
         """One mask of each prompt."""
         rows, columns = torch.arange(len(which)), torch.tensor(which)
         return Masks(self.logits[rows, columns, None], self.iou[rows, columns, None], self.picture)
 
-    def stability(self, offset: float = 1.0) -> Tensor:
+    def stability_scores(self, offset: float = 1.0) -> Tensor:
         """(P, K) overlap of the masks cut `offset` above and below the usual logit: 1 for a sharp edge."""
         inner, outer = ((self.logits > cut).sum((-2, -1)) for cut in (offset, -offset))
         return inner / outer.clamp(min=1)
@@ -101,11 +101,11 @@ class MobileSam(nn.Module):
         size = (int(pictures.shape[-2]), int(pictures.shape[-1]))
         scale = self.side / max(size)
         scaled = (max(1, int(size[0] * scale + 0.5)), max(1, int(size[1] * scale + 0.5)))
-        levels = normalised(resized(pictures, scaled, "bilinear"))
+        levels = normalise_by_channel(resize_levels(pictures, scaled, "bilinear"))
         padded = functional.pad(levels, (0, self.side - scaled[1], 0, self.side - scaled[0]))
         return [PictureEmbedding(row, size, scaled) for row in self.image_encoder(padded).float()]
 
-    def masks(
+    def predict_masks(
         self,
         picture_embedding: PictureEmbedding,
         boxes: Sequence[Box] = (),
@@ -130,7 +130,7 @@ class MobileSam(nn.Module):
         labels = torch.tensor(kinds, device=device).expand(count, -1)
         tokens = self.prompt_encoder(where, labels, self.side)
         rows, columns = picture_embedding.features.shape[-2:]
-        place = self.prompt_encoder.grid(rows, columns, self.side // STRIDE)
+        place = self.prompt_encoder.dense_position_encoding(rows, columns, self.side // STRIDE)
         picture = (picture_embedding.features + self.prompt_encoder.no_mask_embed.weight[0][:, None, None])[None]
         prompts = tokens.split(PROMPTS)
         parts = [self.mask_decoder(picture.expand(len(some), -1, -1, -1), place, some) for some in prompts]
@@ -143,7 +143,7 @@ def load(path: Path) -> MobileSam:
     """The network with the published weights."""
     published = {name: value for name, value in weights.tensors(path).items() if not name.startswith(UNUSED)}
     net = fill(MobileSam(), published, path)
-    net.image_encoder.fold()
+    net.image_encoder.fold_batch_norms()
     return net
 
 

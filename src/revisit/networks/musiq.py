@@ -49,12 +49,12 @@ class MusiqBottleneck(nn.Module):
             self.add_module(f"conv{name}", StandardisedConv(inside, to, kernel, bias=False))
             self.add_module(f"gn{name}", nn.GroupNorm(32, to, eps=1e-4))
 
-    def step(self, name: str, x: Tensor) -> Tensor:
+    def convolve_and_group_norm(self, name: str, x: Tensor) -> Tensor:
         return self.get_submodule(f"gn{name}")(self.get_submodule(f"conv{name}")(x))
 
     def forward(self, x: Tensor) -> Tensor:
-        y = self.step("2", self.step("1", x).relu()).relu()
-        return (self.step("3", y) + self.step("_proj", x)).relu()
+        y = self.convolve_and_group_norm("2", self.convolve_and_group_norm("1", x).relu()).relu()
+        return (self.convolve_and_group_norm("3", y) + self.convolve_and_group_norm("_proj", x)).relu()
 
 
 class MusiqBlock(nn.Module):
@@ -119,21 +119,21 @@ class Musiq(nn.Module):
             if side is not None:
                 size = round(height * (side / max(height, width))), round(width * (side / max(height, width)))
                 scaled = functional.interpolate(levels, size, mode="bicubic", align_corners=False)
-            cut, place = patches(scaled)
+            cut, place = cut_into_patches_with_grid_cells(scaled)
             scales.append((cut, place.to(cut.device), torch.full_like(place, number, device=cut.device)))
         cut, place, scale = (torch.cat(parts, 1 if k == 0 else 0) for k, parts in enumerate(zip(*scales, strict=True)))
-        features = torch.cat([self.stem(some) for some in cut.flatten(0, 1).split(AT_ONCE)])
+        features = torch.cat([self.embed_patches_by_stem(some) for some in cut.flatten(0, 1).split(AT_ONCE)])
         tokens = self.embedding(features.unflatten(0, cut.shape[:2]))
         return self.head(self.transformer_encoder(tokens, place, scale))[:, 0]
 
-    def stem(self, cut: Tensor) -> Tensor:
+    def embed_patches_by_stem(self, cut: Tensor) -> Tensor:
         """(P, features) for patches (P, 3, 32, 32): rows, then columns, then channels."""
         x = self.gn_root(self.conv_root(cut)).relu()
         x = functional.max_pool2d(functional.pad(x, (0, 1, 0, 1)), 3, 2)
         return self.block1(x).permute(0, 2, 3, 1).flatten(1)
 
 
-def patches(pictures: Tensor) -> tuple[Tensor, Tensor]:
+def cut_into_patches_with_grid_cells(pictures: Tensor) -> tuple[Tensor, Tensor]:
     """((B, P, 3, 32, 32) patches that cover pictures with zeros around them, (P,) their places on the grid)."""
     sides = []
     for length in (pictures.shape[-1], pictures.shape[-2]):
@@ -141,23 +141,23 @@ def patches(pictures: Tensor) -> tuple[Tensor, Tensor]:
         sides += [missing // 2, missing - missing // 2]
     cut = functional.pad(pictures, sides).unfold(2, PATCH, PATCH).unfold(3, PATCH, PATCH)
     rows, columns = cut.shape[2:4]
-    row, column = (nearest(count) for count in (rows, columns))
+    row, column = (nearest_grid_cells(count) for count in (rows, columns))
     return cut.permute(0, 2, 3, 1, 4, 5).flatten(1, 2), (row[:, None] * GRID + column[None, :]).flatten()
 
 
-def nearest(count: int) -> Tensor:
+def nearest_grid_cells(rows_or_columns: int) -> Tensor:
     """The grid cell of each of so many rows or columns, by torch's own nearest-neighbour rounding."""
     cells = torch.arange(GRID, dtype=torch.float32)[None, None]
-    return functional.interpolate(cells, count, mode="nearest")[0, 0].long()
+    return functional.interpolate(cells, rows_or_columns, mode="nearest")[0, 0].long()
 
 
 def load(path: Path) -> Musiq:
     """The network of a checkpoint."""
     tensors = weights.tensors(path)
-    return fill(Musiq(*shape_of(tensors)), tensors, path)
+    return fill(Musiq(*encoder_sizes(tensors)), tensors, path)
 
 
-def shape_of(state: Mapping[str, Tensor]) -> tuple[int, int, int]:
+def encoder_sizes(state: Mapping[str, Tensor]) -> tuple[int, int, int]:
     """(width, width of the hidden layers, depth) of a checkpoint; the published ones where it does not say."""
     depth = sum(name.endswith("mlp.fc1.weight") for name in state)
     first = state.get("transformer_encoder.transformer.encoderblock_0.mlp.fc1.weight")

@@ -29,20 +29,20 @@ class SetSpread(TypedDict):
 
 
 @cache
-def results() -> dict[str, SetSpread]:
+def measured_spread_by_set() -> dict[str, SetSpread]:
     """What was measured, by set."""
     return json.loads(RESULTS.read_text(encoding="utf-8"))
 
 
-def largest(row: MetricSpread, word: str = "") -> float:
+def largest_difference(spread: MetricSpread, setting_word: str = "") -> float:
     """The largest difference of a metric, over all settings or those whose name holds a word."""
-    return max((value for name, value in row["differences"].items() if word in name), default=0.0)
+    return max((value for name, value in spread["differences"].items() if setting_word in name), default=0.0)
 
 
-def tolerance_of(row: MetricSpread) -> float:
+def tolerance_of(spread: MetricSpread) -> float:
     """How far the score of a metric may move by its card, whatever device, batch size and precision."""
-    highest = max(abs(row["from"]), abs(row["to"]))
-    return next_round_number(max(5 * largest(row), 1e-4 * highest, FLOAT32))
+    highest = max(abs(spread["from"]), abs(spread["to"]))
+    return next_round_number(max(5 * largest_difference(spread), 1e-4 * highest, FLOAT32))
 
 
 def next_round_number(least: float) -> float:
@@ -51,25 +51,31 @@ def next_round_number(least: float) -> float:
     return next(step * power for step in (1, 2, 5, 10) if step * power >= least * (1 - 1e-9))
 
 
-def lines(metric: str) -> list[str]:
+def card_lines_of_metric(metric: str) -> list[str]:
     """What a metric's card says of it, a line for each set that was measured."""
-    measured = [(name, results()[name], results()[name]["metrics"].get(metric)) for name in results()]
+    measured = [
+        (name, measured_spread_by_set()[name], measured_spread_by_set()[name]["metrics"].get(metric))
+        for name in measured_spread_by_set()
+    ]
     return [_card_line(name, result["device"], result["weights"], row) for name, result, row in measured if row]
 
 
-def _card_line(set_name: str, device: str, weights: str, row: MetricSpread) -> str:
-    low, high = f"{row['from']:.4g}", f"{row['to']:.4g}"
+def _card_line(set_name: str, device: str, weights: str, spread: MetricSpread) -> str:
+    low, high = f"{spread['from']:.4g}", f"{spread['to']:.4g}"
     scores = low if low == high else f"{low} to {high}"
-    clips = "1 clip" if row["cases"] == 1 else f"{row['cases']} clips"
-    batches = ", batches of 1 and 64" if any("batch" in name for name in row["differences"]) else ""
+    clips = "1 clip" if spread["cases"] == 1 else f"{spread['cases']} clips"
+    batches = ", batches of 1 and 64" if any("batch" in name for name in spread["differences"]) else ""
     where = f"CPU and {device}{batches}"
-    return f"set {set_name}, {weights} weights, {clips} with scores of {scores}, {where}: {how_far(row)}"
+    return f"set {set_name}, {weights} weights, {clips} with scores of {scores}, {where}: {describe_spread(spread)}"
 
 
-def how_far(row: MetricSpread) -> str:
+def describe_spread(spread: MetricSpread) -> str:
     """By how much the scores of a metric moved, in words."""
-    if row["from"] == row["to"] == 0:  # where rounding cannot move them
+    if spread["from"] == spread["to"] == 0:  # where rounding cannot move them
         return "a score on its bound says nothing of how far others move"
-    has_float32 = any("float32" in name for name in row["differences"])
-    exact = f"{largest(row, 'float32'):.1g} in float32 and " if has_float32 else ""
-    return f"up to {exact}{largest(row, 'default'):.1g} in the default precision; tolerance {tolerance_of(row):g}"
+    has_float32 = any("float32" in name for name in spread["differences"])
+    exact = f"{largest_difference(spread, 'float32'):.1g} in float32 and " if has_float32 else ""
+    return (
+        f"up to {exact}{largest_difference(spread, 'default'):.1g} in the default precision; tolerance "
+        f"{tolerance_of(spread):g}"
+    )

@@ -19,7 +19,7 @@ QUIET = 3  # errors only: some files make onnxruntime print a warning for every 
 
 
 @cache
-def session(path: Path) -> Any:
+def load_session(path: Path) -> Any:
     """The network in a file, ready to run."""
     import onnxruntime
 
@@ -27,17 +27,17 @@ def session(path: Path) -> Any:
     options.log_severity_level = QUIET
     options.intra_op_num_threads = options.inter_op_num_threads = 1  # the workers fill the cores; sums keep their order
     try:
-        return onnxruntime.InferenceSession(str(path), options, providers=providers())
+        return onnxruntime.InferenceSession(str(path), options, providers=execution_providers())
     except Exception as error:
         first = str(error).strip().partition("\n")[0][:200]
         raise MissingPrerequisite(f"{path}: onnxruntime cannot read this file: {first}; fetch it again") from None
 
 
-def providers() -> list[Any]:
+def execution_providers() -> list[Any]:
     """Where sessions run: the GPU that is asked for, or the first one, or the CPU."""
     import onnxruntime
 
-    requested = next(iter(settings.devices()), "")
+    requested = next(iter(settings.requested_devices()), "")
     if requested.startswith(("cpu", "mps")) or "CUDAExecutionProvider" not in onnxruntime.get_available_providers():
         return ["CPUExecutionProvider"]
     number = int(requested.partition(":")[2] or 0)
@@ -47,24 +47,24 @@ def providers() -> list[Any]:
 
 def run(path: Path, numbers: np.ndarray, dtype: DTypeLike = np.float32) -> list[np.ndarray]:
     """All outputs of a network with one input of this type, in the order of the file."""
-    network = session(path)
+    network = load_session(path)
     outputs = network.run(None, {network.get_inputs()[0].name: np.ascontiguousarray(numbers, dtype=dtype)})
     return [np.asarray(output) for output in outputs]
 
 
-def expect(path: Path, inputs: tuple[int | None, ...], outputs: tuple[tuple[int | None, ...], ...]) -> None:
+def require_shapes(path: Path, inputs: tuple[int | None, ...], outputs: tuple[tuple[int | None, ...], ...]) -> None:
     """Raise MissingPrerequisite unless the file has one input and these outputs; None stands for any length."""
-    network = session(path)
+    network = load_session(path)
     shapes = [tuple(one.shape) for one in (*network.get_inputs(), *network.get_outputs())]
     expected = [inputs, *outputs]
-    if len(network.get_inputs()) != 1 or len(shapes) != len(expected) or not all(map(_fits, shapes, expected)):
+    if len(network.get_inputs()) != 1 or len(shapes) != len(expected) or not all(map(_shape_matches, shapes, expected)):
         raise MissingPrerequisite(
             f"{path}: this is a different network: its inputs and outputs are {shapes[0]} and {shapes[1:]}; expected "
             f"{inputs} and {list(outputs)}"
         )
 
 
-def _fits(shape: tuple[Any, ...], expected: tuple[int | None, ...]) -> bool:
+def _shape_matches(shape: tuple[Any, ...], expected: tuple[int | None, ...]) -> bool:
     """Whether a shape can be the one that is wanted; lengths that the file leaves open fit any."""
     if len(shape) != len(expected):
         return False

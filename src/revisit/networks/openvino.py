@@ -40,11 +40,11 @@ def run(step: Step, x: Tensor) -> tuple[Tensor, ...]:
     if key not in ready:
         while len(ready) >= MOST:
             ready.pop(next(iter(ready)))
-        ready[key] = _converted(step, x)
+        ready[key] = _convert_or_none(step, x)
     return (ready[key] or step)(x)
 
 
-def _converted(step: Step, x: Tensor) -> Step | None:
+def _convert_or_none(step: Step, x: Tensor) -> Step | None:
     """The step for tensors of this shape; nothing where that fails."""
     try:
         model = _compiled(step, x)
@@ -54,12 +54,12 @@ def _converted(step: Step, x: Tensor) -> Step | None:
         return None
     request = model.create_infer_request()
 
-    def through(x: Tensor) -> tuple[Tensor, ...]:
+    def run_request(x: Tensor) -> tuple[Tensor, ...]:
         request.infer([x.contiguous().numpy()], share_inputs=True)
         count = len(model.outputs)
         return tuple(torch.from_numpy(request.get_output_tensor(k).data.copy()) for k in range(count))
 
-    return through
+    return run_request
 
 
 def _compiled(step: Step, x: Tensor) -> Any:
@@ -69,13 +69,13 @@ def _compiled(step: Step, x: Tensor) -> Any:
 
     # A pinned thread would share one core with those of all other workers.
     config = {
-        "INFERENCE_NUM_THREADS": settings.threads(), "NUM_STREAMS": 1, "INFERENCE_PRECISION_HINT": "f32",
+        "INFERENCE_NUM_THREADS": settings.cpu_threads(), "NUM_STREAMS": 1, "INFERENCE_PRECISION_HINT": "f32",
         "ENABLE_CPU_PINNING": False,
     }  # fmt: skip
     core = _core()
     machine = core.get_property("CPU", "FULL_DEVICE_NAME")
-    name = _name(step, x, [openvino.__version__, torch.__version__, config, machine])
-    cached = derived_files.load(name)
+    name = _cache_name(step, x, [openvino.__version__, torch.__version__, config, machine])
+    cached = derived_files.load_derived_bytes(name)
     if cached is not None:
         return core.import_model(BytesIO(cached), "CPU", config)
     with warnings.catch_warnings(), torch.inference_mode():
@@ -88,7 +88,7 @@ def _compiled(step: Step, x: Tensor) -> Any:
     compiled = core.compile_model(model, "CPU", config)
     stream = BytesIO()
     compiled.export_model(stream)
-    derived_files.store(name, stream.getvalue())
+    derived_files.store_derived_bytes(name, stream.getvalue())
     return compiled
 
 
@@ -110,11 +110,13 @@ class _Traced(nn.Module):
         return getattr(self.network, self.name)(x)
 
 
-def _name(step: Step, x: Tensor, machine: list[Any]) -> str:
+def _cache_name(step: Step, x: Tensor, environment: list[Any]) -> str:
     """Tells all that a converted step depends on: its code, its weights, the shape, libraries and processor."""
     network: nn.Module = step.__self__  # type: ignore[attr-defined]
     code = inspect.getsource(sys.modules[type(network).__module__])
-    parts = hashlib.blake2b(repr((code, step.__qualname__, tuple(x.shape), x.dtype, machine)).encode(), digest_size=16)
+    parts = hashlib.blake2b(
+        repr((code, step.__qualname__, tuple(x.shape), x.dtype, environment)).encode(), digest_size=16
+    )
     for name, tensor in network.state_dict().items():
         parts.update(name.encode())
         parts.update(tensor.contiguous().numpy().data)

@@ -26,21 +26,21 @@ class FeatureCache:
         self._places: dict[bytes, tuple[int, list[tuple[int, ...]]]] = {}
         self._file: IO[bytes] | None = None
 
-    def of(self, picture: Tensor, make: Callable[[], Sequence[Tensor]]) -> list[Tensor]:
+    def cached_or_made(self, picture: Tensor, make: Callable[[], Sequence[Tensor]]) -> list[Tensor]:
         """What `make` returns for this picture, float32 on the CPU; made once while there is room."""
         key = hashlib.blake2b(picture.contiguous().numpy().data, digest_size=16).digest() + str(picture.shape).encode()
         if key in self._places:
-            return self._read(*self._places[key])
+            return self._map_from_file(*self._places[key])
         tensors = [one.contiguous() for one in make()]
         size = sum(one.numel() * 4 for one in tensors)
         if self.used + size > self.room:  # most of it belongs to pictures that are done with
             self._places.clear()
             self.used = 0
         if self.used + size <= self.room:
-            self._write(key, tensors)
+            self._append_to_file(key, tensors)
         return tensors
 
-    def _write(self, key: bytes, tensors: Sequence[Tensor]) -> None:
+    def _append_to_file(self, key: bytes, tensors: Sequence[Tensor]) -> None:
         try:
             self._file = self._file or tempfile.TemporaryFile(prefix="revisit-")  # noqa: SIM115 - goes with the process
             self._file.seek(self.used)
@@ -54,7 +54,7 @@ class FeatureCache:
         self._places[key] = self.used, [tuple(one.shape) for one in tensors]
         self.used += sum(one.numel() * 4 for one in tensors)
 
-    def _read(self, place: int, shapes: Sequence[tuple[int, ...]]) -> list[Tensor]:
+    def _map_from_file(self, place: int, shapes: Sequence[tuple[int, ...]]) -> list[Tensor]:
         assert self._file is not None
         tensors = []
         for shape in shapes:

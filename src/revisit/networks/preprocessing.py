@@ -26,12 +26,14 @@ CLIP_MEAN, CLIP_STD = (0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.261302
 HALF_MEAN, HALF_STD = (0.5, 0.5, 0.5), (0.5, 0.5, 0.5)
 
 
-def resized(pictures: torch.Tensor, size: Size, method: Method = "bicubic", *, exact: bool = False) -> torch.Tensor:
+def resize_levels(
+    pictures: torch.Tensor, size: Size, method: Method = "bicubic", *, unrounded: bool = False
+) -> torch.Tensor:
     """Levels of the pictures at another size."""
-    if exact:
-        return _filtered(pictures.contiguous().float(), size, method)
+    if unrounded:
+        return _resize_antialiased(pictures.contiguous().float(), size, method)
     passes = _passes((pictures.shape[-2], pictures.shape[-1]), size, method)
-    return passes.make(pictures) if torch.compiler.is_compiling() else compiled.run(passes.make, pictures)
+    return passes.resize(pictures) if torch.compiler.is_compiling() else compiled.run(passes.resize, pictures)
 
 
 class _Passes:
@@ -46,47 +48,50 @@ class _Passes:
         self.across: Taps | None = None
         self.down: Taps | None = None
 
-    def make(self, pictures: torch.Tensor) -> torch.Tensor:
+    def resize(self, pictures: torch.Tensor) -> torch.Tensor:
         """The pictures at the other size."""
         (height, width), size = self.before, self.after
         if torch.compiler.is_compiling() and self.across is not None and self.down is not None:
             levels = pictures
             if width != size[1]:
-                levels = _whole(sum(levels[..., at].float() * weight for at, weight in self.across))
+                levels = _round_and_clamp_levels(sum(levels[..., at].float() * weight for at, weight in self.across))
             if height != size[0]:
-                levels = _whole(sum(levels[..., at, :].float() * weight[:, None] for at, weight in self.down))
+                levels = _round_and_clamp_levels(
+                    sum(levels[..., at, :].float() * weight[:, None] for at, weight in self.down)
+                )
             return levels.float()
-        if compiled.allowed() and self.across is None:  # while these are traced it would be too late
-            self.across = _taps(width, size[1], self.method, pictures.device)
-            self.down = _taps(height, size[0], self.method, pictures.device)
+        if compiled.is_compilation_enabled() and self.across is None:  # while these are traced it would be too late
+            self.across = _filter_table(width, size[1], self.method, pictures.device)
+            self.down = _filter_table(height, size[0], self.method, pictures.device)
         levels = pictures.contiguous().float()  # a GPU filters planes faster than pixels
         if width != size[1]:
-            levels = _whole(_filtered(levels, (height, size[1]), self.method))
+            levels = _round_and_clamp_levels(_resize_antialiased(levels, (height, size[1]), self.method))
         if height != size[0]:
-            levels = _whole(_filtered(levels, size, self.method))
+            levels = _round_and_clamp_levels(_resize_antialiased(levels, size, self.method))
         return levels
 
 
 _passes = cache(_Passes)
 
 
-def fitted(pictures: torch.Tensor, size: Size) -> torch.Tensor:
-    """(B, H, W, C) bytes at a smaller size: bit by bit what `observers.pictures.fitted` makes on a CPU.
+def resize_bytes_as_on_cpu(pictures: torch.Tensor, size: Size) -> torch.Tensor:
+    """(B, H, W, C) bytes at a smaller size: bit by bit what `observers.pictures.resize_by_halving` makes on a CPU.
 
     Halved as often as that goes, and the rest by OpenCV's exact bilinear interpolation, which weighs by 256ths: all
-    sums are whole numbers below 2^24, which float32 holds exactly whatever the order. `can_fit` says for which sizes.
+    sums are whole numbers below 2^24, which float32 holds exactly whatever the order. `can_resize_bytes_as_on_cpu`
+    says for which sizes.
     """
     before = pictures.shape[1], pictures.shape[2]
-    return pictures if before == size else compiled.run(_fit(before, size, pictures.device).make, pictures)
+    return pictures if before == size else compiled.run(_fit(before, size, pictures.device).resize, pictures)
 
 
-def can_fit(before: Size, after: Size) -> bool:
-    """Whether `fitted` brings pictures from one size to another; what is far larger is averaged on a CPU."""
-    rows, columns = (have // 2 ** _halvings(before, after) for have in before)
+def can_resize_bytes_as_on_cpu(before: Size, after: Size) -> bool:
+    """Whether `resize_bytes_as_on_cpu` brings pictures from one size to another; far larger ones are averaged."""
+    rows, columns = (have // 2 ** _count_halvings(before, after) for have in before)
     return after[0] <= rows <= 2 * after[0] + 1 and after[1] <= columns <= 2 * after[1] + 1
 
 
-def _halvings(before: Size, after: Size) -> int:
+def _count_halvings(before: Size, after: Size) -> int:
     """How often both sides can be halved without becoming smaller than wanted."""
     count, (rows, columns) = 0, before
     while rows % 2 == columns % 2 == 0 and rows >= 2 * after[0] and columns >= 2 * after[1]:
@@ -98,11 +103,11 @@ class _Fit:
     """What takes bytes from one size to another, with its tables."""
 
     def __init__(self, before: Size, after: Size, device: torch.device) -> None:
-        self.halvings, self.after = _halvings(before, after), after
+        self.halvings, self.after = _count_halvings(before, after), after
         self.halved = before[0] >> self.halvings, before[1] >> self.halvings
-        self.tables = [_exact_taps(*sides, device) for sides in zip(self.halved, after, strict=True)]
+        self.tables = [_bilinear_table_in_256ths(*sides, device) for sides in zip(self.halved, after, strict=True)]
 
-    def make(self, pictures: torch.Tensor) -> torch.Tensor:
+    def resize(self, pictures: torch.Tensor) -> torch.Tensor:
         levels = pictures.float()
         for _ in range(self.halvings):
             rows, columns = levels.shape[1] // 2, levels.shape[2] // 2
@@ -112,18 +117,20 @@ class _Fit:
             (top, bottom, low), (left, right, near) = self.tables
             low, near = low[:, None, None], near[:, None]
 
-            def line(rows: torch.Tensor) -> torch.Tensor:
+            def interpolate_across(rows: torch.Tensor) -> torch.Tensor:
                 here = levels[:, rows]
                 return here[:, :, left] * (256 - near) + here[:, :, right] * near
 
-            levels = ((line(top) * (256 - low) + line(bottom) * low + 32768) / 65536).floor()
+            levels = (
+                (interpolate_across(top) * (256 - low) + interpolate_across(bottom) * low + 32768) / 65536
+            ).floor()
         return levels.to(torch.uint8)
 
 
 _fit = cache(_Fit)
 
 
-def _exact_taps(before: int, after: int, device: torch.device) -> tuple[torch.Tensor, ...]:
+def _bilinear_table_in_256ths(before: int, after: int, device: torch.device) -> tuple[torch.Tensor, ...]:
     """The neighbour before each pixel of a line of another length, the one behind, and the weight of that in 256ths."""
     places = (torch.arange(after, dtype=torch.float64) + 0.5) * (1 / (after / before)) - 0.5
     first = places.floor()
@@ -132,10 +139,10 @@ def _exact_taps(before: int, after: int, device: torch.device) -> tuple[torch.Te
     return tuple(one.to(device) for one in (first.clamp(0, before - 1), (first + 1).clamp(0, before - 1), weight))
 
 
-def _taps(before: int, after: int, method: Method, device: torch.device) -> Taps:
+def _filter_table(before: int, after: int, method: Method, device: torch.device) -> Taps:
     """The pixels that make the pixels of a line of another length: for each of a few places, which and how much."""
     line = torch.eye(before, device=device)[None, :, None]
-    weights = _filtered(line, (1, after), method)[0, :, 0].T
+    weights = _resize_antialiased(line, (1, after), method)[0, :, 0].T
     there = (weights != 0).float()
     first, last = there.argmax(dim=1), before - 1 - there.flip(1).argmax(dim=1)
     count = int((last - first).max()) + 1
@@ -145,18 +152,18 @@ def _taps(before: int, after: int, method: Method, device: torch.device) -> Taps
     ]
 
 
-def _filtered(levels: torch.Tensor, size: Size, method: Method) -> torch.Tensor:
+def _resize_antialiased(levels: torch.Tensor, size: Size, method: Method) -> torch.Tensor:
     if tuple(levels.shape[-2:]) == size:
         return levels
     return functional.interpolate(levels, size=size, mode=method, align_corners=False, antialias=True)
 
 
-def _whole(levels: torch.Tensor) -> torch.Tensor:
+def _round_and_clamp_levels(levels: torch.Tensor) -> torch.Tensor:
     """Levels rounded and held within 0 and 255; halves go up on every device, whichever way their last bit falls."""
     return (levels + 0.5001).floor_().clamp_(0, 255)
 
 
-def covering(pictures: torch.Tensor, size: Size) -> torch.Tensor:
+def resize_to_cover_and_crop(pictures: torch.Tensor, size: Size) -> torch.Tensor:
     """Levels of the middle of the pictures, scaled to cover this size: bilinear, no antialias, not rounded.
 
     The middle is that of torchvision, because MIND cuts it out with its function.
@@ -170,7 +177,7 @@ def covering(pictures: torch.Tensor, size: Size) -> torch.Tensor:
     return centre_crop(levels, size, odd="even")
 
 
-def short_side(size: Size, side: int) -> Size:
+def size_with_short_side(size: Size, side: int) -> Size:
     """The size whose shorter side is `side`; the longer one is cut to a whole number."""
     height, width = size
     if height <= width:
@@ -178,15 +185,15 @@ def short_side(size: Size, side: int) -> Size:
     return max(1, int(side * height / width)), side
 
 
-def long_side(size: Size, side: int) -> Size:
+def size_with_long_side(size: Size, side: int) -> Size:
     """The size whose longer side is `side`; the shorter one is rounded."""
     scale = side / max(size)
     return max(1, round(size[0] * scale)), max(1, round(size[1] * scale))
 
 
-def multiple(size: Size, of: int) -> Size:
+def nearest_size_of_multiples(size: Size, factor: int) -> Size:
     """The nearest size with sides that are whole multiples, one at least."""
-    return max(1, math.floor(size[0] / of + 0.5)) * of, max(1, math.floor(size[1] / of + 0.5)) * of
+    return max(1, math.floor(size[0] / factor + 0.5)) * factor, max(1, math.floor(size[1] / factor + 0.5)) * factor
 
 
 def centre_crop(pictures: torch.Tensor, size: Size, *, odd: Literal["before", "even"] = "before") -> torch.Tensor:
@@ -206,19 +213,21 @@ def centre_crop(pictures: torch.Tensor, size: Size, *, odd: Literal["before", "e
     return pictures[..., top : top + size[0], left : left + size[1]]
 
 
-def middle(pictures: torch.Tensor, *, odd: Literal["before", "even"] = "before") -> torch.Tensor:
+def resize_256_and_crop_224(pictures: torch.Tensor, *, odd: Literal["before", "even"] = "before") -> torch.Tensor:
     """Levels of the middle 224 x 224 of a shorter side of 256, as networks with square inputs take it."""
-    return centre_crop(resized(pictures, short_side(tuple(pictures.shape[-2:]), 256)), (224, 224), odd=odd)
+    return centre_crop(
+        resize_levels(pictures, size_with_short_side(tuple(pictures.shape[-2:]), 256)), (224, 224), odd=odd
+    )
 
 
-def clip_square(pictures: torch.Tensor, side: int) -> torch.Tensor:
+def preprocess_for_clip(pictures: torch.Tensor, side: int) -> torch.Tensor:
     """Normalised pictures as CLIP takes them: shorter side to `side` by PIL's bicubic filter, the middle square."""
     height, width = pictures.shape[-2:]
-    smaller = resized(pictures, short_side((height, width), side), "bicubic")
-    return normalised(centre_crop(smaller, (side, side), odd="even"), CLIP_MEAN, CLIP_STD)
+    smaller = resize_levels(pictures, size_with_short_side((height, width), side), "bicubic")
+    return normalise_by_channel(centre_crop(smaller, (side, side), odd="even"), CLIP_MEAN, CLIP_STD)
 
 
-def padded_to_grid(pictures: torch.Tensor, patch: int, fill: float = 0.0) -> tuple[torch.Tensor, torch.Tensor]:
+def pad_to_whole_patches(pictures: torch.Tensor, patch: int, fill: float = 0.0) -> tuple[torch.Tensor, torch.Tensor]:
     """The pictures in the middle of whole patches, and which patches (rows, columns) hold nothing but picture."""
     height, width = pictures.shape[-2:]
     rows, columns = math.ceil(height / patch), math.ceil(width / patch)
@@ -232,7 +241,7 @@ def padded_to_grid(pictures: torch.Tensor, patch: int, fill: float = 0.0) -> tup
     return padded, down[:, None] * across[None, :] >= patch**2
 
 
-def normalised(
+def normalise_by_channel(
     levels: torch.Tensor, mean: Sequence[float] = IMAGENET_MEAN, std: Sequence[float] = IMAGENET_STD
 ) -> torch.Tensor:
     """(levels / 255 - mean) / std by channel, float32."""
@@ -252,6 +261,6 @@ def _kept_constants(values: tuple[float, ...], device: torch.device) -> torch.Te
     return torch.tensor(values, device=device)[:, None, None]
 
 
-def unit(vectors: torch.Tensor) -> torch.Tensor:
+def unit_vectors(vectors: torch.Tensor) -> torch.Tensor:
     """Vectors of length 1 along the last axis, in float32 whatever precision they come in."""
     return functional.normalize(vectors.float(), dim=-1, eps=1e-12)

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from revisit.networks.flow_parts import finer, grid, sampled
+from revisit.networks.flow_parts import coordinate_grid, sample_bilinear, upsample_flow_convexly
 from revisit.networks.loading import load_strictly
 
 ID = "raft-large"
@@ -26,7 +26,7 @@ HIDDEN = 128
 SOFTER = 0.25  # factor of the upsampling logits, as published
 
 
-def convolution(
+def convolution_norm_relu(
     inside: int, outside: int, kernel: int, stride: int = 1, norm: type[nn.Module] | None = None
 ) -> nn.Sequential:
     """Convolution, norm, ReLU."""
@@ -39,10 +39,10 @@ class RaftResidual(nn.Module):
 
     def __init__(self, inside: int, outside: int, stride: int, norm: type[nn.Module]) -> None:
         super().__init__()
-        self.convnormrelu1 = convolution(inside, outside, 3, stride, norm)
-        self.convnormrelu2 = convolution(outside, outside, 3, 1, norm)
+        self.convnormrelu1 = convolution_norm_relu(inside, outside, 3, stride, norm)
+        self.convnormrelu2 = convolution_norm_relu(outside, outside, 3, 1, norm)
         # The shortcut has no ReLU, and is the identity where the stride is 1.
-        self.downsample = convolution(inside, outside, 1, stride, norm)[:-1] if stride > 1 else nn.Identity()
+        self.downsample = convolution_norm_relu(inside, outside, 1, stride, norm)[:-1] if stride > 1 else nn.Identity()
 
     def forward(self, x: Tensor) -> Tensor:
         return (self.downsample(x) + self.convnormrelu2(self.convnormrelu1(x))).relu()
@@ -53,7 +53,7 @@ class RaftEncoder(nn.Module):
 
     def __init__(self, norm: type[nn.Module]) -> None:
         super().__init__()
-        self.convnormrelu = convolution(3, 64, 7, 2, norm)
+        self.convnormrelu = convolution_norm_relu(3, 64, 7, 2, norm)
         self.layer1 = nn.Sequential(RaftResidual(64, 64, 1, norm), RaftResidual(64, 64, 1, norm))
         self.layer2 = nn.Sequential(RaftResidual(64, 96, 2, norm), RaftResidual(96, 96, 1, norm))
         self.layer3 = nn.Sequential(RaftResidual(96, 128, 2, norm), RaftResidual(128, 128, 1, norm))
@@ -68,10 +68,10 @@ class MotionEncoder(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.convcorr1 = convolution(LEVELS * (2 * REACH + 1) ** 2, 256, 1)
-        self.convcorr2 = convolution(256, 192, 3)
-        self.convflow1, self.convflow2 = convolution(2, 128, 7), convolution(128, 64, 3)
-        self.conv = convolution(192 + 64, 126, 3)
+        self.convcorr1 = convolution_norm_relu(LEVELS * (2 * REACH + 1) ** 2, 256, 1)
+        self.convcorr2 = convolution_norm_relu(256, 192, 3)
+        self.convflow1, self.convflow2 = convolution_norm_relu(2, 128, 7), convolution_norm_relu(128, 64, 3)
+        self.conv = convolution_norm_relu(192 + 64, 126, 3)
 
     def forward(self, flow: Tensor, likeness: Tensor) -> Tensor:
         features = self.convcorr2(self.convcorr1(likeness)), self.convflow2(self.convflow1(flow))
@@ -121,19 +121,21 @@ class RAFT(nn.Module):
         self.feature_encoder, self.context_encoder = RaftEncoder(nn.InstanceNorm2d), RaftEncoder(nn.BatchNorm2d)
         self.update_block = RecurrentUpdate()
         # Logits of the weights of convex upsampling by 8.
-        shares = {"convrelu": convolution(HIDDEN, 256, 3), "conv": nn.Conv2d(256, 8 * 8 * 9, 1)}
+        shares = {"convrelu": convolution_norm_relu(HIDDEN, 256, 3), "conv": nn.Conv2d(256, 8 * 8 * 9, 1)}
         self.mask_predictor = nn.ModuleDict(shares)
 
     def forward(self, earlier: Tensor, later: Tensor) -> Tensor:
         levels = correlation_pyramid(*self.feature_encoder(torch.cat([earlier, later])).chunk(2))
         state, context = self.context_encoder(earlier).split(HIDDEN, dim=1)
         state, context = state.tanh(), context.relu()
-        cells = grid(state.shape[-2], state.shape[-1], like=state)
+        cells = coordinate_grid(state.shape[-2], state.shape[-1], like=state)
         flow = torch.zeros_like(state[:, :2])
         for _ in range(self.rounds):
-            state, change = self.update_block(state, context, sampled_correlation(levels, cells + flow), flow)
+            state, change = self.update_block(state, context, look_up_correlation(levels, cells + flow), flow)
             flow = flow + change
-        return finer(flow, SOFTER * self.mask_predictor["conv"](self.mask_predictor["convrelu"](state)), 8)
+        return upsample_flow_convexly(
+            flow, SOFTER * self.mask_predictor["conv"](self.mask_predictor["convrelu"](state)), 8
+        )
 
 
 def correlation_pyramid(a: Tensor, b: Tensor) -> list[Tensor]:
@@ -146,14 +148,14 @@ def correlation_pyramid(a: Tensor, b: Tensor) -> list[Tensor]:
     return levels
 
 
-def sampled_correlation(levels: list[Tensor], ends: Tensor) -> Tensor:
+def look_up_correlation(levels: list[Tensor], ends: Tensor) -> Tensor:
     """(B, levels * 81, H, W) correlations around the points (B, 2, H, W); columns of the window come first."""
     batch, _, height, width = ends.shape
     side = 2 * REACH + 1
-    steps = grid(side, side, like=ends).transpose(1, 2) - REACH
+    steps = coordinate_grid(side, side, like=ends).transpose(1, 2) - REACH
     x, y = (ends[:, axis].reshape(-1, 1, 1) for axis in (0, 1))
     windows = [
-        sampled(level, x / 2**k + steps[0], y / 2**k + steps[1]).reshape(batch, height, width, -1)
+        sample_bilinear(level, x / 2**k + steps[0], y / 2**k + steps[1]).reshape(batch, height, width, -1)
         for k, level in enumerate(levels)
     ]
     return torch.cat(windows, dim=-1).permute(0, 3, 1, 2).contiguous()

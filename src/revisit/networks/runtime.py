@@ -31,7 +31,7 @@ def device() -> str:
     """Where networks run in this process."""
     import torch
 
-    requested = next(iter(settings.devices()), "cuda" if torch.cuda.is_available() else "cpu")
+    requested = next(iter(settings.requested_devices()), "cuda" if torch.cuda.is_available() else "cpu")
     if requested.startswith("cuda") and int(requested.partition(":")[2] or 0) >= torch.cuda.device_count():
         count = torch.cuda.device_count()
         available = "no GPU" if not count else f"{count} of them, cuda:0 to cuda:{count - 1}"
@@ -39,24 +39,24 @@ def device() -> str:
             f"torch finds {available}, but {requested} was requested (--device or {DEVICE}): choose another device, or "
             "install torch with CUDA"
         )
-    _steady(requested)
+    _make_sums_exact_and_repeatable(requested)
     return requested
 
 
-def described() -> str:
+def describe_device() -> str:
     """The device in words, with what computes or the precision that a network may use there."""
     import torch
 
     where = device()
     if not where.startswith("cuda"):
         return f"{where}, by OpenVINO" if uses_openvino() else where
-    half = "float32 only" if precision("float16") == "float32" else "half precision where a network allows it"
+    half = "float32 only" if allowed_precision("float16") == "float32" else "half precision where a network allows it"
     return f"{where} ({torch.cuda.get_device_name(where)}, {half})"
 
 
 def uses_openvino() -> bool:
     """Whether OpenVINO runs the networks of this process that it can run: on a CPU, where it is installed."""
-    requested = settings.openvino()
+    requested = settings.openvino_mode()
     if requested == "off" or device() != "cpu":
         return False
     if find_spec("openvino") is None:
@@ -69,7 +69,7 @@ def uses_openvino() -> bool:
 
 
 @contextmanager
-def borrowed() -> Iterator[None]:
+def exact_sums_restoring_torch_switches() -> Iterator[None]:
     """Exact sums within a process that trains: torch's own switches are as they were afterwards."""
     torch = sys.modules.get("torch")
     if torch is None:  # nothing of the user's to keep
@@ -80,7 +80,7 @@ def borrowed() -> Iterator[None]:
     before = [getattr(*place) for place in places]
     threads = torch.get_num_threads()
     try:
-        _steady(device())
+        _make_sums_exact_and_repeatable(device())
         yield
     finally:
         for (home, name), value in zip(places, before, strict=True):
@@ -89,7 +89,7 @@ def borrowed() -> Iterator[None]:
         torch.set_flush_denormal(False)  # torch's default; what it was before nobody can ask
 
 
-def _steady(device_name: str) -> None:
+def _make_sums_exact_and_repeatable(device_name: str) -> None:
     """Exact and repeatable sums."""
     import torch
 
@@ -100,7 +100,7 @@ def _steady(device_name: str) -> None:
     torch.backends.cudnn.deterministic = True
     if device_name == "cpu":
         # As with OpenCV: the workers fill the cores, and sums keep their order. For few clips on many cores, say more.
-        torch.set_num_threads(settings.threads())
+        torch.set_num_threads(settings.cpu_threads())
 
 
 _loaded: dict[tuple[str, str, str], Any] = {}  # weights, what is built of them, device
@@ -118,13 +118,13 @@ def network(id: str, build: Callable[[Path], T]) -> T:
     return _loaded[key]
 
 
-def forget() -> None:
+def forget_cached_networks() -> None:
     """Drop all networks that this process holds."""
     _loaded.clear()
     device.cache_clear()
 
 
-def on_device(pictures: Any) -> Any:
+def channels_first_on_device(pictures: Any) -> Any:
     """RGB pictures of one size, (B, 3, H, W) uint8 on the device; those that are there already are not copied."""
     import torch
 
@@ -138,17 +138,17 @@ def inference(half: str | None = None) -> Iterator[None]:
     """A context without gradients; with `half` (float16 or bfloat16) a GPU may use it where torch deems it safe."""
     import torch
 
-    dtype = precision(half)
+    dtype = allowed_precision(half)
     half_precision = nullcontext() if dtype == "float32" else torch.autocast("cuda", dtype=getattr(torch, dtype))
     with torch.inference_mode(), half_precision:
         yield
 
 
-def precision(half: str | None) -> str:
+def allowed_precision(half_dtype: str | None) -> str:
     """The precision that a network with this default runs in here."""
-    if half is None or not device().startswith("cuda"):
+    if half_dtype is None or not device().startswith("cuda"):
         return "float32"
-    return settings.precision() or half
+    return settings.requested_precision() or half_dtype
 
 
 _turn = threading.Lock()
@@ -156,7 +156,7 @@ _own = threading.local()
 
 
 @contextmanager
-def turn() -> Iterator[None]:
+def torch_turn_among_threads() -> Iterator[None]:
     """One of several threads that compute calls torch at a time, but for those that wait in `numbers`."""
     with _turn:
         _own.turn = True
@@ -166,15 +166,15 @@ def turn() -> Iterator[None]:
             _own.turn = False
 
 
-def numbers(tensor: Any, dtype: Any = np.float32) -> np.ndarray:
+def to_numpy(tensor: Any, dtype: Any = np.float32) -> np.ndarray:
     """A tensor as an array on the CPU; while a GPU is still at it, another thread may have its turn."""
     tensor = tensor.detach().float()
     if tensor.is_cuda:
-        tensor = _fetched(tensor)
+        tensor = _copy_from_gpu_yielding_turn(tensor)
     return np.asarray(tensor.cpu().numpy(), dtype=dtype)
 
 
-def _fetched(tensor: Any) -> Any:
+def _copy_from_gpu_yielding_turn(tensor: Any) -> Any:
     import torch
 
     pinned = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True)
@@ -192,6 +192,6 @@ def _fetched(tensor: Any) -> Any:
     return pinned.clone()  # pinned memory is for the next
 
 
-def in_batches(pictures: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
+def split_into_batches(pictures: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
     """Runs of at most `size`."""
     return (pictures[start : start + size] for start in range(0, len(pictures), size))

@@ -55,7 +55,7 @@ class PromptEncoder(nn.Module):
         waves = self.pe_layer((places.float() + 0.5) / side)
         return torch.where((labels == NOTHING)[..., None], 0.0, waves) + embeddings[labels + 1]
 
-    def grid(self, rows: int, columns: int, cells: int) -> Tensor:
+    def dense_position_encoding(self, rows: int, columns: int, cells: int) -> Tensor:
         """(1, width, rows, columns) positions of the upper left part of a square of `cells` x `cells`."""
         device = self.no_mask_embed.weight.device
         y, x = ((torch.arange(n, device=device) + 0.5) / cells for n in (rows, columns))

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from revisit.networks import hub, runtime
-from revisit.networks.preprocessing import normalised, resized
+from revisit.networks.preprocessing import normalise_by_channel, resize_levels
 
 TYPES = ("sam2_video",)
 Prompt = tuple[float, ...]  # in fractions: x0, y0, x1, y1 of a box, or x, y of a point on the thing
@@ -32,9 +32,9 @@ class Sam2(nn.Module):
         self.model = model
         self.side = int(model.config.prompt_encoder_config.image_size)
 
-    def pixels(self, pictures: Tensor) -> Tensor:
+    def preprocess(self, pictures: Tensor) -> Tensor:
         """(B, 3, side, side) of pictures (B, 3, H, W) with levels 0 to 255."""
-        return normalised(resized(pictures, (self.side, self.side), "bilinear"))
+        return normalise_by_channel(resize_levels(pictures, (self.side, self.side), "bilinear"))
 
 
 class Sam2Tracker:
@@ -55,14 +55,16 @@ class Sam2Tracker:
             labels = torch.tensor([[LABELS[len(prompt)]]], dtype=torch.int32)
             self.session.add_point_inputs(row, 0, {"point_coords": points, "point_labels": labels})
         self.session.obj_with_new_inputs = list(range(len(prompts)))
-        self.first = self.see(pictures)
+        self.first = self.next_logits_and_presence(pictures)
 
-    def see(self, pictures: Tensor) -> tuple[Tensor, Tensor]:
+    def next_logits_and_presence(self, pictures: Tensor) -> tuple[Tensor, Tensor]:
         """Logits (things, h, w) of the masks in the next frame, (1, 3, H, W), and the chance (things,) of being there.
 
         Logits are those of the network, at a quarter of its square; where a thing is not seen they are far below 0.
         """
-        out = self.net.model(inference_session=self.session, frame=self.net.pixels(pictures)[0], frame_idx=self.number)
+        out = self.net.model(
+            inference_session=self.session, frame=self.net.preprocess(pictures)[0], frame_idx=self.number
+        )
         self.session.processed_frames.pop(self.number, None)  # never read again
         self.number += 1
         masks = out.pred_masks.float().reshape(-1, *out.pred_masks.shape[-2:])
@@ -83,4 +85,4 @@ def network(id: str) -> Sam2:
 
 def build(path: Path) -> Sam2:
     """The network in the folder of this file: config.json and model.safetensors."""
-    return Sam2(hub.model(path.parent, of=TYPES))
+    return Sam2(hub.load_model(path.parent, model_types=TYPES))

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from revisit.networks import hub, runtime
-from revisit.networks.preprocessing import HALF_MEAN, HALF_STD, normalised, resized
+from revisit.networks.preprocessing import HALF_MEAN, HALF_STD, normalise_by_channel, resize_levels
 
 TYPES = ("sam3", "sam3_video")
 WORDS = 32  # tokens that it reads
@@ -43,30 +43,34 @@ class Sam3(nn.Module):
         self.model, self.tokenizer = model, tokenizer
         self.side = int(model.config.vision_config.image_size)
 
-    def pixels(self, pictures: Tensor) -> Tensor:
+    def preprocess(self, pictures: Tensor) -> Tensor:
         """(B, 3, side, side) of pictures (B, 3, H, W) with levels 0 to 255."""
-        return normalised(resized(pictures, (self.side, self.side), "bilinear"), HALF_MEAN, HALF_STD)
+        return normalise_by_channel(resize_levels(pictures, (self.side, self.side), "bilinear"), HALF_MEAN, HALF_STD)
 
-    def words(self, text: str) -> tuple[Tensor, Tensor]:
+    def tokenize_with_mask(self, text: str) -> tuple[Tensor, Tensor]:
         """Tokens and which of them count, (1, 32) each."""
         tokens = self.tokenizer(
             text, return_tensors="pt", padding="max_length", max_length=WORDS, truncation=True
         ).to(runtime.device())  # fmt: skip
         return tokens["input_ids"], tokens["attention_mask"]
 
-    def find(self, pictures: Tensor, text: str, *, threshold: float = 0.0, masks: bool = False) -> list[TextDetections]:
+    def detect_named_objects(
+        self, pictures: Tensor, text: str, *, threshold: float = 0.0, masks: bool = False
+    ) -> list[TextDetections]:
         """What the words name in each picture, every mask with a score above the threshold."""
-        tokens, counting = (part.expand(len(pictures), -1) for part in self.words(text))
-        out = self.model(pixel_values=self.pixels(pictures), input_ids=tokens, attention_mask=counting)
+        tokens, counting = (part.expand(len(pictures), -1) for part in self.tokenize_with_mask(text))
+        out = self.model(pixel_values=self.preprocess(pictures), input_ids=tokens, attention_mask=counting)
         score = out.pred_logits.float().sigmoid() * out.presence_logits.float().sigmoid()
         size = (int(pictures.shape[-2]), int(pictures.shape[-1]))
         return [
-            _named(score[k], out.pred_masks[k].float(), out.pred_boxes[k].float(), size, threshold, masks)
+            _detections_above_threshold(
+                score[k], out.pred_masks[k].float(), out.pred_boxes[k].float(), size, threshold, masks
+            )
             for k in range(len(pictures))
         ]
 
 
-def _named(
+def _detections_above_threshold(
     score: Tensor, logits: Tensor, boxes: Tensor, size: tuple[int, int], threshold: float, with_masks: bool
 ) -> TextDetections:
     keep = score > threshold
@@ -81,7 +85,7 @@ def _named(
     mask = None
     if with_masks:
         mask = np.concatenate(stack) if stack else np.zeros((0, *size), bool)
-    return TextDetections(runtime.numbers(score), runtime.numbers(coverage), runtime.numbers(boxes), mask)
+    return TextDetections(runtime.to_numpy(score), runtime.to_numpy(coverage), runtime.to_numpy(boxes), mask)
 
 
 def network(id: str) -> Sam3:
@@ -92,4 +96,4 @@ def network(id: str) -> Sam3:
 def build(path: Path) -> Sam3:
     """The network in the folder of this file: config.json, model.safetensors and the files of its tokenizer."""
     folder = path.parent
-    return Sam3(hub.model(folder, of=TYPES), hub.tokenizer(folder))
+    return Sam3(hub.load_model(folder, model_types=TYPES), hub.load_tokenizer(folder))

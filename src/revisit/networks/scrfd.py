@@ -22,15 +22,15 @@ SURE, MOST = 0.5, 0.4  # least score, largest overlap: as InsightFace has them
 OUTPUTS = tuple((None, width) for width in (1, 1, 1, 4, 4, 4, 10, 10, 10))
 
 
-def detect(path: Path, rgb: np.ndarray) -> Faces:
+def detect_faces(path: Path, rgb: np.ndarray) -> Faces:
     """Faces in a picture, the surest first."""
-    onnx.expect(path, (1, 3, None, None), OUTPUTS)
-    square, scale = letterboxed(rgb)
+    onnx.require_shapes(path, (1, 3, None, None), OUTPUTS)
+    square, scale = letterbox_with_scale(rgb)
     numbers = (square.astype(np.float32) - 127.5) / 128
-    return decoded(onnx.run(path, numbers.transpose(2, 0, 1)[None]), scale)
+    return decode_faces(onnx.run(path, numbers.transpose(2, 0, 1)[None]), scale)
 
 
-def letterboxed(rgb: np.ndarray) -> tuple[np.ndarray, float]:
+def letterbox_with_scale(rgb: np.ndarray) -> tuple[np.ndarray, float]:
     """(the picture in the upper left corner of the square, by how much it was scaled)."""
     import cv2
 
@@ -42,7 +42,7 @@ def letterboxed(rgb: np.ndarray) -> tuple[np.ndarray, float]:
     return square, size[1] / height if height >= width else size[0] / width
 
 
-def decoded(outputs: Sequence[np.ndarray], scale: float) -> Faces:
+def decode_faces(outputs: Sequence[np.ndarray], scale: float) -> Faces:
     """Faces from scores, boxes and points of the three grids, in that order, in pixels of the picture."""
     boxes, scores, points = [], [], []
     for k, stride in enumerate(STRIDES):
@@ -56,4 +56,4 @@ def decoded(outputs: Sequence[np.ndarray], scale: float) -> Faces:
         points.append(at[:, None] + point[sure].astype(float).reshape(-1, 5, 2) * stride)
         scores.append(score[sure, 0].astype(float))
     faces = Faces(np.concatenate(boxes) / scale, np.concatenate(scores), np.concatenate(points) / scale)
-    return faces.only(non_maximum_suppression(faces.box, faces.score, MOST))
+    return faces.select_rows(non_maximum_suppression(faces.box, faces.score, MOST))

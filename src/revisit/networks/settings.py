@@ -26,50 +26,50 @@ WHERE = ("auto", "host", "workers")
 OPTIONS = {DEVICE: "--device", PRECISION: "--precision", BATCH: "--batch"}
 
 
-def check() -> None:
+def check_all_settings() -> None:
     """Raise UsageError for a setting that nothing can be made of, before any work is done."""
-    devices()
-    precision()
-    batch()
-    threads()
-    networks()
-    compiles()
-    openvino()
+    requested_devices()
+    requested_precision()
+    requested_batch_size()
+    cpu_threads()
+    process_of_networks()
+    compile_mode()
+    openvino_mode()
 
 
-def devices() -> list[str]:
+def requested_devices() -> list[str]:
     """The devices that were asked for; none where the choice is ours."""
     value = os.environ.get(DEVICE, "")
     names = [name.strip() for name in value.split(",")] if value else []
     for name in names:
         if not re.fullmatch(r"cpu|mps|cuda(:\d+)?", name):
             raise UsageError(
-                f"{_said(DEVICE)}: choose cpu, cuda, cuda:1 or mps; several GPUs are written cuda:0,cuda:1"
+                f"{_setting_as_given(DEVICE)}: choose cpu, cuda, cuda:1 or mps; several GPUs are written cuda:0,cuda:1"
             )
         if name == "mps" and sys.platform != "darwin":
-            raise UsageError(f"{_said(DEVICE)}: mps is the GPU of a Mac, and this machine has none")
+            raise UsageError(f"{_setting_as_given(DEVICE)}: mps is the GPU of a Mac, and this machine has none")
     return names
 
 
-def precision() -> str:
+def requested_precision() -> str:
     """The precision that was asked for, or nothing."""
     value = os.environ.get(PRECISION, "")
     if value and value not in PRECISIONS:
-        raise UsageError(f"{_said(PRECISION)}: choose one of {', '.join(PRECISIONS)}")
+        raise UsageError(f"{_setting_as_given(PRECISION)}: choose one of {', '.join(PRECISIONS)}")
     return value
 
 
-def batch() -> int | None:
+def requested_batch_size() -> int | None:
     """How many frames a network may take at once, or None for what fits."""
-    return _count(BATCH)
+    return _positive_number_or_none(BATCH)
 
 
-def threads() -> int:
+def cpu_threads() -> int:
     """Threads of a network on a CPU."""
-    return _count(THREADS) or 1
+    return _positive_number_or_none(THREADS) or 1
 
 
-def networks() -> str:
+def process_of_networks() -> str:
     """Which processes run the networks."""
     value = os.environ.get(NETWORKS, "auto")
     if value not in WHERE:
@@ -77,32 +77,32 @@ def networks() -> str:
     return value
 
 
-def compiles() -> str:
+def compile_mode() -> str:
     """Whether networks may be compiled for a GPU: on, off or auto. Exact numbers are not."""
-    return _switch(COMPILE)
+    return _on_off_or_auto(COMPILE)
 
 
-def openvino() -> str:
+def openvino_mode() -> str:
     """Whether OpenVINO may run networks on a CPU: on, off or auto. It adds up in another order than torch."""
-    return _switch(OPENVINO)
+    return _on_off_or_auto(OPENVINO)
 
 
-def _switch(name: str) -> str:
+def _on_off_or_auto(name: str) -> str:
     """On, off or auto; off where exact numbers are asked for."""
     value = os.environ.get(name) or "auto"
     if value not in ("on", "off", "auto"):
-        raise UsageError(f"{_said(name)}: choose on, off or auto")
-    return "off" if precision() == "float32" else value
+        raise UsageError(f"{_setting_as_given(name)}: choose on, off or auto")
+    return "off" if requested_precision() == "float32" else value
 
 
-def _count(name: str) -> int | None:
+def _positive_number_or_none(name: str) -> int | None:
     value = os.environ.get(name, "")
     if value and not (value.isascii() and value.isdigit() and int(value)):
-        raise UsageError(f"{_said(name)}: expected a whole number of at least 1")
+        raise UsageError(f"{_setting_as_given(name)}: expected a whole number of at least 1")
     return int(value) if value else None
 
 
-def _said(name: str) -> str:
+def _setting_as_given(name: str) -> str:
     """A setting as the user may have given it."""
     option = OPTIONS.get(name)
     value = os.environ.get(name, "")

@@ -19,12 +19,12 @@ WIDTH = 128
 LEAST_LENGTH = 7.0
 
 
-def embed(path: Path, faces: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+def unit_face_embeddings_and_norms(path: Path, faces: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """(N, 128) descriptors of aligned faces, each of length 1, and (N,) how long they came out of the network.
 
     The length tells how much of a face there is: below `LEAST_LENGTH` the descriptor says little of who it is.
     """
-    onnx.expect(path, (1, 3, SIDE, SIDE), ((1, WIDTH),))
+    onnx.require_shapes(path, (1, 3, SIDE, SIDE), ((1, WIDTH),))
     rows = [onnx.run(path, face.transpose(2, 0, 1)[None])[0][0] for face in faces]  # the file takes one at a time
     vectors = np.array(rows, dtype=np.float32).reshape(-1, WIDTH)
     length = np.linalg.norm(vectors, axis=1)

@@ -15,7 +15,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from revisit.networks import compiled, hub, preprocessing, runtime
-from revisit.networks.clip import caption_vectors
+from revisit.networks.clip import embed_captions_and_tell_if_split
 from revisit.networks.tokenizing import Captions, read_siglip_captions
 
 HALF = "float16"
@@ -33,11 +33,11 @@ class Siglip(nn.Module):
 
     def images(self, pictures: Tensor) -> Tensor:
         """(B, D) unit vectors of RGB pictures (B, 3, H, W) with levels from 0 to 255."""
-        return preprocessing.unit(compiled.run(self._pooled, pictures))
+        return preprocessing.unit_vectors(compiled.run(self._pooled_image_features, pictures))
 
-    def _pooled(self, pictures: Tensor) -> Tensor:
-        square = preprocessing.resized(pictures, (self.side, self.side), "bicubic")
-        pixels = preprocessing.normalised(square, preprocessing.HALF_MEAN, preprocessing.HALF_STD)
+    def _pooled_image_features(self, pictures: Tensor) -> Tensor:
+        square = preprocessing.resize_levels(pictures, (self.side, self.side), "bicubic")
+        pixels = preprocessing.normalise_by_channel(square, preprocessing.HALF_MEAN, preprocessing.HALF_STD)
         return self.model.vision_model(pixel_values=pixels).pooler_output
 
     def texts(self, captions: Sequence[str]) -> tuple[Tensor, bool]:
@@ -45,7 +45,7 @@ class Siglip(nn.Module):
         if self._captions is None:
             self._captions = read_siglip_captions(self.folder, self.model.config.text_config.max_position_embeddings)
         text_model, device = self.model.text_model, self.model.logit_scale.device
-        return caption_vectors(
+        return embed_captions_and_tell_if_split(
             self._captions, captions, lambda tokens, ends: text_model(input_ids=tokens).pooler_output, device
         )
 
@@ -58,4 +58,4 @@ def network(id: str) -> Siglip:
 def build(path: Path) -> Siglip:
     """The network in a folder of transformers, named by one of its files."""
     folder = path if path.is_dir() else path.parent
-    return Siglip(hub.model(folder, of=("siglip",)), folder)
+    return Siglip(hub.load_model(folder, model_types=("siglip",)), folder)

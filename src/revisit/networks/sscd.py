@@ -40,13 +40,13 @@ def embed(pictures: Iterable[np.ndarray], variant: Variant = "sscd") -> np.ndarr
         (N, 512) float32, rows of length 1.
     """
     path = weights.file(variant)
-    onnx.expect(path, (None, None, None, 3), ((None, WIDTH),))
-    rows = [onnx.run(path, _square(picture)[None], dtype=np.uint8)[0][0] for picture in pictures]
+    onnx.require_shapes(path, (None, None, None, 3), ((None, WIDTH),))
+    rows = [onnx.run(path, _resize_to_square(picture)[None], dtype=np.uint8)[0][0] for picture in pictures]
     vectors = np.array(rows, dtype=np.float32).reshape(-1, WIDTH)
     return np.asarray(vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12))
 
 
-def _square(rgb: np.ndarray) -> np.ndarray:
+def _resize_to_square(rgb: np.ndarray) -> np.ndarray:
     import cv2
 
     shrinks = max(rgb.shape[:2]) > SIDE

@@ -28,7 +28,7 @@ class ConvNorm(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         return self.bn(self.c(x))
 
-    def fold(self) -> None:
+    def fold_batch_norm(self) -> None:
         """Fold the batch norm into the convolution."""
         norm = self.bn
         with torch.no_grad():
@@ -88,11 +88,11 @@ class TinyVitBlock(nn.Module):
         self.mlp = nn.ModuleDict({"norm": nn.LayerNorm(channels), "fc1": inner, "fc2": outer})
 
     def forward(self, x: Tensor) -> Tensor:
-        x = self.local_conv(x + self._attended(x))
+        x = self.local_conv(x + self._attend_in_windows(x))
         inner = functional.gelu(self.mlp["fc1"](self.mlp["norm"](x.permute(0, 2, 3, 1))))
         return x + self.mlp["fc2"](inner).permute(0, 3, 1, 2)
 
-    def _attended(self, x: Tensor) -> Tensor:
+    def _attend_in_windows(self, x: Tensor) -> Tensor:
         count, channels, height, width = x.shape
         side = self.window
         down, across = -height % side, -width % side  # whole windows: zeros below and to the right
@@ -163,8 +163,8 @@ class TinyViT(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         return self.neck(self.layers(self.patch_embed["seq"](x)))
 
-    def fold(self) -> None:
+    def fold_batch_norms(self) -> None:
         """Fold all batch norms into their convolutions."""
         for part in list(self.modules()):
             if isinstance(part, ConvNorm):
-                part.fold()
+                part.fold_batch_norm()

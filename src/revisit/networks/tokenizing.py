@@ -38,27 +38,27 @@ class Captions:
     pad: int
     length: int  # tokens that the network reads, with both ends
 
-    def parts(self, caption: str) -> list[list[int]]:
+    def split_into_token_lists(self, caption: str) -> list[list[int]]:
         """The tokens of a caption, in one list or in several that the network can read, each with both ends."""
         room = self.length - len(self.start) - 1
         tokens = self.encode(caption)
         runs = [tokens]
         if len(tokens) > room:
-            runs = [run[k : k + room] for run in self._sentences(caption, room) for k in range(0, len(run), room)]
+            runs = [run[k : k + room] for run in self._pack_sentences(caption, room) for k in range(0, len(run), room)]
         return [[*self.start, *run, self.end] for run in runs]
 
-    def _sentences(self, caption: str, room: int) -> list[list[int]]:
+    def _pack_sentences(self, caption: str, max_tokens: int) -> list[list[int]]:
         """Tokens of as many sentences at a time as there is room for."""
         runs: list[list[int]] = []
         for sentence in SENTENCE_END.split(caption.strip()):
             tokens = self.encode(sentence)
-            if runs and len(runs[-1]) + len(tokens) <= room:
+            if runs and len(runs[-1]) + len(tokens) <= max_tokens:
                 runs[-1] = runs[-1] + tokens
             elif tokens:
                 runs.append(tokens)
         return runs
 
-    def padded(self, tokens: Sequence[int]) -> list[int]:
+    def pad_tokens(self, tokens: Sequence[int]) -> list[int]:
         """A part at the full length."""
         return [*tokens, *[self.pad] * (self.length - len(tokens))]
 
@@ -67,7 +67,7 @@ def read_clip_captions(folder: Path, length: int) -> Captions:
     """CLIP's reading of captions, from the vocabulary in the network's folder or from the one that all CLIPs share."""
     if not any((folder / name).is_file() for name in ("tokenizer.json", "vocab.json")):
         folder = weights.folder(CLIP_VOCABULARY)
-    words = _clip_vocabulary(folder)
+    words = _load_clip_tokenizer(folder)
     ends = [words.token_to_id(token) for token in (START, END)]
     if None in ends:
         raise MissingPrerequisite(f"{folder}: its vocabulary has no {START} or no {END}, which CLIP's has")
@@ -79,10 +79,10 @@ def read_clip_captions(folder: Path, length: int) -> Captions:
     return Captions(encode, (ends[0],), ends[1], 0, length)
 
 
-def _clip_vocabulary(folder: Path) -> Any:
-    tokenizers = library("tokenizers")
+def _load_clip_tokenizer(folder: Path) -> Any:
+    tokenizers = import_tokenizer_library("tokenizers")
     if (folder / "tokenizer.json").is_file():
-        return vocabulary(folder / "tokenizer.json")
+        return load_plain_tokenizer(folder / "tokenizer.json")
     files = folder / "vocab.json", folder / "merges.txt"
     if not all(file.is_file() for file in files):
         raise MissingPrerequisite(
@@ -105,24 +105,28 @@ def _clip_vocabulary(folder: Path) -> Any:
 def read_siglip_captions(folder: Path, length: int) -> Captions:
     """SigLIP's reading of captions: small letters, no punctuation, padded with the token of the end."""
     if (folder / "tokenizer.json").is_file():
-        words = vocabulary(folder / "tokenizer.json")
+        words = load_plain_tokenizer(folder / "tokenizer.json")
 
-        def ids(text: str) -> list[int]:
+        def token_ids(text: str) -> list[int]:
             return words.encode(text, add_special_tokens=False).ids
     elif (folder / "spiece.model").is_file():
-        ids = library("sentencepiece").SentencePieceProcessor(model_file=str(folder / "spiece.model")).encode
+        token_ids = (
+            import_tokenizer_library("sentencepiece")
+            .SentencePieceProcessor(model_file=str(folder / "spiece.model"))
+            .encode
+        )
     else:
         raise MissingPrerequisite(f"{folder}: captions need the vocabulary of SigLIP: tokenizer.json or spiece.model")
 
     def encode(text: str) -> list[int]:
-        return ids(" ".join(text.lower().translate(PUNCTUATION).split()))
+        return token_ids(" ".join(text.lower().translate(PUNCTUATION).split()))
 
     return Captions(encode, (), SIGLIP_END, SIGLIP_END, length)
 
 
-def vocabulary(path: Path, reader: Callable[[str], Any] | None = None) -> Any:
+def load_plain_tokenizer(path: Path, reader: Callable[[str], Any] | None = None) -> Any:
     """The vocabulary of a file, which neither cuts nor pads; of a tokenizer.json, unless told how to read it."""
-    reader = reader or library("tokenizers").Tokenizer.from_file
+    reader = reader or import_tokenizer_library("tokenizers").Tokenizer.from_file
     try:
         tokenizer = reader(str(path))
     except Exception as error:  # the library raises plain Exception
@@ -132,7 +136,7 @@ def vocabulary(path: Path, reader: Callable[[str], Any] | None = None) -> Any:
     return tokenizer
 
 
-def library(name: str) -> Any:
+def import_tokenizer_library(name: str) -> Any:
     """A library that reads vocabularies."""
     try:
         return importlib.import_module(name)

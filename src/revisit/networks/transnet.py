@@ -130,13 +130,13 @@ class TransNetV2(nn.Module):
         self.cls_layer1, self.cls_layer2 = nn.Linear(1024, 1), nn.Linear(1024, 1)
 
     def forward(self, frames: Tensor) -> tuple[Tensor, Tensor]:
-        maps = openvino.run(self.maps, frames)
+        maps = openvino.run(self.stage_maps, frames)
         flat = maps[-1].permute(0, 2, 3, 1).flatten(1)[None]
-        features = [self.color_hist_layer(histograms(frames)), self.frame_sim_layer(*maps), flat]
+        features = [self.color_hist_layer(unit_colour_histograms(frames)), self.frame_sim_layer(*maps), flat]
         x = self.fc1(torch.cat(features, dim=2)).relu()
         return self.cls_layer1(x)[..., 0], self.cls_layer2(x)[..., 0]
 
-    def maps(self, frames: Tensor) -> tuple[Tensor, ...]:
+    def stage_maps(self, frames: Tensor) -> tuple[Tensor, ...]:
         """(T, C, H, W) of each stage."""
         maps, x = [], frames[0].permute(0, 3, 1, 2).float() / 255
         for stage in self.SDDCNN:
@@ -145,7 +145,7 @@ class TransNetV2(nn.Module):
         return tuple(maps)
 
 
-def histograms(frames: Tensor) -> Tensor:
+def unit_colour_histograms(frames: Tensor) -> Tensor:
     """(B, T, 512) counts of colours in 8 x 8 x 8 bins, as unit vectors."""
     level = frames.long() // (256 // BINS)
     place = (level[..., 0] * BINS + level[..., 1]) * BINS + level[..., 2]
@@ -155,7 +155,7 @@ def histograms(frames: Tensor) -> Tensor:
     return functional.normalize(counts.float(), dim=2)
 
 
-def probabilities(network: TransNetV2, frames: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def shot_end_and_transition_probabilities(network: TransNetV2, frames: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(N,) each: a shot ends at this frame, and a transition is under way, of (N, 27, 48, 3) uint8 frames."""
     count = len(frames)
     after = MARGIN + -count % STEP
@@ -165,7 +165,7 @@ def probabilities(network: TransNetV2, frames: np.ndarray) -> tuple[np.ndarray, 
         for start in range(0, len(padded) - WINDOW + 1, STEP):
             window = torch.from_numpy(padded[start : start + WINDOW]).to(runtime.device())
             logits = torch.stack(network(window[None]))[:, 0, MARGIN : MARGIN + STEP]
-            parts.append(runtime.numbers(logits.sigmoid()))
+            parts.append(runtime.to_numpy(logits.sigmoid()))
     ends, during = np.concatenate(parts, axis=1)[:, :count]
     return ends, during
 

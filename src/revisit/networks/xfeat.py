@@ -24,7 +24,7 @@ from torch.nn.utils.fusion import fuse_conv_bn_eval
 from revisit.core import InvalidEvidence
 from revisit.networks import openvino, runtime
 from revisit.networks.loading import load_strictly
-from revisit.networks.preprocessing import unit
+from revisit.networks.preprocessing import unit_vectors
 
 ID = "xfeat"
 CELL = 8  # pixels to a side of a cell of the coarse maps
@@ -164,18 +164,19 @@ def local_features(
         y, x = is_keypoint[picture, 0].nonzero(as_tuple=True)
         grid = torch.stack([2 * x / (size[1] - 1) - 1, 2 * y / (size[0] - 1) - 1], dim=-1)[None, None]
         scores = (
-            _sample(probability[picture], grid, "nearest")[:, 0] * _sample(reliability[picture], grid, "bilinear")[:, 0]
+            _sample_at_places(probability[picture], grid, "nearest")[:, 0]
+            * _sample_at_places(reliability[picture], grid, "bilinear")[:, 0]
         )
         best = scores.argsort(descending=True, stable=True)[: min(most, int((scores > 0).sum()))]
-        vectors = unit(_sample(descriptors[picture], grid[:, :, best], "bicubic"))
+        vectors = unit_vectors(_sample_at_places(descriptors[picture], grid[:, :, best], "bicubic"))
         xy = torch.stack([x[best], y[best]], dim=-1)
         features.append(
-            LocalFeatures(runtime.numbers(xy) * scale, runtime.numbers(vectors), runtime.numbers(scores[best]))
+            LocalFeatures(runtime.to_numpy(xy) * scale, runtime.to_numpy(vectors), runtime.to_numpy(scores[best]))
         )
     return features
 
 
-def _sample(values: Tensor, grid: Tensor, method: str) -> Tensor:
+def _sample_at_places(values: Tensor, grid: Tensor, method: str) -> Tensor:
     """(N, C) of a map (C, h, w) at (1, 1, N, 2) places from -1 to 1."""
     return functional.grid_sample(values[None], grid, mode=method, align_corners=False)[0, :, 0].T
 

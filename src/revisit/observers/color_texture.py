@@ -13,7 +13,7 @@ import numpy as np
 
 from revisit.core import Batch, observer
 from revisit.evidence.appearance import LabStats, StyleStats
-from revisit.observers.pictures import VIEWED, at_shared_size, lengths
+from revisit.observers.pictures import VIEWED, rgb_at_shared_size, vector_lengths
 
 THINNED_LONG_SIDE = 400  # 832 is thinned by 2, 1920 by 4; up to 799 every pixel counts
 STYLE_SCALES = 3  # each half the size of the one before
@@ -38,7 +38,13 @@ def lab_stats(frames: Batch) -> LabStats:
 
 
 @observer(
-    id="lite.style", version=4, kind="frame", makes=StyleStats, frames=VIEWED, prepare=at_shared_size, sets=("lite",)
+    id="lite.style",
+    version=4,
+    kind="frame",
+    makes=StyleStats,
+    frames=VIEWED,
+    prepare=rgb_at_shared_size,
+    sets=("lite",),
 )
 def style_stats(frames: Batch) -> StyleStats:
     """Gradient strength at three scales, contrast and saturation of every frame."""
@@ -55,6 +61,6 @@ def style_stats(frames: Batch) -> StyleStats:
         saturation[k] = cv2.mean(chroma)[0] / 255
         for scale in range(STYLE_SCALES):
             dx, dy = luma[:-1, 1:] - luma[:-1, :-1], luma[1:, :-1] - luma[:-1, :-1]
-            gradient[k, scale] = lengths(dx, dy).mean() if dx.size else 0.0
+            gradient[k, scale] = vector_lengths(dx, dy).mean() if dx.size else 0.0
             luma = cv2.resize(luma, None, fx=0.5, fy=0.5, interpolation=cv2.INTER_AREA)
     return StyleStats(index=frames.index, gradient=gradient, contrast=contrast, saturation=saturation)

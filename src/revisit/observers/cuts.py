@@ -23,16 +23,16 @@ from revisit.core import ClipInfo, Frame, FrameStream, observer
 from revisit.evidence.motion import CutSignal, ShotChanges
 from revisit.observers.pictures import (
     Flows,
-    destinations,
-    flow_from,
-    flow_maker,
+    create_dis_flow,
+    flow_destinations_and_inside,
+    flow_with_initial_shift,
     gray_at,
-    lengths,
     median,
-    sampled,
-    small,
+    sample_picture_at,
+    small_rgb_from_shared_size,
+    vector_lengths,
 )
-from revisit.observers.rows import arrays_of, columns
+from revisit.observers.rows import columns_of_rows, evidence_arrays_of_rows
 
 LONG_SIDE = 160
 WINDOW = 9  # pixels, side of the window in which local structure is compared
@@ -59,16 +59,16 @@ class CutPicture:
 @observer(id="lite.cuts", version=6, kind="sequence", makes=CutSignal, sets=("lite",))
 def cut_signal(clip: ClipInfo) -> FrameStream:
     """How far each frame is from being a continuation of the frame before."""
-    maker, flows = flow_maker(), Flows()
+    maker, flows = create_dis_flow(), Flows()
     further = max(1, round(FURTHER_SECONDS * clip.fps))
     recent: deque[CutPicture] = deque(maxlen=2 * further + 2)
     rows: list[dict[str, float]] = []
     before: Frame | None = None
     while (frame := (yield)) is not None:
-        recent.append(look(frame))
+        recent.append(cut_picture_of_frame(frame))
         if before is not None:
-            cues = strangeness(maker, recent[-2], recent[-1], flows.both(before, frame))
-            step = together(cues)
+            cues = cut_cues(maker, recent[-2], recent[-1], flows.forward_and_backward_flow(before, frame))
+            step = combine_cues(cues)
             # The first and last few steps have no frames further out on both sides: for them the step speaks alone.
             rows.append({"index": frame.index, "seconds": frame.time, "step": step, "lasting": step})
             rows[-1].update(zip(("histogram", "structure", "disagreement"), cues, strict=True))
@@ -76,23 +76,25 @@ def cut_signal(clip: ClipInfo) -> FrameStream:
         if len(recent) == recent.maxlen:
             middle = rows[-1 - further]  # the step between the two frames in the middle
             if middle["step"] >= QUIET:
-                middle["lasting"] = together(strangeness(maker, recent[0], recent[-1]))
+                middle["lasting"] = combine_cues(cut_cues(maker, recent[0], recent[-1]))
     both = np.array([min(row["step"], row["lasting"]) for row in rows])
-    above = above_neighbourhood(both, max(2, round(NEIGHBOURHOOD_SECONDS * clip.fps)))
-    return CutSignal(**arrays_of(CutSignal, [{**row, "score": score} for row, score in zip(rows, above, strict=True)]))
+    above = excess_over_local_median(both, max(2, round(NEIGHBOURHOOD_SECONDS * clip.fps)))
+    return CutSignal(
+        **evidence_arrays_of_rows(CutSignal, [{**row, "score": score} for row, score in zip(rows, above, strict=True)])
+    )
 
 
-def look(frame: Frame) -> CutPicture:
+def cut_picture_of_frame(frame: Frame) -> CutPicture:
     """Gray picture and square-rooted colour histogram of a frame."""
     import cv2
 
-    rgb = small(frame, LONG_SIDE)
+    rgb = small_rgb_from_shared_size(frame, LONG_SIDE)
     lab = cv2.cvtColor(rgb, cv2.COLOR_RGB2LAB)
     counts = cv2.calcHist([lab], [0, 1, 2], None, [8, 8, 8], [0, 256] * 3).ravel()
     return CutPicture(gray_at(frame, LONG_SIDE), np.sqrt(counts / counts.sum()))
 
 
-def strangeness(
+def cut_cues(
     maker: Any, a: CutPicture, b: CutPicture, flows: tuple[np.ndarray, np.ndarray] | None = None
 ) -> tuple[float, float, float]:
     """Change of histogram, of structure after undoing the flow, and disagreement of flow there and back; 0-1.
@@ -100,23 +102,27 @@ def strangeness(
     `flows` is the flow there and back, at any size, where somebody has it already.
     """
     histogram = float(np.clip(1 - np.dot(a.histogram, b.histogram), 0, 1))
-    there, back = flows or both_ways(maker, a.gray, b.gray, (0.0, 0.0))
+    there, back = flows or flow_both_ways(maker, a.gray, b.gray, (0.0, 0.0))
     shape = a.gray.shape
-    structure, disagreement = flow_failure(a.gray, b.gray, resized(there, shape), resized(back, shape))
+    structure, disagreement = structure_change_and_flow_disagreement(
+        a.gray, b.gray, resize_flow(there, shape), resize_flow(back, shape)
+    )
     if structure * disagreement > RETRY**2:
         # Flow alone loses a camera that jumps by a tenth of the frame; the best plain shift puts it on the track.
-        second = flow_failure(a.gray, b.gray, *both_ways(maker, a.gray, b.gray, best_shift(a.gray, b.gray)))
+        second = structure_change_and_flow_disagreement(
+            a.gray, b.gray, *flow_both_ways(maker, a.gray, b.gray, best_shift(a.gray, b.gray))
+        )
         if second[0] < FOLLOWED and second[0] * second[1] < structure * disagreement:
             structure, disagreement = second
     if structure * disagreement > RETRY**2:
         # Somebody who walks by, a thing that bursts, a turn too fast for flow: the picture as a whole goes on.
         low, high = CONTINUES
-        stranger = 1 - float(np.clip((coarse_likeness(a.gray, b.gray) - low) / (high - low), 0, 1))
+        stranger = 1 - float(np.clip((best_shift_correlation(a.gray, b.gray) - low) / (high - low), 0, 1))
         structure, disagreement = structure * stranger, disagreement * stranger
     return histogram, structure, disagreement
 
 
-def coarse_likeness(a: np.ndarray, b: np.ndarray) -> float:
+def best_shift_correlation(a: np.ndarray, b: np.ndarray) -> float:
     """Correlation of two pictures at 48 x 27, at the shift at which it is highest; at least a third overlaps."""
     import cv2
 
@@ -127,7 +133,7 @@ def coarse_likeness(a: np.ndarray, b: np.ndarray) -> float:
     count = np.outer(height - np.abs(y), width - np.abs(x))
     # Sums over the common part under each shift; of whole numbers, and therefore exact.
     (sum_a, sum_aa), (sum_b, sum_bb) = (
-        [_common_sums(one, sign * y, sign * x) for one in (picture, picture * picture)]
+        [_sums_of_common_part(one, sign * y, sign * x) for one in (picture, picture * picture)]
         for picture, sign in ((a, 1), (b, -1))
     )
     shape = 2 * height, 2 * width
@@ -137,7 +143,7 @@ def coarse_likeness(a: np.ndarray, b: np.ndarray) -> float:
     return float(((count * product - sum_a * sum_b) / np.maximum(np.sqrt(spread), 1e-6)).max())
 
 
-def _common_sums(picture: np.ndarray, y: np.ndarray, x: np.ndarray) -> np.ndarray:
+def _sums_of_common_part(picture: np.ndarray, y: np.ndarray, x: np.ndarray) -> np.ndarray:
     """(len(y), len(x)) sums of what is left of a picture without its first y rows and x columns, or the last -y, -x."""
     sums = np.pad(picture.cumsum(axis=0).cumsum(axis=1), ((1, 0), (1, 0)))
     (top, bottom), (left, right) = (
@@ -148,12 +154,14 @@ def _common_sums(picture: np.ndarray, y: np.ndarray, x: np.ndarray) -> np.ndarra
     return np.asarray(lower[:, right] - lower[:, left] - upper[:, right] + upper[:, left])
 
 
-def both_ways(maker: Any, a: np.ndarray, b: np.ndarray, start: tuple[float, float]) -> tuple[np.ndarray, np.ndarray]:
+def flow_both_ways(
+    maker: Any, a: np.ndarray, b: np.ndarray, start: tuple[float, float]
+) -> tuple[np.ndarray, np.ndarray]:
     """Flow from a to b and back that sets out from a shift in pixels."""
-    return flow_from(maker, a, b, start), flow_from(maker, b, a, (-start[0], -start[1]))
+    return flow_with_initial_shift(maker, a, b, start), flow_with_initial_shift(maker, b, a, (-start[0], -start[1]))
 
 
-def resized(flow: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+def resize_flow(flow: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     """Flow for pictures of another shape (rows, columns)."""
     import cv2
 
@@ -167,15 +175,17 @@ def resized(flow: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     return scaled
 
 
-def flow_failure(a: np.ndarray, b: np.ndarray, there: np.ndarray, back: np.ndarray) -> tuple[float, float]:
+def structure_change_and_flow_disagreement(
+    a: np.ndarray, b: np.ndarray, there: np.ndarray, back: np.ndarray
+) -> tuple[float, float]:
     """Change of structure after undoing the flow, and share of the frame where flow there and back disagree."""
     import cv2
 
-    at, inside = destinations(there)
-    warped, missed = sampled(b, at), sampled(back, at)
+    at, inside = flow_destinations_and_inside(there)
+    warped, missed = sample_picture_at(b, at), sample_picture_at(back, at)
     missed += there
-    slack = 1 + 0.1 * lengths(*cv2.split(there))
-    disagree = inside & (lengths(*cv2.split(missed)) > slack)
+    slack = 1 + 0.1 * vector_lengths(*cv2.split(there))
+    disagree = inside & (vector_lengths(*cv2.split(missed)) > slack)
     return structure_change(a, warped, inside), float(disagree.mean())
 
 
@@ -211,13 +221,13 @@ def structure_change(a: np.ndarray, b: np.ndarray, inside: np.ndarray) -> float:
     return float(np.clip(1 - float((correlation * weight).sum()) / total, 0, 1)) if total > 0 else 1.0
 
 
-def together(cues: tuple[float, float, float]) -> float:
+def combine_cues(cues: tuple[float, float, float]) -> float:
     """One number from the cues: flow fails in both ways, or the colours are all different (for flat frames)."""
     histogram, structure, disagreement = cues
     return max(float(np.sqrt(structure * disagreement)), histogram)
 
 
-def above_neighbourhood(values: np.ndarray, reach: int) -> np.ndarray:
+def excess_over_local_median(values: np.ndarray, reach: int) -> np.ndarray:
     """How far each value lies above the median of its neighbours, never below 0."""
     above = np.zeros(len(values), dtype=np.float64)
     for k in range(len(values)):
@@ -227,7 +237,7 @@ def above_neighbourhood(values: np.ndarray, reach: int) -> np.ndarray:
 
 
 @observer(id="small.cuts", version=1, kind="sequence", makes=ShotChanges, weights=("transnetv2",))
-def shot_changes(clip: ClipInfo) -> FrameStream:
+def shot_change_probabilities(clip: ClipInfo) -> FrameStream:
     """How sure TransNetV2 is, at each step, that a shot ends."""
     import cv2
 
@@ -236,9 +246,13 @@ def shot_changes(clip: ClipInfo) -> FrameStream:
     rows: list[tuple[int, float, np.ndarray]] = []
     while (frame := (yield)) is not None:
         rows.append((frame.index, frame.time, cv2.resize(frame.rgb, TRANSNET_SIZE, interpolation=cv2.INTER_AREA)))
-    index, seconds, pictures = columns(rows, 3)
+    index, seconds, pictures = columns_of_rows(rows, 3)
     network = runtime.network(transnet.ID, transnet.build)
-    ends, during = transnet.probabilities(network, np.stack(pictures)) if pictures else (np.zeros(0), np.zeros(0))
+    ends, during = (
+        transnet.shot_end_and_transition_probabilities(network, np.stack(pictures))
+        if pictures
+        else (np.zeros(0), np.zeros(0))
+    )
     # The network marks the last frame of a shot; a step is named by its later frame.
     return ShotChanges(
         index=np.array(index[1:], dtype=np.int64),

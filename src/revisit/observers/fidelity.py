@@ -17,12 +17,29 @@ from typing import Any
 import numpy as np
 
 from revisit import weights
-from revisit.core import Batch, ClipInfo, Frame, PairStream, Sampling, UsageError, observer, observers, per_second
+from revisit.core import (
+    Batch,
+    ClipInfo,
+    Frame,
+    PairStream,
+    Sampling,
+    UsageError,
+    observer,
+    per_second,
+    register_observer_per_network,
+)
 from revisit.evidence.fidelity import SSIM_FAMILIES, FrameFidelity, PairedViews, PerceptualDistance
 from revisit.evidence.pictures import pack_jpegs
 from revisit.evidence.ssim import EDGE, SIGMA, WINDOW, ssim_map
-from revisit.observers.pictures import area_resized, at_shared_size, brought, fitted, fitting, small
-from revisit.observers.rows import columns
+from revisit.observers.pictures import (
+    resize_by_area,
+    resize_by_halving,
+    rgb_at_exact_size,
+    rgb_at_shared_size,
+    shrunk_size,
+    small_rgb_from_shared_size,
+)
+from revisit.observers.rows import columns_of_rows
 
 TILE = 96, 210  # rows and columns worked on at a time, so that what is worked on stays in the processor's cache
 MIND_SIZE = 1280, 720
@@ -30,13 +47,19 @@ PAIRED_SIDE, PAIRED_QUALITY = 160, 90  # of pictures that are blurred before the
 RATE = 8.0  # pairs a second; the metrics weigh each by the frames that it stands for
 
 
-def compared(count: int, fps: float, *, rate: float | None = RATE, **_: Any) -> np.ndarray:
+def compared_frame_numbers(count: int, fps: float, *, rate: float | None = RATE, **_: Any) -> np.ndarray:
     """Frames that are compared: so many a second, or every one, the first two and the last among them."""
     return np.union1d(Sampling(rate).pick(count, fps), np.arange(min(count, 2)))
 
 
 @observer(
-    id="lite.fidelity", version=5, kind="sequence", makes=FrameFidelity, pairs=True, choose=compared, sets=("lite",)
+    id="lite.fidelity",
+    version=5,
+    kind="sequence",
+    makes=FrameFidelity,
+    pairs=True,
+    choose=compared_frame_numbers,
+    sets=("lite",),
 )
 def frame_fidelity(
     clip: ClipInfo,
@@ -49,16 +72,16 @@ def frame_fidelity(
     """Squared error and SSIM of `rate` frames a second, or of all, against the aligned frames of the reference."""
     import cv2
 
-    family_names = chosen_families(families)
+    family_names = parse_ssim_families(families)
     rows: list[tuple[float, ...]] = []
     width = height = 0
     while (pair := (yield)) is not None:
-        picture, truth = one_size(pair, resize, long_side)
+        picture, truth = bring_pair_to_one_size(pair, resize, long_side)
         height, width = picture.shape[:2]
         error = cv2.norm(picture, truth, cv2.NORM_L2SQR) / picture.size
-        similar = (ssim(picture, truth, family) for family in family_names)
+        similar = (mean_ssim(picture, truth, family) for family in family_names)
         rows.append((pair[0].index, pair[1].index, error, *similar))
-    index, reference, *values = columns(rows, 3 + len(family_names))
+    index, reference, *values = columns_of_rows(rows, 3 + len(family_names))
     mse, *similarities = (np.array(column, dtype=np.float64) for column in values)
     by_family = {f"ssim_{name}": column for name, column in zip(family_names, similarities, strict=True)}
     return FrameFidelity(
@@ -66,7 +89,7 @@ def frame_fidelity(
     )
 
 
-def chosen_families(families: str) -> list[str]:
+def parse_ssim_families(families: str) -> list[str]:
     """The SSIM families in a list such as `rgb,gray_border`; an empty one asks for the squared error alone."""
     names = list(dict.fromkeys(name for name in families.replace(",", " ").split()))
     unknown = sorted(set(names) - set(SSIM_FAMILIES))
@@ -75,36 +98,38 @@ def chosen_families(families: str) -> list[str]:
     return names
 
 
-def one_size(
+def bring_pair_to_one_size(
     pair: tuple[Frame, Frame], resize: str, long_side: int | None, rate: float | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Both pictures at one size: float32 from 0 to 255 by the rule `mind`, else 8-bit."""
     if resize == "mind":
-        picture, truth = (one.once(("cover", *MIND_SIZE), partial(cover, one.rgb, *MIND_SIZE)) for one in pair)
+        picture, truth = (
+            one.once(("cover", *MIND_SIZE), partial(resize_to_cover_and_crop, one.rgb, *MIND_SIZE)) for one in pair
+        )
         return picture, truth
     if resize == "quick":
         rows, columns = pair[0].rgb.shape[:2]
-        size = fitting(columns, rows, long_side or max(rows, columns))
-        return brought(pair[0], *size), brought(pair[1], *size)
+        size = shrunk_size(columns, rows, long_side or max(rows, columns))
+        return rgb_at_exact_size(pair[0], *size), rgb_at_exact_size(pair[1], *size)
     if resize != "area":
         raise UsageError(f"unknown resize rule {resize!r}; `resize` must be quick, area or mind")
     picture = pair[0].at(long_side)
     height, width = picture.shape[:2]
-    return picture, pair[1].once(("same size", width, height), lambda: area_resized(pair[1].rgb, width, height))
+    return picture, pair[1].once(("same size", width, height), lambda: resize_by_area(pair[1].rgb, width, height))
 
 
-def size_on_gpu(
+def quick_size_on_gpu(
     shape: tuple[int, int], resize: str, long_side: int | None, rate: float | None = None
 ) -> tuple[int, int] | None:
-    """(height, width) of `one_size` by the rule `quick`, where a GPU can make it of frames of this shape."""
-    from revisit.networks.preprocessing import can_fit
+    """(height, width) of `bring_pair_to_one_size` by the rule `quick`, where a GPU can do it."""
+    from revisit.networks.preprocessing import can_resize_bytes_as_on_cpu
 
     rows, columns = shape
-    width, height = fitting(columns, rows, long_side or max(shape))
-    return (height, width) if resize == "quick" and can_fit(shape, (height, width)) else None
+    width, height = shrunk_size(columns, rows, long_side or max(shape))
+    return (height, width) if resize == "quick" and can_resize_bytes_as_on_cpu(shape, (height, width)) else None
 
 
-def cover(rgb: np.ndarray, width: int, height: int) -> np.ndarray:
+def resize_to_cover_and_crop(rgb: np.ndarray, width: int, height: int) -> np.ndarray:
     """The picture as float32, scaled bilinearly until it covers this size, and its centre cut out."""
     import cv2
 
@@ -119,27 +144,27 @@ def cover(rgb: np.ndarray, width: int, height: int) -> np.ndarray:
     return np.ascontiguousarray(picture[top : top + height, left : left + width])
 
 
-def ssim(a: np.ndarray, b: np.ndarray, family: str) -> float:
+def mean_ssim(a: np.ndarray, b: np.ndarray, family: str) -> float:
     """Mean SSIM of two RGB pictures with values from 0 to 255."""
     import cv2
 
     if family == "gray_border":
         gray = [cv2.cvtColor(picture, cv2.COLOR_RGB2GRAY) for picture in (a, b)]
-        return ssim_inside(with_border(gray[0]), with_border(gray[1]), epsilon=1e-8)
+        return mean_ssim_inside_border(add_reflected_border(gray[0]), add_reflected_border(gray[1]), epsilon=1e-8)
     # A picture smaller than the window has no inside; its reflected border is then all there is.
     if family == "torchmetrics" or min(a.shape[:2]) < WINDOW:
-        a, b = with_border(a), with_border(b)
-    return ssim_inside(a, b)
+        a, b = add_reflected_border(a), add_reflected_border(b)
+    return mean_ssim_inside_border(a, b)
 
 
-def with_border(picture: np.ndarray) -> np.ndarray:
+def add_reflected_border(picture: np.ndarray) -> np.ndarray:
     """The picture with half a window more on all sides, reflected, so that every pixel of it lies inside."""
     import cv2
 
     return np.asarray(cv2.copyMakeBorder(picture, EDGE, EDGE, EDGE, EDGE, cv2.BORDER_REFLECT_101))
 
 
-def ssim_inside(a: np.ndarray, b: np.ndarray, epsilon: float = 0.0) -> float:
+def mean_ssim_inside_border(a: np.ndarray, b: np.ndarray, epsilon: float = 0.0) -> float:
     """Mean SSIM over the pixels whose whole window lies in the pictures, and over their channels."""
     import cv2
 
@@ -158,22 +183,23 @@ def ssim_inside(a: np.ndarray, b: np.ndarray, epsilon: float = 0.0) -> float:
     return float(total / ((height - 2 * EDGE) * (width - 2 * EDGE) * (a.size // (height * width))))
 
 
-@observers(
+@register_observer_per_network(
     {"torch.lpips_alex": "lpips_alex", "torch.lpips_vgg": "lpips_vgg"},
-    version=3, kind="frame", makes=PerceptualDistance, pairs=True, prepare=one_size, choose=compared,
-    gpu_size=size_on_gpu,
+    version=3, kind="frame", makes=PerceptualDistance, pairs=True, prepare=bring_pair_to_one_size,
+    choose=compared_frame_numbers,
+    gpu_size=quick_size_on_gpu,
 )  # fmt: skip
-def lpips(
+def lpips_distances(
     network: str, batch: Batch, *, resize: str = "quick", long_side: int | None = 640, rate: float | None = RATE
 ) -> PerceptualDistance:
     """LPIPS ({network}) of `rate` frames a second, or of all, against the aligned frames of the reference."""
     from revisit.networks import lpips, runtime, settings
 
     # Half precision moves a clip's distance by up to 1e-4 with the real weights: only for those who ask for it.
-    with runtime.inference(settings.precision() or None):
+    with runtime.inference(settings.requested_precision() or None):
         net = runtime.network(network, getattr(lpips, network))
-        pictures, truth = runtime.on_device(batch.rgb), runtime.on_device(batch.reference)
-        distances = runtime.numbers(net(pictures, truth), np.float64)
+        pictures, truth = runtime.channels_first_on_device(batch.rgb), runtime.channels_first_on_device(batch.reference)
+        distances = runtime.to_numpy(net(pictures, truth), np.float64)
     height, width = pictures.shape[-2:]
     digest = weights.digests([network])[0].partition("=")[2][:16]
     return PerceptualDistance(batch.index, batch.reference_index, distances, network, digest, width, height)
@@ -194,10 +220,10 @@ def paired_views(clip: ClipInfo) -> PairStream:
     while (pair := (yield)) is not None:
         if rows and rows[-1][0] == pair[0].index:
             continue  # a further partner, of an alignment by phases; the first is that of the whole clip
-        picture = small(pair[0], PAIRED_SIDE)
-        truth = fitted(at_shared_size(pair[1]), picture.shape[1], picture.shape[0])
+        picture = small_rgb_from_shared_size(pair[0], PAIRED_SIDE)
+        truth = resize_by_halving(rgb_at_shared_size(pair[1]), picture.shape[1], picture.shape[0])
         rows.append((pair[0].index, picture, truth))
-    index, pictures, truths = columns(rows, 3)
+    index, pictures, truths = columns_of_rows(rows, 3)
     height, width = pictures[0].shape[:2] if pictures else (1, 1)
     clip_files, reference_files = pack_jpegs(pictures, PAIRED_QUALITY), pack_jpegs(truths, PAIRED_QUALITY)
     return PairedViews(np.array(index, dtype=np.int64), *clip_files, *reference_files, width, height)

@@ -14,8 +14,8 @@ import numpy as np
 
 from revisit.core import ClipInfo, Frame, FrameStream, observer
 from revisit.evidence.motion import FlowStats
-from revisit.observers.pictures import FLOW_SIDE, Flows, follow, gray_at, lengths, median
-from revisit.observers.rows import arrays_of
+from revisit.observers.pictures import FLOW_SIDE, Flows, gray_at, median, vector_lengths, warp_back_with_mask
+from revisit.observers.rows import evidence_arrays_of_rows
 
 GRID = 8  # pixels between the places whose flow enters the fit
 TEXTURED = 6.0  # gradient in gray levels per pixel that flow can follow; sensor noise stays below it
@@ -32,26 +32,26 @@ def flow_stats(clip: ClipInfo) -> FrameStream:
     before: Frame | None = None
     while (frame := (yield)) is not None:
         if before is not None:
-            flow, pictures = flows.there(before, frame), (gray_at(before, FLOW_SIDE), gray_at(frame, FLOW_SIDE))
+            flow, pictures = flows.forward_flow(before, frame), (gray_at(before, FLOW_SIDE), gray_at(frame, FLOW_SIDE))
             seconds = frame.time - before.time
-            rows.append({"index": frame.index, "seconds": seconds, **describe(flow, *pictures)})
+            rows.append({"index": frame.index, "seconds": seconds, **flow_stats_of_step(flow, *pictures)})
         before = frame
-    return FlowStats(**arrays_of(FlowStats, rows))
+    return FlowStats(**evidence_arrays_of_rows(FlowStats, rows))
 
 
-def describe(flow: np.ndarray, earlier: np.ndarray, later: np.ndarray) -> dict[str, Any]:
+def flow_stats_of_step(flow: np.ndarray, earlier: np.ndarray, later: np.ndarray) -> dict[str, Any]:
     """What one row of FlowStats says of a step."""
     import cv2
 
     height, width = earlier.shape
     u, v = cv2.split(flow)
-    length = lengths(u, v)
-    warped, inside = follow(flow, later)
+    length = vector_lengths(u, v)
+    warped, inside = warp_back_with_mask(flow, later)
     error = cv2.mean(cv2.absdiff(warped, earlier), inside.view(np.uint8))[0] / 255 if inside.any() else 1.0
     dx, dy = (cv2.Sobel(earlier, cv2.CV_32F, *order, ksize=3, scale=0.125) for order in ((1, 0), (0, 1)))
-    textured = lengths(dx, dy) > TEXTURED
+    textured = vector_lengths(dx, dy) > TEXTURED
 
-    places = _lattice(width, height)
+    places = _places_in_fit(width, height)
     at = slice(GRID // 2, None, GRID), slice(GRID // 2, None, GRID)
     vectors = flow[at].reshape(-1, 2)
     # A place is as good as the best pixel of its neighbourhood.
@@ -77,7 +77,7 @@ def describe(flow: np.ndarray, earlier: np.ndarray, later: np.ndarray) -> dict[s
 
 
 @lru_cache(maxsize=8)
-def _lattice(width: int, height: int) -> np.ndarray:
+def _places_in_fit(width: int, height: int) -> np.ndarray:
     """(N, 2) places whose flow enters the fit, from the centre of the frame, in widths."""
     ys, xs = np.mgrid[GRID // 2 : height : GRID, GRID // 2 : width : GRID].reshape(2, -1)
     return np.stack([xs - (width - 1) / 2, ys - (height - 1) / 2], axis=1) / width

@@ -12,26 +12,30 @@ CLIP = "clip-vit-l-14-openai"
 @observer(
     id="paper.aesthetic_mind", version=2, kind="frame", makes=AestheticQuality, weights=(CLIP, "laion-aesthetic-v1")
 )
-def aesthetic_mind(batch: Batch) -> AestheticQuality:
+def aesthetic_quality_as_mind(batch: Batch) -> AestheticQuality:
     """Beauty of every frame by LAION's linear predictor, over 10."""
     from revisit.networks import aesthetic, clip, runtime
-    from revisit.networks.preprocessing import covering
+    from revisit.networks.preprocessing import resize_to_cover_and_crop
 
-    head, net = runtime.network("laion-aesthetic-v1", aesthetic.load), clip.network(CLIP)
+    head, net = runtime.network("laion-aesthetic-v1", aesthetic.load_aesthetic_head), clip.network(CLIP)
     with runtime.inference(clip.HALF):
-        vectors = net.embed(aesthetic.without_antialias(covering(runtime.on_device(batch.rgb), MIND_SIZE), net.side))
+        vectors = net.embed_preprocessed(
+            aesthetic.preprocess_for_clip_without_antialias(
+                resize_to_cover_and_crop(runtime.channels_first_on_device(batch.rgb), MIND_SIZE), net.side
+            )
+        )
     with runtime.inference():
-        value = aesthetic.beauty(head, vectors)
-    return AestheticQuality(batch.index, runtime.numbers(value) / 10, "laion-aesthetic-v1")
+        value = aesthetic.aesthetic_scores(head, vectors)
+    return AestheticQuality(batch.index, runtime.to_numpy(value) / 10, "laion-aesthetic-v1")
 
 
 @observer(id="paper.imaging", version=2, kind="frame", makes=ImagingQuality, weights=("musiq-spaq",))
-def imaging(batch: Batch) -> ImagingQuality:
+def imaging_quality_by_musiq(batch: Batch) -> ImagingQuality:
     """Technical quality of every frame by MUSIQ, 0 to 1."""
     from revisit.networks import musiq, runtime
-    from revisit.networks.preprocessing import covering
+    from revisit.networks.preprocessing import resize_to_cover_and_crop
 
     net = runtime.network("musiq-spaq", musiq.load)
     with runtime.inference():
-        value = net(covering(runtime.on_device(batch.rgb), MIND_SIZE) / 255)
-    return ImagingQuality(batch.index, runtime.numbers(value) / 100, "musiq-spaq")
+        value = net(resize_to_cover_and_crop(runtime.channels_first_on_device(batch.rgb), MIND_SIZE) / 255)
+    return ImagingQuality(batch.index, runtime.to_numpy(value) / 100, "musiq-spaq")

@@ -11,8 +11,8 @@ import numpy as np
 from revisit.core import ClipInfo, FrameStream, observer, per_second
 from revisit.evidence.frames import FrameFacts, Thumbnails
 from revisit.evidence.pictures import pack_jpegs
-from revisit.observers.pictures import gray_at, small
-from revisit.observers.rows import columns
+from revisit.observers.pictures import gray_at, small_rgb_from_shared_size
+from revisit.observers.rows import columns_of_rows
 
 LONG_SIDE = 320  # sharpness depends on the size, so it is measured at one size for all clips
 THUMBNAIL_SIDE, THUMBNAIL_QUALITY = 192, 80
@@ -27,8 +27,8 @@ def frame_facts(clip: ClipInfo) -> FrameStream:
     while (frame := (yield)) is not None:
         gray = gray_at(frame, LONG_SIDE)
         variance = float(cv2.Laplacian(gray, cv2.CV_32F).var())
-        rows.append((frame.index, frame.time, checksums(frame.rgb), float(gray.mean()) / 255, variance))
-    index, time, digests, luma, sharpness = columns(rows, 5)
+        rows.append((frame.index, frame.time, pixel_checksums(frame.rgb), float(gray.mean()) / 255, variance))
+    index, time, digests, luma, sharpness = columns_of_rows(rows, 5)
     return FrameFacts(
         index=np.array(index, dtype=np.int64),
         time=np.array(time, dtype=np.float64),
@@ -41,7 +41,7 @@ def frame_facts(clip: ClipInfo) -> FrameStream:
     )
 
 
-def checksums(rgb: np.ndarray) -> bytes:
+def pixel_checksums(rgb: np.ndarray) -> bytes:
     """16 bytes that are equal for equal pixels: the CRC-32 of each quarter of them. SHA-256 takes ten times as long."""
     data = np.ascontiguousarray(rgb).reshape(-1).data
     ends = [len(data) * k // 4 for k in range(5)]
@@ -56,7 +56,7 @@ def thumbnails(clip: ClipInfo) -> FrameStream:
     """JPEG pictures of 8 frames a second, at most 192 of them, 192 pixels on the longer side."""
     rows: list[tuple[int, np.ndarray]] = []
     while (frame := (yield)) is not None:
-        rows.append((frame.index, small(frame, THUMBNAIL_SIDE)))
-    index, pictures = columns(rows, 2)
+        rows.append((frame.index, small_rgb_from_shared_size(frame, THUMBNAIL_SIDE)))
+    index, pictures = columns_of_rows(rows, 2)
     height, width = pictures[-1].shape[:2] if pictures else (0, 0)
     return Thumbnails(np.array(index, dtype=np.int64), *pack_jpegs(pictures, THUMBNAIL_QUALITY), width, height)

@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 
 from revisit.core import MediaError, UsageError
-from revisit.geometry.formats.arrays import as_intrinsics
-from revisit.geometry.poses import Trajectory, as_4x4, from_w2c, invert
+from revisit.geometry.formats.arrays import to_intrinsic_matrices
+from revisit.geometry.poses import Trajectory, from_w2c, invert_rigid_poses, to_4x4_poses
 from revisit.media import load_npz, save_npz
-from revisit.media.error_names import naming_clip, printable
-from revisit.observers.geometry_file import IN_WORDS, READ, Geometry, geometry_of
-from revisit.observers.poses import read_poses, recognise
+from revisit.media.error_names import printable_line, raise_media_errors_naming_file
+from revisit.observers.geometry_file import IN_WORDS, READ, Geometry, geometry_from_arrays
+from revisit.observers.poses import pose_format_of_file, read_poses
 
 HALF_MOST = 65504.0  # the largest half float
 # Files that carry everything: who makes them, the name of the poses, whether these are world-to-camera, and the names
@@ -37,7 +37,7 @@ COLMAP_MODELS = {
 }  # fmt: skip
 
 
-def convert(
+def convert_geometry_file(
     source: Path,
     out: Path,
     *,
@@ -52,23 +52,23 @@ def convert(
     `intrinsics` is a file (ViPE's npz, COLMAP's cameras.txt) or four numbers "fx,fy,cx,cy"; `depth` an npz with the
     array depth; `size` the width and height that the intrinsics are for, where that is not the depth's grid.
     """
-    arrays, producer = _arrays(source, format)
+    arrays, producer = _read_arrays_and_producer(source, format)
     if intrinsics is not None:
-        lens, own = _lens(intrinsics, len(arrays["extrinsics"]))
+        lens, own = _read_intrinsics_and_size(intrinsics, len(arrays["extrinsics"]))
         arrays["intrinsics"] = lens
         size = size or own
     if depth is not None:
         arrays["depth"] = load_npz(depth, members=("depth",))["depth"]
     if size is not None:
         arrays["size"] = np.array(size)
-    with naming_clip(source):
+    with raise_media_errors_naming_file(source):
         if "intrinsics" not in arrays:
             raise MediaError("it has no intrinsics; give them with --intrinsics (a file or fx,fy,cx,cy)")
         if arrays.pop("normalised", np.array(False)):
             if size is None:
                 raise MediaError("its intrinsics are relative to the picture size; give the size with --size")
             arrays["intrinsics"] = arrays["intrinsics"] * np.array([[size[0]], [size[1]], [1.0]])
-        geometry = geometry_of(arrays, convention)
+        geometry = geometry_from_arrays(arrays, convention)
         if geometry.refused:
             raise MediaError(f"{geometry.refused}; here: pass --convention")
     save_npz(out, geometry_arrays(geometry, producer))
@@ -86,7 +86,7 @@ def convert(
 def geometry_arrays(geometry: Geometry, producer: str) -> dict[str, np.ndarray]:
     """The arrays of our file: world-to-camera, single floats, depth in half floats where it fits."""
     arrays = {
-        "extrinsics": invert(geometry.c2w)[:, :3].astype(np.float32),
+        "extrinsics": invert_rigid_poses(geometry.c2w)[:, :3].astype(np.float32),
         "intrinsics": geometry.intrinsics.astype(np.float32),
         "size": np.array([geometry.width, geometry.height]),
         "convention": np.array("w2c_opencv"),
@@ -100,29 +100,29 @@ def geometry_arrays(geometry: Geometry, producer: str) -> dict[str, np.ndarray]:
     return arrays
 
 
-def _arrays(source: Path, format: str) -> tuple[dict[str, np.ndarray], str]:
+def _read_arrays_and_producer(source: Path, format: str) -> tuple[dict[str, np.ndarray], str]:
     """(arrays under the names of our file, who made them)."""
     complete = {maker for maker, *_ in COMPLETE}
     if source.suffix == ".npz" and format in {"auto", "da3", *complete}:
         arrays = load_npz(source)
         if {"extrinsics", "intrinsics"} <= arrays.keys() and format in ("auto", "da3"):
             maker = arrays.get("producer", np.array("da3")).item()
-            return {name: array for name, array in arrays.items() if name in READ}, printable(str(maker), 60)
+            return {name: array for name, array in arrays.items() if name in READ}, printable_line(str(maker), 60)
         for maker, poses, w2c, lenses, depths in COMPLETE:
             if format in ("auto", maker) and poses in arrays:
-                with naming_clip(source):
-                    return _complete(arrays, poses, w2c, lenses, depths), maker
+                with raise_media_errors_naming_file(source):
+                    return _arrays_from_network_output(arrays, poses, w2c, lenses, depths), maker
         if format in complete:
             raise MediaError(f"{source.name}: it has {', '.join(sorted(arrays))}, so it is not a {format} file")
     path = read_poses(source, format)
-    return _of_path(path), recognise(source) if format == "auto" else format
+    return _arrays_from_trajectory(path), pose_format_of_file(source) if format == "auto" else format
 
 
-def _complete(
+def _arrays_from_network_output(
     arrays: Mapping[str, np.ndarray], poses: str, w2c: bool, lenses: tuple[str, ...], depths: tuple[str, ...]
 ) -> dict[str, np.ndarray]:
     matrices = arrays[poses][0] if arrays[poses].ndim == 4 else arrays[poses]  # networks keep an axis of batches
-    c2w = from_w2c(matrices) if w2c else as_4x4(matrices)
+    c2w = from_w2c(matrices) if w2c else to_4x4_poses(matrices)
     arrays_out = {"extrinsics": c2w, "convention": np.array("c2w_opencv")}
     lens = next((arrays[name] for name in lenses if name in arrays), None)
     if lens is not None:
@@ -136,7 +136,7 @@ def _complete(
     return arrays_out
 
 
-def _of_path(path: Trajectory) -> dict[str, np.ndarray]:
+def _arrays_from_trajectory(path: Trajectory) -> dict[str, np.ndarray]:
     arrays = {"extrinsics": np.array(path.c2w), "convention": np.array("c2w_opencv")}
     if path.intrinsics is not None:
         arrays["intrinsics"] = np.array(path.intrinsics)
@@ -147,16 +147,16 @@ def _of_path(path: Trajectory) -> dict[str, np.ndarray]:
     return arrays
 
 
-def _lens(text: str, n: int) -> tuple[np.ndarray, tuple[int, int] | None]:
+def _read_intrinsics_and_size(text: str, n: int) -> tuple[np.ndarray, tuple[int, int] | None]:
     """(intrinsics (N, 3, 3), width and height they are for, where the file says so)."""
     path = Path(text)
     if path.suffix in (".npz", ".npy"):
         arrays = load_npz(path)
         values = arrays.get("data", next(iter(arrays.values())))
-        with naming_clip(path):
-            return np.array(as_intrinsics(values, n)), None
+        with raise_media_errors_naming_file(path):
+            return np.array(to_intrinsic_matrices(values, n)), None
     if path.suffix == ".txt":
-        with naming_clip(path):
+        with raise_media_errors_naming_file(path):
             lines = [line.split() for line in path.read_text(encoding="utf-8").splitlines()]
             cameras = [words for words in lines if words and not words[0].startswith("#")]
             if len(cameras) != 1 or cameras[0][1] not in COLMAP_MODELS:
@@ -166,11 +166,13 @@ def _lens(text: str, n: int) -> tuple[np.ndarray, tuple[int, int] | None]:
             words = cameras[0]
             numbers = [float(word) for word in words[4:]]
             values = np.array([numbers[k] for k in COLMAP_MODELS[words[1]]])
-            return np.array(as_intrinsics(values, n)), (int(words[2]), int(words[3]))
+            return np.array(to_intrinsic_matrices(values, n)), (int(words[2]), int(words[3]))
     try:
         values = np.array([float(word) for word in text.split(",")])
     except ValueError:
         values = np.zeros(0)
     if values.shape != (4,):
-        raise UsageError(f"--intrinsics takes a file (npz, cameras.txt) or fx,fy,cx,cy, not {printable(text, 60)!r}")
-    return np.array(as_intrinsics(values, n)), None
+        raise UsageError(
+            f"--intrinsics takes a file (npz, cameras.txt) or fx,fy,cx,cy, not {printable_line(text, 60)!r}"
+        )
+    return np.array(to_intrinsic_matrices(values, n)), None

@@ -24,10 +24,10 @@ from typing import Any
 import numpy as np
 
 from revisit.core import MediaError, UsageError
-from revisit.geometry.depth_views import clearly_less, convention_errors
-from revisit.geometry.poses import as_4x4, check_rigid, invert
-from revisit.media import load_npz, npz_shapes
-from revisit.media.error_names import naming_clip, printable
+from revisit.geometry.depth_views import depth_disagreement_by_convention, is_clearly_less
+from revisit.geometry.poses import invert_rigid_poses, require_rigid_poses, to_4x4_poses
+from revisit.media import array_shapes_in_npz, load_npz
+from revisit.media.error_names import printable_line, raise_media_errors_naming_file
 
 READ = ("extrinsics", "intrinsics", "depth", "convention", "frame_indices", "size", "producer")  # not the pictures
 OFF_CENTRE = 0.3  # a principal point further from the middle, in halves of the grid, belongs to another grid
@@ -62,44 +62,46 @@ def read_geometry(path: Path, convention: str = "auto") -> Geometry:
     """The geometry in an npz file; `convention` is w2c, c2w, or auto for what the file or its depth says."""
     if convention not in (*IN_WORDS, "auto"):
         raise UsageError(f"unknown pose convention {convention!r}; choose w2c, c2w or auto")
-    names = npz_shapes(path)
-    with naming_clip(path):
-        complete(names)
+    names = array_shapes_in_npz(path)
+    with raise_media_errors_naming_file(path):
+        require_poses_and_intrinsics(names)
     arrays = load_npz(path, members=[name for name in READ if name in names])
-    with naming_clip(path):
-        return geometry_of(arrays, convention)
+    with raise_media_errors_naming_file(path):
+        return geometry_from_arrays(arrays, convention)
 
 
-def geometry_of(arrays: Mapping[str, np.ndarray], convention: str = "auto") -> Geometry:
+def geometry_from_arrays(arrays: Mapping[str, np.ndarray], convention: str = "auto") -> Geometry:
     """The geometry in arrays by name, as this module's header lists them."""
-    complete(arrays)
-    matrices = as_4x4(arrays["extrinsics"])
-    check_rigid(matrices)
+    require_poses_and_intrinsics(arrays)
+    matrices = to_4x4_poses(arrays["extrinsics"])
+    require_rigid_poses(matrices)
     n = len(matrices)
-    depth = None if "depth" not in arrays else _depth(arrays["depth"], n)
-    intrinsics, width, height = _grid(np.asarray(arrays["intrinsics"], dtype=float), n, depth, arrays.get("size"))
+    depth = None if "depth" not in arrays else _checked_depth(arrays["depth"], n)
+    intrinsics, width, height = _intrinsics_on_depth_grid(
+        np.asarray(arrays["intrinsics"], dtype=float), n, depth, arrays.get("size")
+    )
     frame = np.ravel(arrays.get("frame_indices", np.zeros(0))).astype(np.int64)
     if len(frame) not in (0, n):
         raise MediaError(f"frame_indices has {len(frame)} numbers, but there are {n} poses; each pose needs one number")
-    errors = (np.nan, np.nan) if depth is None else convention_errors(matrices, intrinsics, depth)
-    convention_name, decided_by, refused = _convention(convention, _word(arrays, "convention"), errors)
-    c2w = matrices if convention_name == "c2w" else invert(matrices)
-    maker = _word(arrays, "producer") or "not stated"
+    errors = (np.nan, np.nan) if depth is None else depth_disagreement_by_convention(matrices, intrinsics, depth)
+    convention_name, decided_by, refused = _decide_convention(convention, _text_of_array(arrays, "convention"), errors)
+    c2w = matrices if convention_name == "c2w" else invert_rigid_poses(matrices)
+    maker = _text_of_array(arrays, "producer") or "not stated"
     return Geometry(c2w, intrinsics, depth, frame, width, height, convention_name, decided_by, errors, refused, maker)
 
 
-def complete(names: Collection[str]) -> None:
+def require_poses_and_intrinsics(names: Collection[str]) -> None:
     """Raise MediaError unless the arrays are there that such a file must have."""
     for name in ("extrinsics", "intrinsics"):
         if name not in names:
             raise MediaError(
-                f"it has no array {name!r}, only {printable(', '.join(sorted(names)), 80) or 'none'}; expected "
+                f"it has no array {name!r}, only {printable_line(', '.join(sorted(names)), 80) or 'none'}; expected "
                 "extrinsics (N, 3, 4), intrinsics (N, 3, 3) and depth (N, H, W); "
                 "`revisit import poses` makes such a file"
             )
 
 
-def _depth(values: np.ndarray, n: int) -> np.ndarray:
+def _checked_depth(values: np.ndarray, n: int) -> np.ndarray:
     depth = np.asarray(values[..., 0] if values.ndim == 4 and values.shape[3] == 1 else values, dtype=np.float32)
     if depth.ndim != 3 or len(depth) != n:
         raise MediaError(f"its depth has shape {depth.shape}; {n} poses need ({n}, H, W): one map per pose")
@@ -111,7 +113,7 @@ def _depth(values: np.ndarray, n: int) -> np.ndarray:
     return depth
 
 
-def _grid(
+def _intrinsics_on_depth_grid(
     intrinsics: np.ndarray, n: int, depth: np.ndarray | None, size: np.ndarray | None
 ) -> tuple[np.ndarray, int, int]:
     """(intrinsics on the grid of the depth, its width, its height)."""
@@ -145,10 +147,10 @@ def _grid(
     return lens, int(width), int(height)
 
 
-def _convention(requested: str, stated: str, errors: tuple[float, float]) -> tuple[str, str, str]:
+def _decide_convention(requested: str, stated: str, errors: tuple[float, float]) -> tuple[str, str, str]:
     """(w2c or c2w, who says so, why it cannot be told)."""
     as_w2c, as_c2w = errors
-    clear = "w2c" if clearly_less(as_w2c, as_c2w) else "c2w" if clearly_less(as_c2w, as_w2c) else ""
+    clear = "w2c" if is_clearly_less(as_w2c, as_c2w) else "c2w" if is_clearly_less(as_c2w, as_w2c) else ""
     measured = f"depths of different frames differ by {as_w2c:.1%} when read as world-to-camera"
     measured += f" and {as_c2w:.1%} as camera-to-world"
     if requested != "auto":
@@ -172,6 +174,6 @@ def _convention(requested: str, stated: str, errors: tuple[float, float]) -> tup
     )  # fmt: skip
 
 
-def _word(arrays: Mapping[str, np.ndarray], name: str) -> str:
+def _text_of_array(arrays: Mapping[str, np.ndarray], name: str) -> str:
     value: Any = arrays.get(name)
-    return printable(str(np.asarray(value).item()), 120) if value is not None and np.size(value) == 1 else ""
+    return printable_line(str(np.asarray(value).item()), 120) if value is not None and np.size(value) == 1 else ""

@@ -27,7 +27,7 @@ LARGEST = 5.0  # deviations; one glaring cell must not decide alone
 FAINTEST = 0.25  # of the template's energy; a flat region is not blown up into a match
 
 
-def cells_of(rgb: np.ndarray) -> np.ndarray:
+def describe_cells(rgb: np.ndarray) -> np.ndarray:
     """(rows, columns, 13) edge directions, edge strength and colour of each cell; a rest at the border is dropped."""
     import cv2
 
@@ -36,8 +36,8 @@ def cells_of(rgb: np.ndarray) -> np.ndarray:
     light = cv2.extractChannel(lab, 0)
     dx, dy = cv2.Sobel(light, cv2.CV_16S, 1, 0, ksize=1), cv2.Sobel(light, cv2.CV_16S, 0, 1, ksize=1)
     edge = cv2.addWeighted(dx, STEPS, dy, 1, EDGES // 2, dtype=cv2.CV_32S).ravel().astype(np.intp)
-    direction, own, next_share = (table.take(edge, mode="clip") for table in _edges())
-    place = np.add(_first_bins(rows, columns), direction, out=edge)
+    direction, own, next_share = (table.take(edge, mode="clip") for table in _edge_direction_tables())
+    place = np.add(_first_bin_of_each_pixel(rows, columns), direction, out=edge)
     count = rows * columns * (DIRECTIONS + 1)
     pooled = np.bincount(place, own, count)
     pooled[1:] += np.bincount(place, next_share, count)[:-1]
@@ -54,7 +54,7 @@ def cells_of(rgb: np.ndarray) -> np.ndarray:
 
 
 @lru_cache(maxsize=1)
-def _edges() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _edge_direction_tables() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """For each pair of steps of lightness across and down: its direction, and its strength there and in the next one.
 
     A direction and its opposite are one: a full turn passes the bins twice.
@@ -67,7 +67,7 @@ def _edges() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 @lru_cache(maxsize=16)
-def _first_bins(rows: int, columns: int) -> np.ndarray:
+def _first_bin_of_each_pixel(rows: int, columns: int) -> np.ndarray:
     """For each pixel, the place of the first of the bins of its cell, one more than directions, among those of all."""
     y, x = np.arange(rows * CELL) // CELL, np.arange(columns * CELL) // CELL
     return ((y[:, None] * columns + x) * (DIRECTIONS + 1)).astype(np.intp).ravel()
@@ -81,7 +81,7 @@ class Whitening:
     turn: np.ndarray
 
     @classmethod
-    def of(cls, cells: np.ndarray) -> Whitening:
+    def fit(cls, cells: np.ndarray) -> Whitening:
         """Whitening that makes the cells of this picture uncorrelated and of unit variance."""
         flat = cells.reshape(-1, CHANNELS).astype(np.float64)
         values, vectors = np.linalg.eigh(np.cov(flat.T) + np.diag(NOISE))
@@ -96,14 +96,14 @@ class Whitening:
         return np.asarray(white, dtype=np.float32).reshape(cells.shape)
 
 
-def corner_of(centre: np.ndarray, rows: int, columns: int) -> tuple[int, int]:
+def window_corner(centre: np.ndarray, rows: int, columns: int) -> tuple[int, int]:
     """x and y of the first of rows x columns cells around a centre (x, y in cells)."""
     return round(float(centre[0]) - (columns - 1) / 2), round(float(centre[1]) - (rows - 1) / 2)
 
 
-def cut_out(white: np.ndarray, centre: np.ndarray, rows: int, columns: int) -> np.ndarray:
+def cut_window_of_cells(white: np.ndarray, centre: np.ndarray, rows: int, columns: int) -> np.ndarray:
     """The rows x columns cells around a centre (x, y in cells); zero where the picture ends."""
-    x, y = corner_of(centre, rows, columns)
+    x, y = window_corner(centre, rows, columns)
     out = np.zeros((rows, columns, white.shape[-1]), np.float32)
     top, left = max(0, y), max(0, x)
     piece = white[top : max(top, y + rows), left : max(left, x + columns)]
@@ -111,19 +111,19 @@ def cut_out(white: np.ndarray, centre: np.ndarray, rows: int, columns: int) -> n
     return out
 
 
-def spectrum_of(white: np.ndarray, padded: tuple[int, int]) -> np.ndarray:
+def padded_spectrum(white: np.ndarray, padded: tuple[int, int]) -> np.ndarray:
     """(13, ...) spectrum of each channel, as `rfft2` makes it of the padded picture.
 
     Pictures are small and a good part of them is padding: along lines, a product of matrices takes less time.
     """
     rows, columns = white.shape[:2]
     lines = np.ascontiguousarray(white.transpose(2, 0, 1)).reshape(-1, columns)
-    row_spectrum = (lines @ _waves(columns, padded[1])).view(np.complex64).reshape(CHANNELS, rows, -1)
+    row_spectrum = (lines @ _fourier_matrix(columns, padded[1])).view(np.complex64).reshape(CHANNELS, rows, -1)
     return np.fft.fft(row_spectrum, padded[0], axis=1).astype(np.complex64, copy=False)
 
 
 @lru_cache(maxsize=32)
-def _waves(count: int, padded: int) -> np.ndarray:
+def _fourier_matrix(count: int, padded: int) -> np.ndarray:
     """The matrix that transforms so many numbers, padded with zeros; of each wave its real part, then its imaginary."""
     turns = np.outer(np.arange(count), np.arange(padded)) % padded / padded
     waves = np.exp(-2j * np.pi * turns).astype(np.complex64)
@@ -141,7 +141,7 @@ class CellView:
         # wide enough that half a probe over one border does not reach the other side
         least = (max(side + probe // 2 + 1, probe) for side, probe in zip((rows, columns), largest_probe, strict=True))
         self.padded = cv2.getOptimalDFTSize(next(least)), cv2.getOptimalDFTSize(next(least))
-        self.spectrum = spectrum_of(white, self.padded)
+        self.spectrum = padded_spectrum(white, self.padded)
         self.square = np.einsum("yxc,yxc->yx", white, white)
 
 
@@ -153,7 +153,7 @@ class Window:
         columns, sizes, rows = np.linalg.svd(weight.astype(np.float64))
         self._parts = [(rows[k], columns[:, k] * size) for k, size in enumerate(sizes) if size > 1e-6 * sizes[0]]
 
-    def energy(self, view: CellView) -> np.ndarray:
+    def energy_map(self, view: CellView) -> np.ndarray:
         """Weighted energy of a view in the window around each cell."""
         import cv2
 
@@ -162,7 +162,7 @@ class Window:
         return np.asarray(sum(parts))
 
 
-def halves(cells: np.ndarray) -> np.ndarray:
+def sums_over_halves(cells: np.ndarray) -> np.ndarray:
     """(..., 4) sums over the upper, lower, left and right half of (..., rows, columns)."""
     rows, columns = cells.shape[-2] // 2, cells.shape[-1] // 2
     row_sums, column_sums = cells.sum(-1), cells.sum(-2)
@@ -178,12 +178,12 @@ class Probe:
         self.window = window
         self.weighted = piece * window.weight[..., None]
         self.energy = (piece * self.weighted).sum(-1)
-        self.halves = halves(self.energy)
+        self.halves = sums_over_halves(self.energy)
         # an even number of cells has no middle one: the correlation belongs half a cell up and left
         self.off = np.array([(self.columns + 1) % 2, (self.rows + 1) % 2]) / -2
         self._prepared: dict[tuple[int, int, int, int], tuple[np.ndarray, np.ndarray, np.ndarray]] = {}
 
-    def prepared(self, view: CellView) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def spectrum_least_energy_and_gain(self, view: CellView) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """For views of this shape: spectrum of the probe, the least energy that counts at each cell, and its gain.
 
         Where a probe reaches over the border only what is inside is compared. A small remainder inside agrees with
@@ -203,21 +203,21 @@ class Probe:
             centred = np.roll(centred, (-(self.rows // 2), -(self.columns // 2)), (0, 1))
             least = np.maximum(FAINTEST * inside, 1e-6).astype(np.float32)
             gained = (worth / np.sqrt(np.maximum(inside, 1e-6))).astype(np.float32)
-            self._prepared[key] = np.conj(spectrum_of(centred, view.padded)), least, gained
+            self._prepared[key] = np.conj(padded_spectrum(centred, view.padded)), least, gained
         return self._prepared[key]
 
 
-def similarities(probes: Sequence[Probe], view: CellView) -> np.ndarray:
+def similarity_maps(probes: Sequence[Probe], view: CellView) -> np.ndarray:
     """(probes, rows, columns) correlation with each probe centred on each cell."""
     rows, columns = view.white.shape[:2]
-    prepared = [probe.prepared(view) for probe in probes]
+    prepared = [probe.spectrum_least_energy_and_gain(view) for probe in probes]
     products, each = np.empty((len(probes), *view.spectrum.shape[1:]), np.complex64), np.empty_like(view.spectrum)
     for product, (spectrum, _, _) in zip(products, prepared, strict=True):
         np.multiply(view.spectrum, spectrum, out=each).sum(axis=0, out=product)
     # the inverse transform, of the rows that are asked for only
     down = np.fft.ifft(products, axis=1)[:, :rows]
     maps = np.fft.irfft(down, view.padded[1], axis=2)[:, :, :columns].astype(np.float32, copy=False)
-    energy = {window: window.energy(view) for window in {probe.window for probe in probes}}
+    energy = {window: window.energy_map(view) for window in {probe.window for probe in probes}}
     for value, probe, (_, least, gained) in zip(maps, probes, prepared, strict=True):
         present = np.maximum(energy[probe.window], least)
         value *= np.divide(gained, np.sqrt(present, out=present), out=present)

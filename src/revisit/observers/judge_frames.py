@@ -8,7 +8,7 @@ import numpy as np
 
 from revisit.core import ClipInfo, FrameStream, MediaError, Sampling, observer
 from revisit.evidence.judged import JudgeFrames
-from revisit.observers.rows import columns
+from revisit.observers.rows import columns_of_rows
 
 
 @observer(id="judge.frames", version=1, kind="sequence", makes=JudgeFrames)
@@ -43,7 +43,7 @@ def judge_frames(
         rows.append((frame.index, frame.time, jpeg.ravel()))
     if not rows:
         raise MediaError("the clip has no frames to show")
-    index, time, pictures = columns(rows, 3)
+    index, time, pictures = columns_of_rows(rows, 3)
     return JudgeFrames(
         index=np.array(index, dtype=np.int64),
         time=np.array(time),

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from revisit.core.frames import area_averaged
-from revisit.observers.pictures import FLOW_SIDE, fitting, flow_maker
+from revisit.core.frames import resize_by_area_averaging
+from revisit.observers.pictures import FLOW_SIDE, create_dis_flow, shrunk_size
 from revisit.observers.target_tracking import (
     COVERED,
     LONG_SIDE,
@@ -24,9 +24,9 @@ from revisit.observers.target_tracking import (
     Sighting,
     Spot,
     TargetSearch,
-    motion,
-    share_inside,
-    shrunk,
+    resize_to_whole_cells,
+    share_of_box_inside_frame,
+    target_and_camera_motion,
 )
 
 if TYPE_CHECKING:
@@ -65,9 +65,9 @@ class LikeTarget:
         self._sums = np.zeros(channels + 1)
         self._rule = np.zeros(channels + 1)
 
-    def learn(self, cells: np.ndarray, share: np.ndarray) -> None:
+    def add_frame(self, cells: np.ndarray, share: np.ndarray) -> None:
         """Add a frame: (N, channels), and the share of each cell that the target covers."""
-        own = mostly(share)
+        own = mostly_covered_cells(share)
         other = share < 0.1  # cells on its edge are neither
         if not own.any() or not other.any():
             return
@@ -87,34 +87,36 @@ class Tracker:
 
     def __init__(self, net: MobileSam, rgb: np.ndarray, box: Box, embedding: PictureEmbedding) -> None:
         self.net = net
-        self._flow = flow_maker()
-        small = at_most(rgb, LONG_SIDE)
+        self._flow = create_dis_flow()
+        small = shrink_to_long_side(rgb, LONG_SIDE)
         self.search = TargetSearch(small, box)
         self.spot = self.search.start
-        self._before = _grey(small)
+        self._before = _gray_for_flow(small)
         self._frames = 1
-        cut = cut_out(net, embedding, [_box(self.spot, self.search)])[0]
+        cut = segment_things_in_boxes(net, embedding, [_clipped_box_of_spot(self.spot, self.search)])[0]
         self.lost = not cut.mask.any()  # in the frame seen last
         self.mask: np.ndarray | None = None if self.lost else cut.mask
         self.score = 0.0 if self.lost else cut.expected  # that this mask is the target's, 0-1
-        x0, y0, x1, y1 = box_of(cut.mask) if cut.mask.any() else box
+        x0, y0, x1, y1 = bounding_box_of_mask(cut.mask) if cut.mask.any() else box
         self._size = max((x1 - x0) * (y1 - y0), 1e-6)  # of the box around the mask
         self._off = self.spot.centre - np.array([(x0 + x1) / 2, (y0 + y1) / 2])  # where the given box lies from it
-        self._rule = LikeTarget(int(embedding.cells.shape[0]))
-        self._rule.learn(cells_of(embedding), share_of_cells(cut.mask, embedding))
+        self._rule = LikeTarget(int(embedding.features_without_padding.shape[0]))
+        self._rule.add_frame(unit_cell_features(embedding), mask_coverage_of_cells(cut.mask, embedding))
 
-    def see(self, rgb: np.ndarray, embedding: PictureEmbedding) -> np.ndarray | None:
+    def next_mask(self, rgb: np.ndarray, embedding: PictureEmbedding) -> np.ndarray | None:
         """The target's mask in the next frame, its longer side `STORED_SIDE` at most; None where it is not seen."""
-        small = at_most(rgb, LONG_SIDE)
-        grey = _grey(small)
+        small = shrink_to_long_side(rgb, LONG_SIDE)
+        grey = _gray_for_flow(small)
         there, back = self._flow.calc(self._before, grey, None), self._flow.calc(grey, self._before, None)
-        moved = motion(self._before, grey, there, back, self.spot.box(self.search.size), self.lost)
+        moved = target_and_camera_motion(
+            self._before, grey, there, back, self.spot.box_of_target(self.search.size), self.lost
+        )
         self._before = grey
         self._frames += 1
         expected = Spot(self.spot.centre + moved.shift, float(np.clip(self.spot.scale * moved.growth, 0.4, 4.0)))
-        sight = self.search.look(small, expected)
+        sight = self.search.search_frame(small, expected)
         carried = not self.lost and moved.flow >= CARRIED
-        best = self._found(sight, expected, carried, embedding)
+        best = self._find_spot_cut_and_sureness(sight, expected, carried, embedding)
         self.lost = best is None
         self.search.frozen = self.search.frozen or self.lost
         if best is None:
@@ -123,126 +125,137 @@ class Tracker:
         self.spot, cut, self.score = best
         self.mask = cut.mask
         if not self.search.frozen:
-            self._rule.learn(cells_of(embedding), share_of_cells(cut.mask, embedding))
-            self._remember(small, sight, moved.camera)
+            self._rule.add_frame(unit_cell_features(embedding), mask_coverage_of_cells(cut.mask, embedding))
+            self._remember_changed_look(small, sight, moved.camera)
         return cut.mask
 
-    def _found(
+    def _find_spot_cut_and_sureness(
         self, sight: Sighting, expected: Spot, carried: bool, embedding: PictureEmbedding
     ) -> tuple[Spot, Cut, float] | None:
         """Where the target is, its mask, and how sure that is."""
-        cells = cells_of(embedding)
+        cells = unit_cell_features(embedding)
         like = self._rule(cells)
-        centre = most_alike(like.reshape(tuple(embedding.cells.shape[1:])), self.search.size * expected.scale)
+        centre = centre_most_like_target(
+            like.reshape(tuple(embedding.features_without_padding.shape[1:])), self.search.size * expected.scale
+        )
         trusted = [expected] * carried
         trusted += [sight.near_at] * (sight.near - sight.second >= STANDS_OUT)
         trusted += [sight.peak_at] * (sight.peak - sight.second >= STANDS_OUT)
         trusted += [sight.place_at] * (sight.place - sight.place_second >= STANDS_OUT)
-        places = [_box(spot, self.search) for spot in trusted]
-        spots = self._apart([*trusted, sight.near_at, sight.peak_at, sight.place_at, Spot(centre, expected.scale)])
-        cuts = cut_out(self.net, embedding, [_box(spot, self.search) for spot in spots])
+        places = [_clipped_box_of_spot(spot, self.search) for spot in trusted]
+        spots = self._distinct_spots_in_view(
+            [*trusted, sight.near_at, sight.peak_at, sight.place_at, Spot(centre, expected.scale)]
+        )
+        cuts = segment_things_in_boxes(self.net, embedding, [_clipped_box_of_spot(spot, self.search) for spot in spots])
         best, most = None, 0.0
         for spot, cut in zip(spots, cuts, strict=True):
             if not cut.mask.any() or cut.expected < EXPECTED or cut.sharp < SHARP or cut.fills < FILLS:
                 continue
-            likeness = float(like[mostly(share_of_cells(cut.mask, embedding))].mean())
-            around = box_of(cut.mask)
-            if likeness < LIKE_TARGET or max((overlap(around, place) for place in places), default=0.0) < THERE:
+            likeness = float(like[mostly_covered_cells(mask_coverage_of_cells(cut.mask, embedding))].mean())
+            around = bounding_box_of_mask(cut.mask)
+            if likeness < LIKE_TARGET or max((box_iou(around, place) for place in places), default=0.0) < THERE:
                 continue
             sure = min(1.0, likeness) * cut.expected * cut.sharp
             if sure * cut.fills > most:  # a sharp part of the target is worth less than all of it
                 best, most = (spot, cut, sure), sure * cut.fills
-        return None if best is None else self._grown(*best, like, embedding)
+        return None if best is None else self._extend_to_larger_thing(*best, like, embedding)
 
-    def _grown(
+    def _extend_to_larger_thing(
         self, spot: Spot, cut: Cut, sure: float, like: np.ndarray, embedding: PictureEmbedding
     ) -> tuple[Spot, Cut, float]:
         """The same, or the larger thing that it is part of: a target that has come nearer outgrows its box."""
-        for whole in things_around(self.net, embedding, cut.mask):
+        for whole in segment_things_at_mask_centre(self.net, embedding, cut.mask):
             covered = float(whole.mask[cut.mask].mean())
             larger = float(whole.mask.sum() / cut.mask.sum())
-            likeness = float(like[mostly(share_of_cells(whole.mask, embedding))].mean())
+            likeness = float(like[mostly_covered_cells(mask_coverage_of_cells(whole.mask, embedding))].mean())
             clear = min(whole.expected, whole.sharp) >= CLEARLY
             if clear and covered >= CLEARLY and 1.1 < larger <= MOST_GROWN and likeness >= LIKE_TARGET:
                 cut, sure = whole, min(1.0, likeness) * whole.expected * whole.sharp
                 break
-        x0, y0, x1, y1 = box_of(cut.mask)
+        x0, y0, x1, y1 = bounding_box_of_mask(cut.mask)
         if min(x0, y0) > 0 and max(x1, y1) < 1:  # all of it is in the frame, so its size is known
             scale = float(np.sqrt((x1 - x0) * (y1 - y0) / self._size))
             spot = Spot(np.array([(x0 + x1) / 2, (y0 + y1) / 2]) + self._off * scale, float(np.clip(scale, 0.4, 4.0)))
         return spot, cut, sure
 
-    def _apart(self, spots: list[Spot]) -> list[Spot]:
+    def _distinct_spots_in_view(self, spots: list[Spot]) -> list[Spot]:
         """Those worth a look: inside the frame, and each place once."""
         distinct: list[Spot] = []
         for spot in spots:
-            box = _box(spot, self.search)
-            new = all(overlap(box, _box(other, self.search)) < SAME_PLACE for other in distinct)
-            if new and share_inside(spot.box(self.search.size)) > IN_VIEW:
+            box = _clipped_box_of_spot(spot, self.search)
+            new = all(box_iou(box, _clipped_box_of_spot(other, self.search)) < SAME_PLACE for other in distinct)
+            if new and share_of_box_inside_frame(spot.box_of_target(self.search.size)) > IN_VIEW:
                 distinct.append(spot)
         return distinct
 
-    def _remember(self, small: np.ndarray, sight: Sighting, camera: float) -> None:
+    def _remember_changed_look(self, small: np.ndarray, sight: Sighting, camera: float) -> None:
         """Let the search know how the target looks now, where it changes in view."""
-        if overlap(_box(self.spot, self.search), _box(sight.near_at, self.search)) < 0.8:
+        if (
+            box_iou(_clipped_box_of_spot(self.spot, self.search), _clipped_box_of_spot(sight.near_at, self.search))
+            < 0.8
+        ):
             return
-        setting = self.search.setting(self.spot, sight, camera)
-        whole = share_inside(self.spot.box(self.search.size)) > 0.9
+        setting = self.search.state_of_surroundings(self.spot, sight, camera)
+        whole = share_of_box_inside_frame(self.spot.box_of_target(self.search.size)) > 0.9
         if whole and SAME_LOOK < sight.near < OTHER_LOOK and setting != COVERED:
-            self.search.remember(small, self.spot, float(self._frames), 1.0, setting, sight)
+            self.search.remember_look_if_trusted(small, self.spot, float(self._frames), 1.0, setting, sight)
 
 
-def cut_out(net: MobileSam, embedding: PictureEmbedding, boxes: list[Box]) -> list[Cut]:
+def segment_things_in_boxes(net: MobileSam, embedding: PictureEmbedding, boxes: list[Box]) -> list[Cut]:
     """The thing in each box: of the network's four masks the one that it trusts and that fills the box best."""
     if not boxes:
         return []
-    answers = net.masks(embedding, boxes=boxes, which="all")
-    coarse, sharp, expected = answers.coarse(), answers.stability().tolist(), answers.iou.tolist()
-    fills = [[overlap(box_of(mask), box) for mask in masks] for masks, box in zip(coarse, boxes, strict=True)]
+    answers = net.predict_masks(embedding, boxes=boxes, which="all")
+    coarse, sharp, expected = answers.coarse_binary_masks(), answers.stability_scores().tolist(), answers.iou.tolist()
+    fills = [
+        [box_iou(bounding_box_of_mask(mask), box) for mask in masks] for masks, box in zip(coarse, boxes, strict=True)
+    ]
     best = [int(np.argmax(np.multiply(trust, fill))) for trust, fill in zip(expected, fills, strict=True)]
-    masks = answers.chosen(best).at(fitting(*embedding.size, STORED_SIDE))[:, 0]
+    masks = answers.select_one_per_prompt(best).binary_masks_at(shrunk_size(*embedding.size, STORED_SIDE))[:, 0]
     return [
         Cut(mask, min(1.0, expected[k][j]), sharp[k][j], fills[k][j])
         for k, (j, mask) in enumerate(zip(best, masks, strict=True))
     ]
 
 
-def things_around(net: MobileSam, embedding: PictureEmbedding, mask: np.ndarray) -> list[Cut]:
+def segment_things_at_mask_centre(net: MobileSam, embedding: PictureEmbedding, mask: np.ndarray) -> list[Cut]:
     """The things that a point in the middle of a mask may mean, the largest last."""
     import cv2
 
     deep = cv2.distanceTransform(np.pad(mask, 1).astype(np.uint8), cv2.DIST_L2, 3)[1:-1, 1:-1]
     row, column = divmod(int(deep.argmax()), mask.shape[1])
     centre = (column + 0.5) / mask.shape[1], (row + 0.5) / mask.shape[0]
-    answers = net.masks(embedding, points=[[centre]], which="three")
-    masks = answers.at((mask.shape[0], mask.shape[1]))[0]
-    numbers = zip(masks, answers.iou[0].tolist(), answers.stability()[0].tolist(), strict=True)
+    answers = net.predict_masks(embedding, points=[[centre]], which="three")
+    masks = answers.binary_masks_at((mask.shape[0], mask.shape[1]))[0]
+    numbers = zip(masks, answers.iou[0].tolist(), answers.stability_scores()[0].tolist(), strict=True)
     cuts = [Cut(one, min(1.0, expected), sharp, 1.0) for one, expected, sharp in numbers if one.any()]
     return sorted(cuts, key=lambda cut: int(cut.mask.sum()))
 
 
-def cells_of(embedding: PictureEmbedding) -> np.ndarray:
+def unit_cell_features(embedding: PictureEmbedding) -> np.ndarray:
     """(cells, channels) of unit length."""
     from revisit.networks import runtime
 
-    cells = runtime.numbers(embedding.cells).reshape(embedding.cells.shape[0], -1).T
+    cells = (
+        runtime.to_numpy(embedding.features_without_padding).reshape(embedding.features_without_padding.shape[0], -1).T
+    )
     return np.asarray(cells / np.maximum(np.linalg.norm(cells, axis=1, keepdims=True), 1e-9))
 
 
-def share_of_cells(mask: np.ndarray, embedding: PictureEmbedding) -> np.ndarray:
+def mask_coverage_of_cells(mask: np.ndarray, embedding: PictureEmbedding) -> np.ndarray:
     """(cells,) share of each that a mask covers."""
     import cv2
 
-    rows, columns = (int(side) for side in embedding.cells.shape[1:])
+    rows, columns = (int(side) for side in embedding.features_without_padding.shape[1:])
     return np.asarray(cv2.resize(mask.astype(np.float32), (columns, rows), interpolation=cv2.INTER_AREA).ravel())
 
 
-def mostly(share: np.ndarray) -> np.ndarray:
+def mostly_covered_cells(share: np.ndarray) -> np.ndarray:
     """(cells,) which cells a thing covers by half, or as far as any where it is smaller than a cell."""
     return np.asarray(share > min(0.5, float(share.max()) * 0.99))
 
 
-def most_alike(grid: np.ndarray, size: np.ndarray) -> np.ndarray:
+def centre_most_like_target(grid: np.ndarray, size: np.ndarray) -> np.ndarray:
     """x and y, as fractions, of the middle of a thing of this size whose cells are most like the target."""
     import cv2
 
@@ -254,7 +267,7 @@ def most_alike(grid: np.ndarray, size: np.ndarray) -> np.ndarray:
     return np.array([(column + 0.5) / grid.shape[1], (row + 0.5) / grid.shape[0]])
 
 
-def box_of(mask: np.ndarray) -> Box:
+def bounding_box_of_mask(mask: np.ndarray) -> Box:
     """Fractions x0, y0, x1, y1 around a mask; nothing at all around an empty one."""
     rows, columns = np.flatnonzero(mask.any(1)), np.flatnonzero(mask.any(0))
     height, width = mask.shape
@@ -263,7 +276,7 @@ def box_of(mask: np.ndarray) -> Box:
     return columns[0] / width, rows[0] / height, (columns[-1] + 1) / width, (rows[-1] + 1) / height
 
 
-def overlap(one: Box, other: Box) -> float:
+def box_iou(one: Box, other: Box) -> float:
     """Intersection over union of two boxes."""
     sides = [max(0.0, min(one[k + 2], other[k + 2]) - max(one[k], other[k])) for k in (0, 1)]
     areas = [max(0.0, box[2] - box[0]) * max(0.0, box[3] - box[1]) for box in (one, other)]
@@ -271,17 +284,17 @@ def overlap(one: Box, other: Box) -> float:
     return float(common / max(sum(areas) - common, 1e-12))
 
 
-def at_most(rgb: np.ndarray, long_side: int) -> np.ndarray:
+def shrink_to_long_side(rgb: np.ndarray, long_side: int) -> np.ndarray:
     """The picture with its longer side reduced to `long_side`; never enlarged."""
-    return rgb if max(rgb.shape[:2]) <= long_side else area_averaged(rgb, long_side)
+    return rgb if max(rgb.shape[:2]) <= long_side else resize_by_area_averaging(rgb, long_side)
 
 
-def _box(spot: Spot, search: TargetSearch) -> Box:
-    x0, y0, x1, y1 = np.clip(spot.box(search.size), 0, 1).tolist()
+def _clipped_box_of_spot(spot: Spot, search: TargetSearch) -> Box:
+    x0, y0, x1, y1 = np.clip(spot.box_of_target(search.size), 0, 1).tolist()
     return x0, y0, x1, y1
 
 
-def _grey(small: np.ndarray) -> np.ndarray:
+def _gray_for_flow(small: np.ndarray) -> np.ndarray:
     import cv2
 
-    return np.asarray(cv2.cvtColor(shrunk(small, FLOW_SIDE), cv2.COLOR_RGB2GRAY))
+    return np.asarray(cv2.cvtColor(resize_to_whole_cells(small, FLOW_SIDE), cv2.COLOR_RGB2GRAY))

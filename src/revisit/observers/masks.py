@@ -1,7 +1,8 @@
 """Masks of the target, from where it is in the first frame: by MobileSAM and a tracker of ours, or by SAM 2.1.
 
 Where a case names no box, `when_unknown` says what the former does: `skip` (nothing is found, and `maker` says why) or
-`saliency` (the largest thing that U2-Net finds salient in the first frame). A target of which only a name is known is
+`saliency_map` (the largest thing that U2-Net finds salient in the first frame). A target of which only a name is
+known is
 looked for by Grounding DINO in the first frame, for SAM 2.1 to follow. Frames between those that are asked for are not
 shown to the networks. See docs/networks.md.
 """
@@ -15,11 +16,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from revisit.core import ClipInfo, Frame, FrameStream, Target, UsageError, every, observer, observers
+from revisit.core import (
+    ClipInfo,
+    Frame,
+    FrameStream,
+    Target,
+    UsageError,
+    every,
+    observer,
+    register_observer_per_network,
+)
 from revisit.evidence.objects import ObjectMasks
 from revisit.observers.mask_tracking import STORED_SIDE, Box, Tracker
-from revisit.observers.pictures import fitting, in_groups
-from revisit.observers.rows import columns
+from revisit.observers.pictures import feed_frames_in_groups, shrunk_size
+from revisit.observers.rows import columns_of_rows
 
 if TYPE_CHECKING:
     from revisit.networks.mobile_sam import MobileSam, PictureEmbedding
@@ -38,7 +48,7 @@ AT_MOST_BY_SAM2 = 160  # so that every frame of 800 has a mask no more than two 
 THRESHOLD = 0.35  # as published with Grounding DINO
 
 
-def choose_frames(count: int, fps: float, *inputs: object, at_most: int, **params: object) -> np.ndarray:
+def evenly_spread_frame_numbers(count: int, fps: float, *inputs: object, at_most: int, **params: object) -> np.ndarray:
     """At most so many frames, evenly spread, the first and the last among them."""
     return every(at_most=at_most).pick(count, fps)
 
@@ -53,7 +63,7 @@ class MaskTrack:
     score: Sequence[float]
 
 
-def follow_target(
+def track_target_masks(
     box: Box | None, when_unknown: str = SKIP, pictures: dict[int, np.ndarray] | None = None
 ) -> Generator[None, Any, MaskTrack]:
     """The target of a box, or of what is salient, through the frames that are sent: for `yield from` in an observer.
@@ -68,41 +78,41 @@ def follow_target(
     tracker: Tracker | None = None
     rows: list[tuple[int, np.ndarray | None, float]] = []
 
-    def see(frames: list[Frame]) -> None:
+    def track_in_frames(frames: list[Frame]) -> None:
         nonlocal box, tracker, when_unknown
         if pictures is not None:
             pictures.update((frame.index, frame.rgb) for frame in frames)
         if box is None and when_unknown == SALIENCY:
-            from revisit.networks.u2net import salient_box
+            from revisit.networks.u2net import largest_salient_box
 
-            box, when_unknown = salient_box(frames[0].rgb), SKIP  # of the first frame only
+            box, when_unknown = largest_salient_box(frames[0].rgb), SKIP  # of the first frame only
         if box is None:
             return
         with runtime.inference():
             net = mobile_sam.network()
-            for frame, embedding in zip(frames, embeddings(net, frames), strict=True):
+            for frame, embedding in zip(frames, cached_embeddings(net, frames), strict=True):
                 if tracker is None:
                     tracker = Tracker(net, frame.rgb, box, embedding)
                 else:
-                    tracker.see(frame.rgb, embedding)
+                    tracker.next_mask(frame.rgb, embedding)
                 rows.append((frame.index, tracker.mask, tracker.score))
 
-    yield from in_groups(1 if runtime.device() == "cpu" else GROUP, see)
-    index, masks, score = columns(rows, 3)
+    yield from feed_frames_in_groups(1 if runtime.device() == "cpu" else GROUP, track_in_frames)
+    index, masks, score = columns_of_rows(rows, 3)
     return MaskTrack(prompt if box else NOTHING, np.array(index, dtype=np.int64), masks, score)
 
 
 _seen: OrderedDict[tuple[str, str], PictureEmbedding] = OrderedDict()
 
 
-def embeddings(net: MobileSam, frames: Sequence[Frame]) -> list[PictureEmbedding]:
+def cached_embeddings(net: MobileSam, frames: Sequence[Frame]) -> list[PictureEmbedding]:
     """Embeddings of frames of one size; those that another observer of the same frames had made are not made again."""
     from revisit.networks import runtime
 
     keys = [(runtime.device(), frame.digest) for frame in frames]
     fresh = {key: frame for key, frame in zip(keys, frames, strict=True) if key not in _seen}
     if fresh:
-        computed = net.embed(runtime.on_device([frame.rgb for frame in fresh.values()]))
+        computed = net.embed(runtime.channels_first_on_device([frame.rgb for frame in fresh.values()]))
         _seen.update(zip(fresh, computed, strict=True))
     out = [_seen[key] for key in keys]
     while len(_seen) > KEPT:
@@ -112,49 +122,49 @@ def embeddings(net: MobileSam, frames: Sequence[Frame]) -> list[PictureEmbedding
 
 @observer(
     id="small.masks", version=2, kind="sequence", makes=ObjectMasks, inputs=("target",), weights=(MOBILE_SAM,),
-    choose=choose_frames,
+    choose=evenly_spread_frame_numbers,
 )  # fmt: skip
-def masks(clip: ClipInfo, target: Target, *, at_most: int = AT_MOST) -> FrameStream:
+def target_masks(clip: ClipInfo, target: Target, *, at_most: int = AT_MOST) -> FrameStream:
     """Which pixels are the target's in frames of the clip, from its box in the first one; empty where it is hidden."""
-    track = yield from follow_target(target.box)
-    return object_masks(clip, track)
+    track = yield from track_target_masks(target.box)
+    return masks_record_of_track(clip, track)
 
 
 @observer(
     id="small.masks_salient", version=2, kind="sequence", makes=ObjectMasks, inputs=("target?",),
-    weights=(MOBILE_SAM, U2NETP), choose=choose_frames,
+    weights=(MOBILE_SAM, U2NETP), choose=evenly_spread_frame_numbers,
 )  # fmt: skip
-def masks_salient(
+def target_or_salient_masks(
     clip: ClipInfo, target: Target | None, *, at_most: int = AT_MOST, when_unknown: str = SALIENCY
 ) -> FrameStream:
     """The same, and where no box was given of what is salient in the first frame."""
-    track = yield from follow_target(None if target is None else target.box, when_unknown)
-    return object_masks(clip, track)
+    track = yield from track_target_masks(None if target is None else target.box, when_unknown)
+    return masks_record_of_track(clip, track)
 
 
-@observers(
+@register_observer_per_network(
     {"paper.masks": (SAM2, DINO), "paper.masks_large": (SAM2_LARGE, DINO)},
-    version=2, kind="sequence", makes=ObjectMasks, inputs=("target_or_name",), choose=choose_frames,
+    version=2, kind="sequence", makes=ObjectMasks, inputs=("target_or_name",), choose=evenly_spread_frame_numbers,
 )  # fmt: skip
-def masks_by_sam2(
+def target_masks_by_sam2(
     network: str, clip: ClipInfo, sought: Target | str, *, at_most: int = AT_MOST_BY_SAM2, threshold: float = THRESHOLD
 ) -> FrameStream:
     """Which pixels are the target's, followed by {network} from the first frame; empty where it is not seen."""
     from revisit.networks import runtime
 
     follower = Follower(sought, threshold, network)
-    size = fitting(clip.height, clip.width, STORED_SIDE)
+    size = shrunk_size(clip.height, clip.width, STORED_SIDE)
     rows: list[tuple[int, np.ndarray]] = []
     while (frame := (yield)) is not None:
         with runtime.inference():
-            rows.append((frame.index, follower.see(runtime.on_device([frame.rgb]), size)))
-    index, stack = columns(rows, 2)
+            rows.append((frame.index, follower.next_mask(runtime.channels_first_on_device([frame.rgb]), size)))
+    index, stack = columns_of_rows(rows, 2)
     return ObjectMasks(np.array(index, np.int64), np.array(stack, bool).reshape(-1, *size), follower.maker)
 
 
-def object_masks(clip: ClipInfo, track: MaskTrack) -> ObjectMasks:
+def masks_record_of_track(clip: ClipInfo, track: MaskTrack) -> ObjectMasks:
     """Masks with empty ones where the target is hidden."""
-    size = fitting(clip.height, clip.width, STORED_SIDE)
+    size = shrunk_size(clip.height, clip.width, STORED_SIDE)
     stack = [np.zeros(size, bool) if mask is None else mask for mask in track.masks]
     return ObjectMasks(track.index, np.array(stack, bool).reshape(-1, *size), f"{MOBILE_SAM} from {track.prompt}")
 
@@ -167,25 +177,27 @@ class Follower:
         self.following: Sam2Tracker | None = None
         self.begun = False
 
-    def see(self, picture: Any, size: tuple[int, int]) -> np.ndarray:
+    def next_mask(self, picture: Any, size: tuple[int, int]) -> np.ndarray:
         """(height, width) bool of the next frame, (1, 3, H, W)."""
         from revisit.networks import sam2
 
         if self.following is not None:
-            logits, _ = self.following.see(picture)
-        elif not self.begun and (prompt := self._prompt(picture)) is not None:
+            logits, _ = self.following.next_logits_and_presence(picture)
+        elif not self.begun and (prompt := self._first_frame_prompt(picture)) is not None:
             self.following = sam2.Sam2Tracker(sam2.network(self.sam), picture, [prompt])
             logits = self.following.first[0]
         self.begun = True
         return np.zeros(size, bool) if self.following is None else np.asarray(sam2.masks_at(logits, size)[0])
 
-    def _prompt(self, picture: Any) -> tuple[float, ...] | None:
+    def _first_frame_prompt(self, picture: Any) -> tuple[float, ...] | None:
         """What SAM 2 is shown: a box, a point, or the surest box of what the words name, if there is any."""
         from revisit.networks import grounding_dino
 
         if isinstance(self.sought, Target):
             return self.sought.point or self.sought.box
-        score, boxes = grounding_dino.network(DINO).find(picture, self.sought, threshold=self.threshold)[0]
+        score, boxes = grounding_dino.network(DINO).detect_scores_and_boxes(
+            picture, self.sought, threshold=self.threshold
+        )[0]
         return tuple(boxes[0].tolist()) if len(score) else None
 
     @property

@@ -45,7 +45,7 @@ class Points:
     cell: np.ndarray  # (n,)
     size: tuple[int, int]  # width, height
 
-    def without(self, cells: np.ndarray) -> Points:
+    def points_outside_cells(self, cells: np.ndarray) -> Points:
         """The points outside the marked cells."""
         keep = ~cells[self.cell]
         return Points(self.xy[keep], self.descriptors[keep], self.cell[keep], self.size)
@@ -64,11 +64,11 @@ NOTHING = Link(0, 0.0, np.eye(3))
 
 
 def points_of_frame(frame: Frame, gray: np.ndarray) -> Points:
-    """`find_points` of a grey picture of the frame, once for all observers that look at it at this size."""
-    return frame.once(("points", gray.shape), lambda: find_points(gray))
+    """`find_described_points` of a grey picture of the frame, once for all observers that look at it at this size."""
+    return frame.once(("points", gray.shape), lambda: find_described_points(gray))
 
 
-def find_points(gray: np.ndarray) -> Points:
+def find_described_points(gray: np.ndarray) -> Points:
     """Well spread corners of a grey picture, with the coarse part of square-rooted descriptors (RootSIFT).
 
     SIFT's own search for points costs more than all the rest, most of it for scales finer than the picture; corners
@@ -92,13 +92,15 @@ def find_points(gray: np.ndarray) -> Points:
             at = corners.reshape(-1, 2) * scale + (scale - 1) / 2
             keypoints += cv2.KeyPoint.convert(at.tolist(), SIZE * scale, octave=octave | FIRST_LAYER)
     if not keypoints:
-        return Points(np.zeros((0, 2)), np.zeros((0, len(_waves())), np.float32), np.zeros(0, int), (width, height))
+        return Points(
+            np.zeros((0, 2)), np.zeros((0, len(_coarse_cosine_waves())), np.float32), np.zeros(0, int), (width, height)
+        )
     for point in keypoints:
         point.angle = 0.0
     keypoints, raw = cv2.SIFT_create().compute(even, keypoints)  # type: ignore[attr-defined]
     xy = np.array(cv2.KeyPoint.convert(keypoints), np.float64)
     rooted = np.sqrt(raw / np.maximum(raw.sum(axis=1, keepdims=True), 1e-9)).astype(np.float32)
-    descriptors = rooted @ _waves().T
+    descriptors = rooted @ _coarse_cosine_waves().T
     descriptors /= np.maximum(np.linalg.norm(descriptors, axis=1, keepdims=True), 1e-9)
     column = np.clip(xy[:, 0] / width * CELLS[0], 0, CELLS[0] - 1).astype(int)
     row = np.clip(xy[:, 1] / height * CELLS[1], 0, CELLS[1] - 1).astype(int)
@@ -106,7 +108,7 @@ def find_points(gray: np.ndarray) -> Points:
 
 
 @lru_cache(maxsize=1)
-def _waves() -> np.ndarray:
+def _coarse_cosine_waves() -> np.ndarray:
     """(48, 128) what is kept of descriptors: each of the 8 directions in coarse cosine waves over the 4 x 4 fields.
 
     Nearly the same points match (97 %), in little more than a third of the time.
@@ -133,7 +135,7 @@ def match_points(a: Points, b: Points) -> np.ndarray:
     return np.stack([rows[clear], best[clear]], axis=1)
 
 
-def link(a: Points, b: Points, pairs: np.ndarray | None = None) -> Link:
+def link_by_similarity(a: Points, b: Points, pairs: np.ndarray | None = None) -> Link:
     """The similarity that most matches agree on."""
     import cv2
 
@@ -157,7 +159,7 @@ def link(a: Points, b: Points, pairs: np.ndarray | None = None) -> Link:
     return Link(int(inside.sum()), min(confirmed / max(with_points, 1), 1.0), warp)
 
 
-def landing(warp: np.ndarray, xy: np.ndarray) -> np.ndarray:
+def warp_points(warp: np.ndarray, xy: np.ndarray) -> np.ndarray:
     """Where positions (n, 2) land under a 3x3 warp."""
     moved = xy @ warp[:, :2].T + warp[:, 2]
     return np.asarray(moved[:, :2] / np.where(np.abs(moved[:, 2:]) < 1e-9, 1e-9, moved[:, 2:]))
@@ -173,7 +175,7 @@ class Structure:
     shape: tuple[int, int]  # rows, columns
 
 
-def structure(gray: np.ndarray, hidden: np.ndarray | None = None) -> Structure:
+def gradient_structure(gray: np.ndarray, hidden: np.ndarray | None = None) -> Structure:
     """Gradient directions of a grey picture on a coarse grid, each weighted by its local contrast."""
     import cv2
 
@@ -190,14 +192,16 @@ def structure(gray: np.ndarray, hidden: np.ndarray | None = None) -> Structure:
         grid = hidden.reshape(CELLS[1], CELLS[0]).astype(np.uint8)
         field[cv2.resize(grid, (STRUCTURE_WIDTH, rows), interpolation=cv2.INTER_NEAREST) > 0] = 0
     shape = (2 * rows, 2 * STRUCTURE_WIDTH)
-    energy = np.fft.irfft2(np.fft.rfft2(np.abs(field) ** 2, shape) * _whole(rows, STRUCTURE_WIDTH), shape)
+    energy = np.fft.irfft2(np.fft.rfft2(np.abs(field) ** 2, shape) * _spectrum_of_ones(rows, STRUCTURE_WIDTH), shape)
     parts = np.fft.rfft2(np.stack([field.real, field.imag]), shape).astype(np.complex64)
     strength = np.sqrt(np.maximum(energy, 0)).astype(np.float32)
     reverse = np.roll(strength[::-1, ::-1], (1, 1), axis=(0, 1))
     return Structure(parts, strength, reverse, (rows, STRUCTURE_WIDTH))
 
 
-def correlate(a: Structure, structures: Sequence[Structure]) -> list[tuple[float, float, tuple[float, float]]]:
+def best_shift_correlations(
+    a: Structure, structures: Sequence[Structure]
+) -> list[tuple[float, float, tuple[float, float]]]:
     """(correlation, lead over the next best shift, shift in fractions) of the best shift of a onto each of several.
 
     The correlation is that of gradient directions in the common area, times the square root of
@@ -213,7 +217,7 @@ def correlate(a: Structure, structures: Sequence[Structure]) -> list[tuple[float
         np.multiply(mine, b.spectrum, out=both)
         np.add(both[0], both[1], out=product)
     plain = np.fft.irfft2(np.conj(products, out=products), shape).astype(np.float32, copy=False)
-    root, too_little = _overlaps(rows, columns)
+    root, too_little = _overlap_roots_and_too_small(rows, columns)
     peaks = []
     common = np.empty_like(a.strength)
     for b, score in zip(structures, plain, strict=True):
@@ -233,14 +237,14 @@ def correlate(a: Structure, structures: Sequence[Structure]) -> list[tuple[float
 
 
 @lru_cache(maxsize=8)
-def _whole(rows: int, columns: int) -> np.ndarray:
+def _spectrum_of_ones(rows: int, columns: int) -> np.ndarray:
     """The spectrum of a padded frame of ones."""
     ones = np.ones((rows, columns), np.float32)
     return np.asarray(np.fft.rfft2(ones, (2 * rows, 2 * columns)).conj())
 
 
 @lru_cache(maxsize=8)
-def _overlaps(rows: int, columns: int) -> tuple[np.ndarray, np.ndarray]:
+def _overlap_roots_and_too_small(rows: int, columns: int) -> tuple[np.ndarray, np.ndarray]:
     """For each cyclic shift of a padded frame: root of the share in common, and where it is too small."""
     y = 1 - np.minimum(np.arange(2 * rows), 2 * rows - np.arange(2 * rows)) / rows
     x = 1 - np.minimum(np.arange(2 * columns), 2 * columns - np.arange(2 * columns)) / columns

@@ -14,9 +14,17 @@ import numpy as np
 
 from revisit.core import ClipInfo, FrameStream, Target, observer
 from revisit.evidence.objects import ObjectFeatures
-from revisit.observers.mask_tracking import box_of
-from revisit.observers.masks import AT_MOST, DINO, SAM2, THRESHOLD, Follower, choose_frames, follow_target
-from revisit.observers.rows import columns
+from revisit.observers.mask_tracking import bounding_box_of_mask
+from revisit.observers.masks import (
+    AT_MOST,
+    DINO,
+    SAM2,
+    THRESHOLD,
+    Follower,
+    evenly_spread_frame_numbers,
+    track_target_masks,
+)
+from revisit.observers.rows import columns_of_rows
 
 DINOV2 = "dinov2-base"
 LEAST_SHARE = 0.001  # of the frame: a smaller mask has hardly a patch of the network's
@@ -29,22 +37,22 @@ MAKER = "efficientnet-lite0 on masks by mobile-sam"
 
 @observer(
     id="small.object_features", version=2, kind="sequence", makes=ObjectFeatures, inputs=("target",),
-    weights=("mobile-sam", "efficientnet-lite0"), choose=choose_frames,
+    weights=("mobile-sam", "efficientnet-lite0"), choose=evenly_spread_frame_numbers,
 )  # fmt: skip
-def object_features(clip: ClipInfo, target: Target, *, at_most: int = AT_MOST) -> FrameStream:
+def object_features_by_efficientnet(clip: ClipInfo, target: Target, *, at_most: int = AT_MOST) -> FrameStream:
     """Descriptors of the target where it is seen, from its box in the first frame."""
     pictures: dict[int, np.ndarray] = {}
-    track = yield from follow_target(target.box, pictures=pictures)
+    track = yield from track_target_masks(target.box, pictures=pictures)
     masks = {int(number): mask for number, mask in zip(track.index, track.masks, strict=True) if mask is not None}
-    whole = whole_views(list(masks.values()))
+    whole = is_whole_view(list(masks.values()))
     views = [number for number, good in zip(masks, whole.tolist(), strict=True) if good]
-    vectors = object_vectors([cut_out(pictures[number], masks[number]) for number in views])
+    vectors = unit_object_descriptors([cut_square_on_grey(pictures[number], masks[number]) for number in views])
     return ObjectFeatures(track.index, np.array(views, dtype=np.int64), vectors, MAKER)
 
 
 @observer(
     id="paper.object_features", version=2, kind="sequence", makes=ObjectFeatures, inputs=("target_or_name",),
-    weights=(SAM2, DINO, DINOV2), choose=choose_frames,
+    weights=(SAM2, DINO, DINOV2), choose=evenly_spread_frame_numbers,
 )  # fmt: skip
 def object_features_by_dino(
     clip: ClipInfo, sought: Target | str, *, at_most: int = AT_MOST, threshold: float = THRESHOLD
@@ -57,34 +65,34 @@ def object_features_by_dino(
     rows: list[tuple[int, np.ndarray]] = []
     while (frame := (yield)) is not None:
         with runtime.inference():
-            picture = runtime.on_device([frame.rgb])
-            mask = follower.see(picture, (clip.height, clip.width))
+            picture = runtime.channels_first_on_device([frame.rgb])
+            mask = follower.next_mask(picture, (clip.height, clip.width))
             if mask.mean() >= LEAST_SHARE:
-                rows.append((frame.index, described(picture, mask)))
+                rows.append((frame.index, dino_cls_of_masked_object(picture, mask)))
         index.append(frame.index)
-    frames, vectors = columns(rows, 2)
+    frames, vectors = columns_of_rows(rows, 2)
     table = np.stack(vectors) if vectors else np.zeros((0, 0), np.float32)
     maker = f"{DINOV2} on masks by {follower.maker}"
     return ObjectFeatures(np.array(index, dtype=np.int64), np.array(frames, dtype=np.int64), table, maker)
 
 
-def object_vectors(squares: Sequence[np.ndarray]) -> np.ndarray:
-    """(N, 1280) unit descriptors of pictures of things, as `cut_out` makes them."""
+def unit_object_descriptors(squares: Sequence[np.ndarray]) -> np.ndarray:
+    """(N, 1280) unit descriptors of pictures of things, as `cut_square_on_grey` makes them."""
     import torch
 
     from revisit.networks import preprocessing as shapes
     from revisit.networks import runtime
-    from revisit.networks.efficientnet_lite import described
+    from revisit.networks.efficientnet_lite import unit_patch_and_picture_descriptors
 
     parts = [np.zeros((0, 1280), np.float32)]
     with runtime.inference():
-        for some in runtime.in_batches(squares, AT_ONCE):
-            levels = [shapes.resized(runtime.on_device([square]), (SIDE, SIDE)) for square in some]
-            parts.append(runtime.numbers(described(torch.cat(levels))[1]))
+        for some in runtime.split_into_batches(squares, AT_ONCE):
+            levels = [shapes.resize_levels(runtime.channels_first_on_device([square]), (SIDE, SIDE)) for square in some]
+            parts.append(runtime.to_numpy(unit_patch_and_picture_descriptors(torch.cat(levels))[1]))
     return np.concatenate(parts)
 
 
-def cut_out(rgb: np.ndarray, mask: np.ndarray) -> np.ndarray:
+def cut_square_on_grey(rgb: np.ndarray, mask: np.ndarray) -> np.ndarray:
     """A square picture of what the mask covers, on grey."""
     import cv2
 
@@ -101,7 +109,7 @@ def cut_out(rgb: np.ndarray, mask: np.ndarray) -> np.ndarray:
     return square
 
 
-def whole_views(masks: Sequence[np.ndarray]) -> np.ndarray:
+def is_whole_view(masks: Sequence[np.ndarray]) -> np.ndarray:
     """(N,) whether a mask shows the target: neither a few pixels of it, nor what the frame's edge leaves of it."""
     area = np.array([mask.mean() for mask in masks])
     cut = np.array([mask[[0, -1]].any() or mask[:, [0, -1]].any() for mask in masks], dtype=bool)
@@ -113,17 +121,19 @@ def whole_views(masks: Sequence[np.ndarray]) -> np.ndarray:
     return np.asarray(whole | (enough & (area >= HALF * usual)))
 
 
-def described(picture: Any, mask: np.ndarray) -> np.ndarray:
+def dino_cls_of_masked_object(picture: Any, mask: np.ndarray) -> np.ndarray:
     """(D,) CLS token of what the mask covers in a picture (1, 3, H, W) of levels."""
     import torch
 
     from revisit.networks import dino, runtime
-    from revisit.networks.preprocessing import IMAGENET_MEAN, normalised, resized
+    from revisit.networks.preprocessing import IMAGENET_MEAN, normalise_by_channel, resize_levels
 
     height, width = mask.shape
-    x0, y0, x1, y1 = (round(edge * side) for edge, side in zip(box_of(mask), (width, height) * 2, strict=True))
+    x0, y0, x1, y1 = (
+        round(edge * side) for edge, side in zip(bounding_box_of_mask(mask), (width, height) * 2, strict=True)
+    )
     own = torch.from_numpy(np.ascontiguousarray(mask[y0:y1, x0:x1])).to(picture.device)
     mean = torch.tensor(IMAGENET_MEAN, device=picture.device)[:, None, None] * 255
     crop = torch.where(own, picture[0, :, y0:y1, x0:x1].float(), mean)[None]
-    cls, _ = dino.network(DINOV2)(normalised(resized(crop, (SIDE, SIDE), "bicubic")))
-    return runtime.numbers(cls[0])
+    cls, _ = dino.network(DINOV2)(normalise_by_channel(resize_levels(crop, (SIDE, SIDE), "bicubic")))
+    return runtime.to_numpy(cls[0])

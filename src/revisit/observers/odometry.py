@@ -20,9 +20,9 @@ import numpy as np
 
 from revisit.core import ClipInfo, Frame, FrameStream, every, observer
 from revisit.evidence.camera import CameraPath
-from revisit.observers.matching import Points, find_points, match_points, points_of_frame
+from revisit.observers.matching import Points, find_described_points, match_points, points_of_frame
 from revisit.observers.pictures import Flows, gray_at, median
-from revisit.observers.rows import columns
+from revisit.observers.rows import columns_of_rows
 
 SIZE = 320
 POINTS_SIZE = 288  # longer side at which points of frames too far apart to track are described
@@ -84,34 +84,36 @@ def odometry(clip: ClipInfo) -> FrameStream:
         row = len(frames)
         frames.append((frame.index, frame.time, picture))
         if before is not None:
-            both_flows = flows.both(before, frame)
-            now, alive = follow(last, picture, now, *both_flows)
+            both_flows = flows.forward_and_backward_flow(before, frame)
+            now, alive = track_points_by_flow(last, picture, now, *both_flows)
             start, now = start[alive], now[alive]
             if len(now) < KEY_SURVIVORS * born and key != row - 1:  # the frame before still knows its place
-                key, start = row - 1, corners(last)
+                key, start = row - 1, find_corners(last)
                 born = len(start)
-                now, alive = follow(last, picture, start, *both_flows)
+                now, alive = track_points_by_flow(last, picture, start, *both_flows)
                 start, now = start[alive], now[alive]
             if len(now) < ENOUGH_TRACKS and key == row - 1:
                 described = {
-                    row - 1: described.get(row - 1) or points_of(last, before),
-                    row: points_of(picture, frame),
+                    row - 1: described.get(row - 1) or points_at_reduced_size(last, before),
+                    row: points_at_reduced_size(picture, frame),
                 }
-                start, now = max((start, now), matched(*described.values()), key=lambda matches: len(matches[0]))
+                start, now = max(
+                    (start, now), matched_positions(*described.values()), key=lambda matches: len(matches[0])
+                )
             moved = median(np.hypot(*(now - start).T)) if len(now) else np.inf
             closes = moved > KEY_MOTION * picture.shape[1] or len(now) < max(KEY_SURVIVORS * born, LEAST_TRACKS)
             centre = np.array([picture.shape[1], picture.shape[0]]) / 2
             tracks.append(PointTrack(key, row, start - centre, now - centre, closes))
         if closes:
             key = row
-            start = now = corners(picture)
+            start = now = find_corners(picture)
             born = len(now)
         last, before = picture, frame
-    rows = posed(tracks, [time for _, time, _ in frames])
-    return path([frames[row] for row in rows], tracks, rows)
+    rows = rows_to_estimate_poses_for(tracks, [time for _, time, _ in frames])
+    return estimate_camera_path([frames[row] for row in rows], tracks, rows)
 
 
-def posed(tracks: list[PointTrack], time: list[float]) -> list[int]:
+def rows_to_estimate_poses_for(tracks: list[PointTrack], time: list[float]) -> list[int]:
     """Rows whose poses are worked out: the first and the last, key frames, and between them some, evenly in time."""
     keys = {track.key for track in tracks} | {track.row for track in tracks if track.closes}
     rows = [0] if time else []
@@ -121,11 +123,13 @@ def posed(tracks: list[PointTrack], time: list[float]) -> list[int]:
     return rows
 
 
-def closes_loop(rotation: np.ndarray, pictures: Sequence[np.ndarray], f: float, field: float) -> np.ndarray:
+def agrees_with_return_to_start(
+    rotation: np.ndarray, pictures: Sequence[np.ndarray], f: float, field: float
+) -> np.ndarray:
     """(N,) False from the farthest view on, where a frame that should show the first view again says otherwise."""
     n = len(pictures)
     fine = np.ones(n, bool)
-    away = degrees(rotation)
+    away = rotation_angles_in_degrees(rotation)
     if n < 8 or away.max() < LARGEST_ERROR:
         return fine
     far = int(away.argmax())
@@ -133,51 +137,51 @@ def closes_loop(rotation: np.ndarray, pictures: Sequence[np.ndarray], f: float, 
     if not len(back):
         return fine
     row = int(back[away[back].argmin()])
-    start, end = matched(points_of(pictures[0]), points_of(pictures[row]))
+    start, end = matched_positions(points_at_reduced_size(pictures[0]), points_at_reduced_size(pictures[row]))
     if len(start) < LOOP_MATCHES:
         return fine  # nothing is recognised: another place, or the first one changed; that is not for the path to say
     centre = np.array([pictures[0].shape[1], pictures[0].shape[0]]) / 2
     turn, _, count = relative_pose((start - centre) / f, (end - centre) / f, TIGHT / f)
-    if turn is not None and count >= LOOP_MATCHES and degrees(rotation[row] @ turn) > LARGEST_ERROR:
+    if turn is not None and count >= LOOP_MATCHES and rotation_angles_in_degrees(rotation[row] @ turn) > LARGEST_ERROR:
         fine[far:] = False
     return fine
 
 
-def degrees(rotation: np.ndarray) -> np.ndarray:
+def rotation_angles_in_degrees(rotation: np.ndarray) -> np.ndarray:
     """Angles of rotations (..., 3, 3)."""
     return np.asarray(np.degrees(np.arccos(np.clip((np.trace(rotation, axis1=-2, axis2=-1) - 1) / 2, -1, 1))))
 
 
-def trusted(rotation: np.ndarray, estimated: np.ndarray) -> np.ndarray:
+def is_rotation_known(rotation: np.ndarray, is_measured: np.ndarray) -> np.ndarray:
     """(N,) whether the turn since the first frame is known, from the path and which steps of it were measured.
 
     A jump is a glitch where the path soon goes on from where it was: only the samples between are lost. Else nobody
     knows where the camera is from there on. Steps that were not measured may each have been twice the usual one.
     """
     n = len(rotation)
-    fine = estimated.copy()
+    fine = is_measured.copy()
     if n < 2:
         return fine
-    steps = degrees(np.swapaxes(rotation[:-1], 1, 2) @ rotation[1:])
-    usual = max(float(np.median(steps[estimated[1:]])) if estimated[1:].any() else 0.0, 1.0)
+    steps = rotation_angles_in_degrees(np.swapaxes(rotation[:-1], 1, 2) @ rotation[1:])
+    usual = max(float(np.median(steps[is_measured[1:]])) if is_measured[1:].any() else 0.0, 1.0)
     row = 0
     while row < n - 1:
         if steps[row] <= max(JUMP, JUMPS * usual):
             row += 1
             continue
         later = np.arange(row + 2, min(row + 2 + GLITCH, n))
-        off = degrees(rotation[row].T @ rotation[later]) if len(later) else np.zeros(0)
+        off = rotation_angles_in_degrees(rotation[row].T @ rotation[later]) if len(later) else np.zeros(0)
         agreeing = later[off <= LARGEST_ERROR + 2 * usual * (later - row)]
         if not len(agreeing):
             fine[row + 1 :] = False
             return fine
         fine[row + 1 : agreeing[0]] = False
         row = int(agreeing[0])
-    unsure = np.cumsum(~estimated) * 2 * usual
+    unsure = np.cumsum(~is_measured) * 2 * usual
     return np.asarray(fine & (unsure <= LARGEST_ERROR))
 
 
-def corners(picture: np.ndarray) -> np.ndarray:
+def find_corners(picture: np.ndarray) -> np.ndarray:
     """Well spread corners (n, 2) of a grey picture."""
     import cv2
 
@@ -185,7 +189,7 @@ def corners(picture: np.ndarray) -> np.ndarray:
     return np.zeros((0, 2), np.float32) if points is None else points.reshape(-1, 2)
 
 
-def follow(
+def track_points_by_flow(
     a: np.ndarray, b: np.ndarray, points: np.ndarray, there: np.ndarray, back: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Where points of picture a are in b, and which of them come back to where they started.
@@ -199,21 +203,23 @@ def follow(
     options: dict[str, Any] = {
         "winSize": (WINDOW, WINDOW), "maxLevel": 1, "criteria": (3, 10, 0.02), "flags": cv2.OPTFLOW_USE_INITIAL_FLOW,
     }  # fmt: skip
-    landed, status, _ = cv2.calcOpticalFlowPyrLK(a, b, points, carried(points, there, a.shape), **options)
-    returned, status_back, _ = cv2.calcOpticalFlowPyrLK(b, a, landed, carried(landed, back, a.shape), **options)
+    landed, status, _ = cv2.calcOpticalFlowPyrLK(a, b, points, move_points_by_flow(points, there, a.shape), **options)
+    returned, status_back, _ = cv2.calcOpticalFlowPyrLK(
+        b, a, landed, move_points_by_flow(landed, back, a.shape), **options
+    )
     alive = (status.ravel() > 0) & (status_back.ravel() > 0) & (np.abs(points - returned).max(axis=1) < 0.7)
     x, y = landed[:, 0], landed[:, 1]
     return landed, alive & (x >= 0) & (y >= 0) & (x < b.shape[1]) & (y < b.shape[0])
 
 
-def carried(points: np.ndarray, flow: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+def move_points_by_flow(points: np.ndarray, flow: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     """Where the flow carries points of a picture of this shape (rows, columns)."""
     scale = np.array([flow.shape[1] / shape[1], flow.shape[0] / shape[0]], np.float32)
     x, y = np.clip((points * scale).astype(int), 0, (flow.shape[1] - 1, flow.shape[0] - 1)).T
     return np.asarray(points + flow[y, x] / scale)
 
 
-def points_of(picture: np.ndarray, frame: Frame | None = None) -> Points:
+def points_at_reduced_size(picture: np.ndarray, frame: Frame | None = None) -> Points:
     """Points to recognise a picture by, in its pixels; found at a smaller size, where they cost a third.
 
     Those of a picture that is small enough as it is are shared with the other observers of its frame.
@@ -223,19 +229,19 @@ def points_of(picture: np.ndarray, frame: Frame | None = None) -> Points:
     height, width = picture.shape
     scale = min(1.0, POINTS_SIZE / max(height, width))
     if scale == 1:
-        return find_points(picture) if frame is None else points_of_frame(frame, picture)
+        return find_described_points(picture) if frame is None else points_of_frame(frame, picture)
     small = cv2.resize(picture, (round(width * scale), round(height * scale)), interpolation=cv2.INTER_AREA)
-    points = find_points(np.asarray(small))
+    points = find_described_points(np.asarray(small))
     return replace(points, xy=points.xy * (np.array([width, height]) / points.size), size=(width, height))
 
 
-def matched(a: Points, b: Points) -> tuple[np.ndarray, np.ndarray]:
+def matched_positions(a: Points, b: Points) -> tuple[np.ndarray, np.ndarray]:
     """Positions of matching points of two pictures too far apart to track."""
     pairs = match_points(a, b)
     return a.xy[pairs[:, 0]].astype(np.float32), b.xy[pairs[:, 1]].astype(np.float32)
 
 
-def field_of_view(tracks: list[PointTrack], width: int) -> tuple[float, bool]:
+def estimate_field_of_view(tracks: list[PointTrack], width: int) -> tuple[float, bool]:
     """(horizontal field of view in degrees, whether the clip told it).
 
     Under the right focal length a turn's homography is a rotation (equal singular values), and an
@@ -243,9 +249,11 @@ def field_of_view(tracks: list[PointTrack], width: int) -> tuple[float, bool]:
     """
     import cv2
 
-    lenses = np.stack([np.diag([focal(field, width), focal(field, width), 1.0]) for field in FIELDS])
+    lenses = np.stack(
+        [np.diag([focal_length_in_pixels(field, width), focal_length_in_pixels(field, width), 1.0]) for field in FIELDS]
+    )
     curves = []
-    for track in telling(tracks, width):
+    for track in tracks_telling_of_lens(tracks, width):
         cv2.setRNGSeed(0)
         plane, flat = cv2.findHomography(track.start, track.end, cv2.RANSAC, LENS_TOLERANCE, maxIters=TRIALS)
         if plane is not None and flat.sum() > 0.85 * len(track.start):
@@ -267,7 +275,7 @@ def field_of_view(tracks: list[PointTrack], width: int) -> tuple[float, bool]:
     return ASSUMED_FIELD, False
 
 
-def telling(tracks: list[PointTrack], width: int) -> list[PointTrack]:
+def tracks_telling_of_lens(tracks: list[PointTrack], width: int) -> list[PointTrack]:
     """At most `MOST_VOTES` tracks, evenly chosen of those that moved enough to tell something of the lens."""
     motions = [(median(np.hypot(*(one.end - one.start).T)), one) for one in tracks if len(one.start) >= ASKED]
     fit: list[PointTrack] = []
@@ -277,23 +285,25 @@ def telling(tracks: list[PointTrack], width: int) -> list[PointTrack]:
     return [fit[k] for k in every(at_most=MOST_VOTES).pick(len(fit), 0)]
 
 
-def focal(field: float, width: int) -> float:
+def focal_length_in_pixels(field: float, width: int) -> float:
     """Focal length in pixels of a horizontal field of view in degrees."""
     return float(width / 2 / np.tan(np.radians(field) / 2))
 
 
-def path(frames: list[tuple[int, float, np.ndarray]], tracks: list[PointTrack], rows: list[int]) -> CameraPath:
+def estimate_camera_path(
+    frames: list[tuple[int, float, np.ndarray]], tracks: list[PointTrack], rows: list[int]
+) -> CameraPath:
     """The path through frames (number, time, picture), which are these rows of the tracks, along the key frames."""
-    index, time, pictures = columns(frames, 3)
+    index, time, pictures = columns_of_rows(frames, 3)
     width = pictures[0].shape[1] if frames else SIZE
-    field, estimated = field_of_view(tracks, width)
+    field, estimated = estimate_field_of_view(tracks, width)
     place = {row: k for k, row in enumerate(rows)}
     n = len(rows)
     rotation = np.tile(np.eye(3), (n, 1, 1))
     direction = np.full((n, 3), np.nan)
     inliers, quality, solved = np.zeros(n, np.int64), np.zeros(n), np.zeros(n, bool)
     quality[:1], solved[:1] = 1.0, True
-    f = focal(field, width)
+    f = focal_length_in_pixels(field, width)
     warm: tuple[int, np.ndarray, np.ndarray] | None = None  # the last pose against the same key frame
     for track in tracks:
         if track.row not in place:
@@ -313,7 +323,7 @@ def path(frames: list[tuple[int, float, np.ndarray]], tracks: list[PointTrack], 
         if step is not None:
             direction[row] = base @ -(turn.T @ step)
         inliers[row], quality[row], solved[row] = count, count / len(start), True
-    reliable = trusted(rotation, solved) & closes_loop(rotation, pictures, f, field)
+    reliable = is_rotation_known(rotation, solved) & agrees_with_return_to_start(rotation, pictures, f, field)
     return CameraPath(
         np.array(index, np.int64), np.array(time), rotation, direction, inliers, quality, reliable, field, estimated
     )
@@ -331,7 +341,7 @@ def relative_pose(
     if len(a) < LEAST_TRACKS:
         return None, None, 0
     rays = Rays(a, b)
-    turn, fits = fit_turn(rays, tolerance)
+    turn, fits = fit_rotation_and_inliers(rays, tolerance)
     if fits.mean() > TURN_ONLY or median(np.hypot(*(b - a).T)) < 0.3 * tolerance:
         return turn, None, int(fits.sum())
     starts = [(turn, near[1]), near] if near else [(turn, axis) for axis in np.eye(3)]
@@ -342,15 +352,15 @@ def relative_pose(
             _, rotation, step, _ = cv2.recoverPose(essential, a, b, np.eye(3), mask=mask)
             starts.append((np.asarray(rotation), np.asarray(step).ravel()))
     # The best two starts lead to where all of them would.
-    first = rays.errors(np.array([essential_of(*start) for start in starts]))
+    first = rays.sampson_distances(np.array([essential_matrix(*start) for start in starts]))
     order = np.log1p((first / (0.3 * tolerance)) ** 2).sum(axis=1).argsort(kind="stable")
     _, rotation, step = min(
-        (refine(rays, starts[k][0], starts[k][1], 0.3 * tolerance) for k in order[:2]), key=lambda pose: pose[0]
+        (refine_pose(rays, starts[k][0], starts[k][1], 0.3 * tolerance) for k in order[:2]), key=lambda pose: pose[0]
     )
-    count = int((rays.errors(essential_of(rotation, step)[None])[0] < 0.7 * tolerance).sum())
-    if count < max(LEAST_TRACKS, 0.5 * len(a)) or degrees(rotation @ turn.T) > FAR_OFF:
+    count = int((rays.sampson_distances(essential_matrix(rotation, step)[None])[0] < 0.7 * tolerance).sum())
+    if count < max(LEAST_TRACKS, 0.5 * len(a)) or rotation_angles_in_degrees(rotation @ turn.T) > FAR_OFF:
         return (turn, None, int(fits.sum())) if fits.mean() > 0.4 else (None, None, 0)
-    return rotation, ahead(a, b, rotation, step), count
+    return rotation, translation_towards_points(a, b, rotation, step), count
 
 
 class Rays:
@@ -360,7 +370,7 @@ class Rays:
         self.a, self.b = (np.vstack([xy.T, np.ones(len(xy))]) for xy in (a, b))  # (3, n)
         self.products = (self.b[:, None] * self.a[None]).reshape(9, -1)  # of the coordinates of b and a
 
-    def errors(self, essential: np.ndarray) -> np.ndarray:
+    def sampson_distances(self, essential: np.ndarray) -> np.ndarray:
         """(poses, n) Sampson distance of the rays under essential matrices (poses, 3, 3)."""
         to_b = np.square(essential[:, :2].reshape(-1, 3) @ self.a)
         to_a = np.square(essential[:, :, :2].transpose(0, 2, 1).reshape(-1, 3) @ self.b)
@@ -368,7 +378,7 @@ class Rays:
         return np.asarray(np.abs(essential.reshape(-1, 9) @ self.products) / np.maximum(size, 1e-12))
 
 
-def _cross(step: np.ndarray) -> np.ndarray:
+def _cross_product_matrices(step: np.ndarray) -> np.ndarray:
     """(..., 3, 3) that multiply as the cross product with vectors (..., 3) does."""
     return np.asarray((step @ AXES.reshape(3, 9)).reshape(*step.shape[:-1], 3, 3))
 
@@ -376,36 +386,36 @@ def _cross(step: np.ndarray) -> np.ndarray:
 AXES = np.cross(np.eye(3), np.eye(3)[:, None])  # (3, 3, 3) what multiplies as the cross product with each axis
 
 
-def essential_of(turn: np.ndarray, step: np.ndarray) -> np.ndarray:
+def essential_matrix(turn: np.ndarray, step: np.ndarray) -> np.ndarray:
     """(3, 3) of x_b = turn x_a + step."""
-    return np.asarray(_cross(step) @ turn)
+    return np.asarray(_cross_product_matrices(step) @ turn)
 
 
-def refine(rays: Rays, turn: np.ndarray, step: np.ndarray, scale: float) -> tuple[float, np.ndarray, np.ndarray]:
+def refine_pose(rays: Rays, turn: np.ndarray, step: np.ndarray, scale: float) -> tuple[float, np.ndarray, np.ndarray]:
     """(cost, rotation, unit translation) after Gauss-Newton steps on the robust epipolar error."""
     import cv2
 
-    def cost(error: np.ndarray) -> float:
+    def robust_cost(error: np.ndarray) -> float:
         return float(np.log1p((error / scale) ** 2).sum())
 
-    essential = essential_of(turn, step)
-    error = rays.errors(essential[None])[0]
-    total_cost = cost(error)
+    essential = essential_matrix(turn, step)
+    error = rays.sampson_distances(essential[None])[0]
+    total_cost = robust_cost(error)
     damping = 1e-3
     for _ in range(12):
         normals = np.linalg.svd(step[None])[2][1:]  # two directions across the translation
         # how the essential matrix changes with a turn about each axis, and with the translation along each direction
-        changes = np.concatenate([_cross(step) @ AXES, _cross(normals)]) @ turn
-        jacobian = (rays.errors(essential + TINY * changes) - error) / TINY
+        changes = np.concatenate([_cross_product_matrices(step) @ AXES, _cross_product_matrices(normals)]) @ turn
+        jacobian = (rays.sampson_distances(essential + TINY * changes) - error) / TINY
         weighted = jacobian / (1 + (error / scale) ** 2)
         normal = weighted @ jacobian.T
         normal.flat[::6] += damping * (normal.flat[::6] + 1e-9)
         change = np.clip(-np.linalg.solve(normal, weighted @ error), -0.2, 0.2)
         moved = step + change[3:] @ normals
         tried = cv2.Rodrigues(change[:3])[0] @ turn, moved / np.sqrt(moved @ moved)
-        tried_essential = essential_of(*tried)
-        tried_error = rays.errors(tried_essential[None])[0]
-        tried_cost = cost(tried_error)
+        tried_essential = essential_matrix(*tried)
+        tried_error = rays.sampson_distances(tried_essential[None])[0]
+        tried_cost = robust_cost(tried_error)
         if tried_cost < total_cost:
             gain = total_cost - tried_cost
             (turn, step), essential, error, total_cost = tried, tried_essential, tried_error, tried_cost
@@ -417,7 +427,7 @@ def refine(rays: Rays, turn: np.ndarray, step: np.ndarray, scale: float) -> tupl
     return total_cost, turn, step
 
 
-def ahead(a: np.ndarray, b: np.ndarray, turn: np.ndarray, step: np.ndarray) -> np.ndarray:
+def translation_towards_points(a: np.ndarray, b: np.ndarray, turn: np.ndarray, step: np.ndarray) -> np.ndarray:
     """The translation with the sign that puts most points in front of the camera."""
     ra, rb = np.c_[a, np.ones(len(a))] @ turn.T, np.c_[b, np.ones(len(b))]
     # depth in the first frame from rb x (depth ra + step) = 0
@@ -425,7 +435,7 @@ def ahead(a: np.ndarray, b: np.ndarray, turn: np.ndarray, step: np.ndarray) -> n
     return step if ((left * right).sum(axis=1) > 0).mean() >= 0.5 else -step
 
 
-def fit_turn(rays: Rays, tolerance: float) -> tuple[np.ndarray, np.ndarray]:
+def fit_rotation_and_inliers(rays: Rays, tolerance: float) -> tuple[np.ndarray, np.ndarray]:
     """Rotation between rays that fits most of them within the tolerance, and which ones."""
     rays_a, rays_b = (ray / np.sqrt((ray * ray).sum(axis=0)) for ray in (rays.a, rays.b))
     weight = np.ones(rays.a.shape[1])

@@ -23,9 +23,9 @@ from typing import Any
 
 import numpy as np
 
-from revisit.core import Batch, observer, observers, per_second
+from revisit.core import Batch, observer, per_second, register_observer_per_network
 from revisit.evidence.appearance import IntegrityTokens, NetworkPatches, PatchFeatures
-from revisit.observers.pictures import VIEWED, at_shared_size
+from revisit.observers.pictures import VIEWED, rgb_at_shared_size
 
 EFFICIENTNET = "efficientnet-lite0"
 LONG_SIDE = 320
@@ -44,7 +44,7 @@ GREY = 127.0  # the level that EfficientNet-Lite0 takes for nothing
 THREE_A_SECOND = per_second(3, at_most=24)
 
 
-def viewed_and_next(count: int, fps: float, **_: Any) -> np.ndarray:
+def viewed_and_next_frame_numbers(count: int, fps: float, **_: Any) -> np.ndarray:
     """The frames whose views are compared and, after some of them, the next: how alike neighbours are."""
     frames = VIEWED.pick(count, fps)
     some = frames[np.linspace(0, max(len(frames) - 2, 0), min(NEXT, len(frames))).astype(int)]
@@ -56,29 +56,32 @@ def viewed_and_next(count: int, fps: float, **_: Any) -> np.ndarray:
     version=4,
     kind="frame",
     makes=PatchFeatures,
-    choose=viewed_and_next,
-    prepare=at_shared_size,
+    choose=viewed_and_next_frame_numbers,
+    prepare=rgb_at_shared_size,
     sets=("lite",),
 )
 def patch_features(frames: Batch) -> PatchFeatures:
     """Unit descriptors of a grid of patches, 20 on the longer side, and of the whole frame."""
     tokens = np.stack([patch_tokens(rgb) for rgb in frames.rgb])
-    whole = np.stack([whole_token(grid) for grid in tokens])
+    whole = np.stack([frame_token_of_regions(grid) for grid in tokens])
     tokens = np.round(tokens * STEPS) / STEPS
     return PatchFeatures(index=frames.index, tokens=tokens.astype(np.float16), whole=whole.astype(np.float32))
 
 
 @observer(
-    id="small.patches", version=2, kind="frame", makes=NetworkPatches, choose=viewed_and_next, weights=(EFFICIENTNET,),
+    id="small.patches", version=2, kind="frame", makes=NetworkPatches, choose=viewed_and_next_frame_numbers,
+    weights=(EFFICIENTNET,),
 )  # fmt: skip
 def network_patches(batch: Batch) -> NetworkPatches:
     """Unit descriptors of a grid of patches, 20 on the longer side, and of the whole frame."""
     from revisit.networks import runtime
-    from revisit.networks.efficientnet_lite import described, full_field
+    from revisit.networks.efficientnet_lite import resize_to_whole_patches, unit_patch_and_picture_descriptors
 
     with runtime.inference():
-        tokens, whole = described(full_field(runtime.on_device(batch.rgb)))
-    return NetworkPatches(batch.index, runtime.numbers(tokens, np.float16), runtime.numbers(whole), EFFICIENTNET)
+        tokens, whole = unit_patch_and_picture_descriptors(
+            resize_to_whole_patches(runtime.channels_first_on_device(batch.rgb))
+        )
+    return NetworkPatches(batch.index, runtime.to_numpy(tokens, np.float16), runtime.to_numpy(whole), EFFICIENTNET)
 
 
 def patch_tokens(rgb: np.ndarray) -> np.ndarray:
@@ -92,19 +95,21 @@ def patch_tokens(rgb: np.ndarray) -> np.ndarray:
     levels = cv2.resize(rgb, size, interpolation=cv2.INTER_AREA).astype(np.float32)
     levels /= 255
     lab = cv2.cvtColor(levels, cv2.COLOR_RGB2LAB)
-    cells = gradient_cells(cv2.extractChannel(lab, 0) / 100)
+    cells = gradient_orientation_cells(cv2.extractChannel(lab, 0) / 100)
     around = np.pad(cells, ((1, 1), (1, 1), (0, 0)), mode="edge")
     # Means of 2 x 2 cells around every corner between cells: the cells of the wider window.
     wider = (around[:-1, :-1] + around[1:, :-1] + around[:-1, 1:] + around[1:, 1:]) / 4
     parts = [cells[y::2, x::2] for y in (0, 1) for x in (0, 1)]
     parts += [WIDER_WEIGHT * wider[y : y + 2 * rows : 2, x : x + 2 * columns : 2] for y in (0, 2) for x in (0, 2)]
     parts.append(np.full((rows, columns, 1), FLAT, dtype=np.float32))
-    shape = unit(np.sqrt(np.concatenate(parts, axis=2)), centred=True)
-    colour = unit(colour_bins(cv2.resize(lab, (columns, rows), interpolation=cv2.INTER_AREA)), centred=True)
+    shape = unit_vectors(np.sqrt(np.concatenate(parts, axis=2)), centred=True)
+    colour = unit_vectors(
+        soft_colour_bins(cv2.resize(lab, (columns, rows), interpolation=cv2.INTER_AREA)), centred=True
+    )
     return np.concatenate([np.sqrt(1 - COLOUR_WEIGHT) * shape, np.sqrt(COLOUR_WEIGHT) * colour], axis=2)
 
 
-def gradient_cells(luma: np.ndarray) -> np.ndarray:
+def gradient_orientation_cells(luma: np.ndarray) -> np.ndarray:
     """Mean gradient magnitude per cell and signed orientation; luma in 0-1."""
     import cv2
 
@@ -128,7 +133,7 @@ def gradient_cells(luma: np.ndarray) -> np.ndarray:
     return np.stack(maps, axis=2)
 
 
-def colour_bins(lab: np.ndarray) -> np.ndarray:
+def soft_colour_bins(lab: np.ndarray) -> np.ndarray:
     """Soft histogram of one colour per patch, bins of L, then a, then b."""
     parts = []
     for channel, centres in COLOUR_BINS.items():
@@ -137,21 +142,21 @@ def colour_bins(lab: np.ndarray) -> np.ndarray:
     return np.concatenate(parts, axis=2).astype(np.float32)
 
 
-def unit(vectors: np.ndarray, centred: bool = False) -> np.ndarray:
+def unit_vectors(vectors: np.ndarray, centred: bool = False) -> np.ndarray:
     """Vectors of length 1 along the last axis, after their own mean is taken away if asked."""
     if centred:
         vectors = vectors - vectors.mean(axis=-1, keepdims=True)
     return np.asarray(vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-9))
 
 
-def whole_token(tokens: np.ndarray) -> np.ndarray:
+def frame_token_of_regions(tokens: np.ndarray) -> np.ndarray:
     """Unit descriptor of a frame: the mean token of the frame and of each of its regions."""
     parts = []
     for regions in REGIONS:
         for strip in np.array_split(tokens, min(regions, tokens.shape[0]), axis=0):
             for region in np.array_split(strip, min(regions, tokens.shape[1]), axis=1):
-                parts.append(unit(region.mean(axis=(0, 1))))
-    return unit(np.concatenate(parts))
+                parts.append(unit_vectors(region.mean(axis=(0, 1))))
+    return unit_vectors(np.concatenate(parts))
 
 
 @observer(
@@ -160,20 +165,22 @@ def whole_token(tokens: np.ndarray) -> np.ndarray:
 def integrity_by_efficientnet(batch: Batch, *, crop: bool = False) -> IntegrityTokens:
     """Descriptors of patches and of whole frames, three frames a second."""
     from revisit.networks import preprocessing, runtime
-    from revisit.networks.efficientnet_lite import LONG_SIDE, PATCH, described
+    from revisit.networks.efficientnet_lite import LONG_SIDE, PATCH, unit_patch_and_picture_descriptors
 
     with runtime.inference():
-        pictures = runtime.on_device(batch.rgb)
+        pictures = runtime.channels_first_on_device(batch.rgb)
         if crop:
-            levels, inside = preprocessing.padded_to_grid(preprocessing.middle(pictures), PATCH)
+            levels, inside = preprocessing.pad_to_whole_patches(preprocessing.resize_256_and_crop_224(pictures), PATCH)
         else:
-            scaled = preprocessing.resized(pictures, preprocessing.long_side(tuple(pictures.shape[-2:]), LONG_SIDE))
-            levels, inside = preprocessing.padded_to_grid(scaled, PATCH, GREY)
-        tokens, whole = described(levels)
-    return record(batch, tokens.flatten(1, 2), inside, whole, EFFICIENTNET, crop)
+            scaled = preprocessing.resize_levels(
+                pictures, preprocessing.size_with_long_side(tuple(pictures.shape[-2:]), LONG_SIDE)
+            )
+            levels, inside = preprocessing.pad_to_whole_patches(scaled, PATCH, GREY)
+        tokens, whole = unit_patch_and_picture_descriptors(levels)
+    return integrity_record(batch, tokens.flatten(1, 2), inside, whole, EFFICIENTNET, crop)
 
 
-@observers(
+@register_observer_per_network(
     {"paper.integrity": "dinov2-base", "paper.integrity_large": "dinov2-large"},
     version=1, kind="frame", makes=IntegrityTokens, frames=THREE_A_SECOND,
 )  # fmt: skip
@@ -183,25 +190,25 @@ def integrity_by_dino(network: str, batch: Batch, *, crop: bool = False) -> Inte
 
     net = dino.network(network)
     with runtime.inference(dino.HALF):
-        pictures = runtime.on_device(batch.rgb)
+        pictures = runtime.channels_first_on_device(batch.rgb)
         if crop:
-            levels = preprocessing.middle(pictures)
+            levels = preprocessing.resize_256_and_crop_224(pictures)
         else:
-            levels = preprocessing.resized(
-                pictures, preprocessing.long_side(tuple(pictures.shape[-2:]), DINO_LONG_SIDE)
+            levels = preprocessing.resize_levels(
+                pictures, preprocessing.size_with_long_side(tuple(pictures.shape[-2:]), DINO_LONG_SIDE)
             )
         # Padding after normalisation: zero is the mean colour.
-        pixels, inside = preprocessing.padded_to_grid(preprocessing.normalised(levels), net.patch)
+        pixels, inside = preprocessing.pad_to_whole_patches(preprocessing.normalise_by_channel(levels), net.patch)
         whole, tokens = net(pixels)
-        whole, tokens = preprocessing.unit(whole), preprocessing.unit(tokens)
-    return record(batch, tokens, inside, whole, network, crop)
+        whole, tokens = preprocessing.unit_vectors(whole), preprocessing.unit_vectors(tokens)
+    return integrity_record(batch, tokens, inside, whole, network, crop)
 
 
-def record(batch: Batch, tokens: Any, inside: Any, whole: Any, maker: str, crop: bool) -> IntegrityTokens:
+def integrity_record(batch: Batch, tokens: Any, inside: Any, whole: Any, maker: str, crop: bool) -> IntegrityTokens:
     """The evidence, from tensors; `inside` says of each patch whether it holds nothing but picture."""
     from revisit.networks import runtime
 
     valid = np.tile(inside.flatten().cpu().numpy(), (len(batch.index), 1))
     return IntegrityTokens(
-        batch.index, runtime.numbers(tokens, np.float16), valid, runtime.numbers(whole), maker, crop
+        batch.index, runtime.to_numpy(tokens, np.float16), valid, runtime.to_numpy(whole), maker, crop
     )  # fmt: skip

@@ -1,6 +1,7 @@
 """Statistics of frames that change when the picture itself decays, whatever it shows.
 
-Decay has many looks: noise, oversharpened edges and colours, smear. Noise has no direction (`coherence`), fills the
+Decay has many looks: noise, oversharpened edges and colours, smear. Noise has no direction (`gradient_coherence`),
+fills the
 picture evenly (`density`) and is as fine in colour as in luma (`speckle`); a picture that is sharpened or smeared more
 and more gains or loses detail in all cells of a grid at once, which an object that grows or walks by does not.
 Blur shows on the strongest edges alone (`sharpness`): smooth things in a sharp picture leave them as they are.
@@ -12,8 +13,8 @@ import numpy as np
 
 from revisit.core import Batch, observer
 from revisit.evidence.appearance import PictureStatistics
-from revisit.observers.pictures import VIEWED, at_shared_size, lengths, median
-from revisit.observers.rows import columns
+from revisit.observers.pictures import VIEWED, median, rgb_at_shared_size, vector_lengths
+from revisit.observers.rows import columns_of_rows
 
 ROWS, COLUMNS = 4, 6
 THUMBNAIL = 48, 27  # width and height
@@ -28,7 +29,7 @@ LEAST_EDGES = 10
 
 @observer(
     id="lite.picture_statistics", version=1, kind="frame", makes=PictureStatistics, frames=VIEWED,
-    prepare=at_shared_size, sets=("lite",),
+    prepare=rgb_at_shared_size, sets=("lite",),
 )  # fmt: skip
 def picture_statistics(frames: Batch) -> PictureStatistics:
     """Detail, light and colour by cells, and direction, density and sharpness of the whole picture."""
@@ -37,42 +38,44 @@ def picture_statistics(frames: Batch) -> PictureStatistics:
     rows = []
     for rgb in frames.rgb:
         luma = cv2.cvtColor(rgb, cv2.COLOR_RGB2GRAY).astype(np.float32)
-        half = _halved(luma)
-        fine, middle = gradient(luma), gradient(half)
-        logs = [np.log(by_cells(scale) + FLOOR) for scale in (fine, middle)]
+        half = _shrink_to_half(luma)
+        fine, middle = gradient_lengths(luma), gradient_lengths(half)
+        logs = [np.log(grid_cell_means(scale) + FLOOR) for scale in (fine, middle)]
         red, green, blue = channels = cv2.split(rgb)
         brightest, darkest = np.maximum(np.maximum(red, green), blue), np.minimum(np.minimum(red, green), blue)
         red, green, blue = (channel.astype(np.float32) for channel in channels)
         colours = red - green, (red + green) / 2 - blue
         fine_colour = sum(np.abs(one - cv2.GaussianBlur(one, (5, 5), SOFTENED)) for one in colours)
-        chroma = np.log(by_cells((brightest - darkest).astype(np.float32)) + CHROMA_FLOOR)
-        speckle = median(np.log(by_cells(fine_colour) + FLOOR) - logs[0])
-        density = evenness(gradient(_halved(colours[0])) + gradient(_halved(colours[1])))
-        whole = (speckle, coherence(half), density, edge_sharpness(luma, fine))
+        chroma = np.log(grid_cell_means((brightest - darkest).astype(np.float32)) + CHROMA_FLOOR)
+        speckle = median(np.log(grid_cell_means(fine_colour) + FLOOR) - logs[0])
+        density = squared_mean_over_mean_square(
+            gradient_lengths(_shrink_to_half(colours[0])) + gradient_lengths(_shrink_to_half(colours[1]))
+        )
+        whole = (speckle, gradient_coherence(half), density, edge_sharpness(luma, fine))
         thumbnail = cv2.resize(luma, THUMBNAIL, interpolation=cv2.INTER_AREA).round().astype(np.uint8)
-        rows.append(((logs[0] + logs[1]) / 2, by_cells(luma), chroma, *whole, thumbnail))
+        rows.append(((logs[0] + logs[1]) / 2, grid_cell_means(luma), chroma, *whole, thumbnail))
     types = [np.float32] * 7 + [np.uint8]
-    arrays = (np.array(values, kind) for values, kind in zip(columns(rows, 8), types, strict=True))
+    arrays = (np.array(values, kind) for values, kind in zip(columns_of_rows(rows, 8), types, strict=True))
     return PictureStatistics(frames.index, *arrays)  # in the order of its fields
 
 
-def gradient(picture: np.ndarray) -> np.ndarray:
+def gradient_lengths(picture: np.ndarray) -> np.ndarray:
     """Length of the gradient at each pixel, by differences from the pixels to the left and above; 0 at these edges."""
     dx, dy = np.empty_like(picture), np.empty_like(picture)
     dx[:, :1], dy[:1] = 0, 0
     np.subtract(picture[:, 1:], picture[:, :-1], out=dx[:, 1:])
     np.subtract(picture[1:], picture[:-1], out=dy[1:])
-    return np.asarray(lengths(dx, dy))
+    return np.asarray(vector_lengths(dx, dy))
 
 
-def by_cells(picture: np.ndarray) -> np.ndarray:
+def grid_cell_means(picture: np.ndarray) -> np.ndarray:
     """(ROWS, COLUMNS) means of a picture over the cells of the grid."""
     import cv2
 
     return np.asarray(cv2.resize(picture, (COLUMNS, ROWS), interpolation=cv2.INTER_AREA))
 
 
-def coherence(picture: np.ndarray) -> float:
+def gradient_coherence(picture: np.ndarray) -> float:
     """Share of the gradient energy that has one direction locally: about 0.3 of noise, 0.45 to 0.9 of pictures."""
     import cv2
 
@@ -82,7 +85,7 @@ def coherence(picture: np.ndarray) -> float:
     return float(np.sqrt((xx - yy) ** 2 + 4 * xy * xy).sum()) / total if total > 1.0 else 1.0
 
 
-def evenness(strength: np.ndarray) -> float:
+def squared_mean_over_mean_square(strength: np.ndarray) -> float:
     """Squared mean over mean square: small where a few edges hold all of the strength, and 1 where it is everywhere."""
     return float(strength.mean()) ** 2 / (float((strength * strength).mean()) + 1.0)
 
@@ -101,19 +104,19 @@ def edge_sharpness(luma: np.ndarray, fine_gradient: np.ndarray | None = None) ->
     if not height or not width:
         return float("nan")
     even = luma[:height, :width]
-    steep = (gradient(luma) if fine_gradient is None else fine_gradient)[:height, :width]
+    steep = (gradient_lengths(luma) if fine_gradient is None else fine_gradient)[:height, :width]
     columns = np.maximum.reduce([steep[:, k::BLOCK] for k in range(BLOCK)])
     blocks = np.maximum.reduce([columns[k::BLOCK] for k in range(BLOCK)])
     around = np.ones((3, 3), np.uint8)
     fine = cv2.dilate(blocks, around)
-    coarse = cv2.dilate(gradient(_halved(_halved(even))), around)
+    coarse = cv2.dilate(gradient_lengths(_shrink_to_half(_shrink_to_half(even))), around)
     strong = coarse >= max(float(np.quantile(coarse, 1 - STRONG_SHARE)), STRONG_LEVELS)
     if int(strong.sum()) < LEAST_EDGES:
         return float("nan")
     return median(fine[strong] / coarse[strong])
 
 
-def _halved(picture: np.ndarray) -> np.ndarray:
+def _shrink_to_half(picture: np.ndarray) -> np.ndarray:
     import cv2
 
     height, width = picture.shape

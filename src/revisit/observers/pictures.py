@@ -16,35 +16,35 @@ FLOW_SIDE = 256  # flow from frame to frame, there and back, is worked out once 
 VIEWED = every(at_most=36)
 
 
-def at_shared_size(frame: Frame) -> np.ndarray:
+def rgb_at_shared_size(frame: Frame) -> np.ndarray:
     """RGB at the size at which most observers look."""
-    return scaled(frame, SHARED_LONG_SIDE)
+    return rgb_at_long_side(frame, SHARED_LONG_SIDE)
 
 
-def scaled(frame: Frame, long_side: int) -> np.ndarray:
+def rgb_at_long_side(frame: Frame, long_side: int) -> np.ndarray:
     """RGB with its longer side at about `long_side`, as `brought` makes it; never enlarged."""
     height, width = frame.rgb.shape[:2]
-    return brought(frame, *fitting(width, height, long_side))
+    return rgb_at_exact_size(frame, *shrunk_size(width, height, long_side))
 
 
-def small(frame: Frame, long_side: int) -> np.ndarray:
+def small_rgb_from_shared_size(frame: Frame, long_side: int) -> np.ndarray:
     """RGB at a longer side below 320, made from the shared 320 instead of the full frame; never enlarged."""
-    return frame.once(("small", long_side), lambda: smaller(at_shared_size(frame), long_side))
+    return frame.once(("small", long_side), lambda: shrink_to_long_side(rgb_at_shared_size(frame), long_side))
 
 
-def smaller(picture: np.ndarray, long_side: int) -> np.ndarray:
+def shrink_to_long_side(picture: np.ndarray, long_side: int) -> np.ndarray:
     """A picture with its longer side at `long_side`; never enlarged."""
     height, width = picture.shape[:2]
-    return fitted(picture, *fitting(width, height, long_side))
+    return resize_by_halving(picture, *shrunk_size(width, height, long_side))
 
 
-def fitting(width: int, height: int, long_side: int) -> tuple[int, int]:
+def shrunk_size(width: int, height: int, long_side: int) -> tuple[int, int]:
     """Both sides of a picture, in any order, whose longer side becomes `long_side`; never enlarged."""
     scale = min(1.0, long_side / max(height, width))
     return max(1, round(width * scale)), max(1, round(height * scale))
 
 
-def brought(frame: Frame, width: int, height: int) -> np.ndarray:
+def rgb_at_exact_size(frame: Frame, width: int, height: int) -> np.ndarray:
     """RGB at exactly this size: halved as often as that goes, and the rest by interpolation.
 
     That costs a fraction of area averaging at once, and is about as sharp. Every step is one of whole numbers.
@@ -52,25 +52,25 @@ def brought(frame: Frame, width: int, height: int) -> np.ndarray:
     picture, times = frame.rgb, 0
     while _can_be_halved(picture, width, height):
         times += 1
-        picture = frame.once(("halved", times), partial(_halved, picture))
-    return frame.once(("brought", width, height), lambda: fitted(picture, width, height))
+        picture = frame.once(("halved", times), partial(_shrink_to_half, picture))
+    return frame.once(("brought", width, height), lambda: resize_by_halving(picture, width, height))
 
 
-def fitted(picture: np.ndarray, width: int, height: int) -> np.ndarray:
+def resize_by_halving(picture: np.ndarray, width: int, height: int) -> np.ndarray:
     """RGB, RGBA or grey at exactly this size, as `brought` makes it."""
     while _can_be_halved(picture, width, height):
-        picture = _halved(picture)
+        picture = _shrink_to_half(picture)
     if picture.shape[:2] == (height, width):
         return picture
     far = picture.shape[0] > 2 * height + 1 or picture.shape[1] > 2 * width + 1  # an odd size, which cannot be halved
-    return (area_resized if far else interpolated)(picture, width, height)
+    return (resize_by_area if far else resize_by_exact_bilinear)(picture, width, height)
 
 
 def _can_be_halved(picture: np.ndarray, width: int, height: int) -> bool:
     return all(have % 2 == 0 and have >= 2 * want for have, want in zip(picture.shape, (height, width), strict=False))
 
 
-def interpolated(picture: np.ndarray, width: int, height: int) -> np.ndarray:
+def resize_by_exact_bilinear(picture: np.ndarray, width: int, height: int) -> np.ndarray:
     """RGB, RGBA or grey at this size by bilinear interpolation that gives the same bytes on every processor.
 
     OpenCV's plain `INTER_LINEAR` does not: between ARM64 and x86-64 a third of them differ, by up to 2. Area averaging
@@ -85,32 +85,32 @@ def interpolated(picture: np.ndarray, width: int, height: int) -> np.ndarray:
     return np.asarray(cv2.cvtColor(four, cv2.COLOR_RGBA2RGB))
 
 
-def area_resized(picture: np.ndarray, width: int, height: int) -> np.ndarray:
+def resize_by_area(picture: np.ndarray, width: int, height: int) -> np.ndarray:
     """The picture at exactly this size, by area averaging."""
     import cv2
 
     return np.asarray(cv2.resize(picture, (width, height), interpolation=cv2.INTER_AREA))
 
 
-def _halved(picture: np.ndarray) -> np.ndarray:
-    return area_resized(picture, picture.shape[1] // 2, picture.shape[0] // 2)
+def _shrink_to_half(picture: np.ndarray) -> np.ndarray:
+    return resize_by_area(picture, picture.shape[1] // 2, picture.shape[0] // 2)
 
 
 def gray_at(frame: Frame, long_side: int) -> np.ndarray:
     """BT.601 luma, 8 bits, of a frame at this longer side; below 320 made from that of 320."""
     if long_side >= SHARED_LONG_SIDE:
-        return frame.once(("gray", long_side), lambda: gray(scaled(frame, long_side)))
-    return frame.once(("gray", long_side), lambda: smaller(gray_at(frame, SHARED_LONG_SIDE), long_side))
+        return frame.once(("gray", long_side), lambda: to_gray(rgb_at_long_side(frame, long_side)))
+    return frame.once(("gray", long_side), lambda: shrink_to_long_side(gray_at(frame, SHARED_LONG_SIDE), long_side))
 
 
-def gray(rgb: np.ndarray) -> np.ndarray:
+def to_gray(rgb: np.ndarray) -> np.ndarray:
     """BT.601 luma, 8 bits."""
     import cv2
 
     return np.asarray(cv2.cvtColor(rgb, cv2.COLOR_RGB2GRAY))
 
 
-def flow_maker() -> Any:
+def create_dis_flow() -> Any:
     """Dense inverse search (Kroeger et al. 2016) with OpenCV's FAST preset; call `.calc(earlier, later, None)`."""
     import cv2
 
@@ -121,22 +121,24 @@ class Flows:
     """Flow between frames, there and back, at a longer side of 256: worked out once for whoever asks."""
 
     def __init__(self) -> None:
-        self._maker = flow_maker()
+        self._maker = create_dis_flow()
 
-    def there(self, before: Frame, after: Frame) -> np.ndarray:
+    def forward_flow(self, before: Frame, after: Frame) -> np.ndarray:
         """(rows, columns, 2) from the earlier frame to the later one, in pixels at that size."""
-        return after.once(("flow from", before.index), lambda: self._between(before, after))
+        return after.once(("flow from", before.index), lambda: self._flow_between(before, after))
 
-    def both(self, before: Frame, after: Frame) -> tuple[np.ndarray, np.ndarray]:
+    def forward_and_backward_flow(self, before: Frame, after: Frame) -> tuple[np.ndarray, np.ndarray]:
         """The same, and from the later frame to the earlier one."""
-        there = self.there(before, after)
-        return there, after.once(("flow to", before.index), lambda: self._between(after, before))
+        there = self.forward_flow(before, after)
+        return there, after.once(("flow to", before.index), lambda: self._flow_between(after, before))
 
-    def _between(self, a: Frame, b: Frame) -> np.ndarray:
+    def _flow_between(self, a: Frame, b: Frame) -> np.ndarray:
         return np.asarray(self._maker.calc(gray_at(a, FLOW_SIDE), gray_at(b, FLOW_SIDE), None))
 
 
-def flow_from(maker: Any, a: np.ndarray, b: np.ndarray, start: tuple[float, float] = (0.0, 0.0)) -> np.ndarray:
+def flow_with_initial_shift(
+    maker: Any, a: np.ndarray, b: np.ndarray, start: tuple[float, float] = (0.0, 0.0)
+) -> np.ndarray:
     """Flow from picture a to b that sets out from a shift in pixels.
 
     OpenCV's maker keeps the start that it was last given and sets out from it again where none is given, so that one
@@ -148,13 +150,13 @@ def flow_from(maker: Any, a: np.ndarray, b: np.ndarray, start: tuple[float, floa
     return np.asarray(maker.calc(a, b, flow))
 
 
-def follow(flow: np.ndarray, later: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def warp_back_with_mask(flow: np.ndarray, later: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """`later` as seen from the earlier frame, and which pixels of that stay inside: later[x + flow(x)]."""
-    at, inside = destinations(flow)
-    return sampled(later, at), inside
+    at, inside = flow_destinations_and_inside(flow)
+    return sample_picture_at(later, at), inside
 
 
-def destinations(flow: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def flow_destinations_and_inside(flow: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Where the flow carries each pixel, x and y, and whether that is inside.
 
     Half a pixel of slack keeps the outermost rows inside when the flow there is not exactly 0.
@@ -162,31 +164,33 @@ def destinations(flow: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     import cv2
 
     height, width = flow.shape[:2]
-    at = flow + places(width, height)
+    at = flow + pixel_coordinates(width, height)
     return at, cv2.inRange(at, (-0.5, -0.5), (width - 0.5, height - 0.5)) > 0
 
 
-def sampled(picture: np.ndarray, at: np.ndarray) -> np.ndarray:
+def sample_picture_at(picture: np.ndarray, at: np.ndarray) -> np.ndarray:
     """A picture at these places, by bilinear interpolation; beyond its border as at its border."""
     import cv2
 
     return np.asarray(cv2.remap(picture, at, None, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE))
 
 
-def in_groups(size: int, see: Callable[[list[Frame]], None]) -> Generator[None, Frame | None, None]:
-    """Show the frames that are sent to `see`, so many at a time, and at the end the rest: for `yield from`."""
+def feed_frames_in_groups(
+    size: int, handle_group: Callable[[list[Frame]], None]
+) -> Generator[None, Frame | None, None]:
+    """Show the frames that are sent to `handle_group`, so many at a time, and at the end the rest: for `yield from`."""
     waiting: list[Frame] = []
     while (frame := (yield)) is not None:
         waiting.append(frame)
         if len(waiting) == size:
-            see(waiting)
+            handle_group(waiting)
             waiting = []
     if waiting:
-        see(waiting)
+        handle_group(waiting)
 
 
 @lru_cache(maxsize=8)
-def places(width: int, height: int) -> np.ndarray:
+def pixel_coordinates(width: int, height: int) -> np.ndarray:
     """(height, width, 2) x and y of every pixel; not to be written to."""
     return np.stack(np.meshgrid(np.arange(width, dtype=np.float32), np.arange(height, dtype=np.float32)), axis=2)
 
@@ -200,7 +204,7 @@ def median(values: np.ndarray) -> float:
     return float((below + above) / 2)
 
 
-def lengths(u: np.ndarray, v: np.ndarray) -> np.ndarray:
+def vector_lengths(u: np.ndarray, v: np.ndarray) -> np.ndarray:
     """Lengths of vectors of floats; the last bit of cv2.magnitude depends on where in memory its input lies."""
     squares = u * u
     squares += v * v

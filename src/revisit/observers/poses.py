@@ -12,7 +12,7 @@ from revisit.core import UsageError
 from revisit.geometry import formats
 from revisit.geometry.poses import InvalidPoses, Trajectory
 from revisit.media import load_npz
-from revisit.media.error_names import naming_clip
+from revisit.media.error_names import raise_media_errors_naming_file
 from revisit.media.text_files import read_text
 
 TEXT: dict[str, Callable[[str], Trajectory]] = {
@@ -30,8 +30,8 @@ ARRAYS: dict[str, Callable[[Mapping[str, np.ndarray]], Trajectory]] = {
     "da3": formats.from_depth_anything,
     "mapanything": formats.from_mapanything,
     "vggt": formats.from_vggt,
-    "w2c": lambda arrays: formats.from_w2c_array(_only(arrays)),
-    "c2w": lambda arrays: formats.from_c2w_array(_only(arrays)),
+    "w2c": lambda arrays: formats.from_w2c_array(_only_array(arrays)),
+    "c2w": lambda arrays: formats.from_c2w_array(_only_array(arrays)),
 }
 AUTO = ("auto", "auto_c2w")  # by the content; the second takes arrays that nothing names for camera-to-world
 READERS: dict[str, Callable[[Any], Trajectory]] = {**TEXT, **ARRAYS}
@@ -42,28 +42,28 @@ def read_poses(path: Path, format: str = "auto") -> Trajectory:
     """The trajectory in a file. `auto` recognises the format by the content; bare matrices by the file's name."""
     if format not in FORMATS:
         raise UsageError(f"there is no pose format called {format!r}; choose one of {', '.join(FORMATS)}")
-    name, content = _opened(path, format)
-    with naming_clip(path):
+    name, content = _pose_format_and_content(path, format)
+    with raise_media_errors_naming_file(path):
         return READERS[name](content)
 
 
-def recognise(path: Path, format: str = "auto") -> str:
+def pose_format_of_file(path: Path, format: str = "auto") -> str:
     """The name of the format that a file is read as; `auto` and `auto_c2w` recognise it."""
-    return _opened(path, format)[0] if format in AUTO else format
+    return _pose_format_and_content(path, format)[0] if format in AUTO else format
 
 
-def _opened(path: Path, format: str) -> tuple[str, Any]:
+def _pose_format_and_content(path: Path, format: str) -> tuple[str, Any]:
     """The name of the format that a file is read as, and its arrays or its text."""
     if format in ARRAYS or (format in AUTO and path.suffix in (".npz", ".npy")):
         arrays = load_npz(path)
-        with naming_clip(path):
-            return _recognise_arrays(arrays, format) if format in AUTO else format, arrays
-    with naming_clip(path):
+        with raise_media_errors_naming_file(path):
+            return _pose_format_of_arrays(arrays, format) if format in AUTO else format, arrays
+    with raise_media_errors_naming_file(path):
         text = read_text(path)
-        return _recognise_text(text) if format in AUTO else format, text
+        return _pose_format_of_text(text) if format in AUTO else format, text
 
 
-def _recognise_text(text: str) -> str:
+def _pose_format_of_text(text: str) -> str:
     if text.lstrip().startswith("{"):
         marks = {'"frames"': "transforms", '"c2w"': "c2w_document"}
         return next((format for mark, format in marks.items() if mark in text), "unreal")
@@ -82,7 +82,7 @@ def _recognise_text(text: str) -> str:
     return columns[len(words)]
 
 
-def _recognise_arrays(arrays: Mapping[str, np.ndarray], format: str) -> str:
+def _pose_format_of_arrays(arrays: Mapping[str, np.ndarray], format: str) -> str:
     makers = {"data": "vipe", "extrinsics": "da3", "extrinsic": "vggt", "camera_poses": "mapanything"}
     for name, maker in {**makers, "cam_c2w": "mapanything"}.items():
         if name in arrays and (len(arrays) > 1 or name == "cam_c2w"):
@@ -99,7 +99,7 @@ def _recognise_arrays(arrays: Mapping[str, np.ndarray], format: str) -> str:
     )
 
 
-def _only(arrays: Mapping[str, np.ndarray]) -> np.ndarray:
+def _only_array(arrays: Mapping[str, np.ndarray]) -> np.ndarray:
     if len(arrays) != 1:
         raise InvalidPoses(f"it has {len(arrays)} arrays; expected one of shape (N, 4, 4)")
     return next(iter(arrays.values()))

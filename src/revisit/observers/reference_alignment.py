@@ -18,9 +18,18 @@ import numpy as np
 from revisit.core import ClipInfo, PairStream, observer, per_second
 from revisit.evidence.pictures import pack_jpegs
 from revisit.evidence.reference_alignment import Departures
-from revisit.observers.matching import Structure, correlate, structure
-from revisit.observers.pictures import at_shared_size, fitted, flow_from, flow_maker, gray, lengths, places, small
-from revisit.observers.rows import columns
+from revisit.observers.matching import Structure, best_shift_correlations, gradient_structure
+from revisit.observers.pictures import (
+    create_dis_flow,
+    flow_with_initial_shift,
+    pixel_coordinates,
+    resize_by_halving,
+    rgb_at_shared_size,
+    small_rgb_from_shared_size,
+    to_gray,
+    vector_lengths,
+)
+from revisit.observers.rows import columns_of_rows
 
 LONG_SIDE = 192
 AT_MOST = 33
@@ -52,7 +61,7 @@ class AlignedPicture:
     @cached_property
     def edges(self) -> Structure:
         """Its gradient structure, for those that are far from what they are joined with."""
-        return structure(self.gray)
+        return gradient_structure(self.gray)
 
     @cached_property
     def digest(self) -> bytes:
@@ -75,18 +84,21 @@ APART, SAME = Join(np.eye(3), 0.0), Join(np.eye(3), 1.0)
     id="lite.departures", version=5, kind="sequence", makes=Departures, frames=per_second(8, at_most=AT_MOST),
     pairs=True, sets=("lite",),
 )  # fmt: skip
-def departures(clip: ClipInfo) -> PairStream:
+def departures_from_reference(clip: ClipInfo) -> PairStream:
     """At most 33 pairs of frames, joined with each other and with the frames before them."""
-    maker = flow_maker()
+    maker = create_dis_flow()
     rows: list[tuple[Any, ...]] = []
     start: AlignedPicture | None = None
     before: tuple[AlignedPicture, AlignedPicture] | None = None
     while (pair := (yield)) is not None:
         if rows and pair[0].index <= rows[-1][0]:
             continue  # a frame that is compared with several of the reference speaks once
-        picture = small(pair[0], LONG_SIDE)
+        picture = small_rgb_from_shared_size(pair[0], LONG_SIDE)
         height, width = picture.shape[:2]
-        mine, true = look(picture), look(fitted(at_shared_size(pair[1]), width, height))
+        mine, true = (
+            aligned_picture_of_rgb(picture),
+            aligned_picture_of_rgb(resize_by_halving(rgb_at_shared_size(pair[1]), width, height)),
+        )
         offset = join(maker, mine, true)
         if start is None or before is None:
             start = true
@@ -94,14 +106,14 @@ def departures(clip: ClipInfo) -> PairStream:
         else:
             others = [
                 join(maker, before[0], mine),
-                join_references(maker, before[1], true),
-                join_references(maker, start, true),
+                cached_join_of_references(maker, before[1], true),
+                cached_join_of_references(maker, start, true),
             ]
         before = (mine, true)
-        shown = (*lay(maker, mine, true, offset), true.rgb, (mine.detail, true.detail))
+        shown = (*warp_onto_reference_with_coverage(maker, mine, true, offset), true.rgb, (mine.detail, true.detail))
         rows.append((pair[0].index, pair[0].time, pair[1].index, [offset, *others], *shown))
     n = len(rows)
-    index, seconds, reference, joins, pictures, covered, truths, details = columns(rows, 8)
+    index, seconds, reference, joins, pictures, covered, truths, details = columns_of_rows(rows, 8)
     height, width = pictures[0].shape[:2] if n else (1, 1)
     to_pixels = np.diag([width, height, 1.0])
     warps = np.array([[np.linalg.inv(to_pixels) @ j.warp @ to_pixels for j in row] for row in joins]).reshape(
@@ -124,13 +136,13 @@ def departures(clip: ClipInfo) -> PairStream:
     )  # fmt: skip
 
 
-def look(rgb: np.ndarray) -> AlignedPicture:
+def aligned_picture_of_rgb(rgb: np.ndarray) -> AlignedPicture:
     """A small picture with its textured points and its detail at three scales."""
     import cv2
 
-    grey = gray(rgb)
+    grey = to_gray(rgb)
     dx, dy = cv2.Sobel(grey, cv2.CV_32F, 1, 0, scale=0.125), cv2.Sobel(grey, cv2.CV_32F, 0, 1, scale=0.125)
-    texture = cv2.blur(lengths(dx, dy), (GRID + 1, GRID + 1))
+    texture = cv2.blur(vector_lengths(dx, dy), (GRID + 1, GRID + 1))
     half = GRID // 2
     y, x = np.nonzero(texture[half::GRID, half::GRID] > TEXTURED)
     points = np.stack([x, y], axis=1).astype(np.float32) * GRID + half
@@ -142,7 +154,7 @@ def look(rgb: np.ndarray) -> AlignedPicture:
     return AlignedPicture(rgb, grey, points, np.array(detail))
 
 
-def join_references(maker: Any, a: AlignedPicture, b: AlignedPicture) -> Join:
+def cached_join_of_references(maker: Any, a: AlignedPicture, b: AlignedPicture) -> Join:
     """`join` of two pictures of a reference, worked out once for all clips that are compared with it in turn."""
     key = a.digest, b.digest
     if key not in _reference_joins:
@@ -157,29 +169,36 @@ _reference_joins: dict[tuple[bytes, bytes], Join] = {}
 
 def join(maker: Any, a: AlignedPicture, b: AlignedPicture) -> Join:
     """How a lies on b: the best of no shift and of the best shift of their structures."""
-    centred = join_from(maker, a, b, (0.0, 0.0))
+    centred = homography_join_from_shift(maker, a, b, (0.0, 0.0))
     if centred.share >= ENOUGH:
         return centred
-    ((_, lead, (x, y)),) = correlate(a.edges, [b.edges])
+    ((_, lead, (x, y)),) = best_shift_correlations(a.edges, [b.edges])
     start = x * a.gray.shape[1], y * a.gray.shape[0]
-    other = join_from(maker, a, b, start) if lead >= LEAST_LEAD and float(np.hypot(*start)) >= FAR else APART
+    other = (
+        homography_join_from_shift(maker, a, b, start)
+        if lead >= LEAST_LEAD and float(np.hypot(*start)) >= FAR
+        else APART
+    )
     best = centred if centred.share >= other.share else other
     return best if best.share >= LEAST_SHARE else APART
 
 
-def join_from(maker: Any, a: AlignedPicture, b: AlignedPicture, start: tuple[float, float]) -> Join:
+def homography_join_from_shift(maker: Any, a: AlignedPicture, b: AlignedPicture, start: tuple[float, float]) -> Join:
     """The homography that explains the flow from a to b, when the flow sets out from a shift in pixels."""
     import cv2
 
     height, width = a.gray.shape
     if len(a.points) < LEAST_POINTS or len(b.points) < LEAST_POINTS:
         return APART
-    there, back = flow_from(maker, a.gray, b.gray, start), flow_from(maker, b.gray, a.gray, (-start[0], -start[1]))
+    there, back = (
+        flow_with_initial_shift(maker, a.gray, b.gray, start),
+        flow_with_initial_shift(maker, b.gray, a.gray, (-start[0], -start[1])),
+    )
     x, y = a.points.astype(int).T
     out = there[y, x]
     moved = a.points + out
     missed = out + cv2.remap(back, moved[:, None], None, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)[:, 0]
-    good = in_picture(moved, width, height) & (np.hypot(missed[:, 0], missed[:, 1]) < TOLERANCE)
+    good = is_inside_picture(moved, width, height) & (np.hypot(missed[:, 0], missed[:, 1]) < TOLERANCE)
     count = np.count_nonzero(good)
     if count < LEAST_POINTS:
         return APART
@@ -188,22 +207,22 @@ def join_from(maker: Any, a: AlignedPicture, b: AlignedPicture, start: tuple[flo
     warp, agrees = cv2.findHomography(
         a.points[some], moved[some], cv2.RANSAC, TOLERANCE, maxIters=TRIALS, confidence=0.99
     )
-    if warp is None or agrees is None or not plausible(warp, width, height):
+    if warp is None or agrees is None or not is_plausible_homography(warp, width, height):
         return APART
     landed = cv2.perspectiveTransform(a.points[None], warp)[0]
-    common = np.count_nonzero(in_picture(landed, width, height))
+    common = np.count_nonzero(is_inside_picture(landed, width, height))
     if common < max(LEAST_POINTS, LEAST_OVERLAP * len(a.points)):
         return APART
     return Join(np.asarray(warp, dtype=np.float64), min(1.0, float(agrees.mean()) * float(count) / float(common)))
 
 
-def in_picture(points: np.ndarray, width: int, height: int) -> np.ndarray:
+def is_inside_picture(points: np.ndarray, width: int, height: int) -> np.ndarray:
     """(n,) which points (n, 2) lie on pixels of a picture or between them."""
     x, y = points[:, 0], points[:, 1]
     return np.asarray((x >= 0) & (y >= 0) & (x <= width - 1) & (y <= height - 1))
 
 
-def plausible(warp: np.ndarray, width: int, height: int) -> bool:
+def is_plausible_homography(warp: np.ndarray, width: int, height: int) -> bool:
     """Whether a homography is one that a camera makes: the picture keeps its orientation and about its size."""
     corners = np.array([[0, 0, 1], [width, 0, 1], [width, height, 1], [0, height, 1]], dtype=np.float64) @ warp.T
     if (corners[:, 2] <= 0.2).any():
@@ -214,17 +233,19 @@ def plausible(warp: np.ndarray, width: int, height: int) -> bool:
     return 0.2 < area < 5
 
 
-def lay(maker: Any, mine: AlignedPicture, true: AlignedPicture, offset: Join) -> tuple[np.ndarray, np.ndarray]:
+def warp_onto_reference_with_coverage(
+    maker: Any, mine: AlignedPicture, true: AlignedPicture, offset: Join
+) -> tuple[np.ndarray, np.ndarray]:
     """The clip's picture as seen from the reference's camera, and the pixels that it reaches."""
     import cv2
 
     height, width = true.gray.shape
     if offset.share == 0:
         return mine.rgb, np.ones((height, width), bool)
-    grid, back = places(width, height), np.linalg.inv(offset.warp)
+    grid, back = pixel_coordinates(width, height), np.linalg.inv(offset.warp)
     at = cv2.perspectiveTransform(grid.reshape(1, -1, 2), back).reshape(height, width, 2)
     over = cv2.remap(mine.gray, at, None, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
-    residual = flow_from(maker, true.gray, over)
+    residual = flow_with_initial_shift(maker, true.gray, over)
     sigma = SMOOTH * max(height, width)
     smooth = cv2.GaussianBlur(residual, (0, 0), sigma)
     at = cv2.perspectiveTransform((grid + smooth).reshape(1, -1, 2), back).reshape(height, width, 2)

@@ -7,19 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from revisit.core.evidence import declared
+from revisit.core.evidence import declared_array_rules
 
 
-def columns(rows: Sequence[tuple[Any, ...]], count: int) -> list[tuple[Any, ...]]:
+def columns_of_rows(rows: Sequence[tuple[Any, ...]], count: int) -> list[tuple[Any, ...]]:
     """The columns of a table with so many of them; it may have no rows."""
     return list(zip(*rows, strict=True)) or [()] * count
 
 
-def arrays_of(kind: type, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def evidence_arrays_of_rows(kind: type, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """All arrays of a kind of evidence, from rows by the names of its fields; floats, but for `index`."""
     return {
         name: np.array([row[name] for row in rows], np.int64 if name == "index" else np.float64).reshape(
             -1, *map(int, axes[1:])
         )
-        for name, axes, _ in declared(kind)
+        for name, axes, _ in declared_array_rules(kind)
     }

@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from revisit.observers.pictures import fitted, smaller
+from revisit.observers.pictures import resize_by_halving, shrink_to_long_side
 from revisit.observers.target_tracking import LONG_SIDE as LAYOUT_SIDE
-from revisit.observers.target_tracking import Spot, TargetSearch, colours_in
+from revisit.observers.target_tracking import Spot, TargetSearch, lab_colours_in_box
 
 SIDE = 160  # pixels of a cut, whatever its proportions: one size, so that the network is prepared once
 SAME_PLACE = 0.6  # overlap of two candidates of which one is enough
@@ -52,64 +52,68 @@ class CloseUps:
     """
 
     def __init__(self, picture: np.ndarray, box: np.ndarray, background: np.ndarray) -> None:
-        self.layout = TargetSearch(smaller(picture, LAYOUT_SIDE), (box[0], box[1], box[2], box[3]))
+        self.layout = TargetSearch(shrink_to_long_side(picture, LAYOUT_SIDE), (box[0], box[1], box[2], box[3]))
         self.layout.frozen = True  # its views are not learnt here
         vectors = self._described(picture, [box, *background])
         self.views, self.nulls = [vectors[0]], vectors[1:]
         self.own_colours = self.layout.own_colours
         self.place, self.lost = box, 0
 
-    def look(self, picture: np.ndarray, window: np.ndarray) -> CloseLook:
+    def best_close_look(self, picture: np.ndarray, window: np.ndarray) -> CloseLook:
         """The best candidate of a frame, of which `window` is one."""
         size = self.layout.size
         centre = (self.place[:2] + self.place[2:]) / 2
         scale = float(np.clip(np.sqrt(np.prod(self.place[2:] - self.place[:2]) / np.prod(size)), 0.5, 2.5))
-        small = smaller(picture, LAYOUT_SIDE)
-        sighting = self.layout.look(small, Spot(centre, scale))
-        boxes = distinct([sighting.near_at.box(size), sighting.peak_at.box(size), window])
+        small = shrink_to_long_side(picture, LAYOUT_SIDE)
+        sighting = self.layout.search_frame(small, Spot(centre, scale))
+        boxes = drop_overlapping_boxes(
+            [sighting.near_at.box_of_target(size), sighting.peak_at.box_of_target(size), window]
+        )
         vectors = self._described(picture, boxes)
         likeness = (vectors @ np.stack(self.views).T).max(axis=1)
         unlike = (vectors @ self.nulls.T).max(axis=1, initial=0.0)
         best = int((likeness - unlike).argmax())
         box = np.asarray(boxes[best], dtype=np.float64)
-        self._remember(vectors[best], float(likeness[best]), float(likeness[best] - unlike[best]), box)
+        self._keep_new_view(vectors[best], float(likeness[best]), float(likeness[best] - unlike[best]), box)
         self.place = box
-        like, colours = float(vectors[best] @ self.views[0]), colours_in(small, box)
+        like, colours = float(vectors[best] @ self.views[0]), lab_colours_in_box(small, box)
         if len(self.views) > len(self.own_colours.views):
-            self.own_colours.learn(colours)
-        return CloseLook(like, float(likeness[best]), self.own_colours.likeness(colours), float(unlike[best]), box)
+            self.own_colours.add_view(colours)
+        return CloseLook(
+            like, float(likeness[best]), self.own_colours.best_view_overlap(colours), float(unlike[best]), box
+        )
 
-    def _remember(self, vector: np.ndarray, likeness: float, margin: float, box: np.ndarray) -> None:
+    def _keep_new_view(self, vector: np.ndarray, likeness: float, margin: float, box: np.ndarray) -> None:
         """Keep this view of the target if it goes on from the look before; none is learnt once it was lost."""
         if self.lost >= LOST_LOOKS:
             return
         self.lost = self.lost + 1 if likeness < LOST_LIKE or margin < LOST_MARGIN else 0
-        near = overlap(box, self.place)[0] > NEAR
+        near = overlap_by_union_and_by_smaller(box, self.place)[0] > NEAR
         if NEW_VIEW[0] <= likeness < NEW_VIEW[1] and margin >= CLEAR and near and len(self.views) < MOST_VIEWS:
             self.views.append(vector)
 
     def _described(self, picture: np.ndarray, boxes: list[np.ndarray]) -> np.ndarray:
         """(N, channels) unit descriptors of cuts."""
         from revisit.networks import runtime
-        from revisit.networks.efficientnet_lite import last_maps
+        from revisit.networks.efficientnet_lite import head_maps
 
-        cuts = np.stack([fitted(cut(picture, box), SIDE, SIDE) for box in boxes])
+        cuts = np.stack([resize_by_halving(crop_box(picture, box), SIDE, SIDE) for box in boxes])
         with runtime.inference():
-            maps = runtime.numbers(last_maps(runtime.on_device(cuts).float()))
+            maps = runtime.to_numpy(head_maps(runtime.channels_first_on_device(cuts).float()))
         vectors = maps.mean(axis=(1, 2))
         return np.asarray(vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9))
 
 
-def distinct(boxes: list[np.ndarray]) -> list[np.ndarray]:
+def drop_overlapping_boxes(boxes: list[np.ndarray]) -> list[np.ndarray]:
     """The boxes without those that lie nearly where an earlier one does."""
     kept: list[np.ndarray] = []
     for box in boxes:
-        if all(overlap(box, other)[0] < SAME_PLACE for other in kept):
+        if all(overlap_by_union_and_by_smaller(box, other)[0] < SAME_PLACE for other in kept):
             kept.append(box)
     return kept
 
 
-def cut(picture: np.ndarray, box: np.ndarray) -> np.ndarray:
+def crop_box(picture: np.ndarray, box: np.ndarray) -> np.ndarray:
     """The part of a picture in a box of fractions, as far as it is inside, a few pixels at least."""
     size = np.array(picture.shape[1::-1])
     low = np.clip(np.floor(box[:2] * size).astype(int), 0, size - LEAST_PX)
@@ -117,7 +121,7 @@ def cut(picture: np.ndarray, box: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(picture[low[1] : high[1], low[0] : high[0]])
 
 
-def overlap(boxes: np.ndarray, box: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def overlap_by_union_and_by_smaller(boxes: np.ndarray, box: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Of boxes (..., 4) with a box: intersection over union, and over the smaller of both."""
     sides = np.minimum(boxes[..., 2:], box[2:]) - np.maximum(boxes[..., :2], box[:2])
     common = np.clip(sides, 0, None).prod(axis=-1)

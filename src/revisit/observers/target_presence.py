@@ -16,9 +16,9 @@ import numpy as np
 
 from revisit.core import ClipInfo, Frame, FrameStream, Target, observer
 from revisit.evidence.target import TargetLooks
-from revisit.observers.rows import arrays_of
-from revisit.observers.target_closeups import CloseUps, overlap
-from revisit.observers.target_tracking import colour_overlap, colour_shares, colours_in
+from revisit.observers.rows import evidence_arrays_of_rows
+from revisit.observers.target_closeups import CloseUps, overlap_by_union_and_by_smaller
+from revisit.observers.target_tracking import best_colour_overlap, colour_bin_shares, lab_colours_in_box
 
 WEIGHTS = ("efficientnet-lite0",)
 LONG_SIDE, CELL = 640, 32  # pixels; a longer side of 448 is too coarse
@@ -38,7 +38,7 @@ GONE_LIKE, GONE_MARGIN, FAR = 0.4, 0.08, -0.05  # the target is lost for this fr
 EDGE = 0.03  # of the frame: a box that near to a side is cut by it
 
 
-def choose_looks(count: int, fps: float, *inputs: object, **params: object) -> np.ndarray:
+def frame_numbers_to_look_at(count: int, fps: float, *inputs: object, **params: object) -> np.ndarray:
     """Frames to look at: 4 a second, 32 at least and 64 at most, evenly spread, the first and the last among them."""
     total = int(np.clip(np.ceil(PER_SECOND * count / max(fps, 1e-6)), FEWEST, MOST))
     return np.unique(np.linspace(0, count - 1, min(total, count)).round().astype(np.int64))
@@ -46,25 +46,28 @@ def choose_looks(count: int, fps: float, *inputs: object, **params: object) -> n
 
 @observer(
     id="small.looks", version=4, kind="sequence", makes=TargetLooks, size=LONG_SIDE, inputs=("target",),
-    choose=choose_looks, weights=WEIGHTS,
+    choose=frame_numbers_to_look_at, weights=WEIGHTS,
 )  # fmt: skip
-def looks(clip: ClipInfo, target: Target) -> FrameStream:
+def target_looks(clip: ClipInfo, target: Target) -> FrameStream:
     """The window of each looked-at frame that is most like the target and least like what was around it at first."""
-    frames = yield from collect_frames()
-    best_windows, search = search_frames(frames, target.box)
+    frames = yield from collect_shrunk_frames()
+    best_windows, search = best_windows_and_search(frames, target.box)
     if search is None:
-        return TargetLooks(**arrays_of(TargetLooks, []), lookalike=0.0, views=0, maker=WEIGHTS[0])
+        return TargetLooks(**evidence_arrays_of_rows(TargetLooks, []), lookalike=0.0, views=0, maker=WEIGHTS[0])
     close_ups = CloseUps(frames[0].rgb, np.array(target.box), search.null_boxes)
     rows = []
     for frame, window in zip(frames, best_windows, strict=True):
-        close = close_ups.look(frame.rgb, window.box)
+        close = close_ups.best_close_look(frame.rgb, window.box)
         rows.append({
             **window._asdict(), "index": frame.index, "seconds": frame.time, "close": close.like,
             "close_view": close.view, "close_colour": close.colour, "close_unlike": close.unlike,
             "close_box": close.box,
         })  # fmt: skip
     return TargetLooks(
-        **arrays_of(TargetLooks, rows), lookalike=search.lookalike, views=len(search.views), maker=WEIGHTS[0]
+        **evidence_arrays_of_rows(TargetLooks, rows),
+        lookalike=search.lookalike,
+        views=len(search.views),
+        maker=WEIGHTS[0],
     )
 
 
@@ -79,7 +82,7 @@ class WindowLook(NamedTuple):
     box: np.ndarray
 
 
-def collect_frames() -> Generator[None, Any, list[Frame]]:
+def collect_shrunk_frames() -> Generator[None, Any, list[Frame]]:
     """The frames that are sent, at the size at which they are looked at: for `yield from` in an observer."""
     frames = []
     while (frame := (yield)) is not None:
@@ -87,73 +90,77 @@ def collect_frames() -> Generator[None, Any, list[Frame]]:
     return frames
 
 
-def search_frames(
+def best_windows_and_search(
     frames: list[Frame], box: tuple[float, float, float, float]
 ) -> tuple[list[WindowLook], WindowSearch | None]:
     """The best window of each frame, and the search that found them."""
     rows: list[WindowLook] = []
     search: WindowSearch | None = None
     pictures = [frame.rgb for frame in frames]
-    for picture, cells in zip(pictures, described(pictures), strict=True):
+    for picture, cells in zip(pictures, head_maps_of_pictures(pictures), strict=True):
         if search is None:
             search = WindowSearch(picture, cells, np.array(box))
-        rows.append(search.look(picture, cells))
+        rows.append(search.best_window(picture, cells))
     return rows, search
 
 
-def described(pictures: list[np.ndarray]) -> Iterator[np.ndarray]:
+def head_maps_of_pictures(pictures: list[np.ndarray]) -> Iterator[np.ndarray]:
     """(rows, columns, 1280) of each picture."""
     from revisit.networks import preprocessing as shapes
     from revisit.networks import runtime
-    from revisit.networks.efficientnet_lite import last_maps
+    from revisit.networks.efficientnet_lite import head_maps
 
-    for some in runtime.in_batches(pictures, 1 if runtime.device() == "cpu" else GROUP):
+    for some in runtime.split_into_batches(pictures, 1 if runtime.device() == "cpu" else GROUP):
         with runtime.inference():
-            levels = runtime.on_device(some)
-            size = shapes.multiple(shapes.long_side(tuple(levels.shape[-2:]), LONG_SIDE), CELL)
-            yield from runtime.numbers(last_maps(shapes.resized(levels, size)))
+            levels = runtime.channels_first_on_device(some)
+            size = shapes.nearest_size_of_multiples(
+                shapes.size_with_long_side(tuple(levels.shape[-2:]), LONG_SIDE), CELL
+            )
+            yield from runtime.to_numpy(head_maps(shapes.resize_levels(levels, size)))
 
 
 class WindowSearch:
     """Looks for one target in pictures that are described cell by cell."""
 
     def __init__(self, picture: np.ndarray, cells: np.ndarray, box: np.ndarray) -> None:
-        self.at = windows(cells.shape[:2], box[2:] - box[:2])
+        self.at = window_positions(cells.shape[:2], box[2:] - box[:2])
         self.boxes = self.at[:, [1, 0, 3, 2]] / np.array([cells.shape[1], cells.shape[0]] * 2)
-        self.views = [in_box(cells, box)]
-        clear = np.flatnonzero(overlap(self.boxes, box)[1] < APART)
-        around = in_windows(cells, self.at[clear])
-        picked = most_different(around, NULLS)
+        self.views = [unit_descriptor_of_box(cells, box)]
+        clear = np.flatnonzero(overlap_by_union_and_by_smaller(self.boxes, box)[1] < APART)
+        around = unit_descriptors_of_windows(cells, self.at[clear])
+        picked = most_different_rows(around, NULLS)
         self.nulls = around[picked]
         likeness = self.nulls @ self.views[0]
         self.lookalike = float(likeness.max(initial=0.0))
         boxes = self.boxes[clear[picked]]
         self.null_boxes = np.concatenate([boxes[np.argsort(-likeness)[:1]], boxes[: CLOSE_NULLS - 1]])
-        colours = colours_in(picture, box)
-        self.colours = [(colours, colour_shares(colours))]  # of each view, with their shares
-        self.cut = touches(box, EDGE)  # sides of the frame that cut the target off at first
+        colours = lab_colours_in_box(picture, box)
+        self.colours = [(colours, colour_bin_shares(colours))]  # of each view, with their shares
+        self.cut = sides_that_box_reaches(box, EDGE)  # sides of the frame that cut the target off at first
         self.place, self.before = box, self.views[0]  # of the look before
         self.lost = 0
 
-    def look(self, picture: np.ndarray, cells: np.ndarray) -> WindowLook:
+    def best_window(self, picture: np.ndarray, cells: np.ndarray) -> WindowLook:
         """What the best window of a picture is like."""
-        descriptors = in_windows(cells, self.at)
+        descriptors = unit_descriptors_of_windows(cells, self.at)
         like = (descriptors @ np.stack(self.views).T).max(axis=1)
         unlike = (descriptors @ self.nulls.T).max(axis=1, initial=0.0)
         best = int((like - unlike).argmax())
         descriptor, box = descriptors[best], self.boxes[best]
-        colours = colours_in(picture, box)
-        colour = min(1.0, colour_overlap(colours, self.colours))
-        near = overlap(self.boxes, self.place)[0] > NEAR
+        colours = lab_colours_in_box(picture, box)
+        colour = min(1.0, best_colour_overlap(colours, self.colours))
+        near = overlap_by_union_and_by_smaller(self.boxes, self.place)[0] > NEAR
         before = float((descriptors[near] @ self.before).max(initial=0.0))
         margin = float(like[best] - unlike[best])
-        whole = bool(near[best]) and not (touches(box, 1e-6) & ~self.cut).any()
-        self._remember(descriptor, colours, float(like[best]), margin, whole)
+        whole = bool(near[best]) and not (sides_that_box_reaches(box, 1e-6) & ~self.cut).any()
+        self._keep_view_beyond_doubt(descriptor, colours, float(like[best]), margin, whole)
         self.place, self.before = box, descriptor
         first = float(descriptor @ self.views[0])
         return WindowLook(like[best], unlike[best], first, before, colour, box)
 
-    def _remember(self, descriptor: np.ndarray, colours: np.ndarray, like: float, margin: float, whole: bool) -> None:
+    def _keep_view_beyond_doubt(
+        self, descriptor: np.ndarray, colours: np.ndarray, like: float, margin: float, whole: bool
+    ) -> None:
         """Keep this view of the target if it is beyond doubt; `whole` is one near where the target was, and not cut."""
         if self.lost >= 2:  # from two looks on it was away: what is seen later is to be compared, not learnt
             return
@@ -162,17 +169,17 @@ class WindowSearch:
         new = NEW_VIEW[0] <= like < NEW_VIEW[1] and margin >= CLEAR and float(descriptor @ self.views[0]) >= ROOTED
         if new and whole and len(self.views) < MOST_VIEWS and self.lost < 2:
             self.views.append(descriptor)
-            self.colours.append((colours, colour_shares(colours)))
+            self.colours.append((colours, colour_bin_shares(colours)))
 
 
-def windows(shape: tuple[int, int], size: np.ndarray) -> np.ndarray:
-    """(N, 4) top, left, bottom, right, in cells, of windows for a target that was `size` (width, height) large."""
-    rows, columns = shape
+def window_positions(grid_shape: tuple[int, int], target_size: np.ndarray) -> np.ndarray:
+    """(N, 4) top, left, bottom, right, in cells, of windows for a target of `target_size` (width, height)."""
+    rows, columns = grid_shape
     boxes: set[tuple[int, int, int, int]] = set()
     for scale in SCALES:
         for aspect in ASPECTS:
-            width = max(1, round(float(size[0]) * scale * aspect**0.5 * columns))
-            height = max(1, round(float(size[1]) * scale / aspect**0.5 * rows))
+            width = max(1, round(float(target_size[0]) * scale * aspect**0.5 * columns))
+            height = max(1, round(float(target_size[1]) * scale / aspect**0.5 * rows))
             if width > 1.2 * columns + 1 or height > 1.2 * rows + 1:
                 continue
             least = INSIDE * min(width, columns) * min(height, rows)
@@ -184,33 +191,33 @@ def windows(shape: tuple[int, int], size: np.ndarray) -> np.ndarray:
     return np.array(sorted(boxes), dtype=np.int64).reshape(-1, 4)
 
 
-def in_windows(cells: np.ndarray, at: np.ndarray) -> np.ndarray:
+def unit_descriptors_of_windows(cells: np.ndarray, at: np.ndarray) -> np.ndarray:
     """(N, channels) unit descriptors of windows: the mean of their cells."""
     sums = np.zeros((cells.shape[0] + 1, cells.shape[1] + 1, cells.shape[2]), np.float32)
     sums[1:, 1:] = cells.cumsum(axis=0).cumsum(axis=1)
     top, left, bottom, right = at.T
-    return _unit(sums[bottom, right] - sums[top, right] - sums[bottom, left] + sums[top, left])
+    return _unit_rows(sums[bottom, right] - sums[top, right] - sums[bottom, left] + sums[top, left])
 
 
-def in_box(cells: np.ndarray, box: np.ndarray) -> np.ndarray:
+def unit_descriptor_of_box(cells: np.ndarray, box: np.ndarray) -> np.ndarray:
     """(channels,) unit descriptor of a box of fractions, whose cells count by how far they are in it."""
     inside = []
     for low, high, count in ((box[1], box[3], cells.shape[0]), (box[0], box[2], cells.shape[1])):
         edges = np.arange(count + 1)
         inside.append(np.clip(np.minimum(edges[1:], high * count) - np.maximum(edges[:-1], low * count), 0, 1))
-    return _unit(np.einsum("y,x,yxc->c", *inside, cells)[None])[0]
+    return _unit_rows(np.einsum("y,x,yxc->c", *inside, cells)[None])[0]
 
 
-def _unit(rows: np.ndarray) -> np.ndarray:
+def _unit_rows(rows: np.ndarray) -> np.ndarray:
     return np.asarray(rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9), dtype=np.float32)
 
 
-def touches(box: np.ndarray, within: float) -> np.ndarray:
+def sides_that_box_reaches(box: np.ndarray, within: float) -> np.ndarray:
     """(4,) which sides of the frame a box reaches."""
     return np.array([box[0] <= within, box[1] <= within, box[2] >= 1 - within, box[3] >= 1 - within])
 
 
-def most_different(rows: np.ndarray, count: int) -> np.ndarray:
+def most_different_rows(rows: np.ndarray, count: int) -> np.ndarray:
     """Numbers of so many of the unit rows, each in turn the one least like those chosen before."""
     if len(rows) <= count:
         return np.arange(len(rows))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from revisit.observers.grid_descriptors import CHANNELS, DIRECTIONS, corner_of, cut_out
+from revisit.observers.grid_descriptors import CHANNELS, DIRECTIONS, cut_window_of_cells, window_corner
 from revisit.observers.pictures import median
 
 LOOKS = slice(DIRECTIONS, CHANNELS)  # strength of edges and colour: what tells a thing from what is around it
@@ -23,7 +23,7 @@ LAST_BINS, BIN_STEPS = np.array(BINS) - 1, np.array([BINS[1] * BINS[2], BINS[2],
 LOWEST, HIGHEST = np.array([0.0, 68.0, 68.0]), np.array([255.0, 188.0, 188.0])  # of OpenCV's bytes; grey is 128
 
 
-def standing_out(
+def figure_and_inside_masks(
     white: np.ndarray, centre: np.ndarray, inner: tuple[int, int], outer: tuple[int, int]
 ) -> tuple[np.ndarray, np.ndarray] | None:
     """How far each cell of a box differs from the cells around the box, 0 to 1, and which cells are in the picture.
@@ -40,35 +40,37 @@ def standing_out(
         Rows and columns of the box, and of the window around it.
     """
     looks = white[..., LOOKS]
-    beside = inside_picture(white.shape[:2], centre, *outer)
+    beside = window_cells_inside_picture(white.shape[:2], centre, *outer)
     top, left = (outer[0] - inner[0]) // 2, (outer[1] - inner[1]) // 2
     beside[top : top + inner[0], left : left + inner[1]] = False
-    around = cut_out(looks, centre, *outer)[beside]
+    around = cut_window_of_cells(looks, centre, *outer)[beside]
     if len(around) < LEAST_AROUND:
         return None
-    box = cut_out(looks, centre, *inner)
-    usual = median(nearest_distances(around, around, 1))
-    distance = nearest_distances(box.reshape(-1, around.shape[1]), around, 0).reshape(inner)
+    box = cut_window_of_cells(looks, centre, *inner)
+    usual = median(mean_distances_to_nearest(around, around, 1))
+    distance = mean_distances_to_nearest(box.reshape(-1, around.shape[1]), around, 0).reshape(inner)
     figure = ((distance / max(usual, 1e-6) - BACKGROUND) / (FIGURE - BACKGROUND)).clip(0, 1)
-    return figure.astype(np.float32), inside_picture(white.shape[:2], centre, *inner)
+    return figure.astype(np.float32), window_cells_inside_picture(white.shape[:2], centre, *inner)
 
 
-def inside_picture(shape: tuple[int, ...], centre: np.ndarray, rows: int, columns: int) -> np.ndarray:
+def window_cells_inside_picture(shape: tuple[int, ...], centre: np.ndarray, rows: int, columns: int) -> np.ndarray:
     """(rows, columns) which cells of the window that `cut_out` cuts lie in a picture of so many cells."""
-    x, y = corner_of(centre, rows, columns)
+    x, y = window_corner(centre, rows, columns)
     inside = np.zeros((rows, columns), bool)
     inside[max(0, -y) : max(0, shape[0] - y), max(0, -x) : max(0, shape[1] - x)] = True
     return inside
 
 
-def silhouette(white: np.ndarray, centre: np.ndarray, inner: tuple[int, int], outer: tuple[int, int]) -> np.ndarray:
-    """(rows, columns) 0 to 1: which cells of a box are the target, as `standing_out` tells them from what is around.
+def target_silhouette(
+    white: np.ndarray, centre: np.ndarray, inner: tuple[int, int], outer: tuple[int, int]
+) -> np.ndarray:
+    """(rows, columns) 0 to 1: which cells of a box are the target, by `figure_and_inside_masks`.
 
     The less of the box stands out, the more all of it counts as the target.
     """
     import cv2
 
-    cells = standing_out(white, centre, inner, outer)
+    cells = figure_and_inside_masks(white, centre, inner, outer)
     if cells is None:
         return np.ones(inner, np.float32)
     figure = cv2.blur(cells[0], (3, 3))
@@ -77,7 +79,7 @@ def silhouette(white: np.ndarray, centre: np.ndarray, inner: tuple[int, int], ou
     return np.asarray(1 - counts * (1 - figure), dtype=np.float32)
 
 
-def nearest_distances(rows: np.ndarray, others: np.ndarray, skip: int) -> np.ndarray:
+def mean_distances_to_nearest(rows: np.ndarray, others: np.ndarray, skip: int) -> np.ndarray:
     """(N,) mean distance of each row to the nearest other rows, the `skip` nearest left out (1 for the row itself)."""
     square = (rows**2).sum(1)[:, None] + (others**2).sum(1)[None]
     square -= 2 * rows @ others.T
@@ -102,17 +104,17 @@ class OwnColours:
         self.weights = weights / max(float(weights.sum()), 1e-9)
         self.views: list[np.ndarray] = []
 
-    def learn(self, lab: np.ndarray) -> None:
+    def add_view(self, lab: np.ndarray) -> None:
         """Add a view: (576, 3) colours of a grid of pixels in its box."""
-        self.views.append(soft_shares(lab, self.weights))
+        self.views.append(soft_colour_histogram(lab, self.weights))
 
-    def likeness(self, lab: np.ndarray) -> float:
+    def best_view_overlap(self, lab: np.ndarray) -> float:
         """Common share, 0 to 1, of the colours of a box with those of the most alike view."""
-        shares = soft_shares(lab, self.weights)
+        shares = soft_colour_histogram(lab, self.weights)
         return float(min(np.minimum(shares, np.stack(self.views)).sum(axis=1).max(), 1.0))
 
 
-def soft_shares(lab: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def soft_colour_histogram(lab: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """(864,) shares of bins of L, a and b; each colour counts in the eight bins around it, the nearer the more."""
     at = ((lab - LOWEST) / (HIGHEST - LOWEST) * BINS - 0.5).clip(0, LAST_BINS)
     low = np.minimum(at.astype(int), LAST_BINS - 1)

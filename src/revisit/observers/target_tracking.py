@@ -24,15 +24,23 @@ from revisit.observers.grid_descriptors import (
     Probe,
     Whitening,
     Window,
-    cells_of,
-    corner_of,
-    cut_out,
-    halves,
-    similarities,
+    cut_window_of_cells,
+    describe_cells,
+    similarity_maps,
+    sums_over_halves,
+    window_corner,
 )
-from revisit.observers.pictures import FLOW_SIDE, Flows, fitted, gray_at, lengths, median, scaled
-from revisit.observers.rows import arrays_of
-from revisit.observers.target_silhouette import OwnColours, silhouette, standing_out
+from revisit.observers.pictures import (
+    FLOW_SIDE,
+    Flows,
+    gray_at,
+    median,
+    resize_by_halving,
+    rgb_at_long_side,
+    vector_lengths,
+)
+from revisit.observers.rows import evidence_arrays_of_rows
+from revisit.observers.target_silhouette import OwnColours, figure_and_inside_masks, target_silhouette
 
 LONG_SIDE = 416  # half of 832, a common width; finer pictures cost much and add nothing for targets of this size
 SETTLES = 0.5  # seconds at the start, and after a return, in which every frame is searched
@@ -62,7 +70,7 @@ class Spot:
     centre: np.ndarray
     scale: float
 
-    def box(self, size: np.ndarray) -> np.ndarray:
+    def box_of_target(self, size: np.ndarray) -> np.ndarray:
         """x0, y0, x1, y1 of a target that was `size` large in the first frame."""
         half = size * self.scale / 2
         return np.concatenate([self.centre - half, self.centre + half])
@@ -114,8 +122,10 @@ def track_target(clip: ClipInfo, target: Target) -> FrameStream:
     width, height = float((x1 - x0) * clip.width), float((y1 - y0) * clip.height)
     first = yield
     if first is None:
-        return TargetTrack(**arrays_of(TargetTrack, []), cells=0, texture=0.0, width_px=width, height_px=height)
-    search = TargetSearch(scaled(first, LONG_SIDE), target.box)
+        return TargetTrack(
+            **evidence_arrays_of_rows(TargetTrack, []), cells=0, texture=0.0, width_px=width, height_px=height
+        )
+    search = TargetSearch(rgb_at_long_side(first, LONG_SIDE), target.box)
     spot, missed, last, before = search.start, 0.0, float(first.time), first
     flow, camera = 1.0, 0.0  # of the motion since the last search: the smallest share to be trusted, and the sum
     calm = False  # whether that search found nothing new
@@ -126,25 +136,31 @@ def track_target(clip: ClipInfo, target: Target) -> FrameStream:
         is_lost = missed > LOST_AFTER
         if frame is not first:
             greys = gray_at(before, FLOW_SIDE), gray_at(frame, FLOW_SIDE)
-            step = motion(*greys, *flows.both(before, frame), spot.box(search.size), is_lost, search.figure)
+            step = target_and_camera_motion(
+                *greys,
+                *flows.forward_and_backward_flow(before, frame),
+                spot.box_of_target(search.size),
+                is_lost,
+                search.figure,
+            )
             spot = Spot(spot.centre + step.shift, float(np.clip(spot.scale * step.growth, 0.4, 4.0)))
             flow, camera, before = min(flow, step.flow), camera + step.camera, frame
             if calm and frame.time - last < SEARCH_GAP and frame.index < clip.count - 1:
                 frame = yield
                 continue
-        rgb = scaled(frame, LONG_SIDE)
-        sighting = search.look(rgb, spot)
+        rgb = rgb_at_long_side(frame, LONG_SIDE)
+        sighting = search.search_frame(rgb, spot)
         if frame is not first and not is_lost and sighting.near > SAME_LOOK:
             # a third of the way: flow is precise but drifts, the layout is coarse but does not
             centre = spot.centre + (sighting.near_at.centre - spot.centre) / 3
             spot = Spot(centre, spot.scale**0.8 * sighting.near_at.scale**0.2)
-        inside = share_inside(spot.box(search.size))
+        inside = share_of_box_inside_frame(spot.box_of_target(search.size))
 
-        part = search.half_alike(spot)
+        part = search.best_half_similarity(spot)
         there = sighting.near >= GONE or (part >= SAME_LOOK and flow > 0.3)
         missed = 0.0 if there and inside > OUT else missed + float(frame.time) - last
         search.frozen = search.frozen or missed > LOST_AFTER
-        colour, own_colour = search.colour(rgb, sighting.peak_at.box(search.size))
+        colour, own_colour = search.colour_overlaps_with_looks(rgb, sighting.peak_at.box_of_target(search.size))
         if (
             missed > LOST_AFTER
             and sighting.peak >= FOUND
@@ -152,17 +168,18 @@ def track_target(clip: ClipInfo, target: Target) -> FrameStream:
             and colour >= SAME_COLOUR
         ):
             spot, missed = sighting.peak_at, 0.0
-            inside = share_inside(spot.box(search.size))
-        setting = search.setting(spot, sighting, camera)
+            inside = share_of_box_inside_frame(spot.box_of_target(search.size))
+        setting = search.state_of_surroundings(spot, sighting, camera)
         if inside > 0.9 and sighting.near < OTHER_LOOK and max(sighting.near, part) > SAME_LOOK and setting != COVERED:
-            search.remember(rgb, spot, float(frame.time), flow, setting, sighting)
+            search.remember_look_if_trusted(rgb, spot, float(frame.time), flow, setting, sighting)
 
         rows.append({
             **vars(sighting), "index": frame.index, "seconds": frame.time, "inside": inside, "flow": flow,
             "part": part, "colour": colour, "own_colour": own_colour, "camera": camera,
-            "stands": search.stands_out(spot), "place_stands": search.stands_out(sighting.place_at),
-            "box": spot.box(search.size), "peak_box": sighting.peak_at.box(search.size),
-            "place_box": sighting.place_at.box(search.size),
+            "stands": search.difference_from_surroundings(spot),
+            "place_stands": search.difference_from_surroundings(sighting.place_at),
+            "box": spot.box_of_target(search.size), "peak_box": sighting.peak_at.box_of_target(search.size),
+            "place_box": sighting.place_at.box_of_target(search.size),
         })  # fmt: skip
         last, flow, camera = float(frame.time), 1.0, 0.0
         if missed > LOST_AFTER:
@@ -171,7 +188,7 @@ def track_target(clip: ClipInfo, target: Target) -> FrameStream:
         calm = last >= SETTLES and (missed > LOST_AFTER or sighting.near >= OTHER_LOOK or settled)
         frame = yield
     return TargetTrack(
-        **arrays_of(TargetTrack, rows),
+        **evidence_arrays_of_rows(TargetTrack, rows),
         cells=search.weight.size,
         texture=search.texture,
         width_px=width,
@@ -182,20 +199,20 @@ def track_target(clip: ClipInfo, target: Target) -> FrameStream:
 STEPS = np.array([(0, 0), (1, 0), (-1, 0), (0, 1), (0, -1)])  # in cells: how far off a half may be
 
 
-def shrunk(rgb: np.ndarray, long_side: float) -> np.ndarray:
+def resize_to_whole_cells(rgb: np.ndarray, long_side: float) -> np.ndarray:
     """The picture with its longer side at about `long_side`, in whole cells."""
     scale = long_side / max(rgb.shape[:2])
     width, height = (max(1, round(side * scale / CELL)) * CELL for side in rgb.shape[1::-1])
-    return fitted(rgb, width, height)
+    return resize_by_halving(rgb, width, height)
 
 
-def share_inside(box: np.ndarray) -> float:
+def share_of_box_inside_frame(box: np.ndarray) -> float:
     """Share of a box that is inside the frame."""
     clipped = np.clip(box, 0, 1)
     return float(np.prod(clipped[2:] - clipped[:2]) / max(float(np.prod(box[2:] - box[:2])), 1e-9))
 
 
-def motion(
+def target_and_camera_motion(
     before: np.ndarray,
     after: np.ndarray,
     there: np.ndarray,
@@ -213,7 +230,7 @@ def motion(
 
     height, width = before.shape
     size = np.array([width, height])
-    start = _lattice(width, height)
+    start = _every_eighth_pixel(width, height)
     shift = there[4::8, 4::8].reshape(-1, 2)
     end = start + shift
     inside = (end[:, 0] >= 0) & (end[:, 1] >= 0) & (end[:, 0] < width) & (end[:, 1] < height)
@@ -222,11 +239,11 @@ def motion(
     missed = shift + back.reshape(-1, 2)[place]
     change = np.abs(after.ravel()[place].astype(int) - before[4::8, 4::8].ravel())
     good = inside & (change < 25)
-    good &= lengths(missed[:, 0], missed[:, 1]) < np.maximum(1.0, 0.1 * lengths(shift[:, 0], shift[:, 1]))
+    good &= vector_lengths(missed[:, 0], missed[:, 1]) < np.maximum(1.0, 0.1 * vector_lengths(shift[:, 0], shift[:, 1]))
 
     centre, half = (box[:2] + box[2:]) / 2 * size, (box[2:] - box[:2]) / 2 * size
     apart = start - centre
-    core = in_silhouette(apart / half, figure)
+    core = is_in_silhouette(apart / half, figure)
     near = np.abs(apart) < 1.2 * half
     around = good & ~(near[:, 0] & near[:, 1])
     matrix = np.eye(2, 3)
@@ -241,7 +258,7 @@ def motion(
     of_target, of_trusted = int(np.count_nonzero(core)), int(np.count_nonzero(trusted))
     if not lost and of_trusted >= max(4, 0.2 * of_target):
         step = _median_point(shift[trusted])
-        old, new = (lengths(*(points - _median_point(points)).T) for points in (start[trusted], end[trusted]))
+        old, new = (vector_lengths(*(points - _median_point(points)).T) for points in (start[trusted], end[trusted]))
         spread = old > 2
         growth = median(new[spread] / old[spread]) if np.count_nonzero(spread) > 3 else 1.0
     else:
@@ -254,7 +271,7 @@ def motion(
     )
 
 
-def in_silhouette(offset: np.ndarray, figure: np.ndarray | None) -> np.ndarray:
+def is_in_silhouette(offset: np.ndarray, figure: np.ndarray | None) -> np.ndarray:
     """(n,) which points are the target's, by where they are in its box: (n, 2) from -1 to 1.
 
     Those of its silhouette; the middle of the box where hardly any point lies in that, or nobody knows it.
@@ -271,7 +288,7 @@ def in_silhouette(offset: np.ndarray, figure: np.ndarray | None) -> np.ndarray:
 
 
 @lru_cache(maxsize=8)
-def _lattice(width: int, height: int) -> np.ndarray:
+def _every_eighth_pixel(width: int, height: int) -> np.ndarray:
     """(n, 2) x and y of every eighth pixel."""
     y, x = np.mgrid[4:height:8, 4:width:8]
     return np.stack([x.ravel(), y.ravel()], axis=1)
@@ -289,18 +306,18 @@ class CellGrid:
     x: np.ndarray  # of each column
     y: np.ndarray  # of each row
 
-    def at(self, where: tuple[int, int]) -> np.ndarray:
+    def centre_of_cell(self, where: tuple[int, int]) -> np.ndarray:
         """The centre of a row and column."""
         return np.array([self.x[where[1]], self.y[where[0]]])
 
-    def within(self, centre: np.ndarray, reach: np.ndarray, closed: bool = False) -> tuple[slice, slice]:
+    def cells_within_reach(self, centre: np.ndarray, reach: np.ndarray, closed: bool = False) -> tuple[slice, slice]:
         """Rows and columns nearer than `reach` to a place in both directions, or as near as that."""
 
-        def span(places: np.ndarray, at: float, far: float) -> slice:
+        def slice_within_reach(places: np.ndarray, at: float, far: float) -> slice:
             first = int(places.searchsorted(at - far, "left" if closed else "right"))
             return slice(first, max(first, int(places.searchsorted(at + far, "right" if closed else "left"))))
 
-        return span(self.y, centre[1], reach[1]), span(self.x, centre[0], reach[0])
+        return slice_within_reach(self.y, centre[1], reach[1]), slice_within_reach(self.x, centre[0], reach[0])
 
 
 class TargetSearch:
@@ -323,54 +340,54 @@ class TargetSearch:
         self._size_array = np.array(self.sizes)
         per_cell = self.side / long_side / CELL
         columns, rows = max(3, round(float(width) * per_cell)), max(3, round(float(height) * per_cell))
-        self.weight = centre_weights(rows, columns)
+        self.weight = cosine_centre_weights(rows, columns)
         ring = round(rows * SURROUNDINGS), round(columns * SURROUNDINGS)
 
-        self.whiten = Whitening.of(cells_of(shrunk(rgb, self.side)))
-        self.views = self._views(rgb, ring)
+        self.whiten = Whitening.fit(describe_cells(resize_to_whole_cells(rgb, self.side)))
+        self.views = self._whitened_views(rgb, ring)
         at_first = self.views[self.sizes.index(1.0)]
-        centre = self._cell(self.start.centre, at_first)
-        piece = cut_out(at_first.white, centre, rows, columns)
+        centre = self._position_in_cells(self.start.centre, at_first)
+        piece = cut_window_of_cells(at_first.white, centre, rows, columns)
         self.window = Window(self.weight)
         self.looks = [Probe(piece, self.window)]
-        self.common = self._elsewhere(self.looks[0], self.start)
+        self.common = self._best_similarity_away_from(self.looks[0], self.start)
         self.texture = float(np.sqrt((piece**2).sum(-1) * self.weight).sum() / self.weight.sum())
         self.surroundings = surroundings_probe(at_first.white, centre, (rows, columns), ring)
         self.ring = ring
-        self.figure = silhouette(at_first.white, centre, (rows, columns), ring)
+        self.figure = target_silhouette(at_first.white, centre, (rows, columns), ring)
         self.own_colours = OwnColours(self.figure)
         self.colours: list[tuple[np.ndarray, np.ndarray]] = []  # of each look, with their shares
-        self._learn_colours(rgb, self.start)
+        self._remember_colours(rgb, self.start)
 
-    def _views(self, rgb: np.ndarray, largest_probe: tuple[int, int]) -> list[CellView]:
+    def _whitened_views(self, rgb: np.ndarray, largest_probe: tuple[int, int]) -> list[CellView]:
         import cv2
 
         views = []
         picture = cv2.cvtColor(rgb, cv2.COLOR_RGB2RGBA)  # which `fitted` would make of every size
         for size in self.sizes:  # each smaller picture is made from the one before
-            picture = shrunk(picture, self.side / size)
-            views.append(CellView(self.whiten(cells_of(picture)), largest_probe))
+            picture = resize_to_whole_cells(picture, self.side / size)
+            views.append(CellView(self.whiten(describe_cells(picture)), largest_probe))
         return views
 
-    def _cell(self, centre: np.ndarray, view: CellView) -> np.ndarray:
+    def _position_in_cells(self, centre: np.ndarray, view: CellView) -> np.ndarray:
         return np.asarray(centre * view.white.shape[1::-1] - 0.5)
 
-    def look(self, rgb: np.ndarray, expected: Spot) -> Sighting:
+    def search_frame(self, rgb: np.ndarray, expected: Spot) -> Sighting:
         """Where the target, and its place, are in this frame; `expected` is where motion carried it."""
-        self.views = self._views(rgb, (self.surroundings.rows, self.surroundings.columns))
+        self.views = self._whitened_views(rgb, (self.surroundings.rows, self.surroundings.columns))
         self._standing.clear()
         trust = np.where(np.arange(len(self.looks)) < EARLY_LOOKS, 1.0, LATE_TRUST).astype(np.float32)
         looks, place_maps = [], []
         for view in self.views:
-            maps = similarities([*self.looks, self.surroundings], view)
+            maps = similarity_maps([*self.looks, self.surroundings], view)
             looks.append(maps[:-1] * trust[:, None, None])
             place_maps.append(maps[-1])
         best = [layer.max(0) for layer in looks]
-        grids = [self._centres(view, self.looks[0]) for view in self.views]
+        grids = [self._probe_centres(view, self.looks[0]) for view in self.views]
         near = -1.0, expected, -1.0, -1.0
         half = self.size * expected.scale / 2
         for grid, layer, size, each in zip(grids, best, self.sizes, looks, strict=True):
-            close = grid.within(expected.centre, 1.2 * half)
+            close = grid.cells_within_reach(expected.centre, 1.2 * half)
             if abs(np.log(size / expected.scale)) < 0.51 and layer[close].size:
                 weight_x = np.exp(-0.5 * ((grid.x[close[1]] - expected.centre[0]) / half[0]) ** 2)
                 weight_y = np.exp(-0.5 * ((grid.y[close[0]] - expected.centre[1]) / half[1]) ** 2)
@@ -379,36 +396,36 @@ class TargetSearch:
                 at = close[0].start + row, close[1].start + column
                 if layer[at] > near[0]:
                     first, early = float(each[0, at[0], at[1]]), float(each[:EARLY_LOOKS, at[0], at[1]].max())
-                    near = float(layer[at]), Spot(grid.at(at), size), first, early
-        peak, level, where = highest(best)
-        peak_at = Spot(grids[level].at(where), self.sizes[level])
-        place_grids = [self._centres(view, self.surroundings) for view in self.views]
-        place, best_view, there = highest(place_maps)
-        place_at = Spot(place_grids[best_view].at(there), self.sizes[best_view])
+                    near = float(layer[at]), Spot(grid.centre_of_cell(at), size), first, early
+        peak, level, where = highest_value_and_place(best)
+        peak_at = Spot(grids[level].centre_of_cell(where), self.sizes[level])
+        place_grids = [self._probe_centres(view, self.surroundings) for view in self.views]
+        place, best_view, there = highest_value_and_place(place_maps)
+        place_at = Spot(place_grids[best_view].centre_of_cell(there), self.sizes[best_view])
         return Sighting(
             *near,
             peak=peak,
             peak_at=peak_at,
-            second=self._clear_of(peak_at, best, grids),
+            second=self._best_value_away_from(peak_at, best, grids),
             first=float(looks[level][0][where]),
             early=float(looks[level][:EARLY_LOOKS, where[0], where[1]].max()),
             place=place,
             place_at=place_at,
-            place_second=self._clear_of(place_at, place_maps, place_grids),
-            at_place=self._value(best, grids, place_at),
+            place_second=self._best_value_away_from(place_at, place_maps, place_grids),
+            at_place=self._best_value_near(best, grids, place_at),
         )
 
-    def stands_out(self, spot: Spot) -> float:
+    def difference_from_surroundings(self, spot: Spot) -> float:
         """How far what is at a spot differs from what is around it, 0 to 1, cells of the silhouette counting most.
 
         0 where the spot is not in the picture, 1 where too little is around it to compare with.
         """
-        level = self._level(spot)
-        centre = self._cell(spot.centre, self.views[level])
+        level = self._view_of_nearest_size(spot)
+        centre = self._position_in_cells(spot.centre, self.views[level])
         # The cells that are looked at are whole: spots less than a cell apart are one.
-        key = level, *corner_of(centre, *self.figure.shape), *corner_of(centre, *self.ring)
+        key = level, *window_corner(centre, *self.figure.shape), *window_corner(centre, *self.ring)
         if key not in self._standing:
-            cells = standing_out(self.views[level].white, centre, self.figure.shape, self.ring)
+            cells = figure_and_inside_masks(self.views[level].white, centre, self.figure.shape, self.ring)
             if cells is None:
                 self._standing[key] = 1.0
             else:
@@ -417,26 +434,28 @@ class TargetSearch:
                 self._standing[key] = float((cells[0] * weight).sum() / total)
         return self._standing[key]
 
-    def _level(self, spot: Spot) -> int:
+    def _view_of_nearest_size(self, spot: Spot) -> int:
         """The view in which the target at a spot has about its first size."""
         return int(np.argmin(np.abs(np.log(self._size_array / spot.scale))))
 
-    def half_alike(self, spot: Spot) -> float:
+    def best_half_similarity(self, spot: Spot) -> float:
         """Best similarity of an upper, lower, left or right half at a spot to the same half of a remembered look."""
         rows, columns = self.weight.shape
-        view = self.views[self._level(spot)]
-        centre = self._cell(spot.centre, view)
+        view = self.views[self._view_of_nearest_size(spot)]
+        centre = self._position_in_cells(spot.centre, view)
         if not 0 <= centre[0] < view.white.shape[1] or not 0 <= centre[1] < view.white.shape[0]:
             return -1.0
-        pieces = np.stack([cut_out(view.white, centre + step, rows, columns) for step in STEPS])
-        theirs = halves(np.einsum("pyxc,pyxc->pyx", pieces, pieces) * self.weight)
+        pieces = np.stack([cut_window_of_cells(view.white, centre + step, rows, columns) for step in STEPS])
+        theirs = sums_over_halves(np.einsum("pyxc,pyxc->pyx", pieces, pieces) * self.weight)
         own = np.stack([look.halves for look in self.looks])[:, None]
-        product = halves(np.einsum("lyxc,pyxc->lpyx", np.stack([look.weighted for look in self.looks]), pieces))
+        product = sums_over_halves(
+            np.einsum("lyxc,pyxc->lpyx", np.stack([look.weighted for look in self.looks]), pieces)
+        )
         cosines = product / np.sqrt(np.maximum(own * np.maximum(theirs, FAINTEST * own), 1e-12))
         tells = own > 0.15 * own.sum(-1, keepdims=True)  # a half that holds little of the target says nothing
         return float(np.where(tells, cosines, -1.0).max())
 
-    def _centres(self, view: CellView, probe: Probe) -> CellGrid:
+    def _probe_centres(self, view: CellView, probe: Probe) -> CellGrid:
         """Centres of the probe laid on each cell."""
         rows, columns = view.white.shape[:2]
         key = rows, columns, probe.rows, probe.columns
@@ -445,21 +464,23 @@ class TargetSearch:
             self._grids[key] = CellGrid(x, y)
         return self._grids[key]
 
-    def _value(self, maps: list[np.ndarray], grids: list[CellGrid], spot: Spot) -> float:
+    def _best_value_near(self, maps: list[np.ndarray], grids: list[CellGrid], spot: Spot) -> float:
         """Best value within a cell or a sixth of the target around a spot, at the nearest sizes."""
         best = -1.0
         for grid, values, size in zip(grids, maps, self.sizes, strict=True):
             if abs(np.log(size / spot.scale)) < 0.36:
                 cell = 1.0 / np.array(values.shape[::-1])
-                close = values[grid.within(spot.centre, np.maximum(cell, self.size * spot.scale / 6), closed=True)]
+                close = values[
+                    grid.cells_within_reach(spot.centre, np.maximum(cell, self.size * spot.scale / 6), closed=True)
+                ]
                 best = max(best, float(close.max())) if close.size else best
         return best
 
-    def _clear_of(self, spot: Spot, maps: Sequence[np.ndarray], grids: list[CellGrid]) -> float:
+    def _best_value_away_from(self, spot: Spot, maps: Sequence[np.ndarray], grids: list[CellGrid]) -> float:
         """Best value of a window that does not touch the one at the spot."""
         best = 0.0
         for grid, values, size in zip(grids, maps, self.sizes, strict=True):
-            rows, columns = grid.within(spot.centre, self.size * (spot.scale + size) * 0.45, closed=True)
+            rows, columns = grid.cells_within_reach(spot.centre, self.size * (spot.scale + size) * 0.45, closed=True)
             sides = (
                 values[: rows.start],
                 values[rows.stop :],
@@ -469,12 +490,12 @@ class TargetSearch:
             best = max([best, *(float(side.max()) for side in sides if side.size)])
         return best
 
-    def _elsewhere(self, look: Probe, spot: Spot) -> float:
+    def _best_similarity_away_from(self, look: Probe, spot: Spot) -> float:
         """Best similarity of a look in the present frame, clear of the spot it was taken from."""
-        maps = [similarities([look], view)[0] for view in self.views]
-        return self._clear_of(spot, maps, [self._centres(view, look) for view in self.views])
+        maps = [similarity_maps([look], view)[0] for view in self.views]
+        return self._best_value_away_from(spot, maps, [self._probe_centres(view, look) for view in self.views])
 
-    def setting(self, spot: Spot, sighting: Sighting, camera: float) -> str:
+    def state_of_surroundings(self, spot: Spot, sighting: Sighting, camera: float) -> str:
         """Whether the target's surroundings are still around it, were covered where it stands, or were left behind."""
         off = np.abs(sighting.place_at.centre - spot.centre) / (self.size * spot.scale)
         if sighting.place >= max(SAME_LOOK, sighting.place_second + CLEAR) and bool((off < 0.25).all()):
@@ -484,7 +505,7 @@ class TargetSearch:
         moved = np.abs(spot.centre - self.settled.centre) / self.size
         return COVERED if self.travelled < 0.05 and bool((moved < 0.1).all()) else ELSEWHERE
 
-    def remember(
+    def remember_look_if_trusted(
         self, rgb: np.ndarray, spot: Spot, seconds: float, flow: float, setting: str, sighting: Sighting
     ) -> None:
         """Add the present look of the target; once there are many, in place of the oldest late one.
@@ -500,37 +521,37 @@ class TargetSearch:
         if flow < (0.3 if in_place else 0.6):
             return
         self.remembered = seconds
-        view = self.views[self._level(spot)]
-        piece = cut_out(view.white, self._cell(spot.centre, view), *self.weight.shape)
+        view = self.views[self._view_of_nearest_size(spot)]
+        piece = cut_window_of_cells(view.white, self._position_in_cells(spot.centre, view), *self.weight.shape)
         look = Probe(piece, self.window)
-        if self._elsewhere(look, spot) > max(COMMON, self.common + 0.1):
+        if self._best_similarity_away_from(look, spot) > max(COMMON, self.common + 0.1):
             return
         if len(self.looks) == EARLY_LOOKS + LATE_LOOKS:
             del self.looks[EARLY_LOOKS], self.colours[EARLY_LOOKS], self.own_colours.views[EARLY_LOOKS]
         self.looks.append(look)
-        self._learn_colours(rgb, spot)
+        self._remember_colours(rgb, spot)
 
-    def _learn_colours(self, rgb: np.ndarray, spot: Spot) -> None:
-        colours = colours_in(rgb, spot.box(self.size))
-        self.colours.append((colours, colour_shares(colours)))
-        self.own_colours.learn(colours)
+    def _remember_colours(self, rgb: np.ndarray, spot: Spot) -> None:
+        colours = lab_colours_in_box(rgb, spot.box_of_target(self.size))
+        self.colours.append((colours, colour_bin_shares(colours)))
+        self.own_colours.add_view(colours)
 
-    def colour(self, rgb: np.ndarray, box: np.ndarray) -> tuple[float, float]:
+    def colour_overlaps_with_looks(self, rgb: np.ndarray, box: np.ndarray) -> tuple[float, float]:
         """Overlap of the colours in a box with those of the remembered look that shares most.
 
         Of all of the box, and of the target's silhouette in it.
         """
-        colours = colours_in(rgb, box)
-        return colour_overlap(colours, self.colours), self.own_colours.likeness(colours)
+        colours = lab_colours_in_box(rgb, box)
+        return best_colour_overlap(colours, self.colours), self.own_colours.best_view_overlap(colours)
 
 
-def highest(maps: list[np.ndarray]) -> tuple[float, int, tuple[int, int]]:
+def highest_value_and_place(maps: list[np.ndarray]) -> tuple[float, int, tuple[int, int]]:
     """The highest value of all maps, its map, and its row and column there."""
     value, level, at = max((float(m.max()), k, int(m.argmax())) for k, m in enumerate(maps))
     return value, level, divmod(at, maps[level].shape[1])
 
 
-def centre_weights(rows: int, columns: int) -> np.ndarray:
+def cosine_centre_weights(rows: int, columns: int) -> np.ndarray:
     """Weights that fall towards the rim, where a box holds background."""
     y, x = np.cos(np.linspace(-1.1, 1.1, rows)), np.cos(np.linspace(-1.1, 1.1, columns))
     return np.asarray(np.outer(y, x), dtype=np.float32)
@@ -538,13 +559,13 @@ def centre_weights(rows: int, columns: int) -> np.ndarray:
 
 def surroundings_probe(white: np.ndarray, centre: np.ndarray, inner: tuple[int, int], outer: tuple[int, int]) -> Probe:
     """What is around the target, the target left out and nothing beyond the frame."""
-    weight = cut_out(np.ones((*white.shape[:2], 1), np.float32), centre, *outer)[..., 0]
+    weight = cut_window_of_cells(np.ones((*white.shape[:2], 1), np.float32), centre, *outer)[..., 0]
     top, left = (outer[0] - inner[0]) // 2, (outer[1] - inner[1]) // 2
     weight[top : top + inner[0], left : left + inner[1]] = 0
-    return Probe(cut_out(white, centre, *outer), Window(weight))
+    return Probe(cut_window_of_cells(white, centre, *outer), Window(weight))
 
 
-def colours_in(rgb: np.ndarray, box: np.ndarray) -> np.ndarray:
+def lab_colours_in_box(rgb: np.ndarray, box: np.ndarray) -> np.ndarray:
     """(576, 3) CIELAB, as OpenCV's bytes, of a grid of pixels in a box."""
     import cv2
 
@@ -555,18 +576,18 @@ def colours_in(rgb: np.ndarray, box: np.ndarray) -> np.ndarray:
     return np.asarray(cv2.cvtColor(grid, cv2.COLOR_RGB2LAB).reshape(-1, 3).astype(np.float32))
 
 
-def colour_overlap(colours: np.ndarray, view_colours: Sequence[tuple[np.ndarray, np.ndarray]]) -> float:
+def best_colour_overlap(colours: np.ndarray, view_colours: Sequence[tuple[np.ndarray, np.ndarray]]) -> float:
     """Common share of colours with those of the view that shares most, 0-1, also once a common tint is taken away.
 
-    The shares of the views' colours, as `colour_shares` makes them, stand beside them.
+    The shares of the views' colours, as `colour_bin_shares` makes them, stand beside them.
     """
     tints = np.clip(np.stack([there.mean(0) for there, _ in view_colours]) - colours.mean(0), -TINT, TINT)
     shares = np.stack([shares for _, shares in view_colours])
-    mine = colour_shares(np.concatenate([colours[None], colours + tints[:, None]]))
+    mine = colour_bin_shares(np.concatenate([colours[None], colours + tints[:, None]]))
     return float(max(np.minimum(mine[0], shares).sum(-1).max(), np.minimum(mine[1:], shares).sum(-1).max()))
 
 
-def colour_shares(lab: np.ndarray) -> np.ndarray:
+def colour_bin_shares(lab: np.ndarray) -> np.ndarray:
     """(..., 256) shares of 4 lightnesses x 8 x 8 hues and chromas, of (..., n, 3) colours."""
     light = np.clip(np.floor(lab[..., 0] / 64), 0, 3)
     # a and b of real scenes stay within +-64; grey, at 128, lies in the middle of a bin and not on its edge

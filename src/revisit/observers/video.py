@@ -13,12 +13,12 @@ I3D = "i3d-kinetics-400"
 FRAMES, SIDE = 16, 224
 
 
-def evenly_spread(count: int, fps: float, *, taken: int = FRAMES, **_: Any) -> np.ndarray:
+def evenly_spread_frame_numbers(count: int, fps: float, *, taken: int = FRAMES, **_: Any) -> np.ndarray:
     """So many frames from the first to the last, or all of a shorter clip."""
     return every(at_most=taken).pick(count, fps)
 
 
-def middle_square(frame: Frame, **_: Any) -> np.ndarray:
+def middle_square_at_224(frame: Frame, **_: Any) -> np.ndarray:
     """The middle square of a frame at 224 pixels, by area averaging."""
     import cv2
 
@@ -31,7 +31,8 @@ def middle_square(frame: Frame, **_: Any) -> np.ndarray:
 
 
 @observer(
-    id="small.video", version=1, kind="clip", makes=VideoFeatures, choose=evenly_spread, prepare=middle_square,
+    id="small.video", version=1, kind="clip", makes=VideoFeatures, choose=evenly_spread_frame_numbers,
+    prepare=middle_square_at_224,
     weights=(I3D,),
 )  # fmt: skip
 def video_features(batch: Batch, *, taken: int = FRAMES) -> VideoFeatures:

@@ -9,9 +9,18 @@ import numpy as np
 
 from revisit.core import ClipInfo, FrameStream, observer
 from revisit.evidence.views import ViewLinks
-from revisit.observers.matching import CELLS, Points, correlate, landing, link, match_points, points_of_frame, structure
+from revisit.observers.matching import (
+    CELLS,
+    Points,
+    best_shift_correlations,
+    gradient_structure,
+    link_by_similarity,
+    match_points,
+    points_of_frame,
+    warp_points,
+)
 from revisit.observers.pictures import VIEWED, gray_at
-from revisit.observers.rows import columns
+from revisit.observers.rows import columns_of_rows
 
 SIZE = 288
 MOVES = 0.02  # of the width, between sampled frames: the picture moves
@@ -23,18 +32,18 @@ LEAST_COVER = 0.3  # of the textured cells move in a step that tells the camera'
     id="lite.views", version=4, kind="sequence", makes=ViewLinks, frames=VIEWED, size=SIZE,
     sets=("lite",),
 )  # fmt: skip
-def views(clip: ClipInfo) -> FrameStream:
+def links_between_views(clip: ClipInfo) -> FrameStream:
     """Links between all pairs of at most 36 frames: matched points, gradient correlation, their warps."""
     rows: list[tuple[int, float, np.ndarray, Points]] = []
     while (frame := (yield)) is not None:
         grey = gray_at(frame, SIZE)
         rows.append((frame.index, frame.time, grey, points_of_frame(frame, grey)))
-    index, time, greys, points = columns(rows, 4)
+    index, time, greys, points = columns_of_rows(rows, 4)
     matches: dict[tuple[int, int], np.ndarray] = {}
-    hidden = attached_cells(points, matches)
+    hidden = cells_resting_while_camera_moves(points, matches)
     if hidden.any():
         points, matches = tuple(p.without(hidden) for p in points), {}
-    fields = [structure(g, hidden) for g in greys]
+    fields = [gradient_structure(g, hidden) for g in greys]
     n = len(index)
     inliers, support = np.zeros((n, n), np.int32), np.zeros((n, n), np.float32)
     warp = np.tile(np.eye(3, dtype=np.float32), (n, n, 1, 1))
@@ -43,11 +52,11 @@ def views(clip: ClipInfo) -> FrameStream:
     for i in range(n):
         inliers[i, i], support[i, i], dense[i, i], lead[i, i] = len(points[i].xy), 1.0, 1.0, 1.0
         for j in range(i + 1, n):
-            match = link(points[i], points[j], matches.get((i, j)))
+            match = link_by_similarity(points[i], points[j], matches.get((i, j)))
             inliers[i, j] = inliers[j, i] = match.inliers
             support[i, j] = support[j, i] = match.support
             warp[i, j] = match.warp
-        for j, (peak, ahead, at) in enumerate(correlate(fields[i], fields[i + 1 :]), i + 1):
+        for j, (peak, ahead, at) in enumerate(best_shift_correlations(fields[i], fields[i + 1 :]), i + 1):
             dense[i, j] = dense[j, i] = peak
             lead[i, j] = lead[j, i] = ahead
             shift[i, j], shift[j, i] = at, (-at[0], -at[1])
@@ -61,7 +70,9 @@ def views(clip: ClipInfo) -> FrameStream:
     )  # fmt: skip
 
 
-def attached_cells(points: Sequence[Points], matches: dict[tuple[int, int], np.ndarray]) -> np.ndarray:
+def cells_resting_while_camera_moves(
+    points: Sequence[Points], matches: dict[tuple[int, int], np.ndarray]
+) -> np.ndarray:
     """Cells of the frame whose points rest while the picture around them moves: overlays, a handlebar.
 
     Such points would say that the view never changed. A step counts only where the moving points cover
@@ -76,11 +87,11 @@ def attached_cells(points: Sequence[Points], matches: dict[tuple[int, int], np.n
             if not len(pairs):
                 continue
             distance = np.hypot(*(b.xy[pairs[:, 1]] / a.size[0] - a.xy[pairs[:, 0]] / a.size[0]).T)
-            agreed = link(a, b, pairs[distance > MOVES])
+            agreed = link_by_similarity(a, b, pairs[distance > MOVES])
             if agreed.inliers < 0.5 * (distance > MOVES).sum():
                 continue
             # where the agreed motion itself rests, as at the vanishing point ahead, resting says nothing
-            carried = landing(agreed.warp, a.xy[pairs[:, 0]] / a.size) - a.xy[pairs[:, 0]] / a.size
+            carried = warp_points(agreed.warp, a.xy[pairs[:, 0]] / a.size) - a.xy[pairs[:, 0]] / a.size
             dragged = np.hypot(carried[:, 0], carried[:, 1] * a.size[1] / a.size[0]) > MOVES
             moving = np.unique(a.cell[pairs[(distance > MOVES), 0]])
             resting = np.unique(a.cell[pairs[(distance < RESTS) & dragged, 0]])

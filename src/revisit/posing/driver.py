@@ -25,26 +25,26 @@ ClipRequest = dict[str, Any]  # a line of the input
 Estimate = Callable[[ClipRequest], Arrays]
 
 
-def depth_anything_3(model: str, device: str) -> Estimate:
+def load_depth_anything_3(model: str, device: str) -> Estimate:
     """Depth Anything 3: depth, and world-to-camera poses of all frames at once."""
     net = import_module("depth_anything_3.api").DepthAnything3.from_pretrained(model).to(device)
 
-    def estimate(clip: ClipRequest) -> Arrays:
+    def estimate_poses(clip: ClipRequest) -> Arrays:
         prediction = net.inference(clip["frames"], process_res=504, process_res_method="upper_bound_resize")
         return {"extrinsics": prediction.extrinsics, "intrinsics": prediction.intrinsics, "depth": prediction.depth,
                 "convention": "w2c_opencv"}  # fmt: skip
 
-    return estimate
+    return estimate_poses
 
 
-def vggt(model: str, device: str) -> Estimate:
+def load_vggt(model: str, device: str) -> Estimate:
     """VGGT: depth, and world-to-camera poses of all frames at once."""
     torch: Any = import_module("torch")
     net = import_module("vggt.models.vggt").VGGT.from_pretrained(model).to(device).eval()
     load = import_module("vggt.utils.load_fn").load_and_preprocess_images
     poses = import_module("vggt.utils.pose_enc").pose_encoding_to_extri_intri
 
-    def estimate(clip: ClipRequest) -> Arrays:
+    def estimate_poses(clip: ClipRequest) -> Arrays:
         pictures = load(clip["frames"]).to(device)[None]
         half = torch.bfloat16 if device != "cpu" and torch.cuda.get_device_capability()[0] >= 8 else torch.float16
         with torch.no_grad():
@@ -55,10 +55,10 @@ def vggt(model: str, device: str) -> Estimate:
         return {"extrinsics": extrinsics[0], "intrinsics": intrinsics[0], "depth": depth[0, ..., 0],
                 "convention": "w2c_opencv"}  # fmt: skip
 
-    return estimate
+    return estimate_poses
 
 
-def vggt_omega(model: str, device: str) -> Estimate:
+def load_vggt_omega(model: str, device: str) -> Estimate:
     """VGGT-Omega: depth, and world-to-camera poses of all frames at once, at 512 pixels in its mode `balanced`.
 
     These are WRBench's settings. `model` is a checkpoint's file, or a repository and a file in it on a model hub.
@@ -73,55 +73,56 @@ def vggt_omega(model: str, device: str) -> Estimate:
     net.load_state_dict(torch.load(model, map_location="cpu", weights_only=True))
     net = net.to(device).eval()
 
-    def estimate(clip: ClipRequest) -> Arrays:
+    def estimate_poses(clip: ClipRequest) -> Arrays:
         pictures = load(clip["frames"], image_resolution=512, mode="balanced").to(device)
         with torch.no_grad():
             prediction = net(pictures)
             extrinsics, intrinsics = poses(prediction["pose_enc"], prediction["images"].shape[-2:])
-        depth = plain(prediction["depth"])[0]
+        depth = to_numpy(prediction["depth"])[0]
         return {"extrinsics": extrinsics[0], "intrinsics": intrinsics[0],
                 "depth": depth[..., 0] if depth.ndim == 4 else depth, "convention": "w2c_opencv"}  # fmt: skip
 
-    return estimate
+    return estimate_poses
 
 
-def mapanything(model: str, device: str) -> Estimate:
+def load_mapanything(model: str, device: str) -> Estimate:
     """MapAnything: depth, and camera-to-world poses of all frames at once, as MemoBench runs it."""
     net = import_module("mapanything.models").MapAnything.from_pretrained(model).to(device)
     load = import_module("mapanything.utils.image").load_images
 
-    def estimate(clip: ClipRequest) -> Arrays:
+    def estimate_poses(clip: ClipRequest) -> Arrays:
         views = net.infer(
             load(clip["frames"]), memory_efficient_inference=True, minibatch_size=1, use_amp=True, amp_dtype="bf16",
             apply_mask=True, mask_edges=True,
         )  # fmt: skip
         names = {"extrinsics": "camera_poses", "intrinsics": "intrinsics", "depth": "depth_z"}
-        arrays: Arrays = {ours: np.stack([plain(view[name])[0] for view in views]) for ours, name in names.items()}
+        arrays: Arrays = {ours: np.stack([to_numpy(view[name])[0] for view in views]) for ours, name in names.items()}
         return {**arrays, "depth": arrays["depth"][..., 0], "convention": "c2w_opencv"}
 
-    return estimate
+    return estimate_poses
 
 
-def vipe(model: str, device: str) -> Estimate:
+def load_vipe(model: str, device: str) -> Estimate:
     """ViPE, through its own command: camera-to-world poses and the lens of each frame of the video."""
     command = import_module("vipe.cli.main").main
 
-    def estimate(clip: ClipRequest) -> Arrays:
+    def estimate_poses(clip: ClipRequest) -> Arrays:
         folder, video = Path(clip["folder"]) / "vipe", Path(clip["video"])
         source = ["--image-dir", str(video)] if video.is_dir() else [str(video)]
         command(["infer", *source, "--output", str(folder), "--pipeline", model], standalone_mode=False)
         with np.load(next(folder.glob("pose/*.npz"))) as poses, np.load(next(folder.glob("intrinsics/*.npz"))) as lens:
-            return {"extrinsics": poses["data"], "numbers": poses["inds"], "intrinsics": matrices(lens["data"]),
+            return {"extrinsics": poses["data"], "numbers": poses["inds"],
+                "intrinsics": intrinsic_matrices(lens["data"]),
                     "convention": "c2w_opencv"}  # fmt: skip
 
-    return estimate
+    return estimate_poses
 
 
-def pycolmap(model: str, device: str) -> Estimate:
+def load_pycolmap(model: str, device: str) -> Estimate:
     """COLMAP's structure from motion: world-to-camera poses of the frames that it could place, one lens."""
     colmap: Any = import_module("pycolmap")
 
-    def estimate(clip: ClipRequest) -> Arrays:
+    def estimate_poses(clip: ClipRequest) -> Arrays:
         folder, images = Path(clip["folder"]), Path(clip["frames"][0]).parent
         getattr(colmap, "set_random_seed", lambda seed: None)(0)
         database = folder / "database.db"
@@ -142,37 +143,39 @@ def pycolmap(model: str, device: str) -> Estimate:
             "convention": "w2c_opencv",
         }  # fmt: skip
 
-    return estimate
+    return estimate_poses
 
 
 ESTIMATORS: dict[str, Callable[[str, str], Estimate]] = {
-    "da3": depth_anything_3,
-    "vggt": vggt,
-    "vggt-omega": vggt_omega,
-    "mapanything": mapanything,
-    "vipe": vipe,
-    "pycolmap": pycolmap,
+    "da3": load_depth_anything_3,
+    "vggt": load_vggt,
+    "vggt-omega": load_vggt_omega,
+    "mapanything": load_mapanything,
+    "vipe": load_vipe,
+    "pycolmap": load_pycolmap,
 }
 
 
-def plain(values: Any) -> np.ndarray:
+def to_numpy(values: Any) -> np.ndarray:
     """An array on the CPU, from whatever a network returns."""
     if hasattr(values, "detach"):
         values = values.detach().float().cpu().numpy()
     return np.asarray(values)
 
 
-def matrices(lens: np.ndarray) -> np.ndarray:
+def intrinsic_matrices(lens: np.ndarray) -> np.ndarray:
     """(N, 3, 3) from rows of fx, fy, cx, cy."""
     intrinsics = np.tile(np.eye(3), (len(lens), 1, 1))
     intrinsics[:, [0, 1, 0, 1], [0, 1, 2, 2]] = lens[:, :4]
     return intrinsics
 
 
-def save(clip: ClipRequest, prediction: Arrays) -> None:
+def save_prediction(clip: ClipRequest, prediction: Arrays) -> None:
     """Write the arrays of a clip, with the numbers of its frames; depth that is not finite is a hole."""
     numbers = prediction.pop("numbers", clip["numbers"])
-    arrays: Arrays = {name: values if isinstance(values, str) else plain(values) for name, values in prediction.items()}
+    arrays: Arrays = {
+        name: values if isinstance(values, str) else to_numpy(values) for name, values in prediction.items()
+    }
     if len(numbers) != len(arrays["extrinsics"]):
         raise ValueError(f"it gave {len(arrays['extrinsics'])} poses for {len(numbers)} frames")
     if "depth" in arrays:
@@ -180,23 +183,23 @@ def save(clip: ClipRequest, prediction: Arrays) -> None:
     np.savez(clip["out"], frame_indices=np.asarray(numbers), **arrays)
 
 
-def answer(clip: ClipRequest, estimate: Estimate) -> dict[str, str]:
+def estimate_and_save(clip: ClipRequest, estimate: Estimate) -> dict[str, str]:
     """What became of a clip; what is printed meanwhile goes to its log."""
     with Path(clip["log"]).open("ab") as log:
         os.dup2(log.fileno(), 1)
         os.dup2(log.fileno(), 2)
         try:
-            save(clip, estimate(clip))
+            save_prediction(clip, estimate(clip))
         except Exception as error:
             traceback.print_exc()
-            return {"error": one_line(error)}
+            return {"error": one_line_error(error)}
         finally:
             sys.stdout.flush()
             sys.stderr.flush()
     return {}
 
 
-def one_line(error: BaseException) -> str:
+def one_line_error(error: BaseException) -> str:
     """An error in one line."""
     return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
 
@@ -219,7 +222,7 @@ def main() -> None:
     replies = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # whatever packages print is not an answer
 
-    def reply(content: dict[str, str]) -> None:
+    def write_reply(content: dict[str, str]) -> None:
         replies.write(json.dumps(content) + "\n")
         replies.flush()
 
@@ -227,11 +230,11 @@ def main() -> None:
         estimate = ESTIMATORS[options.estimator](options.model, choose_device(options.device))
     except Exception as error:
         traceback.print_exc()
-        reply({"error": one_line(error)})
+        write_reply({"error": one_line_error(error)})
         return
-    reply({"ready": options.estimator})
+    write_reply({"ready": options.estimator})
     for line in sys.stdin:
-        reply(answer(json.loads(line), estimate))
+        write_reply(estimate_and_save(json.loads(line), estimate))
 
 
 if __name__ == "__main__":

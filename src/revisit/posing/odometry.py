@@ -17,7 +17,7 @@ from revisit.engine.run import evaluate
 from revisit.evidence.camera import CameraPath
 from revisit.media import open_clip
 from revisit.observers.geometry_convert import geometry_arrays
-from revisit.observers.geometry_file import geometry_of
+from revisit.observers.geometry_file import geometry_from_arrays
 from revisit.observers.sets import load_roles
 from revisit.posing.tasks import Arrays, PoseTask
 
@@ -49,7 +49,7 @@ class Odometry:
             with open_clip(task.clip, wanted=np.arange(0)) as stream:
                 width, height = stream.info.width, stream.info.height
             arrays = poses_of_turning_camera(path.rotation, path.index, path.field_of_view, width, height)
-            yield task, geometry_arrays(geometry_of(arrays, "w2c"), PRODUCER)
+            yield task, geometry_arrays(geometry_from_arrays(arrays, "w2c"), PRODUCER)
 
 
 def poses_of_turning_camera(rotation: np.ndarray, index: np.ndarray, degrees: float, width: int, height: int) -> Arrays:

@@ -20,19 +20,19 @@ from pathlib import Path
 import numpy as np
 
 from revisit.core import Clip, MediaError, MissingPrerequisite, UsageError, digest
-from revisit.core.processes import stop_process
-from revisit.core.text import json_or_none, package_yaml
+from revisit.core.processes import kill_process_group
+from revisit.core.text import parse_json_or_none, read_package_yaml
 from revisit.core.threads import start_thread
 from revisit.geometry.poses import InvalidPoses
-from revisit.media import encode_mp4, load_npz, npz_shapes, open_clip
-from revisit.media.error_names import printable
-from revisit.observers.geometry_convert import convert, geometry_arrays
-from revisit.observers.geometry_file import READ, geometry_of
-from revisit.posing.tasks import Arrays, PoseTask, one_by_one
+from revisit.media import array_shapes_in_npz, encode_mp4, load_npz, open_clip
+from revisit.media.error_names import printable_line
+from revisit.observers.geometry_convert import convert_geometry_file, geometry_arrays
+from revisit.observers.geometry_file import READ, geometry_from_arrays
+from revisit.posing.tasks import Arrays, PoseTask, make_each_in_temporary_folder
 
 DRIVER = Path(__file__).with_name("driver.py")
 LOADING = 1800.0  # seconds that an estimator may take to load; the first time it fetches its weights
-ESTIMATORS = package_yaml("revisit.posing", "estimators.yaml")
+ESTIMATORS = read_package_yaml("revisit.posing", "estimators.yaml")
 STRUCTURE_FRAMES = 120  # that structure from motion is given: its time grows faster than their number
 
 
@@ -57,24 +57,24 @@ class Command:
         return f"command {digest([self.command, self.convention])}"
 
     def run(self, tasks: Sequence[PoseTask]) -> Iterator[tuple[PoseTask, Arrays | str]]:
-        return one_by_one(tasks, self._make)
+        return make_each_in_temporary_folder(tasks, self._estimate_task)
 
-    def _make(self, task: PoseTask, folder: Path) -> Arrays:
+    def _estimate_task(self, task: PoseTask, folder: Path) -> Arrays:
         npz, ours = folder / "results.npz", folder / "ours.npz"
-        video = task.clip.path if is_whole(task.clip) else write_clip(task.clip, folder / "clip.mp4")
+        video = task.clip.path if is_whole_file(task.clip) else write_lossless_video(task.clip, folder / "clip.mp4")
         parts = [
             part.replace("{video}", str(video)).replace("{npz}", str(npz)).replace("{out}", str(npz))
             for part in shlex.split(self.command)
         ]
-        log = _log_of(task, folder)
-        code = _run(parts, log, self.timeout)
+        log = _create_empty_log(task, folder)
+        code = _run_program(parts, log, self.timeout)
         if code or not npz.is_file():
-            raise MediaError(f"the command ended with {code} and wrote no usable file: {last_line(log)}")
-        convert(npz, ours, convention=self.convention)
+            raise MediaError(f"the command ended with {code} and wrote no usable file: {last_printed_line(log)}")
+        convert_geometry_file(npz, ours, convention=self.convention)
         return load_npz(ours)
 
 
-def _run(parts: list[str], log: Path, timeout: float | None) -> int:
+def _run_program(parts: list[str], log: Path, timeout: float | None) -> int:
     """The exit code of a program that was given its time."""
     with log.open("ab") as out:
         try:
@@ -86,7 +86,7 @@ def _run(parts: list[str], log: Path, timeout: float | None) -> int:
         except subprocess.TimeoutExpired:
             raise MediaError(f"the command was stopped after {timeout:g} s; --timeout allows more") from None
         finally:
-            stop_process(running)
+            kill_process_group(running)
 
 
 @dataclass(frozen=True)
@@ -109,12 +109,12 @@ class Driver:
         return self.model or str(ESTIMATORS[self.name][0])
 
     @property
-    def frames(self) -> int | None:
+    def frame_limit(self) -> int | None:
         return self.most or (STRUCTURE_FRAMES if self.name == "pycolmap" else None)
 
     @property
     def producer(self) -> str:
-        most = f", {self.frames} frames" if self.frames else ""
+        most = f", {self.frame_limit} frames" if self.frame_limit else ""
         return f"{self.name} {self.checkpoint}".strip() + most
 
     def run(self, tasks: Sequence[PoseTask]) -> Iterator[tuple[PoseTask, Arrays | str]]:
@@ -122,42 +122,44 @@ class Driver:
             process = _DriverProcess(self, Path(folder) / "driver.log")
             try:
                 process.start()
-                yield from one_by_one(tasks, lambda task, place: self._make(process, task, place))
+                yield from make_each_in_temporary_folder(
+                    tasks, lambda task, place: self._estimate_task(process, task, place)
+                )
             finally:
                 process.stop()
 
-    def _make(self, process: _DriverProcess, task: PoseTask, folder: Path) -> Arrays:
-        out, log = folder / "results.npz", _log_of(task, folder)
+    def _estimate_task(self, process: _DriverProcess, task: PoseTask, folder: Path) -> Arrays:
+        out, log = folder / "results.npz", _create_empty_log(task, folder)
         clip: dict[str, object] = {"video": str(task.clip.path.resolve()), "folder": str(folder), "out": str(out)}
         numbers: list[int] = []
         images = folder / "images"
         images.mkdir()
-        if self.name == "vipe" and is_whole(task.clip):
+        if self.name == "vipe" and is_whole_file(task.clip):
             with open_clip(task.clip, wanted=np.arange(0)) as stream:  # it decodes the video itself
                 size = stream.info.width, stream.info.height
         else:
-            numbers, size = write_frames(task, images, self.frames)
+            numbers, size = write_spread_frames(task, images, self.frame_limit)
             clip["video"] = str(images) if self.name == "vipe" else clip["video"]
         frames = [str(images / f"{number:06d}.png") for number in numbers]
         clip |= {"frames": frames, "numbers": numbers, "log": str(log.resolve())}
-        problem = process.ask(clip, self.timeout, log)
+        problem = process.send_clip_and_wait(clip, self.timeout, log)
         if problem is not None:
             raise MediaError(problem)
-        arrays = load_npz(out, members=[name for name in READ if name in npz_shapes(out)])
+        arrays = load_npz(out, members=[name for name in READ if name in array_shapes_in_npz(out)])
         if "depth" not in arrays and "size" not in arrays:
             arrays["size"] = np.array(size)
         try:
-            return geometry_arrays(geometry_of(arrays), self.producer)
+            return geometry_arrays(geometry_from_arrays(arrays), self.producer)
         except InvalidPoses as error:
             raise MediaError(str(error)) from error
 
 
-def is_whole(clip: Clip) -> bool:
+def is_whole_file(clip: Clip) -> bool:
     """Whether a clip is all of its file."""
     return not clip.start and clip.count is None
 
 
-def write_clip(clip: Clip, path: Path) -> Path:
+def write_lossless_video(clip: Clip, path: Path) -> Path:
     """A file with just the frames of a clip, without an odd last row or column, which H.264 in 4:2:0 cannot have."""
     with open_clip(clip) as stream:
         height, width = stream.info.height // 2 * 2, stream.info.width // 2 * 2
@@ -165,15 +167,15 @@ def write_clip(clip: Clip, path: Path) -> Path:
     return path
 
 
-def write_frames(task: PoseTask, folder: Path, most: int | None) -> tuple[list[int], tuple[int, int]]:
+def write_spread_frames(task: PoseTask, folder: Path, max_frames: int | None) -> tuple[list[int], tuple[int, int]]:
     """(numbers of the frames that were written as PNG files, width and height); at most so many, evenly spread."""
     import cv2
 
-    def frame_numbers(count: int, fps: float) -> np.ndarray:
-        return np.unique(np.linspace(0, count - 1, min(most or count, count)).round().astype(int))
+    def spread_frame_numbers(count: int, fps: float) -> np.ndarray:
+        return np.unique(np.linspace(0, count - 1, min(max_frames or count, count)).round().astype(int))
 
     numbers = []
-    with open_clip(task.clip, wanted=frame_numbers) as stream:
+    with open_clip(task.clip, wanted=spread_frame_numbers) as stream:
         size = stream.info.width, stream.info.height
         for frame in stream:
             numbers.append(int(frame.index))
@@ -204,16 +206,17 @@ class _DriverProcess:
                 )  # fmt: skip
             except OSError as error:
                 raise UsageError(f"--python {driver.python}: it cannot be started ({error.strerror})") from error
-        start_thread(_listen, self.running, self.answers)
-        answer = self._answer(LOADING)
+        start_thread(_forward_lines, self.running, self.answers)
+        answer = self._wait_for_answer(LOADING)
         if answer is None or "ready" not in answer:
-            reason = (answer or {}).get("error") or last_line(self.log)
+            reason = (answer or {}).get("error") or last_printed_line(self.log)
             raise MissingPrerequisite(
-                f"{driver.python} cannot load {driver.name}: {printable(reason, 300)}. Give with --python the Python "
+                f"{driver.python} cannot load {driver.name}: {printable_line(reason, 300)}. Give with --python "
+                f"the Python "
                 f"of an environment that has {ESTIMATORS[driver.name][1]}, and with --model a checkpoint it can read"
             )
 
-    def ask(self, clip: Mapping[str, object], timeout: float | None, log: Path) -> str | None:
+    def send_clip_and_wait(self, clip: Mapping[str, object], timeout: float | None, log: Path) -> str | None:
         """Why a clip has no poses; None where it has."""
         if self.running is None or self.running.poll() is not None:
             self.start()
@@ -221,7 +224,7 @@ class _DriverProcess:
         try:
             self.running.stdin.write(json.dumps(clip) + "\n")
             self.running.stdin.flush()
-            answer = self._answer(timeout)
+            answer = self._wait_for_answer(timeout)
         except BrokenPipeError:
             answer = {"dead": ""}
         if answer is None:
@@ -230,26 +233,26 @@ class _DriverProcess:
         if "dead" in answer:
             code = self.running.wait()
             self.stop()
-            return f"{self.asked.name} ended with {code}: {last_line(log)}"
-        return printable(answer["error"], 300) if "error" in answer else None
+            return f"{self.asked.name} ended with {code}: {last_printed_line(log)}"
+        return printable_line(answer["error"], 300) if "error" in answer else None
 
-    def _answer(self, timeout: float | None) -> dict[str, str] | None:
+    def _wait_for_answer(self, timeout: float | None) -> dict[str, str] | None:
         """What it answers; None where that takes too long."""
         try:
             line = self.answers.get(timeout=timeout)
         except queue.Empty:
             return None
-        answer = json_or_none(line) if line else {"dead": ""}
+        answer = parse_json_or_none(line) if line else {"dead": ""}
         return answer if isinstance(answer, dict) else {"error": f"it answered {line[:80]!r}"}
 
     def stop(self) -> None:
         """End it, with everything that it started."""
         if self.running is not None:
-            stop_process(self.running)
+            kill_process_group(self.running)
             self.running = None
 
 
-def _listen(running: subprocess.Popen[str], answers: queue.Queue[str]) -> None:
+def _forward_lines(running: subprocess.Popen[str], answers: queue.Queue[str]) -> None:
     """Hand over lines as they come, and an empty one at the end."""
     assert running.stdout is not None
     for line in running.stdout:
@@ -257,7 +260,7 @@ def _listen(running: subprocess.Popen[str], answers: queue.Queue[str]) -> None:
     answers.put("")
 
 
-def _log_of(task: PoseTask, folder: Path) -> Path:
+def _create_empty_log(task: PoseTask, folder: Path) -> Path:
     """The file for what is printed, new and empty."""
     log = task.log or folder / "log.txt"
     log.parent.mkdir(parents=True, exist_ok=True)
@@ -265,10 +268,10 @@ def _log_of(task: PoseTask, folder: Path) -> Path:
     return log
 
 
-def last_line(log: Path) -> str:
+def last_printed_line(log: Path) -> str:
     """The last thing that was printed."""
     try:
         lines = log.read_bytes()[-4000:].decode("utf-8", "replace").split("\n")
     except OSError:
         lines = []
-    return printable(next((line.strip() for line in reversed(lines) if line.strip()), "it printed nothing"), 200)
+    return printable_line(next((line.strip() for line in reversed(lines) if line.strip()), "it printed nothing"), 200)

@@ -16,7 +16,7 @@ from typing import Protocol
 import numpy as np
 
 from revisit.core import Clip, MediaError
-from revisit.media import announced_frames, clip_digest, load_npz, npz_shapes, save_npz
+from revisit.media import array_shapes_in_npz, clip_digest, frame_count_in_mp4_index, load_npz, save_npz
 
 Arrays = dict[str, np.ndarray]
 Tell = Callable[[int, int, str], None]  # (done, of, name)
@@ -55,14 +55,14 @@ class PoseReport:
     failed: tuple[str, ...] = ()
 
 
-def estimate(
+def write_missing_pose_files(
     tasks: Iterable[PoseTask], estimator: Estimator, *, fresh: bool = False, tell: Tell | None = None
 ) -> PoseReport:
     """Make the files of poses that are not there yet."""
     up_to_date, todo, failed = 0, [], []
     for task in tasks:
         try:
-            there = is_current(task.place, task.digest, estimator.producer)
+            there = is_up_to_date_pose_file(task.place, task.digest, estimator.producer)
         except MediaError as error:  # a clip that cannot even be hashed
             failed.append(f"{task.name}: {error}")
             continue
@@ -75,14 +75,14 @@ def estimate(
         if isinstance(result, str):
             failed.append(f"{task.name}: {result}")
         else:
-            store(task, result, estimator.producer)
+            write_pose_file(task, result, estimator.producer)
             count += 1
         if tell is not None:
             tell(number, len(todo), task.name)
     return PoseReport(count, up_to_date, tuple(failed))
 
 
-def one_by_one(
+def make_each_in_temporary_folder(
     tasks: Sequence[PoseTask], make: Callable[[PoseTask, Path], Arrays]
 ) -> Iterator[tuple[PoseTask, Arrays | str]]:
     """Each task with what `make` gives for it in an empty folder of its own, or what it raises."""
@@ -94,28 +94,28 @@ def one_by_one(
                 yield task, str(error)
 
 
-def store(task: PoseTask, arrays: Arrays, producer: str) -> None:
+def write_pose_file(task: PoseTask, arrays: Arrays, producer: str) -> None:
     """Write a file with where it is from; frames are numbered where there is a pose of each."""
     count = len(arrays["extrinsics"])
-    if "frame_indices" not in arrays and count == _frames(task.clip):
+    if "frame_indices" not in arrays and count == _frame_count_or_none(task.clip):
         arrays["frame_indices"] = np.arange(count)
     origin = {"producer": np.array(producer), "video_digest": np.array(task.digest)}
     save_npz(task.place, {**arrays, **origin}, compress=True)
 
 
-def _frames(clip: Clip) -> int | None:
+def _frame_count_or_none(clip: Clip) -> int | None:
     """How many frames a clip has, where its file says it."""
-    announced = announced_frames(clip.path) if clip.path.is_file() else None
+    announced = frame_count_in_mp4_index(clip.path) if clip.path.is_file() else None
     if announced is None:
         return None
     remaining = announced - clip.start
     return remaining if clip.count is None else min(remaining, clip.count)
 
 
-def is_current(path: Path, digest: str, producer: str) -> bool:
+def is_up_to_date_pose_file(path: Path, digest: str, producer: str) -> bool:
     """Whether a file is there, whole, and made of this clip by this producer."""
     try:
-        if not path.is_file() or not {"video_digest", "producer"} <= npz_shapes(path).keys():
+        if not path.is_file() or not {"video_digest", "producer"} <= array_shapes_in_npz(path).keys():
             return False
         origin = load_npz(path, members=("video_digest", "producer"))
     except MediaError:

@@ -38,17 +38,17 @@ def measure_appearance(clip: Path) -> Appearance:
     """What a clip looks like; raises MediaError where it cannot be decoded to its end."""
     import cv2
 
-    def spread(count: int, fps: float) -> np.ndarray:
+    def spread_frame_numbers(count: int, fps: float) -> np.ndarray:
         return np.unique(np.linspace(0, count - 1, min(count, LOOKS)).round().astype(int))
 
-    with open_clip(Clip(clip), wanted=spread) as stream:
+    with open_clip(Clip(clip), wanted=spread_frame_numbers) as stream:
         small = [cv2.resize(frame.rgb, SIZE, interpolation=cv2.INTER_AREA).astype(np.float32) for frame in stream]
         info = stream.info
     digest = "" if clip.is_dir() else file_digest(clip)
     return Appearance(info.count, float(info.fps), (info.width, info.height), np.stack(small), digest)
 
 
-def picture(path: Path) -> np.ndarray | None:
+def read_small_copy(path: Path) -> np.ndarray | None:
     """The small copy of a picture."""
     import cv2
 
@@ -56,7 +56,7 @@ def picture(path: Path) -> np.ndarray | None:
     return None if full is None else cv2.resize(full[..., ::-1], SIZE, interpolation=cv2.INTER_AREA).astype(np.float32)
 
 
-def blank(appearance: Appearance) -> str:
+def why_blank(appearance: Appearance) -> str:
     """Why a clip shows nothing, or nothing."""
     dark = [
         frame.mean() < DARK and np.percentile(frame.mean(-1), 99) < GLEAM for frame in appearance.small
@@ -67,7 +67,7 @@ def blank(appearance: Appearance) -> str:
     return f"{np.sum(flat)} of {len(flat)} frames have one colour" if np.mean(flat) >= MOST else ""
 
 
-def frozen(appearance: Appearance, asked_to_move: bool) -> str:
+def why_frozen(appearance: Appearance, asked_to_move: bool) -> str:
     """Why a clip is a still picture, or nothing. A camera that was asked to rest is not asked about."""
     if len(appearance.small) < 2:
         return ""
@@ -79,18 +79,18 @@ def frozen(appearance: Appearance, asked_to_move: bool) -> str:
     return f"all {appearance.frames} frames are one picture" if still else ""
 
 
-def distance(a: np.ndarray, b: np.ndarray) -> float:
+def mean_difference_without_tint(a: np.ndarray, b: np.ndarray) -> float:
     """Mean difference in levels of two small copies, whatever their light and tint."""
     return float(np.abs((a - a.mean(axis=(0, 1))) - (b - b.mean(axis=(0, 1)))).mean())
 
 
-def likeness(a: np.ndarray, b: np.ndarray) -> float:
+def lightness_correlation(a: np.ndarray, b: np.ndarray) -> float:
     """Correlation of the lightness of two small copies: 1 one picture, 0 nothing in common."""
     one, other = (small.mean(axis=2) - small.mean() for small in (a, b))
     return float((one * other).sum() / max(np.linalg.norm(one) * np.linalg.norm(other), 1e-9))
 
 
-def one_clip(a: Appearance, b: Appearance) -> bool:
+def is_same_clip(a: Appearance, b: Appearance) -> bool:
     """Whether two files are one clip: the same bytes, or the same pictures encoded twice."""
     if a.digest and a.digest == b.digest:
         return True

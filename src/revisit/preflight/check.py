@@ -12,24 +12,24 @@ import numpy as np
 
 from revisit.core import RevisitError
 from revisit.core.grouping import group_items
-from revisit.core.text import join_names, package_yaml, pluralize
+from revisit.core.text import count_and_noun, join_names, read_package_yaml
 from revisit.preflight import camera
 from revisit.preflight.appearance import (
     APART,
     NEARER,
     Appearance,
-    blank,
-    distance,
-    frozen,
-    likeness,
+    is_same_clip,
+    lightness_correlation,
+    mean_difference_without_tint,
     measure_appearance,
-    one_clip,
-    picture,
+    read_small_copy,
+    why_blank,
+    why_frozen,
 )
 from revisit.preflight.expected import Expected
 
 # kind -> what it means; in the order of the table
-KINDS: Mapping[str, str] = package_yaml("revisit.preflight", "faults.yaml")
+KINDS: Mapping[str, str] = read_package_yaml("revisit.preflight", "faults.yaml")
 RATE = 0.01  # relative: frame rates that are nearer are one
 UNLIKE = 45.0  # of 255: a first frame that is so far from the given one is another picture
 RELATED = 0.5  # correlation with it: of 24 clips by eight models 0.89 or more, of other pictures 0.51 or less
@@ -57,12 +57,12 @@ class CheckReport:
     remarks: list[str] = field(default_factory=list)  # what is no fault and may be none of the user's intentions
 
     @property
-    def before(self) -> bool:
+    def has_no_clips_yet(self) -> bool:
         """Whether there is no clip yet: then only inputs were checked."""
         return self.there == 0
 
 
-def check(
+def check_clips(
     expected: Sequence[Expected],
     *,
     strangers: Sequence[Path] = (),
@@ -76,80 +76,90 @@ def check(
         report.faults.append(Fault("not asked for", path.name, path.parent.name, path, sentence))
     for one in expected:
         if one.problem:
-            report.faults.append(_fault("bad input", one, one.problem))
-        if not one.clip.exists() and not report.before:
-            report.faults.append(_fault("missing", one, f"there is no {one.clip}"))
+            report.faults.append(_fault_of_clip("bad input", one, one.problem))
+        if not one.clip.exists() and not report.has_no_clips_yet:
+            report.faults.append(_fault_of_clip("missing", one, f"there is no {one.clip}"))
     there = [one for one in expected if one.clip.exists()]
     seen: list[tuple[Expected, Appearance]] = []
     with ThreadPoolExecutor(max(workers, 1)) as pool:
-        results = zip(there, pool.map(_check_clip, there), strict=True)
+        results = zip(there, pool.map(_check_single_clip, there), strict=True)
         for number, (one, (appearance, faults, undecided)) in enumerate(results, start=1):
             report.faults += faults
             report.unchecked.update(undecided)
             if appearance is not None:
                 seen.append((one, appearance))
             tell(number, len(there))
-    report.remarks += _mixtures(seen)
-    report.remarks += _copies_between_models(seen)
-    report.faults += _duplicates(seen)
-    report.faults += _starts(seen, report.unchecked)
+    report.remarks += _mixed_size_and_rate_remarks(seen)
+    report.remarks += _copies_between_models_remarks(seen)
+    report.faults += _duplicate_faults(seen)
+    report.faults += _first_frame_faults(seen, report.unchecked)
     order = list(KINDS)
     report.faults.sort(key=lambda fault: (order.index(fault.kind), fault.model, fault.id))
     return report
 
 
-def _check_clip(one: Expected) -> tuple[Appearance | None, list[Fault], list[str]]:
+def _check_single_clip(expected_clip: Expected) -> tuple[Appearance | None, list[Fault], list[str]]:
     """What is wrong with a clip by itself, and what cannot be decided."""
     try:
-        appearance = measure_appearance(one.clip)
+        appearance = measure_appearance(expected_clip.clip)
     except RevisitError as error:
-        return None, [_fault("unreadable", one, str(error))], []
+        return None, [_fault_of_clip("unreadable", expected_clip, str(error))], []
     faults: list[Fault] = []
     undecided: list[str] = []
-    if one.tolerance:
-        faults += _wrong_duration(one, appearance)
-        one = replace(one, frames=None, size=None, fps=None)
-    if one.frames is not None and appearance.frames != one.frames:
+    if expected_clip.tolerance:
+        faults += _duration_faults(expected_clip, appearance)
+        expected_clip = replace(expected_clip, frames=None, size=None, fps=None)
+    if expected_clip.frames is not None and appearance.frames != expected_clip.frames:
         faults.append(
-            _fault("wrong length", one, f"it has {appearance.frames} frames, and {one.frames} were asked for")
+            _fault_of_clip(
+                "wrong length",
+                expected_clip,
+                f"it has {appearance.frames} frames, and {expected_clip.frames} were asked for",
+            )
         )
-    if one.size is not None and appearance.size != tuple(one.size):
-        is_, expected_size = ("x".join(map(str, size)) for size in (appearance.size, one.size))
-        faults.append(_fault("wrong size", one, f"it is {is_}, and {expected_size} was asked for"))
-    if one.fps is not None and abs(appearance.fps - one.fps) > RATE * one.fps:
+    if expected_clip.size is not None and appearance.size != tuple(expected_clip.size):
+        is_, expected_size = ("x".join(map(str, size)) for size in (appearance.size, expected_clip.size))
+        faults.append(_fault_of_clip("wrong size", expected_clip, f"it is {is_}, and {expected_size} was asked for"))
+    if expected_clip.fps is not None and abs(appearance.fps - expected_clip.fps) > RATE * expected_clip.fps:
         faults.append(
-            _fault("wrong rate", one, f"it has {appearance.fps:g} frames a second, and {one.fps:g} were asked for")
+            _fault_of_clip(
+                "wrong rate",
+                expected_clip,
+                f"it has {appearance.fps:g} frames a second, and {expected_clip.fps:g} were asked for",
+            )
         )
-    problem = blank(appearance)
+    problem = why_blank(appearance)
     if problem:
-        return appearance, [*faults, _fault("black", one, problem)], undecided
-    rests = one.path is not None and not camera.moves(one.path)
-    problem = "" if rests else frozen(appearance, camera.moves(one.path))
+        return appearance, [*faults, _fault_of_clip("black", expected_clip, problem)], undecided
+    rests = expected_clip.path is not None and not camera.camera_moves(expected_clip.path)
+    problem = "" if rests else why_frozen(appearance, camera.camera_moves(expected_clip.path))
     if problem:
-        return appearance, [*faults, _fault("frozen", one, problem)], undecided
-    if one.path is None or not camera.is_checked(one.path):
+        return appearance, [*faults, _fault_of_clip("frozen", expected_clip, problem)], undecided
+    if expected_clip.path is None or not camera.can_be_checked_by_odometry(expected_clip.path):
         undecided.append("camera: no turn was asked for that could be seen")
     else:
-        wrong = camera.camera_fault(one.clip, one.path)
+        wrong = camera.camera_fault(expected_clip.clip, expected_clip.path)
         if wrong is None:
             undecided.append("camera: the picture does not tell how it turns")
         elif wrong:
-            faults.append(_fault("camera", one, wrong))
+            faults.append(_fault_of_clip("camera", expected_clip, wrong))
     return appearance, faults, undecided
 
 
-def _wrong_duration(one: Expected, appearance: Appearance) -> list[Fault]:
+def _duration_faults(expected_clip: Expected, appearance: Appearance) -> list[Fault]:
     """Whether a clip whose generator chooses its rate is longer or shorter than it may be."""
-    if one.frames is None or one.fps is None or not appearance.fps:
+    if expected_clip.frames is None or expected_clip.fps is None or not appearance.fps:
         return []
-    seconds, requested = appearance.frames / appearance.fps, one.frames / one.fps
-    if abs(seconds - requested) <= one.tolerance * requested:
+    seconds, requested = appearance.frames / appearance.fps, expected_clip.frames / expected_clip.fps
+    if abs(seconds - requested) <= expected_clip.tolerance * requested:
         return []
-    sentence = f"it takes {seconds:.1f} s, and {requested:.1f} s were asked for ({one.tolerance:.0%} more or less)"
-    return [_fault("wrong length", one, sentence)]
+    sentence = (
+        f"it takes {seconds:.1f} s, and {requested:.1f} s were asked for ({expected_clip.tolerance:.0%} more or less)"
+    )
+    return [_fault_of_clip("wrong length", expected_clip, sentence)]
 
 
-def _mixtures(seen: Sequence[tuple[Expected, Appearance]]) -> list[str]:
+def _mixed_size_and_rate_remarks(seen: Sequence[tuple[Expected, Appearance]]) -> list[str]:
     """Models whose clips were free in size and rate, and have several."""
     remarks = []
     free = [(one.model, appearance) for one, appearance in seen if one.tolerance]
@@ -164,7 +174,7 @@ def _mixtures(seen: Sequence[tuple[Expected, Appearance]]) -> list[str]:
     return remarks
 
 
-def _copies_between_models(seen: Sequence[tuple[Expected, Appearance]]) -> list[str]:
+def _copies_between_models_remarks(seen: Sequence[tuple[Expected, Appearance]]) -> list[str]:
     """A sentence on clips that are, byte for byte, those of another model or of the truth."""
     first: dict[str, Expected] = {}
     copies = []
@@ -175,10 +185,10 @@ def _copies_between_models(seen: Sequence[tuple[Expected, Appearance]]) -> list[
     if not copies:
         return []
     verb = "is a copy" if len(copies) == 1 else "are copies"
-    return [f"{pluralize(len(copies), 'clip')} {verb} of another model's or the truth's: {join_names(copies)}"]
+    return [f"{count_and_noun(len(copies), 'clip')} {verb} of another model's or the truth's: {join_names(copies)}"]
 
 
-def _duplicates(seen: Sequence[tuple[Expected, Appearance]]) -> list[Fault]:
+def _duplicate_faults(seen: Sequence[tuple[Expected, Appearance]]) -> list[Fault]:
     """Clips of one model that are the same, though their jobs are not; baseline generators know no prompt, and may."""
     faults = []
     own = [(one, appearance) for one, appearance in seen if not one.stand_in]
@@ -188,37 +198,39 @@ def _duplicates(seen: Sequence[tuple[Expected, Appearance]]) -> list[Fault]:
             for j in np.nonzero(np.abs(means[:k] - means[k]).max(axis=1) < 1)[0] if k else ():
                 other, appearance_of_other = group[int(j)]
                 same_inputs = one.inputs and one.inputs == other.inputs
-                if not same_inputs and one_clip(appearance, appearance_of_other):
-                    faults.append(_fault("duplicate", one, f"it is the same clip as {other.id}"))
+                if not same_inputs and is_same_clip(appearance, appearance_of_other):
+                    faults.append(_fault_of_clip("duplicate", one, f"it is the same clip as {other.id}"))
                     break
     return faults
 
 
-def _starts(seen: Sequence[tuple[Expected, Appearance]], unchecked: Counter[str]) -> list[Fault]:
+def _first_frame_faults(seen: Sequence[tuple[Expected, Appearance]], unchecked: Counter[str]) -> list[Fault]:
     """Clips that begin with another picture than they were given."""
     first_frames = dict.fromkeys(one.first for one, _ in seen if one.first is not None)
-    readable = {path: small for path in first_frames if (small := picture(path)) is not None}
+    readable = {path: small for path in first_frames if (small := read_small_copy(path)) is not None}
     faults = []
     for one, appearance in seen:
         own = readable.get(one.first) if one.first else None
         if own is None:
             unchecked["first frame: none was given"] += 1
             continue
-        if blank(appearance):
+        if why_blank(appearance):
             continue  # told already
         first = appearance.small[0]
-        mine = distance(first, own)
-        distances = {path: distance(first, small) for path, small in readable.items() if path != one.first}
+        mine = mean_difference_without_tint(first, own)
+        distances = {
+            path: mean_difference_without_tint(first, small) for path, small in readable.items() if path != one.first
+        }
         nearest = min(distances, key=lambda path: distances[path], default=None)
         if nearest is not None and mine > APART and distances[nearest] < NEARER * mine:
             whose = next(other for other, _ in seen if other.first == nearest)
-            faults.append(_fault("another sample", one, f"it begins with the first frame of {whose.id}"))
-        elif mine > UNLIKE or (mine > APART and likeness(first, own) < RELATED):
+            faults.append(_fault_of_clip("another sample", one, f"it begins with the first frame of {whose.id}"))
+        elif mine > UNLIKE or (mine > APART and lightness_correlation(first, own) < RELATED):
             faults.append(
-                _fault("first frame", one, f"its first frame is not the given one (off by {mine:.0f} of 255)")
+                _fault_of_clip("first frame", one, f"its first frame is not the given one (off by {mine:.0f} of 255)")
             )
     return faults
 
 
-def _fault(kind: str, one: Expected, sentence: str) -> Fault:
-    return Fault(kind, one.id, one.model, one.clip, sentence)
+def _fault_of_clip(kind: str, expected_clip: Expected, sentence: str) -> Fault:
+    return Fault(kind, expected_clip.id, expected_clip.model, expected_clip.clip, sentence)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from revisit.control.job_runner import first_frame, plan_of, read_provenance
+from revisit.control.job_runner import camera_plan_of_job, first_frame_path, read_provenance_or_none
 from revisit.control.jobs import Job
 from revisit.core import Clip, RevisitError
 from revisit.core.cases import CATEGORY
@@ -38,24 +38,24 @@ class Expected:
     tolerance: float = 0.0  # share by which it may be longer or shorter; size and rate are free then
 
 
-def of_jobs(jobs: Sequence[Job], folder: Path) -> list[Expected]:
+def expected_of_jobs(jobs: Sequence[Job], folder: Path) -> list[Expected]:
     """What a suite's jobs expect."""
-    return [_of_job(job, folder) for job in jobs]
+    return [_expected_of_job(job, folder) for job in jobs]
 
 
-def _of_job(job: Job, folder: Path) -> Expected:
+def _expected_of_job(job: Job, folder: Path) -> Expected:
     first, problem, path = None, "", None
     try:
         for file in (job.image, job.context, job.source_video):
             place = file.path if isinstance(file, Clip) else file
             if place is not None and not place.exists():
                 problem = f"{place}: no such file"
-        first = first_frame(job, folder) if not problem else None
-        plan = plan_of(job)
+        first = first_frame_path(job, folder) if not problem else None
+        plan = camera_plan_of_job(job)
         path = None if plan is None else plan.path.c2w
     except RevisitError as error:
         problem = str(error)
-    provenance = read_provenance(job.out) or {}
+    provenance = read_provenance_or_none(job.out) or {}
     inputs = json.dumps(
         [job.prompt, [s.prompt for s in job.segments], str(job.image), job.seed, job.camera], default=str
     )
@@ -65,7 +65,7 @@ def _of_job(job: Job, folder: Path) -> Expected:
     )  # fmt: skip
 
 
-def strangers(allowed: Sequence[Path]) -> list[Path]:
+def find_unexpected_videos(allowed: Sequence[Path]) -> list[Path]:
     """Videos that lie among the clips of an exact set and belong to none of its samples."""
     folders = dict.fromkeys(path.parent for path in allowed if path.parent.is_dir())
     names = {path.resolve() for path in allowed}
@@ -76,9 +76,9 @@ def strangers(allowed: Sequence[Path]) -> list[Path]:
     ]  # fmt: skip
 
 
-def in_folder(folder: Path, clips: Iterable[Path]) -> list[Expected]:
+def expected_in_folder(folder: Path, clips: Iterable[Path]) -> list[Expected]:
     """What job files in a folder expect, and its other clips, of which nothing is known."""
-    by_clip = {expected.clip: expected for expected in _job_files(folder)}
+    by_clip = {expected.clip: expected for expected in _expected_of_job_files(folder)}
     inputs = {expected.first.parent for expected in by_clip.values() if expected.first}  # pictures, but no clip
     for path in clips:
         if path not in by_clip and path not in inputs:
@@ -86,7 +86,7 @@ def in_folder(folder: Path, clips: Iterable[Path]) -> list[Expected]:
     return list(by_clip.values())
 
 
-def _job_files(folder: Path) -> Iterator[Expected]:
+def _expected_of_job_files(folder: Path) -> Iterator[Expected]:
     for file in sorted(folder.rglob(f"*{JOB}"), key=natural_order):
         try:
             job = parse_json(file.read_text(encoding="utf-8"))
@@ -96,12 +96,13 @@ def _job_files(folder: Path) -> Iterator[Expected]:
             inputs_of_job = [inputs["prompt"], inputs["segments"], inputs["image"], job["seed"], control["script"]]
             yield Expected(
                 str(job["id"]), clip, str(job["model"]), int(job["frames"]), float(job["fps"]), tuple(job["size"]),
-                _existing(inputs["image"]), np.load(path, allow_pickle=False) if path and path.is_file() else None,
-                json.dumps(inputs_of_job), CATEGORY in (read_provenance(clip) or {}),
+                _existing_file_or_none(inputs["image"]), np.load(path, allow_pickle=False) if path
+                and path.is_file() else None,
+                json.dumps(inputs_of_job), CATEGORY in (read_provenance_or_none(clip) or {}),
             )  # fmt: skip
         except (OSError, ValueError, KeyError, TypeError) as error:
             yield Expected(file.name, file.with_suffix(""), problem=f"{file}: this is no job file ({error})")
 
 
-def _existing(name: Any) -> Path | None:
+def _existing_file_or_none(name: Any) -> Path | None:
     return Path(name) if name and Path(name).is_file() else None

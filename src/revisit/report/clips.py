@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from revisit.core import METRICS, Case, Series, digest
-from revisit.report.film_strips import GONE, Clock, FilmStrip, clip_clock, file_clock
-from revisit.report.metric_cards import gate_name
-from revisit.report.overlays import judge_overlays, overlays
-from revisit.report.phases import first_frames, phases_from_starts, phases_of
-from revisit.report.series import read_series, thinned_series
+from revisit.report.film_strips import GONE, Clock, FilmStrip, load_clip_clock, read_file_clock
+from revisit.report.metric_cards import short_gate_name
+from revisit.report.overlays import judge_overlays, observer_overlays
+from revisit.report.phases import first_frame_of_each_kind, phases_from_starts, phases_of_gate
+from revisit.report.series import read_drawable_series, thin_series
 from revisit.report.tables import finding_text
-from revisit.results.ceilings import measured_text
-from revisit.results.display import number
+from revisit.results.ceilings import explain_held_score
+from revisit.results.display import number_text
 from revisit.results.file_types import Details
 from revisit.web.templates import Context
 
@@ -41,119 +41,128 @@ class ClipEntry:
 
     def __init__(self, pages: RunPages, case: Case, evidence: Mapping[str, str]) -> None:
         self.pages, self.case, self.evidence = pages, case, evidence
-        self.records, self.held = pages.results.of(case), pages.held.of(case)
+        self.records, self.held = pages.results.of(case), pages.held_results.of(case)
         self.anchor = digest(case.id, 10)
 
     @cached_property
     def film(self) -> FilmStrip | None:
-        return self.pages.film(self.case.clip)
+        return self.pages.film_strip_of(self.case.clip)
 
     @cached_property
     def reference_film(self) -> FilmStrip | None:
-        return self.pages.film(self.case.reference) if self.case.reference else None
+        return self.pages.film_strip_of(self.case.reference) if self.case.reference else None
 
     @cached_property
     def clock(self) -> Clock | None:
-        return clip_clock(self.evidence, self.pages.cache)
+        return load_clip_clock(self.evidence, self.pages.cache)
 
     @cached_property
-    def series(self) -> dict[str, Series]:
-        return {question: s for question in (*self.pages.gates, *self.pages.cards) if (s := self._one_series(question))}
+    def drawable_series(self) -> dict[str, Series]:
+        return {
+            question: s for question in (*self.pages.gates, *self.pages.cards) if (s := self._read_series(question))
+        }
 
-    def _one_series(self, question: str) -> Series | None:
-        return read_series(self.pages.results, self.case, question)
+    def _read_series(self, question: str) -> Series | None:
+        return read_drawable_series(self.pages.results, self.case, question)
 
     @cached_property
-    def failure(self) -> str | None:
+    def first_failure_sentence(self) -> str | None:
         return next((record.sentence for record in self.records.values() if record.failed), None)
 
-    def row(self) -> Context:
+    def list_row(self) -> Context:
         """What the list of clips shows and searches."""
         diagnosis = self.pages.diagnoses.get(self.case.id)
         return {
             "anchor": self.anchor,
             **{name: getattr(self.case, name) for name in FACTS},
             "target": self.case.target.name if self.case.target else self.case.target_name,
-            "film": _film_strip(self.film, self.pages),
-            "last": self._last(),
-            "phases": [[kind, first, last] for lane in self._lanes()[-1:] for kind, _, first, last in lane["phases"]],
-            "found": [self._label(question) for question in self.pages.gates],
+            "film": _write_strip_pictures(self.film, self.pages),
+            "last": self._last_frame_number(),
+            "phases": [
+                [kind, first, last] for lane in self._phase_lanes()[-1:] for kind, _, first, last in lane["phases"]
+            ],
+            "found": [self._finding_label(question) for question in self.pages.gates],
             "words": diagnosis["words"] if diagnosis else None,
-            "scores": [self._value(question) for question in self.pages.cards],
-            "failure": self.failure,
+            "scores": [self._held_score(question) for question in self.pages.cards],
+            "failure": self.first_failure_sentence,
         }
 
-    def whole(self) -> Context:
+    def scene_view_content(self) -> Context:
         """Everything about the clip."""
         target = self.case.target
         return {
             **{name: getattr(self.case, name) for name in FACTS},
             "camera": self.case.camera,
             "target": {"name": target.name, "box": target.box} if target else None,
-            "film": _film_strip(self.film, self.pages),
-            "video": self.pages.videos.place(self.case.clip),
+            "film": _write_strip_pictures(self.film, self.pages),
+            "video": self.pages.videos.video_address(self.case.clip),
             "anchor": self.anchor,
             "truth": False,
             "clock": self.clock,
-            "last": self._last(),
-            "film_note": None if self.film or self.failure else GONE,
-            "findings": [self._finding(question) for question in self.pages.gates],
-            "diagnosis": self._diagnosis(),
-            "lanes": self._lanes(),
-            "series": [self._line(question, series) for question, series in self.series.items()],
-            "hurt": self._hurt(),
-            "scores": [self._score(question) for question in self.pages.cards],
-            "overlays": overlays(self.evidence, self.pages.cache),
+            "last": self._last_frame_number(),
+            "film_note": None if self.film or self.first_failure_sentence else GONE,
+            "findings": [self._finding_content(question) for question in self.pages.gates],
+            "diagnosis": self._diagnosis_content(),
+            "lanes": self._phase_lanes(),
+            "series": [self._line_plot_content(question, series) for question, series in self.drawable_series.items()],
+            "hurt": self._worst_pairs_of_memory_metrics(),
+            "scores": [self._score_value_and_text(question) for question in self.pages.cards],
+            "overlays": observer_overlays(self.evidence, self.pages.cache),
             "judged": judge_overlays(self.evidence, self.pages.cache, self.pages.videos),
-            "failure": self.failure,
+            "failure": self.first_failure_sentence,
         }
 
-    def moment(self, metric: str, frame: int | None) -> list[Context]:
+    def moment_pictures(self, metric: str, frame: int | None) -> list[Context]:
         """Two pictures: what should be there, by the truth or as it was before, and what is."""
-        series = self._one_series(metric)
+        series = self._read_series(metric)
         row = None if series is None or frame is None else _row_of_frame(series, frame)
         other = None if series is None or row is None else _paired_frame(series, row)
         paired = metric in self.pages.cards and self.pages.cards[metric]["against_reference"]
         at = 0 if frame is None else frame
         if self.reference_film is not None and (other is None or paired):
-            true_frame = self.reference_film.at_share(at / max(self._last(), 1))
-            return self._pictures((self.reference_film, true_frame if other is None else other, "visible", "truth"), at)
-        return self._pair(at, other, paired)
+            true_frame = self.reference_film.frame_at_share(at / max(self._last_frame_number(), 1))
+            return self._pictures_of_both(
+                (self.reference_film, true_frame if other is None else other, "visible", "truth"), at
+            )
+        return self._side_by_side_pictures(at, other, paired)
 
-    def _last(self) -> int:
+    def _last_frame_number(self) -> int:
         """Number of the last frame: of the clip, or the last one anything is known of."""
         if self.clock:
             return int(self.clock["frames"]) - 1
-        last_frames = [int(series["frame"].max()) for series in self.series.values()]
+        last_frames = [int(series["frame"].max()) for series in self.drawable_series.values()]
         for gate in self.pages.gates:
-            last_frames += first_frames(self._facts(gate)).values()
-            last_frames += [phase[3] for phase in phases_of({"phases": self._facts(gate).get("phases", [])}, None, FAR)]
+            last_frames += first_frame_of_each_kind(self._facts_of_question(gate)).values()
+            last_frames += [
+                phase[3]
+                for phase in phases_of_gate({"phases": self._facts_of_question(gate).get("phases", [])}, None, FAR)
+            ]
         return max(last_frames, default=0)
 
-    def _facts(self, question: str) -> Mapping[str, object]:
+    def _facts_of_question(self, question: str) -> Mapping[str, object]:
         return self.records[question].facts if question in self.records else {}
 
-    def _label(self, gate: str) -> str | None:
+    def _finding_label(self, gate: str) -> str | None:
         record = self.records.get(gate)
         return None if record is None or record.failed else finding_text(record)
 
-    def _finding(self, gate: str) -> Context | None:
+    def _finding_content(self, gate: str) -> Context | None:
         record = self.records.get(gate)
         if record is None or record.failed:
             return None
         seconds = [
             f"{name.removesuffix('_seconds').replace('_', ' ')} {value:.1f} s"
-            for name, value in self._facts(gate).items()
+            for name, value in self._facts_of_question(gate).items()
             if name.endswith("_seconds") and isinstance(value, int | float) and value > 0
         ]
         return {
             "state": record.status,
             "label": finding_text(record),
-            "reason": record.sentence or self._facts(gate).get("sentence", ""),
+            "reason": record.sentence or self._facts_of_question(gate).get("sentence", ""),
             "seconds": seconds[:2],
         }
 
-    def _diagnosis(self) -> Context | None:
+    def _diagnosis_content(self) -> Context | None:
         """What the clip is found to show, in words, with a sentence for each finding; None where nobody asked."""
         diagnosis = self.pages.diagnoses.get(self.case.id)
         if diagnosis is None:
@@ -167,13 +176,16 @@ class ClipEntry:
             "frames": sorted({int(frame) for entry in diagnosis["findings"] for frame in entry["frames"]}),
         }
 
-    def _lanes(self) -> list[dict[str, Any]]:
+    def _phase_lanes(self) -> list[dict[str, Any]]:
         """Phases by who says so; the same phases are shown once."""
         lanes: list[dict[str, Any]] = []
         given = self.case.phases
-        phases_by_name = [("Given", phases_from_starts(*given, self._last()))] if given else []
+        phases_by_name = [("Given", phases_from_starts(*given, self._last_frame_number()))] if given else []
         phases_by_name += [
-            (gate_name(gate, title), phases_of(self._facts(gate), self._one_series(gate), self._last()))
+            (
+                short_gate_name(gate, title),
+                phases_of_gate(self._facts_of_question(gate), self._read_series(gate), self._last_frame_number()),
+            )
             for gate, title in self.pages.gates.items()
         ]
         for name, phases in phases_by_name:
@@ -184,47 +196,50 @@ class ClipEntry:
                 lanes.append({"name": name, "phases": phases})
         return lanes
 
-    def _hurt(self) -> list[Context]:
+    def _worst_pairs_of_memory_metrics(self) -> list[Context]:
         """The unit of each memory metric that cost it most, worst first, each pair of frames once."""
         worst: dict[tuple[int, int | None], tuple[float, Context]] = {}  # loss, and what is shown
         for metric, card in self.pages.cards.items():
-            series = self.series.get(metric)
+            series = self.drawable_series.get(metric)
             if card["group"] != "Memory" or card["higher_is_better"] is None or series is None:
                 continue
             row = series.worst(card["higher_is_better"])
             if row is None or not self.records[metric].scored:
                 continue
             frame, other, value = int(series["frame"][row]), _paired_frame(series, row), float(series["value"][row])
-            loss = round(_loss_share(value, card), 4)
+            loss = round(_distance_from_best_end(value, card), 4)
             if (frame, other) not in worst or loss > worst[frame, other][0]:
-                pictures = self._pair(frame, other, card["against_reference"])
-                entry = {"title": card["title"], "frame": frame, "value": number(value), "loss": loss}
+                pictures = self._side_by_side_pictures(frame, other, card["against_reference"])
+                entry = {"title": card["title"], "frame": frame, "value": number_text(value), "loss": loss}
                 worst[frame, other] = loss, {**entry, "pictures": pictures}
         worst_first = sorted(worst.values(), key=lambda entry: -entry[0])
         return [content for _, content in worst_first[:MOST_PAIRS]]
 
-    def _pair(self, frame: int, other: int | None, against_reference: bool) -> list[Context]:
+    def _side_by_side_pictures(self, frame: int, other: int | None, against_reference: bool) -> list[Context]:
         """The two frames side by side, in the order of reading: what it should look like, what it does look like."""
         before = (self.film, other or 0, "visible", "at the start" if other is None else "as it was")
         if other is not None and against_reference:
             before = (self.reference_film, other, "visible", "truth")
-        return self._pictures(before, frame, "here" if other is None else "as it returned")
+        return self._pictures_of_both(before, frame, "here" if other is None else "as it returned")
 
-    def _pictures(
+    def _pictures_of_both(
         self, before: tuple[FilmStrip | None, int, str, str], frame: int, words: str = "here"
     ) -> list[Context]:
         pair = (before, (self.film, frame, "returned", words))
-        return [{"words": caption, "kind": kind, **self._picture(film, at)} for film, at, kind, caption in pair]
+        return [
+            {"words": caption, "kind": kind, **self._write_nearest_picture(film, at)}
+            for film, at, kind, caption in pair
+        ]
 
-    def _picture(self, film: FilmStrip | None, frame: int) -> Context:
+    def _write_nearest_picture(self, film: FilmStrip | None, frame: int) -> Context:
         """The picture nearest to a frame, written into the report; no address where there is none."""
         if film is None:
             return {"frame": frame, "shown": None, "src": None}
-        nearest = film.nearest(frame)
-        film.write([nearest], self.pages.videos)
-        return {"frame": frame, "shown": nearest, "src": film.address(nearest)}
+        nearest = film.nearest_pictured_frame(frame)
+        film.write_pictures([nearest], self.pages.videos)
+        return {"frame": frame, "shown": nearest, "src": film.picture_address(nearest)}
 
-    def _line(self, question: str, series: Series) -> Context:
+    def _line_plot_content(self, question: str, series: Series) -> Context:
         """A series with its title; those of gates and of memory come first on the page."""
         if question in self.pages.cards:
             card = self.pages.cards[question]
@@ -232,17 +247,17 @@ class ClipEntry:
             # A range such as 0-99 dB is mostly empty: only what ends at 1 is drawn on all of its range.
             limits = (low, high if card["bounded"] else None)
             main = card["group"] == "Memory"
-            line = thinned_series(series, limits, card["higher_is_better"], POINTS if main else POINTS // 2)
+            line = thin_series(series, limits, card["higher_is_better"], POINTS if main else POINTS // 2)
             return {"id": question, "title": card["title"], "main": main, **line}
         title, high = SIGHTS.get(question, (self.pages.gates[question], None))
-        return {"id": question, "title": title, "main": True, **thinned_series(series, (0.0, high), None, POINTS)}
+        return {"id": question, "title": title, "main": True, **thin_series(series, (0.0, high), None, POINTS)}
 
-    def _value(self, metric: str) -> float | None:
+    def _held_score(self, metric: str) -> float | None:
         """The score that counts, or None."""
         record = self.held.get(metric)
         return None if record is None or not record.scored else float(f"{record.value:.4g}")
 
-    def _score(self, metric: str) -> list[Any] | None:
+    def _score_value_and_text(self, metric: str) -> list[Any] | None:
         """[value, text] where scored, [None, reason] where not, None where it was never asked.
 
         The value is the one that counts; where that is not the measured one, a third entry says what was measured.
@@ -252,10 +267,10 @@ class ClipEntry:
             return None
         if self.case.truth and record.scored and metric in METRICS and METRICS[metric].rewards_unchanged:
             best = METRICS[metric].range[1]  # the others count by their nearness to it
-            return [best, number(best), f"measured {number(record.value)}, which the others are held to"]
-        other = [] if held.value == record.value else [measured_text(held)]
+            return [best, number_text(best), f"measured {number_text(record.value)}, which the others are held to"]
+        other = [] if held.value == record.value else [explain_held_score(held)]
         if held.scored:
-            return [float(f"{held.value:.6g}"), number(held.value), *other]
+            return [float(f"{held.value:.6g}"), number_text(held.value), *other]
         return [None, other[0] if other else held.sentence]
 
 
@@ -269,19 +284,19 @@ class Truth(ClipEntry):
 
     @cached_property
     def clock(self) -> Clock | None:
-        return file_clock(self.case.clip)
+        return read_file_clock(self.case.clip)
 
-    def whole(self) -> Context:
+    def scene_view_content(self) -> Context:
         """Everything about the reference; no answer is about it."""
-        return {**super().whole(), "id": f"{self.case.sample}@truth", "film_note": None}
+        return {**super().scene_view_content(), "id": f"{self.case.sample}@truth", "film_note": None}
 
 
-def _film_strip(film: FilmStrip | None, pages: RunPages) -> Context | None:
+def _write_strip_pictures(film: FilmStrip | None, pages: RunPages) -> Context | None:
     """A dozen pictures: where they lie, and of which frames."""
     if film is None:
         return None
-    frames = film.strip()
-    film.write(frames, pages.videos)
+    frames = film.evenly_spread_frames()
+    film.write_pictures(frames, pages.videos)
     size = {"width": int(film.pictures.width), "height": int(film.pictures.height)}
     return {**size, "name": film.name, "frames": frames}
 
@@ -300,7 +315,7 @@ def _paired_frame(series: Series, row: int) -> int | None:
     return int(other) if np.isfinite(other) and other >= 0 else None
 
 
-def _loss_share(value: float, card: Details) -> float:
+def _distance_from_best_end(value: float, card: Details) -> float:
     """How far a value is from the good end of its range, 0 to 1; a half where the range has no ends."""
     low, high = card["range"]
     if low is None or high is None or high <= low:

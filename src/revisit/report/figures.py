@@ -16,9 +16,9 @@ from revisit.core import METRICS, Case, MissingPrerequisite, UsageError
 from revisit.core.grouping import group_items
 from revisit.core.text import printable_text
 from revisit.results import Cell, Results
-from revisit.results.cells import limits_of
-from revisit.results.display import column_head, metric_title, number
-from revisit.results.score_names import measured_id, metric_of
+from revisit.results.cells import range_limits_of_metric
+from revisit.results.display import number_text, score_title, score_title_with_arrow
+from revisit.results.score_names import find_metric_of_score, strip_held_suffix
 
 PALETTE = ("#0b6e6e", "#c2571a", "#5b4aa8", "#a0812a", "#b03060", "#3a7d2c", "#2b5fa8", "#777777", "#8c4b32")
 DASHES = ("-", "--", "-.", ":")  # beyond colour, for who cannot tell colours apart
@@ -57,13 +57,13 @@ def save_figure(figure: Any, path: Path) -> None:
     load_pyplot().close(figure)
 
 
-def _line_style(place: int) -> dict[str, str]:
+def _line_colour_and_dash(place: int) -> dict[str, str]:
     return {"color": PALETTE[place % len(PALETTE)], "linestyle": DASHES[place // len(PALETTE) % len(DASHES)]}
 
 
-def radar_metrics(results: Results, metrics: Sequence[str]) -> list[str]:
+def metrics_a_radar_can_show(results: Results, metrics: Sequence[str]) -> list[str]:
     """Those that a radar can show: with scores, both ends of a range, and a better end."""
-    cards = {metric: metric_of(metric) for metric in metrics}
+    cards = {metric: find_metric_of_score(metric) for metric in metrics}
     return [
         metric
         for metric, card in cards.items()
@@ -73,7 +73,7 @@ def radar_metrics(results: Results, metrics: Sequence[str]) -> list[str]:
 
 def radar(results: Results, metrics: Sequence[str]) -> Any:
     """Models around metrics, each on its range, the better end outside. At least three metrics with a range."""
-    plotted = radar_metrics(results, metrics)
+    plotted = metrics_a_radar_can_show(results, metrics)
     if len(plotted) < 3:
         raise UsageError(
             f"a radar needs three metrics with scores and a range; here are {len(plotted)}: name others with -m"
@@ -83,15 +83,15 @@ def radar(results: Results, metrics: Sequence[str]) -> Any:
     for place, (model, part) in enumerate(results.groups("model").items()):
         shares = []
         for metric in plotted:
-            low, high = (float(end or 0.0) for end in limits_of(metric))
+            low, high = (float(end or 0.0) for end in range_limits_of_metric(metric))
             mean = part.cell(metric).mean
             share = np.nan if mean is None else (mean - low) / (high - low)
-            shares.append(share if METRICS[measured_id(metric)].higher_is_better else 1 - share)
+            shares.append(share if METRICS[strip_held_suffix(metric)].higher_is_better else 1 - share)
         axes.plot(
             [*angles, angles[0]],
             [*shares, shares[0]],
             label=printable_text(model),
-            **_line_style(place),
+            **_line_colour_and_dash(place),
             marker="o",
             ms=3,
         )
@@ -100,7 +100,7 @@ def radar(results: Results, metrics: Sequence[str]) -> Any:
         side, height = np.cos(angle), np.sin(angle)
         across = "center" if abs(side) < 0.1 else "left" if side > 0 else "right"
         up = "center" if abs(height) < 0.1 else "bottom" if height > 0 else "top"
-        axes.text(angle, 1.08, _wrap_text(metric_title(metric), 20), ha=across, va=up, fontsize=7)
+        axes.text(angle, 1.08, _wrap_text(score_title(metric), 20), ha=across, va=up, fontsize=7)
     axes.set_ylim(0, 1)
     axes.set_yticks([0.25, 0.5, 0.75, 1.0], [])
     figure.legend(loc="upper center", bbox_to_anchor=(0.5, 0.02), ncols=3, frameon=False)
@@ -118,14 +118,18 @@ def horizon(results: Results, metrics: Sequence[str]) -> Any:
     )
     for axes, metric in zip(grid[:, 0], metrics, strict=True):
         for place, (model, part) in enumerate(results.groups("model").items()):
-            curves = [curve for case in part.cases if (curve := _binned_curve(results, case, metric)) is not None]
+            curves = [
+                curve for case in part.cases if (curve := _mean_values_in_time_steps(results, case, metric)) is not None
+            ]
             if curves:
                 count = np.isfinite(curves).sum(axis=0)
                 mean = np.where(count > 0, np.nansum(curves, axis=0) / np.maximum(count, 1), np.nan)
-                axes.plot((np.arange(STEPS) + 0.5) / STEPS, mean, label=printable_text(model), **_line_style(place))
+                axes.plot(
+                    (np.arange(STEPS) + 0.5) / STEPS, mean, label=printable_text(model), **_line_colour_and_dash(place)
+                )
         if not axes.has_data():
             raise UsageError(f"{metric} has no values over time in this run")
-        axes.set_title(_wrap_text(column_head(metric), 60), loc="left")
+        axes.set_title(_wrap_text(score_title_with_arrow(metric), 60), loc="left")
         axes.set_xlim(0, 1)
     grid[-1, 0].set_xlabel("share of the clip")
     lines = {line.get_label(): line for axes in grid[:, 0] for line in axes.get_lines()}  # one entry a model
@@ -133,13 +137,13 @@ def horizon(results: Results, metrics: Sequence[str]) -> Any:
     return figure
 
 
-def _binned_curve(results: Results, case: Case, metric: str) -> np.ndarray | None:
+def _mean_values_in_time_steps(results: Results, case: Case, metric: str) -> np.ndarray | None:
     """Means of a clip's values in equal steps of its length; nan where a step has none."""
     series = results.series(case, metric)
     if series is None or not {"frame", "value"} <= series.columns.keys() or not len(series):
         return None
     frames, values = np.asarray(series["frame"], float), np.asarray(series["value"], float)
-    length = max(float(frames.max()) + 1, float(case.clip.count or 0), _longest(results, case))
+    length = max(float(frames.max()) + 1, float(case.clip.count or 0), _frame_count_from_series(results, case))
     steps = np.clip((frames / length * STEPS).astype(int), 0, STEPS - 1)
     finite = np.isfinite(values)
     total = np.bincount(steps[finite], values[finite], STEPS)
@@ -147,7 +151,7 @@ def _binned_curve(results: Results, case: Case, metric: str) -> np.ndarray | Non
     return np.where(count > 0, total / np.maximum(count, 1), np.nan)
 
 
-def _longest(results: Results, case: Case) -> float:
+def _frame_count_from_series(results: Results, case: Case) -> float:
     """The last frame that any answer about a clip speaks of."""
     for metric in ("motion_amount", "flicker", "psnr", "camera_path"):
         series = results.series(case, metric)
@@ -158,18 +162,18 @@ def _longest(results: Results, case: Case) -> float:
 
 def correlation(results: Results, metrics: Sequence[str]) -> Any:
     """Pearson's correlation of metrics over clips, as a matrix with its numbers."""
-    from revisit.stats.correlation import matrix
+    from revisit.stats.correlation import pearson_matrix
 
     plotted = [metric for metric in metrics if len(results.scores(metric)) > 2]
     if len(plotted) < 2:
         raise UsageError("a correlation needs two metrics with three scores each; name others with -m")
     columns = {metric: [results.score(case, metric) for case in results.cases] for metric in plotted}
-    rows = matrix(columns)
+    rows = pearson_matrix(columns)
     table = np.array([[rows[one][other] for other in plotted] for one in plotted], dtype=float)
     side = 1.6 + 0.5 * len(plotted)
     figure, axes = load_pyplot().subplots(figsize=(side + 1, side))
     axes.imshow(table, cmap="RdBu_r", vmin=-1, vmax=1)
-    names = [printable_text(metric_title(metric)) for metric in plotted]
+    names = [printable_text(score_title(metric)) for metric in plotted]
     axes.set_xticks(range(len(plotted)), names, rotation=60, ha="right", fontsize=7)
     axes.set_yticks(range(len(plotted)), names, fontsize=7)
     for i, j in np.ndindex(table.shape):
@@ -181,9 +185,11 @@ def correlation(results: Results, metrics: Sequence[str]) -> Any:
 
 def phases(results: Results, metrics: Sequence[str]) -> Any:
     """Bars per phase and model, of metrics whose facts hold a mean for each phase."""
-    means_by_metric = {metric: means_by_model for metric in metrics if (means_by_model := _by_phase(results, metric))}
+    means_by_metric = {
+        metric: means_by_model for metric in metrics if (means_by_model := _phase_means_by_model(results, metric))
+    }
     if not means_by_metric:
-        candidates = [metric for metric in results.metrics if _by_phase(results, metric)]
+        candidates = [metric for metric in results.metrics if _phase_means_by_model(results, metric)]
         raise UsageError(f"none of these has a mean for each phase; here {', '.join(candidates) or 'no metric'} has")
     figure, grid = load_pyplot().subplots(
         1, len(means_by_metric), figsize=(1.2 + 3.2 * len(means_by_metric), 2.8), squeeze=False
@@ -195,12 +201,12 @@ def phases(results: Results, metrics: Sequence[str]) -> Any:
             axes.bar(at, [means.get(name, np.nan) for name in PHASES], width * 0.92,
                      color=PALETTE[place % len(PALETTE)], label=printable_text(model))  # fmt: skip
         axes.set_xticks(range(len(PHASES)), PHASES)
-        axes.set_title(printable_text(column_head(metric)), loc="left")
+        axes.set_title(printable_text(score_title_with_arrow(metric)), loc="left")
     grid[0, -1].legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return figure
 
 
-def _by_phase(results: Results, metric: str) -> dict[str, dict[str, float]]:
+def _phase_means_by_model(results: Results, metric: str) -> dict[str, dict[str, float]]:
     scores = [record for record in results.scores(metric) if isinstance(record.facts.get("mean"), Mapping)]
     means: dict[str, dict[str, float]] = {}
     for model, records in group_items(scores, lambda record: record.case.model).items():
@@ -225,18 +231,18 @@ def scatter(results: Results, metrics: Sequence[str]) -> Any:
         color = PALETTE[place % len(PALETTE)]
         axes.scatter(points[:, 0], points[:, 1], s=10, color=color, alpha=0.35, linewidths=0)
         cells = part.cell(first), part.cell(second)
-        bars = [_error_bars(cell) for cell in cells]
+        bars = [_error_bar_lengths(cell) for cell in cells]
         axes.errorbar(cells[0].mean, cells[1].mean, xerr=bars[0], yerr=bars[1], color=color, marker="o",
                       label=printable_text(model))  # fmt: skip
     if not axes.has_data():
         raise UsageError(f"no clip has scores of both {first} and {second}")
-    axes.set_xlabel(printable_text(column_head(first)))
-    axes.set_ylabel(printable_text(column_head(second)))
+    axes.set_xlabel(printable_text(score_title_with_arrow(first)))
+    axes.set_ylabel(printable_text(score_title_with_arrow(second)))
     axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return figure
 
 
-def _error_bars(cell: Cell) -> list[list[float]] | None:
+def _error_bar_lengths(cell: Cell) -> list[list[float]] | None:
     """How far an interval reaches below and above its mean."""
     if cell.mean is None or cell.interval is None:
         return None
@@ -257,7 +263,7 @@ def camera_path_figure(
         if series is None or "yaw" not in series.columns:
             continue
         for axes, name in zip(grid, ("yaw", "pitch"), strict=True):
-            axes.plot(series["frame"], series[name], label=printable_text(case.model), **_line_style(place))
+            axes.plot(series["frame"], series[name], label=printable_text(case.model), **_line_colour_and_dash(place))
         if not any_path and (requested := requested_path(case, int(np.max(series["frame"])) + 1)) is not None:
             for axes, column in zip(grid, requested.T, strict=True):
                 axes.plot(column, color="k", linestyle=":", label="asked", zorder=9)
@@ -306,7 +312,7 @@ def film_strip_figure(
     return figure
 
 
-def strip_columns(case: Case, count: int, extra: Iterable[int] = ()) -> list[tuple[str, int]]:
+def film_strip_columns(case: Case, count: int, extra: Iterable[int] = ()) -> list[tuple[str, int]]:
     """Columns of a strip: frames in each phase where the phases are known, else spaced from first to last."""
     from revisit.media import open_clip
 
@@ -315,16 +321,16 @@ def strip_columns(case: Case, count: int, extra: Iterable[int] = ()) -> list[tup
     frames = {int(frame) for frame in np.round(np.linspace(0, last, count))}
     frames |= {min(max(int(frame), 0), last) for frame in extra}
 
-    def title(frame: int) -> str:
+    def column_title(frame: int) -> str:
         if case.phases is None:
             return f"frame {frame}" if frame else "first"
         hidden, back = case.phases
         return f"{'visible' if frame < hidden else 'hidden' if frame < back else 'returned'}, {frame}"
 
-    return [(title(frame), frame) for frame in sorted(frames)]
+    return [(column_title(frame), frame) for frame in sorted(frames)]
 
 
-def strip_pictures(case: Case, frames: Iterable[int]) -> dict[int, np.ndarray]:
+def read_scaled_frames(case: Case, frames: Iterable[int]) -> dict[int, np.ndarray]:
     """Frames of a clip by their number, scaled down."""
     from revisit.media import open_clip
 
@@ -332,7 +338,7 @@ def strip_pictures(case: Case, frames: Iterable[int]) -> dict[int, np.ndarray]:
         return {frame.index: np.asarray(frame.at(LONG_SIDE)) for frame in stream}
 
 
-def score_label(results: Results, case: Case, metrics: Sequence[str]) -> str:
+def score_lines(results: Results, case: Case, metrics: Sequence[str]) -> str:
     """`Target reappears 1.00, …`: scores of a clip, as a label."""
     scores = {metric: results.score(case, metric) for metric in metrics}
-    return "\n".join(f"{metric_title(id)} {number(value)}" for id, value in scores.items() if value is not None)
+    return "\n".join(f"{score_title(id)} {number_text(value)}" for id, value in scores.items() if value is not None)

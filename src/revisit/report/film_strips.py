@@ -25,53 +25,55 @@ class FilmStrip:
     pictures: Thumbnails
     name: str  # of the folder with its pictures
 
-    def strip(self) -> list[int]:
+    def evenly_spread_frames(self) -> list[int]:
         """Frame numbers of about a dozen pictures from the first frame to the last."""
         at = np.linspace(0, len(self.pictures.index) - 1, min(SHOTS, len(self.pictures.index)))
         return [int(self.pictures.index[k]) for k in np.round(at).astype(int)]
 
-    def nearest(self, frame: int) -> int:
+    def nearest_pictured_frame(self, frame: int) -> int:
         """The frame nearest to `frame` of which there is a picture."""
-        return int(self.pictures.index[self._row(frame)])
+        return int(self.pictures.index[self._row_nearest_to(frame)])
 
-    def at_share(self, share: float) -> int:
+    def frame_at_share(self, share: float) -> int:
         """The frame at a share of the clip's length, as far as there are pictures."""
         return round(share * int(self.pictures.index[-1]))
 
-    def address(self, frame: int) -> str:
+    def picture_address(self, frame: int) -> str:
         """Where the picture of a frame lies, relative to the report."""
         return f"frames/{self.name}/{frame:06d}.jpg"
 
-    def write(self, frames: Iterable[int], places: Videos) -> None:
+    def write_pictures(self, frames: Iterable[int], videos: Videos) -> None:
         """Keep the pictures of these frames as JPEG files, once each."""
         for frame in frames:
-            places.keep(self.address(frame), partial(self.pictures.picture, self._row(frame)))
+            videos.keep_picture(
+                self.picture_address(frame), partial(self.pictures.picture, self._row_nearest_to(frame))
+            )
 
-    def _row(self, frame: int) -> int:
+    def _row_nearest_to(self, frame: int) -> int:
         return int(np.abs(self.pictures.index - frame).argmin())
 
 
 Clock = dict[str, Any]  # `frames`, `fps` and `size` (width, height) of a clip
 
 
-def film_strip(evidence: Mapping[str, str], cache: EvidenceCache) -> FilmStrip | None:
+def load_film_strip(evidence: Mapping[str, str], cache: EvidenceCache) -> FilmStrip | None:
     """The film of a clip or reference by the keys of its evidence; None where the cache has lost it, or it has none."""
-    key = evidence_key(evidence, "thumbnails")
+    key = safe_evidence_key(evidence, "thumbnails")
     pictures = cache.load(Thumbnails, key) if key else None
     return FilmStrip(pictures, key[:16]) if key and pictures is not None and len(pictures.index) else None
 
 
-def clip_clock(evidence: Mapping[str, str], cache: EvidenceCache) -> Clock | None:
+def load_clip_clock(evidence: Mapping[str, str], cache: EvidenceCache) -> Clock | None:
     """Number of frames, frame rate and size of a clip, if its facts are in the cache."""
-    key = evidence_key(evidence, "frame_facts")
+    key = safe_evidence_key(evidence, "frame_facts")
     facts = cache.load(FrameFacts, key) if key else None
     if facts is None or not len(facts.index):
         return None
-    return _clock(int(facts.index[-1]) + 1, float(facts.fps), int(facts.width), int(facts.height))
+    return _make_clock(int(facts.index[-1]) + 1, float(facts.fps), int(facts.width), int(facts.height))
 
 
 @lru_cache(maxsize=4096)
-def file_clock(clip: Clip) -> Clock | None:
+def read_file_clock(clip: Clip) -> Clock | None:
     """The same from the file itself, of which no frame is decoded; None where it cannot be read."""
     from revisit.media import open_clip
 
@@ -80,14 +82,14 @@ def file_clock(clip: Clip) -> Clock | None:
             info = stream.info
     except (MediaError, OSError):
         return None
-    return _clock(info.count, info.fps, info.width, info.height) if info.count else None
+    return _make_clock(info.count, info.fps, info.width, info.height) if info.count else None
 
 
-def _clock(frames: int, fps: float, width: int, height: int) -> Clock:
+def _make_clock(frames: int, fps: float, width: int, height: int) -> Clock:
     return {"frames": frames, "fps": round(fps, 3), "size": [width, height]}
 
 
-def evidence_key(evidence: Mapping[str, str], kind: str) -> str | None:
+def safe_evidence_key(evidence: Mapping[str, str], kind: str) -> str | None:
     """The address of a piece of evidence; anything that is not a plain hash would lead out of the cache."""
     key = evidence.get(kind)
     return key if isinstance(key, str) and key.isascii() and key.isalnum() else None

@@ -20,7 +20,7 @@ import msgspec
 import revisit
 from revisit.core import digest
 from revisit.core.text import parse_json
-from revisit.media.files import replacing
+from revisit.media.files import atomic_write_path
 from revisit.report.overlays import SHOWN
 from revisit.web.templates import Context
 
@@ -42,12 +42,12 @@ class ScenePart:
     pictures: tuple[str, ...]  # addresses
 
 
-def files_of(folder: Path) -> set[str]:
+def addresses_of_page_files(folder: Path) -> set[str]:
     """Addresses of the scenes and pictures of an earlier page."""
-    return {*_files(folder, "frames"), *_files(folder, "scenes")}
+    return {*_addresses_of_files(folder, "frames"), *_addresses_of_files(folder, "scenes")}
 
 
-def read_parts(folder: Path, basis: str, there: Collection[str]) -> dict[str, ScenePart]:
+def take_intact_scene_parts(folder: Path, basis: str, there: Collection[str]) -> dict[str, ScenePart]:
     """Scenes of an earlier page that are whole, by key; none where the page was made on another basis."""
     path = folder / NAME
     try:
@@ -60,19 +60,19 @@ def read_parts(folder: Path, basis: str, there: Collection[str]) -> dict[str, Sc
     sizes = {entry.name: entry.stat().st_size for entry in os.scandir(folder / "scenes")}
     parts = {key: ScenePart(**{**part, "pictures": tuple(part["pictures"])}) for key, part in content["scenes"].items()}
 
-    def whole(key: str, part: ScenePart) -> bool:
+    def is_intact(key: str, part: ScenePart) -> bool:
         return sizes.get(f"{key}.js") == part.size and all(picture in there for picture in part.pictures)
 
-    return {key: part for key, part in parts.items() if whole(key, part)}
+    return {key: part for key, part in parts.items() if is_intact(key, part)}
 
 
-def write_parts(folder: Path, basis: str, parts: Mapping[str, ScenePart]) -> None:
-    with replacing(folder / NAME) as temporary:
+def write_scene_parts(folder: Path, basis: str, parts: Mapping[str, ScenePart]) -> None:
+    with atomic_write_path(folder / NAME) as temporary:
         content = {"basis": basis, "scenes": {key: vars(part) for key, part in parts.items()}}
         temporary.write_bytes(msgspec.json.encode(content))
 
 
-def remove_files(folder: Path, addresses: Iterable[str]) -> None:
+def remove_page_files(folder: Path, addresses: Iterable[str]) -> None:
     """Remove scenes and pictures that no page shows any more."""
     for address in addresses:
         path = folder / address
@@ -81,7 +81,7 @@ def remove_files(folder: Path, addresses: Iterable[str]) -> None:
             path.parent.rmdir()
 
 
-def shared_digest(pages: RunPages) -> str:
+def digest_shared_by_scenes(pages: RunPages) -> str:
     """What all scenes are made from: the code, the cards of what is asked, and where things lie."""
     facts = [
         pages.cards,
@@ -90,14 +90,14 @@ def shared_digest(pages: RunPages) -> str:
         str(pages.cache.root),
         str(pages.videos.folder),
     ]
-    return digest([_code_digest(), *facts], 40)
+    return digest([_page_code_digest(), *facts], 40)
 
 
-def lost_units(pages: RunPages) -> set[str]:
+def missing_unit_files(pages: RunPages) -> set[str]:
     """The files of values per frame that answers name and the run has not."""
     cases = (*pages.results.cases, *pages.results.truths)
     unit_files = {record.units for case in cases for record in pages.results.of(case).values()}
-    return unit_files.difference(_files(pages.run.path, "units"), {""})
+    return unit_files.difference(_addresses_of_files(pages.run.path, "units"), {""})
 
 
 def scene_digest(pages: RunPages, scene: PageScene, lines: RecordLines, lost: Collection[str]) -> str:
@@ -106,18 +106,20 @@ def scene_digest(pages: RunPages, scene: PageScene, lines: RecordLines, lost: Co
     truths = (pages.results.truth_of(case) for case in scene.cases)
     for case in {case.id: case for case in (*scene.cases, *truths) if case is not None}.values():
         planned = pages.planned[case.id]
-        sha.update(msgspec.json.encode([planned, pages.diagnoses.get(case.id), lines.stamp(case.id)]))
+        sha.update(msgspec.json.encode([planned, pages.diagnoses.get(case.id), lines.digest_of_case_lines(case.id)]))
         parts = (planned.get("evidence", {}), planned.get("reference_evidence", {}))
         evidence = [key for part in parts for kind, key in part.items() if kind in SHOWN]
         sha.update(bytes(key in pages.cache for key in evidence))
         if lost:
             sha.update(bytes(record.units in lost for record in pages.results.of(case).values()))
         for clip in filter(None, (case.clip, case.reference)):
-            sha.update(f"{pages.videos.resolved(clip.path)} {_file_state(clip.path)}".encode(errors="replace"))
+            sha.update(
+                f"{pages.videos.resolve_path(clip.path)} {_file_mode_size_and_time(clip.path)}".encode(errors="replace")
+            )
     return sha.hexdigest()
 
 
-def _file_state(path: Path) -> str:
+def _file_mode_size_and_time(path: Path) -> str:
     """Of a video or a folder of frames: whether it is there, and its size and time, as a header is read from it."""
     try:
         status = path.stat()
@@ -126,7 +128,7 @@ def _file_state(path: Path) -> str:
     return f"{status.st_mode} {status.st_size} {status.st_mtime_ns}"
 
 
-def _files(folder: Path, name: str) -> Iterable[str]:
+def _addresses_of_files(folder: Path, name: str) -> Iterable[str]:
     """Addresses of the files in a folder and the folders in it."""
     if not (folder / name).is_dir():
         return
@@ -136,7 +138,7 @@ def _files(folder: Path, name: str) -> Iterable[str]:
 
 
 @lru_cache(maxsize=1)
-def _code_digest() -> str:
+def _page_code_digest() -> str:
     """A digest of the code that describes clips: a page of other code is made anew."""
     sha = hashlib.sha256()
     for room in ROOMS:

@@ -7,8 +7,8 @@ from functools import partial
 from urllib.parse import quote, urlencode
 
 from revisit.core import METRICS
-from revisit.report.standalone import standalone_page
-from revisit.results.leaderboards import Board, BoardRow, marked_rows, sorted_rows
+from revisit.report.standalone import html_and_policy_of_template
+from revisit.results.leaderboards import Board, BoardRow, mark_best_and_second_rows, sort_rows_best_first
 from revisit.web.templates import Context
 
 
@@ -40,18 +40,18 @@ def as_html(
     pages = pages or {}
     title = f"Leaderboard: {', '.join(dict.fromkeys(board.title for board in boards))}"
     content: Context = {
-        "tables": [_table(board, by) for board in boards],
+        "tables": [_board_table(board, by) for board in boards],
         "by": by.lower(),
-        "address": partial(_address_of_clips, pages),
+        "address": partial(_clips_address_or_empty, pages),
         "linked": any(row.source in pages for board in boards for row in board.rows),
         "provenance": provenance,
     }
-    return standalone_page("leaderboard.html", title, ("sort.js",), content)[0]
+    return html_and_policy_of_template("leaderboard.html", title, ("sort.js",), content)[0]
 
 
-def _table(board: Board, by: str) -> Context:
+def _board_table(board: Board, by: str) -> Context:
     """A board with its rows in order, and its columns by whether anybody has a value in them."""
-    rows = sorted_rows(board, by)
+    rows = sort_rows_best_first(board, by)
     columns = [column for column in board.columns if any(row.cell(column).mean is not None for row in rows)]
     empty = [column for column in board.columns if column not in columns]
     sources = {row.source for row in rows}
@@ -59,13 +59,13 @@ def _table(board: Board, by: str) -> Context:
         "board": board,
         "rows": rows,
         "columns": columns,
-        "marks": {column.key: marked_rows(board, rows, column) for column in columns},
+        "marks": {column.key: mark_best_and_second_rows(board, rows, column) for column in columns},
         "empty": {column: sorted({row.cell(column).reason for row in rows} - {""}) for column in empty},
         "source": sources.pop() if len(sources) == 1 else "",
     }
 
 
-def _address_of_clips(pages: Mapping[str, str], row: BoardRow, metric: str = "") -> str:
+def _clips_address_or_empty(pages: Mapping[str, str], row: BoardRow, metric: str = "") -> str:
     """The address of the clips of a model in a report, from the worst on where a metric is named."""
     if row.source not in pages or row.role == "ceiling":
         return ""

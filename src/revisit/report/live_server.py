@@ -13,14 +13,14 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from revisit.core import EVIDENCE, Clip, MediaError, RevisitError, UsageError, digest, load_all
+from revisit.core import EVIDENCE, Clip, MediaError, RevisitError, UsageError, digest, import_registering_modules
 from revisit.core.grouping import group_items
 from revisit.engine.run_summary import current_results
-from revisit.report.film_strips import evidence_key
+from revisit.report.film_strips import safe_evidence_key
 from revisit.report.pages import Rows, RunPages
-from revisit.report.run_list import diff_page, list_page
+from revisit.report.run_list import diff_page, run_list_page
 from revisit.report.videos import Placed, Videos
-from revisit.report.write_html import render_page, scene_script
+from revisit.report.write_html import page_html_and_policy, scene_script
 from revisit.results.run import Run
 from revisit.web.media import media_response, playable_file
 from revisit.web.server import Application, needs
@@ -37,10 +37,10 @@ class Served(Videos):
 
     clips: dict[str, Clip] = field(default_factory=dict)
 
-    def keep(self, address: str, picture: Callable[[], bytes]) -> None:
+    def keep_picture(self, address: str, picture: Callable[[], bytes]) -> None:
         pass
 
-    def place(self, clip: Clip) -> Placed:
+    def video_address(self, clip: Clip) -> Placed:
         if not clip.path.exists():
             return {"src": None, "note": f"The video is no longer at {clip.path}."}
         name = digest([str(clip.path), clip.fps, clip.start, clip.count], 20)
@@ -58,58 +58,58 @@ class LiveRun:
         self.lock = threading.Lock()  # pages are made by one request; the others wait for it
         self._book: tuple[str, RunPages] | None = None
 
-    def stamp(self) -> str:
+    def state_digest(self) -> str:
         """Changes when the run has gone on."""
         paths = [self.run.path / name for name in WATCHED]
         return digest([[path.name, path.stat().st_size, path.stat().st_mtime_ns] for path in paths if path.is_file()])
 
-    def pages(self) -> tuple[str, RunPages]:
+    def stamp_and_pages(self) -> tuple[str, RunPages]:
         """Stamp and pages, made anew where the run has gone on."""
         with self.lock:
-            stamp = self.stamp()
+            stamp = self.state_digest()
             if self._book is None or self._book[0] != stamp:
                 self._book = stamp, RunPages(self.run, current_results(self.run), self.videos, self.rows)
             return self._book
 
-    def page(self) -> tuple[str, str]:
-        stamp, pages = self.pages()
+    def html_and_policy(self) -> tuple[str, str]:
+        stamp, pages = self.stamp_and_pages()
         with self.lock:
-            return render_page(pages, {}, live={"stamp": stamp})
+            return page_html_and_policy(pages, {}, live={"stamp": stamp})
 
-    def scene(self, key: str) -> str | None:
-        _, pages = self.pages()
+    def scene_script_or_none(self, key: str) -> str | None:
+        _, pages = self.stamp_and_pages()
         with self.lock:
-            return scene_script(pages.scene(key)) if key in pages.scenes else None
+            return scene_script(pages.scene_content(key)) if key in pages.scenes else None
 
-    def state(self) -> Context:
+    def progress_state(self) -> Context:
         """How far the run is. No pages are made for it: this is asked every few seconds."""
         facts = self.run.facts
         finished = bool(facts["invocations"]) and bool(facts["invocations"][-1]["finished"])
         done = len(self._book[1].results.cases) if self._book else 0
         expected = sum(not case.get("truth") for case in self.run.plan["cases"])
-        return {"stamp": self.stamp(), "going": not finished, "done": done, "of": expected}
+        return {"stamp": self.state_digest(), "going": not finished, "done": done, "of": expected}
 
-    def picture(self, name: str, frame: int) -> bytes | None:
+    def find_picture(self, name: str, frame: int) -> bytes | None:
         """The picture of a frame, out of evidence of this run whose key starts so."""
-        _, pages = self.pages()
-        for kind, key in _pictures_of(pages).get(name, ()):
+        _, pages = self.stamp_and_pages()
+        for kind, key in _picture_keys_by_name(pages).get(name, ()):
             pictures = _load_evidence(pages, kind, key)
             if pictures is not None and frame in pictures.index:
                 jpeg: bytes = pictures.picture(pictures.index.tolist().index(frame))
                 return jpeg
         return None
 
-    def media(self, name: str) -> Path | None:
+    def playable_path(self, name: str) -> Path | None:
         """The file of a clip as a browser can show it; made once where it is none."""
         clip = self.videos.clips.get(name)
         return None if clip is None else _playable_file(clip, self.copies).path
 
 
 @lru_cache(maxsize=8)
-def _pictures_of(pages: RunPages) -> dict[str, list[tuple[str, str]]]:
+def _picture_keys_by_name(pages: RunPages) -> dict[str, list[tuple[str, str]]]:
     entries = pages.plan["cases"]
     evidence = [part for one in entries for part in (one.get("evidence", {}), one.get("reference_evidence", {}))]
-    pictures = [(kind, key) for part in evidence for kind in PICTURES if (key := evidence_key(part, kind))]
+    pictures = [(kind, key) for part in evidence for kind in PICTURES if (key := safe_evidence_key(part, kind))]
     return group_items(pictures, lambda picture: picture[1][:16])
 
 
@@ -121,7 +121,7 @@ def _load_evidence(pages: RunPages, kind: str, key: str) -> Any:
 _playable_file = lru_cache(maxsize=4096)(playable_file)
 
 
-def application(runs: Sequence[Path], copies: Path) -> Application:
+def make_live_application(runs: Sequence[Path], copies: Path) -> Application:
     """The server of these runs; `copies` is a folder for what browsers cannot play as it is."""
     needs("starlette")
     from starlette.applications import Starlette
@@ -129,76 +129,76 @@ def application(runs: Sequence[Path], copies: Path) -> Application:
     from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
     from starlette.routing import Route
 
-    load_all()
+    import_registering_modules()
     live_runs = _runs_by_address([LiveRun(Run(path), copies) for path in runs])
 
-    def of(request: Any) -> LiveRun:
+    def run_of_request(request: Any) -> LiveRun:
         live_run = live_runs.get(request.path_params["run"])
         if live_run is None:
             raise HTTPException(404, "There is no such run.")
         return live_run
 
-    def answer(html: str, policy: str) -> Response:
+    def html_response(html: str, policy: str) -> Response:
         headers = {"content-security-policy": f"{policy}; frame-ancestors 'none'", "cache-control": "no-store"}
         return HTMLResponse(html.encode(errors="replace"), headers=headers)
 
-    def home(request: Any) -> Response:
+    def home_response(request: Any) -> Response:
         if len(live_runs) == 1:
             return RedirectResponse(f"/{next(iter(live_runs))}/")
-        return answer(*list_page({name: live_run.run for name, live_run in live_runs.items()}))
+        return html_response(*run_list_page({name: live_run.run for name, live_run in live_runs.items()}))
 
-    def diff(request: Any) -> Response:
+    def diff_response(request: Any) -> Response:
         names = [request.query_params.get(side, "") for side in ("a", "b")]
         if names[0] == names[1] or any(name not in live_runs for name in names):
             raise HTTPException(404, "Two different runs of the list are compared: /diff?a=NAME&b=NAME.")
         try:
-            return answer(*diff_page({name: live_runs[name].run for name in names}))
+            return html_response(*diff_page({name: live_runs[name].run for name in names}))
         except RevisitError as error:
             raise HTTPException(409, f"These runs cannot be compared: {error}.") from None
 
-    def page(request: Any) -> Response:
-        return answer(*of(request).page())
+    def page_response(request: Any) -> Response:
+        return html_response(*run_of_request(request).html_and_policy())
 
-    def scene(request: Any) -> Response:
-        text = of(request).scene(request.path_params["key"])
+    def scene_response(request: Any) -> Response:
+        text = run_of_request(request).scene_script_or_none(request.path_params["key"])
         if text is None:
             raise HTTPException(404, "There is no such scene.")
         headers = {"cache-control": "no-store"}
         return Response(text.encode(errors="replace"), media_type="text/javascript", headers=headers)
 
-    def picture(request: Any) -> Response:
+    def picture_response(request: Any) -> Response:
         frame = request.path_params["frame"]
         sound = frame.isascii() and frame.isdecimal() and len(frame) < 10
-        jpeg = of(request).picture(request.path_params["name"], int(frame)) if sound else None
+        jpeg = run_of_request(request).find_picture(request.path_params["name"], int(frame)) if sound else None
         if jpeg is None:
             raise HTTPException(404, "There is no such picture.")
         return Response(jpeg, media_type="image/jpeg", headers={"cache-control": "private, max-age=3600"})
 
-    def media(request: Any) -> Any:
+    def clip_file_response(request: Any) -> Any:
         name = request.path_params["name"]
         try:
-            path = of(request).media(name)
+            path = run_of_request(request).playable_path(name)
             return media_response({} if path is None else {name: path}, name, request)
         except MediaError as error:
             raise HTTPException(404, str(error)) from None
 
-    def file(request: Any) -> Response:
+    def run_file_response(request: Any) -> Response:
         name = request.path_params["name"]
-        path = of(request).run.path / name
+        path = run_of_request(request).run.path / name
         if name not in FILES or not path.is_file():
             raise HTTPException(404, "There is no such file.")
         return PlainTextResponse(path.read_bytes(), media_type=FILES[name])
 
     return Starlette(
         routes=[
-            Route("/", home),
-            Route("/diff", diff),
-            Route("/{run}/", page),
-            Route("/{run}/state", lambda request: JSONResponse(of(request).state())),
-            Route("/{run}/scenes/{key}.js", scene),
-            Route("/{run}/frames/{name}/{frame}.jpg", picture),
-            Route("/{run}/media/{name}", media),
-            Route("/{run}/files/{name}", file),
+            Route("/", home_response),
+            Route("/diff", diff_response),
+            Route("/{run}/", page_response),
+            Route("/{run}/state", lambda request: JSONResponse(run_of_request(request).progress_state())),
+            Route("/{run}/scenes/{key}.js", scene_response),
+            Route("/{run}/frames/{name}/{frame}.jpg", picture_response),
+            Route("/{run}/media/{name}", clip_file_response),
+            Route("/{run}/files/{name}", run_file_response),
         ]
     )
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from revisit.core import GATES, OBSERVERS, Case, evidence_id
-from revisit.results.display import HEADINGS, arrow, heading, stand_in_mark
-from revisit.results.score_names import metric_of
+from revisit.results.display import HEADINGS, direction_arrow, stand_in_suffix_text, table_heading_of_score
+from revisit.results.score_names import find_metric_of_score
 
 DIRECTIONS = {True: "higher is better", False: "lower is better", None: "describes, neither good nor bad"}
 SHORT_GATES = {"camera_moved": "Camera", "view_return": "View", "look_away": "Looks away", "target_return": "Target"}
@@ -18,16 +18,16 @@ def metric_cards(summary: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[s
     observers = facts["protocol"]["observers"]
     cards: dict[str, dict[str, Any]] = {}
     for metric_id, column in summary.get("metrics", {}).items():
-        metric = metric_of(metric_id)
+        metric = find_metric_of_score(metric_id)
         description = metric.description if metric else "The code of this metric is not installed here."
         needs = ["case" if kind is Case else evidence_id(kind) for kind in metric.needs] if metric else []
         cards[metric_id] = {
             "id": metric_id,
-            "group": heading(metric_id),
-            "title": column["title"] + stand_in_mark(column),
+            "group": table_heading_of_score(metric_id),
+            "title": column["title"] + stand_in_suffix_text(column),
             **{name: column[name] for name in ("unit", "range", "version", "higher_is_better")},
             "protocol": ", ".join(column["protocol"]),
-            "arrow": arrow(column["higher_is_better"]),
+            "arrow": direction_arrow(column["higher_is_better"]),
             "direction": DIRECTIONS[column["higher_is_better"]],
             "span": range_text(column["range"]),
             # Values that end at 1 read as parts of a whole, and can be drawn as a bar.
@@ -38,7 +38,7 @@ def metric_cards(summary: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[s
             **{name: list(getattr(metric, name, ())) for name in ("gates", "responds_to", "blind_to")},
             "gate_titles": [GATES[gate].title for gate in metric.gates if gate in GATES] if metric else [],
             "paper": metric.paper if metric else "",
-            "against_reference": any(_compares_with_reference(observers.get(need)) for need in needs),
+            "against_reference": any(_is_reference_comparison(observers.get(need)) for need in needs),
             "sampling": [f"{need}: {observers[need]['frames']}" for need in needs if need in observers],
         }
     return dict(sorted(cards.items(), key=lambda item: HEADINGS.index(item[1]["group"])))
@@ -54,7 +54,7 @@ def range_text(limits: Sequence[float | None]) -> str:
     return f"up to {high:g}" if low is None else f"{low:g} to {high:g}"
 
 
-def _compares_with_reference(observer: Mapping[str, Any] | None) -> bool:
+def _is_reference_comparison(observer: Mapping[str, Any] | None) -> bool:
     """Whether this observer compares a clip with its reference, so that `other` is a frame of the reference."""
     return observer is not None and observer["observer"] in OBSERVERS and OBSERVERS[observer["observer"]].pairs
 
@@ -64,6 +64,6 @@ def gate_titles(plan: Mapping[str, Any]) -> dict[str, str]:
     return {gate: GATES[gate].title if gate in GATES else gate.replace("_", " ") for gate in plan["gates"]}
 
 
-def gate_name(gate: str, title: str) -> str:
+def short_gate_name(gate: str, title: str) -> str:
     """What a gate is called where there is little room."""
     return SHORT_GATES.get(gate, title)

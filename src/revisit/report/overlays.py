@@ -17,7 +17,7 @@ import numpy as np
 from revisit.core import EVIDENCE
 from revisit.engine.cache import EvidenceCache
 from revisit.evidence.answers import NO, YES, JudgeAnswers
-from revisit.report.film_strips import evidence_key
+from revisit.report.film_strips import safe_evidence_key
 from revisit.report.videos import Videos
 from revisit.web.templates import Context
 
@@ -33,89 +33,92 @@ SHOWN = {
 }  # all evidence that a scene is made from; `incremental` checks that it is there
 
 
-def overlays(evidence: Mapping[str, str], cache: EvidenceCache) -> list[Context]:
+def observer_overlays(evidence: Mapping[str, str], cache: EvidenceCache) -> list[Context]:
     """Boxes, masks and matches of a clip, each kind with its title."""
     drawings = []
-    track = _load("target_track", evidence, cache)
+    track = _load_evidence_or_none("target_track", evidence, cache)
     if track is not None:
-        drawings.append(_boxes("target, as followed", track.index, track.box, track.inside > 0.05))
-    region = _load("object_region", evidence, cache)
+        drawings.append(_box_overlay("target, as followed", track.index, track.box, track.inside > 0.05))
+    region = _load_evidence_or_none("object_region", evidence, cache)
     if region is not None:
-        drawings.append(_boxes("target, as found", region.index, region.box, region.visible))
+        drawings.append(_box_overlay("target, as found", region.index, region.box, region.visible))
         if region.mask.size:
-            drawings.append(_masks("mask of the target", region.index, region.mask))
-    masks = _load("object_masks", evidence, cache)
+            drawings.append(_mask_overlay("mask of the target", region.index, region.mask))
+    masks = _load_evidence_or_none("object_masks", evidence, cache)
     if masks is not None and masks.mask.size:
-        drawings.append(_masks("mask of the target", masks.index, masks.mask))
-    matches, geometry = _load("pair_matches", evidence, cache), _load("geometry_track", evidence, cache)
+        drawings.append(_mask_overlay("mask of the target", masks.index, masks.mask))
+    matches, geometry = (
+        _load_evidence_or_none("pair_matches", evidence, cache),
+        _load_evidence_or_none("geometry_track", evidence, cache),
+    )
     if matches is not None and geometry is not None and len(matches.frame):
-        drawings.append(_matches(matches, geometry))
+        drawings.append(_match_overlay(matches, geometry))
     return [one for one in drawings if one["frame"]]
 
 
-def judge_overlays(evidence: Mapping[str, str], cache: EvidenceCache, places: Videos) -> list[Context]:
+def judge_overlays(evidence: Mapping[str, str], cache: EvidenceCache, videos: Videos) -> list[Context]:
     """What judges said of a clip: questions with their answers, and the pictures they saw."""
-    shots = _shots(evidence, cache, places)
+    shots = _keep_judge_pictures(evidence, cache, videos)
     judgements = []
     for kind in JUDGES:
-        record = _load(kind, evidence, cache)
+        record = _load_evidence_or_none(kind, evidence, cache)
         if record is not None:
-            rows = _answers(record) if isinstance(record, JudgeAnswers) else _facts(record)
+            rows = _judge_answer_rows(record) if isinstance(record, JudgeAnswers) else _plain_field_rows(record)
             problems = list(record.problems) + ([] if record.canary in ("", "passed") else [record.canary])
             judgements.append({"judge": record.judge, "rows": rows, "problems": problems, "shots": shots})
             shots = []  # shown once
     return judgements
 
 
-def _load(kind: str, evidence: Mapping[str, str], cache: EvidenceCache) -> Any:
+def _load_evidence_or_none(kind: str, evidence: Mapping[str, str], cache: EvidenceCache) -> Any:
     """The evidence of a kind, which a benchmark may have brought; None where there is none."""
     assert kind in SHOWN
-    key = evidence_key(evidence, kind)
+    key = safe_evidence_key(evidence, kind)
     return cache.load(EVIDENCE[kind], key) if key and kind in EVIDENCE else None
 
 
-def _boxes(title: str, index: np.ndarray, box: np.ndarray, visible: np.ndarray) -> Context:
+def _box_overlay(title: str, index: np.ndarray, box: np.ndarray, visible: np.ndarray) -> Context:
     """Boxes in fractions of the frame; null where the target is not in it."""
-    rows = _spread(len(index), BOXES)
+    rows = _evenly_spread_rows(len(index), BOXES)
     boxes = [
         [round(float(edge), 4) for edge in box[k]] if visible[k] and np.isfinite(box[k]).all() else None for k in rows
     ]
     return {"kind": "boxes", "title": title, "frame": [int(index[k]) for k in rows], "box": boxes}
 
 
-def _masks(title: str, index: np.ndarray, mask: np.ndarray) -> Context:
+def _mask_overlay(title: str, index: np.ndarray, mask: np.ndarray) -> Context:
     """Masks as runs of a coarse grid: row, first column, length."""
     step = max(1, -(-max(mask.shape[1:]) // MASK_SIDE))
-    rows = _spread(len(index), MASKS)
+    rows = _evenly_spread_rows(len(index), MASKS)
     return {
         "kind": "masks",
         "title": title,
         "frame": [int(index[k]) for k in rows],
         "grid": [-(-mask.shape[2] // step), -(-mask.shape[1] // step)],
-        "runs": [_runs(np.asarray(mask[k][::step, ::step], bool)) for k in rows],
+        "runs": [_true_runs_of_rows(np.asarray(mask[k][::step, ::step], bool)) for k in rows],
     }
 
 
-def _runs(mask: np.ndarray) -> list[list[int]]:
+def _true_runs_of_rows(mask: np.ndarray) -> list[list[int]]:
     edges = np.diff(np.pad(mask.astype(np.int8), ((0, 0), (1, 1))), axis=1)
     starts, ends = np.argwhere(edges == 1), np.argwhere(edges == -1)
     return [[int(row), int(first), int(last - first)] for (row, first), (_, last) in zip(starts, ends, strict=True)]
 
 
-def _matches(matches: Any, geometry: Any) -> Context:
+def _match_overlay(matches: Any, geometry: Any) -> Context:
     """The pairs with the most matches, points in fractions of the frame."""
     size = np.array([geometry.width, geometry.height] * 2, float)
     most_matched = sorted(np.argsort(-np.diff(matches.offsets), kind="stable")[:PAIRS].tolist())
     pairs = []
     for k in most_matched:
         points = matches.points[matches.offsets[k] : matches.offsets[k + 1]]
-        few = points[_spread(len(points), POINTS)] / size
+        few = points[_evenly_spread_rows(len(points), POINTS)] / size
         pairs.append({"other": int(matches.other[k]), "n": len(points), "points": np.round(few, 4).tolist()})
     frames = [int(matches.frame[k]) for k in most_matched]
     return {"kind": "matches", "title": f"matches by {matches.matcher}", "frame": frames, "pairs": pairs}
 
 
-def _answers(record: JudgeAnswers) -> list[Context]:
+def _judge_answer_rows(record: JudgeAnswers) -> list[Context]:
     words = {YES: "yes", NO: "no"}
     answers, positive, p_yes = record.answer.tolist(), record.positive.tolist(), record.p_yes.tolist()
     return [
@@ -130,7 +133,7 @@ def _answers(record: JudgeAnswers) -> list[Context]:
     ]
 
 
-def _facts(record: Any) -> list[Context]:
+def _plain_field_rows(record: Any) -> list[Context]:
     """The plain fields of what a judge said."""
     values = {f.name: getattr(record, f.name) for f in fields(record)}
     hidden = ("judge", "frames", "canary", "problems")
@@ -147,17 +150,17 @@ def _facts(record: Any) -> list[Context]:
     ]
 
 
-def _shots(evidence: Mapping[str, str], cache: EvidenceCache, places: Videos) -> list[list[Any]]:
+def _keep_judge_pictures(evidence: Mapping[str, str], cache: EvidenceCache, videos: Videos) -> list[list[Any]]:
     """Frame and address of each picture that a judge was shown."""
-    frames = _load("judge_frames", evidence, cache)
+    frames = _load_evidence_or_none("judge_frames", evidence, cache)
     shots = []
     for k, frame in enumerate([] if frames is None else frames.index.tolist()):
         address = f"frames/{evidence['judge_frames'][:16]}/{int(frame):06d}.jpg"
-        places.keep(address, partial(frames.picture, k))
+        videos.keep_picture(address, partial(frames.picture, k))
         shots.append([int(frame), address])
     return shots
 
 
-def _spread(count: int, most: int) -> list[int]:
+def _evenly_spread_rows(count: int, most: int) -> list[int]:
     """At most so many rows, evenly spread, both ends among them."""
     return sorted({round(k) for k in np.linspace(0, count - 1, min(count, most))}) if count else []

@@ -9,22 +9,22 @@ from typing import Any
 
 from revisit.core import SUITES
 from revisit.core.grouping import group_items
-from revisit.core.text import parse_json, pluralize
+from revisit.core.text import count_and_noun, parse_json
 from revisit.media import file_digest
 from revisit.report.pages import RunPages
-from revisit.report.plots import heat_map, line_plot, scatter_plot
+from revisit.report.plots import heat_map_svg, log_axis_line_plot_svg, win_share_scatter_svg
 from revisit.report.tables import (
     diagnosis_table,
+    funnel_rows,
     funnel_sentences,
-    funnel_stages,
-    gate_findings,
+    gate_finding_rows,
     model_table,
     suite_table,
 )
-from revisit.report.verdict import verdict_view
-from revisit.results.display import metric_title, observed_by
+from revisit.report.verdict import verdict_content
+from revisit.results.display import observed_by_or_set, score_title
 from revisit.results.file_types import Details
-from revisit.results.model_facts import cost_table, facts_for
+from revisit.results.model_facts import cost_table, load_model_facts
 from revisit.web.templates import Context
 
 
@@ -32,25 +32,25 @@ def page_content(pages: RunPages, by: Mapping[str, Mapping[str, Any]]) -> Contex
     """Everything the template shows."""
     facts, summary, results, cards, gates = pages.facts, pages.summary, pages.results, pages.cards, pages.gates
     models = summary.get("models", {})
-    costs = filter(None, [cost_table(facts_for([pages.run.path]), list(models))])
+    costs = filter(None, [cost_table(load_model_facts([pages.run.path]), list(models))])
     return {
-        "header": _header(facts, summary, len(results.cases), len(pages.scenes)),
-        "verdict": verdict_view(pages.verdict, summary, pages.floors),
-        "moments": pages.moments(),
-        "stages": funnel_stages(summary.get("funnel", [])),
+        "header": _header_content(facts, summary, len(results.cases), len(pages.scenes)),
+        "verdict": verdict_content(pages.verdict, summary, pages.floor_models),
+        "moments": pages.worst_moment_contents(),
+        "stages": funnel_rows(summary.get("funnel", [])),
         "sentences": funnel_sentences(summary.get("funnel", [])),
         "by_model": [
-            {**entry, "model": model, "stages": funnel_stages(entry["funnel"])}
+            {**entry, "model": model, "stages": funnel_rows(entry["funnel"])}
             for model, entry in models.items()
             if entry.get("funnel")
         ],
-        "findings": gate_findings(results, gates),
+        "findings": gate_finding_rows(results, gates),
         "headline": [suite_table(extra) for extra in summary.get("headline", [])],
         "table": model_table(summary, cards),
         "parts_of_table": _part_tables(summary, summary.get("parts", {}), cards),
         "said": summary.get("sentences", []),
         "tables": [suite_table(extra) for extra in [*summary.get("tables", []), *costs]],
-        "drift": [_drift_figure(entry) for entry in summary.get("drift", [])],
+        "drift": [_drift_figure_content(entry) for entry in summary.get("drift", [])],
         "by": {expression: _part_tables(summary, groups, cards) for expression, groups in by.items()},
         "people": _people_section(pages.run.path),
         "diagnosis": diagnosis_table(summary.get("diagnosis") or {}),
@@ -66,7 +66,7 @@ def page_content(pages: RunPages, by: Mapping[str, Mapping[str, Any]]) -> Contex
 COLOURS = 9  # in the style sheet, k0 to k8
 
 
-def _drift_figure(entry: Mapping[str, Any]) -> Context:
+def _drift_figure_content(entry: Mapping[str, Any]) -> Context:
     """The curves of all models against growing gaps with their bands, and what each colour is."""
     rows = [(model, f"k{min(k, COLOURS - 1)}", cells) for k, (model, cells) in enumerate(entry["models"].items())]
     if entry.get("truth"):
@@ -78,8 +78,8 @@ def _drift_figure(entry: Mapping[str, Any]) -> Context:
         if line:
             lines.append((name, kind, line))
     return {
-        "title": metric_title(entry["metric"]),
-        "picture": line_plot(lines, "seconds between two frames"),
+        "title": score_title(entry["metric"]),
+        "picture": log_axis_line_plot_svg(lines, "seconds between two frames"),
         "key": [{"name": name, "kind": kind} for name, kind, _ in lines],
     }
 
@@ -97,8 +97,12 @@ def _people_section(run: Path) -> Context | None:
     return {
         "tables": [{**suite_table(extra), "texts": True} for extra in content["tables"] if extra["rows"]],
         "notes": content["notes"] + ([STALE] if content["records"] != file_digest(run / "records.jsonl") else []),
-        "heat": [{"title": one["title"], "picture": heat_map(one["columns"], one["rows"])} for one in figures["heat"]],
-        "ratios": [{"title": one["title"], "picture": scatter_plot(one["points"])} for one in figures["ratios"]],
+        "heat": [
+            {"title": one["title"], "picture": heat_map_svg(one["columns"], one["rows"])} for one in figures["heat"]
+        ],
+        "ratios": [
+            {"title": one["title"], "picture": win_share_scatter_svg(one["points"])} for one in figures["ratios"]
+        ],
     }
 
 
@@ -111,7 +115,7 @@ def _part_tables(summary: Details, parts: Mapping[str, Details], cards: Mapping[
     return tables
 
 
-def _header(facts: Mapping[str, Any], summary: Mapping[str, Any], cases: int, scenes: int) -> Context:
+def _header_content(facts: Mapping[str, Any], summary: Mapping[str, Any], cases: int, scenes: int) -> Context:
     suite = SUITES[facts["suite"]].title if facts["suite"] in SUITES else facts["suite"]
     request = facts.get("request") or {}
     source = request.get("source") or "not recorded"
@@ -124,24 +128,24 @@ def _header(facts: Mapping[str, Any], summary: Mapping[str, Any], cases: int, sc
         "suite": suite,
         "badges": badges,
         "source": source,
-        "place": _short_path(source),
+        "place": _last_two_names_of_path(source),
         "facts": [
-            pluralize(cases, "clip"),
-            pluralize(scenes, "scene"),
-            pluralize(len(summary.get("models", {})), "model"),
-            f"observers: {observed_by(facts)}",
-            _date(facts),
+            count_and_noun(cases, "clip"),
+            count_and_noun(scenes, "scene"),
+            count_and_noun(len(summary.get("models", {})), "model"),
+            f"observers: {observed_by_or_set(facts)}",
+            _last_run_date(facts),
         ],
     }
 
 
-def _short_path(source: str) -> str:
+def _last_two_names_of_path(source: str) -> str:
     """The last two names of a path from the root, which tell it apart; anything else as it is."""
     path = PurePath(source)
     return "/".join(path.parts[-2:]) if path.is_absolute() and len(path.parts) > 2 else source
 
 
-def _date(facts: Mapping[str, Any]) -> str:
+def _last_run_date(facts: Mapping[str, Any]) -> str:
     """When the run was last worked on; read from the run, so that the same run gives the same page."""
     stamps = [entry["finished"] or entry["started"] for entry in facts["invocations"]]
     return f"{datetime.fromisoformat(stamps[-1]):%Y-%m-%d %H:%M} UTC" if stamps else "not recorded"

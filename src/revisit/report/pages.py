@@ -16,13 +16,13 @@ from revisit.core.grouping import group_items
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.run_summary import CurrentResults
 from revisit.report.clips import ClipEntry, Truth
-from revisit.report.film_strips import FilmStrip, film_strip
-from revisit.report.metric_cards import gate_name, gate_titles, metric_cards
+from revisit.report.film_strips import FilmStrip, load_film_strip
+from revisit.report.metric_cards import gate_titles, metric_cards, short_gate_name
 from revisit.report.videos import Videos
-from revisit.results.ceilings import held_metrics, held_to_truth
+from revisit.results.ceilings import held_to_truth, metrics_changed_by_truth
 from revisit.results.display import HELD_TITLE
 from revisit.results.file_types import CaseEntry
-from revisit.results.model_facts import facts_for
+from revisit.results.model_facts import load_model_facts
 from revisit.results.results import Results
 from revisit.results.run import Run
 from revisit.results.verdict import Verdict, make_verdict
@@ -59,7 +59,7 @@ class RunPages:
         self.facts, self.plan = run.facts, run.plan
         self.planned = {entry["id"]: entry for entry in self.plan["cases"]}
         self.cache = EvidenceCache(Path(self.facts["cache"]))
-        self._evidence = _evidence_by_path(self.plan["cases"])
+        self._evidence = _evidence_keys_by_path(self.plan["cases"])
         self.cards = metric_cards(self.summary, self.facts)
         self.gates = gate_titles(self.plan)
         self.rows: Rows = {} if rows is None else rows
@@ -72,24 +72,26 @@ class RunPages:
         return make_verdict(self.results, card)
 
     @cached_property
-    def held(self) -> Results:
+    def held_results(self) -> Results:
         """The same answers with the scores that count: held to the truth."""
         return held_to_truth(self.results)
 
     def score_title(self, metric: str) -> str:
         """What the scores of clips are called: those that count are held to the truth."""
-        return str(self.cards[metric]["title"]) + (HELD_TITLE if metric in held_metrics(self.results) else "")
+        return str(self.cards[metric]["title"]) + (
+            HELD_TITLE if metric in metrics_changed_by_truth(self.results) else ""
+        )
 
     @cached_property
-    def floors(self) -> set[str]:
+    def floor_models(self) -> set[str]:
         """Models that stand for no memory at all, as their clips or a models.yaml beside videos or run say."""
         model_facts = self.summary.get("models", {})
         marked = {model for model, facts in model_facts.items() if facts.get("category") == FLOOR}
         try:
-            stated = facts_for([self.run.path])
+            stated = load_model_facts([self.run.path])
         except UsageError:
             return marked  # `revisit show --models` and `table` name the fault; a page is not lost for it
-        return marked | {model for model in self.results.models if stated.of(model).get("category") == FLOOR}
+        return marked | {model for model in self.results.models if stated.facts_of(model).get("category") == FLOOR}
 
     @cached_property
     def scenes(self) -> dict[str, PageScene]:
@@ -102,33 +104,33 @@ class RunPages:
         }
 
     @cached_property
-    def scene_of(self) -> dict[str, str]:
+    def scene_key_by_case(self) -> dict[str, str]:
         """Case id -> key of its scene."""
         return {case.id: scene.key for scene in self.scenes.values() for case in scene.cases}
 
-    def entry(self, case: Case) -> ClipEntry:
+    def clip_entry(self, case: Case) -> ClipEntry:
         entry = self._entries.pop(case.id, None) or ClipEntry(self, case, self.planned[case.id].get("evidence", {}))
         self._entries[case.id] = entry
         while len(self._entries) > AT_ONCE:
             del self._entries[next(iter(self._entries))]
         return entry
 
-    def film(self, clip: Clip) -> FilmStrip | None:
-        return film_strip(self._evidence.get(str(clip.path), {}), self.cache)
+    def film_strip_of(self, clip: Clip) -> FilmStrip | None:
+        return load_film_strip(self._evidence.get(str(clip.path), {}), self.cache)
 
-    def count_answers(self, case: Case) -> int:
+    def count_answers_with_truth(self, case: Case) -> int:
         """How many there are of a clip and of its truth, on which it depends what scores count for."""
         truth = self.results.truth_of(case)
         return len(self.results.of(case)) + (len(self.results.of(truth)) if truth is not None else 0)
 
-    def row(self, case: Case) -> Context:
+    def list_row(self, case: Case) -> Context:
         """What the list shows of a clip, made once for as many answers as there are of it."""
-        answers = self.count_answers(case)
+        answers = self.count_answers_with_truth(case)
         if self.rows.get(case.id, (-1, {}))[0] != answers:
-            self.rows[case.id] = answers, {**self.entry(case).row(), "scene": self.scene_of[case.id]}
+            self.rows[case.id] = answers, {**self.clip_entry(case).list_row(), "scene": self.scene_key_by_case[case.id]}
         return self.rows[case.id][1]
 
-    def index(self) -> Context:
+    def index_content(self) -> Context:
         """What the page knows of all clips before a scene is opened."""
         names = ("id", "title", "unit", "group", "arrow", "range", "bounded")
         cards: Collection[Mapping[str, object]] = self.cards.values()
@@ -137,13 +139,14 @@ class RunPages:
                 {**{name: card[name] for name in names}, "title": self.score_title(str(card["id"]))} for card in cards
             ],
             "gates": [
-                {"id": gate, "title": title, "short": gate_name(gate, title)} for gate, title in self.gates.items()
+                {"id": gate, "title": title, "short": short_gate_name(gate, title)}
+                for gate, title in self.gates.items()
             ],
             "headline": [gate for gate in dict.fromkeys(answer.metric for answer in self.verdict.answers) if gate],
-            "clips": [self.row(case) for case in self.results.cases],
+            "clips": [self.list_row(case) for case in self.results.cases],
         }
 
-    def scene(self, key: str) -> Context:
+    def scene_content(self, key: str) -> Context:
         """All that the view of one scene needs: the truth first, then every clip."""
         scene = self.scenes[key]
         truths: dict[tuple[Path, int, int | None], Context] = {}
@@ -152,31 +155,35 @@ class RunPages:
                 place = (case.reference.path, case.reference.start, case.reference.count)
                 if place not in truths:
                     own = self.results.truth_of(case)
-                    truths[place] = self.entry(own).whole() if own is not None else Truth(self, case).whole()
+                    truths[place] = (
+                        self.clip_entry(own).scene_view_content()
+                        if own is not None
+                        else Truth(self, case).scene_view_content()
+                    )
         names = ("truth", *(f"truth {k}" for k in range(2, len(truths) + 1)))
         clips: list[Context] = [
             {**entry, "model": name, "truth": True} for name, entry in zip(names, truths.values(), strict=False)
-        ] + [self.entry(case).whole() for case in scene.cases]
-        return {"key": key, "title": scene.title, "align": self._time_alignment(scene), "clips": clips}
+        ] + [self.clip_entry(case).scene_view_content() for case in scene.cases]
+        return {"key": key, "title": scene.title, "align": self._time_axis_mode(scene), "clips": clips}
 
-    def _time_alignment(self, scene: PageScene) -> str:
+    def _time_axis_mode(self, scene: PageScene) -> str:
         """How clips of other lengths go together: as the run aligned them with their references."""
         rules = {case.align for case in scene.cases} - {""} or {self.facts["protocol"]["align"]}
         return {"stretch": "share", "time": "time", "index": "time"}.get(min(rules), "auto")
 
-    def moments(self) -> list[Context]:
+    def worst_moment_contents(self) -> list[Context]:
         """The worst moments, each as two pictures: what should be there, and what is."""
         cases = {case.id: case for case in self.results.cases}
         gallery: list[Context] = []
-        for moment in worst_moments(self.held, self.verdict.answers, GALLERY):
-            entry = self.entry(cases[moment.case])
-            pictures = entry.moment("" if moment.metric in STRIKING else moment.metric, moment.frame)
-            place = {"scene": self.scene_of[moment.case], "clip": entry.anchor}
+        for moment in worst_moments(self.held_results, self.verdict.answers, GALLERY):
+            entry = self.clip_entry(cases[moment.case])
+            pictures = entry.moment_pictures("" if moment.metric in STRIKING else moment.metric, moment.frame)
+            place = {"scene": self.scene_key_by_case[moment.case], "clip": entry.anchor}
             gallery.append({**vars(moment), **place, "pictures": pictures})
         return gallery
 
 
-def _evidence_by_path(planned: Iterable[CaseEntry]) -> dict[str, Mapping[str, str]]:
+def _evidence_keys_by_path(planned: Iterable[CaseEntry]) -> dict[str, Mapping[str, str]]:
     """Path of a clip or reference -> keys of the evidence there is of it."""
     references = {e["reference"]["path"]: e.get("reference_evidence", {}) for e in planned if e["reference"]}
     return {**references, **{entry["clip"]["path"]: entry.get("evidence", {}) for entry in planned}}

@@ -27,18 +27,18 @@ UNKNOWN = "cannot tell"
 Phase = list[Any]  # kind, name as the gate says it, first frame, last frame
 
 
-def phases_of(facts: Mapping[str, object], series: Series | None, last: int) -> list[Phase]:
+def phases_of_gate(facts: Mapping[str, object], series: Series | None, last: int) -> list[Phase]:
     """Phases as a gate says them, cut to frames 0 to `last`; empty where it says none."""
     listed = facts.get("phases")
     if isinstance(listed, Sequence) and not isinstance(listed, str):
-        return _phases(listed, last)
+        return _phases_within_frames(listed, last)
     if series is not None and {"phase", "hidden"} & series.columns.keys():
-        return phases_of_series(series, last)
-    starts = first_frames(facts)
+        return phases_from_series(series, last)
+    starts = first_frame_of_each_kind(facts)
     return phases_from_starts(starts.get("hidden"), starts.get("returned"), last)
 
 
-def first_frames(facts: Mapping[str, object]) -> dict[str, int]:
+def first_frame_of_each_kind(facts: Mapping[str, object]) -> dict[str, int]:
     """The first frame of each kind of phase, from facts called first_..._frame."""
     starts: dict[str, int] = {}
     for key, frame in facts.items():
@@ -47,7 +47,7 @@ def first_frames(facts: Mapping[str, object]) -> dict[str, int]:
     return starts
 
 
-def phases_of_series(series: Series, last: int) -> list[Phase]:
+def phases_from_series(series: Series, last: int) -> list[Phase]:
     """Stretches of equal phase; a sampled frame stands for those up to the next one."""
     frame = series["frame"].astype(int)
     if "phase" in series.columns:
@@ -58,7 +58,7 @@ def phases_of_series(series: Series, last: int) -> list[Phase]:
         names = ["hidden" if away else str(name) for away, name in zip(hidden, names_in_view, strict=True)]
     starts = [k for k in range(len(names)) if k == 0 or names[k] != names[k - 1]]
     ends = [int(frame[k]) - 1 for k in starts[1:]] + [last]
-    return _phases([(names[k], int(frame[k]), end) for k, end in zip(starts, ends, strict=True)], last)
+    return _phases_within_frames([(names[k], int(frame[k]), end) for k, end in zip(starts, ends, strict=True)], last)
 
 
 def phases_from_starts(hidden: int | None, returned: int | None, last: int) -> list[Phase]:
@@ -66,10 +66,12 @@ def phases_from_starts(hidden: int | None, returned: int | None, last: int) -> l
     if hidden is None:
         return []
     back = last + 1 if returned is None else returned
-    return _phases([("visible", 0, hidden - 1), ("hidden", hidden, back - 1), ("returned", back, last)], last)
+    return _phases_within_frames(
+        [("visible", 0, hidden - 1), ("hidden", hidden, back - 1), ("returned", back, last)], last
+    )
 
 
-def _phases(entries: Iterable[Any], last: int) -> list[Phase]:
+def _phases_within_frames(entries: Iterable[Any], last: int) -> list[Phase]:
     """The phases of entries, cut to frames 0 to `last`; what is none is left out."""
     phases = []
     for entry in entries:

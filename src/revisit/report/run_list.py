@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from revisit.core import RevisitError
 from revisit.core.grouping import group_items
 from revisit.core.text import printable_text
-from revisit.report.standalone import standalone_page
-from revisit.results.display import column_head, observed_by
+from revisit.report.standalone import html_and_policy_of_template
+from revisit.results.display import observed_by_or_set, score_title_with_arrow
 from revisit.results.run import Run
 from revisit.results.verdict import load_verdict
 from revisit.runs.comparability import Side, compare_sides, read_sides
@@ -21,13 +21,13 @@ HEADS = (  # of the table of two runs, and whether a column holds text
 )  # fmt: skip
 
 
-def list_page(runs: Mapping[str, Run]) -> tuple[str, str]:
+def run_list_page(runs: Mapping[str, Run]) -> tuple[str, str]:
     """The page with a line for each run, by the name that it has in an address; newest first. And its policy."""
-    lines = run_lines(list(runs.items()))
-    return standalone_page("runs.html", f"{len(lines)} runs", ("sort.js", "runs.js"), {"runs": lines})
+    lines = run_entries_newest_first(list(runs.items()))
+    return html_and_policy_of_template("runs.html", f"{len(lines)} runs", ("sort.js", "runs.js"), {"runs": lines})
 
 
-def run_lines(runs: Sequence[tuple[str, Run]]) -> list[Context]:
+def run_entries_newest_first(runs: Sequence[tuple[str, Run]]) -> list[Context]:
     """What the list says of each run, the newest first."""
     return sorted((_run_entry(key, run) for key, run in runs), key=lambda line: str(line["started"]), reverse=True)
 
@@ -54,14 +54,14 @@ def _run_entry(key: str, run: Run) -> Context:
             "suite": printable_text(run.facts["suite"]),
             "clips": len(cases),
             "models": printable_text(", ".join(sorted({case["model"] for case in cases}))),
-            "verdict": "" if going else printable_text(_verdict(run)),
+            "verdict": "" if going else printable_text(_verdict_sentence(run)),
         }
     except RevisitError as error:
         unread: Context = dict.fromkeys(("started", "date", "suite", "clips", "models"), "")
         return {**line, **unread, "going": True, "verdict": printable_text(str(error))}
 
 
-def _verdict(run: Run) -> str:
+def _verdict_sentence(run: Run) -> str:
     sentence = str(load_verdict(run)["sentence"]) or "one model alone: nothing to compare it with"
     return sentence[:1].upper() + sentence[1:]
 
@@ -69,8 +69,8 @@ def _verdict(run: Run) -> str:
 def diff_page(runs: Mapping[str, Run]) -> tuple[str, str]:
     """Two runs beside each other: how they were made, and every model of the second against one of the first."""
     both = list(runs.values())
-    comparisons = compare_sides(_pairs(read_sides([str(run.path) for run in both]), both[0]))
-    refused = [(why, column_head(metric)) for one in comparisons for metric, why in one.refusals.items()]
+    comparisons = compare_sides(_sides_to_compare(read_sides([str(run.path) for run in both]), both[0]))
+    refused = [(why, score_title_with_arrow(metric)) for one in comparisons for metric, why in one.refusals.items()]
     names = [_run_name(run) for run in both]
     content: Context = {
         "keys": list(runs),
@@ -81,10 +81,10 @@ def diff_page(runs: Mapping[str, Run]) -> tuple[str, str]:
         "comparisons": comparisons,
         "refused": group_items(refused, lambda one: one[0]),
     }
-    return standalone_page("diff.html", f"{names[1]} against {names[0]}", ("sort.js",), content)
+    return html_and_policy_of_template("diff.html", f"{names[1]} against {names[0]}", ("sort.js",), content)
 
 
-def _pairs(sides: Sequence[Side], first: Run) -> list[tuple[Side, Side]]:
+def _sides_to_compare(sides: Sequence[Side], first: Run) -> list[tuple[Side, Side]]:
     """Models of one name; where the runs share none, all of the second against the first of the first."""
     mine = [side for side in sides if side.run.path == first.path]
     yours = [side for side in sides if side.run.path != first.path]
@@ -95,7 +95,7 @@ def _pairs(sides: Sequence[Side], first: Run) -> list[tuple[Side, Side]]:
 def _differing_settings(first: Run, second: Run) -> list[tuple[str, str, str]]:
     """What two runs say differently of how they were made."""
 
-    def settings_of(run: Run) -> dict[str, str]:
+    def settings_of_run(run: Run) -> dict[str, str]:
         facts, request = run.facts, run.facts.get("request") or {}
         judge = facts["protocol"].get("judge") or {}
         return {
@@ -103,12 +103,12 @@ def _differing_settings(first: Run, second: Run) -> list[tuple[str, str, str]]:
             "Source": str(request.get("source", "")),
             "Suite": facts["suite"],
             "Protocol": f"{facts['protocol']['name']}:{facts['protocol']['hash']}",
-            "Observers": observed_by(facts),
+            "Observers": observed_by_or_set(facts),
             "Judge": str(judge.get("model", "none")),
             "Models": ", ".join(sorted({case["model"] for case in run.plan["cases"] if not case.get("truth")})),
             "Clips": str(sum(not case.get("truth") for case in run.plan["cases"])),
             "Started": str(facts["invocations"][0]["started"])[:16].replace("T", " ") if facts["invocations"] else "",
         }
 
-    one, other = settings_of(first), settings_of(second)
+    one, other = settings_of_run(first), settings_of_run(second)
     return [(name, one[name], other[name]) for name in one if one[name] != other[name]]

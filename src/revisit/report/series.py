@@ -13,7 +13,7 @@ from revisit.web.templates import Context
 COLUMNS = ("frame", "other", "value", "phase", "hidden")
 
 
-def read_series(results: Results, case: Case, question: str) -> Series | None:
+def read_drawable_series(results: Results, case: Case, question: str) -> Series | None:
     """The columns of a series that the page knows, in the order of frames; None where nothing can be drawn."""
     try:
         series_of_run = results.series(case, question)
@@ -32,7 +32,7 @@ def read_series(results: Results, case: Case, question: str) -> Series | None:
     return series if np.isfinite(series["value"]).any() else None
 
 
-def thinned_series(series: Series, limits: Sequence[float | None], higher_is_better: bool | None, most: int) -> Context:
+def thin_series(series: Series, limits: Sequence[float | None], higher_is_better: bool | None, most: int) -> Context:
     """What the page draws: frames, values (null where unknown), the scale, and the frame with the worst value."""
     frame, value = series["frame"].astype(int), series["value"]
     rows = np.union1d(np.arange(0, len(frame), -(-len(frame) // most)), [len(frame) - 1])

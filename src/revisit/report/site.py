@@ -8,21 +8,21 @@ from pathlib import Path
 from revisit.core import METRICS
 from revisit.report.leaderboard_page import as_html
 from revisit.results.ceilings import OUTCOME
-from revisit.results.display import observed_by
+from revisit.results.display import observed_by_or_set
 from revisit.results.leaderboards import (
     Board,
     BoardCell,
     BoardColumn,
     BoardRow,
-    board_cell,
-    column_of,
-    headline_ids,
-    printed_cell,
+    as_board_cell,
+    board_column_of_score,
+    cell_without_counts,
+    headline_score_ids,
 )
 from revisit.results.results import Results
-from revisit.results.score_names import measured_id
+from revisit.results.score_names import strip_held_suffix
 from revisit.runs.bundle_check import BundleCheck
-from revisit.runs.bundles import Bundle, comparable_groups, join_bundles
+from revisit.runs.bundles import Bundle, group_comparable_bundles, join_bundles
 
 NOTE = (
     "Held to the truth: what rewards an unchanged look counts by its nearness to the truth's own score, and a reset is "
@@ -37,35 +37,35 @@ UNCHECKED = "not checked: nobody has made these answers again, so they are not r
 Checks = Mapping[str, BundleCheck]  # by the name of the bundle
 
 
-def boards_of(bundles: Sequence[Bundle], checks: Checks | None = None) -> list[Board]:
+def boards_of_bundles(bundles: Sequence[Bundle], checks: Checks | None = None) -> list[Board]:
     """A board for each suite, dataset and protocol; numbers of two of them never share a column.
 
     Answers that were not checked have columns of their own, without places.
     """
     boards = []
-    for group in comparable_groups(bundles):
+    for group in group_comparable_bundles(bundles):
         results, rows = join_bundles(group)
         about = group[0].about
-        checked = _checked_part(results, rows, checks)
-        ids = dict.fromkeys(id for part in (checked, results) for id in headline_ids(part, about["suite"]))
+        checked = _checked_results(results, rows, checks)
+        ids = dict.fromkeys(id for part in (checked, results) for id in headline_score_ids(part, about["suite"]))
         columns: list[BoardColumn] = []
         cells: dict[str, dict[str, BoardCell]] = {model: {} for model in results.models}
         for metric in ids:
-            sure = {model for model in results.models if is_checked(checks, rows[model], metric)}
-            scored = column_of(metric)
+            sure = {model for model in results.models if is_question_checked(checks, rows[model], metric)}
+            scored = board_column_of_score(metric)
             if sure:
                 columns += [scored, BoardColumn(f"{metric}.places", "places", None)]
             if len(sure) < len(results.models):
                 columns.append(BoardColumn(f"{metric}.unchecked", f"{scored.title}, not checked", None))
-            places = _places(_of_models(checked, sure), metric)
+            places = _rank_and_range_by_model(_results_of_models(checked, sure), metric)
             for model, part in results.groups("model").items():
-                cell = board_cell(part.cell(metric))
+                cell = as_board_cell(part.cell(metric))
                 if model not in sure:
                     cells[model][f"{metric}.unchecked"] = cell
                     continue
                 cells[model][metric] = cell
-                cells[model][f"{metric}.places"] = printed_cell(*places.get(model, (None,)))
-        observers = dict.fromkeys(observed_by({**bundle.about, **bundle.run}) for bundle in group)
+                cells[model][f"{metric}.places"] = cell_without_counts(*places.get(model, (None,)))
+        observers = dict.fromkeys(observed_by_or_set({**bundle.about, **bundle.run}) for bundle in group)
         any_doubt = any(column.key.endswith(".unchecked") for column in columns)
         boards.append(
             Board(
@@ -79,27 +79,27 @@ def boards_of(bundles: Sequence[Bundle], checks: Checks | None = None) -> list[B
     return boards
 
 
-def _checked_part(results: Results, rows: Mapping[str, str], checks: Checks | None) -> Results:
+def _checked_results(results: Results, rows: Mapping[str, str], checks: Checks | None) -> Results:
     """The clips of bundles of which everything or a part was checked, with the answers that were."""
     part = results.only(lambda entry: entry.model in rows and rows[entry.model] in (checks or {}))
-    return part.mapped(lambda one: one if is_checked(checks, rows[one.case.model], one.question) else None)
+    return part.mapped(lambda one: one if is_question_checked(checks, rows[one.case.model], one.question) else None)
 
 
-def _of_models(results: Results, models: Collection[str]) -> Results:
+def _results_of_models(results: Results, models: Collection[str]) -> Results:
     return results.only(lambda entry: entry.model in models)
 
 
-def is_checked(checks: Checks | None, bundle: str, question: str) -> bool:
+def is_question_checked(checks: Checks | None, bundle: str, question: str) -> bool:
     """Whether the answers of a bundle to a question were made again.
 
     Scores are held to the outcome of the unseen event: where that was not checked, neither are they.
     """
     one = (checks or {}).get(bundle)
-    return one is not None and not {measured_id(question), OUTCOME} & one.not_checked.keys()
+    return one is not None and not {strip_held_suffix(question), OUTCOME} & one.not_checked.keys()
 
 
-def _places(results: Results, metric: str) -> dict[str, tuple[float, str]]:
-    if METRICS[measured_id(metric)].higher_is_better is None:
+def _rank_and_range_by_model(results: Results, metric: str) -> dict[str, tuple[float, str]]:
+    if METRICS[strip_held_suffix(metric)].higher_is_better is None:
         return {}
     return {
         rank.model: (float(rank.rank), str(rank.low) if rank.low == rank.high else f"{rank.low}–{rank.high}")
@@ -115,14 +115,14 @@ def write_site(
 ) -> Path:
     """Write index.html; published tables stand on boards of their own, as their own protocols."""
     folder.mkdir(parents=True, exist_ok=True)
-    rows = [_provenance(bundle, (checks or {}).get(bundle.name)) for bundle in bundles]
+    rows = [_provenance_row(bundle, (checks or {}).get(bundle.name)) for bundle in bundles]
     path = folder / "index.html"
-    page = as_html([*boards_of(bundles, checks), *published], provenance=(PROVENANCE, rows))
+    page = as_html([*boards_of_bundles(bundles, checks), *published], provenance=(PROVENANCE, rows))
     path.write_text(page, encoding="utf-8")
     return path
 
 
-def _provenance(bundle: Bundle, checked: BundleCheck | None) -> list[str]:
+def _provenance_row(bundle: Bundle, checked: BundleCheck | None) -> list[str]:
     about, started = bundle.about, [str(call["started"]) for call in bundle.run.get("invocations", ())]
     machine: Mapping[str, object] = bundle.run["environment"]
     software = f"Revisit {about['revisit']}, Python {machine.get('python', '')}, {machine.get('platform', '')}"

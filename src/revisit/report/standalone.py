@@ -10,14 +10,14 @@ from importlib.resources import files
 from jinja2 import BytecodeCache, Environment
 from markupsafe import Markup
 
-from revisit.core.text import pluralize, printable_text
+from revisit.core.text import count_and_noun, printable_text
 from revisit.results import display
-from revisit.web.templates import Context, templates
+from revisit.web.templates import Context, template_environment
 
 STYLES = ("base.css", "tables.css", "standalone.css")
 
 
-def _one_line(value: object) -> str:
+def _mapping_or_value_text(value: object) -> str:
     """A value as text; a mapping as its names and items."""
     if isinstance(value, Mapping):
         return ", ".join(f"{name} {item}" for name, item in value.items()) or "none"
@@ -25,37 +25,38 @@ def _one_line(value: object) -> str:
 
 
 FILTERS = {
-    "number": display.number,
-    "signed": display.signed_number,
+    "number": display.number_text,
+    "signed": display.signed_number_text,
     "interval": display.interval_ends_text,
-    "coverage": display.coverage_text,
-    "missing": display.unscored_lines,
-    "title_of_score": display.metric_title,
-    "column_head": display.column_head,
-    "arrow": display.arrow,
-    "pluralize": pluralize,
-    "one_line": _one_line,
+    "coverage": display.scored_of_asked_text,
+    "missing": display.unscored_reason_lines,
+    "title_of_score": display.score_title,
+    "column_head": display.score_title_with_arrow,
+    "arrow": display.direction_arrow,
+    "pluralize": count_and_noun,
+    "one_line": _mapping_or_value_text,
 }
 
 
-def asset(name: str) -> str:
+def read_asset(name: str) -> str:
     """A style sheet or script of the report."""
     return (files("revisit.report") / "templates" / name).read_text(encoding="utf-8")
 
 
 def page_templates(cache: BytecodeCache | None = None) -> Environment:
     """The templates of the report, which write numbers as all surfaces do."""
-    environment = templates("revisit.report", cache)
+    environment = template_environment("revisit.report", cache)
     environment.filters.update(FILTERS)
     return environment
 
 
-def standalone_page(template: str, title: str, scripts: Sequence[str], content: Context) -> tuple[str, str]:
+def html_and_policy_of_template(template: str, title: str, scripts: Sequence[str], content: Context) -> tuple[str, str]:
     """The page of a template, in which all text is printable, and the policy that it is under."""
-    style = "".join(map(asset, STYLES))
-    script = "\n".join(map(asset, scripts))
+    style = "".join(map(read_asset, STYLES))
+    script = "\n".join(map(read_asset, scripts))
     policy = (
-        f"default-src 'none'; img-src data:; style-src '{policy_hash(style)}'; script-src '{policy_hash(script)}'; "
+        f"default-src 'none'; img-src data:; style-src '{csp_source_hash(style)}'; script-src "
+        f"'{csp_source_hash(script)}'; "
         "base-uri 'none'; form-action 'self'"
     )
     environment = page_templates().overlay(
@@ -66,6 +67,6 @@ def standalone_page(template: str, title: str, scripts: Sequence[str], content: 
     return html, policy
 
 
-def policy_hash(text: str) -> str:
+def csp_source_hash(text: str) -> str:
     """The name under which a policy allows an inline script or style: the digest of its exact text."""
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"

@@ -9,7 +9,7 @@ from typing import Any
 
 from revisit.core import Record
 from revisit.core.records import GATE_STATES
-from revisit.core.text import pluralize
+from revisit.core.text import count_and_noun
 from revisit.report import plots
 from revisit.results import Cell, Results
 from revisit.results.display import BEST_RULE, HEADINGS, reason_title
@@ -39,9 +39,13 @@ def model_table(summary: Mapping[str, Any], cards: Mapping[str, Details]) -> Con
     for metric in ids:
         column = {model: entry["scores"].get(metric, {"n": 0, "of": 0}) for model, entry in entries.items()}
         marked = summary["metrics"][metric].get("best")
-        scale = _scale(map(Cell.from_json, column.values()), cards[metric]["range"])
+        scale = _column_scale(map(Cell.from_json, column.values()), cards[metric]["range"])
         for row in rows:
-            cell = {**_cell(column[row["model"]], scale), "best": row["model"] == marked, "first": metric in opens}
+            cell = {
+                **_cell_with_plot(column[row["model"]], scale),
+                "best": row["model"] == marked,
+                "first": metric in opens,
+            }
             row["cells"].append(cell)
     return {
         "groups": [{"name": name, "n": groups[name]} for name in HEADINGS if groups[name]],
@@ -57,9 +61,10 @@ def suite_table(extra: Mapping[str, Any]) -> Context:
     if any(isinstance(cell, str) for row in extra["rows"] for cell in row["cells"]):
         return {**extra, "texts": True, "rows": [{"detail": False, **row} for row in extra["rows"]]}
     columns = zip(*(row["cells"] for row in extra["rows"]), strict=True)
-    scales = [_scale(map(Cell.from_json, column)) for column in columns]
+    scales = [_column_scale(map(Cell.from_json, column)) for column in columns]
     rows = [
-        {"name": row["name"], "detail": False, "cells": list(map(_cell, row["cells"], scales))} for row in extra["rows"]
+        {"name": row["name"], "detail": False, "cells": list(map(_cell_with_plot, row["cells"], scales))}
+        for row in extra["rows"]
     ]
     return {**extra, "texts": False, "rows": rows}
 
@@ -84,14 +89,14 @@ def diagnosis_table(diagnosis: Mapping[str, Any]) -> Context:
     }
 
 
-def funnel_stages(stages: Sequence[Mapping[str, Any]]) -> list[Context]:
+def funnel_rows(stages: Sequence[Mapping[str, Any]]) -> list[Context]:
     """Stages with a bar each, as shares of the first stage."""
     total = stages[0]["n"] if stages else 0
     rows = []
     for stage in stages:
-        kind, share = _stage_colour(stage["stage"]), stage["n"] / total if total else 0
+        kind, share = _stage_colour_class(stage["stage"]), stage["n"] / total if total else 0
         text = f"{100 * stage['n'] / total:.0f} %" if total else "–"
-        rows.append({**stage, "share": text, "kind": kind, "bar": plots.share_bar(share, kind)})
+        rows.append({**stage, "share": text, "kind": kind, "bar": plots.share_bar_svg(share, kind)})
     return rows
 
 
@@ -101,7 +106,8 @@ def funnel_sentences(stages: Sequence[Mapping[str, Any]]) -> list[str]:
     sentences = []
     if {"all clips", "readable", "camera moved"} <= n.keys():
         sentences.append(
-            f"Of {pluralize(n['all clips'], 'clip')}, {n['readable']} could be read, and in {n['camera moved']} of "
+            f"Of {count_and_noun(n['all clips'], 'clip')}, {n['readable']} could be read, and in "
+            f"{n['camera moved']} of "
             "these the camera moved."
         )
     if {"view left", "view returned"} <= n.keys():
@@ -120,7 +126,7 @@ def funnel_sentences(stages: Sequence[Mapping[str, Any]]) -> list[str]:
     return sentences
 
 
-def gate_findings(results: Results, gates: Mapping[str, str]) -> list[Context]:
+def gate_finding_rows(results: Results, gates: Mapping[str, str]) -> list[Context]:
     """How often each gate came to each finding, over all clips; a gate that was never asked is left out."""
     rows: list[Context] = []
     for gate, name in gates.items():
@@ -129,7 +135,7 @@ def gate_findings(results: Results, gates: Mapping[str, str]) -> list[Context]:
             continue
         ranked = sorted(labels.items(), key=lambda item: (STATES.index(item[0][0]), -item[1], item[0][1]))
         parts = [{"state": state, "label": label, "n": n} for (state, label), n in ranked]
-        bar = plots.stacked_bar([(state, n) for (state, _), n in ranked])
+        bar = plots.stacked_bar_svg([(state, n) for (state, _), n in ranked])
         rows.append({"title": name, "parts": parts, "bar": bar})
     return rows
 
@@ -139,21 +145,21 @@ def finding_text(record: Record) -> str:
     return record.label or (reason_title(record.reason.kind) if record.reason else "")
 
 
-def _cell(entry: Mapping[str, Any], scale: tuple[float, float]) -> Context:
+def _cell_with_plot(entry: Mapping[str, Any], scale: tuple[float, float]) -> Context:
     """A cell of summary.json with its plot, and the text that a suite has for it."""
     cell = Cell.from_json(entry)
-    plot = None if cell.mean is None else plots.whisker_plot(cell.mean, cell.interval, *scale)
+    plot = None if cell.mean is None else plots.whisker_plot_svg(cell.mean, cell.interval, *scale)
     return {"cell": cell, "text": entry.get("text", ""), "plot": plot, "best": False}
 
 
-def _scale(cells: Iterable[Cell], limits: Sequence[float | None] = (None, None)) -> tuple[float, float]:
+def _column_scale(cells: Iterable[Cell], limits: Sequence[float | None] = (None, None)) -> tuple[float, float]:
     """The range of the metric, or what the column spans where the range has no end."""
     values = [0.0, *(value for cell in cells if cell.mean is not None for value in (cell.mean, *(cell.interval or ())))]
     low, high = limits
     return min(values) if low is None else low, max(values) if high is None else high
 
 
-def _stage_colour(stage: str) -> str:
+def _stage_colour_class(stage: str) -> str:
     """Which colour a stage has: the clip itself, its view, its target, or the result."""
     kinds = {"view": "view", "target": "target", LOOKED_AWAY: "target", "memory": "scored"}
     return next((kind for start, kind in kinds.items() if stage.startswith(start)), "base")

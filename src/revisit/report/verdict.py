@@ -9,10 +9,10 @@ from typing import Any
 from markupsafe import Markup
 
 from revisit.core import METRICS
-from revisit.core.text import pluralize
+from revisit.core.text import count_and_noun
 from revisit.report import plots
 from revisit.results import Cell
-from revisit.results.display import metric_title, number
+from revisit.results.display import number_text, score_title
 from revisit.results.look_away_counts import ASK, WHERE, LookAwayCount, LookAwayCounts
 from revisit.results.question_ranking import Place, QuestionRanking
 from revisit.results.verdict import Verdict
@@ -25,17 +25,19 @@ LOOKS_AWAY = (
 )
 
 
-def verdict_view(verdict: Verdict, summary: Mapping[str, Any], floors: Collection[str] = ()) -> Context:
+def verdict_content(verdict: Verdict, summary: Mapping[str, Any], floors: Collection[str] = ()) -> Context:
     """The first screen and the table below it; `floors` are baselines without memory."""
-    answers = [_break_ties(answer, verdict.answers) for answer in verdict.answers]
+    answers = [_sort_ties_by_other_questions(answer, verdict.answers) for answer in verdict.answers]
     verdict = replace(verdict, answers=tuple(answers))
-    low = [f"{metric_title(metric)} ({pluralize(n, 'clip')})" for metric, n in verdict.low_ceilings.items()]
-    repeats = [f"{answer.question.ask} {_capitalized(answer.reason)}" for answer in answers if answer.same_as]
+    low = [f"{score_title(metric)} ({count_and_noun(n, 'clip')})" for metric, n in verdict.low_ceilings.items()]
+    repeats = [
+        f"{answer.question.ask} {_capitalize_known_first_word(answer.reason)}" for answer in answers if answer.same_as
+    ]
     truth_name = str((summary.get("truth") or {}).get("name", "truth"))
     return {
         "question": QUESTION,
-        "headline": _capitalized(verdict.headline or "Nothing could be compared"),
-        "details": [_capitalized(text) for text in verdict.details],
+        "headline": _capitalize_known_first_word(verdict.headline or "Nothing could be compared"),
+        "details": [_capitalize_known_first_word(text) for text in verdict.details],
         "look_away": None if verdict.look_away is None else _look_away_card(verdict.look_away),
         "notes": [
             *repeats,
@@ -43,25 +45,27 @@ def verdict_view(verdict: Verdict, summary: Mapping[str, Any], floors: Collectio
             *([f"the truth itself scores low in {', '.join(low)}"] if low else []),
         ],
         "answers": [_question_card(answer) for answer in answers if not answer.same_as],
-        "table": _table([answer for answer in answers if answer.metric], summary, verdict.look_away),
+        "table": _models_by_question_table([answer for answer in answers if answer.metric], summary, verdict.look_away),
         "floors": floors,
         "truth_name": truth_name,
         "term": LOOKS_AWAY,
     }
 
 
-def _break_ties(answer: QuestionRanking, answers: Sequence[QuestionRanking]) -> QuestionRanking:
+def _sort_ties_by_other_questions(answer: QuestionRanking, answers: Sequence[QuestionRanking]) -> QuestionRanking:
     """The same answer; models that share a rank stand as the other questions of memory rank them."""
     memory_answers = [other for other in answers if other is not answer and other.question.memory]
 
-    def elsewhere(place: Place) -> float:
+    def mean_rank_in_other_questions(place: Place) -> float:
         ranks = [p.rank for other in memory_answers for p in other.places if p.model == place.model]
         return sum(ranks) / len(ranks) if ranks else len(answer.places)
 
-    return replace(answer, places=tuple(sorted(answer.places, key=lambda place: (place.rank, elsewhere(place)))))
+    return replace(
+        answer, places=tuple(sorted(answer.places, key=lambda place: (place.rank, mean_rank_in_other_questions(place))))
+    )
 
 
-def _capitalized(text: str) -> str:
+def _capitalize_known_first_word(text: str) -> str:
     """A sentence with a capital, unless it begins with the name of a model."""
     first = text.split(" ", 1)[0]
     return f"{text[:1].upper()}{text[1:]}" if first in ("no", "none", "all", "see", "the") else text
@@ -94,7 +98,7 @@ def _look_away_bar(count: LookAwayCount) -> Markup:
     }
     kinds["stayed"] = count.asked - sum(kinds.values())
     kinds["unread"] = count.unreadable
-    return plots.stacked_bar([(kind, n) for kind, n in kinds.items() if n > 0], height=12)
+    return plots.stacked_bar_svg([(kind, n) for kind, n in kinds.items() if n > 0], height=12)
 
 
 def _look_away_tip(count: LookAwayCount) -> str:
@@ -107,14 +111,14 @@ def _look_away_tip(count: LookAwayCount) -> str:
     }
     parts = [f"moves on {count.moved}", f"looks away on {count.left}", f"comes back on {count.returned}"]
     parts += [f"{words} {n}" for words, n in rarer.items() if n]
-    counts = [f"{', '.join(parts)}, of {pluralize(count.asked, 'clip')}"] if count.asked else []
-    counts += [f"{pluralize(count.unreadable, 'clip')} could not be read"] if count.unreadable else []
+    counts = [f"{', '.join(parts)}, of {count_and_noun(count.asked, 'clip')}"] if count.asked else []
+    counts += [f"{count_and_noun(count.unreadable, 'clip')} could not be read"] if count.unreadable else []
     return "; ".join(counts)
 
 
 def _question_card(answer: QuestionRanking) -> Context:
     """One question: who leads and how sure that is, and every model as a dot with its interval."""
-    state, lead = _leaders(answer)
+    state, lead = _certainty_and_leaders(answer)
     card: Context = {
         "answer": answer,
         "state": state,
@@ -131,20 +135,20 @@ def _question_card(answer: QuestionRanking) -> Context:
     }
     if not answer.metric or not answer.places:
         return card
-    scale = _scale(answer)
+    scale = _axis_ends(answer)
     ceiling = answer.truth.mean if answer.truth else None
     cells = {**{place.model: place.cell for place in answer.places[:ROWS]}, **answer.floors}
     return card | {
         "rows": [
-            (model, cell, plots.dot_plot(cell.mean, cell.interval, scale, ceiling)) for model, cell in cells.items()
+            (model, cell, plots.dot_plot_svg(cell.mean, cell.interval, scale, ceiling)) for model, cell in cells.items()
         ],
         "ceiling": ceiling,
-        "ceiling_plot": plots.dot_plot(ceiling, None, scale, ceiling, "truth"),
+        "ceiling_plot": plots.dot_plot_svg(ceiling, None, scale, ceiling, "truth"),
         "ends": scale,
     }
 
 
-def _leaders(answer: QuestionRanking) -> tuple[str, list[str]]:
+def _certainty_and_leaders(answer: QuestionRanking) -> tuple[str, list[str]]:
     """How sure the answer is, and the names in front: `sure`, `alike`, `few`, `ahead`, `open`, `alone` or `silent`."""
     if not answer.places:
         return "silent", []
@@ -153,7 +157,7 @@ def _leaders(answer: QuestionRanking) -> tuple[str, list[str]]:
     best = list(answer.best)
     if len(best) == 1:
         return "sure", best
-    pairs = [answer.pair(best[0], other) for other in best[1:]]
+    pairs = [answer.pair_of_models(best[0], other) for other in best[1:]]
     if all(pair is not None and not pair.wins and not pair.losses for pair in pairs):
         return "alike", best
     if all(pair.p is None for pair in answer.pairs):
@@ -161,7 +165,7 @@ def _leaders(answer: QuestionRanking) -> tuple[str, list[str]]:
     return ("ahead" if len(best) < len(answer.places) else "open"), best
 
 
-def _scale(answer: QuestionRanking) -> tuple[float, float]:
+def _axis_ends(answer: QuestionRanking) -> tuple[float, float]:
     """The worst and the best end of the metric's range; of what was measured, where the range has no end."""
     metric = METRICS[answer.metric]
     cells = [place.cell for place in answer.places] + ([answer.truth] if answer.truth else [])
@@ -172,27 +176,29 @@ def _scale(answer: QuestionRanking) -> tuple[float, float]:
     return (high, low) if metric.higher_is_better is False else (low, high)
 
 
-def _table(answers: list[QuestionRanking], summary: Mapping[str, Any], counts: LookAwayCounts | None) -> Context:
+def _models_by_question_table(
+    answers: list[QuestionRanking], summary: Mapping[str, Any], counts: LookAwayCounts | None
+) -> Context:
     """Models by question: mean, interval, coverage and place; ordered as the first question ranks them."""
     models = summary.get("models", {})
     order = [place.model for answer in answers for place in answer.places]
     rows = []
     for name in dict.fromkeys([*order, *models]):
         if name in models:
-            count = None if counts is None else counts.of(name)
+            count = None if counts is None else counts.count_of_model(name)
             tip = _look_away_tip(count) if count is not None else ""
             rows.append(
-                {"model": name, "count": count, "tip": tip, "cells": [_cell(answer, name) for answer in answers]}
+                {"model": name, "count": count, "tip": tip, "cells": [_model_cell(answer, name) for answer in answers]}
             )
     return {"answers": answers, "rows": rows, "look_away": ASK if counts is not None else ""}
 
 
-def _cell(answer: QuestionRanking, model: str) -> Context:
+def _model_cell(answer: QuestionRanking, model: str) -> Context:
     place: Place | None = next((place for place in answer.places if place.model == model), None)
     if place is None:
         return {"cell": answer.unranked.get(model) or answer.floors.get(model) or Cell(0, 0), "place": "", "common": ""}
     span = str(place.low) if place.low == place.high else f"{place.low}–{place.high}"
     common = ""
     if place.common is not None and place.common.n < place.cell.n:
-        common = f"{number(place.common.mean)} on {pluralize(answer.clips, 'clip')} of all"
+        common = f"{number_text(place.common.mean)} on {count_and_noun(answer.clips, 'clip')} of all"
     return {"cell": place.cell, "place": span, "common": common, "best": answer.best == (model,)}

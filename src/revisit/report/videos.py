@@ -13,7 +13,7 @@ from urllib.parse import quote
 from revisit.core import Clip, digest
 from revisit.core.cases import IN_MEMORY
 from revisit.media import CLIP_SUFFIXES
-from revisit.media.orientation import is_mirrored
+from revisit.media.orientation import is_video_mirrored
 
 PLAYED = (".mp4", ".m4v", ".mov", ".mkv", ".webm")  # by browsers, most of them
 # `src` of a video that can be played with the `start` of the clip in it, or a `note` that says why there is none
@@ -29,7 +29,7 @@ class Videos:
     used: dict[str, None] = field(default_factory=dict)  # addresses of pictures that were asked for, in order
     folders: dict[str, Path] = field(default_factory=dict)  # without links
 
-    def keep(self, address: str, picture: Callable[[], bytes]) -> None:
+    def keep_picture(self, address: str, picture: Callable[[], bytes]) -> None:
         """Write a picture into the folder, once."""
         self.used[address] = None
         path = self.folder / address
@@ -37,15 +37,15 @@ class Videos:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(picture())
 
-    def place(self, clip: Clip) -> Placed:
+    def video_address(self, clip: Clip) -> Placed:
         """Where the video of a clip is."""
-        if note := _why_not_played(clip.path):
+        if note := _reason_not_playable(clip.path):
             return {"src": None, "note": note}
-        near = os.path.relpath(self.resolved(clip.path), self.resolved(self.folder))
+        near = os.path.relpath(self.resolve_path(clip.path), self.resolve_path(self.folder))
         address = self._link_or_copy(clip.path) if self.copy else near
         return {"src": quote(address), "start": clip.start, "note": None}
 
-    def resolved(self, path: Path) -> Path:
+    def resolve_path(self, path: Path) -> Path:
         """The path without links; the folder of thousands of clips is looked up once."""
         if path.is_symlink():
             return path.resolve()
@@ -68,7 +68,7 @@ class Videos:
         return name
 
 
-def _why_not_played(path: Path) -> str:
+def _reason_not_playable(path: Path) -> str:
     """Why a page on disk cannot play a clip; nothing where it can."""
     if path.parts[0] == IN_MEMORY:
         return "Its frames were scored in memory; no video was kept."
@@ -80,4 +80,4 @@ def _why_not_played(path: Path) -> str:
         way = "; `revisit view` plays it" if path.suffix.lower() in CLIP_SUFFIXES else ""
         return f"{path.name} is not a video that a browser plays{way}."
     turned = f"{path.name} is stored mirrored, and not every browser turns it round; `revisit view` plays it."
-    return turned if is_mirrored(path) else ""
+    return turned if is_video_mirrored(path) else ""

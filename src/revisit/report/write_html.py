@@ -21,23 +21,23 @@ from typing import Any
 from jinja2 import FileSystemBytecodeCache
 from markupsafe import Markup
 
-from revisit.core import load_all
+from revisit.core import import_registering_modules
 from revisit.engine.leases import Claims
 from revisit.engine.run_summary import CurrentResults
-from revisit.media.files import replacing
+from revisit.media.files import atomic_write_path
 from revisit.report.incremental import (
     ScenePart,
-    files_of,
-    lost_units,
-    read_parts,
-    remove_files,
+    addresses_of_page_files,
+    digest_shared_by_scenes,
+    missing_unit_files,
+    remove_page_files,
     scene_digest,
-    shared_digest,
-    write_parts,
+    take_intact_scene_parts,
+    write_scene_parts,
 )
 from revisit.report.page_data import page_content
 from revisit.report.pages import RunPages
-from revisit.report.standalone import asset, page_templates, policy_hash
+from revisit.report.standalone import csp_source_hash, page_templates, read_asset
 from revisit.report.videos import Videos
 from revisit.results.run import Run
 
@@ -48,69 +48,70 @@ def write_report(run: Run, *, copy_clips: bool = False, by: Mapping[str, Mapping
     With `copy_clips` the videos go into the folder too, so that it can be sent to someone. `by` holds tables of
     groups of clips (runs/group_by.py), by the expression that made them.
     """
-    load_all()
+    import_registering_modules()
     claims = Claims(run.path)
     try:
-        with claims.writing():  # several processes may have shared the run, and end at once
-            return _write_files(run, copy_clips, by or {})
+        with claims.hold_write_lock():  # several processes may have shared the run, and end at once
+            return _write_report_files(run, copy_clips, by or {})
     finally:
         claims.close()
 
 
-def _write_files(run: Run, copy_clips: bool, by: Mapping[str, Mapping[str, Any]]) -> Path:
+def _write_report_files(run: Run, copy_clips: bool, by: Mapping[str, Mapping[str, Any]]) -> Path:
     folder = run.path / "report"
     shutil.rmtree(folder / "clips", ignore_errors=True)
     (folder / "scenes").mkdir(parents=True, exist_ok=True)
     videos = Videos(folder, copy_clips)
     pages = RunPages(run, CurrentResults(run.results, run.summary, run.diagnosis, True), videos)
-    basis, lines, missing = shared_digest(pages), run.lines, lost_units(pages)
-    there = files_of(folder)
-    earlier = read_parts(folder, basis, there)
+    basis, lines, missing = digest_shared_by_scenes(pages), run.lines, missing_unit_files(pages)
+    there = addresses_of_page_files(folder)
+    earlier = take_intact_scene_parts(folder, basis, there)
     parts: dict[str, ScenePart] = {}
     for key, scene in pages.scenes.items():
         made_from, part = scene_digest(pages, scene, lines, missing), earlier.get(key)
         if part is None or part.made_of != made_from or copy_clips:  # a clip is copied anew
             videos.used.clear()
-            content = scene_script(pages.scene(key)).encode(errors="replace")
+            content = scene_script(pages.scene_content(key)).encode(errors="replace")
             (folder / "scenes" / f"{key}.js").write_bytes(content)
-            rows = {case.id: pages.row(case) for case in scene.cases}  # while its pictures are in memory
+            rows = {case.id: pages.list_row(case) for case in scene.cases}  # while its pictures are in memory
             part = ScenePart(made_from, len(content), rows, tuple(videos.used))
-        pages.rows.update({case.id: (pages.count_answers(case), part.rows[case.id]) for case in scene.cases})
+        pages.rows.update({case.id: (pages.count_answers_with_truth(case), part.rows[case.id]) for case in scene.cases})
         parts[key] = part
     videos.used.clear()
-    html, _ = render_page(pages, by)
+    html, _ = page_html_and_policy(pages, by)
     pictures = {*videos.used, *(picture for part in parts.values() for picture in part.pictures)}
-    remove_files(folder, there.difference(pictures, (f"scenes/{key}.js" for key in parts)))
-    with replacing(folder / "index.html") as temporary:
+    remove_page_files(folder, there.difference(pictures, (f"scenes/{key}.js" for key in parts)))
+    with atomic_write_path(folder / "index.html") as temporary:
         temporary.write_text(html, encoding="utf-8", errors="replace")
     if not copy_clips:
-        write_parts(folder, basis, parts)
+        write_scene_parts(folder, basis, parts)
     return folder / "index.html"
 
 
-def render_page(
+def page_html_and_policy(
     pages: RunPages, by: Mapping[str, Mapping[str, Any]], live: Mapping[str, object] | None = None
 ) -> tuple[str, str]:
     """The page, and the policy that it is under. `live` is what a server says of a run that may still be going."""
-    style = "".join(map(asset, ("base.css", "tables.css", "report.css")))
+    style = "".join(map(read_asset, ("base.css", "tables.css", "report.css")))
     style += (files("revisit.web") / "static" / "player.css").read_text(encoding="utf-8")
     scripts = ("common.js", "sort.js", "list.js", "scene.js", *(("live.js",) if live is not None else ()))
     player = (files("revisit.web") / "static" / "player.js").read_text(encoding="utf-8")
-    script = "\n".join([player, *map(asset, scripts)])
+    script = "\n".join([player, *map(read_asset, scripts)])
     # 'self' covers a page on a web server, `file:` one on disk, where browsers do not agree on what 'self' is.
     # 'strict-dynamic': the one script that is allowed by its digest may load the scenes, and no markup may.
     policy = (
-        f"default-src 'none'; img-src 'self' file: data:; media-src 'self' file:; style-src '{policy_hash(style)}'; "
-        f"script-src '{policy_hash(script)}' 'strict-dynamic'; "
+        f"default-src 'none'; img-src 'self' file: data:; media-src 'self' file:; style-src "
+        f"'{csp_source_hash(style)}'; "
+        f"script-src '{csp_source_hash(script)}' 'strict-dynamic'; "
         f"connect-src '{'none' if live is None else 'self'}'; base-uri 'none'; form-action 'none'"
     )
     content = {
         **page_content(pages, by),
         "live": live,
         "files": "files" if live is not None else "..",
-        "index": json_for_script({**pages.index(), "live": live}),
+        "index": json_for_script({**pages.index_content(), "live": live}),
     }
-    page = page_templates(_template_cache()).get_template("page.html")
+    page = page_templates(_template_cache_if_writable()).get_template("page.html")
     return page.render(policy=policy, style=Markup(style), script=Markup(script), **content), policy
 
 
@@ -127,7 +128,7 @@ def json_for_script(content: Any) -> Markup:
     return Markup(text)
 
 
-def _template_cache() -> FileSystemBytecodeCache | None:
+def _template_cache_if_writable() -> FileSystemBytecodeCache | None:
     """Compiled templates lie where Python keeps compiled modules, if it may keep them: to compile takes longest."""
     place = Path(cache_from_source(__file__)).parent
     may = not sys.dont_write_bytecode and os.access(place, os.W_OK)

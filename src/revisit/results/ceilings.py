@@ -24,9 +24,9 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, TypeVar
 
 from revisit.core import METRICS, SUITES, Case, Metric, Reason, Record
-from revisit.results.display import number
+from revisit.results.display import number_text
 from revisit.results.funnel import looks_away_and_returns
-from revisit.results.score_names import held_id, measured_id, metric_of
+from revisit.results.score_names import add_held_suffix, find_metric_of_score, strip_held_suffix
 
 if TYPE_CHECKING:
     from revisit.results.clip_answers import ClipAnswers
@@ -55,14 +55,14 @@ MEMORY = {
 NOT_MEMORY = {"lighting_consistency", "style_consistency"}  # behind a gate of return, and about the whole picture
 
 
-def counts_as_memory(id: str) -> bool:
+def counts_as_memory(metric_id: str) -> bool:
     """Whether a good score can be read as: what was out of view was remembered. docs/truth.md lists them, and why.
 
     A plugin's metric counts if it stands behind a gate of return.
     """
-    if id in MEMORY or id in NOT_MEMORY or id not in METRICS:
-        return id in MEMORY
-    metric = METRICS[id]
+    if metric_id in MEMORY or metric_id in NOT_MEMORY or metric_id not in METRICS:
+        return metric_id in MEMORY
+    metric = METRICS[metric_id]
     gated = bool(RETURN_GATES & set(metric.gates)) and metric.higher_is_better is not None
     return gated and not metric.fn.__module__.startswith("revisit.")
 
@@ -82,142 +82,150 @@ def held_to_truth(results: SomeAnswers) -> SomeAnswers:
     """
     if results.is_held:
         return results
-    return results.once("held to the truth", lambda: _hold_all(results))
+    return results.once("held to the truth", lambda: _adjust_all_scores_by_truth(results))
 
 
-def held_metrics(results: ClipAnswers) -> frozenset[str]:
+def metrics_changed_by_truth(results: ClipAnswers) -> frozenset[str]:
     """The metrics whose scores, held to the truth, are other numbers in the run, and so have a name of their own.
 
     Metrics that the truth may always change are among them, so that names do not come and go with the clips.
     """
-    return results.whole.once("held metrics", lambda: _held_metrics(results.whole))
+    return results.whole.once("held metrics", lambda: _find_metrics_changed_by_truth(results.whole))
 
 
-def score_id(results: ClipAnswers, metric: str) -> str:
+def ranking_score_id(results: ClipAnswers, metric: str) -> str:
     """The name of the score by which a metric ranks: `<metric>.held` where that is another number, else its own."""
-    return held_id(metric) if metric in held_metrics(results) else metric
+    return add_held_suffix(metric) if metric in metrics_changed_by_truth(results) else metric
 
 
-def _held_metrics(results: ClipAnswers) -> frozenset[str]:
-    if carried := {measured_id(id) for id in results.metrics if id != measured_id(id)}:
+def _find_metrics_changed_by_truth(results: ClipAnswers) -> frozenset[str]:
+    if carried := {strip_held_suffix(id) for id in results.metrics if id != strip_held_suffix(id)}:
         return frozenset(carried)
     held = held_to_truth(results)
     has_outcome = bool(results.scores(OUTCOME))
     return frozenset(
         id
         for id in results.metrics
-        if (results.truths and results.scores(id) and _is_changed_by_truth(id, has_outcome))
+        if (results.truths and results.scores(id) and _truth_can_change_scores(id, has_outcome))
         or [(record.status, record.value) for record in results.records_for(id)]
         != [(record.status, record.value) for record in held.records_for(id)]
     )
 
 
-def _is_changed_by_truth(id: str, has_outcome: bool) -> bool:
+def _truth_can_change_scores(id: str, has_outcome: bool) -> bool:
     return id in METRICS and (METRICS[id].rewards_unchanged or (id in IS_BACK and has_outcome))
 
 
-def _hold_all(results: SomeAnswers) -> SomeAnswers:
+def _adjust_all_scores_by_truth(results: SomeAnswers) -> SomeAnswers:
     unposed = any(record.status in ("closed", "unsure") for record in results.records_for(LOOK_AWAY))
     if results.is_truth:
-        held = results.mapped(_hold_ceiling)
-    elif any(id != measured_id(id) for id in results.metrics):  # what was held elsewhere, as joint bundles have it
-        held = results.expanded(lambda record: _held_answer(results, record))
+        held = results.mapped(_set_truth_to_best_if_rewards_unchanged)
+    elif any(
+        id != strip_held_suffix(id) for id in results.metrics
+    ):  # what was held elsewhere, as joint bundles have it
+        held = results.expanded(lambda record: _drop_measured_or_rename_held(results, record))
     elif unposed or results.truths or results.scores(OUTCOME) or any(map(expects_event, results.cases)):
-        held = results.mapped(lambda record: _hold_to_truth(results, record))
+        held = results.mapped(lambda record: _adjust_record_by_truth(results, record))
     else:
         held = results  # nothing to hold them to
     held.is_held = True
     return held
 
 
-def _held_answer(results: ClipAnswers, record: Record) -> Iterable[Record]:
+def _drop_measured_or_rename_held(results: ClipAnswers, record: Record) -> Iterable[Record]:
     """The answer that is held to the truth, under the metric's name; nothing of one that was measured beside it."""
-    id = measured_id(record.question)
-    if id == record.question and held_id(id) in results.of(record.case):
+    id = strip_held_suffix(record.question)
+    if id == record.question and add_held_suffix(id) in results.of(record.case):
         return ()
-    return (record.changed(question=id),)
+    return (record.with_changed_fields(question=id),)
 
 
-def _hold_ceiling(record: Record) -> Record:
+def _set_truth_to_best_if_rewards_unchanged(record: Record) -> Record:
     """What the truth scores beside itself: of a metric by nearness to it, the best there is."""
-    metric = metric_of(record.question)
+    metric = find_metric_of_score(record.question)
     if not record.scored or metric is None or not metric.rewards_unchanged:
         return record
-    return record.changed(value=_range_ends(metric)[1], facts={**record.facts, "own": record.value})
+    return record.with_changed_fields(
+        value=_require_metric_range(metric)[1], facts={**record.facts, "own": record.value}
+    )
 
 
-def ceiling(results: ClipAnswers, record: Record) -> float | None:
+def score_of_truth(results: ClipAnswers, record: Record) -> float | None:
     """What the truth of a record's clip scores in the same metric, or None."""
     truth = results.truth_of(record.case)
     return None if truth is None else results.score(truth, record.question)
 
 
-def measured_text(held: Record) -> str:
+def explain_held_score(held_record: Record) -> str:
     """Of a score that counts for something else, how it came about; `measured 0.31, the truth 0.60: 0.29 apart`.
 
     Of a score that counts as it is, the truth's beside it, where that is known; else nothing.
     """
-    own, truth, outcome = (held.facts.get(name) for name in ("own", "truth", "outcome"))
-    beside = "" if truth is None else f"the truth {number(truth)}"
-    if own is None or (own == held.value and outcome is None):
+    own, truth, outcome = (held_record.facts.get(name) for name in ("own", "truth", "outcome"))
+    beside = "" if truth is None else f"the truth {number_text(truth)}"
+    if own is None or (own == held_record.value and outcome is None):
         return beside
-    measured = f"measured {number(own)}"
-    if not held.scored:
-        return f"{measured}; {held.sentence}"
-    metric = metric_of(held.question)
+    measured = f"measured {number_text(own)}"
+    if not held_record.scored:
+        return f"{measured}; {held_record.sentence}"
+    metric = find_metric_of_score(held_record.question)
     if truth is not None and metric is not None and metric.rewards_unchanged:
-        closeness = number(_closeness(metric, own, truth))
-        measured = f"{measured}, {beside}: {number(abs(own - truth))} apart, which counts {closeness}"
+        closeness = number_text(_score_by_distance_to_truth(metric, own, truth))
+        measured = f"{measured}, {beside}: {number_text(abs(own - truth))} apart, which counts {closeness}"
     if outcome is None:
         return measured
     if outcome <= RESET:
-        return f"{measured}, but the unseen event is undone (outcome {number(outcome)}): a reset"
-    best = 1.0 if metric is None else _range_ends(metric)[1]
-    share = number(outcome) if best == 1 else f"{number(outcome)} of {number(best)}"
+        return f"{measured}, but the unseen event is undone (outcome {number_text(outcome)}): a reset"
+    best = 1.0 if metric is None else _require_metric_range(metric)[1]
+    share = number_text(outcome) if best == 1 else f"{number_text(outcome)} of {number_text(best)}"
     return f"{measured}, but no more than the outcome of the unseen event, {share}"
 
 
-def low_ceilings(results: ClipAnswers) -> dict[str, int]:
+def count_low_truth_scores(results: ClipAnswers) -> dict[str, int]:
     """Metric of memory -> samples on which the truth itself scores low: what to warn of."""
     counts: dict[str, int] = {}
     for record in results.truth.records:
-        if record.scored and record.value is not None and _is_low(record.question, record.value):
+        if record.scored and record.value is not None and _truth_score_is_low(record.question, record.value):
             counts[record.question] = counts.get(record.question, 0) + 1
     return counts
 
 
-def _hold_to_truth(results: ClipAnswers, record: Record) -> Record:
-    metric = metric_of(record.question)
+def _adjust_record_by_truth(results: ClipAnswers, record: Record) -> Record:
+    metric = find_metric_of_score(record.question)
     if not record.scored or record.value is None or metric is None:
         return record
-    if reason := _untestable_reason(results, record, metric):
-        return _without_score(record.changed(facts={**record.facts, "own": record.value}), reason.kind, reason.sentence)
-    truth, outcome = ceiling(results, record), results.score(record.case, OUTCOME)
+    if reason := _reason_memory_is_untestable(results, record, metric):
+        return _make_unscored(
+            record.with_changed_fields(facts={**record.facts, "own": record.value}), reason.kind, reason.sentence
+        )
+    truth, outcome = score_of_truth(results, record), results.score(record.case, OUTCOME)
     if truth is None:
         if metric.rewards_unchanged and expects_event(record.case):
             why = "scores an unchanged look best, but something should have changed here; it can only be ranked"
-            return _without_score(record, "no_reference", f"{metric.title} {why} with a reference")
-        return _cap_by_outcome(record, metric, outcome)
-    record = record.changed(facts={**record.facts, "own": record.value, "truth": truth})
-    if _is_low(metric.id, truth):
-        return _without_score(record, "low_ceiling", f"the truth itself scores only {truth:.2f} in {metric.title}")
+            return _make_unscored(record, "no_reference", f"{metric.title} {why} with a reference")
+        return _cap_score_by_event_outcome(record, metric, outcome)
+    record = record.with_changed_fields(facts={**record.facts, "own": record.value, "truth": truth})
+    if _truth_score_is_low(metric.id, truth):
+        return _make_unscored(record, "low_ceiling", f"the truth itself scores only {truth:.2f} in {metric.title}")
     if not metric.rewards_unchanged:
-        return _cap_by_outcome(record, metric, outcome)
-    low, high = _range_ends(metric)
+        return _cap_score_by_event_outcome(record, metric, outcome)
+    low, high = _require_metric_range(metric)
     own = float(record.value or 0)
-    if own - truth > LESS_CHANGED * (high - low) and not _is_nearer_to_first(outcome):
+    if own - truth > LESS_CHANGED * (high - low) and not _outcome_is_nearer_to_first_view(outcome):
         scores = f"{own:.2f} against {truth:.2f} in {metric.title}"
         why = f"it looks less changed than the truth ({scores}): that may be a reset, and is no merit"
-        return _without_score(record, "undecided", why)
-    return _cap_by_outcome(record.changed(value=_closeness(metric, own, truth)), metric, outcome)
+        return _make_unscored(record, "undecided", why)
+    return _cap_score_by_event_outcome(
+        record.with_changed_fields(value=_score_by_distance_to_truth(metric, own, truth)), metric, outcome
+    )
 
 
-def _closeness(metric: Metric, own: float, truth: float) -> float:
+def _score_by_distance_to_truth(metric: Metric, own: float, truth: float) -> float:
     """What a score counts beside the truth's: the top of the range minus the distance between both."""
-    return _range_ends(metric)[1] - abs(own - truth)
+    return _require_metric_range(metric)[1] - abs(own - truth)
 
 
-def _untestable_reason(results: ClipAnswers, record: Record, metric: Metric) -> Reason | None:
+def _reason_memory_is_untestable(results: ClipAnswers, record: Record, metric: Metric) -> Reason | None:
     """Why a score is no answer to a question of memory: the camera never looked away, or nobody can tell; or it
     came back where the truth does not.
     """
@@ -227,42 +235,42 @@ def _untestable_reason(results: ClipAnswers, record: Record, metric: Metric) -> 
     if gate is not None and gate.status in ("closed", "unsure"):
         return gate.reason
     truth = results.truth_of(record.case)
-    if truth is not None and _stays_away(results, truth):
+    if truth is not None and _truth_never_looks_away_and_returns(results, truth):
         return Reason("does_not_apply", "the truth does not look away and come back here, so a return is no merit")
     return None
 
 
-def _stays_away(results: ClipAnswers, truth: Case) -> bool:
+def _truth_never_looks_away_and_returns(results: ClipAnswers, truth: Case) -> bool:
     """Whether the truth never leaves, or never comes back; what its scene hides and shows again is no such case."""
     gate = results.answer(truth, LOOK_AWAY)
     in_scene = gate is None or gate.label == "hidden in the scene"
     return not in_scene and looks_away_and_returns(results, truth) is False
 
 
-def _cap_by_outcome(record: Record, metric: Metric, outcome: float | None) -> Record:
+def _cap_score_by_event_outcome(record: Record, metric: Metric, outcome: float | None) -> Record:
     """The score, no better than what became of the event, where one is known and the metric does not see it."""
-    blind = metric.rewards_unchanged or (metric.id in IS_BACK and _is_nearer_to_first(outcome))
+    blind = metric.rewards_unchanged or (metric.id in IS_BACK and _outcome_is_nearer_to_first_view(outcome))
     if outcome is None or record.value is None or not blind:
         return record
-    low, high = _range_ends(metric)
+    low, high = _require_metric_range(metric)
     most = low + (high - low) * outcome
     if record.value <= most:
         return record
     facts = {"own": record.value, **record.facts, "outcome": outcome}
-    return record.changed(value=most, facts=facts)
+    return record.with_changed_fields(value=most, facts=facts)
 
 
-def _is_nearer_to_first(outcome: float | None) -> bool:
+def _outcome_is_nearer_to_first_view(outcome: float | None) -> bool:
     return outcome is not None and outcome < NEARER_TO_FIRST
 
 
-def _range_ends(metric: Metric) -> tuple[float, float]:
+def _require_metric_range(metric: Metric) -> tuple[float, float]:
     low, high = metric.range
     assert low is not None and high is not None, f"{metric.id} is held to the truth and needs a range"
     return float(low), float(high)
 
 
-def _is_low(id: str, truth: float) -> bool:
+def _truth_score_is_low(id: str, truth: float) -> bool:
     """Whether a truth that scores so is not recognised as the truth."""
     if not counts_as_memory(id) or METRICS[id].rewards_unchanged or None in METRICS[id].range:
         return False
@@ -272,5 +280,5 @@ def _is_low(id: str, truth: float) -> bool:
     return (share if metric.higher_is_better else 1 - share) < LOW
 
 
-def _without_score(record: Record, kind: str, sentence: str) -> Record:
-    return record.changed(status="unscored", value=None, raw=None, reason=Reason(kind, sentence))
+def _make_unscored(record: Record, kind: str, sentence: str) -> Record:
+    return record.with_changed_fields(status="unscored", value=None, raw=None, reason=Reason(kind, sentence))

@@ -7,8 +7,8 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypedDict
 
-from revisit.results.score_names import metric_of
-from revisit.stats.intervals import ends_interval, mean_interval
+from revisit.results.score_names import find_metric_of_score
+from revisit.stats.intervals import interval_of_two_valued_mean, mean_interval
 
 SCENES_FOR_RARE_FAILURES = 29  # 0.9^29 < 5 %: so many show a failure of one scene in ten
 GOOD = 0.25  # of the range of a metric, from its best end: nothing in such scores is a failure
@@ -69,12 +69,12 @@ class Cell:
         )
 
 
-def cell_of(values: Sequence[tuple[float, str]], of: int, limits: Limits = (None, None)) -> Cell:
+def make_mean_cell(values: Sequence[tuple[float, str]], of: int, limits: Limits = (None, None)) -> Cell:
     """A cell of (value, sample) that are no scores themselves, such as facts of them."""
-    return Cell(len(values), of, *mean_of(values, limits))
+    return Cell(len(values), of, *mean_and_interval(values, limits))
 
 
-def score_cell(
+def make_score_cell(
     values: Sequence[tuple[float, str]],
     of: int,
     limits: Limits,
@@ -111,12 +111,12 @@ def score_cell(
     >>> score_cell([(1.0, "a"), (1.0, "b"), (1.0, "c")], 3, (0, 1), True, two_valued=True).interval[1]
     1.0
     """
-    mean, interval = mean_of(values, limits, two_valued)
-    few = not two_valued and hides_rare_failures(values, interval, limits, higher_is_better)
+    mean, interval = mean_and_interval(values, limits, two_valued)
+    few = not two_valued and interval_hides_rare_failures(values, interval, limits, higher_is_better)
     return Cell(len(values), of, mean, None if few else interval, failed, unscored or {}, few, clips or {})
 
 
-def mean_of(
+def mean_and_interval(
     values: Sequence[tuple[float, str]], limits: Limits, two_valued: bool = False
 ) -> tuple[float | None, Interval | None]:
     """The mean of (value, sample), and its interval within the limits; `two_valued` are only ever one or the other."""
@@ -124,13 +124,13 @@ def mean_of(
         return None, None
     numbers, samples = [value for value, _ in values], [sample for _, sample in values]
     if two_valued and limits[0] is not None and limits[1] is not None:
-        interval = ends_interval(numbers, samples, (limits[0], limits[1]))
+        interval = interval_of_two_valued_mean(numbers, samples, (limits[0], limits[1]))
     else:
         interval = mean_interval(numbers, samples)
-    return sum(numbers) / len(numbers), None if interval is None else clip_interval(interval, limits)
+    return sum(numbers) / len(numbers), None if interval is None else clamp_interval(interval, limits)
 
 
-def hides_rare_failures(
+def interval_hides_rare_failures(
     values: Sequence[tuple[float, str]], interval: Interval | None, limits: Limits, higher_is_better: bool | None
 ) -> bool:
     """Whether all scores are good, and so alike that one failing scene more would lie outside their mean's interval.
@@ -149,7 +149,7 @@ def hides_rare_failures(
     return good and scenes < SCENES_FOR_RARE_FAILURES and not interval[0] <= with_a_failure <= interval[1]
 
 
-def clip_interval(interval: Interval, limits: Limits) -> Interval:
+def clamp_interval(interval: Interval, limits: Limits) -> Interval:
     """The interval, cut off at the limits."""
     low, high = limits
     return (
@@ -158,19 +158,19 @@ def clip_interval(interval: Interval, limits: Limits) -> Interval:
     )
 
 
-def limits_of(metric: str) -> Limits:
+def range_limits_of_metric(metric: str) -> Limits:
     """The range of a metric; none where its code is not installed here."""
-    card = metric_of(metric)
+    card = find_metric_of_score(metric)
     return (None, None) if card is None else card.range
 
 
-def range_width(metric: str) -> float | None:
+def metric_range_width(metric: str) -> float | None:
     """How far two scores of a metric can be apart; None where there is no limit."""
-    low, high = limits_of(metric)
+    low, high = range_limits_of_metric(metric)
     return None if low is None or high is None else high - low
 
 
-def difference_limits(metric: str) -> Limits:
+def score_difference_limits(metric: str) -> Limits:
     """The range of differences between two scores of a metric."""
-    most = range_width(metric)
+    most = metric_range_width(metric)
     return (None, None) if most is None else (-most, most)

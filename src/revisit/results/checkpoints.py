@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
-from revisit.core.text import join_names, pluralize
-from revisit.results.compare import Contender, clip_scores
-from revisit.results.display import COVERAGE_MAY_DIFFER, metric_title, number, signed_number
-from revisit.results.question_ranking import NO_DIFFERENCE, clips_needed
-from revisit.results.score_names import metric_of
+from revisit.core.text import count_and_noun, join_names
+from revisit.results.compare import Contender, mean_scores_by_clip
+from revisit.results.display import COVERAGE_MAY_DIFFER, number_text, score_title, signed_number_text
+from revisit.results.question_ranking import NO_DIFFERENCE, more_clips_needed
+from revisit.results.score_names import find_metric_of_score
 from revisit.stats.paired import ALPHA, PairedTest
 from revisit.stats.pairwise import ModelPair, Ranking, rank_models
-from revisit.stats.sequential import PATIENCE, Looks, look_at
+from revisit.stats.sequential import PATIENCE, Looks, compare_with_best_so_far
 
 COVERAGE = "coverage"
 
@@ -34,90 +34,102 @@ class CheckpointChoice:
     looks: Looks
 
     @property
-    def leads(self) -> str:
+    def leading_checkpoint(self) -> str:
         """The checkpoint with the best mean."""
         return self.ranking.order[0]
 
     @property
-    def posed_less(self) -> bool:
+    def leader_has_fewer_scores(self) -> bool:
         """Whether the leader has a score of so many clips fewer than another that its mean says little."""
-        return self.question != COVERAGE and max(self.shares) - self._share > COVERAGE_MAY_DIFFER
+        return self.question != COVERAGE and max(self.shares) - self._leader_scored_share > COVERAGE_MAY_DIFFER
 
     @property
-    def _share(self) -> float:
+    def _leader_scored_share(self) -> float:
         """Of the clips of the leader that have a score."""
-        return self.shares[self.labels.index(self.leads)]
+        return self.shares[self.labels.index(self.leading_checkpoint)]
 
     @property
-    def best(self) -> str | None:
+    def decided_best(self) -> str | None:
         """The one that is best beyond doubt."""
-        return None if self.posed_less else self.ranking.best
+        return None if self.leader_has_fewer_scores else self.ranking.best
 
     @property
-    def rivals(self) -> tuple[ModelPair, ...]:
+    def undecided_pairs_of_leader(self) -> tuple[ModelPair, ...]:
         """Pairs of the leader with those that it does not beat."""
-        return tuple(pair for pair in self.ranking.pairs if pair.ahead == self.leads and not pair.decided)
+        return tuple(pair for pair in self.ranking.pairs if pair.ahead == self.leading_checkpoint and not pair.decided)
 
     @property
     def title(self) -> str:
-        name = metric_title(self.metric)
+        name = score_title(self.metric)
         return f"clips with a score of {name}" if self.question == COVERAGE else name
 
     @property
     def sentence(self) -> str:
         """Which to keep, and how sure that is."""
-        if self.posed_less:
-            few = f"a score of {self._share:.0%} of its clips only, where another has {max(self.shares):.0%}"
-            return f"{self.leads} has the best mean, but {few}: that is no memory to keep"
-        mean = number(self.ranking.means[self.leads])
+        if self.leader_has_fewer_scores:
+            few = (
+                f"a score of {self._leader_scored_share:.0%} of its clips only, where another has "
+                f"{max(self.shares):.0%}"
+            )
+            return f"{self.leading_checkpoint} has the best mean, but {few}: that is no memory to keep"
+        mean = number_text(self.ranking.means[self.leading_checkpoint])
         if len({*self.ranking.counts.values()}) > 1:  # tables have the mean over common clips
-            mean += f" on {pluralize(self.ranking.counts[self.leads], 'clip')}"
-        if self.best is not None:
-            fewest = min(pair.test.clips for pair in self.ranking.pairs if pair.ahead == self.best)
-            return f"keep {self.best} ({mean}): it beats each of the others on {fewest} or more common clips"
-        if not self.rivals:
-            return f"{self.leads} ({mean}) leads; the common clips cannot decide it"
-        equal = [pair.behind for pair in self.rivals if not pair.wins and not pair.losses]
-        others = [pair for pair in self.rivals if pair.behind not in equal]
+            mean += f" on {count_and_noun(self.ranking.counts[self.leading_checkpoint], 'clip')}"
+        if self.decided_best is not None:
+            fewest = min(pair.test.clips for pair in self.ranking.pairs if pair.ahead == self.decided_best)
+            return f"keep {self.decided_best} ({mean}): it beats each of the others on {fewest} or more common clips"
+        if not self.undecided_pairs_of_leader:
+            return f"{self.leading_checkpoint} ({mean}) leads; the common clips cannot decide it"
+        equal = [pair.behind for pair in self.undecided_pairs_of_leader if not pair.wins and not pair.losses]
+        others = [pair for pair in self.undecided_pairs_of_leader if pair.behind not in equal]
         if not others:
-            return f"no difference between {join_names([self.leads, *equal])} ({mean})"
-        first = f"{join_names([self.leads, *equal])} ({mean}) lead alike" if equal else f"{self.leads} ({mean}) leads"
+            return f"no difference between {join_names([self.leading_checkpoint, *equal])} ({mean})"
+        first = (
+            f"{join_names([self.leading_checkpoint, *equal])} ({mean}) lead alike"
+            if equal
+            else f"{self.leading_checkpoint} ({mean}) leads"
+        )
         verb = "are" if equal else "is"
         nearest = others[0].test
         return (
             f"{first}, but {verb} not told from {join_names([pair.behind for pair in others])} "
-            f"({signed_number(nearest.difference)} to {others[0].behind}){_what_would_decide(nearest)}"
+            f"({signed_number_text(nearest.difference)} to {others[0].behind}){_what_would_decide_text(nearest)}"
         )
 
     @property
-    def gains(self) -> list[str]:
+    def improving_checkpoints(self) -> list[str]:
         """Checkpoints that were better than all before them beyond doubt."""
         return [self.labels[look.point] for look in self.looks.looks if look.better]
 
     @property
-    def progress(self) -> str:
+    def progress_sentence(self) -> str:
         """Whether training still gains, by a rule that does not count on luck."""
         if len(self.labels) < 3:
             return ""
-        last = f"last gain beyond doubt at {self.gains[-1]}" if self.gains else "no gain beyond doubt so far"
-        if self.looks.stop:
-            return f"{last}; {self.looks.since} looks since found none ({PATIENCE} are enough to stop)"
+        last = (
+            f"last gain beyond doubt at {self.improving_checkpoints[-1]}"
+            if self.improving_checkpoints
+            else "no gain beyond doubt so far"
+        )
+        if self.looks.may_stop:
+            return f"{last}; {self.looks.looks_since_gain} looks since found none ({PATIENCE} are enough to stop)"
         return last
 
     def as_json(self) -> dict[str, object]:
         """As `trend --json` prints it."""
         return {
-            "metric": self.metric, "question": self.question, "best": self.best, "leads": self.leads,
-            "open_with": [pair.behind for pair in self.rivals], "sentence": self.sentence,
-            "better_at": self.gains,
-            "looks_since": self.looks.since, "stop": self.looks.stop,
+            "metric": self.metric, "question": self.question, "best": self.decided_best,
+            "leads": self.leading_checkpoint,
+            "open_with": [pair.behind for pair in self.undecided_pairs_of_leader], "sentence": self.sentence,
+            "better_at": self.improving_checkpoints,
+            "looks_since": self.looks.looks_since_gain, "stop": self.looks.may_stop,
         }  # fmt: skip
 
 
-def _what_would_decide(test: PairedTest) -> str:
+def _what_would_decide_text(test: PairedTest) -> str:
     if test.p is None:
         return f"; {test.method}"
-    needed = clips_needed(test, ALPHA)
+    needed = more_clips_needed(test, ALPHA)
     return f"; {needed}" if needed else "" if test.difference else f"; {NO_DIFFERENCE}"
 
 
@@ -128,9 +140,9 @@ def choose_checkpoints(
     choices = []
     names = tuple(f"{label} ({place + 1})" if labels.count(label) > 1 else label for place, label in enumerate(labels))
     for metric in metrics:
-        card = metric_of(metric)
+        card = find_metric_of_score(metric)
         higher = None if card is None else card.higher_is_better
-        clips = [clip_scores(point.results, metric) for point in points]
+        clips = [mean_scores_by_clip(point.results, metric) for point in points]
         if higher is None or not any(clips):
             continue
         scores: list[dict[Hashable, float]] = [{clip: value for clip, (value, _) in own.items()} for own in clips]
@@ -139,9 +151,15 @@ def choose_checkpoints(
         shares = tuple(len(p.results.scores(metric)) / count for p, count in zip(points, counts, strict=True))
         if any(clip in scores[0] and all(clip in mine for mine in scores) for clip in scenes):
             ranking = rank_models(dict(zip(names, scores, strict=True)), scenes, higher)
-            choices.append(CheckpointChoice(metric, metric, names, ranking, shares, look_at(scores, scenes, higher)))
+            choices.append(
+                CheckpointChoice(
+                    metric, metric, names, ranking, shares, compare_with_best_so_far(scores, scenes, higher)
+                )
+            )
         if max(shares) > min(shares):
             posed: list[dict[Hashable, float]] = [{clip: float(clip in mine) for clip in scenes} for mine in scores]
             ranking = rank_models(dict(zip(names, posed, strict=True)), scenes, True, 1.0)
-            choices.append(CheckpointChoice(metric, COVERAGE, names, ranking, shares, look_at(posed, scenes)))
+            choices.append(
+                CheckpointChoice(metric, COVERAGE, names, ranking, shares, compare_with_best_so_far(posed, scenes))
+            )
     return choices

@@ -12,13 +12,24 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from revisit.core import GATES, METRICS, Case, Clip, Reason, Record, Rejected, Series, UsageError, load_all
+from revisit.core import (
+    GATES,
+    METRICS,
+    Case,
+    Clip,
+    Reason,
+    Record,
+    Rejected,
+    Series,
+    UsageError,
+    import_registering_modules,
+)
 from revisit.core.cases import CEILING, FLOOR
 from revisit.core.grouping import group_items
-from revisit.core.text import near_names, pluralize
+from revisit.core.text import count_and_noun, did_you_mean_question
 from revisit.results.ceilings import held_to_truth
 from revisit.results.metric_columns import Answers, Column, Columns
-from revisit.results.score_names import HELD, measured_id
+from revisit.results.score_names import HELD, strip_held_suffix
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -53,7 +64,7 @@ class ClipAnswers:
         """
         self.truths = tuple(case for case in cases if case.truth)  # the references, each a clip of its own
         self.cases, self.rejected = tuple(case for case in cases if not case.truth), tuple(rejected)
-        self._by_case = records if isinstance(records, Mapping) else _by_case(records)
+        self._by_case = records if isinstance(records, Mapping) else _records_by_case(records)
         self._column_of: dict[str, Column] = {}  # by question, once it was read
         self._asks, self.folder, self.name = asks, folder, name
         self._series = series or {}
@@ -64,7 +75,7 @@ class ClipAnswers:
 
     def __repr__(self) -> str:
         counts = ((len(self.cases), "clip"), (len(self.models), "model"), (len(self.records), "answer"))
-        clips, models, answers = (pluralize(count, noun) for count, noun in counts)
+        clips, models, answers = (count_and_noun(count, noun) for count, noun in counts)
         return f"{type(self).__name__}({clips} of {models}, {answers})"
 
     def __len__(self) -> int:
@@ -160,8 +171,8 @@ class ClipAnswers:
         >>> results.answer("calm@model", "flicker").status
         'scored'
         """
-        self._require_known(question)
-        source, name = self._resolve_name(question)
+        self._require_known_question(question)
+        source, name = self._results_and_name_for_question(question)
         return (self if source is self._source else source).of(case).get(name)
 
     def score(self, case: Case | str, metric: str) -> float | None:
@@ -205,8 +216,8 @@ class ClipAnswers:
         >>> len(results.records_for("flicker"))
         2
         """
-        self._require_known(question)
-        return list(self._column(question).records)
+        self._require_known_question(question)
+        return list(self._column_for_question(question).records)
 
     def scores(self, metric: str) -> list[Record]:
         """The answers of a metric that are scores.
@@ -226,8 +237,8 @@ class ClipAnswers:
         >>> [record.case.sample for record in results.scores("flicker")]
         ['calm', 'wild']
         """
-        self._require_known(metric)
-        column = self._column(metric)
+        self._require_known_question(metric)
+        column = self._column_for_question(metric)
         return [record for record, status in zip(column.records, column.status, strict=True) if status == "scored"]
 
     def scored_cases(self, metrics: Iterable[str]) -> set[str]:
@@ -243,7 +254,9 @@ class ClipAnswers:
         set of str
             Ids of cases.
         """
-        return {case.id for metric in metrics for case, _ in self._column(metric).scores()}
+        return {
+            case.id for metric in metrics for case, _ in self._column_for_question(metric).scored_cases_and_values()
+        }
 
     def series(self, case: Case | str, question: str) -> Series | None:
         """The values per frame, or per pair of frames, behind an answer.
@@ -264,7 +277,7 @@ class ClipAnswers:
         --------
         >>> series = results.series("wild@model", "motion_amount")
         """
-        question = measured_id(question)
+        question = strip_held_suffix(question)
         record = self.answer(case, question)
         if record is None:
             return None
@@ -285,7 +298,9 @@ class ClipAnswers:
     def truth(self) -> Self:
         """The references as clips of their own: what the truth itself scores, the ceiling of every metric."""
         cases = {case.id: replace(case, truth=False) for case in self.truths}
-        records = [record.changed(case=case) for id, case in cases.items() for record in self.of(id).values()]
+        records = [
+            record.with_changed_fields(case=case) for id, case in cases.items() for record in self.of(id).values()
+        ]
         truth = type(self)(
             tuple(cases.values()), records, asks=self._asks, folder=self.folder, series=self._series, name=self.name
         )
@@ -311,7 +326,7 @@ class ClipAnswers:
         Case or None
             The clip of the truth.
         """
-        return None if case.reference is None else self._truth_by_place.get(_clip_span(case.reference))
+        return None if case.reference is None else self._truth_by_clip_span.get(_clip_span(case.reference))
 
     @cached_property
     def floors(self) -> set[str]:
@@ -348,7 +363,7 @@ class ClipAnswers:
         cases = [case for case in self.cases if condition(case)]
         rejected = [entry for entry in self.rejected if condition(entry)]
         same = len(cases) == len(self.cases) and len(rejected) == len(self.rejected)
-        return self if same else self._part(cases, rejected)
+        return self if same else self._part_with_same_answers(cases, rejected)
 
     def where(self, **facts: Any) -> Self:
         """The clips with these facts.
@@ -374,11 +389,13 @@ class ClipAnswers:
         Results(1 clip of 1 model, 2 answers)
         """
         for name in facts:
-            if not any(_has_field(case, name) for case in self.cases) and self.cases:
+            if not any(_case_has_fact(case, name) for case in self.cases) and self.cases:
                 fields = ["model", "sample", "subset", "condition", "seed", "camera"]
                 notes = sorted({note for case in self.cases for note in case.annotations})
                 raise UsageError(f"no clip has a fact called {name!r}; choose one of {', '.join([*fields, *notes])}")
-        return self.only(lambda entry: all(_field(entry, name) in _values(value) for name, value in facts.items()))
+        return self.only(
+            lambda entry: all(_fact_of_entry(entry, name) in _as_collection(value) for name, value in facts.items())
+        )
 
     def asking(self, *questions: str) -> Self:
         """The same clips with the answers of these metrics and gates alone.
@@ -431,8 +448,8 @@ class ClipAnswers:
             Other answers.
         """
         clips = (*self.cases, *self.truths)
-        answers = _by_case(new for case in clips for record in self.of(case).values() for new in change(record))
-        return self._with(self.cases, answers, self.rejected)
+        answers = _records_by_case(new for case in clips for record in self.of(case).values() for new in change(record))
+        return self._with_clips_and_answers(self.cases, answers, self.rejected)
 
     def groups(self, by: str | Callable[[Entry], Any] = "model") -> dict[Any, Self]:
         """The parts of the clips by a fact.
@@ -454,7 +471,7 @@ class ClipAnswers:
         """
 
         def value_of(entry: Entry) -> Any:
-            return _field(entry, by) if isinstance(by, str) else by(entry)
+            return _fact_of_entry(entry, by) if isinstance(by, str) else by(entry)
 
         clips_by_value: dict[Any, tuple[list[Case], list[Rejected]]] = defaultdict(lambda: ([], []))
         for case in self.cases:
@@ -462,7 +479,7 @@ class ClipAnswers:
         for entry in self.rejected:
             clips_by_value[value_of(entry)][1].append(entry)
         ordered = sorted(clips_by_value.items(), key=lambda item: (item[0] is None, str(type(item[0])), item[0]))
-        return {value: self._part(*part) for value, part in ordered}
+        return {value: self._part_with_same_answers(*part) for value, part in ordered}
 
     def common(self, metric: str) -> Self:
         """The clips of which every model has a score: the same clip of the same scene, by the same seed.
@@ -519,7 +536,7 @@ class ClipAnswers:
         bool
             Most suites ask all of every clip.
         """
-        return self._asks is None or self._asks(measured_id(question), entry)
+        return self._asks is None or self._asks(strip_held_suffix(question), entry)
 
     def lacking(self, question: str) -> Reason | None:
         """Why nobody could be asked: for all clips something was not given, or this set or machine does not have it.
@@ -539,7 +556,7 @@ class ClipAnswers:
         >>> results.lacking("flicker") is None
         True
         """
-        column = self._column(question)
+        column = self._column_for_question(question)
         if not {*column.status} <= {"failed", "unscored"}:
             return None
         reasons = [reason for reason, status in zip(column.reasons, column.status, strict=True) if status != "failed"]
@@ -560,7 +577,9 @@ class ClipAnswers:
         bool
             False where nothing was asked.
         """
-        return any(self._column(question).records and self.lacking(question) is None for question in questions)
+        return any(
+            self._column_for_question(question).records and self.lacking(question) is None for question in questions
+        )
 
     def unreadable(self, case: Case | str) -> bool:
         """Whether nothing at all could be answered about a case: all failed, but for what nobody could be asked anyway.
@@ -576,7 +595,7 @@ class ClipAnswers:
             True for a broken clip.
         """
         id = case if isinstance(case, str) else case.id
-        return id in self._with_failures and all(
+        return id in self._ids_of_cases_with_failures and all(
             record.failed or (record.reason is not None and record.reason.lacking) for record in self.of(id).values()
         )
 
@@ -588,69 +607,69 @@ class ClipAnswers:
     @cached_property
     def failures(self) -> list[Record]:
         """One per case and distinct sentence."""
-        cases = [case for case in self.cases if case.id in self._with_failures]
+        cases = [case for case in self.cases if case.id in self._ids_of_cases_with_failures]
         failed = [record for case in cases for record in self.of(case).values() if record.failed]
         return list({(r.case.id, r.sentence): r for r in reversed(failed)}.values())[::-1]
 
     @cached_property
     def _is_gate_by_question(self) -> dict[str, bool]:
         """Metrics and gates in the order of the records, and whether each is a gate."""
-        return self._source._columns.is_gate_by_question(self.cases)
+        return self._source._columns_of_all_cases.is_gate_by_question(self.cases)
 
     @cached_property
-    def _columns(self) -> Columns:
+    def _columns_of_all_cases(self) -> Columns:
         return Columns(self.cases, self._by_case)
 
-    def _column(self, question: str) -> Column:
+    def _column_for_question(self, question: str) -> Column:
         """All answers to a question."""
         if question not in self._column_of:
-            source, name = self._resolve_name(question)
-            self._column_of[question] = source._columns.of(name, self.cases)
+            source, name = self._results_and_name_for_question(question)
+            self._column_of[question] = source._columns_of_all_cases.column_for(name, self.cases)
         return self._column_of[question]
 
-    def _resolve_name(self, question: str) -> tuple[Self, str]:
+    def _results_and_name_for_question(self, question: str) -> tuple[Self, str]:
         """The results that have the answers of this name, and what they are called there."""
         if not question.endswith(HELD) or question in self._source._is_gate_by_question:
             return self._source, question
-        return held_to_truth(self._source), measured_id(question)
+        return held_to_truth(self._source), strip_held_suffix(question)
 
-    def _require_known(self, question: str) -> None:
+    def _require_known_question(self, question: str) -> None:
         """Refuse a metric or gate that was not asked and that nobody knows.
 
         Results whose answers were changed (`mapped`) may have names of their own.
         """
-        questions, question = self._whole._is_gate_by_question, measured_id(question)
+        questions, question = self._whole._is_gate_by_question, strip_held_suffix(question)
         if self._source is not self._whole or question in questions or question in METRICS or question in GATES:
             return
-        load_all()
+        import_registering_modules()
         if not questions or question in METRICS or question in GATES:
             return
-        near = near_names(question, questions) or near_names(question, METRICS)
+        near = did_you_mean_question(question, questions) or did_you_mean_question(question, METRICS)
         hint = near or f"these results have {', '.join(list(questions)[:20])}"
         raise UsageError(f"there is no metric called {question!r}; {hint}")
 
     @cached_property
-    def _truth_by_place(self) -> dict[ClipSpan, Case]:
+    def _truth_by_clip_span(self) -> dict[ClipSpan, Case]:
         return {_clip_span(case.clip): case for case in self.truths}
 
     @cached_property
-    def _with_failures(self) -> set[str]:
+    def _ids_of_cases_with_failures(self) -> set[str]:
         """Cases of which something failed; a part may know of more than it has."""
         truths = {case.id for case in self.truths if any(record.failed for record in self.of(case).values())}
-        return truths | self._source._columns.failed
+        return truths | self._source._columns_of_all_cases.failed
 
     def _with_changed_records(self, change: Callable[[Record], Record | None]) -> Self:
-        changed = _by_case(new for record in self.records if (new := change(record)) is not None)
+        changed = _records_by_case(new for record in self.records if (new := change(record)) is not None)
         truths = {case.id: self.of(case) for case in self.truths}
-        return self._with(self.cases, {**truths, **changed}, self.rejected)
+        return self._with_clips_and_answers(self.cases, {**truths, **changed}, self.rejected)
 
-    def _part(self, cases: Iterable[Case], rejected: Iterable[Rejected]) -> Self:
+    def _part_with_same_answers(self, cases: Iterable[Case], rejected: Iterable[Rejected]) -> Self:
         """Some of the clips; what was asked of a clip is the same in every part."""
-        part = self._with(cases, self._by_case, rejected)
+        part = self._with_clips_and_answers(cases, self._by_case, rejected)
         part._source, part.is_truth, part.is_held = self._source, self.is_truth, self.is_held
         return part
 
-    def _with(self, cases: Iterable[Case], answers: Answers, rejected: Iterable[Rejected]) -> Self:
+    def _with_clips_and_answers(self, cases: Iterable[Case], answers: Answers, rejected: Iterable[Rejected]) -> Self:
         mine = tuple(cases)
         places = {_clip_span(case.reference) for case in mine if case.reference is not None}
         truths = [case for case in self.truths if _clip_span(case.clip) in places]
@@ -662,7 +681,7 @@ class ClipAnswers:
         return part
 
 
-def _by_case(records: Iterable[Record]) -> Answers:
+def _records_by_case(records: Iterable[Record]) -> Answers:
     by_case: dict[str, dict[str, Record]] = {}
     for record in records:
         by_case.setdefault(record.case.id, {})[record.question] = record
@@ -673,18 +692,18 @@ def _clip_span(clip: Clip) -> ClipSpan:
     return clip.path, clip.start, clip.count
 
 
-def _has_field(case: Case, name: str) -> bool:
+def _case_has_fact(case: Case, name: str) -> bool:
     return name in Case.__dataclass_fields__ or name in case.annotations
 
 
-def _field(entry: Entry, name: str) -> Any:
+def _fact_of_entry(entry: Entry, name: str) -> Any:
     value = getattr(entry, name, None)
     if value is None and isinstance(entry, Case):
         value = entry.annotations.get(name)
     return value
 
 
-def _values(value: Any) -> Collection[Any]:
+def _as_collection(value: Any) -> Collection[Any]:
     if isinstance(value, np.ndarray):
         return list(value)
     return value if isinstance(value, list | tuple | set | frozenset) else (value,)

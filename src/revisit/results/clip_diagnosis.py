@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from revisit.results.results import Results
 
 
-def diagnosis_of(results: Results, case: Case) -> Diagnosis:
+def diagnosis_of_case(results: Results, case: Case) -> Diagnosis:
     """What a clip shows, from its answers; worked out once for all parts of a run."""
     whole = results.whole
     owner = whole if whole.of(case) is results.of(case) else results

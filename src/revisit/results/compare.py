@@ -11,14 +11,21 @@ from typing import Any, NamedTuple, TypeVar
 
 from revisit.core import METRICS, Case
 from revisit.core.grouping import group_items
-from revisit.core.text import join_names, pluralize
+from revisit.core.text import count_and_noun, join_names
 from revisit.results.ceilings import LOOK_AWAY, RETURN_GATES
-from revisit.results.cells import Interval, clip_interval, difference_limits, range_width
-from revisit.results.collapses import does_collapse
+from revisit.results.cells import Interval, clamp_interval, metric_range_width, score_difference_limits
+from revisit.results.collapses import picture_collapses_unlike_truth
 from revisit.results.display import difference_interval_text
 from revisit.results.results import Results
-from revisit.results.score_names import measured_id
-from revisit.stats.paired import ALPHA, PairedTest, holm, one_sided_sign_test, paired_test, wilcoxon
+from revisit.results.score_names import strip_held_suffix
+from revisit.stats.paired import (
+    ALPHA,
+    PairedTest,
+    holm_corrected_p,
+    one_sided_sign_test,
+    paired_test,
+    wilcoxon_signed_rank,
+)
 
 FEWER = 0.5  # of the clips of the first: with fewer that pose the test, a warning says so even where it may be chance
 ClipKey = tuple[str, ...]  # what is the same clip of two models, whatever its seed
@@ -93,9 +100,9 @@ class Delta:
     parts: Mapping[str, tuple[GroupDifference, ...]] = field(default_factory=dict)
 
     @property
-    def better(self) -> str | None:
+    def significantly_better_side(self) -> str | None:
         """Who is better beyond doubt."""
-        higher = METRICS[measured_id(self.metric)].higher_is_better
+        higher = METRICS[strip_held_suffix(self.metric)].higher_is_better
         if higher is None or self.corrected is None or self.corrected > ALPHA or not self.difference:
             return None
         return self.second if (self.difference > 0) == higher else self.first
@@ -103,10 +110,10 @@ class Delta:
     @property
     def word(self) -> str:
         """What the second is beside the first: `better`, `worse`, or nothing where that is open."""
-        return {self.second: "better", self.first: "worse"}.get(self.better or "", "")
+        return {self.second: "better", self.first: "worse"}.get(self.significantly_better_side or "", "")
 
     @property
-    def significant_alone(self) -> bool:
+    def significant_only_uncorrected(self) -> bool:
         """Whether it differs at 5 % by itself, but not among everything that is compared."""
         return self.p is not None and self.corrected is not None and self.p <= ALPHA < self.corrected
 
@@ -115,7 +122,7 @@ class Delta:
         """`0.391 (0.016 alone)`: p after the correction; the p by itself, too, where only that is significant."""
         if self.p is None or self.corrected is None:
             return ""
-        alone = f" ({_p_text(self.p)} alone)" if self.significant_alone else ""
+        alone = f" ({_p_text(self.p)} alone)" if self.significant_only_uncorrected else ""
         return f"{_p_text(self.corrected)}{alone}"
 
     @property
@@ -124,63 +131,70 @@ class Delta:
         return difference_interval_text(self.interval) if self.interval else self.method
 
 
-def compare(
+def compare_with_first(
     first: Contender,
     others: Sequence[Contender],
     metrics: Sequence[str],
     by: Mapping[str, Callable[[Case], str]] | None = None,
 ) -> list[Delta]:
     """All others beside the first in all metrics; a metric without a clip in common is left out."""
-    deltas = [delta for other in others for id in metrics if (delta := _delta(first, other, id, by or {})) is not None]
-    return correct_for_all(deltas)
+    deltas = [
+        delta
+        for other in others
+        for id in metrics
+        if (delta := _delta_in_metric(first, other, id, by or {})) is not None
+    ]
+    return correct_p_values_by_holm(deltas)
 
 
-def correct_for_all(deltas: Sequence[Delta]) -> list[Delta]:
+def correct_p_values_by_holm(deltas: Sequence[Delta]) -> list[Delta]:
     """The same with Holm's correction over all of them: what is shown at once is corrected at once."""
-    return _corrected(deltas, "p", "corrected")
+    return _apply_holm_correction(deltas, "p", "corrected")
 
 
-def _corrected(tests: Sequence[Tested], p_name: str, corrected_name: str) -> list[Tested]:
+def _apply_holm_correction(tests: Sequence[Tested], p_name: str, corrected_name: str) -> list[Tested]:
     """The same with Holm's correction of a p over all that have one, under a name of its own or the same."""
-    corrected = iter(holm([p for one in tests if (p := getattr(one, p_name)) is not None]))
+    corrected = iter(holm_corrected_p([p for one in tests if (p := getattr(one, p_name)) is not None]))
     changes: list[dict[str, Any]] = [
         {} if getattr(one, p_name) is None else {corrected_name: next(corrected)} for one in tests
     ]
     return [replace(one, **change) for one, change in zip(tests, changes, strict=True)]
 
 
-def _delta(first: Contender, second: Contender, metric: str, by: Mapping[str, Callable[[Case], str]]) -> Delta | None:
-    one, other = clip_scores(first.results, metric), clip_scores(second.results, metric)
+def _delta_in_metric(
+    first: Contender, second: Contender, metric: str, by: Mapping[str, Callable[[Case], str]]
+) -> Delta | None:
+    one, other = mean_scores_by_clip(first.results, metric), mean_scores_by_clip(second.results, metric)
     spots = [spot for spot in one if spot in other]
     if not spots:
         return None
-    looks = [_clip_difference(one[spot], other[spot]) for spot in spots]
+    looks = [_make_clip_difference(one[spot], other[spot]) for spot in spots]
     seeds = sum(len(side[spot].cases) - 1 for side in (one, other) for spot in spots)
     both = first.results.two_valued(metric) and second.results.two_valued(metric)
-    score_range = range_width(metric) if both and not seeds else None
-    tested = _paired_test(looks, score_range)
-    higher = METRICS[measured_id(metric)].higher_is_better is not False
+    score_range = metric_range_width(metric) if both and not seeds else None
+    tested = _paired_test_over_scenes(looks, score_range)
+    higher = METRICS[strip_held_suffix(metric)].higher_is_better is not False
     wins, losses = _wins_and_losses(looks, higher)
     ordered = sorted(looks, key=lambda look: (-abs(look.difference), look.sample, look.condition))
     parts = {}
     for name, group in by.items():
         groups = group_items(zip(spots, looks, strict=True), lambda pair: group(one[pair[0]].cases[0]))  # noqa: B023
         parts[name] = tuple(
-            _group_difference(metric, value, [look for _, look in some], score_range, higher)
+            _make_group_difference(metric, value, [look for _, look in some], score_range, higher)
             for value, some in groups.items()
         )
-    ranks = wilcoxon([look.first for look in looks], [look.second for look in looks])
+    ranks = wilcoxon_signed_rank([look.first for look in looks], [look.second for look in looks])
     n = len(looks)
     return Delta(
         metric, first.name, second.name, n, len({look.scene for look in looks}), seeds,
         (sum(look.first for look in looks) / n, sum(look.second for look in looks) / n),
         sum(look.difference for look in looks) / n,
-        _interval(tested, metric), tested.p, None,
+        _difference_interval(tested, metric), tested.p, None,
         None if ranks is None else ranks.p, wins, losses, tuple(ordered), tested.method, parts,
     )  # fmt: skip
 
 
-def _clip_difference(one: FoldedClip, other: FoldedClip) -> ClipDifference:
+def _make_clip_difference(one: FoldedClip, other: FoldedClip) -> ClipDifference:
     case = one.cases[0]
     condition = " ".join(dict.fromkeys(filter(None, (case.subset, case.condition))))
     if case.clip_name not in (None, case.sample):  # one of several clips of a scene
@@ -188,17 +202,19 @@ def _clip_difference(one: FoldedClip, other: FoldedClip) -> ClipDifference:
     return ClipDifference(case.sample, condition, one.mean, other.mean, (case.id, other.cases[0].id), case.scene)
 
 
-def _group_difference(
+def _make_group_difference(
     metric: str, group: str, looks: Sequence[ClipDifference], score_range: float | None, higher: bool
 ) -> GroupDifference:
-    tested = _paired_test(looks, score_range)
+    tested = _paired_test_over_scenes(looks, score_range)
     mean = sum(look.difference for look in looks) / len(looks)
-    return GroupDifference(group, len(looks), mean, _interval(tested, metric), *_wins_and_losses(looks, higher))
+    return GroupDifference(
+        group, len(looks), mean, _difference_interval(tested, metric), *_wins_and_losses(looks, higher)
+    )
 
 
-def _interval(tested: PairedTest, metric: str) -> Interval | None:
+def _difference_interval(tested: PairedTest, metric: str) -> Interval | None:
     """The interval of the difference, within what two scores can differ by."""
-    return None if tested.interval is None else clip_interval(tested.interval, difference_limits(metric))
+    return None if tested.interval is None else clamp_interval(tested.interval, score_difference_limits(metric))
 
 
 class FoldedClip(NamedTuple):
@@ -208,46 +224,48 @@ class FoldedClip(NamedTuple):
     cases: list[Case]
 
 
-def clip_scores(results: Results, metric: str) -> dict[ClipKey, FoldedClip]:
+def mean_scores_by_clip(results: Results, metric: str) -> dict[ClipKey, FoldedClip]:
     """The scores of all clips."""
-    return _fold_seeds([(record.case, record.value) for record in results.scores(metric) if record.value is not None])
+    return _mean_over_seeds_by_clip(
+        [(record.case, record.value) for record in results.scores(metric) if record.value is not None]
+    )
 
 
-def _fold_seeds(clips: Iterable[tuple[Case, float]]) -> dict[ClipKey, FoldedClip]:
+def _mean_over_seeds_by_clip(clips: Iterable[tuple[Case, float]]) -> dict[ClipKey, FoldedClip]:
     """Clips by their keys, with the mean over their seeds.
 
     Clips that bear one name, but are no seeds of each other, have no counterpart and are left out.
     """
     return {
         key: FoldedClip(sum(value for _, value in seeds) / len(seeds), [case for case, _ in seeds])
-        for key, seeds in group_items(clips, lambda item: _clip_key(item[0])).items()
+        for key, seeds in group_items(clips, lambda item: _clip_key_without_seed(item[0])).items()
         if len({case.seed for case, _ in seeds}) == len(seeds)
     }
 
 
-def _fold_as_many_seeds(
+def _mean_over_equal_seeds_of_common_clips(
     first: Iterable[tuple[Case, float]], second: Iterable[tuple[Case, float]]
 ) -> tuple[dict[ClipKey, FoldedClip], dict[ClipKey, FoldedClip]]:
     """The clips that both sides have, with the mean over as many seeds of each, the lowest.
 
     The side with more seeds would show a rare failure more often.
     """
-    sides = [group_items(side, lambda item: _clip_key(item[0])) for side in (first, second)]
+    sides = [group_items(side, lambda item: _clip_key_without_seed(item[0])) for side in (first, second)]
     chosen: tuple[list[tuple[Case, float]], list[tuple[Case, float]]] = ([], [])
     for key in [key for key in sides[0] if key in sides[1]]:
         clips = [sorted(side[key], key=lambda item: item[0].seed) for side in sides]
         if all(len({case.seed for case, _ in seeds}) == len(seeds) for seeds in clips):
             for some, seeds in zip(chosen, clips, strict=True):
                 some += seeds[: min(map(len, clips))]
-    return _fold_seeds(chosen[0]), _fold_seeds(chosen[1])
+    return _mean_over_seeds_by_clip(chosen[0]), _mean_over_seeds_by_clip(chosen[1])
 
 
-def _clip_key(case: Case) -> ClipKey:
+def _clip_key_without_seed(case: Case) -> ClipKey:
     name = case.clip_name
     return (name,) if name is not None else (case.subset, case.condition, case.sample)
 
 
-def _paired_test(looks: Sequence[ClipDifference], score_range: float | None) -> PairedTest:
+def _paired_test_over_scenes(looks: Sequence[ClipDifference], score_range: float | None) -> PairedTest:
     tested = paired_test(
         [look.first for look in looks], [look.second for look in looks], [look.scene for look in looks], score_range
     )
@@ -272,10 +290,10 @@ class Coverage:
     collapse_p: float | None = None  # of more collapses by chance, in the same way
 
     @property
-    def delivery(self) -> str:
+    def delivery_text(self) -> str:
         """How many clips both delivered, with those that the second lacks."""
         one, other = (
-            f"{n} of {pluralize(of, 'clip')}" if n != of else pluralize(n, "clip")
+            f"{n} of {count_and_noun(of, 'clip')}" if n != of else count_and_noun(n, "clip")
             for n, of in zip(self.delivered, self.asked, strict=True)
         )
         lacking = f"; it lacks {join_names(self.lacking)}" if self.lacking else ""
@@ -287,24 +305,27 @@ class Coverage:
         if self.collapsed is None or not any(self.collapsed):
             return ""
         new = f" ({join_names(self.newly_collapsed)})" if self.newly_collapsed else ""
-        clips = pluralize(self.collapsed[1], "clip")
+        clips = count_and_noun(self.collapsed[1], "clip")
         text = f"the picture of {self.second} collapses on {clips}{new}, that of {self.first} on {self.collapsed[0]}"
-        if self.collapse_p is None or not self._more_collapses:
+        if self.collapse_p is None or not self._second_has_more_collapses:
             return text
-        return f"{text} ({'' if self.collapses_more else 'not significant, '}p {_p_text(self.collapse_p)})"
+        return (
+            f"{text} ({'' if self.second_collapses_significantly_more else 'not significant, '}p "
+            f"{_p_text(self.collapse_p)})"
+        )
 
     @property
-    def _more_collapses(self) -> bool:
+    def _second_has_more_collapses(self) -> bool:
         """Whether more clips of the second collapse, be it by chance."""
         return self.collapsed is not None and self.collapsed[1] > self.collapsed[0]
 
     @property
-    def collapses_more(self) -> bool:
+    def second_collapses_significantly_more(self) -> bool:
         """Whether the picture of the second collapses on more scenes than that of the first, beyond chance."""
         return self.collapse_p is not None and self.collapse_p <= ALPHA
 
     @property
-    def returns_less(self) -> bool:
+    def second_returns_significantly_less(self) -> bool:
         """Whether the camera of the second returns on fewer scenes than that of the first, beyond chance."""
         return self.p is not None and self.p <= ALPHA
 
@@ -321,10 +342,10 @@ class Coverage:
         """What the second lacks beside the first, as sentences."""
         sentences = []
         if self.delivered[1] < self.delivered[0]:
-            sentences.append(self.delivery)
-        if self.returns_less:
+            sentences.append(self.delivery_text)
+        if self.second_returns_significantly_less:
             sentences.append(self.return_text)
-        if self.collapses_more:
+        if self.second_collapses_significantly_more:
             sentences.append(self.collapse_text)
         return tuple(sentences)
 
@@ -332,18 +353,22 @@ class Coverage:
     def warnings(self) -> tuple[str, ...]:
         """What may be worse in the second, but is not beyond chance, as sentences."""
         sentences = []
-        if self.posed is not None and self.posed[1] < FEWER * self.posed[0] and not self.returns_less:
+        if (
+            self.posed is not None
+            and self.posed[1] < FEWER * self.posed[0]
+            and not self.second_returns_significantly_less
+        ):
             sentences.append(f"{self.return_text} (not significant, p {_p_text(self.p or 1.0)})")
-        if self._more_collapses and not self.collapses_more:
+        if self._second_has_more_collapses and not self.second_collapses_significantly_more:
             sentences.append(self.collapse_text)
         return tuple(sentences)
 
 
-def coverage_of(first: Contender, second: Contender) -> Coverage:
+def compare_coverage(first: Contender, second: Contender) -> Coverage:
     """Compare how many clips two sides delivered, on how many the camera left and came back, and how many collapse."""
     sides = first.results, second.results
-    there = {_clip_key(case) for case in sides[1].readable.cases}
-    absent = [case for case in sides[0].readable.cases if _clip_key(case) not in there]
+    there = {_clip_key_without_seed(case) for case in sides[1].readable.cases}
+    absent = [case for case in sides[0].readable.cases if _clip_key_without_seed(case) not in there]
     coverage = Coverage(
         first.name,
         second.name,
@@ -352,25 +377,27 @@ def coverage_of(first: Contender, second: Contender) -> Coverage:
         posed=None,
         lacking=tuple(dict.fromkeys(case.clip_name or case.sample for case in absent)),
     )
-    return _with_collapses(_with_posed(coverage, *sides), *sides)
+    return _with_collapse_counts(_with_testable_counts(coverage, *sides), *sides)
 
 
-def correct_coverages(coverages: Sequence[Coverage]) -> list[Coverage]:
+def correct_coverage_p_values_by_holm(coverages: Sequence[Coverage]) -> list[Coverage]:
     """The same with Holm's correction of each test over all of them."""
-    return _corrected(_corrected(coverages, "p", "p"), "collapse_p", "collapse_p")
+    return _apply_holm_correction(_apply_holm_correction(coverages, "p", "p"), "collapse_p", "collapse_p")
 
 
-def _with_posed(coverage: Coverage, first: Results, second: Results) -> Coverage:
+def _with_testable_counts(coverage: Coverage, first: Results, second: Results) -> Coverage:
     """The coverage with the clips of both sides that pose the test, where a gate asks that."""
-    one, other = _testable_clips(first), _testable_clips(second)
+    one, other = _testable_flags_of_clips(first), _testable_flags_of_clips(second)
     if one is None or other is None:
         return coverage
     counts = [sum(value == 1.0 for _, value in side) for side in (one, other)]
-    p = _test_of_fewer(*_fold_as_many_seeds(one, other))
+    p = _one_sided_sign_test_over_scenes(*_mean_over_equal_seeds_of_common_clips(one, other))
     return replace(coverage, posed=(counts[0], counts[1]), p=p)
 
 
-def _test_of_fewer(more: Mapping[ClipKey, FoldedClip], fewer: Mapping[ClipKey, FoldedClip]) -> float | None:
+def _one_sided_sign_test_over_scenes(
+    more: Mapping[ClipKey, FoldedClip], fewer: Mapping[ClipKey, FoldedClip]
+) -> float | None:
     """P of as many scenes on which the second has less than the first, by chance; None without a clip of both.
 
     A scene counts for the side that has more: exact one-sided sign test, which is McNemar's of one clip a scene.
@@ -383,9 +410,11 @@ def _test_of_fewer(more: Mapping[ClipKey, FoldedClip], fewer: Mapping[ClipKey, F
     return one_sided_sign_test(up, down) if excess else None
 
 
-def _with_collapses(coverage: Coverage, first: Results, second: Results) -> Coverage:
+def _with_collapse_counts(coverage: Coverage, first: Results, second: Results) -> Coverage:
     """The coverage with the collapses of the clips that both sides have, tested over scenes, where that was asked."""
-    one, other = _fold_as_many_seeds(_collapses(first), _collapses(second))
+    one, other = _mean_over_equal_seeds_of_common_clips(
+        _collapse_flags_of_clips(first), _collapse_flags_of_clips(second)
+    )
     if not one:
         return coverage
     counts = [round(sum(clip.mean * len(clip.cases) for clip in side.values())) for side in (one, other)]
@@ -394,17 +423,17 @@ def _with_collapses(coverage: Coverage, first: Results, second: Results) -> Cove
         coverage,
         collapsed=(counts[0], counts[1]),
         newly_collapsed=tuple(dict.fromkeys(newly)),
-        collapse_p=_test_of_fewer(other, one),
+        collapse_p=_one_sided_sign_test_over_scenes(other, one),
     )
 
 
-def _collapses(results: Results) -> list[tuple[Case, float]]:
+def _collapse_flags_of_clips(results: Results) -> list[tuple[Case, float]]:
     """Every readable clip of which that was asked, and 1 where its picture collapses."""
-    answers = [(case, does_collapse(results, case)) for case in results.readable.cases]
+    answers = [(case, picture_collapses_unlike_truth(results, case)) for case in results.readable.cases]
     return [(case, float(answer)) for case, answer in answers if answer is not None]
 
 
-def _testable_clips(results: Results) -> list[tuple[Case, float]] | None:
+def _testable_flags_of_clips(results: Results) -> list[tuple[Case, float]] | None:
     """Every readable clip, and 1 where a gate of return is open; None where no gate was asked."""
     gates = [gate for gate in results.gates if gate in RETURN_GATES and results.was_asked(gate)]
     if not gates:
@@ -427,6 +456,6 @@ def _p_text(p: float) -> str:
     return f"{p:.3f}" if p >= 0.001 else "< 0.001"
 
 
-def as_json(delta: Delta) -> dict[str, object]:
+def delta_as_json(delta: Delta) -> dict[str, object]:
     """As `compare --json` prints it."""
-    return {**asdict(delta), "better": delta.better}
+    return {**asdict(delta), "better": delta.significantly_better_side}

@@ -9,8 +9,8 @@ from typing import Any, TypedDict
 from revisit.core import Case
 from revisit.diagnosis.diagnose import Diagnosis, DiagnosisJson, can_diagnose
 from revisit.diagnosis.kinds import KINDS
-from revisit.diagnosis.responses import responses
-from revisit.results.clip_diagnosis import diagnosis_of
+from revisit.diagnosis.responses import load_response_models
+from revisit.results.clip_diagnosis import diagnosis_of_case
 from revisit.results.results import Results
 from revisit.results.tables import make_table
 
@@ -48,47 +48,47 @@ def summarise_diagnoses(results: Results) -> DiagnosisSummary:
         for case in diagnosable.cases
         if diagnosable.unreadable(case)
     }
-    diagnoses = {case.id: diagnosis_of(results, case) for case in diagnosable.cases if case.id not in broken}
+    diagnoses = {case.id: diagnosis_of_case(results, case) for case in diagnosable.cases if case.id not in broken}
     unreadable = Counter(models[case] for case in broken)
     return {
-        "fitted": responses()["provenance"]["fitted"],
+        "fitted": load_response_models()["provenance"]["fitted"],
         "models": {
-            model: _count_model(
+            model: _count_diagnoses_of_model(
                 [diagnosis for case, diagnosis in diagnoses.items() if models[case] == model], unreadable[model]
             )
             for model in diagnosable.models
         },
         "cases": {
             **{case: diagnosis.as_json() for case, diagnosis in diagnoses.items()},
-            **{case: unread(why) for case, why in broken.items()},
+            **{case: unreadable_clip_diagnosis_json(why) for case, why in broken.items()},
         },
     }
 
 
-def _count_model(diagnoses: Collection[Diagnosis], unreadable: int) -> ModelDiagnoses:
+def _count_diagnoses_of_model(diagnoses: Collection[Diagnosis], unreadable: int) -> ModelDiagnoses:
     findings = Counter(finding.title for diagnosis in diagnoses for finding in diagnosis.findings)
-    doubtful = Counter(finding.title for diagnosis in diagnoses for finding in diagnosis.likely)
-    nothing_found = [diagnosis for diagnosis in diagnoses if not diagnosis.findings and not diagnosis.likely]
+    doubtful = Counter(finding.title for diagnosis in diagnoses for finding in diagnosis.likely_findings)
+    nothing_found = [diagnosis for diagnosis in diagnoses if not diagnosis.findings and not diagnosis.likely_findings]
     sound = sum(diagnosis.is_sound for diagnosis in nothing_found)
     counts: ModelDiagnoses = {
         "clips": len(diagnoses),
         "told": sum(len(diagnosis.untold) < len(KINDS) for diagnosis in diagnoses),
         "enough": sum(diagnosis.is_mostly_decided for diagnosis in diagnoses),
         "unreadable": unreadable,
-        "findings": _most_frequent_first(findings),
-        "doubtful": _most_frequent_first(doubtful),
+        "findings": _sort_by_frequency(findings),
+        "doubtful": _sort_by_frequency(doubtful),
         "sound": sound,
         "unknown": len(nothing_found) - sound,
         "sentence": "",
     }
-    return {**counts, "sentence": _counts_text(counts)}
+    return {**counts, "sentence": _diagnosis_counts_text(counts)}
 
 
-def _most_frequent_first(counts: Counter[str]) -> dict[str, int]:
+def _sort_by_frequency(counts: Counter[str]) -> dict[str, int]:
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
-def _counts_text(counts: ModelDiagnoses) -> str:
+def _diagnosis_counts_text(counts: ModelDiagnoses) -> str:
     """What the clips of a model show, in words: `state reset 1, no failure found in 2, 1 could not be read`.
 
     One clip may show several failures. A clip of which most kinds of failure could not be asked is not sound: it is
@@ -106,10 +106,10 @@ def _counts_text(counts: ModelDiagnoses) -> str:
     return ", ".join(parts)
 
 
-def unread(why: str) -> DiagnosisJson:
+def unreadable_clip_diagnosis_json(reason: str) -> DiagnosisJson:
     """What is said of a clip that cannot be read: nothing was found, and nothing could be told."""
-    undecided = dict.fromkeys(KINDS, why)
-    return {"words": f"could not be read: {why}", "findings": [], "doubtful": [], "untold": undecided}
+    undecided = dict.fromkeys(KINDS, reason)
+    return {"words": f"could not be read: {reason}", "findings": [], "doubtful": [], "untold": undecided}
 
 
 def taxonomy_table(

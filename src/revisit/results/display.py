@@ -13,7 +13,7 @@ from revisit.core import SUITES
 from revisit.core.reasons import KINDS
 from revisit.results.cells import Cell, Interval
 from revisit.results.file_types import Details
-from revisit.results.score_names import measured_id, metric_of
+from revisit.results.score_names import find_metric_of_score, strip_held_suffix
 from revisit.stats.pairwise import rank_models
 
 COVERAGE_MAY_DIFFER = 0.2
@@ -43,39 +43,39 @@ HEADINGS = (*FAMILIES, OTHER)
 Name = TypeVar("Name")
 
 
-def number(value: float | None, beside: float | None = None) -> str:
+def number_text(value: float | None, beside: float | None = None) -> str:
     """Two decimals, none from 100 on, two significant digits below 0.1: 0.67 30.45 119 0.00042; a dash for nothing.
 
     `beside` another number it has no more decimals than that, unless nothing of it would be left.
     """
     if value is None or not math.isfinite(value):
         return NOTHING
-    places = _places(value)
-    if beside is not None and round(value, _places(beside)):
-        places = min(places, _places(beside))
-    return _format_number(value, places)
+    places = _decimals_of_number(value)
+    if beside is not None and round(value, _decimals_of_number(beside)):
+        places = min(places, _decimals_of_number(beside))
+    return _format_with_decimals(value, places)
 
 
-def signed_number(value: float) -> str:
+def signed_number_text(value: float) -> str:
     """A difference with its sign: +0.21."""
-    text = number(value)
+    text = number_text(value)
     return text if text.startswith("−") or not value else f"+{text}"
 
 
-def _format_number(value: float, places: int) -> str:
+def _format_with_decimals(value: float, places: int) -> str:
     text = f"{value:.{places}f}" if places <= MOST_PLACES else f"{value:.1e}"
     digits = text.lstrip("-")
     return f"−{digits}" if value < 0 and float(text) else digits
 
 
-def _places(value: float) -> int:
+def _decimals_of_number(value: float) -> int:
     size = abs(value)
     if not 1e-9 < size < 0.0995:  # what is written as 0.10 has two significant digits anyway
         return 0 if size >= 100 else 2
     return 1 - math.floor(math.log10(size))
 
 
-def coverage_text(cell: Cell) -> str:
+def scored_of_asked_text(cell: Cell) -> str:
     """`12/20`: the clips scored, of those that were asked."""
     return f"{cell.n}/{cell.of}"
 
@@ -84,7 +84,7 @@ def cell_text(cell: Cell, interval: bool = True) -> str:
     """`0.71 [0.66 to 0.76] (12/20)`; a dash in place of the mean where nothing was scored."""
     between = f" [{interval_ends_text(cell.interval)}]" if interval and cell.mean is not None and cell.interval else ""
     few = f"; {FEW_SCENES}" if interval and cell.few_scenes else ""
-    return f"{number(cell.mean)}{between} ({coverage_text(cell)}{few})"
+    return f"{number_text(cell.mean)}{between} ({scored_of_asked_text(cell)}{few})"
 
 
 def interval_ends_text(interval: Interval) -> str:
@@ -94,8 +94,8 @@ def interval_ends_text(interval: Interval) -> str:
     """
     if _has_no_width(interval):
         return ALL_EQUAL
-    places = _places_of_ends(interval)
-    return " to ".join(_format_number(end, places) for end in interval)
+    places = _decimals_of_interval(interval)
+    return " to ".join(_format_with_decimals(end, places) for end in interval)
 
 
 def difference_interval_text(interval: Interval) -> str:
@@ -106,12 +106,12 @@ def difference_interval_text(interval: Interval) -> str:
     """
     if _has_no_width(interval):
         return ALL_EQUAL
-    places = _places_of_ends(interval)
+    places = _decimals_of_interval(interval)
     noise = 1e-12 * max(map(abs, interval))
     texts = []
     for end in interval:
         own = places if abs(end) <= noise or round(end, places) else -math.floor(math.log10(abs(end)))
-        texts.append(_format_number(end, own))
+        texts.append(_format_with_decimals(end, own))
     return " to ".join(texts)
 
 
@@ -120,14 +120,14 @@ def _has_no_width(interval: Interval) -> bool:
     return low == high or high - low < ROUNDING * max(abs(low), abs(high))
 
 
-def _places_of_ends(interval: Interval) -> int:
+def _decimals_of_interval(interval: Interval) -> int:
     """Decimals that tell the two ends apart: two at least, none from 100 on."""
     low, high = interval
     width = high - low
     return max(0 if max(abs(low), abs(high)) >= 100 else 2, -math.floor(math.log10(width)) if width > 1e-9 else 0)
 
 
-def unscored_lines(cell: Cell) -> list[str]:
+def unscored_reason_lines(cell: Cell) -> list[str]:
     """What became of the clips without a score, a line per kind of reason: `3 × test not posed`."""
     lines = [f"{n} × {reason_title(kind)}" for kind, n in cell.unscored.items()]
     return lines + ([f"{cell.failed} × {reason_title('failed')}"] if cell.failed else [])
@@ -138,7 +138,7 @@ def reason_title(kind: str) -> str:
     return KINDS[kind].title if kind in KINDS else kind
 
 
-def best_name(cells: Mapping[Name, Cell], higher_is_better: bool | None) -> Name | None:
+def name_of_significantly_best(cells: Mapping[Name, Cell], higher_is_better: bool | None) -> Name | None:
     """Whose value can be called best under BEST_RULE, or None; cells that do not know their clips name nobody."""
     scored = {name: cell for name, cell in cells.items() if cell.mean is not None}
     if higher_is_better is None or len(scored) < 2 or not all(cell.clips for cell in scored.values()):
@@ -155,7 +155,7 @@ def best_name(cells: Mapping[Name, Cell], higher_is_better: bool | None) -> Name
     return None if first is None else names[first]
 
 
-def best_and_second(
+def mark_best_and_second(
     cells: Mapping[Name, Cell], higher_is_better: bool | None, as_printed: bool = False
 ) -> dict[Name, str]:
     """Which values are marked, as `best` and `second`; `as_printed` by their order alone, ties sharing a mark."""
@@ -166,48 +166,50 @@ def best_and_second(
         order = sorted({cell.mean for cell in scored.values()}, reverse=higher_is_better)[:2]  # type: ignore[type-var]
         words = dict(zip(order, ("best", "second"), strict=False))
         return {name: words[cell.mean] for name, cell in scored.items() if cell.mean in words}
-    first = best_name(scored, higher_is_better)
+    first = name_of_significantly_best(scored, higher_is_better)
     if first is None:
         return {}
-    second = best_name({name: cell for name, cell in scored.items() if name != first}, higher_is_better)
+    second = name_of_significantly_best(
+        {name: cell for name, cell in scored.items() if name != first}, higher_is_better
+    )
     return {first: "best", **({} if second is None else {second: "second"})}
 
 
-def arrow(higher_is_better: bool | None) -> str:
+def direction_arrow(higher_is_better: bool | None) -> str:
     """Which way is better; nothing where a metric only describes."""
     return {True: "↑", False: "↓", None: ""}[higher_is_better]
 
 
-def metric_title(id: str) -> str:
+def score_title(score_name: str) -> str:
     """The title of a score, which says where it is held to the truth; of a plugin not installed here, the id."""
-    metric, measured = metric_of(id), measured_id(id)
-    return (measured if metric is None else metric.title) + (HELD_TITLE if id != measured else "")
+    metric, measured = find_metric_of_score(score_name), strip_held_suffix(score_name)
+    return (measured if metric is None else metric.title) + (HELD_TITLE if score_name != measured else "")
 
 
-def stand_in_mark(head: Details) -> str:
+def stand_in_suffix_text(head_facts: Details) -> str:
     """What follows the title of a metric that another than its published maker measured: ` (stand-in: DIS)`."""
-    return f" (stand-in: {head['stand_in']})" if head.get("stand_in") else ""
+    return f" (stand-in: {head_facts['stand_in']})" if head_facts.get("stand_in") else ""
 
 
-def column_head(id: str) -> str:
+def score_title_with_arrow(score_name: str) -> str:
     """The title of a score, and which way is better."""
-    metric = metric_of(id)
-    return f"{metric_title(id)} {arrow(None if metric is None else metric.higher_is_better)}".rstrip()
+    metric = find_metric_of_score(score_name)
+    return f"{score_title(score_name)} {direction_arrow(None if metric is None else metric.higher_is_better)}".rstrip()
 
 
-def heading(id: str) -> str:
+def table_heading_of_score(score_name: str) -> str:
     """The heading a score stands under; a plugin's metric behind a gate is taken for one of memory.
 
     A card that names a heading which tables do not have is passed over.
     """
-    card = metric_of(id)
+    card = find_metric_of_score(score_name)
     if card is None:
         return OTHER
-    from_suites = (name for suite in SUITES.values() if (name := suite.headings.get(card.id)) in HEADINGS)
+    from_suites = (name for suite in SUITES.values() if (name := suite.heading_by_metric.get(card.id)) in HEADINGS)
     from_families = (name for name, families in FAMILIES.items() if card.family in families)
     return next(filter(None, (*from_suites, *from_families)), "Memory" if card.gates else OTHER)
 
 
-def observed_by(facts: Details) -> str:
+def observed_by_or_set(run_or_summary: Details) -> str:
     """Who really observed, of a run.json or summary.json; of one from before that is said, the set asked for."""
-    return str(facts.get("observed_by") or facts["set"])
+    return str(run_or_summary.get("observed_by") or run_or_summary["set"])

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from revisit.core import Case
-from revisit.core.text import package_yaml
+from revisit.core.text import read_package_yaml
 from revisit.results.cells import Cell
-from revisit.results.display import interval_ends_text, number
+from revisit.results.display import interval_ends_text, number_text
 from revisit.results.file_types import Details
 from revisit.results.results import Results
 from revisit.results.tables import Table, make_table
@@ -48,7 +48,7 @@ class DistanceKind:
 FORMULAS = {"frechet": FRECHET, "kernel": KERNEL}
 KINDS = {
     id: DistanceKind(**{**card, "formula": FORMULAS[card["formula"]]})
-    for id, card in package_yaml(__package__, "distances.yaml").items()
+    for id, card in read_package_yaml(__package__, "distances.yaml").items()
 }
 
 
@@ -64,25 +64,30 @@ class FeatureSet:
     size: str
 
 
-def model_distances(results: Results, digests: Mapping[str, str] | None = None) -> list[DistanceEntry]:
+def model_to_truth_distances(results: Results, digests: Mapping[str, str] | None = None) -> list[DistanceEntry]:
     """All distances of all models; empty where no clip, or no truth, has features."""
     kinds = {id: kind for id, kind in KINDS.items() if results.truths and kind.metric in results.metrics}
-    entries = [_entry(results, id, kind.metric, kind.formula, digests or {}) for id, kind in kinds.items()]
+    entries = [
+        _make_distance_entry(results, id, kind.metric, kind.formula, digests or {}) for id, kind in kinds.items()
+    ]
     return [entry for entry in entries if entry is not None]
 
 
 def distance_table(entries: list[DistanceEntry]) -> Table:
     """Models down, distances across."""
     models = list(dict.fromkeys(model for entry in entries for model in entry["models"]))
-    rows = [(model, [_cell(entry["models"].get(model)) for entry in entries]) for model in models]
+    rows = [(model, [_distance_cell(entry["models"].get(model)) for entry in entries]) for model in models]
     networks = [
-        f"{name_of(entry)}: {_network(entry)}, {entry['dimensions']} dimensions, {entry['frames']} frames a clip at "
+        f"{distance_title(entry)}: {_network_text(entry)}, {entry['dimensions']} dimensions, {entry['frames']} "
+        f"frames a clip at "
         f"{entry['size']}, {entry['least_scenes']} scenes or more; {entry['best'] or 'no model'} is the nearest beyond "
         "doubt"
         for entry in entries
     ]
     note = "Lower is nearer; corrected for the number of clips, with 95 % intervals over scenes. "
-    return make_table(TITLE, note + ". ".join(networks) + ".", [f"{name_of(entry)} ↓" for entry in entries], rows)
+    return make_table(
+        TITLE, note + ". ".join(networks) + ".", [f"{distance_title(entry)} ↓" for entry in entries], rows
+    )
 
 
 def distance_sentences(entries: list[DistanceEntry]) -> list[str]:
@@ -92,32 +97,32 @@ def distance_sentences(entries: list[DistanceEntry]) -> list[str]:
         scored = {model: distance for model, distance in entry["models"].items() if "value" in distance}
         if not scored:
             most = max((distance["scenes"] for distance in entry["models"].values()), default=0)
-            few.append(f"{name_of(entry)} needs {entry['least_scenes']} scenes and has {most}")
+            few.append(f"{distance_title(entry)} needs {entry['least_scenes']} scenes and has {most}")
             continue
         numbers = ", ".join(
-            f"{model} {number(distance['value'])} [{interval_ends_text(_interval(distance))}]"
+            f"{model} {number_text(distance['value'])} [{interval_ends_text(_distance_interval(distance))}]"
             for model, distance in scored.items()
         )
         verdict = f"; {entry['best']} is nearest" if entry["best"] else "; undecided" if len(scored) > 1 else ""
-        sentences.append(f"{name_of(entry)} to the truth: {numbers}{verdict}")
+        sentences.append(f"{distance_title(entry)} to the truth: {numbers}{verdict}")
     return sentences + ([f"Unscored, too few: {'; '.join(few)}"] if few else [])
 
 
-def _network(entry: DistanceEntry) -> str:
+def _network_text(entry: DistanceEntry) -> str:
     return f"{entry['network']} (sha256 {entry['digest'][:12]})" if entry["digest"] else entry["network"]
 
 
-def name_of(entry: DistanceEntry) -> str:
+def distance_title(entry: DistanceEntry) -> str:
     """Such as KVD, or KID (efficientnet-lite0)."""
     base, _, network = entry["id"].partition("_")
     return f"{base.upper()} ({network})" if network else base.upper()
 
 
-def _entry(
+def _make_distance_entry(
     results: Results, id: str, metric: str, formula: DistanceFormula, digests: Mapping[str, str]
 ) -> DistanceEntry | None:
     groups = {model: part for model, part in results.groups("model").items() if model not in results.floors}
-    sets = {model: _matched_features(results, part, metric) for model, part in sorted(groups.items())}
+    sets = {model: _features_of_common_scenes(results, part, metric) for model, part in sorted(groups.items())}
     pairs = {model: pair for model, pair in sets.items() if pair is not None}
     if not pairs:
         return None
@@ -138,23 +143,23 @@ def _entry(
         "id": id if metric == "video_action" else f"{id}_{first.maker}",
         "network": first.maker, "digest": digests.get(first.maker, ""), "dimensions": dimensions,
         "frames": first.frames, "size": first.size, "least_scenes": least,
-        "best": _nearest(distances, scenes), "models": models,
+        "best": _significantly_nearest_model(distances, scenes), "models": models,
     }  # fmt: skip
 
 
-def _matched_features(results: Results, part: Results, metric: str) -> tuple[FeatureSet, FeatureSet] | None:
+def _features_of_common_scenes(results: Results, part: Results, metric: str) -> tuple[FeatureSet, FeatureSet] | None:
     """Features of a model's clips and of the truth of the same scenes."""
     pairs = [(case, truth) for case in part.cases if (truth := results.truth_of(case)) is not None]
     clips = {case.id: (case, case.scene) for case, _ in pairs}
     truths = {truth.id: (truth, case.scene) for case, truth in pairs}
-    mine, theirs = _features(results, clips, metric), _features(results, truths, metric)
+    mine, theirs = _collect_features(results, clips, metric), _collect_features(results, truths, metric)
     if mine is None or theirs is None or mine.maker != theirs.maker:
         return None
     both = set(mine.scenes) & set(theirs.scenes)
-    return (_of_scenes(mine, both), _of_scenes(theirs, both)) if both else None
+    return (_select_scenes(mine, both), _select_scenes(theirs, both)) if both else None
 
 
-def _features(results: Results, cases: Mapping[str, tuple[Case, str]], metric: str) -> FeatureSet | None:
+def _collect_features(results: Results, cases: Mapping[str, tuple[Case, str]], metric: str) -> FeatureSet | None:
     rows: list[np.ndarray] = []
     scenes: list[str] = []
     clips, facts = 0, {}
@@ -174,29 +179,35 @@ def _features(results: Results, cases: Mapping[str, tuple[Case, str]], metric: s
     return FeatureSet(np.concatenate(rows), scenes, clips, str(facts["maker"]), int(facts["frames"]), size)
 
 
-def _of_scenes(features: FeatureSet, scenes: set[str]) -> FeatureSet:
+def _select_scenes(features: FeatureSet, scenes: set[str]) -> FeatureSet:
     rows = [row for row, scene in enumerate(features.scenes) if scene in scenes]
     return replace(features, rows=features.rows[rows], scenes=[features.scenes[row] for row in rows])
 
 
-def _nearest(distances: Mapping[str, SetDistance], scenes: Mapping[str, frozenset[str]]) -> str | None:
+def _significantly_nearest_model(
+    distances: Mapping[str, SetDistance], scenes: Mapping[str, frozenset[str]]
+) -> str | None:
     """The model that is nearer than each of the others, tested over their common scenes; None where that is open."""
     if len(distances) < 2 or len({scenes[model] for model in distances}) > 1:
         return None
     first = min(distances, key=lambda model: distances[model].value)
     others = [other for model, other in distances.items() if model != first]
     level = 1 - 0.05 / len(others)  # Bonferroni: any false word among them in 5 % of runs at most
-    return first if all(other.minus(distances[first]).interval(level)[0] > 0 for other in others) else None
+    return (
+        first
+        if all(other.estimate_of_difference(distances[first]).interval(level)[0] > 0 for other in others)
+        else None
+    )
 
 
-def _cell(distance: Details | None) -> Cell:
+def _distance_cell(distance: Details | None) -> Cell:
     if distance is None:
         return Cell(0, 0)
     if "value" not in distance:
         return Cell(0, distance["scenes"], unscored={TOO_FEW: distance["scenes"]})
-    return Cell(distance["scenes"], distance["scenes"], distance["value"], _interval(distance))
+    return Cell(distance["scenes"], distance["scenes"], distance["value"], _distance_interval(distance))
 
 
-def _interval(distance: Details) -> Interval:
+def _distance_interval(distance: Details) -> Interval:
     low, high = distance["interval"]
     return low, high

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from revisit.core import Record
-from revisit.results.cells import Cell, CellEntry, cell_of
-from revisit.results.display import metric_title
+from revisit.results.cells import Cell, CellEntry, make_mean_cell
+from revisit.results.display import score_title
 from revisit.results.results import Results
 from revisit.results.tables import Table, make_table
 
@@ -26,13 +26,16 @@ def drift_curves(results: Results) -> list[DriftEntry]:
         scores = results.scores(metric) if metric in results.metrics else []
         gaps = sorted({gap for record in scores for gap in record.facts.get("gap_seconds", ())})
         if gaps:
-            models = {model: _cells(part.records_for(metric), gaps) for model, part in results.groups("model").items()}
-            truth = _cells(results.truth.records_for(metric), gaps) if results.truths else []
+            models = {
+                model: _drift_cells_by_gap(part.records_for(metric), gaps)
+                for model, part in results.groups("model").items()
+            }
+            truth = _drift_cells_by_gap(results.truth.records_for(metric), gaps) if results.truths else []
             entries.append({"metric": metric, "gap_seconds": gaps, "models": models, "truth": truth})
     return entries
 
 
-def _cells(records: Sequence[Record], gaps: Sequence[float]) -> list[CellEntry]:
+def _drift_cells_by_gap(records: Sequence[Record], gaps: Sequence[float]) -> list[CellEntry]:
     """The mean distance of frames so far apart, over the clips that are long enough, for each gap."""
     curves = [
         (record.case.scene, dict(zip(record.facts["gap_seconds"], record.facts["gap_distance"], strict=True)))
@@ -40,7 +43,7 @@ def _cells(records: Sequence[Record], gaps: Sequence[float]) -> list[CellEntry]:
         if record.scored
     ]
     return [
-        cell_of(
+        make_mean_cell(
             [(float(curve[gap]), scene) for scene, curve in curves if gap in curve], len(records), (0.0, None)
         ).as_json()
         for gap in gaps
@@ -51,7 +54,7 @@ def drift_table(entry: DriftEntry) -> Table:
     """Models down, gaps across; the truth last."""
     rows = [*entry["models"].items(), *([("truth", entry["truth"])] if entry["truth"] else [])]
     return make_table(
-        f"{metric_title(entry['metric'])}: distance of frames so many seconds apart",
+        f"{score_title(entry['metric'])}: distance of frames so many seconds apart",
         "The mean over clips with its 95 % interval over scenes. What grows drifts; where the camera moves on, compare "
         "with the truth.",
         [f"{gap:g} s" for gap in entry["gap_seconds"]],

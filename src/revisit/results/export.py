@@ -35,34 +35,34 @@ def record_row(record: Record) -> dict[str, object]:
     return {name: value_of(record) for name, value_of in COLUMNS.items()}
 
 
-def to_csv(records: Iterable[Record]) -> str:
+def records_to_csv_text(records: Iterable[Record]) -> str:
     """The text of a CSV file with a header."""
     return csv_text(list(COLUMNS), (list(record_row(record).values()) for record in records), "\n")
 
 
-def to_frame(records: Iterable[Record]) -> pandas.DataFrame:
+def records_to_data_frame(records: Iterable[Record]) -> pandas.DataFrame:
     try:
         import pandas
     except ImportError:
-        raise _missing("pandas") from None
+        raise _missing_library_error("pandas") from None
     return pandas.DataFrame([record_row(record) for record in records], columns=list(COLUMNS))
 
 
-def to_arrow(records: Iterable[Record]) -> pyarrow.Table:
+def records_to_arrow_table(records: Iterable[Record]) -> pyarrow.Table:
     try:
         import pyarrow
     except ImportError:
-        raise _missing("pyarrow") from None
+        raise _missing_library_error("pyarrow") from None
     types = {"seed": pyarrow.int64(), "version": pyarrow.int64(), "value": pyarrow.float64(), "raw": pyarrow.float64()}
     schema = pyarrow.schema([(name, types.get(name, pyarrow.string())) for name in COLUMNS])
     return pyarrow.Table.from_pylist([record_row(record) for record in records], schema=schema)
 
 
-def _missing(library: str) -> MissingPrerequisite:
+def _missing_library_error(library: str) -> MissingPrerequisite:
     return MissingPrerequisite(f"{library} is not installed; `pip install 'revisit-bench[tables]'` brings it")
 
 
-def html_table(results: Results) -> str:
+def mean_scores_html_table(results: Results) -> str:
     """Mean of each metric, a row per model: with the number of scored clips where some have no score."""
     metrics = [metric for metric in results.metrics if results.lacking(metric) is None]
     head = "".join(f"<th>{escape(name)}</th>" for name in ("model", "clips", *metrics))

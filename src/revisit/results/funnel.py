@@ -29,23 +29,26 @@ MEMORY = ("target_return", "returning", "outcome")  # families that judge memory
 BEFORE = ("expected clips", "all clips", "readable", "scored")
 
 
-def funnel(results: ClipAnswers) -> list[Stage]:
+def count_funnel_stages(results: ClipAnswers) -> list[Stage]:
     """All clips → readable → moved → left → returned → scored; stages of gates that nobody asked are left out."""
     readable = results.readable
     stages = [make_stage("all clips", results.cases), make_stage("readable", readable.cases)]
     remaining: Sequence[Case] = readable.cases
     for name, gate, labels in VIEW:
         if readable.was_asked(gate):
-            remaining = cases_passing(results, remaining, gate, labels)
+            remaining = cases_passing_gate(results, remaining, gate, labels)
             stages.append(make_stage(name, remaining))
     remaining = [case for case in readable.cases if case.target is not None]
     if remaining and readable.was_asked("target_return"):
         stages.append(make_stage("target given", remaining))
         for name, gate, labels in TARGET:
             if readable.was_asked(gate):
-                remaining = cases_passing(results, remaining, gate, labels)
+                remaining = cases_passing_gate(results, remaining, gate, labels)
                 stages.append(make_stage(name, remaining))
-    return [*stages, *memory_stage(results, [id for id in results.metrics if is_memory(id)])]
+    return [
+        *stages,
+        *memory_scored_stage(results, [id for id in results.metrics if requires_looking_away_and_back(id)]),
+    ]
 
 
 def looks_away_and_returns(results: ClipAnswers, case: Case) -> bool | None:
@@ -62,7 +65,7 @@ def looks_away_and_returns(results: ClipAnswers, case: Case) -> bool | None:
     return None if view is None or view.status not in ("open", "closed") else False
 
 
-def memory_stage(results: ClipAnswers, metrics: Sequence[str]) -> list[Stage]:
+def memory_scored_stage(results: ClipAnswers, metrics: Sequence[str]) -> list[Stage]:
     """The last stage: clips with a score of memory; nothing where nobody asked for one."""
     if not results.was_asked(*metrics):
         return []
@@ -73,7 +76,7 @@ def memory_stage(results: ClipAnswers, metrics: Sequence[str]) -> list[Stage]:
 def dataset_funnel(results: ClipAnswers, memory: Sequence[str]) -> list[Stage]:
     """Expected clips → those that are there → readable → those with a score of these metrics of memory."""
     stages = {"expected clips": results.entries, "all clips": results.cases, "readable": results.readable.cases}
-    return [*(make_stage(name, clips) for name, clips in stages.items()), *memory_stage(results, memory)]
+    return [*(make_stage(name, clips) for name, clips in stages.items()), *memory_scored_stage(results, memory)]
 
 
 def make_stage(name: str, clips: Sequence[Any]) -> Stage:
@@ -81,7 +84,9 @@ def make_stage(name: str, clips: Sequence[Any]) -> Stage:
     return {"stage": name, "n": len(clips)}
 
 
-def cases_passing(results: ClipAnswers, cases: Iterable[Case], gate: str, labels: Sequence[str] = ()) -> list[Case]:
+def cases_passing_gate(
+    results: ClipAnswers, cases: Iterable[Case], gate: str, labels: Sequence[str] = ()
+) -> list[Case]:
     """The cases that a gate found to be so, or where it is open."""
 
     def passes(record: Record | None) -> bool:
@@ -90,7 +95,7 @@ def cases_passing(results: ClipAnswers, cases: Iterable[Case], gate: str, labels
     return [case for case in cases if passes(results.answer(case, gate))]
 
 
-def count_testable(funnel: Sequence[Stage]) -> tuple[int, int] | None:
+def count_testable_and_all(funnel: Sequence[Stage]) -> tuple[int, int] | None:
     """How many clips posed the test, and of how many; None where nobody was asked."""
     stages = {stage["stage"]: int(stage["n"]) for stage in funnel}
     testable_stages: list[str] = [name for name in ("test posed", "memory scored") if name in stages]
@@ -98,9 +103,9 @@ def count_testable(funnel: Sequence[Stage]) -> tuple[int, int] | None:
     return (stages[testable_stages[0]], stages["all clips"]) if testable_stages and "all clips" in stages else None
 
 
-def is_memory(id: str) -> bool:
+def requires_looking_away_and_back(metric_id: str) -> bool:
     """Whether only a clip which looked away and back can get a score of this metric."""
-    if id not in METRICS:  # that of a plugin which is not installed here
+    if metric_id not in METRICS:  # that of a plugin which is not installed here
         return False
-    metric = METRICS[id]
+    metric = METRICS[metric_id]
     return metric.family in MEMORY or bool(set(metric.gates) & {"view_return", "target_return"})

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from revisit.core import Record
-from revisit.core.text import pluralize
+from revisit.core.text import count_and_noun
 
 if TYPE_CHECKING:
     from revisit.results.results import Results
@@ -30,11 +30,11 @@ class JudgeTrust:
     @property
     def sentence(self) -> str:
         """What that means, for people."""
-        count = f"the judge failed its control questions on {self.failed} of {pluralize(self.asked, 'clip')}"
+        count = f"the judge failed its control questions on {self.failed} of {count_and_noun(self.asked, 'clip')}"
         if not self.is_untrusted:
             return f"{count}; its answers about them are not used"
         has = "has" if self.not_asked == 1 else "have"
-        rest = f"; {pluralize(self.not_asked, 'further clip')} {has} no answer" if self.not_asked else ""
+        rest = f"; {count_and_noun(self.not_asked, 'further clip')} {has} no answer" if self.not_asked else ""
         return f"{count}: its answers are not to be trusted{rest}"
 
     def as_json(self) -> dict[str, object]:
@@ -42,13 +42,13 @@ class JudgeTrust:
         return {**vars(self), "untrusted": self.is_untrusted, "sentence": self.sentence}
 
 
-def judge_trust(results: Results) -> JudgeTrust | None:
+def measure_judge_trust(results: Results) -> JudgeTrust | None:
     """How often the judge of a run failed its control questions; None where it never did."""
-    judged = {record.question for record in results.records if _is_untrusted(record)}
+    judged = {record.question for record in results.records if _is_untrusted_answer(record)}
     if not judged:
         return None
     answers = [record for record in results.records if record.question in judged]
-    failed = {record.case.id for record in answers if _is_untrusted(record)}
+    failed = {record.case.id for record in answers if _is_untrusted_answer(record)}
     answered = {
         record.case.id
         for record in answers
@@ -58,5 +58,5 @@ def judge_trust(results: Results) -> JudgeTrust | None:
     return JudgeTrust(len(failed), len(answered | failed), len(unjudged))
 
 
-def _is_untrusted(record: Record) -> bool:
+def _is_untrusted_answer(record: Record) -> bool:
     return record.reason is not None and record.reason.kind == UNTRUSTED

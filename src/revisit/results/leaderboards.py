@@ -12,23 +12,23 @@ from dataclasses import dataclass, field, replace
 
 from revisit.core import METRICS, Record, UsageError, digest
 from revisit.core.cases import CEILING, FLOOR
-from revisit.results.ceilings import held_to_truth, score_id
+from revisit.results.ceilings import held_to_truth, ranking_score_id
 from revisit.results.cells import Cell
 from revisit.results.display import (
-    best_and_second,
-    coverage_text,
     interval_ends_text,
-    metric_title,
-    number,
-    observed_by,
+    mark_best_and_second,
+    number_text,
+    observed_by_or_set,
     reason_title,
+    score_title,
+    scored_of_asked_text,
 )
 from revisit.results.file_types import CaseEntry, Details, PlanFile, RunFile
-from revisit.results.funnel import count_testable
+from revisit.results.funnel import count_testable_and_all
 from revisit.results.results import Results
-from revisit.results.score_names import STAND_IN, measured_id, metric_of
-from revisit.results.stand_ins import separate_stand_ins, stand_ins
-from revisit.results.verdict import headline_metrics
+from revisit.results.score_names import STAND_IN, find_metric_of_score, strip_held_suffix
+from revisit.results.stand_ins import list_stand_ins, separate_stand_ins
+from revisit.results.verdict import metrics_deciding_questions
 
 ROLES = ("", FLOOR, CEILING)  # in the order of a board
 
@@ -53,15 +53,15 @@ class BoardCell(Cell):
 
     def to_text(self, decimals: int | None = None, interval: bool = False) -> str:
         """`14.41`, with ` (3/4)` where it is known; a dash where there is no value."""
-        text = number(self.mean)
+        text = number_text(self.mean)
         if self.mean is not None:
             text = self.text or (text if decimals is None else f"{self.mean:.{decimals}f}")
         if interval and self.interval is not None:
             text += f" [{interval_ends_text(self.interval)}]"
-        return f"{text} ({coverage_text(self)})" if self.of else text
+        return f"{text} ({scored_of_asked_text(self)})" if self.of else text
 
 
-def printed_cell(mean: float | None, text: str = "", reason: str = "") -> BoardCell:
+def cell_without_counts(mean: float | None, text: str = "", reason: str = "") -> BoardCell:
     """A cell without counts: from a paper, or made of other cells."""
     return BoardCell(0, 0, mean, text=text, reason=reason)
 
@@ -83,7 +83,7 @@ class BoardRow:
 
     def cell(self, column: BoardColumn) -> BoardCell:
         """The cell under a column; an empty one where there is none."""
-        return self.cells.get(column.key, printed_cell(None))
+        return self.cells.get(column.key, cell_without_counts(None))
 
 
 @dataclass(frozen=True)
@@ -100,18 +100,21 @@ class Board:
 
     def as_json(self) -> dict[str, object]:
         """As `leaderboard --json` prints it."""
-        rows = [{**vars(row), "cells": {key: _cell_json(cell) for key, cell in row.cells.items()}} for row in self.rows]
+        rows = [
+            {**vars(row), "cells": {key: _board_cell_as_json(cell) for key, cell in row.cells.items()}}
+            for row in self.rows
+        ]
         content = {**vars(self), "columns": [vars(column) for column in self.columns], "rows": rows}
         del content["truths"]
         return content
 
 
-def _cell_json(cell: BoardCell) -> dict[str, object]:
+def _board_cell_as_json(cell: BoardCell) -> dict[str, object]:
     """Without the clips, which only tell rows apart."""
     return {name: value for name, value in vars(cell).items() if name != "clips"}
 
 
-def sorted_rows(board: Board, by: str = "") -> list[BoardRow]:
+def sort_rows_best_first(board: Board, by: str = "") -> list[BoardRow]:
     """Rows from the best to the worst in one column, those without a value last; by name where none is given.
 
     Behind them stand the floors, and the truth as the ceiling.
@@ -124,15 +127,15 @@ def sorted_rows(board: Board, by: str = "") -> list[BoardRow]:
     if column is None:
         return rows
 
-    def rank(row: BoardRow) -> tuple[int, bool, float]:
+    def sort_key(row: BoardRow) -> tuple[int, bool, float]:
         mean = row.cell(column).mean
         ordered = 0.0 if mean is None else -mean if column.higher_is_better is not False else mean
         return ROLES.index(row.role), mean is None, ordered
 
-    return sorted(rows, key=rank)
+    return sorted(rows, key=sort_key)
 
 
-def marked_rows(board: Board, rows: Sequence[BoardRow], column: BoardColumn) -> dict[int, str]:
+def mark_best_and_second_rows(board: Board, rows: Sequence[BoardRow], column: BoardColumn) -> dict[int, str]:
     """Positions of the rows that are best and second in a column, within each group, by the rule for all tables.
 
     A column that rewards an unchanged look has no marks where somebody looks less changed than the truth itself.
@@ -145,7 +148,7 @@ def marked_rows(board: Board, rows: Sequence[BoardRow], column: BoardColumn) -> 
             return marks_by_row
     for group in dict.fromkeys(row.group for row in rows if not row.role):
         cells = {position: row.cell(column) for position, row in enumerate(rows) if row.group == group and not row.role}
-        marks_by_row.update(best_and_second(cells, column.higher_is_better, board.as_printed))
+        marks_by_row.update(mark_best_and_second(cells, column.higher_is_better, board.as_printed))
     return marks_by_row
 
 
@@ -167,42 +170,42 @@ class RunFacts:
     summary: Details = field(default_factory=dict)
 
 
-def columns_of(run: RunFacts, named: Sequence[BoardColumn]) -> tuple[BoardColumn, ...]:
+def board_columns_of_run(run: RunFacts, named: Sequence[BoardColumn]) -> tuple[BoardColumn, ...]:
     """The columns of a run's board: those a suite names, in its order; else every metric the run asked.
 
     Behind them stand-ins have columns of their own; `run` has its results with these set apart.
     """
     hashes: Mapping[str, str] = run.facts["protocol"]["metrics"]
-    columns = list(named or map(column_of, _with_held_ids(run.results, hashes)))
-    makers = _makers(run.results)
-    others = stand_ins(run.results)
+    columns = list(named or map(board_column_of_score, _add_held_ids(run.results, hashes)))
+    makers = _evidence_makers_by_metric(run.results)
+    others = list_stand_ins(run.results)
     for column in tuple(columns):
-        measured = measured_id(column.key)
+        measured = strip_held_suffix(column.key)
         if who := [one.made_by for one in others if one.metric == measured]:
             title = f"{column.title} by {' or '.join(who)} (stand-in)"
             key = column.key.replace(measured, f"{measured}{STAND_IN}", 1)
             columns.append(replace(column, key=key, title=title))
     tagged = []
     for column in columns:
-        tag = hashes.get(_metric_id(column))
-        names = makers.get(measured_id(column.key), ())
+        tag = hashes.get(_metric_id_of_column(column))
+        names = makers.get(strip_held_suffix(column.key), ())
         tagged.append(replace(column, protocol=" ".join([tag, *names])) if tag is not None else column)
     return tuple(tagged)
 
 
-def headline_ids(results: Results, suite: str) -> list[str]:
+def headline_score_ids(results: Results, suite: str) -> list[str]:
     """The names of the scores that answer the questions of a suite, held to the truth where that is another number."""
-    return [score_id(results, metric) for metric in headline_metrics(held_to_truth(results), suite)]
+    return [ranking_score_id(results, metric) for metric in metrics_deciding_questions(held_to_truth(results), suite)]
 
 
-def _with_held_ids(results: Results, metrics: Iterable[str]) -> list[str]:
+def _add_held_ids(results: Results, metrics: Iterable[str]) -> list[str]:
     """Each metric, and behind it the name of its scores held to the truth, where these are other numbers."""
-    return [id for metric in metrics for id in dict.fromkeys([metric, score_id(results, metric)])]
+    return [id for metric in metrics for id in dict.fromkeys([metric, ranking_score_id(results, metric)])]
 
 
-def _metric_id(column: BoardColumn) -> str:
+def _metric_id_of_column(column: BoardColumn) -> str:
     """The metric of a column, also of a stand-in's and of one held to the truth."""
-    return measured_id(column.key).removesuffix(STAND_IN)
+    return strip_held_suffix(column.key).removesuffix(STAND_IN)
 
 
 def board_of_run(run: RunFacts, named_columns: Sequence[BoardColumn] = (), subset: str = "") -> Board:
@@ -216,29 +219,35 @@ def board_of_run(run: RunFacts, named_columns: Sequence[BoardColumn] = (), subse
         raise UsageError(f"{run.name} has no clips in {subset!r}; its parts are {', '.join(parts) or 'none'}")
     columns = tuple(
         column
-        for column in columns_of(run, named_columns)
-        if any(part.asks(_metric_id(column), entry) for entry in part.entries)
+        for column in board_columns_of_run(run, named_columns)
+        if any(part.asks(_metric_id_of_column(column), entry) for entry in part.entries)
     )
     rows = []
     for model, mine in part.groups("model").items():
-        cells = {column.key: _cell(mine, column.key) for column in columns}
+        cells = {column.key: _board_cell_of_score(mine, column.key) for column in columns}
         role = FLOOR if model in part.floors else ""
-        rows.append(BoardRow(model, run.name, cells if subset else {**_testable_cells(run, model), **cells}, role=role))
+        rows.append(
+            BoardRow(
+                model, run.name, cells if subset else {**_look_away_or_testable_cell(run, model), **cells}, role=role
+            )
+        )
     if part.truths:
-        cells = {column.key: _cell(part.truth, column.key) for column in columns}
+        cells = {column.key: _board_cell_of_score(part.truth, column.key) for column in columns}
         rows.append(BoardRow(run.results.truth_name, run.name, cells, role=CEILING))
     protocol = run.facts["protocol"]
     here = {case.id for case in part.cases}
     entries = [case for case in run.plan["cases"] if case["id"] in here]
-    digests = reference_digests(case for case in entries if case.get("reference_digest") != case.get("digest"))
+    digests = reference_digests_by_sample(
+        case for case in entries if case.get("reference_digest") != case.get("digest")
+    )
     truths = {sample: " ".join(sorted(several)) for sample, several in digests.items()}
     dataset = f", dataset {digest(sorted(truths.items()), 8)}" if truths else ""
     limit = f"; --limit took {len(run.plan['cases'])} of {run.plan['total_cases']} clips"
     partial = limit if run.plan.get("partial") else ""
-    notes = [_mixed_makers_sentence(columns, run.results), _unanswered_sentence(run.name, part)]
+    notes = [_mixed_makers_sentence(columns, run.results), _unanswered_questions_sentence(run.name, part)]
     return Board(
         title=f"{run.facts['suite']}{', ' + subset if subset else ''}",
-        protocol=f"{protocol['name']}:{protocol['hash']}, observers {observed_by(run.facts)}{dataset}{partial}",
+        protocol=f"{protocol['name']}:{protocol['hash']}, observers {observed_by_or_set(run.facts)}{dataset}{partial}",
         columns=(*(c for c in (LOOK_AWAY, POSED) if any(c.key in row.cells for row in rows)), *columns),
         rows=tuple(rows),
         note="; ".join(filter(None, notes)),
@@ -246,7 +255,7 @@ def board_of_run(run: RunFacts, named_columns: Sequence[BoardColumn] = (), subse
     )
 
 
-def reference_digests(entries: Iterable[CaseEntry]) -> dict[str, set[str]]:
+def reference_digests_by_sample(entries: Iterable[CaseEntry]) -> dict[str, set[str]]:
     """Scene -> digests of what its clips are compared with: it may have several, each with a reference of its own."""
     digests: dict[str, set[str]] = {}
     for case in entries:
@@ -255,13 +264,13 @@ def reference_digests(entries: Iterable[CaseEntry]) -> dict[str, set[str]]:
     return digests
 
 
-def join_boards(boards: Sequence[Board]) -> list[Board]:
+def join_comparable_boards(boards: Sequence[Board]) -> list[Board]:
     """Boards with the same title, protocol in every column that both have, and ground truth, put together."""
     joined: list[Board] = []
     for board in boards:
         for position, other in enumerate(joined):
-            if board.title == other.title and _are_comparable(board, other):
-                board, other = _with_held_cells(board, other), _with_held_cells(other, board)
+            if board.title == other.title and _boards_are_comparable(board, other):
+                board, other = _add_held_columns_of_other(board, other), _add_held_columns_of_other(other, board)
                 protocols = dict.fromkeys([*other.protocol.split(" | "), board.protocol])
                 joined[position] = replace(
                     other,
@@ -277,21 +286,21 @@ def join_boards(boards: Sequence[Board]) -> list[Board]:
     return joined
 
 
-def _with_held_cells(board: Board, other: Board) -> Board:
+def _add_held_columns_of_other(board: Board, other: Board) -> Board:
     """The board with the held columns of the other: in a run that lacks one, all scores counted as measured."""
     own = {column.key for column in board.columns}
-    missing = [c for c in other.columns if c.key not in own and measured_id(c.key) != c.key]
-    missing = [column for column in missing if measured_id(column.key) in own]
+    missing = [c for c in other.columns if c.key not in own and strip_held_suffix(c.key) != c.key]
+    missing = [column for column in missing if strip_held_suffix(column.key) in own]
     if not missing:
         return board
     rows = []
     for row in board.rows:
-        measured = {c.key: row.cells[id] for c in missing if (id := measured_id(c.key)) in row.cells}
+        measured = {c.key: row.cells[id] for c in missing if (id := strip_held_suffix(c.key)) in row.cells}
         rows.append(replace(row, cells={**row.cells, **measured}))
     return replace(board, columns=(*board.columns, *missing), rows=tuple(rows))
 
 
-def _are_comparable(one: Board, other: Board) -> bool:
+def _boards_are_comparable(one: Board, other: Board) -> bool:
     """Whether no column of the two would hold numbers of two protocols, or of two datasets.
 
     Datasets are told apart by their content: clips of one name must be compared with the same ground truth.
@@ -302,10 +311,13 @@ def _are_comparable(one: Board, other: Board) -> bool:
             return False
     tags = {column.key: column.protocol for column in one.columns}
     both_tags = [(tags.get(column.key), column.protocol) for column in other.columns]
-    return all(not mine or not theirs or _hash_of_tag(mine) == _hash_of_tag(theirs) for mine, theirs in both_tags)
+    return all(
+        not mine or not theirs or _protocol_hash_of_tag(mine) == _protocol_hash_of_tag(theirs)
+        for mine, theirs in both_tags
+    )
 
 
-def _hash_of_tag(tag: str) -> str:
+def _protocol_hash_of_tag(tag: str) -> str:
     """A comparability tag without the name of its protocol: two protocols may compute the same."""
     return tag.partition(":")[2] or tag
 
@@ -318,19 +330,19 @@ def _join_columns(first: Sequence[BoardColumn], second: Sequence[BoardColumn]) -
     return (*columns, *(column for column in second if column.key not in keys))
 
 
-def _cell(part: Results, id: str) -> BoardCell:
+def _board_cell_of_score(part: Results, id: str) -> BoardCell:
     cell = part.cell(id)
     kinds = [*sorted(cell.unscored), *(["failed"] if cell.failed else [])] if cell.mean is None else []
     reason = "; ".join(map(reason_title, kinds)) or ("not asked" if cell.mean is None else "")
-    return board_cell(cell, reason)
+    return as_board_cell(cell, reason)
 
 
-def board_cell(cell: Cell, reason: str = "") -> BoardCell:
+def as_board_cell(cell: Cell, reason: str = "") -> BoardCell:
     """A cell of a board, with the clips by which rows are compared."""
     return BoardCell(**vars(cell), reason=reason)
 
 
-def with_clips(board: Board, results: Results, metrics: Mapping[str, str]) -> Board:
+def add_clips_to_cells(board: Board, results: Results, metrics: Mapping[str, str]) -> Board:
     """The board of a suite, whose cells know their clips where they are means of a metric's scores.
 
     `metrics` are the metrics of columns, by the columns' keys.
@@ -348,40 +360,40 @@ def with_clips(board: Board, results: Results, metrics: Mapping[str, str]) -> Bo
     return replace(board, rows=tuple(rows))
 
 
-def _testable_cells(run: RunFacts, model: str) -> dict[str, BoardCell]:
+def _look_away_or_testable_cell(run: RunFacts, model: str) -> dict[str, BoardCell]:
     """How many clips of a model look away and come back, of those that should; else how many posed the test."""
     counts = ((run.summary.get("look_away") or {}).get("models") or {}).get(model)
     if counts and counts["asked"]:
         share = counts["returned"] / counts["asked"]
-        return {LOOK_AWAY.key: printed_cell(share, f"{counts['returned']}/{counts['asked']}")}
-    count = count_testable(run.summary.get("models", {}).get(model, {}).get("funnel", ()))
-    return {POSED.key: printed_cell(count[0] / count[1], f"{count[0]}/{count[1]}")} if count and count[1] else {}
+        return {LOOK_AWAY.key: cell_without_counts(share, f"{counts['returned']}/{counts['asked']}")}
+    count = count_testable_and_all(run.summary.get("models", {}).get(model, {}).get("funnel", ()))
+    return {POSED.key: cell_without_counts(count[0] / count[1], f"{count[0]}/{count[1]}")} if count and count[1] else {}
 
 
-def column_of(id: str) -> BoardColumn:
+def board_column_of_score(score_name: str) -> BoardColumn:
     """The column of a score; that of a plugin which is not installed here has its id for a title."""
-    metric = metric_of(id)
-    return BoardColumn(id, metric_title(id), None if metric is None else metric.higher_is_better)
+    metric = find_metric_of_score(score_name)
+    return BoardColumn(score_name, score_title(score_name), None if metric is None else metric.higher_is_better)
 
 
-def makers_of(scores: Iterable[Record]) -> list[str]:
+def evidence_makers(scores: Iterable[Record]) -> list[str]:
     """Who made the evidence behind scores, where a protocol leaves that to files."""
     return sorted({str(record.facts[name]) for record in scores for name in MAKERS if record.facts.get(name)})
 
 
-def _makers(results: Results) -> dict[str, list[str]]:
+def _evidence_makers_by_metric(results: Results) -> dict[str, list[str]]:
     """Metric -> who made the evidence of its scores."""
-    return {id: makers_of(results.scores(id)) for id in results.metrics}
+    return {id: evidence_makers(results.scores(id)) for id in results.metrics}
 
 
 def _mixed_makers_sentence(columns: Sequence[BoardColumn], results: Results) -> str:
     """A sentence on columns whose clips were not all observed by the same."""
-    makers = _makers(results)
+    makers = _evidence_makers_by_metric(results)
     mixed = [f"{c.title}: {', '.join(makers[c.key])}" for c in columns if len(makers.get(c.key, ())) > 1]
     return f"not all clips were observed alike ({'; '.join(mixed)})" if mixed else ""
 
 
-def _unanswered_sentence(run: str, part: Results) -> str:
+def _unanswered_questions_sentence(run: str, part: Results) -> str:
     """A sentence on how many of a judge's questions were answered, model by model, where some were not."""
     shares = []
     for model, mine in part.groups("model").items():

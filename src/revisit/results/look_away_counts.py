@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from revisit.core import Case
-from revisit.core.text import join_names, pluralize
+from revisit.core.text import count_and_noun, join_names
 from revisit.geometry.camera_script import leaves_and_returns
 from revisit.results.funnel import LEAVES, looks_away_and_returns
 from revisit.results.returned_states import AS_AT_FIRST, AS_NEITHER, TARGET_UNCLEAR, WITHOUT_TARGET, returned_state
@@ -74,7 +74,7 @@ class LookAwayCounts:
     truth_unclear: int = 0  # clips that are not asked, because it is unclear what the truth does
     truth_unreadable: int = 0  # of these, because the truth cannot be read
 
-    def of(self, model: str) -> LookAwayCount | None:
+    def count_of_model(self, model: str) -> LookAwayCount | None:
         """The counts of a model."""
         return next((count for count in self.models if count.model == model), None)
 
@@ -89,7 +89,7 @@ class LookAwayCounts:
         return [count for count in self.models if count.asked]
 
     @property
-    def others(self) -> list[LookAwayCount]:
+    def counts_without_return(self) -> list[LookAwayCount]:
         """Models that were asked and never come back."""
         return [count for count in self.asked if not count.returned]
 
@@ -101,33 +101,33 @@ class LookAwayCounts:
         parts: list[str] = []
         for share in dict.fromkeys((count.returned, count.asked) for count in self.returning):
             names = [count.model for count in self.returning if (count.returned, count.asked) == share]
-            clips = pluralize(share[1], "clip") if not parts else str(share[1])
-            parts.append(f"{join_names(names, NAMES)} on {share[0]} of {clips}{self._where if not parts else ''}")
-        if others := self.others:
+            clips = count_and_noun(share[1], "clip") if not parts else str(share[1])
+            parts.append(f"{join_names(names, NAMES)} on {share[0]} of {clips}{self._where_text if not parts else ''}")
+        if others := self.counts_without_return:
             never = join_names([count.model for count in others], NAMES)
             unclear = sum(count.unclear for count in others)
-            seen = f"never seen to ({pluralize(unclear, 'clip')} unclear)" if unclear else "never"
-            parts.append(f"{seen}{self._where if not parts else ''}: {never}")
+            seen = f"never seen to ({count_and_noun(unclear, 'clip')} unclear)" if unclear else "never"
+            parts.append(f"{seen}{self._where_text if not parts else ''}: {never}")
         unread = {count.model: count.unreadable for count in self.models if count.unreadable}
-        return "; ".join([*parts, *([unread_text(unread)] if unread else [])])
+        return "; ".join([*parts, *([unreadable_clips_text(unread)] if unread else [])])
 
     def _unasked_reason(self) -> str:
         if any(count.unreadable for count in self.models):
             return "no clip could be read"
         if self.truth_unreadable:
-            return f"the truth of {pluralize(self.truth_unreadable, 'scene')} could not be read"
+            return f"the truth of {count_and_noun(self.truth_unreadable, 'scene')} could not be read"
         if self.truth_unclear:
-            scenes = pluralize(self.truth_unclear, "scene")
+            scenes = count_and_noun(self.truth_unclear, "scene")
             return f"it is unclear whether the truth looks away and comes back ({scenes})"
         who = "the truth" if self.asked_by == BY_TRUTH else "the requested camera"
         return f"{who} never looks away and comes back on these clips"
 
     @property
-    def _where(self) -> str:
+    def _where_text(self) -> str:
         return f" {WHERE[self.asked_by]}".rstrip()
 
     @property
-    def outcomes(self) -> list[str]:
+    def outcome_sentences(self) -> list[str]:
         """What those that come back come back to, where something was to happen unseen."""
         states = {
             "went_on": "to a world that went on",
@@ -135,17 +135,19 @@ class LookAwayCounts:
             "gone": "without the target",
             "reset": "with the world reset",
         }
-        sentences = [self._come_back_text(state, "judged", f"back {words}") for state, words in states.items()]
-        unclear = self._come_back_text("target_unclear", "returned", "back, but whether the target does is unclear")
+        sentences = [self._models_in_state_text(state, "judged", f"back {words}") for state, words in states.items()]
+        unclear = self._models_in_state_text(
+            "target_unclear", "returned", "back, but whether the target does is unclear"
+        )
         return [sentence for sentence in [*sentences, unclear] if sentence]
 
-    def _come_back_text(self, state: str, whole: str, how: str) -> str:
+    def _models_in_state_text(self, state: str, whole: str, how: str) -> str:
         """`wan (2 of 3 clips) and svc (1 of 2) come back without the target`; nothing where no clip does."""
         shares: list[str] = []
         for count in self.models:
             n, of = getattr(count, state), getattr(count, whole)
             if n:
-                shares.append(f"{count.model} ({n} of {of if shares else pluralize(of, 'clip')})")
+                shares.append(f"{count.model} ({n} of {of if shares else count_and_noun(of, 'clip')})")
         return f"{join_names(shares, NAMES)} {'comes' if len(shares) == 1 else 'come'} {how}" if shares else ""
 
     @property
@@ -154,9 +156,9 @@ class LookAwayCounts:
         tested = self.asked
         if not tested:
             return ""
-        where = self._where
+        where = self._where_text
         if len(tested) == 1:
-            clips = f"{tested[0].returned} of {pluralize(tested[0].asked, 'clip')}"
+            clips = f"{tested[0].returned} of {count_and_noun(tested[0].asked, 'clip')}"
             return f"{tested[0].model} looks away and comes back on {clips}{where}"
         returning = [count.model for count in self.returning]
         if not returning:
@@ -176,9 +178,9 @@ class LookAwayCounts:
         return f"{all_of_them} look away and come back, {names} most often ({clips})"
 
     @property
-    def differs(self) -> bool:
+    def some_return_and_others_never(self) -> bool:
         """Whether some models come back and others never do."""
-        return bool(self.returning and self.others)
+        return bool(self.returning and self.counts_without_return)
 
     def as_json(self) -> dict[str, object]:
         """As summary.json has it, sentences included."""
@@ -192,9 +194,9 @@ class LookAwayCounts:
         }
 
 
-def unread_text(clips: Mapping[str, int]) -> str:
+def unreadable_clips_text(clips: Mapping[str, int]) -> str:
     """`2 clips of beta could not be read`, from the number of such clips of each model."""
-    number = pluralize(sum(clips.values()), "clip")
+    number = count_and_noun(sum(clips.values()), "clip")
     if len(clips) == 1:
         return f"{number} of {next(iter(clips))} could not be read"
     return f"{number} could not be read ({join_names([f'{model} {n}' for model, n in clips.items()], NAMES)})"
@@ -214,20 +216,20 @@ def count_look_aways(results: Results) -> LookAwayCounts | None:
     """
     if not results.was_asked("view_return", "target_return"):
         return None
-    return results.once("look away counts", lambda: _count(results))
+    return results.once("look away counts", lambda: _count_look_aways_of_all_models(results))
 
 
-def _count(results: Results) -> LookAwayCounts:
-    is_asked, asked_by, unclear, unreadable = _asked_cases(results)
+def _count_look_aways_of_all_models(results: Results) -> LookAwayCounts:
+    is_asked, asked_by, unclear, unreadable = _which_cases_should_return(results)
     counts = [
-        _count_model(results, model, [case for case in part.cases if is_asked(case)])
+        _count_look_aways_of_model(results, model, [case for case in part.cases if is_asked(case)])
         for model, part in results.groups("model").items()
     ]
     ordered = sorted(counts, key=lambda count: (-count.share, -count.left, count.model))
     return LookAwayCounts(asked_by, tuple(ordered), unclear, unreadable)
 
 
-def _asked_cases(results: Results) -> tuple[Callable[[Case], bool], str, int, int]:
+def _which_cases_should_return(results: Results) -> tuple[Callable[[Case], bool], str, int, int]:
     """Which clips are to look away and come back, who says so, and on how many the truth is unclear or unreadable."""
     truths = {case.id: truth for case in results.cases if (truth := results.truth_of(case)) is not None}
     if truths:
@@ -241,13 +243,15 @@ def _asked_cases(results: Results) -> tuple[Callable[[Case], bool], str, int, in
     return lambda case: True, ALL_CLIPS, 0, 0
 
 
-def _count_model(results: Results, model: str, cases: Sequence[Case]) -> LookAwayCount:
+def _count_look_aways_of_model(results: Results, model: str, cases: Sequence[Case]) -> LookAwayCount:
     readable = [case for case in cases if not results.unreadable(case)]
     back = {case.id: looks_away_and_returns(results, case) for case in readable}
     returned = [case for case in readable if back[case.id]]
     states = Counter(state for case in returned if (state := returned_state(results, case)) is not None)
-    left = sum(back[case.id] is True or _leaves(results, case) for case in readable)
-    moved = sum(back[case.id] is True or _leaves(results, case) or _moves(results, case) for case in readable)
+    left = sum(back[case.id] is True or _camera_leaves(results, case) for case in readable)
+    moved = sum(
+        back[case.id] is True or _camera_leaves(results, case) or _camera_moves(results, case) for case in readable
+    )
     return LookAwayCount(
         model, len(readable), moved, left, len(returned), sum(value is None for value in back.values()),
         len(cases) - len(readable), states.total() - states[TARGET_UNCLEAR], states[AS_AT_FIRST],
@@ -255,11 +259,11 @@ def _count_model(results: Results, model: str, cases: Sequence[Case]) -> LookAwa
     )  # fmt: skip
 
 
-def _leaves(results: Results, case: Case) -> bool:
+def _camera_leaves(results: Results, case: Case) -> bool:
     view, away = results.answer(case, "view_return"), results.answer(case, "look_away")
     return (view is not None and view.label in LEAVES) or (away is not None and away.label == "looks away")
 
 
-def _moves(results: Results, case: Case) -> bool:
+def _camera_moves(results: Results, case: Case) -> bool:
     moved = results.answer(case, "camera_moved")
     return moved is not None and moved.status == "open"

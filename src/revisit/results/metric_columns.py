@@ -21,12 +21,12 @@ class Column(NamedTuple):
     values: Sequence[float | None] = ()
     reasons: Sequence[Reason | None] = ()
 
-    def only(self, selection: Sequence[Any]) -> Column:
+    def select(self, selection: Sequence[Any]) -> Column:
         """Those of which this is true."""
         parts: tuple[Sequence[Any], ...] = self
         return Column(*(tuple(compress(part, selection)) for part in parts))
 
-    def scores(self) -> Iterator[tuple[Case, float]]:
+    def scored_cases_and_values(self) -> Iterator[tuple[Case, float]]:
         """The cases that have a score, and the score."""
         answers = zip(self.cases, self.values, self.status, strict=True)
         return ((case, value) for case, value, status in answers if status == "scored" and value is not None)
@@ -54,15 +54,15 @@ class Columns:
         """What was asked of these cases, and whether it is a gate."""
         whole = {id: column.records if "" not in column.status else () for id, column in self._columns.items()}
         records_by_question = (
-            {id: records or self.of(id, cases).records for id, records in whole.items()} if cases else {}
+            {id: records or self.column_for(id, cases).records for id, records in whole.items()} if cases else {}
         )
         return {id: records[0].is_gate for id, records in records_by_question.items() if records}
 
-    def of(self, question: str, cases: Sequence[Case]) -> Column:
+    def column_for(self, question: str, cases: Sequence[Case]) -> Column:
         """The answers to a question about these of the cases."""
         column = self._columns.get(question, Column())
         if column.cases and cases is not column.cases:
             places = [self._place[case.id] for case in cases]
             parts: tuple[Sequence[Any], ...] = column
             column = Column(*([part[k] for k in places] for part in parts))
-        return column.only(column.status) if "" in column.status else column
+        return column.select(column.status) if "" in column.status else column

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 
 from revisit.core import METRICS, SUITES, UsageError
 from revisit.core.text import split_commas, suggest_names
-from revisit.results.score_names import measured_id
+from revisit.results.score_names import strip_held_suffix
 
 
-def metrics_named(names: Iterable[str], available: Sequence[str], where: object, suite: str = "") -> list[str]:
+def resolve_score_ids(names: Iterable[str], available: Sequence[str], where: object, suite: str = "") -> list[str]:
     """Ids of scores that a run has, from ids (also of what is held to the truth) and groups, joined by commas or not.
 
     Parameters
@@ -32,7 +32,7 @@ def metrics_named(names: Iterable[str], available: Sequence[str], where: object,
     chosen: dict[str, None] = {}
     for name in split_commas(names):
         members = [id for id in groups.get(name, ()) if id in available]
-        if measured_id(name) in available:
+        if strip_held_suffix(name) in available:
             chosen[name] = None
         elif members:
             chosen.update(dict.fromkeys(members))

@@ -12,7 +12,7 @@ import numpy as np
 import yaml
 
 from revisit.core import Case, MediaError, UsageError
-from revisit.core.text import package_yaml, parse_yaml
+from revisit.core.text import parse_yaml, read_package_yaml
 from revisit.results.file_types import Details
 from revisit.results.run import Run
 from revisit.results.tables import Table, make_table
@@ -41,35 +41,38 @@ class ModelFacts:
     facts: Mapping[str, Details]
     aliases: Mapping[str, str] = field(default_factory=dict)
 
-    def name(self, model: str) -> str | None:
+    def canonical_name(self, model: str) -> str | None:
         """The name under which a model's facts stand, or None."""
-        return model if model in self.facts else self.aliases.get(_plain_name(model))
+        return model if model in self.facts else self.aliases.get(_normalised_name(model))
 
-    def of(self, model: str) -> Details:
+    def facts_of(self, model: str) -> Details:
         """What is known of a model; nothing where nobody said anything."""
-        name = self.name(model)
+        name = self.canonical_name(model)
         return self.facts[name] if name else {}
 
-    def value(self, model: str, fact: str) -> str:
+    def group_name(self, model: str, fact: str) -> str:
         """A fact as the name of a group."""
         if fact not in GROUPS:
             raise UsageError(f"models are grouped by {', '.join(GROUPS)}, not by {fact!r}")
-        fact_value = self.of(model).get(fact, UNKNOWN)
+        fact_value = self.facts_of(model).get(fact, UNKNOWN)
         if isinstance(fact_value, bool):
             return "camera-conditioned" if fact_value else "without camera"
         return UNKNOWN if fact_value is None else str(fact_value)
 
-    def cost(self, model: str, fact: str) -> float | None:
+    def cost_number(self, model: str, fact: str) -> float | None:
         """One number of what generating with a model costs; None where it is not known."""
-        amount = self.of(model).get("cost", {}).get(fact)
+        amount = self.facts_of(model).get("cost", {}).get(fact)
         return None if amount is None else float(amount)
 
-    def came_from(self, model: str, others: Sequence[str]) -> str | None:
+    def predecessor_among(self, model: str, others: Sequence[str]) -> str | None:
         """Which of the others a model is a later size or version of."""
-        origin = self.of(model).get("from")
-        return next((other for other in others if origin and self.name(other) == self.name(str(origin))), None)
+        origin = self.facts_of(model).get("from")
+        return next(
+            (other for other in others if origin and self.canonical_name(other) == self.canonical_name(str(origin))),
+            None,
+        )
 
-    def with_file(self, path: Path) -> ModelFacts:
+    def merge_file(self, path: Path) -> ModelFacts:
         """These facts and those of a file, which count where both say something."""
         try:
             content = parse_yaml(path.read_text(encoding="utf-8")) or {}
@@ -81,14 +84,14 @@ class ModelFacts:
         for model, facts in new.items():
             if unknown := [name for name in facts if name not in FIELDS]:
                 raise UsageError(f"{path}: {model} has {unknown[0]!r}; facts are {', '.join(FIELDS)}")
-            _check_cost(facts.get("cost", {}), f"{path}: {model}")
+            _validate_cost(facts.get("cost", {}), f"{path}: {model}")
         merged: dict[str, Details] = dict(self.facts)
         for model, facts in new.items():
-            merged[self.name(str(model)) or str(model)] = {**self.of(str(model)), **facts}
-        return _with_aliases(merged)
+            merged[self.canonical_name(str(model)) or str(model)] = {**self.facts_of(str(model)), **facts}
+        return _index_aliases(merged)
 
 
-def _check_cost(cost: Any, where: str) -> None:
+def _validate_cost(cost: Any, where: str) -> None:
     """Raise UsageError where a cost is not written as `revisit generate` writes it."""
     if not isinstance(cost, Mapping):
         raise UsageError(f"{where}: cost is a mapping, such as cost: {{seconds_per_clip: 42}}")
@@ -103,16 +106,16 @@ def _check_cost(cost: Any, where: str) -> None:
 
 def cost_table(model_facts: ModelFacts, models: Sequence[str]) -> Table | None:
     """What generating costs, a row per model and a column per number that somebody has; None where nobody has one."""
-    names = [name for name in COSTS if any(model_facts.cost(model, name) is not None for model in models)]
-    rows = [model for model in models if model_facts.of(model).get("cost")]
+    names = [name for name in COSTS if any(model_facts.cost_number(model, name) is not None for model in models)]
+    rows = [model for model in models if model_facts.facts_of(model).get("cost")]
     if not names or not rows:
         return None
-    machines = [str(model_facts.of(model)["cost"].get("machine", "")) for model in rows]
+    machines = [str(model_facts.facts_of(model)["cost"].get("machine", "")) for model in rows]
     cells = [
         [_cost_text(model_facts, model, name) for name in names] + [on]
         for model, on in zip(rows, machines, strict=True)
     ]
-    loading = [model for model in rows if model_facts.of(model)["cost"].get("with_loading")]
+    loading = [model for model in rows if model_facts.facts_of(model)["cost"].get("with_loading")]
     note = "means over clips, peaks over all of them, as measured where the clips were generated"
     note += f"; with the loading of weights: {', '.join(loading)}" if loading else ""
     note += "; on different machines" if len(set(machines)) > 1 else ""
@@ -121,44 +124,44 @@ def cost_table(model_facts: ModelFacts, models: Sequence[str]) -> Table | None:
 
 
 def _cost_text(model_facts: ModelFacts, model: str, name: str) -> str:
-    value = model_facts.cost(model, name)
+    value = model_facts.cost_number(model, name)
     if value is None:
         return "–"
-    unit = model_facts.of(model)["cost"].get("currency", "") if name == "price_per_clip" else COSTS[name][1]
+    unit = model_facts.facts_of(model)["cost"].get("currency", "") if name == "price_per_clip" else COSTS[name][1]
     return f"{value:.4g} {unit}".strip()
 
 
-def _plain_name(name: str) -> str:
+def _normalised_name(name: str) -> str:
     return "".join(character for character in name.lower() if character.isalnum())
 
 
-def _with_aliases(facts: Mapping[str, Details]) -> ModelFacts:
+def _index_aliases(facts: Mapping[str, Details]) -> ModelFacts:
     aliases: dict[str, str] = {}
     for name, own in facts.items():
         for alias in (name, *own.get("aliases", ())):
-            aliases.setdefault(_plain_name(str(alias)), name)
+            aliases.setdefault(_normalised_name(str(alias)), name)
     return ModelFacts(facts, aliases)
 
 
 @cache
-def published_facts() -> ModelFacts:
+def published_model_facts() -> ModelFacts:
     """What papers state."""
-    content = package_yaml(__package__, FILE)
+    content = read_package_yaml(__package__, FILE)
     sources, models = content["sources"], content["models"]
-    return _with_aliases({name: {**facts, "source": sources[facts["source"]]} for name, facts in models.items()})
+    return _index_aliases({name: {**facts, "source": sources[facts["source"]]} for name, facts in models.items()})
 
 
-def facts_for(runs: Sequence[Path], file: Path | None = None) -> ModelFacts:
+def load_model_facts(runs: Sequence[Path], file: Path | None = None) -> ModelFacts:
     """Published facts, those beside the videos of these runs and beside the runs, and those of a named file."""
-    model_facts = published_facts()
+    model_facts = published_model_facts()
     places = []
     for path in runs:
         source = Path(str((Run(path).facts.get("request") or {}).get("source") or path))
         places += [(source if source.is_dir() else source.parent) / FILE, path / FILE]
     for place in dict.fromkeys(places):
         if place.is_file():
-            model_facts = model_facts.with_file(place)
-    return model_facts.with_file(file) if file is not None else model_facts
+            model_facts = model_facts.merge_file(place)
+    return model_facts.merge_file(file) if file is not None else model_facts
 
 
 @dataclass(frozen=True)
@@ -171,7 +174,7 @@ class ClipMeasures:
     frames: int
 
 
-def measure_clip(cases: Sequence[Case]) -> ClipMeasures | None:
+def properties_of_first_readable_clip(cases: Sequence[Case]) -> ClipMeasures | None:
     """Size, rate and length of the first of these clips that can be opened; nothing is decoded."""
     from revisit.media import open_clip
 

@@ -7,10 +7,10 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
 from revisit.core import METRICS, Record
-from revisit.results.cells import Interval, clip_interval, difference_limits, range_width
-from revisit.results.score_names import measured_id
+from revisit.results.cells import Interval, clamp_interval, metric_range_width, score_difference_limits
+from revisit.results.score_names import strip_held_suffix
 from revisit.stats.intervals import Estimate
-from revisit.stats.paired import ALPHA, SignedRank, paired_test, wilcoxon
+from revisit.stats.paired import ALPHA, SignedRank, paired_test, wilcoxon_signed_rank
 from revisit.stats.pairwise import Ranking, rank_models
 
 PairingKey = tuple[str | int, ...]  # Case.pairing_key
@@ -51,7 +51,7 @@ class Paired:
     @property
     def better(self) -> str | None:
         """The model that is better at 5 %, this pair taken by itself, or None where that is not known."""
-        metric = METRICS[measured_id(self.metric)]
+        metric = METRICS[strip_held_suffix(self.metric)]
         if self.p is None or self.p > ALPHA or metric.higher_is_better is None or self.wins == self.losses:
             return None
         return self.second if ((self.difference or 0.0) > 0) == metric.higher_is_better else self.first
@@ -72,35 +72,35 @@ class Rank:
     n: int
 
 
-def ambiguous_keys(scores: Iterable[Record]) -> dict[tuple[str, PairingKey], int]:
+def count_ambiguous_clips(scores: Iterable[Record]) -> dict[tuple[str, PairingKey], int]:
     """Model and key of clips that cannot be paired, because several clips of the model bear that key."""
     counts = Counter((record.case.model, record.case.pairing_key) for record in scores)
     return {named: count for named, count in counts.items() if count > 1}
 
 
-def rank_scores(scores: Sequence[Record], metric: str, two_valued: bool) -> Ranking:
+def rank_models_by_scores(scores: Sequence[Record], metric: str, two_valued: bool) -> Ranking:
     """Models from best to worst, with tests of all pairs on their common clips; models without a score are left out.
 
     Several clips of one model that bear the same key are left out: none of them has a counterpart of its own.
     """
-    ambiguous = ambiguous_keys(scores)
+    ambiguous = count_ambiguous_clips(scores)
     by_model: dict[str, dict[Hashable, float]] = {}
     for record in sorted(scores, key=lambda record: record.case.model):
         key = record.case.pairing_key
         if record.value is not None and (record.case.model, key) not in ambiguous:
             by_model.setdefault(record.case.model, {})[key] = record.value
     scenes: dict[Hashable, Hashable] = {record.case.pairing_key: record.case.scene for record in scores}
-    higher = METRICS[measured_id(metric)].higher_is_better is not False
-    return rank_models(by_model, scenes, higher, range_width(metric) if two_valued else None)
+    higher = METRICS[strip_held_suffix(metric)].higher_is_better is not False
+    return rank_models(by_model, scenes, higher, metric_range_width(metric) if two_valued else None)
 
 
-def ranks_of(ranking: Ranking) -> list[Rank]:
+def ranks_from_ranking(ranking: Ranking) -> list[Rank]:
     """The place of each model, the best first; equals share a place."""
     return [
         Rank(
             model,
             1 + sum(ranking.is_better(other, model) for other in ranking.order),
-            *ranking.places(model),
+            *ranking.possible_places(model),
             ranking.means[model],
             ranking.counts[model],
         )
@@ -108,9 +108,9 @@ def ranks_of(ranking: Ranking) -> list[Rank]:
     ]
 
 
-def pair_models(scores: Sequence[Record], metric: str, first: str, second: str, two_valued: bool) -> Paired:
+def compare_two_models(scores: Sequence[Record], metric: str, first: str, second: str, two_valued: bool) -> Paired:
     """Two models on the clips that both have a score of."""
-    ambiguous = ambiguous_keys(scores)
+    ambiguous = count_ambiguous_clips(scores)
     by_clip: dict[PairingKey, dict[str, Record]] = {}
     for record in scores:
         case = record.case
@@ -118,13 +118,13 @@ def pair_models(scores: Sequence[Record], metric: str, first: str, second: str, 
             by_clip.setdefault(case.pairing_key, {})[case.model] = record
     pairs = [Pair(both[first], both[second]) for both in by_clip.values() if len(both) == 2]
     differences = [pair.difference for pair in pairs]
-    higher = METRICS[measured_id(metric)].higher_is_better is not False
+    higher = METRICS[strip_held_suffix(metric)].higher_is_better is not False
     won = [difference > 0 if higher else difference < 0 for difference in differences if difference]
     test = paired_test(
         [pair.first.value or 0.0 for pair in pairs],
         [pair.second.value or 0.0 for pair in pairs],
         [pair.first.case.scene for pair in pairs],
-        range_width(metric) if two_valued else None,
+        metric_range_width(metric) if two_valued else None,
     )
     return Paired(
         metric,
@@ -132,12 +132,14 @@ def pair_models(scores: Sequence[Record], metric: str, first: str, second: str, 
         second,
         tuple(sorted(pairs, key=lambda pair: (-abs(pair.difference), pair.first.case.id))),
         None if test is None else test.difference,
-        None if test is None or test.interval is None else clip_interval(test.interval, difference_limits(metric)),
+        None
+        if test is None or test.interval is None
+        else clamp_interval(test.interval, score_difference_limits(metric)),
         None if test is None else test.p,
         None if test is None else test.estimate,
         sum(won),
         len(pairs) - len(won),
         len(won) - sum(won),
-        wilcoxon([0.0] * len(differences), differences) if differences else None,
+        wilcoxon_signed_rank([0.0] * len(differences), differences) if differences else None,
         sum(count for (model, _), count in ambiguous.items() if model in (first, second)),
     )

@@ -10,16 +10,16 @@ from dataclasses import dataclass, field, replace
 from revisit.core import METRICS, Case, UsageError
 from revisit.core.grouping import group_items
 from revisit.core.reasons import KINDS
-from revisit.core.text import join_names, pluralize
-from revisit.results.ceilings import OUTCOME, score_id
-from revisit.results.cells import Cell, Interval, clip_interval, difference_limits
-from revisit.results.display import cell_text, difference_interval_text, number, reason_title, signed_number
+from revisit.core.text import count_and_noun, join_names
+from revisit.results.ceilings import OUTCOME, ranking_score_id
+from revisit.results.cells import Cell, Interval, clamp_interval, score_difference_limits
+from revisit.results.display import cell_text, difference_interval_text, number_text, reason_title, signed_number_text
 from revisit.results.file_types import Details
 from revisit.results.funnel import looks_away_and_returns
-from revisit.results.pairing import ranks_of
+from revisit.results.pairing import ranks_from_ranking
 from revisit.results.results import Results
 from revisit.stats.paired import ALPHA, MIN_SCENES, MIN_SCENES_OF_LEVELS, PairedTest
-from revisit.stats.pairwise import Ranking, rare_models
+from revisit.stats.pairwise import Ranking, models_with_few_clips
 from revisit.stats.power import MANY, clusters_needed
 
 QUESTION_KEYS = {"ask", "metrics", "memory", "gate"}  # of an entry of `questions` in a suite's card
@@ -74,28 +74,31 @@ class PairOutcome:
     lower_is_better: bool = False
 
     @property
-    def evidence(self) -> str:
+    def evidence_text(self) -> str:
         """`on 12 of 14 clips: +0.21 (95 % CI 0.05 to 0.37)`."""
         remarks = [f"95 % CI {difference_interval_text(self.interval)}"] if self.interval else []
         remarks += ["lower is better"] if self.lower_is_better and self.difference else []
         remark = f" ({'; '.join(remarks)})" if remarks else ""
-        return f"on {self.wins} of {pluralize(self.clips, 'clip')}: {signed_number(self.difference)}{remark}"
+        return f"on {self.wins} of {count_and_noun(self.clips, 'clip')}: {signed_number_text(self.difference)}{remark}"
 
     @property
-    def open_text(self) -> str:
+    def undecided_text(self) -> str:
         """How it stands where nothing is decided, and what would decide: the one ahead, by how much, clips needed."""
-        stands = f"{self.ahead} is ahead of {self.behind} {self.evidence}"
+        stands = f"{self.ahead} is ahead of {self.behind} {self.evidence_text}"
         if self.p is None:
             needed = MIN_SCENES if self.scenes < MIN_SCENES else MIN_SCENES_OF_LEVELS
-            return f"{stands}, {pluralize(self.scenes, 'scene')}; a test needs {needed}"
+            return f"{stands}, {count_and_noun(self.scenes, 'scene')}; a test needs {needed}"
         if self.uncorrected is not None and self.uncorrected <= ALPHA:
             if self.wins == self.losses:
                 return f"{stands}: the mean differs (p {self.uncorrected:.2g}), but as many clips are worse as better"
-            return f"{stands}: significant alone (p {self.uncorrected:.2g}), not among all pairs of models{self._needs}"
-        return f"{stands}, not significant{self._needs}"
+            return (
+                f"{stands}: significant alone (p {self.uncorrected:.2g}), not among all pairs of "
+                f"models{self._clips_needed_text}"
+            )
+        return f"{stands}, not significant{self._clips_needed_text}"
 
     @property
-    def _needs(self) -> str:
+    def _clips_needed_text(self) -> str:
         """What would decide; nothing where that cannot be told, as of clips that all differ by the same."""
         if self.more is not None:
             return f"; {self.more}"
@@ -134,13 +137,13 @@ class QuestionRanking:
     score: str = ""  # the name of the scores: that of the metric, or of what is held to the truth
     asked: bool = True  # whether any of its metrics was
 
-    def pair(self, one: str, other: str) -> PairOutcome | None:
-        return next((pair for pair in self.pairs if {pair.ahead, pair.behind} == {one, other}), None)
+    def pair_of_models(self, first_model: str, second_model: str) -> PairOutcome | None:
+        return next((pair for pair in self.pairs if {pair.ahead, pair.behind} == {first_model, second_model}), None)
 
-    def before(self, one: str, other: str) -> bool:
-        """Whether `one` is better than `other` beyond doubt."""
-        pair = self.pair(one, other)
-        return pair is not None and pair.decided and pair.ahead == one
+    def is_decided_better(self, better_model: str, other_model: str) -> bool:
+        """Whether `better_model` is better than `other_model` beyond doubt."""
+        pair = self.pair_of_models(better_model, other_model)
+        return pair is not None and pair.decided and pair.ahead == better_model
 
     @property
     def best(self) -> tuple[str, ...]:
@@ -148,12 +151,12 @@ class QuestionRanking:
         if not self.places:
             return ()
         first = self.places[0].model
-        return (first, *(place.model for place in self.places[1:] if not self.before(first, place.model)))
+        return (first, *(place.model for place in self.places[1:] if not self.is_decided_better(first, place.model)))
 
     @property
     def sentence(self) -> str:
         """The answer in words."""
-        return "; ".join([self.order_text, *self.left_out_texts]) if self.places else self.reason
+        return "; ".join([self.order_text, *self.left_out_sentences]) if self.places else self.reason
 
     @property
     def order_text(self) -> str:
@@ -167,30 +170,30 @@ class QuestionRanking:
         parts, stated = [], {(first, other) for other in others if other not in best}
         behind = [name for name in others if name not in best]
         if len(best) == 1:
-            pair = self.pair(first, others[0])
+            pair = self.pair_of_models(first, others[0])
             assert pair is not None
             rest = f"; it also beats {join_names(others[1:])}" if others[1:] else ""
-            parts.append(f"{first} beats {others[0]} {pair.evidence}{rest}")
+            parts.append(f"{first} beats {others[0]} {pair.evidence_text}{rest}")
         else:
             parts += self._undecided_sentences(first, best[1:])
             if behind:
-                everybody = all(self.before(name, other) for name in best for other in behind)
+                everybody = all(self.is_decided_better(name, other) for name in best for other in behind)
                 stated |= {(name, other) for name in best for other in behind} if everybody else set()
                 who = (f"all {len(best)} beat" if len(best) > 2 else "both beat") if everybody else f"{first} beats"
                 parts.append(f"{who} {join_names(behind)}")
-        return "; ".join([*parts, *self._further(stated)])
+        return "; ".join([*parts, *self._further_win_sentences(stated)])
 
     def _means_text(self) -> str:
         """The means, where no pair has enough scenes for a test."""
-        means = [f"{place.model} {number(place.cell.mean)} on {place.cell.n}" for place in self.places]
+        means = [f"{place.model} {number_text(place.cell.mean)} on {place.cell.n}" for place in self.places]
         means[0] += " clip" if self.places[0].cell.n == 1 else " clips"
         scenes = max(pair.scenes for pair in self.pairs)
         needed = MIN_SCENES if scenes < MIN_SCENES else MIN_SCENES_OF_LEVELS
-        return f"{join_names(means, 8)}; {pluralize(scenes, 'scene')} in common, a test needs {needed}"
+        return f"{join_names(means, 8)}; {count_and_noun(scenes, 'scene')} in common, a test needs {needed}"
 
     def _undecided_sentences(self, first: str, level: Sequence[str]) -> list[str]:
         """What is known of those that may be the best: who scores the same, and how the nearest other one stands."""
-        pairs = {name: pair for name in level if (pair := self.pair(first, name)) is not None}
+        pairs = {name: pair for name in level if (pair := self.pair_of_models(first, name)) is not None}
         alike = [name for name, pair in pairs.items() if not pair.wins and not pair.losses]
         open_ = [name for name in level if name not in alike]
         parts = []
@@ -200,7 +203,7 @@ class QuestionRanking:
             parts.append(f"{join_names([first, *alike])} score the same on {where}")
         near = next((pairs[name] for name in open_ if name in pairs), None)
         if near is not None:
-            parts.append(near.open_text)
+            parts.append(near.undecided_text)
         further = [name for name in open_ if near is None or name not in (near.ahead, near.behind)]
         untested = [name for name in further if near and name in pairs and pairs[name].p is None]
         if untested:
@@ -210,7 +213,7 @@ class QuestionRanking:
             parts.append(f"{join_names(further)} {how}")
         return parts
 
-    def _further(self, stated: Collection[tuple[str, str]]) -> list[str]:
+    def _further_win_sentences(self, stated: Collection[tuple[str, str]]) -> list[str]:
         """Decided pairs that were not told: the rest of the partial order."""
         first, rank = self.places[0].model, {place.model: place.rank for place in self.places}
         decided = [(pair.ahead, pair.behind) for pair in self.pairs if pair.decided and pair.ahead != first]
@@ -219,7 +222,7 @@ class QuestionRanking:
         return [f"{model} beats {join_names([behind for _, behind in beaten[model]])}" for model in winners]
 
     @property
-    def left_out_texts(self) -> list[str]:
+    def left_out_sentences(self) -> list[str]:
         """Who is not ranked: too few clips, or none at all, and why."""
         rarely = [f"{model} {n} of {of}" for model, (n, of) in self.left_out.items() if n]
         parts = [f"too few clips to compare: {join_names(rarely)}"] if rarely else []
@@ -229,10 +232,10 @@ class QuestionRanking:
         return parts
 
 
-def questions_of(card: Details) -> list[SuiteQuestion]:
+def read_suite_questions(suite_card: Details) -> list[SuiteQuestion]:
     """The questions that a suite's card asks; of a suite that asks none, one question per group of metrics."""
-    entries = card.get("questions") or [
-        {"ask": name, "metrics": ids} for name, ids in (card.get("groups") or {}).items()
+    entries = suite_card.get("questions") or [
+        {"ask": name, "metrics": ids} for name, ids in (suite_card.get("groups") or {}).items()
     ]
     for one in entries:
         if not isinstance(one, Mapping) or not {"ask", "metrics"} <= one.keys() <= QUESTION_KEYS:
@@ -247,14 +250,14 @@ def questions_of(card: Details) -> list[SuiteQuestion]:
     ]
 
 
-def rank_questions(results: Results, card: Details) -> list[QuestionRanking]:
+def rank_questions(results: Results, suite_card: Details) -> list[QuestionRanking]:
     """The answers to the questions of a suite's card; one that another caps, and that repeats its numbers, says so."""
-    answers = [rank_question(results, question) for question in questions_of(card)]
+    answers = [rank_question(results, question) for question in read_suite_questions(suite_card)]
     outcome = next((answer for answer in answers if answer.metric == OUTCOME and answer.places), None)
-    return answers if outcome is None else [_without_repeat(results, answer, outcome) for answer in answers]
+    return answers if outcome is None else [_refer_to_outcome_if_capped(results, answer, outcome) for answer in answers]
 
 
-def _without_repeat(results: Results, answer: QuestionRanking, outcome: QuestionRanking) -> QuestionRanking:
+def _refer_to_outcome_if_capped(results: Results, answer: QuestionRanking, outcome: QuestionRanking) -> QuestionRanking:
     """The answer; where most of its scores are the outcome's, which caps them, the question is the outcome's."""
     if not answer.metric or not METRICS[answer.metric].rewards_unchanged:
         return answer
@@ -263,7 +266,7 @@ def _without_repeat(results: Results, answer: QuestionRanking, outcome: Question
     new = {place.model for place in answer.places} - {place.model for place in outcome.places}
     if new or capped <= len(scores) / 2:
         return answer
-    clips = f"{capped} of {pluralize(len(scores), 'clip')}"
+    clips = f"{capped} of {count_and_noun(len(scores), 'clip')}"
     reason = f"see “{outcome.question.ask}”: on {clips} a look counts for no more than what became of the event"
     return QuestionRanking(answer.question, reason=reason, same_as=outcome.question.ask)
 
@@ -273,7 +276,9 @@ def rank_question(results: Results, question: SuiteQuestion) -> QuestionRanking:
     part = results
     if question.gate and results.was_asked(question.gate):
         # Clips that are missing stay: nobody knows what the gate would say, and counts of all clips have them.
-        part = results.only(lambda entry: not isinstance(entry, Case) or _is_open(results, entry, question.gate))
+        part = results.only(
+            lambda entry: not isinstance(entry, Case) or _gate_is_open_or_unanswered(results, entry, question.gate)
+        )
     directed = [id for id in question.metrics if id in METRICS and METRICS[id].higher_is_better is not None]
     scored = {id: {record.case.model for record in part.scores(id)} for id in directed}
     metric = next((id for id in directed if len(scored[id]) > 1), None) or next(
@@ -281,19 +286,19 @@ def rank_question(results: Results, question: SuiteQuestion) -> QuestionRanking:
     )
     if metric is None:
         asked = any(results.lacking(id) is not None or results.records_for(id) for id in question.metrics)
-        return QuestionRanking(question, reason=_unavailable_reason(results, question), asked=asked)
-    return _rank_models(part, question, metric)
+        return QuestionRanking(question, reason=_unanswered_reason_text(results, question), asked=asked)
+    return _rank_models_in_metric(part, question, metric)
 
 
-def _is_open(results: Results, case: Case, gate: str) -> bool:
+def _gate_is_open_or_unanswered(results: Results, case: Case, gate: str) -> bool:
     record = results.answer(case, gate)
     return record is None or record.status == "open"
 
 
-def _rank_models(results: Results, question: SuiteQuestion, metric: str) -> QuestionRanking:
+def _rank_models_in_metric(results: Results, question: SuiteQuestion, metric: str) -> QuestionRanking:
     groups = results.groups("model")
     cells = {model: part.cell(metric) for model, part in groups.items()}
-    too_few = sorted(rare_models({model: cell.n for model, cell in cells.items()}))
+    too_few = sorted(models_with_few_clips({model: cell.n for model, cell in cells.items()}))
     rare = {model: (cells[model].n, cells[model].of) for model in too_few}
     part = results.only(lambda entry: entry.model not in rare)
     ranking = part.ranking(metric)
@@ -307,18 +312,18 @@ def _rank_models(results: Results, question: SuiteQuestion, metric: str) -> Ques
     shared = common.mean(metric) if common.cases else {}
     places = [
         Place(rank.model, rank.rank, rank.low, rank.high, cells[rank.model], shared.get(rank.model))
-        for rank in ranks_of(ranking)
+        for rank in ranks_from_ranking(ranking)
     ]
-    score = score_id(results, metric)
+    score = ranking_score_id(results, metric)
     clips = len({case.pairing_key for case in common.cases})
-    reasons = {model: _reason_text(groups[model], metric, question) for model, (n, _) in rare.items() if not n}
+    reasons = {model: _no_score_reason_text(groups[model], metric, question) for model, (n, _) in rare.items() if not n}
     return QuestionRanking(
         question, metric, tuple(places), _pair_outcomes(ranking, metric), clips, rare, _truth_cell(results, metric),
         score != metric, reasons=reasons, unranked={model: cells[model] for model in rare}, score=score,
     )  # fmt: skip
 
 
-def _reason_text(part: Results, metric: str, question: SuiteQuestion) -> str:
+def _no_score_reason_text(part: Results, metric: str, question: SuiteQuestion) -> str:
     """Why a model has no score, in a few words."""
     if part.cases and not part.readable.cases:
         return "could not be read"
@@ -336,8 +341,8 @@ def _pair_outcomes(ranking: Ranking, metric: str) -> tuple[PairOutcome, ...]:
     outcomes = []
     for pair in ranking.pairs:
         test = pair.test
-        interval = None if test.interval is None else clip_interval(test.interval, difference_limits(metric))
-        more = None if pair.decided else clips_needed(test, alpha)
+        interval = None if test.interval is None else clamp_interval(test.interval, score_difference_limits(metric))
+        more = None if pair.decided else more_clips_needed(test, alpha)
         outcomes.append(PairOutcome(
             pair.ahead, pair.behind, pair.wins, pair.losses, test.clips, test.scenes, test.difference, interval,
             pair.p, pair.decided, more, test.p, test.method, METRICS[metric].higher_is_better is False,
@@ -345,7 +350,7 @@ def _pair_outcomes(ranking: Ranking, metric: str) -> tuple[PairOutcome, ...]:
     return tuple(outcomes)
 
 
-def clips_needed(test: PairedTest, alpha: float) -> ClipsNeeded | None:
+def more_clips_needed(test: PairedTest, alpha: float) -> ClipsNeeded | None:
     """Further clips by which a test at `alpha` would probably decide, rounded to what such a guess is worth.
 
     Of new scenes, with as many clips a scene as now; None where that cannot be told.
@@ -359,10 +364,10 @@ def clips_needed(test: PairedTest, alpha: float) -> ClipsNeeded | None:
         return None
     per_scene = test.clips / scenes
 
-    def clips(clusters: float | None) -> int | None:
+    def more_clips(clusters: float | None) -> int | None:
         return None if clusters is None else _round_count(max(1.0, (clusters - scenes) * per_scene))
 
-    return ClipsNeeded(*map(clips, needed))
+    return ClipsNeeded(*map(more_clips, needed))
 
 
 def _round_count(count: float) -> int:
@@ -372,7 +377,7 @@ def _round_count(count: float) -> int:
     return int(round(count / step) * step)
 
 
-def _unavailable_reason(results: Results, question: SuiteQuestion) -> str:
+def _unanswered_reason_text(results: Results, question: SuiteQuestion) -> str:
     """Why nobody has a score, and what would help."""
     for id in question.metrics:
         reason = results.lacking(id)
@@ -387,12 +392,12 @@ def _unavailable_reason(results: Results, question: SuiteQuestion) -> str:
         return f"not asked: no target was given for this case; {REMEDIES['no_target']}"
     kinds = sorted(reasons, key=lambda kind: (not (kind in KINDS and KINDS[kind].lacking), -reasons[kind], kind))
     counts = [f"{reason_title(kind)} on {reasons[kind]}" for kind in kinds]
-    counts[:1] = [f"{text} of {pluralize(len(records), 'clip')}" for text in counts[:1]]
+    counts[:1] = [f"{text} of {count_and_noun(len(records), 'clip')}" for text in counts[:1]]
     why = f"no clip could be scored: {', '.join(counts)}" if counts else "no clip could be scored"
     return "; ".join([why, *(REMEDIES[kind] for kind in kinds if kind in REMEDIES)])
 
 
 def _truth_cell(results: Results, metric: str) -> Cell | None:
     """The truth's own scores, under the name by which the models are ranked."""
-    cell = results.truth.cell(score_id(results, metric)) if results.truths else None
+    cell = results.truth.cell(ranking_score_id(results, metric)) if results.truths else None
     return cell if cell is not None and cell.mean is not None else None

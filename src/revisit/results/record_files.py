@@ -23,7 +23,7 @@ import numpy as np
 from revisit.core import Case, Clip, Reason, Record, Rejected, Target, UsageError
 from revisit.core.records import Status
 from revisit.core.text import parse_json
-from revisit.media.files import append, write_text
+from revisit.media.files import append_all_or_nothing, write_text_atomically
 from revisit.results.file_types import CaseEntry, Details, RejectedEntry
 
 SCHEMA = 2
@@ -31,7 +31,7 @@ Line = dict[str, Any]  # a record as its line has it
 FACTS_OF_CASE = ("model", "sample", "subset", "condition", "seed")  # in each line, for who reads the file alone
 
 
-def to_line(record: Record) -> Line:
+def record_to_line(record: Record) -> Line:
     """The content of a record's line."""
     line: Line = {
         "schema": SCHEMA,
@@ -87,7 +87,7 @@ class RecordLine(msgspec.Struct, gc=False):
         return self.metric or self.gate or ""
 
 
-def from_line(line: RecordLine, case: Case) -> Record:
+def record_from_line(line: RecordLine, case: Case) -> Record:
     """The record of a line."""
     if line.schema > SCHEMA:
         raise UsageError(
@@ -104,21 +104,21 @@ _reason = lru_cache(maxsize=4096)(Reason)  # thousands of clips share a few
 
 
 class RecordLines:
-    """The newest line of each question of a record file. `refresh` reads on where it stopped before."""
+    """The newest line of each question of a record file. `read_appended_lines` reads on where it stopped before."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.newest: dict[str, dict[str, RecordLine]] = {}  # case -> metric or gate -> its line
         self._digests: dict[str, hashlib._Hash] = {}  # case -> the running digest of its lines
         self.read, self._file = 0, -1  # bytes taken in, of which file
-        self.refresh()
+        self.read_appended_lines()
 
     @property
-    def state(self) -> tuple[int, int]:
+    def file_and_bytes_read(self) -> tuple[int, int]:
         """Changes when lines were taken in."""
         return self._file, self.read
 
-    def refresh(self) -> RecordLines:
+    def read_appended_lines(self) -> RecordLines:
         """Take in what was appended since; a file that is another one by now is read anew."""
         if not self.path.is_file():
             return self
@@ -131,7 +131,7 @@ class RecordLines:
             new = file.read()
         new = new[: new.rfind(b"\n") + 1]  # a last line without an end is torn by a kill, or about to be written
         self.read += len(new)
-        new, answers, ends = parse_lines(new)
+        new, answers, ends = parse_intact_lines(new)
         done = 0
         for case, some in groupby(answers, attrgetter("case")):  # answers of a case lie together
             mine = self.newest.setdefault(case, {})
@@ -143,16 +143,16 @@ class RecordLines:
             self._digests.setdefault(case, hashlib.sha256()).update(text)
         return self
 
-    def stamp(self, case: str) -> str:
+    def digest_of_case_lines(self, case: str) -> str:
         """Of all lines about a case: another one when there are others by now."""
         return self._digests[case].hexdigest() if case in self._digests else ""
 
 
-def parse_lines(text: bytes) -> tuple[bytes, list[RecordLine], list[int]]:
+def parse_intact_lines(text: bytes) -> tuple[bytes, list[RecordLine], list[int]]:
     """Lines, what each says, and where they begin and end; those that are none, such as one torn by a kill, go."""
     with suppress(ValueError, RecursionError):
         answers = _DECODER.decode_lines(text)
-        ends = _line_ends(np.frombuffer(text, np.uint8))
+        ends = _line_boundaries(np.frombuffer(text, np.uint8))
         if len(answers) + 1 == len(ends) and None not in {answer.metric or answer.gate for answer in answers}:
             return text, answers, ends
     intact = []
@@ -163,7 +163,7 @@ def parse_lines(text: bytes) -> tuple[bytes, list[RecordLine], list[int]]:
     return b"".join(raw for raw, _ in intact), [answer for _, answer in intact], ends
 
 
-def _line_ends(text: np.ndarray) -> list[int]:
+def _line_boundaries(text: np.ndarray) -> list[int]:
     """Where lines begin and end, found piece by piece: a mask of the whole file would not fit into the processor."""
     starts = range(0, len(text), 1 << 18)
     places = [np.flatnonzero(text[start : start + (1 << 18)] == ord("\n")) + start + 1 for start in starts]
@@ -201,19 +201,19 @@ class RecordWriter:
         os.close(self.file)
 
     def append(self, *records: Record) -> None:
-        lines = [json.dumps(to_line(record), ensure_ascii=False, allow_nan=False) + "\n" for record in records]
+        lines = [json.dumps(record_to_line(record), ensure_ascii=False, allow_nan=False) + "\n" for record in records]
         with self.writing():
-            self._mend()
+            self._cut_torn_line()
             self._others |= os.lseek(self.file, 0, os.SEEK_END) != self._known
-            append(self.file, "".join(lines).encode())
+            append_all_or_nothing(self.file, "".join(lines).encode())
             self._known = os.lseek(self.file, 0, os.SEEK_END)
 
-    def alone(self) -> bool:
+    def is_only_writer(self) -> bool:
         """Whether all that was appended is ours: who wrote it need not read it."""
         with self.path.open("rb") as file:  # opened anew, because network file systems look at the size then
             return not self._others and os.fstat(file.fileno()).st_size == self._known
 
-    def _mend(self) -> None:
+    def _cut_torn_line(self) -> None:
         """Cut off a line that a kill left torn."""
         end = os.lseek(self.file, 0, os.SEEK_END)
         if end == 0 or os.pread(self.file, 1, end - 1) == b"\n":
@@ -224,31 +224,39 @@ class RecordWriter:
 
 def write_json(path: Path, content: Any) -> None:
     """Write JSON in one step: readers see the old file or the new one, never half of it."""
-    write_text(path, json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+    write_text_atomically(path, json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
 
 
-def write_rows(path: Path, content: Details) -> None:
+def write_json_rows(path: Path, content: Details) -> None:
     """The same for what has thousands of entries: one on each line, which is quick to write and to search."""
-    write_text(path, rows_text(content))
+    write_text_atomically(path, json_rows_text(content))
 
 
-def rows_text(content: Details) -> str:
-    """The text that `write_rows` writes."""
+def json_rows_text(content: Details) -> str:
+    """The text that `write_json_rows` writes."""
 
-    def text(value: Any) -> str:
-        return msgspec.json.encode(value, enc_hook=to_builtin).decode()
+    def encode_json(value: Any) -> str:
+        return msgspec.json.encode(value, enc_hook=to_builtin_type).decode()
 
-    def rows(value: Any) -> str:
+    def one_entry_per_line(value: Any) -> str:
         if isinstance(value, list) and value:
-            return "[\n  " + ",\n  ".join(map(text, value)) + "\n ]"
+            return "[\n  " + ",\n  ".join(map(encode_json, value)) + "\n ]"
         if isinstance(value, dict) and value:
-            return "{\n  " + ",\n  ".join(f"{text(name)}: {text(item)}" for name, item in value.items()) + "\n }"
-        return text(value)
+            return (
+                "{\n  "
+                + ",\n  ".join(f"{encode_json(name)}: {encode_json(item)}" for name, item in value.items())
+                + "\n }"
+            )
+        return encode_json(value)
 
-    return "{\n " + ",\n ".join(f"{text(name)}: {rows(value)}" for name, value in content.items()) + "\n}\n"
+    return (
+        "{\n "
+        + ",\n ".join(f"{encode_json(name)}: {one_entry_per_line(value)}" for name, value in content.items())
+        + "\n}\n"
+    )
 
 
-def to_builtin(value: Any) -> Any:
+def to_builtin_type(value: Any) -> Any:
     """Numbers and texts of other types, such as those of numpy."""
     for kind in (float, int, str):
         if isinstance(value, kind):

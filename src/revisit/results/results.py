@@ -21,15 +21,23 @@ from typing import TYPE_CHECKING, Any
 
 from revisit.core import METRICS, UsageError
 from revisit.core.records import GATE_STATES
-from revisit.core.text import join_names, pluralize
+from revisit.core.text import count_and_noun, join_names
 from revisit.results import export
-from revisit.results.ceilings import held_metrics
-from revisit.results.cells import Cell, limits_of, score_cell
+from revisit.results.ceilings import metrics_changed_by_truth
+from revisit.results.cells import Cell, make_score_cell, range_limits_of_metric
 from revisit.results.clip_answers import ClipAnswers
-from revisit.results.display import heading
+from revisit.results.display import table_heading_of_score
 from revisit.results.look_away_counts import LookAwayCounts, count_look_aways
-from revisit.results.pairing import Paired, PairingKey, Rank, ambiguous_keys, pair_models, rank_scores, ranks_of
-from revisit.results.score_names import held_id, measured_id, metric_of
+from revisit.results.pairing import (
+    Paired,
+    PairingKey,
+    Rank,
+    compare_two_models,
+    count_ambiguous_clips,
+    rank_models_by_scores,
+    ranks_from_ranking,
+)
+from revisit.results.score_names import add_held_suffix, find_metric_of_score, strip_held_suffix
 from revisit.stats.pairwise import Ranking
 
 if TYPE_CHECKING:
@@ -62,7 +70,7 @@ class Results(ClipAnswers):
     (['flicker', 'motion_amount'], ['calm', 'wild'])
     """
 
-    _repr_html_ = export.html_table
+    _repr_html_ = export.mean_scores_html_table
 
     def cell(self, metric: str) -> Cell:
         """The mean of a metric over all clips here, with everything that has no score counted by its reason.
@@ -83,24 +91,24 @@ class Results(ClipAnswers):
         >>> cell.n, cell.of, cell.failed
         (2, 2, 0)
         """
-        self._require_known(metric)
-        column = self._column(metric)
+        self._require_known_question(metric)
+        column = self._column_for_question(metric)
         if self._asks is not None:
-            column = column.only([self.asks(metric, case) for case in column.cases])
-        scored = [(value, case.scene) for case, value in column.scores()]
+            column = column.select([self.asks(metric, case) for case in column.cases])
+        scored = [(value, case.scene) for case, value in column.scored_cases_and_values()]
         answers = zip(column.reasons, column.status, strict=True)
         reasons = Counter(
             reason.kind for reason, status in answers if reason is not None and status not in ("scored", "failed")
         )
         if lacking := sum(self.asks(metric, entry) for entry in self.rejected):
             reasons["missing"] += lacking
-        card = metric_of(metric)
+        card = find_metric_of_score(metric)
         higher = None if card is None else card.higher_is_better
         clips: dict[Hashable, tuple[float, str]] = {
-            case.pairing_key: (value, case.scene) for case, value in column.scores()
+            case.pairing_key: (value, case.scene) for case, value in column.scored_cases_and_values()
         }
-        return score_cell(
-            scored, self.expected(metric), limits_of(metric), higher, self.two_valued(metric),
+        return make_score_cell(
+            scored, self.expected(metric), range_limits_of_metric(metric), higher, self.two_valued(metric),
             column.status.count("failed"), dict(reasons), clips if len(clips) == len(scored) else {},
         )  # fmt: skip
 
@@ -117,17 +125,23 @@ class Results(ClipAnswers):
         bool
             True for yes or no metrics.
         """
-        return measured_id(metric) in self._whole._two_valued
+        return strip_held_suffix(metric) in self._whole._two_valued_metrics
 
     @cached_property
-    def _two_valued(self) -> set[str]:
+    def _two_valued_metrics(self) -> set[str]:
         """Metrics whose scores are all one end of their range or the other, such as 0 and 1."""
-        values_by_metric = {id: {value for _, value in self._column(id).scores()} for id in self.metrics}
+        values_by_metric = {
+            id: {value for _, value in self._column_for_question(id).scored_cases_and_values()} for id in self.metrics
+        }
         # Where only one end occurs, a range of 0 to 1 tells a yes or no from a measure that happens to be at its limit.
         return {
             id
             for id, values in values_by_metric.items()
-            if values and (values == set(limits_of(id)) or (limits_of(id) == (0, 1) and values <= {0.0, 1.0}))
+            if values
+            and (
+                values == set(range_limits_of_metric(id))
+                or (range_limits_of_metric(id) == (0, 1) and values <= {0.0, 1.0})
+            )
         }
 
     def mean(self, metric: str, by: str = "model", common: bool = False) -> dict[Any, Cell]:
@@ -157,7 +171,7 @@ class Results(ClipAnswers):
         >>> results.mean("flicker")["model"].n
         2
         """
-        self._require_known(metric)
+        self._require_known_question(metric)
         chosen = self.common(metric) if common else self
         return CellsByName(by, {name: part.cell(metric) for name, part in chosen.groups(by).items()})
 
@@ -174,7 +188,7 @@ class Results(ClipAnswers):
         dict
             (model, key) -> number of clips.
         """
-        return ambiguous_keys(self.scores(metric))
+        return count_ambiguous_clips(self.scores(metric))
 
     def ranking(self, metric: str) -> Ranking:
         """Models from the best to the worst, with tests of all pairs on the clips that both have a score of.
@@ -189,7 +203,7 @@ class Results(ClipAnswers):
         Ranking
             Order, means and tests.
         """
-        return rank_scores(self.scores(metric), metric, self.two_valued(metric))
+        return rank_models_by_scores(self.scores(metric), metric, self.two_valued(metric))
 
     def ranks(self, metric: str) -> list[Rank]:
         """Models from the best to the worst, by the clips that pairs of them have in common; equals share a place.
@@ -217,10 +231,10 @@ class Results(ClipAnswers):
         >>> results.ranks("flicker")[0].rank
         1
         """
-        self._require_known(metric)
-        if METRICS[measured_id(metric)].higher_is_better is None:
+        self._require_known_question(metric)
+        if METRICS[strip_held_suffix(metric)].higher_is_better is None:
             raise UsageError(f"{metric} is a description without a better direction, so models cannot be ranked by it")
-        return ranks_of(self.ranking(metric))
+        return ranks_from_ranking(self.ranking(metric))
 
     def paired(self, metric: str, first: str, second: str) -> Paired:
         """Two models on the clips of which both have a score.
@@ -247,11 +261,11 @@ class Results(ClipAnswers):
         >>> results.paired("flicker", "model", "model").difference  # doctest: +SKIP
         0.0
         """
-        self._require_known(metric)
+        self._require_known_question(metric)
         if unknown := [model for model in (first, second) if model not in self._whole.models]:
             names = ", ".join(self._whole.models[:20])
             raise UsageError(f"there is no model called {unknown[0]!r}; these results have {names}")
-        return pair_models(self.scores(metric), metric, first, second, self.two_valued(metric))
+        return compare_two_models(self.scores(metric), metric, first, second, self.two_valued(metric))
 
     def look_aways(self) -> LookAwayCounts | None:
         """How many clips of each model look away and come back, where the truth or the request does.
@@ -281,14 +295,14 @@ class Results(ClipAnswers):
         """
         alike: dict[tuple[str, ...], tuple[str, list[str]]] = {}
         for metric in self.metrics:
-            failed = [record for record in self._column(metric).records if record.failed]
+            failed = [record for record in self._column_for_question(metric).records if record.failed]
             if failed:
                 cases = tuple(record.case.id for record in failed)
                 alike.setdefault(cases, (failed[0].sentence, []))[1].append(metric)
         sentences = {}
         for cases, (sentence, metrics) in alike.items():
             names = ", ".join(metrics[:3]) + (f" and {len(metrics) - 3} more" if len(metrics) > 3 else "")
-            clips = f"{len(cases)} of {pluralize(len(self.cases), 'clip')}"
+            clips = f"{len(cases)} of {count_and_noun(len(self.cases), 'clip')}"
             count = "counts" if len(cases) == 1 else "count"
             sentences[tuple(metrics)] = f"{names} failed on {clips}, which {count} in no mean; the first: {sentence}"
         return sentences
@@ -340,15 +354,15 @@ class Results(ClipAnswers):
         ['motion/flicker', 'motion/motion_amount']
         """
         self.warn_of_failures()
-        held = held_metrics(self)
-        names = [*self.metrics, *(held_id(metric) for metric in self.metrics if metric in held)]
+        held = metrics_changed_by_truth(self)
+        names = [*self.metrics, *(add_held_suffix(metric) for metric in self.metrics if metric in held)]
         means = {}
         for model, part in self.groups("model").items():
             before = f"{model}/" if len(self.models) > 1 else ""
             for metric in names:
                 mean = part.cell(metric).mean
                 if mean is not None:
-                    means[f"{before}{heading(metric).lower().replace(' ', '_')}/{metric}"] = mean
+                    means[f"{before}{table_heading_of_score(metric).lower().replace(' ', '_')}/{metric}"] = mean
         return means
 
     def to_csv(self, path: str | Path | None = None) -> str:
@@ -369,7 +383,7 @@ class Results(ClipAnswers):
         >>> len(results.to_csv().splitlines())
         5
         """
-        text = export.to_csv(self.records)
+        text = export.records_to_csv_text(self.records)
         if path is not None:
             Path(path).write_text(text, encoding="utf-8", newline="")
         return text
@@ -382,7 +396,7 @@ class Results(ClipAnswers):
         pandas.DataFrame
             Columns as those of `to_csv`.
         """
-        return export.to_frame(self.records)
+        return export.records_to_data_frame(self.records)
 
     def to_arrow(self) -> pyarrow.Table:
         """A row per answer, as an Arrow table; `pyarrow.parquet.write_table` makes a Parquet file of it.
@@ -392,4 +406,4 @@ class Results(ClipAnswers):
         pyarrow.Table
             Columns as those of `to_csv`.
         """
-        return export.to_arrow(self.records)
+        return export.records_to_arrow_table(self.records)

@@ -6,7 +6,7 @@ The outcome of the unseen event (`event_outcome`) is d_first / (d_first + d_trut
 truth, and in between for what looks like neither. So there are two bounds:
 
 - *Reset* is an outcome up to `RESET`: at least three times as near to the first view as to the truth. A reset is the
-  first view again. It is also the outcome from which a diagnosis without a target finds `state_reset`.
+  first view again. It is also the outcome from which a diagnosis without a target finds `undo_event_on_return`.
 - *Went on* is an outcome from `WENT_ON` on: at least half again as near to the truth as to the first view. A world may
   go on further than the truth, and then differs from both: more foam, darker tea.
 
@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 from revisit.core import Case
 from revisit.diagnosis.diagnose import Diagnosis, can_diagnose
 from revisit.results.ceilings import OUTCOME, RESET, WENT_ON
-from revisit.results.clip_diagnosis import diagnosis_of
+from revisit.results.clip_diagnosis import diagnosis_of_case
 
 if TYPE_CHECKING:
     from revisit.results.results import Results
@@ -53,46 +53,46 @@ def returned_state(results: Results, case: Case) -> str | None:
         `went on`, `reset`, `neither` or `gone`; `target unclear` where only the target could tell which of the first
         two, or whether it is gone; None where nothing was to happen unseen, or nobody can tell.
     """
-    diagnosis = diagnosis_of(results, case) if can_diagnose(results.of(case)) else None
+    diagnosis = diagnosis_of_case(results, case) if can_diagnose(results.of(case)) else None
     kinds = frozenset() if diagnosis is None else frozenset(finding.kind for finding in diagnosis.findings)
-    if VANISHES in kinds or _lost_target(results, case):
+    if VANISHES in kinds or _target_is_missing_unlike_truth(results, case):
         return WITHOUT_TARGET
     outcome = results.score(case, OUTCOME)
     if outcome is None:
         return None
     if outcome <= RESET:
         # As at first and empty may look alike to the outcome: which of the two it is, only the target says.
-        return TARGET_UNCLEAR if _target_undecided(results, case) else AS_AT_FIRST
+        return TARGET_UNCLEAR if _target_return_is_unsure(results, case) else AS_AT_FIRST
     if outcome < WENT_ON or kinds & OTHER_STATES:
         return AS_NEITHER
-    if _lost_by_gate(results, case):
+    if _gate_misses_target_unlike_truth(results, case):
         return None
-    if _target_undecided(results, case) and not _is_probably_back(results, case, diagnosis):
+    if _target_return_is_unsure(results, case) and not _target_is_probably_back(results, case, diagnosis):
         return TARGET_UNCLEAR
     return AS_IT_SHOULD
 
 
-def _is_probably_back(results: Results, case: Case, diagnosis: Diagnosis | None) -> bool:
+def _target_is_probably_back(results: Results, case: Case, diagnosis: Diagnosis | None) -> bool:
     """Whether the diagnosis denies that the object vanished, and the undecided gate leans towards its return."""
     target = results.answer(case, TARGET_GATE)
-    denied = diagnosis is not None and VANISHES not in diagnosis.open_kinds
+    denied = diagnosis is not None and VANISHES not in diagnosis.undecided_kinds
     return denied and target is not None and target.facts.get("guess") == BACK
 
 
-def _lost_target(results: Results, case: Case) -> bool:
+def _target_is_missing_unlike_truth(results: Results, case: Case) -> bool:
     """Whether a clip came back to the target's place without it, and its truth did not."""
     truth = results.truth_of(case)
     return results.score(case, REAPPEARANCE) == 0 and (truth is None or results.score(truth, REAPPEARANCE) != 0)
 
 
-def _lost_by_gate(results: Results, case: Case) -> bool:
+def _gate_misses_target_unlike_truth(results: Results, case: Case) -> bool:
     """Whether the gate saw the target hide and not come back, unlike that of the truth."""
     truth = results.truth_of(case)
     answers = [None if one is None else results.answer(one, TARGET_GATE) for one in (case, truth)]
     return [answer is not None and answer.label == NOT_BACK for answer in answers] == [True, False]
 
 
-def _target_undecided(results: Results, case: Case) -> bool:
+def _target_return_is_unsure(results: Results, case: Case) -> bool:
     """Whether nobody can tell if the target came back."""
     target = results.answer(case, TARGET_GATE)
     return target is not None and target.status == "unsure"

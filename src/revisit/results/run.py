@@ -8,12 +8,12 @@ from typing import Any
 
 from revisit.core import SUITES, Case, Record, Rejected, UsageError
 from revisit.core.errors import ExitCode
-from revisit.core.text import parse_json, require_readable
+from revisit.core.text import convert_read_errors, parse_json
 from revisit.results.file_types import Details, PlanFile, RunFile
 from revisit.results.metric_columns import Answers
-from revisit.results.record_files import RecordLines, case_from_json, from_line
+from revisit.results.record_files import RecordLines, case_from_json, record_from_line
 from revisit.results.results import Results
-from revisit.results.stand_ins import without_unlike_truth
+from revisit.results.stand_ins import unscore_truth_of_other_makers
 
 
 class Run:
@@ -27,36 +27,38 @@ class Run:
         self._lines = lines
         self._known: dict[str, tuple[Any, Any]] = {}  # what was made -> the state it was made of, and the thing
         if results is not None:
-            self._known["results"] = (id(self.plan), self.lines.state), results
+            self._known["results"] = (id(self.plan), self.lines.file_and_bytes_read), results
 
     @property
     def facts(self) -> RunFile:
-        return self._json("run.json")
+        return self._read_json_unless_unchanged("run.json")
 
     @property
     def plan(self) -> PlanFile:
-        return self._json("plan.json")
+        return self._read_json_unless_unchanged("plan.json")
 
     @property
     def summary(self) -> Details:
-        return self._json("summary.json")
+        return self._read_json_unless_unchanged("summary.json")
 
     @property
     def diagnosis(self) -> Details:
         """What each clip is found to show; empty where the suite does not ask for what a diagnosis rests on."""
-        return self._json("diagnosis.json") if (self.path / "diagnosis.json").is_file() else {}
+        return self._read_json_unless_unchanged("diagnosis.json") if (self.path / "diagnosis.json").is_file() else {}
 
     @property
     def lines(self) -> RecordLines:
         self._lines = self._lines or RecordLines(self.path / "records.jsonl")
-        return self._lines.refresh()
+        return self._lines.read_appended_lines()
 
     @property
     def results(self) -> Results:
         """The newest answer to each question, in the order of the plan."""
-        with require_readable(self.path, "a whole run; run the same eval command again"):
+        with convert_read_errors(self.path, "a whole run; run the same eval command again"):
             plan, lines = self.plan, self.lines
-            return self._once("results", (id(plan), lines.state), lambda: results_of(self.path, plan, lines=lines))
+            return self._make_unless_unchanged(
+                "results", (id(plan), lines.file_and_bytes_read), lambda: load_results(self.path, plan, lines=lines)
+            )
 
     @property
     def exit_code(self) -> int:
@@ -64,23 +66,23 @@ class Run:
         refused = any(not entry.missing for entry in results.rejected)
         return ExitCode.FAILED if results.failures or refused else ExitCode.OK
 
-    def _json(self, name: str) -> Any:
+    def _read_json_unless_unchanged(self, name: str) -> Any:
         path = self.path / name
         if not path.is_file():
             raise UsageError(f"{self.path} has no {name}: the run was stopped early; run the same eval command again")
         now = path.stat()
-        with require_readable(path, "the JSON that a run writes; run the same eval command again"):
-            return self._once(
+        with convert_read_errors(path, "the JSON that a run writes; run the same eval command again"):
+            return self._make_unless_unchanged(
                 name, (now.st_ino, now.st_mtime_ns, now.st_size), lambda: {**parse_json(path.read_bytes())}
             )
 
-    def _once(self, name: str, state: Any, make: Callable[[], Any]) -> Any:
+    def _make_unless_unchanged(self, name: str, state: Any, make: Callable[[], Any]) -> Any:
         if name not in self._known or self._known[name][0] != state:
             self._known[name] = state, make()
         return self._known[name][1]
 
 
-def results_of(out: Path, plan: PlanFile, at_hand: Iterable[Case] = (), lines: RecordLines | None = None) -> Results:
+def load_results(out: Path, plan: PlanFile, at_hand: Iterable[Case] = (), lines: RecordLines | None = None) -> Results:
     """The results in a folder, in the order of its plan: case by case, gates before metrics.
 
     `at_hand` are cases that need not be read back from the plan.
@@ -88,11 +90,11 @@ def results_of(out: Path, plan: PlanFile, at_hand: Iterable[Case] = (), lines: R
     now = {case.id: case for case in at_hand}
     cases = [now.get(entry["id"]) or case_from_json(entry) for entry in plan["cases"]]
     questions = [*plan["gates"], *plan["metrics"]]
-    newest = (lines.refresh() if lines else RecordLines(out / "records.jsonl")).newest
+    newest = (lines.read_appended_lines() if lines else RecordLines(out / "records.jsonl")).newest
     answers: dict[str, dict[str, Record]] = {}
     for case in cases:
         mine = newest.get(case.id, {})
-        answers[case.id] = {id: from_line(mine[id], case) for id in questions if id in mine}
+        answers[case.id] = {id: record_from_line(mine[id], case) for id in questions if id in mine}
     return assemble_results(plan, cases, answers, out, out.resolve().name)
 
 
@@ -107,4 +109,4 @@ def assemble_results(
     is_installed = plan["suite"] in SUITES  # not so of a plugin's suite that is elsewhere
     asks = SUITES[plan["suite"]].asks if is_installed and SUITES[plan["suite"]].card.get("asked_of") else None
     rejected = [Rejected(**entry) for entry in plan["rejected"]]
-    return without_unlike_truth(Results(cases, answers, rejected, asks=asks, folder=folder, name=name))
+    return unscore_truth_of_other_makers(Results(cases, answers, rejected, asks=asks, folder=folder, name=name))

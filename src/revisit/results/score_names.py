@@ -1,7 +1,7 @@
 """Names of scores: a metric's own for what was measured, and one more for what is held to the truth.
 
 One name, one number, on every surface: `return_consistency` is what was measured, `return_consistency.held` what that
-is worth beside the truth (`ceilings.py`); `display.metric_title` says the same in words.
+is worth beside the truth (`ceilings.py`); `display.score_title` says the same in words.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ HELD = ".held"
 STAND_IN = ".stand_in"  # scores that another network than the published one made (`stand_ins.py`)
 
 
-def held_id(id: str) -> str:
+def add_held_suffix(metric_id: str) -> str:
     """The name of a metric's score that is held to the truth: `return_consistency.held`."""
-    return f"{id}{HELD}"
+    return f"{metric_id}{HELD}"
 
 
-def measured_id(id: str) -> str:
+def strip_held_suffix(score_name: str) -> str:
     """The metric of a score, whichever of its two names is given."""
-    return id.removesuffix(HELD)
+    return score_name.removesuffix(HELD)
 
 
-def metric_of(id: str) -> Metric | None:
+def find_metric_of_score(score_name: str) -> Metric | None:
     """The metric of a score; None where its plugin is not installed here."""
-    measured = measured_id(id).removesuffix(STAND_IN)
+    measured = strip_held_suffix(score_name).removesuffix(STAND_IN)
     if measured not in METRICS:
         return None
     return METRICS[measured]

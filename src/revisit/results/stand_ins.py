@@ -39,7 +39,7 @@ class StandIn:
         return f"{METRICS[self.metric].title} by {self.made_by} (published: {self.published_by})"
 
 
-def maker_of(record: Record) -> tuple[str, str]:
+def stand_in_maker_and_published(record: Record) -> tuple[str, str]:
     """Who made a score in the place of whom; two empty texts where it is the published one, or no score."""
     if not record.scored or record.question not in METRICS:
         return "", ""
@@ -53,27 +53,27 @@ def maker_of(record: Record) -> tuple[str, str]:
 
 def is_stand_in(record: Record) -> bool:
     """Whether a score was made by another than the maker of its published column."""
-    return bool(maker_of(record)[0])
+    return bool(stand_in_maker_and_published(record)[0])
 
 
 def separate_stand_ins(results: Results) -> Results:
     """The same clips; a stand-in has another name, and the published one is unscored in its place."""
-    return results.expanded(_split_stand_in) if stand_ins(results) or stand_ins(results.truth) else results
+    return results.expanded(_split_stand_in) if list_stand_ins(results) or list_stand_ins(results.truth) else results
 
 
 def rejoin_stand_ins(results: Results) -> Results:
     """The answers as they were before `separate_stand_ins`, for a suite whose own tables name its stand-ins."""
     apart = {(record.case.id, record.question) for part in (results, results.truth) for record in part.records}
 
-    def back(record: Record) -> Iterable[Record]:
+    def rename_back(record: Record) -> Iterable[Record]:
         if (record.case.id, record.question + STAND_IN) in apart:
             return ()
-        return (record.changed(question=record.question.removesuffix(STAND_IN)),)
+        return (record.with_changed_fields(question=record.question.removesuffix(STAND_IN)),)
 
-    return results.expanded(back) if any(question.endswith(STAND_IN) for _, question in apart) else results
+    return results.expanded(rename_back) if any(question.endswith(STAND_IN) for _, question in apart) else results
 
 
-def without_unlike_truth(results: Results) -> Results:
+def unscore_truth_of_other_makers(results: Results) -> Results:
     """The results; the truth is unscored under a metric that none of the models' clips has from the same maker.
 
     A camera that odometry followed in the true clip is no ceiling for cameras that came with the models' clips.
@@ -81,26 +81,37 @@ def without_unlike_truth(results: Results) -> Results:
     makers: dict[str, set[str]] = {}
     for record in results.records if results.truths else ():
         if record.scored and record.question in METRICS and METRICS[record.question].published_by:
-            makers.setdefault(record.question, set()).add(maker_of(record)[0])
+            makers.setdefault(record.question, set()).add(stand_in_maker_and_published(record)[0])
     if not makers:
         return results
 
-    def only_alike(record: Record) -> Iterable[Record]:
-        if not record.case.truth or not record.scored or maker_of(record)[0] in makers.get(record.question, ("",)):
+    def unscore_if_other_maker(record: Record) -> Iterable[Record]:
+        if (
+            not record.case.truth
+            or not record.scored
+            or stand_in_maker_and_published(record)[0] in makers.get(record.question, ("",))
+        ):
             return (record,)
         published = " and ".join(one.title for one in METRICS[record.question].published_by)
         truths, models = (
             name or f"{published} or files that came with them"
-            for name in (maker_of(record)[0], " or ".join(filter(None, sorted(makers[record.question]))))
+            for name in (
+                stand_in_maker_and_published(record)[0],
+                " or ".join(filter(None, sorted(makers[record.question]))),
+            )
         )
         why = Reason("other_settings", f"it was measured by {truths}, and the clips of the models by {models}")
         facts = {**record.facts, UNLIKE: True}
-        return (record.changed(status="unscored", value=None, raw=None, reason=why, facts=facts, units="", n_units=0),)
+        return (
+            record.with_changed_fields(
+                status="unscored", value=None, raw=None, reason=why, facts=facts, units="", n_units=0
+            ),
+        )
 
-    return results.expanded(only_alike)
+    return results.expanded(unscore_if_other_maker)
 
 
-def unlike_truth_sentences(results: Results) -> list[str]:
+def truth_of_other_makers_sentences(results: Results) -> list[str]:
     """Why the truth's row is empty under some metrics, a sentence each."""
     sentences = {
         f"the truth has no score of {METRICS[record.question].title.lower()}: {record.sentence}"
@@ -111,20 +122,22 @@ def unlike_truth_sentences(results: Results) -> list[str]:
 
 
 def _split_stand_in(record: Record) -> Iterable[Record]:
-    made_by, published = maker_of(record)
+    made_by, published = stand_in_maker_and_published(record)
     if not made_by:
         return (record,)
     why = Reason("other_settings", f"measured by {made_by}, which stands in for {published}")
-    empty = record.changed(status="unscored", value=None, raw=None, reason=why, units="", n_units=0)
-    return empty, record.changed(question=record.question + STAND_IN)
+    empty = record.with_changed_fields(status="unscored", value=None, raw=None, reason=why, units="", n_units=0)
+    return empty, record.with_changed_fields(question=record.question + STAND_IN)
 
 
-def stand_ins(results: Results) -> list[StandIn]:
+def list_stand_ins(results: Results) -> list[StandIn]:
     """The metrics that were measured by stand-ins, also where they are set apart."""
     counts: dict[tuple[str, str, str], int] = {}
     for record in results.records:
         id = record.question.removesuffix(STAND_IN)
-        made_by, published = maker_of(record if id == record.question else record.changed(question=id))
+        made_by, published = stand_in_maker_and_published(
+            record if id == record.question else record.with_changed_fields(question=id)
+        )
         if made_by:
             counts[id, made_by, published] = counts.get((id, made_by, published), 0) + 1
     return [StandIn(*key, clips) for key, clips in counts.items()]
@@ -136,11 +149,11 @@ def stand_ins_sentence(stand_ins: Sequence[StandIn], benchmark: str) -> str:
     return f"stand-ins, in {FILE} and not in the columns of {benchmark}: {named}"
 
 
-def stand_ins_csv(results: Results) -> str:
+def stand_in_scores_csv(results: Results) -> str:
     """A row per stand-in."""
     rows = []
     for record in results.records:
-        made_by, published = maker_of(record)
+        made_by, published = stand_in_maker_and_published(record)
         if made_by:
             case, metric = record.case, METRICS[record.question]
             about = [case.model, case.sample, case.subset, case.condition, str(case.seed)]

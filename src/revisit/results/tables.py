@@ -7,14 +7,14 @@ from typing import Any
 
 from revisit.core import METRICS, Rejected
 from revisit.core.cases import CATEGORY
-from revisit.results.ceilings import held_metrics, low_ceilings
+from revisit.results.ceilings import count_low_truth_scores, metrics_changed_by_truth
 from revisit.results.cells import Cell, CellEntry
-from revisit.results.display import best_name
+from revisit.results.display import name_of_significantly_best
 from revisit.results.file_types import Stage
-from revisit.results.funnel import funnel
+from revisit.results.funnel import count_funnel_stages
 from revisit.results.results import Results
-from revisit.results.score_names import held_id
-from revisit.results.stand_ins import StandIn, stand_ins
+from revisit.results.score_names import add_held_suffix
+from revisit.results.stand_ins import StandIn, list_stand_ins
 
 NAMED = 5  # missing clips named in a sentence
 Table = dict[str, Any]  # title, note, columns, and rows of a name and cells
@@ -38,7 +38,7 @@ def standard_summary(
     *,
     metrics: Sequence[str] | None = None,
     cell: Callable[[Results, str], Cell] = Results.cell,
-    funnel: Callable[[Results], Sequence[Stage]] = funnel,
+    funnel: Callable[[Results], Sequence[Stage]] = count_funnel_stages,
     parts: Mapping[str, Results] | None = None,
     noun: str = "clip",
     places: Sequence[str] = ("subset",),
@@ -79,17 +79,17 @@ def standard_summary(
     models = {model: groups[model] for model in results.models}
     cells = {model: {id: cell(own, id) for id in scored} for model, own in models.items()}
     ranked = [model for model in models if model not in results.floors]
-    held = [id for id in scored if id in held_metrics(results)]
-    replacements = stand_ins(results)
+    held = [id for id in scored if id in metrics_changed_by_truth(results)]
+    replacements = list_stand_ins(results)
     summary = {
         "cases": len(results.cases),
         "rejected": rejection_rows(results.rejected, noun, places),
         "failed": [{"case": record.case.id, "reason": record.sentence} for record in results.failures],
         "metrics": {
             id: {
-                **metric_head(id, results),
+                **metric_column_head(id, results),
                 **_stand_in_head(id, replacements),
-                "best": best_name({m: cells[m][id] for m in ranked}, METRICS[id].higher_is_better),
+                "best": name_of_significantly_best({m: cells[m][id] for m in ranked}, METRICS[id].higher_is_better),
             }
             for id in scored
         },
@@ -101,7 +101,7 @@ def standard_summary(
                 "labels": own.labels(),
                 "scores": {id: one.as_json() for id, one in cells[model].items()},
                 **_held_scores(own, held),
-                **_category(own),
+                **_common_category(own),
             }
             for model, own in models.items()
         },
@@ -115,12 +115,12 @@ def standard_summary(
             "labels": truth.labels(),
             "scores": {id: cell(truth, id).as_json() for id in scored if truth.records_for(id)},
             **_held_scores(truth, held),
-            "low": low_ceilings(results),
+            "low": count_low_truth_scores(results),
         }
-    return summary if parts is None else summary | _part_tables(parts, scored, cell, list(models))
+    return summary if parts is None else summary | _tables_and_coverage_by_part(parts, scored, cell, list(models))
 
 
-def _part_tables(
+def _tables_and_coverage_by_part(
     parts: Mapping[str, Results],
     metrics: Sequence[str],
     cell: Callable[[Results, str], Cell],
@@ -131,7 +131,7 @@ def _part_tables(
     tables = {}
     for name, part in filled.items() if len(filled) > 1 else ():
         if ids := [id for id in metrics if any(part.asks(id, entry) for entry in part.entries)]:
-            tables[name] = part_summary(part, ids, cell)
+            tables[name] = summarise_part(part, ids, cell)
     coverages = {
         model: coverage_by_part({name: part.where(model=model) for name, part in filled.items()}) for model in models
     }
@@ -140,17 +140,17 @@ def _part_tables(
 
 def _held_scores(mine: Results, held: Iterable[str]) -> dict[str, dict[str, CellEntry]]:
     """Scores held to the truth, of the metrics in which these are other numbers; nothing where there are none."""
-    cells = {id: mine.cell(held_id(id)).as_json() for id in held}
+    cells = {id: mine.cell(add_held_suffix(id)).as_json() for id in held}
     return {"held": cells} if cells else {}
 
 
-def _category(mine: Results) -> dict[str, str]:
+def _common_category(mine: Results) -> dict[str, str]:
     """What all clips of a model say that they are, such as floor; nothing for a model."""
     categories = {case.category for case in mine.cases}
     return {CATEGORY: categories.pop()} if len(categories) == 1 and "" not in categories else {}
 
 
-def part_summary(
+def summarise_part(
     part: Results, metrics: Sequence[str], cell: Callable[[Results, str], Cell] = Results.cell
 ) -> dict[str, Any]:
     """The table of a part of the clips."""
@@ -163,7 +163,7 @@ def part_summary(
     }
 
 
-def metric_head(id: str, results: Results) -> dict[str, Any]:
+def metric_column_head(id: str, results: Results) -> dict[str, Any]:
     """What the head of a column says."""
     metric = METRICS[id]
     return {

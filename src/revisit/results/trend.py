@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from revisit.core import METRICS
-from revisit.core.text import pluralize
-from revisit.results.cells import Cell, limits_of, score_cell
-from revisit.results.compare import Contender, clip_scores, coverage_of
-from revisit.results.score_names import measured_id
-from revisit.stats.paired import ALPHA, PairedTest, mean_test
+from revisit.core.text import count_and_noun
+from revisit.results.cells import Cell, make_score_cell, range_limits_of_metric
+from revisit.results.compare import Contender, compare_coverage, mean_scores_by_clip
+from revisit.results.score_names import strip_held_suffix
+from revisit.stats.paired import ALPHA, PairedTest, mean_change_test
 
 
 @dataclass(frozen=True)
@@ -28,15 +28,15 @@ class Trend:
     seeds: int = 0  # scores that were folded into the mean of their clip
 
     @property
-    def monotone(self) -> str:
+    def monotone_direction(self) -> str:
         """`rises`, `falls`, `flat`, or nothing where it goes both ways; a step may leave it as it is."""
-        steps = self._steps
+        steps = self._steps_between_means
         if not any(steps):
             return "flat" if self.cells else ""
         return "rises" if min(steps) >= 0 else "falls" if max(steps) <= 0 else ""
 
     @property
-    def _steps(self) -> list[float]:
+    def _steps_between_means(self) -> list[float]:
         means = [cell.mean for cell in self.cells if cell.mean is not None]
         return [after - before for before, after in pairwise(means)]
 
@@ -45,27 +45,27 @@ class Trend:
         if not self.cells:
             return "no clip has a score at every point"
         way = {"rises": "rises and never falls", "falls": "falls and never rises", "flat": "does not change"}
-        if all(self._steps):
+        if all(self._steps_between_means):
             way |= {"rises": "rises at every step", "falls": "falls at every step"}
-        course = way.get(self.monotone, "goes up and down")
+        course = way.get(self.monotone_direction, "goes up and down")
         if self.slope is None or self.slope.p is None:
             scenes = 0 if self.slope is None else self.slope.scenes
             few = "one scene" if scenes == 1 else f"{scenes} scenes"
             return f"{course}; {few} cannot tell whether that is more than chance"
         if self.slope.p > ALPHA:
             return f"{course}; no trend beyond chance (p {self.slope.p:.2f})"
-        better = METRICS[measured_id(self.metric)].higher_is_better
+        better = METRICS[strip_held_suffix(self.metric)].higher_is_better
         word = "" if better is None else "better" if (self.slope.difference > 0) == better else "worse"
         return f"{course}; a trend{f' for the {word}' if word else ''} (p {self.slope.p:.2g})"
 
     def as_json(self) -> dict[str, object]:
         slope = None if self.slope is None else {"mean": self.slope.difference, "p": self.slope.p}
         cells = [cell.as_json() for cell in self.cells]
-        texts = {"monotone": self.monotone, "sentence": self.sentence}
+        texts = {"monotone": self.monotone_direction, "sentence": self.sentence}
         return {"metric": self.metric, "cells": cells, "slope": slope, **texts}
 
 
-def basis_sentence(curves: Sequence[Trend]) -> str:
+def common_clips_sentence(curves: Sequence[Trend]) -> str:
     """What the means and p of these curves are of, where that is not what each run's own summary has."""
     counts = [(cell.n, cell.of) for curve in curves for cell in curve.cells]
     if not counts:
@@ -73,7 +73,7 @@ def basis_sentence(curves: Sequence[Trend]) -> str:
     sentences = []
     if any(n < of for n, of in counts):
         fewest, most = min(n for n, _ in counts), max(n for n, _ in counts)
-        clips = pluralize(most, "clip") if fewest == most else f"{fewest} to {most} clips"
+        clips = count_and_noun(most, "clip") if fewest == most else f"{fewest} to {most} clips"
         sentences.append(f"means are over the {clips} that every point has a score of, and not over all of each run")
     if any(curve.seeds for curve in curves):
         sentences.append("several seeds of a clip are folded into their mean")
@@ -92,9 +92,9 @@ class PointCoverage:
     returned: int | None  # None where no gate asks that
 
 
-def coverages(points: Sequence[Contender]) -> list[PointCoverage]:
+def coverage_of_points(points: Sequence[Contender]) -> list[PointCoverage]:
     """The coverage of each point: scores over common clips do not show that ever more clips come back."""
-    pairs = [coverage_of(points[0], point) for point in points]
+    pairs = [compare_coverage(points[0], point) for point in points]
     return [PointCoverage(p.second, p.asked[1], p.delivered[1], p.posed and p.posed[1]) for p in pairs]
 
 
@@ -105,29 +105,29 @@ def coverage_sentence(coverages: Sequence[PointCoverage]) -> str:
     return f"looks away and comes back on {' → '.join(f'{one.returned} of {one.delivered}' for one in coverages)} clips"
 
 
-def has_progress(curves: Sequence[Trend], coverages: Sequence[PointCoverage]) -> bool:
+def has_scores_or_coverage_change(curves: Sequence[Trend], coverages: Sequence[PointCoverage]) -> bool:
     """Whether there is anything to follow: a score of the same clips at every point, or coverage that changes."""
     return any(curve.cells for curve in curves) or len({(point.returned, point.delivered) for point in coverages}) > 1
 
 
 def score_trends(points: Sequence[Contender], metrics: Sequence[str]) -> list[Trend]:
     """A trend per metric."""
-    return [_trend(points, id) for id in metrics]
+    return [_trend_in_metric(points, id) for id in metrics]
 
 
-def _trend(points: Sequence[Contender], metric: str) -> Trend:
-    scores = [clip_scores(point.results, metric) for point in points]
+def _trend_in_metric(points: Sequence[Contender], metric: str) -> Trend:
+    scores = [mean_scores_by_clip(point.results, metric) for point in points]
     common = [clip for clip in scores[0] if all(clip in other for other in scores)]
     if not common:
         return Trend(metric, (), None)
     scenes = [scores[0][clip].cases[0].scene for clip in common]
     seeds = sum(len(here[clip].cases) - 1 for here in scores for clip in common)
     two_valued = not seeds and all(point.results.two_valued(metric) for point in points)
-    higher = METRICS[measured_id(metric)].higher_is_better
+    higher = METRICS[strip_held_suffix(metric)].higher_is_better
     cells = [
-        score_cell(
+        make_score_cell(
             [(here[clip].mean, scene) for clip, scene in zip(common, scenes, strict=True)],
-            len(here), limits_of(metric), higher, two_valued,
+            len(here), range_limits_of_metric(metric), higher, two_valued,
         )
         for here in scores
     ]  # fmt: skip
@@ -135,5 +135,5 @@ def _trend(points: Sequence[Contender], metric: str) -> Trend:
     weights = [k - middle for k in range(len(points))]
     scale = sum(weight * weight for weight in weights)
     slopes = [sum(w * here[clip].mean for w, here in zip(weights, scores, strict=True)) / scale for clip in common]
-    p, method = mean_test(slopes, scenes, scores=[here[clip].mean for here in scores for clip in common])
+    p, method = mean_change_test(slopes, scenes, scores=[here[clip].mean for here in scores for clip in common])
     return Trend(metric, tuple(cells), PairedTest(tuple(slopes), tuple(scenes), p, method), seeds)

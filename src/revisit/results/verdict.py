@@ -24,12 +24,12 @@ from statistics import median
 from revisit.core import METRICS, SUITES, digest
 from revisit.core.grouping import group_items
 from revisit.core.text import join_names
-from revisit.results.ceilings import held_to_truth, low_ceilings
-from revisit.results.collapses import collapses_text, count_collapses
-from revisit.results.display import number
+from revisit.results.ceilings import count_low_truth_scores, held_to_truth
+from revisit.results.collapses import collapse_counts_text, count_collapses_by_model
+from revisit.results.display import number_text
 from revisit.results.file_types import Details
-from revisit.results.judge_trust import JudgeTrust, judge_trust
-from revisit.results.look_away_counts import LookAwayCounts, count_look_aways, unread_text
+from revisit.results.judge_trust import JudgeTrust, measure_judge_trust
+from revisit.results.look_away_counts import LookAwayCounts, count_look_aways, unreadable_clips_text
 from revisit.results.question_ranking import Place, QuestionRanking, rank_questions
 from revisit.results.results import Results
 from revisit.results.run import Run
@@ -72,9 +72,9 @@ class Verdict:
             others = join_names(self.not_compared)
             return f"{self.ahead} is ahead of all models that can be compared; too few clips of {others}"
         counts = "" if self.look_away is None else self.look_away.headline
-        if self.look_away is not None and self.look_away.differs:
+        if self.look_away is not None and self.look_away.some_return_and_others_never:
             return counts
-        return self._decided_text() or counts or self._leads_text() or self._unread_text()
+        return self._decided_wins_text() or counts or self._no_difference_text() or self._unreadable_text()
 
     @property
     def details(self) -> tuple[str, ...]:
@@ -85,10 +85,14 @@ class Verdict:
         counts = self.look_away
         sentences = [] if self.judge is None else [self.judge.sentence, self.comparison]
         if counts is not None:
-            sentences += [counts.headline] if counts.differs or not any(map(_has_decided_pair, self.answers)) else []
-            sentences += counts.outcomes
-        sentences += [self._decided_text()] if not self.overall else []
-        sentences += [collapses_text(self.collapses), self._unread_text()]
+            sentences += (
+                [counts.headline]
+                if counts.some_return_and_others_never or not any(map(_has_decided_pair, self.answers))
+                else []
+            )
+            sentences += counts.outcome_sentences
+        sentences += [self._decided_wins_text()] if not self.overall else []
+        sentences += [collapse_counts_text(self.collapses), self._unreadable_text()]
         return list(dict.fromkeys(filter(None, sentences)))
 
     @property
@@ -99,11 +103,11 @@ class Verdict:
             texts.pop(self.judge.sentence, None)
         return "; ".join(filter(None, texts))
 
-    def _unread_text(self) -> str:
+    def _unreadable_text(self) -> str:
         """That clips could not be read, and whose; nothing where all could."""
-        return unread_text(self.unread) if self.unread else ""
+        return unreadable_clips_text(self.unread) if self.unread else ""
 
-    def _decided_text(self) -> str:
+    def _decided_wins_text(self) -> str:
         """Who beats whom in the question that decides most, those of memory first."""
         decided = [answer for answer in self.answers if _has_decided_pair(answer)]
         if not decided:
@@ -113,7 +117,7 @@ class Verdict:
         beaten = max(by_winner.values(), key=len)
         return f"{beaten[0].ahead} beats {join_names([pair.behind for pair in beaten])} in “{most.question.ask}”"
 
-    def _leads_text(self) -> str:
+    def _no_difference_text(self) -> str:
         """Nothing is decided and nothing was counted: that the models cannot be told apart."""
         models = {place.model for answer in self.answers for place in answer.places}
         return f"no difference between {len(models)} models is beyond chance" if len(models) > 1 else ""
@@ -124,7 +128,7 @@ class Verdict:
             "answers": [
                 {
                     **{name: value for name, value in asdict(answer).items() if name not in CELLS},
-                    "places": [_place_entry(place) for place in answer.places],
+                    "places": [_place_as_json(place) for place in answer.places],
                     "truth": None if answer.truth is None else answer.truth.as_json(),
                     "floors": {model: cell.as_json() for model, cell in answer.floors.items()},
                     "unranked": {model: cell.as_json() for model, cell in answer.unranked.items()},
@@ -148,44 +152,47 @@ class Verdict:
         }
 
 
-def _place_entry(place: Place) -> dict[str, object]:
+def _place_as_json(place: Place) -> dict[str, object]:
     common = None if place.common is None else place.common.as_json()
     return {**asdict(place), "cell": place.cell.as_json(), "common": common}
 
 
-def make_verdict(results: Results, card: Details) -> Verdict:
+def make_verdict(results: Results, suite_card: Details) -> Verdict:
     """What these results say to the questions of a suite's card; worked out once."""
-    return results.once(f"verdict {digest(card)}", lambda: _make_verdict(results, card))
+    return results.once(f"verdict {digest(suite_card)}", lambda: _compute_verdict(results, suite_card))
 
 
-def _make_verdict(results: Results, card: Details) -> Verdict:
+def _compute_verdict(results: Results, suite_card: Details) -> Verdict:
     everybody = held_to_truth(results)
     held = everybody.ranked
-    answers = tuple(_with_floors(answer, everybody) for answer in rank_questions(held, card))
-    first, not_compared = _overall_best(answers)
+    answers = tuple(_add_floor_cells(answer, everybody) for answer in rank_questions(held, suite_card))
+    first, not_compared = _overall_best_and_uncompared(answers)
     return Verdict(
         answers,
         "" if not_compared else first,
         first if not_compared else "",
         not_compared,
-        (*_first_and_last(answers), *_standing_still(results, card.get("standing_still") or {})),
+        (
+            *_first_and_last_sentences(answers),
+            *_standing_still_sentences(results, suite_card.get("standing_still") or {}),
+        ),
         tuple(worst_moments(held, answers)),
-        low_ceilings(results),
+        count_low_truth_scores(results),
         count_look_aways(results.ranked),
-        count_collapses(results.ranked),
-        _unread_clips(results),
-        judge_trust(results),
+        count_collapses_by_model(results.ranked),
+        _count_unreadable_clips(results),
+        measure_judge_trust(results),
     )
 
 
-def _unread_clips(results: Results) -> dict[str, int]:
+def _count_unreadable_clips(results: Results) -> dict[str, int]:
     """How many clips of each model, and of the truth, could not be read."""
     models = Counter(case.model for case in results.ranked.cases if results.unreadable(case))
     truths = sum(results.unreadable(case) for case in results.truths)
     return {**models, **({results.truth_name: truths} if truths else {})}
 
 
-def _with_floors(answer: QuestionRanking, results: Results) -> QuestionRanking:
+def _add_floor_cells(answer: QuestionRanking, results: Results) -> QuestionRanking:
     """The answer, and beside it what baselines without memory score in its metric."""
     if not answer.places:
         return answer
@@ -203,7 +210,7 @@ def load_verdict(run: Run) -> Details:
     return make_verdict(run.results, card).as_json()
 
 
-def headline_metrics(results: Results, suite: str) -> list[str]:
+def metrics_deciding_questions(results: Results, suite: str) -> list[str]:
     """The metrics that answer the questions of a suite: one for each question that has scores."""
     card = SUITES[suite].card if suite in SUITES else {}
     metrics = [answer.metric for answer in rank_questions(results, card)]
@@ -214,7 +221,7 @@ def _has_decided_pair(answer: QuestionRanking) -> bool:
     return any(pair.decided for pair in answer.pairs)
 
 
-def _overall_best(answers: Sequence[QuestionRanking]) -> tuple[str, tuple[str, ...]]:
+def _overall_best_and_uncompared(answers: Sequence[QuestionRanking]) -> tuple[str, tuple[str, ...]]:
     """The model that no other one precedes anywhere, and that beats each of them somewhere.
 
     A model that was scored too rarely in some question is not beaten there: whoever is not beaten elsewhere stands in
@@ -229,14 +236,14 @@ def _overall_best(answers: Sequence[QuestionRanking]) -> tuple[str, tuple[str, .
     for model in sorted(everybody):
         if not all(ranks.get(model) == 1 for ranks in rank):
             continue
-        beaten = {other for other in everybody if any(a.before(model, other) for a in ranked)}
+        beaten = {other for other in everybody if any(a.is_decided_better(model, other) for a in ranked)}
         rest = everybody - {model} - beaten
         if beaten and rest <= left_out:
             return model, tuple(sorted(rest))
     return "", ()
 
 
-def _first_and_last(answers: Sequence[QuestionRanking]) -> list[str]:
+def _first_and_last_sentences(answers: Sequence[QuestionRanking]) -> list[str]:
     """Models that are first in one question and last in another, where both are beyond doubt."""
     sentences = []
     decided = [answer for answer in answers if len(answer.places) > 1 and _has_decided_pair(answer)]
@@ -250,7 +257,7 @@ def _first_and_last(answers: Sequence[QuestionRanking]) -> list[str]:
     return sentences
 
 
-def _standing_still(results: Results, rule: Details) -> list[str]:
+def _standing_still_sentences(results: Results, rule: Details) -> list[str]:
     """Models that hardly move, and look consistent for it: how they do in what a standing picture keeps for nothing."""
     movement = str(rule.get("movement", ""))
     if movement not in METRICS or len(results.models) < 2:
@@ -268,7 +275,7 @@ def _standing_still(results: Results, rule: Details) -> list[str]:
             if id in METRICS and model in cells and len(cells) > 1:
                 higher = METRICS[id].higher_is_better is not False
                 if cells[model] == (max if higher else min)(cells.values()):
-                    best_in.append(f"{METRICS[id].title} ({number(cells[model])})")
+                    best_in.append(f"{METRICS[id].title} ({number_text(cells[model])})")
         share = f"only {100 * amount / usual:.0f} % as much as the others"
         why = f", which is why it is best in {join_names(best_in)}" if best_in else ""
         sentences.append((not best_in, f"{model} moves {share if amount > 0.005 * usual else 'hardly at all'}{why}"))

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from revisit.core import METRICS, Case, Record
-from revisit.results.ceilings import OUTCOME, measured_text, score_id
-from revisit.results.display import metric_title, number
+from revisit.results.ceilings import OUTCOME, explain_held_score, ranking_score_id
+from revisit.results.display import number_text, score_title
 from revisit.results.question_ranking import QuestionRanking
 from revisit.results.results import Results
 
@@ -47,7 +47,11 @@ class _Candidate:
 def worst_moments(results: Results, answers: Sequence[QuestionRanking], count: int = WORST) -> list[Moment]:
     """What strikes the eye, then the worst scores in what was asked; of other models and scenes if there are some."""
     candidates = sorted(
-        [*_striking(results), *_vanished_targets(results), *_low_scores(results, answers)],
+        [
+            *_collapsed_picture_candidates(results),
+            *_vanished_target_candidates(results),
+            *_low_score_candidates(results, answers),
+        ],
         key=lambda one: (one.order, -one.loss, one.place, one.record.case.id),
     )
     chosen: list[Moment] = []
@@ -63,17 +67,19 @@ def worst_moments(results: Results, answers: Sequence[QuestionRanking], count: i
     return chosen
 
 
-def _striking(results: Results) -> Iterator[_Candidate]:
+def _collapsed_picture_candidates(results: Results) -> Iterator[_Candidate]:
     for id, (behind_truth, behind_best) in STRIKING.items():
         for record in results.scores(id) if id in METRICS else ():
             truth = results.truth_of(record.case)
             ceiling = None if truth is None else results.score(truth, id)
-            loss = _loss(id, record.value or 0.0) - (0.0 if ceiling is None else _loss(id, ceiling))
+            loss = _share_of_range_from_best(id, record.value or 0.0) - (
+                0.0 if ceiling is None else _share_of_range_from_best(id, ceiling)
+            )
             if loss > (behind_best if ceiling is None else behind_truth):
                 yield _Candidate(AT_SIGHT, loss, 0, record)
 
 
-def _vanished_targets(results: Results) -> Iterator[_Candidate]:
+def _vanished_target_candidates(results: Results) -> Iterator[_Candidate]:
     """Targets that disappear while the camera looks at them, and not in the truth."""
     for record in results.records_for("target_return"):
         away = results.answer(record.case, "look_away")
@@ -84,17 +90,17 @@ def _vanished_targets(results: Results) -> Iterator[_Candidate]:
             yield _Candidate(AT_SIGHT, 1.0, 0, record)
 
 
-def _low_scores(results: Results, answers: Sequence[QuestionRanking]) -> Iterator[_Candidate]:
+def _low_score_candidates(results: Results, answers: Sequence[QuestionRanking]) -> Iterator[_Candidate]:
     for place, answer in enumerate(answers):
         if not answer.metric or None in METRICS[answer.metric].range:
             continue
         for record in results.scores(answer.metric):
-            loss = _loss(answer.metric, record.value or 0.0)
+            loss = _share_of_range_from_best(answer.metric, record.value or 0.0)
             if loss > LEAST_LOSS:
                 yield _Candidate(MEMORY if answer.question.memory else OTHER, loss, place, record)
 
 
-def _loss(metric: str, value: float) -> float:
+def _share_of_range_from_best(metric: str, value: float) -> float:
     """How far a score is from the best one, as a share of the metric's range."""
     low, high = (float(end or 0.0) for end in METRICS[metric].range)
     share = (value - low) / (high - low)
@@ -104,29 +110,32 @@ def _loss(metric: str, value: float) -> float:
 def _make_moment(results: Results, one: _Candidate) -> Moment:
     record, case, value = one.record, one.record.case, one.record.value or 0.0
     if record.question not in METRICS:  # a gate's finding
-        since = _frame_of(record, "first_hidden_frame")
+        since = _frame_in_facts(record, "first_hidden_frame")
         return Moment(case.id, case.model, case.sample, record.question, value, since, VANISHES, case.seed)
     metric = METRICS[record.question]
     why = "; ".join(
-        filter(None, [f"{metric_title(score_id(results, metric.id))}: {number(value)}", measured_text(record)])
+        filter(
+            None,
+            [f"{score_title(ranking_score_id(results, metric.id))}: {number_text(value)}", explain_held_score(record)],
+        )
     )
     is_capped = OUTCOME in METRICS and "own" in record.facts and "outcome" in record.facts
-    frame = worst_frame(results, case, OUTCOME if is_capped else metric.id)
+    frame = worst_or_first_return_frame(results, case, OUTCOME if is_capped else metric.id)
     if frame is None and case.phases:
         frame = case.phases[1]
     return Moment(case.id, case.model, case.sample, metric.id, value, frame, why, case.seed)
 
 
-def _frame_of(record: Record | None, fact: str) -> int | None:
+def _frame_in_facts(record: Record | None, fact: str) -> int | None:
     """A frame that an answer names among its facts."""
     frame = None if record is None else record.facts.get(fact)
     return None if frame is None else int(frame)
 
 
-def worst_frame(results: Results, case: Case, metric: str) -> int | None:
+def worst_or_first_return_frame(results: Results, case: Case, metric: str) -> int | None:
     """The frame that hurts a score most; else the first one after the return, where the metric names it."""
     series = results.series(case, metric)
     row = None if series is None else series.worst(METRICS[metric].higher_is_better is not False)
     if series is not None and row is not None and "frame" in series.columns:
         return int(series["frame"][row])
-    return _frame_of(results.answer(case, metric), "first_return_frame")
+    return _frame_in_facts(results.answer(case, metric), "first_return_frame")

@@ -18,16 +18,16 @@ from typing import Any
 from revisit.core import GATES, METRICS, SUITES, Case, GateResult, Reason
 from revisit.core.grouping import group_items
 from revisit.core.scores import Score, Unscored
-from revisit.core.text import pluralize, require_readable
+from revisit.core.text import convert_read_errors, count_and_noun
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.evidence_plan import CaseEvidence
-from revisit.engine.plan import answer_keys
-from revisit.engine.score import CaseScorer, CheckFailed, ScoringInput, to_plain
+from revisit.engine.plan import compute_answer_keys
+from revisit.engine.score import CaseScorer, CheckFailed, ScoringInput, to_json_value
 from revisit.results.file_types import CaseEntry, Details
 from revisit.results.leaderboards import MAKERS
 from revisit.results.record_files import FACTS_OF_CASE, Line
 from revisit.runs.bundles import Bundle, read_bundle
-from revisit.runs.expected_answers import PlannedAnswers, changed_facts, evidence_slots
+from revisit.runs.expected_answers import PlannedAnswers, changed_fact_paths, dataset_slots_by_model
 
 CLOSE = 1e-6  # by how much a score may differ between machines, in units of its size
 FAILED = "it failed when it was made, and left no evidence"
@@ -59,7 +59,7 @@ class BundleCheck:
 def check_bundle(path: Path) -> BundleCheck:
     """Look for everything that was planned, score it again from the evidence, and compare with what is claimed."""
     bundle = read_bundle(path)
-    with require_readable(path, "a bundle of a run"):
+    with convert_read_errors(path, "a bundle of a run"):
         return _Check(bundle).run()
 
 
@@ -75,9 +75,9 @@ class _Check:
         self.questions = BundleQuestions(bundle, self.planned)
 
     def run(self) -> BundleCheck:
-        questions = self._planned_questions()
-        self.problems += [*self._plan(questions), *self.questions.problems]
-        lines = self._lines(questions)
+        questions = self._planned_questions_by_case()
+        self.problems += [*self._plan_problems(questions), *self.questions.problems]
+        lines = self._match_lines_to_questions(questions)
         results = self.bundle.results
         path = self.bundle.path
         with TemporaryDirectory(prefix="revisit-") as folder, zipfile.ZipFile(path) as archive:
@@ -89,16 +89,18 @@ class _Check:
                         target = cache.path(key)
                         target.parent.mkdir(parents=True, exist_ok=True)
                         target.write_bytes(archive.read(name))
-                self._case(case, {id: lines[case.id, id] for id in questions[case.id] if (case.id, id) in lines}, cache)
+                self._check_case(
+                    case, {id: lines[case.id, id] for id in questions[case.id] if (case.id, id) in lines}, cache
+                )
                 for file in cache.files():
                     file.unlink()
         total = sum(map(len, questions.values()))
         return BundleCheck(
             self.scores, tuple(self.problems), dict(self.unchecked), total, dict(self.questions.unknown),
-            tuple(self._remarks()),
+            tuple(self._coverage_remarks()),
         )  # fmt: skip
 
-    def _planned_questions(self) -> dict[str, list[str]]:
+    def _planned_questions_by_case(self) -> dict[str, list[str]]:
         """Case -> what was to be answered of it; of a suite that is not installed here, what the bundle says."""
         if self.bundle.plan["suite"] in SUITES:
             return {id: self.planned.questions_for(entry) for id, entry in self.entries.items()}
@@ -109,14 +111,16 @@ class _Check:
             answered.setdefault(line["case"], {})[line.get("metric") or line["gate"]] = None
         return {id: list(answered[id]) for id in self.entries}
 
-    def _plan(self, questions: Mapping[str, list[str]]) -> list[str]:
+    def _plan_problems(self, questions: Mapping[str, list[str]]) -> list[str]:
         """What is wrong with the plan itself: cases that are there twice, or fewer than it counts."""
         plan, promises = self.bundle.plan, self.bundle.promises
         ids = Counter([entry["id"] for entry in plan["cases"]] + [entry["id"] for entry in plan["rejected"]])
         problems = [f"plan.json has {id} {n} times" for id, n in ids.items() if n > 1]
         own = [entry for entry in plan["cases"] if not entry.get("truth")]
         if plan["partial"] is None and len(own) != plan["total_cases"]:
-            problems.append(f"plan.json counts {pluralize(plan['total_cases'], 'clip')} of models, and has {len(own)}")
+            problems.append(
+                f"plan.json counts {count_and_noun(plan['total_cases'], 'clip')} of models, and has {len(own)}"
+            )
         if promises is not None:
             before = {id: set(ids) for id, ids in promises["asked"].items()}
             before |= {id: set() for id in promises["rejected"]}
@@ -125,7 +129,7 @@ class _Check:
             problems += [f"planned.json and plan.json do not agree on {id}" for id in changed]
         return problems
 
-    def _lines(self, questions: Mapping[str, list[str]]) -> dict[tuple[str, str], Line]:
+    def _match_lines_to_questions(self, questions: Mapping[str, list[str]]) -> dict[tuple[str, str], Line]:
         """The claimed answer to each planned question; what is missing, doubled or was never planned is a problem."""
         lines: dict[tuple[str, str], Line] = {}
         for line in self.bundle.lines:
@@ -142,21 +146,23 @@ class _Check:
             cases = [case for _, case in some]
             few = ", ".join(cases[:3]) + (f" and {len(cases) - 3} more" if len(cases) > 3 else "")
             self.problems.append(
-                f"{id} was planned for {pluralize(len(cases), 'clip')} that it has no answer for: {few}"
+                f"{id} was planned for {count_and_noun(len(cases), 'clip')} that it has no answer for: {few}"
             )
         return lines
 
-    def _case(self, case: Case, lines: Mapping[str, Line], cache: EvidenceCache) -> None:
+    def _check_case(self, case: Case, lines: Mapping[str, Line], cache: EvidenceCache) -> None:
         entry = self.entries[case.id]
         evidence = CaseEvidence(entry["evidence"], {id: Reason(**why) for id, why in entry["absent"].items()})
         bench = CaseScorer(ScoringInput(case, evidence, self.planned.parameters), cache)
         installed = [id for id in lines if id not in self.questions.unknown]
-        kinds = {id: self.planned.kinds(id) for id in installed}
-        keys = answer_keys(case, evidence, {id: (self.planned.tags[id], kinds[id]) for id in installed})
+        kinds = {id: self.planned.evidence_ids(id) for id in installed}
+        keys = compute_answer_keys(
+            case, evidence, {id: (self.planned.protocol_tags[id], kinds[id]) for id in installed}
+        )
         made = {kind for id in installed for kind in kinds[id]}
-        strange = {kind for kind in made if self._of_another(entry, case, kind)}
+        strange = {kind for kind in made if self._evidence_is_of_other_clip(entry, case, kind)}
         for id, line in lines.items():
-            if (claim := self._claim(id, line, case)) is not None:
+            if (claim := self._wrong_claim_text(id, line, case)) is not None:
                 self.problems.append(f"{case.id}: {claim}")
                 continue
             if id in self.questions.unknown:
@@ -167,7 +173,7 @@ class _Check:
             elif line["key"] != keys[id] and not self.bundle.run.get("adds"):
                 difference = f"{id} was not answered from this clip, its evidence and its protocol"
             else:
-                difference = difference_of(bench, id, line, is_gate=self.planned.is_gate(id))
+                difference = difference_from_rescored_text(bench, id, line, is_gate=self.planned.is_gate(id))
             if not difference:
                 self.scores += 1
             elif difference == FAILED:
@@ -175,27 +181,27 @@ class _Check:
             else:
                 self.problems.append(f"{case.id}: {difference}")
 
-    def _claim(self, id: str, line: Line, case: Case) -> str | None:
+    def _wrong_claim_text(self, id: str, line: Line, case: Case) -> str | None:
         """What a line says of itself and should not: another clip, protocol or version than was planned."""
         for name in FACTS_OF_CASE:
             if name in line and line[name] != getattr(case, name):
                 return f"{id} is answered for the {name} {line[name]!r}, and the clip is of {getattr(case, name)!r}"
-        if line["protocol"] != self.planned.tags[id]:
-            return f"{id} was answered under {line['protocol']}, and {self.planned.tags[id]} was planned"
+        if line["protocol"] != self.planned.protocol_tags[id]:
+            return f"{id} was answered under {line['protocol']}, and {self.planned.protocol_tags[id]} was planned"
         version = self.questions.versions.get(id)
         if version is not None and line["version"] != version:
             return f"{id} was answered by version {line['version']}, and version {version} was planned"
         return None
 
-    def _of_another(self, entry: CaseEntry, case: Case, kind: str) -> bool:
+    def _evidence_is_of_other_clip(self, entry: CaseEntry, case: Case, kind: str) -> bool:
         """Whether evidence has an address that this clip, its inputs and its observer do not lead to."""
         key = entry["evidence"].get(kind)
         if key is None or self.bundle.run.get("adds"):
             return False
-        possible = self.planned.evidence_keys(entry, case, kind)
+        possible = self.planned.possible_evidence_keys(entry, case, kind)
         return possible is not None and key not in possible
 
-    def _remarks(self) -> list[str]:
+    def _coverage_remarks(self) -> list[str]:
         plan = self.bundle.plan
         remarks = [] if self.bundle.promises is not None else [NO_PLAN]
         if plan["suite"] not in SUITES:
@@ -204,7 +210,7 @@ class _Check:
             )
         if plan["partial"] is not None:
             remarks.append(f"it is of a part of the dataset: {len(plan['cases'])} of {plan['total_cases']} clips")
-        own = evidence_slots(plan["cases"])
+        own = dataset_slots_by_model(plan["cases"])
         everything: set[tuple[Any, ...]] = set().union(*own.values())
         excused = Counter(entry["model"] for entry in plan["rejected"])
         for model, mine in own.items():
@@ -214,10 +220,12 @@ class _Check:
         if plan["rejected"]:
             missing = sum(bool(entry.get("missing")) for entry in plan["rejected"])
             counts = {"missing": missing, "rejected": len(plan["rejected"]) - missing}
-            remarks += [f"{pluralize(n, 'clip')} {what}, and not scored" for what, n in counts.items() if n]
+            remarks += [f"{count_and_noun(n, 'clip')} {what}, and not scored" for what, n in counts.items() if n]
         clips = Counter((e["model"], e["digest"]) for e in self.entries.values() if e["digest"] and not e.get("truth"))
         again = Counter(model for (model, _), n in clips.items() if n > 1)
-        remarks += [f"{model} hands in {pluralize(n, 'clip')} for several samples each" for model, n in again.items()]
+        remarks += [
+            f"{model} hands in {count_and_noun(n, 'clip')} for several samples each" for model, n in again.items()
+        ]
         return remarks
 
 
@@ -230,32 +238,32 @@ class BundleQuestions:
         self.unknown: dict[str, str] = {}
         self.versions: dict[str, int | None] = {}
         promised = None if bundle.promises is None else bundle.promises.get("questions")
-        if promised is not None and set(promised) != set(planned.tags):
-            other = sorted(set(promised) ^ set(planned.tags))
+        if promised is not None and set(promised) != set(planned.protocol_tags):
+            other = sorted(set(promised) ^ set(planned.protocol_tags))
             self.problems.append(f"planned.json and plan.json do not agree on {', '.join(other[:3])}")
-        for id, tag in planned.tags.items():
-            self._question(id, tag, (promised or {}).get(id))
+        for id, tag in planned.protocol_tags.items():
+            self._check_question(id, tag, (promised or {}).get(id))
 
     @cached_property
-    def _claimed(self) -> dict[str, list[Line]]:
+    def _lines_by_question(self) -> dict[str, list[Line]]:
         """The answers of each question."""
         return group_items(self.bundle.lines, lambda line: line.get("metric") or line["gate"])
 
-    def _question(self, id: str, tag: str, promised: Details | None) -> None:
-        facts, check = self.planned.facts(id), self.planned.installed(id)
+    def _check_question(self, id: str, tag: str, promised: Details | None) -> None:
+        facts, check = self.planned.protocol_facts_of(id), self.planned.installed_metric_or_gate(id)
         if promised is not None:
             self.versions[id] = promised["version"]
             if promised["protocol"] != tag:
                 self.problems.append(f"{id} was planned under {promised['protocol']}, and plan.json has {tag}")
-            if promised["facts"] is not None and self.planned.tag(promised["facts"]) != tag:
+            if promised["facts"] is not None and self.planned.protocol_tag_of(promised["facts"]) != tag:
                 self.problems.append(f"the protocol {tag} of {id} is not that of the parameters and observers it names")
         if check is None:
             self.unknown[id] = "it is not installed here"
             return
-        if facts is not None and self.planned.tag(facts) == tag:
+        if facts is not None and self.planned.protocol_tag_of(facts) == tag:
             self.versions[id] = check.version  # the protocol names it, whatever the answers say
             return
-        claimed = [promised] if promised is not None else self._claimed.get(id, [])
+        claimed = [promised] if promised is not None else self._lines_by_question.get(id, [])
         versions_claimed = {line["version"] for line in claimed if line["version"] is not None}
         if versions_claimed - {check.version}:
             versions = " and ".join(map(str, sorted(versions_claimed)))
@@ -263,18 +271,18 @@ class BundleQuestions:
             return
         before = None if promised is None else promised["facts"]
         # What depends on the code that is installed may differ; the rest is of the run.
-        places = changed_facts(before, facts) if before is not None and facts is not None else []
+        places = changed_fact_paths(before, facts) if before is not None and facts is not None else []
         edited = [place for place in places if place.rpartition(".")[2] not in ("version", "decoding")]
         if edited:
             self.problems.append(f"{edited[0]} of {id} in run.json is not what its protocol {tag} was made with")
         self.unknown[id] = f"its protocol {tag} cannot be made again from its parameters and observers here"
 
 
-def difference_of(bench: CaseScorer, id: str, line: Line, *, is_gate: bool) -> str:
+def difference_from_rescored_text(bench: CaseScorer, id: str, line: Line, *, is_gate: bool) -> str:
     """How a claimed answer is another than what comes out here; nothing where it is the same."""
     status = line["status"]
     try:
-        answer = bench.verdict(GATES[id]) if is_gate else bench.score(METRICS[id])
+        answer = bench.gate_result(GATES[id]) if is_gate else bench.score(METRICS[id])
     except Exception as error:  # as a run takes it: a fault in one metric costs the others nothing
         if status == "failed":
             return FAILED if isinstance(error, CheckFailed) else ""
@@ -293,8 +301,11 @@ def difference_of(bench: CaseScorer, id: str, line: Line, *, is_gate: bool) -> s
         return f"{id} is claimed as {status}, and scores {answer.value:.6g}"
     for name, claimed, value in (("", line["score"], answer.value), (" (raw)", line.get("raw"), answer.raw)):
         if not _is_close(claimed, value):
-            return f"{id}{name} is claimed as {_number_text(claimed)}, and scores {_number_text(value)}"
-    facts, facts_here = line.get("facts") or {}, to_plain(answer.facts)
+            return (
+                f"{id}{name} is claimed as {_number_or_nothing_text(claimed)}, and scores "
+                f"{_number_or_nothing_text(value)}"
+            )
+    facts, facts_here = line.get("facts") or {}, to_json_value(answer.facts)
     makers = ((facts.get(name), facts_here.get(name)) for name in MAKERS)
     other = next(((claimed, maker) for claimed, maker in makers if claimed != maker), None)
     return "" if other is None else f"{id} is claimed as made by {other[0]}, and was by {other[1]}"
@@ -306,5 +317,5 @@ def _is_close(claimed: Any, value: float | None) -> bool:
     return bool(abs(value - claimed) <= CLOSE * max(1.0, abs(value)))
 
 
-def _number_text(value: Any) -> str:
+def _number_or_nothing_text(value: Any) -> str:
     return "nothing" if value is None else f"{value:.6g}"

@@ -26,15 +26,15 @@ from revisit.core import Case, MediaError, Rejected, RevisitError, UsageError, d
 from revisit.core.grouping import group_items
 from revisit.core.text import parse_json
 from revisit.engine.cache import EvidenceCache
-from revisit.engine.resume import hash_of
+from revisit.engine.resume import hash_of_metrics_and_gates
 from revisit.media import file_digest
 from revisit.results import Results
-from revisit.results.ceilings import held_metrics, held_to_truth
+from revisit.results.ceilings import held_to_truth, metrics_changed_by_truth
 from revisit.results.file_types import CaseEntry, Details, PlanFile, RunFile
-from revisit.results.record_files import Line, case_from_json, decode_line, from_line, to_line
+from revisit.results.record_files import Line, case_from_json, decode_line, record_from_line, record_to_line
 from revisit.results.run import Run, assemble_results
-from revisit.results.score_names import held_id
-from revisit.runs.expected_answers import PlannedAnswers, evidence_slots
+from revisit.results.score_names import add_held_suffix
+from revisit.runs.expected_answers import PlannedAnswers, dataset_slots_by_model
 
 SCHEMA, WITHOUT_PLAN = 2, 1  # as they are written; as they were before planned.json
 LARGEST = 4 << 30  # bytes of all files together
@@ -66,7 +66,9 @@ class Bundle:
     @cached_property
     def results(self) -> Results:
         cases = {entry["id"]: case_from_json(entry) for entry in self.plan["cases"]}
-        records = [from_line(decode_line(line), cases[line["case"]]) for line in self.lines if line["case"] in cases]
+        records = [
+            record_from_line(decode_line(line), cases[line["case"]]) for line in self.lines if line["case"] in cases
+        ]
         return assemble_results(self.plan, list(cases.values()), records, name=self.name)
 
 
@@ -82,7 +84,7 @@ def write_bundle(run: Run, out: Path) -> Path:
     # As they were answered: results leave out scores of the truth that are no ceiling of the models' scores.
     newest, planned_ids = run.lines.newest, {*plan["gates"], *plan["metrics"]}
     records = {
-        (case.id, question): from_line(line, case)
+        (case.id, question): record_from_line(line, case)
         for case in (*results.cases, *results.truth.cases)
         for question, line in newest.get(case.id, {}).items()
         if question in planned_ids
@@ -90,13 +92,13 @@ def write_bundle(run: Run, out: Path) -> Path:
     keys = sorted({key for case in plan["cases"] for key in case["evidence"].values()})
     failed = {case for (case, _), record in records.items() if record.failed}
     excused = {key for case in plan["cases"] if case["id"] in failed for key in case["evidence"].values()}
-    here = [key for key in keys if cache.sound(key)]
+    here = [key for key in keys if cache.verify_or_drop(key)]
     lost = set(keys) - set(here) - excused  # what failed left no evidence, and is handed in as failed
     if lost:
         raise UsageError(
             f"{len(lost)} of {len(keys)} pieces of evidence are no longer in the cache; run the same eval command again"
         )
-    files = {case["id"]: _digests(case["artifacts"]) for case in plan["cases"] if case["artifacts"]}
+    files = {case["id"]: _artifact_digests(case["artifacts"]) for case in plan["cases"] if case["artifacts"]}
     planned = PlannedAnswers(plan, facts, files)
     questions = {case["id"]: planned.questions_for(case) for case in plan["cases"]}
     missing = [(case, id) for case, ids in questions.items() for id in ids if (case, id) not in records]
@@ -106,13 +108,13 @@ def write_bundle(run: Run, out: Path) -> Path:
             f"as {missing[0][1]} of {missing[0][0]}; run the same eval command again"
         )
     answers = [records[case, id] for case, ids in questions.items() for id in ids]
-    lines = [to_line(answer.changed(units="", n_units=0, seconds=0.0)) for answer in answers]
+    lines = [record_to_line(answer.with_changed_fields(units="", n_units=0, seconds=0.0)) for answer in answers]
     facts["environment"] = {name: value for name, value in facts["environment"].items() if name not in PRIVATE}
     facts["invocations"] = [{"started": call["started"]} for call in facts.get("invocations", ())]
     public = ("revisit", "suite", "set", "observed_by", "adds", "protocol", "environment", "invocations")
     content = {
-        "plan.json": _json_text({**plan, "cases": [_without_paths(case) for case in plan["cases"]]}),
-        "planned.json": _json_text(
+        "plan.json": _json_bytes({**plan, "cases": [_without_paths(case) for case in plan["cases"]]}),
+        "planned.json": _json_bytes(
             {
                 "questions": _promised_questions(planned, records),
                 "asked": questions,
@@ -120,25 +122,26 @@ def write_bundle(run: Run, out: Path) -> Path:
                 "files": files,
             }
         ),
-        "run.json": _json_text({name: value for name, value in facts.items() if name in public}),
+        "run.json": _json_bytes({name: value for name, value in facts.items() if name in public}),
         "records.jsonl": "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines).encode(),
         **{f"evidence/{key}.npz": cache.path(key).read_bytes() for key in here},
     }
     about = {
-        "schema": SCHEMA, **summary_of(plan, facts), "revisit": facts["revisit"],
+        "schema": SCHEMA, **bundle_summary(plan, facts), "revisit": facts["revisit"],
         "files": {name: hashlib.sha256(part).hexdigest() for name, part in content.items()},
     }  # fmt: skip
     with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as archive:
-        for name, part in {"bundle.json": _json_text(about), **content}.items():
+        for name, part in {"bundle.json": _json_bytes(about), **content}.items():
             archive.writestr(zipfile.ZipInfo(name), part)  # without dates: the same run gives the same bytes
     return out
 
 
-def summary_of(plan: PlanFile, run: RunFile) -> dict[str, object]:
+def bundle_summary(plan: PlanFile, run: RunFile) -> dict[str, object]:
     """What bundle.json says of a run: all of it follows from plan.json and run.json."""
     own = [case for case in plan["cases"] if not case.get("truth")]
     return {
-        "suite": plan["suite"], "protocol": plan["protocol"], "set": run["set"], "hash": hash_of(plan),
+        "suite": plan["suite"], "protocol": plan["protocol"], "set": run["set"],
+        "hash": hash_of_metrics_and_gates(plan),
         "dataset": dataset_fingerprint(plan), "models": sorted({case["model"] for case in own}), "clips": len(own),
     }  # fmt: skip
 
@@ -152,9 +155,9 @@ def _promised_questions(planned: PlannedAnswers, records: Mapping[tuple[str, str
     if mixed:
         raise UsageError(f"{mixed[0]} was answered by several versions; run the same eval command again")
     promised: dict[str, Details] = {}
-    for id, tag in planned.tags.items():
-        facts = planned.facts(id)
-        is_known = facts is not None and planned.tag(facts) == tag
+    for id, tag in planned.protocol_tags.items():
+        facts = planned.protocol_facts_of(id)
+        is_known = facts is not None and planned.protocol_tag_of(facts) == tag
         promised[id] = {
             "kind": "gate" if planned.is_gate(id) else "metric",
             "version": next(iter(versions.get(id, ())), None),
@@ -164,7 +167,7 @@ def _promised_questions(planned: PlannedAnswers, records: Mapping[tuple[str, str
     return promised
 
 
-def _digests(artifacts: Mapping[str, str]) -> dict[str, str]:
+def _artifact_digests(artifacts: Mapping[str, str]) -> dict[str, str]:
     """Artifact -> the digest of its file; one that is gone is left out."""
     digests = {}
     for name, path in artifacts.items():
@@ -176,18 +179,18 @@ def _digests(artifacts: Mapping[str, str]) -> dict[str, str]:
 def _without_paths(case: CaseEntry) -> CaseEntry:
     """An entry of plan.json with names of files in the place of paths, after the digests that tell them apart."""
 
-    def without_path(clip: Details, digest: str | None) -> Details:
+    def with_file_name_only(clip: Details, digest: str | None) -> Details:
         return {**clip, "path": f"{(digest or '')[:12]}/{Path(clip['path']).name}", "frames": None}
 
     entry = case.copy()
-    entry["clip"] = without_path(case["clip"], case.get("digest"))
+    entry["clip"] = with_file_name_only(case["clip"], case.get("digest"))
     if case.get("reference"):
-        entry["reference"] = without_path(case["reference"], case.get("reference_digest"))
+        entry["reference"] = with_file_name_only(case["reference"], case.get("reference_digest"))
     entry["artifacts"] = {name: Path(path).name for name, path in case["artifacts"].items()}
     return entry
 
 
-def _json_text(content: Any) -> bytes:
+def _json_bytes(content: Any) -> bytes:
     return (json.dumps(content, indent=1, ensure_ascii=False, sort_keys=True, allow_nan=False) + "\n").encode()
 
 
@@ -214,7 +217,7 @@ def read_bundle(path: Path) -> Bundle:
             if strange or set(about["files"]) != set(names) - {"bundle.json"}:
                 raise DamagedBundle(f"{path.name}: holds files that a bundle does not have, or lacks some")
             for name, digest_claimed in about["files"].items():
-                if _sha256(archive, name) != digest_claimed:
+                if _sha256_of_member(archive, name) != digest_claimed:
                     raise DamagedBundle(f"{path.name}: {name} is not what bundle.json says; it was changed or damaged")
             plan, run = (parse_json(archive.read(name)) for name in ("plan.json", "run.json"))
             if about["schema"] != WITHOUT_PLAN and "planned.json" not in names:
@@ -223,7 +226,7 @@ def read_bundle(path: Path) -> Bundle:
             lines = tuple(parse_json(line) for line in archive.read("records.jsonl").decode().split("\n") if line)
             for line in lines:
                 decode_line(line)  # a damaged one is told here
-            for name, expected in summary_of(plan, run).items():
+            for name, expected in bundle_summary(plan, run).items():
                 if about.get(name) != expected:
                     raise DamagedBundle(
                         f"{path.name}: bundle.json has {name} {about.get(name)!r}, and its plan {expected!r}; it was "
@@ -236,7 +239,7 @@ def read_bundle(path: Path) -> Bundle:
         raise DamagedBundle(f"{path.name}: cannot be read as a bundle ({type(error).__name__})") from None
 
 
-def _sha256(archive: zipfile.ZipFile, name: str) -> str:
+def _sha256_of_member(archive: zipfile.ZipFile, name: str) -> str:
     sha = hashlib.sha256()
     with archive.open(name) as file:
         while part := file.read(1 << 20):
@@ -244,7 +247,7 @@ def _sha256(archive: zipfile.ZipFile, name: str) -> str:
     return sha.hexdigest()
 
 
-def comparable_groups(bundles: Sequence[Bundle]) -> list[list[Bundle]]:
+def group_comparable_bundles(bundles: Sequence[Bundle]) -> list[list[Bundle]]:
     """Bundles whose numbers compare: one suite, one dataset, one hash of all metrics."""
     groups = group_items(bundles, lambda one: (one.about["suite"], one.about["dataset"], one.about["hash"]))
     return list(groups.values())
@@ -261,27 +264,27 @@ def join_bundles(group: Sequence[Bundle]) -> tuple[Results, dict[str, str]]:
     records = []
     rejected = []
     rows: dict[str, str] = {}
-    held = sorted(frozenset[str]().union(*(held_metrics(bundle.results) for bundle in group)))
+    held = sorted(frozenset[str]().union(*(metrics_changed_by_truth(bundle.results) for bundle in group)))
     for bundle in group:
         results = bundle.results
         label = {model: f"{model} ({bundle.name})" if names.count(model) > 1 else model for model in results.models}
         rows.update({label[model]: bundle.name for model in results.models})
         own = {case.id: replace(case, id=f"{bundle.name}/{case.id}", model=label[case.model]) for case in results.cases}
         cases += own.values()
-        records += [record.changed(case=own[record.case.id]) for record in results.records]
+        records += [record.with_changed_fields(case=own[record.case.id]) for record in results.records]
         records += [
-            record.changed(case=own[record.case.id], question=held_id(metric))
+            record.with_changed_fields(case=own[record.case.id], question=add_held_suffix(metric))
             for metric in held
             for record in held_to_truth(results).records_for(metric)
         ]
         rejected += [replace(entry, model=label.get(entry.model, entry.model)) for entry in results.rejected]
-    rejected += _missing_clips(cases, rejected)
+    rejected += _clips_missing_by_model(cases, rejected)
     return Results(cases, records, rejected, asks=group[0].results.asks), rows
 
 
-def _missing_clips(cases: Sequence[Case], rejected: Sequence[Rejected]) -> list[Rejected]:
+def _clips_missing_by_model(cases: Sequence[Case], rejected: Sequence[Rejected]) -> list[Rejected]:
     """What other models have clips of, and a model has neither a clip of nor an entry that says why."""
-    own = evidence_slots(cases)
+    own = dataset_slots_by_model(cases)
     everything = set().union(*own.values())
     missing = []
     for model, mine in own.items():

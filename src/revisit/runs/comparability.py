@@ -11,23 +11,23 @@ from pathlib import Path
 from revisit.core import METRICS, SUITES, UsageError, evidence_id
 from revisit.core.grouping import group_items
 from revisit.core.text import suggest_names
-from revisit.engine.dependencies import observed_kinds
-from revisit.results.ceilings import held_metrics
+from revisit.engine.dependencies import observed_kinds_needed_by
+from revisit.results.ceilings import metrics_changed_by_truth
 from revisit.results.compare import (
     Contender,
     Coverage,
     Delta,
-    compare,
-    correct_coverages,
-    correct_for_all,
-    coverage_of,
+    compare_coverage,
+    compare_with_first,
+    correct_coverage_p_values_by_holm,
+    correct_p_values_by_holm,
 )
 from revisit.results.file_types import ObserverEntry, ProtocolEntry, RunFile
-from revisit.results.leaderboards import makers_of, reference_digests
-from revisit.results.question_ranking import questions_of
+from revisit.results.leaderboards import evidence_makers, reference_digests_by_sample
+from revisit.results.question_ranking import read_suite_questions
 from revisit.results.run import Run
-from revisit.results.score_names import held_id, measured_id
-from revisit.runs.group_by import group_function
+from revisit.results.score_names import add_held_suffix, strip_held_suffix
+from revisit.runs.group_by import group_name_function
 
 
 @dataclass(frozen=True)
@@ -71,14 +71,14 @@ def read_sides(words: Sequence[str]) -> list[Side]:
         for model in ([named] if named is not None else results[name].models)
     ]
     sides = []
-    for (name, model), label in zip(chosen, _labels(chosen), strict=True):
+    for (name, model), label in zip(chosen, _shortest_side_labels(chosen), strict=True):
         if model not in results[name].models:
             raise UsageError(f"{name} has no model {model!r}; {suggest_names(model, results[name].models)}")
         sides.append(Side(Contender(label, results[name].where(model=model)), runs[name], model))
     return sides
 
 
-def _labels(chosen: Sequence[tuple[str, str]]) -> list[str]:
+def _shortest_side_labels(chosen: Sequence[tuple[str, str]]) -> list[str]:
     """The shortest names that tell the sides apart: models, runs, or both."""
     models = [model for _, model in chosen]
     runs = [Path(name).resolve().name for name, _ in chosen]
@@ -87,16 +87,18 @@ def _labels(chosen: Sequence[tuple[str, str]]) -> list[str]:
     return runs if len(set(runs)) == len(runs) else [f"{run}:{model}" for run, model in zip(runs, models, strict=True)]
 
 
-def match_sides(sides: Sequence[Side]) -> list[tuple[Side, Side]]:
+def pair_sides(sides: Sequence[Side]) -> list[tuple[Side, Side]]:
     """Who is compared with whom: all with the first; of runs with the same several models, model by model."""
-    by_run = [part for own in group_items(sides, lambda side: side.run.path).values() for part in _mentions(own)]
+    by_run = [
+        part for own in group_items(sides, lambda side: side.run.path).values() for part in _split_repeated_models(own)
+    ]
     names = [[side.model for side in own] for own in by_run]
     if len(names) > 1 and len(names[0]) > 1 and all(one == names[0] for one in names):
         return [(first, own[k]) for k, first in enumerate(by_run[0]) for own in by_run[1:]]
     return [(sides[0], other) for other in sides[1:]]
 
 
-def _mentions(sides: Sequence[Side]) -> list[list[Side]]:
+def _split_repeated_models(sides: Sequence[Side]) -> list[list[Side]]:
     """The sides of one run by its mentions: a run that is named twice is compared with itself."""
     parts: list[list[Side]] = []
     for side in sides:
@@ -118,7 +120,7 @@ class SideComparison:
     coverage: Coverage
 
     @property
-    def names(self) -> str:
+    def both_names_text(self) -> str:
         return f"{self.first.entry.name} and {self.second.entry.name}"
 
 
@@ -140,51 +142,51 @@ def compare_sides(
     """
     comparisons = []
     for first, second in pairs:
-        asked_ids = list(first.facts["protocol"]["metrics"]) if every else asked_metrics(first.facts)
-        names = metrics or ranked_ids([first, second], asked_ids)
-        refused = refusals(first, second, names)
+        asked_ids = list(first.facts["protocol"]["metrics"]) if every else question_metrics_of_run(first.facts)
+        names = metrics or ranking_score_ids([first, second], asked_ids)
+        refused = reasons_not_to_compare(first, second, names)
         comparable = tuple(name for name in names if name not in refused)
-        groups = {text: group_function(first.entry.results, first.facts["suite"], text) for text in by}
-        deltas = compare(first.entry, [second.entry], comparable, groups)
-        coverage = coverage_of(first.entry, second.entry)
+        groups = {text: group_name_function(first.entry.results, first.facts["suite"], text) for text in by}
+        deltas = compare_with_first(first.entry, [second.entry], comparable, groups)
+        coverage = compare_coverage(first.entry, second.entry)
         comparisons.append(SideComparison(first, second, comparable, refused, tuple(deltas), coverage))
-    corrected = iter(correct_for_all([delta for one in comparisons for delta in one.deltas]))
-    coverages = correct_coverages([one.coverage for one in comparisons])
+    corrected = iter(correct_p_values_by_holm([delta for one in comparisons for delta in one.deltas]))
+    coverages = correct_coverage_p_values_by_holm([one.coverage for one in comparisons])
     return [
         replace(one, deltas=tuple(next(corrected) for _ in one.deltas), coverage=coverage)
         for one, coverage in zip(comparisons, coverages, strict=True)
     ]
 
 
-def asked_metrics(facts: RunFile) -> list[str]:
+def question_metrics_of_run(facts: RunFile) -> list[str]:
     """The metrics that answer the questions of a run's suite, of those that the run asked."""
     card = SUITES[facts["suite"]].card if facts["suite"] in SUITES else {}
-    metrics = [id for question in questions_of(card) for id in question.metrics]
+    metrics = [id for question in read_suite_questions(card) for id in question.metrics]
     return [id for id in dict.fromkeys(metrics) if id in facts["protocol"]["metrics"]]
 
 
-def ranked_ids(sides: Sequence[Side], metrics: Sequence[str]) -> list[str]:
+def ranking_score_ids(sides: Sequence[Side], metrics: Sequence[str]) -> list[str]:
     """The names of the scores by which metrics rank: held to the truth, where some run has other numbers there."""
-    held = frozenset[str]().union(*(held_metrics(side.entry.results) for side in sides))
-    return [held_id(metric) if metric in held else metric for metric in metrics]
+    held = frozenset[str]().union(*(metrics_changed_by_truth(side.entry.results) for side in sides))
+    return [add_held_suffix(metric) if metric in held else metric for metric in metrics]
 
 
-def refusals(one: Side, other: Side, metrics: Sequence[str]) -> dict[str, str]:
+def reasons_not_to_compare(one: Side, other: Side, metrics: Sequence[str]) -> dict[str, str]:
     """Metric -> why its two numbers must not be subtracted."""
     reasons = {}
     for id in metrics:
-        if measured_id(id) not in METRICS:
+        if strip_held_suffix(id) not in METRICS:
             reasons[id] = "it is not installed here"
-        elif why := differences(one, other, id):
+        elif why := protocol_difference_text(one, other, id):
             reasons[id] = why
     return reasons
 
 
-def differences(one: Side, other: Side, metric: str) -> str:
+def protocol_difference_text(one: Side, other: Side, metric: str) -> str:
     """In what the protocols of two runs differ for a metric; nothing where its numbers compare."""
     if one.run.path == other.run.path:
         return ""
-    metric = measured_id(metric)
+    metric = strip_held_suffix(metric)
     if one.facts["suite"] != other.facts["suite"]:
         return f"the suites differ ({one.facts['suite']} and {other.facts['suite']})"
     mine, yours = (side.facts["protocol"]["metrics"].get(metric) for side in (one, other))
@@ -192,20 +194,20 @@ def differences(one: Side, other: Side, metric: str) -> str:
         return "only one of the runs asked it"
     sentences = []
     if mine.partition(":")[2] != yours.partition(":")[2]:
-        sentences = _differences(one.facts["protocol"], other.facts["protocol"], metric) or [
+        sentences = _protocol_difference_sentences(one.facts["protocol"], other.facts["protocol"], metric) or [
             "the versions of its code differ"
         ]
-    makers = [makers_of(side.entry.results.scores(metric)) for side in (one, other)]
+    makers = [evidence_makers(side.entry.results.scores(metric)) for side in (one, other)]
     if all(makers) and makers[0] != makers[1]:
         sentences.append(f"made by {' and '.join(makers[0])}, against {' and '.join(makers[1])}")
-    if clip := _other_truth(one, other):
+    if clip := _sample_with_other_reference(one, other):
         sentences.append(f"the reference of {clip} is not the same file")
     return "; ".join(sentences)
 
 
-def _differences(mine: ProtocolEntry, yours: ProtocolEntry, metric: str) -> list[str]:
+def _protocol_difference_sentences(mine: ProtocolEntry, yours: ProtocolEntry, metric: str) -> list[str]:
     sentences = []
-    for kind in sorted(map(evidence_id, observed_kinds(METRICS[metric]))) if metric in METRICS else ():
+    for kind in sorted(map(evidence_id, observed_kinds_needed_by(METRICS[metric]))) if metric in METRICS else ():
         a, b = (side["observers"].get(kind) for side in (mine, yours))
         if a != b:
             sentences.append(f"{kind} by {_maker_text(a)}, against {_maker_text(b)}")
@@ -225,9 +227,9 @@ def _maker_text(facts: ObserverEntry | None) -> str:
     return f"{facts['observer']} (version {facts['version']}{changed})"
 
 
-def _other_truth(one: Side, other: Side) -> str:
+def _sample_with_other_reference(one: Side, other: Side) -> str:
     mine, yours = (
-        reference_digests(case for case in side.run.plan["cases"] if case["model"] == side.model)
+        reference_digests_by_sample(case for case in side.run.plan["cases"] if case["model"] == side.model)
         for side in (one, other)
     )
     return next((name for name in sorted(mine.keys() & yours.keys()) if mine[name] != yours[name]), "")
@@ -240,11 +242,11 @@ def order_sides(sides: Sequence[Side], by: str) -> list[tuple[str, Side]]:
     if by == "order":
         return [(side.entry.name, side) for side in sides]
     if by == "date":
-        return [(_date(side)[:16], side) for side in sorted(sides, key=_date)]
-    return [(str(_step(side)), side) for side in sorted(sides, key=_step)]
+        return [(_earliest_start_date(side)[:16], side) for side in sorted(sides, key=_earliest_start_date)]
+    return [(str(_checkpoint_number(side)), side) for side in sorted(sides, key=_checkpoint_number)]
 
 
-def _step(side: Side) -> int:
+def _checkpoint_number(side: Side) -> int:
     """The number of a checkpoint: the last one in the name of the model, else of the run."""
     for text in (side.model, side.run.path.resolve().name):
         if numbers := re.findall(r"\d+", text):
@@ -252,7 +254,7 @@ def _step(side: Side) -> int:
     raise UsageError(f"{side.entry.name!r} has no number in its name; --by date or --by order takes another order")
 
 
-def _date(side: Side) -> str:
+def _earliest_start_date(side: Side) -> str:
     """When a run was begun."""
     started = [str(call["started"]) for call in side.facts.get("invocations", ()) if call.get("started")]
     return min(started, default="")

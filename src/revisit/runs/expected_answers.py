@@ -18,11 +18,11 @@ from revisit.engine.dependencies import (
     ObserverSet,
     Parameters,
     ProtocolFacts,
-    observed_kinds,
+    observed_kinds_needed_by,
     protocol_facts,
     short_hash,
 )
-from revisit.engine.evidence_keys import BESIDE, OPTIONAL, plain_input
+from revisit.engine.evidence_keys import BESIDE, OPTIONAL, to_dict_if_dataclass
 from revisit.networks.settings import PRECISIONS
 from revisit.results.file_types import CaseEntry, Details, ObserverEntry, PlanFile, RunFile
 
@@ -40,13 +40,13 @@ class RecordedObservers:
         if recorded is None:
             return None
         facts = recorded.copy()
-        observer = self.installed(evidence_id(kind))
+        observer = self.installed_observer(evidence_id(kind))
         if observer is not None and observer.shows is not None:
             picture_observer = self.observers.get(evidence_id(observer.shows))
             facts["judge"], facts["shown"] = self.judge_of(observer.id), picture_observer
         return facts
 
-    def installed(self, kind: str) -> Observer | None:
+    def installed_observer(self, kind: str) -> Observer | None:
         """The observer of this machine that made a kind of evidence; None where it is not the same version."""
         recorded = self.observers.get(kind) or {}
         id = str(recorded.get("observer"))
@@ -56,7 +56,7 @@ class RecordedObservers:
 
     def judge_of(self, observer: str) -> Details | None:
         """Facts of the judge that an observer asked."""
-        return ObserverSet("", {}, self.judge).judge_of(observer)
+        return ObserverSet("", {}, self.judge).judge_facts_for_observer(observer)
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class PlannedAnswers:
     files: Mapping[str, Mapping[str, str]]  # case -> artifact -> digest
 
     @cached_property
-    def tags(self) -> dict[str, str]:
+    def protocol_tags(self) -> dict[str, str]:
         """Metric or gate -> its protocol, as `name:hash`; gates first."""
         return {**self.plan["gates"], **self.plan["metrics"]}
 
@@ -76,7 +76,7 @@ class PlannedAnswers:
         return id in self.plan["gates"]
 
     @cached_property
-    def recorded(self) -> RecordedObservers:
+    def recorded_observers(self) -> RecordedObservers:
         protocol = self.run["protocol"]
         return RecordedObservers(protocol.get("observers") or {}, protocol.get("judge"))
 
@@ -84,43 +84,43 @@ class PlannedAnswers:
     def parameters(self) -> Parameters:
         return self.run["protocol"]["parameters"]
 
-    def installed(self, id: str) -> Metric | Gate | None:
+    def installed_metric_or_gate(self, id: str) -> Metric | Gate | None:
         """The metric or gate of this machine; None where there is none of this name."""
         registry: Registry[Gate] | Registry[Metric] = GATES if self.is_gate(id) else METRICS
         if id not in registry:
             return None
         return registry[id]
 
-    def facts(self, id: str) -> ProtocolFacts | None:
+    def protocol_facts_of(self, id: str) -> ProtocolFacts | None:
         """All that the protocol of a question covers, by the metrics installed here; None where it is not installed."""
-        check = self.installed(id)
+        check = self.installed_metric_or_gate(id)
         if check is None:
             return None
         try:
-            return protocol_facts(check, self.recorded, self.parameters)
+            return protocol_facts(check, self.recorded_observers, self.parameters)
         except RevisitError:  # parameters that the version here does not have
             return None
 
-    def tag(self, facts: ProtocolFacts) -> str:
+    def protocol_tag_of(self, facts: ProtocolFacts) -> str:
         """The protocol of a question that these facts make."""
         return f"{self.plan['protocol']}:{short_hash(facts)}"
 
-    def kinds(self, id: str) -> tuple[str, ...]:
+    def evidence_ids(self, id: str) -> tuple[str, ...]:
         """Ids of the evidence that observers made for a question."""
-        check = self.installed(id)
-        return () if check is None else tuple(sorted(map(evidence_id, observed_kinds(check))))
+        check = self.installed_metric_or_gate(id)
+        return () if check is None else tuple(sorted(map(evidence_id, observed_kinds_needed_by(check))))
 
     def questions_for(self, entry: CaseEntry) -> list[str]:
         """Metrics and gates that are asked of a case of the plan."""
         suite = self.plan["suite"]
-        return [id for id in self.tags if suite not in SUITES or SUITES[suite].asks(id, entry)]
+        return [id for id in self.protocol_tags if suite not in SUITES or SUITES[suite].asks(id, entry)]
 
-    def evidence_keys(self, entry: CaseEntry, case: Case, kind: str) -> set[str] | None:
+    def possible_evidence_keys(self, entry: CaseEntry, case: Case, kind: str) -> set[str] | None:
         """The addresses that evidence of a case may have; None where that cannot be told here.
 
         There are several because a run does not record in which precision its networks ran.
         """
-        observer = self.recorded.installed(kind)
+        observer = self.recorded_observers.installed_observer(kind)
         if observer is None:
             return None
         inputs: dict[str, object] = {}
@@ -133,8 +133,8 @@ class PlannedAnswers:
                     return None
                 inputs[name] = file_digest
             else:
-                inputs[name] = plain_input(getattr(case, plain_name))
-        facts = {**self.recorded.observers[kind], "inputs": inputs}
+                inputs[name] = to_dict_if_dataclass(getattr(case, plain_name))
+        facts = {**self.recorded_observers.observers[kind], "inputs": inputs}
         if observer.kind == "file":
             content = self.files.get(case.id, {}).get(observer.artifact)
             if content is None:
@@ -144,14 +144,14 @@ class PlannedAnswers:
             facts["clip"] = entry["digest"]
             if observer.shows is not None:
                 picture_key = entry["evidence"].get(evidence_id(observer.shows))
-                facts |= {"judge": self.recorded.judge_of(observer.id), "shown": picture_key}
+                facts |= {"judge": self.recorded_observers.judge_of(observer.id), "shown": picture_key}
             if observer.pairs:
                 facts |= {"reference": entry.get("reference_digest"), "align": case.align or self.plan["align"]}
         several = [facts, *({**facts, "precision": name} for name in PRECISIONS if observer.weights)]
         return {digest(one, 40) for one in several}
 
 
-def evidence_slots(entries: Iterable[CaseEntry | Case]) -> dict[str, set[tuple[Any, ...]]]:
+def dataset_slots_by_model(entries: Iterable[CaseEntry | Case]) -> dict[str, set[tuple[Any, ...]]]:
     """Model -> what it has clips of: part of the dataset, condition, sample and seed. The truth is no model."""
     slots_by_model: dict[str, set[tuple[Any, ...]]] = {}
     for entry in entries:
@@ -162,9 +162,9 @@ def evidence_slots(entries: Iterable[CaseEntry | Case]) -> dict[str, set[tuple[A
     return slots_by_model
 
 
-def changed_facts(claimed: Any, here: Any, place: str = "") -> list[str]:
+def changed_fact_paths(claimed: Any, here: Any, place: str = "") -> list[str]:
     """Places at which two protocols differ, where both say something."""
     if isinstance(claimed, Mapping) and isinstance(here, Mapping):
         both = [name for name in claimed if name in here]
-        return [line for name in both for line in changed_facts(claimed[name], here[name], f"{place}.{name}")]
+        return [line for name in both for line in changed_fact_paths(claimed[name], here[name], f"{place}.{name}")]
     return [] if digest(claimed) == digest(here) else [place.removeprefix(".")]

@@ -23,12 +23,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from revisit.core import SUITES, Case, UsageError
-from revisit.core.text import pluralize
+from revisit.core.text import count_and_noun
 from revisit.results import Results
-from revisit.results.metric_names import metrics_named
-from revisit.results.model_facts import GROUPS, facts_for
+from revisit.results.metric_names import resolve_score_ids
+from revisit.results.model_facts import GROUPS, load_model_facts
 from revisit.results.run import Run
-from revisit.results.tables import part_summary
+from revisit.results.tables import summarise_part
 
 FIELDS = ("model", "subset", "condition", "sample", "seed", "camera")
 COMPARED = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt, "=": operator.eq}
@@ -47,49 +47,53 @@ class GroupKey:
     sign: str = ""
     number: float = 0.0
 
-    def group(self, value: Any) -> str:
+    def group_name(self, clip_value: Any) -> str:
         """The name of the group of a value."""
-        if value is None or value == "":
+        if clip_value is None or clip_value == "":
             return f"{self.name}: {UNKNOWN}"
         if not self.sign:
-            return f"{self.name}: {value}"
-        if isinstance(value, bool) or not isinstance(value, int | float):
+            return f"{self.name}: {clip_value}"
+        if isinstance(clip_value, bool) or not isinstance(clip_value, int | float):
             raise UsageError(
-                f"{self.name} is {str(value)[:60]!r}, which is not a number; group by it without {self.sign}"
+                f"{self.name} is {str(clip_value)[:60]!r}, which is not a number; group by it without {self.sign}"
             )
-        holds = COMPARED[self.sign](value, self.number)
+        holds = COMPARED[self.sign](clip_value, self.number)
         return f"{self.name} {self.sign if holds else OPPOSITE[self.sign]} {self.number:g}"
 
 
-def tables_by(run: Run, expression: str, metrics: Sequence[str] = ()) -> dict[str, dict[str, Any]]:
+def score_tables_by_group(run: Run, expression: str, metrics: Sequence[str] = ()) -> dict[str, dict[str, Any]]:
     """Group -> its table: metrics (all, or those named), and per model the number of clips and a cell per metric."""
     results, suite, all_metrics = run.results, run.facts["suite"], list(run.summary["metrics"])
-    metrics = metrics_named(metrics, all_metrics, run.path, suite) or all_metrics
-    keys = _group_keys(results, suite, expression)
-    name: Callable[[Any], str] = group_function(results, suite, expression)
+    metrics = resolve_score_ids(metrics, all_metrics, run.path, suite) or all_metrics
+    keys = _group_keys_with_readers(results, suite, expression)
+    name: Callable[[Any], str] = group_name_function(results, suite, expression)
     groups = results.only(lambda entry: isinstance(entry, Case)).groups(name)
     if len(groups) > MOST_GROUPS:
         raise UsageError(
             f"--by {expression} makes {len(groups)} groups; compare it with a number, such as {keys[0][0].name}>=90, "
             "or group by something with fewer values"
         )
-    places = {group: [_sort_key(key, value(part.cases[0])) for key, value in keys] for group, part in groups.items()}
+    places = {
+        group: [_group_sort_key(key, value(part.cases[0])) for key, value in keys] for group, part in groups.items()
+    }
     return {
-        f"{group} ({pluralize(len(groups[group].cases), 'clip')})": part_summary(groups[group], metrics)
+        f"{group} ({count_and_noun(len(groups[group].cases), 'clip')})": summarise_part(groups[group], metrics)
         for group in sorted(groups, key=places.__getitem__)
     }
 
 
-def group_function(results: Results, suite: str, expression: str) -> Callable[[Case], str]:
+def group_name_function(results: Results, suite: str, expression: str) -> Callable[[Case], str]:
     """A function from a case to the name of its group."""
-    keys = _group_keys(results, suite, expression)
-    return lambda case: ", ".join(key.group(value(case)) for key, value in keys)
+    keys = _group_keys_with_readers(results, suite, expression)
+    return lambda case: ", ".join(key.group_name(value(case)) for key, value in keys)
 
 
-def _group_keys(results: Results, suite: str, expression: str) -> list[tuple[GroupKey, Callable[[Case], Any]]]:
+def _group_keys_with_readers(
+    results: Results, suite: str, expression: str
+) -> list[tuple[GroupKey, Callable[[Case], Any]]]:
     """What an expression groups by, each with the function that reads its value of a case."""
     keys = [parse_group_key(part, suite) for part in expression.split(",")]
-    return [(key, _value_of(key, results)) for key in keys]
+    return [(key, _group_value_reader(key, results)) for key in keys]
 
 
 def parse_group_key(text: str, suite: str) -> GroupKey:
@@ -104,11 +108,11 @@ def parse_group_key(text: str, suite: str) -> GroupKey:
     return GroupKey(name, tuple(str(short_names.get(name, name)).split(".")), sign, number)
 
 
-def _value_of(key: GroupKey, results: Results) -> Callable[[Case], Any]:
+def _group_value_reader(key: GroupKey, results: Results) -> Callable[[Case], Any]:
     """A function from a case to the value it is grouped by."""
     first, *rest = key.path
 
-    def answer(case: Case) -> Any:
+    def read_answer(case: Case) -> Any:
         record = results.answer(case, first)
         if record is None:
             return None
@@ -119,12 +123,12 @@ def _value_of(key: GroupKey, results: Results) -> Callable[[Case], Any]:
     if first in results.metrics and not rest and not key.sign:
         raise UsageError(f"--by {key.name} is a score; compare it with a number, such as {key.name}>=0.5")
     if first in (*results.metrics, *results.gates):
-        return answer
+        return read_answer
     if first in FIELDS and not rest:
         return lambda case: getattr(case, first)
     if first in GROUPS and not rest and not any(first in case.annotations for case in results.cases):
-        model_facts = facts_for([results.folder] if results.folder else [])
-        return lambda case: model_facts.value(case.model, first)
+        model_facts = load_model_facts([results.folder] if results.folder else [])
+        return lambda case: model_facts.group_name(case.model, first)
     notes = sorted({name for case in results.cases for name in case.annotations})
     if first in notes:
         return lambda case: _nested_value(case.annotations, key.path)
@@ -140,7 +144,7 @@ def _nested_value(facts: Any, path: Sequence[str]) -> Any:
     return facts
 
 
-def _sort_key(key: GroupKey, value: Any) -> tuple[int, float, str]:
+def _group_sort_key(key: GroupKey, value: Any) -> tuple[int, float, str]:
     """Where a group stands: numbers in order, then words, the unknown last; of a comparison what holds comes first."""
     if value is None or value == "":
         return (2, 0.0, "")

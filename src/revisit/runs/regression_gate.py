@@ -12,12 +12,12 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from revisit.core import SUITES
-from revisit.core.text import pluralize
+from revisit.core.text import count_and_noun
 from revisit.results.ceilings import counts_as_memory
-from revisit.results.display import metric_title, reason_title
-from revisit.results.question_ranking import questions_of
+from revisit.results.display import reason_title, score_title
+from revisit.results.question_ranking import read_suite_questions
 from revisit.results.results import Results
-from revisit.results.score_names import measured_id
+from revisit.results.score_names import strip_held_suffix
 from revisit.runs.comparability import SideComparison
 
 
@@ -53,10 +53,10 @@ def check_regressions(comparisons: Sequence[SideComparison]) -> RegressionGate:
     RegressionGate
     """
     worse = [
-        f"{delta.second} is worse than {delta.first} in {metric_title(delta.metric)}"
+        f"{delta.second} is worse than {delta.first} in {score_title(delta.metric)}"
         for one in comparisons
         for delta in one.deltas
-        if delta.better == delta.first
+        if delta.significantly_better_side == delta.first
     ]
     worse += [problem for one in comparisons for problem in one.coverage.problems]
     warnings = [warning for one in comparisons for warning in one.coverage.warnings]
@@ -66,52 +66,57 @@ def check_regressions(comparisons: Sequence[SideComparison]) -> RegressionGate:
     for one in comparisons:
         first, second = one.first.entry, one.second.entry
         suites = {case.suite for case in (*first.results.cases, *second.results.cases)}
-        metric_ids = [id for id in one.metrics if _asks_for_memory(measured_id(id), suites)]
+        metric_ids = [id for id in one.metrics if _is_metric_of_memory_question(strip_held_suffix(id), suites)]
         deltas = [delta for delta in one.deltas if delta.metric in metric_ids]
         before, after = (len(side.results.scored_cases(metric_ids)) for side in (first, second))
         if any(delta.p is not None for delta in deltas):
             saw_memory = True
         elif not one.refusals and have_same_answers(first.results, second.results):
             saw_memory = True
-            why = deltas[0].method if deltas else _no_score_text(second.results, metric_ids)
-            warnings.append(f"memory was not tested between {one.names}: {why}; all their answers are the same")
+            why = deltas[0].method if deltas else _no_memory_score_text(second.results, metric_ids)
+            warnings.append(
+                f"memory was not tested between {one.both_names_text}: {why}; all their answers are the same"
+            )
         elif not metric_ids:
-            untested.append(f"no metric of memory was compared between {one.names}")
+            untested.append(f"no metric of memory was compared between {one.both_names_text}")
         elif deltas:
-            untested.append(f"no metric of memory could be tested between {one.names}: {deltas[0].method}")
+            untested.append(f"no metric of memory could be tested between {one.both_names_text}: {deltas[0].method}")
         elif before and not after:
-            scored = pluralize(before, "clip")
+            scored = count_and_noun(before, "clip")
             worse.append(
                 f"{second.name} can no longer be tested: {first.name} has a score of memory on {scored}, "
-                f"{second.name} on none ({_reason_text(second.results, metric_ids)})"
+                f"{second.name} on none ({_most_frequent_reason_text(second.results, metric_ids)})"
             )
         elif before:
-            untested.append(f"no metric of memory was compared between {one.names}: they have no scored clip in common")
+            untested.append(
+                f"no metric of memory was compared between {one.both_names_text}: they have no scored clip in common"
+            )
         elif after:
             saw_memory = True
             warnings.append(
-                f"memory was not tested between {one.names}: {first.name} has no score of it "
-                f"({_reason_text(first.results, metric_ids)}), {second.name} has on {pluralize(after, 'clip')}"
+                f"memory was not tested between {one.both_names_text}: {first.name} has no score of it "
+                f"({_most_frequent_reason_text(first.results, metric_ids)}), {second.name} has on "
+                f"{count_and_noun(after, 'clip')}"
             )
         else:
-            why = _no_score_text(second.results, metric_ids)
-            untestable.append(f"memory was not tested between {one.names}: {why}")
+            why = _no_memory_score_text(second.results, metric_ids)
+            untestable.append(f"memory was not tested between {one.both_names_text}: {why}")
     (warnings if saw_memory else untested).extend(untestable)
     return RegressionGate(tuple(worse), tuple(untested), tuple(warnings))
 
 
-def _asks_for_memory(metric: str, suites: Collection[str]) -> bool:
+def _is_metric_of_memory_question(metric: str, suites: Collection[str]) -> bool:
     """Whether a metric answers one of the suites' questions of memory, or counts as memory anywhere."""
-    questions = [question for id in suites if id in SUITES for question in questions_of(SUITES[id].card)]
+    questions = [question for id in suites if id in SUITES for question in read_suite_questions(SUITES[id].card)]
     return counts_as_memory(metric) or any(metric in question.metrics for question in questions if question.memory)
 
 
 def have_same_answers(first: Results, second: Results) -> bool:
     """Whether two sides have the same clips, and the same answer to every question of each."""
-    return len(first.entries) == len(second.entries) and _answers(first) == _answers(second)
+    return len(first.entries) == len(second.entries) and _answer_counts(first) == _answer_counts(second)
 
 
-def _answers(results: Results) -> Counter[tuple[object, ...]]:
+def _answer_counts(results: Results) -> Counter[tuple[object, ...]]:
     return Counter(
         (case.pairing_key, id, record.status, record.value, record.label, record.reason and record.reason.kind)
         for case in results.cases
@@ -119,13 +124,13 @@ def _answers(results: Results) -> Counter[tuple[object, ...]]:
     )
 
 
-def _no_score_text(results: Results, metrics: Sequence[str]) -> str:
+def _no_memory_score_text(results: Results, metrics: Sequence[str]) -> str:
     if not metrics:
         return "no metric of memory was asked"
-    return f"neither has a score of it ({_reason_text(results, metrics)})"
+    return f"neither has a score of it ({_most_frequent_reason_text(results, metrics)})"
 
 
-def _reason_text(results: Results, metrics: Sequence[str]) -> str:
+def _most_frequent_reason_text(results: Results, metrics: Sequence[str]) -> str:
     """Why most clips have no score of memory: `test not posed on 9 of 9 clips`."""
     kinds: dict[str, set[str]] = {}
     for record in (record for id in metrics for record in results.records_for(id)):
@@ -134,4 +139,4 @@ def _reason_text(results: Results, metrics: Sequence[str]) -> str:
     if not kinds:
         return "not asked"
     kind = max(kinds, key=lambda kind: len(kinds[kind]))
-    return f"{reason_title(kind)} on {len(kinds[kind])} of {pluralize(len(results.entries), 'clip')}"
+    return f"{reason_title(kind)} on {len(kinds[kind])} of {count_and_noun(len(results.entries), 'clip')}"

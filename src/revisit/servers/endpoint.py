@@ -91,11 +91,11 @@ class Endpoint:
     def models(self) -> list[str]:
         """Names of the models that the server lists; none where it has no list."""
         try:
-            status, body, _ = self.send("GET", "/models", None)
+            status, body, _ = self.send_request("GET", "/models", None)
         except NoReply as error:
             raise Stopped(f"{self.url} cannot be asked: {error}; is the server running?") from None
         if status in (401, 403):
-            raise Stopped(self.refusal(status, body))
+            raise Stopped(self.refusal_text(status, body))
         try:
             listed = json.loads(body)["data"] if status == 200 else []
             return [str(model["id"]) for model in listed]
@@ -107,26 +107,30 @@ class Endpoint:
         if self._client is not None:
             self._client.close()
 
-    def post(self, path: str, body: Mapping[str, object]) -> bytes | None:
+    def post_json(self, path: str, body: Mapping[str, object]) -> bytes | None:
         """The body of a good answer; None where the request is to be sent again without what was just left out."""
-        status, answer, headers = self.send("POST", path, body)
+        status, answer, headers = self.send_request("POST", path, body)
         if status == 200:
             return answer
-        if http_client.is_busy(status):
+        if http_client.is_worth_retrying(status):
             if status == 429 and b"insufficient_quota" in answer:
-                raise Stopped(self.refusal(status, answer))
-            raise NoReply(self.refusal(status, answer), http_client.retry_after(headers.get("retry-after", "")))
+                raise Stopped(self.refusal_text(status, answer))
+            raise NoReply(
+                self.refusal_text(status, answer), http_client.parse_retry_after(headers.get("retry-after", ""))
+            )
         if status in (401, 402, 403, 404) or status < 400:
-            raise Stopped(self.refusal(status, answer))
-        if not self._leave_out(answer, body):
-            raise Refused(self.refusal(status, answer))
+            raise Stopped(self.refusal_text(status, answer))
+        if not self._drop_refused_parameter(answer, body):
+            raise Refused(self.refusal_text(status, answer))
         return None
 
-    def send(self, method: str, path: str, body: Mapping[str, object] | None) -> tuple[int, bytes, Mapping[str, str]]:
+    def send_request(
+        self, method: str, path: str, body: Mapping[str, object] | None
+    ) -> tuple[int, bytes, Mapping[str, str]]:
         """Status, body and headers of one call, received whole and within the time-out."""
         within = self.endpoint.timeout
         try:
-            client, url = self._connection(), self.url + path
+            client, url = self._client_with_key(), self.url + path
             started = time.monotonic()  # the first call also loads the library
             with http_client.open_response(client, method, url, within=within, json=body) as response:
                 return (
@@ -139,7 +143,7 @@ class Endpoint:
         except RuntimeError:  # the client was closed under way
             raise NoReply("asking was interrupted") from None
 
-    def refusal(self, status: int, body: bytes) -> str:
+    def refusal_text(self, status: int, body: bytes) -> str:
         """What a server says of a request that it does not take, as a sentence."""
         text = body.decode("utf-8", "replace")
         try:
@@ -153,19 +157,19 @@ class Endpoint:
         hint = "; is the url right, including /v1?" if status == 404 else hint
         return f"the server answered {status}{': ' + message if message else ''}{hint}"
 
-    def _connection(self) -> Any:
+    def _client_with_key(self) -> Any:
         """The client, made when first needed: a plan needs no key."""
         with self._lock:
             if self._client is None:
-                self.secret = find_secret(self.noun, self.endpoint.key_env, self.endpoint.key_file)
+                self.secret = read_secret(self.noun, self.endpoint.key_env, self.endpoint.key_file)
                 key = self.secret.reveal()
                 # No redirects: the key goes to the server that was named and to no other.
-                self._client = http_client.connect(
+                self._client = http_client.make_http_client(
                     {"Authorization": f"Bearer {key}"} if key else {}, self.endpoint.timeout
                 )
             return self._client
 
-    def _leave_out(self, answer: bytes, body: Mapping[str, object]) -> bool:
+    def _drop_refused_parameter(self, answer: bytes, body: Mapping[str, object]) -> bool:
         """Whether a server's complaint names something that can be left out, which it then is from now on."""
         complaint = answer.decode("utf-8", "replace").lower()
         for name, words in self.optional.items():
@@ -194,7 +198,7 @@ class Secret:
         return text.replace(self._value, REDACTED) if self._value else text
 
 
-def find_secret(noun: str, variable: str = "", file: Path | None = None) -> Secret:
+def read_secret(noun: str, variable: str = "", file: Path | None = None) -> Secret:
     """The key from an environment variable or a file; an empty one where neither is named."""
     if variable and file is not None:
         raise UsageError(f"give either key_env or key_file for the {noun}'s key, not both")

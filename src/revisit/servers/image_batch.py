@@ -19,7 +19,7 @@ from pathlib import Path
 from revisit.core import RevisitError
 from revisit.core.threads import start_thread
 from revisit.media.digest import file_digest
-from revisit.media.files import replacing, write_lines, write_text
+from revisit.media.files import atomic_write_path, write_json_lines, write_text_atomically
 from revisit.servers.endpoint import NoReply, Refused, Stopped
 from revisit.servers.images import (
     DRAWINGS,
@@ -30,9 +30,9 @@ from revisit.servers.images import (
     ImageBudget,
     ImagePrice,
     ImageRequest,
-    as_png,
     picture_key,
     read_drawings,
+    to_png_and_size,
 )
 from revisit.servers.patience import PatientCaller
 
@@ -50,7 +50,7 @@ class ImageResult:
     remark: str = ""
 
     @property
-    def good(self) -> bool:
+    def has_picture(self) -> bool:
         return self.status in ("drawn", "kept", "recorded")
 
 
@@ -62,7 +62,7 @@ class Spending:
         self.pictures, self.money, self._under_way = 0, 0.0, 0
         self._lock = threading.Lock()
 
-    def reserve(self) -> None:
+    def reserve_picture(self) -> None:
         """Set aside one picture, or raise Stopped where there is no room for it."""
         with self._lock:
             count = self.pictures + self._under_way + 1
@@ -79,13 +79,13 @@ class Spending:
                     )
             self._under_way += 1
 
-    def settle(self, picture: DrawnPicture | None) -> None:
+    def settle_picture(self, picture: DrawnPicture | None) -> None:
         """Replace what was set aside by what was spent."""
         with self._lock:
             self._under_way -= 1
             if picture is not None:
                 self.pictures += 1
-                self.money += self.price.of(picture.usage)
+                self.money += self.price.cost_of_picture(picture.usage)
 
 
 class Album:
@@ -96,7 +96,7 @@ class Album:
         self.lines = {str(line["file"]): line for line in read_drawings(folder / DRAWINGS)}
         self._lock = threading.Lock()
 
-    def state(self, request: ImageRequest, key: str) -> str:
+    def file_state(self, request: ImageRequest, key: str) -> str:
         """`absent`, `same` (drawn from this), or why the file that is there is another."""
         file = self.folder / f"{request.id}.png"
         if not file.exists():
@@ -108,28 +108,30 @@ class Album:
             return "was changed since it was drawn"
         return "same" if line["key"] == key else "was drawn from another prompt, size or server"
 
-    def recorded(self, key: str) -> DrawnPicture | None:
+    def load_recorded_picture(self, key: str) -> DrawnPicture | None:
         """The picture that was drawn earlier, from the cache."""
         place = self.cache / key[:2]
         try:
             record = json.loads((place / f"{key}.json").read_text(encoding="utf-8"))
             png = (place / f"{key}.png").read_bytes()
-            _, size = as_png(png)
+            _, size = to_png_and_size(png)
         except (OSError, ValueError, RevisitError):
             return None
         return DrawnPicture(png, size, dict(record.get("usage") or {}), str(record.get("revised_prompt", "")))
 
-    def keep(self, key: str, facts: Facts, request: ImageRequest, picture: DrawnPicture) -> None:
+    def store_in_cache(self, key: str, facts: Facts, request: ImageRequest, picture: DrawnPicture) -> None:
         """Keep a picture that was just paid for."""
         place = self.cache / key[:2]
-        with replacing(place / f"{key}.png") as temporary:
+        with atomic_write_path(place / f"{key}.png") as temporary:
             temporary.write_bytes(picture.png)
-        write_text(place / f"{key}.json", json.dumps(_drawing_record(key, facts, request, picture), ensure_ascii=False))
+        write_text_atomically(
+            place / f"{key}.json", json.dumps(_drawing_record(key, facts, request, picture), ensure_ascii=False)
+        )
 
-    def put(self, key: str, facts: Facts, request: ImageRequest, picture: DrawnPicture) -> Path:
+    def write_to_folder(self, key: str, facts: Facts, request: ImageRequest, picture: DrawnPicture) -> Path:
         """Write a picture into the folder, with its line in drawings.jsonl."""
         file = self.folder / f"{request.id}.png"
-        with replacing(file) as temporary:
+        with atomic_write_path(file) as temporary:
             temporary.write_bytes(picture.png)
         line = {
             **_drawing_record(key, facts, request, picture),
@@ -139,11 +141,11 @@ class Album:
         }
         with self._lock:
             self.lines[file.name] = line
-            write_lines(self.folder / DRAWINGS, self.lines.values())
+            write_json_lines(self.folder / DRAWINGS, self.lines.values())
         return file
 
 
-def draw_all(
+def draw_missing_pictures(
     requests: Sequence[ImageRequest],
     painter: ImageBackend,
     album: Album,
@@ -178,21 +180,21 @@ def draw_all(
         waiting.put(request)
     worker = _Worker(painter, album, replace, spent)
 
-    def work() -> None:
+    def draw_until_done() -> None:
         while not worker.caller.quit.is_set():
             try:
                 request = waiting.get_nowait()
             except queue.Empty:
                 return
             try:
-                ended.put(worker.result_of(request))
+                ended.put(worker.draw_or_reuse(request))
             except BaseException as error:
                 ended.put(error)
                 return
 
     try:
         for _ in range(min(painter.settings.concurrency, len(requests))):
-            start_thread(work, name="draw")
+            start_thread(draw_until_done, name="draw")
         for _ in requests:
             result = ended.get()
             if isinstance(result, BaseException):
@@ -209,38 +211,41 @@ class _Worker:
         self.painter, self.album, self.replace, self.spending = painter, album, replace, spending
         self.caller = PatientCaller(painter.check, painter.settings.tries, painter.settings.pause)
 
-    def result_of(self, request: ImageRequest) -> ImageResult:
+    def draw_or_reuse(self, request: ImageRequest) -> ImageResult:
         """What became of one request."""
         key = picture_key(self.painter.facts, request)
-        state = self.album.state(request, key)
+        state = self.album.file_state(request, key)
         if state == "same":
             return ImageResult(request.id, "kept", file=self.album.folder / f"{request.id}.png")
         if state != "absent" and not self.replace:
             file = self.album.folder / f"{request.id}.png"
             return ImageResult(request.id, "refused", f"{file} is there and {state}; --replace draws it anew")
-        picture, status = self.album.recorded(key), "recorded"
+        picture, status = self.album.load_recorded_picture(key), "recorded"
         if picture is None:
             try:
-                picture, status = self.caller.call(lambda: self._draw(request), "picture", "drawing"), "drawn"
+                picture, status = (
+                    self.caller.call_with_retries(lambda: self._draw_within_budget(request), "picture", "drawing"),
+                    "drawn",
+                )
             except (NoReply, Refused, Stopped) as error:
                 if isinstance(error, Stopped):
-                    self.caller.stop(error)
+                    self.caller.stop_all_calls(error)
                 return ImageResult(request.id, "failed", str(error))
-            self.album.keep(key, self.painter.facts, request, picture)
-        file = self.album.put(key, self.painter.facts, request, picture)
+            self.album.store_in_cache(key, self.painter.facts, request, picture)
+        file = self.album.write_to_folder(key, self.painter.facts, request, picture)
         requested_size, is_ = ("x".join(map(str, size)) for size in (request.size, picture.size))
         remark = "" if picture.size == request.size else f"it is {is_}, but {requested_size} was asked for"
         return ImageResult(request.id, status, file=file, remark=remark)
 
-    def _draw(self, request: ImageRequest) -> DrawnPicture:
+    def _draw_within_budget(self, request: ImageRequest) -> DrawnPicture:
         """A new picture by one call, within the budget."""
-        self.spending.reserve()
+        self.spending.reserve_picture()
         picture = None
         try:
             picture = self.painter.draw(request)
             return picture
         finally:
-            self.spending.settle(picture)
+            self.spending.settle_picture(picture)
 
 
 def _drawing_record(key: str, facts: Facts, request: ImageRequest, picture: DrawnPicture) -> Drawing:
@@ -253,9 +258,13 @@ def _drawing_record(key: str, facts: Facts, request: ImageRequest, picture: Draw
     }  # fmt: skip
 
 
-def expected_cost(requests: Sequence[ImageRequest], painter: ImageBackend, album: Album) -> tuple[int, float, str]:
+def count_and_cost_of_new_pictures(
+    requests: Sequence[ImageRequest], painter: ImageBackend, album: Album
+) -> tuple[int, float, str]:
     """How many pictures have to be drawn, what they cost by the price of a picture, and in which currency."""
     keys = [(request, picture_key(painter.facts, request)) for request in requests]
-    new = sum(album.state(request, key) != "same" and album.recorded(key) is None for request, key in keys)
+    new = sum(
+        album.file_state(request, key) != "same" and album.load_recorded_picture(key) is None for request, key in keys
+    )
     price = painter.settings.price
     return new, math.fsum([price.picture] * new), price.currency

@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from revisit import http_client
 from revisit.core import UsageError, digest
-from revisit.core.text import json_lines, parse_size, yaml_file
+from revisit.core.text import parse_numbered_json_lines, parse_width_and_height, read_yaml_file
 from revisit.media.digest import file_digest
 from revisit.servers.endpoint import Endpoint, EndpointSettings, NoReply, Refused
 
@@ -44,7 +44,7 @@ class ImagePrice(BaseModel):
     output: float = Field(default=0.0, ge=0)
     currency: str = "USD"
 
-    def of(self, usage: Mapping[str, int]) -> float:
+    def cost_of_picture(self, usage: Mapping[str, int]) -> float:
         """What one picture cost."""
         tokens = usage.get("input_tokens", 0) * self.input + usage.get("output_tokens", 0) * self.output
         return self.picture + tokens / 1e6
@@ -73,9 +73,9 @@ class ImageSettings(EndpointSettings):
 
     @field_validator("size")
     @classmethod
-    def _size(cls, text: str) -> str:
+    def _require_valid_size(cls, text: str) -> str:
         if text:
-            picture_size_of(text)
+            parse_picture_size(text)
         return text
 
 
@@ -114,7 +114,7 @@ class ImageServer(Endpoint):
             "parameters": settings.parameters,
         }  # fmt: skip
 
-    def body(self, request: ImageRequest) -> dict[str, object]:
+    def request_body(self, request: ImageRequest) -> dict[str, object]:
         """What is sent."""
         width, height = request.size
         body = {
@@ -130,11 +130,11 @@ class ImageServer(Endpoint):
     def draw(self, request: ImageRequest) -> DrawnPicture:
         """One picture of a prompt; NoReply, Refused or Stopped where there is none."""
         while True:
-            answer = self.post("/images/generations", self.body(request))
+            answer = self.post_json("/images/generations", self.request_body(request))
             if answer is not None:
-                return self._read(answer)
+                return self._parse_picture_answer(answer)
 
-    def _read(self, answer: bytes) -> DrawnPicture:
+    def _parse_picture_answer(self, answer: bytes) -> DrawnPicture:
         """The picture in a server's answer; NoReply where there is none."""
         try:
             content = json.loads(answer)
@@ -142,10 +142,10 @@ class ImageServer(Endpoint):
             encoded, url = first.get("b64_json"), first.get("url")
             if not encoded and not url:
                 raise KeyError("b64_json")
-            data = base64.b64decode(encoded, validate=True) if encoded else self._fetch(str(url))
+            data = base64.b64decode(encoded, validate=True) if encoded else self._fetch_picture(str(url))
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError, binascii.Error):
             raise NoReply("the server's reply holds no picture") from None
-        png, size = as_png(data)
+        png, size = to_png_and_size(data)
         usage_counts = content.get("usage")
         usage = {
             name: int(value)
@@ -154,14 +154,16 @@ class ImageServer(Endpoint):
         }
         return DrawnPicture(png, size, usage, self.secret.redact(str(first.get("revised_prompt") or "")))
 
-    def _fetch(self, url: str) -> bytes:
+    def _fetch_picture(self, url: str) -> bytes:
         """A picture that the server names by an address; without the key, which is for the server itself."""
         if url.startswith("data:"):
             return base64.b64decode(url.partition(",")[2], validate=True)
-        if urlsplit(url).scheme != "https" and not http_client.same_host(url, self.url):
-            raise Refused(f"the server names a picture at {http_client.printable_url(url)[:200]}, which is not fetched")
+        if urlsplit(url).scheme != "https" and not http_client.is_same_origin(url, self.url):
+            raise Refused(
+                f"the server names a picture at {http_client.url_without_secrets(url)[:200]}, which is not fetched"
+            )
         try:
-            return http_client.read(url)[0]
+            return http_client.read_page(url)[0]
         except http_client.Unavailable as error:
             raise NoReply(f"the picture that the server names cannot be fetched: {error.sentence[:200]}") from None
 
@@ -191,7 +193,7 @@ class RecordedImages:
             raise Refused(f"{self.path} holds no picture of {request.id!r} with this prompt and size; use a server")
         if file_digest(file) != line["sha256"]:
             raise Refused(f"{file} is not the picture that was drawn; use a server")
-        png, size = as_png(file.read_bytes())
+        png, size = to_png_and_size(file.read_bytes())
         return DrawnPicture(png, size, dict(line.get("usage") or {}), str(line.get("revised_prompt", "")))
 
     def close(self) -> None:
@@ -201,7 +203,7 @@ class RecordedImages:
 ImageBackend = ImageServer | RecordedImages  # draws pictures, one attempt at a time
 
 
-def choose_images(choice: str) -> ImageBackend:
+def open_image_backend(choice: str) -> ImageBackend:
     """Who draws: a YAML file of settings, or the `drawings.jsonl` of an earlier folder.
 
     Parameters
@@ -214,7 +216,7 @@ def choose_images(choice: str) -> ImageBackend:
         raise UsageError(f"{choice}: no such file; --images takes a YAML file with url and model, or a {DRAWINGS}")
     if path.suffix == ".jsonl":
         return RecordedImages(path)
-    content = yaml_file(path)
+    content = read_yaml_file(path)
     if not isinstance(content, dict):
         raise UsageError(f"{path}: expected names and values, such as `url: http://127.0.0.1:8000/v1`")
     if any(str(name).lower() in ("key", "api_key", "token", "password", "secret") for name in content):
@@ -230,9 +232,9 @@ def choose_images(choice: str) -> ImageBackend:
     return ImageServer(settings)
 
 
-def picture_size_of(text: str) -> tuple[int, int]:
+def parse_picture_size(text: str) -> tuple[int, int]:
     """Width and height of a picture, from text such as 1280x720."""
-    width, height = parse_size(text)
+    width, height = parse_width_and_height(text)
     if not 16 <= width <= 8192 or not 16 <= height <= 8192:
         raise UsageError(f"{text!r} is no size of a picture: both numbers lie between 16 and 8192")
     return width, height
@@ -244,7 +246,7 @@ def picture_key(facts: Facts, request: ImageRequest) -> str:
     return digest({"images": dict(facts), **what}, 40)
 
 
-def as_png(data: bytes) -> tuple[bytes, tuple[int, int]]:
+def to_png_and_size(data: bytes) -> tuple[bytes, tuple[int, int]]:
     """A picture as the bytes of a PNG file, and its width and height; NoReply where it is none."""
     import cv2
 
@@ -266,6 +268,10 @@ def read_drawings(path: Path) -> list[Drawing]:
     """The lines of a drawings.jsonl; one that a kill left torn is passed over."""
     if not path.is_file():
         return []
-    rows = [row for _, row in json_lines(path.read_text(encoding="utf-8", errors="replace")) if isinstance(row, dict)]
+    rows = [
+        row
+        for _, row in parse_numbered_json_lines(path.read_text(encoding="utf-8", errors="replace"))
+        if isinstance(row, dict)
+    ]
     complete = [row for row in rows if all(isinstance(row.get(name), str) for name in ("key", "file", "sha256"))]
     return [{**row, "images": dict(row.get("images") or {})} for row in complete]

@@ -34,11 +34,11 @@ class PatientCaller:
         self._stopped: Stopped | None = None
         self._checking, self._checked = threading.Lock(), False
 
-    def call(self, attempt: Callable[[], T], thing: str, work: str) -> T:
+    def call_with_retries(self, attempt: Callable[[], T], thing: str, work: str) -> T:
         """What an attempt returns, after as many as it takes; sentences name the thing and the work."""
         pause = self.pause
         for number in range(1, self.tries + 1):
-            self._require_server()
+            self._require_checked_server()
             if self.quit.is_set():
                 raise NoReply(f"{work} was interrupted")
             try:
@@ -52,11 +52,11 @@ class PatientCaller:
                 pause *= 2
         raise AssertionError("unreachable")
 
-    def stop(self, error: Stopped) -> None:
+    def stop_all_calls(self, error: Stopped) -> None:
         """Let no further call begin; all of them end with this error."""
         self._stopped = error
 
-    def _require_server(self) -> None:
+    def _require_checked_server(self) -> None:
         with self._checking:
             if not self._checked and self._stopped is None:
                 self._checked = True

@@ -49,18 +49,18 @@ def yes_no_agreement(answers: Sequence[bool], right: Sequence[bool]) -> YesNoAgr
     """The agreement of answers with labels, in equal order."""
     counts = Counter(zip((bool(x) for x in answers), (bool(x) for x in right), strict=True))
     tp, fp, fn, tn = counts[True, True], counts[True, False], counts[False, True], counts[False, False]
-    recall, rejection = _share(tp, tp + fn), _share(tn, tn + fp)
+    recall, rejection = _ratio_or_none(tp, tp + fn), _ratio_or_none(tn, tn + fp)
     return YesNoAgreement(
         n=len(answers),
         right_yes=tp,
         wrong_yes=fp,
         wrong_no=fn,
         right_no=tn,
-        accuracy=_share(tp + tn, len(answers)),
+        accuracy=_ratio_or_none(tp + tn, len(answers)),
         balanced_accuracy=None if recall is None or rejection is None else (recall + rejection) / 2,
-        precision=_share(tp, tp + fp),
+        precision=_ratio_or_none(tp, tp + fp),
         recall=recall,
-        f1=_share(2 * tp, 2 * tp + fp + fn),
+        f1=_ratio_or_none(2 * tp, 2 * tp + fp + fn),
         kappa=cohen_kappa([bool(x) for x in answers], [bool(x) for x in right]),
     )
 
@@ -74,13 +74,15 @@ def cohen_kappa(one: Sequence[Any], other: Sequence[Any], weights: Weights = "no
         raise UsageError(f"two raters need the same number of ratings; got {len(one)} and {len(other)}")
     if weights not in ("nominal", "linear", "quadratic"):
         raise UsageError(f"unknown weights {weights!r}; choose nominal, linear or quadratic")
-    observed = sum(_apart(a, b, weights) for a, b in zip(one, other, strict=True))
+    observed = sum(_rating_distance(a, b, weights) for a, b in zip(one, other, strict=True))
     first_counts, second_counts, n = Counter(one), Counter(other), len(one)
-    expected = sum(k * m * _apart(a, b, weights) for a, k in first_counts.items() for b, m in second_counts.items())
+    expected = sum(
+        k * m * _rating_distance(a, b, weights) for a, k in first_counts.items() for b, m in second_counts.items()
+    )
     return 1 - observed * n / expected if expected else None
 
 
-def repeat_agreement(repeats: Sequence[Sequence[Hashable]]) -> tuple[float, float] | None:
+def unanimous_and_pairwise_agreement(repeats: Sequence[Sequence[Hashable]]) -> tuple[float, float] | None:
     """The share of questions that were always answered alike, and the mean share of equal pairs of answers.
 
     One sequence of answers per question; None where no question was answered twice.
@@ -113,11 +115,11 @@ class Coded:
     def __len__(self) -> int:
         return len(self.codes)
 
-    def only(self, rows: np.ndarray) -> Coded:
+    def select_rows(self, rows: np.ndarray) -> Coded:
         return Coded(self.codes[rows], self.names)
 
 
-def encode(ratings: Ratings | Coded, categories: Sequence[Any] | None = None) -> Coded:
+def encode_ratings(ratings: Ratings | Coded, categories: Sequence[Any] | None = None) -> Coded:
     """The ratings as numbers; the categories are those that occur, in order, unless they are given."""
     if isinstance(ratings, Coded):
         if categories is None or tuple(categories) == ratings.names:
@@ -144,30 +146,30 @@ def gwet_ac(
 
     Give `categories` where some were offered and never chosen: they count in what chance would do.
     """
-    counts, names = _counts(ratings, categories)
+    counts, names = _counts_per_category(ratings, categories)
     several = counts[counts.sum(axis=1) >= 2]
     if not len(several) or len(names) < 2:
         return None
-    weights = _gwet_weights(names, scale)
+    weights = _agreement_weights(names, scale)
     shares = (counts / counts.sum(axis=1, keepdims=True)).mean(axis=0)
     expected = weights.sum() * (shares * (1 - shares)).sum() / (len(names) * (len(names) - 1))
-    return _corrected(_agreeing(several, weights), float(expected))
+    return _chance_corrected(_weighted_agreement(several, weights), float(expected))
 
 
 def fleiss_kappa(ratings: Ratings | Coded, scale: Scale = "nominal") -> float | None:
     """Fleiss' kappa, weighted on a scale with an order; None where it is not defined."""
-    counts, names = _counts(ratings)
+    counts, names = _counts_per_category(ratings)
     several = counts[counts.sum(axis=1) >= 2]
     if not len(several):
         return None
-    weights = _gwet_weights(names, scale)
+    weights = _agreement_weights(names, scale)
     shares = (counts / counts.sum(axis=1, keepdims=True)).mean(axis=0)
-    return _corrected(_agreeing(several, weights), float(shares @ weights @ shares))
+    return _chance_corrected(_weighted_agreement(several, weights), float(shares @ weights @ shares))
 
 
 def krippendorff_alpha(ratings: Ratings | Coded, scale: Scale = "nominal") -> float | None:
     """Krippendorff's alpha; None where no thing was rated twice, or all ratings are the same."""
-    counts, names = _counts(ratings)
+    counts, names = _counts_per_category(ratings)
     several = counts[counts.sum(axis=1) >= 2]
     if not len(several):
         return None
@@ -181,20 +183,20 @@ def krippendorff_alpha(ratings: Ratings | Coded, scale: Scale = "nominal") -> fl
 
 def light_kappa(ratings: Ratings | Coded, weights: Weights = "nominal") -> float | None:
     """The mean of Cohen's kappa over the pairs of raters who rated some things both; of two raters, theirs."""
-    table = encode(ratings)
+    table = encode_ratings(ratings)
     pairs = [table.codes[:, pair] for pair in combinations(range(table.codes.shape[1]), 2)]
-    every = [_kappa_of_counts(both[(both >= 0).all(axis=1)], table.names, weights) for both in pairs]
+    every = [_cohen_kappa_of_codes(both[(both >= 0).all(axis=1)], table.names, weights) for both in pairs]
     kappas = [kappa for kappa in every if kappa is not None]
     return math.fsum(kappas) / len(kappas) if kappas else None
 
 
-def with_interval(
+def agreement_with_jackknife_interval(
     coefficient: Callable[[Coded], float | None],
     ratings: Ratings,
     clusters: Sequence[Hashable] | None = None,
 ) -> Agreement:
     """A coefficient with its jackknife interval: how it moves as each thing, or each cluster of them, is left out."""
-    table = encode(ratings)
+    table = encode_ratings(ratings)
     names = list(range(len(ratings))) if clusters is None else list(clusters)
     sizes = (table.codes >= 0).sum(axis=1)
     several = sizes >= 2
@@ -205,7 +207,7 @@ def with_interval(
     if value is None or len(groups) < 3:
         return Agreement(value, None, things, count)
     member = np.array([groups.get(name, -1) for name in names])
-    without = [coefficient(table.only(member != group)) for group in range(len(groups))]
+    without = [coefficient(table.select_rows(member != group)) for group in range(len(groups))]
     estimates = np.array([one for one in without if one is not None])
     n = len(estimates)
     variance = (n - 1) / n * float(((estimates - estimates.mean()) ** 2).sum()) if n else 0.0
@@ -215,7 +217,7 @@ def with_interval(
     return Agreement(value, (max(-1.0, value - margin), min(1.0, value + margin)), things, count)
 
 
-def majority(votes: Sequence[Hashable]) -> Any | None:
+def most_frequent_vote(votes: Sequence[Hashable]) -> Any | None:
     """The most frequent vote; None where several are most frequent, or there is none."""
     counts = Counter(votes).most_common(2)
     if not counts or (len(counts) > 1 and counts[0][1] == counts[1][1]):
@@ -223,29 +225,31 @@ def majority(votes: Sequence[Hashable]) -> Any | None:
     return counts[0][0]
 
 
-def _counts(ratings: Ratings | Coded, categories: Sequence[Any] | None = None) -> tuple[np.ndarray, tuple[Any, ...]]:
+def _counts_per_category(
+    ratings: Ratings | Coded, categories: Sequence[Any] | None = None
+) -> tuple[np.ndarray, tuple[Any, ...]]:
     """How often each thing got each category, things without a rating left out; and the categories, in order."""
-    table = encode(ratings, categories)
+    table = encode_ratings(ratings, categories)
     counts = (table.codes[:, :, None] == np.arange(len(table.names))).sum(axis=1, dtype=float)
     return counts[counts.sum(axis=1) > 0], table.names
 
 
-def _kappa_of_counts(both: np.ndarray, names: Sequence[Any], weights: Weights) -> float | None:
+def _cohen_kappa_of_codes(both: np.ndarray, names: Sequence[Any], weights: Weights) -> float | None:
     """Cohen's kappa of two columns of codes."""
     q = len(names)
     table = np.bincount(both[:, 0] * q + both[:, 1], minlength=q * q).reshape(q, q).astype(float)
-    apart = np.array([[_apart(a, b, weights) for b in names] for a in names])
+    apart = np.array([[_rating_distance(a, b, weights) for b in names] for a in names])
     expected = float((np.outer(table.sum(axis=1), table.sum(axis=0)) * apart).sum())
     return 1 - float((table * apart).sum()) * table.sum() / expected if expected else None
 
 
-def _agreeing(several: np.ndarray, weights: np.ndarray) -> float:
+def _weighted_agreement(several: np.ndarray, weights: np.ndarray) -> float:
     """The share of pairs of ratings of one thing that agree, by weight, as a mean over things."""
     sizes = several.sum(axis=1)
     return float(((several * (several @ weights - 1)).sum(axis=1) / (sizes * (sizes - 1))).mean())
 
 
-def _gwet_weights(names: Sequence[Any], scale: Scale) -> np.ndarray:
+def _agreement_weights(names: Sequence[Any], scale: Scale) -> np.ndarray:
     """What a pair of ratings counts as agreement: 1 for equal ones, less with their distance."""
     at = np.arange(len(names)) if scale == "ordinal" else np.array(names, dtype=float) if scale == "interval" else None
     if at is None:
@@ -263,16 +267,16 @@ def _krippendorff_distances(names: Sequence[Any], totals: np.ndarray, scale: Sca
     return (at[:, None] - at[None, :]) ** 2
 
 
-def _corrected(observed: float, expected: float) -> float | None:
+def _chance_corrected(observed: float, expected: float) -> float | None:
     return (observed - expected) / (1 - expected) if expected < 1 else None
 
 
-def _apart(one: Any, other: Any, weights: Weights) -> float:
+def _rating_distance(one: Any, other: Any, weights: Weights) -> float:
     if weights == "nominal":
         return float(one != other)
     distance = abs(float(one) - float(other))
     return distance if weights == "linear" else distance * distance
 
 
-def _share(part: int, whole: int) -> float | None:
+def _ratio_or_none(part: int, whole: int) -> float | None:
     return part / whole if whole else None

@@ -61,7 +61,7 @@ class Decisions:
     preferred: int  # pairs in which people prefer one
 
 
-def by_win_ratio(pairs: Sequence[Comparison], seed: int = 0) -> WinRatios | None:
+def compare_win_ratios(pairs: Sequence[Comparison], seed: int = 0) -> WinRatios | None:
     """Win ratios by people and by the metric, a tie half, with rho and tau between them; None without a pair."""
     if not pairs:
         return None
@@ -75,15 +75,15 @@ def by_win_ratio(pairs: Sequence[Comparison], seed: int = 0) -> WinRatios | None
             won[2, scenes[pair.scene], models[name]] += 1
     counts = won[2].sum(axis=0)
     people, metric = ((part.sum(axis=0) / counts).tolist() for part in won[:2])
-    rho, tau = _rho_tau(people, metric)
-    resamples = _resampled(won, seed) if rho is not None and len(scenes) >= 3 else []
-    rho_interval, tau_interval = (_central_interval([one[k] for one in resamples]) for k in (0, 1))
+    rho, tau = _spearman_and_kendall(people, metric)
+    resamples = _bootstrap_rho_tau(won, seed) if rho is not None and len(scenes) >= 3 else []
+    rho_interval, tau_interval = (_percentile_interval([one[k] for one in resamples]) for k in (0, 1))
     by_model = (dict(zip(models, values, strict=True)) for values in (people, metric, counts.astype(int).tolist()))
     won_by_people, won_by_metric, of = by_model
     return WinRatios(won_by_people, won_by_metric, of, rho, tau, rho_interval, tau_interval)
 
 
-def _resampled(won: np.ndarray, seed: int) -> list[tuple[float | None, float | None]]:
+def _bootstrap_rho_tau(won: np.ndarray, seed: int) -> list[tuple[float | None, float | None]]:
     """Rho and tau over scenes drawn with replacement."""
     scenes = won.shape[1]
     times = np.random.default_rng(seed).multinomial(scenes, np.full(scenes, 1 / scenes), RESAMPLES)
@@ -91,16 +91,18 @@ def _resampled(won: np.ndarray, seed: int) -> list[tuple[float | None, float | N
     samples = []
     for k in range(RESAMPLES):
         compared = counts[k] > 0
-        samples.append(_rho_tau(*((part[k, compared] / counts[k, compared]).tolist() for part in (people, metric))))
+        samples.append(
+            _spearman_and_kendall(*((part[k, compared] / counts[k, compared]).tolist() for part in (people, metric)))
+        )
     return samples
 
 
-def pair_rho(pairs: Sequence[Comparison]) -> tuple[float, int] | None:
+def spearman_of_pairs(pairs: Sequence[Comparison]) -> tuple[float, int] | None:
     """Spearman's correlation of verdicts and differences, and the number of pairs."""
     return spearman([pair.verdict for pair in pairs], [pair.difference for pair in pairs])
 
 
-def decide(difference: float, tau: float) -> int:
+def decide_with_tie_region(difference: float, tau: float) -> int:
     """1, 0 or -1: which clip the metric prefers outside its tie region."""
     return 0 if abs(difference) <= tau else 1 if difference > 0 else -1
 
@@ -110,50 +112,53 @@ def fit_tie_region(pairs: Sequence[Comparison]) -> float:
     sizes = np.unique(np.abs([pair.difference for pair in pairs])) if pairs else np.zeros(0)
     tried = [0.0, *((sizes[:-1] + sizes[1:]) / 2).tolist(), *(sizes[-1:] if len(sizes) else [])]
     tried = sorted(dict.fromkeys(float(tau) for tau in tried))
-    return max(tried, key=lambda tau: (_kappa(pairs, tau), -tau))
+    return max(tried, key=lambda tau: (_kappa_at_tie_region(pairs, tau), -tau))
 
 
-def decisions(pairs: Sequence[Comparison], tau: float) -> Decisions:
+def evaluate_decisions(pairs: Sequence[Comparison], tau: float) -> Decisions:
     """How decisions with this tie region agree with people."""
-    predicted = [decide(pair.difference, tau) for pair in pairs]
+    predicted = [decide_with_tie_region(pair.difference, tau) for pair in pairs]
     right = [pair.verdict for pair in pairs]
     agree = [a == b for a, b in zip(predicted, right, strict=True)]
     strict = [ok for ok, verdict in zip(agree, right, strict=True) if verdict]
     ties = [ok for ok, verdict in zip(agree, right, strict=True) if not verdict]
     reversals = sum(a * b == -1 for a, b in zip(predicted, right, strict=True))
     return Decisions(
-        tau, len(pairs), _mean(agree), _mean(strict), _mean(ties), cohen_kappa(predicted, right),
+        tau, len(pairs), _mean_or_none(agree), _mean_or_none(strict), _mean_or_none(ties), cohen_kappa(predicted,
+        right),
         cohen_kappa(predicted, right, "linear"), reversals, len(strict),
     )  # fmt: skip
 
 
-def split(scenes: Sequence[Hashable], share: float = 0.5, seed: int = 0) -> set[Hashable]:
+def draw_fit_scenes(scenes: Sequence[Hashable], share: float = 0.5, seed: int = 0) -> set[Hashable]:
     """The scenes to fit on, drawn without a look at any label; the others are for reporting."""
     names = sorted(set(scenes), key=str)
     order = np.random.default_rng(seed).permutation(len(names))
     return {names[k] for k in order[: round(share * len(names))]}
 
 
-def judgeability(gate: Sequence[bool], people: Sequence[bool]) -> dict[str, float | int | None]:
+def gate_judgeability(gate: Sequence[bool], people: Sequence[bool]) -> dict[str, float | int | None]:
     """Of a gate: J (`judgeable`), NJ (`not_judgeable`) and their mean (`balanced`), with the counts they rest on."""
     passed = [g for g, p in zip(gate, people, strict=True) if p]
     rejected = [not g for g, p in zip(gate, people, strict=True) if not p]
-    j, nj = _mean(passed), _mean(rejected)
+    j, nj = _mean_or_none(passed), _mean_or_none(rejected)
     both = None if j is None or nj is None else (j + nj) / 2
     return {"judgeable": j, "not_judgeable": nj, "balanced": both, "n_judgeable": len(passed), "n_not": len(rejected)}
 
 
-def _kappa(pairs: Sequence[Comparison], tau: float) -> float:
-    kappa = cohen_kappa([decide(pair.difference, tau) for pair in pairs], [pair.verdict for pair in pairs])
+def _kappa_at_tie_region(pairs: Sequence[Comparison], tau: float) -> float:
+    kappa = cohen_kappa(
+        [decide_with_tie_region(pair.difference, tau) for pair in pairs], [pair.verdict for pair in pairs]
+    )
     return -1.0 if kappa is None else round(kappa, 12)
 
 
-def _rho_tau(people: Sequence[float], metric: Sequence[float]) -> tuple[float | None, float | None]:
+def _spearman_and_kendall(people: Sequence[float], metric: Sequence[float]) -> tuple[float | None, float | None]:
     rho = spearman(people, metric)
     return None if rho is None else rho[0], kendall_tau(people, metric) if len(people) > 1 else None
 
 
-def _central_interval(values: Sequence[float | None]) -> Interval | None:
+def _percentile_interval(values: Sequence[float | None]) -> Interval | None:
     """The middle 95 %; None where a tenth of the resamples or more leave the value undefined."""
     defined = [value for value in values if value is not None]
     if not values or len(defined) < 0.9 * len(values):
@@ -162,5 +167,5 @@ def _central_interval(values: Sequence[float | None]) -> Interval | None:
     return float(low), float(high)
 
 
-def _mean(values: Sequence[bool]) -> float | None:
+def _mean_or_none(values: Sequence[bool]) -> float | None:
     return sum(values) / len(values) if values else None

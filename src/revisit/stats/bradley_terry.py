@@ -51,12 +51,12 @@ class BradleyTerry:
     covariance: np.ndarray
 
 
-def tie(one: str, other: str, cluster: Hashable = None) -> tuple[Preference, Preference]:
+def half_preferences_of_tie(one: str, other: str, cluster: Hashable = None) -> tuple[Preference, Preference]:
     """A tie as two halves."""
     return Preference(one, other, 0.5, cluster), Preference(other, one, 0.5, cluster)
 
 
-def bradley_terry(preferences: Iterable[Preference], *, prior: float = 0.0) -> BradleyTerry:
+def fit_bradley_terry(preferences: Iterable[Preference], *, prior: float = 0.0) -> BradleyTerry:
     """The strengths of all that were compared.
 
     `prior` adds so many preferences each way to every pair that was compared. Without one there is no answer where
@@ -74,19 +74,21 @@ def bradley_terry(preferences: Iterable[Preference], *, prior: float = 0.0) -> B
         compared = np.unique(np.sort(real, axis=1), axis=0)
         pairs = np.concatenate([real, compared, compared[:, ::-1]])
         weights = np.concatenate([weight, np.full(2 * len(compared), float(prior))])
-    if not _connected(pairs, len(names)):
+    if not _is_strongly_connected(pairs, len(names)):
         raise UsageError(
             "some won every time, or were never compared with the others, so their strengths are unbounded; use a "
             "prior of 0.5"
         )
-    values = _fit(pairs, weights, len(names))
-    bread = np.linalg.pinv(_curvature(pairs, weights, values))
+    values = _maximise_likelihood(pairs, weights, len(names))
+    bread = np.linalg.pinv(_information_matrix(pairs, weights, values))
     clusters = {one.cluster for one in weighted}
     far, covariance = NormalDist().inv_cdf(UPPER), bread
     if clusters != {None}:
         if len(clusters) < 2:
             raise UsageError("at least two clusters of preferences are needed to estimate their spread")
-        covariance = bread @ _spread(real, weight, values, [one.cluster for one in weighted]) @ bread
+        covariance = (
+            bread @ _clustered_score_covariance(real, weight, values, [one.cluster for one in weighted]) @ bread
+        )
         far = t_quantile(UPPER, float(len(clusters) - 1))
     margin = far * np.sqrt(np.clip(np.diag(covariance), 0, None))
     chances = 1 / (1 + np.exp(values[None, :] - values[:, None]))
@@ -100,35 +102,35 @@ def bradley_terry(preferences: Iterable[Preference], *, prior: float = 0.0) -> B
     return BradleyTerry(tuple(strengths), covariance[np.ix_(order, order)])
 
 
-def _fit(pairs: np.ndarray, weights: np.ndarray, n: int) -> np.ndarray:
+def _maximise_likelihood(pairs: np.ndarray, weights: np.ndarray, n: int) -> np.ndarray:
     """Newton's method with halved steps; the likelihood has one summit."""
     values = np.zeros(n)
-    likelihood = _likelihood(pairs, weights, values)
+    likelihood = _log_likelihood(pairs, weights, values)
     for _ in range(MOST_STEPS):
-        missed = weights * (1 - _expected(pairs, values))
+        missed = weights * (1 - _preference_chances(pairs, values))
         slope = np.bincount(pairs[:, 0], missed, n) - np.bincount(pairs[:, 1], missed, n)
-        step = np.linalg.pinv(_curvature(pairs, weights, values)) @ slope
-        while _likelihood(pairs, weights, values + step) < likelihood - 1e-12:
+        step = np.linalg.pinv(_information_matrix(pairs, weights, values)) @ slope
+        while _log_likelihood(pairs, weights, values + step) < likelihood - 1e-12:
             step = step / 2
         values = values + step
         values -= values.mean()
-        likelihood = _likelihood(pairs, weights, values)
+        likelihood = _log_likelihood(pairs, weights, values)
         if np.abs(step).max() < 1e-12:
             break
     return values
 
 
-def _expected(pairs: np.ndarray, values: np.ndarray) -> np.ndarray:
+def _preference_chances(pairs: np.ndarray, values: np.ndarray) -> np.ndarray:
     """The chance of each preference."""
     return np.asarray(1 / (1 + np.exp(values[pairs[:, 1]] - values[pairs[:, 0]])))
 
 
-def _likelihood(pairs: np.ndarray, weights: np.ndarray, values: np.ndarray) -> float:
+def _log_likelihood(pairs: np.ndarray, weights: np.ndarray, values: np.ndarray) -> float:
     return -float((weights * np.logaddexp(0, values[pairs[:, 1]] - values[pairs[:, 0]])).sum())
 
 
-def _curvature(pairs: np.ndarray, weights: np.ndarray, values: np.ndarray) -> np.ndarray:
-    chance = _expected(pairs, values)
+def _information_matrix(pairs: np.ndarray, weights: np.ndarray, values: np.ndarray) -> np.ndarray:
+    chance = _preference_chances(pairs, values)
     bend = weights * chance * (1 - chance)
     hessian = np.zeros((len(values), len(values)))
     np.add.at(hessian, (pairs[:, 0], pairs[:, 1]), -bend)
@@ -136,18 +138,20 @@ def _curvature(pairs: np.ndarray, weights: np.ndarray, values: np.ndarray) -> np
     return hessian - np.diag(hessian.sum(axis=1))
 
 
-def _spread(pairs: np.ndarray, weights: np.ndarray, values: np.ndarray, clusters: Sequence[Hashable]) -> np.ndarray:
+def _clustered_score_covariance(
+    pairs: np.ndarray, weights: np.ndarray, values: np.ndarray, clusters: Sequence[Hashable]
+) -> np.ndarray:
     """The sum over clusters of the outer product of their slopes, with the correction for few of them."""
     place = {name: number for number, name in enumerate(dict.fromkeys(clusters))}
     rows = np.array([place[name] for name in clusters])
-    missed = weights * (1 - _expected(pairs, values))
+    missed = weights * (1 - _preference_chances(pairs, values))
     slopes = np.zeros((len(place), len(values)))
     np.add.at(slopes, (rows, pairs[:, 0]), missed)
     np.add.at(slopes, (rows, pairs[:, 1]), -missed)
     return np.asarray(slopes.T @ slopes) * len(place) / (len(place) - 1)
 
 
-def _connected(pairs: np.ndarray, n: int) -> bool:
+def _is_strongly_connected(pairs: np.ndarray, n: int) -> bool:
     """Whether preferences lead from everybody to everybody: only then is there a finite summit (Ford 1957)."""
     reach = np.eye(n, dtype=bool)
     reach[pairs[:, 0], pairs[:, 1]] = True

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from revisit.stats.paired import mean_ranks
+from revisit.stats.paired import ranks_with_mean_ties
 
 
 def pearson(x: Sequence[float | None], y: Sequence[float | None]) -> tuple[float, int] | None:
@@ -22,7 +22,7 @@ def pearson(x: Sequence[float | None], y: Sequence[float | None]) -> tuple[float
 def spearman(x: Sequence[float | None], y: Sequence[float | None]) -> tuple[float, int] | None:
     """As `pearson`, of the ranks among those rows."""
     both = _complete_pairs(x, y)
-    return None if both is None else pearson(*(mean_ranks(column).tolist() for column in both))
+    return None if both is None else pearson(*(ranks_with_mean_ties(column).tolist() for column in both))
 
 
 def _complete_pairs(x: Sequence[float | None], y: Sequence[float | None]) -> np.ndarray | None:
@@ -31,7 +31,7 @@ def _complete_pairs(x: Sequence[float | None], y: Sequence[float | None]) -> np.
     return np.array(rows, dtype=float).T if len(rows) >= 3 else None
 
 
-def matrix(columns: Mapping[str, Sequence[float | None]]) -> dict[str, dict[str, float | None]]:
+def pearson_matrix(columns: Mapping[str, Sequence[float | None]]) -> dict[str, dict[str, float | None]]:
     """Pearson's correlation of every column with every other one."""
     rows: dict[str, dict[str, float | None]] = {}
     for name, x in columns.items():

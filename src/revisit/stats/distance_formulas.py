@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from revisit.stats.distribution_distance import SetDistance
-from revisit.stats.frechet_distance import frechet_distance, least_scenes
+from revisit.stats.frechet_distance import frechet_distance, least_scenes_of_frechet
 from revisit.stats.kernel_distance import kernel_distance, least_scenes_of_kernel
 
 
@@ -18,5 +18,5 @@ class DistanceFormula:
     least_scenes: Callable[[int], int]
 
 
-FRECHET = DistanceFormula(frechet_distance, least_scenes)
+FRECHET = DistanceFormula(frechet_distance, least_scenes_of_frechet)
 KERNEL = DistanceFormula(kernel_distance, least_scenes_of_kernel)

@@ -32,7 +32,7 @@ class SetDistance:
     @property
     def estimate(self) -> Estimate:
         """The distance as other estimates of this house, whose intervals have room for skew."""
-        skew = _skew(list(self.contributions.values())) + self.curvature_skew
+        skew = _skew_of_sum(list(self.contributions.values())) + self.curvature_skew
         return Estimate(self.value, self.error, max(self.freedom, 1.0), self.scenes, skew)
 
     @property
@@ -40,16 +40,16 @@ class SetDistance:
         """At 95 %."""
         return self.estimate.interval()
 
-    def minus(self, other: SetDistance) -> Estimate:
+    def estimate_of_difference(self, other: SetDistance) -> Estimate:
         """How much larger this is than another distance to the same set; scenes that both have in common cancel."""
         names = self.contributions.keys() | other.contributions.keys()
         apart = [self.contributions.get(name, 0.0) - other.contributions.get(name, 0.0) for name in names]
         error = math.sqrt(math.fsum(one * one for one in apart))
         freedom = max(min(self.freedom, other.freedom), 1.0)
-        return Estimate(self.value - other.value, error, freedom, min(self.scenes, other.scenes), _skew(apart))
+        return Estimate(self.value - other.value, error, freedom, min(self.scenes, other.scenes), _skew_of_sum(apart))
 
 
-def _skew(contributions: Sequence[float]) -> float:
+def _skew_of_sum(contributions: Sequence[float]) -> float:
     """Of the sum of independent contributions of these sizes."""
     size = np.asarray(contributions, dtype=float)
     spread = float((size**2).sum())
@@ -67,7 +67,7 @@ class SceneSets:
     names: list[Hashable]
 
     @classmethod
-    def of(
+    def from_features(
         cls, a: Features, b: Features, scenes_a: Sequence[Hashable] | None, scenes_b: Sequence[Hashable] | None
     ) -> SceneSets:
         """Check the features and number the scenes; by default every row is a scene of its own."""
@@ -80,11 +80,11 @@ class SceneSets:
         place = {name: number for number, name in enumerate(names)}
         return cls(a, b, np.array([place[n] for n in names_a]), np.array([place[n] for n in names_b]), names)
 
-    def count(self, scene: np.ndarray) -> np.ndarray:
+    def rows_per_scene(self, scene: np.ndarray) -> np.ndarray:
         """Rows of each scene."""
         return np.bincount(scene, minlength=len(self.names)).astype(float)
 
     @property
-    def fewest(self) -> int:
+    def scenes_of_smaller_set(self) -> int:
         """Scenes of the smaller set."""
         return int(min(len(np.unique(self.a_scene)), len(np.unique(self.b_scene))))

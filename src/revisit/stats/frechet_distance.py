@@ -7,8 +7,8 @@ is taken: the bias falls as 1 / n for independent rows alone, and all of them at
 
 The error comes from the first-order influence of every scene on a distance that was fitted without it, with eighths
 and with quarters left out. What such estimates have too much grows with the part left out (Efron and Stein 1981), so
-that the two tell how much that is. `least_scenes` says from how many scenes on this holds; `benchmarks/distances.py` is
-the simulation.
+that the two tell how much that is. `least_scenes_of_frechet` says from how many scenes on this holds;
+`benchmarks/distances.py` is the simulation.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from revisit.stats.distribution_distance import Features, SceneSets, SetDistance
 
 EIGHTHS = tuple((k,) for k in range(8))
 QUARTERS = ((0, 1), (2, 3), (4, 5), (6, 7))  # in eighths
-EXCESS = 2.5  # times the gain from eighths to quarters left out is taken off the variance: see `_variance`
+EXCESS = 2.5  # times the gain from eighths to quarters left out is taken off the variance: see `_variance_and_freedom`
 LEAST_SHARE = 1 / 3  # of the variance by eighths that is left at least
 MOST_ROWS = 4  # of a scene that count; clips and frames of one scene are much alike
 
 
-def least_scenes(dimensions: int) -> int:
+def least_scenes_of_frechet(dimensions: int) -> int:
     """Scenes in each set from which on the Fréchet distance of so many dimensions is given.
 
     From there on its bias is below 5 % of distances of an eighth of the variance, and its interval covers 95 % but for
@@ -39,9 +39,9 @@ def least_scenes(dimensions: int) -> int:
     return 4 * dimensions + 32
 
 
-def gaussian_distance(mean_a: np.ndarray, cov_a: np.ndarray, mean_b: np.ndarray, cov_b: np.ndarray) -> float:
+def squared_frechet_of_gaussians(mean_a: np.ndarray, cov_a: np.ndarray, mean_b: np.ndarray, cov_b: np.ndarray) -> float:
     """Squared Fréchet distance of two normal distributions."""
-    factor = _factor(cov_a)
+    factor = _covariance_factor(cov_a)
     cross = np.sqrt(np.clip(np.linalg.eigvalsh(factor.T @ cov_b @ factor), 0, None)).sum()
     apart = mean_a - mean_b
     return float(apart @ apart + np.trace(cov_a) + np.trace(cov_b) - 2 * cross)
@@ -62,7 +62,7 @@ def frechet_distance(
     Returns
     -------
     SetDistance
-        Also below `least_scenes`, where it is not to be trusted; the caller refuses.
+        Also below `least_scenes_of_frechet`, where it is not to be trusted; the caller refuses.
 
     Examples
     --------
@@ -71,19 +71,19 @@ def frechet_distance(
     >>> near.interval[0] < 4 < near.interval[1]
     True
     """
-    sets = SceneSets.of(a, b, scenes_a, scenes_b)
-    eighth = _eighths(sets)
-    turns = [_of_one_row_a_scene(one, eighth) for one in _one_row_a_scene(sets)]
+    sets = SceneSets.from_features(a, b, scenes_a, scenes_b)
+    eighth = _assign_scenes_to_eighths(sets)
+    turns = [_distance_and_influences(one, eighth) for one in _subsets_with_one_row_per_scene(sets)]
     by_eighths = np.mean([turn.by_eighths for turn in turns], axis=0)
-    variance, freedom = _variance(by_eighths, np.mean([turn.by_quarters for turn in turns], axis=0))
+    variance, freedom = _variance_and_freedom(by_eighths, np.mean([turn.by_quarters for turn in turns], axis=0))
     scale = math.sqrt(variance / max(float((by_eighths**2).sum()), 1e-300))
     return SetDistance(
         value=float(np.mean([turn.extrapolated for turn in turns])),
         error=math.sqrt(variance),
-        scenes=sets.fewest,
+        scenes=sets.scenes_of_smaller_set,
         plain=float(np.mean([turn.plain for turn in turns])),
         contributions=dict(zip(sets.names, (scale * by_eighths).tolist(), strict=True)),
-        freedom=min(freedom, sets.fewest - 1.0),
+        freedom=min(freedom, sets.scenes_of_smaller_set - 1.0),
     )
 
 
@@ -106,16 +106,16 @@ class _Moments:
     products: np.ndarray
 
     @classmethod
-    def of(cls, rows: np.ndarray) -> _Moments:
+    def of_rows(cls, rows: np.ndarray) -> _Moments:
         return cls(len(rows), rows.sum(axis=0), rows.T @ rows)
 
 
 Parts = Sequence[tuple[_Moments, _Moments]]
 
 
-def _one_row_a_scene(sets: SceneSets) -> list[SceneSets]:
+def _subsets_with_one_row_per_scene(sets: SceneSets) -> list[SceneSets]:
     """The sets with one row of each scene, the first to the fourth of them; rows of smaller scenes come again."""
-    rows_a, rows_b = _rows_by_scene(sets.a_scene), _rows_by_scene(sets.b_scene)
+    rows_a, rows_b = _row_numbers_by_scene(sets.a_scene), _row_numbers_by_scene(sets.b_scene)
     count = min(MOST_ROWS, max(len(rows) for rows in (*rows_a.values(), *rows_b.values())))
     some = []
     for turn in range(count):
@@ -126,34 +126,37 @@ def _one_row_a_scene(sets: SceneSets) -> list[SceneSets]:
     return some
 
 
-def _rows_by_scene(scene: np.ndarray) -> dict[int, list[int]]:
+def _row_numbers_by_scene(scene: np.ndarray) -> dict[int, list[int]]:
     rows: dict[int, list[int]] = defaultdict(list)
     for row, number in enumerate(scene.tolist()):
         rows[number].append(row)
     return rows
 
 
-def _of_one_row_a_scene(sets: SceneSets, eighth: np.ndarray) -> _Turn:
+def _distance_and_influences(sets: SceneSets, eighth: np.ndarray) -> _Turn:
     centre = sets.a.mean(axis=0)
     a, b = sets.a - centre, sets.b - centre
     a_eighth, b_eighth = eighth[sets.a_scene], eighth[sets.b_scene]
-    parts = [(_Moments.of(a[a_eighth == k]), _Moments.of(b[b_eighth == k])) for k in range(len(EIGHTHS))]
-    plain = gaussian_distance(*_joined(parts))
-    halves = [gaussian_distance(*_joined([parts[k] for k in (*one, *two)])) for one, two in combinations(QUARTERS, 2)]
+    parts = [(_Moments.of_rows(a[a_eighth == k]), _Moments.of_rows(b[b_eighth == k])) for k in range(len(EIGHTHS))]
+    plain = squared_frechet_of_gaussians(*_pooled_means_and_covariances(parts))
+    halves = [
+        squared_frechet_of_gaussians(*_pooled_means_and_covariances([parts[k] for k in (*one, *two)]))
+        for one, two in combinations(QUARTERS, 2)
+    ]
     influences = []
     for folds in (EIGHTHS, QUARTERS):
         by_scene = np.zeros(len(sets.names))
         for fold in folds:
-            fit = _joined([part for k, part in enumerate(parts) if k not in fold])
+            fit = _pooled_means_and_covariances([part for k, part in enumerate(parts) if k not in fold])
             in_a, in_b = np.isin(a_eighth, fold), np.isin(b_eighth, fold)
-            of_a, of_b = _influences(a[in_a], b[in_b], *fit)
+            of_a, of_b = _influence_of_rows(a[in_a], b[in_b], *fit)
             np.add.at(by_scene, sets.a_scene[in_a], of_a / len(a))
             np.add.at(by_scene, sets.b_scene[in_b], of_b / len(b))
         influences.append(by_scene)
     return _Turn(plain, 2 * plain - float(np.mean(halves)), *influences)
 
 
-def _joined(parts: Parts) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def _pooled_means_and_covariances(parts: Parts) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Mean and covariance of the first set and of the second, over these parts."""
     out: list[np.ndarray] = []
     for side in (0, 1):
@@ -164,7 +167,7 @@ def _joined(parts: Parts) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarra
     return out[0], out[1], out[2], out[3]
 
 
-def _factor(covariance: np.ndarray) -> np.ndarray:
+def _covariance_factor(covariance: np.ndarray) -> np.ndarray:
     """A matrix F with F Fᵀ = covariance: Cholesky's, or by eigenvectors where some direction has no variance."""
     try:
         return np.linalg.cholesky(covariance)
@@ -173,9 +176,9 @@ def _factor(covariance: np.ndarray) -> np.ndarray:
         return np.asarray(vectors * np.sqrt(np.clip(values, 0, None)))
 
 
-def _eighths(sets: SceneSets) -> np.ndarray:
+def _assign_scenes_to_eighths(sets: SceneSets) -> np.ndarray:
     """The eighth of each scene, by lot with a fixed seed; those of both sets, of one and of the other evenly."""
-    in_a, in_b = sets.count(sets.a_scene) > 0, sets.count(sets.b_scene) > 0
+    in_a, in_b = sets.rows_per_scene(sets.a_scene) > 0, sets.rows_per_scene(sets.b_scene) > 0
     rng, eighth, start = np.random.default_rng(0), np.zeros(len(sets.names), int), 0
     for kind in (in_a & in_b, in_a & ~in_b, in_b & ~in_a):
         scenes = rng.permutation(np.flatnonzero(kind))
@@ -184,7 +187,7 @@ def _eighths(sets: SceneSets) -> np.ndarray:
     return eighth
 
 
-def _influences(
+def _influence_of_rows(
     a: np.ndarray, b: np.ndarray, mean_a: np.ndarray, cov_a: np.ndarray, mean_b: np.ndarray, cov_b: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """First-order influence of each row on the distance of a fit that they are no part of, about their mean.
@@ -192,32 +195,32 @@ def _influences(
     A row x of a moves it by 2 (x - mean_a)·(mean_a - mean_b) + |x - mean_a|² - (x - mean_a)ᵀ T (x - mean_a), where T is
     the optimal transport from a to b; rows of b likewise, with the transport back.
     """
-    there, back, roots = _transport(cov_a, cov_b)
+    there, back, roots = _optimal_transport_factors(cov_a, cov_b)
     apart, off_a, off_b = mean_a - mean_b, a - mean_a, b - mean_b
     of_a = 2 * off_a @ apart + (off_a**2).sum(axis=1) - (off_a @ there) ** 2 @ roots
     of_b = -2 * off_b @ apart + (off_b**2).sum(axis=1) - (off_b @ back) ** 2 @ (1 / roots)
-    return _about_mean(of_a), _about_mean(of_b)
+    return _centre_and_scale(of_a), _centre_and_scale(of_b)
 
 
-def _about_mean(values: np.ndarray) -> np.ndarray:
+def _centre_and_scale(values: np.ndarray) -> np.ndarray:
     """Values less their mean, scaled so that their squares sum to n times the variance."""
     count = len(values)
     return (values - values.mean()) * math.sqrt(count / (count - 1)) if count > 1 else np.zeros(count)
 
 
-def _transport(cov_a: np.ndarray, cov_b: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _optimal_transport_factors(cov_a: np.ndarray, cov_b: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Factors of the optimal transport from a to b and back: F diag(r) Fᵀ and G diag(1 / r) Gᵀ as (F, G, r).
 
     With A = L Lᵀ the two are L⁻ᵀ (Lᵀ B L)^½ L⁻¹ and L (Lᵀ B L)^-½ Lᵀ. Directions without variance get a trace of it.
     """
     floor = max(1e-12 * float(np.trace(cov_a)), 1e-300)
-    lower = _factor(cov_a + floor * np.eye(len(cov_a)))
+    lower = _covariance_factor(cov_a + floor * np.eye(len(cov_a)))
     values, vectors = np.linalg.eigh(lower.T @ cov_b @ lower)
     roots = np.sqrt(np.maximum(values, 1e-12 * max(values[-1], 1e-300)))
     return np.linalg.solve(lower.T, vectors), lower @ vectors, roots
 
 
-def _variance(by_eighths: np.ndarray, by_quarters: np.ndarray) -> tuple[float, float]:
+def _variance_and_freedom(by_eighths: np.ndarray, by_quarters: np.ndarray) -> tuple[float, float]:
     """Of the extrapolated distance, and its degrees of freedom.
 
     With first- and second-order parts of variance f and s, leaving out one of k parts gives f + 2 s k / (k - 1): with

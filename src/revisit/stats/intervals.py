@@ -34,12 +34,12 @@ class Estimate:
     skew: float = 0.0  # of the mean's own distribution; that of the clusters, over the root of their number
 
     def interval(self, level: float = 0.95) -> Interval:
-        down, up = self.reach(t_quantile((1 + level) / 2, self.freedom))
+        down, up = self.interval_reach_in_errors(t_quantile((1 + level) / 2, self.freedom))
         return self.mean - down * self.error, self.mean + up * self.error
 
-    def reach(self, far: float) -> Interval:
+    def interval_reach_in_errors(self, far: float) -> Interval:
         """How far an interval goes down and up, in errors, where Student's goes `far` both ways."""
-        down, up = bent(far, self.skew), -bent(-far, self.skew)
+        down, up = add_skew_to_t(far, self.skew), -add_skew_to_t(-far, self.skew)
         return min(max(far, down), MOST * far), min(max(far, up), MOST * far)
 
     @property
@@ -48,24 +48,24 @@ class Estimate:
         if self.error == 0:
             return 1.0 if self.mean == 0 else 0.0
         t = self.mean / self.error
-        straight = straightened(t, self.skew)
-        by_shape = t_tail(straight, self.freedom) if t * straight > 0 else 1.0
-        return max(t_tail(t, self.freedom), min(by_shape, t_tail(t / MOST, self.freedom)))
+        straight = remove_skew_from_t(t, self.skew)
+        by_shape = two_sided_t_p(straight, self.freedom) if t * straight > 0 else 1.0
+        return max(two_sided_t_p(t, self.freedom), min(by_shape, two_sided_t_p(t / MOST, self.freedom)))
 
 
-def straightened(t: float, skew: float) -> float:
+def remove_skew_from_t(t: float, skew: float) -> float:
     """Hall's transformation (1992): what t would be without the skew of the mean; it grows with t."""
     return t + skew * t**2 / 3 + skew**2 * t**3 / 27 + skew / 6
 
 
-def bent(t: float, skew: float) -> float:
+def add_skew_to_t(t: float, skew: float) -> float:
     """Its inverse."""
     if abs(skew) < 1e-6:
         return t - skew / 6 - skew * t**2 / 3
     return 3 / skew * (float(np.cbrt(1 + skew * (t - skew / 6))) - 1)
 
 
-def estimate(values: Sequence[float], clusters: Sequence[Hashable] | None = None) -> Estimate | None:
+def estimate_mean(values: Sequence[float], clusters: Sequence[Hashable] | None = None) -> Estimate | None:
     """The mean of all values, or None where fewer than two clusters leave its spread unknown."""
     names = list(clusters) if clusters is not None else list(range(len(values)))
     place = {name: number for number, name in enumerate(dict.fromkeys(names))}
@@ -96,11 +96,11 @@ def mean_interval(
     values: Sequence[float], clusters: Sequence[Hashable] | None = None, level: float = 0.95
 ) -> Interval | None:
     """Confidence interval of the mean, or None where fewer than two clusters leave it unknown."""
-    mean = estimate(values, clusters)
+    mean = estimate_mean(values, clusters)
     return None if mean is None else mean.interval(level)
 
 
-def ends_interval(
+def interval_of_two_valued_mean(
     values: Sequence[float], clusters: Sequence[Hashable], ends: Interval, level: float = 0.95
 ) -> Interval | None:
     """Confidence interval of the mean of values that are nothing but ends of a range; None for fewer than two clusters.
@@ -108,7 +108,7 @@ def ends_interval(
     As many independent values count as have the same error; at least one of each cluster, as if its values were one.
     """
     low, high = ends
-    mean = estimate([(value - low) / (high - low) for value in values], clusters)
+    mean = estimate_mean([(value - low) / (high - low) for value in values], clusters)
     if mean is None:
         return None
     share, n, far = mean.mean, len(values), NormalDist().inv_cdf((1 + level) / 2)
@@ -121,22 +121,24 @@ def ends_interval(
     return low + (high - low) * max(0.0, centre - margin), low + (high - low) * min(1.0, centre + margin)
 
 
-def estimate_with_ends(values: Sequence[float], clusters: Sequence[Hashable], ends: Interval) -> Estimate | None:
-    """As `estimate`, with one more cluster at each end, for values that are nothing but ends and what lies between."""
+def estimate_mean_with_added_ends(
+    values: Sequence[float], clusters: Sequence[Hashable], ends: Interval
+) -> Estimate | None:
+    """As `estimate_mean`, with one more cluster at each end, for values that may all be ends."""
     each = max(1, round(len(values) / max(1, len(set(clusters)))))
     added = [end for end in ends for _ in range(each)]
     names = [*((name,) for name in clusters), *(end for end in ends for _ in range(each))]
-    mean = estimate([*values, *added], names)
+    mean = estimate_mean([*values, *added], names)
     return None if mean is None else replace(mean, skew=0.0)  # what was added has no shape
 
 
-def difference_interval(first: Sequence[float], second: Sequence[float], level: float = 0.95) -> Interval | None:
+def welch_interval(first: Sequence[float], second: Sequence[float], level: float = 0.95) -> Interval | None:
     """Welch's interval of the difference of two means, or None where one of them rests on fewer than two values."""
-    difference = welch(first, second)
+    difference = welch_difference(first, second)
     return None if difference is None else difference.interval(level)
 
 
-def welch(first: Sequence[float], second: Sequence[float]) -> Estimate | None:
+def welch_difference(first: Sequence[float], second: Sequence[float]) -> Estimate | None:
     """The difference first - second of two means of independent values of unequal spread."""
     if min(len(first), len(second)) < 2:
         return None
@@ -155,7 +157,7 @@ def welch(first: Sequence[float], second: Sequence[float]) -> Estimate | None:
     return Estimate(means[0] - means[1], math.sqrt(variance), freedom, len(first) + len(second))
 
 
-def share_interval(successes: int, n: int, level: float = 0.95) -> Interval | None:
+def wilson_interval(successes: int, n: int, level: float = 0.95) -> Interval | None:
     """Wilson's score interval of a share, or None for n = 0."""
     if n == 0:
         return None
@@ -168,11 +170,11 @@ def share_interval(successes: int, n: int, level: float = 0.95) -> Interval | No
 
 # From the incomplete beta function, and not from scipy: intervals stand in every table, and scipy would triple the size
 # of what is installed.
-def t_tail(t: float, freedom: float) -> float:
+def two_sided_t_p(t: float, freedom: float) -> float:
     """P(|T| >= |t|): the p-value of a two-sided test."""
     if math.isinf(t):
         return 0.0
-    return _incomplete_beta(freedom / (freedom + t * t), freedom / 2, 0.5)
+    return _regularised_incomplete_beta(freedom / (freedom + t * t), freedom / 2, 0.5)
 
 
 @lru_cache(maxsize=1024)  # most means of a run rest on the same number of scenes
@@ -182,11 +184,11 @@ def t_quantile(probability: float, freedom: float) -> float:
         return -t_quantile(1 - probability, freedom)
     beyond = 2 * (1 - probability)
     low, high = 0.0, 1.0
-    while t_tail(high, freedom) > beyond:
+    while two_sided_t_p(high, freedom) > beyond:
         high *= 2
     for _ in range(200):
         midpoint = (low + high) / 2
-        if t_tail(midpoint, freedom) > beyond:
+        if two_sided_t_p(midpoint, freedom) > beyond:
             low = midpoint
         else:
             high = midpoint
@@ -195,17 +197,17 @@ def t_quantile(probability: float, freedom: float) -> float:
     return (low + high) / 2
 
 
-def _incomplete_beta(x: float, a: float, b: float) -> float:
+def _regularised_incomplete_beta(x: float, a: float, b: float) -> float:
     """The regularised one, by its continued fraction (Lentz's method), on the side where that converges quickly."""
     if x <= 0 or x >= 1:
         return 0.0 if x <= 0 else 1.0
     front = math.exp(math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x))
     if x < (a + 1) / (a + b + 2):
-        return front * _fraction(x, a, b) / a
-    return 1 - front * _fraction(1 - x, b, a) / b
+        return front * _beta_continued_fraction(x, a, b) / a
+    return 1 - front * _beta_continued_fraction(1 - x, b, a) / b
 
 
-def _fraction(x: float, a: float, b: float) -> float:
+def _beta_continued_fraction(x: float, a: float, b: float) -> float:
     c, d = 1.0, 1 / (1 - (a + b) * x / (a + 1))
     product = d
     for m in range(1, 500):

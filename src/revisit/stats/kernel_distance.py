@@ -45,26 +45,39 @@ def kernel_distance(
     >>> kernel_distance(rng.normal(size=(50, 4)), rng.normal(1, 1, size=(50, 4))).interval[0] > 0
     True
     """
-    sets = SceneSets.of(a, b, scenes_a, scenes_b)
-    in_a, in_b = sets.count(sets.a_scene), sets.count(sets.b_scene)
+    sets = SceneSets.from_features(a, b, scenes_a, scenes_b)
+    in_a, in_b = sets.rows_per_scene(sets.a_scene), sets.rows_per_scene(sets.b_scene)
     blocks = [
-        _Pairs(_kernel_sums(sets.a, sets.a, sets.a_scene, sets.a_scene, len(sets.names)), np.outer(in_a, in_a)),
-        _Pairs(_kernel_sums(sets.b, sets.b, sets.b_scene, sets.b_scene, len(sets.names)), np.outer(in_b, in_b)),
-        _Pairs(_kernel_sums(sets.a, sets.b, sets.a_scene, sets.b_scene, len(sets.names)), np.outer(in_a, in_b)),
+        _Pairs(
+            _kernel_sums_by_scene(sets.a, sets.a, sets.a_scene, sets.a_scene, len(sets.names)), np.outer(in_a, in_a)
+        ),
+        _Pairs(
+            _kernel_sums_by_scene(sets.b, sets.b, sets.b_scene, sets.b_scene, len(sets.names)), np.outer(in_b, in_b)
+        ),
+        _Pairs(
+            _kernel_sums_by_scene(sets.a, sets.b, sets.a_scene, sets.b_scene, len(sets.names)), np.outer(in_a, in_b)
+        ),
     ]
     means = [pairs.mean() for pairs in blocks]
     value = means[0] + means[1] - 2 * means[2]
-    without = [pairs.mean_without() for pairs in blocks]
+    without = [pairs.means_without_each_scene() for pairs in blocks]
     count = len(sets.names)
     left_out = without[0] + without[1] - 2 * without[2]
     contributions = math.sqrt((count - 1) / count) * (left_out.mean() - left_out)
-    second = blocks[0].centred() + blocks[1].centred() - blocks[2].centred() - blocks[2].centred().T
+    second = (
+        blocks[0].second_order_parts()
+        + blocks[1].second_order_parts()
+        - blocks[2].second_order_parts()
+        - blocks[2].second_order_parts().T
+    )
     first = float((contributions**2).sum())
     error = math.sqrt(max(first - 2 * float((second**2).sum()), first / 4))
     # Studentised, a mean is off by (2 t² + 1) / 6 of its skew, and a U-statistic by (t² + 1) / 2 of this beside it.
     between_pairs = 2 * float(contributions @ second @ contributions) / max(first, 1e-300) ** 1.5
     by_scene = dict(zip(sets.names, contributions.tolist(), strict=True))
-    return SetDistance(value, error, sets.fewest, value, by_scene, sets.fewest - 1.0, 1.5 * between_pairs)
+    return SetDistance(
+        value, error, sets.scenes_of_smaller_set, value, by_scene, sets.scenes_of_smaller_set - 1.0, 1.5 * between_pairs
+    )
 
 
 @dataclass(frozen=True)
@@ -81,12 +94,12 @@ class _Pairs:
     def mean(self) -> float:
         return float(self.sums.sum() / max(self.counts.sum(), 1))
 
-    def mean_without(self) -> np.ndarray:
+    def means_without_each_scene(self) -> np.ndarray:
         """The mean without each scene."""
         left = self.sums.sum() - self.sums.sum(axis=0) - self.sums.sum(axis=1)
         return np.asarray(left / np.maximum(self.counts.sum() - self.counts.sum(axis=0) - self.counts.sum(axis=1), 1))
 
-    def centred(self) -> np.ndarray:
+    def second_order_parts(self) -> np.ndarray:
         """Second-order part of each pair of scenes, as a share of the mean."""
         total = max(self.counts.sum(), 1)
         rows = self.sums.sum(axis=1) / np.maximum(self.counts.sum(axis=1), 1)
@@ -94,11 +107,13 @@ class _Pairs:
         return np.asarray((self.sums - self.counts * (rows[:, None] + columns[None] - self.mean())) / total)
 
 
-def _kernel_sums(a: Features, b: Features, a_scene: np.ndarray, b_scene: np.ndarray, scenes: int) -> np.ndarray:
+def _kernel_sums_by_scene(
+    a: Features, b: Features, a_scene: np.ndarray, b_scene: np.ndarray, scenes: int
+) -> np.ndarray:
     """(scenes, scenes) sums of the cubic kernel; some thousand rows at a time."""
     sums = np.zeros((scenes, scenes))
-    a, a_scene = _by_scene(a, a_scene)
-    b, b_scene = _by_scene(b, b_scene)
+    a, a_scene = _sort_rows_by_scene(a, a_scene)
+    b, b_scene = _sort_rows_by_scene(b, b_scene)
     names_b, starts_b = np.unique(b_scene, return_index=True)
     for start in range(0, len(a), 2000):
         rows = slice(start, start + 2000)
@@ -110,6 +125,6 @@ def _kernel_sums(a: Features, b: Features, a_scene: np.ndarray, b_scene: np.ndar
     return sums
 
 
-def _by_scene(rows: Features, scene: np.ndarray) -> tuple[Features, np.ndarray]:
+def _sort_rows_by_scene(rows: Features, scene: np.ndarray) -> tuple[Features, np.ndarray]:
     order = np.argsort(scene, kind="stable")
     return rows[order], scene[order]

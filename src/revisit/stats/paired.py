@@ -23,7 +23,14 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
-from revisit.stats.intervals import Estimate, Interval, estimate, estimate_with_ends, t_quantile, t_tail
+from revisit.stats.intervals import (
+    Estimate,
+    Interval,
+    estimate_mean,
+    estimate_mean_with_added_ends,
+    t_quantile,
+    two_sided_t_p,
+)
 
 LEAST_PAIRS = 6  # with fewer differences no result of the signed ranks can be significant at 5 %
 MIN_SCENES = 3  # for scores on a continuous scale
@@ -69,10 +76,10 @@ class PairedTest:
     def estimate(self) -> Estimate | None:
         """The mean with its cluster-robust error; None for fewer than two scenes."""
         if self.range is not None and self.scenes > 1 and all(abs(size) in (0.0, self.range) for size in self.change):
-            return estimate_with_ends(
+            return estimate_mean_with_added_ends(
                 self.change, self.clusters, (-self.range, self.range)
             )  # three of three is no certainty
-        return estimate(self.change, self.clusters)
+        return estimate_mean(self.change, self.clusters)
 
     @cached_property
     def interval(self) -> Interval | None:
@@ -121,11 +128,11 @@ def paired_test(
     if not before:
         return None
     change = [b - a for a, b in zip(before, after, strict=True)]
-    p, method = mean_test(change, clusters, scores=[*before, *after])
+    p, method = mean_change_test(change, clusters, scores=[*before, *after])
     return PairedTest(tuple(change), tuple(clusters), p, method, range)
 
 
-def mean_test(
+def mean_change_test(
     change: Sequence[float], clusters: Sequence[Hashable], scores: Sequence[float] = ()
 ) -> tuple[float | None, str]:
     """Two-sided p of whether the mean change is 0, and the name of the test; None and the reason for too few scenes.
@@ -138,22 +145,22 @@ def mean_test(
     sizes = np.abs(np.asarray(change, dtype=float))
     if not sizes.max() > 1e-12:
         return 1.0, "no difference"
-    step = grid_step(scores) or grid_step([0.0, *sizes])
+    step = step_between_levels(scores) or step_between_levels([0.0, *sizes])
     if step and scenes < MIN_SCENES_OF_LEVELS:
         return None, f"scores of few levels need {MIN_SCENES_OF_LEVELS} scenes"
     differs = sizes > 1e-9 * sizes.max()
     if len(change) == scenes <= MOST_EXACT and np.ptp(sizes[differs]) <= 1e-9 * sizes.max():
         up = int((np.asarray(change)[differs] > 0).sum())
-        return exact_sign_test(up, int(differs.sum()) - up, scenes), "unconditional exact test"
-    spread = estimate(change, clusters)
+        return unconditional_sign_test(up, int(differs.sum()) - up, scenes), "unconditional exact test"
+    spread = estimate_mean(change, clusters)
     assert spread is not None
     if not step:
         return spread.p, "Student's t"
     error = math.sqrt(spread.error**2 + step**2 / 12 / len(change))
-    return t_tail(spread.mean / error, spread.freedom), "Student's t for few levels"
+    return two_sided_t_p(spread.mean / error, spread.freedom), "Student's t for few levels"
 
 
-def grid_step(values: Sequence[float]) -> float:
+def step_between_levels(values: Sequence[float]) -> float:
     """The distance between the levels of a scale; 0 for a continuous one, or one of more than 20 steps."""
     levels = np.unique(np.asarray(values, dtype=float))
     if len(levels) < 2:
@@ -165,7 +172,7 @@ def grid_step(values: Sequence[float]) -> float:
 
 
 @lru_cache(maxsize=4096)
-def exact_sign_test(up: int, down: int, scenes: int) -> float:
+def unconditional_sign_test(up: int, down: int, scenes: int) -> float:
     """Unconditional exact p of `up` wins and `down` losses in so many scenes (Suissa and Shuster 1991).
 
     The statistic is McNemar's |up - down| / sqrt(up + down), and p the largest chance to see one as large if wins and
@@ -179,11 +186,11 @@ def exact_sign_test(up: int, down: int, scenes: int) -> float:
     if up == down:
         return 1.0
     statistic = abs(up - down) / math.sqrt(up + down)
-    beyond = np.array([_two_sided(count, statistic * math.sqrt(count)) for count in range(scenes + 1)])
+    beyond = np.array([_two_sided_coin_tail(count, statistic * math.sqrt(count)) for count in range(scenes + 1)])
     shares = np.linspace(0, 1, 401)
-    largest = shares[np.argmax(_binomial(scenes, shares) @ beyond)]
+    largest = shares[np.argmax(_binomial_probabilities(scenes, shares) @ beyond)]
     close = np.clip(np.linspace(largest - 0.0025, largest + 0.0025, 101), 0, 1)
-    return float(min(1.0, max((_binomial(scenes, grid) @ beyond).max() for grid in (shares, close))))
+    return float(min(1.0, max((_binomial_probabilities(scenes, grid) @ beyond).max() for grid in (shares, close))))
 
 
 def one_sided_sign_test(more: int, fewer: int) -> float:
@@ -202,31 +209,31 @@ def one_sided_sign_test(more: int, fewer: int) -> float:
     return min(1.0, sum(math.comb(count, k) for k in range(more, count + 1)) / 2**count)
 
 
-def _two_sided(count: int, distance: float) -> float:
+def _two_sided_coin_tail(count: int, distance: float) -> float:
     """P(|heads - tails| >= distance) of so many fair coins."""
     if count == 0:
         return 0.0
     heads = np.arange(count + 1)
-    chance = np.exp(_log_choose(count) - count * math.log(2))
+    chance = np.exp(_log_binomial_coefficients(count) - count * math.log(2))
     return float(chance[np.abs(2 * heads - count) >= distance - 1e-9].sum())
 
 
-def _binomial(count: int, shares: np.ndarray) -> np.ndarray:
+def _binomial_probabilities(count: int, shares: np.ndarray) -> np.ndarray:
     """Chances of 0 to `count` successes, a row per share."""
     hits = np.arange(count + 1)
     with np.errstate(divide="ignore", invalid="ignore"):
         yes = np.where(hits == 0, 0.0, hits * np.log(shares)[:, None])
         no = np.where(hits == count, 0.0, (count - hits) * np.log1p(-shares)[:, None])
-    return np.asarray(np.exp(_log_choose(count) + yes + no))
+    return np.asarray(np.exp(_log_binomial_coefficients(count) + yes + no))
 
 
 @lru_cache(maxsize=512)
-def _log_choose(count: int) -> np.ndarray:
+def _log_binomial_coefficients(count: int) -> np.ndarray:
     logs = np.array([math.lgamma(k + 1) for k in range(count + 1)])
     return np.asarray(logs[-1] - logs - logs[::-1])
 
 
-def wilcoxon(before: Sequence[float], after: Sequence[float]) -> SignedRank | None:
+def wilcoxon_signed_rank(before: Sequence[float], after: Sequence[float]) -> SignedRank | None:
     """The signed-rank test of after - before; None for too few pairs that differ."""
     change = np.asarray(after, dtype=float) - np.asarray(before, dtype=float)
     differs = change[change != 0]
@@ -234,7 +241,7 @@ def wilcoxon(before: Sequence[float], after: Sequence[float]) -> SignedRank | No
     if n < LEAST_PAIRS:
         return None
     size = np.abs(differs)
-    ranks = mean_ranks(size)
+    ranks = ranks_with_mean_ties(size)
     up, down = float(ranks[differs > 0].sum()), float(ranks[differs < 0].sum())
     _, counts = np.unique(size, return_counts=True)
     variance = n * (n + 1) * (2 * n + 1) / 24 - float((counts.astype(float) ** 3 - counts).sum()) / 48
@@ -243,14 +250,14 @@ def wilcoxon(before: Sequence[float], after: Sequence[float]) -> SignedRank | No
     return SignedRank(statistic, math.erfc(-z / math.sqrt(2)), n, float(np.median(change)))
 
 
-def mean_ranks(values: np.ndarray) -> np.ndarray:
+def ranks_with_mean_ties(values: np.ndarray) -> np.ndarray:
     """Ranks from 1, ties sharing the mean of theirs."""
     _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
     last = np.cumsum(counts)
     return ((2 * last - counts + 1) / 2)[inverse]
 
 
-def holm(p: Sequence[float]) -> list[float]:
+def holm_corrected_p(p: Sequence[float]) -> list[float]:
     """P-values that bound the chance of any false finding among them."""
     values = np.asarray(p, dtype=float)
     order = np.argsort(values, kind="stable")

@@ -37,7 +37,7 @@ class ModelPair:
     decided: bool = False  # whether `ahead` beats `behind`, by one of the two claims
 
     @property
-    def significant(self) -> bool:
+    def is_significant_alone(self) -> bool:
         """Whether this pair, taken by itself, differs at 5 %."""
         return self.test.p is not None and self.test.p <= ALPHA and self.wins != self.losses
 
@@ -54,21 +54,23 @@ class Ranking:
     best: str | None  # the model that beats every other one
     higher_is_better: bool = True
 
-    def is_better(self, one: str, other: str) -> bool:
+    def is_better(self, model: str, other: str) -> bool:
         """Whether one stands before another, however little; not where they score the same on all common clips."""
-        if any(not pair.wins and not pair.losses and {pair.ahead, pair.behind} == {one, other} for pair in self.pairs):
+        if any(
+            not pair.wins and not pair.losses and {pair.ahead, pair.behind} == {model, other} for pair in self.pairs
+        ):
             return False  # what one of them scores on further clips says nothing of the other
-        difference = self.adjusted[one] - self.adjusted[other]
+        difference = self.adjusted[model] - self.adjusted[other]
         return difference > 0 if self.higher_is_better else difference < 0
 
-    def places(self, model: str) -> tuple[int, int]:
+    def possible_places(self, model: str) -> tuple[int, int]:
         """The first and the last place that a model may have: behind all that beat it, before all that it beats."""
         beaten = sum(pair.decided and pair.behind == model for pair in self.pairs)
         beats = sum(pair.decided and pair.ahead == model for pair in self.pairs)
         return 1 + beaten, len(self.order) - beats
 
 
-def rare_models(counts: Mapping[str, int]) -> set[str]:
+def models_with_few_clips(counts: Mapping[str, int]) -> set[str]:
     """The models that have too few clips to be compared: none, or fewer than half as many as the median model.
 
     Every further pair costs the others power, and a model with few clips gains little by it. Where fewer than two
@@ -116,11 +118,11 @@ def rank_models(
     scored = {model: mine for model, mine in scores.items() if mine}
     clips = list(dict.fromkeys(clip for mine in scored.values() for clip in mine))
     values = tuple(tuple(mine.get(clip) for clip in clips) for mine in scored.values())
-    return _ranked(tuple(scored), values, tuple(scenes[clip] for clip in clips), higher_is_better, range)
+    return _rank_models_cached(tuple(scored), values, tuple(scenes[clip] for clip in clips), higher_is_better, range)
 
 
 @lru_cache(maxsize=256)  # verdict, tables and boards ask the same
-def _ranked(
+def _rank_models_cached(
     models: tuple[str, ...],
     scores: tuple[tuple[float | None, ...], ...],
     clusters: tuple[Hashable, ...],
@@ -131,12 +133,14 @@ def _ranked(
     own = {model: [score for score in mine if score is not None] for model, mine in zip(models, scores, strict=True)}
     means = {model: sum(mine) / len(mine) for model, mine in own.items()}
     values = np.array(scores, dtype=float).reshape(len(models), len(clusters))
-    adjusted = means if np.isfinite(values).all() else dict(zip(models, adjusted_means(values), strict=True))
+    adjusted = means if np.isfinite(values).all() else dict(zip(models, clip_adjusted_means(values), strict=True))
     order = sorted(adjusted, key=lambda model: (-sign * adjusted[model], model))
     row = {model: values[place] for place, model in enumerate(models)}
-    tried = [_pair(one, other, row[one], row[other], clusters, sign, range) for one, other in combinations(order, 2)]
-    pairs = _corrected([pair for pair in tried if pair is not None], order, row, clusters)
-    best = _best(order, pairs)
+    tried = [
+        _compare_pair(one, other, row[one], row[other], clusters, sign, range) for one, other in combinations(order, 2)
+    ]
+    pairs = _with_family_wise_p([pair for pair in tried if pair is not None], order, row, clusters)
+    best = _model_beating_all_others(order, pairs)
     decided = [
         replace(
             pair, decided=pair.wins != pair.losses and (pair.ahead == best or (pair.p is not None and pair.p <= ALPHA))
@@ -144,10 +148,10 @@ def _ranked(
         for pair in pairs
     ]
     counts = {model: len(mine) for model, mine in own.items()}
-    return Ranking(tuple(order), means, adjusted, counts, _without_cycles(decided), best, higher_is_better)
+    return Ranking(tuple(order), means, adjusted, counts, _undecide_pairs_in_cycles(decided), best, higher_is_better)
 
 
-def _pair(
+def _compare_pair(
     one: str,
     other: str,
     first: np.ndarray,
@@ -169,7 +173,7 @@ def _pair(
     return ModelPair(one, other, int((change > 0).sum()), int((change < 0).sum()), test)
 
 
-def adjusted_means(values: np.ndarray) -> list[float]:
+def clip_adjusted_means(values: np.ndarray) -> list[float]:
     """What models would score on average if each had every clip: least squares of a level per model and per clip.
 
     Parameters
@@ -197,8 +201,11 @@ def adjusted_means(values: np.ndarray) -> list[float]:
     return [float(level) for level in (levels + clip_levels.mean()).round(12)]
 
 
-def _corrected(
-    pairs: Sequence[ModelPair], order: Sequence[str], row: Mapping[str, np.ndarray], clusters: Sequence[Hashable]
+def _with_family_wise_p(
+    pairs: Sequence[ModelPair],
+    order: Sequence[str],
+    scores_by_model: Mapping[str, np.ndarray],
+    clusters: Sequence[Hashable],
 ) -> list[ModelPair]:
     """The pairs with their family-wise p."""
     tested = [pair for pair in pairs if pair.test.p is not None]
@@ -209,19 +216,19 @@ def _corrected(
     overall = p[0]
     if len(compared) > 2:
         place = {model: number for number, model in enumerate(compared)}
-        values = np.stack([row[model] for model in compared])
-        overall = _overall(values, clusters, [(place[pair.ahead], place[pair.behind]) for pair in tested])
-    corrected = iter(step_down(p, len(compared), overall))
+        values = np.stack([scores_by_model[model] for model in compared])
+        overall = _overall_permutation_p(values, clusters, [(place[pair.ahead], place[pair.behind]) for pair in tested])
+    corrected = iter(shaffer_step_down_p(p, len(compared), overall))
     return [pair if pair.test.p is None else replace(pair, p=next(corrected)) for pair in pairs]
 
 
-def _best(order: Sequence[str], pairs: Sequence[ModelPair]) -> str | None:
+def _model_beating_all_others(order: Sequence[str], pairs: Sequence[ModelPair]) -> str | None:
     """The model that beats each of the others at 5 %."""
-    beaten = {model: sum(pair.significant and pair.ahead == model for pair in pairs) for model in order}
+    beaten = {model: sum(pair.is_significant_alone and pair.ahead == model for pair in pairs) for model in order}
     return next((model for model in order if beaten[model] == len(order) - 1 > 0), None)
 
 
-def _without_cycles(pairs: Sequence[ModelPair]) -> tuple[ModelPair, ...]:
+def _undecide_pairs_in_cycles(pairs: Sequence[ModelPair]) -> tuple[ModelPair, ...]:
     """The pairs; those that contradict each other along a cycle are not decided."""
     beats: dict[str, set[str]] = {}
     for pair in pairs:
@@ -240,7 +247,7 @@ def _without_cycles(pairs: Sequence[ModelPair]) -> tuple[ModelPair, ...]:
     )
 
 
-def _overall(values: np.ndarray, clusters: Sequence[Hashable], pairs: Sequence[tuple[int, int]]) -> float:
+def _overall_permutation_p(values: np.ndarray, clusters: Sequence[Hashable], pairs: Sequence[tuple[int, int]]) -> float:
     shared = np.flatnonzero(np.isfinite(values).sum(axis=0) > 1)  # a clip of one model alone compares nothing
     values, clusters = values[:, shared], [clusters[int(place)] for place in shared]
     number = {name: number for number, name in enumerate(dict.fromkeys(clusters))}
@@ -265,9 +272,11 @@ def permutation_test(sums: np.ndarray) -> float:
         the standard error that this has with 999 exchanges.
     """
     centred = sums - sums.mean(axis=1, keepdims=True)
-    orders = _orders(*sums.shape)
+    orders = _random_model_orders(*sums.shape)
     exchanged = np.take_along_axis(np.broadcast_to(centred, orders.shape), orders, axis=2)
-    return _mid_p(float(_largest(centred[None])[0]), _largest(exchanged))
+    return _mid_p_with_simulation_error(
+        float(_largest_pair_statistic(centred[None])[0]), _largest_pair_statistic(exchanged)
+    )
 
 
 def permutation_test_with_gaps(values: np.ndarray, scene: np.ndarray, pairs: Sequence[tuple[int, int]]) -> float:
@@ -294,7 +303,7 @@ def permutation_test_with_gaps(values: np.ndarray, scene: np.ndarray, pairs: Seq
     filled = np.where(has, values.T, 0.0)
     centred = np.where(has, filled - (filled.sum(axis=1) / np.maximum(has.sum(axis=1), 1))[:, None], 0.0)
     clips = [np.flatnonzero(scene == number) for number in range(int(scene.max()) + 1)]
-    orders, chance = _orders(len(clips), len(values)), []
+    orders, chance = _random_model_orders(len(clips), len(values)), []
     step = max(1, AT_ONCE // values.size)
     for start in range(0, PERMUTATIONS, step):
         order = orders[start : start + step, scene]
@@ -302,26 +311,28 @@ def permutation_test_with_gaps(values: np.ndarray, scene: np.ndarray, pairs: Seq
         present = np.take_along_axis(np.broadcast_to(has, order.shape), order, axis=2)
         drawn = np.take_along_axis(np.broadcast_to(centred, order.shape), order, axis=2)
         exchanged[np.broadcast_to(has, order.shape)] = drawn[present]  # as many in every clip, in the random order
-        chance.append(_largest_of_pairs(exchanged, has, clips, pairs))
-    return _mid_p(float(_largest_of_pairs(centred[None], has, clips, pairs)[0]), np.concatenate(chance))
+        chance.append(_largest_pair_statistic_with_gaps(exchanged, has, clips, pairs))
+    return _mid_p_with_simulation_error(
+        float(_largest_pair_statistic_with_gaps(centred[None], has, clips, pairs)[0]), np.concatenate(chance)
+    )
 
 
 @lru_cache(maxsize=8)
-def _orders(scenes: int, models: int) -> np.ndarray:
+def _random_model_orders(scenes: int, models: int) -> np.ndarray:
     """Random orders of the models, one for each exchange and scene."""
     return np.random.default_rng(0).random((PERMUTATIONS, scenes, models)).argsort(axis=2)
 
 
-def _mid_p(observed: float, chance: np.ndarray) -> float:
+def _mid_p_with_simulation_error(observed: float, chance: np.ndarray) -> float:
     beyond, level = int((chance > observed + 1e-9).sum()), int((np.abs(chance - observed) <= 1e-9).sum())
     p = (beyond + level / 2 + 0.5) / (PERMUTATIONS + 1)
     return min(1.0, p + float(np.sqrt(p * (1 - p) / PERMUTATIONS)))
 
 
-def _largest_of_pairs(
+def _largest_pair_statistic_with_gaps(
     values: np.ndarray, has: np.ndarray, clips: Sequence[np.ndarray], pairs: Sequence[tuple[int, int]]
 ) -> np.ndarray:
-    """The statistic of `_largest` on the common clips of each pair; values (draws, clips, models), clips by scene."""
+    """The statistic of `_largest_pair_statistic` on the common clips of each pair; values (draws, clips, models)."""
     totals = squares = np.zeros((len(values), has.shape[1], has.shape[1]))
     for mine in clips:
         sums = values[:, mine].transpose(0, 2, 1) @ has[mine].astype(float)  # of one model, on the clips of another
@@ -333,7 +344,7 @@ def _largest_of_pairs(
     return np.asarray(ratio[:, first, second].max(axis=1))
 
 
-def _largest(sums: np.ndarray) -> np.ndarray:
+def _largest_pair_statistic(sums: np.ndarray) -> np.ndarray:
     """The largest |sum of differences| / sqrt(sum of their squares) of all pairs; arrays (draws, scenes, models)."""
     totals = sums.sum(axis=1)
     products = np.einsum("nsi,nsj->nij", sums, sums)
@@ -345,7 +356,7 @@ def _largest(sums: np.ndarray) -> np.ndarray:
     return np.asarray(np.where(squares > scale, difference / np.sqrt(np.maximum(squares, scale)), 0.0).max(axis=1))
 
 
-def step_down(p: Sequence[float], models: int, overall: float) -> list[float]:
+def shaffer_step_down_p(p: Sequence[float], models: int, overall: float) -> list[float]:
     """Family-wise p of all pairs of models, after a test of all of them whose p is `overall` (Shaffer 1986).
 
     The j-th smallest p is multiplied by how many pairs can still be equal when j - 1 of them are not, and the models
@@ -356,7 +367,7 @@ def step_down(p: Sequence[float], models: int, overall: float) -> list[float]:
         return [float(value) for value in values]
     order = np.argsort(values, kind="stable")
     every = models * (models - 1) // 2
-    possible = sorted(count for count in _numbers_of_equal_pairs(models) if count < every)
+    possible = sorted(count for count in _possible_numbers_of_equal_pairs(models) if count < every)
     factors = [max(min(n, len(values) - j) for n in possible if n <= every - j) for j in range(len(values))]
     raised = np.maximum.accumulate(values[order] * np.maximum(factors, 1))
     placed = np.empty_like(raised)
@@ -365,12 +376,12 @@ def step_down(p: Sequence[float], models: int, overall: float) -> list[float]:
 
 
 @lru_cache(maxsize=64)
-def _numbers_of_equal_pairs(models: int) -> frozenset[int]:
+def _possible_numbers_of_equal_pairs(models: int) -> frozenset[int]:
     """How many pairs can be equal: the models fall into groups of equals."""
     if models < 2:
         return frozenset({0})
     return frozenset(
         size * (size - 1) // 2 + rest
         for size in range(1, models + 1)
-        for rest in _numbers_of_equal_pairs(models - size)
+        for rest in _possible_numbers_of_equal_pairs(models - size)
     )

@@ -27,7 +27,7 @@ class ClustersNeeded(NamedTuple):
     high: float | None
 
 
-def clusters_for(effect: float, alpha: float = 0.05) -> float:
+def clusters_to_detect(effect: float, alpha: float = 0.05) -> float:
     """How many clusters show a mean difference of `effect` standard deviations (of the clusters' differences)."""
     normal = NormalDist()
     sure = normal.inv_cdf(1 - alpha / 2)
@@ -40,14 +40,16 @@ def clusters_needed(difference: Estimate, alpha: float = 0.05) -> ClustersNeeded
         return None
     t = abs(difference.mean) / difference.error
 
-    def of(share: float) -> float | None:
-        shift = _shift(t, difference.freedom, share)
-        return clusters_for(shift / math.sqrt(difference.clusters), alpha) if shift > 0 else None
+    def clusters_at_share(share: float) -> float | None:
+        shift = _shift_exceeding_t_in_share(t, difference.freedom, share)
+        return clusters_to_detect(shift / math.sqrt(difference.clusters), alpha) if shift > 0 else None
 
-    return ClustersNeeded(of(0.5), of((1 + LEVEL) / 2), of((1 - LEVEL) / 2))
+    return ClustersNeeded(
+        clusters_at_share(0.5), clusters_at_share((1 + LEVEL) / 2), clusters_at_share((1 - LEVEL) / 2)
+    )
 
 
-def _shift(t: float, freedom: float, share: float) -> float:
+def _shift_exceeding_t_in_share(t: float, freedom: float, share_of_cases: float) -> float:
     """The true difference, in standard errors, from which |t| comes out larger than seen in this share of cases.
 
     0 where it would in more cases even without a difference.
@@ -55,13 +57,13 @@ def _shift(t: float, freedom: float, share: float) -> float:
     normal = NormalDist()
     centre, spread = t * (1 - 1 / (4 * freedom)), math.sqrt(1 + t * t / (2 * freedom))
 
-    def beyond(shift: float) -> float:
+    def chance_of_larger_t(shift: float) -> float:
         return normal.cdf((shift - centre) / spread) + normal.cdf((-shift - centre) / spread)
 
-    if beyond(0.0) >= share:
+    if chance_of_larger_t(0.0) >= share_of_cases:
         return 0.0
     low, high = 0.0, centre + 10 * spread
     for _ in range(60):
         midpoint = (low + high) / 2
-        low, high = (midpoint, high) if beyond(midpoint) < share else (low, midpoint)
+        low, high = (midpoint, high) if chance_of_larger_t(midpoint) < share_of_cases else (low, midpoint)
     return (low + high) / 2

@@ -61,7 +61,7 @@ class Effect:
     n: int
 
 
-def paired_effect(before: Sequence[float], after: Sequence[float], seed: int = 0) -> Effect | None:
+def paired_cohen_d(before: Sequence[float], after: Sequence[float], seed: int = 0) -> Effect | None:
     """Cohen's d of paired values (mean over deviation of after - before); None for fewer than two pairs.
 
     The interval is that of the percentile bootstrap over pairs; few pairs make it wide, as it should be.
@@ -71,9 +71,9 @@ def paired_effect(before: Sequence[float], after: Sequence[float], seed: int = 0
     if len(change) < 2:
         return None
     mean = float(change.mean())
-    size = _standardised(change[None])[0]
+    size = _standardised_mean_per_row(change[None])[0]
     resamples = np.random.default_rng(seed).integers(0, len(change), (RESAMPLES, len(change)))
-    sizes = _standardised(change[resamples])
+    sizes = _standardised_mean_per_row(change[resamples])
     sizes = sizes[np.isfinite(sizes)]
     if not math.isfinite(size):
         return Effect(None, None, None, mean, len(change))
@@ -81,7 +81,7 @@ def paired_effect(before: Sequence[float], after: Sequence[float], seed: int = 0
     return Effect(float(size), float(low), float(high), mean, len(change))
 
 
-def _standardised(change: np.ndarray) -> np.ndarray:
+def _standardised_mean_per_row(change: np.ndarray) -> np.ndarray:
     """Mean over standard deviation of each row; 0 where nothing changes, infinite where all changes are equal."""
     mean, deviation = change.mean(axis=1), change.std(axis=1, ddof=1)
     flat = deviation <= 1e-12 * np.maximum(np.abs(mean), 1e-300)

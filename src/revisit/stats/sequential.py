@@ -38,22 +38,22 @@ class Looks:
     incumbent: int
 
     @property
-    def since(self) -> int:
+    def looks_since_gain(self) -> int:
         """Looks after the last improvement."""
         return sum(1 for look in self.looks if look.point > self.incumbent)
 
     @property
-    def stop(self) -> bool:
+    def may_stop(self) -> bool:
         """Whether the last looks found nothing better."""
-        return self.since >= PATIENCE
+        return self.looks_since_gain >= PATIENCE
 
 
-def spent(look: int, alpha: float = SPENT) -> float:
+def alpha_of_look(look: int, alpha: float = SPENT) -> float:
     """The chance of a false finding that the k-th look may take, k from 1."""
     return alpha / (look * (look + 1))
 
 
-def look_at(
+def compare_with_best_so_far(
     points: Sequence[Mapping[Hashable, float]],
     scenes: Mapping[Hashable, Hashable],
     higher_is_better: bool = True,
@@ -84,7 +84,7 @@ def look_at(
     """
     incumbent, looks = 0, []
     for number in range(1, len(points)):
-        before, now, limit = points[incumbent], points[number], spent(number, alpha)
+        before, now, limit = points[incumbent], points[number], alpha_of_look(number, alpha)
         clips = [clip for clip in before if clip in now]
         test = paired_test([before[c] for c in clips], [now[c] for c in clips], [scenes[c] for c in clips])
         if test is None or test.p is None:

@@ -18,7 +18,7 @@ import numpy as np
 from revisit.core import Clip, UsageError, digest
 from revisit.core.text import parse_json
 from revisit.media import VIDEO_SUFFIXES, file_digest, natural_order, open_clip
-from revisit.media.files import write_text
+from revisit.media.files import write_text_atomically
 from revisit.media.text_files import csv_text
 
 CARD, READABLE = "dataset-card.json", "DATASET.md"
@@ -48,21 +48,23 @@ class DatasetTools:
     problems: Callable[[Path], list[str]]
 
 
-def write_card(root: Path, suite: str, *, title: str, licence: str, source: str, counts: Mapping[str, int]) -> Path:
+def write_dataset_card(
+    root: Path, suite: str, *, title: str, licence: str, source: str, counts: Mapping[str, int]
+) -> Path:
     """The card of a dataset, from the files that are there."""
     if not licence or not source:
         raise UsageError("every dataset says whose it is: give --licence (such as CC-BY-4.0) and --source")
-    files = {path.relative_to(root).as_posix(): file_digest(path) for path in _files(root)}
+    files = {path.relative_to(root).as_posix(): file_digest(path) for path in _dataset_files(root)}
     content = {
         "schema": 1, "suite": suite, "title": title, "licence": licence, "source": source, "counts": dict(counts),
         "fingerprint": digest(files, 32), "files": files,
     }  # fmt: skip
-    write_json(root / CARD, content)
+    write_json_file(root / CARD, content)
     lines = [f"# {title}", "", "|  |  |", "|---|---|", f"| suite | {suite} |", f"| licence | {licence} |"]
     lines += [f"| source | {source} |", *(f"| {name} | {count} |" for name, count in counts.items())]
     lines += [f"| files | {len(files)} |", f"| fingerprint | `{content['fingerprint']}` |", ""]
     lines += [f"`{CARD}` has the SHA-256 of every file; `revisit build check` compares them."]
-    write_text(root / READABLE, "\n".join(lines) + "\n")
+    write_text_atomically(root / READABLE, "\n".join(lines) + "\n")
     return root / CARD
 
 
@@ -76,14 +78,14 @@ def card_problems(root: Path) -> list[str]:
     sentences = [f"the card has no {name}" for name in ("licence", "source", "suite", "counts") if not card.get(name)]
     if card.get("fingerprint") != digest(files, 32):
         sentences.append("the fingerprint of the card is not that of its files")
-    there = {path.relative_to(root).as_posix(): path for path in _files(root)}
+    there = {path.relative_to(root).as_posix(): path for path in _dataset_files(root)}
     sentences += [f"{name} is on the card and not there" for name in files if name not in there]
     sentences += [f"{name} is not on the card" for name in there if name not in files]
     changed = [name for name in files if name in there and file_digest(there[name]) != files[name]]
     return [*sentences, *(f"{name} is not what it was" for name in changed)]
 
 
-def _files(root: Path) -> list[Path]:
+def _dataset_files(root: Path) -> list[Path]:
     """The files of a dataset, without its card, hidden ones, and what users add to it."""
     files = []
     for path in sorted(root.rglob("*"), key=natural_order):
@@ -104,7 +106,7 @@ def videos_in(folder: Path) -> list[Path]:
     return sorted(videos, key=natural_order)
 
 
-def empty_folder(root: Path) -> Path:
+def make_empty_folder(root: Path) -> Path:
     """A folder to build in; one that holds something else is refused."""
     if root.exists() and any(root.iterdir()):
         raise UsageError(f"{root} is not empty; a dataset is built in a folder of its own, choose another --out")
@@ -112,32 +114,32 @@ def empty_folder(root: Path) -> Path:
     return root
 
 
-def read_frame(video: Path, number: int) -> np.ndarray:
+def read_video_frame(video: Path, number: int) -> np.ndarray:
     """One frame of a video; -1 is the last one."""
 
-    def frame_numbers(count: int, fps: float) -> np.ndarray:
+    def wanted_frame(count: int, fps: float) -> np.ndarray:
         return np.array([number if number >= 0 else count + number])
 
-    with open_clip(Clip(video), wanted=frame_numbers) as stream:
+    with open_clip(Clip(video), wanted=wanted_frame) as stream:
         return next(iter(stream)).rgb
 
 
-def write_json(path: Path, content: Any) -> None:
+def write_json_file(path: Path, content: Any) -> None:
     """A JSON file."""
-    write_text(path, json.dumps(content, indent=1, ensure_ascii=False))
+    write_text_atomically(path, json.dumps(content, indent=1, ensure_ascii=False))
 
 
-def write_table(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]], newline: str = "\r\n") -> None:
+def write_csv_file(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]], newline: str = "\r\n") -> None:
     """A CSV file."""
-    write_text(path, csv_text(columns, rows, newline))
+    write_text_atomically(path, csv_text(columns, rows, newline))
 
 
-def count_table(title: str, columns: tuple[str, str], values: Iterable[object]) -> DatasetTable:
+def value_count_table(title: str, columns: tuple[str, str], values: Iterable[object]) -> DatasetTable:
     """A table of how often each value occurs, the most frequent first."""
     return title, columns, [(str(value), count) for value, count in Counter(values).most_common()]
 
 
-def range_table(title: str, numbers: Mapping[str, Sequence[float]]) -> DatasetTable:
+def least_median_most_table(title: str, numbers: Mapping[str, Sequence[float]]) -> DatasetTable:
     """A table with least, median and most of some quantities."""
     rows = []
     for name, values in numbers.items():

@@ -6,16 +6,20 @@ from collections.abc import Callable, Mapping, Sequence
 
 from revisit.core.cases import CEILING, FLOOR
 from revisit.results import Results
-from revisit.results.leaderboards import BoardCell, BoardColumn, BoardRow, printed_cell
+from revisit.results.leaderboards import BoardCell, BoardColumn, BoardRow, cell_without_counts
 
 
-def printed_row(model: str, source: str, columns: Sequence[BoardColumn], line: str, group: str = "") -> BoardRow:
+def board_row_of_printed_line(
+    model: str, source: str, columns: Sequence[BoardColumn], line: str, group: str = ""
+) -> BoardRow:
     """The row of a model whose numbers stand in a line, each as it is printed."""
     texts = zip(columns, line.split(), strict=True)
-    return BoardRow(model, source, {column.key: printed_cell(float(text), text) for column, text in texts}, group)
+    return BoardRow(
+        model, source, {column.key: cell_without_counts(float(text), text) for column, text in texts}, group
+    )
 
 
-def model_rows(
+def board_rows_of_models(
     results: Results,
     source: str,
     cells: Callable[[Results], Mapping[str, BoardCell]],

@@ -15,8 +15,15 @@ from pathlib import Path
 from typing import Any
 
 from revisit.core import Case, Clip, Rejected, Remark, UsageError
-from revisit.core.text import json_or_none, parse_json, pluralize, require_readable
-from revisit.media import ARRAY_SUFFIXES, IMAGE_SUFFIXES, VIDEO_SUFFIXES, is_clip_file, natural_order, why_no_frames
+from revisit.core.text import convert_read_errors, count_and_noun, parse_json, parse_json_or_none
+from revisit.media import (
+    ARRAY_SUFFIXES,
+    IMAGE_SUFFIXES,
+    VIDEO_SUFFIXES,
+    is_clip_file,
+    natural_order,
+    why_picture_arrays_are_no_clip,
+)
 
 MANIFEST = "manifest.jsonl"
 MAX_LINE = 1_000_000
@@ -46,10 +53,10 @@ def find_clips(root: Path) -> Iterator[tuple[str, str, Path]]:
 
 def is_frame_folder(path: Path) -> bool:
     """Whether a path is a folder of images, which is one clip."""
-    return path.is_dir() and _is_frame_folder(_visible_entries(path))
+    return path.is_dir() and _entries_are_frames(_visible_entries_in_order(path))
 
 
-def distinguish_names(clips: Sequence[tuple[str, str, Path]]) -> list[tuple[str, str, Path]]:
+def distinguish_sample_names(clips: Sequence[tuple[str, str, Path]]) -> list[tuple[str, str, Path]]:
     """The same clips; where two would have one name (clip.mp4 beside clip.webm or clip/), files keep their endings."""
     names = Counter((sample, path.parent) for _, sample, path in clips)
     return [
@@ -60,40 +67,40 @@ def distinguish_names(clips: Sequence[tuple[str, str, Path]]) -> list[tuple[str,
 
 def find_clip_files(folder: Path, folders: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], str, Path]]:
     """(folders that it lies in, its name without an ending, path) of every clip below a folder, in natural order."""
-    entries = _visible_entries(folder)
+    entries = _visible_entries_in_order(folder)
     videos = {path.stem for path, _ in entries if path.suffix.lower() in VIDEO_SUFFIXES}
     for path, entry in entries:
         if entry.is_dir():
             if entry.is_symlink():
                 continue
-            inside = _visible_entries(path)
-            if _is_frame_folder(inside):
+            inside = _visible_entries_in_order(path)
+            if _entries_are_frames(inside):
                 yield folders, path.name, path
-            elif not _is_run(inside):
+            elif not _is_run_folder(inside):
                 yield from find_clip_files(path, (*folders, path.name))
-        elif _is_clip(path, entry) and not (path.suffix.lower() in ARRAY_SUFFIXES and path.stem in videos):
+        elif _is_clip_entry(path, entry) and not (path.suffix.lower() in ARRAY_SUFFIXES and path.stem in videos):
             yield folders, path.stem, path
 
 
-def _is_frame_folder(inside: Sequence[tuple[Path, os.DirEntry[str]]]) -> bool:
+def _entries_are_frames(inside: Sequence[tuple[Path, os.DirEntry[str]]]) -> bool:
     """Whether images are what a folder holds; a GIF or an array beside them is a preview or their poses."""
-    clips = {path for path, entry in inside if _is_clip(path, entry)}
+    clips = {path for path, entry in inside if _is_clip_entry(path, entry)}
     images = [path for path, _ in inside if path.suffix.lower() in IMAGE_SUFFIXES and path not in clips]
     side_files = all(path.suffix.lower() in (".gif", *ARRAY_SUFFIXES) for path in clips) and len(clips) < len(images)
     return bool(images) and (not clips or side_files) and not any(entry.is_dir() for _, entry in inside)
 
 
-def _is_run(inside: Sequence[tuple[Path, os.DirEntry[str]]]) -> bool:
+def _is_run_folder(inside: Sequence[tuple[Path, os.DirEntry[str]]]) -> bool:
     """Whether a folder is a run directory, whose pictures and arrays are no clips."""
     return {"run.json", "plan.json"} <= {path.name for path, _ in inside}
 
 
-def _is_clip(path: Path, entry: os.DirEntry[str]) -> bool:
+def _is_clip_entry(path: Path, entry: os.DirEntry[str]) -> bool:
     """Whether an entry of a folder is a clip: a video by its ending, an array or a WebP file by what is in it."""
     return entry.is_file() and is_clip_file(path)
 
 
-def _visible_entries(folder: Path) -> list[tuple[Path, os.DirEntry[str]]]:
+def _visible_entries_in_order(folder: Path) -> list[tuple[Path, os.DirEntry[str]]]:
     """What lies in a folder and is not hidden, in natural order; an entry knows what it is without asking the disk."""
     with os.scandir(folder) as entries:
         listing = [(folder / entry.name, entry) for entry in entries if not entry.name.startswith(".")]
@@ -106,7 +113,7 @@ def unread_files(root: Path) -> Iterator[Rejected | Remark]:
     Pages, logs, arrays beside clips, and what `revisit` itself writes there are not told.
     """
     other_files: list[str] = []
-    for path, why in _unread(root):
+    for path, why in _unread_paths_with_reason(root):
         name = path.relative_to(root).as_posix()
         if why:
             model = path.relative_to(root).parts[0]
@@ -116,14 +123,14 @@ def unread_files(root: Path) -> Iterator[Rejected | Remark]:
     if other_files:
         rest = f" and {len(other_files) - MOST_NAMED} more" if len(other_files) > MOST_NAMED else ""
         names = ", ".join(other_files[:MOST_NAMED]) + rest
-        yield Remark(f"{pluralize(len(other_files), 'other file')} not read, being no clip: {names}")
+        yield Remark(f"{count_and_noun(len(other_files), 'other file')} not read, being no clip: {names}")
 
 
-def _unread(folder: Path) -> Iterator[tuple[Path, str]]:
+def _unread_paths_with_reason(folder: Path) -> Iterator[tuple[Path, str]]:
     """(path, why it should have been a clip and is none, or nothing) of what `find_clips` leaves out."""
-    entries = _visible_entries(folder)
-    frames = _is_frame_folder(entries)
-    alone = not any(_is_clip(path, entry) for path, entry in entries)  # beside clips, arrays are poses or depth
+    entries = _visible_entries_in_order(folder)
+    frames = _entries_are_frames(entries)
+    alone = not any(_is_clip_entry(path, entry) for path, entry in entries)  # beside clips, arrays are poses or depth
     for path, entry in entries:
         suffix = path.suffix.lower()
         if entry.is_symlink() and not path.exists():
@@ -131,20 +138,20 @@ def _unread(folder: Path) -> Iterator[tuple[Path, str]]:
         elif entry.is_dir():
             if entry.is_symlink():
                 yield path, "it is a link to a folder, which is not followed; give the folder itself, or copy it here"
-            elif _is_run(_visible_entries(path)):
+            elif _is_run_folder(_visible_entries_in_order(path)):
                 yield path, ""
             else:
-                yield from _unread(path)
+                yield from _unread_paths_with_reason(path)
         elif not entry.is_file():
             yield path, "it is no regular file, so nothing can be read from it"
         elif suffix in UNREAD_VIDEOS:
             yield path, f"{suffix} is not read; convert it to mp4, mkv or webm, without loss where you can"
-        elif suffix in ARRAY_SUFFIXES and alone and (why := why_no_frames(path)):
+        elif suffix in ARRAY_SUFFIXES and alone and (why := why_picture_arrays_are_no_clip(path)):
             yield path, why
         elif suffix in UNREAD_ARRAYS and alone:
             library = UNREAD_ARRAYS[suffix]
             yield path, f"{suffix} is not read; load it with {library}, and save the frames with numpy.save or as mp4"
-        elif suffix in IMAGE_SUFFIXES and (frames or _is_clip(path, entry)):
+        elif suffix in IMAGE_SUFFIXES and (frames or _is_clip_entry(path, entry)):
             continue
         elif suffix not in (*VIDEO_SUFFIXES, *UNTOLD) and not path.name.endswith(SIDE_FILES):
             yield path, ""
@@ -154,7 +161,7 @@ def read_manifest(path: Path, roots: Sequence[Path] = ()) -> Iterator[Case | Rej
     """Cases of a JSONL manifest; each unusable line is a Rejected with its line number."""
     line_by_id: dict[str, int] = {}
     allowed = [path.parent.resolve(), *(root.resolve() for root in roots)]
-    with require_readable(path, "a manifest, a UTF-8 text with one JSON object per line"):
+    with convert_read_errors(path, "a manifest, a UTF-8 text with one JSON object per line"):
         text = path.read_text(encoding="utf-8-sig")
     # Not splitlines(): JSON may hold other line ends, such as U+2028, inside its strings.
     for number, line in enumerate(text.split("\n"), start=1):
@@ -162,10 +169,10 @@ def read_manifest(path: Path, roots: Sequence[Path] = ()) -> Iterator[Case | Rej
             continue
         where = f"{path.name} line {number}"
         try:
-            entry = _parse_line(line)
+            entry = _parse_manifest_line(line)
             case = _manifest_case(entry, allowed)
         except ValueError as error:
-            yield Rejected(where, " ".join(str(error).split()), _model_of(line))
+            yield Rejected(where, " ".join(str(error).split()), _model_of_manifest_line(line))
             continue
         first = line_by_id.setdefault(case.id, number)
         if first != number:
@@ -175,7 +182,7 @@ def read_manifest(path: Path, roots: Sequence[Path] = ()) -> Iterator[Case | Rej
         yield case
 
 
-def _parse_line(line: str) -> Any:
+def _parse_manifest_line(line: str) -> Any:
     if len(line) > MAX_LINE:
         raise ValueError(f"the line has {len(line)} characters; a manifest line may have at most {MAX_LINE}")
     try:
@@ -190,7 +197,7 @@ def _parse_line(line: str) -> Any:
 def _manifest_case(content: Mapping[str, object], allowed: Sequence[Path]) -> Case:
     from pydantic import ValidationError
 
-    from revisit.suites.manifest import ManifestEntry, first_problem
+    from revisit.suites.manifest import ManifestEntry, first_validation_problem
 
     unknown = [name for name in content if name not in ManifestEntry.model_fields]
     if unknown:
@@ -200,15 +207,17 @@ def _manifest_case(content: Mapping[str, object], allowed: Sequence[Path]) -> Ca
     try:
         entry = ManifestEntry.model_validate(content)
     except ValidationError as error:
-        problem, text = first_problem(error)
+        problem, text = first_validation_problem(error)
         raise ValueError(f"{problem} (found {text})") from None
     base = allowed[0]
-    video = _resolve_path(base, entry.video, allowed)
-    reference = None if entry.reference is None else Clip(_resolve_path(base, entry.reference, allowed), entry.fps)
-    return entry.case(entry.id or Path(entry.video).stem, Clip(video, entry.fps), reference, entry.camera)
+    video = _resolve_allowed_path(base, entry.video, allowed)
+    reference = (
+        None if entry.reference is None else Clip(_resolve_allowed_path(base, entry.reference, allowed), entry.fps)
+    )
+    return entry.make_case(entry.id or Path(entry.video).stem, Clip(video, entry.fps), reference, entry.camera)
 
 
-def _resolve_path(base: Path, name: str, allowed: Sequence[Path]) -> Path:
+def _resolve_allowed_path(base: Path, name: str, allowed: Sequence[Path]) -> Path:
     """The path a manifest names, refused where it leaves the allowed folders (also through links)."""
     if re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", name):
         raise ValueError(f"{name[:80]!r} is a web address; a manifest names files on this machine")
@@ -224,12 +233,12 @@ def _resolve_path(base: Path, name: str, allowed: Sequence[Path]) -> Path:
     return path
 
 
-def _model_of(line: str) -> str:
-    content = json_or_none(line)
+def _model_of_manifest_line(line: str) -> str:
+    content = parse_json_or_none(line)
     return str(content.get("model", ""))[:200] if isinstance(content, dict) else ""
 
 
-def option_folder(option: str, value: str) -> Path:
+def existing_option_folder(option: str, value: str) -> Path:
     """The folder that an option of a suite names; one that does not exist is refused."""
     folder = Path(value).expanduser()
     if not folder.is_dir():
@@ -246,9 +255,9 @@ def target_name(row: TargetRow) -> str:
     return str(row.get("name") or row.get("target") or "target")
 
 
-def read_targets(path: Path) -> dict[str, TargetRow]:
+def read_target_boxes(path: Path) -> dict[str, TargetRow]:
     """A JSON object that maps a file's stem or an id to a target box."""
-    with require_readable(path, "JSON"):
+    with convert_read_errors(path, "JSON"):
         content = parse_json(path.read_text(encoding="utf-8"))
     if not isinstance(content, dict):
         raise UsageError(f"{path}: expected an object from clip names to {{'box': [x0, y0, x1, y1]}}")

@@ -19,7 +19,7 @@ class TargetEntry(BaseModel):
 
     @field_validator("box")
     @classmethod
-    def _a_box(cls, box: tuple[float, float, float, float]) -> tuple[float, float, float, float]:
+    def _require_valid_box(cls, box: tuple[float, float, float, float]) -> tuple[float, float, float, float]:
         x0, y0, x1, y1 = box
         if not (0 <= x0 < x1 <= 1 and 0 <= y0 < y1 <= 1):
             raise ValueError("a box is [x0, y0, x1, y1] as fractions of the first frame, with x0 < x1 and y0 < y1")
@@ -47,19 +47,19 @@ class ManifestEntry(BaseModel):
 
     @field_validator("id", "model", "group", "subset", "condition")
     @classmethod
-    def _printable(cls, name: str) -> str:
+    def _require_printable(cls, name: str) -> str:
         if not name.isprintable():
             raise ValueError("a name may contain only printable characters")
         return name
 
     @field_validator("phases")
     @classmethod
-    def _in_order(cls, phases: tuple[int, int] | None) -> tuple[int, int] | None:
+    def _require_ordered_phases(cls, phases: tuple[int, int] | None) -> tuple[int, int] | None:
         if phases is not None and not 0 < phases[0] < phases[1]:
             raise ValueError("phases are [first hidden frame, first returned frame], both positive and in this order")
         return phases
 
-    def case(self, name: str, clip: Clip, reference: Clip | None, camera: str) -> Case:
+    def make_case(self, name: str, clip: Clip, reference: Clip | None, camera: str) -> Case:
         """The case of a clip that is called so."""
         return Case(
             id=case_id(name, self.model, self.seed),
@@ -79,7 +79,7 @@ class ManifestEntry(BaseModel):
         )
 
 
-def first_problem(error: ValidationError) -> tuple[str, str]:
+def first_validation_problem(error: ValidationError) -> tuple[str, str]:
     """What is wrong with the first field that does not fit, and the beginning of what stands there."""
     first = error.errors()[0]
     field = ".".join(str(part) for part in first["loc"])

@@ -18,8 +18,8 @@ import numpy as np
 
 from revisit.core import Clip, MediaError
 from revisit.media import clip_digest, encode_mp4, open_clip
-from revisit.media.frame_count import index_of
-from revisit.media.orientation import is_mirrored
+from revisit.media.frame_count import read_mp4_index
+from revisit.media.orientation import is_video_mirrored
 
 PROFILES = (b"\x42", b"\x4d", b"\x58", b"\x64")  # of H.264: baseline, main, extended, high
 TYPES = {".mp4": "video/mp4", ".m4v": "video/mp4", ".mov": "video/mp4", ".webm": "video/webm"}
@@ -42,7 +42,12 @@ def playable_file(clip: Clip, copies: Path) -> PlayableFile:
     with open_clip(clip, wanted=np.zeros(0, dtype=int)) as stream:
         info = stream.info
     facts = info.fps, info.count, info.width, info.height
-    if not clip.start and clip.count is None and _plays(clip.path) and _even(info.times, info.fps):
+    if (
+        not clip.start
+        and clip.count is None
+        and _has_browser_codec(clip.path)
+        and _has_constant_frame_rate(info.times, info.fps)
+    ):
         return PlayableFile(clip.path, *facts)
     path = copies / f"{clip_digest(clip)[:32]}.mp4"
     if path.is_file():
@@ -51,30 +56,30 @@ def playable_file(clip: Clip, copies: Path) -> PlayableFile:
     else:
         copies.mkdir(parents=True, exist_ok=True)
         with open_clip(clip) as stream:
-            encode_mp4(path, (_even_size(frame.rgb) for frame in stream), info.fps, crf=14)
+            encode_mp4(path, (_pad_to_even_size(frame.rgb) for frame in stream), info.fps, crf=14)
     return PlayableFile(path, *facts)
 
 
-def _plays(path: Path) -> bool:
+def _has_browser_codec(path: Path) -> bool:
     """Whether browsers have the codec, in 4:2:0 with 8 bits. Told from bytes of the index: no decoder is started."""
     kind = path.suffix.lower()
-    if path.is_dir() or kind not in TYPES or is_mirrored(path):  # not every browser mirrors
+    if path.is_dir() or kind not in TYPES or is_video_mirrored(path):  # not every browser mirrors
         return False
     if kind == ".webm":
         with path.open("rb") as file:
             start = file.read(1 << 16)
         return any(codec in start for codec in (b"V_VP8", b"V_VP9", b"V_AV1"))
-    index = index_of(path) or b""
+    index = read_mp4_index(path) or b""
     at = index.find(b"avcC")
     return at > 0 and index[at + 5 : at + 6] in PROFILES
 
 
-def _even(times: np.ndarray, fps: float) -> bool:
+def _has_constant_frame_rate(times: np.ndarray, fps: float) -> bool:
     """Whether every frame is where a constant rate has it."""
     return bool(len(times)) and bool(np.abs(times * fps - np.arange(len(times))).max() <= UNEVEN)
 
 
-def _even_size(rgb: np.ndarray) -> np.ndarray:
+def _pad_to_even_size(rgb: np.ndarray) -> np.ndarray:
     """The frame with its last row or column repeated where its size is odd."""
     return np.pad(rgb, ((0, rgb.shape[0] % 2), (0, rgb.shape[1] % 2), (0, 0)), mode="edge")
 

@@ -51,12 +51,12 @@ class ListenAddress:
     names: tuple[str, ...] = ()  # further names, such as that of a proxy in front of it
 
     @property
-    def hosts(self) -> frozenset[str]:
+    def allowed_host_names(self) -> frozenset[str]:
         own = () if self.host in ("0.0.0.0", "::") else (self.host,)
         return frozenset(name.lower() for name in (*LOOPBACK, *own, *self.names))
 
 
-def check_address(where: ListenAddress, token: str) -> ListenAddress:
+def require_token_if_public(where: ListenAddress, token: str) -> ListenAddress:
     """The place, refused where others could reach it without a token."""
     if is_loopback(where.host):
         return where
@@ -89,7 +89,7 @@ class Rates:
         self.per_second, self.at_once = per_second, at_once
         self._left: dict[str, tuple[float, float]] = {}
 
-    def allow(self, name: str) -> bool:
+    def take_if_allowed(self, name: str) -> bool:
         now = time.monotonic()
         tokens, since = self._left.get(name, (float(self.at_once), now))
         tokens = min(float(self.at_once), tokens + (now - since) * self.per_second)
@@ -111,38 +111,38 @@ class Guard:
         if scope["type"] != "http":
             return
         headers = {bytes(name).lower(): bytes(value) for name, value in scope["headers"]}
-        refusal = self._refusal(scope, headers)
+        refusal = self._refusal_status_and_sentence(scope, headers)
         if refusal is not None:
-            await _refuse(send, *refusal)
+            await _send_refusal(send, *refusal)
             return
         if b"," in headers.get(b"range", b""):  # players ask for one part; thousands would only cost us
             scope["headers"] = [(name, value) for name, value in scope["headers"] if bytes(name).lower() != b"range"]
         body = b""
         if scope["method"] == "POST":
             try:
-                body = await asyncio.wait_for(self._body(receive), SLOWEST_BODY)
+                body = await asyncio.wait_for(self._read_limited_body(receive), SLOWEST_BODY)
             except (asyncio.TimeoutError, TimeoutError):
-                await _refuse(send, 408, "The request took too long to arrive.")
+                await _send_refusal(send, 408, "The request took too long to arrive.")
                 return
             except ConnectionError:
                 return  # half a form is none
             if len(body) > LARGEST_BODY:
-                await _refuse(send, 413, "The request is too large.")
+                await _send_refusal(send, 413, "The request is too large.")
                 return
         waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
-        async def received() -> Message:
+        async def replay_body_once() -> Message:
             return waiting.pop() if waiting else await receive()
 
-        async def answered(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 names = {bytes(name).lower() for name, _ in message["headers"]}
                 message["headers"] = [*message["headers"], *(pair for pair in HEADERS if pair[0] not in names)]
             await send(message)
 
-        await self.app(scope, received, answered)
+        await self.app(scope, replay_body_once, send_with_headers)
 
-    async def _body(self, receive: Receive) -> bytes:
+    async def _read_limited_body(self, receive: Receive) -> bytes:
         """The whole body, before anybody is asked; of one that is too large, a part that shows it."""
         body, more = b"", True
         while more and len(body) <= LARGEST_BODY:
@@ -153,15 +153,15 @@ class Guard:
             more = message.get("more_body", False)
         return body
 
-    def _refusal(self, scope: Message, headers: dict[bytes, bytes]) -> tuple[int, str] | None:
+    def _refusal_status_and_sentence(self, scope: Message, headers: dict[bytes, bytes]) -> tuple[int, str] | None:
         host = headers.get(b"host", b"").decode("latin-1")
-        if (address_parts(f"//{host}").hostname or "").lower() not in self.hosts:
+        if (split_url_or_empty(f"//{host}").hostname or "").lower() not in self.hosts:
             return 421, "This server is not known by that name."
         if scope["method"] not in ("GET", "HEAD"):
             if scope["method"] != "POST":
                 return 405, "This is not supported."
             origin = headers.get(b"origin") or headers.get(b"referer")
-            if origin is None or address_parts(origin.decode("latin-1")).netloc.lower() != host.lower():
+            if origin is None or split_url_or_empty(origin.decode("latin-1")).netloc.lower() != host.lower():
                 return 403, "The request does not come from a page of this server."
             length = headers.get(b"content-length", b"0")
             if not length.isdigit() or len(length) > 18 or int(length) > LARGEST_BODY:
@@ -169,7 +169,7 @@ class Guard:
         return None
 
 
-def address_parts(address: str) -> SplitResult:
+def split_url_or_empty(address: str) -> SplitResult:
     """The parts of an address; empty ones where it is none."""
     try:
         return urlsplit(address)
@@ -177,23 +177,24 @@ def address_parts(address: str) -> SplitResult:
         return urlsplit("")
 
 
-async def _refuse(send: Send, status: int, sentence: str) -> None:
+async def _send_refusal(send: Send, status: int, sentence: str) -> None:
     body = sentence.encode()
     headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", str(len(body)).encode())]
     await send({"type": "http.response.start", "status": status, "headers": [*headers, *HEADERS]})
     await send({"type": "http.response.body", "body": body})
 
 
-def serve(
+def serve_until_interrupted(
     app: Application, where: ListenAddress, token: str = "", started: Callable[[str], None] = lambda address: None
 ) -> None:
     """Serve until interrupted; `started` is called with the address once requests are taken."""
     uvicorn = needs("uvicorn")
-    check_address(where, token)
-    listening = _listening(where)
+    require_token_if_public(where, token)
+    listening = _open_listening_socket(where)
     host = f"[{where.host}]" if ":" in where.host else where.host
     config = uvicorn.Config(
-        Guard(app, where.hosts), log_level="warning", access_log=False, server_header=False, lifespan="off",
+        Guard(app, where.allowed_host_names), log_level="warning", access_log=False, server_header=False,
+        lifespan="off",
         timeout_keep_alive=30, h11_max_incomplete_event_size=64 * 1024, ws="none",
     )  # fmt: skip
     with listening:
@@ -201,7 +202,7 @@ def serve(
         uvicorn.Server(config).run(sockets=[listening])
 
 
-def _listening(where: ListenAddress) -> Any:
+def _open_listening_socket(where: ListenAddress) -> Any:
     import socket
 
     try:

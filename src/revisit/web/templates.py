@@ -7,7 +7,7 @@ from jinja2 import BytecodeCache, Environment, PackageLoader, StrictUndefined
 Context = dict[str, object]  # what a template, or a script of a page, is given
 
 
-def templates(package: str, bytecode_cache: BytecodeCache | None = None) -> Environment:
+def template_environment(package: str, bytecode_cache: BytecodeCache | None = None) -> Environment:
     """The templates of a package."""
     return Environment(
         loader=PackageLoader(package),

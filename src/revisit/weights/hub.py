@@ -16,11 +16,11 @@ ENDPOINT = "https://huggingface.co"
 DENIED = (401, 403)
 
 
-def hub_file(source: Source, path: str) -> RemoteFile:
+def hub_download_address(source: Source, path: str) -> RemoteFile:
     """Where a file of a repository lies."""
     endpoint = (os.environ.get("HF_ENDPOINT") or ENDPOINT).rstrip("/")
-    token = os.environ.get("HF_TOKEN") or os.environ.get("HUGGING_FACE_HUB_TOKEN") or _stored_token()
-    where = "/".join(urllib.parse.quote(part, safe="/") for part in (source.where, "resolve", source.revision, path))
+    token = os.environ.get("HF_TOKEN") or os.environ.get("HUGGING_FACE_HUB_TOKEN") or _stored_hub_token()
+    where = "/".join(urllib.parse.quote(part, safe="/") for part in (source.location, "resolve", source.revision, path))
     return RemoteFile(f"{endpoint}/{where}", {"Authorization": f"Bearer {token}"} if token else {})
 
 
@@ -31,25 +31,25 @@ def access_denied_text(entry: LockedWeights, error: Unavailable) -> str:
     return f"gated: accept the licence at {entry.gated}, then HF_TOKEN=... revisit weights pull {entry.id}"
 
 
-def _hub_home() -> Path:
+def _hugging_face_home() -> Path:
     return Path(os.environ.get("HF_HOME") or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "huggingface")
 
 
-def _stored_token() -> str:
+def _stored_hub_token() -> str:
     """The token that the hub's own command has stored."""
-    path = Path(os.environ.get("HF_TOKEN_PATH") or _hub_home() / "token").expanduser()
+    path = Path(os.environ.get("HF_TOKEN_PATH") or _hugging_face_home() / "token").expanduser()
     try:
         return path.read_text(encoding="ascii").strip()
     except (OSError, UnicodeDecodeError):
         return ""
 
 
-def cached_files(source: Source, file: LockedFile) -> Iterator[Path]:
+def find_cached_files(source: Source, file: LockedFile) -> Iterator[Path]:
     """Files in the hub's and torch's caches that may be this one."""
-    path = source.path(file)
+    path = source.path_in_source(file)
     if source.kind == "hub":
-        root = Path(os.environ.get("HF_HUB_CACHE") or _hub_home() / "hub").expanduser()
-        repository = root / f"models--{source.where.replace('/', '--')}"
+        root = Path(os.environ.get("HF_HUB_CACHE") or _hugging_face_home() / "hub").expanduser()
+        repository = root / f"models--{source.location.replace('/', '--')}"
         revision = source.revision
         with suppress(OSError, UnicodeDecodeError):  # it is a commit already, or nothing is there
             revision = (repository / "refs" / revision).read_text(encoding="ascii").strip()

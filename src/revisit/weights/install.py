@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 
-from revisit.weights.local_files import is_installed
-from revisit.weights.lock import entry_or_by_hand
-from revisit.weights.weights_folder import find_local, root
+from revisit.weights.local_files import is_library_installed
+from revisit.weights.lock import lock_entry_or_default
+from revisit.weights.weights_folder import find_local_weights, weights_root
 
 
 @dataclass
@@ -27,14 +27,14 @@ class MissingParts:
     @property
     def remedy(self) -> str:
         """One line: the command that brings everything, and what no command can."""
-        commands = [install_command("networks")] if self.libraries else []
+        commands = [install_extra_command("networks")] if self.libraries else []
         commands += [f"revisit weights pull {' '.join(self.weights)}"] if self.weights else []
         commands += [f"revisit weights pull --again {' '.join(self.damaged)}"] if self.damaged else []
         sentences = [" && ".join(commands)] if commands else []
         if self.licences:
             sentences.append(f"accept the licence first at {' and '.join(self.licences)}")
         if self.by_hand:
-            sentences.append(f"put {', '.join(self.by_hand)} into {root()} by hand (docs/weights.md)")
+            sentences.append(f"put {', '.join(self.by_hand)} into {weights_root()} by hand (docs/weights.md)")
         return "; ".join(sentences)
 
 
@@ -42,9 +42,11 @@ def missing_parts(ids: Iterable[str]) -> MissingParts:
     """All that networks with these weights lack on this machine."""
     missing = MissingParts()
     for id in dict.fromkeys(ids):
-        locked = entry_or_by_hand(id)
-        missing.libraries += [name for name in locked.needs if not is_installed(name) and name not in missing.libraries]
-        trouble = find_local(locked)
+        locked = lock_entry_or_default(id)
+        missing.libraries += [
+            name for name in locked.needs if not is_library_installed(name) and name not in missing.libraries
+        ]
+        trouble = find_local_weights(locked)
         if isinstance(trouble, str) and not locked.sources:
             missing.by_hand.append(id)
         elif isinstance(trouble, str):
@@ -54,7 +56,7 @@ def missing_parts(ids: Iterable[str]) -> MissingParts:
     return missing
 
 
-def install_command(extra: str) -> str:
+def install_extra_command(extra: str) -> str:
     """The command that installs an extra into the environment that runs this, with pip or uv, whichever it has."""
     package = f"revisit-bench[{extra}]"
     if find_spec("pip") is not None:

@@ -8,18 +8,18 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from revisit.core import MissingPrerequisite
-from revisit.weights.lock import entry_or_by_hand
+from revisit.weights.lock import lock_entry_or_default
 from revisit.weights.tensors import INSTALL
-from revisit.weights.weights_folder import find_local, problem_text, source_digest
+from revisit.weights.weights_folder import find_local_weights, source_digest, weights_problem_text
 
 
 def file(id: str) -> Path:
     """The file of these weights; raises MissingPrerequisite with the command that brings or mends it."""
-    locked = entry_or_by_hand(id)
-    local = find_local(locked)
+    locked = lock_entry_or_default(id)
+    local = find_local_weights(locked)
     if isinstance(local, str):
-        raise MissingPrerequisite(problem_text(locked, local))
-    return local.first
+        raise MissingPrerequisite(weights_problem_text(locked, local))
+    return local.first_file
 
 
 def folder(id: str) -> Path:
@@ -33,28 +33,28 @@ def why_missing(ids: Sequence[str]) -> str | None:
     A library is not installed, or a file is missing, damaged or outdated.
     """
     for id in ids:
-        locked = entry_or_by_hand(id)
+        locked = lock_entry_or_default(id)
         for library in locked.needs:
-            if not is_installed(library):
+            if not is_library_installed(library):
                 return f"{library} is not installed: {INSTALL}"
-        local = find_local(locked)
+        local = find_local_weights(locked)
         if isinstance(local, str):
-            return problem_text(locked, local)
+            return weights_problem_text(locked, local)
     return None
 
 
 def digests(ids: Sequence[str]) -> list[str]:
     """`id=SHA-256` of each, as the lock pins it or as the file on this machine has it; nothing behind the sign where
     that is unknown."""
-    return [f"{id}={source_digest(entry_or_by_hand(id))}" for id in ids]
+    return [f"{id}={source_digest(lock_entry_or_default(id))}" for id in ids]
 
 
 def needs(ids: Sequence[str]) -> set[str]:
     """Libraries that networks with these weights run on, such as torch and onnxruntime."""
-    return {library for id in ids for library in entry_or_by_hand(id).needs}
+    return {library for id in ids for library in lock_entry_or_default(id).needs}
 
 
 @cache
-def is_installed(library: str) -> bool:
+def is_library_installed(library: str) -> bool:
     """Whether a library can be imported here."""
     return find_spec(library) is not None

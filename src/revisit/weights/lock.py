@@ -18,7 +18,7 @@ from msgspec import Meta
 
 from revisit.core import UsageError
 from revisit.core.text import parse_package_yaml
-from revisit.http_client import printable_url
+from revisit.http_client import url_without_secrets
 
 OVERLAY = "REVISIT_WEIGHTS_LOCK"
 PACKAGED = Path(__file__).with_name("weights.lock")
@@ -44,13 +44,13 @@ class LockedFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         becomes = self.becomes or ("model.safetensors" if self.convert else self.name)
         msgspec.structs.force_setattr(self, "becomes", becomes)
         for path in (self.name, becomes):
-            if not is_inside(path):
+            if not is_relative_inside_path(path):
                 raise ValueError(f"{path!r} is not a file name relative to the folder")
         if self.convert not in ("", *CONVERSIONS):
             raise ValueError(f"convert must be one of {', '.join(CONVERSIONS)}, not {self.convert!r}")
 
     @property
-    def pickle(self) -> bool:
+    def is_pickle(self) -> bool:
         return self.name.endswith(PICKLES)
 
 
@@ -81,15 +81,15 @@ class Source(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return next(kind for kind in KINDS if getattr(self, kind))
 
     @property
-    def where(self) -> str:
+    def location(self) -> str:
         return str(getattr(self, self.kind))
 
-    def path(self, file: LockedFile) -> str:
+    def path_in_source(self, file: LockedFile) -> str:
         """Where a file lies in this source."""
         return self.take.get(file.name, file.name)
 
     def __str__(self) -> str:
-        where = printable_url(self.where) if self.url else self.where
+        where = url_without_secrets(self.location) if self.url else self.location
         return f"{self.kind} {where}" + (f" at {self.revision[:12]}" if self.hub else "")
 
 
@@ -121,21 +121,21 @@ class LockedWeights(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return None if None in sizes else sum(size or 0 for size in sizes)
 
 
-def entries() -> Mapping[str, LockedWeights]:
+def read_lock_entries() -> Mapping[str, LockedWeights]:
     """All entries, those of the user's own lock last."""
-    packaged = _read(PACKAGED, PACKAGED.stat().st_mtime_ns)
+    packaged = _read_lock_file(PACKAGED, PACKAGED.stat().st_mtime_ns)
     overlay = os.environ.get(OVERLAY, "")
     if not overlay:
         return packaged
     path = Path(overlay).expanduser()
     if not path.is_file():
         raise UsageError(f"{OVERLAY}={overlay}: there is no such file; name a YAML file of weights, or unset it")
-    return {**packaged, **_read(path, path.stat().st_mtime_ns)}
+    return {**packaged, **_read_lock_file(path, path.stat().st_mtime_ns)}
 
 
-def entry(id: str) -> LockedWeights:
+def require_lock_entry(id: str) -> LockedWeights:
     """The entry of this id."""
-    all_entries = entries()
+    all_entries = read_lock_entries()
     if id not in all_entries:
         raise UsageError(
             f"there are no weights called {id!r}; `revisit weights list` shows all, and {OVERLAY} may add some"
@@ -143,13 +143,13 @@ def entry(id: str) -> LockedWeights:
     return all_entries[id]
 
 
-def entry_or_by_hand(id: str) -> LockedWeights:
+def lock_entry_or_default(id: str) -> LockedWeights:
     """The entry of this id; for one that no lock names, such as a plugin's, an entry without sources."""
-    return entries().get(id) or LockedWeights(id, id, (LockedFile("model.safetensors"),))
+    return read_lock_entries().get(id) or LockedWeights(id, id, (LockedFile("model.safetensors"),))
 
 
 @lru_cache(maxsize=8)
-def _read(path: Path, changed: int) -> Mapping[str, LockedWeights]:
+def _read_lock_file(path: Path, changed: int) -> Mapping[str, LockedWeights]:
     try:
         content = parse_package_yaml(path.read_text(encoding="utf-8"))
     except (yaml.YAMLError, UnicodeDecodeError, OSError) as error:
@@ -170,7 +170,7 @@ def _read(path: Path, changed: int) -> Mapping[str, LockedWeights]:
     return locked
 
 
-def is_inside(path: str) -> bool:
+def is_relative_inside_path(path: str) -> bool:
     """Whether a path stays in the folder it is joined to, on any system."""
     parts = path.replace("\\", "/").split("/")
     return bool(path) and not ({"", ".", ".."} & set(parts)) and ":" not in path and "\0" not in path

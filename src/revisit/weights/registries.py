@@ -25,7 +25,14 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
-from revisit.http_client import Unavailable, local_path, printable_url, read, same_host, without_secret
+from revisit.http_client import (
+    Unavailable,
+    is_same_origin,
+    path_of_file_url,
+    read_page,
+    split_credentials_from_url,
+    url_without_secrets,
+)
 
 SECONDS = 60  # for a client to say where it would look
 NPM_SECRETS = {"_authToken": "Bearer", "_auth": "Basic"}
@@ -40,36 +47,36 @@ class RemoteFile:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-def pypi(name: str, archive: str) -> RemoteFile:
+def find_pypi_archive(name: str, archive: str) -> RemoteFile:
     """Where the archive with this file name lies; all indexes of pip's configuration are asked in turn."""
     settings = pip_settings()
     for place in settings.get("find-links", "").split():
-        folder = local_path(place) if "://" in place else Path(place)
+        folder = path_of_file_url(place) if "://" in place else Path(place)
         if (path := folder / archive).is_file():
             return RemoteFile(path.resolve().as_uri())
     reasons: list[str] = []
-    for index in indexes(settings):
+    for index in package_index_urls(settings):
         page = f"{index.rstrip('/')}/{re.sub(r'[-_.]+', '-', name).lower()}/"
         try:
-            links = _index_links(page)
+            links = _archive_urls_on_page(page)
         except Unavailable as error:
             reasons.append(str(error))
             continue
         if archive in links:
-            return RemoteFile(links[archive], _index_login(links[archive], index))
-        reasons.append(f"{printable_url(page)}: it does not list {archive}")
+            return RemoteFile(links[archive], _index_login_header(links[archive], index))
+        reasons.append(f"{url_without_secrets(page)}: it does not list {archive}")
     raise Unavailable("; ".join(reasons) or "pip is set up without an index (no-index)")
 
 
-def indexes(settings: Mapping[str, str]) -> list[str]:
+def package_index_urls(settings: Mapping[str, str]) -> list[str]:
     """Addresses of the package indexes, in the order in which they are asked."""
     if settings.get("no-index", "").lower() in ("1", "true", "yes", "on"):
         return []
-    return [settings.get("index-url") or default_index(), *settings.get("extra-index-url", "").split()]
+    return [settings.get("index-url") or pip_default_index_url(), *settings.get("extra-index-url", "").split()]
 
 
 @cache
-def default_index() -> str:
+def pip_default_index_url() -> str:
     """The index that pip uses where nobody names one: its help says it."""
     help_text = " ".join(_command_output([sys.executable, "-m", "pip", "download", "--help"]).split())
     if match := re.search(r"\(default:? (https?://[^\s)]+)\)", help_text):
@@ -131,19 +138,19 @@ def _pip_config_files() -> Iterator[Path]:
         yield Path(own)
 
 
-def _index_links(page: str) -> dict[str, str]:
+def _archive_urls_on_page(page: str) -> dict[str, str]:
     """File name → address, from an index's page in either form."""
     if page.startswith("file:"):
         page += "index.html"
-    body, base = read(page, {"Accept": ACCEPT})
+    body, base = read_page(page, {"Accept": ACCEPT})
     text = body.decode("utf-8", "replace")
-    base, _ = without_secret(base)
+    base, _ = split_credentials_from_url(base)
     if text.lstrip().startswith("{"):
         try:
             files = json.loads(text)["files"]
             return {str(one["filename"]): urllib.parse.urljoin(base, str(one["url"])) for one in files}
         except (ValueError, KeyError, TypeError) as error:
-            raise Unavailable(f"{printable_url(page)}: this is not a package index page") from error
+            raise Unavailable(f"{url_without_secrets(page)}: this is not a package index page") from error
     parser = Anchors()
     parser.feed(text)
     addresses = [urllib.parse.urljoin(parser.base or base, href).partition("#")[0] for href in parser.addresses]
@@ -166,33 +173,39 @@ class Anchors(HTMLParser):
             self.base = href
 
 
-def _index_login(url: str, index: str) -> dict[str, str]:
+def _index_login_header(url: str, index: str) -> dict[str, str]:
     """The header with the index's user and password, where the file lies on the same host."""
-    plain, secret = without_secret(index)
-    return secret if same_host(plain, url) else {}
+    plain, secret = split_credentials_from_url(index)
+    return secret if is_same_origin(plain, url) else {}
 
 
-def npm(name: str, version: str) -> RemoteFile:
+def find_npm_archive(name: str, version: str) -> RemoteFile:
     """Where the archive of this version of a package lies."""
     settings = npm_settings()
     scope = name.partition("/")[0] if name.startswith("@") else ""
     registry = settings.get(f"{scope}:registry") or settings.get("registry") or default_registry()
-    base, _ = without_secret(registry.rstrip("/"))
+    base, _ = split_credentials_from_url(registry.rstrip("/"))
     page = f"{base}/{name.replace('/', '%2f')}"
     try:
-        description = _read_json(f"{page}/{urllib.parse.quote(version)}", npm_secret(page, settings, registry))
+        description = _fetch_json(
+            f"{page}/{urllib.parse.quote(version)}", npm_authorization_header(page, settings, registry)
+        )
     except Unavailable as error:
         if error.status not in (404, 405):
             raise
         # Some registries answer for the whole package only.
-        description = _read_json(page, npm_secret(page, settings, registry)).get("versions", {}).get(version)
+        description = (
+            _fetch_json(page, npm_authorization_header(page, settings, registry)).get("versions", {}).get(version)
+        )
     tarball = description.get("dist", {}).get("tarball") if isinstance(description, dict) else None
     if not isinstance(tarball, str):
-        raise Unavailable(f"{printable_url(page)}: it does not list version {version}")
+        raise Unavailable(f"{url_without_secrets(page)}: it does not list version {version}")
     with suppress(Unavailable):  # where nobody knows the public registry
-        if not same_host(tarball, base) and same_host(tarball, default_registry()):  # whose pages a mirror passes on
+        if not is_same_origin(tarball, base) and is_same_origin(
+            tarball, default_registry()
+        ):  # whose pages a mirror passes on
             tarball = base + urllib.parse.urlsplit(tarball).path
-    return RemoteFile(tarball, npm_secret(tarball, settings, registry))
+    return RemoteFile(tarball, npm_authorization_header(tarball, settings, registry))
 
 
 def npm_settings() -> dict[str, str]:
@@ -215,7 +228,7 @@ def npm_settings() -> dict[str, str]:
     return settings
 
 
-def npm_secret(url: str, settings: Mapping[str, str], registry: str) -> dict[str, str]:
+def npm_authorization_header(url: str, settings: Mapping[str, str], registry: str) -> dict[str, str]:
     """The header for an address: the token given for its host and path, or the registry's user and password."""
     place = urllib.parse.urlsplit(url)
     for key, value in settings.items():
@@ -223,12 +236,12 @@ def npm_secret(url: str, settings: Mapping[str, str], registry: str) -> dict[str
         is_below = f"//{place.netloc}{place.path}".startswith(prefix.rstrip("/") + "/")
         if prefix.startswith("//") and is_below and kind in NPM_SECRETS:
             return {"Authorization": f"{NPM_SECRETS[kind]} {value}"}
-    return _index_login(url, registry)
+    return _index_login_header(url, registry)
 
 
-def _read_json(url: str, headers: Mapping[str, str]) -> Any:
-    body, _ = read(url, {"Accept": "application/json", **headers})
+def _fetch_json(url: str, headers: Mapping[str, str]) -> Any:
+    body, _ = read_page(url, {"Accept": "application/json", **headers})
     try:
         return json.loads(body)
     except ValueError as error:
-        raise Unavailable(f"{printable_url(url)}: this is not a package registry page") from error
+        raise Unavailable(f"{url_without_secrets(url)}: this is not a package registry page") from error

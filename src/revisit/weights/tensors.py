@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from revisit.core import MissingPrerequisite
-from revisit.media.error_names import printable
-from revisit.weights.torchscript import is_torchscript, torchscript_tensors
+from revisit.media.error_names import printable_line
+from revisit.weights.torchscript import is_torchscript, read_torchscript_tensors
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -33,7 +33,7 @@ def tensors(path: Path) -> dict[str, Tensor]:
         import torch
 
         if is_torchscript(path):
-            return torchscript_tensors(path)
+            return read_torchscript_tensors(path)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of torch about pickles it may not understand; it then refuses them
             content = torch.load(path, map_location="cpu", weights_only=True)
@@ -48,15 +48,15 @@ def tensors(path: Path) -> dict[str, Tensor]:
     except ImportError as error:
         raise MissingPrerequisite(f"{error.name or 'torch'} is not installed: {INSTALL}") from error
     except Exception as error:  # damaged files, files that hold code and files of other kinds differ in this
-        raise unreadable_weights(path, error) from error
+        raise unreadable_weights_error(path, error) from error
     if not state:
         raise MissingPrerequisite(f"{path}: it has no named tensors; expected a state dict or safetensors")
     return state
 
 
-def unreadable_weights(path: Path, error: Exception) -> MissingPrerequisite:
+def unreadable_weights_error(path: Path, error: Exception) -> MissingPrerequisite:
     """A sentence about a file that is damaged or holds something else than numbers."""
-    cause = printable(" ".join(f"{type(error).__name__}: {error}".split()), 240)
+    cause = printable_line(" ".join(f"{type(error).__name__}: {error}".split()), 240)
     return MissingPrerequisite(f"{path}: cannot be read as weights ({cause}); nothing in it was run")
 
 

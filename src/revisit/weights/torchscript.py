@@ -50,7 +50,7 @@ def is_torchscript(path: Path) -> bool:
         return False
 
 
-def torchscript_tensors(path: Path) -> dict[str, Tensor]:
+def read_torchscript_tensors(path: Path) -> dict[str, Tensor]:
     """Parameters and buffers of the archived module, by their dotted names."""
     try:
         with zipfile.ZipFile(path) as archive:

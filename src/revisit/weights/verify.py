@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from revisit.weights.lock import LockedWeights, entries, entry
-from revisit.weights.weights_folder import digest_of, find_local, problem_text, root
+from revisit.weights.lock import LockedWeights, read_lock_entries, require_lock_entry
+from revisit.weights.weights_folder import cached_sha256, find_local_weights, weights_problem_text, weights_root
 
 
 @dataclass(frozen=True)
@@ -19,25 +19,31 @@ class WeightsCheck:
     said: str
 
 
-def installed_ids() -> Sequence[str]:
+def ids_with_local_files() -> Sequence[str]:
     """Ids of which anything is here, whole or not."""
-    return [id for id, one in entries().items() if (root() / id).is_dir() or not isinstance(find_local(one), str)]
+    return [
+        id
+        for id, one in read_lock_entries().items()
+        if (weights_root() / id).is_dir() or not isinstance(find_local_weights(one), str)
+    ]
 
 
-def verify(id: str) -> WeightsCheck:
+def check_local_weights(id: str) -> WeightsCheck:
     """Read all files of an entry."""
-    locked = entry(id)
-    local = find_local(locked, read=True)
+    locked = require_lock_entry(id)
+    local = find_local_weights(locked, read=True)
     if isinstance(local, str):
-        return WeightsCheck(id, local.state, problem_text(locked, local))
+        return WeightsCheck(id, local.state, weights_problem_text(locked, local))
     if local.receipt is None:
-        return WeightsCheck(id, "by hand", "; ".join(_digest_comparison(locked, *one) for one in local.files.items()))
-    return WeightsCheck(id, "ok", f"{local.first} from {local.receipt.get('source')}")
+        return WeightsCheck(
+            id, "by hand", "; ".join(_digest_comparison_text(locked, *one) for one in local.files.items())
+        )
+    return WeightsCheck(id, "ok", f"{local.first_file} from {local.receipt.get('source')}")
 
 
-def _digest_comparison(locked: LockedWeights, name: str, path: Path) -> str:
+def _digest_comparison_text(locked: LockedWeights, name: str, path: Path) -> str:
     """What a file that was put there by hand is, beside the one that was published."""
-    digest = digest_of(path, read=True)
+    digest = cached_sha256(path, read=True)
     file = next((file for file in locked.files if file.becomes == name), locked.files[0])
     if not file.sha256:
         comparison = "not checked: the lock has no digest"

@@ -16,9 +16,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TypedDict, cast
 
-from revisit.core.text import json_or_none, parse_json
+from revisit.core.text import parse_json, parse_json_or_none
 from revisit.media.cache_folders import cache_root, user_cache
-from revisit.media.files import replacing
+from revisit.media.files import atomic_write_path
 from revisit.weights.lock import LockedFile, LockedWeights
 
 ROOT = "REVISIT_WEIGHTS"
@@ -36,7 +36,7 @@ def sha256(path: Path) -> str:
     return digest.hexdigest()
 
 
-def root() -> Path:
+def weights_root() -> Path:
     """The folder of all weights. Another cache of evidence takes them away only where it has weights of its own."""
     variable = os.environ.get(ROOT)
     if variable:
@@ -45,7 +45,7 @@ def root() -> Path:
     return in_cache if in_cache.is_dir() else user_cache() / "weights"
 
 
-def variable_of(id: str) -> str:
+def folder_variable_of(id: str) -> str:
     """The environment variable that names the folder of an entry."""
     return f"{ROOT}_{id.upper().replace('-', '_')}"
 
@@ -80,16 +80,16 @@ class LocalWeights:
     receipt: Receipt | None  # None for files put there by hand
 
     @property
-    def first(self) -> Path:
+    def first_file(self) -> Path:
         return next(iter(self.files.values()))
 
     @property
-    def by_hand(self) -> bool:
+    def is_put_by_hand(self) -> bool:
         return self.receipt is None
 
     @property
     def state(self) -> str:
-        return "by hand" if self.by_hand else "here"
+        return "by hand" if self.is_put_by_hand else "here"
 
 
 class WeightsProblem(str):
@@ -104,26 +104,28 @@ class WeightsProblem(str):
         return trouble
 
 
-def find_local(entry: LockedWeights, *, read: bool = False) -> LocalWeights | WeightsProblem:
+def find_local_weights(entry: LockedWeights, *, read: bool = False) -> LocalWeights | WeightsProblem:
     """The files of an entry on this machine, or what is wrong with them.
 
     Bytes of a pulled file are read where its time is not that of the pull, once, or where the caller wants them `read`.
     """
-    base = root()
+    base = weights_root()
     names = [file.becomes for file in entry.files]
-    variable = os.environ.get(variable_of(entry.id))
+    variable = os.environ.get(folder_variable_of(entry.id))
     if len(names) == 1 and not variable:
         for suffix in BY_HAND:
             if (single := base / f"{entry.id}{suffix}").is_file():
                 return LocalWeights({single.name: single}, None)
     folder = Path(variable).expanduser() if variable else base / entry.id
-    receipt = receipt_of(folder)
+    receipt = read_receipt(folder)
     if receipt is None:
-        files = _files_put_by_hand(folder, names)
+        files = _find_files_put_by_hand(folder, names)
         absent = next((name for name in names if not (folder / name).is_file()), names[0])
         return LocalWeights(files, None) if files else WeightsProblem(folder / absent)
     for file in entry.files:
-        if trouble := _pulled_file_problem(folder / file.becomes, file, file_record(receipt, file.becomes), read=read):
+        if trouble := _pulled_file_problem(
+            folder / file.becomes, file, receipt_record_of_file(receipt, file.becomes), read=read
+        ):
             return trouble
     return LocalWeights({name: folder / name for name in names}, receipt)
 
@@ -144,10 +146,14 @@ def _pulled_file_problem(path: Path, file: LockedFile, record: FileRecord, *, re
         return WeightsProblem(
             f"{name} was made from {source[:12]}..., but the lock now names {file.sha256[:12]}...", OUTDATED
         )
-    if not read and state.st_mtime_ns == record.get("mtime_ns") and not _cached_digest(_file_state(path, state)):
+    if (
+        not read
+        and state.st_mtime_ns == record.get("mtime_ns")
+        and not _remembered_digest(_path_size_and_time(path, state))
+    ):
         return None  # as the pull left it, and nobody has read anything else since
     try:
-        digest = digest_of(path, read=read)
+        digest = cached_sha256(path, read=read)
     except OSError as error:
         return WeightsProblem(f"{name} cannot be read ({error.strerror or type(error).__name__})", DAMAGED)
     if digest != expected:
@@ -157,7 +163,7 @@ def _pulled_file_problem(path: Path, file: LockedFile, record: FileRecord, *, re
     return None
 
 
-def _files_put_by_hand(folder: Path, names: list[str]) -> dict[str, Path] | None:
+def _find_files_put_by_hand(folder: Path, names: list[str]) -> dict[str, Path] | None:
     """Files that a user put into the folder: under the names of the lock, or the only one of its kind."""
     if all((folder / name).is_file() for name in names):
         return {name: folder / name for name in names}
@@ -168,14 +174,14 @@ def _files_put_by_hand(folder: Path, names: list[str]) -> dict[str, Path] | None
     return None
 
 
-def file_record(receipt: Receipt | None, name: str) -> FileRecord:
+def receipt_record_of_file(receipt: Receipt | None, name: str) -> FileRecord:
     """What a receipt says of a file; nothing where it does not say its size and digests."""
     files = receipt.get("files") if receipt else None
     record = files.get(name) if isinstance(files, dict) else None
     return record if isinstance(record, dict) and {"size", "sha256", "source_sha256"} <= record.keys() else {}
 
 
-def receipt_of(folder: Path) -> Receipt | None:
+def read_receipt(folder: Path) -> Receipt | None:
     """What the pull that filled a folder wrote down; None where no pull did."""
     path = folder / RECEIPT
     try:
@@ -187,7 +193,7 @@ def receipt_of(folder: Path) -> Receipt | None:
 @lru_cache(maxsize=256)
 def _parse_receipt(path: Path, changed: int) -> Receipt:
     """A receipt; an unreadable one names no files, so that they are pulled again."""
-    content = json_or_none(path.read_bytes())
+    content = parse_json_or_none(path.read_bytes())
     return cast(Receipt, content) if isinstance(content, dict) else {}
 
 
@@ -200,16 +206,16 @@ def source_digest(entry: LockedWeights) -> str:
 
     Of several files it is the digest of their names and digests.
     """
-    local = find_local(entry)
+    local = find_local_weights(entry)
     if isinstance(local, str):
         digests = {file.becomes: file.sha256 for file in entry.files}
     elif local.receipt is not None:
-        digests = {name: str(file_record(local.receipt, name)["source_sha256"]) for name in local.files}
+        digests = {name: str(receipt_record_of_file(local.receipt, name)["source_sha256"]) for name in local.files}
     else:
-        digests = {name: digest_of(path) for name, path in local.files.items()}
-    if not isinstance(local, str) and local.first.parent.name == entry.id:
-        side_files = {name: local.first.with_name(name) for name in READ_BESIDE if name not in digests}
-        digests |= {name: digest_of(path) for name, path in side_files.items() if path.is_file()}
+        digests = {name: cached_sha256(path) for name, path in local.files.items()}
+    if not isinstance(local, str) and local.first_file.parent.name == entry.id:
+        side_files = {name: local.first_file.with_name(name) for name in READ_BESIDE if name not in digests}
+        digests |= {name: cached_sha256(path) for name, path in side_files.items() if path.is_file()}
     if not all(len(digest) == 64 for digest in digests.values()):
         return ""
     if len(digests) == 1:
@@ -222,15 +228,15 @@ Facts = tuple[str, int, int]  # path, size and time of a file: what a digest is 
 _known: dict[Facts, str] = {}  # digests that this process has read or found; nothing where there was none to find
 
 
-def digest_of(path: Path, *, read: bool = False) -> str:
+def cached_sha256(path: Path, *, read: bool = False) -> str:
     """SHA-256 of a file, computed once for each size and time it has, or anew where its bytes must be `read`."""
-    facts = _file_state(path, path.stat())
-    if not read and (cached := _cached_digest(facts)):
+    facts = _path_size_and_time(path, path.stat())
+    if not read and (cached := _remembered_digest(facts)):
         return cached
     _known[facts] = digest = sha256(path)
-    for note in _digest_notes(facts):
+    for note in _digest_note_paths(facts):
         try:
-            with replacing(note) as temporary:
+            with atomic_write_path(note) as temporary:
                 temporary.write_text(json.dumps({"of": facts, "sha256": digest}), encoding="utf-8")
             break
         except OSError:
@@ -238,21 +244,21 @@ def digest_of(path: Path, *, read: bool = False) -> str:
     return digest
 
 
-def _file_state(path: Path, state: os.stat_result) -> Facts:
+def _path_size_and_time(path: Path, state: os.stat_result) -> Facts:
     return str(path), state.st_size, state.st_mtime_ns
 
 
-def _cached_digest(facts: Facts) -> str:
+def _remembered_digest(facts: Facts) -> str:
     """The digest that was read of a file in this state, by this process or an earlier one; nothing where none was."""
     if facts not in _known:
-        _known[facts] = next(filter(None, (_read_digest_note(note, facts) for note in _digest_notes(facts))), "")
+        _known[facts] = next(filter(None, (_read_digest_note(note, facts) for note in _digest_note_paths(facts))), "")
     return _known[facts]
 
 
-def _digest_notes(facts: Facts) -> Iterator[Path]:
+def _digest_note_paths(facts: Facts) -> Iterator[Path]:
     """Where a digest is written down: beside the weights, or in the user's cache where those are of somebody else."""
     name = f"{hashlib.sha256(facts[0].encode()).hexdigest()[:24]}.json"
-    yield root() / ".digests" / name
+    yield weights_root() / ".digests" / name
     yield cache_root() / "digests" / name
 
 
@@ -264,11 +270,11 @@ def _read_digest_note(note: Path, facts: Facts) -> str:
         return ""
 
 
-def problem_text(entry: LockedWeights, trouble: WeightsProblem) -> str:
+def weights_problem_text(entry: LockedWeights, trouble: WeightsProblem) -> str:
     """What is wrong with the weights of an entry and what to do about it, with the command last."""
     if not entry.sources:
-        single = f"{entry.id}{Path(entry.files[0].name).suffix} into {root()}"
-        several = f"{', '.join(file.becomes for file in entry.files)} into {root() / entry.id}"
+        single = f"{entry.id}{Path(entry.files[0].name).suffix} into {weights_root()}"
+        several = f"{', '.join(file.becomes for file in entry.files)} into {weights_root() / entry.id}"
         remedy = f"put {single if len(entry.files) == 1 else several} by hand"
         remedy += f" ({entry.note})" if entry.note else ""
     else:

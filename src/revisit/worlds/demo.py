@@ -14,13 +14,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from revisit.core.text import package_yaml
+from revisit.core.text import read_package_yaml
 from revisit.media import encode_mp4
-from revisit.media.files import write_lines
+from revisit.media.files import write_json_lines
 from revisit.worlds.events import EVENTS
 from revisit.worlds.film import play, save_truth
 from revisit.worlds.layouts.common import true_frames
-from revisit.worlds.models import MODELS, generate
+from revisit.worlds.models import MODELS, generate_model_frames
 from revisit.worlds.places import make_room
 from revisit.worlds.workers import Progress, StepCallback, run_in_processes
 
@@ -43,7 +43,7 @@ class DemoScene:
 
 
 # Enough rooms that every question names the models that fail in it; benchmarks/demo_seeds.py tries other rooms.
-SCENES = [DemoScene(*scene) for scene in package_yaml(__package__, "demo.yaml")]
+SCENES = [DemoScene(*scene) for scene in read_package_yaml(__package__, "demo.yaml")]
 
 
 def render_demo(
@@ -61,19 +61,19 @@ def render_demo(
     `progress(done, total, what)` is called for every clip.
     """
     rooms = list(enumerate(scenes, start=ROOMS_APART * seed))
-    shoot = partial(_shoot, Path(folder), size)
+    shoot = partial(_render_scene, Path(folder), size)
     lines_by_scene = run_in_processes(shoot, rooms, workers, len(rooms) * (len(MODELS) + 2), progress)
     lines = [line for scene in lines_by_scene for line in scene]
     manifest = Path(folder) / "manifest.jsonl"
-    write_lines(manifest, sorted(lines, key=lambda line: list(MODELS).index(line["model"])), ascii=True)
+    write_json_lines(manifest, sorted(lines, key=lambda line: list(MODELS).index(line["model"])), ascii=True)
     return manifest
 
 
-def _shoot(
-    folder: Path, size: tuple[int, int], room: tuple[int, DemoScene], tell: StepCallback
+def _render_scene(
+    folder: Path, size: tuple[int, int], numbered_scene: tuple[int, DemoScene], tell: StepCallback
 ) -> list[dict[str, Any]]:
     """Render the scene of a room, which its number tells from others, for all models; return lines of the manifest."""
-    number, scene = room
+    number, scene = numbered_scene
     world = make_room(number, scene.kind, scene.name)
     away, back = ("right", "left") if world.turn == "right" else ("left", "right")
     film = play(world, scene.script.format(away=away, back=back), scene.event, size, fps=FPS)
@@ -83,8 +83,8 @@ def _shoot(
     tell(f"{scene.name}: truth")
     lines = []
     for model in MODELS:
-        encode_mp4(folder / model / f"{scene.name}.mp4", generate(model, film), film.fps)
+        encode_mp4(folder / model / f"{scene.name}.mp4", generate_model_frames(model, film), film.fps)
         tell(f"{scene.name}: {model}")
-        line = {**film.line(scene.name, 0), "model": model, "video": f"{model}/{scene.name}.mp4"}
+        line = {**film.manifest_line(scene.name, 0), "model": model, "video": f"{model}/{scene.name}.mp4"}
         lines.append({**line, "prompt": f"{world.prompt} Meanwhile {EVENTS[scene.event].what}."})
     return lines

@@ -19,7 +19,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from revisit.core.text import package_yaml
+from revisit.core.text import read_package_yaml
 from revisit.worlds.events import EVENTS, STEADY
 from revisit.worlds.film import Film
 from revisit.worlds.state import State
@@ -28,15 +28,15 @@ LONG_SIDE = 192  # pixels of a picture: the target is still some ten pixels wide
 STEPS = 9  # states along a lasting event
 
 
-def describe(film: Film, long_side: int = LONG_SIDE) -> dict[str, np.ndarray]:
+def public_scene_description(film: Film, long_side: int = LONG_SIDE) -> dict[str, np.ndarray]:
     """The public description of a film, as plain arrays."""
     event = EVENTS[film.event]
-    states = _states(film)
+    states = _target_states_with_event_share(film)
     # What sets one frame's view apart from another's: where the camera is, the light, and the screen.
     moments = zip(map(id, film.views), film.light.tolist(), film.screen.tolist(), strict=True)
     frames = list({moment: frame for frame, moment in enumerate(moments)}.values())
-    views = np.stack([_small(film.shot(frame).rgb, long_side) for frame in frames])
-    pictures = [[_small(film.shot(frame, state).rgb, long_side) for frame in frames] for state in states]
+    views = np.stack([_shrink_to_long_side(film.shot(frame).rgb, long_side) for frame in frames])
+    pictures = [[_shrink_to_long_side(film.shot(frame, state).rgb, long_side) for frame in frames] for state in states]
     return {
         "views": views,
         "lit": film.light[frames],
@@ -45,27 +45,27 @@ def describe(film: Film, long_side: int = LONG_SIDE) -> dict[str, np.ndarray]:
         "went": np.array(list(states.values())),
         "prompt": np.array(film.prompt),
         "kind": np.array(film.world.kind),
-        "questions": np.array(list(questions_about(film))),
-        "asks": np.array([ask for ask, _ in questions_about(film).values()]),
-        "negate": np.array([negate for _, negate in questions_about(film).values()]),
+        "questions": np.array(list(question_topics_and_negations(film))),
+        "asks": np.array([ask for ask, _ in question_topics_and_negations(film).values()]),
+        "negate": np.array([negate for _, negate in question_topics_and_negations(film).values()]),
         "seconds": np.float64(STEADY if event.in_view else 0.0),
     }
 
 
-def questions_about(film: Film) -> dict[str, tuple[str, bool]]:
+def question_topics_and_negations(film: Film) -> dict[str, tuple[str, bool]]:
     """Questions about the target of a film, each with what it asks for, and whether for its opposite."""
     subject, before = f"the {film.world.instances[1]}", f"The video was asked to show this: {film.prompt}"
     return {
         text.format(it=subject, before=before): (ask, bool(opposite))
-        for ask, texts in package_yaml(__package__, "questions.yaml").items()
+        for ask, texts in read_package_yaml(__package__, "questions.yaml").items()
         for opposite, text in enumerate(texts)
     }
 
 
-def _states(film: Film) -> dict[State, float]:
+def _target_states_with_event_share(film: Film) -> dict[State, float]:
     """The states that the target can be in, each with the share of the event that lies behind it."""
     event, world = EVENTS[film.event], film.world
-    before, after = event.before(world), event.after(world)
+    before, after = event.state_before(world), event.state_after(world)
     shares = {before: 0.0, after: 1.0}
     if event.in_view:
         shares = {event.at(world, share * STEADY): float(share) for share in np.linspace(0, 1, STEPS)}
@@ -76,7 +76,7 @@ def _states(film: Film) -> dict[State, float]:
     return shares
 
 
-def _small(picture: np.ndarray, long_side: int) -> np.ndarray:
+def _shrink_to_long_side(picture: np.ndarray, long_side: int) -> np.ndarray:
     import cv2
 
     scale = min(1.0, long_side / max(picture.shape[:2]))

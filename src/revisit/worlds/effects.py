@@ -11,13 +11,13 @@ from collections.abc import Iterable
 import numpy as np
 
 
-def blend(weighted: Iterable[tuple[float, np.ndarray]]) -> np.ndarray:
+def weighted_mean_picture(weighted: Iterable[tuple[float, np.ndarray]]) -> np.ndarray:
     """The weighted mean of pictures; the weights sum to 1."""
     weighted = list(weighted)
     if len(weighted) == 1:
         return weighted[0][1]
     total = sum(np.float32(weight) * picture.astype(np.float32) for weight, picture in weighted)
-    return _bytes(np.asarray(total))
+    return _round_to_uint8(np.asarray(total))
 
 
 def towards(picture: np.ndarray, other: np.ndarray, amount: float | np.ndarray) -> np.ndarray:
@@ -27,17 +27,17 @@ def towards(picture: np.ndarray, other: np.ndarray, amount: float | np.ndarray) 
     share = np.asarray(amount, np.float32)
     if share.ndim == 2:
         share = share[..., None]
-    return _bytes(picture + share * (other.astype(np.float32) - picture))
+    return _round_to_uint8(picture + share * (other.astype(np.float32) - picture))
 
 
-def soft_edges(shares: np.ndarray) -> np.ndarray:
+def soften_edges(shares: np.ndarray) -> np.ndarray:
     """Shares per pixel with edges as soft as those of a picture."""
     import cv2
 
     return np.asarray(cv2.GaussianBlur(shares, (0, 0), 0.7))
 
 
-def blurred(picture: np.ndarray, amount: float) -> np.ndarray:
+def blur_picture(picture: np.ndarray, amount: float) -> np.ndarray:
     """The picture out of focus: at 1 nothing smaller than a fiftieth of its height is left."""
     import cv2
 
@@ -45,12 +45,12 @@ def blurred(picture: np.ndarray, amount: float) -> np.ndarray:
     return picture if sigma < 0.1 else cv2.GaussianBlur(picture, (0, 0), sigma)
 
 
-def relit(picture: np.ndarray, light: np.ndarray) -> np.ndarray:
+def multiply_by_light(picture: np.ndarray, light: np.ndarray) -> np.ndarray:
     """The picture under a light given as factors that broadcast to it."""
-    return _bytes(picture * light.astype(np.float32))
+    return _round_to_uint8(picture * light.astype(np.float32))
 
 
-def drawn(picture: np.ndarray) -> np.ndarray:
+def draw_as_cartoon(picture: np.ndarray) -> np.ndarray:
     """The picture as a cartoon: flat areas of few, strong colours with dark outlines."""
     import cv2
 
@@ -59,13 +59,13 @@ def drawn(picture: np.ndarray) -> np.ndarray:
     hsv[..., 0] = np.round(hsv[..., 0] / 12) * 12 % 180
     hsv[..., 1] = np.clip(hsv[..., 1] * 1.7 + 15, 0, 255)
     hsv[..., 2] = np.clip(np.round(hsv[..., 2] / 51) * 51 + 20, 0, 255)
-    colours = cv2.cvtColor(_bytes(hsv), cv2.COLOR_HSV2RGB)
+    colours = cv2.cvtColor(_round_to_uint8(hsv), cv2.COLOR_HSV2RGB)
     grey = cv2.cvtColor(flat, cv2.COLOR_RGB2GRAY)
     lines = cv2.adaptiveThreshold(grey, 255, cv2.ADAPTIVE_THRESH_MEAN_C, cv2.THRESH_BINARY, 9, 7)
     return np.asarray(cv2.bitwise_and(colours, colours, mask=lines))
 
 
-def mush(picture: np.ndarray, amount: float, bend: np.ndarray) -> np.ndarray:
+def bend_smear_and_overexpose(picture: np.ndarray, amount: float, bend: np.ndarray) -> np.ndarray:
     """The picture decaying: it bends (a field of shifts in -1..1), runs together and burns out."""
     import cv2
 
@@ -80,10 +80,10 @@ def mush(picture: np.ndarray, amount: float, bend: np.ndarray) -> np.ndarray:
     )
     run = towards(bent, coarse, 0.85 * amount)
     centre = run.reshape(-1, 3).mean(axis=0)
-    return _bytes(centre + (run - centre) * (1 + 0.9 * amount) + 25 * amount)
+    return _round_to_uint8(centre + (run - centre) * (1 + 0.9 * amount) + 25 * amount)
 
 
-def smooth_field(rng: np.random.Generator, shape: tuple[int, int], cells: int) -> np.ndarray:
+def smooth_noise_field(rng: np.random.Generator, shape: tuple[int, int], cells: int) -> np.ndarray:
     """Smooth noise in -1..1 with so many blobs down the picture."""
     import cv2
 
@@ -92,5 +92,5 @@ def smooth_field(rng: np.random.Generator, shape: tuple[int, int], cells: int) -
     return np.clip(cv2.resize(coarse, shape[::-1], interpolation=cv2.INTER_CUBIC), -1, 1)
 
 
-def _bytes(values: np.ndarray) -> np.ndarray:
+def _round_to_uint8(values: np.ndarray) -> np.ndarray:
     return np.clip(np.round(values), 0, 255).astype(np.uint8)

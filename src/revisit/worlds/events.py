@@ -37,40 +37,40 @@ class Event:
     in_view: bool = False  # whether it begins while the target can still be seen
     needs_perch: bool = False  # whether the target stands on a block at first
 
-    def before(self, world: World) -> State:
+    def state_before(self, world: World) -> State:
         """The state in which the target is first seen."""
         return self.at(world, -1.0)
 
-    def after(self, world: World) -> State:
+    def state_after(self, world: World) -> State:
         """The state that the event leaves behind."""
         return self.at(world, 1e9)
 
-    def fits(self, world: World) -> bool:
+    def can_happen_in(self, world: World) -> bool:
         """Whether it can happen in a world, to the target that is there."""
         return world.kind in self.kinds and (world.perch is not None or not self.needs_perch)
 
 
-def nothing_happens(world: World, seconds: float) -> State:
+def unchanged_state(world: World, seconds: float) -> State:
     """The state the target was in."""
     return world.first_state
 
 
-def moved(world: World, seconds: float) -> State:
+def state_when_moved(world: World, seconds: float) -> State:
     """The target at its second place, looking as it did."""
     return replace(world.first_state, place=world.places[0 if seconds < 0 else 1])
 
 
-def changed(world: World, seconds: float) -> State:
+def state_when_changed(world: World, seconds: float) -> State:
     """The target where it was, with its other look."""
     return replace(world.first_state, look=int(seconds >= 0))
 
 
-def moved_and_changed(world: World, seconds: float) -> State:
+def state_when_moved_and_changed(world: World, seconds: float) -> State:
     """The target at its second place, with its other look."""
-    return State(moved(world, seconds).place, changed(world, seconds).look)
+    return State(state_when_moved(world, seconds).place, state_when_changed(world, seconds).look)
 
 
-def rolling(world: World, seconds: float) -> State:
+def state_while_rolling(world: World, seconds: float) -> State:
     """The ball on its way to its second place, slowing down evenly until it rests there."""
     remaining = 1 - float(np.clip(seconds / ROLLING, 0, 1))
     (x0, y, z), (x1, _, _) = world.places[:2]
@@ -78,7 +78,7 @@ def rolling(world: World, seconds: float) -> State:
     return State((x0 + distance, y, z), roll=float(np.degrees(distance / BALL)))
 
 
-def falling(world: World, seconds: float) -> State:
+def state_while_falling(world: World, seconds: float) -> State:
     """The target knocked off its block: thrown sideways, bouncing where it lands, and at rest."""
     assert world.perch is not None
     x0, y0, z = world.perch
@@ -96,38 +96,42 @@ def falling(world: World, seconds: float) -> State:
     return State((x1, y1, z))
 
 
-def steady(world: World, seconds: float) -> State:
+def state_with_linear_amount(world: World, seconds: float) -> State:
     """The target filled, molten, opened, burnt down or grown at one pace until that is complete."""
     return replace(world.first_state, amount=float(np.clip(seconds / STEADY, 0, 1)))
 
 
 EVENTS: dict[str, Event] = {
-    "none": Event("nothing happens to the target while it is out of view", nothing_happens),
-    "moved": Event("the target is moved while it is out of view", moved),
-    "changed": Event("the target changes in place while it is out of view", changed),
-    "both": Event("the target is moved and changes while it is out of view", moved_and_changed),
-    "falling": Event("the target is knocked off its block and falls on to the table", falling, needs_perch=True),
-    "rolling": Event("the target rolls along the table and comes to rest", rolling, ("ball",), in_view=True),
-    "filling": Event("the target fills up", steady, ("cup",), in_view=True),
-    "melting": Event("the target melts", steady, ("snowman",), in_view=True),
-    "opening": Event("the lid of the target opens", steady, ("chest",), in_view=True),
-    "burning": Event("the target burns down", steady, ("candle",), in_view=True),
-    "growing": Event("the target grows", steady, ("plant",), in_view=True),
-    "foaming": Event("foam grows out of the target", steady, ("flask",), in_view=True),
+    "none": Event("nothing happens to the target while it is out of view", unchanged_state),
+    "moved": Event("the target is moved while it is out of view", state_when_moved),
+    "changed": Event("the target changes in place while it is out of view", state_when_changed),
+    "both": Event("the target is moved and changes while it is out of view", state_when_moved_and_changed),
+    "falling": Event(
+        "the target is knocked off its block and falls on to the table", state_while_falling, needs_perch=True
+    ),
+    "rolling": Event(
+        "the target rolls along the table and comes to rest", state_while_rolling, ("ball",), in_view=True
+    ),
+    "filling": Event("the target fills up", state_with_linear_amount, ("cup",), in_view=True),
+    "melting": Event("the target melts", state_with_linear_amount, ("snowman",), in_view=True),
+    "opening": Event("the lid of the target opens", state_with_linear_amount, ("chest",), in_view=True),
+    "burning": Event("the target burns down", state_with_linear_amount, ("candle",), in_view=True),
+    "growing": Event("the target grows", state_with_linear_amount, ("plant",), in_view=True),
+    "foaming": Event("foam grows out of the target", state_with_linear_amount, ("flask",), in_view=True),
 }
 
 
-def event_for(world: World, event: str) -> Event:
+def possible_event_by_name(world: World, event_name: str) -> Event:
     """The event of a name, if it can happen in a world."""
-    if event not in EVENTS:
-        raise UsageError(f"unknown event {event!r}; choose one of {', '.join(EVENTS)}")
-    chosen_event = EVENTS[event]
-    if not chosen_event.fits(world):
+    if event_name not in EVENTS:
+        raise UsageError(f"unknown event {event_name!r}; choose one of {', '.join(EVENTS)}")
+    chosen_event = EVENTS[event_name]
+    if not chosen_event.can_happen_in(world):
         reason = (
             f"a target of kind {' or '.join(chosen_event.kinds)}"
             if world.kind not in chosen_event.kinds
             else "a block to fall from"
         )
-        fitting = ", ".join(name for name, other in EVENTS.items() if other.fits(world))
-        raise UsageError(f"the event {event!r} needs {reason}; possible with a {world.kind} here: {fitting}")
+        fitting = ", ".join(name for name, other in EVENTS.items() if other.can_happen_in(world))
+        raise UsageError(f"the event {event_name!r} needs {reason}; possible with a {world.kind} here: {fitting}")
     return chosen_event

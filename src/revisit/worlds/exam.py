@@ -17,14 +17,14 @@ from pathlib import Path
 
 import numpy as np
 
-from revisit.core.text import package_yaml
+from revisit.core.text import read_package_yaml
 from revisit.media import encode_mp4, save_npz
-from revisit.media.files import write_lines
-from revisit.worlds.describe import describe, questions_about
+from revisit.media.files import write_json_lines
+from revisit.worlds.describe import public_scene_description, question_topics_and_negations
 from revisit.worlds.events import EVENTS
-from revisit.worlds.failures import camera_path, failure, generate
+from revisit.worlds.failures import camera_path, failure_of_kind, generate
 from revisit.worlds.film import Film, play
-from revisit.worlds.paths import seen_from
+from revisit.worlds.paths import film_from_poses
 from revisit.worlds.places import make_world
 from revisit.worlds.workers import Progress
 from revisit.worlds.world import World
@@ -51,7 +51,7 @@ class Story:
         return make_world(seed, self.place, self.kind, block=EVENTS[self.event].needs_perch)
 
 
-EXAM = package_yaml(__package__, "exam.yaml")
+EXAM = read_package_yaml(__package__, "exam.yaml")
 STORIES, KINDS = [Story(*story) for story in EXAM["stories"]], EXAM["kinds"]
 
 
@@ -60,10 +60,10 @@ def exam_film(number: int, story: Story, size: tuple[int, int] = SIZE) -> Film:
     return play(story.world(FIRST + number), story.script, story.event, size, frames=FRAMES, fps=FPS)
 
 
-def truth_of(film: Film, kind: str) -> dict[str, bool]:
+def true_answers(film: Film, kind: str) -> dict[str, bool]:
     """The right answers about what a model with a failure makes of a film; open ones are left out."""
-    film_of_model = seen_from(film, camera_path(kind, film))
-    visible = [_seen(film_of_model, frame, kind) for frame in range(len(film))]
+    film_of_model = film_from_poses(film, camera_path(kind, film))
+    visible = [_is_target_seen_or_unknown(film_of_model, frame, kind) for frame in range(len(film))]
     answers: dict[str, bool] = {}
     if None in visible:
         return answers
@@ -71,14 +71,14 @@ def truth_of(film: Film, kind: str) -> dict[str, bool]:
     answers["hidden"] = hidden_at is not None
     answers["returned"] = hidden_at is not None and True in visible[hidden_at:]
     if answers["returned"]:
-        answers |= _memory(film, kind)
+        answers |= _true_place_and_state_answers(film, kind)
     return answers
 
 
-def questions_of(film: Film, kind: str) -> Iterator[dict[str, object]]:
+def exam_label_rows(film: Film, kind: str) -> Iterator[dict[str, object]]:
     """The questions about a clip as lines of a label file, without the clip."""
-    right = truth_of(film, kind)
-    for text, (ask, negate) in questions_about(film).items():
+    right = true_answers(film, kind)
+    for text, (ask, negate) in question_topics_and_negations(film).items():
         if ask in right:
             yield {
                 "question": text,
@@ -104,34 +104,34 @@ def render_exam(
         name = f"{number:02d}-{story.name}"
         film = exam_film(number, story, size)
         if not (folder / "scenes" / f"{name}.npz").is_file():
-            save_npz(folder / "scenes" / f"{name}.npz", describe(film), compress=True)
+            save_npz(folder / "scenes" / f"{name}.npz", public_scene_description(film), compress=True)
         for kind in kinds:
-            if kind != "perfect" and not failure(kind).applies(film):
+            if kind != "perfect" and not failure_of_kind(kind).applies(film):
                 continue
             clip = f"clips/{name}-{kind}.mp4"
             if not (folder / clip).is_file():
                 encode_mp4(folder / clip, generate(kind, film), FPS)
             lines += [
-                {"clip": clip, "pair": f"{name}-{kind}-{row['subset']}", **row} for row in questions_of(film, kind)
+                {"clip": clip, "pair": f"{name}-{kind}-{row['subset']}", **row} for row in exam_label_rows(film, kind)
             ]
     progress(len(stories), len(stories), "done")
     path = folder / "labels.jsonl"
-    write_lines(path, lines, ascii=True)
+    write_json_lines(path, lines, ascii=True)
     return path
 
 
-def _seen(film: Film, frame: int, kind: str) -> bool | None:
+def _is_target_seen_or_unknown(film: Film, frame: int, kind: str) -> bool | None:
     """Whether a frame shows the target; None where that depends on when a sudden event is put off."""
     if kind == "vanish" and frame >= sum(film.phases) // 2:
         return False
     either = {film.target_visible(frame, state) for state in (film.states[0], film.states[frame])}
     same_path = np.array_equal(film.states[0].place, film.states[frame].place)
-    if len(either) > 1 and not same_path and failure(kind).path is not None:
+    if len(either) > 1 and not same_path and failure_of_kind(kind).path is not None:
         return None
     return film.target_visible(frame)
 
 
-def _memory(film: Film, kind: str) -> dict[str, bool]:
+def _true_place_and_state_answers(film: Film, kind: str) -> dict[str, bool]:
     """Whether the target came back in the right place and in the right state."""
     first, last = film.states[0], film.states[-1]
     goes = float(np.linalg.norm(np.subtract(first.place, last.place))) > 0.1

@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 
 from revisit.core import UsageError
-from revisit.geometry.camera_script import camera_path, levels, parse_script
+from revisit.geometry.camera_script import camera_path, light_or_screen_levels, parse_script
 from revisit.media import save_npz
-from revisit.worlds.events import EVENTS, event_for
-from revisit.worlds.render import Camera, intrinsics
-from revisit.worlds.scripts import script_text, told
+from revisit.worlds.events import EVENTS, possible_event_by_name
+from revisit.worlds.render import Camera, intrinsics_from_fov
+from revisit.worlds.scripts import describe_steps, resolve_camera_script
 from revisit.worlds.state import SCREEN, TARGET, State
 from revisit.worlds.world import Shot, World, WorldView
 
@@ -81,7 +81,7 @@ class Film:
 
     def target_visible(self, frame: int, state: State | None = None) -> bool:
         """Whether a frame shows the target, in its true state or another."""
-        pixels = self.views[frame].target_pixels(state or self.states[frame], float(self.screen[frame]))
+        pixels = self.views[frame].target_pixel_count(state or self.states[frame], float(self.screen[frame]))
         return pixels > 0 and bool(self.light[frame] >= DARK)
 
     def along(self, poses: np.ndarray | Sequence[np.ndarray]) -> Film:
@@ -117,7 +117,7 @@ class Film:
         edges = columns.min() / width, rows.min() / height, (columns.max() + 1) / width, (rows.max() + 1) / height
         return tuple(round(float(edge), 4) for edge in edges)  # type: ignore[return-value]
 
-    def line(self, name: str, seed: int) -> dict[str, Any]:
+    def manifest_line(self, name: str, seed: int) -> dict[str, Any]:
         """What a manifest says of the scene, whoever makes a clip of it; the truth lies beside the clips."""
         return {
             "id": name,
@@ -141,22 +141,22 @@ def play(
     fps: float = FPS,
 ) -> Film:
     """The film of a script (text, or a name of SCRIPTS for a clip of `frames`) in a world in which an event happens."""
-    happening = event_for(world, event)
-    script = script_text(world, script, frames)
+    happening = possible_event_by_name(world, event)
+    script = resolve_camera_script(world, script, frames)
     steps = parse_script(script)
-    before, after = happening.before(world), happening.after(world)
+    before, after = happening.state_before(world), happening.state_after(world)
     poses = camera_path(steps, world.start, pivot=np.array(before.place))
-    K = intrinsics(size, world.fov)
-    light, screen = levels(steps, "light", 1.0), levels(steps, "screen")
-    still, words = (before,) * len(poses), told(world, steps)
+    K = intrinsics_from_fov(size, world.fov)
+    light, screen = light_or_screen_levels(steps, "light", 1.0), light_or_screen_levels(steps, "screen")
+    still, words = (before,) * len(poses), describe_steps(world, steps)
     film = Film(world, event, script, K, poses, still, (0, 0), fps, 0.0, light, screen, size, words)
     if happening.in_view:  # well before the target leaves the view
-        begins = max(1, int(BEGINS * _absence(film, {before})[0]))
+        begins = max(1, int(BEGINS * _first_stretch_without_states(film, {before})[0]))
     else:  # in the middle of the first stretch in which it would be seen in neither state
-        begins = sum(_absence(film, {before, after})) // 2
+        begins = sum(_first_stretch_without_states(film, {before, after})) // 2
     states = tuple(happening.at(world, (frame - begins) / fps) for frame in range(len(poses)))
     film = replace(film, states=states, begins=float(begins))
-    return replace(film, phases=_phases(film))
+    return replace(film, phases=_first_hidden_and_returned_frames(film))
 
 
 def save_truth(film: Film, path: Path, *, depth_every: int = DEPTH_EVERY) -> None:
@@ -182,7 +182,7 @@ def save_truth(film: Film, path: Path, *, depth_every: int = DEPTH_EVERY) -> Non
     save_npz(path, arrays, compress=True)
 
 
-def _phases(film: Film) -> tuple[int, int]:
+def _first_hidden_and_returned_frames(film: Film) -> tuple[int, int]:
     """The first frame that does not show the target, and the first that shows it again."""
     shows = [film.target_visible(frame) for frame in range(len(film))]
     if all(shows):
@@ -196,7 +196,7 @@ def _phases(film: Film) -> tuple[int, int]:
     return hidden, shows.index(True, after)
 
 
-def _absence(film: Film, states: set[State]) -> tuple[int, int]:
+def _first_stretch_without_states(film: Film, states: set[State]) -> tuple[int, int]:
     """The first stretch in which the target would be seen in none of the states: its first frame and its end."""
     visible = np.array([any(film.target_visible(frame, state) for state in states) for frame in range(len(film))])
     if not visible[0]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from revisit.geometry.rotations import from_yaw_pitch
+from revisit.geometry.rotations import rotation_from_yaw_pitch
 
 FOV = 62.0
 EYE = 1.38  # metres above the floor
@@ -35,32 +35,32 @@ class TableLayout:
     swapped: bool
 
     @property
-    def turn(self) -> str:
+    def turn_side(self) -> str:
         return "right" if self.side > 0 else "left"
 
     @property
-    def middle(self) -> float:
+    def table_middle_x(self) -> float:
         """Where the middle of the table is across."""
-        return self._across(4.0)
+        return self._x_at_angle(4.0)
 
     @property
-    def places(self) -> tuple[tuple[float, float, float], ...]:
+    def target_places(self) -> tuple[tuple[float, float, float], ...]:
         """Where the target stands at first, and where it may be moved to."""
         spots = SPOTS[::-1] if self.swapped else SPOTS
-        return tuple((self._across(angle), -self.height - 0.001, self.distance - 0.05) for angle in spots)
+        return tuple((self._x_at_angle(angle), -self.height - 0.001, self.distance - 0.05) for angle in spots)
 
     @property
-    def perch(self) -> tuple[float, float, float]:
+    def block_top(self) -> tuple[float, float, float]:
         """The top of the block."""
-        return self._across(PERCH), -self.height - BLOCK[1] - 0.001, self.distance - 0.05
+        return self._x_at_angle(PERCH), -self.height - BLOCK[1] - 0.001, self.distance - 0.05
 
-    def _across(self, angle: float) -> float:
+    def _x_at_angle(self, angle: float) -> float:
         return float(-self.side * self.distance * np.tan(np.radians(angle)))
 
 
-def first_pose() -> np.ndarray:
+def first_camera_pose() -> np.ndarray:
     """Camera-to-world pose of the first view."""
     start = np.eye(4)
-    start[:3, :3] = from_yaw_pitch(0, PITCH)
+    start[:3, :3] = rotation_from_yaw_pitch(0, PITCH)
     start[:3, 3] = (0, -EYE, 0)
     return start

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from revisit.worlds.shapes import Ball, Panel, Shape, Solid, surface_points
+from revisit.worlds.shapes import Ball, Panel, Shape, Solid, surface_points_and_normals
 
 GAMMA = 2.2
 CELL = 0.10  # metres between the points of a panel where light is worked out
@@ -27,46 +27,49 @@ class Lamp:
     colour: tuple[float, float, float]
     ambient: tuple[float, float, float]
 
-    def points(self) -> np.ndarray:
+    def sample_points(self) -> np.ndarray:
         """Seven points spread over the lamp: its middle and a ring around it."""
         angles = 2 * np.pi * np.arange(6) / 6
         ring = np.stack([np.cos(angles), 0 * angles, np.sin(angles)], axis=1)
         return self.centre + self.radius * np.concatenate([np.zeros((1, 3)), ring])
 
 
-def lit(shapes: Sequence[Shape], lamp: Lamp, solids: Sequence[Solid]) -> list[np.ndarray]:
+def lit_images(shapes: Sequence[Shape], lamp: Lamp, solids: Sequence[Solid]) -> list[np.ndarray]:
     """The images of the shapes as they look under the lamp: uint8 RGB."""
-    grids = [_grid(shape) for shape in shapes]
+    grids = [_light_grid_size(shape) for shape in shapes]
     points, normals = zip(
-        *(surface_points(shape, *grid) for shape, grid in zip(shapes, grids, strict=True)), strict=True
+        *(surface_points_and_normals(shape, *grid) for shape, grid in zip(shapes, grids, strict=True)), strict=True
     )
     everywhere = np.concatenate([p.reshape(-1, 3) for p in points])
-    factors = brightness(everywhere, np.concatenate([n.reshape(-1, 3) for n in normals]), lamp, solids)
+    factors = light_factors(everywhere, np.concatenate([n.reshape(-1, 3) for n in normals]), lamp, solids)
     pieces = np.split(factors, np.cumsum([rows * columns for rows, columns in grids])[:-1])
-    return [_painted(shape, piece.reshape(*grid, 3)) for shape, piece, grid in zip(shapes, pieces, grids, strict=True)]
+    return [
+        _apply_light_to_image(shape, piece.reshape(*grid, 3))
+        for shape, piece, grid in zip(shapes, pieces, grids, strict=True)
+    ]
 
 
-def brightness(points: np.ndarray, normals: np.ndarray, lamp: Lamp, solids: Sequence[Solid]) -> np.ndarray:
+def light_factors(points: np.ndarray, normals: np.ndarray, lamp: Lamp, solids: Sequence[Solid]) -> np.ndarray:
     """Factors (n, 3) on the display colours at points with given normals."""
     points = (points + 2e-3 * normals).astype(np.float32)
     normals = normals.astype(np.float32)
-    spots = lamp.points().astype(np.float32)
+    spots = lamp.sample_points().astype(np.float32)
     shadowed = [np.zeros(len(points), bool) for _ in spots]
-    directions = _around(normals)
+    directions = _hemisphere_directions(normals)
     covered = np.zeros(len(points), np.float32)
     for solid in solids:
         half = solid.half.astype(np.float32)
-        start = _seen_from(solid, points - solid.centre.astype(np.float32))
-        ends = _seen_from(solid, spots - solid.centre.astype(np.float32))
+        start = _rotate_to_solid_axes(solid, points - solid.centre.astype(np.float32))
+        ends = _rotate_to_solid_axes(solid, spots - solid.centre.astype(np.float32))
         # Most points have the lamp on the same side of the solid as they are: no need to look closer at them.
         aside = (np.maximum(start, ends.max(axis=0)) < -half) | (np.minimum(start, ends.min(axis=0)) > half)
         behind = np.flatnonzero(~aside.any(axis=1))
         for end, dark in zip(ends, shadowed, strict=True):
-            dark[behind] |= _crosses(start[behind], end - start[behind], solid.half)
+            dark[behind] |= _segments_cross_box(start[behind], end - start[behind], solid.half)
         near = np.flatnonzero((np.abs(start) < half + REACH).all(axis=1))
         for direction in directions:
-            ray = REACH * _seen_from(solid, direction[near])
-            covered[near] += _crosses(start[near], ray, solid.half)
+            ray = REACH * _rotate_to_solid_axes(solid, direction[near])
+            covered[near] += _segments_cross_box(start[near], ray, solid.half)
     key = np.zeros(len(points), np.float32)
     for spot, dark in zip(spots, shadowed, strict=True):
         ray = spot - points
@@ -79,7 +82,7 @@ def brightness(points: np.ndarray, normals: np.ndarray, lamp: Lamp, solids: Sequ
     return np.asarray(total ** np.float32(1 / GAMMA), np.float32)
 
 
-def _grid(shape: Shape) -> tuple[int, int]:
+def _light_grid_size(shape: Shape) -> tuple[int, int]:
     """Rows and columns of points at which the light on a shape is worked out."""
     if isinstance(shape, Panel):
         rows, columns = (int(np.clip(np.linalg.norm(side) / CELL, 2, 100)) for side in (shape.down, shape.across))
@@ -89,7 +92,7 @@ def _grid(shape: Shape) -> tuple[int, int]:
     return (10, 16) if max(shape.radius if isinstance(shape, Ball) else shape.bottom, CELL) > CELL else (6, 10)
 
 
-def _painted(shape: Shape, factor: np.ndarray) -> np.ndarray:
+def _apply_light_to_image(shape: Shape, factor: np.ndarray) -> np.ndarray:
     import cv2
 
     height, width = shape.image.shape[:2]
@@ -101,7 +104,7 @@ def _painted(shape: Shape, factor: np.ndarray) -> np.ndarray:
     return np.clip(shape.image * factor * 255 + 0.5, 0, 255).astype(np.uint8)
 
 
-def _around(normals: np.ndarray) -> list[np.ndarray]:
+def _hemisphere_directions(normals: np.ndarray) -> list[np.ndarray]:
     """Six directions over the half sphere on each normal."""
     x, y, _ = np.eye(3, dtype=np.float32)
     helper = np.where(np.abs(normals[:, :1]) > 0.7, y, x)
@@ -115,7 +118,7 @@ def _around(normals: np.ndarray) -> list[np.ndarray]:
     ]
 
 
-def _seen_from(solid: Solid, vectors: np.ndarray) -> np.ndarray:
+def _rotate_to_solid_axes(solid: Solid, vectors: np.ndarray) -> np.ndarray:
     """Vectors in the axes of a solid."""
     if solid.turn == 0:
         return vectors
@@ -123,7 +126,7 @@ def _seen_from(solid: Solid, vectors: np.ndarray) -> np.ndarray:
     return vectors @ np.array([[cosine, 0, sine], [0, 1, 0], [-sine, 0, cosine]], np.float32)
 
 
-def _crosses(start: np.ndarray, ray: np.ndarray, half: np.ndarray) -> np.ndarray:
+def _segments_cross_box(start: np.ndarray, ray: np.ndarray, half: np.ndarray) -> np.ndarray:
     """Whether the stretch from each start along its way passes through a block around the origin."""
     with np.errstate(divide="ignore", invalid="ignore"):
         inverse = 1 / ray

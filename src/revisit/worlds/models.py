@@ -12,12 +12,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from revisit.worlds.failures import failure, with_noise
+from revisit.worlds.failures import add_faint_noise, failure_of_kind
 from revisit.worlds.film import Film
 from revisit.worlds.world import Shot
 
 
-def drifts(film: Film, rng: np.random.Generator) -> Iterator[np.ndarray]:
+def drifting_frames(film: Film, rng: np.random.Generator) -> Iterator[np.ndarray]:
     """The truth, whose colours, contrast and textures change more and more once the camera has looked away."""
     gains = rng.uniform(0.78, 1.22, (256, 3))  # of each instance: furniture, walls and target take other colours
     cast = np.array([1.12, 1.0, 0.88]) if rng.random() < 0.5 else np.array([0.88, 1.0, 1.12])
@@ -29,8 +29,8 @@ def drifts(film: Film, rng: np.random.Generator) -> Iterator[np.ndarray]:
         if strength == 0:
             yield shot.rgb
         else:
-            stains = _stains(shot, film, frame, waves, shifts)
-            yield _drifted(shot, gains, cast, stains, strength)
+            stains = _surface_stains(shot, film, frame, waves, shifts)
+            yield _drifted_picture(shot, gains, cast, stains, strength)
 
 
 # What each gets wrong, in words.
@@ -45,14 +45,16 @@ MODELS = {
 FAILURES = {"perfect": "perfect", "frozen": "frozen_camera", "forgets": "vanish", "resets": "state_reset"}
 
 
-def generate(model: str, film: Film, seed: int = 0) -> Iterator[np.ndarray]:
+def generate_model_frames(model: str, film: Film, seed: int = 0) -> Iterator[np.ndarray]:
     """The frames (uint8 RGB) that a model makes of a film, with its noise."""
     rng = np.random.default_rng([seed, film.world.seed, zlib.crc32(model.encode())])
-    frames = failure(FAILURES[model]).frames(film, 1.0, rng) if model in FAILURES else drifts(film, rng)
-    return with_noise(frames, rng)
+    frames = (
+        failure_of_kind(FAILURES[model]).frames(film, 1.0, rng) if model in FAILURES else drifting_frames(film, rng)
+    )
+    return add_faint_noise(frames, rng)
 
 
-def _stains(shot: Shot, film: Film, frame: int, waves: np.ndarray, shifts: np.ndarray) -> np.ndarray:
+def _surface_stains(shot: Shot, film: Film, frame: int, waves: np.ndarray, shifts: np.ndarray) -> np.ndarray:
     """Blotches in -1..1 that stick to the surfaces of the room, at the size of the frame."""
     import cv2
 
@@ -65,7 +67,9 @@ def _stains(shot: Shot, film: Film, frame: int, waves: np.ndarray, shifts: np.nd
     return cv2.resize(np.clip(field, -1, 1).astype(np.float32), (width, height), interpolation=cv2.INTER_LINEAR)
 
 
-def _drifted(shot: Shot, gains: np.ndarray, cast: np.ndarray, stains: np.ndarray, strength: float) -> np.ndarray:
+def _drifted_picture(
+    shot: Shot, gains: np.ndarray, cast: np.ndarray, stains: np.ndarray, strength: float
+) -> np.ndarray:
     """A shot whose colours, contrast, stains and sharpness have drifted by a strength of 0 to 1."""
     import cv2
 

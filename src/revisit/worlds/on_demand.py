@@ -10,26 +10,26 @@ from typing import Any
 import numpy as np
 
 from revisit.worlds.places import make_world
-from revisit.worlds.render import Camera, intrinsics
+from revisit.worlds.render import Camera, intrinsics_from_fov
 from revisit.worlds.world import World, WorldView
 
 STILL = np.eye(4)
 
 
 @lru_cache(maxsize=1)
-def _world(seed: int) -> World:
+def _make_cached_world(seed: int) -> World:
     """Every other one is a yard; jobs of a sample come one after another, under one camera and the next."""
     return make_world(seed, "yard" if seed % 2 else "room", block=False)
 
 
-def world(job: Mapping[str, Any]) -> Iterator[np.ndarray]:
+def rendered_world_frames(job: Mapping[str, Any]) -> Iterator[np.ndarray]:
     """Frames of the room or yard that a sample's name stands for: it remembers all, but not the first frame."""
     name = zlib.crc32(str(job["sample"] or job["id"]).encode())
-    place = _world(name % 1000)
+    place = _make_cached_world(name % 1000)
     width, height = job["size"]
     path = job["control"].get("path")
     poses = np.load(path, allow_pickle=False) if path else np.tile(STILL, (job["frames"], 1, 1))
-    K = intrinsics((height, width), place.fov)
+    K = intrinsics_from_fov((height, width), place.fov)
     frames_by_pose: dict[bytes, np.ndarray] = {}
     for pose in poses:
         key = pose.round(9).tobytes()

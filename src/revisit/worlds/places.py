@@ -12,18 +12,18 @@ import numpy as np
 from revisit.core import UsageError
 from revisit.worlds import furniture as fu
 from revisit.worlds import textures as tx
-from revisit.worlds.layout import BLOCK, FOV, SCREEN, SCREEN_NEARER, TABLE, first_pose
-from revisit.worlds.light import lit
-from revisit.worlds.render import surface
-from revisit.worlds.rooms import room
+from revisit.worlds.layout import BLOCK, FOV, SCREEN, SCREEN_NEARER, TABLE, first_camera_pose
+from revisit.worlds.light import lit_images
+from revisit.worlds.render import make_surface
+from revisit.worlds.rooms import room_setting
 from revisit.worlds.setting import Setting
-from revisit.worlds.shapes import Thing, box, lying, placed
+from revisit.worlds.shapes import Thing, box, horizontal_panel, turn_and_move
 from revisit.worlds.state import TARGET
 from revisit.worlds.targets import BY_SEED, TARGETS
 from revisit.worlds.world import World
-from revisit.worlds.yards import yard
+from revisit.worlds.yards import yard_setting
 
-PLACES: dict[str, Callable[[int], Setting]] = {"room": room, "yard": yard}
+PLACES: dict[str, Callable[[int], Setting]] = {"room": room_setting, "yard": yard_setting}
 FIRST_KINDS = ("ball", "gift", "vase", "rocket")  # among which make_room chooses
 
 
@@ -57,13 +57,15 @@ def make_world(
     things, rng, palette = dict(setting.things), setting.rng, setting.palette
     width, depth = TABLE
     desk = fu.table(rng, palette, width=width, depth=depth, height=layout.height)
-    things["table"] = placed(desk, at=(layout.middle, 0, layout.distance))
+    things["table"] = turn_and_move(desk, at=(layout.table_middle_x, 0, layout.distance))
     underfoot, paint = setting.underfoot
-    things[underfoot] = lying(rng, (2.6, 1.7), paint, at=(layout.middle + 0.4 * layout.side, 0.004, 2.3))
+    things[underfoot] = horizontal_panel(
+        rng, (2.6, 1.7), paint, at=(layout.table_middle_x + 0.4 * layout.side, 0.004, 2.3)
+    )
     if setting.overhead.shapes:
         things["beams"] = setting.overhead
     if has_block:
-        x, y, z = layout.perch
+        x, y, z = layout.block_top
         things["block"] = box(rng, BLOCK, tx.art(palette.colours, margin=palette.wood), at=(x, -y - BLOCK[1], z))
 
     solids = tuple(solid for thing in things.values() for solid in thing.solids)
@@ -71,19 +73,19 @@ def make_world(
     instances = {TARGET: title, **dict(enumerate(things, start=TARGET + 1))}
     owners = [number for number, thing in enumerate(things.values(), start=TARGET + 1) for _ in thing.shapes]
     shapes = [shape for thing in things.values() for shape in thing.shapes]
-    images = lit(shapes, setting.lamp, solids)
-    surfaces = [surface(*parts) for parts in zip(shapes, images, owners, strict=True)]
+    images = lit_images(shapes, setting.lamp, solids)
+    surfaces = [make_surface(*parts) for parts in zip(shapes, images, owners, strict=True)]
     scene = f"A {setting.title} with a {title} on a wooden table."
     return World(
-        name or f"{place}-{seed}", seed, tuple(surfaces), instances, setting.lamp, solids, kind, layout.places,
-        first_pose(), FOV, layout.turn, scene, layout, place,
+        name or f"{place}-{seed}", seed, tuple(surfaces), instances, setting.lamp, solids, kind, layout.target_places,
+        first_camera_pose(), FOV, layout.turn_side, scene, layout, place,
         target_seed=like.target_seed if like else seed,
-        perch=layout.perch if has_block else None,
-        screen=_screen(seed, palette, layout.distance - SCREEN_NEARER),
+        perch=layout.block_top if has_block else None,
+        screen=_folding_screen(seed, palette, layout.distance - SCREEN_NEARER),
     )  # fmt: skip
 
 
-def _screen(seed: int, palette: fu.Palette, distance: float) -> Thing:
+def _folding_screen(seed: int, palette: fu.Palette, distance: float) -> Thing:
     """A folding screen that hides the table from the camera."""
     width, height = SCREEN
     rng = np.random.default_rng([seed, 33])

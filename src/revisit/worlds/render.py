@@ -33,25 +33,25 @@ class Camera:
     pose: np.ndarray
     size: tuple[int, int]
 
-    def doubled(self) -> Camera:
+    def at_double_resolution(self) -> Camera:
         """The same view on a grid twice as fine."""
         K = self.K * np.array([[2.0], [2.0], [1.0]])
         K[:2, 2] += 0.5
         return replace(self, K=K, size=(2 * self.size[0], 2 * self.size[1]))
 
-    def cropped(self, box: Box) -> Camera:
+    def crop_to_box(self, box: Box) -> Camera:
         """The part of the view inside a box of pixels."""
         K = self.K.copy()
         K[:2, 2] -= box[:2]
         return replace(self, K=K, size=(box[3] - box[1], box[2] - box[0]))
 
     @cached_property
-    def to_camera(self) -> tuple[np.ndarray, np.ndarray]:
+    def world_to_camera(self) -> tuple[np.ndarray, np.ndarray]:
         rotation = self.pose[:3, :3].T
         return rotation, -rotation @ self.pose[:3, 3]
 
 
-def intrinsics(size: tuple[int, int], fov: float) -> np.ndarray:
+def intrinsics_from_fov(size: tuple[int, int], fov: float) -> np.ndarray:
     """K of a camera whose picture spans `fov` degrees from left to right."""
     height, width = size
     focal = width / 2 / np.tan(np.radians(fov) / 2)
@@ -69,7 +69,7 @@ class Surface:
     normal: np.ndarray  # of a panel; zero for what is seen from every side
 
 
-def surface(shape: Shape, image: np.ndarray, instance: int) -> Surface:
+def make_surface(shape: Shape, image: np.ndarray, instance: int) -> Surface:
     """A shape with a lit uint8 image, ready to draw."""
     import cv2
 
@@ -78,7 +78,7 @@ def surface(shape: Shape, image: np.ndarray, instance: int) -> Surface:
         height, width = levels[-1].shape[:2]
         levels.append(cv2.resize(levels[-1], (width // 2, height // 2), interpolation=cv2.INTER_AREA))
     normal = np.cross(shape.down, shape.across) if isinstance(shape, Panel) else np.zeros(3)
-    return Surface(shape, tuple(levels), instance, _hull(shape), normal)
+    return Surface(shape, tuple(levels), instance, _bounding_box_corners(shape), normal)
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,23 +89,23 @@ class Traced:
     which: np.ndarray
     boxes: Sequence[Box | None] = ()  # where each surface may be
 
-    def cut(self, box: Box) -> Traced:
+    def copy_region_as_depth(self, box: Box) -> Traced:
         """A copy of a part in which the surfaces seen so far are only depth."""
         x0, y0, x1, y1 = box
         return Traced(self.inverse[y0:y1, x0:x1].copy(), np.full((y1 - y0, x1 - x0), -1, np.int16))
 
 
-def trace(surfaces: Sequence[Surface], camera: Camera, onto: Traced | None = None) -> Traced:
+def trace_surfaces(surfaces: Sequence[Surface], camera: Camera, onto: Traced | None = None) -> Traced:
     """The nearest surface under each pixel centre; `onto` holds what stands there already."""
     traced = onto or Traced(np.zeros(camera.size, np.float32), np.full(camera.size, -1, np.int16))
-    boxes = bounds(surfaces, camera)
+    boxes = surface_pixel_boxes(surfaces, camera)
     for number, (item, box) in enumerate(zip(surfaces, boxes, strict=True)):
         if box is None:
             continue
         x0, y0, x1, y1 = box
         inverse = traced.inverse[y0:y1, x0:x1]
         if isinstance(item.shape, Panel):
-            closer, candidate = _panel_inverse_depth(item.shape, camera, box)
+            closer, candidate = _panel_cover_and_inverse_depth(item.shape, camera, box)
         else:
             candidate = _curved_inverse_depth(item.shape, camera, box)
             closer = candidate > 0
@@ -115,11 +115,13 @@ def trace(surfaces: Sequence[Surface], camera: Camera, onto: Traced | None = Non
     return replace(traced, boxes=boxes)
 
 
-def colour(surfaces: Sequence[Surface], camera: Camera, traced: Traced, onto: np.ndarray | None = None) -> np.ndarray:
+def colour_traced_surfaces(
+    surfaces: Sequence[Surface], camera: Camera, traced: Traced, onto: np.ndarray | None = None
+) -> np.ndarray:
     """The picture (uint8 RGB) of traced surfaces, over `onto` where none was traced."""
     picture = np.zeros((*camera.size, 3), np.uint8) if onto is None else onto
     for number, (item, limits) in enumerate(zip(surfaces, traced.boxes, strict=True)):
-        box = None if limits is None else _tight(traced.which, number, limits)
+        box = None if limits is None else _label_bounding_box(traced.which, number, limits)
         if box is None:
             continue
         x0, y0, x1, y1 = box
@@ -132,16 +134,16 @@ def colour(surfaces: Sequence[Surface], camera: Camera, traced: Traced, onto: np
     return picture
 
 
-def plane_coordinates(shape: Panel, camera: Camera) -> np.ndarray:
+def pixel_to_panel_matrix(shape: Panel, camera: Camera) -> np.ndarray:
     """G (3, 3): G·(x, y, 1) is (s, t, 1)/z for the point at shares s, t of the panel's sides."""
-    rotation, offset = camera.to_camera
+    rotation, offset = camera.world_to_camera
     corners = np.stack([rotation @ shape.across, rotation @ shape.down, rotation @ shape.corner + offset], axis=1)
     return np.linalg.inv(camera.K @ corners)
 
 
-def bounds(surfaces: Sequence[Surface], camera: Camera) -> list[Box | None]:
+def surface_pixel_boxes(surfaces: Sequence[Surface], camera: Camera) -> list[Box | None]:
     """Pixels that each surface may cover; None if it is behind the camera, beside the view or turned away."""
-    rotation, offset = camera.to_camera
+    rotation, offset = camera.world_to_camera
     hulls = np.stack([s.hull for s in surfaces]) @ rotation.T + offset
     normals = np.stack([s.normal for s in surfaces])
     away = (normals * (camera.pose[:3, 3] - np.stack([s.hull[0] for s in surfaces]))).sum(axis=1) < 0
@@ -151,7 +153,7 @@ def bounds(surfaces: Sequence[Surface], camera: Camera) -> list[Box | None]:
         pixels = pixels[..., :2] / pixels[..., 2:]
     low, high = pixels.min(axis=1), pixels.max(axis=1)
     for i in np.flatnonzero(behind.any(axis=1) & ~behind.all(axis=1) & ~away):
-        corners_in_front = np.concatenate([_clip_near(hulls[i][face]) for face in FACES]) @ camera.K.T
+        corners_in_front = np.concatenate([_clip_polygon_at_near_plane(hulls[i][face]) for face in FACES]) @ camera.K.T
         corners_in_front = corners_in_front[:, :2] / corners_in_front[:, 2:]
         low[i], high[i] = corners_in_front.min(axis=0), corners_in_front.max(axis=0)
     hidden = away | behind.all(axis=1)
@@ -164,11 +166,11 @@ def bounds(surfaces: Sequence[Surface], camera: Camera) -> list[Box | None]:
     ]
 
 
-def in_view(hull: np.ndarray, camera: Camera) -> bool:
+def may_box_be_in_view(hull: np.ndarray, camera: Camera) -> bool:
     """Whether any part of a box (eight corners, numbered by z, y, x) may be in the picture."""
-    rotation, offset = camera.to_camera
+    rotation, offset = camera.world_to_camera
     corners = hull @ rotation.T + offset
-    front = np.concatenate([_clip_near(corners[face]) for face in FACES])
+    front = np.concatenate([_clip_polygon_at_near_plane(corners[face]) for face in FACES])
     if len(front) == 0:
         return False
     pixels = front @ camera.K.T
@@ -176,7 +178,7 @@ def in_view(hull: np.ndarray, camera: Camera) -> bool:
     return bool((pixels.max(axis=0) >= -0.5).all() and (pixels.min(axis=0) <= np.array(camera.size[::-1]) - 0.5).all())
 
 
-def _rays(camera: Camera, box: Box) -> list[np.ndarray]:
+def _pixel_rays(camera: Camera, box: Box) -> list[np.ndarray]:
     """World directions x, y, z of the rays of a box of pixels, one metre long along the optical axis."""
     x0, y0, x1, y1 = box
     x = np.arange(x0, x1, dtype=np.float32)
@@ -187,19 +189,21 @@ def _rays(camera: Camera, box: Box) -> list[np.ndarray]:
 
 def _curved_inverse_depth(shape: Ball | Tube, camera: Camera, box: Box) -> np.ndarray:
     """Inverse depth of a ball or tube inside a box of pixels; 0 where the ray misses it."""
-    x, y, z = _rays(camera, box)
-    start = (camera.pose[:3, 3] - _middle(shape)).astype(np.float32)
+    x, y, z = _pixel_rays(camera, box)
+    start = (camera.pose[:3, 3] - _ball_centre_or_tube_base(shape)).astype(np.float32)
     with np.errstate(invalid="ignore", divide="ignore"):
         if isinstance(shape, Ball):
             if shape.squash != 1:  # a spheroid is a sphere in a world of another height
                 y, start = y / np.float32(shape.squash), start / np.array([1, shape.squash, 1], np.float32)
             projection = x * start[0] + y * start[1] + z * start[2]
-            depth = _nearest_root(x * x + y * y + z * z, projection, np.float32(start @ start - shape.radius**2))
+            depth = _smaller_quadratic_root(
+                x * x + y * y + z * z, projection, np.float32(start @ start - shape.radius**2)
+            )
             return np.where(depth > NEAR, 1 / depth, 0)
         slope = np.float32((shape.bottom - shape.top) / shape.height)  # radius = bottom + slope·y, y down from the base
         wide = np.float32(shape.bottom) + slope * start[1]
         tilt = slope * y
-        depth = _nearest_root(
+        depth = _smaller_quadratic_root(
             x * x + z * z - tilt * tilt,
             x * start[0] + z * start[2] - tilt * wide,
             start[0] ** 2 + start[2] ** 2 - wide * wide,
@@ -208,13 +212,13 @@ def _curved_inverse_depth(shape: Ball | Tube, camera: Camera, box: Box) -> np.nd
         return np.where((depth > NEAR) & (level <= 0) & (level >= -np.float32(shape.height)), 1 / depth, 0)
 
 
-def _panel_inverse_depth(shape: Panel, camera: Camera, box: Box) -> tuple[np.ndarray, np.ndarray]:
+def _panel_cover_and_inverse_depth(shape: Panel, camera: Camera, box: Box) -> tuple[np.ndarray, np.ndarray]:
     """Which pixels of a box the panel covers, and its inverse depth there."""
     x0, y0, x1, y1 = box
     x = np.arange(x0, x1, dtype=np.float32)
     y = np.arange(y0, y1, dtype=np.float32)[:, None]
     s, t, inverse = (
-        np.float32(g[0]) * x + (np.float32(g[1]) * y + np.float32(g[2])) for g in plane_coordinates(shape, camera)
+        np.float32(g[0]) * x + (np.float32(g[1]) * y + np.float32(g[2])) for g in pixel_to_panel_matrix(shape, camera)
     )
     if shape.round:
         covered = (s - inverse / 2) ** 2 + (t - inverse / 2) ** 2 <= inverse**2 / 4
@@ -232,14 +236,14 @@ def _paint_panel(
 
     assert isinstance(item.shape, Panel)
     x0, y0, x1, y1 = box
-    G = plane_coordinates(item.shape, camera)
+    G = pixel_to_panel_matrix(item.shape, camera)
     height, width = item.levels[0].shape[:2]
     # The area of a pixel on the image is det(G)·z³: the level of detail depends on the depth alone.
     finest = 0.5 * np.log2(abs(np.linalg.det(G)) * height * width)
     farthest = float(inverse[y0:y1, x0:x1][mine].min())
     last = len(item.levels) - 1
     if finest - 1.5 * np.log2(farthest) <= 0 or last == 0:
-        cv2.copyTo(_warped(item.levels[0], G, box), mine.view(np.uint8), picture[y0:y1, x0:x1])
+        cv2.copyTo(_warp_panel_image(item.levels[0], G, box), mine.view(np.uint8), picture[y0:y1, x0:x1])
         return
     level = np.float32(finest) - np.float32(1.5) * np.log2(np.maximum(inverse[y0:y1, x0:x1], np.float32(farthest)))
     level = np.clip(level, 0, last)
@@ -247,18 +251,18 @@ def _paint_panel(
     own = base[mine]
     for lower in range(int(own.min()), int(own.max()) + 1):
         part = mine & (base == lower)
-        strip = _tight(part, True, (0, 0, x1 - x0, y1 - y0))
+        strip = _label_bounding_box(part, True, (0, 0, x1 - x0, y1 - y0))
         if strip is None:
             continue
         a0, b0, a1, b1 = strip
         place = (x0 + a0, y0 + b0, x0 + a1, y0 + b1)
-        fine, coarse = (_warped(item.levels[k], G, place) for k in (lower, lower + 1))
+        fine, coarse = (_warp_panel_image(item.levels[k], G, place) for k in (lower, lower + 1))
         weight = level[b0:b1, a0:a1] - np.float32(lower)
         blended = cv2.blendLinear(fine, coarse, 1 - weight, weight)
         cv2.copyTo(blended, part[b0:b1, a0:a1].view(np.uint8), picture[y0 + b0 : y0 + b1, x0 + a0 : x0 + a1])
 
 
-def _warped(image: np.ndarray, G: np.ndarray, box: Box) -> np.ndarray:
+def _warp_panel_image(image: np.ndarray, G: np.ndarray, box: Box) -> np.ndarray:
     """The image of a panel as seen in a box of pixels."""
     import cv2
 
@@ -276,8 +280,8 @@ def _curved_colour(item: Surface, camera: Camera, box: Box, inverse: np.ndarray)
 
     shape = item.shape
     assert not isinstance(shape, Panel)
-    start = (camera.pose[:3, 3] - _middle(shape)).astype(np.float32)
-    x, y, z = (s + ray / inverse for s, ray in zip(start, _rays(camera, box), strict=True))
+    start = (camera.pose[:3, 3] - _ball_centre_or_tube_base(shape)).astype(np.float32)
+    x, y, z = (s + ray / inverse for s, ray in zip(start, _pixel_rays(camera, box), strict=True))
     if isinstance(shape, Ball):
         y = y / np.float32(shape.squash)
         if shape.roll:
@@ -294,16 +298,16 @@ def _curved_colour(item: Surface, camera: Camera, box: Box, inverse: np.ndarray)
     return cv2.remap(rolled, u * width, v * height - np.float32(0.5), cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
 
 
-def _middle(shape: Ball | Tube) -> np.ndarray:
+def _ball_centre_or_tube_base(shape: Ball | Tube) -> np.ndarray:
     return shape.centre if isinstance(shape, Ball) else shape.base
 
 
-def _nearest_root(a: np.ndarray, b: np.ndarray, c: np.floating) -> np.ndarray:
+def _smaller_quadratic_root(a: np.ndarray, b: np.ndarray, c: np.floating) -> np.ndarray:
     """The smaller root of a·z² + 2b·z + c where a > 0; NaN where there is none."""
     return (-b - np.sqrt(b * b - a * c)) / a
 
 
-def _clip_near(corners: np.ndarray) -> np.ndarray:
+def _clip_polygon_at_near_plane(corners: np.ndarray) -> np.ndarray:
     """The part of a polygon (camera axes) in front of the near plane."""
     ahead = (corners[:, 2] >= NEAR).tolist()
     if all(ahead) or not any(ahead):
@@ -318,7 +322,7 @@ def _clip_near(corners: np.ndarray) -> np.ndarray:
     return np.array(kept).reshape(-1, 3)
 
 
-def _hull(shape: Shape) -> np.ndarray:
+def _bounding_box_corners(shape: Shape) -> np.ndarray:
     if isinstance(shape, Panel):
         far = shape.corner + shape.across + shape.down
         ring = [shape.corner, shape.corner + shape.across, far, shape.corner + shape.down]
@@ -333,7 +337,7 @@ def _hull(shape: Shape) -> np.ndarray:
     return np.array([[x, y, z] for z in (low[2], high[2]) for y in (low[1], high[1]) for x in (low[0], high[0])])
 
 
-def _tight(labels: np.ndarray, label: int | bool, limits: Box) -> Box | None:
+def _label_bounding_box(labels: np.ndarray, label: int | bool, limits: Box) -> Box | None:
     """The box of the pixels that carry a label, within limits."""
     import cv2
 

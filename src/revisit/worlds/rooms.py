@@ -12,13 +12,13 @@ from revisit.worlds import furniture as fu
 from revisit.worlds import textures as tx
 from revisit.worlds.layout import TableLayout
 from revisit.worlds.light import Lamp
-from revisit.worlds.setting import Setting, in_a_row, sides
-from revisit.worlds.shapes import Thing, box, panel, placed
+from revisit.worlds.setting import Setting, arrange_along_side, side_placements
+from revisit.worlds.shapes import Thing, box, panel, turn_and_move
 
-PALETTES = fu.palettes("room")
+PALETTES = fu.load_palettes("room")
 
 
-def room(seed: int) -> Setting:
+def room_setting(seed: int) -> Setting:
     """The room of a seed, without its table."""
     rng = np.random.default_rng([seed, 11])
     palette = PALETTES[(seed + seed // len(PALETTES)) % len(PALETTES)]
@@ -26,20 +26,20 @@ def room(seed: int) -> Setting:
     left, right = -rng.uniform(2.7, 3.3), rng.uniform(2.7, 3.3)
     near, far, high = -rng.uniform(1.3, 1.7), rng.uniform(4.1, 4.6), rng.uniform(2.65, 2.9)
 
-    things: dict[str, Thing] = _shell(rng, palette, (left, right, near, far, high))
-    for wall, (turn, foot, length) in sides(left, right, near, far).items():
+    things: dict[str, Thing] = _floor_ceiling_and_walls(rng, palette, (left, right, near, far, high))
+    for wall, (turn, foot, length) in side_placements(left, right, near, far).items():
         free, gaps = (0.75, 1.2, 0.65), (0.1, 0.3)
-        for label, x, thing in in_a_row(rng, palette, length, fu.STANDING, fu.HANGING, free=free, gaps=gaps):
-            things[f"{label} ({wall} wall)"] = placed(placed(thing, at=(x, 0, 0)), turn, foot)
+        for label, x, thing in arrange_along_side(rng, palette, length, fu.STANDING, fu.HANGING, free=free, gaps=gaps):
+            things[f"{label} ({wall} wall)"] = turn_and_move(turn_and_move(thing, at=(x, 0, 0)), turn, foot)
 
     height, distance = rng.uniform(0.68, 0.78), rng.uniform(2.15, 2.35)
     lamp = Lamp(np.array([0.25 * (left + right), -high + 0.15, 1.3]), 0.45, (1.22, 1.14, 1.00), (0.38, 0.40, 0.44))
     layout = TableLayout(side, height, distance, bool(seed % 2))
-    beams, rug = _beams(seed, palette, left, right, far, high), ("rug", tx.rug(palette.colours))
+    beams, rug = _ceiling_beams(seed, palette, left, right, far, high), ("rug", tx.rug(palette.colours))
     return Setting(f"{palette.name} living room", palette, things, lamp, layout, rng, rug, beams)
 
 
-def _beams(seed: int, palette: fu.Palette, left: float, right: float, far: float, high: float) -> Thing:
+def _ceiling_beams(seed: int, palette: fu.Palette, left: float, right: float, far: float, high: float) -> Thing:
     """Beams under the ceiling, so that a camera that looks up sees where it is; they cast no shadow."""
     rng, wood = np.random.default_rng([seed, 12]), tx.wood(np.asarray(palette.wood) * 0.9, plank=0.08)
     beams = Thing()
@@ -50,7 +50,7 @@ def _beams(seed: int, palette: fu.Palette, left: float, right: float, far: float
     return Thing(beams.shapes)
 
 
-def _shell(
+def _floor_ceiling_and_walls(
     rng: np.random.Generator, palette: fu.Palette, extent: tuple[float, float, float, float, float]
 ) -> dict[str, Thing]:
     """Floor, ceiling and the four walls, each in its own paint."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from revisit.core.text import package_yaml
+from revisit.core.text import read_package_yaml
 from revisit.geometry.camera_script import Step, parse_script
 from revisit.worlds.world import World
 
@@ -20,7 +20,7 @@ class Script:
     what: str
     steps: Sequence[tuple[str, float]]
 
-    def text(self, turn: str, frames: int) -> str:
+    def text_with_frame_counts(self, turn: str, frames: int) -> str:
         """The camera script of a clip of some frames in a world that turns right or left."""
         away, back = ("right", "left") if turn == "right" else ("left", "right")
         total, elapsed, at, parts = sum(share for _, share in self.steps), 0.0, 0, []
@@ -32,21 +32,23 @@ class Script:
         return ",".join(parts)
 
 
-SCRIPTS = {name: Script(**script) for name, script in package_yaml(__package__, "scripts.yaml").items()}
+SCRIPTS = {name: Script(**script) for name, script in read_package_yaml(__package__, "scripts.yaml").items()}
 
 
-def script_text(world: World, script: str, frames: int) -> str:
+def resolve_camera_script(world: World, script: str, frames: int) -> str:
     """The camera script of a name in a world; what is no name is a script already."""
-    return SCRIPTS[script].text(world.turn, frames) if script in SCRIPTS else script
+    return SCRIPTS[script].text_with_frame_counts(world.turn, frames) if script in SCRIPTS else script
 
 
-def told(world: World, steps: Sequence[Step]) -> str:
+def describe_steps(world: World, steps: Sequence[Step]) -> str:
     """What the steps do, as a sentence; rests and numbers of frames make no difference."""
     for script in SCRIPTS.values():
-        if _moves(parse_script(script.text(world.turn, 100))) == _moves(steps):
+        if _moves_without_rests(parse_script(script.text_with_frame_counts(world.turn, 100))) == _moves_without_rests(
+            steps
+        ):
             return script.what
     return world.prompt.removeprefix(world.scene).strip()
 
 
-def _moves(steps: Sequence[Step]) -> list[object]:
+def _moves_without_rests(steps: Sequence[Step]) -> list[object]:
     return [step.moves for step in steps if step.moves]

@@ -28,7 +28,7 @@ class Setting:
     overhead: Thing = field(default_factory=Thing)
 
 
-def sides(
+def side_placements(
     left: float, right: float, near: float, far: float
 ) -> dict[str, tuple[float, tuple[float, float, float], float]]:
     """Of each side of a place: its turn, the middle of its foot and its length."""
@@ -41,7 +41,7 @@ def sides(
     }
 
 
-def in_a_row(
+def arrange_along_side(
     rng: np.random.Generator,
     palette: Palette,
     length: float,

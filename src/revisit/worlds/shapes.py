@@ -2,7 +2,7 @@
 
 World axes are OpenCV's: x right, y down, z forward, in metres, with the floor at y = 0 (so heights are
 negative y; functions here take `up`, a height above the floor, instead). A thing is built where it is
-seen from the front: its face looks towards -z, its middle is at the origin; `placed` then turns and
+seen from the front: its face looks towards -z, its middle is at the origin; `turn_and_move` then turns and
 moves it. Images are float32 RGB in 0..1.
 """
 
@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from revisit.geometry.rotations import axis_angle
+from revisit.geometry.rotations import rotation_from_axis_angle
 from revisit.worlds.textures import Paint
 
 
@@ -78,11 +78,11 @@ class Thing:
         return Thing(self.shapes + other.shapes, self.solids + other.solids)
 
 
-def placed(thing: Thing, turn: float = 0.0, at: tuple[float, float, float] = (0, 0, 0)) -> Thing:
+def turn_and_move(thing: Thing, turn: float = 0.0, at: tuple[float, float, float] = (0, 0, 0)) -> Thing:
     """The thing turned by `turn` degrees about the vertical through the origin, then moved to x, y, z."""
-    rotation, offset = axis_angle((0, 1, 0), turn), np.asarray(at, dtype=float)
+    rotation, offset = rotation_from_axis_angle((0, 1, 0), turn), np.asarray(at, dtype=float)
 
-    def move(shape: Shape) -> Shape:
+    def move_shape(shape: Shape) -> Shape:
         if isinstance(shape, Panel):
             across, down = rotation @ shape.across, rotation @ shape.down
             return replace(shape, corner=rotation @ shape.corner + offset, across=across, down=down)
@@ -91,18 +91,18 @@ def placed(thing: Thing, turn: float = 0.0, at: tuple[float, float, float] = (0,
         return replace(shape, base=rotation @ shape.base + offset, turn=shape.turn + turn)
 
     solids = [replace(s, centre=rotation @ s.centre + offset, turn=s.turn + turn) for s in thing.solids]
-    return Thing(tuple(move(shape) for shape in thing.shapes), tuple(solids))
+    return Thing(tuple(move_shape(shape) for shape in thing.shapes), tuple(solids))
 
 
-def rolled(thing: Thing, degrees: float) -> Thing:
+def roll_balls(thing: Thing, degrees: float) -> Thing:
     """The thing with its balls rolled towards +x about their own middle."""
     shapes = [replace(shape, roll=degrees) if isinstance(shape, Ball) else shape for shape in thing.shapes]
     return replace(thing, shapes=tuple(shapes))
 
 
-def tilted(thing: Thing, degrees: float, up: float, z: float) -> Thing:
+def tilt_about_hinge(thing: Thing, degrees: float, up: float, z: float) -> Thing:
     """A thing of panels swung back about a level hinge along x at a height and depth, as a lid is."""
-    rotation, hinge = axis_angle((1, 0, 0), degrees), np.array([0, -up, z])
+    rotation, hinge = rotation_from_axis_angle((1, 0, 0), degrees), np.array([0, -up, z])
     swung = []
     for shape in thing.shapes:
         assert isinstance(shape, Panel)
@@ -112,11 +112,11 @@ def tilted(thing: Thing, degrees: float, up: float, z: float) -> Thing:
     return Thing(tuple(swung), tuple(solids))
 
 
-def stretched(thing: Thing, wide: float, high: float) -> Thing:
+def stretch_thing(thing: Thing, wide: float, high: float) -> Thing:
     """The thing made wider (both ways) and higher by two factors, standing where it stood."""
     factors = np.array([wide, high, wide])
 
-    def stretch(shape: Shape) -> Shape:
+    def stretch_shape(shape: Shape) -> Shape:
         if isinstance(shape, Panel):
             corner, across, down = (v * factors for v in (shape.corner, shape.across, shape.down))
             return replace(shape, corner=corner, across=across, down=down)
@@ -127,7 +127,7 @@ def stretched(thing: Thing, wide: float, high: float) -> Thing:
         return replace(shape, base=shape.base * factors, bottom=bottom, top=top, height=height)
 
     solids = [replace(s, centre=s.centre * factors, half=s.half * factors) for s in thing.solids]
-    return Thing(tuple(stretch(shape) for shape in thing.shapes), tuple(solids))
+    return Thing(tuple(stretch_shape(shape) for shape in thing.shapes), tuple(solids))
 
 
 def box(
@@ -179,7 +179,7 @@ def panel(
     return Panel(origin, right, below, image, round, glows)
 
 
-def lying(
+def horizontal_panel(
     rng: np.random.Generator,
     size: tuple[float, float],
     paint: Paint,
@@ -216,10 +216,14 @@ def tube(
     side = Tube(base, bottom, top, height, paint(rng, 2 * np.pi * max(radii), height))
     wide = 0.7 * min(bottom, top)
     thing = Thing((side,), (Solid(base - (0, height / 2, 0), np.array([wide, height / 2, wide])),))
-    return thing if lid is None else thing + lying(rng, (2 * top, 2 * top), lid, at=(x, up + height, z), round=True)
+    return (
+        thing
+        if lid is None
+        else thing + horizontal_panel(rng, (2 * top, 2 * top), lid, at=(x, up + height, z), round=True)
+    )
 
 
-def surface_points(shape: Shape, rows: int, columns: int) -> tuple[np.ndarray, np.ndarray]:
+def surface_points_and_normals(shape: Shape, rows: int, columns: int) -> tuple[np.ndarray, np.ndarray]:
     """World points and outward normals (rows, columns, 3) under a grid of cells of the shape's image."""
     v, u = np.meshgrid((np.arange(rows) + 0.5) / rows, (np.arange(columns) + 0.5) / columns, indexing="ij")
     if isinstance(shape, Panel):
@@ -231,7 +235,7 @@ def surface_points(shape: Shape, rows: int, columns: int) -> tuple[np.ndarray, n
         latitude = np.pi * v
         level = np.sin(latitude)
         directions = np.stack([level * np.sin(longitude), -np.cos(latitude), level * np.cos(longitude)], axis=-1)
-        directions = directions @ axis_angle((0, 0, 1), shape.roll).T
+        directions = directions @ rotation_from_axis_angle((0, 0, 1), shape.roll).T
         normals = directions / (1, shape.squash, 1)
         points = shape.centre + shape.radius * directions * (1, shape.squash, 1)
         return points, normals / np.linalg.norm(normals, axis=-1, keepdims=True)

@@ -28,7 +28,7 @@ GRADUAL = ("amount", "turn", "roll")  # what of a state changes little by little
 Weighted = list[tuple[float, State]]  # states of a path with how much of it lies behind, or with their shares
 
 
-def moments(film: Film) -> Iterator[tuple[int, bool]]:
+def frames_with_memory_failed(film: Film) -> Iterator[tuple[int, bool]]:
     """Every frame, and whether memory has failed by then: from the middle of the time out of view."""
     switch = sum(film.phases) // 2
     return ((frame, frame >= switch) for frame in range(len(film)))
@@ -40,7 +40,7 @@ def hidden_share(film: Film) -> np.ndarray:
     return np.clip((np.arange(len(film)) - left) / (back - left), 0, 1)
 
 
-def share_replaced(film: Film) -> np.ndarray:
+def replaced_share_by_instance(film: Film) -> np.ndarray:
     """How far every thing (n, 256) has become another in each frame, from 0 before the target leaves to 1 on return."""
     left, back = film.phases
     come = np.repeat(hidden_share(film)[:, None], 256, axis=1).astype(np.float32)
@@ -50,36 +50,40 @@ def share_replaced(film: Film) -> np.ndarray:
     return come
 
 
-def with_wrong_state(film: Film, wrong: Callable[[State], State]) -> Iterator[np.ndarray]:
+def frames_with_wrong_state(film: Film, wrong: Callable[[State], State]) -> Iterator[np.ndarray]:
     """The truth, with the target in a wrong state on return."""
-    for frame, away in moments(film):
+    for frame, away in frames_with_memory_failed(film):
         state = film.states[frame]
         yield film.shot(frame, wrong(state) if away else state).rgb
 
 
-def with_event_at(film: Film, where: Callable[[np.ndarray], np.ndarray]) -> Iterator[np.ndarray]:
+def frames_with_event_position(film: Film, where: Callable[[np.ndarray], np.ndarray]) -> Iterator[np.ndarray]:
     """The truth, with the event at another place of its path on return: `where` it is, from where it should be."""
     path, progress = event_path(film)
-    for (frame, away), position in zip(moments(film), where(progress), strict=True):
-        yield pictured(film, frame, on_path(path, position)) if away else film.truth(frame).rgb
+    for (frame, away), position in zip(frames_with_memory_failed(film), where(progress), strict=True):
+        yield (
+            blend_state_pictures(film, frame, states_at_path_position(path, position))
+            if away
+            else film.truth(frame).rgb
+        )
 
 
 def event_path(film: Film) -> tuple[Weighted, np.ndarray]:
     """The event as states with the length of path behind each, and how far along it every frame is."""
     states = film.states
-    steps = [apart(one, following) for one, following in pairwise(states)]
+    steps = [state_distance(one, following) for one, following in pairwise(states)]
     progress = np.concatenate([[0.0], np.cumsum(steps)])
     return list(zip(progress.tolist(), states, strict=True)), progress
 
 
-def on_path(path: Weighted, position: float) -> Weighted:
+def states_at_path_position(path: Weighted, position: float) -> Weighted:
     """The state at a position of a path, as weighted states: two where it changes its look."""
     after = next((k for k, (progress, _) in enumerate(path) if progress >= position), len(path) - 1)
     if after == 0 or path[after][0] == position:
         return [(1.0, path[after][1])]
     (start, one), (end, other) = path[after - 1], path[after]
     share = (position - start) / (end - start)
-    place = moved_by(one.place, share * np.subtract(other.place, one.place))
+    place = offset_place(one.place, share * np.subtract(other.place, one.place))
     between = {name: (1 - share) * getattr(one, name) + share * getattr(other, name) for name in GRADUAL}
     mixed = replace(one, place=place, **between)
     if one.look == other.look:
@@ -87,61 +91,61 @@ def on_path(path: Weighted, position: float) -> Weighted:
     return [(1 - share, mixed), (share, replace(mixed, look=other.look))]
 
 
-def apart(one: State, other: State) -> float:
+def state_distance(one: State, other: State) -> float:
     """How far two states are apart: metres, or as much as a change of look, amount, or of a quarter turn."""
     distance = float(np.linalg.norm(np.subtract(one.place, other.place)))
     distance += abs(one.amount - other.amount) + float(one.look != other.look)
     return distance + (abs(one.turn - other.turn) + abs(one.roll - other.roll)) / 90
 
 
-def pictured(film: Film, frame: int, weighted: Weighted) -> np.ndarray:
+def blend_state_pictures(film: Film, frame: int, weighted: Weighted) -> np.ndarray:
     """A frame with the target in a state, or in a blend of states."""
-    return effects.blend((weight, film.shot(frame, state).rgb) for weight, state in weighted)
+    return effects.weighted_mean_picture((weight, film.shot(frame, state).rgb) for weight, state in weighted)
 
 
-def moved_by(place: tuple[float, float, float], by: np.ndarray) -> tuple[float, float, float]:
+def offset_place(place: tuple[float, float, float], by: np.ndarray) -> tuple[float, float, float]:
     """A place some way from another."""
     x, y, z = (float(a + b) for a, b in zip(place, by, strict=True))
     return x, y, z
 
 
-def without_jumps(film: Film) -> list[State]:
+def states_without_visible_jumps(film: Film) -> list[State]:
     """The states of a film, with a sudden change put off while it would be seen: things do not jump in view."""
     states, frozen = [film.states[0]], False
     for frame in range(1, len(film)):
         before, now = film.states[frame - 1], film.states[frame]
-        frozen = frozen or apart(before, now) > SUDDEN
+        frozen = frozen or state_distance(before, now) > SUDDEN
         frozen = frozen and any(film.target_visible(frame, state) for state in (states[-1], now))
         states.append(states[-1] if frozen else now)
     return states
 
 
-def step_aside(film: Film) -> np.ndarray:
+def sideways_step_for_target(film: Film) -> np.ndarray:
     """A step sideways, on from where the target came; upwards where it would hardly be in view, or in the block."""
-    right = rightwards(film)
+    right = right_direction_of_last_view(film)
     came = float(right @ np.subtract(film.states[-1].place, film.states[0].place))
-    step = ELSEWHERE * right * (np.sign(came) if abs(came) > 0.05 else inwards(film))
+    step = ELSEWHERE * right * (np.sign(came) if abs(came) > 0.05 else sign_towards_view_middle(film))
     soon = (film.phases[1] + len(film)) // 2
-    visible = all(whole_in_view(film, frame, film.states[frame].place + step) for frame in (soon, len(film) - 1))
+    visible = all(target_fits_in_view(film, frame, film.states[frame].place + step) for frame in (soon, len(film) - 1))
     block = film.world.perch
     free = block is None or np.hypot(*(film.states[-1].place + step - block)[[0, 2]]) > CLEAR
     return step if visible and free else np.array([0, -0.9 * ELSEWHERE, 0])
 
 
-def rightwards(film: Film) -> np.ndarray:
+def right_direction_of_last_view(film: Film) -> np.ndarray:
     """The horizontal direction to the right in the last view."""
     right = film.poses[-1, :3, 0] * (1, 0, 1)
     return np.asarray(right / np.linalg.norm(right))
 
 
-def inwards(film: Film) -> float:
+def sign_towards_view_middle(film: Film) -> float:
     """1 if the middle of the last view is to the right of the target, -1 if it is to the left."""
     pose = film.poses[-1]
     sideways = pose[:3, 0] @ (np.array(film.states[-1].place) - pose[:3, 3])
     return -1.0 if sideways > 0 else 1.0
 
 
-def whole_in_view(film: Film, frame: int, place: np.ndarray) -> bool:
+def target_fits_in_view(film: Film, frame: int, place: np.ndarray) -> bool:
     """Whether a target that stands at a place is whole in the view of a frame."""
     pose, (height, width) = film.poses[frame], film.size
     x, y, depth = film.K @ (pose[:3, :3].T @ (place - (0, 0.15, 0) - pose[:3, 3]))
@@ -149,7 +153,7 @@ def whole_in_view(film: Film, frame: int, place: np.ndarray) -> bool:
     return bool(depth > 0 and reach < x < width * depth - reach and reach < y < height * depth - reach)
 
 
-def support(film: Film) -> int:
+def support_instance(film: Film) -> int:
     """The instance that the target stands on, if that is more than the ground; 0 if it is the ground."""
     place, pose = np.array(film.states[-1].place), film.poses[-1]
     x, y, depth = film.K @ (pose[:3, :3].T @ (place + np.array([0, 0.01, 0]) - pose[:3, 3]))
@@ -160,6 +164,6 @@ def support(film: Film) -> int:
 
 
 @lru_cache(maxsize=2)
-def another_place(film: Film) -> Film:
+def film_in_another_place(film: Film) -> Film:
     """The same film in another place of the kind, with the target where it was."""
     return film.in_world(make_world(film.world.seed + OTHER, film.world.place, like=film.world))

@@ -9,13 +9,13 @@ import numpy as np
 
 from revisit.worlds.shapes import Thing
 from revisit.worlds.state import State
-from revisit.worlds.textures import noise
+from revisit.worlds.textures import fractal_noise
 
 TURN = 150.0  # degrees of hue by which colours differ at most
 INKS = ((0.06, 0.08, 0.16), (0.98, 0.94, 0.80))  # of a foreign pattern: one dark, one light, so that it always shows
 
 
-def dressed(make: Callable[[np.random.Generator], Thing], seed: int, state: State) -> Thing:
+def make_target_in_state(make: Callable[[np.random.Generator], Thing], seed: int, state: State) -> Thing:
     """What `make` makes, as a state shows it."""
     thing = make(np.random.default_rng([seed, 77]))
     mix = state.identity_mix if state.identity else 0.0
@@ -24,29 +24,29 @@ def dressed(make: Callable[[np.random.Generator], Thing], seed: int, state: Stat
         other = make(np.random.default_rng([seed, 77, state.identity]))
         turn = 70.0 + 220.0 * (state.identity * 0.618 % 1)
         images = [
-            (1 - mix) * a.image + mix * recoloured(b.image, turn, 1.0)
+            (1 - mix) * a.image + mix * rotate_hues(b.image, turn, 1.0)
             for a, b in zip(thing.shapes, other.shapes, strict=True)
         ]
-        thing = _repainted(thing, images)
+        thing = _with_images(thing, images)
     if state.texture:
         images = [
-            patterned(shape.image, np.random.default_rng([5, part]), state.texture)
+            cover_with_blotches(shape.image, np.random.default_rng([5, part]), state.texture)
             for part, shape in enumerate(thing.shapes)
         ]
-        thing = _repainted(thing, images)
+        thing = _with_images(thing, images)
     if state.colour:
-        thing = _repainted(
-            thing, [recoloured(shape.image, TURN * state.colour, state.colour) for shape in thing.shapes]
+        thing = _with_images(
+            thing, [rotate_hues(shape.image, TURN * state.colour, state.colour) for shape in thing.shapes]
         )
     return thing
 
 
-def _repainted(thing: Thing, images: Sequence[np.ndarray]) -> Thing:
+def _with_images(thing: Thing, images: Sequence[np.ndarray]) -> Thing:
     shapes = [replace(shape, image=image) for shape, image in zip(thing.shapes, images, strict=True)]
     return replace(thing, shapes=tuple(shapes))
 
 
-def recoloured(image: np.ndarray, turn: float, strength: float) -> np.ndarray:
+def rotate_hues(image: np.ndarray, turn: float, strength: float) -> np.ndarray:
     """The image with its hues turned by degrees; greys, which have none, take on a tint by a strength of 0 to 1."""
     cosine, sine = np.cos(np.radians(turn)), np.sin(np.radians(turn))
     third, root = (1 - cosine) / 3, np.sqrt(1 / 3) * sine
@@ -58,10 +58,10 @@ def recoloured(image: np.ndarray, turn: float, strength: float) -> np.ndarray:
     return np.clip(image @ (matrix * tint[:, None]).T.astype(np.float32), 0, 1).astype(np.float32)
 
 
-def patterned(image: np.ndarray, rng: np.random.Generator, strength: float) -> np.ndarray:
+def cover_with_blotches(image: np.ndarray, rng: np.random.Generator, strength: float) -> np.ndarray:
     """The image under bold blotches of two inks, which cover it more and more with a strength of 0 to 1."""
     height, width = image.shape[:2]
-    fields = [noise(rng, (height, width), (14, 14), 2) for _ in INKS]
+    fields = [fractal_noise(rng, (height, width), (14, 14), 2) for _ in INKS]
     for ink, field in zip(INKS, fields, strict=True):
         weight = np.float32(0.9 * strength) * np.clip(4 * (field - 0.25), 0, 1)[..., None].astype(np.float32)
         image = image * (1 - weight) + np.asarray(ink, np.float32) * weight

@@ -15,7 +15,16 @@ from typing import NamedTuple
 import numpy as np
 
 from revisit.worlds import textures as tx
-from revisit.worlds.shapes import Thing, ball, box, lying, placed, stretched, tilted, tube
+from revisit.worlds.shapes import (
+    Thing,
+    ball,
+    box,
+    horizontal_panel,
+    stretch_thing,
+    tilt_about_hinge,
+    tube,
+    turn_and_move,
+)
 from revisit.worlds.state import State
 
 TargetMaker = Callable[[np.random.Generator, State], Thing]
@@ -36,13 +45,13 @@ def beach_ball(rng: np.random.Generator, state: State) -> Thing:
     """A striped ball; changed, its stripes have other colours."""
     reds = ((0.90, 0.16, 0.14), (0.97, 0.94, 0.88), (0.98, 0.76, 0.12), (0.97, 0.94, 0.88))
     blues = ((0.10, 0.30, 0.72), (0.12, 0.62, 0.55), (0.55, 0.82, 0.95), (0.42, 0.20, 0.62))
-    return ball(rng, BALL, _gores((reds, blues)[state.look]), at=(0, 0, 0))
+    return ball(rng, BALL, _striped_ball_paint((reds, blues)[state.look]), at=(0, 0, 0))
 
 
 def gift_box(rng: np.random.Generator, state: State) -> Thing:
     """A wrapped box with a ribbon; changed, its lid is off and lies beside it, and it is full of balls."""
     paper, ribbon = _spots((0.45, 0.16, 0.55), (0.98, 0.80, 0.30)), (0.96, 0.72, 0.14)
-    wrapped = _ribboned(paper, ribbon)
+    wrapped = _paint_with_ribbon(paper, ribbon)
     if state.look == 0:
         thing = box(rng, (0.30, 0.22, 0.30), paper, front=wrapped, top=wrapped)
         thing += box(rng, (0.33, 0.06, 0.33), paper, at=(0, 0.22, 0), front=wrapped, top=wrapped)
@@ -58,7 +67,7 @@ def vase(rng: np.random.Generator, state: State) -> Thing:
     glaze = _spots((0.10, 0.36, 0.62), (0.95, 0.93, 0.86))
     thing = tube(rng, (0.08, 0.15), 0.14, glaze, at=(0, 0, 0)) + tube(rng, (0.15, 0.06), 0.16, glaze, at=(0, 0.14, 0))
     thing += tube(rng, (0.06, 0.09), 0.06, glaze, at=(0, 0.30, 0))
-    thing += lying(rng, (0.17, 0.17), tx.plain((0.08, 0.08, 0.10)), at=(0, 0.358, 0), round=True)
+    thing += horizontal_panel(rng, (0.17, 0.17), tx.plain((0.08, 0.08, 0.10)), at=(0, 0.358, 0), round=True)
     if state.look == 1:
         for x, up, z, colour in (
             (-0.09, 0.44, 0.0, (0.95, 0.35, 0.45)), (0.09, 0.42, -0.03, (0.98, 0.80, 0.20)),
@@ -86,10 +95,10 @@ def rocket(rng: np.random.Generator, state: State) -> Thing:
 def cup(rng: np.random.Generator, state: State) -> Thing:
     """A large glass mug with marks; the amount is how full of juice it is."""
     level = 0.04 + 0.88 * state.amount
-    thing = tube(rng, (0.115, 0.135), 0.34, _filled(level), at=(0, 0, 0))
+    thing = tube(rng, (0.115, 0.135), 0.34, _filled_glass_paint(level), at=(0, 0, 0))
     inside = np.array(JUICE) * state.amount**2 + np.array((0.62, 0.72, 0.76)) * (1 - state.amount**2)
-    thing += lying(rng, (0.27, 0.27), tx.plain((0.93, 0.97, 0.98)), at=(0, 0.340, 0), round=True)
-    thing += lying(rng, (0.24, 0.24), tx.plain(inside), at=(0, 0.341, 0), round=True)
+    thing += horizontal_panel(rng, (0.27, 0.27), tx.plain((0.93, 0.97, 0.98)), at=(0, 0.340, 0), round=True)
+    thing += horizontal_panel(rng, (0.24, 0.24), tx.plain(inside), at=(0, 0.341, 0), round=True)
     glass = tx.plain((0.74, 0.84, 0.88))
     for size, up, x in (
         ((0.09, 0.035, 0.04), 0.06, 0.16),
@@ -109,13 +118,13 @@ def candle(rng: np.random.Generator, state: State) -> Thing:
         rng,
         (0.085, 0.08),
         high - 0.045,
-        _lowest(wax, (high - 0.045) / 0.40),
+        _lowest_part_of_paint(wax, (high - 0.045) / 0.40),
         at=(0, 0.045, 0),
         lid=tx.plain((0.97, 0.78, 0.60)),
     )
     thing += tube(rng, (0.006, 0.006), 0.03, tx.plain((0.1, 0.08, 0.08)), at=(0, high, 0))
-    flame = tube(rng, (0.035, 0.002), 0.10, _flame, at=(0, high + 0.035, 0))
-    flame += tube(rng, (0.012, 0.035), 0.025, _flame, at=(0, high + 0.012, 0))
+    flame = tube(rng, (0.035, 0.002), 0.10, _flame_paint, at=(0, high + 0.035, 0))
+    flame += tube(rng, (0.012, 0.035), 0.025, _flame_paint, at=(0, high + 0.012, 0))
     glowing = tuple(replace(shape, glows=True) for shape in flame.shapes)
     for turn, up in ((200, 0.75), (140, 0.55), (260, 0.6), (20, 0.7)):
         x, z = 0.083 * np.sin(np.radians(turn)), 0.083 * np.cos(np.radians(turn))
@@ -140,20 +149,20 @@ def snowman(rng: np.random.Generator, state: State) -> Thing:
     thing += tube(rng, (0.062, 0.066), 0.09, hat, at=(0, 0.581, 0), lid=hat)
     remaining = 1 - 0.62 * state.amount
     puddle = 0.30 + 0.30 * state.amount
-    wet = lying(rng, (puddle, puddle), tx.plain((0.62, 0.74, 0.84), 0.08), at=(0, 0.004, 0), round=True)
-    return placed(stretched(thing, remaining, remaining) + wet, turn=-40.0)
+    wet = horizontal_panel(rng, (puddle, puddle), tx.plain((0.62, 0.74, 0.84), 0.08), at=(0, 0.004, 0), round=True)
+    return turn_and_move(stretch_thing(thing, remaining, remaining) + wet, turn=-40.0)
 
 
 def chest(rng: np.random.Generator, state: State) -> Thing:
     """A wooden chest full of gold; the amount is how far its lid is open."""
     wood, iron = tx.wood((0.50, 0.30, 0.16), plank=0.07), (0.22, 0.22, 0.25)
-    front = _ribboned(_ribboned(wood, iron, 0.18), iron, 0.82)
+    front = _paint_with_ribbon(_paint_with_ribbon(wood, iron, 0.18), iron, 0.82)
     thing = box(rng, (0.38, 0.20, 0.26), front, top=_spots((0.90, 0.68, 0.16), (0.99, 0.93, 0.55)))
     for x, z in ((-0.10, -0.05), (0.02, 0.03), (0.11, -0.04)):
         thing += ball(rng, 0.05, _spots((0.95, 0.74, 0.20), (1.0, 0.96, 0.65)), at=(x, 0.135, z))
     lid = box(rng, (0.40, 0.09, 0.28), front, at=(0, 0.20, 0), skip="")
     lid += box(rng, (0.06, 0.08, 0.02), tx.plain((0.90, 0.76, 0.30)), at=(0, 0.17, -0.148), skip="")
-    return placed(thing + tilted(lid, -105.0 * state.amount, 0.20, 0.14), turn=-40.0)
+    return turn_and_move(thing + tilt_about_hinge(lid, -105.0 * state.amount, 0.20, 0.14), turn=-40.0)
 
 
 def plant(rng: np.random.Generator, state: State) -> Thing:
@@ -169,10 +178,10 @@ def plant(rng: np.random.Generator, state: State) -> Thing:
     for x, up, z in ((-0.10, 0.24, -0.05), (0.08, 0.28, -0.06), (0.0, 0.36, -0.02), (0.02, 0.16, -0.10)):
         crown += ball(rng, 0.038, petals, at=(x, up, z))
     size = 0.55 + 0.45 * state.amount
-    return thing + placed(stretched(crown, size, size), at=(0, -0.15, 0))
+    return thing + turn_and_move(stretch_thing(crown, size, size), at=(0, -0.15, 0))
 
 
-def figure(rng: np.random.Generator, state: State) -> Thing:
+def doll(rng: np.random.Generator, state: State) -> Thing:
     """A doll with a face, hair, jacket and trousers."""
     skin, cloth = (0.93, 0.72, 0.58), tx.fabric((0.16, 0.40, 0.62), ((0.96, 0.80, 0.25), (0.9, 0.9, 0.86)))
     thing = Thing()
@@ -184,8 +193,8 @@ def figure(rng: np.random.Generator, state: State) -> Thing:
         thing += tube(rng, (0.026, 0.030), 0.13, cloth, at=(x, 0.19, 0), lid=tx.plain((0.16, 0.40, 0.62)))
         thing += ball(rng, 0.028, tx.plain(skin), at=(x, 0.15, 0))
     thing += tube(rng, (0.03, 0.03), 0.03, tx.plain(skin), at=(0, 0.34, 0))
-    thing += ball(rng, 0.092, _face(skin), at=(0, 0.355, 0))
-    return placed(thing, turn=-40.0)
+    thing += ball(rng, 0.092, _doll_head_paint(skin), at=(0, 0.355, 0))
+    return turn_and_move(thing, turn=-40.0)
 
 
 def rod(rng: np.random.Generator, state: State) -> Thing:
@@ -199,7 +208,7 @@ def flask(rng: np.random.Generator, state: State) -> Thing:
     """A flask of blue liquid; the amount is how much foam has grown out of it."""
     glass, rim = _spots((0.16, 0.34, 0.66), (0.34, 0.58, 0.86)), tx.plain((0.84, 0.90, 0.94))
     thing = tube(rng, (0.15, 0.06), 0.20, glass, at=(0, 0, 0)) + tube(rng, (0.06, 0.06), 0.08, rim, at=(0, 0.20, 0))
-    thing += lying(rng, (0.12, 0.12), tx.plain((0.10, 0.22, 0.45)), at=(0, 0.281, 0), round=True)
+    thing += horizontal_panel(rng, (0.12, 0.12), tx.plain((0.10, 0.22, 0.45)), at=(0, 0.281, 0), round=True)
     foam = _spots((0.95, 0.93, 0.84), (0.86, 0.82, 0.68))
     for x, up, z, radius in (
         (0.0, 0.22, 0.0, 0.09), (-0.07, 0.26, -0.02, 0.08), (0.08, 0.27, -0.03, 0.085), (0.0, 0.34, 0.0, 0.10),
@@ -217,7 +226,7 @@ TARGETS: dict[str, TargetKind] = {
     "rocket": TargetKind("toy rocket", rocket, changes=True),
     "cup": TargetKind("glass mug of juice", cup),
     "plant": TargetKind("potted plant", plant),
-    "figure": TargetKind("doll", figure),
+    "figure": TargetKind("doll", doll),
     "candle": TargetKind("burning candle", candle),
     "snowman": TargetKind("snowman", snowman),
     "chest": TargetKind("treasure chest", chest),
@@ -227,8 +236,10 @@ TARGETS: dict[str, TargetKind] = {
 BY_SEED = tuple(TARGETS)[:10]  # among which a seed chooses: kinds added later leave the worlds of seeds as they are
 
 
-@tx.painted
-def _gores(rng: np.random.Generator, width: float, height: float, colours: tuple[tx.Colour, ...]) -> np.ndarray:
+@tx.paint_factory
+def _striped_ball_paint(
+    rng: np.random.Generator, width: float, height: float, colours: tuple[tx.Colour, ...]
+) -> np.ndarray:
     """Stripes from pole to pole, with stars of unequal size on them."""
     image = tx.plain(colours[0])(rng, width, height)
     columns = image.shape[1]
@@ -236,17 +247,17 @@ def _gores(rng: np.random.Generator, width: float, height: float, colours: tuple
     for k in range(count):
         image[:, k * columns // count : (k + 1) * columns // count] = colours[k % len(colours)]
     image[: int(0.09 * image.shape[0])] = image[-int(0.09 * image.shape[0]) :] = colours[2]
-    return _dotted(rng, image, colours[0], share=0.4)
+    return _add_dots(rng, image, colours[0], share=0.4)
 
 
-@tx.painted
+@tx.paint_factory
 def _spots(rng: np.random.Generator, width: float, height: float, ground: tx.Colour, spot: tx.Colour) -> np.ndarray:
     """Spots of unequal size on a plain ground."""
-    return _dotted(rng, tx.plain(ground)(rng, width, height), spot, share=1.0)
+    return _add_dots(rng, tx.plain(ground)(rng, width, height), spot, share=1.0)
 
 
-@tx.painted
-def _ribboned(
+@tx.paint_factory
+def _paint_with_ribbon(
     rng: np.random.Generator, width: float, height: float, paper: tx.Paint, ribbon: tx.Colour, at: float = 0.5
 ) -> np.ndarray:
     """Paper with a ribbon from top to bottom, at a share of its width."""
@@ -256,8 +267,8 @@ def _ribboned(
     return image
 
 
-@tx.painted
-def _filled(rng: np.random.Generator, width: float, height: float, level: float) -> np.ndarray:
+@tx.paint_factory
+def _filled_glass_paint(rng: np.random.Generator, width: float, height: float, level: float) -> np.ndarray:
     """Glass with marks, and juice up to a share of its height."""
     rows, columns = 136, 320
     image = np.full((rows, columns, 3), (0.78, 0.87, 0.90), np.float32)
@@ -265,7 +276,7 @@ def _filled(rng: np.random.Generator, width: float, height: float, level: float)
     top = (1 - level) * rows
     # The row that the level crosses is juice in part, so that every change of level shows.
     wet = np.clip(np.arange(rows) + 1 - top, 0, 1)[:, None, None].astype(np.float32)
-    bubbles = _dotted(rng, np.full_like(image, JUICE), (1.0, 0.72, 0.30), share=0.5)
+    bubbles = _add_dots(rng, np.full_like(image, JUICE), (1.0, 0.72, 0.30), share=0.5)
     image = image * (1 - wet) + bubbles * wet
     for mark in range(1, 10):
         row = rows - int(mark * rows / 10)
@@ -275,22 +286,24 @@ def _filled(rng: np.random.Generator, width: float, height: float, level: float)
     return image
 
 
-@tx.painted
-def _lowest(rng: np.random.Generator, width: float, height: float, paint: tx.Paint, share: float) -> np.ndarray:
+@tx.paint_factory
+def _lowest_part_of_paint(
+    rng: np.random.Generator, width: float, height: float, paint: tx.Paint, share: float
+) -> np.ndarray:
     """The lowest share of a paint: what is left of a thing that gets shorter from the top."""
     image = paint(rng, width, height / share)
     return image[-max(round(share * len(image)), 4) :]
 
 
-def _flame(rng: np.random.Generator, width: float, height: float) -> np.ndarray:
+def _flame_paint(rng: np.random.Generator, width: float, height: float) -> np.ndarray:
     """Yellow below, orange above."""
     share = np.linspace(0, 1, 16, dtype=np.float32)[::-1, None, None]
     top, bottom = np.array((1.0, 0.55, 0.10), np.float32), np.array((1.0, 0.95, 0.62), np.float32)
     return np.tile(top * share + bottom * (1 - share), (1, 16, 1)).astype(np.float32)
 
 
-@tx.painted
-def _face(rng: np.random.Generator, width: float, height: float, skin: tx.Colour) -> np.ndarray:
+@tx.paint_factory
+def _doll_head_paint(rng: np.random.Generator, width: float, height: float, skin: tx.Colour) -> np.ndarray:
     """A head unrolled: eyes, brows, nose, mouth and cheeks in the middle of the front, hair above and behind."""
     import cv2
 
@@ -314,7 +327,7 @@ def _face(rng: np.random.Generator, width: float, height: float, skin: tx.Colour
     return (head / np.float32(255)).astype(np.float32)
 
 
-def _dotted(rng: np.random.Generator, image: np.ndarray, colour: tx.Colour, share: float) -> np.ndarray:
+def _add_dots(rng: np.random.Generator, image: np.ndarray, colour: tx.Colour, share: float) -> np.ndarray:
     import cv2
 
     height, width = image.shape[:2]

@@ -20,7 +20,7 @@ P = ParamSpec("P")
 TEXELS = 200.0  # per metre: one screen pixel of a 480p frame at 3.5 m
 
 
-def painted(draw: Callable[Concatenate[np.random.Generator, float, float, P], np.ndarray]) -> Callable[P, Paint]:
+def paint_factory(draw: Callable[Concatenate[np.random.Generator, float, float, P], np.ndarray]) -> Callable[P, Paint]:
     """A function of what follows the size, such as colours, that gives the paint: `wood(brown)(rng, 2.0, 1.0)`."""
 
     @wraps(draw)
@@ -30,7 +30,9 @@ def painted(draw: Callable[Concatenate[np.random.Generator, float, float, P], np
     return paint_of
 
 
-def noise(rng: np.random.Generator, shape: tuple[int, int], grain: tuple[float, float], octaves: int = 4) -> np.ndarray:
+def fractal_noise(
+    rng: np.random.Generator, shape: tuple[int, int], grain: tuple[float, float], octaves: int = 4
+) -> np.ndarray:
     """Smooth noise of mean 0 and deviation near 1, with features of `grain` (down, across) texels and finer."""
     import cv2
 
@@ -44,96 +46,105 @@ def noise(rng: np.random.Generator, shape: tuple[int, int], grain: tuple[float, 
     return cv2.resize(total, shape[::-1], interpolation=cv2.INTER_CUBIC) / np.float32(0.6 * np.sqrt(power))
 
 
-@painted
+@paint_factory
 def plaster(
     rng: np.random.Generator, width: float, height: float, colour: Colour, roughness: float = 0.035
 ) -> np.ndarray:
     """A painted wall with patches, strokes and specks."""
-    image = _flat(colour, width, height)
-    _shaded(image, roughness * noise(rng, image.shape[:2], (90, 90), 6))
-    return _speckle(rng, image, count=int(60 * width * height), size=(0.004, 0.012), strength=0.16)
+    image = _uniform_image(colour, width, height)
+    _scale_brightness(image, roughness * fractal_noise(rng, image.shape[:2], (90, 90), 6))
+    return _add_speckles(rng, image, count=int(60 * width * height), size=(0.004, 0.012), strength=0.16)
 
 
-@painted
+@paint_factory
 def wallpaper(
     rng: np.random.Generator, width: float, height: float, colour: Colour, motifs: Sequence[Colour]
 ) -> np.ndarray:
     """Leaves and petals scattered over a plain ground, each with its own size, turn and tint."""
     import cv2
 
-    canvas = _canvas(_flat(colour, width, height))
+    canvas = _to_uint8(_uniform_image(colour, width, height))
     for _ in range(int(26 * width * height)):
         x, y = rng.uniform(0, width), rng.uniform(0, height)
         turn, size = rng.uniform(0, 360), rng.uniform(0.03, 0.10)
-        tint = _byte(_vary(rng, _any(rng, motifs), 0.10))
+        tint = _to_bytes(_vary_colour(rng, _random_colour(rng, motifs), 0.10))
         for leaf in range(int(rng.integers(1, 6))):
             angle = turn + leaf * rng.uniform(38, 64)
             centre = x + 0.8 * size * np.cos(np.radians(angle)), y + 0.8 * size * np.sin(np.radians(angle))
             axes = (int(size * TEXELS), int(size * TEXELS * rng.uniform(0.22, 0.45)))
-            cv2.ellipse(canvas, _texel(centre), axes, angle, 0, 360, tint, -1, cv2.LINE_AA)
-        cv2.circle(canvas, _texel((x, y)), int(size * TEXELS * 0.3), _byte(_vary(rng, colour, 0.2)), -1, cv2.LINE_AA)
-    return _shaded(_float(canvas), 0.03 * noise(rng, canvas.shape[:2], (40, 40), 5))
+            cv2.ellipse(canvas, _to_texel(centre), axes, angle, 0, 360, tint, -1, cv2.LINE_AA)
+        cv2.circle(
+            canvas,
+            _to_texel((x, y)),
+            int(size * TEXELS * 0.3),
+            _to_bytes(_vary_colour(rng, colour, 0.2)),
+            -1,
+            cv2.LINE_AA,
+        )
+    return _scale_brightness(_to_float(canvas), 0.03 * fractal_noise(rng, canvas.shape[:2], (40, 40), 5))
 
 
-@painted
+@paint_factory
 def bricks(rng: np.random.Generator, width: float, height: float, colour: Colour, mortar: Colour) -> np.ndarray:
     """Courses of bricks of unequal length and colour."""
     import cv2
 
-    canvas = _canvas(_flat(mortar, width, height))
+    canvas = _to_uint8(_uniform_image(mortar, width, height))
     top = -rng.uniform(0, 0.05)
     while top < height:
         course = rng.uniform(0.075, 0.10)
         left = -rng.uniform(0, 0.25)
         while left < width:
             length = rng.uniform(0.15, 0.30)
-            corner = _texel((left + 0.012, top + 0.012))
-            tint = _byte(_vary(rng, colour, 0.13, 0.04))
-            cv2.rectangle(canvas, corner, _texel((left + length, top + course)), tint, -1)
+            corner = _to_texel((left + 0.012, top + 0.012))
+            tint = _to_bytes(_vary_colour(rng, colour, 0.13, 0.04))
+            cv2.rectangle(canvas, corner, _to_texel((left + length, top + course)), tint, -1)
             left += length
         top += course
-    image = _shaded(_float(canvas), 0.06 * noise(rng, canvas.shape[:2], (24, 24), 5))
-    return _speckle(rng, image, count=int(90 * width * height), size=(0.004, 0.012), strength=0.2)
+    image = _scale_brightness(_to_float(canvas), 0.06 * fractal_noise(rng, canvas.shape[:2], (24, 24), 5))
+    return _add_speckles(rng, image, count=int(90 * width * height), size=(0.004, 0.012), strength=0.2)
 
 
-@painted
+@paint_factory
 def wood(
     rng: np.random.Generator, width: float, height: float, colour: Colour, plank: float = 0.14, along: str = "x"
 ) -> np.ndarray:
     """Planks with grain and knots; `along` is the direction they run, x or y."""
     if along == "y":
-        return np.ascontiguousarray(_planks(rng, height, width, colour, plank).transpose(1, 0, 2))
-    return _planks(rng, width, height, colour, plank)
+        return np.ascontiguousarray(_plank_image(rng, height, width, colour, plank).transpose(1, 0, 2))
+    return _plank_image(rng, width, height, colour, plank)
 
 
-@painted
+@paint_factory
 def fabric(
     rng: np.random.Generator, width: float, height: float, colour: Colour, stripes: Sequence[Colour] = ()
 ) -> np.ndarray:
     """Woven cloth, plain or with stripes of unequal width."""
-    image = _flat(colour, width, height)
+    image = _uniform_image(colour, width, height)
     shape = image.shape[:2]
     at = 0.0
     while stripes and at < width:
         band = rng.uniform(0.02, 0.09)
         if rng.random() < 0.6:
             span = slice(int(at * TEXELS), int((at + band) * TEXELS))
-            image[:, span] = _vary(rng, _any(rng, stripes), 0.08)
+            image[:, span] = _vary_colour(rng, _random_colour(rng, stripes), 0.08)
         at += band
-    _shaded(image, 0.05 * noise(rng, shape, (60, 60), 3) + 0.05 * noise(rng, shape, (4, 4), 2))
-    return _speckle(rng, image, count=int(140 * width * height), size=(0.005, 0.016), strength=0.2)
+    _scale_brightness(
+        image, 0.05 * fractal_noise(rng, shape, (60, 60), 3) + 0.05 * fractal_noise(rng, shape, (4, 4), 2)
+    )
+    return _add_speckles(rng, image, count=int(140 * width * height), size=(0.005, 0.016), strength=0.2)
 
 
-@painted
+@paint_factory
 def rug(rng: np.random.Generator, width: float, height: float, colours: Sequence[Colour]) -> np.ndarray:
     """A rug: nested borders around a field of scattered diamonds."""
     import cv2
 
-    canvas = _canvas(_flat(colours[0], width, height))
+    canvas = _to_uint8(_uniform_image(colours[0], width, height))
     inset = 0.0
     for i in range(4):
-        tint = _byte(_vary(rng, colours[i % len(colours)], 0.06))
-        cv2.rectangle(canvas, _texel((inset, inset)), _texel((width - inset, height - inset)), tint, -1)
+        tint = _to_bytes(_vary_colour(rng, colours[i % len(colours)], 0.06))
+        cv2.rectangle(canvas, _to_texel((inset, inset)), _to_texel((width - inset, height - inset)), tint, -1)
         inset += rng.uniform(0.02, 0.05) * min(width, height)
     for _ in range(int(45 * width * height)):
         x, y = rng.uniform(inset, width - inset), rng.uniform(inset, height - inset)
@@ -141,13 +152,15 @@ def rug(rng: np.random.Generator, width: float, height: float, colours: Sequence
         for shrink in (1.0, 0.6, 0.3):
             across, down = wide * shrink, high * shrink
             corners = [(x - across, y), (x, y - down), (x + across, y), (x, y + down)]
-            tint = _byte(_vary(rng, _any(rng, colours), 0.08))
-            cv2.fillConvexPoly(canvas, np.array([_texel(c) for c in corners]), tint, cv2.LINE_AA)
+            tint = _to_bytes(_vary_colour(rng, _random_colour(rng, colours), 0.08))
+            cv2.fillConvexPoly(canvas, np.array([_to_texel(c) for c in corners]), tint, cv2.LINE_AA)
     shape = canvas.shape[:2]
-    return _shaded(_float(canvas), 0.07 * noise(rng, shape, (5, 5), 2) + 0.03 * noise(rng, shape, (50, 50), 2))
+    return _scale_brightness(
+        _to_float(canvas), 0.07 * fractal_noise(rng, shape, (5, 5), 2) + 0.03 * fractal_noise(rng, shape, (50, 50), 2)
+    )
 
 
-@painted
+@paint_factory
 def art(
     rng: np.random.Generator,
     width: float,
@@ -158,38 +171,45 @@ def art(
     """An abstract poster: a sky of two colours, discs, hills and strokes, inside a paper margin."""
     import cv2
 
-    image = _flat(colours[0], width, height)
+    image = _uniform_image(colours[0], width, height)
     high, wide = image.shape[:2]
     ramp = np.linspace(0, 1, high, dtype=np.float32)[:, None, None]
     first, second = (np.asarray(colours[i], np.float32) for i in rng.choice(len(colours), 2, replace=False))
-    canvas = _canvas(np.broadcast_to(first * (1 - ramp) + second * ramp, image.shape))
+    canvas = _to_uint8(np.broadcast_to(first * (1 - ramp) + second * ramp, image.shape))
     for _ in range(int(rng.integers(2, 5))):
         centre = (rng.uniform(0.1, 0.9) * width, rng.uniform(0.1, 0.6) * height)
         radius = int(rng.uniform(0.06, 0.22) * wide)
-        cv2.circle(canvas, _texel(centre), radius, _byte(_vary(rng, _any(rng, colours), 0.15)), -1, cv2.LINE_AA)
+        cv2.circle(
+            canvas,
+            _to_texel(centre),
+            radius,
+            _to_bytes(_vary_colour(rng, _random_colour(rng, colours), 0.15)),
+            -1,
+            cv2.LINE_AA,
+        )
     x = np.arange(wide)
     for level in np.sort(rng.uniform(0.4, 0.95, int(rng.integers(3, 6)))):
-        ridge = level * high + 0.09 * high * noise(rng, (1, wide), (1, wide / 3), 4)[0]
+        ridge = level * high + 0.09 * high * fractal_noise(rng, (1, wide), (1, wide / 3), 4)[0]
         outline = np.concatenate([np.stack([x, ridge], 1), [[wide, high], [0, high]]]).astype(np.int32)
-        cv2.fillPoly(canvas, [outline], _byte(_vary(rng, _any(rng, colours), 0.2)), cv2.LINE_AA)
+        cv2.fillPoly(canvas, [outline], _to_bytes(_vary_colour(rng, _random_colour(rng, colours), 0.2)), cv2.LINE_AA)
     for _ in range(int(rng.integers(6, 16))):
         ends = rng.uniform(0, 1, (2, 2)) * (width, height)
-        tint = _byte(_vary(rng, _any(rng, colours), 0.25))
-        cv2.line(canvas, _texel(ends[0]), _texel(ends[1] * 0.3 + ends[0] * 0.7), tint, 2, cv2.LINE_AA)
+        tint = _to_bytes(_vary_colour(rng, _random_colour(rng, colours), 0.25))
+        cv2.line(canvas, _to_texel(ends[0]), _to_texel(ends[1] * 0.3 + ends[0] * 0.7), tint, 2, cv2.LINE_AA)
     if margin is not None:
         border = max(2, int(0.06 * min(high, wide)))
-        cv2.rectangle(canvas, (0, 0), (wide - 1, high - 1), _byte(margin), 2 * border)
-    return _shaded(_float(canvas), 0.03 * noise(rng, canvas.shape[:2], (14, 14), 4))
+        cv2.rectangle(canvas, (0, 0), (wide - 1, high - 1), _to_bytes(margin), 2 * border)
+    return _scale_brightness(_to_float(canvas), 0.03 * fractal_noise(rng, canvas.shape[:2], (14, 14), 4))
 
 
-@painted
+@paint_factory
 def books(
     rng: np.random.Generator, width: float, height: float, colours: Sequence[Colour], case: Colour, shelves: int = 4
 ) -> np.ndarray:
     """The front of a bookcase: shelves full of upright and leaning books, with gaps and ornaments."""
     import cv2
 
-    canvas = _canvas(_flat(np.asarray(case) * 0.35, width, height))
+    canvas = _to_uint8(_uniform_image(np.asarray(case) * 0.35, width, height))
     board, pitch = 0.03, height / shelves
     for shelf in range(shelves):
         bottom = (shelf + 1) * pitch - board
@@ -201,77 +221,85 @@ def books(
                 left += rng.uniform(0.03, 0.10)
                 continue
             lean = rng.choice([0.0, 0.0, 0.0, 0.025])
-            tint = _vary(rng, _any(rng, colours), 0.16)
+            tint = _vary_colour(rng, _random_colour(rng, colours), 0.16)
             spine = [(left + lean, bottom - tall), (right + lean, bottom - tall), (right, bottom), (left, bottom)]
-            cv2.fillConvexPoly(canvas, np.array([_texel(p) for p in spine]), _byte(tint), cv2.LINE_AA)
-            label = _byte(np.clip(tint + rng.choice([-0.3, 0.35]), 0, 1))
+            cv2.fillConvexPoly(canvas, np.array([_to_texel(p) for p in spine]), _to_bytes(tint), cv2.LINE_AA)
+            label = _to_bytes(np.clip(tint + rng.choice([-0.3, 0.35]), 0, 1))
             for band in rng.uniform(0.12, 0.9, int(rng.integers(1, 4))):
                 at = bottom - tall * band
-                stop = _texel((right - 0.005, at + rng.uniform(0.004, 0.03)))
-                cv2.rectangle(canvas, _texel((left + 0.005, at)), stop, label, -1)
+                stop = _to_texel((right - 0.005, at + rng.uniform(0.004, 0.03)))
+                cv2.rectangle(canvas, _to_texel((left + 0.005, at)), stop, label, -1)
             left = right + lean + 0.002
-        cv2.rectangle(canvas, _texel((0, bottom)), _texel((width, bottom + board)), _byte(_vary(rng, case, 0.04)), -1)
+        cv2.rectangle(
+            canvas,
+            _to_texel((0, bottom)),
+            _to_texel((width, bottom + board)),
+            _to_bytes(_vary_colour(rng, case, 0.04)),
+            -1,
+        )
     sides = int(board * TEXELS)
-    canvas[:, :sides] = canvas[:, -sides:] = _byte(case)
-    canvas[:sides] = _byte(case)
-    return _shaded(_float(canvas), 0.05 * noise(rng, canvas.shape[:2], (10, 10), 3))
+    canvas[:, :sides] = canvas[:, -sides:] = _to_bytes(case)
+    canvas[:sides] = _to_bytes(case)
+    return _scale_brightness(_to_float(canvas), 0.05 * fractal_noise(rng, canvas.shape[:2], (10, 10), 3))
 
 
-@painted
+@paint_factory
 def drawers(
     rng: np.random.Generator, width: float, height: float, colour: Colour, rows: int, columns: int
 ) -> np.ndarray:
     """The front of a cabinet: wooden drawers with dark joints and bright knobs."""
     import cv2
 
-    canvas = _canvas(_planks(rng, width, height, colour, height / rows))
+    canvas = _to_uint8(_plank_image(rng, width, height, colour, height / rows))
     for row in range(rows):
         for column in range(columns):
             x0, y0 = column * width / columns, row * height / rows
             x1, y1 = x0 + width / columns, y0 + height / rows
-            dark = _byte(np.asarray(colour) * 0.35)
-            cv2.rectangle(canvas, _texel((x0 + 0.015, y0 + 0.015)), _texel((x1 - 0.015, y1 - 0.015)), dark, 2)
+            dark = _to_bytes(np.asarray(colour) * 0.35)
+            cv2.rectangle(canvas, _to_texel((x0 + 0.015, y0 + 0.015)), _to_texel((x1 - 0.015, y1 - 0.015)), dark, 2)
             centre = ((x0 + x1) / 2, (y0 + y1) / 2)
-            cv2.circle(canvas, _texel(centre), 5, _byte((0.25, 0.2, 0.15)), -1, cv2.LINE_AA)
-            cv2.circle(canvas, _texel(centre), 4, _byte((0.9, 0.78, 0.45)), -1, cv2.LINE_AA)
-    return _float(canvas)
+            cv2.circle(canvas, _to_texel(centre), 5, _to_bytes((0.25, 0.2, 0.15)), -1, cv2.LINE_AA)
+            cv2.circle(canvas, _to_texel(centre), 4, _to_bytes((0.9, 0.78, 0.45)), -1, cv2.LINE_AA)
+    return _to_float(canvas)
 
 
-@painted
+@paint_factory
 def landscape(rng: np.random.Generator, width: float, height: float) -> np.ndarray:
     """What a window shows: a bright sky with clouds over hills and trees, behind a cross of bars."""
     import cv2
 
-    image = _flat((0.62, 0.80, 0.96), width, height)
+    image = _uniform_image((0.62, 0.80, 0.96), width, height)
     high, wide = image.shape[:2]
-    clouds = np.clip(noise(rng, (high, wide), (high / 3, wide / 2), 6) * 0.5 + 0.1, 0, 1)[..., None]
+    clouds = np.clip(fractal_noise(rng, (high, wide), (high / 3, wide / 2), 6) * 0.5 + 0.1, 0, 1)[..., None]
     image += (1 - image) * clouds
-    canvas = _canvas(image)
+    canvas = _to_uint8(image)
     x = np.arange(wide)
     for level, tint in ((0.5, (0.55, 0.68, 0.72)), (0.64, (0.42, 0.60, 0.42)), (0.8, (0.28, 0.46, 0.25))):
-        ridge = level * high + 0.06 * high * noise(rng, (1, wide), (1, wide / 2), 5)[0]
+        ridge = level * high + 0.06 * high * fractal_noise(rng, (1, wide), (1, wide / 2), 5)[0]
         outline = np.concatenate([np.stack([x, ridge], 1), [[wide, high], [0, high]]]).astype(np.int32)
-        cv2.fillPoly(canvas, [outline], _byte(_vary(rng, tint, 0.05)), cv2.LINE_AA)
+        cv2.fillPoly(canvas, [outline], _to_bytes(_vary_colour(rng, tint, 0.05)), cv2.LINE_AA)
     for _ in range(14):
         centre = (rng.uniform(0, width), rng.uniform(0.72, 0.95) * height)
         radius = int(rng.uniform(0.02, 0.07) * high)
-        cv2.circle(canvas, _texel(centre), radius, _byte(_vary(rng, (0.2, 0.36, 0.18), 0.1)), -1, cv2.LINE_AA)
-    bar = _byte((0.93, 0.92, 0.88))
+        cv2.circle(
+            canvas, _to_texel(centre), radius, _to_bytes(_vary_colour(rng, (0.2, 0.36, 0.18), 0.1)), -1, cv2.LINE_AA
+        )
+    bar = _to_bytes((0.93, 0.92, 0.88))
     for k in (0, 0.5, 1):
-        cv2.line(canvas, _texel((k * width, 0)), _texel((k * width, height)), bar, 9)
-        cv2.line(canvas, _texel((0, k * height)), _texel((width, k * height)), bar, 9)
-    return _float(canvas)
+        cv2.line(canvas, _to_texel((k * width, 0)), _to_texel((k * width, height)), bar, 9)
+        cv2.line(canvas, _to_texel((0, k * height)), _to_texel((width, k * height)), bar, 9)
+    return _to_float(canvas)
 
 
-@painted
+@paint_factory
 def plain(rng: np.random.Generator, width: float, height: float, colour: Colour, roughness: float = 0.03) -> np.ndarray:
     """One colour with a faint grain, for small things."""
-    image = _flat(colour, width, height)
-    return _shaded(image, roughness * noise(rng, image.shape[:2], (12, 12), 3))
+    image = _uniform_image(colour, width, height)
+    return _scale_brightness(image, roughness * fractal_noise(rng, image.shape[:2], (12, 12), 3))
 
 
-def _planks(rng: np.random.Generator, width: float, height: float, colour: Colour, plank: float) -> np.ndarray:
-    image = _flat(colour, width, height)
+def _plank_image(rng: np.random.Generator, width: float, height: float, colour: Colour, plank: float) -> np.ndarray:
+    image = _uniform_image(colour, width, height)
     high, wide = image.shape[:2]
     top = 0.0
     while top < height:
@@ -280,33 +308,33 @@ def _planks(rng: np.random.Generator, width: float, height: float, colour: Colou
         while left < width:
             length = rng.uniform(0.5, 1.6)
             start, stop = max(int(left * TEXELS), 0), max(int((left + length) * TEXELS), 0)
-            image[rows, start:stop] = _vary(rng, colour, 0.08, 0.02)
+            image[rows, start:stop] = _vary_colour(rng, colour, 0.08, 0.02)
             if start > 0 and width > 0.5:
                 image[rows, start : start + 2] *= 0.6
             left += length
         if top > 0:
             image[rows.start : rows.start + 2] *= 0.6
         top += plank
-    grain = 0.06 * noise(rng, (high, wide), (6, 160), 3) + 0.04 * noise(rng, (high, wide), (30, 90), 4)
-    _shaded(image, grain)
-    return _speckle(rng, image, count=int(30 * width * height), size=(0.006, 0.02), strength=-0.3)
+    grain = 0.06 * fractal_noise(rng, (high, wide), (6, 160), 3) + 0.04 * fractal_noise(rng, (high, wide), (30, 90), 4)
+    _scale_brightness(image, grain)
+    return _add_speckles(rng, image, count=int(30 * width * height), size=(0.006, 0.02), strength=-0.3)
 
 
-def _flat(colour: Colour, width: float, height: float) -> np.ndarray:
+def _uniform_image(colour: Colour, width: float, height: float) -> np.ndarray:
     image = np.empty((max(round(height * TEXELS), 4), max(round(width * TEXELS), 4), 3), np.float32)
     for channel, level in enumerate(np.asarray(colour, np.float32)):  # numpy takes long over rows of three
         image[..., channel] = level
     return image
 
 
-def _shaded(image: np.ndarray, change: np.ndarray) -> np.ndarray:
+def _scale_brightness(image: np.ndarray, change: np.ndarray) -> np.ndarray:
     factor = 1 + change
     for channel in range(3):
         image[..., channel] *= factor
     return np.clip(image, 0, 1, out=image)
 
 
-def _speckle(
+def _add_speckles(
     rng: np.random.Generator, image: np.ndarray, count: int, size: tuple[float, float], strength: float
 ) -> np.ndarray:
     """The image with small lighter and darker blots: corners that features hold on to."""
@@ -318,31 +346,31 @@ def _speckle(
         axes = tuple(max(int(v), 1) for v in rng.uniform(*size, 2) * TEXELS)
         level = int(128 + 127 * rng.uniform(0.3, 1) * (1 if strength < 0 else 2 * int(rng.integers(2)) - 1))
         cv2.ellipse(blots, (x, y), axes, float(rng.uniform(0, 180)), 0, 360, level, -1, cv2.LINE_AA)
-    return _shaded(image, (blots.astype(np.float32) - 128) * (strength / 127))
+    return _scale_brightness(image, (blots.astype(np.float32) - 128) * (strength / 127))
 
 
-def _vary(rng: np.random.Generator, colour: Colour, light: float, hue: float = 0.03) -> np.ndarray:
+def _vary_colour(rng: np.random.Generator, colour: Colour, light: float, hue: float = 0.03) -> np.ndarray:
     """The colour, a little lighter or darker and a little off in hue."""
     varied = np.asarray(colour) * (1 + rng.uniform(-light, light)) + rng.uniform(-hue, hue, 3)
     return np.asarray(np.minimum(np.maximum(varied, 0.0), 1.0))
 
 
-def _any(rng: np.random.Generator, colours: Sequence[Colour]) -> Colour:
+def _random_colour(rng: np.random.Generator, colours: Sequence[Colour]) -> Colour:
     return colours[int(rng.integers(len(colours)))]
 
 
-def _texel(point: Sequence[float] | np.ndarray) -> tuple[int, int]:
+def _to_texel(point: Sequence[float] | np.ndarray) -> tuple[int, int]:
     return round(float(point[0]) * TEXELS), round(float(point[1]) * TEXELS)
 
 
-def _byte(colour: Colour) -> tuple[int, int, int]:
+def _to_bytes(colour: Colour) -> tuple[int, int, int]:
     r, g, b = (round(255 * float(c)) for c in colour)
     return r, g, b
 
 
-def _canvas(image: np.ndarray) -> np.ndarray:
+def _to_uint8(image: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray((np.clip(image, 0, 1) * 255 + 0.5).astype(np.uint8))
 
 
-def _float(canvas: np.ndarray) -> np.ndarray:
+def _to_float(canvas: np.ndarray) -> np.ndarray:
     return canvas.astype(np.float32) / np.float32(255)

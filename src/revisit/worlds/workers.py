@@ -28,7 +28,7 @@ def run_in_processes(
     """
     done = 0
 
-    def tell(what: str) -> None:
+    def count_step(what: str) -> None:
         nonlocal done
         done += 1
         if progress is not None:
@@ -36,17 +36,17 @@ def run_in_processes(
 
     workers = min(cores() if workers is None else workers, len(jobs))
     if workers < 2:
-        return [work(job, tell) for job in jobs]
+        return [work(job, count_step) for job in jobs]
     context = multiprocessing.get_context("spawn")  # OpenCV and libav do not survive a fork
     messages = context.SimpleQueue()
-    with ProcessPoolExecutor(workers, context, _begin, (messages,)) as pool:
-        futures = [pool.submit(_aside, work, job) for job in jobs]
+    with ProcessPoolExecutor(workers, context, _init_worker, (messages,)) as pool:
+        futures = [pool.submit(_run_job_in_worker, work, job) for job in jobs]
         waiting: set[Future[Made]] = set(futures)
         try:
             while waiting:
                 ended, waiting = wait(waiting, timeout=0.2, return_when=FIRST_COMPLETED)
                 while not messages.empty():  # what a job said is there before its result
-                    tell(messages.get())
+                    count_step(messages.get())
                 for future in ended:
                     future.result()
         finally:
@@ -57,7 +57,7 @@ def run_in_processes(
 _said: Any = None  # a worker's line to the process that started it
 
 
-def _begin(messages: Any) -> None:
+def _init_worker(messages: Any) -> None:
     import cv2
     from threadpoolctl import threadpool_limits
 
@@ -67,5 +67,5 @@ def _begin(messages: Any) -> None:
     threadpool_limits(1, "blas")
 
 
-def _aside(work: Callable[[Job, StepCallback], Made], job: Job) -> Made:
+def _run_job_in_worker(work: Callable[[Job, StepCallback], Made], job: Job) -> Made:
     return work(job, _said.put)

@@ -15,22 +15,22 @@ from typing import Any, TypeVar
 import numpy as np
 
 from revisit.worlds.layout import TableLayout
-from revisit.worlds.light import Lamp, brightness, lit
+from revisit.worlds.light import Lamp, light_factors, lit_images
 from revisit.worlds.render import (
     Box,
     Camera,
     Surface,
     Traced,
-    bounds,
-    colour,
-    in_view,
-    plane_coordinates,
-    surface,
-    trace,
+    colour_traced_surfaces,
+    make_surface,
+    may_box_be_in_view,
+    pixel_to_panel_matrix,
+    surface_pixel_boxes,
+    trace_surfaces,
 )
-from revisit.worlds.shapes import Panel, Shape, Solid, Thing, placed, rolled, stretched
+from revisit.worlds.shapes import Panel, Shape, Solid, Thing, roll_balls, stretch_thing, turn_and_move
 from revisit.worlds.state import SCREEN, TARGET, State
-from revisit.worlds.target_appearance import dressed
+from revisit.worlds.target_appearance import make_target_in_state
 from revisit.worlds.targets import TARGETS
 
 SHADOW = 1.0  # metres, the side of the square around the target on which its shadow is drawn
@@ -44,12 +44,12 @@ KEPT = 64  # drawn states and patches that are remembered; older ones are drawn 
 T = TypeVar("T")
 
 
-def remembered(most: int) -> Callable[[Callable[..., T]], Callable[..., T]]:
+def cache_method_results(most: int) -> Callable[[Callable[..., T]], Callable[..., T]]:
     """A method whose object remembers so many of its results, by their arguments, and forgets the oldest ones."""
 
-    def remembering(method: Callable[..., T]) -> Callable[..., T]:
+    def decorate(method: Callable[..., T]) -> Callable[..., T]:
         @wraps(method)
-        def result(self: Any, *arguments: Any) -> T:
+        def cached_result(self: Any, *arguments: Any) -> T:
             results = vars(self).setdefault(f"_{method.__name__}_results", {})
             if arguments not in results:
                 value = method(self, *arguments)
@@ -58,9 +58,9 @@ def remembered(most: int) -> Callable[[Callable[..., T]], Callable[..., T]]:
                 results[arguments] = value
             return results[arguments]
 
-        return result
+        return cached_result
 
-    return remembering
+    return decorate
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,35 +95,35 @@ class World:
     def first_state(self) -> State:
         return State(self.places[0])
 
-    @remembered(2 * KEPT)
-    def target(self, state: State) -> tuple[tuple[Surface, ...], Surface]:
+    @cache_method_results(2 * KEPT)
+    def target_surfaces_and_shadow(self, state: State) -> tuple[tuple[Surface, ...], Surface]:
         """The target's surfaces in a state, and its shadow as a square of factors on what it stands on."""
         wide, high = state.scale * (1 + 0.5 * state.shape), state.scale * (1 - 0.5 * state.shape)
         at_origin = replace(state, place=(0.0, 0.0, 0.0), roll=0.0, turn=0.0, scale=1.0, shape=0.0)
-        thing = rolled(stretched(self._at_origin(at_origin), wide, high), state.roll)
-        standing = placed(thing, turn=20.0 + 10 * (self.target_seed % 5) + state.turn, at=state.place)
+        thing = roll_balls(stretch_thing(self._target_at_origin(at_origin), wide, high), state.roll)
+        standing = turn_and_move(thing, turn=20.0 + 10 * (self.target_seed % 5) + state.turn, at=state.place)
         own = [solid for solid in standing.solids if solid.half.max() > SMALL]
-        near = [solid for solid in self.solids if _distance(solid, state.place) < NEARBY]
-        return self._lit_surfaces(standing, [*near, *own], TARGET), _shadow(own, state, self.lamp)
+        near = [solid for solid in self.solids if _distance_to_solid(solid, state.place) < NEARBY]
+        return self._lit_surfaces(standing, [*near, *own], TARGET), _shadow_surface(own, state, self.lamp)
 
-    @remembered(KEPT)
-    def _at_origin(self, state: State) -> Thing:
+    @cache_method_results(KEPT)
+    def _target_at_origin(self, state: State) -> Thing:
         """The target at the origin, as it looks in a state."""
         kind = TARGETS[self.kind]
         other = replace(state, identity=1) if state.look and not kind.changes else state
-        return dressed(lambda rng: kind.make(rng, state), self.target_seed, other)
+        return make_target_in_state(lambda rng: kind.make(rng, state), self.target_seed, other)
 
-    @remembered(KEPT)
-    def drawn_screen(self, share: float) -> tuple[Surface, ...]:
+    @cache_method_results(KEPT)
+    def screen_surfaces(self, share: float) -> tuple[Surface, ...]:
         """The screen when it has come a share of its way: 0 beside the view, 1 in front of the target."""
         shift = (1 - share) * SCREEN_WAY * (1 if self.turn == "right" else -1)
-        there = placed(self.screen, at=(shift, 0, 0))
+        there = turn_and_move(self.screen, at=(shift, 0, 0))
         return self._lit_surfaces(there, there.solids, SCREEN)
 
     def _lit_surfaces(self, thing: Thing, solids: Sequence[Solid], instance: int) -> tuple[Surface, ...]:
         """A thing's surfaces under the lamp, with the shadows of solids on them."""
-        images = lit(thing.shapes, self.lamp, solids)
-        return tuple(surface(shape, image, instance) for shape, image in zip(thing.shapes, images, strict=True))
+        images = lit_images(thing.shapes, self.lamp, solids)
+        return tuple(make_surface(shape, image, instance) for shape, image in zip(thing.shapes, images, strict=True))
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,117 +143,123 @@ class WorldView:
     camera: Camera
 
     @cached_property
-    def empty(self) -> Shot:
+    def empty_shot(self) -> Shot:
         """The place without the target."""
-        traced = trace(self.world.room, self.camera)
-        fine = self.camera.doubled()
-        picture = colour(self.world.room, fine, trace(self.world.room, fine))
+        traced = trace_surfaces(self.world.room, self.camera)
+        fine = self.camera.at_double_resolution()
+        picture = colour_traced_surfaces(self.world.room, fine, trace_surfaces(self.world.room, fine))
         ids = np.array([s.instance for s in self.world.room] + [0], np.uint8)
-        return Shot(_halved(picture), _depth(traced.inverse), ids[traced.which])
+        return Shot(_halve_picture(picture), _depth_from_inverse(traced.inverse), ids[traced.which])
 
     def shot(self, *states: State | None, screen: float = 0.0) -> Shot:
         """The picture with a target in each of the states, and the screen a share of its way; None is no target."""
-        present = tuple(state for state in states if state is not None and self._may_show(state))
-        traced = self._seen(present, screen)
+        present = tuple(state for state in states if state is not None and self._may_show_target(state))
+        traced = self._trace_changed_region(present, screen)
         if traced is None:
-            return self.empty
+            return self.empty_shot
         (x0, y0, x1, y1), depth, ids = traced
-        shot = Shot(self.empty.rgb.copy(), self.empty.depth.copy(), self.empty.mask.copy())
-        shot.rgb[y0:y1, x0:x1] = self._patch(present, screen)
+        shot = Shot(self.empty_shot.rgb.copy(), self.empty_shot.depth.copy(), self.empty_shot.mask.copy())
+        shot.rgb[y0:y1, x0:x1] = self._changed_region_colours(present, screen)
         np.copyto(shot.depth[y0:y1, x0:x1], depth, where=ids > 0)
         np.copyto(shot.mask[y0:y1, x0:x1], ids, where=ids > 0)
         return shot
 
-    def target_pixels(self, state: State, screen: float = 0.0) -> int:
+    def target_pixel_count(self, state: State, screen: float = 0.0) -> int:
         """How many pixels show the target."""
-        traced = self._seen((state,), screen) if self._may_show(state) else None
+        traced = self._trace_changed_region((state,), screen) if self._may_show_target(state) else None
         return 0 if traced is None else int((traced[2] == TARGET).sum())
 
-    def _may_show(self, state: State) -> bool:
+    def _may_show_target(self, state: State) -> bool:
         """Whether a generous box around the target and its shadow is in view: most states need no drawing to know."""
         wide, high = SHADOW / 2 + max(0.0, 0.5 * (state.scale - 1)), 0.9 * state.scale
         x, y, z = state.place
         edges = [(x - wide, x + wide), (y - high, y + 0.05), (z - wide, z + wide)]
         hull = np.array([[x, y, z] for z in edges[2] for y in edges[1] for x in edges[0]])
-        return in_view(hull, self.camera)
+        return may_box_be_in_view(hull, self.camera)
 
-    def _surfaces(self, states: tuple[State, ...], screen: float) -> list[Surface]:
+    def _target_and_screen_surfaces(self, states: tuple[State, ...], screen: float) -> list[Surface]:
         return [
-            *(item for state in states for item in self.world.target(state)[0]),
-            *(self.world.drawn_screen(screen) if screen > 0 else ()),
+            *(item for state in states for item in self.world.target_surfaces_and_shadow(state)[0]),
+            *(self.world.screen_surfaces(screen) if screen > 0 else ()),
         ]
 
-    @remembered(KEPT)
-    def _seen(self, states: tuple[State, ...], screen: float) -> tuple[Box, np.ndarray, np.ndarray] | None:
+    @cache_method_results(KEPT)
+    def _trace_changed_region(
+        self, states: tuple[State, ...], screen: float
+    ) -> tuple[Box, np.ndarray, np.ndarray] | None:
         """The box that targets, shadows and screen may change, and their depth and ids there; id 0 is none of them."""
-        surfaces = self._surfaces(states, screen)
-        shadows = [self.world.target(state)[1] for state in states]
-        box = _covering(bounds((*surfaces, *shadows), self.camera) if surfaces else [], self.camera.size)
+        surfaces = self._target_and_screen_surfaces(states, screen)
+        shadows = [self.world.target_surfaces_and_shadow(state)[1] for state in states]
+        box = _enclosing_box(
+            surface_pixel_boxes((*surfaces, *shadows), self.camera) if surfaces else [], self.camera.size
+        )
         if box is None:
             return None
-        behind, _ = self._region(box, fine=False)
-        traced = trace(surfaces, self.camera.cropped(box), behind)
+        behind, _ = self._copy_empty_region(box, fine=False)
+        traced = trace_surfaces(surfaces, self.camera.crop_to_box(box), behind)
         ids = np.array([s.instance for s in surfaces] + [0], np.uint8)[traced.which]
-        return box, _depth(traced.inverse), ids
+        return box, _depth_from_inverse(traced.inverse), ids
 
-    @remembered(KEPT)
-    def _patch(self, states: tuple[State, ...], screen: float) -> np.ndarray:
+    @cache_method_results(KEPT)
+    def _changed_region_colours(self, states: tuple[State, ...], screen: float) -> np.ndarray:
         """The colours inside the box of what is seen."""
-        traced = self._seen(states, screen)
+        traced = self._trace_changed_region(states, screen)
         assert traced is not None
         x0, y0, x1, y1 = (2 * edge for edge in traced[0])
-        behind, picture = self._region(traced[0], fine=True)
-        close = self.camera.doubled().cropped((x0, y0, x1, y1))
+        behind, picture = self._copy_empty_region(traced[0], fine=True)
+        close = self.camera.at_double_resolution().crop_to_box((x0, y0, x1, y1))
         for state in states:
-            picture = _shaded(picture, behind.inverse, self.world.target(state)[1].shape, close)
-        surfaces = self._surfaces(states, screen)
-        return _halved(colour(surfaces, close, trace(surfaces, close, behind), picture))
+            picture = _apply_shadow(
+                picture, behind.inverse, self.world.target_surfaces_and_shadow(state)[1].shape, close
+            )
+        surfaces = self._target_and_screen_surfaces(states, screen)
+        return _halve_picture(colour_traced_surfaces(surfaces, close, trace_surfaces(surfaces, close, behind), picture))
 
-    def _region(self, box: Box, fine: bool) -> tuple[Traced, np.ndarray]:
+    def _copy_empty_region(self, box: Box, fine: bool) -> tuple[Traced, np.ndarray]:
         """Depth and, if fine, colours (at twice the size) of the empty place inside a box; free to be drawn on."""
         x0, y0 = (edge // GRID * GRID for edge in box[:2])
         x1, y1 = (min(-(-edge // GRID) * GRID, end) for edge, end in zip(box[2:], self.camera.size[::-1], strict=True))
         times = 2 if fine else 1
-        traced, picture = self._empty_region((times * x0, times * y0, times * x1, times * y1), fine)
+        traced, picture = self._render_empty_region((times * x0, times * y0, times * x1, times * y1), fine)
         a0, b0, a1, b1 = (times * (edge - shift) for edge, shift in zip(box, (x0, y0, x0, y0), strict=True))
-        return traced.cut((a0, b0, a1, b1)), picture[b0:b1, a0:a1].copy()
+        return traced.copy_region_as_depth((a0, b0, a1, b1)), picture[b0:b1, a0:a1].copy()
 
-    @remembered(4)
-    def _empty_region(self, box: Box, fine: bool) -> tuple[Traced, np.ndarray]:
+    @cache_method_results(4)
+    def _render_empty_region(self, box: Box, fine: bool) -> tuple[Traced, np.ndarray]:
         """The same of a box whose edges lie on the grid, to be cut from."""
-        close = (self.camera.doubled() if fine else self.camera).cropped(box)
-        traced = trace(self.world.room, close)
-        return traced, colour(self.world.room, close, traced) if fine else np.zeros((0, 0, 3), np.uint8)
+        close = (self.camera.at_double_resolution() if fine else self.camera).crop_to_box(box)
+        traced = trace_surfaces(self.world.room, close)
+        return traced, colour_traced_surfaces(self.world.room, close, traced) if fine else np.zeros((0, 0, 3), np.uint8)
 
 
-def _distance(solid: Solid, place: tuple[float, float, float]) -> float:
+def _distance_to_solid(solid: Solid, place: tuple[float, float, float]) -> float:
     """Metres from a place to the ball around a solid; negative inside it."""
     return float(np.linalg.norm(solid.centre - place) - np.linalg.norm(solid.half))
 
 
-def _shadow(solids: Sequence[Solid], state: State, lamp: Lamp) -> Surface:
+def _shadow_surface(solids: Sequence[Solid], state: State, lamp: Lamp) -> Surface:
     """A lying square around the target whose image is how much darker the target makes each point."""
     x, y, z = state.place
     step = (np.arange(CELLS) + 0.5) / CELLS * SHADOW - SHADOW / 2
     points = np.stack(np.broadcast_arrays(x + step[None, :], y, z - step[:, None]), axis=-1).reshape(-1, 3)
     normals = np.broadcast_to([0.0, -1.0, 0.0], points.shape)
     # Solids of the room that hold the target up would count as touching it.
-    before = brightness(points, normals, lamp, ())
-    after = brightness(points, normals, lamp, solids)
+    before = light_factors(points, normals, lamp, ())
+    after = light_factors(points, normals, lamp, solids)
     ratio = (after / before).reshape(CELLS, CELLS, 3)
     edge = np.clip(4 * (1 - 2 * np.abs(step) / SHADOW), 0, 1)
     ratio = 1 + (ratio - 1) * (edge[:, None] * edge[None, :])[..., None]
     corner = np.array([x - SHADOW / 2, y, z + SHADOW / 2])
     square = Panel(corner, np.array([SHADOW, 0, 0]), np.array([0, 0, -SHADOW]), ratio.astype(np.float32))
-    return surface(square, square.image, TARGET)
+    return make_surface(square, square.image, TARGET)
 
 
-def _shaded(picture: np.ndarray, inverse: np.ndarray, shadow: Shape, camera: Camera) -> np.ndarray:
+def _apply_shadow(picture: np.ndarray, inverse: np.ndarray, shadow: Shape, camera: Camera) -> np.ndarray:
     """The picture with the shadow on every pixel that lies in the shadow's plane."""
     import cv2
 
     assert isinstance(shadow, Panel)
-    G = plane_coordinates(shadow, camera)
+    G = pixel_to_panel_matrix(shadow, camera)
     height, width = camera.size
     row = G[2].astype(np.float32)
     x, y = np.arange(width, dtype=np.float32), np.arange(height, dtype=np.float32)[:, None]
@@ -269,7 +275,7 @@ def _shaded(picture: np.ndarray, inverse: np.ndarray, shadow: Shape, camera: Cam
     return cv2.copyTo(darker, touched.view(np.uint8), picture.copy())
 
 
-def _covering(boxes: Iterable[Box | None], size: tuple[int, int]) -> Box | None:
+def _enclosing_box(boxes: Iterable[Box | None], size: tuple[int, int]) -> Box | None:
     """One box around all of them, with a pixel to spare."""
     visible = [box for box in boxes if box is not None]
     if not visible:
@@ -278,12 +284,12 @@ def _covering(boxes: Iterable[Box | None], size: tuple[int, int]) -> Box | None:
     return max(x0, 0), max(y0, 0), min(x1, size[1]), min(y1, size[0])
 
 
-def _halved(image: np.ndarray) -> np.ndarray:
+def _halve_picture(image: np.ndarray) -> np.ndarray:
     import cv2
 
     return cv2.resize(image, (image.shape[1] // 2, image.shape[0] // 2), interpolation=cv2.INTER_AREA)
 
 
-def _depth(inverse: np.ndarray) -> np.ndarray:
+def _depth_from_inverse(inverse: np.ndarray) -> np.ndarray:
     with np.errstate(divide="ignore"):
         return (1 / inverse).astype(np.float32)

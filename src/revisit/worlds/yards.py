@@ -13,15 +13,15 @@ from revisit.worlds import outdoors as od
 from revisit.worlds import textures as tx
 from revisit.worlds.layout import TableLayout
 from revisit.worlds.light import Lamp
-from revisit.worlds.setting import Setting, in_a_row, sides
-from revisit.worlds.shapes import Panel, Thing, ball, box, panel, placed, tube
+from revisit.worlds.setting import Setting, arrange_along_side, side_placements
+from revisit.worlds.shapes import Panel, Thing, ball, box, panel, tube, turn_and_move
 
 SKY = 40.0  # metres to the sky
 SUN = 200.0  # metres to the sun: so far that its light is even
-PALETTES = fu.palettes("yard")
+PALETTES = fu.load_palettes("yard")
 
 
-def yard(seed: int) -> Setting:
+def yard_setting(seed: int) -> Setting:
     """The yard of a seed, without its table."""
     rng = np.random.default_rng([seed, 13])
     palette = PALETTES[seed % len(PALETTES)]
@@ -30,19 +30,21 @@ def yard(seed: int) -> Setting:
     near, far = -rng.uniform(2.4, 3.0), rng.uniform(5.0, 5.8)
     things = _sky_and_ground(rng, palette, (left, right, near, far))
     walls = [fence, hedge, brick_wall, house]
-    edges = sides(left, right, near, far)
+    edges = side_placements(left, right, near, far)
     for (name, (turn, foot, length)), number in zip(edges.items(), rng.permutation(4), strict=True):
         wall = walls[int(number)]
-        things[f"{wall.__name__} ({name})"] = placed(wall(rng, palette, length), turn, foot)
-        for label, x, thing in in_a_row(rng, palette, length, STANDING, free=(0.9, 1.3, 0.7), gaps=(0.2, 0.6)):
-            things[f"{label} ({name})"] = placed(placed(thing, at=(x, 0, -0.45)), turn, foot)
+        things[f"{wall.__name__} ({name})"] = turn_and_move(wall(rng, palette, length), turn, foot)
+        for label, x, thing in arrange_along_side(
+            rng, palette, length, STANDING, free=(0.9, 1.3, 0.7), gaps=(0.2, 0.6)
+        ):
+            things[f"{label} ({name})"] = turn_and_move(turn_and_move(thing, at=(x, 0, -0.45)), turn, foot)
     height, distance = rng.uniform(0.68, 0.78), rng.uniform(2.15, 2.35)
     toward = np.array([rng.uniform(-0.5, 0.5), -1.0, rng.uniform(-0.8, -0.3)])
     even = 0.45 + 0.2 * SUN + 0.03 * SUN**2  # what the lamp loses over the distance
     warm = (0.95 * even, 0.90 * even, 0.78 * even)
     sun = Lamp(SUN * toward / np.linalg.norm(toward), 5.0, warm, (0.46, 0.52, 0.60))
     layout = TableLayout(side, height, distance, bool(seed % 2))
-    slabs_and_moss = od.coarse(tx.bricks((0.70, 0.66, 0.60), (0.34, 0.40, 0.24)))
+    slabs_and_moss = od.paint_at_half_resolution(tx.bricks((0.70, 0.66, 0.60), (0.34, 0.40, 0.24)))
     return Setting(f"{palette.name} yard", palette, things, sun, layout, rng, ("paving", slabs_and_moss))
 
 
@@ -70,7 +72,7 @@ def _sky_and_ground(
 def fence(rng: np.random.Generator, palette: fu.Palette, length: float) -> Thing:
     """Boards as high as a head, with posts."""
     height = rng.uniform(1.6, 1.85)
-    boards = od.fence(np.asarray(palette.wood) * 1.2)
+    boards = od.fence_boards(np.asarray(palette.wood) * 1.2)
     thing = box(rng, (length + 0.1, height, 0.06), boards, at=(0, 0, 0.02), skip="back bottom")
     for x in np.arange(-length / 2 + 0.4, length / 2, 1.9):
         thing += box(rng, (0.11, height + 0.12, 0.11), tx.wood(palette.wood), at=(float(x), 0, -0.06))
@@ -157,7 +159,7 @@ def barrel(rng: np.random.Generator, palette: fu.Palette) -> Thing:
 
 def shed(rng: np.random.Generator, palette: fu.Palette) -> Thing:
     """A small shed with a flat roof."""
-    boards = od.fence(palette.colours[int(rng.integers(len(palette.colours)))])
+    boards = od.fence_boards(palette.colours[int(rng.integers(len(palette.colours)))])
     thing = box(rng, (1.2, 1.75, 0.7), boards, at=(0, 0, 0), skip="back bottom")
     thing += box(rng, (1.36, 0.08, 0.86), tx.plaster((0.30, 0.28, 0.28), 0.15), at=(0, 1.75, 0), skip="")
     door = tx.art(palette.colours, margin=palette.wood)
@@ -166,9 +168,9 @@ def shed(rng: np.random.Generator, palette: fu.Palette) -> Thing:
 
 def woodpile(rng: np.random.Generator, palette: fu.Palette) -> Thing:
     """Crates and a stack of firewood."""
-    return box(rng, (1.15, 0.75, 0.45), tx.wood((0.46, 0.33, 0.22), plank=0.1), front=_logs, skip="back bottom") + box(
-        rng, (0.5, 0.3, 0.35), tx.wood(palette.wood, plank=0.08), at=(rng.uniform(-0.25, 0.25), 0.75, 0)
-    )
+    return box(
+        rng, (1.15, 0.75, 0.45), tx.wood((0.46, 0.33, 0.22), plank=0.1), front=_log_ends_paint, skip="back bottom"
+    ) + box(rng, (0.5, 0.3, 0.35), tx.wood(palette.wood, plank=0.08), at=(rng.uniform(-0.25, 0.25), 0.75, 0))
 
 
 STANDING: tuple[tuple[fu.Maker, float], ...] = (
@@ -176,7 +178,7 @@ STANDING: tuple[tuple[fu.Maker, float], ...] = (
 )  # fmt: skip
 
 
-def _logs(rng: np.random.Generator, width: float, height: float) -> np.ndarray:
+def _log_ends_paint(rng: np.random.Generator, width: float, height: float) -> np.ndarray:
     """The sawn ends of stacked logs."""
     import cv2
 

@@ -28,19 +28,19 @@ from revisit.suites.mbench.evidence import (
     WarpedViews,
 )
 from revisit.suites.mbench.metrics.entities import (
-    centroid_cosines,
-    face_tracks,
+    assign_face_tracks,
+    cosines_with_mean_vector,
     human_appearance,
     human_identity,
     object_texture,
 )
 from revisit.suites.mbench.metrics.objects import (
-    erode,
+    erode_mask,
+    mean_ssim_inside_mask,
+    mean_ssim_with_zeroed_background,
     object_geometry,
-    object_region,
-    ssim_inside,
-    ssim_of,
-    ssim_zeroed,
+    ssim_of_grey_pictures,
+    target_region_from_masks_or_boxes,
 )
 from revisit.suites.mbench.metrics.prompt import prompt_interaction
 from revisit.suites.mbench.metrics.rendering import rendering_lighting, rendering_style
@@ -105,13 +105,13 @@ def test_a_box_stands_in_for_a_mask_and_says_so(file: Path) -> None:
     box = np.tile(np.array(room().film.target_box()), (n, 1))
     state = np.where(seen, np.where(np.arange(n) > n // 2, RETURNED, VISIBLE), HIDDEN)
     phases = TargetPhases(np.arange(n), np.arange(n) / 16, state, seen, box, np.ones(n))
-    region = object_region.fn(case(), None, phases)
+    region = target_region_from_masks_or_boxes.fn(case(), None, phases)
     made = score(object_geometry, views, region)
     assert made.value > 0.95 and made.facts["target_from"] == "box of the followed target"
-    masks = object_region.fn(case(), ObjectMasks(np.arange(n), room().mask, "a segmenter"), phases)
+    masks = target_region_from_masks_or_boxes.fn(case(), ObjectMasks(np.arange(n), room().mask, "a segmenter"), phases)
     assert masks.source == "masks by a segmenter" and (masks.visible == seen).all()
     assert np.allclose(masks.box[0], room().film.target_box(), atol=1e-3)
-    assert isinstance(object_region.fn(case(), None, None), Unscored)
+    assert isinstance(target_region_from_masks_or_boxes.fn(case(), None, None), Unscored)
 
 
 def test_ssim_agrees_with_an_independent_one() -> None:
@@ -123,12 +123,14 @@ def test_ssim_agrees_with_an_independent_one() -> None:
     _, known = structural_similarity(
         first, second, gaussian_weights=True, sigma=1.5, use_sample_covariance=False, data_range=255, full=True
     )
-    assert np.allclose(ssim_of(first, second)[5:-5, 5:-5], known[5:-5, 5:-5], atol=1e-7)
-    assert np.allclose(ssim_of(first, first), 1)
+    assert np.allclose(ssim_of_grey_pictures(first, second)[5:-5, 5:-5], known[5:-5, 5:-5], atol=1e-7)
+    assert np.allclose(ssim_of_grey_pictures(first, first), 1)
     mask = np.zeros(first.shape, bool)
     mask[10:40, 50:79] = True
-    assert ssim_inside(first, second, erode(mask)) == pytest.approx(known[erode(mask)].mean())
-    assert ssim_zeroed(first, second, mask) == pytest.approx(ssim_of(first * mask, second * mask).mean())
+    assert mean_ssim_inside_mask(first, second, erode_mask(mask)) == pytest.approx(known[erode_mask(mask)].mean())
+    assert mean_ssim_with_zeroed_background(first, second, mask) == pytest.approx(
+        ssim_of_grey_pictures(first * mask, second * mask).mean()
+    )
 
 
 def test_erosion_keeps_pixels_whose_neighbours_are_inside() -> None:
@@ -136,7 +138,7 @@ def test_erosion_keeps_pixels_whose_neighbours_are_inside() -> None:
 
     mask = np.random.default_rng(1).random((50, 60)) > 0.02
     known = cv2.erode(mask.astype(np.uint8), np.ones((11, 11), np.uint8), borderType=cv2.BORDER_CONSTANT, borderValue=0)
-    assert (erode(mask) == (known > 0)).all()
+    assert (erode_mask(mask) == (known > 0)).all()
 
 
 def test_what_shows_too_little_of_the_target_is_unscored(file: Path) -> None:
@@ -255,7 +257,7 @@ def test_equal_descriptors_score_one_and_two_halves_at_a_right_angle_their_known
     made = score(object_texture, halves, PAIRS)
     a, b = 6 / np.hypot(6, 4), 4 / np.hypot(6, 4)
     assert made.value == pytest.approx(0.6 * a + 0.4 * b) and made.facts["return_score"] == pytest.approx(0)
-    assert centroid_cosines(AXES[:2]) == pytest.approx([np.sqrt(0.5)] * 2)
+    assert cosines_with_mean_vector(AXES[:2]) == pytest.approx([np.sqrt(0.5)] * 2)
 
 
 def test_an_object_that_never_returns_is_unscored() -> None:
@@ -274,7 +276,7 @@ def test_two_people_make_two_tracks_whoever_comes_first() -> None:
     vectors = np.empty((24, 8))
     vectors[0::2], vectors[1::2] = one, two
     vectors[10:12] = vectors[[11, 10]]  # they swap sides in frame 5
-    track = face_tracks(frame, vectors)
+    track = assign_face_tracks(frame, vectors)
     assert len(np.unique(track)) == 2 and track[10] == track[1] and track[11] == track[0]
     made = score(human_identity, FaceFeatures(np.arange(12), frame, vectors, "arcface"), PAIRS)
     assert made.value > 0.97 and made.facts["track_lengths"] == [12, 12]
@@ -283,9 +285,9 @@ def test_two_people_make_two_tracks_whoever_comes_first() -> None:
 def test_a_gap_does_not_break_a_track_and_another_face_begins_one() -> None:
     frame = np.array([0, 1, 2, 9, 10, 11])
     vectors = np.vstack([_about(AXES[0], 3, 0.02, 1), _about(AXES[0], 3, 0.02, 2)])
-    assert len(np.unique(face_tracks(frame, vectors))) == 1, "shots may change in between"
+    assert len(np.unique(assign_face_tracks(frame, vectors))) == 1, "shots may change in between"
     other = np.vstack([_about(AXES[0], 3, 0.02, 1), _about(AXES[3], 3, 0.02, 2)])
-    assert face_tracks(frame, other).tolist() == [0, 0, 0, 1, 1, 1]
+    assert assign_face_tracks(frame, other).tolist() == [0, 0, 0, 1, 1, 1]
 
 
 def test_each_network_brings_its_own_threshold() -> None:
@@ -357,23 +359,23 @@ def test_files_of_features_are_read_and_refused_with_a_sentence(tmp_path: Path) 
         save_npz(tmp_path / "file.npz", {name: np.asarray(array) for name, array in arrays.items()})
         return tmp_path / "file.npz"
 
-    thing = objects.object_features.fn(made(vector=AXES[:3], frame=[4, 0, 2], looked=range(6), maker="dinov2"))
+    thing = objects.import_object_features.fn(made(vector=AXES[:3], frame=[4, 0, 2], looked=range(6), maker="dinov2"))
     assert thing.frame.tolist() == [0, 2, 4] and len(thing.index) == 6 and thing.maker == "dinov2"
     assert len(imports.faces.fn(made(vector=AXES[:3], frame=[0, 0, 1])).frame) == 3
     assert imports.bodies.fn(made(vector=AXES[:2], face=[2, 0])).face.tolist() == [2, 0]
-    assert objects.masks.fn(made(mask=np.ones((2, 4, 5)), frame=[3, 1])).index.tolist() == [1, 3]
+    assert objects.import_masks.fn(made(mask=np.ones((2, 4, 5)), frame=[3, 1])).index.tolist() == [1, 3]
     text = imports.clip_features.fn(made(image=AXES[:3], text=AXES[:2], segment=[0, 1, 1], frame=[0, 5, 9], cut=True))
     assert text.cut and text.text.shape == (2, 8)
     gram = {"difference": np.ones((2, 5)), "norm": np.ones((2, 5)), "other_norm": np.ones((2, 5))}
     assert imports.grams.fn(made(**gram, frame=[1, 2], other=[0, 1])).fold.tolist() == [False, False]
     for read, arrays, sentence in (
-        (objects.object_features, {"vector": np.full((2, 3), np.nan), "frame": [0, 1]}, "not finite"),
-        (objects.object_features, {"vector": AXES[:2], "frame": [1, 1]}, "frame 1 occurs twice"),
+        (objects.import_object_features, {"vector": np.full((2, 3), np.nan), "frame": [0, 1]}, "not finite"),
+        (objects.import_object_features, {"vector": AXES[:2], "frame": [1, 1]}, "frame 1 occurs twice"),
         (imports.faces, {"vector": AXES[:2], "frame": [1, 0]}, "2 faces and 2 frame numbers"),
         (imports.faces, {"vector": AXES[:2], "frame": [0, 1], "same": [3.0]}, "expected one cosine"),
         (imports.bodies, {"vector": AXES[:2]}, "expected an npz with vector"),
         (imports.bodies, {"vector": AXES[:2], "face": [1, 1]}, "each face has one body"),
-        (objects.masks, {"mask": np.ones((2, 4))}, "expected an npz with mask"),
+        (objects.import_masks, {"mask": np.ones((2, 4))}, "expected an npz with mask"),
         (imports.clip_features, {"image": AXES[:2], "text": AXES[:2, :3], "segment": [0, 1]}, "both must be equal"),
         (imports.clip_features, {"image": AXES[:2], "text": AXES[:1], "segment": [0, 1]}, "1 captions"),
         (imports.grams, {**gram, "frame": [1, 2], "other": [0]}, "different numbers of rows"),

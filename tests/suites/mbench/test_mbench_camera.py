@@ -10,7 +10,7 @@ import pytest
 
 from revisit.core import InvalidEvidence, Score, Unscored
 from revisit.geometry.camera_script import camera_path, parse_script
-from revisit.geometry.rotations import axis_angle
+from revisit.geometry.rotations import rotation_from_axis_angle
 from revisit.suites.mbench.evidence import GeometryTrack
 from revisit.suites.mbench.imports import geometry
 from revisit.suites.mbench.metrics.camera import camera_interaction, motion_between_poses
@@ -78,7 +78,7 @@ def test_other_actions(script: str, action: str) -> None:
 
 
 def test_a_turn_at_an_angle_scores_its_cosine() -> None:
-    axis = axis_angle((0, 0, 1), 30)  # the turn is about an axis that leans by 30 degrees
+    axis = rotation_from_axis_angle((0, 0, 1), 30)  # the turn is about an axis that leans by 30 degrees
     poses = LEFT_RIGHT.copy()
     poses[:, :3, :3] = axis @ LEFT_RIGHT[:, :3, :3] @ axis.T
     assert scored(poses, "left_then_right").raw == pytest.approx(np.cos(np.radians(30)), abs=1e-9)
@@ -160,15 +160,17 @@ def test_a_perfect_camera_is_never_scored_by_a_guess(action: str, script: str) -
 
 
 def test_names_are_read_as_far_as_they_go() -> None:
-    from revisit.suites.mbench.metrics.actions import RequestedMotion, requested_motion
+    from revisit.suites.mbench.metrics.actions import RequestedMotion, parse_requested_motion
 
-    assert requested_motion("left_then_right") == RequestedMotion((("left", 0.5), ("right", 0.5)))
-    assert requested_motion("right_720") == RequestedMotion((("right", 1.0),))
-    assert requested_motion("static") == requested_motion("wait") == RequestedMotion((("wait", 1.0),))
-    assert requested_motion("strafe_left") == RequestedMotion((("strafe_left", 1.0),))
-    assert requested_motion("left_then_wait_then_right") == RequestedMotion((("left", 0.5), ("right", 0.5)), waits=True)
+    assert parse_requested_motion("left_then_right") == RequestedMotion((("left", 0.5), ("right", 0.5)))
+    assert parse_requested_motion("right_720") == RequestedMotion((("right", 1.0),))
+    assert parse_requested_motion("static") == parse_requested_motion("wait") == RequestedMotion((("wait", 1.0),))
+    assert parse_requested_motion("strafe_left") == RequestedMotion((("strafe_left", 1.0),))
+    assert parse_requested_motion("left_then_wait_then_right") == RequestedMotion(
+        (("left", 0.5), ("right", 0.5)), waits=True
+    )
     for name in ("left_then_right_then_left", "left_then_wait", "wait_then_left_then_right"):
-        assert "does not say how long" in str(requested_motion(name)), "three phases may be of any length"
+        assert "does not say how long" in str(parse_requested_motion(name)), "three phases may be of any length"
 
 
 @pytest.mark.parametrize("rule", ["corrected", "paper"])
@@ -179,7 +181,7 @@ def test_exit_wait_reenter_is_understood_however_long_the_wait(waiting: int, rul
     rng = np.random.default_rng(0)
     noisy = poses.copy()
     for k in range(21, 20 + waiting):
-        noisy[k, :3, :3] = axis_angle(rng.normal(size=3), 0.05) @ poses[k, :3, :3]
+        noisy[k, :3, :3] = rotation_from_axis_angle(rng.normal(size=3), 0.05) @ poses[k, :3, :3]
     for found in (poses, noisy):
         made = scored(found, "left_then_wait_then_right", rule=rule)
         assert made.value == pytest.approx(1, abs=0.01) and "waiting is not scored" in made.facts["note"]
@@ -209,10 +211,10 @@ def test_sequences_that_the_dataset_declares(rule: str) -> None:
 
 
 def test_declarations_are_checked() -> None:
-    from revisit.suites.mbench.metrics.actions import declared_phases
+    from revisit.suites.mbench.metrics.actions import parse_declared_phases
 
-    assert declared_phases([{"left": 4}, {"pause": 2}, {"right": 4}]) == [("left", 4), ("wait", 2), ("right", 4)]
-    assert declared_phases(["left", "right", "left"]) == [("left", 1), ("right", 1), ("left", 1)]
+    assert parse_declared_phases([{"left": 4}, {"pause": 2}, {"right": 4}]) == [("left", 4), ("wait", 2), ("right", 4)]
+    assert parse_declared_phases(["left", "right", "left"]) == [("left", 1), ("right", 1), ("left", 1)]
     for wrong in (
         "left",
         [],
@@ -222,4 +224,4 @@ def test_declarations_are_checked() -> None:
         [{"left": 1}, "right"],
         [{"left": 1, "up": 1}],
     ):
-        assert isinstance(said := declared_phases(wrong), str) and "expected a list such as" in said
+        assert isinstance(said := parse_declared_phases(wrong), str) and "expected a list such as" in said

@@ -15,18 +15,18 @@ from revisit.core import Case, Clip, InvalidEvidence, MediaError, Reason, Record
 from revisit.engine.dependencies import ObserverSet
 from revisit.engine.plan import make_plan
 from revisit.engine.run import evaluate
-from revisit.geometry.poses import invert
-from revisit.geometry.rotations import axis_angle
+from revisit.geometry.poses import invert_rigid_poses
+from revisit.geometry.rotations import rotation_from_axis_angle
 from revisit.geometry.two_view import relative_pose
 from revisit.media import encode_mp4, load_npz, save_npz
-from revisit.observers.geometry_convert import convert
+from revisit.observers.geometry_convert import convert_geometry_file
 from revisit.observers.geometry_file import read_geometry
 from revisit.observers.sets import load_roles
 from revisit.results.tables import standard_summary as summarise
 from revisit.suites.mbench.evidence import GeometryTrack, PairMatches
 from revisit.suites.mbench.imports import geometry
 from revisit.suites.mbench.metrics.spatial import MatchedView, epipolar_errors, spatial_epipolar, spatial_reprojection
-from revisit.suites.mbench.observers.returned_pairs import find_points, match_pair, return_matches
+from revisit.suites.mbench.observers.returned_pairs import find_sift_points, match_sift_points, return_matches
 from tests.looking import as_frames, look, read
 from tests.mbench_world import HALF, SIZE, room, track, write_npz
 
@@ -63,7 +63,7 @@ def test_the_error_grows_with_a_wrong_tilt_as_the_closed_form_says(seen: tuple[G
     height = (matches.points[:, 3] - lens[1, 2]) / lens[1, 1]
     for tilt in (0.25, 0.5, 1.0, 2.0):
         poses = where.c2w.copy()
-        poses[HALF + 1 :, :3, :3] = poses[HALF + 1 :, :3, :3] @ axis_angle((1, 0, 0), tilt)
+        poses[HALF + 1 :, :3, :3] = poses[HALF + 1 :, :3, :3] @ rotation_from_axis_angle((1, 0, 0), tilt)
         expected = room().focal_at_504 * np.tan(np.radians(tilt)) * (1 + np.square(height).mean())
         wrong = replace(where, c2w=poses)
         assert score(spatial_epipolar, wrong, matches).raw == pytest.approx(expected, rel=0.06)
@@ -73,7 +73,7 @@ def test_the_error_grows_with_a_wrong_tilt_as_the_closed_form_says(seen: tuple[G
 def test_a_wrong_lens_or_grid_shows(seen: tuple[GeometryTrack, PairMatches]) -> None:
     where, matches = seen
     poses = where.c2w.copy()
-    poses[HALF + 1 :, :3, :3] = poses[HALF + 1 :, :3, :3] @ axis_angle((0, 1, 0.5), 3)
+    poses[HALF + 1 :, :3, :3] = poses[HALF + 1 :, :3, :3] @ rotation_from_axis_angle((0, 1, 0.5), 3)
     right = replace(where, c2w=where.c2w)
     doubled = replace(where, intrinsics=where.intrinsics @ np.diag([2.0, 2, 1]), c2w=poses)
     assert score(spatial_epipolar, right, matches).value > score(spatial_epipolar, doubled, matches).value + 0.3
@@ -85,14 +85,14 @@ def test_mixed_up_poses_are_named_by_the_matches_alone() -> None:
     start = np.eye(4)
     start[:3, 3] = [1.0, 0.5, -2.0]
     other = start.copy()
-    other[:3, :3] = axis_angle((0.2, 1, 0.1), 6)
+    other[:3, :3] = rotation_from_axis_angle((0.2, 1, 0.1), 6)
     other[:3, 3] += [0.3, 0.05, 0.1]
     where = track(np.stack([start, other]))
     points = rng.uniform([-2, -1, 3], [2, 1, 8], (200, 3)) + start[:3, 3]
     pixels = [_project(where.intrinsics[0], pose, points) for pose in (start, other)]
     matches = _matches([(0, 1)], [np.hstack(pixels)])
     assert score(spatial_epipolar, where, matches).raw == pytest.approx(0, abs=1e-6)
-    mixed = score(spatial_epipolar, replace(where, c2w=invert(where.c2w), convention="c2w"), matches)
+    mixed = score(spatial_epipolar, replace(where, c2w=invert_rigid_poses(where.c2w), convention="c2w"), matches)
     assert mixed.raw is not None and mixed.raw > 2
     assert "read as world-to-camera" in mixed.facts["warning"] and mixed.facts["error_if_mixed_up"] < 1e-6
 
@@ -102,7 +102,9 @@ def test_the_oracle_agrees(shared: Path) -> None:
     oracle = json.loads((shared / "golden/geom_oracle.json").read_text())
     second = np.eye(4)
     second[:3, :3], second[:3, 3] = given["R"], given["t"].ravel()
-    where = track(np.stack([np.eye(4), invert(second)]), intrinsics=np.tile(given["K"], (2, 1, 1)), width=504)
+    where = track(
+        np.stack([np.eye(4), invert_rigid_poses(second)]), intrinsics=np.tile(given["K"], (2, 1, 1)), width=504
+    )
     matches = _matches([(0, 1)], [np.hstack([given["x1"], given["x2"]])])
     for metric, known in (
         (spatial_epipolar, oracle["sym_epi_mean"]),
@@ -124,7 +126,7 @@ def test_the_rules_differ_in_pixels_trimming_and_tau() -> None:
 
 def test_cameras_in_one_place_are_compared_by_where_a_turn_carries_points() -> None:
     pose = np.eye(4)
-    pose[:3, :3] = axis_angle((0, 1, 0), 4)
+    pose[:3, :3] = rotation_from_axis_angle((0, 1, 0), 4)
     where = track(np.stack([np.eye(4), pose]))
     points = np.random.default_rng(1).uniform([-1, -1, 4], [1, 1, 9], (50, 3))
     table = np.hstack([_project(where.intrinsics[0], p, points) for p in (np.eye(4), pose)])
@@ -185,13 +187,13 @@ def test_the_engine_hands_the_file_to_observers_and_notices_when_it_changes(tmp_
         return record
 
     assert run({}).sentence == "no da3 file was given for this case; `revisit mbench prepare` makes one"
-    write_npz(file, extrinsics=invert(poses), **five)
+    write_npz(file, extrinsics=invert_rigid_poses(poses), **five)
     exact = run({"da3": file})
     assert exact.raw is not None and exact.raw < 1, "compression moves points a little"
-    poses[3:, :3, :3] = poses[3:, :3, :3] @ axis_angle((1, 0, 0), 2)
-    write_npz(file, "w2c_opencv", extrinsics=invert(poses), **five)
+    poses[3:, :3, :3] = poses[3:, :3, :3] @ rotation_from_axis_angle((1, 0, 0), 2)
+    write_npz(file, "w2c_opencv", extrinsics=invert_rigid_poses(poses), **five)
     assert (run({"da3": file}).raw or 0) > 5
-    write_npz(file, extrinsics=invert(poses) * np.nan, **five)
+    write_npz(file, extrinsics=invert_rigid_poses(poses) * np.nan, **five)
     broken = run({"da3": file})
     assert broken.failed and broken.sentence.startswith("results.npz: pose 0 holds NaN")
 
@@ -262,7 +264,7 @@ def test_intrinsics_of_another_grid_are_named_or_scaled(tmp_path: Path) -> None:
 def _sources(folder: Path) -> dict[str, tuple[Path, dict[str, Any]]]:
     """The room's geometry as each program writes it, and what has to be said beside."""
     film, depth = room().film, room().depth
-    n, w2c = len(film), invert(film.poses)
+    n, w2c = len(film), invert_rigid_poses(film.poses)
     lens = np.tile(film.K, (n, 1, 1))
     four = np.array([film.K[0, 0], film.K[1, 1], film.K[0, 2], film.K[1, 2]])
     write_npz(folder / "da3.npz", w2c=True)
@@ -286,11 +288,11 @@ def _sources(folder: Path) -> dict[str, tuple[Path, dict[str, Any]]]:
 
 
 def _colmap(w2c: np.ndarray) -> str:
-    from revisit.geometry.rotations import to_quaternion
+    from revisit.geometry.rotations import quaternions_of_rotations
 
     lines = []
     for k, pose in enumerate(w2c):
-        numbers = [*to_quaternion(pose[:3, :3]), *pose[:3, 3]]
+        numbers = [*quaternions_of_rotations(pose[:3, :3]), *pose[:3, 3]]
         lines += [f"{k + 1} {' '.join(f'{v:.9f}' for v in numbers)} 1 {k:06d}.png", "0 0 -1"]
     return "\n".join(lines) + "\n"
 
@@ -298,7 +300,7 @@ def _colmap(w2c: np.ndarray) -> str:
 @pytest.mark.parametrize("program", ["da3", "vggt", "mapanything", "vipe", "colmap"])
 def test_every_program_becomes_the_same_file(tmp_path: Path, program: str) -> None:
     source, said = _sources(tmp_path)[program]
-    told = convert(source, tmp_path / "out.npz", **said)
+    told = convert_geometry_file(source, tmp_path / "out.npz", **said)
     arrays = load_npz(tmp_path / "out.npz")
     assert told["producer"] == program and arrays["depth"].dtype == np.float16
     assert str(arrays["convention"]) == "w2c_opencv" and "image" not in arrays
@@ -326,15 +328,15 @@ def test_the_command_imports_and_says_what_is_missing(tmp_path: Path, revisit: C
 
 @pytest.mark.parametrize("name", ["re10k_0bf152ef84195293", "re10k_0c9b371cc6225682", "re10k_0f68374b76390082"])
 def test_real_estate_poses_fit_their_clips(tmp_path: Path, shared: Path, name: str) -> None:
-    convert(shared / f"clips/{name}.txt", tmp_path / "out.npz", size=(384, 256))
+    convert_geometry_file(shared / f"clips/{name}.txt", tmp_path / "out.npz", size=(384, 256))
     where = geometry.fn(tmp_path / "out.npz")
     frames, _ = read(shared / f"clips/{name}.mp4", range(0, 16, 3))
-    points = [find_points(frame.rgb.mean(axis=2).astype(np.uint8)) for frame in frames]
+    points = [find_sift_points(frame.rgb.mean(axis=2).astype(np.uint8)) for frame in frames]
     pairs = [(3 * k, 3 * k + 3) for k in range(5)]
-    matches = _matches(pairs, [match_pair(points[k], points[k + 1]) for k in range(5)])
+    matches = _matches(pairs, [match_sift_points(points[k], points[k + 1]) for k in range(5)])
     medians = [np.median(epipolar_errors(view)) for view in _views(where, matches)]
     assert 0.2 <= np.median(medians) <= 1.3, "pixels at 384 x 256, as the clips' description says"
-    mixed = score(spatial_epipolar, replace(where, c2w=invert(where.c2w)), matches)
+    mixed = score(spatial_epipolar, replace(where, c2w=invert_rigid_poses(where.c2w)), matches)
     assert "the pose convention seems wrong" in mixed.facts["warning"]
 
 
@@ -356,9 +358,9 @@ def test_a_real_loop_with_depth(tmp_path: Path, shared: Path) -> None:
         read_geometry(tmp_path / "wrong.npz")
     # Colour is not registered to depth, by 2 to 7 pixels of 640; poses and lens are those of depth.
     used = [(0, 1), (5, 6), (0, 9)]
-    points = {k: find_points(cv2.imread(str(folder / f"{rows[k]:04d}.jpg"), 0)) for k in sorted({*sum(used, ())})}
+    points = {k: find_sift_points(cv2.imread(str(folder / f"{rows[k]:04d}.jpg"), 0)) for k in sorted({*sum(used, ())})}
     full = replace(where, intrinsics=lens, width=640, height=480)
-    matches = _matches(used, [match_pair(points[i], points[j]) for i, j in used])
+    matches = _matches(used, [match_sift_points(points[i], points[j]) for i, j in used])
     medians = np.array([np.median(epipolar_errors(view)) for view in _views(full, matches)])
     mixed = np.array([np.median(epipolar_errors(view)) for view in _views(full, matches, mixed=True)])
     assert (medians < 7).all() and (mixed > 3 * medians).all()
@@ -392,9 +394,9 @@ def _shifted(up: np.ndarray) -> tuple[GeometryTrack, PairMatches]:
 
 
 def _views(where: GeometryTrack, matches: PairMatches, mixed: bool = False) -> list[MatchedView]:
-    from revisit.suites.mbench.metrics.spatial import views_of_pairs
+    from revisit.suites.mbench.metrics.spatial import matched_views_of_pairs
 
-    return views_of_pairs(where, matches, invert(where.c2w) if mixed else where.c2w)
+    return matched_views_of_pairs(where, matches, invert_rigid_poses(where.c2w) if mixed else where.c2w)
 
 
 def test_relative_poses_of_the_room_are_a_step_to_the_side() -> None:

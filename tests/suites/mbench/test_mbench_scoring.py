@@ -18,12 +18,12 @@ from revisit.suites.mbench.names import (
     JUDGED,
     MOVED,
     TRIGGER,
-    choose_dimensions,
-    dimensions_of,
-    upstream_names,
+    dimensions_by_upstream_name,
+    dimensions_of_setting,
+    named_dimensions_or_all,
 )
-from revisit.suites.mbench.records import answers_of
-from revisit.suites.mbench.scoring import ItemOutcome, axis_means, harmonic, model_standing
+from revisit.suites.mbench.records import answers_with_rule
+from revisit.suites.mbench.scoring import ItemOutcome, axis_and_total_means, harmonic_mean_or_zero, model_standing
 from revisit.suites.mbench.submission import submission_content
 from revisit.suites.mbench.summary import summarise
 
@@ -37,19 +37,19 @@ some = st.one_of(st.none(), share)
 @given(share, share)
 @settings(deadline=None)
 def test_the_m_score_is_a_harmonic_mean(s: float, c: float):
-    m = harmonic(s, c)
-    assert m == harmonic(c, s)
+    m = harmonic_mean_or_zero(s, c)
+    assert m == harmonic_mean_or_zero(c, s)
     assert min(s, c) - 1e-12 <= m <= max(s, c) + 1e-12
     assert m <= 2 * min(s, c) + 1e-12 and m <= (s + c) / 2 + 1e-12
-    assert harmonic(s, s) == pytest.approx(s)
-    assert harmonic(s, 0) == 0
+    assert harmonic_mean_or_zero(s, s) == pytest.approx(s)
+    assert harmonic_mean_or_zero(s, 0) == 0
 
 
 @given(share, share, share)
 @settings(deadline=None)
 def test_the_m_score_grows_with_both(s: float, c: float, more: float):
-    assert harmonic(max(s, more), c) >= harmonic(s, c) - 1e-12
-    assert harmonic(s, max(c, more)) >= harmonic(s, c) - 1e-12
+    assert harmonic_mean_or_zero(max(s, more), c) >= harmonic_mean_or_zero(s, c) - 1e-12
+    assert harmonic_mean_or_zero(s, max(c, more)) >= harmonic_mean_or_zero(s, c) - 1e-12
 
 
 @given(st.lists(st.tuples(some, st.sampled_from([True, False, None])), max_size=6), st.integers(0, 3))
@@ -75,7 +75,7 @@ def test_unknown_triggers_give_exactly_the_range_of_what_a_judge_might_have_said
     reliable = [s for s, _ in found if s is not None]
     if reliable:
         assert made.reliability_interval == pytest.approx((min(reliable), max(reliable)), abs=1e-12)
-        scores = [harmonic(s, c) if s is not None else 0.0 for s, c in found if s is not None or c == 0]
+        scores = [harmonic_mean_or_zero(s, c) if s is not None else 0.0 for s, c in found if s is not None or c == 0]
         assert made.m_interval == pytest.approx((min(scores), max(scores)), abs=1e-12)
     else:
         assert made.reliability_interval is None
@@ -95,8 +95,8 @@ def test_a_silent_judge_makes_coverage_an_interval_and_never_a_zero():
     made = model_standing(outcomes, 4, covers=True)
     assert made.coverage == (0.5, 0.75) and made.reliability == pytest.approx(0.8) and made.unknown == 1
     assert made.m_score is None and made.m_interval[0] < made.m_interval[1]
-    assert made.m_interval[0] == pytest.approx(harmonic(0.8, 0.5))
-    assert made.m_interval[1] == pytest.approx(harmonic(2 / 3, 0.75))
+    assert made.m_interval[0] == pytest.approx(harmonic_mean_or_zero(0.8, 0.5))
+    assert made.m_interval[1] == pytest.approx(harmonic_mean_or_zero(2 / 3, 0.75))
 
 
 def test_missing_videos_lower_coverage_and_not_reliability():
@@ -117,40 +117,42 @@ HY = {
 
 def test_axes_and_total_are_those_of_the_published_row():
     published = {"entity": 58.68, "environment": 83.23, "causal": 65.86, "total": 69.26}
-    assert axis_means(HY, "A") == pytest.approx(published, abs=0.0051)
+    assert axis_and_total_means(HY, "A") == pytest.approx(published, abs=0.0051)
     with_text = {**HY, "mb_prompt_interaction": 1.0}
-    assert axis_means(with_text, "A") == axis_means(HY, "A"), "text is no part of A's causal axis"
+    assert axis_and_total_means(with_text, "A") == axis_and_total_means(HY, "A"), "text is no part of A's causal axis"
 
 
 def test_an_axis_with_a_gap_is_no_axis():
-    made = axis_means({**HY, "mb_object_texture": None}, "A")
+    made = axis_and_total_means({**HY, "mb_object_texture": None}, "A")
     assert made["entity"] is None and made["total"] is None and made["causal"] is not None
     reported = [id for id in HY if id != "mb_object_texture"]
-    assert axis_means({**HY, "mb_object_texture": None}, "A", reported)["total"] is not None
-    assert axis_means(HY, "T")["causal"] is None, "T has text interaction and no action interaction"
+    assert axis_and_total_means({**HY, "mb_object_texture": None}, "A", reported)["total"] is not None
+    assert axis_and_total_means(HY, "T")["causal"] is None, "T has text interaction and no action interaction"
 
 
 # Names
 
 
 def test_upstream_registers_twelve_names_for_a_and_eleven_for_t():
-    names = list(upstream_names())
+    names = list(dimensions_by_upstream_name())
     assert len(names) == 23 and sum(name.startswith("mbencha.") for name in names) == 12
     assert "mbencht.causal.camera_interaction" not in names and "mbencht.entity.object_texture_consistency" in names
-    assert {d.id for d in DIMENSIONS} == set(BY_ID) and len(dimensions_of("T")) == 11
+    assert {d.id for d in DIMENSIONS} == set(BY_ID) and len(dimensions_of_setting("T")) == 11
 
 
 def test_names_are_chosen_by_setting():
-    assert [d.id for d in choose_dimensions(["mbencha.environment.spatial_epipolar"], "A")] == ["mb_spatial_epipolar"]
-    assert [d.id for d in choose_dimensions(["state_progress", "mb_object_texture"], "T")] == [
+    assert [d.id for d in named_dimensions_or_all(["mbencha.environment.spatial_epipolar"], "A")] == [
+        "mb_spatial_epipolar"
+    ]
+    assert [d.id for d in named_dimensions_or_all(["state_progress", "mb_object_texture"], "T")] == [
         "judged_progress",
         "mb_object_texture",
     ]
-    assert len(choose_dimensions([], "T")) == 11
+    assert len(named_dimensions_or_all([], "T")) == 11
     with pytest.raises(UsageError, match="is for setting A, but this is a dataset of setting T"):
-        choose_dimensions(["mbencha.environment.spatial_epipolar"], "T")
+        named_dimensions_or_all(["mbencha.environment.spatial_epipolar"], "T")
     with pytest.raises(UsageError, match=r"did you mean mbencha\.environment\.spatial_epipolar"):
-        choose_dimensions(["mbencha.environment.spatial_epipolr"], "A")
+        named_dimensions_or_all(["mbencha.environment.spatial_epipolr"], "A")
 
 
 # Tables
@@ -162,7 +164,7 @@ def made_up(
     """Models whose every score is one number and whose every gate has one state."""
     cases, records = [], []
     gate = MOVED if setting == "A" else TRIGGER
-    known = [d for d in dimensions_of(setting) if d.id in METRICS]
+    known = [d for d in dimensions_of_setting(setting) if d.id in METRICS]
     for model, score in scores.items():
         for subset in ("object", "human", "environment", "causal"):
             for k in range(per):
@@ -195,7 +197,7 @@ def without(results: Results, metric: str, model: str, kind: str = "unanswered")
     def change(record: Record) -> Record:
         if record.question != metric or record.case.model != model:
             return record
-        return record.changed(status="unscored", value=None, reason=Reason(kind, "no answer"))
+        return record.with_changed_fields(status="unscored", value=None, reason=Reason(kind, "no answer"))
 
     return results.mapped(change)
 
@@ -245,7 +247,7 @@ def test_ranks_with_and_without_the_gate_stand_side_by_side(setting: str):
 
     def close(record: Record) -> Record:
         closed = record.is_gate and record.case.id in shut
-        return record.changed(status="closed", reason=Reason("gate_closed", "why")) if closed else record
+        return record.with_changed_fields(status="closed", reason=Reason("gate_closed", "why")) if closed else record
 
     made = summarise(results.mapped(close))
     rows = {row["model"]: row for row in made["mbench"]["ranking"]}
@@ -257,7 +259,7 @@ def test_ranks_with_and_without_the_gate_stand_side_by_side(setting: str):
     cells = {row["name"]: [cell.get("mean") for cell in row["cells"]] for row in table["rows"]}
     assert cells["bold"][1:] == [3 - expected, pytest.approx(80), 2, 2 - (3 - expected)]
     if setting == "T":
-        assert cells["shy"][0] == pytest.approx(100 * harmonic(0.9, 0.5)) and cells["bold"][4] == 1
+        assert cells["shy"][0] == pytest.approx(100 * harmonic_mean_or_zero(0.9, 0.5)) and cells["bold"][4] == 1
 
 
 def test_equal_models_share_a_rank_and_the_next_one_comes_after_both():
@@ -276,7 +278,9 @@ def test_what_an_axis_leaves_out_is_left_out_everywhere():
     results = made_up("A", {"good": 0.7, "poor": 0.2}, {"good": "open", "poor": "open"})
     results = without(results, "mb_prompt_interaction", "poor", "no_file").mapped(
         lambda record: (
-            record.changed(value=0.0) if record.question == "mb_prompt_interaction" and record.scored else record
+            record.with_changed_fields(value=0.0)
+            if record.question == "mb_prompt_interaction" and record.scored
+            else record
         )
     )
     made = summarise(results)
@@ -295,7 +299,9 @@ def by_stand_in(results: Results, *models: str) -> Results:
     """The results; object geometry of these models was measured in a box, not in the masks of the published network."""
     return results.mapped(
         lambda record: (
-            record.changed(facts={"target_from": FOLLOWED if record.case.model in models else "masks by sam2.1"})
+            record.with_changed_fields(
+                facts={"target_from": FOLLOWED if record.case.model in models else "masks by sam2.1"}
+            )
             if record.question == GEOMETRY
             else record
         )
@@ -340,7 +346,9 @@ def test_both_totals_are_over_the_same_dimensions_and_say_over_which():
     """`frozen` may not be ranked and lacks a dimension: it takes it from nobody, also where all clips count."""
     states = {"good": "open", "poor": "open", "frozen": "closed"}
     results = made_up("A", {"good": 0.7, "poor": 0.2, "frozen": 1.0}, states)
-    lower = results.mapped(lambda r: r.changed(value=0.1) if r.question == "judged_progress" and r.scored else r)
+    lower = results.mapped(
+        lambda r: r.with_changed_fields(value=0.1) if r.question == "judged_progress" and r.scored else r
+    )
     made = summarise(without(lower, "judged_progress", "frozen", "no_file"))
     rows = {row["model"]: row for row in made["mbench"]["ranking"]}
     assert rows["good"]["left_out"] == []
@@ -358,7 +366,7 @@ def with_hard_item(results: Results, sample: str = "s1", value: float = 0.0) -> 
     """The results; one sample of every subset is hard for every model."""
     return results.mapped(
         lambda record: (
-            record.changed(value=value)
+            record.with_changed_fields(value=value)
             if not record.is_gate and record.scored and record.case.sample == sample
             else record
         )
@@ -382,10 +390,12 @@ def test_a_model_that_lacks_hard_items_does_not_come_out_ahead(setting: str, abs
         if not is_gone(record.case):
             return record
         if absence == "unreadable":
-            return record.changed(status="failed", value=None, label=None, reason=Reason("failed", "no video"))
+            return record.with_changed_fields(
+                status="failed", value=None, label=None, reason=Reason("failed", "no video")
+            )
         if record.is_gate:
             return record
-        return record.changed(status="unscored", value=None, reason=Reason("no_file", "no results.npz"))
+        return record.with_changed_fields(status="unscored", value=None, reason=Reason("no_file", "no results.npz"))
 
     if absence in ("not listed", "missing"):
         fewer = results.only(lambda entry: not is_gone(entry))
@@ -400,7 +410,7 @@ def test_a_model_that_lacks_hard_items_does_not_come_out_ahead(setting: str, abs
     assert dimension["models"]["good"]["n"] == 4, "its own list stays as the public evaluator averages it"
     rows = {row["model"]: row for row in made["mbench"]["ranking"]}
     for model, score in (("good", 0.7), ("poor", 0.6)):
-        expected = 100 * (score if setting == "A" else harmonic(score, 1))
+        expected = 100 * (score if setting == "A" else harmonic_mean_or_zero(score, 1))
         assert rows[model]["total"] == pytest.approx([expected, expected])
     assert rows["good"]["own"]["total"][0] < rows["good"]["total"][0]
     (sentence,) = [sentence for sentence in made["sentences"] if "lack items" in sentence]
@@ -420,7 +430,7 @@ def test_models_with_the_same_items_are_compared_on_all_of_them():
     assert not any("lack items" in sentence for sentence in made["sentences"])
     assert not any("own list" in title for table in made["tables"] for title in table["columns"])
     row = made["mbench"]["ranking"][0]
-    assert row["causal"] == pytest.approx([100 * harmonic(0.7, 2 / 3)] * 2)
+    assert row["causal"] == pytest.approx([100 * harmonic_mean_or_zero(0.7, 2 / 3)] * 2)
     assert row["own"]["total"] == row["total"]
 
 
@@ -502,9 +512,9 @@ def test_an_unreadable_video_is_not_posed_and_a_silent_judge_is_not_an_unreadabl
             return None
         if record.case.subset == "causal" and record.question not in JUDGED:
             return None
-        return record.changed(status="failed", value=None, reason=Reason("failed", "no"))
+        return record.with_changed_fields(status="failed", value=None, reason=Reason("failed", "no"))
 
-    answers = answers_of(results.mapped(fail))
+    answers = answers_with_rule(results.mapped(fail))
     verdicts = {case.subset: answers.posed[case.id] for case in results.cases if answers.posed[case.id]}
     assert verdicts["environment"].posed is False and verdicts["causal"].posed is None
 

@@ -17,13 +17,13 @@ from revisit.cli.main import app
 from revisit.core import METRICS, SUITES, Case, MissingPrerequisite, Rejected, Remark, UsageError
 from revisit.media import load_npz, save_npz
 from revisit.results import Results
-from revisit.suites.mbench.check import artifact_problem, check
-from revisit.suites.mbench.dataset import open_dataset
+from revisit.suites.mbench.check import check_dataset_items, pose_artifact_problem
+from revisit.suites.mbench.dataset import open_mbench_dataset
 from revisit.suites.mbench.evidence import ProgressRatings
-from revisit.suites.mbench.names import dimensions_of, upstream_names
-from revisit.suites.mbench.package import package_model
-from revisit.suites.mbench.read import Filter, read, recognises
-from revisit.suites.mbench.submission import partial_reason, submission_problems
+from revisit.suites.mbench.names import dimensions_by_upstream_name, dimensions_of_setting
+from revisit.suites.mbench.package import add_model_to_dataset
+from revisit.suites.mbench.read import Filter, is_mbench_dataset, read
+from revisit.suites.mbench.submission import partial_run_reason, submission_problems
 from revisit.suites.mbench.world import LAYOUT
 from revisit.worlds import make_world, play
 from revisit.worlds.layouts.common import Model
@@ -44,9 +44,11 @@ def lines(path: Path) -> list[dict]:
 
 
 def found(root: Path, setting: str = "A", **filters: str):
-    data = open_dataset(root)
-    keep = Filter.of(data, *(filters.get(name, "") for name in ("models", "subsets", "conditions", "samples")))
-    return check(data, keep, dimensions_of(setting))[0]
+    data = open_mbench_dataset(root)
+    keep = Filter.from_options(
+        data, *(filters.get(name, "") for name in ("models", "subsets", "conditions", "samples"))
+    )
+    return check_dataset_items(data, keep, dimensions_of_setting(setting))[0]
 
 
 # Reading
@@ -54,7 +56,7 @@ def found(root: Path, setting: str = "A", **filters: str):
 
 def test_cases_hold_what_the_samples_say(tmp_path: Path, make_clip):
     root = small_dataset(tmp_path / "a", make_clip, models=("one", "two"), samples=2)
-    assert recognises(root) and not recognises(tmp_path)
+    assert is_mbench_dataset(root) and not is_mbench_dataset(tmp_path)
     cases = [case for case in read(root) if isinstance(case, Case)]
     assert len(cases) == 16 and [case.model for case in cases[:8]] == ["one"] * 8
     case = next(case for case in cases if case.subset == "object")
@@ -72,7 +74,7 @@ def test_text_datasets_have_segments_and_no_action(tmp_path: Path, make_clip):
     (root / "mapping.jsonl").write_text('{"sample_id": "s0", "source": "elsewhere"}\n')  # of the release
     (root / "_original_json").mkdir()
     (root / "_original_json/s0.json").write_text('{"caption": "before it was packed"}')
-    assert recognises(root) and all(isinstance(case, Case) for case in read(root))
+    assert is_mbench_dataset(root) and all(isinstance(case, Case) for case in read(root))
     case = next(case for case in read(root) if case.subset == "causal")
     assert case.annotations["segments"] == case.annotations["caption_segments"] == ["a", "b", "c", "d", "e"]
     assert case.annotations["setting"] == "T" and case.camera == "" and case.condition == "text"
@@ -323,10 +325,10 @@ def test_paths_out_of_the_dataset_need_leave(broken: Path, tmp_path: Path, monke
 )
 def test_artifacts_that_cannot_be_used(tmp_path: Path, arrays, kind: str, says: str):
     save_npz(tmp_path / "results.npz", arrays)
-    assert artifact_problem(tmp_path / "results.npz")[0] == kind
-    assert says in artifact_problem(tmp_path / "results.npz")[1]
+    assert pose_artifact_problem(tmp_path / "results.npz")[0] == kind
+    assert says in pose_artifact_problem(tmp_path / "results.npz")[1]
     save_npz(tmp_path / "results.npz", {**poses(centre=(640, 360)), "size": np.array([1280, 720])})
-    assert artifact_problem(tmp_path / "results.npz") is None, "intrinsics may be for another size, if it is told"
+    assert pose_artifact_problem(tmp_path / "results.npz") is None, "intrinsics may be for another size, if it is told"
 
 
 def test_folders_that_are_no_dataset(tmp_path: Path):
@@ -337,7 +339,7 @@ def test_folders_that_are_no_dataset(tmp_path: Path):
     ):
         (tmp_path / "dataset.yaml").write_text(text)
         with pytest.raises(UsageError, match=says):
-            open_dataset(tmp_path)
+            open_mbench_dataset(tmp_path)
     (tmp_path / "dataset.yaml").write_text("dataset_id: mbencha\n")
     with pytest.raises(UsageError, match="no model has a list"):
         list(read(tmp_path))
@@ -469,7 +471,7 @@ def judge(body: dict):
 
 def test_list_metrics_prints_the_23_names():
     printed = invoke("mbench", "list-metrics").stdout.splitlines()
-    assert [line.split()[0] for line in printed] == list(upstream_names()) and len(printed) == 23
+    assert [line.split()[0] for line in printed] == list(dimensions_by_upstream_name()) and len(printed) == 23
 
 
 def test_the_first_example_of_the_readme(rendered, shared_cache, tmp_path: Path):
@@ -524,7 +526,9 @@ def test_the_python_call_of_the_readme(rendered, shared_cache, tmp_path: Path, m
     assert summary["mbench"]["dimensions"]["mb_spatial_epipolar"]["models"]["perfect"]["n"] == 1
     folder = tmp_path / "python_api_demo/metrics/mbencha.environment.spatial_epipolar"
     assert sorted(path.name for path in folder.iterdir()) == ["items.jsonl", "summary.json", "units.jsonl"]
-    assert len(adapter.load(rendered["A"], limit=2)) == 2 and metric_registry.names() == list(upstream_names())
+    assert len(adapter.load(rendered["A"], limit=2)) == 2 and metric_registry.names() == list(
+        dimensions_by_upstream_name()
+    )
     with pytest.raises(UsageError, match="there is no aggregator called 'median'; choose one of mean"):
         aggregator_registry.get("median")
     other = metric_registry.get("mbencht.environment.spatial_epipolar")
@@ -768,7 +772,7 @@ def test_import_makes_the_entry_of_a_model_and_does_it_once(tmp_path: Path, make
 
 
 def test_import_says_what_is_wrong(tmp_path: Path, make_clip):
-    data = open_dataset(small_dataset(tmp_path / "set", make_clip))
+    data = open_mbench_dataset(small_dataset(tmp_path / "set", make_clip))
     rows = tmp_path / "list.jsonl"
     rows.write_text(json.dumps({"subset": "object", "sample_id": "../x", "condition_id": "c"}) + "\n")
     for arguments, says in (
@@ -778,7 +782,7 @@ def test_import_says_what_is_wrong(tmp_path: Path, make_clip):
         ((data, "m", tmp_path, rows, "move"), "unknown mode 'move'"),
     ):
         with pytest.raises(UsageError, match=says):
-            package_model(*arguments)
+            add_model_to_dataset(*arguments)
 
 
 def test_submission(judged, tmp_path: Path):
@@ -858,7 +862,7 @@ def test_a_list_with_missing_videos_is_not_submitted(tmp_path: Path, make_clip):
     )  # fmt: skip
     facts = {"invocations": [{"finished": 1}]}
     plan: dict[str, object] = {"partial": None, "cases": []}
-    why = partial_reason(open_dataset(root), facts, plan, results, "one")
+    why = partial_run_reason(open_mbench_dataset(root), facts, plan, results, "one")
     assert f"items of the model's list have no video that can be used, such as {gone.annotations['item_id']}" in why
 
 
@@ -901,7 +905,7 @@ def test_prepare_by_odometry(rendered, shared_cache, tmp_path: Path):
     )  # fmt: skip
     assert "1 made, 0 kept" in invoke(*arguments, env={"REVISIT_CACHE": shared_cache}).output
     (path,) = tmp_path.rglob("results.npz")
-    assert artifact_problem(path) is None
+    assert pose_artifact_problem(path) is None
     arrays = load_npz(path)
     assert "depth" not in arrays and str(arrays["producer"]).startswith("revisit odometry")
     assert np.linalg.det(arrays["extrinsics"][:, :, :3].astype(float)) == pytest.approx(
@@ -963,14 +967,14 @@ def test_prepare_by_a_network_in_its_own_environment(tmp_path: Path, make_clip, 
     place = root / f"models/one/artifacts/object/s0/{CONDITIONS['A']}/da3/results.npz"
     arrays = load_npz(place)
     assert arrays["frame_indices"].tolist() == list(range(12)) and arrays["size"].tolist() == [32, 24]
-    assert artifact_problem(place) is None and "0 made, 1 kept" in invoke(*arguments).output
+    assert pose_artifact_problem(place) is None and "0 made, 1 kept" in invoke(*arguments).output
 
 
 def test_the_protocol_readme_gives_the_readmes_numbers():
     """Its examples of output: .5523 for an error of 2.964 px, and .74 for a mean rating of 3.7."""
     from revisit.suites.mbench.evidence import PairMatches
     from revisit.suites.mbench.metrics.judged import judged_correctness, judged_progress
-    from revisit.suites.mbench.metrics.spatial import score_pairs
+    from revisit.suites.mbench.metrics.spatial import score_pair_errors
     from tests.mbench_world import track
 
     asked = SUITES["mbench"].protocols["readme"]
@@ -980,7 +984,7 @@ def test_the_protocol_readme_gives_the_readmes_numbers():
     matched = np.array([0, 30]), np.full((30, 4), 9.0)
     pair = PairMatches(frame, other, row_, other_row, np.zeros(1), *matched, "fold", "", "sift")
     for id in ("mb_spatial_epipolar", "mb_spatial_reprojection"):
-        made = score_pairs(
+        made = score_pair_errors(
             track(poses_), pair, lambda view: np.full(len(view.x1), 2.964), least_matches=20, **asked[id]
         )
         assert round(made.value, 4) == 0.5523 and made.raw == pytest.approx(2.964)
@@ -1054,5 +1058,5 @@ def test_the_card_keeps_questions_to_their_subsets():
     card = SUITES["mbench"].card
     assert set(card["protocols"]) == {"corrected", "paper", "readme"}
     for setting in ("A", "T"):
-        for dimension in dimensions_of(setting):
+        for dimension in dimensions_of_setting(setting):
             assert card["asked_of"][dimension.id]["subset"] == [dimension.subset]

@@ -10,8 +10,8 @@ import pytest
 from revisit.core import InvalidEvidence, Record, Unscored
 from revisit.evidence.camera import CameraPath, ObservedCamera
 from revisit.evidence.poses import PoseTrack, TruePoseTrack
-from revisit.geometry.rotations import from_yaw_pitch
-from revisit.metrics.observed_camera import seen_camera
+from revisit.geometry.rotations import rotation_from_yaw_pitch
+from revisit.metrics.observed_camera import derive_observed_camera
 from revisit.results import Results
 from revisit.suites.memobench.metrics.camera import camera_controllability
 from revisit.suites.memobench.summary import summarise
@@ -21,7 +21,7 @@ from tests.memo import RULES, case, frames, refused, scored
 def poses(yaws) -> np.ndarray:
     """Camera-to-world poses that look to the right by these degrees."""
     made = np.tile(np.eye(4), (len(yaws), 1, 1))
-    made[:, :3, :3] = [from_yaw_pitch(yaw, 0) for yaw in yaws]
+    made[:, :3, :3] = [rotation_from_yaw_pitch(yaw, 0) for yaw in yaws]
     return made
 
 
@@ -80,16 +80,16 @@ def test_a_file_of_poses_comes_before_odometry():
     turns = poses(2 * RAMP[:n])[:, :3, :3]
     flags = np.ones(n, bool)
     path = CameraPath(np.arange(n), np.arange(n) / 16, turns, np.zeros((n, 3)), flags, flags, flags, 60.0, False)
-    assert seen_camera.fn(track, path).source == "vipe"
-    from_picture = seen_camera.fn(None, path)
+    assert derive_observed_camera.fn(track, path).source == "vipe"
+    from_picture = derive_observed_camera.fn(None, path)
     assert (from_picture.source, from_picture.field_of_view) == ("odometry", 60.0)
     truth = TruePoseTrack(np.arange(n), track.c2w, False, "x")
     assert (
         scored(camera_controllability(case(), frames(n), truth, from_picture)).facts["field_of_view_estimated"] is False
     )
     lost = CameraPath(path.index, path.time, turns, path.direction, flags, flags, flags & False, 60.0, False)
-    assert seen_camera.fn(None, lost).kind == "not_followed"
-    assert isinstance(seen_camera.fn(None, None), Unscored)
+    assert derive_observed_camera.fn(None, lost).kind == "not_followed"
+    assert isinstance(derive_observed_camera.fn(None, None), Unscored)
 
 
 def test_malformed_evidence_says_what_a_valid_one_looks_like():

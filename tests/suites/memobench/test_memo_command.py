@@ -107,7 +107,7 @@ def test_quality_is_rated_on_every_so_many_frames(place: Path) -> None:
     means = {}
     evaluations = Evaluations(Path("data"), "lite", "upstream", 0, json=False)
     for step in (None, 3):
-        evaluations.score(
+        evaluations.score_clips_into_run(
             Path("output/mine/Synthetic"), "mine", ["memo_aesthetic"], ["evidence=rated"],
             Path("runs/memobench/mine/rated"), sampling={} if step is None else {"step": step},
         )  # fmt: skip

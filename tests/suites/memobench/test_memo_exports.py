@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from revisit.core import Case, Clip, Reason, Record, Score, Unscored
-from revisit.engine.score import to_plain
-from revisit.evidence.answers import NO, YES, BankQuestion, answers_from
+from revisit.engine.score import to_json_value
+from revisit.evidence.answers import NO, YES, BankQuestion, judge_answers_from_entries
 from revisit.results import Results
 from revisit.suites.memobench.exports import (
     EVAL_COLUMNS,
@@ -21,13 +21,13 @@ from revisit.suites.memobench.exports import (
     LEADERBOARD,
     ORS_COLUMNS,
     export,
-    model_folders,
-    safe_name,
+    path_safe_name,
+    unique_folder_name_by_model,
 )
 from revisit.suites.memobench.imports.answers import vqa_answers
 from revisit.suites.memobench.leaderboard import board_of_files
-from revisit.suites.memobench.metrics.answers import DIMENSIONS, pass_rate
-from revisit.suites.memobench.question_bank import Bank, Judgement, as_annotation, write_bank
+from revisit.suites.memobench.metrics.answers import DIMENSIONS, score_pass_rate
+from revisit.suites.memobench.question_bank import Bank, Judgement, questions_as_dicts, write_bank
 from revisit.suites.memobench.summary import answered_tables
 
 QUESTIONS = [
@@ -62,7 +62,7 @@ def case(sample: str, model: str = "A model") -> Case:
             "gt_frames": 300,
             "fx": 1108.512,
             "fy": 1108.512,
-            **({} if real else {"questions": as_annotation(QUESTIONS)}),
+            **({} if real else {"questions": questions_as_dicts(QUESTIONS)}),
         },
     )
 
@@ -76,15 +76,15 @@ def failed(case: Case, metric: str) -> Record:
 
 
 def vqa_records(case: Case, *entries: dict[str, Any]) -> list[Record]:
-    found = answers_from(QUESTIONS, entries, judge="a judge")
+    found = judge_answers_from_entries(QUESTIONS, entries, judge="a judge")
     made = []
     for short, name in DIMENSIONS.items():
-        answer = pass_rate(found, name, "upstream")
+        answer = score_pass_rate(found, name, "upstream")
         if isinstance(answer, Score):
-            made.append(scored(case, f"memo_vqa_{short}", answer.value, **to_plain(answer.facts)))
+            made.append(scored(case, f"memo_vqa_{short}", answer.value, **to_json_value(answer.facts)))
         else:
             assert isinstance(answer, Unscored)
-            facts = to_plain(answer.facts)
+            facts = to_json_value(answer.facts)
             made.append(Record(case, f"memo_vqa_{short}", False, "unscored", reason=answer.reason, facts=facts))
     return made
 
@@ -227,10 +227,10 @@ def test_files_are_read_back_as_a_board(tmp_path: Path) -> None:
 
 
 def test_names_of_models_stay_in_their_folder() -> None:
-    assert safe_name("../../etc") == "__.._etc"
-    assert not safe_name("..").startswith(".")
-    assert safe_name("") == "_"
-    assert model_folders(["a b", "a/b"]) == {"a b": "a_b", "a/b": "a_b_"}
+    assert path_safe_name("../../etc") == "__.._etc"
+    assert not path_safe_name("..").startswith(".")
+    assert path_safe_name("") == "_"
+    assert unique_folder_name_by_model(["a b", "a/b"]) == {"a b": "a_b", "a/b": "a_b_"}
 
 
 def test_a_run_writes_them_and_the_leaderboard_reads_the_run(

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from revisit.core import InvalidEvidence, Reason
-from revisit.core.phase_pairs import phase_maps
+from revisit.core.phase_pairs import frame_pairs_by_phase
 from revisit.evidence.fidelity import FrameFidelity, PerceptualDistance
 from revisit.suites.memobench.metrics.fidelity import memo_lpips, memo_psnr, memo_ssim
 from tests.memo import RULES, case, frames, refused, scored
@@ -55,7 +55,7 @@ def test_upstream_counts_shared_frames_twice():
 
 def test_each_phase_has_its_own_map_onto_a_longer_reference():
     here = case((12, 25), gt_frames=150, gt_phases=[60, 90])
-    maps = phase_maps(40, 150, (12, 25), (60, 90))
+    maps = frame_pairs_by_phase(40, 150, (12, 25), (60, 90))
     pairs = [pair for name in ("all", "visible", "hidden", "returned") for pair in zip(*maps[name], strict=True)]
     index, reference = np.array(sorted(dict.fromkeys(pairs), key=lambda pair: pair[0])).T  # the whole clip's come first
     returned = set(zip(*maps["returned"], strict=True))

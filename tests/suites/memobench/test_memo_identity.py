@@ -10,9 +10,9 @@ import pytest
 
 from revisit.core import InvalidEvidence
 from revisit.suites.memobench.evidence import IdentityTokens
-from revisit.suites.memobench.metrics.identity import object_identity, patch_similarity
-from revisit.suites.memobench.metrics.rules import spread_frames
-from revisit.suites.memobench.observers.identity import centre_crop, identity_tokens
+from revisit.suites.memobench.metrics.identity import best_patch_similarity, object_identity
+from revisit.suites.memobench.metrics.rules import evenly_spread_frames
+from revisit.suites.memobench.observers.identity import crop_central_square, identity_by_gradients_and_colour
 from tests.looking import as_frames, look, wall, window
 from tests.memo import RULES, case, frames, refused, scored
 
@@ -44,7 +44,7 @@ def test_the_best_patches_count_and_the_worst_of_them_weighs_three_tenths():
     later = np.stack(
         [np.array([0.9, 0.8, 0.7, 0.6, *[0.1] * 6]), np.sqrt(1 - np.r_[0.81, 0.64, 0.49, 0.36, [0.01] * 6])], 1
     )
-    found = patch_similarity(first, later[None], top=0.4)
+    found = best_patch_similarity(first, later[None], best_share=0.4)
     assert found.mean == pytest.approx(0.75)
     assert found.minimum == pytest.approx(0.6)
     seen = IdentityTokens(np.arange(40), np.concatenate([first[None], np.tile(later, (39, 1, 1))]), "x", False)
@@ -79,7 +79,9 @@ def test_upstream_is_reproduced(shared):
     assert len(cases) == 4
     for one in cases:
         expected = one["expected"]
-        found = patch_similarity(seen[0], seen[spread_frames(one["start"], one["end"], one["n_sample"])], 0.4)
+        found = best_patch_similarity(
+            seen[0], seen[evenly_spread_frames(one["start"], one["end"], one["n_sample"])], 0.4
+        )
         assert round(found.mean, 4) == expected["obj_identity_consistency"]
         assert round(found.minimum, 4) == expected["obj_min_identity_consistency"]
     evidence = IdentityTokens(np.arange(40), seen, "seeded", False)
@@ -93,13 +95,13 @@ def test_lite_patches_tell_the_same_view_from_another():
     elsewhere = [*back[:5], *[window(wall(), 900)] * 4]
     scores = []
     for shown in (back, elsewhere):
-        seen = look(identity_tokens, as_frames(shown), phases=(2, 5))
+        seen = look(identity_by_gradients_and_colour, as_frames(shown), phases=(2, 5))
         assert seen.index.tolist() == [0, 5, 6, 7, 8]
         scores.append(scored(object_identity(case((2, 5)), frames(9), seen)).value)
     assert scores[0] > 90 > 70 > scores[1]
-    cropped = look(identity_tokens, as_frames(back), phases=(2, 5), crop=True)
+    cropped = look(identity_by_gradients_and_colour, as_frames(back), phases=(2, 5), crop=True)
     assert cropped.cropped and cropped.tokens.shape[1] == 20 * 20
 
 
 def test_the_middle_of_a_frame_is_a_square():
-    assert centre_crop(np.zeros((464, 832, 3), np.uint8)).shape == (406, 406, 3)
+    assert crop_central_square(np.zeros((464, 832, 3), np.uint8)).shape == (406, 406, 3)

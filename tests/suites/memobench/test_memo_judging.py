@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 from revisit.core import METRICS, SUITES, UsageError
-from revisit.engine.dependencies import ObserverSet, parameters_of
+from revisit.engine.dependencies import ObserverSet, resolve_parameters
 from revisit.engine.plan import make_plan
 from revisit.observers.sets import load_roles
-from revisit.suites.memobench.names import parse_clip
-from revisit.suites.memobench.question_bank import find_bank, read_bank
-from revisit.suites.memobench.wording import as_yaml, from_repository, read_wording
+from revisit.suites.memobench.names import parse_clip_name
+from revisit.suites.memobench.question_bank import find_bank_file, read_bank
+from revisit.suites.memobench.wording import read_question_wording, wording_as_yaml, wording_from_repository
 from tests.judging import MODEL, question_of, sees_cards, serving
 from tests.suites.memobench.test_suite_memobench import FRAMES, generated, make_dataset
 
@@ -112,7 +112,7 @@ def test_banks_of_a_whole_dataset_are_made_in_one_call_and_found(data: Path, tmp
         calls = server.calls
         again = revisit("judge", "questions", data, "--judge", file, "--out", "banks", "--frames", 2)
         assert "0 banks written" in again.stderr and server.calls == calls  # what is there is kept
-    assert read_bank(tmp_path / "banks/Real-7-questions.csv").clip == "007"
+    assert read_bank(tmp_path / "banks/Real-7-questions.csv").clip_folder_name == "007"
     plan = make_plan(
         SUITES["memobench"], generated(tmp_path / "mine"), ObserverSet("lite", load_roles("lite")),
         metrics=["vqa"], options={"gt": str(data), "questions": str(tmp_path / "banks")},
@@ -124,8 +124,8 @@ def test_banks_of_a_whole_dataset_are_made_in_one_call_and_found(data: Path, tmp
 @pytest.mark.parametrize("name", ["Real-7", "7", "real-7", "007"])
 def test_a_real_clip_is_found_under_every_name(name: str, tmp_path: Path) -> None:
     (tmp_path / f"{name}-questions.csv").touch()
-    assert find_bank(tmp_path, "007") == tmp_path / f"{name}-questions.csv"
-    assert find_bank(tmp_path, "008") is None and parse_clip("007") == parse_clip("real_7")
+    assert find_bank_file(tmp_path, "007") == tmp_path / f"{name}-questions.csv"
+    assert find_bank_file(tmp_path, "008") is None and parse_clip_name("007") == parse_clip_name("real_7")
 
 
 def test_what_a_single_clip_needs_is_said(tmp_path: Path, make_clip, revisit) -> None:
@@ -212,24 +212,24 @@ def test_a_table_with_faults_costs_only_the_rows_that_have_them(data: Path, tmp_
 
 def test_wording_is_taken_out_of_a_copy_of_the_repository(repository: Path, tmp_path: Path, revisit) -> None:
     revisit("judge", "wording", repository, "--out", "words.yaml")
-    words = read_wording(tmp_path / "words.yaml")
-    assert words == from_repository(repository)
+    words = read_question_wording(tmp_path / "words.yaml")
+    assert words == wording_from_repository(repository)
     assert words["judge"] == "AUDIT this: {questions}\n  (columns ID and Question) {literal}"
     assert words["hinted"].startswith('AUDIT WITH HINT "{hint}" this: {questions}')
     assert '"{prompt}"' in words["questions"] and "generation_prompt" not in words["questions"]
     again = revisit("judge", "wording", repository, "--out", "words.yaml", check=None)
     assert again.returncode != 0 and "already exists" in again.stderr
     with pytest.raises(UsageError, match=r"there is no llm-vqa\.py in it"):
-        from_repository(tmp_path / "banks")
+        wording_from_repository(tmp_path / "banks")
 
 
 def test_a_wording_without_its_place_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "a.yaml").write_text(as_yaml({"judge": "Answer!"}))
+    (tmp_path / "a.yaml").write_text(wording_as_yaml({"judge": "Answer!"}))
     with pytest.raises(UsageError, match=r"judge does not say where \{questions\} goes"):
-        read_wording(tmp_path / "a.yaml")
+        read_question_wording(tmp_path / "a.yaml")
     (tmp_path / "b.yaml").write_text("other: text\n")
     with pytest.raises(UsageError, match="unknown wording 'other'"):
-        read_wording(tmp_path / "b.yaml")
+        read_question_wording(tmp_path / "b.yaml")
 
 
 @pytest.mark.slow
@@ -299,5 +299,5 @@ def test_the_detector_is_asked_with_the_words_of_the_protocol(protocol: str) -> 
 
     chosen = SUITES["memobench"].protocols[protocol]
     for id in ("paper.detections", "paper.detections_grounding"):
-        assert parameters_of(OBSERVERS[id], chosen)["rule"] == protocol
-    assert parameters_of(METRICS["memo_ors"], chosen)["rule"] == protocol
+        assert resolve_parameters(OBSERVERS[id], chosen)["rule"] == protocol
+    assert resolve_parameters(METRICS["memo_ors"], chosen)["rule"] == protocol

@@ -20,7 +20,7 @@ from revisit.core import Case, MediaError, Record, UsageError
 from revisit.results import Results
 from revisit.suites.memobench import leaderboard
 from revisit.suites.memobench.exports import FOLDER, export
-from revisit.suites.memobench.leaderboard import as_csv, read_csv
+from revisit.suites.memobench.leaderboard import board_as_public_csv, read_saved_board
 from tests.suites.memobench.test_memo_exports import FACTS, case, scored
 
 pd = pytest.importorskip("pandas", reason="needs pandas: pip install 'revisit-bench[tables]'")
@@ -135,7 +135,7 @@ def test_the_published_example_comes_out_in_every_cell(shared: Path, tmp_path: P
 
 def test_the_table_of_a_public_script_has_its_values_on_the_board(shared: Path) -> None:
     golden = shared / "golden/memobench_leaderboard"
-    board = read_csv(golden / "upstream_output.csv")
+    board = read_saved_board(golden / "upstream_output.csv")
     theirs = pd.read_csv(golden / "upstream_output.csv").set_index("Model")
     titles = [column.title for column in board.columns]
     assert len(titles) == 14 and theirs.shape == (5, 14)
@@ -158,8 +158,8 @@ def test_result_files_of_the_public_scripts_give_their_table(tmp_path: Path) -> 
     keep_to_schema(tmp_path / "board.csv")
     printed = cells(command(*folders(tmp_path), "--format", "csv").stdout)
     assert printed == cells(public_table(tmp_path).to_csv(index=False, float_format="%.2f"))
-    shown = read_csv(tmp_path / "board.csv")
-    assert as_csv(shown) == (tmp_path / "board.csv").read_text()
+    shown = read_saved_board(tmp_path / "board.csv")
+    assert board_as_public_csv(shown) == (tmp_path / "board.csv").read_text()
 
 
 def keep_to_schema(path: Path) -> Any:
@@ -217,12 +217,14 @@ def test_the_files_of_a_run_give_the_public_table(tmp_path: Path) -> None:
 
 def test_rows_are_written_in_the_order_that_is_asked_for(tmp_path: Path) -> None:
     draw_results(tmp_path)
-    board = leaderboard.public_board(tmp_path / "outputs", tmp_path / "ors_results", tmp_path / "vqa_results")
+    board = leaderboard.board_from_public_folders(
+        tmp_path / "outputs", tmp_path / "ors_results", tmp_path / "vqa_results"
+    )
     for sort, name, rising in (("LPIPS", "GT_ALL_LPIPS", True), ("ORS", "ORS", False)):
-        table = pd.read_csv(io.StringIO(as_csv(board, sort=sort)))
+        table = pd.read_csv(io.StringIO(board_as_public_csv(board, sort=sort)))
         assert list(table["Model"]) == list(table.sort_values(name, ascending=rising)["Model"])
         command(*folders(tmp_path), "--output", tmp_path / "sorted.csv", "--sort", sort)
-        assert (tmp_path / "sorted.csv").read_text() == as_csv(board, sort=sort)
+        assert (tmp_path / "sorted.csv").read_text() == board_as_public_csv(board, sort=sort)
     with pytest.raises(UsageError, match="unknown column 'Elo'"):
         command(*folders(tmp_path), "--output", tmp_path / "elo.csv", "--sort", "Elo")
     assert not (tmp_path / "elo.csv").exists()
@@ -234,17 +236,17 @@ def test_a_clip_that_only_others_have_counts_as_missing_and_is_said(tmp_path: Pa
         place.parent.mkdir(parents=True)
         lines = [f"Barnyard_{n:03d},Barnyard,synthetic,{40 - 10 * (n == 3)}" for n in clips]
         place.write_text("\n".join(["id,scene,data_type,GT_ALL_PSNR", *lines]) + "\n")
-    board = leaderboard.public_board(tmp_path / "outputs", None, None)
+    board = leaderboard.board_from_public_folders(tmp_path / "outputs", None, None)
     cells = {row.model: row.cells["memo_psnr"] for row in board.rows}
     assert (cells["all"].n, cells["all"].of, cells["fewer"].n, cells["fewer"].of) == (3, 3, 2, 3)
     assert "models lack clips that others have (fewer 1), and each mean is over a model's own clips" in board.note
-    alone = leaderboard.public_board(tmp_path / "outputs", None, None, "real")
+    alone = leaderboard.board_from_public_folders(tmp_path / "outputs", None, None, "real")
     assert "lack clips" not in alone.note
 
 
 def test_a_subset_counts_its_own_clips(tmp_path: Path) -> None:
     draw_results(tmp_path)
-    board = leaderboard.public_board(tmp_path / "outputs", None, None, "real")
+    board = leaderboard.board_from_public_folders(tmp_path / "outputs", None, None, "real")
     table = pd.read_csv(tmp_path / "outputs/Nobody_7B/eval_both_20260714_101112.csv")
     expected = table[table["data_type"] == "real"]["GT_ALL_PSNR"].mean()
     row = next(row for row in board.rows if row.model == "nobody_7b")
@@ -260,22 +262,22 @@ def test_models_are_named_as_the_public_script_names_them(tmp_path: Path) -> Non
     (tmp_path / "vqa_results/Lingbot").mkdir(parents=True)
     score = json.dumps({"Physics Adherence": 0.25}).replace('"', '""')
     (tmp_path / "vqa_results/Lingbot/Nordic-1.csv").write_text(f'scene,video_id,score\nNordic,1,"{score}"\n')
-    board = leaderboard.public_board(tmp_path / "outputs", None, tmp_path / "vqa_results")
+    board = leaderboard.board_from_public_folders(tmp_path / "outputs", None, tmp_path / "vqa_results")
     assert [row.model for row in board.rows] == ["CogVideoX", "FantasyWorld", "fantasyworld", "LingBot-World"]
     assert all(row.cells["memo_vqa_pa"].mean is None for row in board.rows)
     assert "vqa_results/Lingbot: passed over, as the public script does" in board.note
     assert "FantasyWorld and fantasyworld look like one model" in board.note
     assert "is below 1 as in the files; the public script shows a hundred times that" in board.note
-    merged = leaderboard.public_board(tmp_path / "outputs", None, tmp_path / "vqa_results", merge=True)
+    merged = leaderboard.board_from_public_folders(tmp_path / "outputs", None, tmp_path / "vqa_results", merge=True)
     assert {row.model for row in merged.rows} == {"CogVideoX", "FantasyWorld", "Lingbot"}
     with pytest.raises(UsageError, match="no result files of the public scripts"):
-        leaderboard.public_board(tmp_path / "nowhere", None, None)
+        leaderboard.board_from_public_folders(tmp_path / "nowhere", None, None)
 
 
 def test_tables_that_were_saved_before_still_open(tmp_path: Path) -> None:
     """Their heads are titles, and ORS is a share."""
     (tmp_path / "old.csv").write_text("Model,VisQual,ORS,PSNR,VQA-PA\nmine,41.5000,0.2500,15.1000,\n")
-    board = read_csv(tmp_path / "old.csv")
+    board = read_saved_board(tmp_path / "old.csv")
     assert board.rows[0].cells["memo_ors"].mean == 0.25 and board.rows[0].cells["memo_psnr"].mean == 15.1
     command("--load", tmp_path / "old.csv", "--output", tmp_path / "new.csv")
     assert cells((tmp_path / "new.csv").read_text())["mine"]["ORS"] == "25.0000"
@@ -285,7 +287,7 @@ def test_what_is_wrong_with_a_saved_table_costs_its_cell_only(tmp_path: Path) ->
     (tmp_path / "odd.csv").write_text(
         "Model,ORS,GT_ALL_SSIM,GT_ALL_LPIPS,VQA-All,GT_ALL_PSNR\na,130,0.5,-1,7,n/a\nb,50,2.5,0.25,7,12.5\n"
     )
-    board = read_csv(tmp_path / "odd.csv")
+    board = read_saved_board(tmp_path / "odd.csv")
     first, second = ({id: cell.mean for id, cell in row.cells.items() if cell.mean is not None} for row in board.rows)
     assert first == {"memo_ssim": 0.5} and second == {"memo_ors": 0.5, "memo_lpips": 0.25, "memo_psnr": 12.5}
     for said in (
@@ -303,4 +305,4 @@ def test_what_is_wrong_with_a_saved_table_costs_its_cell_only(tmp_path: Path) ->
     ):
         (tmp_path / "bad.csv").write_text(head + "\n")
         with pytest.raises(MediaError, match=sentence):
-            read_csv(tmp_path / "bad.csv")
+            read_saved_board(tmp_path / "bad.csv")

@@ -9,9 +9,9 @@ from revisit.core import InvalidEvidence, UsageError
 from revisit.suites.memobench.evidence import AestheticScores, ImageQuality, ImageRewards, VisualHalves
 from revisit.suites.memobench.metrics.quality import (
     aesthetic,
+    combine_visual_halves,
     image_quality,
     image_reward,
-    visual_halves,
     visual_quality,
 )
 from tests.memo import RULES, frames, refused, scored
@@ -22,7 +22,7 @@ def rated(kind, value, at=range(40)):
 
 
 def halves(beauty=None, quality=None) -> VisualHalves:
-    return visual_halves.fn(
+    return combine_visual_halves.fn(
         None if beauty is None else rated(AestheticScores, beauty),
         None if quality is None else rated(ImageQuality, quality),
     )

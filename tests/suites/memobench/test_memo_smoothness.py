@@ -10,15 +10,15 @@ import pytest
 
 from revisit.core import InvalidEvidence, UsageError
 from revisit.suites.memobench.evidence import WarpErrors
-from revisit.suites.memobench.metrics.smoothness import motion_smoothness, smoothness
-from revisit.suites.memobench.observers.warp_errors import (
-    describe_pair,
-    sampled_frames,
-    to_unit_range,
-    warp_error,
-    wrong_way,
-)
+from revisit.suites.memobench.metrics.smoothness import motion_smoothness, smoothness_or_zero_if_too_few
 from revisit.suites.memobench.observers.warp_errors import dis_warp as warp_errors
+from revisit.suites.memobench.observers.warp_errors import (
+    divide_by_255,
+    reversed_warp_error,
+    sampled_frames_by_phase,
+    warp_error_and_shares,
+    warp_statistics_of_pair,
+)
 from revisit.worlds import Film, make_room, play
 from tests.looking import as_frames, look, wall, window
 from tests.memo import RULES, case, frames, refused, scored
@@ -95,8 +95,11 @@ def test_upstream_warps_are_reproduced(shared):
     for one in cases:
         sampled = range(one["start"], one["end"] + 1, one["step"])
         flow = np.broadcast_to(np.float32(one["flow"]), (*clip.shape[1:3], 2))
-        found = [wrong_way(to_unit_range(clip[a]), to_unit_range(clip[a + one["step"]]), flow) for a in sampled[:-1]]
-        assert smoothness(np.array(found), 0.15) == pytest.approx(one["expected"], abs=1e-6)
+        found = [
+            reversed_warp_error(divide_by_255(clip[a]), divide_by_255(clip[a + one["step"]]), flow)
+            for a in sampled[:-1]
+        ]
+        assert smoothness_or_zero_if_too_few(np.array(found), 0.15) == pytest.approx(one["expected"], abs=1e-6)
 
 
 def true_flow(film: Film, start: int, stop: int) -> np.ndarray:
@@ -123,7 +126,9 @@ def clip_of(film: Film, flow) -> WarpErrors:
     rows = []
     for k in starts:
         there, back = flow(film, k, k + 1), flow(film, k + 1, k)
-        rows.append(describe_pair(to_unit_range(film.truth(k).rgb), to_unit_range(film.truth(k + 1).rgb), there, back))
+        rows.append(
+            warp_statistics_of_pair(divide_by_255(film.truth(k).rgb), divide_by_255(film.truth(k + 1).rgb), there, back)
+        )
     index = np.array(starts)
     names = ("error", "compared", "inside", "wrong_way", "still", "length")
     return WarpErrors(
@@ -142,8 +147,8 @@ def test_exact_flow_is_smooth_corrected_and_worse_than_no_flow_upstream(pan):
     assert 255 * (exact.raw or 1) < 1  # of 255 grey levels: what rounding and sampling between pixels leave
     assert exact.value > 97.5
     noise = np.random.default_rng(0).normal(0, 3 / 255, (2, 270, 480, 3)).astype(np.float32)
-    resting = [to_unit_range(pan.truth(0).rgb) + part for part in noise]
-    assert (exact.raw or 1) < warp_error(resting[0], resting[1], np.zeros((270, 480, 2), np.float32))[0]
+    resting = [divide_by_255(pan.truth(0).rgb) + part for part in noise]
+    assert (exact.raw or 1) < warp_error_and_shares(resting[0], resting[1], np.zeros((270, 480, 2), np.float32))[0]
     wrong = scored(motion_smoothness(*of, seen, rule="upstream"))
     nothing = scored(motion_smoothness(*of, rested, rule="upstream"))
     assert wrong.value < nothing.value - 1
@@ -166,11 +171,11 @@ def test_the_lite_observer_follows_fast_pans(pan):
 def test_pixels_that_leave_or_are_covered_are_not_compared():
     scene = wall()
     earlier, later = (
-        to_unit_range(window(scene, 40)),
-        to_unit_range(window(scene, 0)),
+        divide_by_255(window(scene, 40)),
+        divide_by_255(window(scene, 0)),
     )  # the picture moves to the right by 40
     flow = np.broadcast_to(np.float32([40, 0]), (*earlier.shape[:2], 2))
-    error, compared, inside = warp_error(earlier, later, flow, -flow)
+    error, compared, inside = warp_error_and_shares(earlier, later, flow, -flow)
     assert error == pytest.approx(0, abs=1e-3)
     assert inside == pytest.approx(280 / 320, abs=0.01)
     assert compared == inside
@@ -178,7 +183,9 @@ def test_pixels_that_leave_or_are_covered_are_not_compared():
     covered[40:120, 100:200] = 1  # something comes in front; the flow back says so
     back = -flow.copy()
     back[40:120, 100:200] = 0
-    assert warp_error(earlier, covered, flow, back)[0] < 0.01 < warp_error(earlier, covered, flow)[0]
+    assert (
+        warp_error_and_shares(earlier, covered, flow, back)[0] < 0.01 < warp_error_and_shares(earlier, covered, flow)[0]
+    )
 
 
 def test_a_picture_that_boils_is_not_saved_by_what_was_left_out():
@@ -194,9 +201,9 @@ def test_steps_last_a_quarter_of_a_second():
     for fps, step in ((16, 4), (24, 6), (60, 15), (2, 1)):
         shots = as_frames([window(wall(), k) for k in range(4)], fps)
         assert look(warp_errors, shots, fps, phases=(2, 3)).step == step
-    shared = sampled_frames(40, (12, 25), 4, closed=True)
+    shared = sampled_frames_by_phase(40, (12, 25), 4, closed=True)
     assert {phase: list(chosen) for phase, chosen in shared.items()} == {0: [0, 4, 8, 12], 2: [25, 29, 33, 37]}
-    assert list(sampled_frames(40, (12, 25), 4, closed=False)[0]) == [0, 4, 8]
+    assert list(sampled_frames_by_phase(40, (12, 25), 4, closed=False)[0]) == [0, 4, 8]
 
 
 @pytest.mark.parametrize("score", [0.01347, 0.61246, 0.9, 0.33335])

@@ -13,35 +13,35 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from revisit.audit.sweep import parse, sweep
+from revisit.audit.sweep import parse_parameter, sweep_parameter
 from revisit.core import SUITES, Case, Clip, Reason, Record, UsageError
 from revisit.engine.dependencies import ObserverSet
 from revisit.engine.plan import make_plan
 from revisit.engine.run import evaluate
 from revisit.evidence.camera import ObservedCamera
 from revisit.evidence.poses import TruePoseTrack
-from revisit.geometry.rotations import axis_angle, geodesic, smooth_rotations
+from revisit.geometry.rotations import angle_between_rotations, rotation_from_axis_angle, smooth_rotations
 from revisit.observers.sets import load_roles
 from revisit.results import Results
 from revisit.results.diagnoses import summarise_diagnoses, taxonomy_table
 from revisit.suites.memobench.clip_categories import (
     PROCESSES,
-    kinds_of,
-    ors_tables,
-    process_in_prompt,
-    read_categories,
-    trajectory_in_prompt,
-    trajectory_table,
+    camera_trajectory_in_prompt,
+    categories_of_clip,
+    ors_tables_by_size_and_angle,
+    read_clip_categories,
+    trajectory_tables,
+    unambiguous_process_in_prompt,
 )
 from revisit.suites.memobench.evidence import Detections
 from revisit.suites.memobench.metrics.camera import camera_controllability
-from revisit.suites.memobench.metrics.reappearance import reappearance
+from revisit.suites.memobench.metrics.reappearance import object_reappearance
 from revisit.suites.memobench.metrics.true_turn import true_turn
-from revisit.suites.memobench.names import parse_clip
-from revisit.suites.memobench.observers.detections import STYLES, prompt_words
-from revisit.suites.memobench.radar import MIDDLE, RADIUS, radar
+from revisit.suites.memobench.names import parse_clip_name
+from revisit.suites.memobench.observers.detections import STYLES, detector_prompt_in_style
+from revisit.suites.memobench.radar import MIDDLE, RADIUS, radar_svg
 from revisit.worlds.layouts.common import Model
-from revisit.worlds.layouts.rendering import render
+from revisit.worlds.layouts.rendering import render_layouts
 from tests.memo import case, frames, scored
 from tests.suites.memobench.test_suite_memobench import generated, make_dataset
 
@@ -54,13 +54,13 @@ def prompts(shared: Path, split: str) -> list[str]:
 
 
 def test_trajectories_have_the_printed_counts_where_prompts_name_them(shared: Path) -> None:
-    real = Counter(trajectory_in_prompt(prompt, "Real") for prompt in prompts(shared, "real"))
+    real = Counter(camera_trajectory_in_prompt(prompt, "Real") for prompt in prompts(shared, "real"))
     assert real == {"pan left": 56, "pan right": 51, "tilt up": 57}  # Table S2
-    synthetic = Counter(trajectory_in_prompt(prompt, "Synthetic") for prompt in prompts(shared, "synthetic"))
+    synthetic = Counter(camera_trajectory_in_prompt(prompt, "Synthetic") for prompt in prompts(shared, "synthetic"))
     assert synthetic["U-turn"] == 68 and sum(synthetic.values()) == 196  # Table S2
     # The others are told by words and are not the printed 58, 41 and 29; the page says so.
     assert synthetic == {"U-turn": 68, "head turn": 44, "forward": 43, "vertical": 41}
-    assert trajectory_in_prompt("", "Synthetic") == trajectory_in_prompt("A cup.", "Real") == ""
+    assert camera_trajectory_in_prompt("", "Synthetic") == camera_trajectory_in_prompt("A cup.", "Real") == ""
 
 
 def test_the_table_of_trajectories(shared: Path) -> None:
@@ -73,7 +73,7 @@ def test_the_table_of_trajectories(shared: Path) -> None:
     records = [
         Record(one, "true_turn", False, "scored", 0.0, facts={"farthest": 70.0 + 2 * int(one.sample)}) for one in cases
     ]
-    [table] = trajectory_table(Results(cases, records))
+    [table] = trajectory_tables(Results(cases, records))
     rows = {row["name"]: row["cells"] for row in table["rows"]}
     assert rows["Real, pan left"][0]["mean"] == 71 and rows["Real, pan left"][1]["mean"] == 55
     assert rows["Real, tilt up"][1] == {"n": 1, "of": 1, "failed": 0, "mean": 70, "interval": None}  # once
@@ -83,25 +83,25 @@ def test_the_table_of_trajectories(shared: Path) -> None:
 
 
 def test_a_process_is_told_only_where_one_category_is_named(shared: Path) -> None:
-    assert process_in_prompt("A candle that burns down.") == "combustion and heat"
-    assert process_in_prompt("Honey that drips into tea") == ""  # two categories have words in it
-    assert process_in_prompt("A cup on a table.") == ""
-    found = Counter(process_in_prompt(prompt) for prompt in prompts(shared, "real"))
+    assert unambiguous_process_in_prompt("A candle that burns down.") == "combustion and heat"
+    assert unambiguous_process_in_prompt("Honey that drips into tea") == ""  # two categories have words in it
+    assert unambiguous_process_in_prompt("A cup on a table.") == ""
+    found = Counter(unambiguous_process_in_prompt(prompt) for prompt in prompts(shared, "real"))
     assert found[""] == 77 and set(found) == {"", *PROCESSES}
 
 
 def test_a_file_of_ones_own_comes_first(tmp_path: Path) -> None:
     (tmp_path / "kinds.csv").write_text("clip,process,environment\n7,bubble and foam,\nZen_Garden,,garden\n")
-    told = read_categories(tmp_path / "kinds.csv")
-    real, garden = parse_clip("007"), parse_clip("ZenGarden_003")
+    told = read_clip_categories(tmp_path / "kinds.csv")
+    real, garden = parse_clip_name("007"), parse_clip_name("ZenGarden_003")
     assert real is not None and garden is not None
-    assert kinds_of(real, "A candle. The camera tilts upward.", told) == {
+    assert categories_of_clip(real, "A candle. The camera tilts upward.", told) == {
         "trajectory": "tilt up", "process": "bubble and foam"
     }  # fmt: skip
-    assert kinds_of(garden, "It performs a U-turn", told) == {"trajectory": "U-turn", "environment": "garden"}
+    assert categories_of_clip(garden, "It performs a U-turn", told) == {"trajectory": "U-turn", "environment": "garden"}
     (tmp_path / "bad.csv").write_text("name,kind\n7,x\n")
     with pytest.raises(UsageError, match="expected clip and some of trajectory, process, environment"):
-        read_categories(tmp_path / "bad.csv")
+        read_clip_categories(tmp_path / "bad.csv")
 
 
 def test_categories_are_there_to_group_by(tmp_path: Path) -> None:
@@ -120,11 +120,11 @@ def test_categories_are_there_to_group_by(tmp_path: Path) -> None:
 
 
 def test_parameters_that_move_together_are_swept_together() -> None:
-    found = parse("memo_ors.smallest+memo_ors.largest=0.0001/0.3,0.0005/0.5,0.002/0.5")
+    found = parse_parameter("memo_ors.smallest+memo_ors.largest=0.0001/0.3,0.0005/0.5,0.002/0.5")
     assert found.values == ((0.0001, 0.3), (0.0005, 0.5), (0.002, 0.5))
-    assert found.overrides(found.values[0]) == {"memo_ors": {"smallest": 0.0001, "largest": 0.3}}
+    assert found.overrides_for(found.values[0]) == {"memo_ors": {"smallest": 0.0001, "largest": 0.3}}
     with pytest.raises(UsageError, match="a value has 2 parts with a slash"):
-        parse("memo_ors.smallest+memo_ors.largest=0.0001,0.3")
+        parse_parameter("memo_ors.smallest+memo_ors.largest=0.0001,0.3")
 
 
 def test_table_s3_in_one_command(tmp_path: Path) -> None:
@@ -143,8 +143,8 @@ def test_table_s3_in_one_command(tmp_path: Path) -> None:
             options={"gt": str(data), "detections": str(folder)}, overrides=overrides,
         )  # fmt: skip
 
-    parameter = parse("memo_ors.smallest+memo_ors.largest=0.0001/0.3,0.0005/0.5,0.0005/0.1")
-    rows = sweep(plan_of, parameter, tmp_path / "sweep", workers=0)["rows"]
+    parameter = parse_parameter("memo_ors.smallest+memo_ors.largest=0.0001/0.3,0.0005/0.5,0.0005/0.1")
+    rows = sweep_parameter(plan_of, parameter, tmp_path / "sweep", workers=0)["rows"]
     means = {tuple(row["value"]): row["metrics"]["memo_ors"]["models"]["mine"]["mean"] for row in rows}
     # 0.1 leaves no mask of the usual size, so the larger one counts as a fallback
     assert means == pytest.approx({(0.0001, 0.3): 0.9, (0.0005, 0.5): 0.6, (0.0005, 0.1): 0.6})
@@ -159,11 +159,11 @@ def test_table_s3_in_one_command(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_five_wordings_of_table_s4(style: str, words: str) -> None:
     notes = {"ors_prompts": {"corrected": "a red car", "paper": "car"}}
-    assert prompt_words(notes, None, "corrected", style) == words
-    assert prompt_words({}, None, "paper", style) == ""
+    assert detector_prompt_in_style(notes, None, "corrected", style) == words
+    assert detector_prompt_in_style({}, None, "paper", style) == ""
     assert len(STYLES) == 5
     with pytest.raises(UsageError, match="unknown prompt style 'loud'"):
-        prompt_words(notes, None, "paper", "loud")
+        detector_prompt_in_style(notes, None, "paper", "loud")
 
 
 def test_ors_by_size_and_angle() -> None:
@@ -177,7 +177,7 @@ def test_ors_by_size_and_angle() -> None:
             Record(one, "true_turn", False, "scored", 0.0, facts={"at_return": angle}),
         )
     ]
-    size, angle = ors_tables(Results(cases, records))
+    size, angle = ors_tables_by_size_and_angle(Results(cases, records))
     assert [(cell["n"], cell.get("mean")) for cell in size["rows"][0]["cells"]] == [
         (1, 0.1), (2, pytest.approx(0.3)), (1, 0.8)
     ]  # fmt: skip
@@ -190,9 +190,11 @@ def test_what_the_strata_rest_on() -> None:
     seen = Detections(
         np.arange(40), np.array([0, 0, 30]), np.array([0.3, 0.05, 0.1]), np.array([0.6, 0.9, 0.8]), "a cup", 0.0, "x"
     )
-    assert scored(reappearance(case(), frames(40), seen)).facts["target_area"] == 0.05  # the best mask of frame 0
+    assert (
+        scored(object_reappearance(case(), frames(40), seen)).facts["target_area"] == 0.05
+    )  # the best mask of frame 0
     path = np.tile(np.eye(4), (40, 1, 1))
-    path[:, :3, :3] = [axis_angle((0, 1, 0), 2.0 * k) for k in range(40)]
+    path[:, :3, :3] = [rotation_from_axis_angle((0, 1, 0), 2.0 * k) for k in range(40)]
     marked = case(gt_phases=[10, 30])
     made = scored(true_turn(marked, TruePoseTrack(np.arange(40), path, True, "x")))
     assert made.facts["at_return"] == pytest.approx(60) and made.facts["farthest"] == pytest.approx(78)
@@ -205,7 +207,9 @@ def test_what_the_strata_rest_on() -> None:
 @pytest.mark.long
 def test_the_taxonomy_is_asked_and_finds_what_was_injected(tmp_path: Path) -> None:
     models = [Model.parse(name) for name in ("perfect", "vanish", "camera_drift")]
-    folder = render(tmp_path, ["memobench"], seeds=1, size=(96, 160), frames=33, models=models, workers=0)["memobench"]
+    folder = render_layouts(tmp_path, ["memobench"], seeds=1, size=(96, 160), frames=33, models=models, workers=0)[
+        "memobench"
+    ]
     plan = make_plan(
         SUITES["memobench"], folder / "output", ObserverSet("lite", load_roles("lite")),
         options={"gt": str(folder / "data"), "targets": str(folder / "targets.json")},
@@ -250,7 +254,7 @@ def test_the_radar_puts_scores_where_they_belong() -> None:
         "a": {"memo_vqa_if": 100.0, "memo_vqa_ob": 50.0, "memo_vqa_cm": 25.0, "memo_vqa_pa": 0.0, "memo_ors": 0.4},
         "<b>": {"memo_vqa_if": 80.0, "memo_vqa_cm": 60.0},
     }
-    text = radar(scores)
+    text = radar_svg(scores)
     assert "Questions" in text and "Automated metrics" not in text  # one spoke is no radar
     assert "&lt;b&gt;" in text and "<b>" not in text
     path = re.search(r'data-model="a" d="([^"]+)"', text)
@@ -261,7 +265,7 @@ def test_the_radar_puts_scores_where_they_belong() -> None:
     assert corners[0][0] == MIDDLE[0] and corners[0][1] < MIDDLE[1] and corners[1][0] > MIDDLE[0]  # up, then clockwise
     lonely = re.search(r'data-model="&lt;b&gt;" d="([^"]+)"', text)
     assert lonely is not None and "L" not in lonely[1] and lonely[1].count("h0.01") == 2  # gaps stay gaps
-    assert radar({"a": {"memo_psnr": 20.0}}) == ""
+    assert radar_svg({"a": {"memo_psnr": 20.0}}) == ""
 
 
 # ---- smoothed poses -----------------------------------------------------------------------------
@@ -275,7 +279,7 @@ def test_smoothing_is_the_weighted_mean_of_rotations() -> None:
     for k in (8, 11, 15, 22):
         near = np.arange(k - 8, k + 9)
         wanted = path[near].mean(np.exp(-0.5 * ((near - k) / 2.0) ** 2)).as_matrix()
-        assert geodesic(made[k], wanted) < 1e-4
+        assert angle_between_rotations(made[k], wanted) < 1e-4
     assert np.allclose(np.linalg.det(made), 1)
     raw = path.as_matrix()
     assert (
@@ -287,19 +291,28 @@ def test_smoothing_is_the_weighted_mean_of_rotations() -> None:
 
 def test_smoothing_cleans_an_estimated_path_and_leaves_a_clean_one() -> None:
     rng = np.random.default_rng(0)
-    true = np.array([axis_angle((0, 1, 0), 0.5 * k) for k in range(81)])
-    noisy = np.array([one @ axis_angle(tuple(rng.normal(size=3)), rng.normal(0, 1.0)) for one in true])
-    before, after = (np.sqrt(np.mean(geodesic(path, true) ** 2)) for path in (noisy, smooth_rotations(noisy, 2.0)))
+    true = np.array([rotation_from_axis_angle((0, 1, 0), 0.5 * k) for k in range(81)])
+    noisy = np.array([one @ rotation_from_axis_angle(tuple(rng.normal(size=3)), rng.normal(0, 1.0)) for one in true])
+    before, after = (
+        np.sqrt(np.mean(angle_between_rotations(path, true) ** 2)) for path in (noisy, smooth_rotations(noisy, 2.0))
+    )
     assert after < 0.55 * before  # a Gaussian of two frames leaves 1 / sqrt(2 sqrt(pi) 2) = 0.38 of white noise
-    assert geodesic(smooth_rotations(true, 2.0), true).max() < 1e-5  # an even turn stays as it is, to its ends
+    assert (
+        angle_between_rotations(smooth_rotations(true, 2.0), true).max() < 1e-5
+    )  # an even turn stays as it is, to its ends
 
 
 def test_only_real_clips_are_smoothed_and_the_facts_say_how_far() -> None:
     rng = np.random.default_rng(1)
     path = np.tile(np.eye(4), (41, 1, 1))
-    path[:, :3, :3] = [axis_angle((0, 1, 0), k) @ axis_angle((1, 0, 0), rng.normal(0, 1.0)) for k in range(41)]
+    path[:, :3, :3] = [
+        rotation_from_axis_angle((0, 1, 0), k) @ rotation_from_axis_angle((1, 0, 0), rng.normal(0, 1.0))
+        for k in range(41)
+    ]
     truth = TruePoseTrack(np.arange(41), path, True, "npz")
-    clean = ObservedCamera(np.arange(41), np.array([axis_angle((0, 1, 0), k) for k in range(41)]), None, "x")
+    clean = ObservedCamera(
+        np.arange(41), np.array([rotation_from_axis_angle((0, 1, 0), k) for k in range(41)]), None, "x"
+    )
     made = {
         split: scored(
             camera_controllability(replace(case(), subset=split), frames(41), truth, clean, rule="paper", smooth=2.0)

@@ -13,21 +13,30 @@ import numpy as np
 import pytest
 
 from revisit.core import InvalidEvidence, MediaError, Score, Unscored, UsageError, from_arrays, to_arrays
-from revisit.evidence.answers import NO, UNANSWERED, YES, BankQuestion, JudgeAnswers, answers_from, find_json, yes_or_no
-from revisit.suites.memobench.artifacts import find_answers
-from revisit.suites.memobench.imports.answers import read_answers, vqa_answers
-from revisit.suites.memobench.metrics.answers import DIMENSIONS, pass_rate, upstream_rates, vqa_cm, vqa_if
-from revisit.suites.memobench.names import parse_clip
+from revisit.evidence.answers import (
+    NO,
+    UNANSWERED,
+    YES,
+    BankQuestion,
+    JudgeAnswers,
+    find_json_in_reply,
+    judge_answers_from_entries,
+    parse_yes_or_no,
+)
+from revisit.suites.memobench.artifacts import find_judge_answer_file
+from revisit.suites.memobench.imports.answers import read_answer_entries, vqa_answers
+from revisit.suites.memobench.metrics.answers import DIMENSIONS, score_pass_rate, upstream_pass_rates, vqa_cm, vqa_if
+from revisit.suites.memobench.names import parse_clip_name
 from revisit.suites.memobench.question_bank import (
     CASE_COLUMNS,
     STAGES,
     Bank,
     FailureCase,
-    as_annotation,
     csv_text,
     failure_filter,
-    find_bank,
+    find_bank_file,
     ground_truth_filter,
+    questions_as_dicts,
     read_bank,
     read_failure_cases,
     review_filter,
@@ -55,7 +64,7 @@ def judged(bank: Bank, stage: str) -> JudgeAnswers:
     final = {question.id for question in bank.final}
     said = [one for one in getattr(bank, stage) if one.question.id in final]
     entries = [{**one.question.public(), "Answer": "Yes" if one.answer == YES else "No"} for one in said]
-    return answers_from(bank.final, entries, judge=f"published bank, {stage}")
+    return judge_answers_from_entries(bank.final, entries, judge=f"published bank, {stage}")
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +84,7 @@ def oracle(shared: Path) -> dict[str, Any]:
 
 
 def answers(*entries: dict[str, Any], questions: Sequence[BankQuestion] = QUESTIONS) -> JudgeAnswers:
-    return answers_from(questions, entries, judge="test")
+    return judge_answers_from_entries(questions, entries, judge="test")
 
 
 def score(found: JudgeAnswers, rule: str = "corrected") -> Score:
@@ -113,7 +122,9 @@ def contradictions(bank: Bank) -> list[Contradiction]:
     """Every written verdict that contradicts its answer and polarity."""
     polarity = {question.id: question.positive for question in bank.start}
     return [
-        Contradiction(bank.key, stage, judged.question.id, judged.question.positive, judged.answer, judged.verdict)
+        Contradiction(
+            bank.scene_and_number, stage, judged.question.id, judged.question.positive, judged.answer, judged.verdict
+        )
         for stage in STAGES
         for judged in getattr(bank, stage)
         if judged.verdict != (judged.answer == (YES if polarity[judged.question.id] else NO))
@@ -141,17 +152,20 @@ def test_two_rules_rebuild_every_published_bank(banks: list[Bank]) -> None:
 
 def test_files_are_written_as_they_were_read(folder: Path, banks: list[Bank]) -> None:
     for bank in banks:
-        assert write_bank(bank).encode() == (folder / f"{bank.key}-questions.csv").read_bytes()
+        assert write_bank(bank).encode() == (folder / f"{bank.scene_and_number}-questions.csv").read_bytes()
     cases = folder / "failure-cases.csv"
     assert write_failure_cases(read_failure_cases(cases)).encode() == cases.read_bytes()
 
 
 def test_failure_cases_and_banks_are_of_the_same_clips(folder: Path, banks: list[Bank]) -> None:
     cases = read_failure_cases(folder / "failure-cases.csv")
-    assert {case.clip for case in cases} == {bank.clip for bank in banks}
-    assert all((name := parse_clip(bank.clip)) and name.question_key == bank.key for bank in banks)
-    assert find_bank(folder, "ZenGarden_010") == folder / "Zen_Garden-10-questions.csv"
-    assert find_bank(folder, "007") is None
+    assert {case.clip for case in cases} == {bank.clip_folder_name for bank in banks}
+    assert all(
+        (name := parse_clip_name(bank.clip_folder_name)) and name.question_key == bank.scene_and_number
+        for bank in banks
+    )
+    assert find_bank_file(folder, "ZenGarden_010") == folder / "Zen_Garden-10-questions.csv"
+    assert find_bank_file(folder, "007") is None
 
 
 def test_the_five_contradictory_verdicts(banks: list[Bank]) -> None:
@@ -177,7 +191,7 @@ MACRO = {
 @pytest.mark.parametrize("stage", STAGES)
 def test_macro_scores_of_the_published_answers(banks: list[Bank], stage: str) -> None:
     for rule, tolerance in (("upstream", 5e-5), ("corrected", 3e-4)):  # upstream rounds each clip to 4 decimals
-        made = [[pass_rate(judged(bank, stage), name, rule) for name in DIMENSIONS.values()] for bank in banks]
+        made = [[score_pass_rate(judged(bank, stage), name, rule) for name in DIMENSIONS.values()] for bank in banks]
         values = np.array([[one.value for one in row if isinstance(one, Score)] for row in made])
         assert values.mean(axis=0) == pytest.approx(MACRO[stage], abs=tolerance)
 
@@ -186,8 +200,8 @@ def test_every_clip_scores_as_the_public_script_scores_it(banks: list[Bank], ora
     expected = oracle["vqa_scores_on_final_questions"]
     for bank in banks:
         for stage, name in (("truth", "gt"), ("failure", "failure"), ("hinted", "revised")):
-            rates = upstream_rates(judged(bank, stage))
-            assert rates == expected[bank.key][name]["polarity_rule"]
+            rates = upstream_pass_rates(judged(bank, stage))
+            assert rates == expected[bank.scene_and_number][name]["polarity_rule"]
 
 
 def test_counts_of_the_bank_and_what_it_separates(banks: list[Bank]) -> None:
@@ -205,7 +219,7 @@ def test_counts_of_the_bank_and_what_it_separates(banks: list[Bank]) -> None:
 
 def test_one_text_changes_on_the_way_and_numbers_still_join(banks: list[Bank]) -> None:
     changed = [
-        (bank.key, one.question.id)
+        (bank.scene_and_number, one.question.id)
         for bank in banks
         for stage in STAGES
         for one in getattr(bank, stage)
@@ -281,12 +295,12 @@ def test_numbers_as_text_do_not_turn_negative_questions_round() -> None:
 
 @pytest.mark.parametrize("written", ["Yes.", "**Yes**", " yes ", '"YES"', "Yes!", True])
 def test_a_yes_with_punctuation_is_a_yes(written: object) -> None:
-    assert yes_or_no(written) == YES
+    assert parse_yes_or_no(written) == YES
 
 
 @pytest.mark.parametrize("written", ["", "N/A", "yes and no", "unclear", None, 1, "nope", ["Yes"]])
 def test_anything_else_is_no_answer(written: object) -> None:
-    assert yes_or_no(written) == UNANSWERED
+    assert parse_yes_or_no(written) == UNANSWERED
 
 
 def test_punctuation_fails_both_ways_upstream_and_does_not_here() -> None:
@@ -382,7 +396,7 @@ def test_evidence_that_cannot_be_is_refused() -> None:
             replace(found, **wrong)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="unknown rule 'fast'"):
         vqa_if(found, rule="fast")
-    assert isinstance(pass_rate(found, "Physics Adherence", "corrected"), Unscored)
+    assert isinstance(score_pass_rate(found, "Physics Adherence", "corrected"), Unscored)
 
 
 # replies and files
@@ -390,13 +404,13 @@ def test_evidence_that_cannot_be_is_refused() -> None:
 
 def test_json_in_replies(oracle: dict[str, Any]) -> None:
     for case in oracle["extract_json"]:
-        assert find_json(case["text"]) == case["expected"]
-    assert find_json('Here you are: [{"ID": 1}]. Anything else?') == [{"ID": 1}]
-    assert find_json('Here: [{"ID": 1, "Answer": "No"}] (see [2])') == [{"ID": 1, "Answer": "No"}]
+        assert find_json_in_reply(case["text"]) == case["expected"]
+    assert find_json_in_reply('Here you are: [{"ID": 1}]. Anything else?') == [{"ID": 1}]
+    assert find_json_in_reply('Here: [{"ID": 1, "Answer": "No"}] (see [2])') == [{"ID": 1, "Answer": "No"}]
     with pytest.raises(ValueError, match="there is no JSON"):
-        find_json("I cannot watch videos.")
+        find_json_in_reply("I cannot watch videos.")
     with pytest.raises(ValueError, match="two lists or objects"):
-        find_json('First [{"ID": 1, "Answer": "Yes"}]. No, rather [{"ID": 1, "Answer": "No"}].')
+        find_json_in_reply('First [{"ID": 1, "Answer": "Yes"}]. No, rather [{"ID": 1, "Answer": "No"}].')
 
 
 def test_an_entry_with_two_answers_is_unanswered() -> None:
@@ -407,9 +421,11 @@ def test_an_entry_with_two_answers_is_unanswered() -> None:
         '[{"ID": 1, "Answer": "No way to tell"}]',
         '[{"ID": 1, "Answer": "No?"}]',
     ):
-        assert answers_from(QUESTIONS[:1], find_json(reply), judge="m").answer.tolist() == [UNANSWERED]
+        assert judge_answers_from_entries(QUESTIONS[:1], find_json_in_reply(reply), judge="m").answer.tolist() == [
+            UNANSWERED
+        ]
     twice_alike = '[{"ID": 1, "Answer": "No", "Answer": "No"}]'
-    assert answers_from(QUESTIONS[:1], find_json(twice_alike), judge="m").answer.tolist() == [NO]
+    assert judge_answers_from_entries(QUESTIONS[:1], find_json_in_reply(twice_alike), judge="m").answer.tolist() == [NO]
 
 
 def test_importer_reads_every_format(tmp_path: Path, banks: list[Bank]) -> None:
@@ -418,25 +434,25 @@ def test_importer_reads_every_format(tmp_path: Path, banks: list[Bank]) -> None:
     bank = banks[0]
     entries = [{"ID": one.question.id, "Answer": "Yes" if one.answer else "No"} for one in bank.truth]
     kept = [entry for entry in entries if entry["ID"] in {question.id for question in bank.final}]
-    upstream = tmp_path / f"{bank.key}.csv"
+    upstream = tmp_path / f"{bank.scene_and_number}.csv"
     with upstream.open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(["scene", "video_id", "folder", "Evaluation", "score"])
-        writer.writerow([bank.scene, bank.number, bank.clip, json.dumps(kept), "{}"])
+        writer.writerow([bank.scene, bank.number, bank.clip_folder_name, json.dumps(kept), "{}"])
     (tmp_path / "a.json").write_text(json.dumps({"judge": "a model", "frames": "abc", "answers": kept}))
     (tmp_path / "b.json").write_text("```json\n" + json.dumps(kept) + "\n```")
     (tmp_path / "c.jsonl").write_text("\n".join(json.dumps(entry) for entry in kept))
     for name in (upstream.name, "a.json", "b.json", "c.jsonl"):
-        found = vqa_answers.fn(tmp_path / name, {"questions": as_annotation(bank.final)})
+        found = vqa_answers.fn(tmp_path / name, {"questions": questions_as_dicts(bank.final)})
         assert (found.answer == judged(bank, "truth").answer).all()
         assert found.bank == judged(bank, "truth").bank
-    named = vqa_answers.fn(tmp_path / "a.json", {"questions": as_annotation(bank.final)})
+    named = vqa_answers.fn(tmp_path / "a.json", {"questions": questions_as_dicts(bank.final)})
     assert (named.judge, named.frames) == ("a model", "abc")
     with pytest.raises(MediaError, match="no question bank"):
         vqa_answers.fn(tmp_path / "a.json", {})
-    assert find_answers(tmp_path.parent, tmp_path.name, bank.clip) == upstream
-    assert find_answers(tmp_path, "other", bank.clip) == upstream
-    assert find_answers(tmp_path, "other", "Miami_001") is None
+    assert find_judge_answer_file(tmp_path.parent, tmp_path.name, bank.clip_folder_name) == upstream
+    assert find_judge_answer_file(tmp_path, "other", bank.clip_folder_name) == upstream
+    assert find_judge_answer_file(tmp_path, "other", "Miami_001") is None
 
 
 def test_importer_takes_echoed_questions_where_there_is_no_bank(tmp_path: Path) -> None:
@@ -463,10 +479,10 @@ def test_importer_takes_echoed_questions_where_there_is_no_bank(tmp_path: Path) 
 def test_files_that_hold_no_answers_are_refused(tmp_path: Path, name: str, content: str, sentence: str) -> None:
     (tmp_path / name).write_bytes(content.encode())
     with pytest.raises(MediaError, match=sentence):
-        vqa_answers.fn(tmp_path / name, {"questions": as_annotation(QUESTIONS)})
+        vqa_answers.fn(tmp_path / name, {"questions": questions_as_dicts(QUESTIONS)})
 
 
 def test_files_that_are_not_text_are_refused(tmp_path: Path) -> None:
     (tmp_path / "x.json").write_bytes(b"\xff\xd8\xff")
     with pytest.raises(MediaError, match="not a UTF-8 text file"):
-        read_answers(tmp_path / "x.json")
+        read_answer_entries(tmp_path / "x.json")

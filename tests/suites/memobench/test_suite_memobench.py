@@ -12,20 +12,20 @@ import numpy as np
 import pytest
 
 from revisit.core import SUITES, Case, Record, Rejected, UsageError
-from revisit.core.phase_pairs import phase_maps
+from revisit.core.phase_pairs import frame_pairs_by_phase
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.dependencies import ObserverSet
 from revisit.engine.plan import make_plan
 from revisit.engine.run import evaluate
 from revisit.metrics.fidelity import psnr_per_frame
-from revisit.observers.poses import read_poses, recognise
+from revisit.observers.poses import pose_format_of_file, read_poses
 from revisit.observers.sets import load_roles
 from revisit.results import Results
-from revisit.runs.group_by import parse_group_key, tables_by
-from revisit.suites.memobench.layouts import find_clip, trees_in
-from revisit.suites.memobench.metadata import find_table, read_marks, read_metadata
-from revisit.suites.memobench.names import ClipName, parse_clip, scene_name
-from revisit.suites.memobench.read import read, recognises
+from revisit.runs.group_by import parse_group_key, score_tables_by_group
+from revisit.suites.memobench.layouts import find_clip_location, find_model_trees
+from revisit.suites.memobench.metadata import find_xlsx_or_csv, read_marks_sheet, read_metadata_rows_by_clip
+from revisit.suites.memobench.names import ClipName, canonical_scene_name, parse_clip_name
+from revisit.suites.memobench.read import is_memobench_source, read
 from tests.conftest import moving_frames
 
 GT_FRAMES, FRAMES, MARKS = 24, 12, (6, 15)
@@ -148,12 +148,12 @@ def only(entries) -> Case:
     ],
 )
 def test_names(text, expected):
-    assert parse_clip(text) == expected
+    assert parse_clip_name(text) == expected
 
 
 def test_the_question_bank_spells_a_scene_differently():
     assert ClipName("Synthetic", "ZenGarden", 3).question_key == "Zen_Garden-3" and REAL7.question_key == "7"
-    assert scene_name("nyc_east") == "NYC_East" and scene_name("Attic") == "Attic"
+    assert canonical_scene_name("nyc_east") == "NYC_East" and canonical_scene_name("Attic") == "Attic"
 
 
 LAYOUTS = {
@@ -183,11 +183,11 @@ def test_every_layout_is_found(tmp_path, place):
     path = tmp_path / "model" / place
     path.parent.mkdir(parents=True)
     path.write_bytes(b"x")
-    found = find_clip(tmp_path / "model", name)
+    found = find_clip_location(tmp_path / "model", name)
     assert found is not None and found.kind == kind and not found.others
     assert found.path == (path if path.suffix == ".mp4" else path.parent)
-    assert trees_in(tmp_path / "model") == {"model": tmp_path / "model"}
-    assert trees_in(tmp_path) == {"model": tmp_path / "model"}
+    assert find_model_trees(tmp_path / "model") == {"model": tmp_path / "model"}
+    assert find_model_trees(tmp_path) == {"model": tmp_path / "model"}
 
 
 def test_one_precedence_and_what_was_passed_over_is_told(tmp_path, data):
@@ -210,10 +210,10 @@ def test_one_precedence_and_what_was_passed_over_is_told(tmp_path, data):
 
 
 def test_unpadded_frames_are_in_natural_order_and_last_as_long_as_the_truth(tmp_path, data):
-    from revisit.media.frame_folder import frame_files
+    from revisit.media.frame_folder import find_frame_files
 
     folder = write_frames(tmp_path / "m/Barnyard_5/frames", moving_frames(FRAMES), "{}.png")
-    assert [path.stem for path in frame_files(folder).paths] == [str(k) for k in range(FRAMES)]
+    assert [path.stem for path in find_frame_files(folder).paths] == [str(k) for k in range(FRAMES)]
     case = only(read(tmp_path / "m", gt=str(data)))
     assert case.clip.fps == pytest.approx(FRAMES / (GT_FRAMES / 60)) and case.id == "Synthetic/Barnyard_005@m"
 
@@ -335,7 +335,7 @@ def test_a_camera_table_is_the_last_resort_for_poses(tmp_path, data):
     case = next(iter(read(generated(tmp_path / "m"), gt=str(copy))))
     assert isinstance(case, Case) and case.artifacts["true_poses"] == home / "camera_full5.csv"
     found = read_poses(home / "camera_full5.csv")
-    assert recognise(home / "camera_full5.csv") == "camera_table" and len(found) == GT_FRAMES
+    assert pose_format_of_file(home / "camera_full5.csv") == "camera_table" and len(found) == GT_FRAMES
 
 
 def test_the_camera_table_in_closed_form(tmp_path):
@@ -403,15 +403,15 @@ def test_both_sheets_and_their_exports_say_the_same(tmp_path):
         ["Barnyard_005", 6, 15.0, ""],
         ["Middle_Age_004", "7", 9, "YES"],
     ]
-    sheet = read_marks(write_xlsx(tmp_path / "a.xlsx", rows), "Synthetic")
+    sheet = read_marks_sheet(write_xlsx(tmp_path / "a.xlsx", rows), "Synthetic")
     (tmp_path / "a.csv").write_bytes(
         b"\xef\xbb\xbfvideo_folder,exits,re-enter,skip\r\nBarnyard_005,6,15.0,\r\nMiddle_Age_004,7,9,YES\r\n"
     )
-    export = read_marks(tmp_path / "a.csv", "Synthetic")
+    export = read_marks_sheet(tmp_path / "a.csv", "Synthetic")
     assert sheet.marks == export.marks and [*sheet.marks] == [BARN5]
     assert (sheet.marks[BARN5].exits, sheet.marks[BARN5].returns) == (6, 15)
     assert sheet.skipped == export.skipped == {ClipName("Synthetic", "Middle_Age", 4)}
-    real = read_marks(
+    real = read_marks_sheet(
         write_xlsx(tmp_path / "r.xlsx", [["id", "exit", "reenter"], [7, 6, 15], ["12.0", "30", "60"]]), "Real"
     )
     assert [name.id for name in real.marks] == ["007", "012"]  # gaps are no matter
@@ -426,7 +426,7 @@ def test_rows_that_cannot_be_used_are_named(tmp_path):
         ["Barnyard_006", 3, 4],
         ["Barnyard_007", None, 9],
     ]
-    sheet = read_marks(write_xlsx(tmp_path / "a.xlsx", rows), "Synthetic")
+    sheet = read_marks_sheet(write_xlsx(tmp_path / "a.xlsx", rows), "Synthetic")
     assert [name.id for name in sheet.marks] == ["Barnyard_006"] and sheet.marks[next(iter(sheet.marks))].exits == 1
     said = list(sheet.unusable.values())
     assert said[0] == "row 2 of a.xlsx: exit and re-entry are 'soon' and '15'; expected two frame numbers"
@@ -461,39 +461,39 @@ def test_hostile_and_foreign_sheets_are_refused_in_a_sentence(tmp_path, monkeypa
     (tmp_path / "old").mkdir()
     (tmp_path / "old/Real_ExitReenter.xls").write_bytes(b"\xd0\xcf\x11\xe0")
     with pytest.raises(UsageError, match=r"Real_ExitReenter.xls: the old Excel format is not read; .* save it as"):
-        find_table((tmp_path / "old",), "Real_ExitReenter")
+        find_xlsx_or_csv((tmp_path / "old",), "Real_ExitReenter")
     good = write_xlsx(tmp_path / "good.xlsx", [["id", "exit", "reenter"], [7, 6, 15]])
     (tmp_path / "text.xlsx").write_text("id,exit,reenter")
     with pytest.raises(UsageError, match=r"text.xlsx is not an xlsx file; save it again as xlsx or as CSV"):
-        read_marks(tmp_path / "text.xlsx")
+        read_marks_sheet(tmp_path / "text.xlsx")
     (tmp_path / "cut.xlsx").write_bytes(good.read_bytes()[:-200])
     with pytest.raises(UsageError, match=r"cut.xlsx is not an xlsx file"):
-        read_marks(tmp_path / "cut.xlsx")
+        read_marks_sheet(tmp_path / "cut.xlsx")
     with zipfile.ZipFile(tmp_path / "other.xlsx", "w") as archive:
         archive.writestr("hello.txt", "x")
     with pytest.raises(UsageError, match=r"other.xlsx cannot be read as a spreadsheet"):
-        read_marks(tmp_path / "other.xlsx")
+        read_marks_sheet(tmp_path / "other.xlsx")
     with zipfile.ZipFile(tmp_path / "entities.xlsx", "w") as archive, zipfile.ZipFile(good) as old:
         for name in old.namelist():
             start = b'<?xml version="1.0"?><!DOCTYPE a [<!ENTITY b "c">]>' if "sheet1" in name else b""
             archive.writestr(name, start + old.read(name))
     with pytest.raises(UsageError, match="declares XML entities"):
-        read_marks(tmp_path / "entities.xlsx")
+        read_marks_sheet(tmp_path / "entities.xlsx")
     with zipfile.ZipFile(tmp_path / "bomb.xlsx", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("xl/worksheets/sheet1.xml", b"0" * (5 << 20))
     monkeypatch.setattr(sheets, "MOST_UNPACKED", 4 << 20)
     with pytest.raises(UsageError, match=r"bomb.xlsx unpacks to 5 MiB in 1 parts"):
-        read_marks(tmp_path / "bomb.xlsx")
+        read_marks_sheet(tmp_path / "bomb.xlsx")
     monkeypatch.setattr(sheets, "MOST_BYTES", 100)
     with pytest.raises(UsageError, match=r"good.xlsx is larger than .* the most that is allowed"):
-        read_marks(good)
+        read_marks_sheet(good)
     monkeypatch.undo()
     (tmp_path / "names.csv").write_text("clip,from,to\n1,2,3\n")
     with pytest.raises(UsageError, match=r"names.csv has the columns clip, from, to; expected video_folder, exits"):
-        read_marks(tmp_path / "names.csv")
+        read_marks_sheet(tmp_path / "names.csv")
     (tmp_path / "latin.csv").write_bytes("id,exit,reenter\n7,6,ü".encode("latin-1"))
     with pytest.raises(UsageError, match=r"latin.csv is not UTF-8 text"):
-        read_marks(tmp_path / "latin.csv")
+        read_marks_sheet(tmp_path / "latin.csv")
 
 
 def test_a_selection_of_real_clips_is_followed(tmp_path):
@@ -510,8 +510,8 @@ def test_a_selection_of_real_clips_is_followed(tmp_path):
 
 def test_the_metadata_of_the_benchmark(shared):
     folder = shared / "memobench/metadata"
-    synthetic = read_metadata(folder / "synthetic_metadata.csv", "Synthetic")
-    real = read_metadata(folder / "real_metadata.csv", "Real")
+    synthetic = read_metadata_rows_by_clip(folder / "synthetic_metadata.csv", "Synthetic")
+    real = read_metadata_rows_by_clip(folder / "real_metadata.csv", "Real")
     assert (len(synthetic), len(real)) == (196, 164)
     assert max(name.number for name in real) == 273 and len({name.scene for name in synthetic}) == 14
     assert all(row["prompt"] and not row["prompt"].endswith("\r") for row in [*synthetic.values(), *real.values()])
@@ -553,7 +553,7 @@ def test_fidelity_pairs_each_phase_with_its_own_and_decodes_once(run, data, mode
         with open_clip(Clip(path)) as stream:
             pictures.append([frame.rgb.astype(float) for frame in stream])
     truth, shown = pictures
-    for name, (frames, partners) in phase_maps(FRAMES, GT_FRAMES, (3, 8), MARKS, closed=False).items():
+    for name, (frames, partners) in frame_pairs_by_phase(FRAMES, GT_FRAMES, (3, 8), MARKS, closed=False).items():
         mse = [((shown[a] - truth[b]) ** 2).mean() for a, b in zip(frames, partners, strict=True)]
         assert record.facts["mean"][name] == pytest.approx(psnr_per_frame(np.array(mse)).mean(), abs=1e-6), name
     assert run.facts["counters"]["most_decodes_of_one_clip"] == 1
@@ -592,7 +592,7 @@ def test_the_page_shows_them_and_groups_on_request(run, revisit):
 
 def test_groups_by_anything_that_is_known(run):
     by = {
-        name: tables_by(run, name)
+        name: score_tables_by_group(run, name)
         for name in ("layout", "subject", "memo_psnr>=20", "true_turn.farthest>=100", "fx=960")
     }
     assert [*by["layout"]] == ["layout: file (2 clips)", "layout: frames (2 clips)"]
@@ -600,7 +600,7 @@ def test_groups_by_anything_that_is_known(run):
     assert sum(part["models"].get("good", {"cases": 0})["cases"] for part in by["memo_psnr>=20"].values()) == 2
     assert next(iter(by["true_turn.farthest>=100"])) == "true_turn.farthest >= 100 (2 clips)"
     assert [*by["fx=960"]] == ["fx = 960 (2 clips)", "fx is not 960 (2 clips)"]
-    assert [*tables_by(run, "scene")] == ["scene: Barnyard (2 clips)", "scene: Real (2 clips)"]
+    assert [*score_tables_by_group(run, "scene")] == ["scene: Barnyard (2 clips)", "scene: Real (2 clips)"]
     for wrong, said in (
         ("weather", "nothing in this run is called 'weather'"),
         ("true_turn", "is a score; compare it with a number"),
@@ -608,9 +608,9 @@ def test_groups_by_anything_that_is_known(run):
         ("a b", "takes a name such as subset"),
     ):
         with pytest.raises(UsageError, match=said):
-            tables_by(run, wrong)
+            score_tables_by_group(run, wrong)
     with pytest.raises(UsageError, match="psnr was not asked"):
-        tables_by(run, "subset", ["psnr"])
+        score_tables_by_group(run, "subset", ["psnr"])
     assert parse_group_key("rotation >= 90", "memobench").path == ("true_turn",)
 
 
@@ -642,7 +642,7 @@ def test_broken_clips_cost_themselves(models, data, cache, tmp_path):
 
 
 def test_the_ground_truth_as_a_model(data, cache, tmp_path):
-    assert recognises(data) and recognises(data.parent) is False
+    assert is_memobench_source(data) and is_memobench_source(data.parent) is False
     estimated = tmp_path / "poses"
     estimated.mkdir()
     np.savez(estimated / "Barnyard_005.npz", cam_c2w=turning(GT_FRAMES, 100))
@@ -666,7 +666,7 @@ def test_a_plain_folder(tmp_path, make_clip):
     (tmp_path / "marks.csv").write_text("video_folder,exits,re-enter\nReal_007,4,8\n")
     marked = {case.id: case for case in read(tmp_path / "v", marks=str(tmp_path / "marks.csv"))}
     assert marked["Real/007@svc"].phases == (4, 8) and marked["Synthetic/Barnyard_001@wan_22"].phases is None
-    assert not recognises(tmp_path / "v")  # other folders look like this, too: the suite has to be named
+    assert not is_memobench_source(tmp_path / "v")  # other folders look like this, too: the suite has to be named
     (tmp_path / "boxes.json").write_text(json.dumps({"Real_007": {"box": [0.5, 0.1, 0.2, 0.5]}}))
     with pytest.raises(UsageError, match="the target of 007 has the box"):
         list(read(tmp_path / "v", targets=str(tmp_path / "boxes.json")))
@@ -724,18 +724,18 @@ def scores_of(**models) -> Results:
 
 
 def test_an_order_needs_differences_that_hold_clip_by_clip():
-    from revisit.suites.memobench.summary import order_sentence, sentences
+    from revisit.suites.memobench.summary import model_order_sentence, summary_sentences
 
     # Two models that are equally far apart on every clip, though the clips themselves differ by far more.
     clips = np.array([10.0, 20, 30, 40, 50, 60])
     results = scores_of(high=clips + 2, low=clips + 0.01 * np.arange(6), other=clips[::-1])
-    said = order_sentence("memo_psnr", results) or ""
+    said = model_order_sentence("memo_psnr", results) or ""
     assert said.startswith("PSNR against the true video, best mean first: high 37.00 (")
     assert said.endswith("Clip by clip: high beats low.")
     few = scores_of(a=[10, 30], b=[12, 33])
-    assert (order_sentence("memo_psnr", few) or "").endswith("these clips do not give a ranking.")
-    assert order_sentence("memo_psnr", scores_of(a=[10.0])) is None
-    told = sentences(results)
+    assert (model_order_sentence("memo_psnr", few) or "").endswith("these clips do not give a ranking.")
+    assert model_order_sentence("memo_psnr", scores_of(a=[10.0])) is None
+    told = summary_sentences(results)
     assert told[0] == "The first view never left the frame: low 1 of 6, other 1 of 6."
     assert "in between: high 0.37 (6 clips)" in told[1] and len(told) == 3
 
@@ -744,14 +744,14 @@ def test_an_order_needs_differences_that_hold_clip_by_clip():
 def test_the_order_and_the_verdict_name_the_same_pairs(seed):
     """One family-wise procedure: a sentence beside the verdict never says more or less than its pairs."""
     from revisit.results.verdict import make_verdict
-    from revisit.suites.memobench.summary import order_sentence
+    from revisit.suites.memobench.summary import model_order_sentence
 
     rng = np.random.default_rng(seed)
     scene = rng.normal(25, 5, 9)
     results = scores_of(**{f"m{k}": scene + 0.8 * k + rng.normal(0, 1.2, 9) for k in range(5)})
     answers = make_verdict(results, SUITES["memobench"].card).answers
     answer = next(answer for answer in answers if answer.metric == "memo_psnr")
-    said = (order_sentence("memo_psnr", results) or "").partition("Clip by clip: ")[2].rstrip(".")
+    said = (model_order_sentence("memo_psnr", results) or "").partition("Clip by clip: ")[2].rstrip(".")
     pairs = set()
     for part in said.split("; "):
         ahead, _, behind = part.partition(" beats ")

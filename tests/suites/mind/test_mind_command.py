@@ -19,13 +19,13 @@ from revisit.engine.plan import make_plan
 from revisit.engine.run import evaluate
 from revisit.observers.poses import read_poses
 from revisit.observers.sets import load_roles
-from revisit.results.leaderboards import RunFacts, join_boards
+from revisit.results.leaderboards import RunFacts, join_comparable_boards
 from revisit.results.run import Run
-from revisit.runs.group_by import tables_by
-from revisit.suites.mind.read import action_space, read
-from revisit.suites.mind.suite import boards_of
+from revisit.runs.group_by import score_tables_by_group
+from revisit.suites.mind.read import parse_action_space, read
+from revisit.suites.mind.suite import mind_run_boards
 from revisit.suites.mind.world import render_mind
-from revisit.weights.weights_folder import variable_of
+from revisit.weights.weights_folder import folder_variable_of
 from tests.datasets import mind as painted_mind
 from tests.datasets import mind_copies
 from tests.registry import sha256, write_lock
@@ -53,7 +53,7 @@ def little(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 @pytest.fixture(autouse=True)
 def own_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """The command tells its workers by variables where weights lie; they end with the test."""
-    monkeypatch.setenv(variable_of("dinov3-base"), "")
+    monkeypatch.setenv(folder_variable_of("dinov3-base"), "")
 
 
 def mind(*arguments: object, code: int | None = 0) -> str:
@@ -128,7 +128,7 @@ def test_the_folder_of_dino_is_taken_where_it_lies(tmp_path, monkeypatch):
     for name in ("model.safetensors", "config.json"):
         (tmp_path / name).write_bytes(b"{}")
     assert weights.why_missing(["dinov3-base"])
-    monkeypatch.setenv(variable_of("dinov3-base"), str(tmp_path))
+    monkeypatch.setenv(folder_variable_of("dinov3-base"), str(tmp_path))
     assert weights.file("dinov3-base") == tmp_path / "model.safetensors"
 
 
@@ -169,8 +169,8 @@ def test_weights_that_the_public_evaluator_fetched_are_used(tmp_path, monkeypatc
     ],
 )
 def test_a_name_tells_its_action_space(name: str, told: dict[str, Any]) -> None:
-    assert action_space(name, "action_space_test") == {"action_space": "varied", **told}
-    assert action_space(name, "mem_test")["action_space"] == "shared"
+    assert parse_action_space(name, "action_space_test") == {"action_space": "varied", **told}
+    assert parse_action_space(name, "mem_test")["action_space"] == "shared"
 
 
 @pytest.mark.slow
@@ -201,12 +201,12 @@ def test_scores_by_action_space_and_the_gap(data, tmp_path):
     low, high = cell["interval"]
     assert low <= theirs.low + 1e-9 and high >= theirs.high - 1e-9  # freedom is rounded down
     assert cell["interval"][1] - cell["interval"][0] < 1.6 * (theirs.high - theirs.low)
-    groups = tables_by(run, "action_space,angle")
+    groups = score_tables_by_group(run, "action_space,angle")
     assert [name.partition(" (")[0] for name in groups] == [
         "action_space: shared, angle: not known", "action_space: varied, angle: 100.0",
         "action_space: varied, angle: 200.0",
     ]  # fmt: skip
-    assert any("speed: 2.0" in name for name in tables_by(run, "speed"))
+    assert any("speed: 2.0" in name for name in score_tables_by_group(run, "speed"))
 
 
 # ---- the board ----------------------------------------------------------------------------------
@@ -220,7 +220,7 @@ def facts_of(run: Run, name: str) -> RunFacts:
 def test_a_board_counts_the_clips_of_the_tests_that_apply(data, tmp_path):
     gt, models = data
     run = evaluated(models, gt, tmp_path / "run", ("mind_lcm_mse", "mind_gsc_mse"))
-    whole, *parts = boards_of(facts_of(run, "a"))
+    whole, *parts = mind_run_boards(facts_of(run, "a"))
     cells = next(row for row in whole.rows if row.model == "weak_turns").cells
     assert (cells["mind_lcm_mse"].n, cells["mind_lcm_mse"].of) == (8, 8)
     assert (cells["mind_gsc_mse"].n, cells["mind_gsc_mse"].of) == (2, 2)
@@ -235,7 +235,7 @@ def test_a_board_counts_the_clips_of_the_tests_that_apply(data, tmp_path):
     assert value is not None and 0 < value < 0.1
     shown = cells["mind_lcm_mse"].to_text(whole.columns[1].decimals).split()[0]
     assert float(shown) == pytest.approx(value, rel=5e-2)  # two digits that mean something, not 0.01
-    [first] = boards_of(facts_of(run, "a"), "1st_data")
+    [first] = mind_run_boards(facts_of(run, "a"), "1st_data")
     assert next(row for row in first.rows if row.model == "copy").cells["mind_lcm_mse"].of == 4
 
 
@@ -252,7 +252,9 @@ def test_two_datasets_never_share_a_board(data, tmp_path):
         evaluated(models / "weak_turns", gt, tmp_path / "b", ("mind_lcm_mse",)),
         evaluated(models / "copy", other, tmp_path / "c", ("mind_lcm_mse",)),
     ]
-    boards = join_boards([boards_of(facts_of(run, name))[0] for run, name in zip(runs, "abc", strict=True)])
+    boards = join_comparable_boards(
+        [mind_run_boards(facts_of(run, name))[0] for run, name in zip(runs, "abc", strict=True)]
+    )
     assert [[(row.model, row.source) for row in board.rows] for board in boards] == [
         [("copy", "a"), ("weak_turns", "b")], [("copy", "c")]
     ]  # fmt: skip

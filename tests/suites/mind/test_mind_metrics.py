@@ -60,8 +60,8 @@ def test_labels():
     ],
 )
 def test_groups(label, corrected, upstream):
-    assert selection.group_of_label(label, "corrected") == corrected
-    assert selection.group_of_label(label, "upstream") == upstream
+    assert selection.action_group_of_label(label, "corrected") == corrected
+    assert selection.action_group_of_label(label, "upstream") == upstream
 
 
 def test_an_unknown_rule_is_refused():
@@ -106,21 +106,21 @@ def test_lcm_values():
 
 def test_the_feature_error_names_its_network():
     seen = FeatureError(np.arange(4), np.arange(4), np.array([0.0, 0.001, 0.002, 0.001]), "dinov3-base")
-    made = visual.dino(main(4), facts(4), seen)
+    made = visual.dino_feature_error(main(4), facts(4), seen)
     assert made.value == pytest.approx(0.001)
     assert made.facts["described_by"] == "dinov3-base"
-    assert visual.dino(main(3), facts(3), replace(seen, index=seen.index[:0], reference=seen.index[:0],
+    assert visual.dino_feature_error(main(3), facts(3), replace(seen, index=seen.index[:0], reference=seen.index[:0],
                        mse=seen.mse[:0])).facts["described_by"] == "dinov3-base"  # fmt: skip
 
 
 def test_upstream_takes_no_substitute_for_its_networks():
     small = FeatureError(np.arange(150), np.arange(150), np.full(150, 0.1), "efficientnet-lite0")
-    assert isinstance(visual.dino(main(150), facts(150), small), Score)
-    left_out = visual.dino(main(150), facts(150), small, rule="upstream")
+    assert isinstance(visual.dino_feature_error(main(150), facts(150), small), Score)
+    left_out = visual.dino_feature_error(main(150), facts(150), small, rule="upstream")
     assert isinstance(left_out, Unscored)
     assert left_out.reason == Reason("other_settings", "upstream needs dinov3-base, but efficientnet-lite0 was used")
     real = replace(small, net="dinov3-base, rescaled twice")
-    assert isinstance(visual.dino(main(150), facts(150), real, rule="upstream"), Score)
+    assert isinstance(visual.dino_feature_error(main(150), facts(150), real, rule="upstream"), Score)
     vgg = PerceptualDistance(np.arange(150), np.arange(150), np.full(150, 0.1), "lpips_vgg", "", 1280, 720)
     assert lcm.lcm_lpips(main(150), facts(150), vgg, rule="upstream").kind == "other_settings"
     assert isinstance(lcm.lcm_lpips(main(150), facts(150), replace(vgg, net="lpips_alex"), rule="upstream"), Score)

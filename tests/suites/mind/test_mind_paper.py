@@ -11,11 +11,11 @@ import pytest
 import yaml
 
 from revisit.core import Case, UsageError
-from revisit.results.leaderboards import RunFacts, marked_rows, sorted_rows
+from revisit.results.leaderboards import RunFacts, mark_best_and_second_rows, sort_rows_best_first
 from revisit.results.run import Run
-from revisit.runs.group_by import tables_by
-from revisit.suites.mind.paper_table import COLUMNS, paper_boards, published
-from revisit.suites.mind.read import KIND, read, scene_kinds
+from revisit.runs.group_by import score_tables_by_group
+from revisit.suites.mind.paper_table import COLUMNS, paper_boards_by_perspective, published_mind_boards
+from revisit.suites.mind.read import KIND, read, read_scene_kinds
 from revisit.suites.mind.world import render_mind
 from tests.datasets import mind, mind_copies
 from tests.judging import MODEL, completion, serving
@@ -73,20 +73,20 @@ def test_the_printed_table_is_what_the_result_file_reduces_to(run):
 
 @pytest.mark.long
 def test_boards_of_the_paper_stand_beside_the_printed_ones(run):
-    boards = paper_boards(RunFacts("mine", run.facts, run.plan, run.results, run.summary))
+    boards = paper_boards_by_perspective(RunFacts("mine", run.facts, run.plan, run.results, run.summary))
     assert [board.title for board in boards] == ["mind, first person, as printed", "mind, third person, as printed"]
     shown = boards[0].rows[0].cell(boards[0].columns[0]).to_text(4)
     assert len(shown.split()[0].partition(".")[2]) == 4  # digits as the paper has them
     assert all(column.protocol for column in boards[0].columns)
     keys = [column.key for column in COLUMNS]
-    assert [[column.key for column in board.columns] for board in published()] == [keys, keys]
+    assert [[column.key for column in board.columns] for board in published_mind_boards()] == [keys, keys]
 
 
 def test_printed_numbers_say_what_the_paper_says_of_them():
     """Its sentences: memory helps the memory error in both tables and hurts action spaces; third person is Matrix-
     Game's weakness in every column; in the first person it is ahead in scene consistency, spaces and translation."""
     tables = []
-    for board in published():
+    for board in published_mind_boards():
         tables.append({row.model: [float(row.cell(c).mean or 0) for c in board.columns] for row in board.rows})
         with_, without = tables[-1]["MIND-World with context memory"], tables[-1]["MIND-World"]
         assert with_[0] < without[0] and with_[1] < without[1] and with_[2] > without[2]
@@ -103,9 +103,12 @@ def test_printed_numbers_say_what_the_paper_says_of_them():
 
 
 def test_models_compete_with_those_that_see_as_much():
-    board = published()[0]
-    found = sorted_rows(board)
-    best = [{found[k].model: mark for k, mark in marked_rows(board, found, column).items()} for column in board.columns]
+    board = published_mind_boards()[0]
+    found = sort_rows_best_first(board)
+    best = [
+        {found[k].model: mark for k, mark in mark_best_and_second_rows(board, found, column).items()}
+        for column in board.columns
+    ]
     assert best[0] == {"MIND-World": "best", "Matrix-Game 2.0": "second"}  # not the one that sees the context
 
 
@@ -146,7 +149,7 @@ def test_the_kind_of_a_scene_comes_from_the_table_the_action_file_or_the_name(tm
     with pytest.raises(UsageError, match="columns name, kind"):
         list(read(source, gt=str(gt), scenes=str(own)))
     with pytest.raises(UsageError, match=r"own2\.csv: expected a CSV file"):
-        scene_kinds(None, tmp_path / "own2.csv")
+        read_scene_kinds(None, tmp_path / "own2.csv")
 
 
 @pytest.mark.long
@@ -164,7 +167,7 @@ def test_scores_by_kind_of_scene(data, tmp_path, revisit):
     assert kinds["1st_data", "data-25"] == "Urban" and kinds["3rd_data", "data-26"] == "Aquatic"
     urban = [row["lcm"]["avg_mse"] for row in found if row.get(KIND) == "Urban"]
     assert by_kind["rows"][1]["cells"][0]["mean"] == pytest.approx(statistics.mean(urban), rel=1e-6)
-    groups = [name.partition(" (")[0] for name in tables_by(run, "scene_type")]
+    groups = [name.partition(" (")[0] for name in score_tables_by_group(run, "scene_type")]
     assert groups == ["scene_type: Aquatic", "scene_type: Urban", "scene_type: not known"]
     said = revisit("describe", gt).stdout
     assert "Kinds of scenes" in said and "Aquatic" in said and "not told" in said
@@ -196,7 +199,7 @@ def test_a_judge_writes_the_descriptions_of_recordings(tmp_path, revisit, make_c
     place = tmp_path / "built/MIND-Data"
     written = {path.stem: path.read_text().strip() for path in (place / "1st_data/description").iterdir()}
     assert set(written.values()) == {"A walled yard.", "A long hall."} and len(written) == 2
-    kinds = scene_kinds(place)
+    kinds = read_scene_kinds(place)
     assert kinds["1st_data", "hall"] == "Industrial"  # what a person says goes first
     assert "nothing is wrong" in revisit("build", "check", place).stdout
     prompts = {case.sample: case.prompt for case in read_predictions(place, tmp_path)}

@@ -536,7 +536,7 @@ def test_the_command_and_its_card(trees, revisit, tmp_path):
 def test_measures_without_a_score_stand_in_the_order_of_their_metrics() -> None:
     from types import SimpleNamespace
 
-    from revisit.suites.mind.result_json import _per_frame
+    from revisit.suites.mind.result_json import _per_frame_fields
 
     scores = {"mse": True, "psnr": False, "ssim": False, "lpips": False}
     records: Any = {
@@ -544,5 +544,5 @@ def test_measures_without_a_score_stand_in_the_order_of_their_metrics() -> None:
         for name, scored in scores.items()
     }
     results: Any = SimpleNamespace(series=lambda case, question: None)
-    fields = _per_frame(records, results)
+    fields = _per_frame_fields(records, results)
     assert [name for name in fields if name.startswith("avg_")] == [f"avg_{name}" for name in scores]

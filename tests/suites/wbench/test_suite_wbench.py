@@ -18,12 +18,12 @@ from revisit.media import encode_mp4
 from revisit.observers.sets import load_roles
 from revisit.results.leaderboards import RunFacts
 from revisit.suites.wbench.evidence import Reprojections
-from revisit.suites.wbench.imports import dreamsim, results
-from revisit.suites.wbench.leaderboard import board_of_files, boards_of, published
+from revisit.suites.wbench.imports import read_dreamsim_distances, read_evaluator_results
+from revisit.suites.wbench.leaderboard import board_of_report_files, published_wbench_boards, wbench_run_boards
 from revisit.suites.wbench.metrics import DIMENSIONS
-from revisit.suites.wbench.read import read, read_turns
+from revisit.suites.wbench.read import read, read_turn_frames
 from revisit.suites.wbench.summary import dimension_means
-from revisit.worlds.layouts.rendering import render
+from revisit.worlds.layouts.rendering import render_layouts
 from tests.conftest import moving_frames
 
 BOARD = "../shared/data/wbench/board.json"
@@ -36,7 +36,7 @@ def world(tmp_path_factory):
     from revisit.worlds.layouts.common import Model
 
     models = [Model(kind) for kind in ("perfect", "frozen_camera", "opposite_camera")]
-    return render(folder, ["wbench"], seeds=1, size=(64, 96), frames=9, models=models, workers=0)["wbench"]
+    return render_layouts(folder, ["wbench"], seeds=1, size=(64, 96), frames=9, models=models, workers=0)["wbench"]
 
 
 def entries(source, **options):
@@ -62,7 +62,7 @@ def test_the_rendered_cases_score_as_their_models_went(world, tmp_path):
     rows = {row["name"]: row["cells"] for row in summary["headline"][0]["rows"]}
     assert rows["perfect"][2] == f"{100 * means['perfect']['wb_navigation']:.1f}" and rows["perfect"][5] == "–"
     facts, written = (json.loads((tmp_path / f"run/{name}.json").read_text()) for name in ("run", "plan"))
-    boards = boards_of(RunFacts("run", facts, written, run.results, summary))
+    boards = wbench_run_boards(RunFacts("run", facts, written, run.results, summary))
     assert [board.title for board in boards][-1] == "wbench, dimensions"
 
 
@@ -123,14 +123,14 @@ def test_cases_of_the_other_split_and_broken_files(tmp_path):
 def test_turns_json_is_read_or_refused_with_a_sentence(tmp_path, world):
     folder = tmp_path / "m"
     folder.mkdir()
-    assert read_turns(folder) == ({}, "")
+    assert read_turn_frames(folder) == ({}, "")
     (folder / "turns.json").write_text(
         '{"fps": 24, "cases": {"1": {"turn_frames": [0, 9]}, "2": {"turn_frames": [5, 2]}}}'
     )
-    turns, trouble = read_turns(folder)
+    turns, trouble = read_turn_frames(folder)
     assert turns == {"1": [0, 9]} and "of 2" in trouble
     (folder / "turns.json").write_text("[]")
-    assert "turns are taken for equally long" in read_turns(folder)[1]
+    assert "turns are taken for equally long" in read_turn_frames(folder)[1]
     shutil.copytree(world / "work_dirs/perfect/videos", folder / "videos")
     (folder / "turns.json").write_text('{"cases": {"0a": {"turn_frames": [0, 9]}}}')
     told = {getattr(entry, "id", ""): entry for entry in entries(folder, data=str(world / "data"))}
@@ -140,7 +140,7 @@ def test_turns_json_is_read_or_refused_with_a_sentence(tmp_path, world):
 
 
 def test_the_published_board_follows_from_its_columns(request):
-    summary, detail = published(True)
+    summary, detail = published_wbench_boards(True)
     columns = {row.model: {key: (cell.mean or 0) / 100 for key, cell in row.cells.items()} for row in detail.rows}
     assert len(summary.rows) == 31 and all(len(row) == 19 for row in columns.values())
     for row in summary.rows:
@@ -173,7 +173,7 @@ def test_result_files_of_the_evaluator(tmp_path):
     for name, content in files.items():
         (place / name).mkdir(parents=True)
         (place / name / "case_1.json").write_text(json.dumps(content))
-    made = results.fn(place / "hpsv3_quality/case_1.json")
+    made = read_evaluator_results.fn(place / "hpsv3_quality/case_1.json")
     scores = dict(zip(made.name, made.value.tolist(), strict=True))
     assert scores == pytest.approx({
         "hpsv3_quality": 0.61, "visual_plausibility": 0.7, "gated_spatial_consistency": 0.5, "spatial_consistency": 0.8,
@@ -182,12 +182,12 @@ def test_result_files_of_the_evaluator(tmp_path):
     assert METRICS["wb_hpsv3"](made).value == 0.61
     report = {"model": "m", "n_cases": 1, "n_navi": 1, "full": {}, "navi": {
         METRICS[metric].upstream: {"mean": 0.5, "n": 1} for ids in DIMENSIONS.values() for metric in ids}}  # fmt: skip
-    assert board_of_files(tmp_path) is None
+    assert board_of_report_files(tmp_path) is None
     (place / "report.json").write_text(json.dumps(report))
-    board = board_of_files(tmp_path)
+    board = board_of_report_files(tmp_path)
     assert board.rows[0].model == "m" and board.rows[0].cells["average"].mean == 50
     (tmp_path / "d.csv").write_text("frame,distance\n0,0\n4,0.2\n")
-    assert dreamsim.fn(tmp_path / "d.csv").distance.tolist() == [0, 0.2]
+    assert read_dreamsim_distances.fn(tmp_path / "d.csv").distance.tolist() == [0, 0.2]
 
 
 def test_closed_forms_of_consistency():

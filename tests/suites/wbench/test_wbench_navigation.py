@@ -10,9 +10,9 @@ import pytest
 
 from revisit.core import METRICS, Case, Clip, Score, Unscored
 from revisit.evidence.poses import PoseTrack
-from revisit.geometry.rotations import axis_angle
-from revisit.suites.wbench.metrics.actions import is_loop, parse_action
-from revisit.suites.wbench.metrics.published_path import published_score
+from revisit.geometry.rotations import rotation_from_axis_angle
+from revisit.suites.wbench.metrics.actions import actions_form_loop, parse_action
+from revisit.suites.wbench.metrics.published_path import published_path_score
 from revisit.suites.wbench.metrics.requested_path import requested_path_score
 
 GOLDEN = Path(__file__).parents[4] / "shared/data/golden/wbench_nav"
@@ -26,7 +26,7 @@ def path(
 ) -> np.ndarray:  # fmt: skip
     """Camera-to-world poses, 48 a turn; a third-person camera goes around a point 2 units ahead."""
     rng, poses = np.random.default_rng(0), [np.eye(4)]
-    level = axis_angle((1, 0, 0), tilt)
+    level = rotation_from_axis_angle((1, 0, 0), tilt)
     for text in actions:
         action = parse_action(text)
         action = action.opposite if opposite else action
@@ -34,10 +34,10 @@ def path(
         for k in range(1, EACH + (len(poses) > 1)):
             share = k / EACH
             pose = np.eye(4)
-            if action.turn is not None:
-                pose[:3, :3] = axis_angle(level @ action.turn, turn * share)
-            if action.walk is not None:  # ahead of the camera, or of a subject that does not turn with it
-                step = level @ action.walk * walk / EACH
+            if action.turn_axis is not None:
+                pose[:3, :3] = rotation_from_axis_angle(level @ action.turn_axis, turn * share)
+            if action.walk_direction is not None:  # ahead of the camera, or of a subject that does not turn with it
+                step = level @ action.walk_direction * walk / EACH
                 walked = walked + (step if person == THIRD else pose[:3, :3] @ step)
             ahead = np.array([0, 0, 2.0]) if person == THIRD else np.zeros(3)
             pose[:3, 3] = walked + ahead - pose[:3, :3] @ ahead
@@ -50,7 +50,7 @@ def path(
 def both(c2w: np.ndarray, actions: list[str], person: str = FIRST):
     bounds = [(EACH * k, EACH * (k + 1)) for k in range(len(actions))]
     parsed = [parse_action(text) for text in actions]
-    return published_score(c2w, bounds, parsed, person), requested_path_score(c2w, bounds, parsed, person)
+    return published_path_score(c2w, bounds, parsed, person), requested_path_score(c2w, bounds, parsed, person)
 
 
 def test_upstream_returns_what_the_public_function_returns():
@@ -61,8 +61,13 @@ def test_upstream_returns_what_the_public_function_returns():
     assert len(cases) == 40
     for case in cases:
         actions = [parse_action(text) for text in case["actions"]]
-        score = published_score(poses[case["poses"]], case["turns"], actions, case["perspective"])
-        ours = {**score.facts, "accuracy": score.accuracy, "consistency": score.consistency, "NavScore": score.score}
+        score = published_path_score(poses[case["poses"]], case["turns"], actions, case["perspective"])
+        ours = {
+            **score.facts,
+            "accuracy": score.accuracy,
+            "consistency": score.consistency,
+            "NavScore": score.trajectory_score,
+        }
         for name, value in case["result"].items():
             assert ours.get(name) == (None if value is None else pytest.approx(value, abs=1e-6)), (case["poses"], name)
 
@@ -82,7 +87,7 @@ def test_upstream_gives_a_frozen_camera_what_is_known_from_outside(actions):
     cameras = path(list(actions)), np.tile(np.eye(4), (EACH * len(actions), 1, 1)), path(list(actions), opposite=True)
     for camera, known in zip(cameras, TABLE[actions], strict=True):
         if known is not None:
-            assert both(camera, list(actions))[0].score == pytest.approx(known, abs=0.01)
+            assert both(camera, list(actions))[0].trajectory_score == pytest.approx(known, abs=0.01)
 
 
 ASKED = [
@@ -120,8 +125,16 @@ def test_corrected_takes_any_amount_and_unit_and_a_camera_that_looks_down():
 def test_words_of_actions():
     assert parse_action("cam_left").keys == ("left",) and parse_action("w + yaw_right").keys == ("W", "right")
     assert parse_action("wave") is None and parse_action("") is None and parse_action("W+W") is None
-    assert is_loop(["W", "left", "right", "S"]) and is_loop(["W+A", "S+D"]) and is_loop(["D+S", "W+A"])
-    assert not is_loop(["W", "W"]) and not is_loop(["W"]) and not is_loop(["W", "wave", "S", "S"])
+    assert (
+        actions_form_loop(["W", "left", "right", "S"])
+        and actions_form_loop(["W+A", "S+D"])
+        and actions_form_loop(["D+S", "W+A"])
+    )
+    assert (
+        not actions_form_loop(["W", "W"])
+        and not actions_form_loop(["W"])
+        and not actions_form_loop(["W", "wave", "S", "S"])
+    )
 
 
 def case(**annotations) -> Case:

@@ -18,12 +18,12 @@ from revisit.media import encode_mp4
 from revisit.results import Results
 from revisit.results.run import Run
 from revisit.results.score_names import STAND_IN
-from revisit.suites.worldmark.boards import boards, published
+from revisit.suites.worldmark.boards import published_worldmark_boards, worldmark_run_boards
 from revisit.suites.worldmark.evidence import ACTIONS
 from revisit.suites.worldmark.metrics import COLUMNS
-from revisit.suites.worldmark.model_columns import model_cell
+from revisit.suites.worldmark.model_columns import aggregate_model_cell
 from revisit.suites.worldmark.summary import page_findings
-from revisit.suites.worldmark.world import MODELS, keys_followed_by, poses_of, write
+from revisit.suites.worldmark.world import MODELS, camera_poses_of_keys, keys_followed_by_model, write_worldmark_layout
 from tests.datasets import film
 
 SCRIPT = Path(__file__).parents[3] / "benchmarks/worldmark_pairs.py"
@@ -53,12 +53,14 @@ def test_the_pages_findings_follow_from_its_tables() -> None:
 
 def test_the_four_tables_are_those_of_the_page(shared: Path) -> None:
     truth = json.loads((shared / "worldmark/tables.json").read_text())
-    for board in published():
+    for board in published_worldmark_boards():
         table = truth[board.title.rpartition(", ")[2]]
         assert {row.model for row in board.rows} == set(table)
         for row in board.rows:
             assert [row.cells[COLUMNS[head]].mean for head in truth["columns"]] == table[row.model]
-    assert len(published()) == 4 and sum(len(board.rows) for board in published()) == 30
+    assert (
+        len(published_worldmark_boards()) == 4 and sum(len(board.rows) for board in published_worldmark_boards()) == 30
+    )
 
 
 def record(k: int, metric: str, value: float, **facts: object) -> Record:
@@ -79,24 +81,26 @@ def test_a_models_numbers_are_added_up_as_the_benchmark_does() -> None:
         *(record(k, "worldmark_global", 0.0, error=error) for k, error in enumerate(errors)),
     ]  # fmt: skip
     results = Results(list({one.case.id: one.case for one in records}.values()), records)
-    pooled = model_cell(results, "worldmark_direction_translation", False)
+    pooled = aggregate_model_cell(results, "worldmark_direction_translation", False)
     assert pooled.mean == pytest.approx(np.mean([90, -20, 60, 70, 80])) and pooled.interval is not None
-    local = model_cell(results, "worldmark_local", True)
+    local = aggregate_model_cell(results, "worldmark_local", True)
     assert local.mean == pytest.approx(100 * (1 - 1 / 4) * (1 - np.mean([0.5, 0, 0.25])))
-    assert model_cell(results, "worldmark_global", True).mean == pytest.approx(100 / (1 + np.mean(errors) / 0.05))
+    assert aggregate_model_cell(results, "worldmark_global", True).mean == pytest.approx(
+        100 / (1 + np.mean(errors) / 0.05)
+    )
 
 
 def test_a_mean_over_clips_has_the_interval_of_every_table() -> None:
     good = [record(k, "worldmark_quality", 97.0 + k) for k in range(3)]
     results = Results([one.case for one in good], good)
-    cell, table = model_cell(results, "worldmark_quality", False), results.cell("worldmark_quality")
+    cell, table = aggregate_model_cell(results, "worldmark_quality", False), results.cell("worldmark_quality")
     assert cell == table and cell.few_scenes and cell.mean == 98.0
 
 
 def test_a_direction_below_zero_is_zero_upstream() -> None:
     wrong = [record(k, "worldmark_direction_rotation", -60.0, keys=[{"score": -60.0}]) for k in range(3)]
     results = Results([one.case for one in wrong], wrong)
-    means = [model_cell(results, "worldmark_direction_rotation", upstream).mean for upstream in (False, True)]
+    means = [aggregate_model_cell(results, "worldmark_direction_rotation", upstream).mean for upstream in (False, True)]
     assert means == [-60.0, 0.0]
 
 
@@ -132,11 +136,11 @@ def test_upstream_says_whom_it_leaves_out(run: Path) -> None:
 
     read = Run(run)
     facts = RunFacts("r", read.facts, read.plan, read.results, read.summary)
-    _, corrected = boards(facts)
+    _, corrected = worldmark_run_boards(facts)
     assert {row.model for row in corrected.rows} == {"mine", "Genie3"}
     assert any("dense inverse search (stand-in)" in column.title for column in corrected.columns)
     renamed = {**read.facts, "protocol": {**read.facts["protocol"], "name": "upstream"}}
-    _, upstream = boards(RunFacts("r", renamed, read.plan, read.results, read.summary))  # type: ignore[arg-type]
+    _, upstream = worldmark_run_boards(RunFacts("r", renamed, read.plan, read.results, read.summary))  # type: ignore[arg-type]
     assert {row.model for row in upstream.rows} == {"mine"} and "Genie3" in upstream.note
 
 
@@ -164,7 +168,7 @@ def test_the_pairs_are_measured_as_the_page_says(shared: Path, tmp_path: Path) -
 def test_the_layout_is_read_as_it_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("revisit.suites.worldmark.world.SCENES", ((7,),))
     told: list[str] = []
-    source = write(tmp_path, (64, 96), told.append, 3)
+    source = write_worldmark_layout(tmp_path, (64, 96), told.append, 3)
     cases = [one for one in SUITES["worldmark"].read(source) if isinstance(one, Case)]
     assert {case.model for case in cases} == set(MODELS) and len(told) == len(MODELS)
     assert {case.condition for case in cases} == {"LR"} and cases[0].annotations["focal"] == pytest.approx(
@@ -175,7 +179,7 @@ def test_the_layout_is_read_as_it_is_written(tmp_path: Path, monkeypatch: pytest
 
 @pytest.mark.parametrize("keys", ACTIONS.values())
 def test_models_follow_keys_of_their_own(keys: str) -> None:
-    paths = {model: poses_of(keys_followed_by(model, keys), len(keys), 4) for model in MODELS}
+    paths = {model: camera_poses_of_keys(keys_followed_by_model(model, keys), len(keys), 4) for model in MODELS}
     assert {len(path) for path in paths.values()} == {4 * len(keys) + 1}
     assert np.ptp(paths["frozen"], axis=0).max() == 0
     assert np.allclose(paths["perfect"], paths["forgets"]) and not np.allclose(paths["perfect"], paths["opposite"])

@@ -12,9 +12,15 @@ import pytest
 from revisit.core import METRICS, Case, Clip, Score, Unscored
 from revisit.evidence.frames import FrameFacts
 from revisit.suites.worldmark.evidence import KeyFlow, KeySplit
-from revisit.suites.worldmark.metrics.control import direction, key_split, latency, purity, stability
+from revisit.suites.worldmark.metrics.control import (
+    direction,
+    latency_scores,
+    purity_scores,
+    sideways_step_shares,
+    stability_scores,
+)
 from revisit.suites.worldmark.metrics.signal import Signal, make_signal
-from revisit.suites.worldmark.observers import fit_parallax, parallax_of
+from revisit.suites.worldmark.observers import fit_parallax_line, make_key_parallax
 
 RULES = ("upstream", "corrected")
 
@@ -41,20 +47,22 @@ def test_the_public_functions_numbers_on_seeded_signals(shared: Path) -> None:
         k, truth = case["case"], case["upstream"]
         signal = signal_of("".join(case["keys"]), arrays[f"Sx{k}"], arrays[f"Srad{k}"], case["fps_of_file"], "upstream")
         lines = {
-            j: fit_parallax(arrays[f"inv_depth{k}_{j}"], arrays[f"u{k}_{j}"]) for j in range(3) if f"u{k}_{j}" in arrays
+            j: fit_parallax_line(arrays[f"inv_depth{k}_{j}"], arrays[f"u{k}_{j}"])
+            for j in range(3)
+            if f"u{k}_{j}" in arrays
         }
         table = np.array(list(lines.values())).reshape(-1, 3)
-        parallax = parallax_of(list(lines), table, np.zeros(len(lines)), "a network", "a method")
-        split = key_split.fn(parallax)
+        parallax = make_key_parallax(list(lines), table, np.zeros(len(lines)), "a network", "a method")
+        split = sideways_step_shares.fn(parallax)
         steps = dict(zip(split.segment.tolist(), split.step_share.tolist(), strict=True))
         for (near, far, spread), wanted in zip(table, truth["parallax"].values(), strict=True):
             assert (round(near, 3), round(far, 3)) == (wanted["a"], wanted["b_far"])
             assert round(abs(near) * spread, 3) == wanted["trans_amp"]
         columns = {
             "M1": ("dir_gated", direction(signal, steps, "upstream")),
-            "M2": ("purity", purity(signal, steps, "upstream")),
-            "M3": ("score", latency(signal, "upstream")),
-            "M4": ("score", stability(signal, "upstream")),
+            "M2": ("purity", purity_scores(signal, steps, "upstream")),
+            "M3": ("score", latency_scores(signal, "upstream")),
+            "M4": ("score", stability_scores(signal, "upstream")),
         }
         for name, (field, scores) in columns.items():
             wanted = [None if row.get("na") else row[field] for row in truth[name]]
@@ -75,7 +83,7 @@ def test_stability_depends_on_the_frame_rate_upstream_alone(start: float) -> Non
     rates = (12, 16, 24, 30)
     scores = {
         rule: [
-            stability(signal_of("W", 0 * way, way, fps, rule), rule)[0].score
+            stability_scores(signal_of("W", 0 * way, way, fps, rule), rule)[0].score
             for fps in rates
             if (way := stalling(fps, start)) is not None
         ]
@@ -90,7 +98,9 @@ def test_stability_depends_on_the_frame_rate_upstream_alone(start: float) -> Non
 def test_a_late_answer_takes_its_seconds_at_every_rate(fps: float) -> None:
     time = (np.arange(int(40 * fps) - 2) + 1) / fps  # in the middle of a pair
     away = np.where(time < 22, 3.0, -3.0)  # the switch is at 20
-    seconds = {rule: latency(signal_of("WS", 0 * away, away, fps, rule), rule)[0].parts["seconds"] for rule in RULES}
+    seconds = {
+        rule: latency_scores(signal_of("WS", 0 * away, away, fps, rule), rule)[0].parts["seconds"] for rule in RULES
+    }
     assert seconds["corrected"] == pytest.approx(2.1, abs=0.15)
     assert seconds["upstream"] == pytest.approx(2.1 * fps / 16, abs=0.3), "counted as if there were 16 a second"
 

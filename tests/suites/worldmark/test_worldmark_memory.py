@@ -10,16 +10,16 @@ import pytest
 
 from revisit.core import METRICS, Case, Clip, Score, Unscored
 from revisit.evidence.motion import ShotChanges
-from revisit.geometry.rotations import axis_angle
+from revisit.geometry.rotations import rotation_from_axis_angle
 from revisit.media import save_npz
 from revisit.suites.worldmark.evidence import FLOW_SIZE, KEYS, FrameVectors, KeyFlow
-from revisit.suites.worldmark.imports import geometry_error, video_rating
+from revisit.suites.worldmark.imports import read_geometry_error, read_video_rating
 from revisit.suites.worldmark.metrics.memory import (
-    cut_frames,
-    degree_pixels,
-    find_returns,
-    mean_step,
-    samples_at_steps,
+    find_return_pairs,
+    first_frames_after_cuts,
+    flow_per_degree,
+    mean_half_second_flow,
+    samples_at_equal_steps,
 )
 from revisit.suites.worldmark.metrics.signal import Signal
 from tests.suites.worldmark.test_worldmark_control import facts
@@ -49,9 +49,9 @@ def test_pairs_and_steps_are_those_of_the_public_functions() -> None:
         signal = Signal(
             tuple(KEYS[key] for key in keys), tuple(keys), time, across, away, float(time[-1]), np.arange(len(time))
         )
-        again = find_returns(signal, degree_pixels(width, None, "upstream"), "upstream")
+        again = find_return_pairs(signal, flow_per_degree(width, None, "upstream"), "upstream")
         assert [list(pair[:2]) for pair in again.pairs] == row["pairs"], row["seed"]
-        assert samples_at_steps(signal, mean_step(signal)).tolist() == row["steps"]
+        assert samples_at_equal_steps(signal, mean_half_second_flow(signal)).tolist() == row["steps"]
     assert sum(bool(row["pairs"]) for row in rows) >= 8 and sum(row["failed"] > 0 for row in rows) >= 8
 
 
@@ -62,16 +62,16 @@ def test_a_degree_is_what_the_lens_makes_of_it(across: float) -> None:
     focal = 0.5 / np.tan(np.radians(across / 2))
     f = focal * width
     x, y = np.meshgrid(np.arange(0, width, 4) + 2 - width / 2, np.arange(0, height, 4) + 2 - height / 2)
-    turned = np.stack([x, 0 * y, np.full_like(x, f)], axis=-1) @ axis_angle((0, 1, 0), 1.0)
+    turned = np.stack([x, 0 * y, np.full_like(x, f)], axis=-1) @ rotation_from_axis_angle((0, 1, 0), 1.0)
     moved = np.abs(f * turned[..., 0] / turned[..., 2] - x).mean()
-    assert degree_pixels(1280, focal, "corrected") == pytest.approx(moved, rel=0.01)
-    assert degree_pixels(640, focal, "upstream") == pytest.approx(640 / 70)
+    assert flow_per_degree(1280, focal, "corrected") == pytest.approx(moved, rel=0.01)
+    assert flow_per_degree(640, focal, "upstream") == pytest.approx(640 / 70)
 
 
 def turning(fps: float, degrees: float, focal: float) -> KeyFlow:
     """Flow of a turn to the left and back, 20 s each."""
     count = int(40 * fps)
-    way = degree_pixels(640, focal, "corrected") * degrees / 20 * 2 / fps
+    way = flow_per_degree(640, focal, "corrected") * degrees / 20 * 2 / fps
     half = np.where((np.arange(count - 2) + 1) / fps < 20, way, -way)
     return KeyFlow(np.arange(count - 2), half, np.zeros(count - 2), "simulated")
 
@@ -106,7 +106,7 @@ def test_the_gate_of_fifteen_degrees_depends_on_the_width_upstream_alone(width: 
     """At the upstream's own field of view: what turns a little less is refused, and a little more is scored."""
     lens = {"upstream": 15.0 * width / 1280, "corrected": 15.0}
     assert lens["upstream"] == pytest.approx(asks)
-    per_degree = 640 / 70 / degree_pixels(640, 0.8, "corrected")  # upstream's degree in degrees of the lens
+    per_degree = 640 / 70 / flow_per_degree(640, 0.8, "corrected")  # upstream's degree in degrees of the lens
     for rule, gate in lens.items():
         scale = per_degree if rule == "upstream" else 1.0
         below, above = (
@@ -153,7 +153,9 @@ def test_upstreams_step_is_that_of_the_folder() -> None:
 def test_a_cut_divides_only_what_lies_on_both_sides_of_it() -> None:
     def cuts(*hot: int) -> list[int]:
         probability = np.isin(np.arange(19), hot).astype(float)
-        return cut_frames(ShotChanges(np.arange(1, 20), np.zeros(19), probability, probability, "n")).tolist()
+        return first_frames_after_cuts(
+            ShotChanges(np.arange(1, 20), np.zeros(19), probability, probability, "n")
+        ).tolist()
 
     assert cuts() == [] and cuts(9) == [10] and cuts(8, 9, 10) == [11] and cuts(4, 12) == [5, 13]
     assert cuts(0, 1) == [] and cuts(17, 18) == []
@@ -169,11 +171,11 @@ def test_geometry_that_agrees_has_no_error(tmp_path: Path) -> None:
         "producer": np.array("vggt-omega"), "convention": np.array("c2w_opencv"), "conf": np.ones((3, 96, 128)),
     }  # fmt: skip
     save_npz(tmp_path / "a.npz", arrays)
-    good = geometry_error(tmp_path / "a.npz", model="m", annotations={})
+    good = read_geometry_error(tmp_path / "a.npz", model="m", annotations={})
     assert good.median < 0.02 and good.shared > 0.9
     arrays["depth"] = arrays["depth"] * np.array([1.0, 1.1, 1.2])[:, None, None]
     save_npz(tmp_path / "b.npz", arrays)
-    bad = geometry_error(tmp_path / "b.npz", model="m", annotations={})
+    bad = read_geometry_error(tmp_path / "b.npz", model="m", annotations={})
     scores = [METRICS["worldmark_global"](one) for one in (good, bad)]
     assert all(isinstance(one, Score) for one in scores)
     assert bad.median > 0.08 and scores[0].value > 75 > 40 > scores[1].value  # type: ignore[union-attr]
@@ -182,10 +184,10 @@ def test_geometry_that_agrees_has_no_error(tmp_path: Path) -> None:
 def test_result_files_of_the_public_evaluator_are_read(tmp_path: Path) -> None:
     file = tmp_path / "qalign_shard0of1.json"
     file.write_text(json.dumps({"mine__003_006": {"qalign_quality": 3.0, "qalign_aesthetic": 5.0, "n_frames": 20}}))
-    rating = video_rating(file, model="mine", annotations={"name": "003_006"})
+    rating = read_video_rating(file, model="mine", annotations={"name": "003_006"})
     scores = [METRICS[f"worldmark_{part}"](rating) for part in ("quality", "aesthetic")]
     assert [one.value for one in scores if isinstance(one, Score)] == [50.0, 100.0]
     file = tmp_path / "omega_c3_1s_shard0of1.json"
     file.write_text(json.dumps({"mine__003_006": {"global_median_e": 0.05, "covis_ratio": 0.4}}))
-    score = METRICS["worldmark_global"](geometry_error(file, model="mine", annotations={"name": "003_006"}))
+    score = METRICS["worldmark_global"](read_geometry_error(file, model="mine", annotations={"name": "003_006"}))
     assert isinstance(score, Score) and score.value == pytest.approx(50.0)

@@ -12,13 +12,13 @@ import pytest
 from revisit.control.jobs import BatchRequest
 from revisit.core import Case, Rejected, Remark, UsageError
 from revisit.media import encode_mp4
-from revisit.preflight.check import check
-from revisit.preflight.expected import of_jobs, strangers
+from revisit.preflight.check import check_clips
+from revisit.preflight.expected import expected_of_jobs, find_unexpected_videos
 from revisit.suites.worldmark.arena import read_arena_cases
-from revisit.suites.worldmark.describe import describe, problems
-from revisit.suites.worldmark.evidence import ACTIONS, is_return
-from revisit.suites.worldmark.jobs import jobs
-from revisit.suites.worldmark.read import read, recognises
+from revisit.suites.worldmark.describe import describe_worldmark_dataset, worldmark_dataset_problems
+from revisit.suites.worldmark.evidence import ACTIONS, keys_undo_each_other
+from revisit.suites.worldmark.jobs import worldmark_generation_jobs
+from revisit.suites.worldmark.read import is_worldmark_delivery, read
 
 # By hand from the action files, as the benchmark's README counts them for `real`.
 COUNTS = {
@@ -59,14 +59,14 @@ def test_the_benchmarks_own_inputs_are_counted(shared: Path) -> None:
     assert len({(one.domain, one.image) for one in questions}) == 50
     keys = {domain: Counter(len(one.keys) for one in questions if one.domain == domain) for domain in ("real", "style")}
     assert keys == {"real": {1: 114, 2: 90, 3: 46}, "style": {1: 118, 2: 92, 3: 40}}
-    back = Counter((one.domain, one.keys[0] in "LR") for one in questions if is_return(tuple(one.keys)))
+    back = Counter((one.domain, one.keys[0] in "LR") for one in questions if keys_undo_each_other(tuple(one.keys)))
     assert back == {("real", False): 44, ("real", True): 62, ("style", False): 44, ("style", True): 60}
     assert {one.action: one.keys for one in questions} == dict(ACTIONS)
     lens = next(one.focal for one in questions if one.image == 0 and one.focal is not None)
     assert 0.3 < lens < 3
-    said = describe(shared / "worldmark/inputs")
+    said = describe_worldmark_dataset(shared / "worldmark/inputs")
     assert said.facts["cases that lead back"] == 210 and said.facts["scenes"] == 50
-    assert any("no picture" in sentence for sentence in problems(shared / "worldmark/inputs"))
+    assert any("no picture" in sentence for sentence in worldmark_dataset_problems(shared / "worldmark/inputs"))
 
 
 def test_every_case_is_expected_and_strays_are_refused(arena: Path, tmp_path: Path) -> None:
@@ -87,12 +87,12 @@ def test_every_case_is_expected_and_strays_are_refused(arena: Path, tmp_path: Pa
 def test_a_delivery_is_known_in_its_place_or_by_its_split(arena: Path, tmp_path: Path) -> None:
     folder = deliver(tmp_path, "000_001.mp4")
     for place in (folder, folder / "real/first", folder / "real/first/mine"):
-        assert recognises(place)
+        assert is_worldmark_delivery(place)
         (case, *_) = (entry for entry in read(place, arena=str(arena)) if isinstance(entry, Case))
         assert case.id == "first/real/000_001@mine"
     moved = tmp_path / "elsewhere"
     shutil.copytree(folder / "real/first/mine", moved)
-    assert not recognises(moved)
+    assert not is_worldmark_delivery(moved)
     with pytest.raises(UsageError, match="split=first/real"):
         list(read(moved))
     (other, *_) = read(moved, split="third/style", arena=str(arena))
@@ -115,26 +115,28 @@ def test_a_broken_list_is_one_sentence(arena: Path, tmp_path: Path, row: str, se
 
 
 def test_jobs_ask_for_the_keys_as_a_camera(arena: Path, tmp_path: Path) -> None:
-    batch = jobs(arena, tmp_path, BatchRequest("mine", fps=10.0, options={"seconds": "2", "degrees": "30"}))
+    batch = worldmark_generation_jobs(
+        arena, tmp_path, BatchRequest("mine", fps=10.0, options={"seconds": "2", "degrees": "30"})
+    )
     assert [job.id for job in batch.jobs] == ["first/real/000_001", "first/real/000_006", "first/real/001_007"]
     last = batch.jobs[-1]
     assert last.camera == "yaw:left:30@20,yaw:right:30@20" and last.frames == 41 and last.fps == 10.0
     assert last.out == tmp_path / "real/first/mine/001_007.mp4"
     assert [row["key"] for row in last.actions] == ["L"] * 20 + ["R"] * 20
     with pytest.raises(UsageError, match="above zero"):
-        jobs(arena, tmp_path, BatchRequest("mine", options={"seconds": "-1"}))
+        worldmark_generation_jobs(arena, tmp_path, BatchRequest("mine", options={"seconds": "-1"}))
 
 
 def test_check_holds_a_delivery_to_names_set_and_lengths(arena: Path, tmp_path: Path) -> None:
     """Lengths may differ by a tenth; size and rate are the model's own."""
     rng = np.random.default_rng(0)
     request = BatchRequest("mine", fps=10.0, options={"seconds": "2"})
-    batch = jobs(arena, tmp_path, request)
+    batch = worldmark_generation_jobs(arena, tmp_path, request)
     place = tmp_path / "real/first/mine"
     for name, frames, fps in (("000_001", 17, 8.0), ("000_006", 50, 10.0), ("000_099", 8, 8.0)):
         pictures = (rng.integers(0, 255, (48, 64, 3), dtype=np.uint8) for _ in range(frames))
         encode_mp4(place / f"{name}.mp4", pictures, fps)
-    report = check(of_jobs(batch.jobs, batch.home), strangers=strangers(batch.allowed))
+    report = check_clips(expected_of_jobs(batch.jobs, batch.home), strangers=find_unexpected_videos(batch.allowed))
     kinds = {(fault.kind, Path(fault.clip).stem) for fault in report.faults}
     assert {("missing", "001_007"), ("not asked for", "000_099"), ("wrong length", "000_006")} <= kinds
     assert not any(kind in ("wrong size", "wrong rate") for kind, _ in kinds)

@@ -13,11 +13,11 @@ import pytest
 
 from revisit.core import OBSERVERS, SUITES, Case, Clip, Reason, Record, Rejected, Remark, UsageError, per_second
 from revisit.results import Results
-from revisit.suites.wrbench.exports import export
-from revisit.suites.wrbench.measures import by_measure
-from revisit.suites.wrbench.preference_pairs import preference_pairs
-from revisit.suites.wrbench.prompts import own_tasks
-from revisit.suites.wrbench.read import read, recognises
+from revisit.suites.wrbench.exports import export_wrbench_files
+from revisit.suites.wrbench.measures import rename_scores_by_measure
+from revisit.suites.wrbench.preference_pairs import preference_pair_lines
+from revisit.suites.wrbench.prompts import own_event_tasks
+from revisit.suites.wrbench.read import is_wrbench_source, read
 from revisit.suites.wrbench.records import event_views
 from revisit.suites.wrbench.summary import summarise
 
@@ -33,7 +33,7 @@ def lines(path: Path, rows: list[dict[str, Any]]) -> Path:
 
 @pytest.fixture
 def views() -> list[dict[str, Any]]:
-    return [dict(view.as_json(SCRIPT)) for view in event_views(own_tasks()[:2], "words")]
+    return [dict(view.to_record_row(SCRIPT)) for view in event_views(own_event_tasks()[:2], "words")]
 
 
 def test_a_tree_of_models_with_records(tmp_path: Path, views: list[dict[str, Any]]) -> None:
@@ -43,7 +43,7 @@ def test_a_tree_of_models_with_records(tmp_path: Path, views: list[dict[str, Any
             (tmp_path / model).mkdir(exist_ok=True)
             (tmp_path / model / f"{row['id']}.mp4").write_bytes(b"")
     (tmp_path / "two" / "odd.mp4").write_bytes(b"")
-    assert recognises(tmp_path)
+    assert is_wrbench_source(tmp_path)
     found = list(read(tmp_path))
     cases = [entry for entry in found if isinstance(entry, Case)]
     missing = [entry for entry in found if isinstance(entry, Rejected) and entry.missing]
@@ -68,7 +68,7 @@ def test_what_camera_run_wrote(tmp_path: Path, views: list[dict[str, Any]]) -> N
         "delivered": {"exact": True},
     }  # fmt: skip
     (tmp_path / "spatia" / f"{views[0]['id']}.provenance.json").write_text(json.dumps(sidecar))
-    assert recognises(tmp_path)
+    assert is_wrbench_source(tmp_path)
     cases = {case.id: case for case in read(tmp_path) if isinstance(case, Case)}
     assert len(cases) == 4
     marked = cases[f"{views[0]['id']}@spatia"]
@@ -88,7 +88,7 @@ def test_the_public_manifest(tmp_path: Path) -> None:
     path.write_text(json.dumps(rows))
     for name in ("a.mp4", "b.mp4", "a_seed7.mp4"):
         (tmp_path / name).write_bytes(b"")
-    assert recognises(path)
+    assert is_wrbench_source(path)
     *found, remark = list(read(path))
     assert [type(entry).__name__ for entry in found] == ["Case", "Rejected", "Rejected", "Rejected"]
     assert isinstance(remark, Remark)
@@ -156,7 +156,7 @@ def results_of(records: list[Record], *rejected: Rejected) -> Results:
 def noted(results: Results, **notes: Any) -> list[Record]:
     """The records of the same clips with further annotations."""
     cases = {c.id: replace(c, annotations={**c.annotations, **notes}) for c in results.cases}
-    return [record.changed(case=cases[record.case.id]) for record in results.records]
+    return [record.with_changed_fields(case=cases[record.case.id]) for record in results.records]
 
 
 @pytest.fixture
@@ -216,7 +216,7 @@ def test_series_pool_their_models(run: Results) -> None:
 
 
 def test_exports(run: Results, tmp_path: Path) -> None:
-    made = export(tmp_path, {"protocol": "corrected:abc"}, run)
+    made = export_wrbench_files(tmp_path, {"protocol": "corrected:abc"}, run)
     rows = list(csv.DictReader(io.StringIO(made["wrbench_table.csv"])))
     assert rows[0]["D5_n"] == "8" and rows[0]["D1_CamPrec"] == "NA" and rows[1]["low_n_flag"] == "true"
     pairs = [json.loads(line) for line in made["preference_pairs.jsonl"].splitlines()]
@@ -230,33 +230,33 @@ def test_exports(run: Results, tmp_path: Path) -> None:
 def test_the_leaderboard_has_the_published_columns_and_the_papers_rows(
     run: Results,
 ) -> None:
-    from revisit.results.leaderboards import RunFacts, sorted_rows
-    from revisit.suites.wrbench.leaderboard import boards_of, published_boards
+    from revisit.results.leaderboards import RunFacts, sort_rows_best_first
+    from revisit.suites.wrbench.leaderboard import published_wrbench_boards, wrbench_run_boards
 
     metrics = {"wr_visible_spatial": "one", "visual_integrity_lite": "two"}
     protocol = {"name": "corrected", "hash": "abc", "metrics": metrics}
     facts = {"suite": "wrbench", "set": "lite", "protocol": protocol}
-    [board] = boards_of(RunFacts("mine", facts, {}, run, summarise(run)))
+    [board] = wrbench_run_boards(RunFacts("mine", facts, {}, run, summarise(run)))
     assert [column.title for column in board.columns] == [
         "viewpoint", "D1 CamPrec", "D1 CamAlign", "D1 hold", "D2 integrity", "support", "D3 vis. place",
         "D4 vis. state", "D5 ret. place", "D6 ret. state", "Avg", "lite integrity", "Avg with stand-ins",
     ]  # fmt: skip
-    good, poor = (dict(row.cells) for row in sorted_rows(board, "D3 vis. place"))
+    good, poor = (dict(row.cells) for row in sort_rows_best_first(board, "D3 vis. place"))
     assert good["visible_spatial"].to_text(3) == "0.900 (8/8)" and good["average"].mean is None
     assert poor["returned_spatial"].to_text(3) == "0.500† (3/8)" and good["viewpoint"].to_text(2) == "model-inferred"
     assert {column.key: column.protocol for column in board.columns}["visible_spatial"] == "one"
     assert "stand-ins in Avg: good: lite integrity" in board.note
-    [paper] = published_boards(False)
+    [paper] = published_wrbench_boards(False)
     rows = {row.model: row for row in paper.rows}
     assert len(rows) == 23 and rows["Gen3C"].cells["support"].to_text(2) == "73.0%"
     assert rows["Kling v2.6"].cells["returned_state"].to_text(3) == "0.617† (10/300)"
     with pytest.raises(UsageError, match="no parts"):
-        boards_of(RunFacts("mine", facts, {}, run, summarise(run)), "full")
+        wrbench_run_boards(RunFacts("mine", facts, {}, run, summarise(run)), "full")
 
 
 def test_small_differences_are_ties(run: Results, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("revisit.suites.wrbench.preference_pairs.MARGIN", 0.5)
-    assert {pair["preferred"] for pair in preference_pairs(by_measure(run), {})} == {"tie"}
+    assert {pair["preferred"] for pair in preference_pair_lines(rename_scores_by_measure(run), {})} == {"tie"}
 
 
 def test_missing_clips_count() -> None:
@@ -284,14 +284,14 @@ def test_the_suite_is_listed_with_its_protocols() -> None:
 def test_real_clips_turn_to_the_side_they_were_asked_to(shared: Path, clip: str, side: int) -> None:
     import numpy as np
 
-    from revisit.metrics.observed_camera import seen_camera
-    from revisit.metrics.requested_camera import peak, relative_yaw
+    from revisit.metrics.observed_camera import derive_observed_camera
+    from revisit.metrics.requested_camera import relative_yaw, value_farthest_from_zero
     from tests.looking import look
     from tests.looking import read as frames_of
 
     frames, fps = frames_of(shared / f"clips/{clip}.mp4")
-    camera = seen_camera.fn(None, look(OBSERVERS["lite.odometry"], frames, fps))
-    assert np.sign(peak(relative_yaw(camera.rotation))) == side
+    camera = derive_observed_camera.fn(None, look(OBSERVERS["lite.odometry"], frames, fps))
+    assert np.sign(value_farthest_from_zero(relative_yaw(camera.rotation))) == side
 
 
 @pytest.mark.parametrize(
@@ -342,7 +342,7 @@ def test_a_judge_gates_and_scores_from_prompt_to_table(tmp_path: Path, views: li
     from revisit.engine.dependencies import ObserverSet
     from revisit.engine.plan import make_plan
     from revisit.engine.run import evaluate
-    from revisit.judges.settings import choose_judge
+    from revisit.judges.settings import judge_from_source
     from revisit.media import encode_mp4
     from revisit.observers.sets import load_roles
     from tests.judging import MODEL, completion, images_of, question_of, sees_cards, serving, token
@@ -371,7 +371,7 @@ def test_a_judge_gates_and_scores_from_prompt_to_table(tmp_path: Path, views: li
     with serving(judge) as server:
         config = tmp_path / "judge.yaml"
         config.write_text(f"url: {server.url}\nmodel: {MODEL}\npause: 0.01\n")
-        chosen = choose_judge(str(config))
+        chosen = judge_from_source(str(config))
         observers = ObserverSet("lite", load_roles("lite", judge=True), chosen.judge.facts)
         metrics = ["wr_visible_spatial", "wr_returned_spatial", "wr_returned_state"]
         plan = make_plan(SUITES["wrbench"], tmp_path / "clips", observers, metrics=metrics)
@@ -418,7 +418,7 @@ def test_the_table_says_who_lacks_clips_that_others_have() -> None:
 def test_the_table_and_its_slices_are_shown(run: Results) -> None:
     records = noted(run, family="kitchen_cat_cup_knock")
     again = noted(run, family="park_dog_stick")
-    other = [r.changed(case=replace(r.case, id=r.case.id.replace("scene", "other"))) for r in again]
+    other = [r.with_changed_fields(case=replace(r.case, id=r.case.id.replace("scene", "other"))) for r in again]
     summary = summarise(results_of([*records, *other]))
     main, stand_ins = summary["headline"]
     assert main["columns"] == [
@@ -454,10 +454,10 @@ def test_the_table_and_its_slices_are_shown(run: Results) -> None:
 def test_families_are_what_the_published_files_say(shared: Path) -> None:
     from collections import Counter
 
-    from revisit.suites.wrbench.slices import families, slices_of
+    from revisit.suites.wrbench.slices import known_family_facts, slice_values_of_case
 
     rows = [json.loads(line) for line in (shared / "wrbench/natural25/families.jsonl").read_text().splitlines()]
-    known = families()
+    known = known_family_facts()
     for row in rows:
         facts = known[row["family_id"]]
         assert row["scene"].endswith(facts["venue"]) and row["family_id"].endswith(f"_{facts['verb']}")
@@ -471,9 +471,9 @@ def test_families_are_what_the_published_files_say(shared: Path) -> None:
         "knock": 1,
     }
     assert len({facts["venue"] for facts in mine}) == 19 and sum(facts["animal"] for facts in mine) == 4
-    assert {task.family for task in own_tasks()} <= set(known)
+    assert {task.family for task in own_event_tasks()} <= set(known)
     # Of a family that nobody described nothing is guessed.
-    assert set(slices_of(case("a__none", "m", "none", "static", family="a"))) == {"event", "camera"}
+    assert set(slice_values_of_case(case("a__none", "m", "none", "static", family="a"))) == {"event", "camera"}
 
 
 def test_pairs_are_dynamic_and_the_papers_rule_asks_for_integrity_and_judgeability() -> None:
@@ -502,7 +502,7 @@ def test_pairs_are_dynamic_and_the_papers_rule_asks_for_integrity_and_judgeabili
         for model, (camera, *facts) in zip(("far", "near"), both, strict=True)
     ]
     results = results_of([record for found in entries for record in found])
-    pairs = list(preference_pairs(by_measure(results), {results.cases[0].id: "abc"}))
+    pairs = list(preference_pair_lines(rename_scores_by_measure(results), {results.cases[0].id: "abc"}))
     by_rule = [(pair["record"], pair["preferred"]) for pair in pairs if pair["measure"] == "displacement"]
     assert by_rule == [("held__yaw60_LR", "a")]
     assert {pair["record"].partition("__")[0] for pair in pairs} == {"held", "collapsed", "unjudged"}
@@ -578,12 +578,14 @@ def test_static_obeying_under_turning_and_frozen_clips_are_four_situations(tmp_p
 
 
 def test_averages_that_the_paper_prints_otherwise_are_told() -> None:
-    from revisit.suites.wrbench.leaderboard import published_boards
-    from revisit.suites.wrbench.tables import published
+    from revisit.suites.wrbench.leaderboard import published_wrbench_boards
+    from revisit.suites.wrbench.tables import published_model_rows
 
-    printed = {row.title: (row.printed_average, row.average) for row in published()[1] if row.printed_average}
+    printed = {
+        row.title: (row.printed_average, row.average) for row in published_model_rows()[1] if row.printed_average
+    }
     assert printed.keys() == {"Wan-Fun 2.1-14B", "Lingbot World", "Hunyuan WorldPlay"}
-    note = published_boards(False)[0].note
+    note = published_wrbench_boards(False)[0].note
     for title, (paper, mean) in printed.items():
         assert paper is not None and mean is not None
         assert f"{paper:.3f}" != f"{mean:.3f}" and abs(paper - mean) < 0.0015  # rounded measures give the paper's

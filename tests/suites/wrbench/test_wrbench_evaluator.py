@@ -23,8 +23,8 @@ from revisit.cli.main import app
 from revisit.core import Case, Rejected, UsageError
 from revisit.media import encode_mp4
 from revisit.suites.wrbench.evidence import Judgeability
-from revisit.suites.wrbench.metrics.reobservation import reobservation
-from revisit.suites.wrbench.prompts import natural25_tasks
+from revisit.suites.wrbench.metrics.reobservation import reobservation_gate
+from revisit.suites.wrbench.prompts import read_natural25_tasks
 from revisit.suites.wrbench.read import read
 from tests.suites.wrbench.test_wrbench_upstream import evaluated
 
@@ -235,7 +235,7 @@ def test_sidecars_change_no_score_and_those_of_others_are_left_alone(clips: Path
 
 @pytest.mark.slow
 def test_the_main_profile_names_what_is_wrong(clips: Path) -> None:
-    from revisit.suites.wrbench.read import settings
+    from revisit.suites.wrbench.read import wrbench_parameters_from_options
     from revisit.suites.wrbench.sidecars import to_wrbench_script, why_not_main_profile
 
     export(clips)
@@ -251,7 +251,7 @@ def test_the_main_profile_names_what_is_wrong(clips: Path) -> None:
         "pan:left:0.5@12,pitch:up:3+dolly:back:1@4,static@3"
     )
     with pytest.raises(UsageError, match="profile"):
-        settings(profile="loose")
+        wrbench_parameters_from_options(profile="loose")
 
 
 # What the public tools write, on a family of our own: a gain of 2, a pose for every second frame, and a row that was
@@ -315,7 +315,7 @@ def test_a_run_of_the_public_tools_is_read_by_its_schema(tmp_path: Path) -> None
 
 
 def test_the_table_has_the_published_columns_and_groups(shared: Path) -> None:
-    from revisit.suites.wrbench.exports import table_csv
+    from revisit.suites.wrbench.exports import published_table_csv
     from revisit.suites.wrbench.tables import ALL
 
     results = shared / "wrbench/results/wrbench_23model_results.csv"
@@ -326,7 +326,7 @@ def test_the_table_has_the_published_columns_and_groups(shared: Path) -> None:
         "support": {"judged": {"share": 3 / 7}}, "average_with_stand_ins": None,
     }  # fmt: skip
     row |= {name: {"value": 0.25, "n": 3} for name in ALL}
-    ours = list(csv.DictReader(table_csv([row, {**row, "model": "gen3c"}], "test").splitlines()))
+    ours = list(csv.DictReader(published_table_csv([row, {**row, "model": "gen3c"}], "test").splitlines()))
     assert list(ours[0])[: len(theirs[0])] == list(theirs[0])
     assert ours[0]["paper_group"] == "NA" and ours[1]["paper_group"] == "V2V"
     assert ours[0]["source_group"] == "local_deployed" and ours[0]["low_n_flag"] == "true"
@@ -334,7 +334,8 @@ def test_the_table_has_the_published_columns_and_groups(shared: Path) -> None:
     rows = [{**line, "condition": line["condition"].replace("-", "_")} for line in rows]
     rows.append({**row, "model": "some-service", "condition": "prompt_only"})
     groups = [
-        (line["paper_group"], line["source_group"]) for line in csv.DictReader(table_csv(rows, "test").splitlines())
+        (line["paper_group"], line["source_group"])
+        for line in csv.DictReader(published_table_csv(rows, "test").splitlines())
     ]
     assert groups[:-1] == [(line["paper_group"], line["source_group"]) for line in theirs] and len(groups) == 24
     assert groups[-1] == ("API prompt-camera", "api_prompt_camera")
@@ -396,7 +397,7 @@ def test_prompts_for_text_alone_are_joined_by_the_words_of_the_users_copy(shared
         row["variant_id"]: row["t2v_event_tail"]
         for row in map(json.loads, (data / "t2v_event_tails.jsonl").read_text().splitlines())
     }
-    told, plain = natural25_tasks(data, copy), natural25_tasks(data)
+    told, plain = read_natural25_tasks(data, copy), read_natural25_tasks(data)
     compared = 0
     for task, other in zip(told, plain, strict=True):
         row = anchors[task.family]
@@ -407,23 +408,23 @@ def test_prompts_for_text_alone_are_joined_by_the_words_of_the_users_copy(shared
         for camera in ("none", "static", "yaw_LR", "yaw_RL"):
             asked = "" if camera == "none" else camera
             tail = tails[f"{task.id}__{camera}"]
-            assert task.without_first_frame(asked) == (
+            assert task.prompt_without_first_frame(asked) == (
                 f"Where: {scene}. Who: {subject} / {interactor}. Free {{ground}}: {surface}; "
                 f"{both[0].upper()}{both[1:]}! {tail}"
             )
             # Without a copy the same parts stand in the same order, each once.
-            ours = other.without_first_frame(asked)
+            ours = other.prompt_without_first_frame(asked)
             places = [ours.index(part) for part in (scene, subject, interactor, surface, row["anchors"][1], tail)]
             assert places == sorted(places)
             compared += 1
     assert compared == 400
     assert told[0].wording.source == copy / "src/wrbench" and plain[0].wording.source is None
     with pytest.raises(UsageError, match="no copy of WRBench"):
-        natural25_tasks(data, copy / "elsewhere")
+        read_natural25_tasks(data, copy / "elsewhere")
     # Data that lie in a copy need no option.
     inside = copy / "src/wrbench/data/natural25"
     shutil.copytree(data, inside, ignore=shutil.ignore_patterns("first_frames"))
-    assert natural25_tasks(inside)[7].from_nothing == told[7].from_nothing
+    assert read_natural25_tasks(inside)[7].from_nothing == told[7].from_nothing
 
 
 @pytest.mark.slow
@@ -437,7 +438,7 @@ def test_hailuo_is_told_in_commands(shared: Path, copy: Path, tmp_path: Path) ->
         for row in map(json.loads, (data / "variants.jsonl").read_text().splitlines())
     }
     assert len(prompts) == 300
-    for task in natural25_tasks(data):
+    for task in read_natural25_tasks(data):
         base = variants[f"{task.id}__none"]
         sentences = base.split(". ")
         event = sentences[-1]
@@ -494,7 +495,7 @@ def test_every_pattern_of_seconds_has_the_reason_of_the_public_gate() -> None:
             else:
                 reason = "no_initial_judgeable" if 0 in seconds else "no_oov"
             empty = np.zeros(0, np.int8)
-            seen = reobservation(Judgeability(np.array(seconds, np.int8), "it", empty, -1, -1, "judge"))
+            seen = reobservation_gate(Judgeability(np.array(seconds, np.int8), "it", empty, -1, -1, "judge"))
             assert seen.facts.get("upstream_reason") == reason, seconds
             patterns += 1
             late += seen.label == "not seen at first"

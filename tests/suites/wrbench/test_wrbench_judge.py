@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from revisit.core import Case, Clip, UsageError
-from revisit.judges.settings import choose_judge
+from revisit.judges.settings import judge_from_source
 from revisit.media import encode_mp4
-from revisit.suites.wrbench.prompts import natural25_tasks, own_tasks
-from revisit.suites.wrbench.questions import PROBES, context_text, read_wording
+from revisit.suites.wrbench.prompts import own_event_tasks, read_natural25_tasks
+from revisit.suites.wrbench.questions import PROBES, format_event_context, read_question_set
 from revisit.suites.wrbench.read import read
-from revisit.suites.wrbench.records import EventView, case_of, event_views, script_of
+from revisit.suites.wrbench.records import EventView, camera_script_of_view, event_views, make_record_case
 from tests.judging import MODEL, completion, question_of, sees_cards, serving, token
 
 QUESTIONS = """
@@ -32,15 +32,15 @@ first_look: "Say for seconds 0 to {last} whether {subject} can be judged, {secon
 
 def told(view: EventView) -> str:
     """What a judge is told of a record, as the suite reads it from a manifest."""
-    from revisit.suites.wrbench.judge_context import judge_annotations
+    from revisit.suites.wrbench.judge_context import judge_context_annotations
 
-    line = view.as_json(script_of(view, 81))
-    made = case_of(view.id, "m", Path("c.mp4"), line["prompt"], line["camera"], 0, line["annotations"])
-    return context_text(made.prompt, {**made.annotations, **judge_annotations(made)})
+    line = view.to_record_row(camera_script_of_view(view, 81))
+    made = make_record_case(view.id, "m", Path("c.mp4"), line["prompt"], line["camera"], 0, line["annotations"])
+    return format_event_context(made.prompt, {**made.annotations, **judge_context_annotations(made)})
 
 
 def test_the_judge_is_told_the_event_and_no_style(shared: Path) -> None:
-    for view in event_views(natural25_tasks(shared / "wrbench/natural25"), "path", ["yaw30_RL", "static"]):
+    for view in event_views(read_natural25_tasks(shared / "wrbench/natural25"), "path", ["yaw30_RL", "static"]):
         said = told(view)
         assert "hotograph" not in said and "deep focus" not in said and "lens" not in said
         assert f"Event: {view.task.expected}\n" in said and "In the end" not in said  # progress is no end
@@ -51,7 +51,7 @@ def test_the_judge_is_told_the_event_and_no_style(shared: Path) -> None:
         else:
             assert "Camera: it is asked to turn right by 30 degrees and back again." in said
             assert "may be out of view while the camera is turned away" in said
-    for view in event_views(own_tasks(), "words", ["yaw_LR"]):
+    for view in event_views(own_event_tasks(), "words", ["yaw_LR"]):
         said = told(view)
         assert "realistic" not in said.lower() and "everything in focus" not in said
         assert f"In the end: {view.task.expected}\n" in said
@@ -60,7 +60,7 @@ def test_the_judge_is_told_the_event_and_no_style(shared: Path) -> None:
 
 def test_a_case_without_notes_is_told_by_its_prompt() -> None:
     case = Case("a", "wrbench", "m", "s", Clip(Path("c.mp4")), prompt="A cup falls.")
-    assert context_text(case.prompt, {}) == "The video was asked to show this.\nEvent: A cup falls.\n"
+    assert format_event_context(case.prompt, {}) == "The video was asked to show this.\nEvent: A cup falls.\n"
 
 
 @pytest.mark.parametrize(
@@ -74,16 +74,16 @@ def test_a_file_of_questions_that_cannot_be_used_says_why(tmp_path: Path, text: 
     path = tmp_path / "questions.yaml"
     path.write_text(text)
     with pytest.raises(UsageError, match=said):
-        read_wording(path)
+        read_question_set(path)
     with pytest.raises(UsageError, match="neither YAML nor JSON"):
-        read_wording(tmp_path / "nowhere.yaml")
+        read_question_set(tmp_path / "nowhere.yaml")
 
 
 @pytest.fixture
 def clips(tmp_path: Path) -> Path:
     """One clip of one record, four seconds long."""
-    view = next(event_views(own_tasks(), "path", ["yaw60_LR"]))
-    row = view.as_json(script_of(view, 33))
+    view = next(event_views(own_event_tasks(), "path", ["yaw60_LR"]))
+    row = view.to_record_row(camera_script_of_view(view, 33))
     (tmp_path / "clips/mine").mkdir(parents=True)
     (tmp_path / "clips/records.jsonl").write_text(json.dumps(row) + "\n")
     frames = np.random.default_rng(0).integers(0, 255, (33, 48, 64, 3), dtype=np.uint8)
@@ -184,22 +184,22 @@ def test_roles_that_nobody_has_are_refused(tmp_path: Path) -> None:
     start = "url: http://h/v1\nmodel: m\n"
     config.write_text(start + "roles: {doorman: other.yaml}\n")
     with pytest.raises(UsageError, match="no role 'doorman'; roles are gate, "):
-        choose_judge(str(config))
+        judge_from_source(str(config))
     config.write_text(
         start + "roles: {gate: {url: http://g/v1, model: g}, judgeability: {url: http://j/v1, model: j}}\n"
     )
-    chosen = choose_judge(str(config))
-    assert chosen.of_role("judge.judgeability").judge.facts["model"] == "j"  # the nearer name goes first
-    assert chosen.of_role("judge.trigger").judge.facts["model"] == "g"
-    assert chosen.of_role("judge.vqa") is chosen
+    chosen = judge_from_source(str(config))
+    assert chosen.judge_of_observer("judge.judgeability").judge.facts["model"] == "j"  # the nearer name goes first
+    assert chosen.judge_of_observer("judge.trigger").judge.facts["model"] == "g"
+    assert chosen.judge_of_observer("judge.vqa") is chosen
     config.write_text(start + "roles: {gate: judge.yaml}\n")
     with pytest.raises(UsageError, match="cannot have roles itself"):
-        choose_judge(str(config))
+        judge_from_source(str(config))
 
 
 def test_the_published_wording_is_not_ours(clips: Path) -> None:
     case = next(entry for entry in read(clips) if isinstance(entry, Case))
-    assert "pottery" in context_text(case.prompt, case.annotations)
+    assert "pottery" in format_event_context(case.prompt, case.annotations)
 
 
 def test_only_the_judge_is_asked_and_what_was_answered_stays(clips: Path, tmp_path: Path) -> None:

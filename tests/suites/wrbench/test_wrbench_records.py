@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 
 from revisit.core import UsageError
-from revisit.suites.wrbench.prompts import CAMERA_WORDS, natural25_tasks, own_tasks
+from revisit.suites.wrbench.prompts import CAMERA_WORDS, own_event_tasks, read_natural25_tasks
 from revisit.suites.wrbench.records import CAMERAS, INTERFACES, event_views
 
 COUNTS = {"path": 500, "moving_path": 400, "words": 300}
 
 
 def test_our_own_scenes_cross_two_factors() -> None:
-    tasks = own_tasks()
+    tasks = own_event_tasks()
     assert len(tasks) == 100 and len({task.family for task in tasks}) == 25
     assert Counter(task.factor for task in tasks) == {"none": 25, "spatial": 25, "state_only": 25, "full": 25}
     for task in tasks:
@@ -30,13 +30,13 @@ def test_our_own_scenes_cross_two_factors() -> None:
 
 @pytest.mark.parametrize("interface", sorted(INTERFACES))
 def test_our_own_records_enumerate_to_the_same_counts(interface: str) -> None:
-    views = list(event_views(own_tasks(), interface))
+    views = list(event_views(own_event_tasks(), interface))
     assert len(views) == COUNTS[interface]
     assert len({view.id for view in views}) == COUNTS[interface]
 
 
 def test_words_say_turn_where_a_rotation_is_meant() -> None:
-    for view in event_views(own_tasks()[:4], "words"):
+    for view in event_views(own_event_tasks()[:4], "words"):
         words = CAMERA_WORDS[CAMERAS[view.camera][0]]
         assert words in view.prompt
         assert ("turns" in words) == CAMERAS[view.camera][0].startswith("yaw")
@@ -45,24 +45,24 @@ def test_words_say_turn_where_a_rotation_is_meant() -> None:
 
 
 def test_paths_are_not_put_into_words() -> None:
-    assert all(view.prompt == view.task.prompt for view in event_views(own_tasks()[:4], "path"))
-    nothing = next(event_views(own_tasks(), "path", first_frame=False))
+    assert all(view.prompt == view.task.prompt for view in event_views(own_event_tasks()[:4], "path"))
+    nothing = next(event_views(own_event_tasks(), "path", first_frame=False))
     assert "on the left" in nothing.prompt
 
 
 def test_further_scopes_by_name() -> None:
-    views = list(event_views(own_tasks()[:2], "path", ["pan_LR", "arc_RL", "orbit"]))
+    views = list(event_views(own_event_tasks()[:2], "path", ["pan_LR", "arc_RL", "orbit"]))
     assert [view.camera for view in views] == ["pan_LR", "arc_RL", "orbit"] * 2
     with pytest.raises(UsageError, match="unknown camera 'zoom'"):
-        list(event_views(own_tasks(), "path", ["zoom"]))
+        list(event_views(own_event_tasks(), "path", ["zoom"]))
     with pytest.raises(UsageError, match="unknown interface"):
-        list(event_views(own_tasks(), "telepathy"))
+        list(event_views(own_event_tasks(), "telepathy"))
     assert set(INTERFACES["path"]) <= set(CAMERAS)
 
 
 def test_a_record_keeps_the_end_apart_from_what_is_told() -> None:
-    view = next(event_views(own_tasks(), "words"))
-    line = view.as_json("hold@80", seed=3)
+    view = next(event_views(own_event_tasks(), "words"))
+    line = view.to_record_row("hold@80", seed=3)
     assert line["annotations"]["expected"] == view.task.expected
     assert view.task.expected not in line["prompt"]
 
@@ -73,7 +73,7 @@ def natural25(shared: Path) -> Path:
 
 
 def test_the_published_variants(natural25: Path) -> None:
-    tasks = natural25_tasks(natural25)
+    tasks = read_natural25_tasks(natural25)
     assert len(tasks) == 100
     variants = {f"{task.id}__{camera}" for task in tasks for camera in ("none", *task.camera_prompts)}
     written = {json.loads(line)["variant_id"] for line in (natural25 / "variants.jsonl").read_text().splitlines()}
@@ -86,31 +86,31 @@ def test_the_published_variants(natural25: Path) -> None:
 
 @pytest.mark.parametrize("interface", sorted(INTERFACES))
 def test_the_published_records_enumerate(natural25: Path, interface: str) -> None:
-    views = list(event_views(natural25_tasks(natural25), interface))
+    views = list(event_views(read_natural25_tasks(natural25), interface))
     assert len(views) == COUNTS[interface]
     assert len({view.id for view in views}) == COUNTS[interface]
     assert all(view.prompt for view in views)
     if interface == "words":
         told = {view.prompt for view in views if view.camera == "yaw_LR"}
-        assert told == {task.camera_prompts["yaw_LR"] for task in natural25_tasks(natural25)}
+        assert told == {task.camera_prompts["yaw_LR"] for task in read_natural25_tasks(natural25)}
 
 
 def test_prompts_for_text_alone(natural25: Path) -> None:
-    views = list(event_views(natural25_tasks(natural25), "path", first_frame=False))
+    views = list(event_views(read_natural25_tasks(natural25), "path", first_frame=False))
     assert len(views) == 500
     assert all("left third" in view.prompt for view in views[:5])
 
 
 def test_broken_files_are_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no such file"):
-        natural25_tasks(tmp_path)
+        read_natural25_tasks(tmp_path)
     (tmp_path / "families.jsonl").write_text('{"family_id": "f"}\n')
     (tmp_path / "variants.jsonl").write_text('{"variant_id": "odd"}\n')
     with pytest.raises(UsageError, match="odd"):
-        natural25_tasks(tmp_path)
+        read_natural25_tasks(tmp_path)
     (tmp_path / "variants.jsonl").write_text("not json\n")
     with pytest.raises(UsageError, match=r"variants\.jsonl:1"):
-        natural25_tasks(tmp_path)
+        read_natural25_tasks(tmp_path)
 
 
 def test_text_alone_keeps_the_published_words_and_no_image(natural25: Path) -> None:
@@ -119,22 +119,22 @@ def test_text_alone_keeps_the_published_words_and_no_image(natural25: Path) -> N
         for row in map(json.loads, (natural25 / "t2v_event_tails.jsonl").read_text().splitlines())
     }
     for interface, variant in (("path", "none"), ("words", "yaw_LR")):
-        views = event_views(natural25_tasks(natural25), interface, ["yaw_LR"], first_frame=False)
+        views = event_views(read_natural25_tasks(natural25), interface, ["yaw_LR"], first_frame=False)
         for view in views:
-            line = view.as_json("hold@80")
+            line = view.to_record_row("hold@80")
             assert line["prompt"].endswith(tails[f"{view.task.id}__{variant}"])
             assert "image" not in line and "source_video" not in line
     # Our own scenes put the camera into words, too.
-    told = next(event_views(own_tasks(), "words", ["yaw_LR"], first_frame=False)).prompt
+    told = next(event_views(own_event_tasks(), "words", ["yaw_LR"], first_frame=False)).prompt
     assert "on the left" in told and CAMERA_WORDS["yaw_LR"] in told
 
 
 @cache
 def poses(script: str) -> int:
     """How many frames a script gives."""
-    from revisit.geometry.camera_script import parse_script, timed_path
+    from revisit.geometry.camera_script import camera_path_of_length, parse_script
 
-    return len(timed_path(parse_script(script)))
+    return len(camera_path_of_length(parse_script(script)))
 
 
 def invoke(*words: str) -> tuple[int, str]:
@@ -147,13 +147,13 @@ def invoke(*words: str) -> tuple[int, str]:
 
 
 def test_records_follow_the_generators_card(tmp_path: Path) -> None:
-    from revisit.control.generators import generator
+    from revisit.control.generators import find_generator
 
     out = tmp_path / "records.jsonl"
     for model in ("hydra", "kling"):
         code, said = invoke("--out", str(out), "--model", model)
         rows = [json.loads(line) for line in out.read_text().splitlines()]
-        card = generator(model)
+        card = find_generator(model)
         interface = "words" if model == "kling" else "path" if card.static else "moving_path"
         assert code == 0 and len(rows) == COUNTS[interface]
         assert {poses(row["camera"]) for row in rows} == {card.frames}

@@ -12,12 +12,12 @@ from revisit.results import Cell
 from revisit.suites.wrbench.tables import (
     AVERAGED,
     ModelRow,
-    correlations,
-    event_contrasts,
-    frontiers,
-    means_over_models,
-    published,
-    retention,
+    best_models_by_condition,
+    event_factor_contrasts,
+    left_to_right_support_ratio,
+    measure_correlations,
+    output_weighted_means,
+    published_model_rows,
 )
 
 SPARSE = {
@@ -28,7 +28,7 @@ SPARSE = {
 
 @pytest.fixture(scope="module")
 def rows() -> dict[str, ModelRow]:
-    return {row.model: row for row in published()[1]}
+    return {row.model: row for row in published_model_rows()[1]}
 
 
 def test_the_shipped_numbers_are_the_published_ones(rows: dict[str, ModelRow], shared: Path) -> None:
@@ -37,13 +37,13 @@ def test_the_shipped_numbers_are_the_published_ones(rows: dict[str, ModelRow], s
             row = rows[given["model_id"]]
             assert row.outputs == int(given["n_outputs"])
             assert row.average == pytest.approx(float(given["Avg"]), abs=1e-6)
-            assert row.sparse == (given["low_n_flag"] == "true")
+            assert row.has_few_returns == (given["low_n_flag"] == "true")
             assert row.support == pytest.approx(float(given["gate_applicable_rate"]), abs=1e-9)
             assert row.condition == given["viewpoint_condition_type"].replace("-", "_")
 
 
 def test_eight_daggers(rows: dict[str, ModelRow]) -> None:
-    assert {model for model, row in rows.items() if row.sparse} == SPARSE
+    assert {model for model, row in rows.items() if row.has_few_returns} == SPARSE
 
 
 def test_averages_of_the_paper_and_the_three_it_rounded_otherwise(rows: dict[str, ModelRow], shared: Path) -> None:
@@ -63,14 +63,14 @@ def test_totals_weigh_by_outputs(rows: dict[str, ModelRow]) -> None:
         "integrity": (0.793863, 9600), "visible_spatial": (0.769871, 9600), "visible_state": (0.590682, 9600),
         "returned_spatial": (0.661170, 2073), "returned_state": (0.612556, 2073),
     }  # fmt: skip
-    made = means_over_models(rows.values())
+    made = output_weighted_means(rows.values())
     for measure, (value, n) in expected.items():
         assert made[measure].n == n
         assert made[measure].mean == pytest.approx(value, abs=2e-6)
 
 
 def test_correlations_of_the_paper(rows: dict[str, ModelRow]) -> None:
-    made = correlations(list(rows.values()))
+    made = measure_correlations(list(rows.values()))
     assert made["visible_spatial"]["visible_state"] == pytest.approx(0.970, abs=5e-4)
     assert made["returned_spatial"]["returned_state"] == pytest.approx(0.943, abs=5e-4)
     between = [
@@ -84,7 +84,7 @@ def test_correlations_of_the_paper(rows: dict[str, ModelRow]) -> None:
 
 
 def test_frontiers_by_viewpoint_condition(rows: dict[str, ModelRow]) -> None:
-    made = frontiers(rows.values())
+    made = best_models_by_condition(rows.values())
     assert made["geometry_cache"]["support"] == ("Gen3C", 0.73)
     assert made["source_video"]["alignment"][0] == "Hydra"
     # WanX2.1 has the highest returned score of the prompt-only models, from 3 clips: it does not lead.
@@ -94,12 +94,12 @@ def test_frontiers_by_viewpoint_condition(rows: dict[str, ModelRow]) -> None:
 def test_a_row_without_a_measure_has_no_average() -> None:
     row = ModelRow("m", "m", "prompt_only", 100, {measure: Cell(100, 100, 0.5) for measure in AVERAGED[:-1]})
     assert row.average is None
-    assert ModelRow("m", "m", "prompt_only", 0).sparse
+    assert ModelRow("m", "m", "prompt_only", 0).has_few_returns
 
 
 def test_retention() -> None:
-    assert retention(0.575, 0.885) == pytest.approx(0.65, abs=5e-3)
-    assert retention(0.5, 0.0) is None
+    assert left_to_right_support_ratio(0.575, 0.885) == pytest.approx(0.65, abs=5e-3)
+    assert left_to_right_support_ratio(0.5, 0.0) is None
 
 
 def test_contrasts_find_the_factor_that_acts() -> None:
@@ -110,10 +110,10 @@ def test_contrasts_find_the_factor_that_acts() -> None:
         }
         for k in range(1, 13)
     }  # fmt: skip
-    made = {contrast["factor"]: contrast for contrast in event_contrasts(means, ["returned_state", "unknown"])}
+    made = {contrast["factor"]: contrast for contrast in event_factor_contrasts(means, ["returned_state", "unknown"])}
     assert made["changes"]["mean"] == pytest.approx(-0.2, abs=0.02)
     changes = made["changes"]
     assert changes["p"] is not None and changes["p_holm"] is not None
     assert changes["p"] <= changes["p_holm"] < 0.01
     assert abs(made["moves"]["mean"]) < 0.02
-    assert event_contrasts({"one": {"none": {"returned_state": 1}}}, ["returned_state"]) == []
+    assert event_factor_contrasts({"one": {"none": {"returned_state": 1}}}, ["returned_state"]) == []

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from revisit.core import Case, Rejected
-from revisit.geometry.rotations import axis_angle, geodesic, scale_rotations
-from revisit.suites.wrbench.read import read, recognises
-from revisit.suites.wrbench.records import condition_of, plain_record
+from revisit.geometry.rotations import angle_between_rotations, rotation_from_axis_angle, scale_turns_from_first
+from revisit.suites.wrbench.read import is_wrbench_source, read
+from revisit.suites.wrbench.records import normalize_record_id, viewpoint_condition_of_model
 
 FAMILY = "bedroom_adult_bed_sit"
 FRAMES = 81
@@ -40,7 +40,7 @@ def intended(camera: str, frames: int = FRAMES) -> np.ndarray:
 
 @pytest.mark.parametrize("below", ["", "run", "run/hunyuan-worldplay", "run/hunyuan-worldplay/manifest.shard00.jsonl"])
 def test_every_way_into_a_run_folder(example: Path, below: str) -> None:
-    assert recognises(example / below)
+    assert is_wrbench_source(example / below)
     cases = {case.condition: case for case in read(example / below) if isinstance(case, Case)}
     assert list(cases) == ["static", "yaw_LR", "pan_LR"]
     case = cases["yaw_LR"]
@@ -61,7 +61,7 @@ def test_videos_without_their_manifest_are_read_by_what_lies_beside_them(example
     folder = copied(example, tmp_path)
     for path in [*folder.glob("*.json*")]:
         path.unlink()
-    assert recognises(folder) and recognises(folder / "videos")
+    assert is_wrbench_source(folder) and is_wrbench_source(folder / "videos")
     for source in (folder, folder / "videos"):
         cases = {case.condition: case for case in read(source) if isinstance(case, Case)}
         assert set(cases) == {"static", "yaw_LR", "pan_LR"}
@@ -123,9 +123,9 @@ def test_upstreams_rule_takes_the_target_as_it_was_written(example: Path, tmp_pa
 
 def test_a_gain_is_taken_back_beyond_half_a_turn() -> None:
     angles = np.r_[np.linspace(0, -100, 60), np.linspace(-100, 0, 60)]
-    asked = np.stack([axis_angle((0.1, 1, 0), angle) if angle else np.eye(3) for angle in angles])
-    amplified = np.stack([axis_angle((0.1, 1, 0), 3 * angle) if angle else np.eye(3) for angle in angles])
-    assert geodesic(scale_rotations(amplified, 1 / 3), asked).max() < 1e-6
+    asked = np.stack([rotation_from_axis_angle((0.1, 1, 0), angle) if angle else np.eye(3) for angle in angles])
+    amplified = np.stack([rotation_from_axis_angle((0.1, 1, 0), 3 * angle) if angle else np.eye(3) for angle in angles])
+    assert angle_between_rotations(scale_turns_from_first(amplified, 1 / 3), asked).max() < 1e-6
 
 
 def test_both_files_of_the_intended_path_say_the_same(example: Path, tmp_path: Path) -> None:
@@ -186,7 +186,10 @@ def test_conditions_and_interfaces_are_those_of_each_model(example: Path, tmp_pa
     }  # fmt: skip
     assert len(cases) == 12
     assert {case.clip.start for case in cases if case.model == "hydra"} == {4}  # after the source it was given
-    assert condition_of("HappyHorse 1.0 I2V") == "prompt_only" and condition_of("Gen3C") == "geometry_cache"
+    assert (
+        viewpoint_condition_of_model("HappyHorse 1.0 I2V") == "prompt_only"
+        and viewpoint_condition_of_model("Gen3C") == "geometry_cache"
+    )
 
 
 def test_models_that_were_told_in_words_share_the_table_without_precision(example: Path, tmp_path: Path) -> None:
@@ -229,7 +232,7 @@ def test_published_ids_match_records_made_here(tmp_path: Path) -> None:
         path.write_bytes(b"")
     found = {case.id: case.clip.path for case in read(tmp_path) if isinstance(case, Case)}
     assert found == {
-        f"{plain_record(name)}@mine": tmp_path / f"mine/{name}.mp4" for name in names
+        f"{normalize_record_id(name)}@mine": tmp_path / f"mine/{name}.mp4" for name in names
     }  # fmt: skip
 
 

@@ -75,7 +75,7 @@ def test_camera_run_ends_with_the_command_that_reads_it_as_wrbench(tmp_path: Pat
     from typer.testing import CliRunner
 
     from revisit.cli.main import app
-    from revisit.engine.request import recognise
+    from revisit.engine.request import recognise_suite
     from revisit.media import encode_mp4
 
     encode_mp4(tmp_path / "clip.mp4", np.random.default_rng(0).integers(0, 255, (9, 48, 64, 3), dtype=np.uint8), 8)
@@ -102,7 +102,7 @@ def test_camera_run_ends_with_the_command_that_reads_it_as_wrbench(tmp_path: Pat
     made = CliRunner().invoke(app, [*map(str, words)])
     assert made.exit_code == 0, made.output
     assert f"revisit eval '{out / 'manifest.jsonl'}' --suite wrbench" in made.stdout
-    assert recognise(out / "manifest.jsonl").id == recognise(out).id == "wrbench"
+    assert recognise_suite(out / "manifest.jsonl").id == recognise_suite(out).id == "wrbench"
     kept = json.loads(next(out.glob("*.provenance.json")).read_text())
     assert kept["made_with"] == {"command": command, "checkpoint": "v1"}
     assert kept["output"] | {"frames": 9, "fps": 8.0, "size": [64, 48]} == kept["output"]
@@ -114,13 +114,13 @@ def test_the_commands_of_the_page(installed: Path, shared: Path, tmp_path: Path)
     import cv2
 
     from revisit.media import encode_mp4
-    from revisit.suites.wrbench.prompts import own_tasks
+    from revisit.suites.wrbench.prompts import own_event_tasks
 
     env = {**os.environ, "PYTHONPATH": str(installed), "REVISIT_CACHE": str(tmp_path / "cache")}
     (tmp_path / "generate.py").write_text(GENERATOR)
     (tmp_path / "sources").mkdir()
     rng = np.random.default_rng(0)
-    for family in {task.family for task in own_tasks()}:
+    for family in {task.family for task in own_event_tasks()}:
         coarse = rng.integers(0, 255, (24, 40, 3), dtype=np.uint8)
         picture = cv2.resize(coarse, (160, 96), interpolation=cv2.INTER_CUBIC)
         encode_mp4(tmp_path / f"sources/{family}.mp4", np.stack([picture] * 5), 16)

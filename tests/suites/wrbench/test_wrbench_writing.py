@@ -12,9 +12,15 @@ import yaml
 
 from revisit.judges.chat import ChatJudge, ChatSettings
 from revisit.judges.questions import Malformed
-from revisit.suites.wrbench.build import prompt_problems, read_scenes
-from revisit.suites.wrbench.generated_text import NOTHING, RULES, prompt_question, scene_question, write_scenes_file
-from revisit.suites.wrbench.prompts import EVENTS, task_of
+from revisit.suites.wrbench.build import prompts_revealing_end_or_camera, read_scene_families
+from revisit.suites.wrbench.generated_text import (
+    NOTHING,
+    RULES,
+    next_scene_question,
+    scene_prompts_question,
+    write_or_extend_scenes_file,
+)
+from revisit.suites.wrbench.prompts import EVENTS, event_task_of_scene
 from tests.judges.test_judge_wire import real  # noqa: F401 - a fixture
 from tests.judging import MODEL, completion, question_of, serving, status
 from tests.suites.test_authoring import ASKED, SCENES
@@ -51,12 +57,12 @@ def judge_file(folder: Path, url: str, **more: Any) -> Path:
 
 def test_the_request_is_that_of_the_official_client():
     openai = pytest.importorskip("openai")
-    question = scene_question(1, {})
+    question = next_scene_question(1, {})
     with serving(lambda body: completion(json.dumps(scene(1)))) as server:
         judge = ChatJudge(ChatSettings(url=server.url, model=MODEL))
         reply = judge.reply(NOTHING, [question], [""])[0]
         client = openai.OpenAI(base_url=server.url, api_key="none", max_retries=0)
-        theirs = client.chat.completions.create(**judge.body(NOTHING, question))
+        theirs = client.chat.completions.create(**judge.request_body(NOTHING, question))
     sent, official = server.requests
     assert sent == official and theirs.choices[0].message.content == reply.text
     system, user = sent["messages"]
@@ -71,10 +77,10 @@ def test_a_real_server_takes_the_question(real):  # noqa: F811
     """A tiny random model writes nothing sensible; the server accepts the form, and what comes back is checked."""
     url, model = real
     judge = ChatJudge(ChatSettings(url=url, model=model, max_tokens=96))
-    reply = judge.reply(NOTHING, [scene_question(1, {})], [""])[0]
+    reply = judge.reply(NOTHING, [next_scene_question(1, {})], [""])[0]
     assert reply.text.lstrip().startswith("{") and reply.usage.tokens_in > 100
     with pytest.raises(Malformed):
-        scene_question(1, {}).read(reply.text)
+        next_scene_question(1, {}).read(reply.text)
 
 
 @pytest.mark.parametrize(
@@ -90,7 +96,7 @@ def test_a_real_server_takes_the_question(real):  # noqa: F811
     ],
 )  # fmt: skip
 def test_a_scene_that_cannot_be_used_says_why(more, says):
-    form = scene_question(2, {"known_one": scene(9)}).schema
+    form = next_scene_question(2, {"known_one": scene(9)}).schema
     with pytest.raises(Malformed, match=says):
         form.check(scene(1, **more))
     assert form.check(scene(1))["with"] == "a wheelbarrow"
@@ -111,10 +117,14 @@ def test_scenes_are_written_one_after_the_other_checked_and_recorded(tmp_path, r
         assert "speaks of the camera: 'camera'" in question_of(server.requests[2])  # the fault is named
         assert "about this: gardens" in question_of(server.requests[0])
         assert "yard_keeper_1: yard number 1" in question_of(server.requests[-1])
-        found = read_scenes(tmp_path / "s.yaml")
-        assert list(found) == ["yard_keeper_1", "yard_keeper_2", "yard_keeper_3"] and not prompt_problems(found)
+        found = read_scene_families(tmp_path / "s.yaml")
+        assert list(found) == [
+            "yard_keeper_1",
+            "yard_keeper_2",
+            "yard_keeper_3",
+        ] and not prompts_revealing_end_or_camera(found)
         more = json.loads(revisit(*words, "--count", 4, "--about", "gardens", "--json").stdout)
-        assert (more["recorded"], more["calls"]) == (3, 1) and len(read_scenes(tmp_path / "s.yaml")) == 4
+        assert (more["recorded"], more["calls"]) == (3, 1) and len(read_scene_families(tmp_path / "s.yaml")) == 4
     # Without the server, and without the cache: the answers beside the file.
     again = revisit(
         *words[:2], "--writer", tmp_path / "s.answers.jsonl", "--out", tmp_path / "again.yaml", "--count", 4, "--about",
@@ -133,10 +143,10 @@ def test_a_budget_and_a_scene_that_is_not_to_be_had_lose_nothing_else(tmp_path, 
         words = ["build", "scenes", "--out", tmp_path / "s.yaml", "--count", 3]
         little = revisit(*words, "--writer", judge_file(tmp_path, server.url, budget={"calls": 1}), check=1)
         assert "scene 2: the writer could not be asked: the judge's budget of 1 calls is used up" in little.stderr
-        assert list(read_scenes(tmp_path / "s.yaml")) == ["yard_keeper_1"]
+        assert list(read_scene_families(tmp_path / "s.yaml")) == ["yard_keeper_1"]
         rest = revisit(*words, "--writer", judge_file(tmp_path, server.url, again=0), check=1)
     assert "scene 2: the writer gave no usable text" in rest.stderr
-    assert list(read_scenes(tmp_path / "s.yaml")) == ["yard_keeper_1", "yard_keeper_3"]
+    assert list(read_scene_families(tmp_path / "s.yaml")) == ["yard_keeper_1", "yard_keeper_3"]
 
 
 def test_a_file_of_somebody_else_stays(tmp_path, revisit):
@@ -146,7 +156,7 @@ def test_a_file_of_somebody_else_stays(tmp_path, revisit):
         said = revisit(*words, tmp_path / "s.yaml", check=2)
         assert "holds no scenes; choose another --out" in said.stderr
         assert (tmp_path / "s.yaml").read_text() == "notes: mine\n"
-        write_scenes_file(tmp_path / "t.yaml", {"yard_keeper_1": {"place": "elsewhere"}})
+        write_or_extend_scenes_file(tmp_path / "t.yaml", {"yard_keeper_1": {"place": "elsewhere"}})
         said = revisit(*words, tmp_path / "t.yaml", check=2)
         assert "another scene called 'yard_keeper_1'" in said.stderr
 
@@ -154,7 +164,7 @@ def test_a_file_of_somebody_else_stays(tmp_path, revisit):
 def test_written_prompts_reach_the_dataset(tmp_path, revisit):
     text = SCENES.read_text()
     (tmp_path / "scenes.yaml").write_text(text[: text.index("  greenhouse_gardener_watering:")])
-    families = read_scenes(tmp_path / "scenes.yaml")
+    families = read_scene_families(tmp_path / "scenes.yaml")
 
     def answer(body):
         asked = question_of(body)
@@ -167,7 +177,7 @@ def test_written_prompts_reach_the_dataset(tmp_path, revisit):
         writer = judge_file(tmp_path, server.url)
         revisit("build", "prompts", tmp_path / "scenes.yaml", "--writer", writer, "--out", tmp_path / "full.yaml")
         assert server.calls == 4  # one fault, one reply that speaks of the camera
-    full = read_scenes(tmp_path / "full.yaml")
+    full = read_scene_families(tmp_path / "full.yaml")
     assert full["studio_potter_wheel"]["picture"] == texts("a pottery")["picture"]
     revisit("build", "wrbench", tmp_path / "full.yaml", "--out", tmp_path / "built", *ASKED)
     said = revisit("build", "check", tmp_path / "built", check=1).stdout  # nobody drew first frames
@@ -180,12 +190,12 @@ def test_written_prompts_reach_the_dataset(tmp_path, revisit):
     assert family["t2i_scene"] == texts("a garage")["picture"]
     # Scenes without texts of their own are told in our words, as before.
     name, facts = next(iter(families.items()))
-    assert task_of(name, facts, "moves").prompt.startswith("A realistic, steady shot")
+    assert event_task_of_scene(name, facts, "moves").prompt.startswith("A realistic, steady shot")
 
 
 def test_prompts_may_not_give_away_the_end():
     facts = scene(1)
-    form = prompt_question("yard", facts).schema
+    form = scene_prompts_question("yard", facts).schema
     good = texts("the yard")
     assert form.check(good) == good
     for part, text, says in [
@@ -204,4 +214,4 @@ def test_a_judge_that_only_looks_refuses_to_write(tmp_path):
     from revisit.judges.protocol import Refused
 
     with pytest.raises(Refused, match="name a server that writes text"):
-        LocalJudge.reply(object(), NOTHING, [scene_question(1, {})], [""])  # type: ignore[arg-type]
+        LocalJudge.reply(object(), NOTHING, [next_scene_question(1, {})], [""])  # type: ignore[arg-type]

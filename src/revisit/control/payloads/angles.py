@@ -16,16 +16,16 @@ from revisit.control.payloads.family import (
     PayloadError,
     PayloadRequest,
     level_rotations,
-    yaw_and_pitch,
+    unrolled_yaw_and_pitch,
 )
-from revisit.geometry.poses import rigid_poses
+from revisit.geometry.poses import make_rigid_poses
 
 FRAMES_LATE = 2  # how many frames' worth of motion the straight lines may be off
 
 
-def write(ask: PayloadRequest) -> dict[str, bytes]:
+def write_angle_keyframes(ask: PayloadRequest) -> dict[str, bytes]:
     """The three lines of a path that goes one way, or one way and then another, half the clip each."""
-    yaw, pitch = yaw_and_pitch(ask.c2w, "pitch and yaw cannot express")
+    yaw, pitch = unrolled_yaw_and_pitch(ask.c2w, "pitch and yaw cannot express")
     forward, aside = ask.c2w[:, 2, 3], np.abs(ask.c2w[:, :2, 3]).max()
     turns = max(np.abs(yaw).max(), np.abs(pitch).max()) > STILL
     if aside > STILL or (turns and np.abs(forward).max() > STILL):
@@ -48,13 +48,13 @@ def write(ask: PayloadRequest) -> dict[str, bytes]:
     return {"txt": "".join(lines).encode()}
 
 
-def read(files: Files, count: int) -> LoadedPath:
+def read_angle_keyframes(files: Files, frame_count: int) -> LoadedPath:
     """The path of three lines over the clip's frames."""
     keyframes = [np.array(line.split(), dtype=float) for line in files["txt"].decode().splitlines()]
-    share = np.linspace(0, 1, count)
+    share = np.linspace(0, 1, frame_count)
     pitch, yaw, forward = (np.interp(share, np.linspace(0, 1, len(keys)), keys) for keys in keyframes)
-    c2w = rigid_poses(level_rotations(yaw, -pitch))
+    c2w = make_rigid_poses(level_rotations(yaw, -pitch))
     moves = not yaw.any() and not pitch.any() and bool(forward.any())
     if moves:
         c2w[:, 2, 3] = forward
-    return LoadedPath(np.arange(count), c2w, ways="shape" if moves else "metres")
+    return LoadedPath(np.arange(frame_count), c2w, ways="shape" if moves else "metres")

@@ -22,15 +22,15 @@ from revisit.control.payloads.family import (
     LoadedPath,
     PayloadRequest,
     keys_for_path,
+    largest_distance_and_scale,
     level_rotations,
-    load_array,
+    load_array_as_float,
     npz_bytes,
-    path_error,
-    require_level,
-    yaw_and_pitch,
+    require_level_path,
+    unrolled_yaw_and_pitch,
 )
-from revisit.geometry.poses import rigid_poses
-from revisit.geometry.rotations import axis_angle
+from revisit.geometry.poses import make_rigid_poses
+from revisit.geometry.rotations import rotation_from_axis_angle
 
 RATE = 0.1  # of the mouse, as Matrix-Game 2 uses it
 DEGREES = 15.0  # per unit of the mouse and frame
@@ -39,69 +39,74 @@ LEAST = 0.020001  # what is written at least: 0.02 itself is less than that in s
 KEY, TWO_KEYS = 12.35, 8.73  # units per frame that one key goes, and each of two
 
 
-def write_rates(ask: PayloadRequest) -> dict[str, bytes]:
+def write_mouse_rates(ask: PayloadRequest) -> dict[str, bytes]:
     """`keyboard_cond` and `mouse_cond`, the same for 4 frames at a time."""
-    yaw, pitch = _angles(ask.c2w)
+    yaw, pitch = _yaw_and_pitch_of_level_path(ask.c2w)
     edges = np.minimum(np.arange(0, len(yaw) + LATENT_STRIDE, LATENT_STRIDE), len(yaw) - 1)
     mouse = RATE * np.stack(
-        [np.sign(_without_jitter(np.diff(pitch[edges]))), np.sign(_without_jitter(np.diff(yaw[edges])))], axis=1
+        [np.sign(_zero_below_still(np.diff(pitch[edges]))), np.sign(_zero_below_still(np.diff(yaw[edges])))], axis=1
     )
     keys = keys_for_path(ask.plan.path.c2w[edges])
     rows = [np.repeat(table, LATENT_STRIDE, axis=0)[: len(yaw)] for table in (keys, mouse)]
     return {"npz": npz_bytes(keyboard_cond=rows[0][None], mouse_cond=rows[1][None])}
 
 
-def read_rates(files: Files, count: int) -> LoadedPath:
+def read_mouse_rates(files: Files, frame_count: int) -> LoadedPath:
     """Where the keys lead; how far the mouse turns is not known."""
-    keys = load_array(files["npz"], "keyboard_cond")[0]
-    edges = np.minimum(np.arange(0, count + LATENT_STRIDE - 1, LATENT_STRIDE), count - 1)
+    keys = load_array_as_float(files["npz"], "keyboard_cond")[0]
+    edges = np.minimum(np.arange(0, frame_count + LATENT_STRIDE - 1, LATENT_STRIDE), frame_count - 1)
     if not keys.any():
         return LoadedPath(edges, None)
     forward, back, left, right = keys[edges[:-1]].T
     return LoadedPath(edges, None, ways="shape", moves=np.stack([right - left, forward - back], axis=1), key=1.0)
 
 
-def write_units(ask: PayloadRequest) -> dict[str, bytes]:
+def write_mouse_units(ask: PayloadRequest) -> dict[str, bytes]:
     """`keyboard` and `mouse`, frame by frame."""
-    yaw, pitch = _angles(ask.c2w)
+    yaw, pitch = _yaw_and_pitch_of_level_path(ask.c2w)
     mouse = np.stack([_mouse_pulses(pitch), _mouse_pulses(yaw)], axis=1)
     keyboard = np.zeros((len(yaw), 6))
-    path, heading = ask.plan.path.c2w, _pitch_and_yaw(mouse)[:, 1]
+    path, heading = ask.plan.path.c2w, _pitch_and_yaw_of_mouse(mouse)[:, 1]
     keyboard[:-1, :4] = keys_for_path(path, together=TWO_KEYS / KEY)
     amplified = not np.allclose(path[:, :3, :3], ask.c2w[:, :3, :3])
-    off, scale = path_error(path[:, :3, 3] - path[0, :3, 3], _positions(keyboard, heading), shape_only=True)
+    off, scale = largest_distance_and_scale(
+        path[:, :3, 3] - path[0, :3, 3], _positions_of_keys(keyboard, heading), shape_only=True
+    )
     if not amplified and off > scale * KEY:
         # A frame goes along the heading that it begins with, which trails a fast turn: further keys make up for that.
-        grounds = np.stack([axis_angle((0, 1, 0), angle)[::2, ::2] for angle in heading[:-1]])
+        grounds = np.stack([rotation_from_axis_angle((0, 1, 0), angle)[::2, ::2] for angle in heading[:-1]])
         keyboard[:-1, :4] = keys_for_path(path, together=TWO_KEYS / KEY, heading=grounds)
     return {"npz": npz_bytes(keyboard=keyboard, mouse=mouse)}
 
 
-def read_units(files: Files, count: int) -> LoadedPath:
+def read_mouse_units(files: Files, frame_count: int) -> LoadedPath:
     """The path that keys and mouse lead along."""
-    keyboard, mouse = load_array(files["npz"], "keyboard"), load_array(files["npz"], "mouse")
-    pitch, yaw = _pitch_and_yaw(mouse).T
-    c2w = rigid_poses(level_rotations(yaw, pitch))
+    keyboard, mouse = load_array_as_float(files["npz"], "keyboard"), load_array_as_float(files["npz"], "mouse")
+    pitch, yaw = _pitch_and_yaw_of_mouse(mouse).T
+    c2w = make_rigid_poses(level_rotations(yaw, pitch))
     if not keyboard.any():
-        return LoadedPath(np.arange(count), c2w)
-    c2w[:, :3, 3] = _positions(keyboard, yaw)
-    moves = _key_motion(keyboard)[:, ::2] / KEY
-    return LoadedPath(np.arange(count), c2w, ways="shape", moves=moves, key=KEY)
+        return LoadedPath(np.arange(frame_count), c2w)
+    c2w[:, :3, 3] = _positions_of_keys(keyboard, yaw)
+    moves = _key_steps(keyboard)[:, ::2] / KEY
+    return LoadedPath(np.arange(frame_count), c2w, ways="shape", moves=moves, key=KEY)
 
 
-def _pitch_and_yaw(mouse: np.ndarray) -> np.ndarray:
+def _pitch_and_yaw_of_mouse(mouse: np.ndarray) -> np.ndarray:
     """Pitch and yaw (N, 2) that the mouse leads to."""
     turns = np.where(np.abs(mouse) < IGNORED, 0, mouse * DEGREES)
     return np.concatenate([np.zeros((1, 2)), np.cumsum(turns[:-1], axis=0)])
 
 
-def _positions(keyboard: np.ndarray, yaw: np.ndarray) -> np.ndarray:
+def _positions_of_keys(keyboard: np.ndarray, yaw: np.ndarray) -> np.ndarray:
     """Where the keys lead (N, 3), each frame along the heading that it begins with."""
-    steps = [axis_angle((0, 1, 0), angle) @ step for angle, step in zip(yaw[:-1], _key_motion(keyboard), strict=True)]
+    steps = [
+        rotation_from_axis_angle((0, 1, 0), angle) @ step
+        for angle, step in zip(yaw[:-1], _key_steps(keyboard), strict=True)
+    ]
     return np.concatenate([np.zeros((1, 3)), np.cumsum(steps, axis=0)])
 
 
-def _key_motion(keyboard: np.ndarray) -> np.ndarray:
+def _key_steps(keyboard: np.ndarray) -> np.ndarray:
     """How far the keys go in each frame (N - 1, 3), to the right, down and ahead."""
     w, s, a, d = (keyboard[:-1, :4] > 0.5).astype(float).T
     right, forward = d - a, w - s
@@ -109,12 +114,12 @@ def _key_motion(keyboard: np.ndarray) -> np.ndarray:
     return np.stack([right * speed, np.zeros(len(w)), forward * speed], axis=1)
 
 
-def _angles(c2w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    require_level(c2w)
-    return yaw_and_pitch(c2w, "a mouse cannot do")
+def _yaw_and_pitch_of_level_path(c2w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    require_level_path(c2w)
+    return unrolled_yaw_and_pitch(c2w, "a mouse cannot do")
 
 
-def _without_jitter(change: np.ndarray) -> np.ndarray:
+def _zero_below_still(change: np.ndarray) -> np.ndarray:
     return np.where(np.abs(change) > STILL, change, 0)
 
 

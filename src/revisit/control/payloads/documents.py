@@ -27,13 +27,13 @@ from revisit.control.payloads.family import (
     Files,
     LoadedPath,
     PayloadRequest,
-    frame_poses,
-    latents,
-    numbers,
-    relative_to_first,
+    latent_frame_numbers,
+    loaded_path_of_all_frames,
+    poses_relative_to_first,
+    rounded_nested_lists,
 )
-from revisit.geometry.poses import as_4x4, invert, resample, trajectory
-from revisit.geometry.rotations import to_yaw_pitch
+from revisit.geometry.poses import invert_rigid_poses, make_trajectory, resample, to_4x4_poses
+from revisit.geometry.rotations import yaw_pitch_of_rotation
 
 UNREAL = np.array([[0.0, 0, 1, 0], [1, 0, 0, 0], [0, -1, 0, 0], [0, 0, 0, 1]])  # Unreal's x, y, z of OpenCV's
 CENTIMETRES = 100.0
@@ -49,11 +49,11 @@ def write_camera_text(
     inverted_turns: bool = False,
 ) -> dict[str, bytes]:
     """The text of a path."""
-    c2w = resample(trajectory(ask.c2w), np.linspace(0, len(ask.c2w) - 1, (len(ask.c2w) - 1) * every + 1)).c2w
-    inverted = inverted_turns and float(np.abs(to_yaw_pitch(c2w[:, :3, :3])[0]).max()) > 1e-6
+    c2w = resample(make_trajectory(ask.c2w), np.linspace(0, len(ask.c2w) - 1, (len(ask.c2w) - 1) * every + 1)).c2w
+    inverted = inverted_turns and float(np.abs(yaw_pitch_of_rotation(c2w[:, :3, :3])[0]).max()) > 1e-6
     fx, fy = lens or _relative_focal_lengths(ask, assumes)
     rows = []
-    for k, pose in enumerate(c2w if inverted else invert(c2w)):
+    for k, pose in enumerate(c2w if inverted else invert_rigid_poses(c2w)):
         values = [fx, fy, 0.5, 0.5, 0, 0, *(pose[:3].ravel() + 0.0)]
         rows.append(
             " ".join([str(round(k * 1e6 / (ask.plan.fps * every))), *(f"{value:.12g}" for value in values)]) + "\n"
@@ -61,16 +61,16 @@ def write_camera_text(
     return {"txt": "".join([rows[0], *rows]).encode()}
 
 
-def read_camera_text(files: Files, count: int, *, every: int = 1, **options: object) -> LoadedPath:
+def read_camera_text(files: Files, frame_count: int, *, every: int = 1, **options: object) -> LoadedPath:
     """The path that a reader takes from such a text: its first line is skipped, and every so many rows are kept."""
     table = np.array([line.split(" ") for line in files["txt"].decode().splitlines()[1:]], dtype=float)
-    return frame_poses(invert(as_4x4(table[::every, 7:].reshape(-1, 3, 4))))
+    return loaded_path_of_all_frames(invert_rigid_poses(to_4x4_poses(table[::every, 7:].reshape(-1, 3, 4))))
 
 
 def _relative_focal_lengths(ask: PayloadRequest, assumes: Sequence[int] | None) -> tuple[float, float]:
     """Focal lengths divided by the width and height that the reader multiplies them with."""
     width, height = (float(side) for side in ask.plan.size)
-    lens = ask.lens(ask.plan.size)
+    lens = ask.intrinsics_for_size(ask.plan.size)
     if assumes is not None:
         # The reader fits a picture of that shape over the sample, and so stretches the side that is cut.
         shape = assumes[0] / assumes[1]
@@ -78,86 +78,94 @@ def _relative_focal_lengths(ask: PayloadRequest, assumes: Sequence[int] | None) 
     return float(lens[0, 0] / width), float(lens[1, 1] / height)
 
 
-def write_table(ask: PayloadRequest, *, lens: Sequence[float] | None = None) -> dict[str, bytes]:
+def write_pose_table(ask: PayloadRequest, *, lens: Sequence[float] | None = None) -> dict[str, bytes]:
     """{"0": {"extrinsic": 4x4 camera-to-world, "K": 3x3 divided}, ...}: a pose per latent frame, in their order."""
     width, height = ask.plan.size
-    own = ask.lens(ask.plan.size)
+    own = ask.intrinsics_for_size(ask.plan.size)
     fx, fy = lens or (own[0, 0] / width, own[1, 1] / height)
-    k = numbers(np.array([[fx, 0, 0.5], [0, fy, 0.5], [0, 0, 1]]))
-    poses = ask.c2w[latents(len(ask.c2w))]
-    return {"json": json.dumps({str(n): {"extrinsic": numbers(pose), "K": k} for n, pose in enumerate(poses)}).encode()}
+    k = rounded_nested_lists(np.array([[fx, 0, 0.5], [0, fy, 0.5], [0, 0, 1]]))
+    poses = ask.c2w[latent_frame_numbers(len(ask.c2w))]
+    return {
+        "json": json.dumps(
+            {str(n): {"extrinsic": rounded_nested_lists(pose), "K": k} for n, pose in enumerate(poses)}
+        ).encode()
+    }
 
 
-def read_table(files: Files, count: int, **options: object) -> LoadedPath:
+def read_pose_table(files: Files, frame_count: int, **options: object) -> LoadedPath:
     """The poses in the order of the file, whatever their keys are called."""
     c2w = np.array([row["extrinsic"] for row in json.loads(files["json"]).values()])
-    return LoadedPath(latents(4 * len(c2w) - 3), relative_to_first(c2w))
+    return LoadedPath(latent_frame_numbers(4 * len(c2w) - 3), poses_relative_to_first(c2w))
 
 
-def write_lines(ask: PayloadRequest) -> dict[str, bytes]:
+def write_pose_lines(ask: PayloadRequest) -> dict[str, bytes]:
     """poses.txt: a bare 4x4 world-to-camera array per line; intrinsics.txt: fx fy cx cy divided by width and height."""
     width, height = ask.plan.size
-    lens = ask.lens(ask.plan.size)
+    lens = ask.intrinsics_for_size(ask.plan.size)
     divided = (lens[0, 0] / width, lens[1, 1] / height, 0.5, 0.5)
     return {
-        "poses.txt": "".join(json.dumps(numbers(pose)) + "\n" for pose in invert(ask.c2w)).encode(),
+        "poses.txt": "".join(
+            json.dumps(rounded_nested_lists(pose)) + "\n" for pose in invert_rigid_poses(ask.c2w)
+        ).encode(),
         "intrinsics.txt": (" ".join(f"{value:.12g}" for value in divided) + "\n").encode(),
     }
 
 
-def read_lines(files: Files, count: int) -> LoadedPath:
-    return frame_poses(invert(np.array([json.loads(line) for line in files["poses.txt"].splitlines()])))
+def read_pose_lines(files: Files, frame_count: int) -> LoadedPath:
+    return loaded_path_of_all_frames(
+        invert_rigid_poses(np.array([json.loads(line) for line in files["poses.txt"].splitlines()]))
+    )
 
 
-def write_scene(ask: PayloadRequest) -> dict[str, bytes]:
+def write_scene_json(ask: PayloadRequest) -> dict[str, bytes]:
     """camera.json: `extrinsic` (N, 4, 4) world-to-camera and `intrinsic` (N, 3, 3) in pixels of the first picture."""
-    lens = numbers(ask.lens(ask.picture or ask.plan.size))
-    scene = {"intrinsic": [lens] * len(ask.c2w), "extrinsic": numbers(invert(ask.c2w))}
+    lens = rounded_nested_lists(ask.intrinsics_for_size(ask.picture or ask.plan.size))
+    scene = {"intrinsic": [lens] * len(ask.c2w), "extrinsic": rounded_nested_lists(invert_rigid_poses(ask.c2w))}
     return {"camera.json": json.dumps(scene).encode()}
 
 
-def read_scene(files: Files, count: int) -> LoadedPath:
-    return frame_poses(invert(np.array(json.loads(files["camera.json"])["extrinsic"])))
+def read_scene_json(files: Files, frame_count: int) -> LoadedPath:
+    return loaded_path_of_all_frames(invert_rigid_poses(np.array(json.loads(files["camera.json"])["extrinsic"])))
 
 
-def write_split(ask: PayloadRequest) -> dict[str, bytes]:
+def write_split_json(ask: PayloadRequest) -> dict[str, bytes]:
     """`cond_cam` and `tgt_cam`, each "0" to "76": 4x4 in Unreal's axes. The source is taken to rest at the start."""
-    poses = [numbers(pose) for pose in _to_unreal(ask.c2w)]
+    poses = [rounded_nested_lists(pose) for pose in _poses_in_unreal_axes(ask.c2w)]
     static = {str(k): poses[0] for k in range(len(poses))}
     return {
         "json": json.dumps({"cond_cam": static, "tgt_cam": {str(k): pose for k, pose in enumerate(poses)}}).encode()
     }
 
 
-def read_split(files: Files, count: int) -> LoadedPath:
+def read_split_json(files: Files, frame_count: int) -> LoadedPath:
     cameras = json.loads(files["json"])
-    return _from_unreal([cameras["tgt_cam"][str(k)] for k in range(len(cameras["cond_cam"]))])
+    return _loaded_path_from_unreal([cameras["tgt_cam"][str(k)] for k in range(len(cameras["cond_cam"]))])
 
 
-def write_strings(ask: PayloadRequest) -> dict[str, bytes]:
+def write_unreal_strings(ask: PayloadRequest) -> dict[str, bytes]:
     """`frame0`, `frame1`, ... -> `cam01` -> "[..] [..] [..] [..]", the four columns in Unreal's axes."""
     frames = {}
-    for k, pose in enumerate(_to_unreal(ask.c2w)):
+    for k, pose in enumerate(_poses_in_unreal_axes(ask.c2w)):
         columns = (" ".join(f"{value:.12g}" for value in column + 0.0) for column in pose.T)
         frames[f"frame{k}"] = {CAMERA: " ".join(f"[{column}]" for column in columns) + " "}
     return {"json": json.dumps(frames).encode()}
 
 
-def read_strings(files: Files, count: int) -> LoadedPath:
+def read_unreal_strings(files: Files, frame_count: int) -> LoadedPath:
     frames = json.loads(files["json"])
     groups = [re.findall(r"\[([^\]]*)\]", frames[f"frame{k}"][CAMERA]) for k in range(len(frames))]
-    return _from_unreal([np.array([group.split() for group in four], dtype=float).T for four in groups])
+    return _loaded_path_from_unreal([np.array([group.split() for group in four], dtype=float).T for four in groups])
 
 
-def _to_unreal(c2w: np.ndarray) -> np.ndarray:
+def _poses_in_unreal_axes(c2w: np.ndarray) -> np.ndarray:
     poses = UNREAL @ c2w @ UNREAL.T
     poses[:, :3, 3] *= CENTIMETRES
     return poses
 
 
-def _from_unreal(matrices: Sequence[Any]) -> LoadedPath:
+def _loaded_path_from_unreal(matrices: Sequence[Any]) -> LoadedPath:
     """What is read of poses in Unreal's axes: one for each latent frame."""
     poses = np.array(matrices)
     poses[:, :3, 3] /= CENTIMETRES
-    frames = latents(len(poses))
-    return LoadedPath(frames, relative_to_first(UNREAL.T @ poses @ UNREAL)[frames])
+    frames = latent_frame_numbers(len(poses))
+    return LoadedPath(frames, poses_relative_to_first(UNREAL.T @ poses @ UNREAL)[frames])

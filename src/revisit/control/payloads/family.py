@@ -12,8 +12,8 @@ import numpy as np
 
 from revisit.control.requested_path import CameraPlan
 from revisit.core import RevisitError
-from revisit.geometry.poses import invert
-from revisit.geometry.rotations import from_yaw_pitch, geodesic, to_yaw_pitch
+from revisit.geometry.poses import invert_rigid_poses
+from revisit.geometry.rotations import angle_between_rotations, rotation_from_yaw_pitch, yaw_pitch_of_rotation
 
 LATENT_STRIDE = 4  # frames per latent frame of the usual video autoencoders
 STILL = 1e-6  # metres or degrees
@@ -37,16 +37,16 @@ class PayloadRequest:
     image: str = ""
     picture: tuple[int, int] | None = None  # width and height of the first picture, where it is known
 
-    def lens(self, size: tuple[int, int]) -> np.ndarray:
+    def intrinsics_for_size(self, size: tuple[int, int]) -> np.ndarray:
         """K in pixels of a picture of another size that shows as much across."""
         assert self.plan.path.intrinsics is not None
         width, height = size
         focal = float(self.plan.path.intrinsics[0, 0, 0]) * width / self.plan.size[0]
         return np.array([[focal, 0, width / 2], [0, focal, height / 2], [0, 0, 1.0]])
 
-    def lenses(self, size: tuple[int, int]) -> np.ndarray:
+    def intrinsics_of_every_frame(self, size: tuple[int, int]) -> np.ndarray:
         """The same for every frame (N, 3, 3)."""
-        return np.tile(self.lens(size), (len(self.c2w), 1, 1))
+        return np.tile(self.intrinsics_for_size(size), (len(self.c2w), 1, 1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,48 +90,48 @@ class Family:
     keyed: bool = False  # whether ways are told by keys of one speed: their shape counts, and no way is too long
 
     @property
-    def folder(self) -> bool:
+    def is_folder(self) -> bool:
         """Whether the files have names of their own, and so lie in a folder."""
         return "." in self.files[0]
 
 
-def relative_to_first(c2w: np.ndarray) -> np.ndarray:
+def poses_relative_to_first(c2w: np.ndarray) -> np.ndarray:
     """Poses seen from the first one."""
-    return invert(c2w[0]) @ c2w
+    return invert_rigid_poses(c2w[0]) @ c2w
 
 
-def frame_poses(c2w: np.ndarray) -> LoadedPath:
+def loaded_path_of_all_frames(c2w: np.ndarray) -> LoadedPath:
     """What a loader makes of a pose for each frame."""
-    return LoadedPath(np.arange(len(c2w)), relative_to_first(c2w))
+    return LoadedPath(np.arange(len(c2w)), poses_relative_to_first(c2w))
 
 
-def latents(count: int) -> np.ndarray:
+def latent_frame_numbers(count: int) -> np.ndarray:
     """Frames 0, 4, 8, ... of so many: one for each latent frame."""
     return np.arange(0, count, LATENT_STRIDE)
 
 
 def level_rotations(yaw: np.ndarray, pitch: np.ndarray) -> np.ndarray:
     """Rotations (N, 3, 3) of a camera that does not roll."""
-    return np.stack([from_yaw_pitch(*angles) for angles in zip(yaw, pitch, strict=True)])
+    return np.stack([rotation_from_yaw_pitch(*angles) for angles in zip(yaw, pitch, strict=True)])
 
 
-def yaw_and_pitch(c2w: np.ndarray, problem: str) -> tuple[np.ndarray, np.ndarray]:
+def unrolled_yaw_and_pitch(c2w: np.ndarray, problem: str) -> tuple[np.ndarray, np.ndarray]:
     """Degrees of yaw, unwrapped, and of pitch; PayloadError with a `problem` where the path rolls."""
-    yaw, pitch = to_yaw_pitch(c2w[:, :3, :3])
+    yaw, pitch = yaw_pitch_of_rotation(c2w[:, :3, :3])
     yaw = np.degrees(np.unwrap(np.radians(yaw)))
-    if float(geodesic(level_rotations(yaw, pitch), c2w[:, :3, :3]).max()) > 1e-4:
+    if float(angle_between_rotations(level_rotations(yaw, pitch), c2w[:, :3, :3]).max()) > 1e-4:
         raise PayloadError(f"the path rolls, which {problem}; choose another generator")
     return yaw, pitch
 
 
-def path_error(target: np.ndarray, actual: np.ndarray, *, shape_only: bool) -> tuple[float, float]:
+def largest_distance_and_scale(target: np.ndarray, actual: np.ndarray, *, shape_only: bool) -> tuple[float, float]:
     """(the largest distance between two ways, the scale of one): the best scale, where the size of it is not known."""
     power = float((actual * actual).sum())
     scale = max(0.0, float((target * actual).sum()) / power) if shape_only and power else 1.0
     return float(np.linalg.norm(target - scale * actual, axis=1).max()), scale
 
 
-def chain_steps(steps: Iterable[np.ndarray]) -> np.ndarray:
+def accumulate_poses(steps: Iterable[np.ndarray]) -> np.ndarray:
     """The path that goes on from each pose by the next step."""
     return np.stack(list(accumulate(steps, np.matmul, initial=np.eye(4))))
 
@@ -161,7 +161,7 @@ def keys_for_path(c2w: np.ndarray, *, together: float = 1.0, heading: np.ndarray
         that an arc needs one key.
     """
     at = c2w[:, [0, 2], 3]
-    heading = mid_headings(c2w) if heading is None else heading
+    heading = headings_between_poses(c2w) if heading is None else heading
     steps = np.einsum("nji,nj->ni", heading, np.diff(at, axis=0))
     long, short = np.sort(np.abs(steps), axis=1)[:, ::-1].T
     step = float((long - short + short / together).max(initial=0.0))
@@ -181,15 +181,15 @@ def keys_for_path(c2w: np.ndarray, *, together: float = 1.0, heading: np.ndarray
     return rows
 
 
-def mid_headings(c2w: np.ndarray) -> np.ndarray:
+def headings_between_poses(c2w: np.ndarray) -> np.ndarray:
     """Rotations (N - 1, 2, 2) of the ground (right, ahead) to the heading halfway between two poses and the next."""
-    yaw = np.unwrap(np.radians(to_yaw_pitch(c2w[:, :3, :3])[0]))
+    yaw = np.unwrap(np.radians(yaw_pitch_of_rotation(c2w[:, :3, :3])[0]))
     middle = (yaw[:-1] + yaw[1:]) / 2
     cos, sin = np.cos(middle), np.sin(middle)
     return np.stack([np.stack([cos, sin], axis=1), np.stack([-sin, cos], axis=1)], axis=1)
 
 
-def require_level(c2w: np.ndarray) -> None:
+def require_level_path(c2w: np.ndarray) -> None:
     """Raise PayloadError where a path rises or sinks, which keys cannot do."""
     if np.abs(c2w[:, 1, 3] - c2w[0, 1, 3]).max() > STILL:
         raise PayloadError("the path rises or sinks, and there is no key for that; choose another generator")
@@ -209,12 +209,12 @@ def npy_bytes(array: np.ndarray) -> bytes:
     return file.getvalue()
 
 
-def load_array(content: bytes, member: str = "") -> np.ndarray:
+def load_array_as_float(content: bytes, member: str = "") -> np.ndarray:
     """A member of an npz, or the array of an npy, as doubles."""
     loaded = np.load(io.BytesIO(content), allow_pickle=False)
     return np.asarray(loaded[member] if member else loaded, dtype=float)
 
 
-def numbers(matrix: np.ndarray) -> list[Any]:
+def rounded_nested_lists(matrix: np.ndarray) -> list[Any]:
     """An array as nested lists, without minus zeros."""
     return (np.round(matrix, 12) + 0.0).tolist()

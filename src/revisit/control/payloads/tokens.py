@@ -22,11 +22,11 @@ from revisit.control.payloads.family import (
     LoadedPath,
     PayloadError,
     PayloadRequest,
-    chain_steps,
-    latents,
+    accumulate_poses,
+    latent_frame_numbers,
 )
-from revisit.geometry.poses import invert
-from revisit.geometry.rotations import axis_angle, geodesic, to_axis_angle
+from revisit.geometry.poses import invert_rigid_poses
+from revisit.geometry.rotations import angle_between_rotations, axis_angle_of_rotation, rotation_from_axis_angle
 
 # letter -> (axis that it turns about or goes along, sign): x right, y down, z ahead
 TURNS = {"j": (1, -1), "l": (1, 1), "i": (0, 1), "k": (0, -1)}
@@ -36,12 +36,12 @@ REST = ""
 RUN = re.compile(r"([a-z]+)\*(\d+)")
 
 
-def write(
+def write_tokens(
     ask: PayloadRequest, *, padded: bool = False, degrees: float = DEGREES, metres: float = METRES, rest: str = ""
 ) -> dict[str, bytes]:
     """The runs of a path."""
-    moves = _moves(degrees, metres, rest)
-    marks = latents(len(ask.c2w))
+    moves = _pose_by_letter(degrees, metres, rest)
+    marks = latent_frame_numbers(len(ask.c2w))
     target = ask.c2w[marks]
     moving = [_length_in_tokens(ask.c2w[a : b + 1], degrees, metres) >= 0.5 for a, b in pairwise(marks)]
     used = len(moving) - moving[::-1].index(True) if any(moving) else 0
@@ -49,15 +49,20 @@ def write(
     letters: list[str] = []
     at = np.eye(4)
     for pose in target[1 : used + 1]:
-        letters.append(min(moves, key=lambda name: round(_pose_error(at @ moves[name], pose, degrees, metres), 9)))
+        letters.append(
+            min(moves, key=lambda name: round(_pose_distance_in_tokens(at @ moves[name], pose, degrees, metres), 9))
+        )
         at = at @ moves[letters[-1]]
-    path = chain_steps([*(moves[letter] for letter in letters), *[np.eye(4)] * (len(moving) - used)])
-    steps = invert(target[:-1]) @ target[1:]
+    path = accumulate_poses([*(moves[letter] for letter in letters), *[np.eye(4)] * (len(moving) - used)])
+    steps = invert_rigid_poses(target[:-1]) @ target[1:]
     against = any(
-        _progress_along(moves[letter], step, degrees, metres) < -0.5
+        _progress_in_tokens(moves[letter], step, degrees, metres) < -0.5
         for letter, step in zip(letters, steps, strict=False)
     )
-    turn, distance = geodesic(path[:, :3, :3], target[:, :3, :3]).max(), _distance(path, target).max()
+    turn, distance = (
+        angle_between_rotations(path[:, :3, :3], target[:, :3, :3]).max(),
+        _position_distances(path, target).max(),
+    )
     rests = not rest and (not all(moving[:used]) or (used < len(moving) and not padded))
     if rests or against or turn > degrees * 1.001 or distance > metres * 1.001:
         frames = 10 * LATENT_STRIDE
@@ -70,51 +75,57 @@ def write(
     return {"txt": f"{runs}\n".encode()}
 
 
-def write_list(ask: PayloadRequest, **options: Any) -> dict[str, bytes]:
+def write_token_list(ask: PayloadRequest, **options: Any) -> dict[str, bytes]:
     """The runs of a path in a list of one sample."""
-    runs = write(ask, **options)["txt"].decode().strip()
+    runs = write_tokens(ask, **options)["txt"].decode().strip()
     return {"json": json.dumps([{"caption": ask.prompt, "image": ask.image, "trajectory": runs}], indent=1).encode()}
 
 
-def read(
-    files: Files, count: int, *, degrees: float = DEGREES, metres: float = METRES, rest: str = "", **options: object
+def read_tokens(
+    files: Files,
+    frame_count: int,
+    *,
+    degrees: float = DEGREES,
+    metres: float = METRES,
+    rest: str = "",
+    **options: object,
 ) -> LoadedPath:
     """The path that the runs lead along, one pose per latent frame."""
     runs = json.loads(files["json"])[0]["trajectory"] if "json" in files else files["txt"].decode()
     letters = [letter for letter, number in RUN.findall(runs) for _ in range(int(number))]
-    count_tokens = len(latents(count)) - 1
-    moves = {**_moves(degrees, metres, rest), REST: np.eye(4)}
+    count_tokens = len(latent_frame_numbers(frame_count)) - 1
+    moves = {**_pose_by_letter(degrees, metres, rest), REST: np.eye(4)}
     letters = [*letters, *[REST] * (count_tokens - len(letters))][:count_tokens]
-    return LoadedPath(latents(count), chain_steps(moves[letter] for letter in letters))
+    return LoadedPath(latent_frame_numbers(frame_count), accumulate_poses(moves[letter] for letter in letters))
 
 
-def _moves(degrees: float, metres: float, rest: str) -> dict[str, np.ndarray]:
+def _pose_by_letter(degrees: float, metres: float, rest: str) -> dict[str, np.ndarray]:
     """Letter -> the pose it leads to from where the camera is."""
     poses = {name: np.eye(4) for name in (*([rest] if rest else []), *TURNS, *WAYS)}
     for name, (axis, sign) in TURNS.items():
-        poses[name][:3, :3] = axis_angle(tuple(np.eye(3)[axis]), sign * degrees)
+        poses[name][:3, :3] = rotation_from_axis_angle(tuple(np.eye(3)[axis]), sign * degrees)
     for name, (axis, sign) in WAYS.items():
         poses[name][axis, 3] = sign * metres
     return poses
 
 
-def _pose_error(pose: np.ndarray, target: np.ndarray, degrees: float, metres: float) -> float:
-    turn = float(geodesic(pose[:3, :3], target[:3, :3]))
+def _pose_distance_in_tokens(pose: np.ndarray, target: np.ndarray, degrees: float, metres: float) -> float:
+    turn = float(angle_between_rotations(pose[:3, :3], target[:3, :3]))
     return turn / degrees + float(np.linalg.norm(pose[:3, 3] - target[:3, 3])) / metres
 
 
 def _length_in_tokens(c2w: np.ndarray, degrees: float, metres: float) -> float:
     """How long a piece of a path is, in tokens."""
-    turns = geodesic(c2w[:-1, :3, :3], c2w[1:, :3, :3]).sum()
-    return float(max(turns / degrees, _distance(c2w[:-1], c2w[1:]).sum() / metres))
+    turns = angle_between_rotations(c2w[:-1, :3, :3], c2w[1:, :3, :3]).sum()
+    return float(max(turns / degrees, _position_distances(c2w[:-1], c2w[1:]).sum() / metres))
 
 
-def _progress_along(move: np.ndarray, step: np.ndarray, degrees: float, metres: float) -> float:
+def _progress_in_tokens(move: np.ndarray, step: np.ndarray, degrees: float, metres: float) -> float:
     """How far a step goes the way of a move, in tokens; below zero is against it."""
-    axis, angle = to_axis_angle(move[:3, :3])
-    turn_axis, turn_degrees = to_axis_angle(step[:3, :3])
+    axis, angle = axis_angle_of_rotation(move[:3, :3])
+    turn_axis, turn_degrees = axis_angle_of_rotation(step[:3, :3])
     return float(turn_degrees * (turn_axis @ axis) / degrees if angle else step[:3, 3] @ move[:3, 3] / metres**2)
 
 
-def _distance(path: np.ndarray, target: np.ndarray) -> np.ndarray:
+def _position_distances(path: np.ndarray, target: np.ndarray) -> np.ndarray:
     return np.linalg.norm(path[:, :3, 3] - target[:, :3, 3], axis=1)

@@ -17,7 +17,7 @@ from itertools import groupby
 import numpy as np
 
 from revisit.control.payloads.family import Files, LoadedPath, PayloadError, PayloadRequest
-from revisit.geometry.camera_script import MOVES, UNITS, Move, Step, camera_path, timed_path
+from revisit.geometry.camera_script import MOVES, UNITS, Move, Step, camera_path, camera_path_of_length
 
 VERBS = {"yaw": "turns", "tilt": "tilts", "roll": "rolls", "dolly": "moves", "truck": "moves", "crane": "moves"}
 SIDES = {"back": "backward"}  # directions that are called otherwise
@@ -44,7 +44,7 @@ NAMED_DEGREES, NAMED_UNITS = 45.0, 1.0
 COMMAND = re.compile(r"\[([^\[\]]+)\]")
 
 
-def write(ask: PayloadRequest) -> dict[str, bytes]:
+def write_sentence(ask: PayloadRequest) -> dict[str, bytes]:
     """The sentence of a plan's steps. No gain is in it: a gain on words would ask for another path."""
     phrases = []
     for step in ask.plan.steps:
@@ -59,7 +59,7 @@ def write(ask: PayloadRequest) -> dict[str, bytes]:
     return {"txt": f"The camera {', then '.join(phrases)}. The scene goes on by itself.\n".encode()}
 
 
-def read(files: Files, count: int) -> LoadedPath:
+def read_sentence(files: Files, frame_count: int) -> LoadedPath:
     """The path that the sentence asks for."""
     steps: list[Step] = []
     moves: list[Move] = []
@@ -71,15 +71,15 @@ def read(files: Files, count: int) -> LoadedPath:
             moves = []
     if not steps:
         raise PayloadError("the sentence has no recognisable camera move")
-    return LoadedPath(np.arange(count), timed_path(steps, count))
+    return LoadedPath(np.arange(frame_count), camera_path_of_length(steps, frame_count))
 
 
 def write_commands(ask: PayloadRequest) -> dict[str, bytes]:
     """The commands of a plan's steps, one after the other: [Pan left], then [Pan right]."""
-    return {"txt": f"{', then '.join(commands(ask.plan.steps))}\n".encode()}
+    return {"txt": f"{', then '.join(bracketed_commands(ask.plan.steps))}\n".encode()}
 
 
-def commands(steps: Iterable[Step]) -> list[str]:
+def bracketed_commands(steps: Iterable[Step]) -> list[str]:
     """What each step of a script is called in brackets; steps that are called the same are one.
 
     Raises
@@ -99,17 +99,17 @@ def commands(steps: Iterable[Step]) -> list[str]:
     return [command for command, _ in groupby(brackets)]
 
 
-def read_commands(files: Files, count: int) -> LoadedPath:
+def read_commands(files: Files, frame_count: int) -> LoadedPath:
     """Nothing but whether the camera travels: how far each command goes is not said."""
     groups = [name.split(",") for name in COMMAND.findall(files["txt"].decode())]
     if not groups:
         raise PayloadError("the script has no move that a command could say")
     travels = {name for (kind, _), name in COMMANDS.items() if kind not in ("yaw", "tilt")}
     moves = any(name in travels for names in groups for name in names)
-    return LoadedPath(np.arange(count), None, ways="shape" if moves else "metres")
+    return LoadedPath(np.arange(frame_count), None, ways="shape" if moves else "metres")
 
 
-def write_name(ask: PayloadRequest) -> dict[str, bytes]:
+def write_move_name(ask: PayloadRequest) -> dict[str, bytes]:
     """The name of a script's only move."""
     kinds = {tuple((move.kind, move.direction) for move in step.moves) for step in ask.plan.steps}
     moves = kinds.pop() if len(kinds) == 1 else ()
@@ -121,9 +121,11 @@ def write_name(ask: PayloadRequest) -> dict[str, bytes]:
     return {"txt": f"{NAMES[moves[0]]}\n".encode()}
 
 
-def read_name(files: Files, count: int) -> LoadedPath:
+def read_move_name(files: Files, frame_count: int) -> LoadedPath:
     """The path that the name stands for, about."""
     moves = {word: move for move, word in NAMES.items()}
     kind, direction = moves[files["txt"].decode().strip()]
-    c2w = camera_path([Step((Move(kind, direction, NAMED_DEGREES if kind == "yaw" else NAMED_UNITS),), count - 1)])
-    return LoadedPath(np.arange(count), c2w, ways="metres" if kind == "yaw" else "shape")
+    c2w = camera_path(
+        [Step((Move(kind, direction, NAMED_DEGREES if kind == "yaw" else NAMED_UNITS),), frame_count - 1)]
+    )
+    return LoadedPath(np.arange(frame_count), c2w, ways="metres" if kind == "yaw" else "shape")

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from revisit.geometry.poses import InvalidPoses, Trajectory, as_4x4, as_numbers, from_w2c, trajectory
+from revisit.geometry.poses import InvalidPoses, Trajectory, from_w2c, make_trajectory, to_4x4_poses, to_float_array
 
 
 def from_w2c_array(
@@ -23,15 +23,15 @@ def from_w2c_array(
 def from_c2w_array(
     c2w: np.ndarray, *, intrinsics: np.ndarray | None = None, times: np.ndarray | None = None
 ) -> Trajectory:
-    """The trajectory of camera-to-world matrices; intrinsics in pixels, in any shape `as_intrinsics` takes."""
-    poses = as_4x4(c2w)
-    lens = None if intrinsics is None else as_intrinsics(intrinsics, len(poses))
-    return trajectory(poses, times, intrinsics=lens)
+    """The trajectory of camera-to-world matrices; intrinsics in pixels, in any shape `to_intrinsic_matrices` takes."""
+    poses = to_4x4_poses(c2w)
+    lens = None if intrinsics is None else to_intrinsic_matrices(intrinsics, len(poses))
+    return make_trajectory(poses, times, intrinsics=lens)
 
 
 def from_vipe(arrays: Mapping[str, np.ndarray]) -> Trajectory:
     """The trajectory of a ViPE pose file: `data`, camera-to-world, and `inds`, the frame numbers."""
-    return from_c2w_array(_array(arrays, "data", "ViPE"), times=_array(arrays, "inds", "ViPE"))
+    return from_c2w_array(_require_array(arrays, "data", "ViPE"), times=_require_array(arrays, "inds", "ViPE"))
 
 
 def from_depth_anything(arrays: Mapping[str, np.ndarray]) -> Trajectory:
@@ -41,18 +41,18 @@ def from_depth_anything(arrays: Mapping[str, np.ndarray]) -> Trajectory:
     of the file says which it is; without it, it is taken as written by the network. `frame_indices` numbers the frames
     where only some were processed.
     """
-    poses, lens = _array(arrays, "extrinsics", "Depth Anything 3"), arrays.get("intrinsics")
+    poses, lens = _require_array(arrays, "extrinsics", "Depth Anything 3"), arrays.get("intrinsics")
     build = from_c2w_array if _is_camera_to_world(arrays) else from_w2c_array
     return build(poses, intrinsics=lens, times=arrays.get("frame_indices"))
 
 
 def from_vggt(arrays: Mapping[str, np.ndarray]) -> Trajectory:
     """The trajectory of a VGGT file: world-to-camera `extrinsic`, and `intrinsic` in pixels of the processed frames."""
-    poses, lens = _unbatched(_array(arrays, "extrinsic", "VGGT")), arrays.get("intrinsic")
-    return from_w2c_array(poses, intrinsics=None if lens is None else _unbatched(lens))
+    poses, lens = _without_batch_axis(_require_array(arrays, "extrinsic", "VGGT")), arrays.get("intrinsic")
+    return from_w2c_array(poses, intrinsics=None if lens is None else _without_batch_axis(lens))
 
 
-def _unbatched(values: np.ndarray) -> np.ndarray:
+def _without_batch_axis(values: np.ndarray) -> np.ndarray:
     """Arrays of one clip; networks keep an axis of batches in front."""
     return values[0] if values.ndim == 4 and len(values) == 1 else values
 
@@ -61,12 +61,12 @@ def from_mapanything(arrays: Mapping[str, np.ndarray]) -> Trajectory:
     """The trajectory of a MapAnything file: `cam_c2w` or `camera_poses`, and `intrinsic` or `intrinsics` in pixels."""
     name = "camera_poses" if "camera_poses" in arrays else "cam_c2w"
     lens = arrays.get("intrinsic", arrays.get("intrinsics"))
-    return from_c2w_array(_array(arrays, name, "MapAnything"), intrinsics=lens)
+    return from_c2w_array(_require_array(arrays, name, "MapAnything"), intrinsics=lens)
 
 
-def as_intrinsics(values: np.ndarray, n: int) -> np.ndarray:
+def to_intrinsic_matrices(values: np.ndarray, n: int) -> np.ndarray:
     """Matrices (N, 3, 3) of one or N matrices, or of one or N rows fx fy cx cy."""
-    array = as_numbers(values, "intrinsics")
+    array = to_float_array(values, "intrinsics")
     if array.shape in ((4,), (n, 4)):
         matrices = np.tile(np.eye(3), (n, 1, 1))
         matrices[:, [0, 1, 0, 1], [0, 1, 2, 2]] = array
@@ -79,7 +79,7 @@ def as_intrinsics(values: np.ndarray, n: int) -> np.ndarray:
     )
 
 
-def _array(arrays: Mapping[str, np.ndarray], name: str, producer: str) -> np.ndarray:
+def _require_array(arrays: Mapping[str, np.ndarray], name: str, producer: str) -> np.ndarray:
     if name not in arrays:
         names = ", ".join(sorted(arrays)) or "no arrays"
         raise InvalidPoses(f"the file has {names}; a pose file of {producer} has an array called {name!r}")

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from revisit.core.text import parse_json
-from revisit.geometry.formats.names import frame_numbers, natural
-from revisit.geometry.poses import InvalidPoses, Trajectory, from_opengl, from_unreal, trajectory
+from revisit.geometry.formats.names import frame_numbers_from_names, natural_sort_key
+from revisit.geometry.poses import InvalidPoses, Trajectory, from_opengl, from_unreal, make_trajectory
 
 MATRIX = "a transform_matrix of 4 rows of 4 numbers"
 
@@ -22,24 +22,24 @@ def parse_transforms(text: str) -> Trajectory:
     Frames are sorted by file_path where all have one, and numbered by it. Intrinsics in pixels are taken from
     fl_x, fl_y, cx, cy or camera_angle_x with w and h; lens distortion is ignored.
     """
-    document = _document(text)
+    document = _parse_json_object(text)
     frames = document.get("frames")
     if not isinstance(frames, list) or not frames or not all(isinstance(frame, dict) for frame in frames):
         raise InvalidPoses(f"the document has no list of frames; expected {{'frames': [...]}}, each with {MATRIX}")
-    matrices = np.stack([_matrix(frame.get("transform_matrix"), k) for k, frame in enumerate(frames)])
+    matrices = np.stack([_parse_4x4_matrix(frame.get("transform_matrix"), k) for k, frame in enumerate(frames)])
     order, times = list(range(len(frames))), np.arange(len(frames))
     names = [frame.get("file_path") for frame in frames]
     if all(isinstance(name, str) for name in names):
-        order = sorted(order, key=lambda k: natural(names[k]))
-        times = frame_numbers([names[k] for k in order])
-    lenses = [_lens({**document, **frames[k]}) for k in order]
+        order = sorted(order, key=lambda k: natural_sort_key(names[k]))
+        times = frame_numbers_from_names([names[k] for k in order])
+    lenses = [_intrinsic_matrix_or_none({**document, **frames[k]}) for k in order]
     intrinsics = None if any(lens is None for lens in lenses) else np.array(lenses)
-    return trajectory(from_opengl(matrices[order]), times, intrinsics=intrinsics)
+    return make_trajectory(from_opengl(matrices[order]), times, intrinsics=intrinsics)
 
 
 def parse_c2w_document(text: str) -> Trajectory:
     """The trajectory of {"c2w": matrices, "coordinate_convention": "opencv_c2w"}, as WRBench's tools write it."""
-    document = _document(text)
+    document = _parse_json_object(text)
     convention = document.get("coordinate_convention", "opencv_c2w")
     if convention != "opencv_c2w":
         raise InvalidPoses(f"its coordinate_convention is {convention!r}; expected opencv_c2w")
@@ -48,12 +48,12 @@ def parse_c2w_document(text: str) -> Trajectory:
         raise InvalidPoses(
             f"the document has no list 'c2w'; expected {MATRIX.replace('a transform_matrix', 'matrices')}"
         )
-    return trajectory(np.stack([_matrix(one, k) for k, one in enumerate(matrices)]))
+    return make_trajectory(np.stack([_parse_4x4_matrix(one, k) for k, one in enumerate(matrices)]))
 
 
 def parse_unreal(text: str) -> Trajectory:
     """The trajectory of an action file: {"data": rows}, see `from_unreal_rows`."""
-    rows = _document(text).get("data")
+    rows = _parse_json_object(text).get("data")
     if not isinstance(rows, list):
         raise InvalidPoses("the document has no list 'data'; expected one row per frame with actor_pos and actor_rpy")
     return from_unreal_rows(rows)
@@ -68,13 +68,17 @@ def from_unreal_rows(rows: Sequence[Mapping[str, object]]) -> Trajectory:
     if not rows or not all(isinstance(row, Mapping) for row in rows):
         raise InvalidPoses("there are no rows with poses; expected one object per frame with actor_pos and actor_rpy")
     who = "camera" if "camera_pos" in rows[0] else "actor"
-    position = np.array([_xyz(row, k, f"{who}_pos", "in centimetres") for k, row in enumerate(rows)])
-    angles = np.array([_xyz(row, k, f"{who}_rpy", "with roll, pitch, yaw in degrees") for k, row in enumerate(rows)])
-    times = [_real(row.get("time", k), f"row {k}: time", "a frame number") for k, row in enumerate(rows)]
-    return trajectory(from_unreal(position, angles), np.array(times), scale="metres")
+    position = np.array([_parse_xyz(row, k, f"{who}_pos", "in centimetres") for k, row in enumerate(rows)])
+    angles = np.array(
+        [_parse_xyz(row, k, f"{who}_rpy", "with roll, pitch, yaw in degrees") for k, row in enumerate(rows)]
+    )
+    times = [
+        _require_finite_number(row.get("time", k), f"row {k}: time", "a frame number") for k, row in enumerate(rows)
+    ]
+    return make_trajectory(from_unreal(position, angles), np.array(times), scale="metres")
 
 
-def _document(text: str) -> dict[str, Any]:
+def _parse_json_object(text: str) -> dict[str, Any]:
     try:
         document = parse_json(text)
     except (ValueError, RecursionError) as error:
@@ -84,20 +88,22 @@ def _document(text: str) -> dict[str, Any]:
     return document
 
 
-def _matrix(value: object, frame: int) -> np.ndarray:
+def _parse_4x4_matrix(value: object, frame: int) -> np.ndarray:
     shaped = (
         isinstance(value, list) and len(value) == 4 and all(isinstance(row, list) and len(row) == 4 for row in value)
     )
     if not shaped:
         raise InvalidPoses(f"frame {frame} has no pose; expected {MATRIX}")
     assert isinstance(value, list)
-    return np.array([[_real(x, f"frame {frame}: the transform_matrix", "a number") for x in row] for row in value])
+    return np.array(
+        [[_require_finite_number(x, f"frame {frame}: the transform_matrix", "a number") for x in row] for row in value]
+    )
 
 
-def _lens(values: Mapping[str, object]) -> list[list[float]] | None:
+def _intrinsic_matrix_or_none(values: Mapping[str, object]) -> list[list[float]] | None:
     """The intrinsic matrix in pixels, or None when the document does not say."""
     numbers = {
-        name: _real(values[name], name, "a number")
+        name: _require_finite_number(values[name], name, "a number")
         for name in ("fl_x", "fl_y", "cx", "cy", "w", "h", "camera_angle_x")
         if values.get(name) is not None
     }
@@ -111,14 +117,14 @@ def _lens(values: Mapping[str, object]) -> list[list[float]] | None:
     return [[numbers["fl_x"], 0, numbers["cx"]], [0, numbers.get("fl_y", numbers["fl_x"]), numbers["cy"]], [0, 0, 1]]
 
 
-def _xyz(row: Mapping[str, object], k: int, name: str, unit: str) -> list[float]:
+def _parse_xyz(row: Mapping[str, object], k: int, name: str, unit: str) -> list[float]:
     value = row.get(name)
     if not isinstance(value, Mapping) or not {"x", "y", "z"} <= value.keys():
         raise InvalidPoses(f"row {k} has no {name}; expected {{'x': ..., 'y': ..., 'z': ...}} {unit}")
-    return [_real(value[axis], f"row {k}: {name}.{axis}", "a number") for axis in "xyz"]
+    return [_require_finite_number(value[axis], f"row {k}: {name}.{axis}", "a number") for axis in "xyz"]
 
 
-def _real(value: object, where: str, expected: str) -> float:
+def _require_finite_number(value: object, where: str, expected: str) -> float:
     number = math.nan
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         with suppress(OverflowError):  # integers of hundreds of digits

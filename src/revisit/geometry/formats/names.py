@@ -10,12 +10,12 @@ import numpy as np
 LONGEST_NUMBER = 9  # longer ones are time stamps, not frame numbers
 
 
-def natural(name: str) -> list[str | int]:
+def natural_sort_key(name: str) -> list[str | int]:
     """A key that sorts `frame_2` before `frame_10`."""
     return [int(part) if part.isdecimal() else part for part in re.split(r"([0-9]+)", name)]
 
 
-def frame_numbers(names: Sequence[str]) -> np.ndarray:
+def frame_numbers_from_names(names: Sequence[str]) -> np.ndarray:
     """Frame numbers (N,) of sorted names: the last number in each, or 0 to N-1 if these do not rise.
 
     A reconstruction leaves out images it could not place, so the position in a list says little.

@@ -12,8 +12,8 @@ import csv
 
 import numpy as np
 
-from revisit.geometry.formats.arrays import as_intrinsics
-from revisit.geometry.poses import InvalidPoses, Trajectory, rigid_poses, trajectory
+from revisit.geometry.formats.arrays import to_intrinsic_matrices
+from revisit.geometry.poses import InvalidPoses, Trajectory, make_rigid_poses, make_trajectory
 
 PLACE, TURN, LENS = ("loc_x", "loc_y", "loc_z"), ("rot_x", "rot_y", "rot_z"), ("fx", "fy", "cx", "cy")
 TO_OPENCV = np.diag([1.0, -1.0, -1.0, 1.0])
@@ -33,14 +33,18 @@ def parse_camera_table(text: str) -> Trajectory:
             f"the table has {columns} and {max(len(rows) - 1, 0)} rows; expected {', '.join((*PLACE, *TURN))} and one "
             "row per frame"
         )
-    place, angles = _numbers(rows, heads, PLACE), _numbers(rows, heads, TURN)
-    lens = _numbers(rows, heads, LENS) if all(name in heads for name in LENS) else None
-    rotations = _turned(angles[:, 2], 0, 1) @ _turned(angles[:, 1], 2, 0) @ _turned(angles[:, 0], 1, 2)
-    intrinsics = None if lens is None else as_intrinsics(lens, len(place))
-    return trajectory(rigid_poses(rotations, place) @ TO_OPENCV, intrinsics=intrinsics)
+    place, angles = _number_columns(rows, heads, PLACE), _number_columns(rows, heads, TURN)
+    lens = _number_columns(rows, heads, LENS) if all(name in heads for name in LENS) else None
+    rotations = (
+        _left_handed_rotations(angles[:, 2], 0, 1)
+        @ _left_handed_rotations(angles[:, 1], 2, 0)
+        @ _left_handed_rotations(angles[:, 0], 1, 2)
+    )
+    intrinsics = None if lens is None else to_intrinsic_matrices(lens, len(place))
+    return make_trajectory(make_rigid_poses(rotations, place) @ TO_OPENCV, intrinsics=intrinsics)
 
 
-def _turned(angle: np.ndarray, first: int, second: int) -> np.ndarray:
+def _left_handed_rotations(angle: np.ndarray, first: int, second: int) -> np.ndarray:
     """Rotations (N, 3, 3) from the second axis towards the first: against the right-handed sense."""
     rotations = np.tile(np.eye(3), (len(angle), 1, 1))
     rotations[:, first, first] = rotations[:, second, second] = np.cos(angle)
@@ -48,7 +52,7 @@ def _turned(angle: np.ndarray, first: int, second: int) -> np.ndarray:
     return rotations
 
 
-def _numbers(rows: list[list[str]], heads: list[str], names: tuple[str, ...]) -> np.ndarray:
+def _number_columns(rows: list[list[str]], heads: list[str], names: tuple[str, ...]) -> np.ndarray:
     at = [heads.index(name) for name in names]
     values = []
     for number, row in enumerate(rows[1:], start=2):

@@ -10,9 +10,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from revisit.geometry.formats.names import frame_numbers, natural
-from revisit.geometry.poses import InvalidPoses, Trajectory, from_w2c, trajectory
-from revisit.geometry.rotations import from_quaternion
+from revisit.geometry.formats.names import frame_numbers_from_names, natural_sort_key
+from revisit.geometry.poses import InvalidPoses, Trajectory, from_w2c, make_trajectory
+from revisit.geometry.rotations import rotations_from_quaternions
 
 TUM = "timestamp tx ty tz qx qy qz qw"
 KITTI = "the 12 numbers of a 3x4 matrix, row by row"
@@ -24,15 +24,15 @@ UNIT = 1e-2
 
 def parse_tum(text: str) -> Trajectory:
     """The trajectory of a TUM file: seconds, then camera-to-world as a position and a quaternion x y z w."""
-    lines, rows = _table(text, 8, TUM)
-    rotation = _rotations(rows[:, [7, 4, 5, 6]], lines)
-    return trajectory(_poses(rotation, rows[:, 1:4]), rows[:, 0], time_unit="seconds")
+    lines, rows = _parse_number_table(text, 8, TUM)
+    rotation = _rotations_of_unit_quaternions(rows[:, [7, 4, 5, 6]], lines)
+    return make_trajectory(_join_3x4_poses(rotation, rows[:, 1:4]), rows[:, 0], time_unit="seconds")
 
 
 def parse_kitti(text: str) -> Trajectory:
     """The trajectory of a KITTI file: one camera-to-world matrix per line, and no times."""
-    _, rows = _table(text, 12, KITTI)
-    return trajectory(rows.reshape(-1, 3, 4))
+    _, rows = _parse_number_table(text, 12, KITTI)
+    return make_trajectory(rows.reshape(-1, 3, 4))
 
 
 def parse_realestate10k(text: str) -> Trajectory:
@@ -42,10 +42,10 @@ def parse_realestate10k(text: str) -> Trajectory:
     """
     first, _, following = text.partition("\n")
     body = f"\n{following}" if "://" in first else text  # the empty line keeps the count of lines right
-    _, rows = _table(body, 19, REALESTATE10K)
+    _, rows = _parse_number_table(body, 19, REALESTATE10K)
     intrinsics = np.tile(np.eye(3), (len(rows), 1, 1))
     intrinsics[:, [0, 1, 0, 1], [0, 1, 2, 2]] = rows[:, 1:5]
-    return trajectory(
+    return make_trajectory(
         from_w2c(rows[:, 7:].reshape(-1, 3, 4)),
         rows[:, 0] / 1e6,
         time_unit="seconds",
@@ -60,7 +60,7 @@ def parse_colmap(text: str) -> Trajectory:
     Every image is followed by a line of its points, which may be empty or missing. Frame numbers are those in
     the names, where they have some.
     """
-    images = sorted(_colmap_images(text), key=lambda image: natural(image[0]))
+    images = sorted(_iterate_colmap_images(text), key=lambda image: natural_sort_key(image[0]))
     if not images:
         raise InvalidPoses(f"the file has no images; expected lines of {COLMAP}")
     names = [name for name, _, _ in images]
@@ -69,45 +69,45 @@ def parse_colmap(text: str) -> Trajectory:
         raise InvalidPoses(f"the image {twice[:80]!r} occurs twice; expected one line per image")
     lines = [line for _, line, _ in images]
     values = np.array([numbers for _, _, numbers in images])
-    w2c = _poses(_rotations(values[:, :4], lines), values[:, 4:7])
-    return trajectory(from_w2c(w2c), frame_numbers(names))
+    w2c = _join_3x4_poses(_rotations_of_unit_quaternions(values[:, :4], lines), values[:, 4:7])
+    return make_trajectory(from_w2c(w2c), frame_numbers_from_names(names))
 
 
-def _colmap_images(text: str) -> Iterator[tuple[str, int, list[float]]]:
+def _iterate_colmap_images(text: str) -> Iterator[tuple[str, int, list[float]]]:
     """(name, line, QW QX QY QZ TX TY TZ) of every image."""
     points_may_follow = False
-    for line, words in _lines(text):
+    for line, words in _iterate_word_lines(text):
         if points_may_follow and len(words) % 3 == 0 and all(_is_number(word) for word in words):
             points_may_follow = False
             continue
         image = " ".join(words).split(" ", 9)
         if len(image) != 10:
             raise InvalidPoses(f"line {line} has {len(image)} fields; expected {COLMAP}")
-        yield image[9], line, [_number(word, line, COLMAP) for word in image[1:8]]
+        yield image[9], line, [_parse_finite_number(word, line, COLMAP) for word in image[1:8]]
         points_may_follow = True
 
 
-def _table(text: str, columns: int, layout: str) -> tuple[list[int], np.ndarray]:
+def _parse_number_table(text: str, columns: int, layout: str) -> tuple[list[int], np.ndarray]:
     """(line of each row, numbers (N, columns))."""
     lines, rows = [], []
-    for line, words in _lines(text):
+    for line, words in _iterate_word_lines(text):
         if len(words) != columns:
             raise InvalidPoses(f"line {line} has {len(words)} fields; expected {columns}: {layout}")
         lines.append(line)
-        rows.append([_number(word, line, layout) for word in words])
+        rows.append([_parse_finite_number(word, line, layout) for word in words])
     if not rows:
         raise InvalidPoses(f"the file has no poses; expected lines of {layout}")
     return lines, np.array(rows)
 
 
-def _lines(text: str) -> Iterator[tuple[int, list[str]]]:
+def _iterate_word_lines(text: str) -> Iterator[tuple[int, list[str]]]:
     for line, content in enumerate(text.split("\n"), start=1):
         words = content.split()
         if words and not words[0].startswith("#"):
             yield line, words
 
 
-def _number(word: str, line: int, layout: str) -> float:
+def _parse_finite_number(word: str, line: int, layout: str) -> float:
     try:
         value = float(word)
     except ValueError:
@@ -125,7 +125,7 @@ def _is_number(word: str) -> bool:
     return True
 
 
-def _rotations(wxyz: np.ndarray, lines: list[int]) -> np.ndarray:
+def _rotations_of_unit_quaternions(wxyz: np.ndarray, lines: list[int]) -> np.ndarray:
     length = np.linalg.norm(wxyz, axis=1)
     off = np.abs(length - 1) > UNIT
     if off.any():
@@ -133,8 +133,8 @@ def _rotations(wxyz: np.ndarray, lines: list[int]) -> np.ndarray:
         raise InvalidPoses(
             f"line {lines[k]} has a quaternion of length {length[k]:.4g}; expected 1: are the columns in another order?"
         )
-    return from_quaternion(wxyz)
+    return rotations_from_quaternions(wxyz)
 
 
-def _poses(rotation: np.ndarray, translation: np.ndarray) -> np.ndarray:
+def _join_3x4_poses(rotation: np.ndarray, translation: np.ndarray) -> np.ndarray:
     return np.concatenate([rotation, translation[:, :, None]], axis=2)

@@ -11,15 +11,15 @@ import numpy as np
 
 from revisit.core import MediaError
 from revisit.media import load_npz
-from revisit.media.error_names import printable
-from revisit.media.text_files import csv_rows, read_text
+from revisit.media.error_names import printable_line
+from revisit.media.text_files import csv_dict_reader, read_text
 
 NOT_STATED = "not stated"  # who made the numbers
 
 
 def read_csv(path: Path, needed: Sequence[str], expected: str) -> list[dict[str, str]]:
     """Rows of a CSV file by column; the needed columns are there. `expected` says what a good file looks like."""
-    reader = csv_rows(read_text(path))
+    reader = csv_dict_reader(read_text(path))
     try:
         names = [name.strip() for name in reader.fieldnames or []]
         missing = [name for name in needed if name not in names]
@@ -31,7 +31,7 @@ def read_csv(path: Path, needed: Sequence[str], expected: str) -> list[dict[str,
         raise MediaError(f"it is not a CSV file ({error}); expected {expected}") from None
 
 
-def numbers(values: Sequence[Any] | np.ndarray, name: str, expected: str) -> np.ndarray:
+def parse_finite_floats(values: Sequence[Any] | np.ndarray, name: str, expected: str) -> np.ndarray:
     """The values as finite floats."""
     floats = np.empty(len(values))
     for row, value in enumerate(values):
@@ -40,14 +40,14 @@ def numbers(values: Sequence[Any] | np.ndarray, name: str, expected: str) -> np.
         except (TypeError, ValueError):
             floats[row] = np.nan
         if not np.isfinite(floats[row]):
-            text = printable(str(value), 40)
+            text = printable_line(str(value), 40)
             raise MediaError(f"row {row} has {name} = {text!r}, which is not a finite number; expected {expected}")
     return floats
 
 
-def frame_numbers(values: Sequence[Any] | np.ndarray, expected: str) -> np.ndarray:
+def parse_frame_numbers(values: Sequence[Any] | np.ndarray, expected: str) -> np.ndarray:
     """The values as frame numbers, from 0 on."""
-    frames = numbers(values, "frame", expected)
+    frames = parse_finite_floats(values, "frame", expected)
     if len(frames) and ((frames != np.rint(frames)).any() or frames.min() < 0):
         raise MediaError(
             f"frame numbers must be 0, 1, 2, …; found {frames[(frames != np.rint(frames)) | (frames < 0)][0]:g}"
@@ -55,18 +55,18 @@ def frame_numbers(values: Sequence[Any] | np.ndarray, expected: str) -> np.ndarr
     return frames.astype(np.int64)
 
 
-def read_arrays(path: Path, needed: str, expected: str) -> dict[str, np.ndarray]:
+def read_npz_with_frames(path: Path, needed: str, expected: str) -> dict[str, np.ndarray]:
     """Arrays of an npz file, with the needed one among them and `frame` numbering its rows."""
     arrays = load_npz(path)
     if needed not in arrays:
         raise MediaError(f"it holds {', '.join(sorted(arrays)) or 'nothing'}; expected {expected}")
     if "frame" not in arrays:
         arrays["frame"] = np.arange(len(np.atleast_1d(arrays[needed])))
-    arrays["frame"] = frame_numbers(np.ravel(arrays["frame"]), expected)
+    arrays["frame"] = parse_frame_numbers(np.ravel(arrays["frame"]), expected)
     return arrays
 
 
-def in_order(frame: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def sort_by_frame(frame: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Both in the order of the frames, each of which may be there once."""
     if len(frame) != len(values):
         raise MediaError(f"it has {len(frame)} frame numbers and {len(values)} values; each frame needs one row")
@@ -77,15 +77,15 @@ def in_order(frame: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndar
     return frame[order], values[order]
 
 
-def read_label(source: Mapping[str, object], name: str, default: str = NOT_STATED) -> str:
+def label_or_default(source: Mapping[str, object], name: str, default: str = NOT_STATED) -> str:
     """A word or sentence of a file's own, on one line."""
     value = source.get(name)
     if isinstance(value, np.ndarray):
         value = value.item() if value.size == 1 else None
-    return printable(str(value), 300) if value not in (None, "") else default
+    return printable_line(str(value), 300) if value not in (None, "") else default
 
 
-def vectors(arrays: dict[str, np.ndarray], name: str, expected: str) -> np.ndarray:
+def finite_float_table(arrays: dict[str, np.ndarray], name: str, expected: str) -> np.ndarray:
     """A table of finite numbers, (rows, channels)."""
     table = np.asarray(arrays[name])
     if table.ndim != 2 or table.dtype.kind not in "iuf" or not np.isfinite(table).all():

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from revisit.core import ANY_SET, OBSERVERS, Observer, UsageError, evidence_id
-from revisit.core.text import package_yaml, suggest_names, yaml_file
+from revisit.core.text import read_package_yaml, read_yaml_file, suggest_names
 
 KEYS = ("title", "extends", "roles")
-_packaged = cache(package_yaml)
+_packaged = cache(read_package_yaml)
 
 
 def set_names() -> list[str]:
@@ -45,7 +45,7 @@ def read_set(name: str, below: tuple[str, ...] = ()) -> SetFile:
     elif not path.is_file():
         raise UsageError(f"{path}: no such file; an observer set is one of {', '.join(set_names())}, or a YAML file")
     else:
-        content = yaml_file(path)
+        content = read_yaml_file(path)
     if not isinstance(content, dict) or not isinstance(content.get("roles", {}), dict):
         raise UsageError(f"{name}: a set file needs `roles:` (evidence: observer) and may have `extends:` another set")
     unknown = [str(key) for key in content if key not in KEYS]

@@ -11,7 +11,7 @@ from unicodedata import normalize
 
 from revisit.core import UsageError
 from revisit.suites.clips import find_clip_files
-from revisit.suites.folder.path_words import is_generic, is_truth, split_seed, without_truth
+from revisit.suites.folder.path_words import is_generic_word, is_truth_word, split_seed, strip_truth_word
 
 Words = tuple[str, ...]
 
@@ -55,10 +55,10 @@ def find_clip_paths(root: Path, outside: Path | None = None) -> list[ClipPath]:
         words = tuple(normalize("NFC", word) for word in (*folders, f"{name}{path.suffix}" if keeps else name))
         below = normalize("NFC", path.relative_to(root).as_posix())
         named.append(ClipPath(path, below, words, keeps_ending=keeps))
-    return _with_seeds(named)
+    return _split_off_seeds(named)
 
 
-def _with_seeds(clips: list[ClipPath]) -> list[ClipPath]:
+def _split_off_seeds(clips: list[ClipPath]) -> list[ClipPath]:
     """The clips with the seeds that their words name, unless nothing else would tell two clips apart or name one."""
     facts_with_seeds = []
     for clip in clips:
@@ -70,14 +70,16 @@ def _with_seeds(clips: list[ClipPath]) -> list[ClipPath]:
     return facts_with_seeds if len(ids) == len(clips) and all(clip.words for clip in facts_with_seeds) else clips
 
 
-def split_truth(clips: Sequence[ClipPath], folder: str) -> tuple[list[ClipPath], list[TruthPath]]:
+def separate_truth_clips(clips: Sequence[ClipPath], folder: str) -> tuple[list[ClipPath], list[TruthPath]]:
     """Clips to judge, and those that say that they are the truth of others; where all say so, none is.
 
     A gt.mp4 among clips that lie in no folder makes of the source, which is called `folder`, the folder of one scene.
     """
-    if sum(is_truth(clip.words[0]) for clip in clips) == 1 < len(clips) and all(len(clip.words) == 1 for clip in clips):
+    if sum(is_truth_word(clip.words[0]) for clip in clips) == 1 < len(clips) and all(
+        len(clip.words) == 1 for clip in clips
+    ):
         clips = [replace(clip, words=(folder, *clip.words)) for clip in clips]
-    truths = {clip.path: truth for clip in clips if (truth := _truth_name(clip)) is not None}
+    truths = {clip.path: truth for clip in clips if (truth := _truth_path_of_clip(clip)) is not None}
     others = [clip for clip in clips if clip.path not in truths]
     if not others or not truths:
         return list(clips), []
@@ -86,44 +88,46 @@ def split_truth(clips: Sequence[ClipPath], folder: str) -> tuple[list[ClipPath],
     truth_clips = {
         path: truth
         for path, truth in truths.items()
-        if truth.in_folder or is_truth(truth.said_by) or any(is_affix(truth.scene[-1], word) for word in beside)
+        if truth.in_folder
+        or is_truth_word(truth.said_by)
+        or any(word_starts_or_ends_with(truth.scene[-1], word) for word in beside)
     }
     return [clip for clip in clips if clip.path not in truth_clips], list(truth_clips.values())
 
 
-def is_affix(part: str, word: str) -> bool:
+def word_starts_or_ends_with(part: str, word: str) -> bool:
     """Whether a word is this part, or begins or ends with it at a separator."""
     name = re.escape(part)
     return re.fullmatch(rf"{name}|{name}[-_. ].*|.*[-_. ]{name}", word, re.DOTALL) is not None
 
 
-def _truth_name(clip: ClipPath) -> TruthPath | None:
+def _truth_path_of_clip(clip: ClipPath) -> TruthPath | None:
     for k, word in enumerate(clip.words):
-        if is_truth(word) and len(clip.words) > 1:
+        if is_truth_word(word) and len(clip.words) > 1:
             words = (*clip.words[:k], *clip.words[k + 1 :])
             last = k == len(clip.words) - 1 and not clip.path.is_dir()
             return TruthPath(clip.path, words, word, in_folder=not last)
-    base = without_truth(clip.words[-1])
+    base = strip_truth_word(clip.words[-1])
     return None if base is None else TruthPath(clip.path, (*clip.words[:-1], base), clip.words[-1], in_folder=False)
 
 
-def truth_of_folder(folder: Path) -> list[TruthPath]:
+def read_truth_folder(folder: Path) -> list[TruthPath]:
     """The clips of a folder of truth, each by the words that say what it is the truth of."""
     if not folder.is_dir():
         raise UsageError(f"{folder}: there is no such folder of true videos; --reference takes one")
     truths = []
     for clip in find_clip_paths(folder):
-        truth = _truth_name(clip)
+        truth = _truth_path_of_clip(clip)
         truths.append(TruthPath(clip.path, truth.scene if truth else clip.words, folder.name, in_folder=True))
     if not truths:
         raise UsageError(f"{folder}: there is no clip in it; --reference takes a folder of true videos")
     return truths
 
 
-def scene_names(truths: Sequence[TruthPath]) -> Iterator[dict[Words, TruthPath]]:
+def candidate_truth_indexes(truths: Sequence[TruthPath]) -> Iterator[dict[Words, TruthPath]]:
     """Truths by the words of their scenes: without those that say nothing, then all of them, then the last one only."""
     scenes = [truth.scene for truth in truths]
-    telling = [tuple(word for word in scene if not is_generic(word)) or scene for scene in scenes]
+    telling = [tuple(word for word in scene if not is_generic_word(word)) or scene for scene in scenes]
     if len({scene[-1] for scene in telling}) == 1 and len(truths) > 1:  # kitchen/gt/clip.mp4, hall/gt/clip.mp4
         telling = [scene[:-1] or scene for scene in telling]
     for names in (telling, scenes, [scene[-1:] for scene in scenes]):

@@ -7,11 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from revisit.core import Case, Clip, Rejected, Remark, UsageError
-from revisit.core.text import pluralize
+from revisit.core.text import count_and_noun
 from revisit.datasets.entries import DatasetEntry
-from revisit.datasets.hugging_face import is_hugging_face, read_hugging_face
-from revisit.datasets.lerobot import is_lerobot, read_lerobot
-from revisit.datasets.shards import read_shards, shards_of
+from revisit.datasets.hugging_face import is_hugging_face_dataset, read_hugging_face
+from revisit.datasets.lerobot import is_lerobot_dataset, read_lerobot
+from revisit.datasets.shards import list_tar_shards, read_shards
 from revisit.geometry.camera_script import parse_script
 from revisit.suites.clips import MANIFEST, find_clips
 from revisit.suites.folder.read import read as read_folder
@@ -19,15 +19,15 @@ from revisit.suites.folder.read import read as read_folder
 Reader = Callable[[Path, Sequence[Path]], Iterable[DatasetEntry | Rejected | Remark]]
 
 
-def format_of(source: Path) -> Reader | None:
+def dataset_reader_of(source: Path) -> Reader | None:
     """The reader of a dataset's format; None for folders of videos and manifests."""
     if (source / MANIFEST).is_file():
         return None
-    if is_lerobot(source):
+    if is_lerobot_dataset(source):
         return read_lerobot
-    if is_hugging_face(source):
+    if is_hugging_face_dataset(source):
         return read_hugging_face
-    if shards_of(source) and (source.is_file() or not any(find_clips(source))):
+    if list_tar_shards(source) and (source.is_file() or not any(find_clips(source))):
         return read_shards
     return None
 
@@ -35,8 +35,8 @@ def format_of(source: Path) -> Reader | None:
 def read(source: Path, roots: Sequence[Path] = (), **options: str) -> Iterator[Case | Rejected | Remark]:
     """Cases of a dataset, of a folder of videos or of a manifest; `reference` may be a dataset, too."""
     reference = options.get("reference", "")
-    reader = format_of(source)
-    truth_reader = format_of(Path(reference)) if reference else None
+    reader = dataset_reader_of(source)
+    truth_reader = dataset_reader_of(Path(reference)) if reference else None
     if reader is None and truth_reader is None:
         yield from read_folder(source, roots, **options)
         return
@@ -46,11 +46,11 @@ def read(source: Path, roots: Sequence[Path] = (), **options: str) -> Iterator[C
     elif options.get("layout"):
         raise UsageError(f"{source} says what each clip is; leave --layout out")
     else:
-        entries = [_case(entry, source) for entry in reader(source, roots)]
-    yield from entries if not reference else _with_truth(entries, Path(reference), truth_reader)
+        entries = [_case_of_entry(entry, source) for entry in reader(source, roots)]
+    yield from entries if not reference else _add_truth_by_name(entries, Path(reference), truth_reader)
 
 
-def _with_truth(
+def _add_truth_by_name(
     entries: list[Case | Rejected | Remark], place: Path, reader: Reader | None
 ) -> Iterator[Case | Rejected | Remark]:
     """The entries with the truth of the same name."""
@@ -69,7 +69,7 @@ def _with_truth(
             f"no clip has the name of one in {place}: there are {', '.join(sorted(truths)[:3])}, and the clips are "
             f"{', '.join(case.sample for case in cases[:3])}"
         )
-    yield Remark(f"{len(with_truth)} of {pluralize(len(cases), 'clip')} have a reference in {place.name}")
+    yield Remark(f"{len(with_truth)} of {count_and_noun(len(cases), 'clip')} have a reference in {place.name}")
     for entry in entries:
         if isinstance(entry, Case) and entry.id in with_truth:
             name = entry.clip_name if entry.clip_name in truths else entry.sample
@@ -77,11 +77,11 @@ def _with_truth(
         yield entry
 
 
-def _case(entry: DatasetEntry | Rejected | Remark, source: Path) -> Case | Rejected | Remark:
+def _case_of_entry(entry: DatasetEntry | Rejected | Remark, source: Path) -> Case | Rejected | Remark:
     """The case of an entry, with its fields checked as those of a manifest are."""
     from pydantic import ValidationError
 
-    from revisit.suites.manifest import ManifestEntry, first_problem
+    from revisit.suites.manifest import ManifestEntry, first_validation_problem
 
     model = source.resolve().stem if source.is_file() else source.resolve().name
     if not isinstance(entry, DatasetEntry):
@@ -93,7 +93,7 @@ def _case(entry: DatasetEntry | Rejected | Remark, source: Path) -> Case | Rejec
         if script:
             parse_script(script)
     except ValidationError as error:
-        return Rejected(entry.name, first_problem(error)[0], model)
+        return Rejected(entry.name, first_validation_problem(error)[0], model)
     except UsageError as error:
         return Rejected(entry.name, f"its camera: {error}", model)
-    return checked.case(entry.name, entry.clip, entry.reference, script)
+    return checked.make_case(entry.name, entry.clip, entry.reference, script)

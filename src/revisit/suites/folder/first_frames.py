@@ -27,11 +27,11 @@ def first_half_is_scene(pairs: Sequence[tuple[str, str]], paths: Sequence[Path])
     columns = list(dict.fromkeys(right for _, right in pairs))[:LOOKED_AT]
     cells = {(a, b): grid[a, b] for a in rows for b in columns if (a, b) in grid}
     try:
-        pictures = {cell: first_picture(path) for cell, path in cells.items()}
+        pictures = {cell: load_small_first_frame(path) for cell, path in cells.items()}
     except (RevisitError, OSError):
         return None
     by_first, by_second = (
-        [picture_distance(pictures[p], pictures[q]) for p, q in combinations(pictures, 2) if p[k] == q[k]]
+        [mean_picture_difference(pictures[p], pictures[q]) for p, q in combinations(pictures, 2) if p[k] == q[k]]
         for k in (0, 1)
     )
     if not by_first or not by_second:
@@ -43,7 +43,7 @@ def first_half_is_scene(pairs: Sequence[tuple[str, str]], paths: Sequence[Path])
 
 
 @lru_cache(maxsize=256)
-def first_picture(path: Path) -> np.ndarray:
+def load_small_first_frame(path: Path) -> np.ndarray:
     """The first frame of a clip, small and without its mean colour."""
     import cv2
 
@@ -53,6 +53,6 @@ def first_picture(path: Path) -> np.ndarray:
     return small - small.mean(axis=(0, 1))
 
 
-def picture_distance(one: np.ndarray, other: np.ndarray) -> float:
+def mean_picture_difference(one: np.ndarray, other: np.ndarray) -> float:
     """Mean absolute difference of two small pictures, of 255."""
     return float(np.abs(one - other).mean())

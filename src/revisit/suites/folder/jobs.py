@@ -6,16 +6,16 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from revisit.control.job_runner import measure_clip
-from revisit.control.jobs import FRAMES, SIZE, BatchRequest, Job, JobBatch, file_name
+from revisit.control.job_runner import clip_frames_fps_and_size
+from revisit.control.jobs import FRAMES, SIZE, BatchRequest, Job, JobBatch, file_name_for_id
 from revisit.control.requested_path import compile_script
 from revisit.core import Case, Clip, UsageError
 from revisit.core.text import parse_json
-from revisit.media.files import write_lines
+from revisit.media.files import write_json_lines
 from revisit.suites.clips import MANIFEST, read_manifest
 
 
-def jobs(data: Path, out: Path | None, request: BatchRequest) -> JobBatch:
+def folder_generation_jobs(data: Path, out: Path | None, request: BatchRequest) -> JobBatch:
     """The jobs of a manifest; clips go to `out`, a folder per model, beside a manifest of all of them."""
     request.refuse_unknown_options()
     source = data / MANIFEST if data.is_dir() else data
@@ -24,14 +24,16 @@ def jobs(data: Path, out: Path | None, request: BatchRequest) -> JobBatch:
     root = out or Path("generated/folder")
     model_folder = root / request.model
     left_out: list[str] = []
-    all_jobs = list(_jobs(source, model_folder, request, left_out))
+    all_jobs = list(_jobs_of_manifest(source, model_folder, request, left_out))
     words = [str(root), "--suite", "folder", "--root", str(source.parent)]
     if any(job.annotations["frames"] not in (None, job.frames) for job in all_jobs):
         words += ["--align", "stretch"]  # the clips have another length than their references
-    return JobBatch(request.select(all_jobs), model_folder, words, lambda finished: _index(root, finished), left_out)
+    return JobBatch(
+        request.select_jobs(all_jobs), model_folder, words, lambda finished: _update_manifest(root, finished), left_out
+    )
 
 
-def _jobs(source: Path, model_folder: Path, request: BatchRequest, left_out: list[str]) -> Iterator[Job]:
+def _jobs_of_manifest(source: Path, model_folder: Path, request: BatchRequest, left_out: list[str]) -> Iterator[Job]:
     yielded: set[tuple[str, int]] = set()
     for case in read_manifest(source):
         if not isinstance(case, Case):
@@ -43,13 +45,13 @@ def _jobs(source: Path, model_folder: Path, request: BatchRequest, left_out: lis
         yielded.add((clip_id, case.seed))
         name = f"{clip_id}#{case.seed}" if case.seed else clip_id
         truth = case.reference or case.clip
-        properties = measure_clip(truth.path) if truth.path.is_file() else {}
-        frames = request.length(properties.get("frames") or FRAMES)
+        properties = clip_frames_fps_and_size(truth.path) if truth.path.is_file() else {}
+        frames = request.clip_length(properties.get("frames") or FRAMES)
         size = request.size or (request.to.size if request.to else tuple(properties.get("size") or SIZE))
         path = compile_script(case.camera, frames=frames).path.c2w if case.camera else None
         yield Job(
             id=name,
-            out=model_folder / f"{file_name(name)}.mp4",
+            out=model_folder / f"{file_name_for_id(name)}.mp4",
             suite="folder",
             model=request.model,
             sample=case.sample,
@@ -57,17 +59,17 @@ def _jobs(source: Path, model_folder: Path, request: BatchRequest, left_out: lis
             condition=case.condition,
             seed=case.seed,
             frames=frames,
-            fps=request.fps or (request.to.fps if request.to else properties.get("fps") or request.rate),
+            fps=request.fps or (request.to.fps if request.to else properties.get("fps") or request.frame_rate),
             size=(size[0], size[1]),
             prompt=case.prompt,
             image=Clip(truth.path, truth.fps, count=1) if request.first_frame else None,
             camera=case.camera,
             path=path,
-            annotations={"line": _line(case, clip_id), "frames": properties.get("frames")},
+            annotations={"line": _manifest_line_facts(case, clip_id), "frames": properties.get("frames")},
         )
 
 
-def _line(case: Case, clip_id: str) -> dict[str, object]:
+def _manifest_line_facts(case: Case, clip_id: str) -> dict[str, object]:
     """What the manifest says of the clip, whoever makes it."""
     target = case.target and {"name": case.target.name, "box": list(case.target.box)}
     facts = {
@@ -79,7 +81,7 @@ def _line(case: Case, clip_id: str) -> dict[str, object]:
     return {name: value for name, value in facts.items() if value not in (None, "", {}, [])}
 
 
-def _index(root: Path, jobs: Sequence[Job]) -> None:
+def _update_manifest(root: Path, jobs: Sequence[Job]) -> None:
     """The manifest of all models in the folder."""
     path = root / MANIFEST
     there = [parse_json(line) for line in path.read_text("utf-8").split("\n") if line.strip()] if path.is_file() else []
@@ -90,4 +92,4 @@ def _index(root: Path, jobs: Sequence[Job]) -> None:
             if "reference" in line:
                 line["reference"] = os.path.relpath(str(line["reference"]), root.resolve())
             lines[job.model, line["video"]] = line
-    write_lines(path, lines.values(), ascii=True)
+    write_json_lines(path, lines.values(), ascii=True)

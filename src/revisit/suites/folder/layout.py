@@ -12,19 +12,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from revisit.core.text import pluralize
+from revisit.core.text import count_and_noun
 from revisit.suites.folder.clip_paths import ClipPath, TruthPath
 from revisit.suites.folder.first_frames import first_half_is_scene
-from revisit.suites.folder.pairing import pair_with_truth
-from revisit.suites.folder.path_patterns import ClipFacts, pattern_for
+from revisit.suites.folder.pairing import pair_clips_with_truth
+from revisit.suites.folder.path_patterns import ClipFacts, infer_layout
 from revisit.suites.folder.path_words import (
-    are_model_names,
-    are_scene_names,
-    is_generic,
-    is_number,
-    is_step,
+    is_checkpoint_word,
+    is_digits_word,
+    is_generic_word,
+    mostly_model_names,
+    mostly_scene_names,
     split_at_separators,
-    split_step,
+    split_checkpoint,
 )
 
 FULL = 0.7  # of the grid of scenes and models must be there
@@ -41,111 +41,111 @@ class LayoutReading:
     truth: Mapping[Path, TruthPath] = field(default_factory=dict)
 
     @property
-    def models(self) -> list[str]:
+    def model_names(self) -> list[str]:
         return list(dict.fromkeys(one.model for one in self.facts.values()))
 
     @property
-    def scenes(self) -> list[str]:
+    def scene_names(self) -> list[str]:
         return list(dict.fromkeys(one.scene for one in self.facts.values()))
 
     @property
-    def missing(self) -> list[ClipFacts]:
+    def missing_clips(self) -> list[ClipFacts]:
         """Clips that one model has and another one lacks, where models have most of their clips in common."""
         there = set(self.facts.values())
         clips = list(dict.fromkeys((one.scene, one.seed) for one in self.facts.values()))
-        if len(there) <= COMMON * len(self.models) * len(clips):
+        if len(there) <= COMMON * len(self.model_names) * len(clips):
             return []
-        every = [ClipFacts(model, scene, seed) for model in self.models for scene, seed in clips]
+        every = [ClipFacts(model, scene, seed) for model in self.model_names for scene, seed in clips]
         return [one for one in every if one not in there]
 
     @property
-    def size(self) -> str:
+    def size_text(self) -> str:
         """How many models and scenes, with some of their names."""
-        models = f"{pluralize(len(self.models), 'model')} ({name_few(self.models)})"
-        return f"{models} × {pluralize(len(self.scenes), 'scene')} ({name_few(self.scenes)})"
+        models = f"{count_and_noun(len(self.model_names), 'model')} ({join_first_names(self.model_names)})"
+        return f"{models} × {count_and_noun(len(self.scene_names), 'scene')} ({join_first_names(self.scene_names)})"
 
 
-def name_few(names: Sequence[str], most: int = 3) -> str:
+def join_first_names(names: Sequence[str], most: int = 3) -> str:
     """The first of some names, for a sentence; one name more is named, too."""
     return ", ".join(names) if len(names) <= most + 1 else f"{', '.join(names[:most])}, …"
 
 
-def possible_layouts(clips: Sequence[ClipPath], truths: Sequence[TruthPath], root: str) -> list[LayoutReading]:
+def possible_readings(clips: Sequence[ClipPath], truths: Sequence[TruthPath], root: str) -> list[LayoutReading]:
     """The reading to take, then others that fit as well; `root` is the model where paths name none."""
-    facts, truth = pair_with_truth(clips, truths, root)
+    facts, truth = pair_clips_with_truth(clips, truths, root)
     if not facts:
-        return [_reading(clips, reading, root) for reading in _without_truth(clips, root)]
+        return [_make_reading(clips, reading, root) for reading in _readings_without_truth(clips, root)]
     models = {one.model for one in facts.values()}
     rest = [clip for clip in clips if clip.path not in facts]
-    facts.update({clip.path: _by_known_models(clip, models, root) for clip in rest})
-    return [replace(_reading(clips, [facts[clip.path] for clip in clips], root), truth=truth)]
+    facts.update({clip.path: _facts_by_known_models(clip, models, root) for clip in rest})
+    return [replace(_make_reading(clips, [facts[clip.path] for clip in clips], root), truth=truth)]
 
 
-def _reading(clips: Sequence[ClipPath], facts: Sequence[ClipFacts], root: str) -> LayoutReading:
-    layout = pattern_for([clip.name for clip in clips], facts, root)
+def _make_reading(clips: Sequence[ClipPath], facts: Sequence[ClipFacts], root: str) -> LayoutReading:
+    layout = infer_layout([clip.name for clip in clips], facts, root)
     return LayoutReading({clip.path: one for clip, one in zip(clips, facts, strict=True)}, layout)
 
 
-def _by_known_models(clip: ClipPath, models: set[str], root: str) -> ClipFacts:
+def _facts_by_known_models(clip: ClipPath, models: set[str], root: str) -> ClipFacts:
     """A clip of a scene without truth, by the models of the others."""
     for k, word in enumerate(clip.words):
         if word in models and len(clip.words) > 1:
-            rest = [other for j, other in enumerate(clip.words) if j != k and not is_generic(other)]
+            rest = [other for j, other in enumerate(clip.words) if j != k and not is_generic_word(other)]
             return ClipFacts(word, "/".join(rest) or clip.words[-1], clip.seed)
     for left, _, right in split_at_separators(clip.words[-1]):
         if left in models or right in models:
             model, scene = (right, left) if right in models else (left, right)
             return ClipFacts(model, "/".join((*clip.words[:-1], scene)), clip.seed)
-    words = tuple(word for word in clip.words if not is_generic(word)) or clip.words
+    words = tuple(word for word in clip.words if not is_generic_word(word)) or clip.words
     if root in models:
         return ClipFacts(root, "/".join(words), clip.seed)
-    return _first_folder(replace(clip, words=words), root)
+    return _first_folder_as_model(replace(clip, words=words), root)
 
 
-def _first_folder(clip: ClipPath, root: str) -> ClipFacts:
+def _first_folder_as_model(clip: ClipPath, root: str) -> ClipFacts:
     """The first folder is the model, and the rest of the path the scene."""
     if len(clip.words) == 1:
         return ClipFacts(root, clip.words[0], clip.seed)
     return ClipFacts(clip.words[0], "/".join(clip.words[1:]), clip.seed)
 
 
-def _without_truth(clips: Sequence[ClipPath], root: str) -> list[list[ClipFacts]]:
+def _readings_without_truth(clips: Sequence[ClipPath], root: str) -> list[list[ClipFacts]]:
     """Readings of clips without truth, the one to take first."""
     words = [clip.words for clip in clips]
-    while min(map(len, words)) > 1 and len({one[0] for one in words}) == 1 and is_generic(words[0][0]):
+    while min(map(len, words)) > 1 and len({one[0] for one in words}) == 1 and is_generic_word(words[0][0]):
         words = [one[1:] for one in words]  # results/wan/a.mp4 is wan/a
     short = [ClipPath(clip.path, clip.name, some, clip.seed) for clip, some in zip(clips, words, strict=True)]
-    usual = [_first_folder(clip, root) for clip in short]
+    usual = [_first_folder_as_model(clip, root) for clip in short]
     depth = {len(one) for one in words}
     if depth == {1}:
         if checkpoints := _checkpoints_of_one_scene(short, root):
             return [checkpoints]
-        return _read_flat(short, usual)
+        return _readings_of_flat_names(short, usual)
     if min(depth) == 1:
         return [usual]  # some lie in the source itself
     if len({one[0] for one in words}) == 1:
         return _readings_of_one_folder(short, usual)
-    return _in_folders(short, usual, root)
+    return _readings_of_several_folders(short, usual, root)
 
 
 def _checkpoints_of_one_scene(clips: Sequence[ClipPath], folder: str) -> list[ClipFacts] | None:
     """step_1000.mp4, step_2000.mp4 are checkpoints that show one scene, named after the folder if by nothing else."""
-    split = [split_step(clip.words[-1]) for clip in clips]
+    split = [split_checkpoint(clip.words[-1]) for clip in clips]
     names = [one for one in split if one is not None]
     if len(names) < len(clips) or len({scene for scene, _ in names}) > 1 or len({step for _, step in names}) < 2:
         return None
     return [ClipFacts(step, scene or folder, clip.seed) for (scene, step), clip in zip(names, clips, strict=True)]
 
 
-def _read_flat(clips: Sequence[ClipPath], usual: list[ClipFacts]) -> list[list[ClipFacts]]:
+def _readings_of_flat_names(clips: Sequence[ClipPath], usual: list[ClipFacts]) -> list[list[ClipFacts]]:
     """Names in one folder: Real_020_wan is a scene and a model where such names form a grid."""
     stems = [clip.words[-1] for clip in clips]
-    last, first = _split_stems(stems, model_last=True), _split_stems(stems, model_last=False)
+    last, first = _split_stems_into_grid(stems, model_last=True), _split_stems_into_grid(stems, model_last=False)
     by_last = [ClipFacts(model, scene, clip.seed) for (scene, model), clip in zip(last, clips, strict=False)]
     by_first = [ClipFacts(model, scene, clip.seed) for (model, scene), clip in zip(first, clips, strict=False)]
     if not by_last and not by_first:
         return [usual]
-    second_is_model = _second_is_model(last or first, [clip.path for clip in clips], counted_first=True)
+    second_is_model = _second_half_is_model(last or first, [clip.path for clip in clips], counted_first=True)
     if second_is_model and by_last:
         return [by_last]
     if second_is_model is False and by_first:
@@ -154,7 +154,7 @@ def _read_flat(clips: Sequence[ClipPath], usual: list[ClipFacts]) -> list[list[C
     return [one for one in (by_last, *((by_first, usual) if by_last else (usual, by_first))) if one]
 
 
-def _split_stems(all_stems: Sequence[str], *, model_last: bool) -> list[Pair]:
+def _split_stems_into_grid(all_stems: Sequence[str], *, model_last: bool) -> list[Pair]:
     """(left, right) of every name so that both repeat and fill a grid; nothing where they do not.
 
     Names have several separators: the split is taken whose halves stand in most other names, and of those with the
@@ -166,19 +166,19 @@ def _split_stems(all_stems: Sequence[str], *, model_last: bool) -> list[Pair]:
     rights = Counter(right for some in halves for _, right in some)
     pairs = []
     for some in halves:
-        telling = [(left, right) for left, right in some if not is_number(right if model_last else left)]
+        telling = [(left, right) for left, right in some if not is_digits_word(right if model_last else left)]
         if not telling:
             return []
         pairs.append(max(telling, key=lambda one: (
             min(lefts[one[0]], rights[one[1]]) > 1, lefts[one[0]] * rights[one[1]], -len(one[model_last]),
         )))  # fmt: skip
-    if not _is_grid(pairs):
+    if not _fills_grid(pairs):
         return []
     pair_of = dict(zip(stems, pairs, strict=True))
     return [pair_of[stem] for stem in all_stems]
 
 
-def _is_grid(pairs: Sequence[Pair]) -> bool:
+def _fills_grid(pairs: Sequence[Pair]) -> bool:
     """Whether pairs are all different and fill most of a grid of at least two by two."""
     one, other = {left for left, _ in pairs}, {right for _, right in pairs}
     if len(set(pairs)) < len(pairs) or min(len(one), len(other)) < 2 or len(pairs) < 4:
@@ -193,40 +193,42 @@ def _readings_of_one_folder(clips: Sequence[ClipPath], usual: list[ClipFacts]) -
     if all(len(clip.words) == 1 for clip in inside):
         if checkpoints := _checkpoints_of_one_scene(inside, model):
             return [checkpoints]
-        return [usual, *(facts for facts in _read_flat(inside, usual) if facts != usual)][:2]
-    below = [_first_folder(clip, model) for clip in inside]
-    if min(len(clip.words) for clip in inside) < 2 or not _is_grid([(one.model, one.scene) for one in below]):
+        return [usual, *(facts for facts in _readings_of_flat_names(inside, usual) if facts != usual)][:2]
+    below = [_first_folder_as_model(clip, model) for clip in inside]
+    if min(len(clip.words) for clip in inside) < 2 or not _fills_grid([(one.model, one.scene) for one in below]):
         return [usual]
-    return [below] if are_model_names({one.model for one in below}) else [usual, below]
+    return [below] if mostly_model_names({one.model for one in below}) else [usual, below]
 
 
-def _in_folders(clips: Sequence[ClipPath], usual: list[ClipFacts], root: str) -> list[list[ClipFacts]]:
+def _readings_of_several_folders(clips: Sequence[ClipPath], usual: list[ClipFacts], root: str) -> list[list[ClipFacts]]:
     """Clips in several folders: those of models, or of scenes."""
-    pairs = [(clip.words[0], "/".join(_without_folder(clip)) or clip.words[0]) for clip in clips]
+    pairs = [(clip.words[0], "/".join(_words_without_folder_name(clip)) or clip.words[0]) for clip in clips]
     paths = [clip.path for clip in clips]
     folders = {folder for folder, _ in pairs}
     rest = {name for _, name in pairs}
     one_model = [ClipFacts(root, "/".join(clip.words), clip.seed) for clip in clips]
     if len(rest) == 1 or rest == folders:  # kitchen/video.mp4, or kitchen/seed0.mp4
         scenes = [ClipFacts(root, folder, clip.seed) for (folder, _), clip in zip(pairs, clips, strict=True)]
-        return [usual] if are_model_names(folders) else [usual, scenes]
-    models_first = [_with_steps(folder, name, clip.seed) for (folder, name), clip in zip(pairs, clips, strict=True)]
+        return [usual] if mostly_model_names(folders) else [usual, scenes]
+    models_first = [
+        _join_step_to_model(folder, name, clip.seed) for (folder, name), clip in zip(pairs, clips, strict=True)
+    ]
     depth = {len(clip.words) for clip in clips}
-    if not _is_grid([(folder, name) for folder, name in dict.fromkeys(pairs)]):
+    if not _fills_grid([(folder, name) for folder, name in dict.fromkeys(pairs)]):
         repeats = len(rest) < len(set(pairs))
-        return [models_first] if repeats or are_model_names(folders) else [models_first, one_model]
-    if depth == {3} and (inner := _inner_models(clips)):
+        return [models_first] if repeats or mostly_model_names(folders) else [models_first, one_model]
+    if depth == {3} and (inner := _second_folder_as_model(clips)):
         return [inner]
     if depth != {2}:
         return [models_first]
     scenes_first = [ClipFacts(name, folder, clip.seed) for (folder, name), clip in zip(pairs, clips, strict=True)]
-    verdict = _second_is_model(pairs, paths)
+    verdict = _second_half_is_model(pairs, paths)
     if verdict is None:
         return [models_first, scenes_first]
     return [scenes_first] if verdict else [models_first]
 
 
-def _without_folder(clip: ClipPath) -> list[str]:
+def _words_without_folder_name(clip: ClipPath) -> list[str]:
     """The rest of a path, without the folder's name where the file repeats it (wan/wan_kitchen.mp4)."""
     folder, *between, stem = clip.words
     for left, _, right in split_at_separators(stem):
@@ -235,30 +237,34 @@ def _without_folder(clip: ClipPath) -> list[str]:
     return [*between, stem]
 
 
-def _with_steps(folder: str, name: str, seed: int) -> ClipFacts:
+def _join_step_to_model(folder: str, name: str, seed: int) -> ClipFacts:
     """A checkpoint in a folder of its own below the model's is part of the model's name."""
     first, _, rest = name.partition("/")
-    return ClipFacts(f"{folder}-{first}", rest, seed) if rest and is_step(first) else ClipFacts(folder, name, seed)
+    return (
+        ClipFacts(f"{folder}-{first}", rest, seed)
+        if rest and is_checkpoint_word(first)
+        else ClipFacts(folder, name, seed)
+    )
 
 
-def _inner_models(clips: Sequence[ClipPath]) -> list[ClipFacts] | None:
+def _second_folder_as_model(clips: Sequence[ClipPath]) -> list[ClipFacts] | None:
     """kitchen/wan/01.mp4: the second folder is the model's where its names say so and those of the first do not."""
     outer, inner = ({clip.words[k] for clip in clips} for k in (0, 1))
-    if not are_model_names(inner) or are_model_names(outer) or any(map(is_step, inner)):
+    if not mostly_model_names(inner) or mostly_model_names(outer) or any(map(is_checkpoint_word, inner)):
         return None
     return [ClipFacts(clip.words[1], f"{clip.words[0]}/{clip.words[2]}", clip.seed) for clip in clips]
 
 
-def _second_is_model(pairs: Sequence[Pair], paths: Sequence[Path], counted_first: bool = False) -> bool | None:
+def _second_half_is_model(pairs: Sequence[Pair], paths: Sequence[Path], counted_first: bool = False) -> bool | None:
     """Which half of a grid names models: the second, the first, or None where nothing tells.
 
     With `counted_first`, first halves that end in numbers are scenes (Real_020_wan); of folders that is not enough.
     """
     first, second = {left for left, _ in pairs}, {right for _, right in pairs}
-    if are_model_names(first) != are_model_names(second):
-        return are_model_names(second)
-    if are_scene_names(second) and not are_scene_names(first) and not all(map(is_number, second)):
+    if mostly_model_names(first) != mostly_model_names(second):
+        return mostly_model_names(second)
+    if mostly_scene_names(second) and not mostly_scene_names(first) and not all(map(is_digits_word, second)):
         return False
-    if counted_first and are_scene_names(first) and not are_scene_names(second):
+    if counted_first and mostly_scene_names(first) and not mostly_scene_names(second):
         return True
     return first_half_is_scene(pairs, paths)

@@ -6,7 +6,7 @@ import numpy as np
 
 from revisit.core import Score, Series, Unscored, metric
 from revisit.evidence.answers import NO, UNANSWERED, YES
-from revisit.evidence.judged import failed_canary
+from revisit.evidence.judged import unscored_for_failed_canary
 from revisit.suites.folder.evidence import OWN, RETURNS, MemoryAnswers
 
 FAMILY = "judged"
@@ -19,7 +19,7 @@ FAMILY = "judged"
 )  # fmt: skip
 def judged_memory(answers: MemoryAnswers) -> Score | Unscored:
     """Share of the questions about the return that a judge answers rightly; asked only where it sees a return."""
-    if doubt := failed_canary(answers.canary):
+    if doubt := unscored_for_failed_canary(answers.canary):
         return doubt
     returns = answers.answer[[name == RETURNS for name in answers.dimension]]
     if not len(returns) or returns[0] == UNANSWERED:
@@ -27,24 +27,24 @@ def judged_memory(answers: MemoryAnswers) -> Score | Unscored:
     if returns[0] == NO:
         return Unscored("gate_closed", "the judge sees no part of the scene that leaves the view and comes back")
     chosen = np.array([name != RETURNS and not name.startswith(OWN) for name in answers.dimension], bool)
-    return _share_of_passed(answers, chosen)
+    return _right_answer_share(answers, chosen)
 
 
 @metric(
     id="judged_own", version=1, title="Your own questions, by a judge", unit="score", range=(0, 1),
     higher_is_better=True, needs=(MemoryAnswers,), responds_to=("what you ask",), blind_to=("what you do not ask",),
 )  # fmt: skip
-def judged_own(answers: MemoryAnswers) -> Score | Unscored:
+def judged_own_questions(answers: MemoryAnswers) -> Score | Unscored:
     """Share of the questions in your file (--option questions=FILE.yaml) that a judge answers as you say is right."""
-    if doubt := failed_canary(answers.canary):
+    if doubt := unscored_for_failed_canary(answers.canary):
         return doubt
     chosen = np.array([name.startswith(OWN) for name in answers.dimension], bool)
     if not chosen.any():
         return Unscored("no_file", "there are no questions of your own; --option questions=FILE.yaml brings them")
-    return _share_of_passed(answers, chosen)
+    return _right_answer_share(answers, chosen)
 
 
-def _share_of_passed(answers: MemoryAnswers, chosen: np.ndarray) -> Score | Unscored:
+def _right_answer_share(answers: MemoryAnswers, chosen: np.ndarray) -> Score | Unscored:
     """The share of some questions that pass; unscored where one has no answer."""
     answer, numbers = answers.answer[chosen], answers.question[chosen]
     if not len(answer):

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from revisit.core.grouping import group_items
 from revisit.media import file_digest
-from revisit.suites.folder.clip_paths import ClipPath, TruthPath, Words, scene_names
+from revisit.suites.folder.clip_paths import ClipPath, TruthPath, Words, candidate_truth_indexes
 from revisit.suites.folder.path_patterns import ClipFacts
-from revisit.suites.folder.path_words import is_generic, is_step, split_at_separators
+from revisit.suites.folder.path_words import is_checkpoint_word, is_generic_word, split_at_separators
 
 
 @dataclass(frozen=True)
@@ -23,15 +23,15 @@ class Match:
     seed: int
 
 
-def pair_with_truth(
+def pair_clips_with_truth(
     clips: Sequence[ClipPath], truths: Sequence[TruthPath], root: str
 ) -> tuple[dict[Path, ClipFacts], dict[Path, TruthPath]]:
     """Clips whose paths name scenes of the truth: what each is, and its truth; `root` is the model without another."""
     best: dict[ClipPath, Match] = {}
     named: Mapping[Words, TruthPath] = {}
-    for names in scene_names(truths) if truths else ():
+    for names in candidate_truth_indexes(truths) if truths else ():
         by_last_word = group_items(names, lambda scene: scene[-1])
-        matches = {clip: match for clip in clips if (match := _match(clip, by_last_word)) is not None}
+        matches = {clip: match for clip in clips if (match := _match_scene(clip, by_last_word)) is not None}
         if len(matches) > len(best):
             best, named = matches, names
     if not best:
@@ -42,13 +42,13 @@ def pair_with_truth(
     constant = set.intersection(*(set(match.rest) for match in best.values()))
     for clip, match in best.items():
         scene, rest = match.scene, [word for word in match.rest if word not in constant]
-        telling = [word for word in rest if not is_generic(word)] or rest
-        alone = [word for word in match.rest if not is_generic(word)]  # one model: what all paths say is its name
+        telling = [word for word in rest if not is_generic_word(word)] or rest
+        alone = [word for word in match.rest if not is_generic_word(word)]  # one model: what all paths say is its name
         if by_folder:
             model, scene = scene[0], scene[1:]
         elif telling:
-            model = "-".join([telling[0], *(word for word in telling[1:] if is_step(word))])
-            scene = (*(word for word in telling[1:] if not is_step(word)), *scene)
+            model = "-".join([telling[0], *(word for word in telling[1:] if is_checkpoint_word(word))])
+            scene = (*(word for word in telling[1:] if not is_checkpoint_word(word)), *scene)
         else:
             model = alone[0] if alone else root
         facts[clip.path] = ClipFacts(model, "/".join(scene), match.seed)
@@ -56,7 +56,7 @@ def pair_with_truth(
     return facts, truth_of
 
 
-def _match(clip: ClipPath, index: Mapping[str, list[Words]]) -> Match | None:
+def _match_scene(clip: ClipPath, index: Mapping[str, list[Words]]) -> Match | None:
     """The scene in a path: a whole word before a part of one, then the longest."""
     matches: list[tuple[tuple[bool, int, int], Match]] = []
     for k, word in enumerate(clip.words):
@@ -65,19 +65,19 @@ def _match(clip: ClipPath, index: Mapping[str, list[Words]]) -> Match | None:
             candidates += [(left, "", right), (right, left, "")]
         for name, before, after in candidates:
             for scene in index.get(name, ()):
-                others = _without(clip.words[:k], scene[:-1])
+                others = _remove_scene_words(clip.words[:k], scene[:-1])
                 if others is None:
                     continue
                 is_seed = after.isdigit() and len(after) < 10
                 affix = [part for part in (before, "" if is_seed else after) if part]
                 rest = [*others, *affix, *clip.words[k + 1 :]]
-                plain = tuple(part for part in (_strip_scene(word, name) for word in rest) if part)
+                plain = tuple(part for part in (_strip_scene_name(word, name) for word in rest) if part)
                 seed = int(after) if is_seed else clip.seed
                 matches.append(((name == word, len(scene), len(name)), Match(scene, plain, seed)))
     return max(matches, key=lambda one: one[0])[1] if matches else None
 
 
-def _without(words: Words, scene: Words) -> list[str] | None:
+def _remove_scene_words(words: Words, scene: Words) -> list[str] | None:
     """The words without those of a scene, which must stand among them in order."""
     rest = list(words)
     at = 0
@@ -89,7 +89,7 @@ def _without(words: Words, scene: Words) -> list[str] | None:
     return rest
 
 
-def _strip_scene(word: str, scene: str) -> str:
+def _strip_scene_name(word: str, scene: str) -> str:
     """A word without the name of the scene at one of its ends, where names say it twice (kitchen/kitchen_wan)."""
     if word == scene:
         return ""
@@ -107,7 +107,7 @@ def _folders_are_models(matches: Mapping[ClipPath, Match], truths: Mapping[Words
     """
     if any(len(scene) < 2 for scene in truths):
         return False
-    if {word for match in matches.values() for word in match.rest if not is_generic(word)}:
+    if {word for match in matches.values() for word in match.rest if not is_generic_word(word)}:
         return False
     tails = group_items(truths, lambda scene: scene[1:])
     if len(tails) == 1 and len(truths) > 1:

@@ -40,9 +40,9 @@ class Pattern:
     expression: re.Pattern[str]
     with_suffix: bool  # the pattern names the ending; without, it fits any
 
-    def facts(self, name: str) -> ClipFacts | None:
+    def match_path(self, name: str) -> ClipFacts | None:
         """What a path below the source says, or None where it does not fit."""
-        match = self.expression.fullmatch(name if self.with_suffix else _without_ending(name))
+        match = self.expression.fullmatch(name if self.with_suffix else _strip_clip_suffix(name))
         if match is None:
             return None
         groups = match.groupdict()
@@ -51,7 +51,7 @@ class Pattern:
         return ClipFacts(model, groups["scene"], int(groups.get("seed") or 0))
 
 
-def parse_pattern(text: str) -> Pattern:
+def parse_layout_pattern(text: str) -> Pattern:
     """The pattern of a text such as `{model}/seed{seed}/{scene}.mp4`; `*` stands for anything within a folder's name.
 
     Raises
@@ -67,16 +67,16 @@ def parse_pattern(text: str) -> Pattern:
             f"a layout must contain {{scene}} (or {{id}}) once and may contain {{model}}, {{seed}} and {{step}}, such "
             f"as '{{scene}}/{{model}}.mp4'; got {text!r}"
         )
-    parts = [PLACEHOLDERS[piece] if k % 2 else _literal(piece) for k, piece in enumerate(pieces)]
+    parts = [PLACEHOLDERS[piece] if k % 2 else _glob_to_regex(piece) for k, piece in enumerate(pieces)]
     with_suffix = pieces[-1].lower().endswith((*CLIP_SUFFIXES, ".*"))
     return Pattern(text, re.compile("".join(parts)), with_suffix)
 
 
-def _literal(text: str) -> str:
+def _glob_to_regex(text: str) -> str:
     return re.escape(text).replace(r"\*\*", ".*").replace(r"\*", "[^/]*")
 
 
-def pattern_for(names: Sequence[str], facts: Sequence[ClipFacts], root: str) -> str:
+def infer_layout(names: Sequence[str], facts: Sequence[ClipFacts], root: str) -> str:
     """The layout that says of all these paths what is known of them; nothing where no pattern does.
 
     `root` is the name that clips have whose path names no model.
@@ -84,18 +84,18 @@ def pattern_for(names: Sequence[str], facts: Sequence[ClipFacts], root: str) -> 
     clips = list(zip(names, facts, strict=True))
     texts: list[str] | None = None
     for name, clip_facts in clips[:: max(1, len(clips) // _MOST_COMPARED)]:
-        fitting = list(dict.fromkeys(_patterns(name, clip_facts, root)))
+        fitting = list(dict.fromkeys(_candidate_layouts(name, clip_facts, root)))
         texts = fitting if texts is None else [text for text in texts if text in fitting]
     for text in texts or ():
-        pattern = parse_pattern(text)
-        facts_by_clip = [pattern.facts(name) for name, _ in clips]
+        pattern = parse_layout_pattern(text)
+        facts_by_clip = [pattern.match_path(name) for name, _ in clips]
         if all(one is not None and one._replace(model=one.model or root) == clip_facts
                for one, (_, clip_facts) in zip(facts_by_clip, clips, strict=True)):  # fmt: skip
             return text
     return ""
 
 
-def place_of_clip(layout: str, facts: ClipFacts) -> str:
+def path_of_clip_in_layout(layout: str, facts: ClipFacts) -> str:
     """The path that a layout has for a clip."""
     places = {"scene": facts.scene, "id": facts.scene, "model": facts.model, "seed": str(facts.seed), "step": "*"}
     return re.sub(r"\{(\w+)\}", lambda match: places[match[1]], layout)
@@ -107,35 +107,35 @@ def merge_seed_into_scene(layout: str) -> str:
     return text if count else ""
 
 
-def _patterns(name: str, facts: ClipFacts, root: str) -> Iterator[str]:
+def _candidate_layouts(name: str, facts: ClipFacts, root: str) -> Iterator[str]:
     """The path with placeholders in the place of what is known, wherever that may stand."""
     for named in [True] if facts.model != root else [False, True]:
-        for scene_at in _occurrences(name, facts.scene):
-            with_scene = _insert_placeholder(name, scene_at, facts.scene, "{scene}")
-            for model_at in _occurrences(with_scene, facts.model) if named else [None]:
+        for scene_at in _word_positions(name, facts.scene):
+            with_scene = _replace_with_placeholder(name, scene_at, facts.scene, "{scene}")
+            for model_at in _word_positions(with_scene, facts.model) if named else [None]:
                 text = (
                     with_scene
                     if model_at is None
-                    else _insert_placeholder(with_scene, model_at, facts.model, "{model}")
+                    else _replace_with_placeholder(with_scene, model_at, facts.model, "{model}")
                 )
                 named_seeds = [m for m in _SEED.finditer(text) if int(m[1]) == facts.seed]
-                numbers = [m for m in _NUMBER.finditer(_without_ending(text)) if int(m[1]) == facts.seed]
+                numbers = [m for m in _NUMBER.finditer(_strip_clip_suffix(text)) if int(m[1]) == facts.seed]
                 for match in named_seeds[:1] or numbers[::-1]:
                     yield f"{text[: match.start(1)]}{{seed}}{text[match.end(1) :]}"
                 if not named_seeds:
                     yield text
 
 
-def _without_ending(name: str) -> str:
+def _strip_clip_suffix(name: str) -> str:
     ending = Path(name).suffix
     return name.removesuffix(ending) if ending.lower() in CLIP_SUFFIXES else name
 
 
-def _occurrences(text: str, word: str) -> Iterator[int]:
+def _word_positions(text: str, word: str) -> Iterator[int]:
     """Where a word stands in a text, at borders of names."""
     for match in re.finditer(rf"(?<![^/_\-. }}]){re.escape(word)}(?![^/_\-. {{])", text) if word else ():
         yield match.start()
 
 
-def _insert_placeholder(text: str, at: int, word: str, placeholder: str) -> str:
+def _replace_with_placeholder(text: str, at: int, word: str, placeholder: str) -> str:
     return text[:at] + placeholder + text[at + len(word) :]

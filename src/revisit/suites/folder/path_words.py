@@ -25,32 +25,32 @@ _FAMILY = re.compile(
 )
 
 
-def is_truth(word: str) -> bool:
+def is_truth_word(word: str) -> bool:
     """Whether a name says that what it names is the truth: gt, Ground Truth, references, gt_videos."""
-    return _TRUTH.fullmatch(_plain(word)) is not None
+    return _TRUTH.fullmatch(_casefold_without_separators(word)) is not None
 
 
-def may_be_truth(word: str) -> bool:
+def may_be_truth_word(word: str) -> bool:
     """Whether a name may mean the truth, and may as well mean something else: real, original, target."""
-    return _REAL.fullmatch(_plain(word)) is not None
+    return _REAL.fullmatch(_casefold_without_separators(word)) is not None
 
 
-def is_generic(word: str) -> bool:
+def is_generic_word(word: str) -> bool:
     """Whether a name tells nothing of models or scenes: samples, videos, outputs."""
-    return _GENERIC.fullmatch(_plain(word)) is not None
+    return _GENERIC.fullmatch(_casefold_without_separators(word)) is not None
 
 
-def is_step(word: str) -> bool:
+def is_checkpoint_word(word: str) -> bool:
     """Whether a name is that of a checkpoint: step_10000, epoch-3."""
     return _STEP.search(word) is not None
 
 
-def are_model_names(words: Collection[str]) -> bool:
+def mostly_model_names(words: Collection[str]) -> bool:
     """Whether most of these names are those of models: published ones, checkpoints, experiments."""
-    return 2 * sum(is_step(word) or _family(word) for word in words) > len(words)
+    return 2 * sum(is_checkpoint_word(word) or _is_model_name(word) for word in words) > len(words)
 
 
-def are_scene_names(words: Collection[str]) -> bool:
+def mostly_scene_names(words: Collection[str]) -> bool:
     """Whether most of these names end in a number, as scenes are counted: Real_020, 0001; not ema_1000, ema_2000."""
     numbers = [int(match[1]) for word in words if (match := _NUMBERED.search(word)) is not None]
     return 2 * len(numbers) > len(words) and not are_checkpoint_numbers(numbers)
@@ -61,15 +61,15 @@ def are_checkpoint_numbers(numbers: Collection[int]) -> bool:
     return max(numbers, default=0) >= 100 and all(number % 50 == 0 for number in numbers)
 
 
-def split_step(word: str) -> tuple[str, str] | None:
+def split_checkpoint(word: str) -> tuple[str, str] | None:
     """A name without its checkpoint, and the checkpoint: kitchen_step_1000 is kitchen and step_1000; None without."""
     match = _STEP.search(word)
     return None if match is None else (word[: match.start()].rstrip("_-. "), match[0])
 
 
-def is_number(word: str) -> bool:
+def is_digits_word(word: str) -> bool:
     """Whether a name is made of digits alone, separators aside."""
-    return _plain(word).isdigit()
+    return _casefold_without_separators(word).isdigit()
 
 
 def split_seed(word: str) -> tuple[str, int | None]:
@@ -88,26 +88,32 @@ def split_at_separators(word: str) -> Iterator[tuple[str, str, str]]:
             yield word[: match.start()], match[0], word[match.end() :]
 
 
-def without_truth(word: str) -> str | None:
+def strip_truth_word(word: str) -> str | None:
     """A name without the word at its end or beginning that says that it is the truth; None where there is none."""
-    bases = [left for left, _, right in split_at_separators(word) if is_truth(right)]
-    bases += [right for left, _, right in split_at_separators(word) if is_truth(left)]
+    bases = [left for left, _, right in split_at_separators(word) if is_truth_word(right)]
+    bases += [right for left, _, right in split_at_separators(word) if is_truth_word(left)]
     return min(bases, key=len, default=None)
 
 
-def _plain(word: str) -> str:
+def _casefold_without_separators(word: str) -> str:
     return _SEPARATOR.sub("", word.casefold())
 
 
-def _family(word: str) -> bool:
+def _is_model_name(word: str) -> bool:
     """Whether a name begins with that of a published model, or calls itself one."""
-    heads = (re.match(r"[^\W\d_]+", text) for text in (_plain(word), word.casefold()))
-    return any(head is not None and (_FAMILY.fullmatch(head[0]) or head[0] in _generator_names()) for head in heads)
+    heads = (re.match(r"[^\W\d_]+", text) for text in (_casefold_without_separators(word), word.casefold()))
+    return any(
+        head is not None and (_FAMILY.fullmatch(head[0]) or head[0] in _generator_name_heads()) for head in heads
+    )
 
 
 @cache
-def _generator_names() -> frozenset[str]:
-    from revisit.control.generators import generators
+def _generator_name_heads() -> frozenset[str]:
+    from revisit.control.generators import load_generators
 
-    published = (re.match(r"[^\W\d_]+", _plain(id)) for id in generators() if id not in ("prompt", "poses"))
+    published = (
+        re.match(r"[^\W\d_]+", _casefold_without_separators(id))
+        for id in load_generators()
+        if id not in ("prompt", "poses")
+    )
     return frozenset(match[0] for match in published if match is not None)

@@ -19,41 +19,41 @@ from revisit.core.text import parse_yaml
 from revisit.evidence.answers import YES
 from revisit.evidence.judged import JudgeFrames
 from revisit.judges.banks import (
-    bank_evidence,
-    bank_questions,
-    number_questions,
-    package_bank,
-    right_answer,
+    bank_questions_from_rows,
+    judge_questions_of_bank,
+    load_package_bank,
+    make_bank_evidence,
     yes_no_code,
+    yes_no_or_empty,
 )
-from revisit.judges.instrumented import ClipStory, StoryAnswer, register_story_answers, yes_or_no
+from revisit.judges.instrumented import ClipStory, StoryAnswer, register_story_answers, yes_no_text
 from revisit.judges.protocol import Frames, JudgeDialogue
 from revisit.judges.questions import Question
 from revisit.suites.folder.evidence import OWN, RETURNS, MemoryAnswers
 
-QUESTIONS = package_bank(__package__, "questions.yaml")
+QUESTIONS = load_package_bank(__package__, "questions.yaml")
 OwnQuestions = Sequence[Mapping[str, str]]  # text, answer and dimension of each
 
 
 @observer(id="judge.memory", version=1, kind="judge", makes=MemoryAnswers, shows=JudgeFrames)
-def memory(frames: Frames, *, questions: OwnQuestions = ()) -> JudgeDialogue:
+def ask_memory_questions(frames: Frames, *, questions: OwnQuestions = ()) -> JudgeDialogue:
     """A judge's answers to questions of memory that fit any clip, and to the user's own."""
     rows = [{**one, "dimension": f"{OWN}: {one['dimension']}"} for one in questions]
-    own = number_questions(rows, first=len(QUESTIONS) + 1)
+    own = bank_questions_from_rows(rows, first=len(QUESTIONS) + 1)
     asking = [QUESTIONS[0], *own]
-    answers = list((yield bank_questions(asking)))
+    answers = list((yield judge_questions_of_bank(asking)))
     if yes_no_code(answers[0]) == YES:
         asking += QUESTIONS[1:]
-        answers += list((yield bank_questions(QUESTIONS[1:])))
-    return bank_evidence(MemoryAnswers, asking, answers, frames.digest)
+        answers += list((yield judge_questions_of_bank(QUESTIONS[1:])))
+    return make_bank_evidence(MemoryAnswers, asking, answers, frames.digest)
 
 
-def settings(questions: str = "", **_: str) -> dict[str, dict[str, object]]:
+def folder_parameters_from_options(questions: str = "", **_: str) -> dict[str, dict[str, object]]:
     """The parameters that the option `questions` sets: the user's own questions, which are part of the protocol."""
-    return {"judge.memory": {"questions": own_questions(Path(questions).expanduser())}} if questions else {}
+    return {"judge.memory": {"questions": read_own_questions(Path(questions).expanduser())}} if questions else {}
 
 
-def own_questions(path: Path) -> list[dict[str, str]]:
+def read_own_questions(path: Path) -> list[dict[str, str]]:
     """The questions of a file: a list of objects with `text`, the right `answer` (yes or no), and a `dimension`."""
     try:
         content = parse_yaml(path.read_text(encoding="utf-8"))
@@ -63,7 +63,7 @@ def own_questions(path: Path) -> list[dict[str, str]]:
         raise UsageError(f"{path}: expected a list of questions, each with text and answer (yes or no)")
     read = []
     for number, one in enumerate(content, 1):
-        answer = right_answer(one)
+        answer = yes_no_or_empty(one)
         if not answer or not isinstance(one.get("text"), str) or not one["text"].strip():
             raise UsageError(f"{path}: question {number} needs a text and the right answer, yes or no")
         if unknown := sorted(set(one) - {"text", "answer", "dimension"}):
@@ -73,15 +73,17 @@ def own_questions(path: Path) -> list[dict[str, str]]:
 
 
 @register_story_answers("folder")
-def simulated_answer(question: Question) -> StoryAnswer | None:
+def folder_story_answer(question: Question) -> StoryAnswer | None:
     """How a rendered story answers these questions."""
     one = next((one for one in QUESTIONS if question.text == one.text), None)
-    return None if one is None else lambda story: yes_or_no(TRUTHS[one.dimension](story) == one.positive)
+    return None if one is None else lambda story: yes_no_text(TRUTHS[one.dimension](story) == one.positive)
 
 
 TRUTHS: Mapping[str, Callable[[ClipStory], bool]] = {
-    RETURNS: lambda story: story.posed,
-    "place": lambda story: story.posed,  # what shows another place is read as no view of the scene at all
+    RETURNS: lambda story: story.has_place_left_and_returned,
+    "place": lambda story: (
+        story.has_place_left_and_returned
+    ),  # what shows another place is read as no view of the scene at all
     "things": lambda story: story.returned and story.spatial,
     "state": lambda story: story.state,
     "look": lambda story: story.state,

@@ -8,21 +8,27 @@ from pathlib import Path
 
 from revisit.core import Case, Clip, Rejected, Remark, Target, UsageError
 from revisit.core.cases import case_id
-from revisit.core.text import pluralize
+from revisit.core.text import count_and_noun
 from revisit.media import CLIP_SUFFIXES
-from revisit.suites.clips import MANIFEST, TargetRow, is_frame_folder, read_manifest, read_targets, unread_files
-from revisit.suites.folder.clip_paths import ClipPath, TruthPath, find_clip_paths, split_truth, truth_of_folder
-from revisit.suites.folder.layout import LayoutReading, name_few, possible_layouts
-from revisit.suites.folder.pairing import pair_with_truth
-from revisit.suites.folder.path_patterns import ClipFacts, merge_seed_into_scene, parse_pattern, pattern_for
-from revisit.suites.folder.path_words import is_generic, may_be_truth
-from revisit.suites.folder.samples import SampleReading, read_samples
-from revisit.suites.folder.scan import target_of
+from revisit.suites.clips import MANIFEST, TargetRow, is_frame_folder, read_manifest, read_target_boxes, unread_files
+from revisit.suites.folder.clip_paths import (
+    ClipPath,
+    TruthPath,
+    find_clip_paths,
+    read_truth_folder,
+    separate_truth_clips,
+)
+from revisit.suites.folder.layout import LayoutReading, join_first_names, possible_readings
+from revisit.suites.folder.pairing import pair_clips_with_truth
+from revisit.suites.folder.path_patterns import ClipFacts, infer_layout, merge_seed_into_scene, parse_layout_pattern
+from revisit.suites.folder.path_words import is_generic_word, may_be_truth_word
+from revisit.suites.folder.samples import SampleReading, find_samples_as_seeds
+from revisit.suites.folder.scan import target_row_of_clip
 
 TARGETS = "targets.json"
 
 
-def recognises(source: Path) -> bool:
+def source_exists(source: Path) -> bool:
     """True for anything: this suite is the fallback for what no benchmark claims."""
     return source.exists()
 
@@ -41,14 +47,14 @@ def read(
     if (source.is_file() and source.suffix.lower() in CLIP_SUFFIXES) or (
         not manifest.is_file() and is_frame_folder(source)
     ):
-        yield from _one_clip(source, reference)
+        yield from _case_of_single_clip(source, reference)
     elif manifest.is_file():
         if layout:
             raise UsageError(f"{manifest} says what each clip is; leave --layout out, or move the manifest away")
         entries = read_manifest(manifest, roots)
-        yield from _with_references(list(entries), Path(reference)) if reference else entries
+        yield from _add_references_by_name(list(entries), Path(reference)) if reference else entries
     else:
-        yield from _folder_cases(source, understand_layout(source, layout, reference))
+        yield from _cases_of_folder(source, understand_layout(source, layout, reference))
 
 
 @dataclass(frozen=True)
@@ -63,46 +69,52 @@ class Understanding:
     samples: SampleReading | None = None  # clips that were read as samples of one scene
 
     @property
-    def sentences(self) -> list[str]:
+    def summary_sentences(self) -> list[str]:
         """What was understood, in three lines at most."""
         reading = self.readings[0]
         used = {truth.path for truth in reading.truth.values()}
         left = [truth for truth in self.truths if truth.path not in used]
-        warnings = [_unpaired_sentence(left, reading)] if left else []
+        warnings = [_unpaired_truth_sentence(left, reading)] if left else []
         if self.unfitting:
-            count = pluralize(len(self.unfitting), "clip")
-            warnings.append(f"{count} left out, which the layout does not fit: {name_few(self.unfitting)}")
+            count = count_and_noun(len(self.unfitting), "clip")
+            warnings.append(f"{count} left out, which the layout does not fit: {join_first_names(self.unfitting)}")
         if self.samples is not None:
             warnings.append(self._samples_sentence(self.samples))
-        real = [model for model in reading.models if may_be_truth(model)]
-        others = [model for model in reading.models if model not in real]
-        if real and others and not self.truths and all(map(is_generic, others)):  # real beside fake or pred
+        real = [model for model in reading.model_names if may_be_truth_word(model)]
+        others = [model for model in reading.model_names if model not in real]
+        if real and others and not self.truths and all(map(is_generic_word, others)):  # real beside fake or pred
             warnings.append(f"if {real[0]} is the truth, rename it to gt: as it is, it is ranked as a model")
         if len(self.readings) > 1:
-            warnings.append(self._choice())
-        return [self._counts(reading), self._example(reading), *(["; ".join(warnings)] if warnings else [])]
+            warnings.append(self._other_readings_sentence())
+        return [
+            self._counts_sentence(reading),
+            self._example_sentence(reading),
+            *(["; ".join(warnings)] if warnings else []),
+        ]
 
-    def _counts(self, reading: LayoutReading) -> str:
-        facts = [reading.size]
+    def _counts_sentence(self, reading: LayoutReading) -> str:
+        facts = [reading.size_text]
         if reading.truth:
             with_truth = {reading.facts[path].scene for path in reading.truth}
-            share = "" if len(with_truth) == len(reading.scenes) else f" for {len(with_truth)} of them"
-            facts.append(f"truth from {self._truth_place(reading)}{share}")
+            share = "" if len(with_truth) == len(reading.scene_names) else f" for {len(with_truth)} of them"
+            facts.append(f"truth from {self._truth_place_name(reading)}{share}")
         if (seeds := {one.seed for one in reading.facts.values()}) != {0}:
-            facts.append(f"{pluralize(len(seeds), 'seed')} from names")
-        if missing := reading.missing:
+            facts.append(f"{count_and_noun(len(seeds), 'seed')} from names")
+        if missing := reading.missing_clips:
             names = [f"{one.scene}{f' (seed {one.seed})' if seeds != {0} else ''} of {one.model}" for one in missing]
-            facts.append(f"{len(missing)} of {len(reading.facts) + len(missing)} clips missing: {name_few(names)}")
+            facts.append(
+                f"{len(missing)} of {len(reading.facts) + len(missing)} clips missing: {join_first_names(names)}"
+            )
         return ", ".join(facts)
 
-    def _example(self, reading: LayoutReading) -> str:
+    def _example_sentence(self, reading: LayoutReading) -> str:
         clip = self.clips[0]
         facts = reading.facts[clip.path]
         seed = f", seed {facts.seed}" if any(one.seed for one in reading.facts.values()) else ""
         layout = f"read as {reading.layout}" if reading.layout else "read by names"
         return f"{layout}; for example {clip.name} is model {facts.model}, scene {facts.scene}{seed}"
 
-    def _truth_place(self, reading: LayoutReading) -> str:
+    def _truth_place_name(self, reading: LayoutReading) -> str:
         if self.reference:
             return f"{Path(self.reference).name}/"
         used = next(iter(reading.truth.values()))
@@ -112,29 +124,31 @@ class Understanding:
         layout = merge_seed_into_scene(self.readings[0].layout)
         way = f"--layout '{layout}' reads" if layout else "a manifest (`revisit import scan`) can name"
         return (
-            f"{name_few(samples.example)} differ only in a number and begin with the same picture: they are samples of "
+            f"{join_first_names(samples.example)} differ only in a number and begin with the same picture: they "
+            f"are samples of "
             f"one scene, and intervals resample scenes; {way} each as a scene of its own"
         )
 
-    def _choice(self) -> str:
+    def _other_readings_sentence(self) -> str:
         first, *others = self.readings
-        ways = [f"{one.size} with --layout '{one.layout}'" if one.layout else one.size for one in others]
+        ways = [f"{one.size_text} with --layout '{one.layout}'" if one.layout else one.size_text for one in others]
         this = f"--layout '{first.layout}'" if first.layout else "a manifest (`revisit import scan`)"
         return f"other readings fit as well: {'; or '.join(ways)}; {this} keeps this one"
 
 
-def _unpaired_sentence(truths: Sequence[TruthPath], reading: LayoutReading) -> str:
-    names = _scenes_text(truths)
+def _unpaired_truth_sentence(truths: Sequence[TruthPath], reading: LayoutReading) -> str:
+    names = _first_scene_names(truths)
     if reading.truth:
-        return f"no model has a clip of {pluralize(len(truths), 'scene')} of the truth: {names}"
+        return f"no model has a clip of {count_and_noun(len(truths), 'scene')} of the truth: {names}"
     return (
         f"{truths[0].said_by} says that it is the truth, but no name in it ({names}) goes with a clip "
-        f"({name_few(reading.scenes)}): nothing is compared with it; --layout says which part of a name is the scene"
+        f"({join_first_names(reading.scene_names)}): nothing is compared with it; --layout says which part of a "
+        f"name is the scene"
     )
 
 
-def _scenes_text(truths: Sequence[TruthPath]) -> str:
-    return name_few(["/".join(one.scene) for one in truths])
+def _first_scene_names(truths: Sequence[TruthPath]) -> str:
+    return join_first_names(["/".join(one.scene) for one in truths])
 
 
 def understand_layout(source: Path, layout: str = "", reference: str = "") -> Understanding:
@@ -143,8 +157,8 @@ def understand_layout(source: Path, layout: str = "", reference: str = "") -> Un
     clips = find_clip_paths(source, outside=place if place and place != source.resolve() else None)
     if not clips:
         return Understanding((), (), ())
-    elsewhere = truth_of_folder(place) if place else []
-    others, inside = split_truth(clips, source.resolve().name)
+    elsewhere = read_truth_folder(place) if place else []
+    others, inside = separate_truth_clips(clips, source.resolve().name)
     named = sorted({one.said_by for one in inside if one.in_folder})
     if len(named) > 1 and not place:
         choose = f"choose one with --reference {source / named[0]}"
@@ -152,31 +166,32 @@ def understand_layout(source: Path, layout: str = "", reference: str = "") -> Un
     root = source.resolve().name
     truths = elsewhere or inside
     if layout:
-        return _as_the_user_says(others, truths, root, layout, reference)
-    samples = read_samples(others, {scene for one in truths for scene in one.scene}, root)
+        return _read_with_user_layout(others, truths, root, layout, reference)
+    samples = find_samples_as_seeds(others, {scene for one in truths for scene in one.scene}, root)
     if samples is not None and samples.begin_alike:
         others = samples.clips
-    layouts = tuple(possible_layouts(others, truths, root))
+    layouts = tuple(possible_readings(others, truths, root))
     if samples is not None and not samples.begin_alike:  # only names say so
-        layouts, samples = (*layouts, *possible_layouts(samples.clips, truths, root)[:1]), None
+        layouts, samples = (*layouts, *possible_readings(samples.clips, truths, root)[:1]), None
     if samples is None and layouts[0].truth:
-        reading, samples = _with_samples_of_truth(others, layouts[0], root)
+        reading, samples = _merge_samples_of_truth(others, layouts[0], root)
         layouts = (reading, *layouts[1:])
     if place and not layouts[0].truth:
         raise UsageError(
-            f"no clip of {source} has the name of a true video in {reference}: the truth has {_scenes_text(truths)}, "
-            f"the clips are {name_few([one.name for one in others])}; "
+            f"no clip of {source} has the name of a true video in {reference}: the truth has "
+            f"{_first_scene_names(truths)}, "
+            f"the clips are {join_first_names([one.name for one in others])}; "
             "--layout says which part of a path is the scene, such as '{model}/{scene}.mp4'"
         )
     return Understanding(tuple(others), layouts, tuple(truths), reference, samples=samples)
 
 
-def _with_samples_of_truth(
+def _merge_samples_of_truth(
     clips: Sequence[ClipPath], reading: LayoutReading, root: str
 ) -> tuple[LayoutReading, SampleReading | None]:
     """The reading with samples of one scene as its seeds, where each has a true video that begins with one picture."""
     truths = {one.path: ClipPath(one.path, "/".join(one.scene), one.scene) for one in reading.truth.values()}
-    samples = read_samples(list(truths.values()), set(), root)
+    samples = find_samples_as_seeds(list(truths.values()), set(), root)
     if samples is None or not samples.begin_alike or any(one.seed for one in reading.facts.values()):
         return reading, None
     scenes = {one.path: one for one in samples.clips if one.words != truths[one.path].words}
@@ -185,31 +200,33 @@ def _with_samples_of_truth(
         truth = reading.truth.get(path)
         scene = scenes.get(truth.path) if truth else None
         facts[path] = one if scene is None else ClipFacts(one.model, "/".join(scene.words), scene.seed)
-    layout = pattern_for([clip.name for clip in clips], [facts[clip.path] for clip in clips], root)
+    layout = infer_layout([clip.name for clip in clips], [facts[clip.path] for clip in clips], root)
     return LayoutReading(facts, layout, reading.truth), samples
 
 
-def _as_the_user_says(
+def _read_with_user_layout(
     clips: Sequence[ClipPath], truths: Sequence[TruthPath], root: str, layout: str, reference: str
 ) -> Understanding:
-    pattern = parse_pattern(layout)
-    facts = {clip: one for clip in clips if (one := pattern.facts(clip.name)) is not None}
+    pattern = parse_layout_pattern(layout)
+    facts = {clip: one for clip in clips if (one := pattern.match_path(clip.name)) is not None}
     unfitting = tuple(clip.name for clip in clips if clip not in facts)
     if not facts:
-        raise UsageError(f"no clip fits --layout {layout!r}; they are named {name_few([clip.name for clip in clips])}")
+        raise UsageError(
+            f"no clip fits --layout {layout!r}; they are named {join_first_names([clip.name for clip in clips])}"
+        )
     facts_by_path = {clip.path: one._replace(model=one.model or root) for clip, one in facts.items()}
     by_scene = {"/".join(one.scene): one for one in truths}
     truth_by_clip = {path: by_scene[one.scene] for path, one in facts_by_path.items() if one.scene in by_scene}
     unmatched = [clip for clip in facts if clip.path not in truth_by_clip]
-    truth_by_clip.update(pair_with_truth(unmatched, truths, root)[1])
+    truth_by_clip.update(pair_clips_with_truth(unmatched, truths, root)[1])
     reading = LayoutReading(facts_by_path, layout, truth_by_clip)
     return Understanding(tuple(facts), (reading,), tuple(truths), reference, unfitting)
 
 
-def _folder_cases(source: Path, understood: Understanding) -> Iterator[Case | Rejected | Remark]:
+def _cases_of_folder(source: Path, understood: Understanding) -> Iterator[Case | Rejected | Remark]:
     """Clips of a folder, with the truth and the targets that lie there."""
     if understood.clips:
-        for sentence in understood.sentences:
+        for sentence in understood.summary_sentences:
             yield Remark(sentence)
     homes = {clip.path.parent for clip in understood.clips}
     clip_folder = homes.pop() if len(homes) == 1 else source
@@ -217,7 +234,7 @@ def _folder_cases(source: Path, understood: Understanding) -> Iterator[Case | Re
     target_folder = source if (source / TARGETS).is_file() else clip_folder
     if (target_folder / TARGETS).is_file():
         try:
-            targets = read_targets(target_folder / TARGETS)
+            targets = read_target_boxes(target_folder / TARGETS)
             yield Remark(f"targets were read from {(target_folder / TARGETS).relative_to(source)}")
         except UsageError as error:
             yield Remark(f"clips have no targets: {error}")
@@ -225,49 +242,52 @@ def _folder_cases(source: Path, understood: Understanding) -> Iterator[Case | Re
     for clip in understood.clips:
         assert reading is not None
         facts, truth = reading.facts[clip.path], reading.truth.get(clip.path)
-        target = target_of(targets, target_folder, facts.scene, clip.path)
-        yield _case(facts, clip.path, truth.path if truth else None, target)
-    for missing in reading.missing if reading else ():
+        target = target_row_of_clip(targets, target_folder, facts.scene, clip.path)
+        yield _make_folder_case(facts, clip.path, truth.path if truth else None, target)
+    for missing in reading.missing_clips if reading else ():
         why = f"{missing.model} has no clip of {missing.scene}, which others have"
         yield Rejected(case_id(missing.scene, missing.model, missing.seed), why, missing.model, missing=True)
     renamed = [clip.name for clip in understood.clips if clip.keeps_ending]
     if renamed:
-        yield Remark(f"clips that differ only in their endings keep them in their names: {name_few(renamed, 5)}")
+        yield Remark(
+            f"clips that differ only in their endings keep them in their names: {join_first_names(renamed, 5)}"
+        )
     yield from unread_files(source)
 
 
-def _one_clip(source: Path, reference: str) -> Iterator[Case | Rejected | Remark]:
+def _case_of_single_clip(source: Path, reference: str) -> Iterator[Case | Rejected | Remark]:
     """A single video or folder of frames; its truth is the one of its name, or the only one there."""
     model = source.resolve().parent.name
     name = source.resolve().name if source.is_dir() else source.stem
     clip = ClipPath(source, source.name, (name,))
     truth = None
     if reference:
-        truths = truth_of_folder(Path(reference))
-        _, pairs = pair_with_truth([clip], truths, model)
+        truths = read_truth_folder(Path(reference))
+        _, pairs = pair_clips_with_truth([clip], truths, model)
         if not pairs and len(truths) > 1:
             raise UsageError(f"no true video in {reference} has the name of {source.name}")
         truth = pairs.get(source, truths[0]).path
-    yield _case(ClipFacts(model, name), source, truth)
+    yield _make_folder_case(ClipFacts(model, name), source, truth)
 
 
-def _with_references(entries: list[Case | Rejected], folder: Path) -> Iterator[Case | Rejected | Remark]:
+def _add_references_by_name(entries: list[Case | Rejected], folder: Path) -> Iterator[Case | Rejected | Remark]:
     """The entries of a manifest, with the truth of a folder for those that name none."""
     cases = [entry for entry in entries if isinstance(entry, Case) and entry.reference is None]
     names = {case.id: ClipPath(case.clip.path, case.id, (case.clip_name or case.sample,)) for case in cases}
     samples = {case.id: ClipPath(case.clip.path, case.id, (case.sample,)) for case in cases}
-    truths = truth_of_folder(folder)
+    truths = read_truth_folder(folder)
     references: dict[str, Path] = {}
     for some in (samples, names):
         for id, name in some.items():
-            for truth in pair_with_truth([name], truths, "")[1].values():
+            for truth in pair_clips_with_truth([name], truths, "")[1].values():
                 references[id] = truth.path
     if cases and not references:
         raise UsageError(
-            f"no clip of the manifest has the name of a true video in {folder}: the truth has {_scenes_text(truths)}, "
-            f"the clips are {name_few([case.id for case in cases])}"
+            f"no clip of the manifest has the name of a true video in {folder}: the truth has "
+            f"{_first_scene_names(truths)}, "
+            f"the clips are {join_first_names([case.id for case in cases])}"
         )
-    without = f"{pluralize(len(cases), 'clip')} without a reference"
+    without = f"{count_and_noun(len(cases), 'clip')} without a reference"
     yield Remark(f"truth of {len(references)} of {without} from {folder.name}/")
     for entry in entries:
         if isinstance(entry, Case) and entry.id in references:
@@ -275,7 +295,7 @@ def _with_references(entries: list[Case | Rejected], folder: Path) -> Iterator[C
         yield entry
 
 
-def _case(
+def _make_folder_case(
     facts: ClipFacts, path: Path, reference: Path | None = None, target: TargetRow | None = None
 ) -> Case | Rejected:
     clip_id = case_id(facts.scene, facts.model, facts.seed)

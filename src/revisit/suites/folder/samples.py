@@ -16,8 +16,8 @@ import numpy as np
 from revisit.core import RevisitError
 from revisit.core.grouping import group_items
 from revisit.suites.folder.clip_paths import ClipPath, Words
-from revisit.suites.folder.first_frames import CLEAR, first_picture, picture_distance
-from revisit.suites.folder.path_words import are_checkpoint_numbers, are_model_names, is_step
+from revisit.suites.folder.first_frames import CLEAR, load_small_first_frame, mean_picture_difference
+from revisit.suites.folder.path_words import are_checkpoint_numbers, is_checkpoint_word, mostly_model_names
 
 # Of 255, over pictures of 24 x 24: first frames of one scene by two published models differ by 3.8 in the mean (median
 # of 180 pairs), those of two scenes by 13 or more. Samples of one model are nearer: they differ in what was encoded.
@@ -44,7 +44,7 @@ class NumberedClip:
     has_word: bool  # the name itself says sample, take or run
 
     @property
-    def name(self) -> str:
+    def base_name(self) -> str:
         return self.words[-1]
 
 
@@ -57,7 +57,7 @@ class SampleReading:
     begin_alike: bool  # else only their names say so
 
 
-def read_samples(clips: Sequence[ClipPath], scenes: set[str], root: str) -> SampleReading | None:
+def find_samples_as_seeds(clips: Sequence[ClipPath], scenes: set[str], root: str) -> SampleReading | None:
     """Clips with their numbers as seeds where they are samples of one scene; None where nothing says so.
 
     `scenes` are the names that the truth has: a number in one of them belongs to the scene. `root` is the name of the
@@ -67,18 +67,20 @@ def read_samples(clips: Sequence[ClipPath], scenes: set[str], root: str) -> Samp
         return None  # names say what the seeds are
     by_word_only = None
     for position in range(1, max((len(clip.words) for clip in clips), default=0) + 1):
-        groups = _numbered_groups(clips, position, scenes)
+        groups = _group_by_numbered_word(clips, position, scenes)
         if not groups:
             continue
-        names = _names_of_samples(groups)
+        names = _names_with_same_first_frames(groups)
         if names:
-            return _as_seeds(clips, [group for group in groups if group[0].name in names], root, begin_alike=True)
+            return _number_samples_as_seeds(
+                clips, [group for group in groups if group[0].base_name in names], root, begin_alike=True
+            )
         if by_word_only is None and all(one.has_word for group in groups for one in group):
             by_word_only = groups
-    return _as_seeds(clips, by_word_only, root, begin_alike=False) if by_word_only else None
+    return _number_samples_as_seeds(clips, by_word_only, root, begin_alike=False) if by_word_only else None
 
 
-def _numbered_groups(clips: Sequence[ClipPath], position: int, scenes: set[str]) -> list[list[NumberedClip]]:
+def _group_by_numbered_word(clips: Sequence[ClipPath], position: int, scenes: set[str]) -> list[list[NumberedClip]]:
     """Clips that differ only in a number in one of the words, counted from the end of the path; at least two each.
 
     Of folders only those that say so (sample_0): a number alone may be that of a checkpoint.
@@ -88,7 +90,7 @@ def _numbered_groups(clips: Sequence[ClipPath], position: int, scenes: set[str])
         if len(clip.words) < position or clip.keeps_ending:
             continue
         at = len(clip.words) - position
-        match = None if is_step(clip.words[at]) else _NUMBERED.fullmatch(clip.words[at])
+        match = None if is_checkpoint_word(clip.words[at]) else _NUMBERED.fullmatch(clip.words[at])
         if match is None or clip.words[at] in scenes or (position > 1 and (match["base"] or not match["word"])):
             continue
         words = (*clip.words[:at], *filter(None, [match["base"]]), *clip.words[at + 1 :])
@@ -103,63 +105,63 @@ def _numbered_groups(clips: Sequence[ClipPath], position: int, scenes: set[str])
     return [group for group in numbered if group[0].words not in taken]
 
 
-def _names_of_samples(groups: Sequence[Sequence[NumberedClip]]) -> set[str]:
+def _names_with_same_first_frames(groups: Sequence[Sequence[NumberedClip]]) -> set[str]:
     """The names whose groups begin alike; groups of one name go together, whichever model made them."""
-    by_name = group_items(groups, lambda group: group[0].name)
+    by_name = group_items(groups, lambda group: group[0].base_name)
     names = list(by_name)
     few = names[:: max(1, -(-len(names) // MOST_NAMES))]
     pictures: dict[str, list[list[np.ndarray]]] = {}
-    verdicts = _begin_alike({name: by_name[name] for name in few}, pictures)
+    verdicts = _same_beginning_by_name({name: by_name[name] for name in few}, pictures)
     if len(few) < len(names):
         if len(set(verdicts.values())) == 1:
             return set(names) if all(verdicts.values()) else set()
-        verdicts |= _begin_alike({name: by_name[name] for name in names if name not in few}, pictures)
+        verdicts |= _same_beginning_by_name({name: by_name[name] for name in names if name not in few}, pictures)
     alike = {name for name, verdict in verdicts.items() if verdict}
-    return alike if _stand_apart({name: pictures[name] for name in alike}) else set()
+    return alike if _groups_are_distinct({name: pictures[name] for name in alike}) else set()
 
 
-def _begin_alike(
+def _same_beginning_by_name(
     by_name: Mapping[str, Sequence[Sequence[NumberedClip]]], pictures: dict[str, list[list[np.ndarray]]]
 ) -> dict[str, bool]:
     """Whether most groups of each name begin alike; what was looked at is kept in `pictures`."""
     verdicts = {}
     for name, groups in by_name.items():
-        pictures[name] = [some for group in groups[:MOST_GROUPS] if (some := _first_pictures(group))]
-        votes = [all(_same_picture(one, other) for one, other in combinations(some, 2)) for some in pictures[name]]
+        pictures[name] = [some for group in groups[:MOST_GROUPS] if (some := _usable_first_pictures(group))]
+        votes = [all(_are_same_picture(one, other) for one, other in combinations(some, 2)) for some in pictures[name]]
         verdicts[name] = bool(votes) and 2 * sum(votes) >= len(votes)
     return verdicts
 
 
-def _same_picture(one: np.ndarray, other: np.ndarray) -> bool:
-    return picture_distance(one, other) <= SAME_MEAN and float(np.abs(one - other).max()) <= SAME_MOST
+def _are_same_picture(one: np.ndarray, other: np.ndarray) -> bool:
+    return mean_picture_difference(one, other) <= SAME_MEAN and float(np.abs(one - other).max()) <= SAME_MOST
 
 
-def _first_pictures(group: Sequence[NumberedClip]) -> list[np.ndarray]:
+def _usable_first_pictures(group: Sequence[NumberedClip]) -> list[np.ndarray]:
     """First pictures of some clips of a group; none where one cannot be read, or shows nothing."""
     chosen = [group[0], group[len(group) // 2], group[-1]] if len(group) > MOST_MEMBERS else group
     try:
-        pictures = [first_picture(one.clip.path) for one in chosen]
+        pictures = [load_small_first_frame(one.clip.path) for one in chosen]
     except (RevisitError, OSError):
         return []
     return pictures if min(float(picture.std()) for picture in pictures) >= BLANK else []
 
 
-def _stand_apart(pictures: Mapping[str, list[list[np.ndarray]]]) -> bool:
+def _groups_are_distinct(pictures: Mapping[str, list[list[np.ndarray]]]) -> bool:
     """Whether groups begin clearly less alike than the clips of one, or all show one scene."""
     groups = [group for some in pictures.values() for group in some]
-    within = [picture_distance(one, other) for group in groups for one, other in combinations(group, 2)]
-    between = [picture_distance(one[0], other[0]) for one, other in combinations(groups, 2)]
+    within = [mean_picture_difference(one, other) for group in groups for one, other in combinations(group, 2)]
+    between = [mean_picture_difference(one[0], other[0]) for one, other in combinations(groups, 2)]
     apart = max(between, default=0.0)
     return apart <= ALIKE or float(np.median(within)) <= CLEAR * apart
 
 
-def _as_seeds(
+def _number_samples_as_seeds(
     clips: Sequence[ClipPath], groups: Sequence[Sequence[NumberedClip]], root: str, *, begin_alike: bool
 ) -> SampleReading:
     """The clips with the numbers of these groups as seeds."""
     numbered = {one.clip.path: one for group in groups for one in group}
     folders = {group[0].words[0] for group in groups if len(group[0].words) == 1 and len(group[0].clip.words) > 1}
-    one_scene = bool(folders) and (are_model_names(folders) or _one_picture(groups))
+    one_scene = bool(folders) and (mostly_model_names(folders) or _groups_share_first_picture(groups))
     changed = []
     for clip in clips:
         one = numbered.get(clip.path)
@@ -171,7 +173,9 @@ def _as_seeds(
     return SampleReading(changed, tuple(one.clip.name for one in groups[0]), begin_alike)
 
 
-def _one_picture(groups: Sequence[Sequence[NumberedClip]]) -> bool:
+def _groups_share_first_picture(groups: Sequence[Sequence[NumberedClip]]) -> bool:
     """Whether several groups begin with one picture: then they are of one scene, by several models."""
-    pictures = [some[0] for group in groups[:MOST_GROUPS] if (some := _first_pictures(group))]
-    return len(pictures) > 1 and all(picture_distance(one, other) <= ALIKE for one, other in combinations(pictures, 2))
+    pictures = [some[0] for group in groups[:MOST_GROUPS] if (some := _usable_first_pictures(group))]
+    return len(pictures) > 1 and all(
+        mean_picture_difference(one, other) <= ALIKE for one, other in combinations(pictures, 2)
+    )

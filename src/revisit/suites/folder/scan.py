@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from revisit.core import UsageError
-from revisit.suites.clips import TargetRow, distinguish_names, find_clips, target_name
-from revisit.suites.folder.path_patterns import Pattern, parse_pattern
+from revisit.suites.clips import TargetRow, distinguish_sample_names, find_clips, target_name
+from revisit.suites.folder.path_patterns import Pattern, parse_layout_pattern
 
 
 def scan_folder(
@@ -26,7 +26,7 @@ def scan_folder(
     """
     if not root.is_dir():
         raise UsageError(f"{root}: no such folder")
-    clips = list(_clips_by_name(root, parse_pattern(pattern) if pattern else None))
+    clips = list(_model_sample_seed_paths(root, parse_layout_pattern(pattern) if pattern else None))
     if not clips:
         raise UsageError(f"{root}: no videos found" + (f" that look like {pattern!r}" if pattern else ""))
     truth = {sample: path for model, sample, _, path in clips if model == reference}
@@ -39,12 +39,12 @@ def scan_folder(
             entry["seed"] = seed
         if sample in truth and model != reference:
             entry["reference"] = truth[sample].relative_to(root).as_posix()
-        if target := target_of(targets or {}, root, sample, path):
+        if target := target_row_of_clip(targets or {}, root, sample, path):
             entry["target"] = target
         yield entry
 
 
-def target_of(targets: Mapping[str, TargetRow], root: Path, sample: str, path: Path) -> TargetRow | None:
+def target_row_of_clip(targets: Mapping[str, TargetRow], root: Path, sample: str, path: Path) -> TargetRow | None:
     """Name and box of a clip's target in a table by path without ending, stem or id."""
     if not targets:
         return None
@@ -53,9 +53,9 @@ def target_of(targets: Mapping[str, TargetRow], root: Path, sample: str, path: P
     return None if row is None else {"name": target_name(row), "box": row["box"]}
 
 
-def _clips_by_name(root: Path, pattern: Pattern | None) -> Iterator[tuple[str, str, int, Path]]:
-    for model, sample, path in distinguish_names(list(find_clips(root))):
+def _model_sample_seed_paths(root: Path, pattern: Pattern | None) -> Iterator[tuple[str, str, int, Path]]:
+    for model, sample, path in distinguish_sample_names(list(find_clips(root))):
         if pattern is None:
             yield model, sample, 0, path
-        elif facts := pattern.facts(path.relative_to(root).as_posix()):
+        elif facts := pattern.match_path(path.relative_to(root).as_posix()):
             yield facts.model or model, facts.scene, facts.seed, path

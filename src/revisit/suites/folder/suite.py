@@ -4,9 +4,9 @@ from revisit.core import METRICS
 from revisit.core.suites import Suite, read_card, suite
 from revisit.results.tables import standard_summary
 from revisit.suites.folder.datasets import read
-from revisit.suites.folder.jobs import jobs
-from revisit.suites.folder.questions import settings
-from revisit.suites.folder.read import recognises
+from revisit.suites.folder.jobs import folder_generation_jobs
+from revisit.suites.folder.questions import folder_parameters_from_options
+from revisit.suites.folder.read import source_exists
 
 # The order in which families are shown; a plugin's family comes last.
 FAMILIES = (
@@ -15,16 +15,25 @@ FAMILIES = (
 )  # fmt: skip
 
 
-def metrics() -> list[str]:
+def folder_metric_ids() -> list[str]:
     """Ids of the metrics of this suite, in the order of the tables."""
 
-    def position(metric_id: str) -> tuple[int, str]:
+    def table_position(metric_id: str) -> tuple[int, str]:
         family = METRICS[metric_id].family
         return (FAMILIES.index(family) if family in FAMILIES else len(FAMILIES), metric_id)
 
-    return sorted((metric_id for metric_id in METRICS if "folder" in METRICS[metric_id].suites), key=position)
+    return sorted((metric_id for metric_id in METRICS if "folder" in METRICS[metric_id].suites), key=table_position)
 
 
 FOLDER = suite(
-    Suite("folder", read_card(__package__), read, recognises, metrics, standard_summary, settings=settings, jobs=jobs)
+    Suite(
+        "folder",
+        read_card(__package__),
+        read,
+        source_exists,
+        folder_metric_ids,
+        standard_summary,
+        settings=folder_parameters_from_options,
+        jobs=folder_generation_jobs,
+    )
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from revisit.media.files import write_lines
+from revisit.media.files import write_json_lines
 from revisit.worlds.demo import SCENES, render_demo
 from revisit.worlds.film import Film, save_truth
 from revisit.worlds.layouts.common import Model, Row, each_that_applies, true_frames, video
@@ -17,7 +17,9 @@ from revisit.worlds.models import MODELS as KNOWN
 from revisit.worlds.workers import Progress, StepCallback
 
 
-def write_film(folder: Path, name: str, film: Film, models: Sequence[Model], seed: int, tell: StepCallback) -> Row:
+def write_folder_film(
+    folder: Path, name: str, film: Film, models: Sequence[Model], seed: int, tell: StepCallback
+) -> Row:
     """Write the clips of one film that are not there, and return what the manifest says of them."""
     video(folder / "truth" / f"{name}.mp4", true_frames(film), film.fps)
     if not (folder / "truth" / f"{name}.npz").is_file():
@@ -28,7 +30,7 @@ def write_film(folder: Path, name: str, film: Film, models: Sequence[Model], see
         video(folder / model.name / f"{name}.mp4", model.frames(film, seed), film.fps)
     lines = [
         {
-            **film.line(name, seed),
+            **film.manifest_line(name, seed),
             "model": model.name,
             "video": f"{model.name}/{name}.mp4",
             "annotations": {"kind": model.kind, "strength": model.strength},
@@ -38,12 +40,12 @@ def write_film(folder: Path, name: str, film: Film, models: Sequence[Model], see
     return {"lines": lines}
 
 
-def write_lists(folder: Path, rows: Sequence[Row]) -> None:
+def write_folder_manifest(folder: Path, rows: Sequence[Row]) -> None:
     """Write the manifest."""
-    write_lines(folder / "manifest.jsonl", [line for row in rows for line in row["lines"]], ascii=True)
+    write_json_lines(folder / "manifest.jsonl", [line for row in rows for line in row["lines"]], ascii=True)
 
 
-def films(seed: int) -> list[Order]:
+def folder_film_orders(seed: int) -> list[Order]:
     """The film of a seed."""
     kind, event = CAST[seed % len(CAST)]
     return [Order(f"{seed:03d}-{kind}-{event}", seed, place_of(seed), kind, event)]
@@ -53,10 +55,12 @@ MODELS = (
     "perfect", "frozen_camera", "vanish", "colour_drift", "state_reset", "state_frozen", "teleport", "duplicate",
     "background", "camera_drift", "blur",
 )  # fmt: skip
-LAYOUT = layout(Layout("folder", films, MODELS, write_film, write_lists))
+LAYOUT = layout(Layout("folder", folder_film_orders, MODELS, write_folder_film, write_folder_manifest))
 
 
-def demo(videos: Path, fresh: bool, scenes: int, say: StepCallback, progress: Progress) -> tuple[Path, list[str]]:
+def write_folder_demo(
+    videos: Path, fresh: bool, scenes: int, say: StepCallback, progress: Progress
+) -> tuple[Path, list[str]]:
     """Rooms as they are, and as five models remember them."""
     if fresh or not (videos / "manifest.jsonl").is_file():  # the manifest is written last: with it, all is there
         say(f"rendering {scenes} rooms, as they are and as five models remember them, into {videos}")
@@ -65,4 +69,4 @@ def demo(videos: Path, fresh: bool, scenes: int, say: StepCallback, progress: Pr
     return videos, []
 
 
-DEMOS.add("folder", demo)
+DEMOS.add("folder", write_folder_demo)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from revisit.core import Case, Rejected, UsageError
-from revisit.suites.mbench.names import MOVED, TRIGGER, choose_dimensions, upstream_names
+from revisit.suites.mbench.names import MOVED, TRIGGER, dimensions_by_upstream_name, named_dimensions_or_all
 
 T = TypeVar("T")
 
@@ -70,7 +70,7 @@ class Adapter:
         limit: int | None = None,
     ) -> Items:
         """The items of the chosen models, subsets, conditions and samples; with a limit, so many, spread evenly."""
-        from revisit.engine.dataset_cases import stratified
+        from revisit.engine.dataset_cases import select_stratified_cases
         from revisit.suites.mbench.read import read
 
         filters = {"models": models, "subsets": subsets, "conditions": conditions, "samples": sample_ids}
@@ -78,12 +78,14 @@ class Adapter:
         entries = list(read(Path(source), (), **options))
         cases = [entry for entry in entries if isinstance(entry, Case)]
         rejected = tuple(entry for entry in entries if isinstance(entry, Rejected))
-        chosen = cases if limit is None else stratified(cases, limit)
+        chosen = cases if limit is None else select_stratified_cases(cases, limit)
         return Items(Path(source), options, limit, tuple(chosen), rejected)
 
 
 adapter_registry: NameRegistry[Adapter] = NameRegistry("adapter", lambda: {"mbench-dir": Adapter()})
-metric_registry: NameRegistry[str] = NameRegistry("metric", lambda: {name: name for name in upstream_names()})
+metric_registry: NameRegistry[str] = NameRegistry(
+    "metric", lambda: {name: name for name in dimensions_by_upstream_name()}
+)
 aggregator_registry: NameRegistry[str] = NameRegistry("aggregator", lambda: {"mean": "mean"})
 
 
@@ -104,22 +106,24 @@ def run_eval(
     Metrics are upstream's names, of the dataset's setting. `set`, `protocol`, `judge` and `params` are those of
     `revisit eval`.
     """
-    from revisit.engine.request import Request, check_available
+    from revisit.engine.request import Request, warn_or_raise_if_unavailable
     from revisit.engine.run import evaluate
-    from revisit.suites.mbench.dataset import open_dataset
+    from revisit.suites.mbench.dataset import open_mbench_dataset
 
     aggregator_registry.get(aggregator)
     if not items:
         raise UsageError(f"{items.source}: none of the chosen items has a video")
-    data = open_dataset(items.source)
+    data = open_mbench_dataset(items.source)
     gates = [MOVED] if data.setting == "A" else [TRIGGER] if judge else []
-    ids = [*gates, *(dimension.id for dimension in choose_dimensions(metrics, data.setting))]
+    ids = [*gates, *(dimension.id for dimension in named_dimensions_or_all(metrics, data.setting))]
     options = [f"{name}={value}" for name, value in items.options.items()]
-    request = Request.of(
+    request = Request.from_options(
         items.source, "mbench", set, protocol, ids, items.limit, "auto", [], options, judge, list(params), truth=False
     )
     judge_choice = request.chosen_judge()
     plan = request.plan(judge=judge_choice.facts if judge_choice else None)
-    check_available(plan)
-    run = evaluate(plan, Path(output), request=request.as_json(), workers=workers, judge=judge_choice, adds=data.ids())
+    warn_or_raise_if_unavailable(plan)
+    run = evaluate(
+        plan, Path(output), request=request.as_json(), workers=workers, judge=judge_choice, adds=data.all_case_ids()
+    )
     return dict(run.summary)

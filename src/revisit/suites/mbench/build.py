@@ -17,18 +17,18 @@ from typing import Any
 import yaml
 
 from revisit.core import RevisitError
-from revisit.core.text import package_yaml
+from revisit.core.text import read_package_yaml
 from revisit.judges.batch import JudgeClient
 from revisit.judges.protocol import Frames
 from revisit.judges.questions import Choice, JsonObject, Many, Number, Question, Rating, Schema, Text
 from revisit.media import write_picture
-from revisit.media.files import write_lines, write_text
+from revisit.media.files import write_json_lines, write_text_atomically
 from revisit.suites import authoring
 from revisit.suites.mbench.dataset import CARD, PLACES
 from revisit.suites.mbench.jobs import ASSIGNMENTS
 from revisit.suites.mbench.names import SETTINGS
 
-WORDS = package_yaml(__package__, "build.yaml")
+WORDS = read_package_yaml(__package__, "build.yaml")
 PARTS = 5
 LEAST = 3  # of 5: a video that challenges no kind of memory more than a little is left out
 SECONDS = 25
@@ -54,21 +54,23 @@ class SourceSample:
     segments: Sequence[str]
 
     @property
-    def directions(self) -> tuple[str, str]:
+    def turn_directions(self) -> tuple[str, str]:
         """Where the camera turns, and back: away from the side on which the target stands."""
         return ("right", "left") if self.facts["x"] <= 0.5 else ("left", "right")
 
     @property
     def action(self) -> str:
-        away, back = self.directions
+        away, back = self.turn_directions
         return f"{away}_then_wait_then_{back}"
 
 
-def ask_about_video(asker: JudgeClient, video: Path, look: Callable[[Path], Frames]) -> SourceSample | str:
+def describe_source_video(
+    asker: JudgeClient, video: Path, sample_frames: Callable[[Path], Frames]
+) -> SourceSample | str:
     """What the judge says of a video, or why it is left out."""
-    frames = look(video)
+    frames = sample_frames(video)
 
-    def ask(topic: str, schema: Schema, **values: object) -> Any:
+    def ask_topic(topic: str, schema: Schema, **values: object) -> Any:
         question = Question(f"mbench.{topic}", WORDS[topic].format(**values), schema)
         (answer,) = asker.ask(frames, [question])
         if answer.status != "answered":
@@ -76,43 +78,45 @@ def ask_about_video(asker: JudgeClient, video: Path, look: Callable[[Path], Fram
         return answer.value
 
     challenges = "\n".join(f"- {name}: {what}" for name, what in WORDS["challenges"].items())
-    ratings = ask("select", RATINGS, challenges=challenges)
+    ratings = ask_topic("select", RATINGS, challenges=challenges)
     challenge = max(ratings, key=ratings.__getitem__)
     if ratings[challenge] < LEAST:
         rated = ", ".join(f"{name} {rating}" for name, rating in ratings.items())
         return f"{video.name}: no challenge to memory is rated {LEAST} or more ({rated})"
-    facts = ask("describe", DESCRIPTION)
-    parts = ask("segments", Many(Text(800), PARTS, PARTS), caption=facts["caption"], name=facts["name"], parts=PARTS)
+    facts = ask_topic("describe", DESCRIPTION)
+    parts = ask_topic(
+        "segments", Many(Text(800), PARTS, PARTS), caption=facts["caption"], name=facts["name"], parts=PARTS
+    )
     subset = facts["kind"] if challenge == "entity" else challenge
     digest = hashlib.sha256(video.read_bytes()).hexdigest()[:8]
     return SourceSample(video, f"{video.stem}_{digest}", subset, ratings, facts, parts)
 
 
-def write_datasets(root: Path, samples: Sequence[SourceSample], *, licence: str, source: str) -> tuple[Path, Path]:
+def write_both_datasets(root: Path, samples: Sequence[SourceSample], *, licence: str, source: str) -> tuple[Path, Path]:
     """Both datasets of these videos; a sample's condition is text, or the sequence that loses its target soonest."""
     folders = []
     for setting in "AT":
-        place = authoring.empty_folder(root / f"MBench-{setting}")
+        place = authoring.make_empty_folder(root / f"MBench-{setting}")
         rows = []
         for number, one in enumerate(samples):
-            _sample(place / "samples" / one.subset / one.id, one, setting, number)
+            _write_sample(place / "samples" / one.subset / one.id, one, setting, number)
             condition = "text" if setting == "T" else f"{one.action}_{SECONDS}s"
             rows.append({"subset": one.subset, "sample_id": one.id, "condition_id": condition})
-        write_text(place / CARD, _card(setting, samples))
-        write_lines(place / ASSIGNMENTS, rows)
+        write_text_atomically(place / CARD, _dataset_card_yaml(setting, samples))
+        write_json_lines(place / ASSIGNMENTS, rows)
         counts = {"samples": len(samples), **Counter(one.subset for one in samples)}
         title = f"MBench-{setting} of {source}"
-        authoring.write_card(place, "mbench", title=title, licence=licence, source=source, counts=counts)
+        authoring.write_dataset_card(place, "mbench", title=title, licence=licence, source=source, counts=counts)
         folders.append(place)
     return folders[0], folders[1]
 
 
-def _card(setting: str, samples: Sequence[SourceSample]) -> str:
+def _dataset_card_yaml(setting: str, samples: Sequence[SourceSample]) -> str:
     subsets = {one.subset for one in samples}
     exit_, wait, reenter = PHASES
     actions = {
-        one.action: [{one.directions[0]: exit_}, {"wait": wait}, {one.directions[1]: reenter}]
-        for one in sorted(samples, key=lambda one: one.directions)
+        one.action: [{one.turn_directions[0]: exit_}, {"wait": wait}, {one.turn_directions[1]: reenter}]
+        for one in sorted(samples, key=lambda one: one.turn_directions)
     }
     card = {
         "dataset_id": SETTINGS[setting], "dataset_name": f"MBench-{setting}", "version": "1.0",
@@ -125,35 +129,38 @@ def _card(setting: str, samples: Sequence[SourceSample]) -> str:
     return yaml.safe_dump(card, sort_keys=False, allow_unicode=True)
 
 
-def _sample(place: Path, one: SourceSample, setting: str, number: int) -> None:
+def _write_sample(place: Path, source_sample: SourceSample, setting: str, number: int) -> None:
     place.mkdir(parents=True)
     media = {
-        "source_video": f"source_video{one.video.suffix.lower()}", "first_frame": "first_frame.png",
+        "source_video": f"source_video{source_sample.video.suffix.lower()}", "first_frame": "first_frame.png",
         "reference": "reference.png",
     }  # fmt: skip
-    shutil.copyfile(one.video, place / media["source_video"])
-    first = authoring.read_frame(one.video, 0)
+    shutil.copyfile(source_sample.video, place / media["source_video"])
+    first = authoring.read_video_frame(source_sample.video, 0)
     write_picture(place / media["first_frame"], first)
-    write_picture(place / media["reference"], authoring.read_frame(one.video, -1))
+    write_picture(place / media["reference"], authoring.read_video_frame(source_sample.video, -1))
     height, width = first.shape[:2]
-    caption, name = one.facts["caption"], one.facts["name"]
+    caption, name = source_sample.facts["caption"], source_sample.facts["name"]
     metadata: dict[str, object] = {
-        "caption": caption, "challenges": dict(one.ratings), "object_name": name,
+        "caption": caption, "challenges": dict(source_sample.ratings), "object_name": name,
         "object_anchor": {
-            "center_x": round(one.facts["x"] * width, 1), "center_y": round(one.facts["y"] * height, 1),
+            "center_x": round(source_sample.facts["x"] * width, 1),
+            "center_y": round(source_sample.facts["y"] * height, 1),
             "width": width, "height": height, "source": "judge",
         },
-        "object_card": {"name": name, "attributes": list(one.facts["attributes"])},
+        "object_card": {"name": name, "attributes": list(source_sample.facts["attributes"])},
     }  # fmt: skip
-    annotations: dict[str, object] = {"action": one.action, "phases_seconds": list(PHASES)}
+    annotations: dict[str, object] = {"action": source_sample.action, "phases_seconds": list(PHASES)}
     if setting == "T":
-        away, back = one.directions
+        away, back = source_sample.turn_directions
         motion = list(WORDS["camera"])[number % len(WORDS["camera"])]
         heads = [text.format(away=away, back=back, name=name) for text in WORDS["camera"][motion]]
-        metadata["caption_segments"] = [f"{head} {text}" for head, text in zip(heads, one.segments, strict=True)]
+        metadata["caption_segments"] = [
+            f"{head} {text}" for head, text in zip(heads, source_sample.segments, strict=True)
+        ]
         annotations = {"camera_motion": motion}
     content = {
-        "sample_id": one.id, "subset": one.subset, "caption": caption, "ground_truth_media": media,
+        "sample_id": source_sample.id, "subset": source_sample.subset, "caption": caption, "ground_truth_media": media,
         "metadata": metadata, "annotations": annotations,
     }  # fmt: skip
-    authoring.write_json(place / "sample.json", content)
+    authoring.write_json_file(place / "sample.json", content)

@@ -15,13 +15,19 @@ import numpy as np
 from revisit.core import Clip, MediaError, Reason
 from revisit.media import open_clip
 from revisit.suites.mbench.dataset import LIST, DatasetProblem, ListItem, MBenchDataset
-from revisit.suites.mbench.imports import poses_in
-from revisit.suites.mbench.metrics.actions import requested_motion
+from revisit.suites.mbench.imports import count_poses_in_file
+from revisit.suites.mbench.metrics.actions import parse_requested_motion
 from revisit.suites.mbench.names import MemoryDimension
-from revisit.suites.mbench.read import Filter, anchor_of, object_words, segments_of, target_of
+from revisit.suites.mbench.read import (
+    Filter,
+    object_anchor_and_source,
+    object_description,
+    segment_captions,
+    target_and_anchor_kind,
+)
 
 
-def check(
+def check_dataset_items(
     data: MBenchDataset, keep: Filter, dimensions: Sequence[MemoryDimension], limit: int | None = None
 ) -> tuple[list[DatasetProblem], int]:
     """What is wrong with the chosen items (violations, and links, which are only told), and how many were looked at.
@@ -32,12 +38,12 @@ def check(
     items = 0
     for model in keep.models:
         looked: Counter[str] = Counter()
-        for entry in data.items(model):
+        for entry in data.items_and_problems(model):
             if isinstance(entry, DatasetProblem):
                 problems.append(entry)
                 continue
-            looked[entry.subset] += keep.takes(entry)
-            if not keep.takes(entry) or (limit is not None and looked[entry.subset] > limit):
+            looked[entry.subset] += keep.accepts(entry)
+            if not keep.accepts(entry) or (limit is not None and looked[entry.subset] > limit):
                 continue
             mine = [d for d in dimensions if d.subset == entry.subset]
             items += bool(mine)
@@ -54,43 +60,51 @@ def item_problems(
         if poses or "artifact" not in problem.kind:
             yield problem
 
-    def of_line(kind: str, text: str) -> DatasetProblem:
+    def list_line_problem(kind: str, text: str) -> DatasetProblem:
         return DatasetProblem(kind, f"models/{item.model}/{LIST}", item.line, item.id, text)
 
-    if dimensions and item.video is not None and (reason := video_problem(item.video)):
-        yield of_line("not a video", f"{item.video.name}: {reason}")
+    if dimensions and item.video is not None and (reason := unreadable_video_reason(item.video)):
+        yield list_line_problem("not a video", f"{item.video.name}: {reason}")
     sample = f"samples/{item.subset}/{item.sample}/sample.json"
     names = {dimension.name for dimension in dimensions}
 
-    def lacks(kind: str, text: str) -> DatasetProblem:
+    def sample_file_problem(kind: str, text: str) -> DatasetProblem:
         return DatasetProblem(kind, sample, None, item.id, text)
 
     if item.subset == "object" and any(name.startswith("object_") for name in names):
-        anchor = anchor_of(data, item)[0]
+        anchor = object_anchor_and_source(data, item)[0]
         if data.setting == "A" and anchor is None:
             text = "metadata.object_anchor is missing; add it there, or to anchors.json of the dataset"
-            yield lacks("no anchor", text)
-        elif anchor is not None and target_of(data, item, anchor)[0] is None:
+            yield sample_file_problem("no anchor", text)
+        elif anchor is not None and target_and_anchor_kind(data, item, anchor)[0] is None:
             anchor_text = json.dumps(anchor)[:120]
             text = f"the anchor {anchor_text} is not inside the frame; expected center_x, center_y, width, height"
-            yield lacks("bad anchor", text)
-        if data.setting == "T" and not object_words({**item.facts, "object_name": ""}):
-            yield lacks("no object card", "metadata.object_card is missing, or has no name: name and attributes")
+            yield sample_file_problem("bad anchor", text)
+        if data.setting == "T" and not object_description({**item.facts, "object_name": ""}):
+            yield sample_file_problem(
+                "no object card", "metadata.object_card is missing, or has no name: name and attributes"
+            )
     if item.subset == "causal" and dimensions:
-        if data.setting == "T" and not segments_of(item.facts):
-            yield lacks("no caption segments", "metadata.caption_segments is missing: a list of texts, one per part")
+        if data.setting == "T" and not segment_captions(item.facts):
+            yield sample_file_problem(
+                "no caption segments", "metadata.caption_segments is missing: a list of texts, one per part"
+            )
         if data.setting == "A" and not (item.action or item.facts.get("caption")):
-            yield lacks("no action", "neither annotations.action nor metadata.caption says what should happen")
-    if "camera_interaction" in names and isinstance(motion := requested_motion(item.action, data.motion(item)), Reason):
-        yield of_line("no action" if motion.kind == "no_camera" else "unknown action", motion.sentence)
+            yield sample_file_problem(
+                "no action", "neither annotations.action nor metadata.caption says what should happen"
+            )
+    if "camera_interaction" in names and isinstance(
+        motion := parse_requested_motion(item.action, data.declared_motion_of_item(item)), Reason
+    ):
+        yield list_line_problem("no action" if motion.kind == "no_camera" else "unknown action", motion.sentence)
     if poses:
-        if item.artifact is None and not any("artifact" in p.kind and p.violation for p in item.problems):
-            yield of_line("missing artifact", "results.npz is missing; `revisit mbench prepare` makes one")
-        elif item.artifact is not None and (trouble := artifact_problem(item.artifact)) is not None:
-            yield of_line(*trouble)
+        if item.pose_artifact is None and not any("artifact" in p.kind and p.violation for p in item.problems):
+            yield list_line_problem("missing artifact", "results.npz is missing; `revisit mbench prepare` makes one")
+        elif item.pose_artifact is not None and (trouble := pose_artifact_problem(item.pose_artifact)) is not None:
+            yield list_line_problem(*trouble)
 
 
-def video_problem(path: Path) -> str:
+def unreadable_video_reason(path: Path) -> str:
     """Why the first frame of a file cannot be shown; empty where it can."""
     try:
         with open_clip(Clip(path), wanted=np.array([0])) as clip:
@@ -99,10 +113,10 @@ def video_problem(path: Path) -> str:
         return str(error)
 
 
-def artifact_problem(path: Path) -> tuple[str, str] | None:
+def pose_artifact_problem(path: Path) -> tuple[str, str] | None:
     """What is wrong with a pose artifact, in a word and in a sentence, as its reader finds it."""
     try:
-        count = poses_in(path)
+        count = count_poses_in_file(path)
     except MediaError as error:
         return "bad artifact", str(error)
     pictures = path.parent / "input_images"

@@ -13,10 +13,10 @@ import typer
 from revisit.cli import console
 from revisit.cli.help import Commands
 from revisit.cli.options import JSON, QUIET, out_option
-from revisit.cli.poses import CONVENTION, DEVICE, FRAMES, MODEL, ODOMETRY_WORKERS, PYTHON, TIMEOUT, make_estimator
+from revisit.cli.poses import CONVENTION, DEVICE, FRAMES, MODEL, ODOMETRY_WORKERS, PYTHON, TIMEOUT, make_pose_estimator
 from revisit.suites.mbench import commands_options as options
-from revisit.suites.mbench.commands_dataset import build, import_videos
-from revisit.suites.mbench.commands_eval import eval_
+from revisit.suites.mbench.commands_dataset import build_both_datasets, import_videos
+from revisit.suites.mbench.commands_eval import evaluate_dataset
 
 app = Commands("MBench: the commands of its public evaluator.")
 
@@ -25,18 +25,18 @@ app = Commands("MBench: the commands of its public evaluator.")
 def list_metrics(json: bool = JSON) -> None:
     """List the 23 metrics and what each measures."""
     from revisit.core import METRICS
-    from revisit.suites.mbench.names import upstream_names
+    from revisit.suites.mbench.names import dimensions_by_upstream_name
 
     rows = {
         name: {"id": d.id, "subset": d.subset, "summary": METRICS[d.id].summary}
-        for name, (_, d) in upstream_names().items()
+        for name, (_, d) in dimensions_by_upstream_name().items()
     }
     if json:
         console.print_json(rows)
         return
     width = max(map(len, rows))
     for name, row in rows.items():
-        typer.echo(console.clean_text(f"{name:{width}}  {row['summary']}"))
+        typer.echo(console.without_control_characters(f"{name:{width}}  {row['summary']}"))
 
 
 @app.command()
@@ -56,28 +56,30 @@ def validate(
     from dataclasses import asdict
 
     from revisit.core.text import split_commas
-    from revisit.suites.mbench.check import check
-    from revisit.suites.mbench.dataset import open_dataset
-    from revisit.suites.mbench.names import choose_dimensions
+    from revisit.suites.mbench.check import check_dataset_items
+    from revisit.suites.mbench.dataset import open_mbench_dataset
+    from revisit.suites.mbench.names import named_dimensions_or_all
     from revisit.suites.mbench.read import Filter
 
-    data = open_dataset(source, root, artifacts)
-    dimensions = choose_dimensions(split_commas(metrics), data.setting)
-    keep = Filter.of(data, models, subsets, conditions, sample_ids)
-    problems, items = check(data, keep, dimensions, limit)
+    data = open_mbench_dataset(source, root, artifacts)
+    dimensions = named_dimensions_or_all(split_commas(metrics), data.setting)
+    keep = Filter.from_options(data, models, subsets, conditions, sample_ids)
+    problems, items = check_dataset_items(data, keep, dimensions, limit)
     if json:
         console.print_json([asdict(problem) for problem in problems])
     for problem in problems if not json else ():
-        typer.echo(console.clean_text(f"{'' if problem.violation else 'note: '}{problem}"))
+        typer.echo(console.without_control_characters(f"{'' if problem.violation else 'note: '}{problem}"))
     violations = sum(problem.violation for problem in problems)
     if not items:
-        console.message("nothing was checked: no item of these models and subsets has these metrics")
+        console.print_to_stderr("nothing was checked: no item of these models and subsets has these metrics")
     else:
-        console.message(f"{violations} violations in {items} items" if violations else f"valid: {items} items checked")
+        console.print_to_stderr(
+            f"{violations} violations in {items} items" if violations else f"valid: {items} items checked"
+        )
     raise typer.Exit(1 if violations or not items else 0)
 
 
-app.command("eval")(eval_)
+app.command("eval")(evaluate_dataset)
 
 
 @app.command()
@@ -108,33 +110,33 @@ def prepare(
     `eval` and `validate` find the artifacts in --output through the dataset's artifacts.json.
     """
     from revisit.core import Clip, UsageError
-    from revisit.posing.tasks import PoseTask, estimate
-    from revisit.suites.mbench.dataset import note_artifacts, open_dataset
+    from revisit.posing.tasks import PoseTask, write_missing_pose_files
+    from revisit.suites.mbench.dataset import note_artifact_folder, open_mbench_dataset
     from revisit.suites.mbench.read import Filter
 
     if (producer == "command") != bool(command):
         raise UsageError(
             "--producer command needs --command, a program that reads {video} and writes {npz}, and the reverse"
         )
-    data = open_dataset(source, root)
-    keep = Filter.of(data, models, subsets, conditions, sample_ids)
-    estimator = make_estimator(command or producer, python, model, device, frames, convention, timeout, workers)
-    items = [item for name in keep.models for item in data.listed(name) if keep.takes(item)]
+    data = open_mbench_dataset(source, root)
+    keep = Filter.from_options(data, models, subsets, conditions, sample_ids)
+    estimator = make_pose_estimator(command or producer, python, model, device, frames, convention, timeout, workers)
+    items = [item for name in keep.models for item in data.items_of_model(name) if keep.accepts(item)]
     tasks = [
-        PoseTask(f"{item.id}@{item.model}", Clip(item.video), data.poses_of(item, output))
+        PoseTask(f"{item.id}@{item.model}", Clip(item.video), data.poses_path_of_item(item, output))
         for item in items
         if item.video is not None
     ]
-    outcome = estimate(tasks, estimator, tell=None if quiet else console.Counter("prepared"))
+    outcome = write_missing_pose_files(tasks, estimator, tell=None if quiet else console.Counter("prepared"))
     for line in outcome.failed:
-        console.message(line)
+        console.print_to_stderr(line)
     if output is not None and outcome.made + outcome.kept:
-        console.message(note_artifacts(data, output))
+        console.print_to_stderr(note_artifact_folder(data, output))
     missing = len(items) - len(tasks)
     if json:
         facts = {"made": outcome.made, "kept": outcome.kept, "failed": list(outcome.failed), "without_video": missing}
         console.print_json(facts)
-    console.message(
+    console.print_to_stderr(
         f"{outcome.made} made, {outcome.kept} kept, {len(outcome.failed)} failed, {missing} without a video"
     )
     raise typer.Exit(1 if outcome.failed else 0)
@@ -153,9 +155,9 @@ def submit(
     """Write the zip file for the public leaderboard. It needs a run with all items of a model."""
     from revisit.core import UsageError
     from revisit.results.run import Run as RunFolder
-    from revisit.results.stand_ins import stand_ins
+    from revisit.results.stand_ins import list_stand_ins
     from revisit.suites.mbench import submission
-    from revisit.suites.mbench.dataset import open_dataset
+    from revisit.suites.mbench.dataset import open_mbench_dataset
 
     path = out or Path(f"{model}.zip")
     finished_run = RunFolder(run)
@@ -167,21 +169,21 @@ def submit(
             f"{source}: the dataset of this run is missing, so its completeness cannot be checked; --dataset"
         )
     roots = [Path(folder) for folder in (finished_run.facts.get("request") or {}).get("roots", ())]
-    data, results = open_dataset(source, roots), finished_run.results
-    partial = submission.partial_reason(data, finished_run.facts, finished_run.plan, results, model)
+    data, results = open_mbench_dataset(source, roots), finished_run.results
+    partial = submission.partial_run_reason(data, finished_run.facts, finished_run.plan, results, model)
     if partial:
         raise UsageError(f"{model} cannot be submitted, because the run is partial: {partial}")
     content = submission.submission_content(finished_run.summary, model, name, link)
-    if replacements := stand_ins(results.where(model=model)):
+    if replacements := list_stand_ins(results.where(model=model)):
         sentences = "; ".join(one.sentence for one in replacements)
         raise UsageError(f"{model} cannot be submitted, because the leaderboard takes no stand-ins: {sentences}")
-    submission.write_submission(run, path, content, model, data.setting)
+    submission.write_submission_zip(run, path, content, model, data.setting)
     faults = submission.submission_problems(path)
     if faults:
         path.unlink()
         raise UsageError(faults[0])
     for line in submission.maker_lines(finished_run.plan, data.setting):
-        console.message(line)
+        console.print_to_stderr(line)
     if json:
         console.print_json({"file": str(path), **content})
     else:
@@ -197,9 +199,9 @@ def check_submission(path: Path = typer.Argument(help="The submission's zip file
     if json:
         console.print_json({"file": str(path), "valid": not faults, "problems": list(faults)})
     for problem in faults if not json else ():
-        typer.echo(console.clean_text(problem))
-    console.message(f"{len(faults)} problems" if faults else "valid")
+        typer.echo(console.without_control_characters(problem))
+    console.print_to_stderr(f"{len(faults)} problems" if faults else "valid")
     raise typer.Exit(1 if faults else 0)
 
 
-COMMANDS = {"build mbench": build, "mbench": app, "import mbench": import_videos}
+COMMANDS = {"build mbench": build_both_datasets, "mbench": app, "import mbench": import_videos}

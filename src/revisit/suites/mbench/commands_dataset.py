@@ -28,30 +28,30 @@ def import_videos(
     from dataclasses import asdict
 
     from revisit.core import UsageError
-    from revisit.suites.mbench.dataset import LIST, open_dataset
-    from revisit.suites.mbench.package import package_model
+    from revisit.suites.mbench.dataset import LIST, open_mbench_dataset
+    from revisit.suites.mbench.package import add_model_to_dataset
 
-    data = open_dataset(dataset)
+    data = open_mbench_dataset(dataset)
     if assignments is None:
         other_models = [name for name in data.models if name != model]
         if len(other_models) != 1:
             raise UsageError(f"{dataset} has {len(other_models)} other models; name a list with --assignments")
         assignments = data.root / "models" / other_models[0] / LIST
-    outcome = package_model(data, model, videos, assignments, mode, pattern)
+    outcome = add_model_to_dataset(data, model, videos, assignments, mode, pattern)
     if json:
         console.print_json(asdict(outcome))
         return
-    console.message(
+    console.print_to_stderr(
         f"{outcome.placed} videos placed, {outcome.kept} kept, {len(outcome.missing)} missing in "
         f"{data.root / 'models' / model}"
     )
     for item in outcome.missing[:10]:
-        console.message(f"missing: {item}")
+        console.print_to_stderr(f"missing: {item}")
     if len(outcome.missing) > 10:
-        console.message(f"... and {len(outcome.missing) - 10} more")
+        console.print_to_stderr(f"... and {len(outcome.missing) - 10} more")
 
 
-def build(
+def build_both_datasets(
     videos: Path = typer.Argument(help="A folder of videos."),
     out: Path = out_option("An empty folder; MBench-A and MBench-T are made in it.", required=True),
     judge: str = judging.JUDGE,
@@ -62,27 +62,27 @@ def build(
 ) -> None:
     """Choose and caption videos with a judge; write MBench-A and MBench-T."""
     from revisit.core import RevisitError, UsageError
-    from revisit.suites.authoring import empty_folder, videos_in
-    from revisit.suites.mbench.build import ask_about_video, write_datasets
+    from revisit.suites.authoring import make_empty_folder, videos_in
+    from revisit.suites.mbench.build import describe_source_video, write_both_datasets
 
     files = videos_in(videos)
-    empty_folder(out)
+    make_empty_folder(out)
     descriptions = []
-    with judging.open_judge(judge) as asker:
+    with judging.open_judge_client(judge) as asker:
         for video in files:
             try:
-                answer = ask_about_video(asker, video, lambda path: judging.sample_frames(path, frames))
+                answer = describe_source_video(asker, video, lambda path: judging.read_spread_frames(path, frames))
             except RevisitError as error:
                 answer = str(error)
             if isinstance(answer, str):
-                console.message(f"left out: {answer}")
+                console.print_to_stderr(f"left out: {answer}")
             else:
                 descriptions.append(answer)
-                console.message(f"{video.name}: {answer.subset}, {answer.facts['name']}")
+                console.print_to_stderr(f"{video.name}: {answer.subset}, {answer.facts['name']}")
     if not descriptions:
         raise UsageError("no video was chosen; the reasons are above")
-    places = write_datasets(out, descriptions, licence=licence, source=source)
-    console.message(f"{len(descriptions)} of {len(files)} videos chosen")
+    places = write_both_datasets(out, descriptions, licence=licence, source=source)
+    console.print_to_stderr(f"{len(descriptions)} of {len(files)} videos chosen")
     if json:
         facts = {"chosen": len(descriptions), "videos": len(files), "datasets": [str(place) for place in places]}
         console.print_json(facts)

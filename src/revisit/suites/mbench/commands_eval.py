@@ -30,7 +30,7 @@ KEY = "MBENCH_VLM_API_KEY"
 ENDPOINT = "/chat/completions"
 
 
-def eval_(
+def evaluate_dataset(
     source: Path = SOURCE,
     metrics: list[str] = METRICS,
     output: Path = typer.Option(..., "--output", help="Run directory."),
@@ -77,15 +77,17 @@ def eval_(
     from revisit.core.text import split_commas
     from revisit.engine.dependencies import merge_parameters
     from revisit.engine.request import Request
-    from revisit.suites.mbench.dataset import open_dataset
+    from revisit.suites.mbench.dataset import open_mbench_dataset
     from revisit.suites.mbench.names import JUDGED
 
-    data = open_dataset(source, root)
-    gates, dimensions, asked_subsets = _questions(split_commas(metrics), data.setting, bool(vlm_judge), ignore_trigger)
+    data = open_mbench_dataset(source, root)
+    gates, dimensions, asked_subsets = _gates_dimensions_and_subsets(
+        split_commas(metrics), data.setting, bool(vlm_judge), ignore_trigger
+    )
     judge = vlm_judge
     if vlm_judge == "openai-compatible":
-        _only(vlm_api_style, "chat_completions", "--vlm-api-style")
-        _only(vlm_endpoint_path, ENDPOINT, "MBENCH_VLM_ENDPOINT_PATH")
+        _require_option_value(vlm_api_style, "chat_completions", "--vlm-api-style")
+        _require_option_value(vlm_endpoint_path, ENDPOINT, "MBENCH_VLM_ENDPOINT_PATH")
         judge = str(output / "judge.yaml")
         _write_judge_file(Path(judge), vlm_base_url, vlm_model, vlm_api_key, vlm_max_retries, vlm_max_tokens)
     settings_by_name = {
@@ -98,7 +100,7 @@ def eval_(
     }
     options = [f"{name}={value}" for name, value in settings_by_name.items() if value]
     ids = [*gates, *(dimension.id for dimension in dimensions)]
-    request = Request.of(
+    request = Request.from_options(
         source, "mbench", observer_set, protocol, ids, limit, "auto", root, options, judge, param, truth=False
     )
     if vlm_n_frames != 8 and JUDGED & {*ids}:
@@ -106,7 +108,7 @@ def eval_(
         request = replace(request, parameters=parameters)
     run = run_evaluation(
         request, output, quiet=quiet or no_progress_bar, command=_command_without_key(vlm_api_key), fresh=fresh,
-        workers=workers, adds=data.ids(),
+        workers=workers, adds=data.all_case_ids(),
     )  # fmt: skip
     if not no_log_file:
         _write_log(run, log_file or output / "eval.log")
@@ -117,17 +119,17 @@ def eval_(
     if json:
         console.print_json(run.summary)
     elif not quiet:
-        from revisit.cli.run_summary import print_notes, print_run_summary
+        from revisit.cli.run_summary import print_file_notes, print_run_summary
 
         print_run_summary(run.summary, show_all=True)
-        print_notes(run.plan, run.facts["notes"])
-        console.message(f"results: {run.path / 'metrics'}")
+        print_file_notes(run.plan, run.facts["notes"])
+        console.print_to_stderr(f"results: {run.path / 'metrics'}")
     valid = ("scored", "open", "closed") if not dimensions else ("scored",)
     scored = any(record.status in valid for record in run.results.records)
     raise typer.Exit(0 if scored else 1)
 
 
-def _questions(
+def _gates_dimensions_and_subsets(
     names: Sequence[str], setting: str, judged: bool, ignore_trigger: bool
 ) -> tuple[list[str], Sequence[MemoryDimension], str]:
     """Gates and dimensions that the names of metrics ask for, and the subsets of a dataset that they are about.
@@ -135,20 +137,20 @@ def _questions(
     `trigger` alone asks whether clips pose the test, of all subsets: for a machine that has the judge.
     """
     from revisit.core import UsageError
-    from revisit.suites.mbench.names import MOVED, TRIGGER, choose_dimensions
+    from revisit.suites.mbench.names import MOVED, TRIGGER, named_dimensions_or_all
 
     trigger_only = "trigger" in names
     if trigger_only and (setting == "A" or ignore_trigger or not judged):
         raise UsageError("the metric `trigger` needs a dataset of setting T and --vlm-judge, without --ignore-trigger")
     metric_names = [name for name in names if name != "trigger"]
-    dimensions = choose_dimensions(metric_names, setting) if metric_names or not trigger_only else []
+    dimensions = named_dimensions_or_all(metric_names, setting) if metric_names or not trigger_only else []
     gates = [MOVED] if setting == "A" else [TRIGGER] if judged and not ignore_trigger else []
     everywhere = trigger_only or not metric_names
     subsets = "" if everywhere else ",".join(dict.fromkeys(dimension.subset for dimension in dimensions))
     return gates, dimensions, subsets
 
 
-def _only(value: str, allowed: str, name: str) -> None:
+def _require_option_value(value: str, allowed: str, name: str) -> None:
     from revisit.core import UsageError
 
     if value.lstrip("/") != allowed.lstrip("/"):
@@ -160,7 +162,7 @@ def _write_judge_file(path: Path, url: str, model: str, key: str, retries: int, 
     import yaml
 
     from revisit.core import UsageError
-    from revisit.media.files import write_text
+    from revisit.media.files import write_text_atomically
 
     for value, name in ((url, "BASE_URL"), (model, "MODEL")):
         if not value:
@@ -173,7 +175,7 @@ def _write_judge_file(path: Path, url: str, model: str, key: str, retries: int, 
         settings["key_env"] = KEY
     if longest is not None:
         settings["max_tokens"] = longest
-    write_text(path, yaml.safe_dump(settings, sort_keys=True))
+    write_text_atomically(path, yaml.safe_dump(settings, sort_keys=True))
 
 
 def _command_without_key(key: str) -> str:
@@ -183,7 +185,7 @@ def _command_without_key(key: str) -> str:
 
 def _write_log(run: Run, path: Path) -> None:
     """Write what came of every item, one line each."""
-    from revisit.media.files import write_text
+    from revisit.media.files import write_text_atomically
 
     now = datetime.now(timezone.utc).isoformat(timespec="seconds")
     results = run.results
@@ -192,4 +194,4 @@ def _write_log(run: Run, path: Path) -> None:
         outcome = record.sentence if record.value is None else f"score {record.value:.6g}"
         lines.append(f"{now} {record.case.id} {record.question} {record.status} {outcome}".rstrip())
     lines += [f"{now} {entry.id} rejected {entry.reason}" for entry in results.rejected]
-    write_text(path, "".join(console.clean_text(line) + "\n" for line in lines))
+    write_text_atomically(path, "".join(console.without_control_characters(line) + "\n" for line in lines))

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from revisit.core import UsageError
-from revisit.core.text import json_or_none, yaml_file
-from revisit.media.files import is_file, write_text
-from revisit.suites.mbench.metrics.actions import declared_phases
+from revisit.core.text import parse_json_or_none, read_yaml_file
+from revisit.media.files import file_exists, write_text_atomically
+from revisit.suites.mbench.metrics.actions import parse_declared_phases
 from revisit.suites.mbench.names import SETTINGS, SUBSETS
 
 CARD, LIST, SAMPLE = "dataset.yaml", "samples.jsonl", "sample.json"
@@ -75,24 +75,24 @@ class ListItem:
         return f"{self.subset}:{self.sample}:{self.condition}"
 
     @property
-    def names(self) -> dict[str, str]:
+    def path_fields(self) -> dict[str, str]:
         """What patterns of paths may hold."""
         return {"model_id": self.model, **dict(zip(NEEDED, (self.subset, self.sample, self.condition), strict=True))}
 
     @property
-    def artifact(self) -> Path | None:
+    def pose_artifact(self) -> Path | None:
         """The camera poses."""
         return self.artifacts.get("da3")
 
     @property
     def action(self) -> str:
         """What the camera was asked to do, such as left_then_right; the whole condition where nothing else says so."""
-        declared = _mapping(self.row.get("annotations")).get("action")
+        declared = _mapping_or_empty(self.row.get("annotations")).get("action")
         match = CONDITION.fullmatch(self.condition)
         return str(declared or (match["action"] if match else "") or self.facts.get("action") or self.condition)
 
     @property
-    def length(self) -> float | None:
+    def seconds_in_condition(self) -> float | None:
         """How long the clip should be, in seconds, as its condition says."""
         match = CONDITION.fullmatch(self.condition)
         return float(match["length"]) if match else None
@@ -122,10 +122,10 @@ class MBenchDataset:
         return sorted(entry.name for entry in folder.iterdir() if (entry / LIST).is_file()) if folder.is_dir() else []
 
     @cached_property
-    def anchors(self) -> Mapping[str, object]:
+    def anchors_from_side_file(self) -> Mapping[str, object]:
         """Anchors from the side file."""
         path = self.root / ANCHORS
-        content = json_or_none(path.read_text(encoding="utf-8-sig")) if path.is_file() else {}
+        content = parse_json_or_none(path.read_text(encoding="utf-8-sig")) if path.is_file() else {}
         if not isinstance(content, dict):
             raise UsageError(
                 f"{path}: expected sample ids with anchors, such as {{'sample_1': {{'center_x': 10, ...}}}}"
@@ -133,12 +133,15 @@ class MBenchDataset:
         return content
 
     @cached_property
-    def prepared(self) -> list[Path]:
+    def prepared_artifact_folders(self) -> list[Path]:
         """Folders that hold pose artifacts beside those of the models: named by the user, or noted by `prepare`."""
-        return [*self.artifacts, *(Path(os.path.normpath(self.root / folder)) for folder in noted_folders(self.root))]
+        return [
+            *self.artifacts,
+            *(Path(os.path.normpath(self.root / folder)) for folder in read_noted_artifact_folders(self.root)),
+        ]
 
     @cached_property
-    def motions(self) -> Mapping[str, list[tuple[str, float]]]:
+    def declared_motions(self) -> Mapping[str, list[tuple[str, float]]]:
         """What the card declares of actions or whole conditions: phases with relative lengths, by name."""
         actions = self.card.get("actions") or {}
         if not isinstance(actions, dict):
@@ -147,19 +150,19 @@ class MBenchDataset:
             )
         phases_by_name = {}
         for name, value in actions.items():
-            phases = declared_phases(value)
+            phases = parse_declared_phases(value)
             if isinstance(phases, str):
                 raise UsageError(f"{self.root / CARD}: actions.{name}: {phases}")
             phases_by_name[str(name)] = phases
         return phases_by_name
 
-    def motion(self, item: ListItem) -> list[tuple[str, float]] | None:
+    def declared_motion_of_item(self, item: ListItem) -> list[tuple[str, float]] | None:
         """The declared phases of an item, by its condition or its action; None where the name has to do."""
-        return self.motions.get(item.condition) or self.motions.get(item.action)
+        return self.declared_motions.get(item.condition) or self.declared_motions.get(item.action)
 
-    def place(self, pattern: str, **names: str) -> Path:
+    def path_from_pattern(self, pattern: str, **names: str) -> Path:
         """The path of a pattern of the card, or of the layout's own."""
-        template = _mapping(self.card.get("paths")).get(pattern, PLACES[pattern])
+        template = _mapping_or_empty(self.card.get("paths")).get(pattern, PLACES[pattern])
         try:
             return self.root / str(template).format(**names)
         except (KeyError, IndexError, ValueError, AttributeError):
@@ -168,39 +171,45 @@ class MBenchDataset:
                 "{subset}, {sample_id} and {condition_id}"
             ) from None
 
-    def poses_of(self, item: ListItem, folder: Path | None = None) -> Path:
+    def poses_path_of_item(self, item: ListItem, folder: Path | None = None) -> Path:
         """Where `prepare` puts the poses of an item: into a folder of its own, or to their place in the dataset."""
-        return self.place("artifact_da3", **item.names) if folder is None else prepared_path(folder, **item.names)
+        return (
+            self.path_from_pattern("artifact_da3", **item.path_fields)
+            if folder is None
+            else prepared_poses_path(folder, **item.path_fields)
+        )
 
-    def sample(self, subset: str, sample: str) -> tuple[dict[str, object], list[DatasetProblem]]:
+    def sample_facts_and_problems(self, subset: str, sample: str) -> tuple[dict[str, object], list[DatasetProblem]]:
         """What a sample says of itself, lifted to one level, and what is wrong with its file."""
         if (subset, sample) not in self.samples:
-            self.samples[subset, sample] = self._sample(subset, sample)
+            self.samples[subset, sample] = self._read_sample_facts_and_problems(subset, sample)
         return self.samples[subset, sample]
 
-    def _sample(self, subset: str, sample: str) -> tuple[dict[str, object], list[DatasetProblem]]:
+    def _read_sample_facts_and_problems(
+        self, subset: str, sample: str
+    ) -> tuple[dict[str, object], list[DatasetProblem]]:
         where = f"samples/{subset}/{sample}/{SAMPLE}"
 
-        def problem(kind: str, text: str) -> DatasetProblem:
+        def sample_problem(kind: str, text: str) -> DatasetProblem:
             return DatasetProblem(kind, where, None, "", text)
 
-        if not is_file(self.root / where):
-            elsewhere = [s for s in SUBSETS if s != subset and is_file(self.root / "samples" / s / sample / SAMPLE)]
+        if not file_exists(self.root / where):
+            elsewhere = [s for s in SUBSETS if s != subset and file_exists(self.root / "samples" / s / sample / SAMPLE)]
             if elsewhere:
                 text = f"the sample {sample} is in samples/{elsewhere[0]}, not in samples/{subset}; correct the subset"
-                return {}, [problem("wrong subset", text)]
-            return {}, [problem("no sample", "there is no such file; every item needs a sample")]
-        content = json_or_none((self.root / where).read_text(encoding="utf-8-sig", errors="replace"))
+                return {}, [sample_problem("wrong subset", text)]
+            return {}, [sample_problem("no sample", "there is no such file; every item needs a sample")]
+        content = parse_json_or_none((self.root / where).read_text(encoding="utf-8-sig", errors="replace"))
         if not isinstance(content, dict):
-            return {}, [problem("not JSON", "expected one JSON object with sample_id and subset")]
+            return {}, [sample_problem("not JSON", "expected one JSON object with sample_id and subset")]
         own_names = {"sample_id": (sample, "wrong sample"), "subset": (subset, "wrong subset")}
         return flatten_metadata(content), [
-            problem(kind, f"it says {name} {content[name]!r}, and its folder says {expected!r}")
+            sample_problem(kind, f"it says {name} {content[name]!r}, and its folder says {expected!r}")
             for name, (expected, kind) in own_names.items()
             if content.get(name, expected) != expected
         ]
 
-    def items(self, model: str) -> Iterator[ListItem | DatasetProblem]:
+    def items_and_problems(self, model: str) -> Iterator[ListItem | DatasetProblem]:
         """The items of a model's list, in its order; of items that are there twice the last one."""
         file = f"models/{model}/{LIST}"
         rows: dict[str, ListItem] = {}
@@ -208,153 +217,175 @@ class MBenchDataset:
         for number, line in enumerate(text.split("\n"), start=1):
             if not line.strip():
                 continue
-            row = json_or_none(line) if len(line) <= LONGEST else None
-            problem = self._row_problem(row)
+            row = parse_json_or_none(line) if len(line) <= LONGEST else None
+            problem = self._list_row_problem(row)
             if problem is not None:
-                yield DatasetProblem(problem[0], file, number, str(_mapping(row).get("item_id", ""))[:200], problem[1])
+                yield DatasetProblem(
+                    problem[0], file, number, str(_mapping_or_empty(row).get("item_id", ""))[:200], problem[1]
+                )
                 continue
-            item = self._item(model, _mapping(row), number, file)
+            item = self._make_list_item(model, _mapping_or_empty(row), number, file)
             if item.id in rows:
                 sentence = f"it is already on line {rows[item.id].line}; the last line counts"
                 yield DatasetProblem("duplicate item", file, number, item.id, sentence)
             rows[item.id] = item
         yield from rows.values()
 
-    def ids(self) -> set[str]:
+    def all_case_ids(self) -> set[str]:
         """All items of all lists, as cases are called."""
-        return {f"{item.id}@{model}" for model in self.models for item in self.listed(model)}
+        return {f"{item.id}@{model}" for model in self.models for item in self.items_of_model(model)}
 
-    def listed(self, model: str) -> list[ListItem]:
+    def items_of_model(self, model: str) -> list[ListItem]:
         """The items of a model's list, without what is wrong with its lines."""
-        return [entry for entry in self.items(model) if isinstance(entry, ListItem)]
+        return [entry for entry in self.items_and_problems(model) if isinstance(entry, ListItem)]
 
-    def _row_problem(self, row: object) -> tuple[str, str] | None:
+    def _list_row_problem(self, row: object) -> tuple[str, str] | None:
         """Why a line cannot become an item, in a word and in a sentence."""
         if not isinstance(row, dict):
             return "not JSON", "expected one JSON object per line"
-        missing = [name for name in NEEDED if not is_name(row.get(name))]
+        missing = [name for name in NEEDED if not is_single_path_part(row.get(name))]
         if missing:
             return "no name", f"{missing[0]} is {str(row.get(missing[0]))[:80]!r}; expected a name without slashes"
         if row["subset"] not in self.subsets:
             return "wrong subset", f"the subset is {row['subset']!r}; dataset.yaml has {', '.join(self.subsets)}"
         return None
 
-    def _item(self, model: str, row: Mapping[str, object], line: int, file: str) -> ListItem:
+    def _make_list_item(self, model: str, row: Mapping[str, object], line: int, file: str) -> ListItem:
         names = {"model_id": model, **{name: str(row[name]) for name in NEEDED}}
         subset, sample, condition = (names[name] for name in NEEDED)
         item_id = f"{subset}:{sample}:{condition}"
-        facts, sample_problems = self.sample(subset, sample)
+        facts, sample_problems = self.sample_facts_and_problems(subset, sample)
         problems = [DatasetProblem(p.kind, p.file, p.line, item_id, p.text) for p in sample_problems]
 
-        def wrong(kind: str, text: str, violation: bool = True) -> None:
+        def add_problem(kind: str, text: str, violation: bool = True) -> None:
             problems.append(DatasetProblem(kind, file, line, item_id, text, violation))
 
         for name, expected in (("model_id", model), ("dataset_id", SETTINGS[self.setting]), ("item_id", item_id)):
             if row.get(name, expected) != expected:
-                wrong(f"wrong {name}", f"it says {row[name]!r}; expected {expected!r}")
-        videos = _mapping(row.get("media")).get("videos")
+                add_problem(f"wrong {name}", f"it says {row[name]!r}; expected {expected!r}")
+        videos = _mapping_or_empty(row.get("media")).get("videos")
         listed = [entry for entry in videos if isinstance(entry, dict)] if isinstance(videos, list) else []
         generated = next((entry for entry in listed if entry.get("role") in ("generated", None)), None)
         if videos and generated is None:
-            wrong("no generated video", "none of media.videos has the role generated")
-        video = self._find(model, _mapping(generated).get("path"), self.place("output_video", **names), "video", wrong)
+            add_problem("no generated video", "none of media.videos has the role generated")
+        video = self._find_item_file(
+            model,
+            _mapping_or_empty(generated).get("path"),
+            self.path_from_pattern("output_video", **names),
+            "video",
+            add_problem,
+        )
         artifacts = {}
         for name in ("da3", *FEATURES):
-            artifact_path = _mapping(_mapping(row.get("artifacts")).get(name)).get("path")
+            artifact_path = _mapping_or_empty(_mapping_or_empty(row.get("artifacts")).get(name)).get("path")
             what = "artifact" if name == "da3" else f"{name} file"
-            spare = [prepared_path(folder, **names) for folder in self.prepared] if name == "da3" else []
-            path = self._find(model, artifact_path, self.place(f"artifact_{name}", **names), what, wrong, spare)
+            spare = (
+                [prepared_poses_path(folder, **names) for folder in self.prepared_artifact_folders]
+                if name == "da3"
+                else []
+            )
+            path = self._find_item_file(
+                model, artifact_path, self.path_from_pattern(f"artifact_{name}", **names), what, add_problem, spare
+            )
             if path is not None:
                 artifacts[name] = path
         own = {**facts, **{k: v for k, v in flatten_metadata(row).items() if v not in (None, "", [], {})}}
         return ListItem(model, subset, sample, condition, line, row, own, video, artifacts, tuple(problems))
 
-    def _find(
-        self, model: str, declared: Any, default: Path, what: str, wrong: Any, spare: Sequence[Path] = ()
+    def _find_item_file(
+        self,
+        model: str,
+        declared: Any,
+        default: Path,
+        file_kind: str,
+        report_problem: Any,
+        spare_places: Sequence[Path] = (),
     ) -> Path | None:
         """The file of an item, by the path its line gives or else by the pattern; tells what is wrong with it.
 
-        Where it is not there, `spare` places are looked at.
+        Where it is not there, `spare_places` places are looked at.
         """
         places = [default]
         if declared is not None:
             if not (isinstance(declared, str) and declared and "\x00" not in declared and "://" not in declared):
                 text = f"the path is {str(declared)[:80]!r}; expected a path relative to models/{model}"
-                wrong(f"bad {what} path", text)
+                report_problem(f"bad {file_kind} path", text)
                 return None
             if Path(declared).is_absolute():
                 text = f"{declared} works on this machine only; write it relative to models/{model}"
-                wrong(f"absolute {what} path", text)
+                report_problem(f"absolute {file_kind} path", text)
             bases = (self.root / "models" / model, self.root, Path.cwd())
             places = [Path(os.path.normpath(base / declared)) for base in bases]
         allowed = [self.root, Path.cwd(), *self.roots, *self.artifacts]
-        inside = [place for place in places if _leads_into(place, allowed)]
-        path = next(filter(is_file, inside), None)
-        spare_path = next(filter(is_file, spare), None) if path is None else None
+        inside = [place for place in places if _lies_in_any_folder(place, allowed)]
+        path = next(filter(file_exists, inside), None)
+        spare_path = next(filter(file_exists, spare_places), None) if path is None else None
         if spare_path is not None:
-            if _leads_into(spare_path, allowed):
+            if _lies_in_any_folder(spare_path, allowed):
                 return spare_path
-            wrong(f"{what} outside", f"{spare_path} leads out of the dataset; allow its folder with --root")
+            report_problem(
+                f"{file_kind} outside", f"{spare_path} leads out of the dataset; allow its folder with --root"
+            )
         elif not inside:
             text = f"{declared or default} leads out of the dataset; allow its folder with --root, or move it"
-            wrong(f"{what} outside", text)
+            report_problem(f"{file_kind} outside", text)
         elif path is None:
             links = [place for place in inside if os.path.islink(place)]  # noqa: PTH114 - a name may be too long
             if links:
-                text = f"{self._relative(links[0])} is a link to {links[0].readlink()}, which is not there"
-                wrong(f"broken {what} link", text)
-            elif what == "video" or declared is not None:
-                wrong(f"missing {what}", f"there is no {self._relative(inside[0])}")
+                text = f"{self._path_for_messages(links[0])} is a link to {links[0].readlink()}, which is not there"
+                report_problem(f"broken {file_kind} link", text)
+            elif file_kind == "video" or declared is not None:
+                report_problem(f"missing {file_kind}", f"there is no {self._path_for_messages(inside[0])}")
         elif path.is_symlink():
-            text = f"{self._relative(path)} is a link to {path.readlink()}; it is followed"
-            wrong(f"{what} is a link", text, False)
+            text = f"{self._path_for_messages(path)} is a link to {path.readlink()}; it is followed"
+            report_problem(f"{file_kind} is a link", text, False)
         return path
 
-    def _relative(self, path: Path) -> str:
+    def _path_for_messages(self, path: Path) -> str:
         return path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else str(path)
 
 
 def flatten_metadata(content: Mapping[str, object]) -> dict[str, object]:
     """Metadata and annotations on one level; keys that stand at the top are used where metadata lacks them."""
     top = {name: content[name] for name in LIFTED if name in content}
-    return {**_mapping(content.get("annotations")), **top, **_mapping(content.get("metadata"))}
+    return {**_mapping_or_empty(content.get("annotations")), **top, **_mapping_or_empty(content.get("metadata"))}
 
 
-def prepared_path(folder: Path, *, model_id: str, subset: str, sample_id: str, condition_id: str) -> Path:
+def prepared_poses_path(folder: Path, *, model_id: str, subset: str, sample_id: str, condition_id: str) -> Path:
     """Where `prepare --output` puts the poses of an item."""
     return folder / model_id / subset / sample_id / condition_id / "da3" / "results.npz"
 
 
-def noted_folders(root: Path) -> list[str]:
+def read_noted_artifact_folders(root: Path) -> list[str]:
     """Folders that `prepare` noted in a dataset."""
     path = root / ARTIFACTS
-    noted = json_or_none(path.read_text(encoding="utf-8-sig")) if path.is_file() else {"folders": []}
-    folders = _mapping(noted).get("folders")
+    noted = parse_json_or_none(path.read_text(encoding="utf-8-sig")) if path.is_file() else {"folders": []}
+    folders = _mapping_or_empty(noted).get("folders")
     if not (isinstance(folders, list) and all(isinstance(folder, str) for folder in folders)):
         raise UsageError(f'{path}: expected {{"folders": [paths]}}, as `revisit mbench prepare --output` writes it')
     return folders
 
 
-def note_artifacts(data: MBenchDataset, folder: Path) -> str:
+def note_artifact_folder(data: MBenchDataset, folder: Path) -> str:
     """Write into the dataset where `prepare` put artifacts; return what to tell the user."""
     place = folder.resolve()
     listed = place.relative_to(data.root).as_posix() if place.is_relative_to(data.root) else str(place)
-    folders = list(dict.fromkeys([*noted_folders(data.root), listed]))
+    folders = list(dict.fromkeys([*read_noted_artifact_folders(data.root), listed]))
     try:
-        write_text(data.root / ARTIFACTS, json.dumps({"folders": folders}, indent=1) + "\n")
+        write_text_atomically(data.root / ARTIFACTS, json.dumps({"folders": folders}, indent=1) + "\n")
     except OSError:
         return f"the dataset cannot be written to; eval finds the artifacts with --artifacts {folder}"
-    inside = _leads_into(place, (data.root, Path.cwd(), *data.roots))
+    inside = _lies_in_any_folder(place, (data.root, Path.cwd(), *data.roots))
     return f"eval finds them by {ARTIFACTS} of the dataset" + ("" if inside else f", with --root {place}")
 
 
-def open_dataset(source: Path, roots: Sequence[Path] = (), artifacts: Sequence[Path] = ()) -> MBenchDataset:
+def open_mbench_dataset(source: Path, roots: Sequence[Path] = (), artifacts: Sequence[Path] = ()) -> MBenchDataset:
     """The dataset in a folder; a UsageError says what a dataset looks like where it is none."""
     path = source / CARD
     if not path.is_file():
         raise UsageError(f"{source}: no {CARD} in it; a dataset of MBench has {CARD}, samples/ and models/<id>/{LIST}")
-    card = yaml_file(path)
-    dataset_id = _mapping(card).get("dataset_id")
+    card = read_yaml_file(path)
+    dataset_id = _mapping_or_empty(card).get("dataset_id")
     setting = {name: setting for setting, name in SETTINGS.items()}.get(str(dataset_id).lower())
     if setting is None:
         raise UsageError(f"{path}: dataset_id is {dataset_id!r}; expected {' or '.join(SETTINGS.values())}")
@@ -368,18 +399,18 @@ def open_dataset(source: Path, roots: Sequence[Path] = (), artifacts: Sequence[P
     return MBenchDataset(source.resolve(), card, setting, allowed, prepared)
 
 
-def _mapping(value: object) -> Mapping[str, object]:
+def _mapping_or_empty(value: object) -> Mapping[str, object]:
     return value if isinstance(value, dict) else {}
 
 
-def is_name(value: object) -> bool:
+def is_single_path_part(value: object) -> bool:
     """Whether a value can be a part of a path: text that does not climb out of its folder."""
     return (
         isinstance(value, str) and value not in ("", ".", "..") and value.isprintable() and not set(value) & set("/\\:")
     )
 
 
-def _leads_into(path: Path, folders: Sequence[Path]) -> bool:
+def _lies_in_any_folder(path: Path, folders: Sequence[Path]) -> bool:
     """Whether a path lies in one of some folders, as it is written or after following links."""
     if any(path.is_relative_to(folder) for folder in folders):
         return True

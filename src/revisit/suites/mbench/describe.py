@@ -6,50 +6,60 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from revisit.control.jobs import BatchRequest
-from revisit.suites.authoring import DatasetDescription, DatasetTools, count_table, range_table
-from revisit.suites.mbench.dataset import ListItem, open_dataset
+from revisit.suites.authoring import DatasetDescription, DatasetTools, least_median_most_table, value_count_table
+from revisit.suites.mbench.dataset import ListItem, open_mbench_dataset
 from revisit.suites.mbench.jobs import jobs
-from revisit.suites.mbench.read import anchor_of, object_words, recognises, segments_of, target_of
+from revisit.suites.mbench.read import (
+    is_mbench_dataset,
+    object_anchor_and_source,
+    object_description,
+    segment_captions,
+    target_and_anchor_kind,
+)
 
 
-def describe(folder: Path) -> DatasetDescription:
+def describe_dataset(folder: Path) -> DatasetDescription:
     """Counts by subset and condition, lengths, captions and anchors."""
-    data, batch = open_dataset(folder), jobs(folder, None, BatchRequest("describe"))
-    samples = {(job.subset, job.sample): data.sample(job.subset, job.sample)[0] for job in batch.jobs}
+    data, batch = open_mbench_dataset(folder), jobs(folder, None, BatchRequest("describe"))
+    samples = {
+        (job.subset, job.sample): data.sample_facts_and_problems(job.subset, job.sample)[0] for job in batch.jobs
+    }
     seconds = [(job.frames - 1) / job.fps for job in batch.jobs]
     words = [len(job.prompt.split()) for job in batch.jobs]
-    parts = [len(segments_of(facts)) for facts in samples.values()]
+    parts = [len(segment_captions(facts)) for facts in samples.values()]
     facts = {
         "setting": data.setting, "samples": len(samples), "items": len(batch.jobs),
         "with an anchor": sum("object_anchor" in one for one in samples.values()),
-        "with a named target": sum(bool(object_words(one)) for one in samples.values()),
+        "with a named target": sum(bool(object_description(one)) for one in samples.values()),
     }  # fmt: skip
     tables = [
-        count_table("Items by subset", ("subset", "items"), (job.subset for job in batch.jobs)),
-        count_table("Items by condition", ("condition", "items"), (job.condition for job in batch.jobs)),
-        range_table("Lengths", {"seconds": seconds, "words of a caption": words, "caption segments": parts}),
+        value_count_table("Items by subset", ("subset", "items"), (job.subset for job in batch.jobs)),
+        value_count_table("Items by condition", ("condition", "items"), (job.condition for job in batch.jobs)),
+        least_median_most_table(
+            "Lengths", {"seconds": seconds, "words of a caption": words, "caption segments": parts}
+        ),
     ]
     histograms: dict[str, Sequence[float]] = {"seconds": seconds, "words of a caption": words}
     return DatasetDescription(f"MBench-{data.setting}", facts, tables, histograms)
 
 
-def problems(folder: Path) -> list[str]:
+def dataset_problems(folder: Path) -> list[str]:
     """What could not be scored, as sentences."""
-    data, batch = open_dataset(folder), jobs(folder, None, BatchRequest("check"))
+    data, batch = open_mbench_dataset(folder), jobs(folder, None, BatchRequest("check"))
     sentences = list(batch.left_out)
     for job in batch.jobs:
-        facts, _ = data.sample(job.subset, job.sample)
+        facts, _ = data.sample_facts_and_problems(job.subset, job.sample)
         if job.image is None:
             sentences.append(f"{job.id}: its sample has neither first_frame.png nor source_video.mp4")
-        if data.setting == "T" and len(segments_of(facts)) < 2:
+        if data.setting == "T" and len(segment_captions(facts)) < 2:
             sentences.append(f"{job.id}: caption_segments are missing, or only one: nothing can leave and come back")
-        if job.subset == "object" and data.setting == "T" and not object_words(facts):
+        if job.subset == "object" and data.setting == "T" and not object_description(facts):
             sentences.append(f"{job.id}: metadata.object_card is missing, or has no name")
         if job.subset == "object" and data.setting == "A":
             item = ListItem("", job.subset, job.sample, job.condition, 0, {}, facts, None, {})
-            if target_of(data, item, anchor_of(data, item)[0])[0] is None:
+            if target_and_anchor_kind(data, item, object_anchor_and_source(data, item)[0])[0] is None:
                 sentences.append(f"{job.id}: metadata.object_anchor is missing, or lies in no frame")
     return sentences
 
 
-DATASET = DatasetTools(recognises, describe, problems)
+DATASET = DatasetTools(is_mbench_dataset, describe_dataset, dataset_problems)

@@ -18,7 +18,7 @@ from revisit.core import Case, Record
 from revisit.results import Results
 from revisit.suites.export_facts import ExportFacts
 from revisit.suites.mbench.names import TRIGGER, MemoryDimension, upstream_name
-from revisit.suites.mbench.records import Answers, TriggerVerdict, answers_of
+from revisit.suites.mbench.records import Answers, TriggerVerdict, answers_with_rule
 from revisit.suites.mbench.scoring import Standing
 
 FOLDER = "metrics"
@@ -30,23 +30,23 @@ STANDING_FIELDS = (  # what a group's scores rest on: fields of a Standing
 
 def export(run: Path, facts: ExportFacts, results: Results) -> dict[str, object]:
     """Texts and contents of the files by name."""
-    answers = answers_of(results)
+    answers = answers_with_rule(results)
     files: dict[str, object] = {
         "items.jsonl": _json_lines_text({"item_id": _item_id(c), "model_id": c.model} for c in results.cases)
     }
-    for dimension in answers.dimensions():
+    for dimension in answers.asked_dimensions():
         name = upstream_name(dimension, answers.setting)
         mine = results.records_for(dimension.id)
-        units = (unit for record in mine for unit in unit_rows(answers, record))
+        units = (unit for record in mine for unit in unit_export_rows(answers, record))
         files[f"{FOLDER}/{name}/units.jsonl"] = _json_lines_text(units)
-        files[f"{FOLDER}/{name}/items.jsonl"] = _json_lines_text(item_row(answers, record) for record in mine)
-        files[f"{FOLDER}/{name}/summary.json"] = summary_content(name, facts, answers, dimension)
+        files[f"{FOLDER}/{name}/items.jsonl"] = _json_lines_text(item_export_row(answers, record) for record in mine)
+        files[f"{FOLDER}/{name}/summary.json"] = metric_summary_content(name, facts, answers, dimension)
     return files
 
 
-def item_row(answers: Answers, record: Record) -> dict[str, object]:
+def item_export_row(answers: Answers, record: Record) -> dict[str, object]:
     """The line of an item: canonical scores, its status, and everything the metric said."""
-    case, verdict = record.case, answers.verdict(record.case, record.question)
+    case, verdict = record.case, answers.trigger_verdict(record.case, record.question)
     status, reason = str(record.status), record.sentence
     if record.scored and not verdict.posed:
         status = "not_triggered" if verdict.posed is False else "trigger_unknown"
@@ -61,37 +61,40 @@ def item_row(answers: Answers, record: Record) -> dict[str, object]:
         "valid": status == "scored",
         "status": status,
         **({"reason": reason} if reason and status != "scored" else {}),
-        "scores": (_scores(record.value, record.raw) if status == "scored" else {}) | _trigger(answers, verdict),
+        "scores": (_score_fields(record.value, record.raw) if status == "scored" else {})
+        | _trigger_fields(answers, verdict),
         "metadata": {"raw_scores": raw, "protocol": record.protocol},
     }
 
 
-def unit_rows(answers: Answers, record: Record) -> Iterator[dict[str, object]]:
+def unit_export_rows(answers: Answers, record: Record) -> Iterator[dict[str, object]]:
     """The lines of the units of an item; none where the item has no score."""
-    case, verdict = record.case, answers.verdict(record.case, record.question)
+    case, verdict = record.case, answers.trigger_verdict(record.case, record.question)
     if not record.scored or not verdict.posed:
         return
     series = answers.results.series(case, record.question)
     columns = series.columns if series is not None and "value" in series.columns else {}
     value = columns.get("value", np.array([record.value], dtype=float))
     for row in range(len(value)):
-        cells = {name: _to_json_value(column[row]) for name, column in sorted(columns.items())}
-        score = _to_json_value(value[row])
+        cells = {name: _json_value_or_none(column[row]) for name, column in sorted(columns.items())}
+        score = _json_value_or_none(value[row])
         if score is None:
             continue
         raw = cells.get("raw", record.raw if not columns else None)
         yield {
-            "unit_id": f"{_item_id(case)}__{_unit_name(cells, row)}",
+            "unit_id": f"{_item_id(case)}__{_unit_name_from_frames(cells, row)}",
             "item_id": _item_id(case),
             "model_id": case.model,
-            "scores": {**_scores(score, raw), **_trigger(answers, verdict)},
+            "scores": {**_score_fields(score, raw), **_trigger_fields(answers, verdict)},
             "metadata": {"raw_scores": {name: value for name, value in cells.items() if name != "value"}},
         }
 
 
-def summary_content(name: str, facts: ExportFacts, answers: Answers, dimension: MemoryDimension) -> dict[str, object]:
+def metric_summary_content(
+    name: str, facts: ExportFacts, answers: Answers, dimension: MemoryDimension
+) -> dict[str, object]:
     """The content of summary.json: the canonical scores by model, and beside them what they rest on."""
-    standings = {model: answers.standing(model, dimension) for model in answers.models}
+    standings = {model: answers.standing_of_model(model, dimension) for model in answers.results_by_model}
     return {
         "metric": name,
         "group_by": "model_id",
@@ -99,16 +102,20 @@ def summary_content(name: str, facts: ExportFacts, answers: Answers, dimension: 
         **facts["made_by"].get(dimension.id, {}),
         **({"trigger_judge": judge} if (judge := facts["made_by"].get(TRIGGER, {}).get("judge")) else {}),
         "rule": answers.rule,
-        "groups": {m: group_row(answers, m, dimension, standing) for m, standing in standings.items() if standing.of},
+        "groups": {
+            m: model_group_row(answers, m, dimension, standing) for m, standing in standings.items() if standing.of
+        },
     }
 
 
-def group_row(answers: Answers, model: str, dimension: MemoryDimension, standing: Standing) -> dict[str, object]:
+def model_group_row(answers: Answers, model: str, dimension: MemoryDimension, standing: Standing) -> dict[str, object]:
     """The group of a model."""
-    scores = _scores(standing.reliability, standing.raw)
+    scores = _score_fields(standing.reliability, standing.raw)
     if answers.rule == "trigger":
-        cases = answers.models[model].where(subset=dimension.subset).cases
-        sure = [v.confidence for case in cases if (v := answers.verdict(case, dimension.id)).confidence is not None]
+        cases = answers.results_by_model[model].where(subset=dimension.subset).cases
+        sure = [
+            v.confidence for case in cases if (v := answers.trigger_verdict(case, dimension.id)).confidence is not None
+        ]
         decided = standing.of - standing.unknown
         if decided:
             scores["triggered"] = standing.posed / decided
@@ -117,13 +124,13 @@ def group_row(answers: Answers, model: str, dimension: MemoryDimension, standing
     return scores | {name: getattr(standing, name) for name in STANDING_FIELDS}
 
 
-def _scores(score: float | None, raw: float | None) -> dict[str, float]:
+def _score_fields(score: float | None, raw: float | None) -> dict[str, float]:
     if score is None:
         return {}
     return {"score": score, **({"score_raw": raw} if raw is not None and raw != score else {})}
 
 
-def _trigger(answers: Answers, verdict: TriggerVerdict) -> dict[str, float]:
+def _trigger_fields(answers: Answers, verdict: TriggerVerdict) -> dict[str, float]:
     """`triggered` and `trigger_score`, where a judge said so."""
     if answers.rule != "trigger":
         return {}
@@ -131,7 +138,7 @@ def _trigger(answers: Answers, verdict: TriggerVerdict) -> dict[str, float]:
     return scores if verdict.confidence is None else {**scores, "trigger_score": verdict.confidence}
 
 
-def _unit_name(cells: Mapping[str, float | None], row: int) -> str:
+def _unit_name_from_frames(cells: Mapping[str, float | None], row: int) -> str:
     """`f12_f48` for a pair of frames, `f12` for one, else the number of the unit."""
     frames = [f"f{int(number)}" for name in ("frame", "other") if isinstance(number := cells.get(name), int | float)]
     return "_".join(frames) or f"u{row}"
@@ -141,7 +148,7 @@ def _item_id(case: Case) -> str:
     return str(case.annotations["item_id"])
 
 
-def _to_json_value(value: Any) -> Any:
+def _json_value_or_none(value: Any) -> Any:
     plain = value.tolist() if isinstance(value, np.generic | np.ndarray) else value
     return None if isinstance(plain, float) and not np.isfinite(plain) else plain
 

@@ -12,10 +12,15 @@ import numpy as np
 
 from revisit.core import MediaError, observer
 from revisit.geometry.poses import InvalidPoses
-from revisit.media import load_npz, npz_shapes
-from revisit.media.error_names import naming_clip
-from revisit.observers.geometry_file import complete, geometry_of, read_geometry
-from revisit.observers.imports.tables import frame_numbers, read_arrays, read_label, vectors
+from revisit.media import array_shapes_in_npz, load_npz
+from revisit.media.error_names import raise_media_errors_naming_file
+from revisit.observers.geometry_file import geometry_from_arrays, read_geometry, require_poses_and_intrinsics
+from revisit.observers.imports.tables import (
+    finite_float_table,
+    label_or_default,
+    parse_frame_numbers,
+    read_npz_with_frames,
+)
 from revisit.suites.mbench.evidence import BodyFeatures, FaceFeatures, GeometryTrack, GramDistances, TextFeatures
 
 FACES = (
@@ -42,18 +47,18 @@ def geometry(path: Path, *, convention: str = "auto") -> GeometryTrack:
     return GeometryTrack(**{name: getattr(track, name) for name in same}, error_w2c=error_w2c, error_c2w=error_c2w)
 
 
-def poses_in(path: Path) -> int:
+def count_poses_in_file(path: Path) -> int:
     """How many poses such a file has; MediaError where it cannot be used. Of depth only the shape is looked at."""
-    shapes = npz_shapes(path)
-    with naming_clip(path):
-        complete(shapes)
+    shapes = array_shapes_in_npz(path)
+    with raise_media_errors_naming_file(path):
+        require_poses_and_intrinsics(shapes)
     arrays = load_npz(path, members=["extrinsics", "intrinsics", *({"size"} & shapes.keys())])
     depth = shapes.get("depth")
     if depth is not None:
         arrays.setdefault("size", np.array(depth[2:0:-1]))
-    with naming_clip(path):
+    with raise_media_errors_naming_file(path):
         try:
-            count = len(geometry_of(arrays, "w2c").c2w)
+            count = len(geometry_from_arrays(arrays, "w2c").c2w)
         except InvalidPoses as error:
             raise MediaError(str(error)) from error
         if depth is not None and depth[0] != count:
@@ -64,47 +69,51 @@ def poses_in(path: Path) -> int:
 @observer(id="import.faces", version=1, kind="file", makes=FaceFeatures, artifact="faces", sets=("lite",))
 def faces(path: Path) -> FaceFeatures:
     """Descriptors of faces, from an npz file."""
-    with naming_clip(path):
-        arrays = read_arrays(path, "vector", FACES)
-        vector, frame = vectors(arrays, "vector", FACES), arrays["frame"]
+    with raise_media_errors_naming_file(path):
+        arrays = read_npz_with_frames(path, "vector", FACES)
+        vector, frame = finite_float_table(arrays, "vector", FACES), arrays["frame"]
         if len(vector) != len(frame) or (np.diff(frame) < 0).any():
             raise MediaError(
                 f"it has {len(vector)} faces and {len(frame)} frame numbers in some order; expected {FACES}"
             )
-        looked = frame_numbers(np.ravel(arrays.get("looked", frame)), FACES)
+        looked = parse_frame_numbers(np.ravel(arrays.get("looked", frame)), FACES)
         same_face = np.ravel(arrays.get("same", FaceFeatures.same))
         if same_face.dtype.kind not in "iuf" or same_face.shape != (1,) or not -1 <= same_face[0] <= 1:
             raise MediaError(f"its `same` is {same_face[:3]}; expected one cosine: {FACES}")
-    return FaceFeatures(np.union1d(looked, frame), frame, vector, read_label(arrays, "maker"), float(same_face[0]))
+    return FaceFeatures(
+        np.union1d(looked, frame), frame, vector, label_or_default(arrays, "maker"), float(same_face[0])
+    )
 
 
 @observer(id="import.bodies", version=1, kind="file", makes=BodyFeatures, artifact="bodies", sets=("lite",))
 def bodies(path: Path) -> BodyFeatures:
     """Descriptors of the bodies that belong to faces, from an npz file."""
     arrays = load_npz(path)
-    with naming_clip(path):
+    with raise_media_errors_naming_file(path):
         if not {"vector", "face"} <= arrays.keys():
             raise MediaError(f"it holds {', '.join(sorted(arrays)) or 'nothing'}; expected {BODIES}")
-        face = frame_numbers(np.ravel(arrays["face"]), BODIES)
-        vector = vectors(arrays, "vector", BODIES)
+        face = parse_frame_numbers(np.ravel(arrays["face"]), BODIES)
+        vector = finite_float_table(arrays, "vector", BODIES)
         if len(face) != len(vector) or len(np.unique(face)) != len(face):
             raise MediaError(f"it has {len(vector)} bodies of {len(np.unique(face))} faces; each face has one body")
-    return BodyFeatures(face, vector, read_label(arrays, "maker"))
+    return BodyFeatures(face, vector, label_or_default(arrays, "maker"))
 
 
 @observer(id="import.grams", version=1, kind="file", makes=GramDistances, artifact="grams", sets=("lite",))
 def grams(path: Path) -> GramDistances:
     """Distances of Gram matrices, from an npz file."""
-    with naming_clip(path):
-        arrays = read_arrays(path, "difference", GRAMS)
+    with raise_media_errors_naming_file(path):
+        arrays = read_npz_with_frames(path, "difference", GRAMS)
         if "other" not in arrays or not {"norm", "other_norm"} <= arrays.keys():
             raise MediaError(f"it holds {', '.join(sorted(arrays))}; expected {GRAMS}")
-        difference, norm, other_norm = (vectors(arrays, name, GRAMS) for name in ("difference", "norm", "other_norm"))
-        other = frame_numbers(np.ravel(arrays["other"]), GRAMS)
+        difference, norm, other_norm = (
+            finite_float_table(arrays, name, GRAMS) for name in ("difference", "norm", "other_norm")
+        )
+        other = parse_frame_numbers(np.ravel(arrays["other"]), GRAMS)
         fold = np.ravel(arrays.get("fold", np.zeros(len(other)))) > 0
         if len({len(part) for part in (difference, norm, other_norm, other, fold, arrays["frame"])}) > 1:
             raise MediaError(f"its arrays have different numbers of rows; expected {GRAMS}")
-    return GramDistances(arrays["frame"], other, fold, difference, norm, other_norm, read_label(arrays, "maker"))
+    return GramDistances(arrays["frame"], other, fold, difference, norm, other_norm, label_or_default(arrays, "maker"))
 
 
 @observer(
@@ -112,12 +121,12 @@ def grams(path: Path) -> GramDistances:
 )  # fmt: skip
 def clip_features(path: Path) -> TextFeatures:
     """Descriptors of frames and captions in one space, from an npz file."""
-    with naming_clip(path):
-        arrays = read_arrays(path, "image", TEXT)
+    with raise_media_errors_naming_file(path):
+        arrays = read_npz_with_frames(path, "image", TEXT)
         if not {"text", "segment"} <= arrays.keys():
             raise MediaError(f"it holds {', '.join(sorted(arrays))}; expected {TEXT}")
-        image, text = vectors(arrays, "image", TEXT), vectors(arrays, "text", TEXT)
-        segment = frame_numbers(np.ravel(arrays["segment"]), TEXT)
+        image, text = finite_float_table(arrays, "image", TEXT), finite_float_table(arrays, "text", TEXT)
+        segment = parse_frame_numbers(np.ravel(arrays["segment"]), TEXT)
         if not len(image) == len(segment) == len(arrays["frame"]) or segment.max(initial=-1) >= len(text):
             raise MediaError(
                 f"it has {len(image)} frames, {len(segment)} segment numbers and {len(text)} captions; expected {TEXT}"
@@ -127,4 +136,4 @@ def clip_features(path: Path) -> TextFeatures:
                 f"its frames have {image.shape[1]} channels and its captions {text.shape[1]}; both must be equal"
             )
         cut = bool(np.any(arrays.get("cut", np.array(False))))
-    return TextFeatures(arrays["frame"], segment, image, text, cut, read_label(arrays, "maker"))
+    return TextFeatures(arrays["frame"], segment, image, text, cut, label_or_default(arrays, "maker"))

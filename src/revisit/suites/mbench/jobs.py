@@ -16,12 +16,21 @@ from typing import Any
 
 from revisit.control.jobs import BatchRequest, Job, JobBatch, Segment, split_frames
 from revisit.core import Clip, Reason, UsageError
-from revisit.geometry.camera_script import Move, Step, parse_script, timed_path
-from revisit.media.files import write_lines
-from revisit.suites.mbench.dataset import ANCHORS, CARD, LIST, NEEDED, ListItem, MBenchDataset, is_name, open_dataset
-from revisit.suites.mbench.metrics.actions import WAIT, requested_motion
-from revisit.suites.mbench.package import list_row, read_assigned_samples, read_list
-from revisit.suites.mbench.read import prompt_of, segments_of
+from revisit.geometry.camera_script import Move, Step, camera_path_of_length, parse_script
+from revisit.media.files import write_json_lines
+from revisit.suites.mbench.dataset import (
+    ANCHORS,
+    CARD,
+    LIST,
+    NEEDED,
+    ListItem,
+    MBenchDataset,
+    is_single_path_part,
+    open_mbench_dataset,
+)
+from revisit.suites.mbench.metrics.actions import WAIT, parse_requested_motion
+from revisit.suites.mbench.package import model_list_row, read_assignments, read_model_list_by_item
+from revisit.suites.mbench.read import caption_or_joined_segments, segment_captions
 
 ASSIGNMENTS = "assignments.jsonl"
 FPS = 16.0  # A: 10 s are 161 frames, 25 s are 401
@@ -39,57 +48,61 @@ NUMBER = re.compile(r"_(\d+)$")
 def jobs(data: Path, out: Path | None, request: BatchRequest) -> JobBatch:
     """The jobs of a dataset."""
     request.refuse_unknown_options("assignments", "degrees", "metres")
-    opened = open_dataset(data)
+    opened = open_mbench_dataset(data)
     root = opened.root if out is None else out
     place = MBenchDataset(root, opened.card, opened.setting)
     model_folder = root / "models" / request.model
-    if not is_name(request.model):
+    if not is_single_path_part(request.model):
         raise UsageError(f"{request.model!r} cannot be a model's name, because it becomes a folder's name")
     left_out: list[str] = []
-    all_jobs = list(_jobs(opened, place, request, left_out))
+    all_jobs = list(_iter_jobs(opened, place, request, left_out))
 
-    def index(finished_jobs: Sequence[Job]) -> None:
+    def write_index(finished_jobs: Sequence[Job]) -> None:
         if out is not None:
-            _copy_card(opened, root)
-        _write_list(model_folder, opened.setting, finished_jobs)
+            _copy_card_and_link_samples(opened, root)
+        _write_model_list(model_folder, opened.setting, finished_jobs)
 
-    return JobBatch(request.select(all_jobs), model_folder, [str(root), "--suite", "mbench"], index, left_out)
+    return JobBatch(
+        request.select_jobs(all_jobs), model_folder, [str(root), "--suite", "mbench"], write_index, left_out
+    )
 
 
-def _jobs(data: MBenchDataset, place: MBenchDataset, request: BatchRequest, left_out: list[str]) -> Iterator[Job]:
-    for row in _assignments(data, request.option("assignments")):
+def _iter_jobs(data: MBenchDataset, place: MBenchDataset, request: BatchRequest, left_out: list[str]) -> Iterator[Job]:
+    for row in _clips_to_generate(data, request.suite_option("assignments")):
         subset, sample, condition = (row[name] for name in NEEDED)
-        facts, problems = data.sample(subset, sample)
+        facts, problems = data.sample_facts_and_problems(subset, sample)
         item = ListItem(request.model, subset, sample, condition, 0, {}, facts, None, {})
         if problems:
             left_out.append(f"{item.id}: {problems[0].text}")
             continue
         try:
-            control = _caption_fields(item, request) if data.setting == "T" else _camera_fields(data, item, request)
+            control = (
+                _caption_job_fields(item, request) if data.setting == "T" else _camera_job_fields(data, item, request)
+            )
         except UsageError as error:
             left_out.append(f"{item.id}: {error}")
             continue
         yield Job(
             id=item.id,
-            out=place.place("output_video", **item.names),
+            out=place.path_from_pattern("output_video", **item.path_fields),
             suite="mbench",
             sample=sample,
             subset=subset,
             condition=condition,
-            prompt=prompt_of(facts),
-            image=_first_frame(data.root / "samples" / subset / sample) if request.first_frame else None,
-            **request.clip,
+            prompt=caption_or_joined_segments(facts),
+            image=_first_frame_of_sample(data.root / "samples" / subset / sample) if request.first_frame else None,
+            **request.size_model_and_seed,
             **control,
         )
 
 
-def _assignments(data: MBenchDataset, file: str) -> list[dict[str, str]]:
+def _clips_to_generate(data: MBenchDataset, file: str) -> list[dict[str, str]]:
     """Subset, sample and condition of every clip to make."""
     path = Path(file) if file else data.root / ASSIGNMENTS
     if file or path.is_file():
-        return read_assigned_samples(path, data)
+        return read_assignments(path, data)
     lists = [data.root / "models" / model / LIST for model in data.models]
-    rows = {tuple(row.values()): row for path in lists for row in read_assigned_samples(path, data)}
+    rows = {tuple(row.values()): row for path in lists for row in read_assignments(path, data)}
     if not rows:
         raise UsageError(
             f"{data.root}: nothing says which samples go with which conditions; expected {ASSIGNMENTS}, the list of a "
@@ -98,13 +111,13 @@ def _assignments(data: MBenchDataset, file: str) -> list[dict[str, str]]:
     return list(rows.values())
 
 
-def _camera_fields(data: MBenchDataset, item: ListItem, request: BatchRequest) -> dict[str, Any]:
+def _camera_job_fields(data: MBenchDataset, item: ListItem, request: BatchRequest) -> dict[str, Any]:
     """Length and camera of an action-conditioned clip."""
-    motion = requested_motion(item.action, data.motion(item))
+    motion = parse_requested_motion(item.action, data.declared_motion_of_item(item))
     if isinstance(motion, Reason):
         raise UsageError(motion.sentence)
-    usual = round((item.length or SECONDS) * (request.fps or FPS)) + 1
-    frames = request.length(usual)
+    usual = round((item.seconds_in_condition or SECONDS) * (request.fps or FPS)) + 1
+    frames = request.clip_length(usual)
     phases = list(motion.phases)
     if motion.waits:
         phases = [(phases[0][0], EXIT), (WAIT, STAY), (phases[1][0], REENTER)]
@@ -116,29 +129,32 @@ def _camera_fields(data: MBenchDataset, item: ListItem, request: BatchRequest) -
             steps.append(Step((), count))
             continue
         kind, direction = MOVES[word]
-        usual_amount = request.option("degrees", "60") if kind in ("yaw", "tilt") else request.option("metres", "1")
+        usual_amount = (
+            request.suite_option("degrees", "60") if kind in ("yaw", "tilt") else request.suite_option("metres", "1")
+        )
         steps.append(Step((Move(kind, direction, float(next(amounts, None) or usual_amount)),), count))
     script = ",".join(map(str, steps))
     return {
-        "frames": frames, "fps": request.fps or FPS, "camera": script, "path": timed_path(parse_script(script), frames),
+        "frames": frames, "fps": request.fps or FPS, "camera": script,
+        "path": camera_path_of_length(parse_script(script), frames),
         "actions": tuple({"action": word} for step, (word, _) in zip(steps, phases, strict=True)
                          for _ in range(step.frames)),
     }  # fmt: skip
 
 
-def _caption_fields(item: ListItem, request: BatchRequest) -> dict[str, Any]:
+def _caption_job_fields(item: ListItem, request: BatchRequest) -> dict[str, Any]:
     """Length and captions of a text-conditioned clip: segments of about five seconds."""
-    texts = segments_of(item.facts)
+    texts = segment_captions(item.facts)
     if not texts:
         raise UsageError("its sample has no caption_segments, which tell what happens when")
-    frames = request.length(round(SEGMENT * (request.fps or FPS)) * len(texts) + 1)
+    frames = request.clip_length(round(SEGMENT * (request.fps or FPS)) * len(texts) + 1)
     counts = split_frames(frames, [1.0] * len(texts))
     firsts = accumulate(counts[:-1], initial=0)
     parts = tuple(Segment(*part) for part in zip(texts, firsts, counts, strict=True))
     return {"frames": frames, "fps": request.fps or FPS, "segments": parts}
 
 
-def _first_frame(sample: Path) -> Path | Clip | None:
+def _first_frame_of_sample(sample: Path) -> Path | Clip | None:
     for name in ("first_frame.png", "first_frame.jpg"):
         if (sample / name).is_file():
             return sample / name
@@ -146,7 +162,7 @@ def _first_frame(sample: Path) -> Path | Clip | None:
     return Clip(video, count=1) if video.is_file() else None
 
 
-def _copy_card(data: MBenchDataset, root: Path) -> None:
+def _copy_card_and_link_samples(data: MBenchDataset, root: Path) -> None:
     """The card and the samples of the dataset, for clips that lie elsewhere."""
     root.mkdir(parents=True, exist_ok=True)
     for name in (CARD, ANCHORS, ASSIGNMENTS):
@@ -156,11 +172,11 @@ def _copy_card(data: MBenchDataset, root: Path) -> None:
         (root / "samples").symlink_to((data.root / "samples").resolve(), target_is_directory=True)
 
 
-def _write_list(model_folder: Path, setting: str, jobs: Sequence[Job]) -> None:
+def _write_model_list(model_folder: Path, setting: str, jobs: Sequence[Job]) -> None:
     """The list of the model: every clip that was asked for, so that coverage counts those that are missing."""
-    rows = read_list(model_folder / LIST)
+    rows = read_model_list_by_item(model_folder / LIST)
     for job in jobs:
         row = dict(zip(NEEDED, (job.subset, job.sample, job.condition), strict=True))
-        line = list_row(model_folder.parents[1], setting, job.model, row, job.out)
+        line = model_list_row(model_folder.parents[1], setting, job.model, row, job.out)
         rows[job.id] = {**line, "artifacts": {}, "annotations": {}, "metadata": {}}
-    write_lines(model_folder / LIST, rows.values())
+    write_json_lines(model_folder / LIST, rows.values())

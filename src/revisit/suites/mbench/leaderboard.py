@@ -12,8 +12,8 @@ from dataclasses import replace
 from revisit.core import UsageError
 from revisit.core.cases import CEILING, FLOOR
 from revisit.results.cells import Cell
-from revisit.results.display import observed_by
-from revisit.results.leaderboards import Board, BoardCell, BoardColumn, BoardRow, RunFacts, columns_of
+from revisit.results.display import observed_by_or_set
+from revisit.results.leaderboards import Board, BoardCell, BoardColumn, BoardRow, RunFacts, board_columns_of_run
 from revisit.results.score_names import STAND_IN
 from revisit.results.stand_ins import is_stand_in, separate_stand_ins
 from revisit.suites.mbench.names import AXES, BY_ID, MOVED, SUBSETS, TRIGGER
@@ -36,18 +36,23 @@ def boards_of(run: RunFacts, subset: str = "") -> list[Board]:
         for metric_id in part["dimensions"]
         if not subset or BY_ID[metric_id].subset == subset.lower()
     ]
-    metric_columns = columns_of(run, dimension_columns) if dimension_columns else ()
+    metric_columns = board_columns_of_run(run, dimension_columns) if dimension_columns else ()
     mixed = tuple(replace(total, key=f"{total.key}{STAND_IN}", title=f"{total.title} with stand-ins") for total in SUMS)
     sums = (*SUMS, *(mixed if apart else ())) if not subset else ()
-    columns = (*(_with_trigger(run, part["rule"], c) for c in metric_columns), *sums)
+    columns = (*(_column_with_gate_protocol(run, part["rule"], c) for c in metric_columns), *sums)
     rows = [
-        BoardRow(row["model"], run.name, _cells(row, part, columns, apart), role=FLOOR if row.get("floor") else "")
+        BoardRow(
+            row["model"],
+            run.name,
+            _board_cells_of_model(row, part, columns, apart),
+            role=FLOOR if row.get("floor") else "",
+        )
         for row in part["ranking"]
     ]
     if run.results.truths:  # the filmed videos that the samples were made from
         truth = run.results.truth
         keys = [c.key for c in columns if c.key.removesuffix(STAND_IN) in part["dimensions"]]
-        cells = {key: _truth_cell(truth.cell(key)) for key in keys}
+        cells = {key: _percent_board_cell(truth.cell(key)) for key in keys}
         rows.append(BoardRow(run.results.truth_name, run.name, cells, role=CEILING))
     protocol = run.facts["protocol"]
     remarks = [f"{row['model']} is not ranked: {row['reason']}" for row in part["ranking"] if row["reason"]]
@@ -55,11 +60,11 @@ def boards_of(run: RunFacts, subset: str = "") -> list[Board]:
         remarks.append("models have different items: values are on those that all compared models of the run have")
     title = f"mbench {part['setting']}, {TITLES[part['rule']]}{', ' + subset if subset else ''}"
     protocol = run.facts["protocol"]
-    tag = f"{protocol['name']}:{protocol['hash']}, observers {observed_by(run.facts)}"
+    tag = f"{protocol['name']}:{protocol['hash']}, observers {observed_by_or_set(run.facts)}"
     return [Board(title, tag, columns, tuple(rows), "; ".join(remarks))]
 
 
-def _with_trigger(run: RunFacts, rule: str, column: BoardColumn) -> BoardColumn:
+def _column_with_gate_protocol(run: RunFacts, rule: str, column: BoardColumn) -> BoardColumn:
     """The column with what decided which clips count: M-Scores by two triggers are not comparable."""
     gate = {"trigger": TRIGGER, "camera": MOVED}.get(rule, "")
     tag = run.facts["protocol"]["gates"].get(gate, "").partition(":")[2]
@@ -68,7 +73,7 @@ def _with_trigger(run: RunFacts, rule: str, column: BoardColumn) -> BoardColumn:
     return replace(column, protocol=" ".join([column.protocol, tag, *sorted(judges)])) if tag else column
 
 
-def _cells(
+def _board_cells_of_model(
     row: RankRow, part: BenchmarkSummary, columns: tuple[BoardColumn, ...], apart: Collection[tuple[str, str]]
 ) -> dict[str, BoardCell]:
     """The cells of a model; what stand-ins measured, and sums with them, are in columns of their own."""
@@ -85,18 +90,18 @@ def _cells(
             s = standing["reliability"]
             ends = standing["m_interval"] if part["rule"] == "trigger" else None if s is None else (s, s)
             scaled = None if ends is None else [100 * end for end in ends]
-            cells[column.key] = _cell(scaled, row["reason"], standing["n"], standing["of"])
+            cells[column.key] = _board_cell_of_interval(scaled, row["reason"], standing["n"], standing["of"])
         else:
             sums = {axis: row[axis] for axis in AXES} | {"total": row["total"]}
-            cells[column.key] = _cell(sums.get(metric_id), row["reason"])
+            cells[column.key] = _board_cell_of_interval(sums.get(metric_id), row["reason"])
     return cells
 
 
-def _truth_cell(cell: Cell) -> BoardCell:
+def _percent_board_cell(cell: Cell) -> BoardCell:
     return BoardCell(cell.n, cell.of, None if cell.mean is None else 100 * cell.mean)
 
 
-def _cell(ends: Sequence[float] | None, reason: str, n: int = 0, of: int = 0) -> BoardCell:
+def _board_cell_of_interval(ends: Sequence[float] | None, reason: str, n: int = 0, of: int = 0) -> BoardCell:
     if ends is None or reason:
         return BoardCell(n, of, reason=reason or "no score")
     low, high = ends

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from revisit.core import METRICS, UsageError
-from revisit.core.text import package_yaml
+from revisit.core.text import read_package_yaml
 
 Axis = Literal["entity", "environment", "causal"]
 SETTINGS = {"A": "mbencha", "T": "mbencht"}
@@ -39,7 +39,7 @@ class MemoryDimension:
     conditioned: bool = True  # whether only clips that pose the test count; a camera that rests has disobeyed
 
 
-DIMENSIONS = tuple(MemoryDimension(**row) for row in package_yaml(__package__, "dimensions.yaml"))
+DIMENSIONS = tuple(MemoryDimension(**row) for row in read_package_yaml(__package__, "dimensions.yaml"))
 BY_ID = {dimension.id: dimension for dimension in DIMENSIONS}
 
 
@@ -48,7 +48,7 @@ def upstream_name(dimension: MemoryDimension, setting: str) -> str:
     return f"{SETTINGS[setting]}.{dimension.axis}.{dimension.name}"
 
 
-def upstream_names() -> dict[str, tuple[str, MemoryDimension]]:
+def dimensions_by_upstream_name() -> dict[str, tuple[str, MemoryDimension]]:
     """Upstream's 23 names -> setting and dimension, first all of A, then all of T."""
     return {
         upstream_name(dimension, setting): (setting, dimension)
@@ -58,18 +58,20 @@ def upstream_names() -> dict[str, tuple[str, MemoryDimension]]:
     }
 
 
-def dimensions_of(setting: str) -> list[MemoryDimension]:
+def dimensions_of_setting(setting: str) -> list[MemoryDimension]:
     """The dimensions that a setting has."""
     return [dimension for dimension in DIMENSIONS if setting in dimension.settings]
 
 
-def choose_dimensions(names: Iterable[str], setting: str) -> list[MemoryDimension]:
+def named_dimensions_or_all(names: Iterable[str], setting: str) -> list[MemoryDimension]:
     """The dimensions that a list of names asks for in a dataset of one setting; all of them for an empty list.
 
     A name is upstream's, its last part, or our metric's id.
     """
-    by_name = upstream_names()
-    mine = {spelling: d for d in dimensions_of(setting) for spelling in (upstream_name(d, setting), d.name, d.id)}
+    by_name = dimensions_by_upstream_name()
+    mine = {
+        spelling: d for d in dimensions_of_setting(setting) for spelling in (upstream_name(d, setting), d.name, d.id)
+    }
     dimensions: dict[str, MemoryDimension] = {}
     for name in names:
         if name in mine:
@@ -83,10 +85,10 @@ def choose_dimensions(names: Iterable[str], setting: str) -> list[MemoryDimensio
             near = difflib.get_close_matches(name, [*mine, *by_name], n=1)
             hint = f"did you mean {near[0]}?" if near else "`revisit mbench list-metrics` lists them"
             raise UsageError(f"there is no metric called {name!r}; {hint}")
-    return list(dimensions.values()) or dimensions_of(setting)
+    return list(dimensions.values()) or dimensions_of_setting(setting)
 
 
-def metrics() -> list[str]:
+def suite_metric_ids() -> list[str]:
     """Ids of the metrics of this suite: the twelve dimensions in upstream's order, then what plugins add."""
     plugins = [metric_id for metric_id in METRICS if "mbench" in METRICS[metric_id].suites and metric_id not in BY_ID]
     return [*(metric_id for metric_id in BY_ID if metric_id in METRICS), *plugins]

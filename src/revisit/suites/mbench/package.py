@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from revisit.core import UsageError
-from revisit.core.text import json_lines
-from revisit.media.files import replacing, write_lines
-from revisit.suites.mbench.dataset import LIST, NEEDED, MBenchDataset, is_name
+from revisit.core.text import parse_numbered_json_lines
+from revisit.media.files import atomic_write_path, write_json_lines
+from revisit.suites.mbench.dataset import LIST, NEEDED, MBenchDataset, is_single_path_part
 from revisit.suites.mbench.names import SETTINGS
 
 MODES = ("link", "hardlink", "copy")
@@ -45,47 +45,47 @@ class PackageCounts:
     missing: tuple[str, ...]  # items without a video
 
 
-def package_model(
+def add_model_to_dataset(
     data: MBenchDataset, model: str, videos: Path, assignments: Path, mode: str = "link", pattern: str = ""
 ) -> PackageCounts:
     """Make or complete the entry of a model."""
     if mode not in MODES:
         raise UsageError(f"unknown mode {mode!r}; choose one of {', '.join(MODES)}")
-    if not is_name(model):
+    if not is_single_path_part(model):
         raise UsageError(f"{model!r} cannot be a model's name, because it becomes a folder's name")
     if not videos.is_dir():
         raise UsageError(f"{videos}: there is no such folder of videos")
-    rows = read_assigned_samples(assignments, data)
+    rows = read_assignments(assignments, data)
     conditions = Counter((row["subset"], row["sample_id"]) for row in rows)
     model_folder = data.root / "models" / model
-    rows_by_item = read_list(model_folder / LIST)
+    rows_by_item = read_model_list_by_item(model_folder / LIST)
     placed = unchanged = 0
     missing = []
     for row in rows:
         item_id = ":".join(row.values())
-        place = data.place("output_video", model_id=model, **row)
+        place = data.path_from_pattern("output_video", model_id=model, **row)
         single = conditions[row["subset"], row["sample_id"]] == 1
-        source = _find_video(videos, row, [pattern] if pattern else [*PATTERNS, *(ALONE if single else ())])
-        if source is not None and place_video(source, place, mode):
+        source = _find_video_by_patterns(videos, row, [pattern] if pattern else [*PATTERNS, *(ALONE if single else ())])
+        if source is not None and place_video_if_changed(source, place, mode):
             placed += 1
         elif source is not None or place.is_file():
             unchanged += 1
         else:
             missing.append(item_id)
-        line = list_row(data.root, data.setting, model, row, place)
+        line = model_list_row(data.root, data.setting, model, row, place)
         rows_by_item[item_id] = {**rows_by_item.get(item_id, {}), **line}
-    write_lines(model_folder / LIST, rows_by_item.values())
+    write_json_lines(model_folder / LIST, rows_by_item.values())
     return PackageCounts(placed, unchanged, tuple(missing))
 
 
-def read_assigned_samples(path: Path, data: MBenchDataset) -> list[dict[str, str]]:
+def read_assignments(path: Path, data: MBenchDataset) -> list[dict[str, str]]:
     """Subset, sample and condition of every line, each item once."""
     if not path.is_file():
         raise UsageError(f"{path}: there is no such list of assignments")
     rows = {}
-    for number, content in json_lines(path.read_text(encoding="utf-8-sig")):
+    for number, content in parse_numbered_json_lines(path.read_text(encoding="utf-8-sig")):
         fields = content if isinstance(content, dict) else {}
-        row = {name: str(fields[name]) for name in NEEDED if is_name(fields.get(name))}
+        row = {name: str(fields[name]) for name in NEEDED if is_single_path_part(fields.get(name))}
         if len(row) < len(NEEDED) or row["subset"] not in data.subsets:
             raise UsageError(
                 f"{path}:{number}: expected subset ({', '.join(data.subsets)}), sample_id and condition_id as names"
@@ -94,17 +94,17 @@ def read_assigned_samples(path: Path, data: MBenchDataset) -> list[dict[str, str
     return list(rows.values())
 
 
-def place_video(source: Path, place: Path, mode: str) -> bool:
+def place_video_if_changed(source: Path, destination: Path, mode: str) -> bool:
     """Bring a video to its place; whether anything had to be done."""
-    if place.exists():
-        own = not place.is_symlink()
-        if place.samefile(source):
-            at_home = own and place.resolve() == source.resolve()  # the video already lies where it belongs
+    if destination.exists():
+        own = not destination.is_symlink()
+        if destination.samefile(source):
+            at_home = own and destination.resolve() == source.resolve()  # the video already lies where it belongs
             if at_home or (mode == "hardlink" and own) or (mode == "link" and not own):
                 return False
-        elif mode == "copy" and own and place.is_file() and filecmp.cmp(source, place, shallow=False):
+        elif mode == "copy" and own and destination.is_file() and filecmp.cmp(source, destination, shallow=False):
             return False
-    with replacing(place) as temporary:
+    with atomic_write_path(destination) as temporary:
         temporary.unlink(missing_ok=True)
         if mode == "link":
             temporary.symlink_to(source.resolve())
@@ -118,7 +118,7 @@ def place_video(source: Path, place: Path, mode: str) -> bool:
     return True
 
 
-def _find_video(videos: Path, row: Mapping[str, str], patterns: Sequence[str]) -> Path | None:
+def _find_video_by_patterns(videos: Path, row: Mapping[str, str], patterns: Sequence[str]) -> Path | None:
     for pattern in patterns:
         try:
             path = videos / pattern.format(**row)
@@ -131,7 +131,7 @@ def _find_video(videos: Path, row: Mapping[str, str], patterns: Sequence[str]) -
     return None
 
 
-def list_row(root: Path, setting: str, model: str, row: Mapping[str, str], place: Path) -> dict[str, object]:
+def model_list_row(root: Path, setting: str, model: str, row: Mapping[str, str], place: Path) -> dict[str, object]:
     """The line of a model's list for a clip: `row` has its subset, sample and condition."""
     model_folder = root / "models" / model
     path = place.relative_to(model_folder) if place.is_relative_to(model_folder) else place.relative_to(root)
@@ -144,10 +144,10 @@ def list_row(root: Path, setting: str, model: str, row: Mapping[str, str], place
     }
 
 
-def read_list(path: Path) -> dict[str, dict[str, object]]:
+def read_model_list_by_item(path: Path) -> dict[str, dict[str, object]]:
     """Lines that the list of the model already has, by item; of an item that is there twice the last one."""
     rows: dict[str, dict[str, object]] = {}
-    for _, row in json_lines(path.read_text(encoding="utf-8-sig")) if path.is_file() else ():
+    for _, row in parse_numbered_json_lines(path.read_text(encoding="utf-8-sig")) if path.is_file() else ():
         if isinstance(row, dict) and set(NEEDED) <= row.keys():
             rows[":".join(str(row[name]) for name in NEEDED)] = row
     return rows

@@ -14,15 +14,15 @@ import math
 from collections.abc import Mapping
 
 from revisit.core import UsageError, digest, observer
-from revisit.core.text import package_yaml
+from revisit.core.text import read_package_yaml
 from revisit.evidence.judged import JudgeFrames
-from revisit.judges.banks import judge_name, unanswered_sentences, yes_no_code
-from revisit.judges.instrumented import ClipStory, StoryAnswer, register_story_answers, yes_or_no
+from revisit.judges.banks import first_model_name, unanswered_sentences, yes_no_code
+from revisit.judges.instrumented import ClipStory, StoryAnswer, register_story_answers, yes_no_text
 from revisit.judges.protocol import Frames, JudgeAnswer, JudgeDialogue
 from revisit.judges.questions import JsonObject, Number, Question, Rating, YesNo
 from revisit.suites.mbench.evidence import ProgressRatings, TriggerAnswer
 
-WORDS = package_yaml(__package__, "questions.yaml")
+WORDS = read_package_yaml(__package__, "questions.yaml")
 TRIGGERS: Mapping[str, str] = WORDS["triggers"]
 RATINGS: str = WORDS["ratings"]
 
@@ -31,16 +31,16 @@ RATINGS: str = WORDS["ratings"]
     id="judge.trigger", version=3, kind="judge", makes=TriggerAnswer, shows=JudgeFrames,
     inputs=("subset", "prompt", "annotations"),
 )  # fmt: skip
-def trigger(frames: Frames, subset: str, prompt: str, annotations: Mapping[str, object]) -> JudgeDialogue:
+def ask_trigger(frames: Frames, subset: str, prompt: str, annotations: Mapping[str, object]) -> JudgeDialogue:
     """Whether the clip poses the memory test of its subset, and how sure the judge is of it."""
     name = subset.lower()
     if name not in TRIGGERS:
         raise UsageError(f"there is no trigger question for the subset {subset!r}; choose one of {', '.join(TRIGGERS)}")
     question_id = f"trigger.{name}"
-    words, by = question_wording(question_id, TRIGGERS[name], annotations)
+    words, by = question_words_and_judge_suffix(question_id, TRIGGERS[name], annotations)
     target_name = annotations.get("object") if name == "object" else ""
     target = f"The target object is: {target_name}.\n" if target_name else ""
-    text = f"{prompt_text(prompt, annotations)}{target}{words} Say also how sure you are, from 0 to 1."
+    text = f"{requested_content_text(prompt, annotations)}{target}{words} Say also how sure you are, from 0 to 1."
     schema = JsonObject({"triggered": YesNo(), "confidence": Number(0.0, 1.0)})
     answers: list[JudgeAnswer] = yield [Question(question_id, text, schema, {"ask": "triggered"})]
     value = answers[0].value or {}
@@ -48,7 +48,7 @@ def trigger(frames: Frames, subset: str, prompt: str, annotations: Mapping[str, 
         triggered=int(value["triggered"]) if value else yes_no_code(answers[0]),
         confidence=float(value.get("confidence", math.nan)),
         question=name,
-        judge=judge_name(answers) + by,
+        judge=first_model_name(answers) + by,
         frames=frames.digest,
         problems=unanswered_sentences(["the trigger"], answers),
     )
@@ -58,42 +58,46 @@ def trigger(frames: Frames, subset: str, prompt: str, annotations: Mapping[str, 
     id="judge.progress", version=2, kind="judge", makes=ProgressRatings, shows=JudgeFrames,
     inputs=("prompt", "annotations"),
 )  # fmt: skip
-def progress(frames: Frames, prompt: str, annotations: Mapping[str, object]) -> JudgeDialogue:
+def ask_progress_ratings(frames: Frames, prompt: str, annotations: Mapping[str, object]) -> JudgeDialogue:
     """How far the described change went and how rightly, from 1 to 5 each, in one call."""
     schema = JsonObject({"progress": Rating(1, 5), "correctness": Rating(1, 5)})
-    words, by = question_wording("progress", RATINGS, annotations)
-    answers: list[JudgeAnswer] = yield [Question("progress", prompt_text(prompt, annotations) + words, schema)]
+    words, by = question_words_and_judge_suffix("progress", RATINGS, annotations)
+    answers: list[JudgeAnswer] = yield [
+        Question("progress", requested_content_text(prompt, annotations) + words, schema)
+    ]
     value = answers[0].value or {}
     return ProgressRatings(
         progress=float(value.get("progress", math.nan)),
         correctness=float(value.get("correctness", math.nan)),
-        judge=judge_name(answers) + by,
+        judge=first_model_name(answers) + by,
         frames=frames.digest,
         problems=unanswered_sentences(["the ratings"], answers),
     )
 
 
 @register_story_answers("mbench")
-def simulated_answer(question: Question) -> StoryAnswer | None:
+def simulated_story_answer(question: Question) -> StoryAnswer | None:
     """How a rendered story answers the trigger and the ratings."""
     if question.id.startswith("trigger."):
-        return lambda story: json.dumps({"triggered": yes_or_no(story.posed), "confidence": 1.0})
-    return _ratings_of_story if question.text.endswith(RATINGS) else None
+        return lambda story: json.dumps(
+            {"triggered": yes_no_text(story.has_place_left_and_returned), "confidence": 1.0}
+        )
+    return _ratings_answer_for_story if question.text.endswith(RATINGS) else None
 
 
-def _ratings_of_story(story: ClipStory) -> str:
+def _ratings_answer_for_story(story: ClipStory) -> str:
     right = 1 + 2 * story.spatial + 2 * story.state
-    return json.dumps({"progress": 1 + round(4 * story.progress), "correctness": right})
+    return json.dumps({"progress": 1 + round(4 * story.event_progress), "correctness": right})
 
 
-def question_wording(question_id: str, ours: str, annotations: Mapping[str, object]) -> tuple[str, str]:
+def question_words_and_judge_suffix(question_id: str, ours: str, annotations: Mapping[str, object]) -> tuple[str, str]:
     """The words of a question, and what to add to the judge's name: nothing, or which words of the user's these are."""
     wording = annotations.get("wording")
     theirs = wording.get(question_id) if isinstance(wording, Mapping) else None
     return (ours, "") if theirs is None else (str(theirs), f", asked in the words {digest(theirs, 8)}")
 
 
-def prompt_text(prompt: str, annotations: Mapping[str, object]) -> str:
+def requested_content_text(prompt: str, annotations: Mapping[str, object]) -> str:
     """What the video was asked to show, part by part where the dataset says it so."""
     segments = annotations.get("caption_segments")
     if isinstance(segments, list | tuple) and segments:

@@ -12,11 +12,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypedDict
 
-from revisit.core.text import pluralize
-from revisit.stats.pairwise import rare_models
+from revisit.core.text import count_and_noun
+from revisit.stats.pairwise import models_with_few_clips
 from revisit.suites.mbench.names import AXES, MemoryDimension
 from revisit.suites.mbench.records import Answers, SharedItems
-from revisit.suites.mbench.scoring import Interval, Standing, axis_means
+from revisit.suites.mbench.scoring import Interval, Standing, axis_and_total_means
 
 LEAST_POSED = 0.5
 SAME = 1e-9  # percent: closer values are one
@@ -52,7 +52,7 @@ class RankRow(AxisScores):
     ungated: Ungated
 
 
-def ranked_value(standing: Standing, rule: str) -> Interval | None:
+def ranking_interval(standing: Standing, rule: str) -> Interval | None:
     """What a dimension contributes: the M-Score in T with a judge, else reliability."""
     if rule == "trigger":
         return standing.m_interval
@@ -70,19 +70,19 @@ class Contest:
     own: Mapping[str, Mapping[str, Standing]]  # dimension -> model -> on the model's list
 
 
-def contest_of(answers: Answers, dimensions: Sequence[MemoryDimension]) -> Contest:
+def make_contest(answers: Answers, dimensions: Sequence[MemoryDimension]) -> Contest:
     """The contest of the models in these dimensions.
 
     A model with fewer than half of the median model's videos is not ranked: the others would be compared on few items.
     """
-    reasons = {model: unranked_reason(answers, model) for model in answers.models}
-    floors = floors_of(answers)
-    ranked = [model for model in answers.models if model not in floors]
-    counts = {model: len(answers.models[model].readable.cases) for model in ranked if not reasons[model]}
-    for model in rare_models(counts):
+    reasons = {model: unranked_reason(answers, model) for model in answers.results_by_model}
+    floors = floors_left_unranked(answers)
+    ranked = [model for model in answers.results_by_model if model not in floors]
+    counts = {model: len(answers.results_by_model[model].readable.cases) for model in ranked if not reasons[model]}
+    for model in models_with_few_clips(counts):
         typical = statistics.median(counts.values())
         reasons[model] = (
-            f"it has {pluralize(counts[model], 'video')}, fewer than half of the median model's {typical:g}"
+            f"it has {count_and_noun(counts[model], 'video')}, fewer than half of the median model's {typical:g}"
         )
     rivals = [model for model in ranked if not reasons[model]] or ranked
     shared = {d.id: answers.shared_items(d, rivals) for d in dimensions}
@@ -90,31 +90,37 @@ def contest_of(answers: Answers, dimensions: Sequence[MemoryDimension]) -> Conte
         rivals,
         reasons,
         shared,
-        {d.id: {model: answers.standing(model, d, shared[d.id]) for model in answers.models} for d in dimensions},
-        {d.id: {model: answers.standing(model, d) for model in answers.models} for d in dimensions},
+        {
+            d.id: {model: answers.standing_of_model(model, d, shared[d.id]) for model in answers.results_by_model}
+            for d in dimensions
+        },
+        {d.id: {model: answers.standing_of_model(model, d) for model in answers.results_by_model} for d in dimensions},
     )
 
 
-def ranking(answers: Answers, dimensions: Sequence[MemoryDimension], contest: Contest) -> list[RankRow]:
+def rank_models(answers: Answers, dimensions: Sequence[MemoryDimension], contest: Contest) -> list[RankRow]:
     """A row per model, the best first: axes and total in percent as intervals, the rank, or why there is none.
 
     `own` are the axes and the total over all dimensions of the setting and all items, where the model has them all.
     """
     reasons = contest.reasons
     values, own_values = (
-        {m: {d.id: ranked_value(standings[d.id][m], answers.rule) for d in dimensions} for m in answers.models}
+        {
+            m: {d.id: ranking_interval(standings[d.id][m], answers.rule) for d in dimensions}
+            for m in answers.results_by_model
+        }
         for standings in (contest.standings, contest.own)
     )
-    floors = floors_of(answers)
+    floors = floors_left_unranked(answers)
     scored = [d.id for d in dimensions if any(standing.n for standing in contest.own[d.id].values())]
     common = [m_id for m_id in scored if all(values[model][m_id] is not None for model in contest.rivals)]
-    ungated_by_model = rank_without_gate(answers, dimensions, contest.standings, common)
+    ungated_by_model = totals_and_ranks_without_gate(answers, dimensions, contest.standings, common)
     left_out = [d.id for d in dimensions if answers.setting in d.averaged and d.id not in common]
     no_axis = "no dimension has a value for every model" if scored else "nothing was scored"
     rows: list[RankRow] = []
-    for model in answers.models:
-        axes = _axis_scores(values[model], answers.setting, common)
-        order = _order(axes)
+    for model in answers.results_by_model:
+        axes = _axis_intervals_in_percent(values[model], answers.setting, common)
+        order = _total_or_mean_of_axes(axes)
         rows.append(
             {
                 "model": model,
@@ -123,8 +129,10 @@ def ranking(answers: Answers, dimensions: Sequence[MemoryDimension], contest: Co
                 "order": order,
                 "reason": reasons[model] or ("" if order else no_axis),
                 "left_out": left_out,
-                "own": _axis_scores(own_values[model], answers.setting, None),
-                "own_order": _order(_axis_scores(own_values[model], answers.setting, common)),
+                "own": _axis_intervals_in_percent(own_values[model], answers.setting, None),
+                "own_order": _total_or_mean_of_axes(
+                    _axis_intervals_in_percent(own_values[model], answers.setting, common)
+                ),
                 "rank": None,
                 "ungated": ungated_by_model[model],
             }
@@ -134,23 +142,23 @@ def ranking(answers: Answers, dimensions: Sequence[MemoryDimension], contest: Co
     )
     ranked = [not row["reason"] and row["model"] not in floors for row in rows]
     scores = [row["order"][0] if row["order"] and counts else None for row, counts in zip(rows, ranked, strict=True)]
-    for row, rank in zip(rows, shared_ranks(scores), strict=True):
+    for row, rank in zip(rows, ranks_with_ties(scores), strict=True):
         row["rank"] = rank
     return rows
 
 
-def floors_of(answers: Answers) -> set[str]:
+def floors_left_unranked(answers: Answers) -> set[str]:
     """Baselines without memory, which are not ranked; where there is nothing else, they are."""
     floors = answers.results.floors
-    return floors if floors < set(answers.models) else set()
+    return floors if floors < set(answers.results_by_model) else set()
 
 
-def shared_ranks(values: Sequence[float | None]) -> list[int | None]:
+def ranks_with_ties(values: Sequence[float | None]) -> list[int | None]:
     """1 for the largest value; equal values share a rank, and the next one comes after all of them."""
     return [None if v is None else 1 + sum(o is not None and o - v > SAME for o in values) for v in values]
 
 
-def rank_without_gate(
+def totals_and_ranks_without_gate(
     answers: Answers,
     dimensions: Sequence[MemoryDimension],
     standings: Mapping[str, Mapping[str, Standing]],
@@ -161,24 +169,26 @@ def rank_without_gate(
     Over the dimensions `common` that models are ranked on with the gate, so that both totals are of the same ones;
     where there is none, over those that all models with a score have.
     """
-    values = {m: {d.id: standings[d.id][m].ungated for d in dimensions} for m in answers.models}
+    values = {m: {d.id: standings[d.id][m].ungated for d in dimensions} for m in answers.results_by_model}
     if not common:
-        scored_models = [m for m in answers.models if any(value is not None for value in values[m].values())]
+        scored_models = [m for m in answers.results_by_model if any(value is not None for value in values[m].values())]
         common = [d.id for d in dimensions if scored_models and all(values[m][d.id] is not None for m in scored_models)]
     totals: list[float | None] = []
-    for model in answers.models:
+    for model in answers.results_by_model:
         percents = {metric_id: value and 100 * value for metric_id, value in values[model].items()}
-        scores = axis_means(percents, answers.setting, common)
+        scores = axis_and_total_means(percents, answers.setting, common)
         axes = [value for axis in AXES if (value := scores[axis]) is not None]
         totals.append(sum(axes) / len(axes) if axes else None)
-    floors = floors_of(answers)
-    ranks = shared_ranks([None if m in floors else total for m, total in zip(answers.models, totals, strict=True)])
-    return {m: {"total": t, "rank": r} for m, t, r in zip(answers.models, totals, ranks, strict=True)}
+    floors = floors_left_unranked(answers)
+    ranks = ranks_with_ties(
+        [None if m in floors else total for m, total in zip(answers.results_by_model, totals, strict=True)]
+    )
+    return {m: {"total": t, "rank": r} for m, t, r in zip(answers.results_by_model, totals, ranks, strict=True)}
 
 
 def unranked_reason(answers: Answers, model: str) -> str:
     """Why a model may not be ranked; empty where it may."""
-    mine = answers.models[model]
+    mine = answers.results_by_model[model]
     verdicts = [verdict for case in mine.cases if (verdict := answers.posed[case.id]) is not None]
     if not mine.cases:
         return "it has no clips"
@@ -197,26 +207,30 @@ def unranked_reason(answers: Answers, model: str) -> str:
     return ""
 
 
-def _axis_scores(values: Mapping[str, Interval | None], setting: str, reported: Sequence[str] | None) -> AxisScores:
+def _axis_intervals_in_percent(
+    values: Mapping[str, Interval | None], setting: str, reported: Sequence[str] | None
+) -> AxisScores:
     """Axes and total in percent, each as an interval, or None."""
     low, high = (
-        axis_means({id: 100 * value[end] if value else None for id, value in values.items()}, setting, reported)
+        axis_and_total_means(
+            {id: 100 * value[end] if value else None for id, value in values.items()}, setting, reported
+        )
         for end in (0, 1)
     )
 
-    def ends(name: str) -> list[float] | None:
+    def interval_of_axis(name: str) -> list[float] | None:
         first, last = low[name], high[name]
         return None if first is None or last is None else [first, last]
 
     return {
-        "entity": ends("entity"),
-        "environment": ends("environment"),
-        "causal": ends("causal"),
-        "total": ends("total"),
+        "entity": interval_of_axis("entity"),
+        "environment": interval_of_axis("environment"),
+        "causal": interval_of_axis("causal"),
+        "total": interval_of_axis("total"),
     }
 
 
-def _order(axes: AxisScores) -> list[float] | None:
+def _total_or_mean_of_axes(axes: AxisScores) -> list[float] | None:
     """What models are ordered by: the total, or the mean of the axes that are there; None where there is none."""
     there = [score for axis in AXES if (score := axes[axis]) is not None]
     return axes["total"] or ([sum(end) / len(there) for end in zip(*there, strict=True)] if there else None)

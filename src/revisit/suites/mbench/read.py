@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import TypeGuard
 
 from revisit.core import Case, Clip, Rejected, Remark, Target, UsageError
-from revisit.core.text import join_names, pluralize, split_commas, yaml_file
+from revisit.core.text import count_and_noun, join_names, read_yaml_file, split_commas
 from revisit.media import VIDEO_SUFFIXES
-from revisit.media.files import is_file
-from revisit.suites.mbench.dataset import CARD, DatasetProblem, ListItem, MBenchDataset, open_dataset
+from revisit.media.files import file_exists
+from revisit.suites.mbench.dataset import CARD, DatasetProblem, ListItem, MBenchDataset, open_mbench_dataset
 from revisit.suites.mbench.names import SUBSETS
 
 SOURCE = "source_video"
@@ -23,12 +23,12 @@ POINT = 0.2  # side of the square around a point, as a share of the frame's shor
 SAME = 0.05  # how far the size beside an anchor may be from the frame's to be that of the frame
 
 
-def recognises(source: Path) -> bool:
+def is_mbench_dataset(source: Path) -> bool:
     """Whether there is a dataset.yaml that names a dataset of MBench."""
     if not (source.is_dir() and (source / CARD).is_file()):
         return False
     try:
-        open_dataset(source)
+        open_mbench_dataset(source)
     except UsageError:
         return False
     return True
@@ -49,20 +49,20 @@ def read(
 
     `artifacts` are folders that `revisit mbench prepare --output` filled; `questions` is a file of wording.
     """
-    wording = read_wording(Path(questions)) if questions else {}
-    data = open_dataset(source, roots, [Path(folder) for folder in split_commas([artifacts])])
-    keep = Filter.of(data, models, subsets, conditions, samples)
+    wording = read_judge_wording(Path(questions)) if questions else {}
+    data = open_mbench_dataset(source, roots, [Path(folder) for folder in split_commas([artifacts])])
+    keep = Filter.from_options(data, models, subsets, conditions, samples)
     repeated: list[str] = []
     for model in keep.models:
-        for entry in data.items(model):
+        for entry in data.items_and_problems(model):
             if isinstance(entry, DatasetProblem):
                 # A line that no filter can be asked about is always told; an item that is there twice is scored once.
                 if entry.kind == "duplicate item":
                     repeated.append(f"{entry.item} of {model}")
                 else:
-                    yield Rejected(f"{entry.item or f'line {entry.line}'}@{model}", _reason(entry), model)
-            elif keep.takes(entry):
-                case = case_of(data, entry)
+                    yield Rejected(f"{entry.item or f'line {entry.line}'}@{model}", _problem_sentence(entry), model)
+            elif keep.accepts(entry):
+                case = case_or_rejected(data, entry)
                 if wording and isinstance(case, Case):
                     ids = (f"trigger.{case.subset}", "progress")
                     own_wording = {question_id: words for question_id, words in wording.items() if question_id in ids}
@@ -70,7 +70,7 @@ def read(
                 yield case
     if repeated:
         yield Remark(
-            f"{pluralize(len(repeated), 'item')} on several lines of a model's list, of which the last counts: "
+            f"{count_and_noun(len(repeated), 'item')} on several lines of a model's list, of which the last counts: "
             f"{join_names(repeated)}; `revisit mbench validate` names the lines"
         )
 
@@ -85,7 +85,7 @@ class Filter:
     samples: Sequence[str]
 
     @classmethod
-    def of(cls, data: MBenchDataset, models: str, subsets: str, conditions: str, samples: str) -> Filter:
+    def from_options(cls, data: MBenchDataset, models: str, subsets: str, conditions: str, samples: str) -> Filter:
         """The filter of lists with commas; a model or a subset that the dataset does not have is refused."""
         model_names, kinds = split_commas([models]), split_commas([subsets])
         for name, names, available in (("model", model_names, data.models), ("subset", kinds, data.subsets)):
@@ -96,27 +96,27 @@ class Filter:
             raise UsageError(f"{data.root}: no model has a list; expected models/<id>/samples.jsonl")
         return cls(model_names or data.models, kinds, split_commas([conditions]), split_commas([samples]))
 
-    def takes(self, item: ListItem) -> bool:
+    def accepts(self, item: ListItem) -> bool:
         """Whether an item is wanted."""
         filters = ((item.subset, self.subsets), (item.condition, self.conditions), (item.sample, self.samples))
         return all(not names or value in names for value, names in filters)
 
 
-def case_of(data: MBenchDataset, item: ListItem) -> Case | Rejected:
+def case_or_rejected(data: MBenchDataset, item: ListItem) -> Case | Rejected:
     """The case of an item, or why there is none."""
     title = f"{item.id}@{item.model}"
     stray = next((problem for problem in item.problems if problem.kind == "wrong subset"), None)
     if stray is not None:
-        return Rejected(title, _reason(stray), item.model, item.subset, item.condition)
+        return Rejected(title, _problem_sentence(stray), item.model, item.subset, item.condition)
     if item.video is None:
         video_problems = [problem for problem in item.problems if "video" in problem.kind and problem.violation]
         absent = not video_problems or video_problems[-1].kind in ("missing video", "broken video link")
-        reason = _reason(video_problems[-1]) if video_problems else "missing video"
+        reason = _problem_sentence(video_problems[-1]) if video_problems else "missing video"
         return Rejected(title, reason, item.model, item.subset, item.condition, missing=absent)
     facts = item.facts
-    segments = segments_of(facts)
-    anchor, source = anchor_of(data, item)
-    target, kind = target_of(data, item, anchor)
+    segments = segment_captions(facts)
+    anchor, source = object_anchor_and_source(data, item)
+    target, kind = target_and_anchor_kind(data, item, anchor)
     card = facts.get("object_card")
     annotations: dict[str, object] = {
         "setting": data.setting,
@@ -127,10 +127,10 @@ def case_of(data: MBenchDataset, item: ListItem) -> Case | Rejected:
         "segments": segments,
         "caption_segments": segments,  # as the judges' questions read them
         "action": item.action if data.setting == "A" else "",
-        "motion": data.motion(item) if data.setting == "A" else None,
-        "length": item.length,
+        "motion": data.declared_motion_of_item(item) if data.setting == "A" else None,
+        "length": item.seconds_in_condition,
         "object_card": card if isinstance(card, Mapping) else None,
-        "object": object_words(facts),
+        "object": object_description(facts),
     }
     return Case(
         id=title,
@@ -138,32 +138,32 @@ def case_of(data: MBenchDataset, item: ListItem) -> Case | Rejected:
         model=item.model,
         sample=item.sample,
         clip=Clip(item.video),
-        reference=source_of(data, item),
+        reference=find_source_video(data, item),
         subset=item.subset,
         condition=item.condition,
-        prompt=prompt_of(facts),
+        prompt=caption_or_joined_segments(facts),
         camera=item.action if data.setting == "A" else "",
         target=target,
-        target_name="" if target else object_words(facts),
+        target_name="" if target else object_description(facts),
         annotations=annotations,
         artifacts=item.artifacts,
     )
 
 
-def source_of(data: MBenchDataset, item: ListItem) -> Clip | None:
+def find_source_video(data: MBenchDataset, item: ListItem) -> Clip | None:
     """The filmed video that a sample was made from, which is what the truth scores; None where it is not there."""
     sample = data.root / "samples" / item.subset / item.sample
-    video = next((path for suffix in VIDEO_SUFFIXES if is_file(path := sample / f"{SOURCE}{suffix}")), None)
+    video = next((path for suffix in VIDEO_SUFFIXES if file_exists(path := sample / f"{SOURCE}{suffix}")), None)
     return None if video is None else Clip(video)
 
 
-def prompt_of(facts: Mapping[str, object]) -> str:
+def caption_or_joined_segments(facts: Mapping[str, object]) -> str:
     """The caption of a clip, or those of its parts in a row."""
     caption = facts.get("caption")
-    return caption.strip() if isinstance(caption, str) else " ".join(segments_of(facts))
+    return caption.strip() if isinstance(caption, str) else " ".join(segment_captions(facts))
 
 
-def segments_of(facts: Mapping[str, object]) -> list[str]:
+def segment_captions(facts: Mapping[str, object]) -> list[str]:
     """The captions of the parts of a clip, written as texts or as objects with a caption."""
     segments = facts.get("caption_segments")
     captions = []
@@ -175,18 +175,18 @@ def segments_of(facts: Mapping[str, object]) -> list[str]:
     return captions
 
 
-def anchor_of(data: MBenchDataset, item: ListItem) -> tuple[dict[str, object] | None, str | None]:
+def object_anchor_and_source(data: MBenchDataset, item: ListItem) -> tuple[dict[str, object] | None, str | None]:
     """The anchor of the object and where it is from: the sample, or the side file."""
     for anchor, source in (
         (item.facts.get("object_anchor"), "sample"),
-        (data.anchors.get(item.sample), "anchors.json"),
+        (data.anchors_from_side_file.get(item.sample), "anchors.json"),
     ):
-        if isinstance(anchor, Mapping) and all(_number(anchor.get(name)) for name in ("center_x", "center_y")):
+        if isinstance(anchor, Mapping) and all(_is_pixel_number(anchor.get(name)) for name in ("center_x", "center_y")):
             return dict(anchor), source
     return None, None
 
 
-def target_of(
+def target_and_anchor_kind(
     data: MBenchDataset, item: ListItem, anchor: Mapping[str, object] | None
 ) -> tuple[Target | None, str | None]:
     """The target of an anchor, and whether the anchor is a point or a box.
@@ -196,25 +196,25 @@ def target_of(
     """
     if anchor is None:
         return None, None
-    called = object_words(item.facts) or "target"
-    frame = png_size(data.root / "samples" / item.subset / item.sample / "first_frame.png")
-    x, y = (float(value) for name in ("center_x", "center_y") if _number(value := anchor[name]))
-    sides = [float(value) for name in ("width", "height") if _number(value := anchor.get(name))]
+    called = object_description(item.facts) or "target"
+    frame = read_png_size(data.root / "samples" / item.subset / item.sample / "first_frame.png")
+    x, y = (float(value) for name in ("center_x", "center_y") if _is_pixel_number(value := anchor[name]))
+    sides = [float(value) for name in ("width", "height") if _is_pixel_number(value := anchor.get(name))]
     of_frame = frame is None or all(abs(a - b) <= SAME * b for a, b in zip(sides, frame, strict=False))
     if len(sides) == 2 and frame is not None and not of_frame:
         half = sides[0] / 2, sides[1] / 2
         corners = (x - half[0], y - half[1], x + half[0], y + half[1])
-        box = _inside([c / s for c, s in zip(corners, (*frame, *frame), strict=True)])
+        box = _clip_box_to_frame([c / s for c, s in zip(corners, (*frame, *frame), strict=True)])
         return (None if box is None else Target(called, box)), "box"
     width, height = sides if len(sides) == 2 else frame or (0, 0)
     if not (0 <= x <= width and 0 <= y <= height and min(width, height) > 0):
         return None, None  # neither inside a frame of this size, nor in one that is known
     side = POINT * min(width, height) / 2
-    box = _inside([(x - side) / width, (y - side) / height, (x + side) / width, (y + side) / height])
+    box = _clip_box_to_frame([(x - side) / width, (y - side) / height, (x + side) / width, (y + side) / height])
     return (None if box is None else Target(called, box, (x / width, y / height))), "point"
 
 
-def png_size(path: Path) -> tuple[int, int] | None:
+def read_png_size(path: Path) -> tuple[int, int] | None:
     """Width and height of a PNG file from its head, or None."""
     try:
         with path.open("rb") as file:
@@ -224,17 +224,17 @@ def png_size(path: Path) -> tuple[int, int] | None:
     return struct.unpack(">II", head[16:]) if head.startswith(b"\x89PNG\r\n\x1a\n") and len(head) == 24 else None
 
 
-def _inside(box: Sequence[float]) -> tuple[float, float, float, float] | None:
+def _clip_box_to_frame(box: Sequence[float]) -> tuple[float, float, float, float] | None:
     x0, y0, x1, y1 = (round(min(max(value, 0.0), 1.0), 6) for value in box)
     return (x0, y0, x1, y1) if x0 < x1 and y0 < y1 else None
 
 
-def _number(value: object) -> TypeGuard[float]:
+def _is_pixel_number(value: object) -> TypeGuard[float]:
     """Whether this is a number of pixels, not one that no picture has."""
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e9
 
 
-def object_words(facts: Mapping[str, object]) -> str:
+def object_description(facts: Mapping[str, object]) -> str:
     """What the object is called, as a detector is asked for it: core attributes, then the name; empty if nobody says.
 
     An object card is a mapping with a name and attributes (a list, a text, or a mapping of texts), or the words.
@@ -252,7 +252,7 @@ def object_words(facts: Mapping[str, object]) -> str:
     return " ".join(str(word).strip() for word in words if isinstance(word, str) and word.strip())
 
 
-def _reason(problem: DatasetProblem) -> str:
+def _problem_sentence(problem: DatasetProblem) -> str:
     place = problem.file if problem.line is None else f"{problem.file}:{problem.line}"
     return f"{problem.kind}: {problem.text} ({place})"
 
@@ -261,11 +261,11 @@ IDS = (*(f"trigger.{subset}" for subset in SUBSETS), "progress")
 LONGEST = 20_000  # characters
 
 
-def read_wording(path: Path) -> dict[str, str]:
+def read_judge_wording(path: Path) -> dict[str, str]:
     """The user's own wording of the judge's questions, by question id; one that is left out is asked in our words."""
     if not path.is_file():
         raise UsageError(f"{path}: there is no such file of questions")
-    content = yaml_file(path, "neither YAML nor JSON")
+    content = read_yaml_file(path, "neither YAML nor JSON")
     if not isinstance(content, dict) or not content:
         raise UsageError(f"{path}: expected question ids with their wording; the ids are {', '.join(IDS)}")
     for question_id, words in content.items():

@@ -12,7 +12,7 @@ from functools import cached_property
 
 from revisit.core import KINDS, Case, Reason, Record, Rejected
 from revisit.results import Results
-from revisit.suites.mbench.metrics.actions import RequestedMotion, requested_motion
+from revisit.suites.mbench.metrics.actions import RequestedMotion, parse_requested_motion
 from revisit.suites.mbench.names import BY_ID, JUDGED, MOVED, TRIGGER, MemoryDimension
 from revisit.suites.mbench.scoring import ItemOutcome, Standing, model_standing
 
@@ -49,43 +49,43 @@ class Answers:
     literal: bool = False  # whether the protocol is the paper's, who asks nobody in setting A
 
     @cached_property
-    def models(self) -> dict[str, Results]:
+    def results_by_model(self) -> dict[str, Results]:
         """The results of each model."""
         return {model: self.results.where(model=model) for model in self.results.models}
 
     @cached_property
-    def counted_results(self) -> Results:
+    def results_that_count(self) -> Results:
         """The results in which an item that does not pose the test, or may not pose it, has no score."""
-        return self.results.mapped(self._without_untested)
+        return self.results.mapped(self._unscored_unless_posed)
 
-    def _without_untested(self, record: Record) -> Record:
-        verdict = self.verdict(record.case, record.question)
+    def _unscored_unless_posed(self, record: Record) -> Record:
+        verdict = self.trigger_verdict(record.case, record.question)
         if not record.scored or verdict.posed:
             return record
         kind = "gate_closed" if verdict.posed is False else "undecided"
         reason = Reason(kind, verdict.reason or KINDS[kind].meaning)
-        return record.changed(status="unscored", value=None, reason=reason)
+        return record.with_changed_fields(status="unscored", value=None, reason=reason)
 
-    def verdict(self, case: Case, metric_id: str) -> TriggerVerdict:
+    def trigger_verdict(self, case: Case, metric_id: str) -> TriggerVerdict:
         """Whether an item counts under a metric, by the rule."""
         if self.rule == "all" or not (metric_id not in BY_ID or BY_ID[metric_id].conditioned):
             return TriggerVerdict(True)
         return self.posed[case.id] or NOT_ASKED
 
-    def outcome(self, case: Case, metric_id: str) -> ItemOutcome:
+    def item_outcome(self, case: Case, metric_id: str) -> ItemOutcome:
         """What an item comes to under a metric, by the rule."""
-        record, verdict = self.results.answer(case, metric_id), self.verdict(case, metric_id)
+        record, verdict = self.results.answer(case, metric_id), self.trigger_verdict(case, metric_id)
         value, raw = (record.value, record.raw) if record is not None and record.scored else (None, None)
         return ItemOutcome(value, raw, verdict.posed)
 
-    def standing(self, model: str, dimension: MemoryDimension, shared: SharedItems | None = None) -> Standing:
+    def standing_of_model(self, model: str, dimension: MemoryDimension, shared: SharedItems | None = None) -> Standing:
         """What a model comes to in a dimension: over its own list, or over the items that models share."""
-        mine = self.models[model].where(subset=dimension.subset)
+        mine = self.results_by_model[model].where(subset=dimension.subset)
         of = len(mine.entries)
         if shared is not None:
-            mine = mine.only(lambda entry: item_of(entry) in shared.items)
-            of = len(mine.entries) + len(shared.items - {item_of(entry) for entry in mine.entries})
-        outcomes = [self.outcome(case, dimension.id) for case in mine.cases]
+            mine = mine.only(lambda entry: item_id_of_entry(entry) in shared.items)
+            of = len(mine.entries) + len(shared.items - {item_id_of_entry(entry) for entry in mine.entries})
+        outcomes = [self.item_outcome(case, dimension.id) for case in mine.cases]
         return model_standing(outcomes, of, covers=self.rule == "trigger")
 
     def shared_items(self, dimension: MemoryDimension, models: Collection[str]) -> SharedItems:
@@ -94,10 +94,10 @@ class Answers:
         An item that some of them have and others lack is left out; one that none of them has is missing to all. A
         model that has none of the items is not compared in this dimension.
         """
-        mine = {model: self.models[model].where(subset=dimension.subset) for model in models}
-        listed = {item_of(entry) for part in mine.values() for entry in part.entries}
+        mine = {model: self.results_by_model[model].where(subset=dimension.subset) for model in models}
+        listed = {item_id_of_entry(entry) for part in mine.values() for entry in part.entries}
         measured = {
-            model: {item_of(case) for case in part.cases if self._is_measured(case, dimension.id)}
+            model: {item_id_of_entry(case) for case in part.cases if self._is_measured(case, dimension.id)}
             for model, part in mine.items()
         }
         measured = {model: own for model, own in measured.items() if own}
@@ -116,35 +116,35 @@ class Answers:
             return False
         return record.reason is None or not (record.reason.lacking or record.reason.kind == "unanswered")
 
-    def dimensions(self) -> list[MemoryDimension]:
+    def asked_dimensions(self) -> list[MemoryDimension]:
         """The dimensions that were asked, in upstream's order."""
         return [dimension for metric_id, dimension in BY_ID.items() if metric_id in self.results.metrics]
 
 
-def item_of(entry: Case | Rejected) -> str:
+def item_id_of_entry(entry: Case | Rejected) -> str:
     """The item that an entry of a model's list stands for: the same for all models."""
     return entry.id.removesuffix(f"@{entry.model}")
 
 
-def answers_of(results: Results) -> Answers:
+def answers_with_rule(results: Results) -> Answers:
     """Results with the rule by which items count."""
     setting = next((str(case.annotations["setting"]) for case in results.cases), "A")
     gate = MOVED if setting == "A" else TRIGGER
     readings = results.asking(*{*results.metrics, *results.gates} - JUDGED)  # what tells whether a video can be read
-    posed_by_case = {case.id: _trigger_verdict(results.answer(case, gate), readings) for case in results.cases}
+    posed_by_case = {case.id: _verdict_from_gate_record(results.answer(case, gate), readings) for case in results.cases}
     literal = any(record.protocol.startswith(("paper:", "readme:")) for record in results.records)
     gated = any(verdict is not None for verdict in posed_by_case.values())
     rule = "all" if not gated or (literal and setting == "A") else "camera" if setting == "A" else "trigger"
     return Answers(results, setting, rule, posed_by_case, literal)
 
 
-def _trigger_verdict(record: Record | None, readings: Results) -> TriggerVerdict | None:
+def _verdict_from_gate_record(record: Record | None, readings: Results) -> TriggerVerdict | None:
     """What the answer of a gate says; None where nobody was asked."""
     if record is None or (record.reason is not None and record.reason.kind == "no_judge"):
         return None
     notes = record.case.annotations
-    motion = requested_motion(str(notes.get("action") or ""), notes.get("motion"))
-    if record.question == MOVED and isinstance(motion, RequestedMotion) and motion.rests:
+    motion = parse_requested_motion(str(notes.get("action") or ""), notes.get("motion"))
+    if record.question == MOVED and isinstance(motion, RequestedMotion) and motion.rests_throughout:
         return TriggerVerdict(True)
     if readings.unreadable(record.case):
         return TriggerVerdict(False, reason=f"the video cannot be read: {record.sentence}")

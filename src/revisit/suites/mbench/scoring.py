@@ -49,7 +49,7 @@ class Standing:
         return self.m_interval[0] if self.m_interval and self.m_interval[0] == self.m_interval[1] else None
 
 
-def harmonic(reliability: float, coverage: float) -> float:
+def harmonic_mean_or_zero(reliability: float, coverage: float) -> float:
     """2SC / (S + C), and 0 where both are 0."""
     total = reliability + coverage
     return 2 * reliability * coverage / total if total > 0 else 0.0
@@ -63,7 +63,7 @@ def model_standing(outcomes: Sequence[ItemOutcome], of: int, *, covers: bool) ->
     maybe = [outcome.score for outcome in unknown if outcome.score is not None]
     every = [outcome.score for outcome in outcomes if outcome.score is not None]
     raws = [outcome.raw for outcome in triggered if outcome.score is not None and outcome.raw is not None]
-    choices = list(_choices(sure, len(triggered), maybe, len(unknown), of)) if of else []
+    choices = list(_reliability_and_coverage_choices(sure, len(triggered), maybe, len(unknown), of)) if of else []
     reliable = [s for s, _ in choices if s is not None]
     return Standing(
         n=len(sure),
@@ -71,17 +71,17 @@ def model_standing(outcomes: Sequence[ItemOutcome], of: int, *, covers: bool) ->
         posed=len(triggered),
         not_posed=of - len(triggered) - len(unknown),
         unknown=len(unknown),
-        reliability=_mean(sure),
-        raw=_mean(raws),
+        reliability=_mean_or_none(sure),
+        raw=_mean_or_none(raws),
         strict=math.fsum(sure) / of if of and sure else None,
-        ungated=_mean(every),
+        ungated=_mean_or_none(every),
         coverage=(len(triggered) / of, (len(triggered) + len(unknown)) / of) if covers and of else None,
         reliability_interval=(min(reliable), max(reliable)) if reliable else None,
-        m_interval=_m_interval(choices) if covers and of else None,
+        m_interval=_m_score_interval(choices) if covers and of else None,
     )
 
 
-def _choices(
+def _reliability_and_coverage_choices(
     sure: Sequence[float], triggered: int, maybe: Sequence[float], unknown: int, of: int
 ) -> Iterator[tuple[float | None, float]]:
     """Reliability and coverage for the choices of unknown items among which the extremes of both and of M are.
@@ -98,19 +98,19 @@ def _choices(
                 yield mean, (triggered + count_of_maybe + unscored) / of
 
 
-def _m_interval(choices: Sequence[tuple[float | None, float]]) -> Interval | None:
+def _m_score_interval(choices: Sequence[tuple[float | None, float]]) -> Interval | None:
     """Least and largest M-Score; where something is posed and nothing of it scored, there is none."""
-    values = [harmonic(s or 0.0, coverage) for s, coverage in choices if s is not None or coverage == 0]
+    values = [harmonic_mean_or_zero(s or 0.0, coverage) for s, coverage in choices if s is not None or coverage == 0]
     scored = any(reliability is not None for reliability, _ in choices)
     hopeless = all(coverage == 0 for _, coverage in choices)
     return (min(values), max(values)) if values and (scored or hopeless) else None
 
 
-def _mean(values: Sequence[float]) -> float | None:
+def _mean_or_none(values: Sequence[float]) -> float | None:
     return math.fsum(values) / len(values) if values else None
 
 
-def axis_means(
+def axis_and_total_means(
     values: Mapping[str, float | None], setting: str, reported: Sequence[str] | None = None
 ) -> dict[str, float | None]:
     """Axes and total of a model from its dimensions, by metric id: plain means, and None where one is missing.
@@ -123,7 +123,7 @@ def axis_means(
         mine = [d for d in DIMENSIONS if d.axis == axis and setting in d.averaged]
         ids = [d.id for d in mine if reported is None or d.id in reported]
         present = [value for metric_id in ids if (value := values.get(metric_id)) is not None]
-        scores[axis] = _mean(present) if ids and len(present) == len(ids) else None
+        scores[axis] = _mean_or_none(present) if ids and len(present) == len(ids) else None
     totals = [value for axis in AXES if (value := scores[axis]) is not None]
-    scores["total"] = _mean(totals) if len(totals) == len(AXES) else None
+    scores["total"] = _mean_or_none(totals) if len(totals) == len(AXES) else None
     return scores

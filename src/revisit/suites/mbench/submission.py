@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from revisit.core import Clip, MediaError, UsageError
-from revisit.core.text import json_lines, json_or_none, parse_json
+from revisit.core.text import parse_json, parse_json_or_none, parse_numbered_json_lines
 from revisit.media import clip_digest
-from revisit.media.files import replacing
+from revisit.media.files import atomic_write_path
 from revisit.results import Results
 from revisit.suites.mbench.dataset import MBenchDataset
-from revisit.suites.mbench.names import AXES, BY_ID, TRIGGER, dimensions_of, upstream_names
-from revisit.suites.mbench.records import item_of
+from revisit.suites.mbench.names import AXES, BY_ID, TRIGGER, dimensions_by_upstream_name, dimensions_of_setting
+from revisit.suites.mbench.records import item_id_of_entry
 from revisit.suites.mbench.summary import BenchmarkSummary
 
 FILE = "leaderboard_submission.json"
@@ -71,7 +71,7 @@ def submission_content(summary: Mapping[str, Any], model: str, name: str, link: 
     return content
 
 
-def partial_reason(
+def partial_run_reason(
     data: MBenchDataset, facts: Mapping[str, Any], plan: Mapping[str, Any], results: Results, model: str
 ) -> str:
     """Why a run is not the whole of a model's list under all dimensions, one protocol and the present videos; or ""."""
@@ -81,8 +81,8 @@ def partial_reason(
     if plan.get("partial") is not None:
         return f"--limit took {len(plan['cases'])} of {plan['total_cases']} items"
     mine = results.where(model=model)
-    item_ids = {item_of(entry) for entry in mine.entries}
-    items = data.listed(model)
+    item_ids = {item_id_of_entry(entry) for entry in mine.entries}
+    items = data.items_of_model(model)
     absent = [item.id for item in items if item.id not in item_ids]
     if absent:
         return (
@@ -92,9 +92,9 @@ def partial_reason(
         first = mine.rejected[0]
         return (
             f"{len(mine.rejected)} of the {len(mine.entries)} items of the model's list have no video that can be "
-            f"used, such as {item_of(first)} ({first.reason})"
+            f"used, such as {item_id_of_entry(first)} ({first.reason})"
         )
-    for title, record_id, subset in _questions(data.setting):
+    for title, record_id, subset in _titles_ids_and_subsets(data.setting):
         expected = sum(subset in (None, case.subset) for case in mine.cases)
         records = mine.records_for(record_id)
         if len(records) < expected:
@@ -104,19 +104,23 @@ def partial_reason(
             return f"{title} was scored under several protocols ({', '.join(protocols)})"
     present = {f"{item.id}@{model}": item.video for item in items}
     scored = {case["id"]: case["digest"] for case in plan["cases"] if case["model"] == model}
-    changed = [record_id for record_id, digest in scored.items() if not _is_same_video(present.get(record_id), digest)]
+    changed = [
+        record_id for record_id, digest in scored.items() if not _video_has_digest(present.get(record_id), digest)
+    ]
     if changed:
         return f"{len(changed)} videos have changed since they were scored, such as that of {changed[0]}"
     return ""
 
 
-def _questions(setting: str) -> list[tuple[str, str, str | None]]:
+def _titles_ids_and_subsets(setting: str) -> list[tuple[str, str, str | None]]:
     """Everything that a submission rests on: a title, our id, and the subset it is asked of."""
-    dimensions: list[tuple[str, str, str | None]] = [(d.title.lower(), d.id, d.subset) for d in dimensions_of(setting)]
+    dimensions: list[tuple[str, str, str | None]] = [
+        (d.title.lower(), d.id, d.subset) for d in dimensions_of_setting(setting)
+    ]
     return dimensions if setting == "A" else [("the trigger", TRIGGER, None), *dimensions]
 
 
-def _is_same_video(video: Path | None, digest: str | None) -> bool:
+def _video_has_digest(video: Path | None, digest: str | None) -> bool:
     """Whether a video is still the one that was scored; one that cannot be read never was."""
     if digest is None:
         return True
@@ -129,7 +133,7 @@ def _is_same_video(video: Path | None, digest: str | None) -> bool:
 def maker_lines(plan: Mapping[str, Any], setting: str) -> list[str]:
     """Which protocol, set and judge made the numbers, in lines."""
     by: dict[str, list[str]] = {}
-    for title, metric_id, _ in _questions(setting):
+    for title, metric_id, _ in _titles_ids_and_subsets(setting):
         if metric_id in plan.get("made_by", {}):
             maker = plan["made_by"][metric_id]
             who = f"set {maker['set']}" + (f", judge {maker['judge']}" if "judge" in maker else "")
@@ -137,32 +141,32 @@ def maker_lines(plan: Mapping[str, Any], setting: str) -> list[str]:
     return [f"{who}: {', '.join(titles)}" for who, titles in by.items()]
 
 
-def write_submission(run: Path, path: Path, content: Mapping[str, str | float], model: str, setting: str) -> None:
+def write_submission_zip(run: Path, path: Path, content: Mapping[str, str | float], model: str, setting: str) -> None:
     """Write the zip file with the files that prove the scores; the same run gives the same bytes."""
     members = {FILE: json.dumps(content, indent=1, ensure_ascii=False) + "\n"}
     for axis in AXES:
-        files = _verification(run, setting, axis, model)
+        files = _verification_files(run, setting, axis, model)
         members |= {f"verification/{axis}/{part}": text for part, text in files.items()}
-    with replacing(path) as temporary, zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as archive:
+    with atomic_write_path(path) as temporary, zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, text in members.items():
             archive.writestr(zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), text, zipfile.ZIP_DEFLATED)
 
 
-def _verification(run: Path, setting: str, axis: str, model: str) -> dict[str, str]:
+def _verification_files(run: Path, setting: str, axis: str, model: str) -> dict[str, str]:
     """The files of an axis: those of its metrics, one after the other, with the lines of one model.
 
     What lies there of the other setting is of another run.
     """
     summaries: dict[str, object] = {}
     lines: dict[str, list[str]] = {"items.jsonl": [], "units.jsonl": []}
-    for name, (of, dimension) in upstream_names().items():
+    for name, (of, dimension) in dimensions_by_upstream_name().items():
         folder = run / "metrics" / name
         if (of, dimension.axis) != (setting, axis) or not (folder / "summary.json").is_file():
             continue
         summary = parse_json((folder / "summary.json").read_text(encoding="utf-8"))
         summaries[name] = {**summary, "groups": {m: g for m, g in summary["groups"].items() if m == model}}
         for part, texts in lines.items():
-            rows = (row for _, row in json_lines((folder / part).read_text(encoding="utf-8")))
+            rows = (row for _, row in parse_numbered_json_lines((folder / part).read_text(encoding="utf-8")))
             mine = [{"metric": name, **row} for row in rows if row["model_id"] == model]
             texts += [json.dumps(row, ensure_ascii=False) + "\n" for row in mine]
     if not summaries:
@@ -195,11 +199,11 @@ def _archive_problems(archive: zipfile.ZipFile) -> list[str]:
     names = set(archive.namelist())
     if FILE not in names:
         return [*problems, f"there is no {FILE} at the root of the zip file"]
-    problems += _content_problems(json_or_none(archive.read(FILE)))
+    problems += _content_problems(parse_json_or_none(archive.read(FILE)))
     for name in sorted(names & allowed - {FILE}):
         whole = name.endswith(".json")
         texts = [archive.read(name)] if whole else archive.read(name).splitlines()
-        bad = [n for n, text in enumerate(texts, 1) if text.strip() and not isinstance(json_or_none(text), dict)]
+        bad = [n for n, text in enumerate(texts, 1) if text.strip() and not isinstance(parse_json_or_none(text), dict)]
         if bad:
             problems.append(f"{name}: {'it' if whole else f'line {bad[0]}'} is not a JSON object")
     return problems

@@ -5,9 +5,9 @@ from revisit.suites.mbench.describe import DATASET
 from revisit.suites.mbench.exports import export
 from revisit.suites.mbench.jobs import jobs
 from revisit.suites.mbench.leaderboard import boards_of
-from revisit.suites.mbench.names import metrics
+from revisit.suites.mbench.names import suite_metric_ids
 from revisit.suites.mbench.questions import TRIGGERS
-from revisit.suites.mbench.read import read, recognises
+from revisit.suites.mbench.read import is_mbench_dataset, read
 from revisit.suites.mbench.summary import summarise
 
 CARD = read_card(__package__)
@@ -15,7 +15,7 @@ CARD["people"]["triggers"] = TRIGGERS  # people are asked as the judge is
 
 MBENCH = suite(
     Suite(
-        "mbench", CARD, read, recognises, metrics, summarise,
+        "mbench", CARD, read, is_mbench_dataset, suite_metric_ids, summarise,
         export=export, boards=boards_of, jobs=jobs, dataset=DATASET,
     )
 )  # fmt: skip

@@ -16,11 +16,11 @@ from revisit.core.text import join_names
 from revisit.results import Cell, Results
 from revisit.results.file_types import Stage
 from revisit.results.funnel import make_stage
-from revisit.results.stand_ins import StandIn, is_stand_in, stand_ins
+from revisit.results.stand_ins import StandIn, is_stand_in, list_stand_ins
 from revisit.results.tables import Table, make_table, standard_summary
 from revisit.suites.mbench.names import AXES, BY_ID, DIMENSIONS, SUBSETS, MemoryDimension, upstream_name
-from revisit.suites.mbench.ranking import Contest, RankRow, contest_of, ranked_value, ranking
-from revisit.suites.mbench.records import Answers, SharedItems, answers_of
+from revisit.suites.mbench.ranking import Contest, RankRow, make_contest, rank_models, ranking_interval
+from revisit.suites.mbench.records import Answers, SharedItems, answers_with_rule
 from revisit.suites.mbench.scoring import Interval, Standing
 
 if TYPE_CHECKING:
@@ -70,21 +70,21 @@ TableCell = dict[str, Any]  # a cell of a table, as summary.json has it
 
 def summarise(results: Results) -> dict[str, Any]:
     """The tables of the suite."""
-    answers = answers_of(results)
-    dimensions = [dimension for dimension in answers.dimensions() if results.lacking(dimension.id) is None]
-    contest = contest_of(answers, dimensions)
-    ranked = ranking(answers, dimensions, contest)
-    parts = {subset or "unknown subset": answers.counted_results.where(subset=subset) for subset in (*SUBSETS, "")}
+    answers = answers_with_rule(results)
+    dimensions = [dimension for dimension in answers.asked_dimensions() if results.lacking(dimension.id) is None]
+    contest = make_contest(answers, dimensions)
+    ranked = rank_models(answers, dimensions, contest)
+    parts = {subset or "unknown subset": answers.results_that_count.where(subset=subset) for subset in (*SUBSETS, "")}
     return {
         **standard_summary(
-            answers.counted_results,
-            cell=partial(_cell, answers),
-            funnel=partial(_funnel, answers),
+            answers.results_that_count,
+            cell=partial(_reliability_cell, answers),
+            funnel=partial(_funnel_stages, answers),
             parts=parts,
             noun="video",
         ),
-        "sentences": _sentences(answers, contest, ranked),
-        "tables": _tables(answers, dimensions, contest, ranked),
+        "sentences": _summary_sentences(answers, contest, ranked),
+        "tables": _summary_tables(answers, dimensions, contest, ranked),
         "mbench": {
             "setting": answers.setting,
             "rule": answers.rule,
@@ -106,7 +106,7 @@ def _standing_rows(standings: Mapping[str, Standing]) -> dict[str, dict[str, obj
     return {model: {**asdict(standing), "m_score": standing.m_score} for model, standing in standings.items()}
 
 
-def _cell(answers: Answers, part: Results, metric_id: str) -> Cell:
+def _reliability_cell(answers: Answers, part: Results, metric_id: str) -> Cell:
     """Reliability under a metric: the mean over the items that count.
 
     Where items count whether they pose the test or not, there is no interval: nothing may be called best then.
@@ -124,12 +124,12 @@ class _Column:
     by_stand_in: bool = False
 
 
-def _columns(
+def _dimension_and_sum_columns(
     answers: Answers, dimensions: Sequence[MemoryDimension], measured_by_stand_in: Collection[tuple[str, str]]
 ) -> tuple[list[_Column], list[_Column]]:
     """Columns of the dimensions, and of axes and total; what stand-ins measured has columns of its own behind them."""
     makers: dict[str, dict[str, None]] = {}
-    for one in stand_ins(answers.results):
+    for one in list_stand_ins(answers.results):
         makers.setdefault(one.metric, {})[one.made_by] = None
     of_dimensions = []
     for d in dimensions:
@@ -140,7 +140,7 @@ def _columns(
     mixed = {
         key
         for key in sums
-        for model in answers.models
+        for model in answers.results_by_model
         if rests_on_stand_in(key, model, answers.setting, measured_by_stand_in)
     }
     of_sums = [_Column(key, title) for key, title in sums.items()]
@@ -156,7 +156,7 @@ def rests_on_stand_in(key: str, model: str, setting: str, measured_by_stand_in: 
     return any(key in ("total", d.axis) and setting in d.averaged for d in own)
 
 
-def _tables(
+def _summary_tables(
     answers: Answers,
     dimensions: Sequence[MemoryDimension],
     contest: Contest,
@@ -167,45 +167,48 @@ def _tables(
     on_shared = "; on the items that all compared models have" if unequal else ""
     order = [row["model"] for row in ranked]
     replaced = {(record.case.model, record.question) for record in answers.results.records if is_stand_in(record)}
-    of_dimensions, of_sums = _columns(answers, dimensions, replaced)
+    of_dimensions, of_sums = _dimension_and_sum_columns(answers, dimensions, replaced)
 
-    def placed(model: str, columns: Sequence[_Column], cells: Mapping[str, TableCell]) -> list[TableCell]:
+    def cells_in_columns(model: str, columns: Sequence[_Column], cells: Mapping[str, TableCell]) -> list[TableCell]:
         """The cells of a model, each in the column of who measured it."""
         return [
             cells[c.key]
             if c.by_stand_in == rests_on_stand_in(c.key, model, answers.setting, replaced)
-            else _cell_of(0, cells[c.key]["of"], None)
+            else _cell_with_counts(0, cells[c.key]["of"], None)
             for c in columns
         ]
 
-    def percents(model: str, value: Callable[[Standing], Interval | None]) -> dict[str, TableCell]:
+    def percent_cells_by_dimension(model: str, value: Callable[[Standing], Interval | None]) -> dict[str, TableCell]:
         """A value of a model's standing under each dimension."""
         own = {d.id: standings[d.id][model] for d in dimensions}
-        return {metric_id: _percent_cell(standing, value(standing)) for metric_id, standing in own.items()}
+        return {metric_id: _percent_cell_of_standing(standing, value(standing)) for metric_id, standing in own.items()}
 
     tables = []
     if dimensions and answers.rule == "trigger":
         for title, which in (("Reliability S", "reliability_interval"), ("Coverage C", "coverage")):
-            rows = [(model, placed(model, of_dimensions, percents(model, attrgetter(which)))) for model in order]
+            rows = [
+                (model, cells_in_columns(model, of_dimensions, percent_cells_by_dimension(model, attrgetter(which))))
+                for model in order
+            ]
             note = f"x 100; intervals come from unknown triggers{on_shared}"
             tables.append(make_table(title, note, [c.title for c in of_dimensions], rows))
     if dimensions:
         rows = []
         for row in ranked:
             model = row["model"]
-            cells = percents(model, lambda standing: ranked_value(standing, answers.rule))
-            counts = [_dimension_counts(axis, answers.setting, dimensions, row["left_out"]) for axis in AXES]
-            cells |= {axis: _cell_of(*count, row[axis]) for count, axis in zip(counts, AXES, strict=True)}
-            cells["total"] = _cell_of(sum(n for n, _ in counts), sum(of for _, of in counts), row["total"])
+            cells = percent_cells_by_dimension(model, lambda standing: ranking_interval(standing, answers.rule))
+            counts = [_counted_and_all_dimensions(axis, answers.setting, dimensions, row["left_out"]) for axis in AXES]
+            cells |= {axis: _cell_with_counts(*count, row[axis]) for count, axis in zip(counts, AXES, strict=True)}
+            cells["total"] = _cell_with_counts(sum(n for n, _ in counts), sum(of for _, of in counts), row["total"])
             name = model if row["rank"] is None else f"{row['rank']}. {model}"
             name += f" ({FLOOR})" if row["floor"] else ""
-            on_own_list = [_order_cell(row["own_order"])] if unequal else []
-            rows.append((name, [*placed(model, [*of_dimensions, *of_sums], cells), *on_own_list]))
+            on_own_list = [_interval_cell_without_clips(row["own_order"])] if unequal else []
+            rows.append((name, [*cells_in_columns(model, [*of_dimensions, *of_sums], cells), *on_own_list]))
         title = "M-Score" if answers.rule == "trigger" else "Reliability"
         columns = [c.title for c in (*of_dimensions, *of_sums)]
         if unequal:
             mixed = " with stand-ins" if any(c.key == "total" and c.by_stand_in for c in of_sums) else ""
-            columns.append(f"{_order_title(ranked)}{mixed} on its own list")
+            columns.append(f"{_ranked_number_title(ranked)}{mixed} on its own list")
         note = f"{NOTES[answers.rule]}; behind axes and total, dimensions that they are over{on_shared}"
         tables.append(make_table(f"{title}, MBench-{answers.setting}", note, columns, rows))
     if answers.rule != "all" and len(ranked) > 1 and any(row["rank"] for row in ranked):
@@ -216,7 +219,7 @@ def _tables(
 def _rank_table(answers: Answers, ranked: Sequence[RankRow], by_stand_ins: bool) -> Table:
     """Ranks with and without the gate, and the numbers behind them: the total, or the mean of the axes there are."""
     gate = "the trigger" if answers.setting == "T" else "the camera gate"
-    number = _order_title(ranked)
+    number = _ranked_number_title(ranked)
     partial_total = "no total, which takes all three axes: the mean of those that every ranked model has; "
     note = (
         f"x 100; {'' if number == 'total' else partial_total}with {gate}: as above, over clips that pose the test; "
@@ -228,23 +231,23 @@ def _rank_table(answers: Answers, ranked: Sequence[RankRow], by_stand_ins: bool)
     return make_table(f"Ranks with and without {gate}", note, columns, rows)
 
 
-def _order_title(ranked: Sequence[RankRow]) -> str:
+def _ranked_number_title(ranked: Sequence[RankRow]) -> str:
     """What models are ranked by: the total, or the mean of the axes that there are."""
     axes = [axis for axis in AXES if any(row["rank"] and row[axis] for row in ranked)]
     return "total" if len(axes) == len(AXES) else f"mean of axes ({', '.join(axes)})"
 
 
-def _single_cell(content: TableCell) -> TableCell:
+def _cell_without_clips(content: TableCell) -> TableCell:
     """A cell that counts no clips."""
     return {"n": int(bool(content)), "of": 1, "interval": None, **content}
 
 
 def _number_cell(value: float | None, text: str = "") -> TableCell:
-    return _single_cell({} if value is None else {"mean": value, **({"text": text} if text else {})})
+    return _cell_without_clips({} if value is None else {"mean": value, **({"text": text} if text else {})})
 
 
-def _order_cell(interval: Sequence[float] | None) -> TableCell:
-    return _single_cell(_mean_and_interval(interval))
+def _interval_cell_without_clips(interval: Sequence[float] | None) -> TableCell:
+    return _cell_without_clips(_midpoint_and_interval(interval))
 
 
 def _rank_cells(row: RankRow) -> list[TableCell]:
@@ -252,7 +255,7 @@ def _rank_cells(row: RankRow) -> list[TableCell]:
     rank, other = row["rank"], row["ungated"]["rank"]
     up = None if rank is None or other is None else other - rank
     return [
-        _order_cell(row["order"] if rank else None),
+        _interval_cell_without_clips(row["order"] if rank else None),
         _number_cell(rank, str(rank)),
         _number_cell(row["ungated"]["total"]),
         _number_cell(other, str(other)),
@@ -260,7 +263,7 @@ def _rank_cells(row: RankRow) -> list[TableCell]:
     ]
 
 
-def _dimension_counts(
+def _counted_and_all_dimensions(
     axis: str, setting: str, dimensions: Sequence[MemoryDimension], left_out: Sequence[str]
 ) -> tuple[int, int]:
     """How many dimensions of an axis its mean is over, of those that it has."""
@@ -268,15 +271,15 @@ def _dimension_counts(
     return len(averaged), sum(d.axis == axis and setting in d.averaged for d in DIMENSIONS)
 
 
-def _percent_cell(standing: Standing, interval: Interval | None) -> TableCell:
-    return _cell_of(standing.n, standing.of, None if interval is None else [100 * end for end in interval])
+def _percent_cell_of_standing(standing: Standing, interval: Interval | None) -> TableCell:
+    return _cell_with_counts(standing.n, standing.of, None if interval is None else [100 * end for end in interval])
 
 
-def _cell_of(n: int, of: int, interval: Sequence[float] | None) -> TableCell:
-    return {"n": n, "of": of, **_mean_and_interval(interval)}
+def _cell_with_counts(n: int, of: int, interval: Sequence[float] | None) -> TableCell:
+    return {"n": n, "of": of, **_midpoint_and_interval(interval)}
 
 
-def _mean_and_interval(interval: Sequence[float] | None) -> TableCell:
+def _midpoint_and_interval(interval: Sequence[float] | None) -> TableCell:
     """The middle of an interval with its ends, or the value alone where they are one."""
     if interval is None:
         return {}
@@ -284,7 +287,7 @@ def _mean_and_interval(interval: Sequence[float] | None) -> TableCell:
     return {"mean": (low + high) / 2, "interval": None if low == high else [low, high]}
 
 
-def _sentences(answers: Answers, contest: Contest, ranked: Sequence[RankRow]) -> list[str]:
+def _summary_sentences(answers: Answers, contest: Contest, ranked: Sequence[RankRow]) -> list[str]:
     sentences = []
     expected, usable = len(answers.results.entries), len(answers.results.cases)
     if usable < expected:
@@ -300,15 +303,19 @@ def _sentences(answers: Answers, contest: Contest, ranked: Sequence[RankRow]) ->
             f"for {unknown} clips {who} could not say whether they pose the test; they are left out of all means"
         )
     if ranked and ranked[0]["left_out"] and ranked[0]["rank"]:
-        sentences += _left_out_dimensions(contest, ranked[0]["left_out"], answers.rule)
-    sentences += _unequal_items(contest)
+        sentences += _left_out_dimension_sentences(contest, ranked[0]["left_out"], answers.rule)
+    sentences += _unequal_item_sentences(contest)
     if any(row["rank"] for row in ranked):
-        counted = [one for one in stand_ins(answers.results) if _is_ranked_by(one, answers, ranked[0]["left_out"])]
+        counted = [
+            one
+            for one in list_stand_ins(answers.results)
+            if _stand_in_counts_in_ranking(one, answers, ranked[0]["left_out"])
+        ]
         if counted:
             named = "; ".join(dict.fromkeys(one.sentence for one in counted))
             sentences.append(f"ranks count stand-ins, so they are none of the published table: {named}")
     if answers.literal and answers.setting == "A":
-        for model, mine in answers.models.items():
+        for model, mine in answers.results_by_model.items():
             verdicts = [answers.posed[case.id] for case in mine.cases]
             still = sum(verdict is not None and verdict.posed is False for verdict in verdicts)
             if still > len(mine.entries) / 2:
@@ -322,17 +329,17 @@ def _sentences(answers: Answers, contest: Contest, ranked: Sequence[RankRow]) ->
     return sentences
 
 
-def _is_ranked_by(one: StandIn, answers: Answers, left_out: Sequence[str]) -> bool:
+def _stand_in_counts_in_ranking(one: StandIn, answers: Answers, left_out: Sequence[str]) -> bool:
     """Whether what a stand-in measured is part of the axes that models are ranked by."""
     dimension = BY_ID.get(one.metric)
     return dimension is not None and answers.setting in dimension.averaged and one.metric not in left_out
 
 
-def _left_out_dimensions(contest: Contest, left_out: Sequence[str], rule: str) -> list[str]:
+def _left_out_dimension_sentences(contest: Contest, left_out: Sequence[str], rule: str) -> list[str]:
     """Sentences on the dimensions that axes and total leave out, and on whose account."""
     titles_by_cause: dict[str, list[str]] = {}
     for metric_id in left_out:
-        without = [model for model in contest.rivals if ranked_value(contest.own[metric_id][model], rule) is None]
+        without = [model for model in contest.rivals if ranking_interval(contest.own[metric_id][model], rule) is None]
         cause = (
             f"{join_names(without, NAMED_MODELS)}: no value for" if without else "no item is common to all models in"
         )
@@ -343,7 +350,7 @@ def _left_out_dimensions(contest: Contest, left_out: Sequence[str], rule: str) -
     ]
 
 
-def _unequal_items(contest: Contest) -> list[str]:
+def _unequal_item_sentences(contest: Contest) -> list[str]:
     """Sentences on the items that some compared models lack: of whole subsets, or of single dimensions."""
     names_by_lack: dict[str, list[str]] = {}
     ids_by_subset: dict[str, list[str]] = {}
@@ -351,14 +358,14 @@ def _unequal_items(contest: Contest) -> list[str]:
         if any(standing.n for standing in standings.values()):
             ids_by_subset.setdefault(BY_ID[metric_id].subset, []).append(metric_id)
     for subset, metric_ids in ids_by_subset.items():
-        lacks = {metric_id: _lack_text(contest.shared[metric_id]) for metric_id in metric_ids}
+        lacks = {metric_id: _lacking_items_text(contest.shared[metric_id]) for metric_id in metric_ids}
         same = len(set(lacks.values())) == 1
         for metric_id, lack in list(lacks.items())[: 1 if same else None]:
             names_by_lack.setdefault(lack, []).append(subset if same else BY_ID[metric_id].title.lower())
     return [f"{join_names(names)}: {lack}" for lack, names in names_by_lack.items() if lack]
 
 
-def _lack_text(shared: SharedItems) -> str:
+def _lacking_items_text(shared: SharedItems) -> str:
     """Who lacks how many items, and what follows; empty where nobody does."""
     if not shared.lacks:
         return ""
@@ -369,7 +376,7 @@ def _lack_text(shared: SharedItems) -> str:
     )
 
 
-def _funnel(answers: Answers, part: Results) -> list[Stage]:
+def _funnel_stages(answers: Answers, part: Results) -> list[Stage]:
     readable = part.readable.cases
     clips = {"expected clips": part.entries, "all clips": part.cases, "readable": readable}
     stages = [make_stage(name, entries) for name, entries in clips.items()]

@@ -14,17 +14,17 @@ from pathlib import Path
 
 import numpy as np
 
-from revisit.core.text import package_yaml
-from revisit.media.files import write_lines, write_text
+from revisit.core.text import read_package_yaml
+from revisit.media.files import write_json_lines, write_text_atomically
 from revisit.worlds.events import EVENTS
 from revisit.worlds.film import Film
 from revisit.worlds.layouts import common
 from revisit.worlds.layouts.common import Model, Row
 from revisit.worlds.layouts.film_orders import CAST, Layout, Order, layout, place_of
-from revisit.worlds.paths import seen_from
+from revisit.worlds.paths import film_from_poses
 from revisit.worlds.workers import StepCallback
 
-WORDS = package_yaml(__package__, "world.yaml")
+WORDS = read_package_yaml(__package__, "world.yaml")
 EVERY = 4  # frames of which the artifact tells
 TEXT = "text"  # the condition of films in a set by text
 
@@ -41,15 +41,15 @@ def write_film(folder: Path, name: str, film: Film, models: Sequence[Model], see
         if not (output.is_file() and (artifact / "results.npz").is_file()):
             frames = list(model.frames(film, seed))
             common.video(output, frames, film.fps)
-            _write_artifact(artifact, frames[::EVERY], seen_from(film, model.poses(film, seed)))
+            _write_pose_artifact(artifact, frames[::EVERY], film_from_poses(film, model.poses(film, seed)))
     return {"subset": subset, "sample": sample, "condition": condition, "models": model_names}
 
 
 def _write_sample(place: Path, sample_id: str, subset: str, film: Film, condition: str) -> None:
     """Write a sample with its ground truth."""
     common.video(place / "source_video.mp4", common.true_frames(film), film.fps)
-    common.picture(place / "first_frame.png", film.truth(0).rgb)
-    common.picture(place / "reference.png", film.truth(len(film) - 1).rgb)
+    common.write_missing_picture(place / "first_frame.png", film.truth(0).rgb)
+    common.write_missing_picture(place / "reference.png", film.truth(len(film) - 1).rgb)
     height, width = film.size
     x0, y0, x1, y1 = film.target_box()
     caption = film.prompt
@@ -77,23 +77,23 @@ def _write_sample(place: Path, sample_id: str, subset: str, film: Film, conditio
         "metadata": metadata,
         "annotations": annotations,
     }  # fmt: skip
-    write_text(place / "sample.json", json.dumps(content, indent=1))
+    write_text_atomically(place / "sample.json", json.dumps(content, indent=1))
 
 
-def _write_artifact(place: Path, frames: Sequence[np.ndarray], film: Film) -> None:
+def _write_pose_artifact(place: Path, frames: Sequence[np.ndarray], film: Film) -> None:
     """Write depth, poses, intrinsics and the images they belong to, at half the size of the video."""
     import cv2
 
     numbers = np.arange(0, len(film), EVERY)
     small = film.size[1] // 2, film.size[0] // 2
     shrunk = (cv2.resize(rgb, small, interpolation=cv2.INTER_AREA) for rgb in frames)
-    common.pictures(place / "input_images", lambda k: f"{k:06d}.png", shrunk)
+    common.write_missing_pictures(place / "input_images", lambda k: f"{k:06d}.png", shrunk)
     K = film.K.copy()
     K[:2] /= 2
     K[:2, 2] -= 0.25  # pixel centres are whole numbers on either grid
-    common.arrays(
+    common.write_missing_arrays(
         place / "results.npz",
-        depth=np.stack([_between_pixels(film.truth(int(k)).depth) for k in numbers]),
+        depth=np.stack([_depth_at_half_size(film.truth(int(k)).depth) for k in numbers]),
         extrinsics=np.linalg.inv(film.poses[numbers])[:, :3],
         intrinsics=np.tile(K, (len(numbers), 1, 1)),
         frame_indices=numbers,
@@ -101,7 +101,7 @@ def _write_artifact(place: Path, frames: Sequence[np.ndarray], film: Film) -> No
     )
 
 
-def _between_pixels(depth: np.ndarray) -> np.ndarray:
+def _depth_at_half_size(depth: np.ndarray) -> np.ndarray:
     """Depth at the middle of every two by two pixels; inverse depth is what is linear across a plane."""
     inverse = 1 / depth
     mean = (inverse[::2, ::2] + inverse[1::2, ::2] + inverse[::2, 1::2] + inverse[1::2, 1::2]) / 4
@@ -115,13 +115,13 @@ def write_lists(folder: Path, rows: Sequence[Row]) -> None:
     listed = "\n".join(f"  {subset}: {{description: {json.dumps(text)}}}" for subset, text in present.items())
     by_text = all(row["condition"] == TEXT for row in rows)
     dataset_id, pattern = ("mbencht", TEXT) if by_text else ("mbencha", "{action}_{length}")
-    write_text(folder / "dataset.yaml", WORDS["card"].format(id=dataset_id, pattern=pattern, subsets=listed))
+    write_text_atomically(folder / "dataset.yaml", WORDS["card"].format(id=dataset_id, pattern=pattern, subsets=listed))
     for model in dict.fromkeys(model for row in rows for model in row["models"]):
-        items = [_item(row, model) for row in rows if model in row["models"]]
-        write_lines(folder / "models" / model / "samples.jsonl", items, ascii=True)
+        items = [_list_item_row(row, model) for row in rows if model in row["models"]]
+        write_json_lines(folder / "models" / model / "samples.jsonl", items, ascii=True)
 
 
-def _item(row: Row, model: str) -> Row:
+def _list_item_row(row: Row, model: str) -> Row:
     place = f"{row['subset']}/{row['sample']}/{row['condition']}"
     return {
         "item_id": place.replace("/", ":"), "dataset_id": "mbencht" if row["condition"] == TEXT else "mbencha",
@@ -132,7 +132,7 @@ def _item(row: Row, model: str) -> Row:
     }  # fmt: skip
 
 
-def films(seed: int) -> list[Order]:
+def film_orders_of_seed(seed: int) -> list[Order]:
     """The films of a seed, one for each subset, by actions."""
     cast = {"environment": ("gift", "none"), "object": ("gift", "none"), "human": ("figure", "none"),
             "causal": CAST[1::2][seed % 5]}  # fmt: skip
@@ -142,16 +142,16 @@ def films(seed: int) -> list[Order]:
     ]
 
 
-def films_of_text(seed: int) -> list[Order]:
+def film_orders_by_text(seed: int) -> list[Order]:
     """The same by text."""
-    return [replace(order, name=order.name.replace("{action}_3s", TEXT)) for order in films(seed)]
+    return [replace(order, name=order.name.replace("{action}_3s", TEXT)) for order in film_orders_of_seed(seed)]
 
 
 MODELS = (
     "perfect", "frozen_camera", "texture_drift", "shape_drift", "state_reset", "background", "lighting", "style",
 )  # fmt: skip
 MODELS_OF_TEXT = ("perfect", "frozen_camera", "texture_drift", "state_reset", "lighting")
-LAYOUT = layout(Layout("mbench", films, MODELS, write_film, write_lists, options="--suite mbench"))
+LAYOUT = layout(Layout("mbench", film_orders_of_seed, MODELS, write_film, write_lists, options="--suite mbench"))
 LAYOUT_OF_TEXT = layout(
-    Layout("mbench-t", films_of_text, MODELS_OF_TEXT, write_film, write_lists, options="--suite mbench")
+    Layout("mbench-t", film_orders_by_text, MODELS_OF_TEXT, write_film, write_lists, options="--suite mbench")
 )

@@ -12,8 +12,8 @@ from itertools import product
 from pathlib import Path
 
 from revisit.core import UsageError
-from revisit.suites.clips import option_folder
-from revisit.suites.memobench.names import ClipName, bank_names
+from revisit.suites.clips import existing_option_folder
+from revisit.suites.memobench.names import ClipName, possible_bank_file_stems
 
 POSE_FILES = (".npz", ".npy", ".txt", ".csv", ".json")
 TABLES = (".json", ".csv", ".npz")
@@ -22,12 +22,16 @@ ANSWERS = (".csv", ".json", ".jsonl")
 EVIDENCE = ("poses", "detections", "depth", "tokens", "aesthetic", "image_quality", "image_reward", "vqa_answers")
 
 
-def files_of(folders: Mapping[str, Path], name: ClipName, model: str, clip: Path) -> dict[str, Path]:
+def find_clip_artifacts(folders: Mapping[str, Path], name: ClipName, model: str, clip: Path) -> dict[str, Path]:
     """Artifact -> its file, for one clip of one model; poses may also lie beside the clip."""
     paths = {}
     for artifact, folder in folders.items():
         answers = artifact == "vqa_answers"
-        path = find_answers(folder, model, name.id) if answers else next(_files(folder, name, model, artifact), None)
+        path = (
+            find_judge_answer_file(folder, model, name.id)
+            if answers
+            else next(_existing_artifact_files(folder, name, model, artifact), None)
+        )
         if path is not None:
             paths[artifact] = path
     if "poses" not in paths:
@@ -39,34 +43,34 @@ def files_of(folders: Mapping[str, Path], name: ClipName, model: str, clip: Path
     return paths
 
 
-def folders_of(options: Mapping[str, str | None], evidence: str | None) -> dict[str, Path]:
+def artifact_folders_from_options(options: Mapping[str, str | None], evidence_folder: str | None) -> dict[str, Path]:
     """The folders that the options name; a folder that does not exist is refused."""
     folders: dict[str, Path] = {}
-    if evidence is not None:
-        root = option_folder("evidence", evidence)
+    if evidence_folder is not None:
+        root = existing_option_folder("evidence", evidence_folder)
         folders = {name: root / name for name in EVIDENCE if (root / name).is_dir()}
         if not folders:
             raise UsageError(f"{root}: it has no folder called {', '.join(EVIDENCE[:-1])} or {EVIDENCE[-1]}")
     for artifact, value in options.items():
         if value is not None:
-            folders[artifact] = option_folder("vqa" if artifact == "vqa_answers" else artifact, value)
+            folders[artifact] = existing_option_folder("vqa" if artifact == "vqa_answers" else artifact, value)
     return folders
 
 
-def find_answers(root: Path, model: str, clip: str) -> Path | None:
+def find_judge_answer_file(root: Path, model: str, clip: str) -> Path | None:
     """The file of answers about a clip of a model, or None.
 
     Looked for, first hit: `<root>/<model>/<name>` before `<root>/<name>`, where name is the bank's name of the clip
     (Zen_Garden-3, Real-7) before its folder's (ZenGarden_003, 007), as .csv before .json before .jsonl.
     """
-    for folder, name, suffix in product((root / model, root), bank_names(clip), ANSWERS):
+    for folder, name, suffix in product((root / model, root), possible_bank_file_stems(clip), ANSWERS):
         path = folder / f"{name}{suffix}"
         if path.is_file():
             return path
     return None
 
 
-def _files(folder: Path, name: ClipName, model: str, artifact: str) -> Iterator[Path]:
+def _existing_artifact_files(folder: Path, name: ClipName, model: str, artifact: str) -> Iterator[Path]:
     suffixes: Sequence[str] = POSE_FILES if artifact == "poses" else TABLES
     places = (folder / model, folder / model / name.subset, folder / name.subset, folder)
     for place, stem, suffix in product(places, name.spellings, suffixes):

@@ -12,15 +12,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from revisit.core import Case, Clip, MediaError, Target, UsageError
-from revisit.core.phase_pairs import phase_rule
+from revisit.core.phase_pairs import format_phase_rule
 from revisit.suites.clips import TargetRow, target_name
-from revisit.suites.memobench.artifacts import files_of
-from revisit.suites.memobench.clip_categories import Categories, kinds_of
+from revisit.suites.memobench.artifacts import find_clip_artifacts
+from revisit.suites.memobench.clip_categories import Categories, categories_of_clip
 from revisit.suites.memobench.ground_truth import FRAME_RATES, TrueClip
-from revisit.suites.memobench.metadata import Marks, prompt_of
+from revisit.suites.memobench.metadata import Marks, prompt_from_metadata_or_sheet
 from revisit.suites.memobench.metrics.rules import RULES, check_rule
 from revisit.suites.memobench.names import ClipName
-from revisit.suites.memobench.question_bank import as_annotation, find_bank, read_bank
+from revisit.suites.memobench.question_bank import find_bank_file, questions_as_dicts, read_bank
 
 
 @dataclass(frozen=True)
@@ -35,17 +35,17 @@ class ClipContext:
     categories: Categories = field(default_factory=dict)  # kinds of clips, from a file of the user's own
     prompts: Mapping[ClipName, str] = field(default_factory=dict)  # that clips were made with, from such a file
 
-    def questions(self, name: ClipName, notes: list[str]) -> list[dict[str, object]]:
+    def load_final_questions(self, name: ClipName, notes: list[str]) -> list[dict[str, object]]:
         """The final questions about a clip; a file that cannot be used becomes a note."""
-        path = next((path for folder in self.banks if (path := find_bank(folder, name.id)) is not None), None)
+        path = next((path for folder in self.banks if (path := find_bank_file(folder, name.id)) is not None), None)
         try:
-            return [] if path is None else as_annotation(read_bank(path).final)
+            return [] if path is None else questions_as_dicts(read_bank(path).final)
         except MediaError as error:
             notes.append(f"its questions cannot be used: {error}")
             return []
 
 
-def make_case(
+def make_clip_case(
     name: ClipName,
     model: str,
     clip: Clip,
@@ -58,8 +58,10 @@ def make_case(
 ) -> Case:
     """A clip of a model with everything that is known of it."""
     facts, notes = context.metadata.get(name, {}), list(notes)
-    prompt, subject = prompt_of(facts, marks), facts.get("subject", "")
-    words = ors_detector_words(prompt, subject, name.subset)  # whatever a model was told, the target is the dataset's
+    prompt, subject = prompt_from_metadata_or_sheet(facts, marks), facts.get("subject", "")
+    words = detector_prompts_by_rule(
+        prompt, subject, name.subset
+    )  # whatever a model was told, the target is the dataset's
     annotations: dict[str, object] = {
         "clip_number": name.number,
         "vqa_key": name.question_key,
@@ -67,11 +69,11 @@ def make_case(
         "ors_prompt": words["upstream"],
         "ors_prompts": words,
         "layout": layout,
-        **kinds_of(name, prompt, context.categories),
+        **categories_of_clip(name, prompt, context.categories),
     }
     if frames is not None:
         annotations["frames"] = frames
-    artifacts = files_of(context.artifact_folders, name, model, clip.path)
+    artifacts = find_clip_artifacts(context.artifact_folders, name, model, clip.path)
     phases, align = None, "stretch"
     if truth is not None:
         annotations["gt_frames"] = truth.frames
@@ -81,10 +83,10 @@ def make_case(
             artifacts["true_poses"] = truth.poses
         if marks is not None:
             annotations["gt_phases"] = [marks.exits, marks.returns]
-            phases = None if frames is None else marks.phases(truth.frames, frames)
+            phases = None if frames is None else marks.phases_in_clip_of_length(truth.frames, frames)
             if phases is not None:
-                align = phase_rule(phases, (marks.exits, marks.returns))
-    bank = context.questions(name, notes)
+                align = format_phase_rule(phases, (marks.exits, marks.returns))
+    bank = context.load_final_questions(name, notes)
     if bank:
         annotations["questions"] = bank
         if context.wording:
@@ -102,21 +104,21 @@ def make_case(
         subset=name.subset,
         condition=name.scene or name.subset,
         prompt=context.prompts.get(name, prompt),
-        target=_target(context.boxes, name, model),
+        target=_find_target_of_clip(context.boxes, name, model),
         phases=phases,
         annotations=annotations,
         artifacts=artifacts,
     )
 
 
-def frame_rate(name: ClipName, frames: int | None, truth: TrueClip | None) -> float | None:
+def frame_rate_for_true_duration(name: ClipName, frames: int | None, truth: TrueClip | None) -> float | None:
     """A folder of frames has no clock; it is to last as long as its ground truth."""
     if truth is None or not frames:
         return None
     return round(frames * (truth.clip.fps or FRAME_RATES[name.subset]) / truth.frames, 4)
 
 
-def _target(boxes: Mapping[str, TargetRow], name: ClipName, model: str) -> Target | None:
+def _find_target_of_clip(boxes: Mapping[str, TargetRow], name: ClipName, model: str) -> Target | None:
     """The box that a file of targets has for the clip of a model, or for the clip."""
     titles = (name.id, f"{name.subset}_{name.id}")
     row = next((boxes[key] for key in (*(f"{t}_{model}" for t in titles), *titles) if key in boxes), None)
@@ -134,7 +136,7 @@ MARK = re.compile(r"\s*\(subject\).*", re.IGNORECASE | re.DOTALL)
 HANGING = re.compile(r"\s+(filled|resting|standing)$", re.IGNORECASE)  # as they occur in the dataset
 
 
-def ors_prompt(prompt: str, subject: str, split: str, rule: str = "upstream") -> str:
+def detector_prompt_for_rule(prompt: str, subject: str, split: str, rule: str = "upstream") -> str:
     """The words to ask with, from a clip's prompt and subject; `split` is Synthetic or Real."""
     pattern = UPSTREAM_SEES if check_rule(rule) == "upstream" else SEES
     clause = pattern.search(prompt) if split.lower() == "synthetic" else None
@@ -144,6 +146,6 @@ def ors_prompt(prompt: str, subject: str, split: str, rule: str = "upstream") ->
     return MARK.sub("", words) if rule == "corrected" else words
 
 
-def ors_detector_words(prompt: str, subject: str, split: str) -> dict[str, str]:
+def detector_prompts_by_rule(prompt: str, subject: str, split: str) -> dict[str, str]:
     """The words to ask with under every rule."""
-    return {rule: ors_prompt(prompt, subject, split, rule) for rule in RULES}
+    return {rule: detector_prompt_for_rule(prompt, subject, split, rule) for rule in RULES}

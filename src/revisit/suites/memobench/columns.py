@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from revisit.core.text import package_yaml
+from revisit.core.text import read_package_yaml
 
 Place = tuple[str, ...]  # of a number in the facts of a record
 SCORE: Place = ()  # the score itself
@@ -21,11 +21,11 @@ class PublicColumn(NamedTuple):
     higher_is_better: bool = True
 
 
-def _read_column(row: dict[str, Any]) -> PublicColumn:
+def _column_from_yaml_row(row: dict[str, Any]) -> PublicColumn:
     return PublicColumn(**{**row, "place": tuple(row.get("place", SCORE))})
 
 
-PUBLIC_FILES = package_yaml(__package__, "public_files.yaml")
-LEADERBOARD = {name: _read_column(row) for name, row in PUBLIC_FILES["leaderboard"].items()}
-EVAL_COLUMNS = {name: row and _read_column(row) for name, row in PUBLIC_FILES["eval"].items()}
-ORS_COLUMNS = {name: row and _read_column(row) for name, row in PUBLIC_FILES["ors"].items()}
+PUBLIC_FILES = read_package_yaml(__package__, "public_files.yaml")
+LEADERBOARD = {name: _column_from_yaml_row(row) for name, row in PUBLIC_FILES["leaderboard"].items()}
+EVAL_COLUMNS = {name: row and _column_from_yaml_row(row) for name, row in PUBLIC_FILES["eval"].items()}
+ORS_COLUMNS = {name: row and _column_from_yaml_row(row) for name, row in PUBLIC_FILES["ors"].items()}

@@ -21,7 +21,11 @@ from revisit.cli.help import Commands
 from revisit.cli.options import JSON, WORKERS
 from revisit.cli.running import run_evaluation
 from revisit.suites.memobench.commands_build import build
-from revisit.suites.memobench.commands_judge import questions, review, wording
+from revisit.suites.memobench.commands_judge import (
+    apply_question_reviews,
+    extract_upstream_wording,
+    write_question_banks,
+)
 
 if TYPE_CHECKING:
     from revisit.engine.request import Request
@@ -42,7 +46,7 @@ GEMINI_KEY, GEMINI_MODEL = "GEMINI_API_KEY", "gemini-3.1-pro-preview"
 
 
 @app.command("eval")
-def eval_(
+def score_automated_metrics(
     mode: str = typer.Option("synthetic", help="synthetic, real or both."),
     gen_root: Path = typer.Option(
         None,
@@ -94,8 +98,8 @@ def eval_(
         os.environ[settings.DEVICE] = device
     splits = ("synthetic", "real") if mode == "both" else (mode,)
     roots = {
-        "synthetic": gen_root_syn or _split_folder(gen_root, "Synthetic"),
-        "real": gen_root_real or _split_folder(gen_root, "Real"),
+        "synthetic": gen_root_syn or _clips_folder_of_split(gen_root, "Synthetic"),
+        "real": gen_root_real or _clips_folder_of_split(gen_root, "Real"),
     }
     for split in splits:
         if not roots[split].is_dir():
@@ -117,17 +121,17 @@ def eval_(
     evaluations = Evaluations(data, observer_set, protocol, workers, json)
     files: list[Path] = []
     for split in splits:
-        name = model or _model_of(roots[split])
-        options, place = [*only, *_prompts(*prompts[split])], run / name / f"eval-{split}"
-        finished = evaluations.score(roots[split], name, metrics, options, place, sampling=sampling)
+        name = model or _model_name_of_clips_folder(roots[split])
+        options, place = [*only, *_prompt_file_option(*prompts[split])], run / name / f"eval-{split}"
+        finished = evaluations.score_clips_into_run(roots[split], name, metrics, options, place, sampling=sampling)
         files += sorted((finished / "memobench_csv/outputs").rglob("eval_*.csv"))
     csv_path = out_csv or Path("outputs") / name / f"eval_{mode}.csv"
     _join_csv_files(files, csv_path)
-    console.message(f"results: {csv_path}")
-    evaluations.print_json()
+    console.print_to_stderr(f"results: {csv_path}")
+    evaluations.print_summaries_if_json()
 
 
-def _split_folder(root: Path | None, split: str) -> Path:
+def _clips_folder_of_split(root: Path | None, split: str) -> Path:
     """The folder of a split: in the folder that the user named, or that folder where it has no splits."""
     if root is None:
         return OUTPUT / split
@@ -135,7 +139,7 @@ def _split_folder(root: Path | None, split: str) -> Path:
 
 
 @app.command("ors")
-def ors(
+def score_object_reappearance(
     model_name: str = MODEL_NAME,
     video_dirs: list[Path] = typer.Option([], "--video-dirs", help="Its folder; output/<model> by default."),
     output_dir: Path = typer.Option(Path("ors_results"), "--output-dir", help="Folder for <model>/ors_scores.csv."),
@@ -151,15 +155,15 @@ def ors(
     """Score the object reappearance of clips, as compute_ors.py does."""
     options = [f"detections={detections}"] if detections else []
     evaluations = Evaluations(data, observer_set, protocol, workers, json)
-    for folder in _folders(model_name, video_dirs):
-        name = _model_of(folder) if model_name == "all" else model_name
-        finished = evaluations.score(folder, name, ["memo_ors"], options, run / name / "ors")
-        _copy_results(finished / "memobench_csv/ors_results", output_dir / name)
-    evaluations.print_json()
+    for folder in _clip_folders_of_model(model_name, video_dirs):
+        name = _model_name_of_clips_folder(folder) if model_name == "all" else model_name
+        finished = evaluations.score_clips_into_run(folder, name, ["memo_ors"], options, run / name / "ors")
+        _copy_result_csv_files(finished / "memobench_csv/ors_results", output_dir / name)
+    evaluations.print_summaries_if_json()
 
 
 @app.command("vqa")
-def vqa(
+def score_question_answers(
     model_name: str = MODEL_NAME,
     video_dirs: list[Path] = typer.Option([], "--video-dirs", help="Its folders; output/<model> by default."),
     further: list[Path] = typer.Argument(None, help="Further folders after --video-dirs."),
@@ -183,20 +187,20 @@ def vqa(
 
     if model_id:
         os.environ["REVISIT_JUDGE_MODEL"] = model_id
-    judge = judge or _gemini(model_id)
+    judge = judge or _configure_gemini_judge(model_id)
     options = [f"questions={questions_dir}"]
     if cases_csv is not None:
         options.append(f"only={','.join(case.clip for case in read_failure_cases(cases_csv))}")
     evaluations = Evaluations(data, observer_set, protocol, workers, json)
-    for number, folder in enumerate(_folders(model_name, [*video_dirs, *(further or [])])):
+    for number, folder in enumerate(_clip_folders_of_model(model_name, [*video_dirs, *(further or [])])):
         place = run / model_name / f"vqa-{number}"
-        finished = evaluations.score(folder, model_name, ["vqa"], options, place, judge)
-        _copy_results(finished / "memobench_csv/vqa_results", output_dir / model_name)
-    evaluations.print_json()
+        finished = evaluations.score_clips_into_run(folder, model_name, ["vqa"], options, place, judge)
+        _copy_result_csv_files(finished / "memobench_csv/vqa_results", output_dir / model_name)
+    evaluations.print_summaries_if_json()
 
 
 @app.command("leaderboard")
-def leaderboard(
+def print_or_save_leaderboard(
     eval_dir: Path = typer.Option(Path("outputs"), "--eval-dir", help="Folder with <model>/eval_*.csv."),
     ors_dir: Path = typer.Option(Path("ors_results"), "--ors-dir", help="Folder with <model>/ors_scores.csv."),
     vqa_dir: Path = typer.Option(Path("vqa_results"), "--vqa-dir", help="Folder with <model>/<Scene>-<n>.csv."),
@@ -213,20 +217,20 @@ def leaderboard(
     json: bool = JSON,
 ) -> None:
     """Compare the result files of models, as leaderboard.py does."""
-    from revisit.cli.leaderboard import print_boards, require_column
-    from revisit.suites.memobench.leaderboard import as_csv, public_board, read_csv
+    from revisit.cli.leaderboard import print_boards, require_sort_column
+    from revisit.suites.memobench.leaderboard import board_as_public_csv, board_from_public_folders, read_saved_board
 
     part = "" if subset == "all" else subset
-    board = read_csv(load) if load else public_board(eval_dir, ors_dir, vqa_dir, part, merge=merge)
-    require_column([board], sort)
+    board = read_saved_board(load) if load else board_from_public_folders(eval_dir, ors_dir, vqa_dir, part, merge=merge)
+    require_sort_column([board], sort)
     if output is not None:
-        output.write_text(as_csv(board, sort=sort), encoding="utf-8")
-        console.message(f"written: {output}")
+        output.write_text(board_as_public_csv(board, sort=sort), encoding="utf-8")
+        console.print_to_stderr(f"written: {output}")
     if json:
         console.print_json(board.as_json())
     elif table_format == "csv":
-        console.message(board.note)
-        typer.echo(as_csv(board, decimals=2, sort=sort))
+        console.print_to_stderr(board.note)
+        typer.echo(board_as_public_csv(board, decimals=2, sort=sort))
     else:
         print_boards([board], table_format, sort)
 
@@ -242,7 +246,7 @@ class Evaluations:
     json: bool
     summaries: dict[str, Any] = field(default_factory=dict)  # folder of a run -> its summary
 
-    def score(
+    def score_clips_into_run(
         self, source: Path, model: str, metrics: list[str], options: list[str], out: Path, judge: str = "",
         sampling: Mapping[str, int] | None = None,
     ) -> Path:  # fmt: skip
@@ -254,40 +258,43 @@ class Evaluations:
         if not source.is_dir():
             raise UsageError(f"{source}: there is no such folder of generated clips")
         suite_options = [f"gt={self.data.resolve()}", f"model={model}", *options]
-        request = Request.of(
+        request = Request.from_options(
             source, "memobench", self.observer_set, self.protocol, metrics, None, "auto", [], suite_options, judge,
             truth=False,
         )  # fmt: skip
         if sampling:
-            request = _with_sampling(request, sampling)
+            request = _request_with_sampling(request, sampling)
         finished_run = run_evaluation(request, out, workers=self.workers)
         self.summaries[str(finished_run.path)] = finished_run.summary
         if not self.json:
             print_run_summary(finished_run.summary, show_all=True)
         return finished_run.path
 
-    def print_json(self) -> None:
+    def print_summaries_if_json(self) -> None:
         """Print the summaries of all runs, where JSON was asked for."""
         if self.json:
             console.print_json(self.summaries)
 
 
-def _with_sampling(request: Request, sampling: Mapping[str, int]) -> Request:
+def _request_with_sampling(request: Request, sampling: Mapping[str, int]) -> Request:
     """The request with a size or a step of frames for everything in it that has one."""
-    from revisit.engine.parameters import tunable
+    from revisit.engine.parameters import default_parameters_of_plan
 
-    values = {check: {k: v for k, v in sampling.items() if k in has} for check, has in tunable(request.plan()).items()}
+    values = {
+        check: {k: v for k, v in sampling.items() if k in has}
+        for check, has in default_parameters_of_plan(request.plan()).items()
+    }
     return replace(request, parameters={check: own for check, own in values.items() if own})
 
 
-def _prompts(flag: str, file: Path | None) -> list[str]:
+def _prompt_file_option(flag: str, file: Path | None) -> list[str]:
     """The option that names a file of prompts. The one that the public manual names is not in the dataset."""
     if file is not None and not file.is_file():
-        console.message(f"{flag} {file}: there is no such file; the prompts of the dataset are used")
+        console.print_to_stderr(f"{flag} {file}: there is no such file; the prompts of the dataset are used")
     return [f"prompts={file.resolve()}"] if file is not None and file.is_file() else []
 
 
-def _gemini(model: str) -> str:
+def _configure_gemini_judge(model: str) -> str:
     """The url of the judge that the public script asks; its model and key are left where judges look for them."""
     from revisit.core import UsageError
 
@@ -297,51 +304,51 @@ def _gemini(model: str) -> str:
     return GEMINI
 
 
-def _model_of(folder: Path) -> str:
+def _model_name_of_clips_folder(folder: Path) -> str:
     """The model of a folder of clips, which may be named after the split."""
     resolved = folder.resolve()
     return resolved.parent.name if resolved.name in ("Synthetic", "Real") else resolved.name
 
 
-def _folders(model: str, paths: list[Path]) -> list[Path]:
+def _clip_folders_of_model(model: str, paths: list[Path]) -> list[Path]:
     """The folders of a model's clips, or of all models in output/."""
     from revisit.core import UsageError
-    from revisit.suites.memobench.leaderboard import model_key
+    from revisit.suites.memobench.leaderboard import canonical_model_key
 
     if paths:
         return paths
     folders = sorted(entry for entry in OUTPUT.iterdir() if entry.is_dir()) if OUTPUT.is_dir() else []
     if model == "all":
         return folders
-    match = {model_key(entry.name): entry for entry in folders}.get(model_key(model))
+    match = {canonical_model_key(entry.name): entry for entry in folders}.get(canonical_model_key(model))
     if match is None:
         raise UsageError(f"there is no {OUTPUT / model}; give the folder of its clips with --video-dirs")
     return [match]
 
 
-def _copy_results(results: Path, place: Path) -> None:
+def _copy_result_csv_files(results: Path, place: Path) -> None:
     """Copy the result files of a run to where the public script writes them."""
     place.mkdir(parents=True, exist_ok=True)
     for path in sorted(results.rglob("*.csv")):
         shutil.copyfile(path, place / path.name)
-        console.message(f"results: {place / path.name}")
+        console.print_to_stderr(f"results: {place / path.name}")
 
 
 def _join_csv_files(files: list[Path], place: Path) -> None:
     """One CSV file of the rows of several; a column that only some of them have is empty in the others."""
-    from revisit.media.files import write_text
-    from revisit.media.text_files import csv_rows, csv_text
+    from revisit.media.files import write_text_atomically
+    from revisit.media.text_files import csv_dict_reader, csv_text
 
-    readers = [csv_rows(path.read_text(encoding="utf-8")) for path in files]
+    readers = [csv_dict_reader(path.read_text(encoding="utf-8")) for path in files]
     columns = list(dict.fromkeys(name for reader in readers for name in reader.fieldnames or ()))
     rows = ([row.get(name) or "" for name in columns] for reader in readers for row in reader)
-    write_text(place, csv_text(columns, rows))
+    write_text_atomically(place, csv_text(columns, rows))
 
 
 COMMANDS = {
     "build memobench": build,
     "memobench": app,
-    "judge questions": questions,
-    "judge wording": wording,
-    "judge review": review,
+    "judge questions": write_question_banks,
+    "judge wording": extract_upstream_wording,
+    "judge review": apply_question_reviews,
 }

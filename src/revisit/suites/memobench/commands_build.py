@@ -8,7 +8,7 @@ from typing import Any
 import typer
 
 from revisit.cli import console
-from revisit.cli.judge import FRAMES, open_judge, sample_frames
+from revisit.cli.judge import FRAMES, open_judge_client, read_spread_frames
 from revisit.cli.options import JSON, out_option
 
 WIDTH = 384  # pixels: what odometry works with
@@ -32,45 +32,47 @@ def build(
     """
     from contextlib import ExitStack
 
-    from revisit.suites.memobench.build import add_subject, read_recordings, write_dataset
+    from revisit.suites.memobench.build import fill_subject_and_prompt, read_marked_recordings, write_memobench_dataset
 
-    recordings = read_recordings(marks, videos)
+    recordings = read_marked_recordings(marks, videos)
     with ExitStack() as stack:
-        asker: Any = stack.enter_context(open_judge(judge)) if judge else None
-        described = [add_subject(asker, one, lambda path: sample_frames(path, frames)) for one in recordings]
-        banks = (lambda data: _banks(asker, data, frames)) if asker is not None and questions else None
-        estimate = estimate_turns if poses else lambda video: "no poses were estimated"
-        data, notes = write_dataset(out, described, estimate, licence=licence, source=source, banks=banks)
+        asker: Any = stack.enter_context(open_judge_client(judge)) if judge else None
+        described = [
+            fill_subject_and_prompt(asker, one, lambda path: read_spread_frames(path, frames)) for one in recordings
+        ]
+        banks = (lambda data: _write_question_banks(asker, data, frames)) if asker is not None and questions else None
+        estimate = estimate_camera_turns if poses else lambda video: "no poses were estimated"
+        data, notes = write_memobench_dataset(out, described, estimate, licence=licence, source=source, banks=banks)
     for sentence in notes if poses else ():
-        console.message(sentence)
+        console.print_to_stderr(sentence)
     if json:
         console.print_json({"dataset": str(data), "recordings": len(recordings), "notes": list(notes)})
     else:
         typer.echo(f"revisit build check {data}")
 
 
-def _banks(asker: Any, data: Path, frames: int) -> None:
+def _write_question_banks(asker: Any, data: Path, frames: int) -> None:
     """Question banks of the whole set, each with a sheet for review."""
-    from revisit.suites.memobench.commands_judge import _write_bank
+    from revisit.suites.memobench.commands_judge import _make_and_write_bank
     from revisit.suites.memobench.ground_truth import MemoBenchDataset
-    from revisit.suites.memobench.question_pipeline import bank_tasks
-    from revisit.suites.memobench.read import metadata_of
+    from revisit.suites.memobench.question_pipeline import make_bank_tasks
+    from revisit.suites.memobench.read import read_dataset_metadata
 
-    tasks, left_out = bank_tasks(MemoBenchDataset(data), metadata_of(data))
+    tasks, left_out = make_bank_tasks(MemoBenchDataset(data), read_dataset_metadata(data))
     for sentence in left_out:
-        console.message(sentence)
+        console.print_to_stderr(sentence)
     for task in tasks:
-        _write_bank(asker, task, frames, data / "vqa_questions", {})
+        _make_and_write_bank(asker, task, frames, data / "vqa_questions", {})
 
 
-def estimate_turns(video: Path) -> Any:
+def estimate_camera_turns(video: Path) -> Any:
     """The camera's turns by odometry, forwards and backwards; how far both are apart is its own error."""
     import cv2
     import numpy as np
 
     from revisit.core import OBSERVERS, Clip, RevisitError
-    from revisit.geometry.poses import resample, rigid_poses, trajectory
-    from revisit.geometry.rotations import geodesic
+    from revisit.geometry.poses import make_rigid_poses, make_trajectory, resample
+    from revisit.geometry.rotations import angle_between_rotations
     from revisit.media import open_clip
     from revisit.suites.memobench.build import PoseEstimate
 
@@ -89,12 +91,14 @@ def estimate_turns(video: Path) -> Any:
     if not (there.reliable.all() and back.reliable.all()):
         return "its poses are left out: odometry loses the picture somewhere"
 
-    def over_all(odometry: Any) -> Any:
-        path = trajectory(rigid_poses(odometry.rotation), odometry.index)
+    def pose_of_every_frame(odometry: Any) -> Any:
+        path = make_trajectory(make_rigid_poses(odometry.rotation), odometry.index)
         return resample(path, np.arange(len(rgb_frames))).c2w
 
-    forward, backward = over_all(there), over_all(back)[::-1]
+    forward, backward = pose_of_every_frame(there), pose_of_every_frame(back)[::-1]
     reversed_turns = backward[0, :3, :3].T @ backward[:, :3, :3]
     focal = info.width / 2 / np.tan(np.radians(there.field_of_view) / 2)
     K = np.array([[focal, 0, info.width / 2], [0, focal, info.height / 2], [0, 0, 1.0]])
-    return PoseEstimate(forward, float(geodesic(forward[:, :3, :3], reversed_turns).max()), K, "odometry, turns only")
+    return PoseEstimate(
+        forward, float(angle_between_rotations(forward[:, :3, :3], reversed_turns).max()), K, "odometry, turns only"
+    )

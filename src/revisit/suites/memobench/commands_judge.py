@@ -9,13 +9,13 @@ from typing import Any
 import typer
 
 from revisit.cli import console
-from revisit.cli.judge import FRAMES, JUDGE, open_judge, sample_frames
+from revisit.cli.judge import FRAMES, JUDGE, open_judge_client, read_spread_frames
 from revisit.cli.options import JSON, out_option
 
 ASKED_TWICE = 0.9  # likeness of two questions, by MiniLM
 
 
-def questions(
+def write_question_banks(
     truth: Path = typer.Argument(help="The true clip, or MemoBench's dataset for all of its clips."),
     prompt: str = typer.Option("", help="The prompt of the clip; not needed for a dataset."),
     scene: str = typer.Option("", help="Scene of the clip, such as Barnyard, or Real; not needed for a dataset."),
@@ -39,25 +39,25 @@ def questions(
     Makes a question bank and a sheet for human review per clip. With a dataset, the same command resumes.
     """
     from revisit.core import Clip, RevisitError, UsageError
-    from revisit.suites.memobench.ground_truth import MemoBenchDataset, dataset_root
-    from revisit.suites.memobench.names import parse_clip
-    from revisit.suites.memobench.question_pipeline import BankTask, bank_tasks
-    from revisit.suites.memobench.read import metadata_of
-    from revisit.suites.memobench.wording import read_wording
+    from revisit.suites.memobench.ground_truth import MemoBenchDataset, find_dataset_root
+    from revisit.suites.memobench.names import parse_clip_name
+    from revisit.suites.memobench.question_pipeline import BankTask, make_bank_tasks
+    from revisit.suites.memobench.read import read_dataset_metadata
+    from revisit.suites.memobench.wording import read_question_wording
 
-    words = {} if wording is None else read_wording(wording)
-    root = dataset_root(truth) if truth.is_dir() else None
+    words = {} if wording is None else read_question_wording(wording)
+    root = find_dataset_root(truth) if truth.is_dir() else None
     if root is not None:
         if prompt or scene or number is not None or hint:
             raise UsageError(
                 f"{truth} is a dataset, which has prompts, scenes and numbers; leave out --prompt, --scene and --number"
             )
         folders = [] if metadata is None else [metadata]
-        tasks, left_out = bank_tasks(MemoBenchDataset(root), metadata_of(root, *folders), failure)
+        tasks, left_out = make_bank_tasks(MemoBenchDataset(root), read_dataset_metadata(root, *folders), failure)
         for line in left_out:
-            console.message(line)
-        todo = [task for task in tasks if fresh or not (out / task.file).is_file()][:limit]
-        console.message(f"{len(tasks)} clips, {len(tasks) - len(todo)} of them done or left for later")
+            console.print_to_stderr(line)
+        todo = [task for task in tasks if fresh or not (out / task.bank_file_name).is_file()][:limit]
+        console.print_to_stderr(f"{len(tasks)} clips, {len(tasks) - len(todo)} of them done or left for later")
     else:
         if not prompt or not scene or number is None:
             raise UsageError("a single clip needs --prompt, --scene and --number; or give the folder of the dataset")
@@ -65,50 +65,55 @@ def questions(
             raise UsageError(
                 "--failure and --hint must be given together: the hint says what is wrong with the failure clip"
             )
-        name = parse_clip(f"{number}" if scene.lower() == "real" else f"{scene}_{number}")
+        name = parse_clip_name(f"{number}" if scene.lower() == "real" else f"{scene}_{number}")
         assert name is not None
         todo = [BankTask(name, Clip(truth), prompt, failure, hint)]
     failed = 0
-    with open_judge(judge) as asker:
+    with open_judge_client(judge) as asker:
         for task in todo:
             try:
-                _write_bank(asker, task, frames, out, words)
+                _make_and_write_bank(asker, task, frames, out, words)
             except RevisitError as error:
                 if root is None:
                     raise
                 failed += 1
-                console.message(f"{task.name.title}: {error}")
+                console.print_to_stderr(f"{task.name.title}: {error}")
     if json:
         console.print_json({"folder": str(out), "clips": [task.name.title for task in todo], "failed": failed})
     if root is not None:
-        console.message(f"{len(todo) - failed} banks written; score with --option questions={out}")
+        console.print_to_stderr(f"{len(todo) - failed} banks written; score with --option questions={out}")
     raise typer.Exit(1 if failed else 0)
 
 
-def _write_bank(asker: Any, task: Any, frames: int, out: Path, words: Mapping[str, str]) -> None:
+def _make_and_write_bank(asker: Any, task: Any, frames: int, out: Path, words: Mapping[str, str]) -> None:
     """Make the bank of one clip, and say what became of its questions."""
     from revisit.suites.memobench.question_bank import thin_dimensions, write_bank
-    from revisit.suites.memobench.question_pipeline import make_bank, review_sheet
+    from revisit.suites.memobench.question_pipeline import make_question_bank, review_sheet_csv
 
-    failure = None if task.failure is None else sample_frames(task.failure, frames)
+    failure = None if task.failure is None else read_spread_frames(task.failure, frames)
     path = task.truth.path
-    bank = make_bank(asker, task, sample_frames(path, 1), sample_frames(path, frames), failure, words)
+    bank = make_question_bank(
+        asker, task, read_spread_frames(path, 1), read_spread_frames(path, frames), failure, words
+    )
     out.mkdir(parents=True, exist_ok=True)
-    (out / f"{bank.key}-questions.csv").write_bytes(write_bank(bank).encode())
-    (out / f"{bank.key}-review.csv").write_bytes(review_sheet(bank).encode())
-    console.message(
+    (out / f"{bank.scene_and_number}-questions.csv").write_bytes(write_bank(bank).encode())
+    (out / f"{bank.scene_and_number}-review.csv").write_bytes(review_sheet_csv(bank).encode())
+    console.print_to_stderr(
         f"{len(bank.start)} questions written, {len(bank.final)} left; "
-        f"fill in {out / f'{bank.key}-review.csv'}, then: revisit judge review {out / f'{bank.key}-questions.csv'}"
+        f"fill in {out / f'{bank.scene_and_number}-review.csv'}, then: revisit judge review "
+        f"{out / f'{bank.scene_and_number}-questions.csv'}"
     )
     if failure is None:
-        console.message(f"{bank.key}: no failure clip was given: the questions were filtered on the true clip only")
+        console.print_to_stderr(
+            f"{bank.scene_and_number}: no failure clip was given: the questions were filtered on the true clip only"
+        )
     for name, count in thin_dimensions(bank.final).items():
-        console.message(f"{bank.key}: {name} has only {count} questions left")
-    for sentence in _near_duplicates({one.id: one.text for one in bank.final}):
-        console.message(f"{bank.key}: {sentence}")
+        console.print_to_stderr(f"{bank.scene_and_number}: {name} has only {count} questions left")
+    for sentence in _near_duplicate_sentences({one.id: one.text for one in bank.final}):
+        console.print_to_stderr(f"{bank.scene_and_number}: {sentence}")
 
 
-def _near_duplicates(texts: Mapping[int, str]) -> list[str]:
+def _near_duplicate_sentences(texts: Mapping[int, str]) -> list[str]:
     """A sentence for each pair of questions that ask about the same; none where MiniLM is not at hand.
 
     Of the 12420 pairs within the published banks three are above the limit; each asks one thing and its contrary.
@@ -117,34 +122,36 @@ def _near_duplicates(texts: Mapping[int, str]) -> list[str]:
 
     if weights.why_missing(("minilm",)) is not None:
         return []
-    from revisit.networks.minilm import near_duplicates
+    from revisit.networks.minilm import similar_pairs_with_cosine
 
     ids = list(texts)
-    pairs = near_duplicates(list(texts.values()), ASKED_TWICE)
+    pairs = similar_pairs_with_cosine(list(texts.values()), ASKED_TWICE)
     return [
         f"questions {ids[a]} and {ids[b]} ask nearly the same (similarity {likeness:.2f}); keep one of them"
         for a, b, likeness in pairs
     ]
 
 
-def wording(
+def extract_upstream_wording(
     repository: Path = typer.Argument(help="Your copy of MemoBench's repository."),
     out: Path = out_option("The file to write.", Path("memobench-wording.yaml")),
     json: bool = JSON,
 ) -> None:
     """Extract the wording of MemoBench's questions from its repository."""
     from revisit.core import UsageError
-    from revisit.suites.memobench.wording import as_yaml, from_repository
+    from revisit.suites.memobench.wording import wording_as_yaml, wording_from_repository
 
     if out.exists():
         raise UsageError(f"{out} already exists; choose another file with --out")
-    out.write_text(as_yaml(from_repository(repository)), encoding="utf-8")
+    out.write_text(wording_as_yaml(wording_from_repository(repository)), encoding="utf-8")
     if json:
         console.print_json({"file": str(out)})
-    console.message(f"{out}: pass it with --option wording={out} to eval, or --wording {out} to judge questions")
+    console.print_to_stderr(
+        f"{out}: pass it with --option wording={out} to eval, or --wording {out} to judge questions"
+    )
 
 
-def review(
+def apply_question_reviews(
     bank: Path = typer.Argument(
         help="A file of questions, *-questions.csv, with its *-review.csv beside it; a folder of them with --reviews."
     ),
@@ -157,14 +164,14 @@ def review(
 
     from revisit.core import UsageError
     from revisit.suites.memobench.question_bank import read_bank, review_filter, write_bank, write_reviewed_banks
-    from revisit.suites.memobench.question_pipeline import read_reviews
+    from revisit.suites.memobench.question_pipeline import parse_review_sheet
 
     if reviews is not None:
         if out is None:
             raise UsageError("say with --out where the reviewed banks go")
         lines = write_reviewed_banks(bank, reviews, out)
         for line in lines:
-            console.message(line)
+            console.print_to_stderr(line)
         if json:
             console.print_json({"folder": str(out), "banks": list(lines)})
         return
@@ -172,8 +179,8 @@ def review(
     if sheet == bank or not sheet.is_file():
         raise UsageError(f"{sheet}: no such review sheet; `revisit judge questions` writes it beside the bank")
     questions = read_bank(bank)
-    final = review_filter(questions.final, read_reviews(sheet.read_text(encoding="utf-8-sig")))
+    final = review_filter(questions.final, parse_review_sheet(sheet.read_text(encoding="utf-8-sig")))
     bank.write_bytes(write_bank(replace(questions, final=final)).encode())
     if json:
         console.print_json({"file": str(bank), "approved": len(final), "questions": len(questions.final)})
-    console.message(f"{len(final)} of {len(questions.final)} questions were approved")
+    console.print_to_stderr(f"{len(final)} of {len(questions.final)} questions were approved")

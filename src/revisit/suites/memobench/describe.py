@@ -6,44 +6,44 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from revisit.control.jobs import BatchRequest
-from revisit.geometry.rotations import geodesic
-from revisit.suites.authoring import DatasetDescription, DatasetTools, count_table, range_table
-from revisit.suites.memobench.ground_truth import FRAME_RATES, TrueClip, dataset_root, open_dataset
+from revisit.geometry.rotations import angle_between_rotations
+from revisit.suites.authoring import DatasetDescription, DatasetTools, least_median_most_table, value_count_table
+from revisit.suites.memobench.ground_truth import FRAME_RATES, TrueClip, find_dataset_root, open_memobench_dataset
 from revisit.suites.memobench.jobs import jobs
-from revisit.suites.memobench.read import metadata_of
+from revisit.suites.memobench.read import read_dataset_metadata
 
 
-def recognises(folder: Path) -> bool:
+def is_memobench_dataset(folder: Path) -> bool:
     """Whether the folder holds Synthetic_processed or Real_Raw."""
-    return folder.is_dir() and dataset_root(folder) is not None
+    return folder.is_dir() and find_dataset_root(folder) is not None
 
 
-def describe(folder: Path) -> DatasetDescription:
+def describe_dataset(folder: Path) -> DatasetDescription:
     """Counts by split, scene and subject, lengths, gaps between leaving and returning, and turns."""
-    data = open_dataset(folder)
-    metadata = metadata_of(data.root)
+    data = open_memobench_dataset(folder)
+    metadata = read_dataset_metadata(data.root)
     batch = jobs(folder, None, BatchRequest("describe"))
-    marks = {name: one for sheet in data.sheets.values() for name, one in sheet.marks.items()}
+    marks = {name: one for sheet in data.marks_sheets.values() for name, one in sheet.marks.items()}
     lengths, gaps, shares = [], [], []
     for name, one in marks.items():
-        truth = data.clip(name)
+        truth = data.true_clip_or_problem(name)
         if isinstance(truth, TrueClip):
             rate = truth.clip.fps or FRAME_RATES[name.subset]
             lengths.append(truth.frames)
             gaps.append((one.returns - one.exits) / rate)
             shares.append((one.returns - one.exits) / truth.frames)
     paths = [job.path[:, :3, :3] for job in batch.jobs if job.path is not None]
-    turns = [float(geodesic(path[0], path).max()) for path in paths]
+    turns = [float(angle_between_rotations(path[0], path).max()) for path in paths]
     words = [len(job.prompt.split()) for job in batch.jobs]
     ranges: dict[str, Sequence[float]] = {
         "frames": lengths, "seconds out of view": gaps, "share of the clip out of view": shares,
         "greatest turn, degrees": turns, "words of a prompt": words,
     }  # fmt: skip
     tables = [
-        count_table("Clips by split", ("split", "clips"), (job.subset for job in batch.jobs)),
-        count_table("Clips by scene", ("scene", "clips"), (job.condition for job in batch.jobs)),
-        count_table("Subjects", ("subject", "clips"), (facts.get("subject", "") for facts in metadata.values())),
-        range_table("Lengths, gaps and turns", ranges),
+        value_count_table("Clips by split", ("split", "clips"), (job.subset for job in batch.jobs)),
+        value_count_table("Clips by scene", ("scene", "clips"), (job.condition for job in batch.jobs)),
+        value_count_table("Subjects", ("subject", "clips"), (facts.get("subject", "") for facts in metadata.values())),
+        least_median_most_table("Lengths, gaps and turns", ranges),
     ]
     facts = {
         "clips": len(batch.jobs), "with poses": len(turns),
@@ -54,22 +54,22 @@ def describe(folder: Path) -> DatasetDescription:
     return DatasetDescription("MemoBench", facts, tables, histograms)
 
 
-def problems(folder: Path) -> list[str]:
+def dataset_problems(folder: Path) -> list[str]:
     """What could not be scored, as sentences."""
-    data = open_dataset(folder)
+    data = open_memobench_dataset(folder)
     batch = jobs(folder, None, BatchRequest("check"))
     sentences = list(batch.left_out)
-    if not data.sheets:
+    if not data.marks_sheets:
         sentences.append("there is no sheet of exits and returns, so phases are not known")
-    metadata = metadata_of(data.root)
-    for sheet in data.sheets.values():
+    metadata = read_dataset_metadata(data.root)
+    for sheet in data.marks_sheets.values():
         for name in sorted(sheet.marks):
             missing = [what for what in ("subject", "prompt") if not metadata.get(name, {}).get(what)]
             sentences += [f"{name.title}: the metadata has no {what}" for what in missing]
-            truth = data.clip(name)
+            truth = data.true_clip_or_problem(name)
             if isinstance(truth, TrueClip):
                 sentences += [f"{name.title}: {note}" for note in truth.notes]
     return sentences
 
 
-DATASET = DatasetTools(recognises, describe, problems)
+DATASET = DatasetTools(is_memobench_dataset, describe_dataset, dataset_problems)

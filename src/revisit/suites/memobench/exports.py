@@ -19,29 +19,29 @@ from revisit.results import Results
 from revisit.suites.export_facts import ExportFacts
 from revisit.suites.memobench.columns import EVAL_COLUMNS, LEADERBOARD, ORS_COLUMNS, Place, PublicColumn
 from revisit.suites.memobench.metrics.answers import DIMENSIONS
-from revisit.suites.memobench.names import REAL, parse_clip
-from revisit.suites.memobench.radar import radar
+from revisit.suites.memobench.names import REAL, parse_clip_name
+from revisit.suites.memobench.radar import radar_svg
 
 FOLDER = "memobench_csv"
 
 
 def export(run: Path, facts: ExportFacts, results: Results) -> dict[str, str]:
     """Texts of the CSV files by name."""
-    protocol = safe_name(facts["protocol"].replace(":", "-"))
+    protocol = path_safe_name(facts["protocol"].replace(":", "-"))
     files: dict[str, str] = {}
     board = []
     models = {model: mine for model, mine in results.groups().items() if mine.cases}
-    for model, folder in model_folders(models).items():
+    for model, folder in unique_folder_name_by_model(models).items():
         mine = models[model]
         subsets = {case.subset.lower() for case in mine.cases}
         mode = "both" if len(subsets) > 1 else "".join(subsets)
-        files[f"{FOLDER}/outputs/{folder}/eval_{mode}_{protocol}.csv"] = eval_csv(mine)
+        files[f"{FOLDER}/outputs/{folder}/eval_{mode}_{protocol}.csv"] = eval_csv_text(mine)
         if mine.scores("memo_ors"):
-            files[f"{FOLDER}/ors_results/{folder}/ors_scores.csv"] = ors_csv(mine)
-        for name, text in vqa_csvs(mine).items():
+            files[f"{FOLDER}/ors_results/{folder}/ors_scores.csv"] = ors_csv_text(mine)
+        for name, text in vqa_csv_texts_by_name(mine).items():
             files[f"{FOLDER}/vqa_results/{folder}/{name}"] = text
-        board.append([model, *(_mean_cell(mine, column) for column in LEADERBOARD.values())])
-    figure = radar({model: _means(mine) for model, mine in models.items()})
+        board.append([model, *(_column_mean_text(mine, column) for column in LEADERBOARD.values())])
+    figure = radar_svg({model: _mean_by_metric(mine) for model, mine in models.items()})
     if figure:
         files["radar.svg"] = figure
     if board:
@@ -49,73 +49,83 @@ def export(run: Path, facts: ExportFacts, results: Results) -> dict[str, str]:
     return files
 
 
-def _means(results: Results) -> dict[str, float]:
+def _mean_by_metric(results: Results) -> dict[str, float]:
     """Metric -> mean over the clips that have a score."""
     cells = {metric_id: results.cell(metric_id) for metric_id in results.metrics}
     return {metric_id: cell.mean for metric_id, cell in cells.items() if cell.mean is not None}
 
 
-def eval_csv(results: Results) -> str:
+def eval_csv_text(results: Results) -> str:
     """One row per clip with the 48 public columns; a column `error` where a clip failed."""
-    errors = {case.id: _error(results.of(case)) for case in results.cases}
+    errors = {case.id: _failure_sentence_if_all_failed(results.of(case)) for case in results.cases}
     head = [*EVAL_COLUMNS, *(["error"] if any(errors.values()) else [])]
     rows = []
     for case in results.cases:
-        row = {**_clip_cells(case), "error": errors[case.id] or ""}
+        row = {**_clip_identity_cells(case), "error": errors[case.id] or ""}
         if not row["error"]:
-            row |= _positions(case) | _numbers(EVAL_COLUMNS, results.of(case))
+            row |= _frame_count_phase_and_focal_cells(case) | _metric_cells_by_column(EVAL_COLUMNS, results.of(case))
         rows.append([row.get(name, "") for name in head])
     return csv_text(head, rows, "\n")
 
 
-def ors_csv(results: Results) -> str:
+def ors_csv_text(results: Results) -> str:
     """One row per clip whose object was looked for."""
     rows = []
     for record in results.scores("memo_ors"):
-        row = _clip_cells(record.case) | _positions(record.case) | _numbers(ORS_COLUMNS, {"memo_ors": record})
+        row = (
+            _clip_identity_cells(record.case)
+            | _frame_count_phase_and_focal_cells(record.case)
+            | _metric_cells_by_column(ORS_COLUMNS, {"memo_ors": record})
+        )
         row |= {"clip_id": row["id"], "n_gen": row["num_frames"]}
         rows.append([row[name] for name in ORS_COLUMNS])
     return csv_text(tuple(ORS_COLUMNS), rows)
 
 
-def vqa_csvs(results: Results) -> dict[str, str]:
+def vqa_csv_texts_by_name(results: Results) -> dict[str, str]:
     """A file per clip that a judge answered about, and overall.csv."""
     files: dict[str, str] = {}
     overall = []
     for case in results.cases:
         records = {name: results.answer(case, f"memo_vqa_{short}") for short, name in DIMENSIONS.items()}
-        values = {name: value_at(record, ()) for name, record in records.items()}
+        values = {name: record_number_at(record, ()) for name, record in records.items()}
         scores = {name: round(value / 100, 4) for name, value in values.items() if value is not None}
-        clip = parse_clip(case.sample)
+        clip = parse_clip_name(case.sample)
         if not scores or clip is None:
             continue
         scene, _, number = clip.question_key.rpartition("-")
-        row = [scene or "real", number, case.sample, json.dumps(_evaluation(case, records)), json.dumps(scores)]
+        row = [
+            scene or "real",
+            number,
+            case.sample,
+            json.dumps(_judged_answer_entries(case, records)),
+            json.dumps(scores),
+        ]
         files[f"{clip.question_key}.csv"] = csv_text(("scene", "video_id", "folder", "Evaluation", "score"), [row])
-        overall.append([*row[:2], *(_number(scores.get(name), 1, 4) for name in DIMENSIONS.values())])
+        overall.append([*row[:2], *(_format_public_number(scores.get(name), 1, 4) for name in DIMENSIONS.values())])
     if overall:
         files["overall.csv"] = csv_text(("scene", "video_id", *DIMENSIONS.values()), overall)
     return files
 
 
-def model_folders(models: Iterable[str]) -> dict[str, str]:
+def unique_folder_name_by_model(models: Iterable[str]) -> dict[str, str]:
     """A folder name for each model, odd characters replaced, none used twice."""
     folders: dict[str, str] = {}
     for model in sorted(models):
-        name = safe_name(model)
+        name = path_safe_name(model)
         while name in folders.values():
             name += "_"
         folders[model] = name
     return folders
 
 
-def safe_name(name: str) -> str:
+def path_safe_name(name: str) -> str:
     """The name with everything replaced that a path cannot or should not hold."""
     safe = "".join(c if c.isalnum() or c in "-._" else "_" for c in name)
     return "_" + safe.lstrip(".") if safe.startswith(".") or not safe else safe
 
 
-def value_at(record: Record | None, place: Place) -> float | None:
+def record_number_at(record: Record | None, place: Place) -> float | None:
     """The score of a record, or one of its facts; None where it was not scored or does not say."""
     if record is None or not record.scored:
         return None
@@ -125,12 +135,12 @@ def value_at(record: Record | None, place: Place) -> float | None:
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
-def _clip_cells(case: Case) -> dict[str, str]:
+def _clip_identity_cells(case: Case) -> dict[str, str]:
     scene = "real" if case.subset == REAL else case.sample.rpartition("_")[0]
     return {"id": case.sample, "scene": scene, "data_type": case.subset.lower()}
 
 
-def _positions(case: Case) -> dict[str, str]:
+def _frame_count_phase_and_focal_cells(case: Case) -> dict[str, str]:
     hidden, returned = case.phases or ("", "")
     frames, true_frames = (case.annotations.get(name, "") for name in ("frames", "gt_frames"))
     cells = {"num_frames": frames, "h_start": hidden, "r_start": returned, "gt_frames": true_frames}
@@ -138,16 +148,20 @@ def _positions(case: Case) -> dict[str, str]:
     return {name: str(value) for name, value in cells.items()}
 
 
-def _numbers(columns: Mapping[str, PublicColumn | None], records: Mapping[str, Record]) -> dict[str, str]:
+def _metric_cells_by_column(
+    columns: Mapping[str, PublicColumn | None], records: Mapping[str, Record]
+) -> dict[str, str]:
     """Column -> its number, of the columns that have a metric."""
     return {
-        name: _number(value_at(records.get(column.metric), column.place), column.factor, column.decimals or 0)
+        name: _format_public_number(
+            record_number_at(records.get(column.metric), column.place), column.factor, column.decimals or 0
+        )
         for name, column in columns.items()
         if column is not None
     }
 
 
-def _number(value: float | None, factor: float, decimals: int) -> str:
+def _format_public_number(value: float | None, factor: float, decimals: int) -> str:
     """A number as the public files write it: rounded, without padding; nothing for None."""
     if value is None:
         return ""
@@ -155,21 +169,23 @@ def _number(value: float | None, factor: float, decimals: int) -> str:
     return str(int(rounded)) if decimals == 0 else repr(float(rounded))
 
 
-def _mean_cell(results: Results, column: PublicColumn) -> str:
+def _column_mean_text(results: Results, column: PublicColumn) -> str:
     values = [
-        value for record in results.records_for(column.metric) if (value := value_at(record, column.place)) is not None
+        value
+        for record in results.records_for(column.metric)
+        if (value := record_number_at(record, column.place)) is not None
     ]
     return f"{column.factor * sum(values) / len(values):.4f}" if values else ""
 
 
-def _error(records: Mapping[str, Record]) -> str | None:
+def _failure_sentence_if_all_failed(records: Mapping[str, Record]) -> str | None:
     """The sentence of a clip of which nothing could be measured."""
     if records and all(record.failed for record in records.values()):
         return next(iter(records.values())).sentence
     return None
 
 
-def _evaluation(case: Case, records: Mapping[str, Record | None]) -> list[dict[str, object]]:
+def _judged_answer_entries(case: Case, records: Mapping[str, Record | None]) -> list[dict[str, object]]:
     """The answers as a judge's list, from what failed and what was left open."""
     entries = []
     for question in case_questions(case.annotations):
@@ -179,5 +195,5 @@ def _evaluation(case: Case, records: Mapping[str, Record | None]) -> list[dict[s
             continue
         passed = question.id not in facts["failed"]
         judged = {"Answer": "Yes" if passed == question.positive else "No", "Verdict": "Pass" if passed else "Fail"}
-        entries.append({**question.public(), **judged})
+        entries.append({**question.as_public_bank_row(), **judged})
     return entries

@@ -7,17 +7,17 @@ from pathlib import Path
 
 import numpy as np
 
-from revisit.control.jobs import FRAMES, BatchRequest, Job, JobBatch, resample_path
+from revisit.control.jobs import FRAMES, BatchRequest, Job, JobBatch, resample_relative_path
 from revisit.core import Clip
-from revisit.geometry.camera_script import script_of
+from revisit.geometry.camera_script import script_of_path
 from revisit.geometry.formats import from_c2w_array, from_mapanything, parse_camera_table
 from revisit.geometry.poses import InvalidPoses
 from revisit.media import load_npz
-from revisit.media.frame_folder import frame_files
-from revisit.suites.memobench.ground_truth import MemoBenchDataset, TrueClip, open_dataset
-from revisit.suites.memobench.metadata import SHEETS, prompt_of
+from revisit.media.frame_folder import find_frame_files
+from revisit.suites.memobench.ground_truth import MemoBenchDataset, TrueClip, open_memobench_dataset
+from revisit.suites.memobench.metadata import SHEETS, prompt_from_metadata_or_sheet
 from revisit.suites.memobench.names import SYNTHETIC, ClipName
-from revisit.suites.memobench.read import metadata_of
+from revisit.suites.memobench.read import read_dataset_metadata
 
 CENTIMETRES = 0.01  # of a synthetic clip's engine, in metres
 
@@ -25,30 +25,30 @@ CENTIMETRES = 0.01  # of a synthetic clip's engine, in metres
 def jobs(data: Path, out: Path | None, request: BatchRequest) -> JobBatch:
     """The jobs of a dataset; clips are laid out in `out`, a folder per model."""
     request.refuse_unknown_options()
-    opened = open_dataset(data)
+    opened = open_memobench_dataset(data)
     model_folder = (out or Path("generated/memobench")) / request.model
     left_out: list[str] = []
-    all_jobs = list(_clips(opened, model_folder, request, left_out))
+    all_jobs = list(_clip_jobs(opened, model_folder, request, left_out))
     words = [str(model_folder.parent), "--suite", "memobench", "--option", f"gt={data}"]
     if (data.parent / "targets.json").is_file():
         words += ["--option", f"targets={data.parent / 'targets.json'}"]
-    return JobBatch(request.select(all_jobs), model_folder, words, left_out=left_out)
+    return JobBatch(request.select_jobs(all_jobs), model_folder, words, left_out=left_out)
 
 
-def _clips(data: MemoBenchDataset, model_folder: Path, request: BatchRequest, left_out: list[str]) -> Iterator[Job]:
-    metadata = metadata_of(data.root)
-    frames = request.length(FRAMES)
+def _clip_jobs(data: MemoBenchDataset, model_folder: Path, request: BatchRequest, left_out: list[str]) -> Iterator[Job]:
+    metadata = read_dataset_metadata(data.root)
+    frames = request.clip_length(FRAMES)
     for subset in SHEETS:
-        sheet = data.sheets.get(subset)
+        sheet = data.marks_sheets.get(subset)
         left_out += sheet.unusable.values() if sheet else ()
-        for name, marks, truth in data.expected(subset):
+        for name, marks, truth in data.iter_marks_and_truth(subset):
             if isinstance(truth, str):
                 left_out.append(f"{name.title}: {truth}")
                 continue
-            phases = None if marks is None else marks.phases(truth.frames, frames)
+            phases = None if marks is None else marks.phases_in_clip_of_length(truth.frames, frames)
             path = None
             try:
-                path = _path(name, truth, frames)
+                path = _resampled_camera_path(name, truth, frames)
             except InvalidPoses as error:
                 left_out.append(f"{name.title}: its clip is made without a camera path, because {error}")
             yield Job(
@@ -59,21 +59,21 @@ def _clips(data: MemoBenchDataset, model_folder: Path, request: BatchRequest, le
                 subset=name.subset,
                 condition=name.scene or name.subset,
                 frames=frames,
-                fps=request.rate,
-                prompt=prompt_of(metadata.get(name, {}), marks),
-                image=_first_frame(truth.clip) if request.first_frame else None,
+                fps=request.frame_rate,
+                prompt=prompt_from_metadata_or_sheet(metadata.get(name, {}), marks),
+                image=_first_frame_of_clip(truth.clip) if request.first_frame else None,
                 path=path,
-                camera="" if path is None else script_of(path, phases or ()),
+                camera="" if path is None else script_of_path(path, phases or ()),
                 annotations={} if phases is None else {"phases": list(phases)},
-                **request.clip,
+                **request.size_model_and_seed,
             )
 
 
-def _first_frame(clip: Clip) -> Path | Clip:
-    return frame_files(clip.path).paths[0] if clip.path.is_dir() else Clip(clip.path, count=1)
+def _first_frame_of_clip(clip: Clip) -> Path | Clip:
+    return find_frame_files(clip.path).paths[0] if clip.path.is_dir() else Clip(clip.path, count=1)
 
 
-def _path(name: ClipName, truth: TrueClip, frames: int) -> np.ndarray | None:
+def _resampled_camera_path(name: ClipName, truth: TrueClip, frames: int) -> np.ndarray | None:
     if truth.poses is None:
         return None
     if truth.poses.suffix == ".csv":
@@ -82,7 +82,7 @@ def _path(name: ClipName, truth: TrueClip, frames: int) -> np.ndarray | None:
         poses = from_mapanything(load_npz(truth.poses))
     else:
         poses = from_c2w_array(next(iter(load_npz(truth.poses).values())))
-    path = resample_path(poses.c2w, frames)
+    path = resample_relative_path(poses.c2w, frames)
     if name.subset == SYNTHETIC:
         path[:, :3, 3] *= CENTIMETRES
     return path

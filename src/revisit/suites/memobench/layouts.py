@@ -14,9 +14,16 @@ from pathlib import Path
 import numpy as np
 
 from revisit.core import Clip, MediaError, UsageError
-from revisit.media import IMAGE_SUFFIXES, VIDEO_SUFFIXES, announced_frames, natural_order, open_clip
-from revisit.media.frame_folder import frame_files
-from revisit.suites.memobench.names import QUESTION_SCENES, REAL, SYNTHETIC, ClipName, parse_clip, scene_name
+from revisit.media import IMAGE_SUFFIXES, VIDEO_SUFFIXES, frame_count_in_mp4_index, natural_order, open_clip
+from revisit.media.frame_folder import find_frame_files
+from revisit.suites.memobench.names import (
+    QUESTION_SCENES,
+    REAL,
+    SYNTHETIC,
+    ClipName,
+    canonical_scene_name,
+    parse_clip_name,
+)
 
 FOLDERS = ("frames", "samples-rgb")
 KINDS = (*FOLDERS, "images", "video", "file")
@@ -32,10 +39,12 @@ class ClipLocation:
     others: tuple[Path, ...] = ()
 
 
-def find_clip(tree: Path, name: ClipName, prefer: str = "frames") -> ClipLocation | None:
+def find_clip_location(tree: Path, name: ClipName, prefer: str = "frames") -> ClipLocation | None:
     """Where the tree of a model has this clip; None where it has none."""
-    places = [_clip_paths(place) for place in _places(tree, name)]
-    candidates = [(kind, path) for kind in kinds_in_order(prefer) for paths in places for path in paths[kind]]
+    places = [_clip_paths_by_layout_kind(place) for place in _possible_clip_folders(tree, name)]
+    candidates = [
+        (kind, path) for kind in layout_kinds_by_precedence(prefer) for paths in places for path in paths[kind]
+    ]
     unique = list({path.resolve(): (kind, path) for kind, path in reversed(candidates)}.values())[::-1]
     if not unique:
         return None
@@ -43,29 +52,29 @@ def find_clip(tree: Path, name: ClipName, prefer: str = "frames") -> ClipLocatio
     return ClipLocation(path, kind, tuple(other for _, other in others))
 
 
-def kinds_in_order(prefer: str) -> tuple[str, ...]:
+def layout_kinds_by_precedence(prefer: str) -> tuple[str, ...]:
     """The kinds of layout in order of precedence."""
     if prefer not in PREFER:
         raise UsageError(f"--option prefer takes {' or '.join(PREFER)}, not {prefer!r}")
     return PREFER[prefer]
 
 
-def clips_in(tree: Path) -> set[ClipName]:
+def clip_names_in_tree(tree: Path) -> set[ClipName]:
     """Names of all clips in the tree of a model."""
-    return set(_clips_in(tree)) if tree.is_dir() else set()
+    return set(_iter_clip_names(tree)) if tree.is_dir() else set()
 
 
-def trees_in(source: Path) -> dict[str, Path]:
+def find_model_trees(source: Path) -> dict[str, Path]:
     """Model -> tree of its clips: the source itself, or each folder in it that is such a tree."""
     if not source.is_dir():
         return {}
-    if next(_clips_in(source), None) is not None:
+    if next(_iter_clip_names(source), None) is not None:
         return {source.resolve().name: source}
-    folders = [entry for entry in _entries(source) if entry.is_dir()]
-    return {folder.name: folder for folder in folders if next(_clips_in(folder), None) is not None}
+    folders = [entry for entry in _visible_entries_in_order(source) if entry.is_dir()]
+    return {folder.name: folder for folder in folders if next(_iter_clip_names(folder), None) is not None}
 
 
-def _places(tree: Path, name: ClipName) -> Iterator[Path]:
+def _possible_clip_folders(tree: Path, name: ClipName) -> Iterator[Path]:
     """Folders that the clip may have, the documented one first."""
     scenes = [*dict.fromkeys((name.scene, QUESTION_SCENES.get(name.scene, name.scene)))] if name.scene else []
     for root in (tree / name.subset, tree):
@@ -74,48 +83,48 @@ def _places(tree: Path, name: ClipName) -> Iterator[Path]:
             yield root / spelling
 
 
-def _clip_paths(place: Path) -> dict[str, list[Path]]:
+def _clip_paths_by_layout_kind(place: Path) -> dict[str, list[Path]]:
     """Kind of layout -> where the clip lies in it, of a folder that a clip may have."""
     images = {**{name: place / name for name in FOLDERS}, "images": place}
-    paths = {kind: [folder] if _has_images(folder) else [] for kind, folder in images.items()}
-    return {**paths, "video": _videos(place / "video"), "file": _videos(place)}
+    paths = {kind: [folder] if _folder_has_images(folder) else [] for kind, folder in images.items()}
+    return {**paths, "video": _existing_videos_of_stem(place / "video"), "file": _existing_videos_of_stem(place)}
 
 
-def _videos(stem: Path) -> list[Path]:
+def _existing_videos_of_stem(stem: Path) -> list[Path]:
     paths = (stem.with_name(stem.name + suffix) for suffix in VIDEO_SUFFIXES)
     return [path for path in paths if path.is_file()]
 
 
-def _has_images(folder: Path) -> bool:
+def _folder_has_images(folder: Path) -> bool:
     if not folder.is_dir():
         return False
     return any(entry.suffix.lower() in IMAGE_SUFFIXES and not entry.name.startswith(".") for entry in folder.iterdir())
 
 
-def _clips_in(tree: Path) -> Iterator[ClipName]:
+def _iter_clip_names(tree: Path) -> Iterator[ClipName]:
     for root, subset in ((tree / SYNTHETIC, SYNTHETIC), (tree / REAL, REAL), (tree, None)):
-        for entry in _entries(root):
-            name = parse_clip(_stem(entry), subset)
+        for entry in _visible_entries_in_order(root):
+            name = parse_clip_name(_file_stem_or_folder_name(entry), subset)
             if name is not None and _holds_clip(entry):
                 yield name
             elif entry.is_dir() and subset != REAL:
-                for inner in _entries(entry):
-                    name = parse_clip(_stem(inner), SYNTHETIC)
-                    if name is not None and name.scene == scene_name(entry.name) and _holds_clip(inner):
+                for inner in _visible_entries_in_order(entry):
+                    name = parse_clip_name(_file_stem_or_folder_name(inner), SYNTHETIC)
+                    if name is not None and name.scene == canonical_scene_name(entry.name) and _holds_clip(inner):
                         yield name
 
 
 def _holds_clip(entry: Path) -> bool:
     if entry.is_file():
         return entry.suffix.lower() in VIDEO_SUFFIXES
-    return any(paths for kind, paths in _clip_paths(entry).items() if kind != "file")
+    return any(paths for kind, paths in _clip_paths_by_layout_kind(entry).items() if kind != "file")
 
 
-def _stem(entry: Path) -> str:
+def _file_stem_or_folder_name(entry: Path) -> str:
     return entry.stem if entry.is_file() else entry.name
 
 
-def _entries(folder: Path) -> list[Path]:
+def _visible_entries_in_order(folder: Path) -> list[Path]:
     if not folder.is_dir():
         return []
     return sorted((entry for entry in folder.iterdir() if not entry.name.startswith(".")), key=natural_order)
@@ -125,8 +134,8 @@ def count_frames(clip: Clip) -> int | None:
     """Frames of a folder, or those that a video announces; None for a file that cannot be read."""
     try:
         if clip.path.is_dir():
-            return len(frame_files(clip.path).paths)
-        announced = announced_frames(clip.path)
+            return len(find_frame_files(clip.path).paths)
+        announced = frame_count_in_mp4_index(clip.path)
         if announced is not None:
             return announced
         with open_clip(clip, wanted=np.arange(0)) as stream:

@@ -17,14 +17,14 @@ from pathlib import Path
 import numpy as np
 
 from revisit.core import METRICS, MediaError, UsageError
-from revisit.core.text import join_names, json_or_none, package_yaml
-from revisit.media.error_names import naming_clip, printable
-from revisit.media.text_files import csv_rows, csv_text, read_text
+from revisit.core.text import join_names, parse_json_or_none, read_package_yaml
+from revisit.media.error_names import printable_line, raise_media_errors_naming_file
+from revisit.media.text_files import csv_dict_reader, csv_text, read_text
 from revisit.results import leaderboards as boards
-from revisit.suites.board_rows import printed_row
+from revisit.suites.board_rows import board_row_of_printed_line
 from revisit.suites.memobench.columns import LEADERBOARD, PUBLIC_FILES, PublicColumn
 from revisit.suites.memobench.metrics.answers import DIMENSIONS
-from revisit.suites.memobench.names import letters_and_digits
+from revisit.suites.memobench.names import lowercase_letters_and_digits
 
 COLUMNS = tuple(
     boards.BoardColumn(column.metric, column.title, column.higher_is_better, column.decimals)
@@ -53,11 +53,11 @@ def board_of_files(folder: Path, subset: str = "") -> boards.Board | None:
 
     None where there are no such files. Folders whose names differ in case and punctuation only are one model.
     """
-    result_files = _files(folder)
-    return _board(result_files, folder, subset) if result_files else None
+    result_files = _find_result_files(folder)
+    return _board_from_result_files(result_files, folder, subset) if result_files else None
 
 
-def public_board(
+def board_from_public_folders(
     eval_dir: Path | None, ors_dir: Path | None, vqa_dir: Path | None, subset: str = "", *, merge: bool = False
 ) -> boards.Board:
     """The board that the public leaderboard makes of its three folders.
@@ -84,22 +84,22 @@ def public_board(
     """
     places = {"eval": eval_dir, "ors": ors_dir, "vqa": vqa_dir}
     folders = {kind: place for kind, place in places.items() if place is not None and place.is_dir()}
-    result_files = [file for kind, place in folders.items() for file in _files(place, (kind,))]
+    result_files = [file for kind, place in folders.items() for file in _find_result_files(place, (kind,))]
     if not result_files:
-        folder_names = " and ".join(printable(str(place)) for place in places.values() if place is not None)
+        folder_names = " and ".join(printable_line(str(place)) for place in places.values() if place is not None)
         raise UsageError(
             f"{folder_names or 'no folder'}: no result files of the public scripts; expected <model>/eval_*.csv, "
             "<model>/ors_scores.csv or <model>/<Scene>-<n>.csv"
         )
     if merge:
-        return _board(result_files, next(iter(folders.values())), subset)
+        return _board_from_result_files(result_files, next(iter(folders.values())), subset)
     left_out = [path for kind, path in result_files if kind == "vqa" and path.parent.name == STALE_ANSWERS]
     result_files = [(kind, path) for kind, path in result_files if path not in left_out]
     notes = [f"{left_out[0].parent}: passed over, as the public script does; rename it to count it"] if left_out else []
-    return _board(result_files, next(iter(folders.values())), subset, public=True, notes=notes)
+    return _board_from_result_files(result_files, next(iter(folders.values())), subset, public=True, notes=notes)
 
 
-def _board(
+def _board_from_result_files(
     result_files: Sequence[tuple[str, Path]],
     folder: Path,
     subset: str,
@@ -112,12 +112,12 @@ def _board(
     names: dict[str, str] = {}
     repeated = 0
     for kind, path in result_files:
-        model = _model_of(path)
+        model = _model_name_of_result_file(path)
         # The public script knows a model by its folder in small letters, and eight models by other spellings, too.
-        key = PUBLIC_FILES["spellings"].get(model, model.lower()) if public else model_key(model)
+        key = PUBLIC_FILES["spellings"].get(model, model.lower()) if public else canonical_model_key(model)
         names.setdefault(key, PUBLIC_FILES["names"].get(key, key) if public else model)
-        with naming_clip(path):
-            rows = {"eval": _eval_rows, "ors": _ors_rows, "vqa": _vqa_rows}[kind](path)
+        with raise_media_errors_naming_file(path):
+            rows = {"eval": _read_eval_clip_rows, "ors": _read_ors_clip_rows, "vqa": _read_vqa_clip_rows}[kind](path)
         for clip, part, numbers in rows:
             if subset and part.lower() != subset.lower():
                 continue
@@ -129,10 +129,10 @@ def _board(
     board_rows, lacks = [], []
     for key, model in sorted(names.items()):
         mine = {c.key: values[key, c.key] for c in COLUMNS if values[key, c.key]}
-        cells = {c.key: _cell(mine.get(c.key, {}), everybody[c.key]) for c in COLUMNS}
-        board_rows.append(boards.BoardRow(model, printable(folder.name or str(folder)), cells))
+        cells = {c.key: _mean_cell_over_clips(mine.get(c.key, {}), everybody[c.key]) for c in COLUMNS}
+        board_rows.append(boards.BoardRow(model, printable_line(folder.name or str(folder)), cells))
         if most := max((len(everybody[column]) - len(clips) for column, clips in mine.items()), default=0):
-            lacks.append(f"{printable(model)} {most}")
+            lacks.append(f"{printable_line(model)} {most}")
     remarks = ["numbers as in the files; their networks and versions are not recorded", *notes]
     if lacks:
         remarks.append(
@@ -141,42 +141,43 @@ def _board(
     if repeated:
         remarks.append(f"{repeated} cells are in more than one file; the last file by name counts")
     if public:
-        remarks += [*_similar_names(names), *_rescaling_note(board_rows)]
+        remarks += [*_similar_model_name_sentences(names), *_camera_rescaling_sentences(board_rows)]
     title = f"memobench, files of the public scripts{', ' + subset if subset else ''}"
     return boards.Board(title, "upstream files", COLUMNS, tuple(board_rows), "; ".join(remarks))
 
 
-def _cell(values: Mapping[str, float | None], clips: Iterable[str]) -> boards.BoardCell:
+def _mean_cell_over_clips(values: Mapping[str, float | None], clips: Iterable[str]) -> boards.BoardCell:
     """The mean of what files have of a model, over clips of which it may lack some."""
     if not values:
-        return boards.printed_cell(None, reason="no file has it")
+        return boards.cell_without_counts(None, reason="no file has it")
     in_order = [values.get(clip) for clip in clips]
     count = sum(value is not None for value in in_order)
     total = float(np.sum([value or 0.0 for value in in_order]))  # as pandas: the last digit depends on the order
     return boards.BoardCell(count, len(in_order), total / count if count else None)
 
 
-def _similar_names(names: Mapping[str, str]) -> list[str]:
+def _similar_model_name_sentences(names: Mapping[str, str]) -> list[str]:
     """A sentence for each group of rows whose names differ in case and punctuation only."""
     groups: dict[str, list[str]] = defaultdict(list)
     for key, name in sorted(names.items()):
-        groups[model_key(key)].append(name)
+        groups[canonical_model_key(key)].append(name)
     return [
-        f"{' and '.join(map(printable, spellings))} look like one model and have a row each, as the public script has "
+        f"{' and '.join(map(printable_line, spellings))} look like one model and have a row each, as the public "
+        f"script has "
         "it; name their folders alike, or add --merge"
         for spellings in groups.values()
         if len(spellings) > 1
     ]
 
 
-def _rescaling_note(rows: Iterable[boards.BoardRow]) -> list[str]:
+def _camera_rescaling_sentences(rows: Iterable[boards.BoardRow]) -> list[str]:
     """A sentence on models whose camera score the public script takes for a share, and multiplies by 100."""
     low = [row.model for row in rows if (mean := row.cells["memo_camera"].mean) is not None and mean < 1]
-    who = ", ".join(map(printable, low))
+    who = ", ".join(map(printable_line, low))
     return [f"CamCtrl of {who} is below 1 as in the files; the public script shows a hundred times that"] if low else []
 
 
-def as_csv(board: boards.Board, decimals: int = 4, sort: str = "") -> str:
+def board_as_public_csv(board: boards.Board, decimals: int = 4, sort: str = "") -> str:
     """The table as the public script writes it: a row per model, its column names, ORS in percent.
 
     Parameters
@@ -194,7 +195,7 @@ def as_csv(board: boards.Board, decimals: int = 4, sort: str = "") -> str:
         CSV, which the public script's `--load` reads; what has no value is an empty cell.
     """
     rows = []
-    for row in boards.sorted_rows(board, sort) if sort else board.rows:
+    for row in boards.sort_rows_best_first(board, sort) if sort else board.rows:
         means = ((row.cells[column.metric].mean, column.factor) for column in LEADERBOARD.values())
         rows.append([row.model, *("" if mean is None else f"{factor * mean:.{decimals}f}" for mean, factor in means)])
     return csv_text(["Model", *LEADERBOARD], rows, "\n")
@@ -205,7 +206,7 @@ PUBLIC_TABLE = LEADERBOARD
 TITLED_TABLE = {column.title: column._replace(factor=1) for column in LEADERBOARD.values()}  # of earlier versions
 
 
-def read_csv(path: Path) -> boards.Board:
+def read_saved_board(path: Path) -> boards.Board:
     """The board of a saved table: one of the public script, of `as_csv`, or with the titles of earlier versions.
 
     Parameters
@@ -221,27 +222,27 @@ def read_csv(path: Path) -> boards.Board:
     """
     if not path.is_file():
         raise UsageError(f"{path}: there is no such file")
-    with naming_clip(path):
-        head, rows = _rows(path, "Model")
-        form = _form_of(head)
+    with raise_media_errors_naming_file(path):
+        head, rows = _read_header_and_rows(path, "Model")
+        form = _columns_of_saved_table(head)
     problems = []
     board_rows = []
     for row in rows:
         cells = {}
         for name, column in form.items():
-            value, problem = _cell_value(column, row.get(name, "").strip())
-            cells[column.metric] = boards.printed_cell(value, reason=problem)
+            value, problem = _parse_saved_cell(column, row.get(name, "").strip())
+            cells[column.metric] = boards.cell_without_counts(value, reason=problem)
             if problem:
-                problems.append(f"{name} of {printable(row['Model'])} {problem}, and has no value here")
+                problems.append(f"{name} of {printable_line(row['Model'])} {problem}, and has no value here")
         board_rows.append(boards.BoardRow(row["Model"], path.name, cells))
-    unknown = [printable(name) for name in head if name != "Model" and name not in form]
+    unknown = [printable_line(name) for name in head if name != "Model" and name not in form]
     remarks = ["the number of clips is not saved", *problems]
     if unknown:
         remarks.append(f"not read, because the benchmark has no such column: {', '.join(unknown)}")
     return boards.Board("memobench, a saved table", "as saved", COLUMNS, tuple(board_rows), "; ".join(remarks))
 
 
-def _form_of(head: Sequence[str]) -> Mapping[str, PublicColumn]:
+def _columns_of_saved_table(head: Sequence[str]) -> Mapping[str, PublicColumn]:
     """The form of a table with these columns; those of both cannot be told apart where they share a name."""
     shared = PUBLIC_TABLE.keys() & TITLED_TABLE.keys()
     public, titled = (set(head) & form.keys() - shared for form in (PUBLIC_TABLE, TITLED_TABLE))
@@ -255,13 +256,13 @@ def _form_of(head: Sequence[str]) -> Mapping[str, PublicColumn]:
     return TITLED_TABLE if titled else PUBLIC_TABLE
 
 
-def _cell_value(column: PublicColumn, text: str) -> tuple[float | None, str]:
+def _parse_saved_cell(column: PublicColumn, text: str) -> tuple[float | None, str]:
     """The value of a cell, and what is wrong with it."""
     if not text or text.lower() == "nan":
         return None, ""
-    value = _value(text)
+    value = _finite_number_or_none(text)
     if value is None:
-        return None, f"is {printable(text, 40)!r}, which is no number"
+        return None, f"is {printable_line(text, 40)!r}, which is no number"
     low, high = (None if end is None else column.factor * end for end in METRICS[column.metric].range)
     if (low is not None and value < low) or (high is not None and value > high):
         limits = f"{low or 0:g} or more" if high is None else f"{low or 0:g} to {high:g}"
@@ -269,7 +270,7 @@ def _cell_value(column: PublicColumn, text: str) -> tuple[float | None, str]:
     return value / column.factor, ""
 
 
-def _files(folder: Path, kinds: Sequence[str] = tuple(FILE_NAMES)) -> list[tuple[str, Path]]:
+def _find_result_files(folder: Path, kinds: Sequence[str] = tuple(FILE_NAMES)) -> list[tuple[str, Path]]:
     """Result files below a folder, at most four levels down, in the order of their names."""
     result_files = []
     for depth in range(5):
@@ -280,64 +281,64 @@ def _files(folder: Path, kinds: Sequence[str] = tuple(FILE_NAMES)) -> list[tuple
     return sorted(result_files, key=lambda item: (item[0], item[1].name, str(item[1])))
 
 
-def _model_of(path: Path) -> str:
+def _model_name_of_result_file(path: Path) -> str:
     """The folder that a file lies in, unless it is the scripts' own folder for all models."""
     parent = path.parent.resolve().name
     return "unnamed" if parent in ("outputs", "ors_results", "vqa_results") else parent
 
 
-def model_key(model: str) -> str:
+def canonical_model_key(model: str) -> str:
     """What the spellings of a model's name have in common: `MyModel` and `my-model` are one."""
-    plain = letters_and_digits(model)
+    plain = lowercase_letters_and_digits(model)
     return PUBLIC_FILES["aliases"].get(plain, plain) or model
 
 
 ClipRows = list[tuple[str, str, Mapping[str, float | None]]]  # clip, part of the dataset, values
 
 
-def _eval_rows(path: Path) -> ClipRows:
-    head, rows = _rows(path, "id")
+def _read_eval_clip_rows(path: Path) -> ClipRows:
+    head, rows = _read_header_and_rows(path, "id")
     source = {name: name + PERCENT if name == IMAGE_REWARD and name + PERCENT in head else name for name in AUTOMATED}
     return [
         (
             row["id"],
             row.get("data_type", ""),
-            {ours: _value(row.get(source[theirs])) for theirs, ours in AUTOMATED.items()},
+            {ours: _finite_number_or_none(row.get(source[theirs])) for theirs, ours in AUTOMATED.items()},
         )
         for row in rows
     ]
 
 
-def _ors_rows(path: Path) -> ClipRows:
+def _read_ors_clip_rows(path: Path) -> ClipRows:
     return [
-        (row["clip_id"], row.get("data_type", ""), {"memo_ors": _value(row.get("ors"))})
-        for row in _rows(path, "clip_id")[1]
+        (row["clip_id"], row.get("data_type", ""), {"memo_ors": _finite_number_or_none(row.get("ors"))})
+        for row in _read_header_and_rows(path, "clip_id")[1]
     ]
 
 
-def _vqa_rows(path: Path) -> ClipRows:
+def _read_vqa_clip_rows(path: Path) -> ClipRows:
     rows: ClipRows = []
-    for row in _rows(path, "score")[1]:
-        scores = json_or_none(row["score"])
+    for row in _read_header_and_rows(path, "score")[1]:
+        scores = parse_json_or_none(row["score"])
         if not isinstance(scores, dict):
             raise MediaError(f"its score is {row['score'][:40]!r}; expected an object with a share per dimension")
-        shares = {f"memo_vqa_{short}": _value(scores.get(name)) for short, name in DIMENSIONS.items()}
+        shares = {f"memo_vqa_{short}": _finite_number_or_none(scores.get(name)) for short, name in DIMENSIONS.items()}
         values = {metric_id: None if share is None else 100 * share for metric_id, share in shares.items()}
         scene = row.get("scene", "")
         rows.append((f"{scene}-{row.get('video_id', '')}", "real" if scene.lower() == "real" else "synthetic", values))
     return rows
 
 
-def _rows(path: Path, needed: str) -> tuple[list[str], list[dict[str, str]]]:
+def _read_header_and_rows(path: Path, needed: str) -> tuple[list[str], list[dict[str, str]]]:
     """The columns of a file, and its rows by column."""
-    reader = csv_rows(read_text(path, MOST_BYTES))
+    reader = csv_dict_reader(read_text(path, MOST_BYTES))
     if needed not in (reader.fieldnames or ()):
         raise MediaError(f"it has no column {needed}; expected a result file of the public scripts")
     head = [str(name) for name in reader.fieldnames or ()]
     return head, [{name: value or "" for name, value in row.items() if isinstance(name, str)} for row in reader]
 
 
-def _value(cell: object) -> float | None:
+def _finite_number_or_none(cell: object) -> float | None:
     """A finite number, or None for an empty cell and anything else."""
     try:
         number = float(cell) if isinstance(cell, str | int | float) else math.nan
@@ -354,17 +355,19 @@ ANOTHER_PROTOCOL = "another protocol: not comparable with runs made here"
 
 def published_boards(supplement: bool) -> list[boards.Board]:
     """The tables of the paper, and of its supplement if they are asked for."""
-    return [published_board(table) for table in (*MAIN, *(SUPPLEMENT if supplement else ()))]
+    return [board_of_paper_table(table) for table in (*MAIN, *(SUPPLEMENT if supplement else ()))]
 
 
 @cache
-def published_board(table: str) -> boards.Board:
+def board_of_paper_table(table: str) -> boards.Board:
     """A table of the paper as a board; each number as it is printed."""
-    content = package_yaml(__package__, "published.yaml")
+    content = read_package_yaml(__package__, "published.yaml")
     printed = content["tables"][table]
     better = {"higher": True, "lower": False, "none": None}
     columns = tuple(boards.BoardColumn(key, title, better[which]) for key, title, which in printed["columns"])
-    rows = tuple(printed_row(model, "paper", columns, str(line)) for model, line in printed["rows"].items())
+    rows = tuple(
+        board_row_of_printed_line(model, "paper", columns, str(line)) for model, line in printed["rows"].items()
+    )
     protocol = f"{content['source']}, Table {table} ({ANOTHER_PROTOCOL})"
     title = f"Published: {printed['title']}"
     return boards.Board(title, protocol, columns, rows, printed.get("note", ""), as_printed=True)

@@ -17,8 +17,15 @@ from pathlib import Path
 from typing import Any
 
 from revisit.core import UsageError
-from revisit.media.text_files import csv_cells
-from revisit.suites.memobench.names import REAL, SYNTHETIC, ClipName, letters_and_digits, parse_clip, scene_name
+from revisit.media.text_files import read_csv_cells
+from revisit.suites.memobench.names import (
+    REAL,
+    SYNTHETIC,
+    ClipName,
+    canonical_scene_name,
+    lowercase_letters_and_digits,
+    parse_clip_name,
+)
 
 SHEETS = {SYNTHETIC: "Synthetic_ExitReenter", REAL: "Real_ExitReenter"}
 SELECTED = "Real_Selected"
@@ -49,18 +56,18 @@ class Marks:
     returns: int
     prompt: str = ""
 
-    def phases(self, true_frames: int, frames: int) -> tuple[int, int] | None:
-        """(first hidden frame, first returned frame) of a clip of `frames` frames; None for a clip that is too short.
+    def phases_in_clip_of_length(self, true_frames: int, clip_frames: int) -> tuple[int, int] | None:
+        """(first hidden frame, first returned frame) of a clip of `clip_frames` frames; None where it is too short.
 
         The marks are carried over by the share of the length, rounded half to even, and kept apart: at least two frames
         before the object leaves, two while it is hidden, and one after it has returned.
         """
-        if frames < FEWEST_FRAMES:
+        if clip_frames < FEWEST_FRAMES:
             return None
-        hidden = max(2, min(round(self.exits / true_frames * frames), frames - 4))
-        return hidden, max(hidden + 2, min(round(self.returns / true_frames * frames), frames - 1))
+        hidden = max(2, min(round(self.exits / true_frames * clip_frames), clip_frames - 4))
+        return hidden, max(hidden + 2, min(round(self.returns / true_frames * clip_frames), clip_frames - 1))
 
-    def problem(self, true_frames: int) -> str | None:
+    def problem_sentence(self, true_frames: int) -> str | None:
         """What is wrong with the marks, as a sentence, or None."""
         if 0 <= self.exits < self.returns <= true_frames:
             return None
@@ -80,12 +87,12 @@ class MarksSheet:
     skipped: frozenset[ClipName] = frozenset()
 
 
-def prompt_of(facts: Mapping[str, str], marks: Marks | None) -> str:
+def prompt_from_metadata_or_sheet(facts: Mapping[str, str], marks: Marks | None) -> str:
     """The prompt of a clip, from its row of the metadata, or from that of the sheet."""
     return facts.get("prompt") or (marks.prompt if marks else "")
 
 
-def find_table(folders: Sequence[Path], stem: str) -> Path | None:
+def find_xlsx_or_csv(folders: Sequence[Path], stem: str) -> Path | None:
     """The xlsx or csv file of this name in the first folder that has one; an xls file is refused."""
     for folder in folders:
         for suffix in (".xlsx", ".csv"):
@@ -99,12 +106,12 @@ def find_table(folders: Sequence[Path], stem: str) -> Path | None:
     return None
 
 
-def read_marks(path: Path, subset: str | None = None) -> MarksSheet:
+def read_marks_sheet(path: Path, subset: str | None = None) -> MarksSheet:
     """The marks of all clips of a sheet, of one split or of any; a row that cannot be used costs only its clip."""
     marks: dict[ClipName, Marks] = {}
     unusable: dict[str, str] = {}
     skipped = set()
-    for number, cells in table_rows(path, [COLUMNS[name] for name in NEEDED], MARKS):
+    for number, cells in iter_numbered_table_rows(path, [COLUMNS[name] for name in NEEDED], MARKS):
         row = {name: next((cells[head] for head in heads if head in cells), "") for name, heads in COLUMNS.items()}
         if not any(row.values()):
             continue
@@ -118,7 +125,7 @@ def read_marks(path: Path, subset: str | None = None) -> MarksSheet:
         elif name in marks:
             unusable[where] = f"{where} lists {name.id} again; the first row counts"
         else:
-            exits, returns = integer_cell(row["exits"]), integer_cell(row["returns"])
+            exits, returns = parse_integer_cell(row["exits"]), parse_integer_cell(row["returns"])
             if exits is None or returns is None:
                 cells_text = f"{row['exits'][:40]!r} and {row['returns'][:40]!r}"
                 unusable[name.id] = f"{where}: exit and re-entry are {cells_text}; expected two frame numbers"
@@ -127,78 +134,80 @@ def read_marks(path: Path, subset: str | None = None) -> MarksSheet:
     return MarksSheet(path.name, marks, unusable, frozenset(skipped))
 
 
-def read_selected(path: Path) -> set[ClipName]:
+def read_available_real_clips(path: Path) -> set[ClipName]:
     """The real clips that a selection marks as available."""
-    rows = table_rows(path, [("id",), ("availability",)], "ID and Availability")
+    rows = iter_numbered_table_rows(path, [("id",), ("availability",)], "ID and Availability")
     names = {_parse_clip_cell(row["id"], REAL) for _, row in rows if row.get("availability", "").lower() == "yes"}
     return {name for name in names if name is not None}
 
 
-def read_metadata(path: Path, subset: str) -> dict[ClipName, dict[str, str]]:
+def read_metadata_rows_by_clip(path: Path, subset: str) -> dict[ClipName, dict[str, str]]:
     """Clip -> its row of the metadata: subject, prompt, and the path of its first frame."""
     scenes = [("scene",)] if subset == SYNTHETIC else []
     expected = "scene, video_id, subject, exr_path, prompt" if scenes else "video_id, subject, prompt"
     metadata = {}
-    for _, facts in table_rows(path, [("videoid",), *scenes], expected):
-        number = integer_cell(facts["videoid"])
+    for _, facts in iter_numbered_table_rows(path, [("videoid",), *scenes], expected):
+        number = parse_integer_cell(facts["videoid"])
         if number is not None:
-            metadata[ClipName(subset, scene_name(facts["scene"]) if scenes else "", number)] = facts
+            metadata[ClipName(subset, canonical_scene_name(facts["scene"]) if scenes else "", number)] = facts
     return metadata
 
 
-def find_metadata(folders: list[Path]) -> dict[ClipName, dict[str, str]]:
+def find_and_read_metadata(folders: list[Path]) -> dict[ClipName, dict[str, str]]:
     """Clip -> subject, prompt and first frame, from the CSV files in the first folders that have them."""
     metadata: dict[ClipName, dict[str, str]] = {}
     for subset, file in METADATA.items():
         path = next((folder / file for folder in folders if (folder / file).is_file()), None)
         if path is not None:
-            metadata |= read_metadata(path, subset)
+            metadata |= read_metadata_rows_by_clip(path, subset)
     return metadata
 
 
-def read_prompts(path: Path) -> dict[ClipName, str]:
+def read_prompts_by_clip(path: Path) -> dict[ClipName, str]:
     """Clip -> its prompt, from a CSV file that names clips as any of the dataset's sheets does."""
     prompts = {}
-    for _, facts in table_rows(path, [COLUMNS["clip"], ("prompt",)], "video_folder or id, and prompt"):
+    for _, facts in iter_numbered_table_rows(path, [COLUMNS["clip"], ("prompt",)], "video_folder or id, and prompt"):
         head = next(head for head in COLUMNS["clip"] if head in facts)
         scene, clip = facts.get("scene", "") if head == "videoid" else "", facts[head]
-        real = not scene and integer_cell(clip) is not None  # a clip that is called by a number alone
+        real = not scene and parse_integer_cell(clip) is not None  # a clip that is called by a number alone
         name = _parse_clip_cell(f"{scene}_{clip}" if scene else clip, REAL if real else None)
         if name is not None and facts.get("prompt") and facts.get("skip", "").lower() != "yes":
             prompts[name] = facts["prompt"]
     return prompts
 
 
-def table_rows(path: Path, needed: Iterable[Sequence[str]], expected: str) -> Iterator[tuple[int, dict[str, str]]]:
+def iter_numbered_table_rows(
+    path: Path, needed_heading_groups: Iterable[Sequence[str]], expected_columns_text: str
+) -> Iterator[tuple[int, dict[str, str]]]:
     """Number and cells of each row that is not blank; headings are written without case, spaces and signs.
 
-    Of each group of headings in `needed` one must be there; `expected` says which, for people.
+    Of each group of headings in `needed_heading_groups` one must be there; `expected_columns_text` says which.
     """
-    rows = read_table(path)
+    rows = iter_spreadsheet_rows(path)
     first = next(rows, ())
-    heads = [letters_and_digits(_cell_text(cell)) for cell in first]
-    if not all(any(head in heads for head in group) for group in needed):
-        heads_text = ", ".join(_cell_text(cell)[:30] for cell in first[:12])
-        raise UsageError(f"{path.name} has the columns {heads_text or 'none'}; expected {expected}")
+    heads = [lowercase_letters_and_digits(_stripped_cell_text(cell)) for cell in first]
+    if not all(any(head in heads for head in group) for group in needed_heading_groups):
+        heads_text = ", ".join(_stripped_cell_text(cell)[:30] for cell in first[:12])
+        raise UsageError(f"{path.name} has the columns {heads_text or 'none'}; expected {expected_columns_text}")
     for number, row in enumerate(rows, start=2):
-        cells = dict(zip_longest(heads, map(_cell_text, row[: len(heads)]), fillvalue=""))
+        cells = dict(zip_longest(heads, map(_stripped_cell_text, row[: len(heads)]), fillvalue=""))
         if any(cells.values()):
             yield number, cells
 
 
-def read_table(path: Path) -> Iterator[tuple[Any, ...]]:
+def iter_spreadsheet_rows(path: Path) -> Iterator[tuple[Any, ...]]:
     """Rows of an xlsx or csv file, headings first."""
     size = path.stat().st_size
     if size > MOST_BYTES:
         raise UsageError(f"{path.name} is larger than {MOST_BYTES >> 20} MiB, the most that is allowed for a sheet")
-    rows = _xlsx(path) if path.suffix.lower() == ".xlsx" else _csv(path)
+    rows = _iter_xlsx_rows(path) if path.suffix.lower() == ".xlsx" else _iter_csv_rows(path)
     for number, row in enumerate(rows):
         if number > MOST_ROWS:
             raise UsageError(f"{path.name} has more than {MOST_ROWS} rows, the most that is allowed for a sheet")
         yield tuple(row[:MOST_COLUMNS])
 
 
-def _csv(path: Path) -> Iterator[Sequence[Any]]:
+def _iter_csv_rows(path: Path) -> Iterator[Sequence[Any]]:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
@@ -206,13 +215,13 @@ def _csv(path: Path) -> Iterator[Sequence[Any]]:
     head = text.partition("\n")[0]
     delimiter = max(",;\t", key=head.count)
     try:
-        yield from csv_cells(text, delimiter)
+        yield from read_csv_cells(text, delimiter)
     except csv.Error as error:
         raise UsageError(f"{path.name} is not a CSV file ({error}); export the sheet again") from None
 
 
-def _xlsx(path: Path) -> Iterator[Sequence[Any]]:
-    _check_archive(path)
+def _iter_xlsx_rows(path: Path) -> Iterator[Sequence[Any]]:
+    _refuse_unsafe_xlsx(path)
     from openpyxl import load_workbook
 
     try:
@@ -228,7 +237,7 @@ def _xlsx(path: Path) -> Iterator[Sequence[Any]]:
         ) from None
 
 
-def _check_archive(path: Path) -> None:
+def _refuse_unsafe_xlsx(path: Path) -> None:
     """Refuse what is no xlsx file, or one that would unpack to more than a sheet is."""
     try:
         with zipfile.ZipFile(path) as archive:
@@ -250,20 +259,20 @@ def _check_archive(path: Path) -> None:
 
 
 def _parse_clip_cell(cell: Any, subset: str | None) -> ClipName | None:
-    number = integer_cell(cell)
+    number = parse_integer_cell(cell)
     if subset == REAL and number is not None and number >= 0:
         return ClipName(REAL, "", number)
-    return parse_clip(_cell_text(cell), subset)
+    return parse_clip_name(_stripped_cell_text(cell), subset)
 
 
-def integer_cell(cell: Any) -> int | None:
+def parse_integer_cell(cell: Any) -> int | None:
     """The whole number of a cell, whether it is written 7, 7.0 or "7"; None for anything else."""
     try:
-        value = float(_cell_text(cell))
+        value = float(_stripped_cell_text(cell))
         return int(value) if abs(value) < 1e9 else None
     except ValueError:
         return None
 
 
-def _cell_text(cell: Any) -> str:
+def _stripped_cell_text(cell: Any) -> str:
     return "" if cell is None else str(cell).strip()

@@ -52,13 +52,13 @@ class ClipName:
         return tuple(f"{prefix}{n}" for prefix in ("", "real_", "Real_") for n in numbers)
 
 
-def scene_name(name: str) -> str:
+def canonical_scene_name(name: str) -> str:
     """The scene as the dataset's folders spell it; unknown scenes stay as they are."""
-    plain = letters_and_digits(name)
-    return next((scene for scene in SCENES if letters_and_digits(scene) == plain), name)
+    plain = lowercase_letters_and_digits(name)
+    return next((scene for scene in SCENES if lowercase_letters_and_digits(scene) == plain), name)
 
 
-def parse_clip(name: str, subset: str | None = None) -> ClipName | None:
+def parse_clip_name(name: str, subset: str | None = None) -> ClipName | None:
     """The clip of a name such as `Barnyard_001`, `007`, `7` or `real_007`; None for any other name.
 
     `subset` says which of the two it must be, where the folder tells.
@@ -66,16 +66,16 @@ def parse_clip(name: str, subset: str | None = None) -> ClipName | None:
     if subset != SYNTHETIC and (match := _REAL.fullmatch(name)):
         return ClipName(REAL, "", int(match["number"]))
     if subset != REAL and (match := _CLIP.fullmatch(name)):
-        return ClipName(SYNTHETIC, scene_name(match["scene"]), int(match["number"]))
+        return ClipName(SYNTHETIC, canonical_scene_name(match["scene"]), int(match["number"]))
     return None
 
 
-def bank_names(clip: str) -> tuple[str, ...]:
+def possible_bank_file_stems(clip: str) -> tuple[str, ...]:
     """Names that a file of questions or answers about a clip may have, before its ending, the first one first.
 
     The published bank has no real clips; our own command names theirs Real-7.
     """
-    name = parse_clip(clip)
+    name = parse_clip_name(clip)
     if name is None:
         return (clip,)
     if name.scene:
@@ -83,6 +83,6 @@ def bank_names(clip: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((f"{REAL}-{name.number}", name.question_key, f"real-{name.number}", name.id)))
 
 
-def letters_and_digits(name: str) -> str:
+def lowercase_letters_and_digits(name: str) -> str:
     """The name in small letters, without spaces and signs."""
     return re.sub(r"[^a-z0-9]", "", name.lower())

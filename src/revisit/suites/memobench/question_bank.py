@@ -15,11 +15,11 @@ from pathlib import Path
 
 from revisit.core import MediaError, UsageError
 from revisit.core.text import parse_json
-from revisit.evidence.answers import NO, YES, BankQuestion, find_json, whole_number, yes_or_no
-from revisit.media.error_names import naming_clip
-from revisit.media.text_files import csv_rows, csv_text, read_text
+from revisit.evidence.answers import NO, YES, BankQuestion, find_json_in_reply, parse_whole_number, parse_yes_or_no
+from revisit.media.error_names import raise_media_errors_naming_file
+from revisit.media.text_files import csv_dict_reader, csv_text, read_text
 from revisit.suites.memobench.metrics.answers import DIMENSIONS
-from revisit.suites.memobench.names import REAL, bank_names, scene_name
+from revisit.suites.memobench.names import REAL, canonical_scene_name, possible_bank_file_stems
 
 STAGES = {
     "truth": "Evaluation on ground truth",
@@ -56,15 +56,15 @@ class Bank:
     final: tuple[BankQuestion, ...]
 
     @property
-    def key(self) -> str:
+    def scene_and_number(self) -> str:
         """The clip as the bank names it: Zen_Garden-10."""
         return f"{self.scene}-{self.number}"
 
     @property
-    def clip(self) -> str:
+    def clip_folder_name(self) -> str:
         """The clip as its folder is named: ZenGarden_010, or 007 for a real one."""
         real = self.scene.lower() in ("", REAL.lower())
-        return f"{self.number:03d}" if real else f"{scene_name(self.scene)}_{self.number:03d}"
+        return f"{self.number:03d}" if real else f"{canonical_scene_name(self.scene)}_{self.number:03d}"
 
 
 @dataclass(frozen=True)
@@ -108,66 +108,70 @@ def thin_dimensions(questions: Iterable[BankQuestion], least: int = LEAST_PER_DI
     return {name: counts[name] for name in DIMENSIONS.values() if counts[name] < least}
 
 
-def find_bank(folder: Path, clip: str) -> Path | None:
+def find_bank_file(folder: Path, clip: str) -> Path | None:
     """The file of a clip's questions in a folder of the bank, or None."""
-    return next((path for name in bank_names(clip) if (path := folder / f"{name}-questions.csv").is_file()), None)
+    return next(
+        (path for name in possible_bank_file_stems(clip) if (path := folder / f"{name}-questions.csv").is_file()), None
+    )
 
 
-def as_annotation(questions: Iterable[BankQuestion]) -> list[dict[str, object]]:
+def questions_as_dicts(questions: Iterable[BankQuestion]) -> list[dict[str, object]]:
     """Questions as a case carries them under `questions`."""
     return [asdict(question) for question in questions]
 
 
 def read_bank(path: Path) -> Bank:
     """The bank of one clip, every fault named in one sentence."""
-    with naming_clip(path):
-        rows = _csv_rows(path, COLUMNS)
+    with raise_media_errors_naming_file(path):
+        rows = _read_csv_rows_with_columns(path, COLUMNS)
         if len(rows) != 1:
             raise MediaError(f"it has {len(rows)} rows of data; a file of questions has one")
         row = rows[0]
         bank = Bank(
             scene=row["scene"],
-            number=_number(row["video_id"], "video_id"),
-            start=_questions(row[START], START),
-            final=_questions(row[FINAL], FINAL),
-            **{stage: _judgements(row[column], column) for stage, column in STAGES.items()},
+            number=_parse_natural_number(row["video_id"], "video_id"),
+            start=_parse_questions(row[START], START),
+            final=_parse_questions(row[FINAL], FINAL),
+            **{stage: _parse_judgements(row[column], column) for stage, column in STAGES.items()},
         )
-        _check(bank)
+        _refuse_inconsistent_bank(bank)
     return bank
 
 
 def write_bank(bank: Bank) -> str:
     """The text of a bank's file, with the line ends in it."""
-    start, final = ([question.public() for question in stage] for stage in (bank.start, bank.final))
-    stages = [[_judgement_object(judged) for judged in getattr(bank, stage)] for stage in STAGES]
+    start, final = ([question.as_public_bank_row() for question in stage] for stage in (bank.start, bank.final))
+    stages = [[_judgement_as_dict(judged) for judged in getattr(bank, stage)] for stage in STAGES]
     return csv_text(COLUMNS, [[bank.scene, str(bank.number), *map(json.dumps, (start, *stages, final))]])
 
 
 def read_failure_cases(path: Path) -> list[FailureCase]:
     """The rows of failure-cases.csv."""
-    with naming_clip(path):
-        rows = [list(row.values()) for row in _csv_rows(path, CASE_COLUMNS)]
-        return [FailureCase(scene, _number(number, "video_id"), *others) for scene, number, *others in rows]
+    with raise_media_errors_naming_file(path):
+        rows = [list(row.values()) for row in _read_csv_rows_with_columns(path, CASE_COLUMNS)]
+        return [
+            FailureCase(scene, _parse_natural_number(number, "video_id"), *others) for scene, number, *others in rows
+        ]
 
 
-def _csv_rows(path: Path, columns: Sequence[str]) -> list[dict[str, str]]:
-    reader = csv_rows(read_text(path, MOST_BYTES))
+def _read_csv_rows_with_columns(path: Path, columns: Sequence[str]) -> list[dict[str, str]]:
+    reader = csv_dict_reader(read_text(path, MOST_BYTES))
     missing = [name for name in columns if name not in (reader.fieldnames or ())]
     if missing:
         raise MediaError(f"it has no column {', '.join(missing)}; expected {', '.join(columns)}")
     return [{name: row.get(name) or "" for name in columns} for row in reader]
 
 
-def _number(value: object, where: str) -> int:
-    number = whole_number(value)
+def _parse_natural_number(value: object, where: str) -> int:
+    number = parse_whole_number(value)
     if number is None or number < 0:
         raise MediaError(f"{where} is {str(value)[:40]!r}; expected a whole number")
     return number
 
 
-def _objects(cell: str, column: str) -> list[dict[str, object]]:
+def _parse_json_objects(cell: str, column: str) -> list[dict[str, object]]:
     try:
-        entries = find_json(cell)
+        entries = find_json_in_reply(cell)
     except ValueError:
         raise MediaError(f"{column} is not JSON; expected a list of questions") from None
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
@@ -175,12 +179,12 @@ def _objects(cell: str, column: str) -> list[dict[str, object]]:
     return entries
 
 
-def _questions(cell: str, column: str) -> tuple[BankQuestion, ...]:
-    return tuple(_question(entry, column) for entry in _objects(cell, column))
+def _parse_questions(cell: str, column: str) -> tuple[BankQuestion, ...]:
+    return tuple(_parse_question(entry, column) for entry in _parse_json_objects(cell, column))
 
 
-def _question(entry: Mapping[str, object], column: str) -> BankQuestion:
-    number = _number(entry.get("ID"), f"an ID in {column}")
+def _parse_question(entry: Mapping[str, object], column: str) -> BankQuestion:
+    number = _parse_natural_number(entry.get("ID"), f"an ID in {column}")
     dimension, polarity = entry.get("Dimension"), entry.get("Dimension Polarity")
     if dimension not in DIMENSIONS.values():
         expected = ", ".join(DIMENSIONS.values())
@@ -195,24 +199,26 @@ def _question(entry: Mapping[str, object], column: str) -> BankQuestion:
     return BankQuestion(number, str(dimension), polarity == "Positive", text)
 
 
-def _judgements(cell: str, column: str) -> tuple[Judgement, ...]:
+def _parse_judgements(cell: str, column: str) -> tuple[Judgement, ...]:
     judgements = []
-    for entry in _objects(cell, column):
-        question = _question(entry, column)
-        answer = yes_or_no(entry.get("Answer"))
+    for entry in _parse_json_objects(cell, column):
+        question = _parse_question(entry, column)
+        answer = parse_yes_or_no(entry.get("Answer"))
         if answer not in (YES, NO):
-            raise _misnamed(column, question, "Answer", entry, "yes or no")
+            raise _unexpected_value_error(column, question, "Answer", entry, "yes or no")
         if entry.get("Verdict") not in ("Pass", "Fail"):
-            raise _misnamed(column, question, "Verdict", entry, "Pass or Fail")
+            raise _unexpected_value_error(column, question, "Verdict", entry, "Pass or Fail")
         judgements.append(Judgement(question, answer, entry["Verdict"] == "Pass", str(entry.get("Reasoning", ""))))
     return tuple(judgements)
 
 
-def _misnamed(column: str, question: BankQuestion, name: str, entry: Mapping[str, object], expected: str) -> MediaError:
+def _unexpected_value_error(
+    column: str, question: BankQuestion, name: str, entry: Mapping[str, object], expected: str
+) -> MediaError:
     return MediaError(f"{column}, question {question.id}: {name} is {str(entry.get(name))[:40]!r}, not {expected}")
 
 
-def _check(bank: Bank) -> None:
+def _refuse_inconsistent_bank(bank: Bank) -> None:
     """Refuse numbers that occur twice or appear from nowhere, and a dimension or polarity that changes on the way."""
     start = {question.id: question for question in bank.start}
     lists = {column: [one.question for one in getattr(bank, stage)] for stage, column in STAGES.items()}
@@ -228,9 +234,9 @@ def _check(bank: Bank) -> None:
                 raise MediaError(f"{column}, question {question.id}: dimension or polarity differs from {START}")
 
 
-def _judgement_object(judged: Judgement) -> dict[str, object]:
+def _judgement_as_dict(judged: Judgement) -> dict[str, object]:
     return {
-        **judged.question.public(),
+        **judged.question.as_public_bank_row(),
         "Answer": "Yes" if judged.answer == YES else "No",
         "Verdict": "Pass" if judged.verdict else "Fail",
         "Reasoning": judged.reasoning,
@@ -241,7 +247,7 @@ def _judgement_object(judged: Judgement) -> dict[str, object]:
 Decisions = Mapping[str, Mapping[str, str]]
 
 
-def read_decisions(path: Path) -> Mapping[str, Decisions]:
+def read_review_decisions(path: Path) -> Mapping[str, Decisions]:
     """The reviews of a file, or of a folder with a reviews.json."""
     path = path / "reviews.json" if path.is_dir() else path
     try:
@@ -255,7 +261,7 @@ def read_decisions(path: Path) -> Mapping[str, Decisions]:
     return decisions
 
 
-def apply_decisions(bank: Bank, decisions: Decisions) -> Bank:
+def apply_review_decisions(bank: Bank, decisions: Decisions) -> Bank:
     """The bank with its final questions as most reviewers want them."""
     questions = []
     for question in bank.final:
@@ -270,12 +276,12 @@ def apply_decisions(bank: Bank, decisions: Decisions) -> Bank:
 def write_reviewed_banks(folder: Path, reviews: Path, out: Path) -> list[str]:
     """Write the reviewed banks of all clips that were reviewed; say what became of each."""
     lines = []
-    for clip, mine in sorted(read_decisions(reviews).items()):
-        path = find_bank(folder, clip)
+    for clip, mine in sorted(read_review_decisions(reviews).items()):
+        path = find_bank_file(folder, clip)
         if path is None:
             raise UsageError(f"{folder} has no bank of {clip}")
         bank = read_bank(path)
-        result = apply_decisions(bank, mine)
+        result = apply_review_decisions(bank, mine)
         out.mkdir(parents=True, exist_ok=True)
         (out / path.name).write_bytes(write_bank(result).encode())
         before = {question.id: question.text for question in bank.final}

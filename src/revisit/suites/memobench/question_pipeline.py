@@ -12,16 +12,21 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from revisit.core import Clip, MediaError, RevisitError, UsageError
-from revisit.evidence.answers import NO, UNANSWERED, YES, BankQuestion, question_number
-from revisit.judges.banks import bank_questions, yes_no_code
+from revisit.evidence.answers import NO, UNANSWERED, YES, BankQuestion, entry_question_number
+from revisit.judges.banks import judge_questions_of_bank, yes_no_code
 from revisit.judges.batch import JudgeClient
 from revisit.judges.protocol import Frames
-from revisit.media.text_files import csv_rows, csv_text
+from revisit.media.text_files import csv_dict_reader, csv_text
 from revisit.suites.memobench import question_bank
 from revisit.suites.memobench.ground_truth import MemoBenchDataset
-from revisit.suites.memobench.metadata import prompt_of
-from revisit.suites.memobench.names import QUESTION_SCENES, ClipName, parse_clip
-from revisit.suites.memobench.questions import read_questions, table_answers, table_question, write_questions
+from revisit.suites.memobench.metadata import prompt_from_metadata_or_sheet
+from revisit.suites.memobench.names import QUESTION_SCENES, ClipName, parse_clip_name
+from revisit.suites.memobench.questions import (
+    ask_all_questions_in_one_table,
+    judge_answers_from_table,
+    question_writing_request,
+    questions_from_written_answer,
+)
 
 CHECKS = ("unambiguous", "right_polarity", "answerable")
 SHEET = ("ID", "Dimension", "Polarity", "Question", "Ground truth", "Failure", "Failure with hint", *CHECKS)
@@ -40,17 +45,17 @@ class BankTask:
     hint: str = ""
 
     @property
-    def scene(self) -> str:
+    def bank_scene_name(self) -> str:
         """The scene as a bank names it."""
         return QUESTION_SCENES.get(self.name.scene, self.name.scene) or self.name.subset
 
     @property
-    def file(self) -> str:
+    def bank_file_name(self) -> str:
         """The name of the bank's file."""
-        return f"{self.scene}-{self.name.number}-questions.csv"
+        return f"{self.bank_scene_name}-{self.name.number}-questions.csv"
 
 
-def bank_tasks(
+def make_bank_tasks(
     data: MemoBenchDataset, metadata: Mapping[ClipName, Mapping[str, str]], failures: Path | None = None
 ) -> tuple[list[BankTask], list[str]]:
     """The clips of a dataset with their prompts, and a sentence for each that nothing can be asked about.
@@ -58,12 +63,12 @@ def bank_tasks(
     `failures` is a folder with failure-cases.csv, which tells what is wrong with which clip, and with these clips:
     `<clip>.mp4`, or `<...>_Failure_<NNN>.mp4` as the public script names them.
     """
-    failure_by_clip = {parse_clip(case.clip): case for case in _failure_cases(failures)}
-    marks = {name: one for sheet in data.sheets.values() for name, one in sheet.marks.items()}
+    failure_by_clip = {parse_clip_name(case.clip): case for case in _read_failure_cases_in_folder(failures)}
+    marks = {name: one for sheet in data.marks_sheets.values() for name, one in sheet.marks.items()}
     tasks, left_out = [], []
-    for name in sorted(marks.keys() or data.clips):
-        truth = data.clip(name)
-        prompt = prompt_of(metadata.get(name, {}), marks.get(name))
+    for name in sorted(marks.keys() or data.clip_names):
+        truth = data.true_clip_or_problem(name)
+        prompt = prompt_from_metadata_or_sheet(metadata.get(name, {}), marks.get(name))
         if not isinstance(truth, str) and not prompt:
             truth = "neither the metadata nor the sheet has its prompt"
         if isinstance(truth, str):
@@ -71,7 +76,7 @@ def bank_tasks(
             continue
         task = BankTask(name, truth.clip, prompt)
         if failures is not None and (case := failure_by_clip.get(name)) is not None:
-            if clip := _failure_clip(failures, name):
+            if clip := _find_failure_clip(failures, name):
                 task = replace(task, failure=clip, hint=case.hint)
             else:
                 left_out.append(
@@ -81,7 +86,7 @@ def bank_tasks(
     return tasks, left_out
 
 
-def _failure_cases(folder: Path | None) -> list[question_bank.FailureCase]:
+def _read_failure_cases_in_folder(folder: Path | None) -> list[question_bank.FailureCase]:
     if folder is None:
         return []
     path = folder / "failure-cases.csv"
@@ -90,13 +95,13 @@ def _failure_cases(folder: Path | None) -> list[question_bank.FailureCase]:
     return question_bank.read_failure_cases(path)
 
 
-def _failure_clip(folder: Path, name: ClipName) -> Path | None:
+def _find_failure_clip(folder: Path, name: ClipName) -> Path | None:
     places = [folder / f"{stem}.mp4" for stem in name.spellings]
     places += sorted(folder.glob(f"{name.scene or name.subset}*_Failure_{name.number:03d}.mp4"))
     return next((path for path in places if path.is_file()), None)
 
 
-def make_bank(
+def make_question_bank(
     asker: JudgeClient,
     task: BankTask,
     first: Frames,
@@ -108,12 +113,12 @@ def make_bank(
 
     The judge sees the clip's first frame, the true clip, and one that is known to fail, if there is.
     """
-    bank = question_bank.Bank(task.scene, task.name.number, (), (), (), (), ())
+    bank = question_bank.Bank(task.bank_scene_name, task.name.number, (), (), (), (), ())
     for _ in range(ROUNDS):
         missing = question_bank.thin_dimensions(bank.final)
         if not missing:
             break
-        new = _write_questions(asker, task.prompt, first, bank, missing, wording)
+        new = _ask_for_new_questions(asker, task.prompt, first, bank, missing, wording)
         stages = {"truth": judge_questions(asker, truth, new, wording)}
         final = question_bank.ground_truth_filter(new, stages["truth"])
         if failure is not None:
@@ -135,38 +140,40 @@ def judge_questions(
     """The judge's answers about one clip, by polarity; questions without a valid answer are left out."""
     words = wording.get("hinted" if hint else "judge")
     if words and questions:
-        return _judge_table(asker, frames, questions, words, hint)
+        return _judge_questions_in_one_table(asker, frames, questions, words, hint)
     judgements = []
     context = f"Somebody who knows this video says that something is wrong with it: {hint.strip()}\n" if hint else ""
-    for question, answer in zip(questions, asker.ask(frames, bank_questions(questions, context)), strict=True):
+    for question, answer in zip(questions, asker.ask(frames, judge_questions_of_bank(questions, context)), strict=True):
         if answer.status == "failed":
             raise RevisitError(f"question {question.id} could not be asked: {answer.reason}")
         if (code := yes_no_code(answer)) != UNANSWERED:
-            judgements.append(_judged(question, code, "" if answer.p_yes is None else f"p_yes {answer.p_yes:.3f}"))
+            judgements.append(
+                _judgement_of_answer(question, code, "" if answer.p_yes is None else f"p_yes {answer.p_yes:.3f}")
+            )
     return tuple(judgements)
 
 
-def _judged(question: BankQuestion, code: int, reasoning: str) -> question_bank.Judgement:
+def _judgement_of_answer(question: BankQuestion, code: int, reasoning: str) -> question_bank.Judgement:
     return question_bank.Judgement(question, code, code == (YES if question.positive else NO), reasoning)
 
 
-def _judge_table(
+def _judge_questions_in_one_table(
     asker: JudgeClient, frames: Frames, questions: Sequence[BankQuestion], words: str, hint: str
 ) -> tuple[question_bank.Judgement, ...]:
     """The same from one table in the user's words; its reasoning is kept."""
-    answer = asker.ask(frames, [table_question(questions, words, hint=hint)])[0]
+    answer = asker.ask(frames, [ask_all_questions_in_one_table(questions, words, hint=hint)])[0]
     if answer.status == "failed":
         raise RevisitError(f"the questions could not be asked: {answer.reason}")
     rows = answer.value if answer.status == "answered" else []
-    reasons = {question_number(row): str(row.get("Reasoning", "")) for row in rows if isinstance(row, dict)}
+    reasons = {entry_question_number(row): str(row.get("Reasoning", "")) for row in rows if isinstance(row, dict)}
     return tuple(
-        _judged(question, int(code), reasons.get(question.id, ""))
-        for question, code in zip(questions, table_answers(questions, answer).answer, strict=True)
+        _judgement_of_answer(question, int(code), reasons.get(question.id, ""))
+        for question, code in zip(questions, judge_answers_from_table(questions, answer).answer, strict=True)
         if code != UNANSWERED
     )
 
 
-def _write_questions(
+def _ask_for_new_questions(
     asker: JudgeClient,
     prompt: str,
     first: Frames,
@@ -175,25 +182,29 @@ def _write_questions(
     wording: Mapping[str, str],
 ) -> tuple[BankQuestion, ...]:
     """New questions; in later rounds only those of the dimensions that are short of them."""
-    request = write_questions(prompt, [question.text for question in bank.start], wording.get("questions", ""))
+    request = question_writing_request(prompt, [question.text for question in bank.start], wording.get("questions", ""))
     answer = asker.ask(first, [request])[0]
     if answer.status != "answered":
         raise RevisitError(f"the judge wrote no valid list of questions: {answer.reason}")
     offset = max((question.id for question in bank.start), default=0)
     return tuple(
         replace(question, id=question.id + offset)
-        for question in read_questions(answer.value)
+        for question in questions_from_written_answer(answer.value)
         if question.dimension in dimensions
     )
 
 
-def review_sheet(bank: question_bank.Bank) -> str:
+def review_sheet_csv(bank: question_bank.Bank) -> str:
     """A CSV for a person: each final question, what the judge said of the clips, and three checks to fill in."""
 
-    def answers_of(stage: Sequence[question_bank.Judgement]) -> dict[int, str]:
+    def answer_words_by_question(stage: Sequence[question_bank.Judgement]) -> dict[int, str]:
         return {one.question.id: WORDS[one.answer] for one in stage}
 
-    stages = [answers_of(bank.truth), answers_of(bank.failure), answers_of(bank.hinted)]
+    stages = [
+        answer_words_by_question(bank.truth),
+        answer_words_by_question(bank.failure),
+        answer_words_by_question(bank.hinted),
+    ]
     rows = []
     for question in bank.final:
         polarity = "positive" if question.positive else "negative"
@@ -202,10 +213,10 @@ def review_sheet(bank: question_bank.Bank) -> str:
     return csv_text(SHEET, rows)
 
 
-def read_reviews(text: str) -> dict[int, bool]:
+def parse_review_sheet(text: str) -> dict[int, bool]:
     """Whether a person said yes to all checks of a question in a sheet; rows without any are not reviewed."""
     reviews = {}
-    for row in csv_rows(text):
+    for row in csv_dict_reader(text):
         checks = [(row.get(name) or "").strip().lower() for name in CHECKS]
         if not any(checks):
             continue

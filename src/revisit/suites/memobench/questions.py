@@ -18,16 +18,16 @@ from itertools import product
 from typing import Any
 
 from revisit.core import observer
-from revisit.core.text import package_yaml
+from revisit.core.text import read_package_yaml
 from revisit.evidence import answers as bank
-from revisit.evidence.answers import JudgeAnswers, answers_from, case_questions, question_number
+from revisit.evidence.answers import JudgeAnswers, case_questions, entry_question_number, judge_answers_from_entries
 from revisit.evidence.judged import JudgeFrames
-from revisit.judges.banks import bank_evidence, bank_questions, fill_template
+from revisit.judges.banks import fill_template, judge_questions_of_bank, make_bank_evidence
 from revisit.judges.protocol import Frames, JudgeAnswer, JudgeDialogue
 from revisit.judges.questions import Choice, JsonObject, Malformed, Many, Question, Rating, Schema, Text
 
 PER_DIMENSION = 6
-WORDS = package_yaml(__package__, "questions.yaml")
+WORDS = read_package_yaml(__package__, "questions.yaml")
 FOCUS: Mapping[str, str] = WORDS["focus"]
 COUNT = PER_DIMENSION * len(FOCUS)
 ABOUT = Choice(tuple(FOCUS))
@@ -65,17 +65,17 @@ class NewQuestions(Many):
         return entries
 
 
-def write_questions(prompt: str, unlike: Sequence[str] = (), wording: str = "") -> Question:
+def question_writing_request(prompt: str, earlier_questions: Sequence[str] = (), wording: str = "") -> Question:
     """The request for a bank of questions, in our words or in the user's.
 
-    `unlike` are earlier questions, of which no more are wanted; our words say so.
+    `earlier_questions` are earlier questions, of which no more are wanted; our words say so.
     """
     if wording:
         return Question("memobench.questions", wording.replace("{prompt}", prompt.strip()), PublicQuestions())
     focus = "\n".join(f"- {name}: {what}" for name, what in FOCUS.items())
     text = WORDS["write"].format(prompt=prompt.strip(), focus=focus, count=PER_DIMENSION, half=PER_DIMENSION // 2)
-    if unlike:
-        text += "\n".join(["\nDo not repeat any of these:", *(f"- {one}" for one in unlike)])
+    if earlier_questions:
+        text += "\n".join(["\nDo not repeat any of these:", *(f"- {one}" for one in earlier_questions)])
     return Question("memobench.questions", text, NewQuestions())
 
 
@@ -96,7 +96,7 @@ class PublicQuestions(Many):
         return [{**one, "polarity": one["polarity"].lower()} for one in plain]
 
 
-def read_questions(value: Sequence[Mapping[str, Any]]) -> tuple[bank.BankQuestion, ...]:
+def questions_from_written_answer(value: Sequence[Mapping[str, Any]]) -> tuple[bank.BankQuestion, ...]:
     """The questions of a valid answer, by number."""
     questions = [
         bank.BankQuestion(one["id"], one["dimension"], one["polarity"] == "positive", one["question"]) for one in value
@@ -117,38 +117,42 @@ ROW = JsonObject(
 
 @dataclass(frozen=True)
 class AnswerTable(Many):
-    """A row per question; what a row lacks is told by `answers_from`, so that one bad row does not cost the others."""
+    """A row per question; `judge_answers_from_entries` tells what a row lacks, so that one bad row costs no other."""
 
     item: Schema = ROW
 
     def check(self, value: Any) -> list[Any]:
-        if not isinstance(value, list) or not any(question_number(row) is not None for row in value):
+        if not isinstance(value, list) or not any(entry_question_number(row) is not None for row in value):
             raise Malformed(f"expected {self.says()}")
         return value
 
 
-def table_question(questions: Sequence[bank.BankQuestion], wording: str = "", **fields: str) -> Question:
+def ask_all_questions_in_one_table(
+    questions: Sequence[bank.BankQuestion], wording: str = "", **fields: str
+) -> Question:
     """All questions of a bank as one, in our words or in the user's, whose {questions} is the list as JSON."""
-    values = {"questions": json.dumps([one.public() for one in questions], ensure_ascii=False), **fields}
+    values = {"questions": json.dumps([one.as_public_bank_row() for one in questions], ensure_ascii=False), **fields}
     schema = AnswerTable(at_least=len(questions), at_most=len(questions))
     return Question("vqa.table", fill_template(wording or WORDS["table"], values), schema)
 
 
-def table_answers(questions: Sequence[bank.BankQuestion], answer: JudgeAnswer, frames: str = "") -> JudgeAnswers:
+def judge_answers_from_table(
+    questions: Sequence[bank.BankQuestion], answer: JudgeAnswer, frames: str = ""
+) -> JudgeAnswers:
     """What a table answers; every question unanswered where there is no table."""
     if answer.status == "answered":
-        return answers_from(questions, answer.value, judge=answer.model, frames=frames)
-    return bank_evidence(JudgeAnswers, questions, [answer] * len(questions), frames)
+        return judge_answers_from_entries(questions, answer.value, judge=answer.model, frames=frames)
+    return make_bank_evidence(JudgeAnswers, questions, [answer] * len(questions), frames)
 
 
 @observer(id="judge.vqa", version=2, kind="judge", makes=JudgeAnswers, shows=JudgeFrames, inputs=("annotations",))
-def vqa(frames: Frames, annotations: Mapping[str, object], *, together: bool = False) -> JudgeDialogue:
+def ask_bank_questions(frames: Frames, annotations: Mapping[str, object], *, together: bool = False) -> JudgeDialogue:
     """A judge's answers to the questions that come with the case (MemoBench); `together`: in one call, as a table."""
     questions = case_questions(annotations)
     if together and questions:
         wording = annotations.get("vqa_wording")
         own = str(wording.get("judge", "")) if isinstance(wording, Mapping) else ""
-        answers = yield [table_question(questions, own)]
-        return table_answers(questions, answers[0], frames.digest)
-    answers = (yield bank_questions(questions)) if questions else []
-    return bank_evidence(JudgeAnswers, questions, answers, frames.digest)
+        answers = yield [ask_all_questions_in_one_table(questions, own)]
+        return judge_answers_from_table(questions, answers[0], frames.digest)
+    answers = (yield judge_questions_of_bank(questions)) if questions else []
+    return make_bank_evidence(JudgeAnswers, questions, answers, frames.digest)

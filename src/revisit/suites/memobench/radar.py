@@ -24,7 +24,7 @@ COLOURS = ("#1b6ca8", "#d1495b", "#3c8d53", "#8a5fbf", "#c77d0a", "#2a9d8f", "#6
 Scores = Mapping[str, Mapping[str, float]]  # model -> metric -> mean
 
 
-def radar(scores: Scores) -> str:
+def radar_svg(scores: Scores) -> str:
     """The picture; an empty text where no panel has three spokes with a score."""
     panels = {
         title: [column for column in columns if any(column.metric in mine for mine in scores.values())]
@@ -34,11 +34,14 @@ def radar(scores: Scores) -> str:
     if not panels:
         return ""
     models = sorted(scores)
-    parts = [_panel(title, columns, scores, models, k * WIDTH) for k, (title, columns) in enumerate(panels.items())]
+    parts = [
+        _radar_panel_svg(title, columns, scores, models, k * WIDTH) for k, (title, columns) in enumerate(panels.items())
+    ]
     height = 2 * RADIUS + 130
     legend = "".join(
         f'<g transform="translate({20 + 150 * (k % 3)},{height + 18 * (k // 3)})">'
-        f'<rect width="12" height="12" fill="{_colour(k)}"/><text x="18" y="11">{escape(model)}</text></g>'
+        f'<rect width="12" height="12" fill="{_colour_of_model_number(k)}"/><text x="18" '
+        f'y="11">{escape(model)}</text></g>'
         for k, model in enumerate(models)
     )
     width, depth = len(panels) * WIDTH, height + 18 * (1 + len(models) // 3) + 10
@@ -48,39 +51,43 @@ def radar(scores: Scores) -> str:
     )
 
 
-def spoke_point(score: float, spoke: int, count: int) -> tuple[float, float]:
+def point_of_score_on_spoke(score: float, spoke_number: int, spoke_count: int) -> tuple[float, float]:
     """Where a score lies: so far from the middle, the first spoke upward, the others clockwise."""
-    angle = 2 * math.pi * spoke / count
+    angle = 2 * math.pi * spoke_number / spoke_count
     length = RADIUS * min(max(score, 0.0), 100.0) / 100
     return round(MIDDLE[0] + length * math.sin(angle), 2), round(MIDDLE[1] - length * math.cos(angle), 2)
 
 
-def _panel(title: str, columns: Sequence[PublicColumn], scores: Scores, models: Sequence[str], x_offset: int) -> str:
+def _radar_panel_svg(
+    title: str, columns: Sequence[PublicColumn], scores: Scores, models: Sequence[str], x_offset: int
+) -> str:
     count = len(columns)
     parts = [f'<g transform="translate({x_offset},0)"><text x="{MIDDLE[0]}" y="24" text-anchor="middle">{title}</text>']
     for ring in (25, 50, 75, 100):
-        points = " ".join("{},{}".format(*spoke_point(ring, k, count)) for k in range(count))
+        points = " ".join("{},{}".format(*point_of_score_on_spoke(ring, k, count)) for k in range(count))
         parts.append(f'<polygon points="{points}" fill="none" stroke="#ccc"/>')
     for k, name in enumerate(column.title.removeprefix("VQA-") for column in columns):
-        x, y = spoke_point(100, k, count)
+        x, y = point_of_score_on_spoke(100, k, count)
         parts.append(f'<line x1="{MIDDLE[0]}" y1="{MIDDLE[1]}" x2="{x}" y2="{y}" stroke="#ddd"/>')
         at = MIDDLE[0] + 1.13 * (x - MIDDLE[0]), MIDDLE[1] + 1.13 * (y - MIDDLE[1])
         parts.append(f'<text x="{at[0]:.1f}" y="{at[1] + 4:.1f}" text-anchor="middle">{name}</text>')
     for number, model in enumerate(models):
         mine = scores[model]
-        path = _spoke_path([c.factor * mine[c.metric] if c.metric in mine else None for c in columns])
+        path = _path_between_neighbouring_scores(
+            [c.factor * mine[c.metric] if c.metric in mine else None for c in columns]
+        )
         if path:
             parts.append(
-                f'<path data-model="{escape(model)}" d="{path}" fill="none" stroke="{_colour(number)}" '
+                f'<path data-model="{escape(model)}" d="{path}" fill="none" stroke="{_colour_of_model_number(number)}" '
                 f'stroke-width="2"><title>{escape(model)}</title></path>'
             )
     return "".join([*parts, "</g>"])
 
 
-def _spoke_path(values: Sequence[float | None]) -> str:
+def _path_between_neighbouring_scores(values: Sequence[float | None]) -> str:
     """Lines between the scores of neighbouring spokes, none where one of them has no score."""
     count = len(values)
-    spots = [None if value is None else spoke_point(value, k, count) for k, value in enumerate(values)]
+    spots = [None if value is None else point_of_score_on_spoke(value, k, count) for k, value in enumerate(values)]
     parts: list[str] = []
     for k, current in enumerate(spots):
         after = spots[(k + 1) % count]
@@ -91,5 +98,5 @@ def _spoke_path(values: Sequence[float | None]) -> str:
     return " ".join(parts)
 
 
-def _colour(number: int) -> str:
+def _colour_of_model_number(number: int) -> str:
     return COLOURS[number % len(COLOURS)]

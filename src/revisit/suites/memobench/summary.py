@@ -10,18 +10,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from revisit.core import METRICS, Record
-from revisit.core.text import join_names, pluralize
+from revisit.core.text import count_and_noun, join_names
 from revisit.results import Cell, Results
 from revisit.results.ceilings import OUTCOME, RESET, WENT_ON, held_to_truth
-from revisit.results.cells import Limits, cell_of
-from revisit.results.display import FEW_SCENES, interval_ends_text, number
+from revisit.results.cells import Limits, make_mean_cell
+from revisit.results.display import FEW_SCENES, interval_ends_text, number_text
 from revisit.results.question_ranking import SuiteQuestion, rank_question
 from revisit.results.tables import Table, make_table, standard_summary
-from revisit.suites.memobench.clip_categories import ors_tables, trajectory_table
+from revisit.suites.memobench.clip_categories import ors_tables_by_size_and_angle, trajectory_tables
 from revisit.suites.memobench.columns import SCORE, Place
-from revisit.suites.memobench.exports import value_at
+from revisit.suites.memobench.exports import record_number_at
 from revisit.suites.memobench.metadata import SHEETS
-from revisit.suites.memobench.metrics import FIDELITY, is_diagnostic
+from revisit.suites.memobench.metrics import FIDELITY, is_failure_diagnosis_metric
 from revisit.suites.memobench.metrics.answers import DIMENSIONS
 
 Columns = Mapping[str, tuple[Place, Limits]]  # name -> where a record has the number, and its limits
@@ -39,17 +39,17 @@ CAMERA_COLUMNS: Columns = {
 
 def summarise(results: Results) -> dict[str, Any]:
     """The tables of the suite."""
-    metric_ids = [metric_id for metric_id in results.metrics if not is_diagnostic(metric_id)]
+    metric_ids = [metric_id for metric_id in results.metrics if not is_failure_diagnosis_metric(metric_id)]
     parts = {subset: results.where(subset=subset) for subset in SHEETS}
     return standard_summary(results, metrics=metric_ids, parts=parts) | {
         "notes": [f"{case.id}: {note}" for case in results.cases for note in case.annotations.get("notes", ())],
-        "sentences": sentences(results),
+        "sentences": summary_sentences(results),
         "tables": [
-            *(one for metric_id in FIDELITY for one in _phase_table(results, metric_id)),
-            *_camera_table(results),
+            *(one for metric_id in FIDELITY for one in _fidelity_by_phase_tables(results, metric_id)),
+            *_camera_score_tables(results),
             *answered_tables(results),
-            *trajectory_table(results),
-            *ors_tables(results),
+            *trajectory_tables(results),
+            *ors_tables_by_size_and_angle(results),
         ],
         "layouts": {
             model: dict(sorted(Counter(str(case.annotations.get("layout")) for case in mine.cases).items()))
@@ -58,34 +58,36 @@ def summarise(results: Results) -> dict[str, Any]:
     }
 
 
-def _phase_table(results: Results, metric_id: str) -> list[Table]:
+def _fidelity_by_phase_tables(results: Results, metric_id: str) -> list[Table]:
     """Fidelity by phase: what is lost from before the object leaves to after it returned."""
     metric = METRICS[metric_id]
     note = f"{metric.unit}; drop: how much worse the returned phase is than the visible one"
     columns: Columns = {name: (("mean", phase), metric.range) for name, phase in PHASES.items()}
     columns = {**columns, "drop": (("drop",), (None, None))}
-    return _table(results, metric_id, f"{metric.title}, by phase", note, columns, RETURNED)
+    return _table_of_record_numbers(results, metric_id, f"{metric.title}, by phase", note, columns, RETURNED)
 
 
-def _camera_table(results: Results) -> list[Table]:
+def _camera_score_tables(results: Results) -> list[Table]:
     """The camera score beside what a camera that never moves would get on the same paths."""
     note = (
         "percent; resting: a camera that never moves, on the same paths; error removed: the share of the resting "
         "camera's error that is gone, 1 is perfect, 0 no better than resting"
     )
     title = f"{METRICS[CAMERA].title}, compared with a resting camera"
-    return _table(results, CAMERA, title, note, CAMERA_COLUMNS, SCORE)
+    return _table_of_record_numbers(results, CAMERA, title, note, CAMERA_COLUMNS, SCORE)
 
 
-def _table(results: Results, metric_id: str, title: str, note: str, columns: Columns, required: Place) -> list[Table]:
+def _table_of_record_numbers(
+    results: Results, metric_id: str, title: str, note: str, columns: Columns, required: Place
+) -> list[Table]:
     """A row per model with numbers of its records, of those that have one of them; none without any row."""
     rows = []
     for model, mine in results.groups().items():
-        records = [record for record in mine.scores(metric_id) if value_at(record, required) is not None]
+        records = [record for record in mine.scores(metric_id) if record_number_at(record, required) is not None]
         cells = []
         for place, limits in columns.values():
-            values = [(value, r.case.scene) for r in records if (value := value_at(r, place)) is not None]
-            own = mine.cell(metric_id) if place == SCORE else cell_of(values, mine.expected(metric_id), limits)
+            values = [(value, r.case.scene) for r in records if (value := record_number_at(r, place)) is not None]
+            own = mine.cell(metric_id) if place == SCORE else make_mean_cell(values, mine.expected(metric_id), limits)
             cells.append(own)
         if records:
             rows.append((model, cells))
@@ -132,17 +134,17 @@ GATE_FINDINGS = (
 )
 
 
-def sentences(results: Results) -> list[str]:
+def summary_sentences(results: Results) -> list[str]:
     """Sentences about all models together."""
-    findings = [(words, _with_label(results, gate, label)) for gate, label, words in GATE_FINDINGS]
-    orders = [order_sentence(metric_id, results) for metric_id in FIDELITY]
+    findings = [(words, _models_with_gate_label(results, gate, label)) for gate, label, words in GATE_FINDINGS]
+    orders = [model_order_sentence(metric_id, results) for metric_id in FIDELITY]
     return [
         *(f"{words}: {models}." for words, models in findings if models),
-        *filter(None, [_outcomes(results), *orders]),
+        *filter(None, [_event_outcome_sentence(results), *orders]),
     ]
 
 
-def order_sentence(metric_id: str, results: Results) -> str | None:
+def model_order_sentence(metric_id: str, results: Results) -> str | None:
     """The models by their mean with intervals and numbers of clips, and who beats whom.
 
     The pairs are those of the verdict, by the same test and correction: a ranking of means alone does not count.
@@ -151,7 +153,7 @@ def order_sentence(metric_id: str, results: Results) -> str | None:
     answer = rank_question(held_to_truth(results).ranked, question)
     if len(answer.places) < 2:
         return None
-    means = [f"{place.model} {_mean_text(place.cell)}" for place in answer.places]
+    means = [f"{place.model} {_mean_and_interval_text(place.cell)}" for place in answer.places]
     beaten: dict[str, list[str]] = {}
     for pair in answer.pairs:
         if pair.decided:
@@ -160,31 +162,31 @@ def order_sentence(metric_id: str, results: Results) -> str | None:
     order = "; ".join(f"{model} beats {join_names(beaten[model])}" for model in winners)
     if not winners:
         order = "no two of them differ beyond chance: these clips do not give a ranking"
-    rest = "".join(f"; {text}" for text in answer.left_out_texts)
+    rest = "".join(f"; {text}" for text in answer.left_out_sentences)
     return f"{question.ask}, best mean first: {'; '.join(means)}{rest}. Clip by clip: {order}."
 
 
-def _mean_text(cell: Cell) -> str:
+def _mean_and_interval_text(cell: Cell) -> str:
     between = FEW_SCENES if cell.few_scenes else "no interval"
     if cell.interval is not None:
         between = interval_ends_text(cell.interval)
-    return f"{number(cell.mean)} ({between}, {pluralize(cell.n, 'clip')})"
+    return f"{number_text(cell.mean)} ({between}, {count_and_noun(cell.n, 'clip')})"
 
 
-def _outcomes(results: Results) -> str | None:
+def _event_outcome_sentence(results: Results) -> str | None:
     """Whether the return shows what had happened meanwhile."""
     groups: dict[str, list[str]] = defaultdict(list)
     for model, cell in results.mean(OUTCOME).items():
         if cell.mean is not None:
             kind = "reset" if cell.mean <= RESET else "nearer to the truth" if cell.mean >= WENT_ON else "in between"
-            groups[kind].append(f"{model} {cell.mean:.2f} ({pluralize(cell.n, 'clip')})")
+            groups[kind].append(f"{model} {cell.mean:.2f} ({count_and_noun(cell.n, 'clip')})")
     if not groups:
         return None
     parts = "; ".join(f"{kind}: {', '.join(names)}" for kind, names in groups.items())
     return f"After the return, from 0 (as if nothing had happened) to 1 (as in the truth): {parts}."
 
 
-def _with_label(results: Results, gate: str, label: str) -> str:
+def _models_with_gate_label(results: Results, gate: str, label: str) -> str:
     """Models and in how many of their clips a gate came to a finding."""
     findings = [record for record in results.records_for(gate) if record.label]
     totals = Counter(record.case.model for record in findings)

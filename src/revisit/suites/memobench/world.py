@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from revisit.media.files import write_text
+from revisit.media.files import write_text_atomically
 from revisit.worlds.film import Film
 from revisit.worlds.layouts import common
 from revisit.worlds.layouts.common import Model, Row
@@ -32,17 +32,17 @@ def write_film(folder: Path, name: str, film: Film, models: Sequence[Model], see
     """Write the ground truth and the clips of one film that are not there, and return what the sheets say of it."""
     scene, _, number = name.rpartition("_")
     first = (
-        _write_synthetic(folder / "data", scene, int(number), film)
+        _write_synthetic_truth(folder / "data", scene, int(number), film)
         if scene
-        else _write_real(folder / "data", name, film)
+        else _write_real_truth(folder / "data", name, film)
     )
     for model in common.each_that_applies(models, film, name, tell):
         place = folder / "output" / model.name / ("Synthetic" if scene else "Real") / scene / name
         if scene:
             common.video(place / "video.mp4", model.frames(film, seed), film.fps)
         else:
-            common.pictures(place / "frames", lambda k: f"{k + 1:05d}.png", model.frames(film, seed))
-        common.arrays(place / "poses.npz", poses=model.poses(film, seed))
+            common.write_missing_pictures(place / "frames", lambda k: f"{k + 1:05d}.png", model.frames(film, seed))
+        common.write_missing_arrays(place / "poses.npz", poses=model.poses(film, seed))
     subject = film.world.instances[1]
     prompt = f"The camera sees a {subject} (subject). {film.prompt}"
     return {
@@ -53,22 +53,24 @@ def write_film(folder: Path, name: str, film: Film, models: Sequence[Model], see
     }  # fmt: skip
 
 
-def _write_synthetic(data: Path, scene: str, n: int, film: Film) -> str:
+def _write_synthetic_truth(data: Path, scene: str, n: int, film: Film) -> str:
     """Write the ground truth of a synthetic clip and return the path of its first frame."""
     clip = Path("Synthetic_processed") / scene / f"{scene}_{n:03d}"
-    common.pictures(data / clip / f"RGB{n}", lambda k: f"NewLevelSequence{n}.{k:04d}.jpg", common.true_frames(film))
+    common.write_missing_pictures(
+        data / clip / f"RGB{n}", lambda k: f"NewLevelSequence{n}.{k:04d}.jpg", common.true_frames(film)
+    )
     poses = film.poses.copy()
     poses[:, :3, 3] *= CENTIMETRES
     lens = np.tile(film.K[[0, 1, 0, 1], [0, 1, 2, 2]], (len(film), 1))
-    common.arrays(data / clip / str(n) / "poses.npy", poses=poses)
-    common.arrays(data / clip / str(n) / "intrinsics.npy", intrinsics=lens)
-    track = np.concatenate([poses[:, :3, 3], _engine_angles(poses), lens], axis=1)
+    common.write_missing_arrays(data / clip / str(n) / "poses.npy", poses=poses)
+    common.write_missing_arrays(data / clip / str(n) / "intrinsics.npy", intrinsics=lens)
+    track = np.concatenate([poses[:, :3, 3], _engine_euler_angles(poses), lens], axis=1)
     rows = [dict(zip(TRACK, map(repr, line), strict=True)) for line in track.tolist()]
-    common.table(data / clip / f"camera_full{n}.csv", TRACK, rows)
+    common.write_csv_table(data / clip / f"camera_full{n}.csv", TRACK, rows)
     return (clip / f"RGB{n}" / f"NewLevelSequence{n}.0000.jpg").as_posix()
 
 
-def _engine_angles(poses: np.ndarray) -> np.ndarray:
+def _engine_euler_angles(poses: np.ndarray) -> np.ndarray:
     """Radians x, y, z (n, 3): Rz·Ry·Rx, all with the sign of the sine turned, is the rotation with y and z turned."""
     turned = poses[:, :3, :3] * (1, -1, -1)
     x = -np.arctan2(turned[:, 2, 1], turned[:, 2, 2])
@@ -77,12 +79,12 @@ def _engine_angles(poses: np.ndarray) -> np.ndarray:
     return np.stack([x, y, z], axis=1)
 
 
-def _write_real(data: Path, name: str, film: Film) -> str:
+def _write_real_truth(data: Path, name: str, film: Film) -> str:
     """Write the ground truth of a real clip and return the path of its first frame."""
     clip = Path("Real_Raw") / name
     common.video(data / clip / f"{name}.mp4", common.true_frames(film), film.fps)
-    common.pictures(data / clip / "FRAMES", lambda k: f"frame_{k + 1:04d}.jpg", common.true_frames(film))
-    common.arrays(data / clip / "raw" / f"{name}_mapanything.npz", cam_c2w=film.poses, intrinsic=film.K)
+    common.write_missing_pictures(data / clip / "FRAMES", lambda k: f"frame_{k + 1:04d}.jpg", common.true_frames(film))
+    common.write_missing_arrays(data / clip / "raw" / f"{name}_mapanything.npz", cam_c2w=film.poses, intrinsic=film.K)
     return (clip / "FRAMES" / "frame_0001.jpg").as_posix()
 
 
@@ -91,16 +93,18 @@ def write_lists(folder: Path, rows: Sequence[Row]) -> None:
     data = folder / "data"
     synthetic, real = [row for row in rows if row["scene"]], [row for row in rows if not row["scene"]]
     if synthetic:
-        common.sheet(data / "Synthetic_processed" / "Synthetic_ExitReenter.xlsx", SYNTHETIC_MARKS, synthetic)
-        common.table(data / "sam3_metadata" / "synthetic_metadata.csv", SYNTHETIC_FACTS, synthetic)
+        common.write_spreadsheet(
+            data / "Synthetic_processed" / "Synthetic_ExitReenter.xlsx", SYNTHETIC_MARKS, synthetic
+        )
+        common.write_csv_table(data / "sam3_metadata" / "synthetic_metadata.csv", SYNTHETIC_FACTS, synthetic)
     if real:
-        common.sheet(data / "Real_Raw" / "Real_ExitReenter.xlsx", REAL_MARKS, real)
-        common.table(data / "sam3_metadata" / "real_metadata.csv", REAL_FACTS, real)
+        common.write_spreadsheet(data / "Real_Raw" / "Real_ExitReenter.xlsx", REAL_MARKS, real)
+        common.write_csv_table(data / "sam3_metadata" / "real_metadata.csv", REAL_FACTS, real)
     boxes = {row["video_folder"]: {"target": row["subject"], "box": row["box"]} for row in rows}
-    write_text(folder / "targets.json", json.dumps(boxes, indent=1))
+    write_text_atomically(folder / "targets.json", json.dumps(boxes, indent=1))
 
 
-def films(seed: int) -> list[Order]:
+def film_orders_of_seed(seed: int) -> list[Order]:
     """The films of a seed: as the dataset, more synthetic than real clips."""
     kind, event = CAST[seed % len(CAST)]
     scene = "Yard" if seed % 2 else "Living_Room"
@@ -114,4 +118,4 @@ MODELS = (
     "perfect", "frozen_camera", "vanish", "colour_drift", "state_reset", "teleport", "background", "camera_drift",
 )  # fmt: skip
 OPTIONS = "--suite memobench --option gt={folder}/data --option targets={folder}/targets.json"
-LAYOUT = layout(Layout("memobench", films, MODELS, write_film, write_lists, "output", OPTIONS))
+LAYOUT = layout(Layout("memobench", film_orders_of_seed, MODELS, write_film, write_lists, "output", OPTIONS))

@@ -15,27 +15,35 @@ from pathlib import Path
 import numpy as np
 
 from revisit.core import UsageError
-from revisit.core.text import require_readable
+from revisit.core.text import convert_read_errors
 from revisit.geometry.formats import format_colmap
-from revisit.geometry.poses import InvalidPoses, as_4x4, check_rigid, invert, trajectory
-from revisit.geometry.rotations import from_yaw_pitch, to_yaw_pitch
+from revisit.geometry.poses import InvalidPoses, invert_rigid_poses, make_trajectory, require_rigid_poses, to_4x4_poses
+from revisit.geometry.rotations import rotation_from_yaw_pitch, yaw_pitch_of_rotation
 from revisit.judges.questions import JsonObject, Question, Text
-from revisit.media import announced_frames, write_picture
-from revisit.media.files import write_text
-from revisit.media.text_files import csv_rows
+from revisit.media import frame_count_in_mp4_index, write_picture
+from revisit.media.files import write_text_atomically
+from revisit.media.text_files import csv_dict_reader
 from revisit.suites import authoring
 from revisit.suites.mind.metrics.selection import MIRROR, SHARED
 from revisit.suites.mind.read import PERSPECTIVES, SCENES
-from revisit.suites.mind.world_keys import CODES, MIRRORS, Actor, KeySteps, action_file, out_and_back, walk
+from revisit.suites.mind.world_keys import (
+    CODES,
+    MIRRORS,
+    Actor,
+    KeySteps,
+    action_file_content,
+    keys_out_and_back,
+    walk_with_keys,
+)
 
 TICKS = 24  # out, and as many back
 STILL = 0.2  # of a usual step: what is less is no key
 
 
-def read_keys(path: Path, frames: int) -> list[str]:
+def read_held_keys(path: Path, frames: int) -> list[str]:
     """The keys of every frame, from a log of changes."""
-    with require_readable(path, "a CSV file with the columns frame and keys"):
-        rows = list(csv_rows(path.read_text(encoding="utf-8-sig")))
+    with convert_read_errors(path, "a CSV file with the columns frame and keys"):
+        rows = list(csv_dict_reader(path.read_text(encoding="utf-8-sig")))
         changes = {int(row["frame"]): (row["keys"] or "").replace("+", "").strip().lower() for row in rows}
     keys, keys_by_frame = "", []
     for frame in range(frames):
@@ -47,25 +55,25 @@ def read_keys(path: Path, frames: int) -> list[str]:
     return keys_by_frame
 
 
-def path_of_keys(keys: Sequence[str], steps: KeySteps) -> np.ndarray:
+def camera_path_of_keys(keys: Sequence[str], steps: KeySteps) -> np.ndarray:
     """Camera-to-world poses (frames, 4, 4); the keys of a frame lead to the next one."""
-    return np.stack([actor.pose() for actor in walk(keys, Actor(), steps)])
+    return np.stack([actor.camera_pose() for actor in walk_with_keys(keys, Actor(), steps)])
 
 
-def keys_of(c2w: np.ndarray) -> list[str]:
+def infer_keys_from_path(c2w: np.ndarray) -> list[str]:
     """The keys that would lead along a path: what each step does along its own axes, where it does enough."""
-    yaw, pitch = to_yaw_pitch(c2w[:, :3, :3])
+    yaw, pitch = yaw_pitch_of_rotation(c2w[:, :3, :3])
     turn, tilt = np.diff(np.degrees(np.unwrap(np.radians(yaw)))), np.diff(pitch)
     level = c2w.copy()
     for pose, angle in zip(level, yaw, strict=True):
-        pose[:3, :3] = from_yaw_pitch(float(angle), 0.0)
-    motion = (invert(level[:-1]) @ level[1:])[:, :3, 3]
+        pose[:3, :3] = rotation_from_yaw_pitch(float(angle), 0.0)
+    motion = (invert_rigid_poses(level[:-1]) @ level[1:])[:, :3, 3]
     keys = [""] * len(c2w)
     # Ways are compared with ways, so that a little slip beside a long stride is no key.
-    stride = _usual_step(np.hypot(motion[:, 0], motion[:, 2]))
+    stride = _median_moving_step(np.hypot(motion[:, 0], motion[:, 2]))
     for letters, change, usual in (
-        ("ws", motion[:, 2], stride), ("da", motion[:, 0], stride), ("un", tilt, _usual_step(tilt)),
-        ("rl", turn, _usual_step(turn)),
+        ("ws", motion[:, 2], stride), ("da", motion[:, 0], stride), ("un", tilt, _median_moving_step(tilt)),
+        ("rl", turn, _median_moving_step(turn)),
     ):  # fmt: skip
         for k, value in enumerate(change):
             if usual and abs(value) > STILL * usual:
@@ -73,7 +81,7 @@ def keys_of(c2w: np.ndarray) -> list[str]:
     return keys
 
 
-def _usual_step(change: np.ndarray) -> float:
+def _median_moving_step(change: np.ndarray) -> float:
     """The size of a usual step; 0 where nothing moves."""
     moved = np.abs(change)[np.abs(change) > 1e-6]
     return float(np.median(moved)) if len(moved) else 0.0
@@ -89,7 +97,7 @@ def caption_question() -> Question:
     return Question("mind.caption", text, JsonObject({"caption": Text(900), "kind": Text(40)}))
 
 
-def write_dataset(
+def write_mind_dataset(
     root: Path, videos: Iterable[Path], *, perspective: str, mark: float, steps: KeySteps, licence: str, source: str,
     captions: Mapping[str, str] | None = None, kinds: Mapping[str, str] | None = None,
 ) -> tuple[Path, list[str]]:  # fmt: skip
@@ -102,14 +110,14 @@ def write_dataset(
         raise UsageError(f"--perspective is {' or '.join(PERSPECTIVES)}, not {perspective!r}")
     if not 0 < mark < 1:
         raise UsageError(f"--mark is the share of a recording that is context, between 0 and 1, not {mark:g}")
-    data = authoring.empty_folder(root) / "MIND-Data"
+    data = authoring.make_empty_folder(root) / "MIND-Data"
     test = data / perspective / "test"
     whose = ("actor", "camera") if perspective == "3rd_data" else ("actor",)
     names: list[str] = []
     left_out = []
     for video in videos:
         try:
-            keys, c2w = _keys_and_path(video, steps)
+            keys, c2w = _read_keys_and_path(video, steps)
         except (UsageError, InvalidPoses) as error:
             left_out.append(f"{video.name}: {error}")
             continue
@@ -117,42 +125,44 @@ def write_dataset(
         place = test / SHARED / video.stem
         place.mkdir(parents=True)
         shutil.copyfile(video, place / f"video{video.suffix.lower()}")
-        authoring.write_json(place / "action.json", action_file(keys, dict.fromkeys(whose, c2w), first))
-        write_text(place / "images.txt", format_colmap(trajectory(c2w[first:])))
-        write_picture(test / MIRROR / f"{video.stem}.png", authoring.read_frame(video, 0))
+        authoring.write_json_file(place / "action.json", action_file_content(keys, dict.fromkeys(whose, c2w), first))
+        write_text_atomically(place / "images.txt", format_colmap(make_trajectory(c2w[first:])))
+        write_picture(test / MIRROR / f"{video.stem}.png", authoring.read_video_frame(video, 0))
         if caption := (captions or {}).get(video.stem):
-            write_text(data / perspective / "description" / f"{video.stem}.txt", f"{caption}\n")
+            write_text_atomically(data / perspective / "description" / f"{video.stem}.txt", f"{caption}\n")
         names.append(video.stem)
     if not names:
         raise UsageError("; ".join(left_out) or "there is no recording")
     for name, out_keys in MIRRORS.items():
-        keys = out_and_back(out_keys, TICKS)
-        half = path_of_keys(keys[:TICKS], steps)
+        keys = keys_out_and_back(out_keys, TICKS)
+        half = camera_path_of_keys(keys[:TICKS], steps)
         path = np.concatenate([half, half[::-1]])  # frame i and frame n-1-i are one view
-        authoring.write_json(test / MIRROR / f"{name}.json", action_file(keys, dict.fromkeys(whose, path), 0))
+        authoring.write_json_file(
+            test / MIRROR / f"{name}.json", action_file_content(keys, dict.fromkeys(whose, path), 0)
+        )
     kind_rows = [(name, kinds[name], perspective) for name in names if kinds and kinds.get(name)]
     if kind_rows:
-        authoring.write_table(data / SCENES, ("name", "kind", "perspective"), kind_rows, newline="\n")
+        authoring.write_csv_file(data / SCENES, ("name", "kind", "perspective"), kind_rows, newline="\n")
     counts = {"recordings": len(names), "first frames of mirror tests": len(names)}
     counts |= {"go-and-return files": len(MIRRORS), "recordings with a caption": len(captions or {})}
     title = f"MIND recordings of {source}"
-    authoring.write_card(data, "mind", title=title, licence=licence, source=source, counts=counts)
+    authoring.write_dataset_card(data, "mind", title=title, licence=licence, source=source, counts=counts)
     return data, left_out
 
 
-def _keys_and_path(video: Path, steps: KeySteps) -> tuple[list[str], np.ndarray]:
+def _read_keys_and_path(video: Path, steps: KeySteps) -> tuple[list[str], np.ndarray]:
     """Keys and path of a recording, whichever was recorded."""
-    frames = announced_frames(video)
+    frames = frame_count_in_mp4_index(video)
     if frames is None:
         raise UsageError("the file does not say how many frames it has; save it as mp4")
     log, poses = video.with_suffix(".keys.csv"), video.with_suffix(".poses.npy")
     if poses.is_file():
-        c2w = as_4x4(np.load(poses, allow_pickle=False))
-        check_rigid(c2w)
+        c2w = to_4x4_poses(np.load(poses, allow_pickle=False))
+        require_rigid_poses(c2w)
         if len(c2w) != frames:
             raise UsageError(f"{poses.name} has {len(c2w)} poses, and the video {frames} frames")
-        return (read_keys(log, frames) if log.is_file() else keys_of(c2w)), c2w
+        return (read_held_keys(log, frames) if log.is_file() else infer_keys_from_path(c2w)), c2w
     if not log.is_file():
         raise UsageError(f"neither {log.name} nor {poses.name} lies beside it")
-    keys = read_keys(log, frames)
-    return keys, path_of_keys(keys, steps)
+    keys = read_held_keys(log, frames)
+    return keys, camera_path_of_keys(keys, steps)

@@ -15,9 +15,9 @@ from pathlib import Path
 import typer
 
 from revisit.cli import console
-from revisit.cli.judge import FRAMES, open_judge, sample_frames
+from revisit.cli.judge import FRAMES, open_judge_client, read_spread_frames
 from revisit.cli.options import JSON, QUIET, WORKERS, out_option
-from revisit.cli.running import print_summary, run_evaluation
+from revisit.cli.running import run_evaluation, write_report_and_print_summary
 
 DINO = "dinov3-base"
 DINO_PATH = Path("dinov3_vitb16")  # where the public evaluator looks
@@ -30,7 +30,7 @@ CACHED_FILES = {  # weights -> where the public evaluator keeps them below its c
 }
 
 
-def mind(
+def evaluate_mind_predictions(
     gt_root: Path = typer.Option(..., "--gt_root", help="The dataset, with 1st_data/test and 3rd_data/test."),
     test_root: Path = typer.Option(..., "--test_root", help="The predictions of one model."),
     dino_path: Path = typer.Option(
@@ -59,59 +59,61 @@ def mind(
 
     from revisit.core import METRICS, SUITES, UsageError
     from revisit.engine.request import Request
-    from revisit.media.files import replacing
+    from revisit.media.files import atomic_write_path
 
-    _dino(dino_path)
-    _cached_weights(Path(os.environ.get(CACHE_VARIABLE) or "~/.cache/mind").expanduser())
-    _gpus(num_gpus)
+    _use_dino_weights(dino_path)
+    _install_cached_weights(Path(os.environ.get(CACHE_VARIABLE) or "~/.cache/mind").expanduser())
+    _select_gpus(num_gpus)
     for folder, flag in ((gt_root, "--gt_root"), (test_root, "--test_root")):
         if not folder.is_dir():
             raise UsageError(f"{flag} {folder}: there is no such folder")
     name = test_root.resolve().name
     options = [f"gt={gt_root.resolve()}", f"model={name}", *([f"poses={poses}"] if poses else [])]
-    request = Request.of(test_root, "mind", observer_set, protocol, [metrics], None, "auto", [], options, truth=False)
+    request = Request.from_options(
+        test_root, "mind", observer_set, protocol, [metrics], None, "auto", [], options, truth=False
+    )
     if video_max_time is not None:
-        metrics_used = [METRICS[metric] for metric in SUITES["mind"].chosen([metrics]) if metric in METRICS]
+        metrics_used = [METRICS[metric] for metric in SUITES["mind"].resolve_check_ids([metrics]) if metric in METRICS]
         limit = {"video_max_time": video_max_time}
         limited = [one.id for one in metrics_used if limit.keys() <= one.params.keys()]
         request = replace(request, parameters=dict.fromkeys(limited, limit))
     json_path = output or Path(f"result_{name}_{datetime.now():%Y-%m-%d-%H:%M:%S}.json")
 
-    def copy(folder: Path) -> None:
-        with replacing(json_path) as temporary:
+    def copy_result_json(folder: Path) -> None:
+        with atomic_write_path(json_path) as temporary:
             shutil.copyfile(folder / "result.json", temporary)
 
     place = run or Path("runs") / name
-    finished_run = run_evaluation(request, place, quiet=quiet, fresh=fresh, workers=workers, exported=copy)
-    code = print_summary(finished_run, report=report, show_all=True, json=json)
-    console.message(f"results: {json_path}")
+    finished_run = run_evaluation(request, place, quiet=quiet, fresh=fresh, workers=workers, exported=copy_result_json)
+    code = write_report_and_print_summary(finished_run, report=report, show_all=True, json=json)
+    console.print_to_stderr(f"results: {json_path}")
     raise typer.Exit(code)
 
 
-def _dino(folder: Path | None) -> None:
+def _use_dino_weights(folder: Path | None) -> None:
     """Take DINOv3's weights from this folder, or from the public evaluator's own where there is one."""
     from revisit.core import UsageError
-    from revisit.weights.weights_folder import variable_of
+    from revisit.weights.weights_folder import folder_variable_of
 
     weights_folder = folder or DINO_PATH
     if weights_folder.is_dir():
-        os.environ[variable_of(DINO)] = str(weights_folder.resolve())
+        os.environ[folder_variable_of(DINO)] = str(weights_folder.resolve())
     elif folder is not None:
         raise UsageError(f"--dino_path {folder}: there is no such folder; it holds model.safetensors and config.json")
 
 
-def _cached_weights(cache: Path) -> None:
+def _install_cached_weights(cache: Path) -> None:
     """Install the weights that the public evaluator has fetched before, where they are not installed yet."""
     import tempfile
 
-    from revisit.weights.lock import entry
-    from revisit.weights.pull import MIRROR, pull
-    from revisit.weights.weights_folder import find_local
+    from revisit.weights.lock import require_lock_entry
+    from revisit.weights.pull import MIRROR, pull_weights
+    from revisit.weights.weights_folder import find_local_weights
 
     files = {
         id: cache / place
         for id, place in CACHED_FILES.items()
-        if (cache / place).is_file() and isinstance(find_local(entry(id)), str)
+        if (cache / place).is_file() and isinstance(find_local_weights(require_lock_entry(id)), str)
     }
     if not files:
         return
@@ -123,20 +125,20 @@ def _cached_weights(cache: Path) -> None:
             place.symlink_to(path.resolve())
         os.environ[MIRROR] = mirror
         try:
-            outcomes = pull(list(files), offline=True)
+            outcomes = pull_weights(list(files), offline=True)
         finally:
             os.environ.pop(MIRROR)
             if before is not None:
                 os.environ[MIRROR] = before
     for outcome in outcomes:
-        console.message(f"{outcome.id}: {outcome.state} from {files[outcome.id]}")
+        console.print_to_stderr(f"{outcome.id}: {outcome.state} from {files[outcome.id]}")
 
 
-def _gpus(number: int) -> None:
+def _select_gpus(number: int) -> None:
     """Let the networks run on as many GPUs as were asked for, or as there are."""
     from importlib.util import find_spec
 
-    from revisit.core.text import pluralize
+    from revisit.core.text import count_and_noun
     from revisit.networks import settings
 
     if number < 2 or find_spec("torch") is None:
@@ -145,12 +147,14 @@ def _gpus(number: int) -> None:
 
     available = torch.cuda.device_count()
     if available < number:
-        console.message(f"--num_gpus {number}: only {pluralize(available, 'GPU')} available; networks run on these")
+        console.print_to_stderr(
+            f"--num_gpus {number}: only {count_and_noun(available, 'GPU')} available; networks run on these"
+        )
     if available:
         os.environ[settings.DEVICE] = ",".join(f"cuda:{k}" for k in range(min(number, available)))
 
 
-def build(
+def build_mind_dataset(
     recordings: Path = typer.Argument(help="A folder of <name>.mp4 with <name>.keys.csv or <name>.poses.npy."),
     out: Path = out_option("An empty folder; the dataset is made in MIND-Data/.", required=True),
     perspective: str = typer.Option("1st_data", help="1st_data or 3rd_data."),
@@ -169,21 +173,23 @@ def build(
     Writes action.json and images.txt, and the ten go-and-return tests from the first frames.
     """
     from revisit.suites.authoring import videos_in
-    from revisit.suites.mind.build import write_dataset
-    from revisit.suites.mind.read import scene_kinds
+    from revisit.suites.mind.build import write_mind_dataset
+    from revisit.suites.mind.read import read_scene_kinds
     from revisit.suites.mind.world_keys import KeySteps
 
     videos = videos_in(recordings)
-    kinds_by_name = {name: kind for (_, name), kind in scene_kinds(None, scenes).items()} if scenes is not None else {}
-    captions, kinds, trouble = _describe_recordings(videos, judge, frames) if judge else ({}, {}, [])
-    data, left_out = write_dataset(
+    kinds_by_name = (
+        {name: kind for (_, name), kind in read_scene_kinds(None, scenes).items()} if scenes is not None else {}
+    )
+    captions, kinds, trouble = _caption_recordings(videos, judge, frames) if judge else ({}, {}, [])
+    data, left_out = write_mind_dataset(
         out, videos, perspective=perspective, mark=mark, steps=KeySteps(metres, degrees), licence=licence,
         source=source, captions=captions, kinds={**kinds, **kinds_by_name},
     )  # fmt: skip
     for sentence in trouble:
-        console.message(sentence)
+        console.print_to_stderr(sentence)
     for sentence in left_out:
-        console.message(f"left out: {sentence}")
+        console.print_to_stderr(f"left out: {sentence}")
     if json:
         console.print_json({"dataset": str(data), "left_out": list(left_out), "problems": list(trouble)})
     else:
@@ -191,7 +197,7 @@ def build(
     raise typer.Exit(1 if trouble else 0)
 
 
-def _describe_recordings(
+def _caption_recordings(
     videos: Sequence[Path], judge: str, frames: int
 ) -> tuple[dict[str, str], dict[str, str], list[str]]:
     """Captions and kinds of scenes by the names of recordings, as a judge tells them, and what it could not tell."""
@@ -200,8 +206,11 @@ def _describe_recordings(
     captions: dict[str, str] = {}
     kinds: dict[str, str] = {}
     trouble = []
-    with open_judge(judge) as asker:
-        answers = {video.stem: asker.submit(sample_frames(video, frames), [caption_question()])[0] for video in videos}
+    with open_judge_client(judge) as asker:
+        answers = {
+            video.stem: asker.submit_questions(read_spread_frames(video, frames), [caption_question()])[0]
+            for video in videos
+        }
         for name, future in answers.items():
             answer = future.result()
             if answer.status == "answered":
@@ -211,4 +220,4 @@ def _describe_recordings(
     return captions, kinds, trouble
 
 
-COMMANDS = {"build mind": build, "mind": mind}
+COMMANDS = {"build mind": build_mind_dataset, "mind": evaluate_mind_predictions}

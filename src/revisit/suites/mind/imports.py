@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from revisit.core import MediaError, observer
-from revisit.media.error_names import naming_clip
-from revisit.media.text_files import read_json
+from revisit.media.error_names import raise_media_errors_naming_file
+from revisit.media.text_files import read_json_object
 from revisit.suites.mind.evidence import ActionTrack
 
 AXES = {"forward": "ws", "side": "ad", "tilt": "ud", "turn": "lr"}
@@ -16,19 +16,19 @@ EXPECTED = '"data": one row per frame with time and ws, ad, ud, lr, each 0, 1 or
 
 
 @observer(id="import.actions", version=1, kind="file", makes=ActionTrack, artifact="actions", sets=("lite",))
-def actions(path: Path) -> ActionTrack:
+def read_action_track(path: Path) -> ActionTrack:
     """The keys of each frame, from an action.json."""
-    with naming_clip(path):
-        rows = read_json(path, f"an object with {EXPECTED}").get("data")
+    with raise_media_errors_naming_file(path):
+        rows = read_json_object(path, f"an object with {EXPECTED}").get("data")
         if not isinstance(rows, list) or not rows:
             raise MediaError(f"it has no rows; expected {EXPECTED}")
-        frames = [_code(row, k, "time", k, None) for k, row in enumerate(rows)]
-        columns = {axis: [_code(row, k, key, 0, 2) for k, row in enumerate(rows)] for axis, key in AXES.items()}
+        frames = [_row_integer(row, k, "time", k, None) for k, row in enumerate(rows)]
+        columns = {axis: [_row_integer(row, k, key, 0, 2) for k, row in enumerate(rows)] for axis, key in AXES.items()}
     keys = {axis: np.array(codes, np.int8) for axis, codes in columns.items()}
     return ActionTrack(frame=np.array(frames, dtype=np.int64), **keys)
 
 
-def _code(row: object, k: int, key: str, default: int, most: int | None) -> int:
+def _row_integer(row: object, k: int, key: str, default: int, most: int | None) -> int:
     value = row.get(key, default) if isinstance(row, dict) else None
     if not isinstance(value, int) or isinstance(value, bool) or value < 0 or (most is not None and value > most):
         raise MediaError(f"row {k} has {key} = {str(value)[:40]!r}; expected {EXPECTED}")

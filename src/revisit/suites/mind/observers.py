@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from revisit.core import Batch, Frame, every, observer
-from revisit.observers.fidelity import cover
+from revisit.observers.fidelity import resize_to_cover_and_crop
 from revisit.observers.patches import EFFICIENTNET
 from revisit.suites.mind.evidence import DistanceFromStart, FeatureError
 
@@ -27,7 +27,7 @@ MIND_SIZE, MIND_SQUARE = (720, 1280), (224, 224)
 @observer(
     id="lite.outset", version=1, kind="clip", makes=DistanceFromStart, frames=every(at_most=3), size=320, sets=("lite",)
 )
-def motion_from_start(batch: Batch) -> DistanceFromStart:
+def distance_from_first_frame(batch: Batch) -> DistanceFromStart:
     """Squared difference to the first frame, of the first, the middle and the last frame."""
     import cv2
 
@@ -40,28 +40,28 @@ def motion_from_start(batch: Batch) -> DistanceFromStart:
 def feature_error_by_efficientnet(batch: Batch) -> FeatureError:
     """Squared difference of the unit descriptors of patches from those of the aligned reference frame."""
     from revisit.networks import runtime
-    from revisit.networks.efficientnet_lite import described, full_field
+    from revisit.networks.efficientnet_lite import resize_to_whole_patches, unit_patch_and_picture_descriptors
 
     with runtime.inference():
-        pictures = full_field(runtime.on_device(batch.rgb))
-        truth = full_field(runtime.on_device(batch.reference))
-        difference = described(pictures)[0] - described(truth)[0]
+        pictures = resize_to_whole_patches(runtime.channels_first_on_device(batch.rgb))
+        truth = resize_to_whole_patches(runtime.channels_first_on_device(batch.reference))
+        difference = unit_patch_and_picture_descriptors(pictures)[0] - unit_patch_and_picture_descriptors(truth)[0]
         error = difference.square().mean(dim=(1, 2, 3))
-    return FeatureError(batch.index, batch.reference_index, runtime.numbers(error), EFFICIENTNET)
+    return FeatureError(batch.index, batch.reference_index, runtime.to_numpy(error), EFFICIENTNET)
 
 
-def covering_pair(pair: tuple[Frame, Frame], *, rescaled_twice: bool) -> tuple[np.ndarray, np.ndarray]:
+def resize_pair_to_cover(pair: tuple[Frame, Frame], *, rescaled_twice: bool) -> tuple[np.ndarray, np.ndarray]:
     """A frame and its reference at one size: their own, or where these differ MIND's, in whole levels."""
     picture, truth = pair[0].rgb, pair[1].rgb
     if picture.shape == truth.shape:
         return picture, truth
     height, width = MIND_SIZE
-    first, second = (np.rint(cover(rgb, width, height)).astype(np.uint8) for rgb in (picture, truth))
+    first, second = (np.rint(resize_to_cover_and_crop(rgb, width, height)).astype(np.uint8) for rgb in (picture, truth))
     return first, second
 
 
 @observer(
-    id="paper.feature_error", version=2, kind="frame", makes=FeatureError, pairs=True, prepare=covering_pair,
+    id="paper.feature_error", version=2, kind="frame", makes=FeatureError, pairs=True, prepare=resize_pair_to_cover,
     weights=("dinov3-base",),
 )  # fmt: skip
 def feature_error_by_dino(batch: Batch, *, rescaled_twice: bool = False) -> FeatureError:
@@ -70,13 +70,19 @@ def feature_error_by_dino(batch: Batch, *, rescaled_twice: bool = False) -> Feat
 
     net = dino.network("dinov3-base")
 
-    def tokens(pictures: Tensor) -> Tensor:
-        levels = preprocessing.resized(preprocessing.covering(pictures, MIND_SIZE), MIND_SQUARE, "bilinear", exact=True)
-        return preprocessing.unit(net(preprocessing.normalised(levels / 255 if rescaled_twice else levels))[1])
+    def unit_patch_tokens(pictures: Tensor) -> Tensor:
+        levels = preprocessing.resize_levels(
+            preprocessing.resize_to_cover_and_crop(pictures, MIND_SIZE), MIND_SQUARE, "bilinear", unrounded=True
+        )
+        return preprocessing.unit_vectors(
+            net(preprocessing.normalise_by_channel(levels / 255 if rescaled_twice else levels))[1]
+        )
 
     # Half precision knows ten levels between the darkest and the brightest pixel of what upstream shows the network.
     with runtime.inference(None if rescaled_twice else dino.HALF):
-        difference = tokens(runtime.on_device(batch.rgb)) - tokens(runtime.on_device(batch.reference))
+        difference = unit_patch_tokens(runtime.channels_first_on_device(batch.rgb)) - unit_patch_tokens(
+            runtime.channels_first_on_device(batch.reference)
+        )
         error = difference.square().mean(dim=(1, 2))
     maker = "dinov3-base, rescaled twice" if rescaled_twice else "dinov3-base"
-    return FeatureError(batch.index, batch.reference_index, runtime.numbers(error, np.float64), maker)
+    return FeatureError(batch.index, batch.reference_index, runtime.to_numpy(error, np.float64), maker)

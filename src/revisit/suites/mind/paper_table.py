@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 
-from revisit.core.text import package_yaml
+from revisit.core.text import read_package_yaml
 from revisit.results import Cell, Results
 from revisit.results.leaderboards import Board, BoardCell, BoardColumn, RunFacts
 from revisit.results.tables import Table, make_table
-from revisit.suites.board_rows import model_rows, printed_row
+from revisit.suites.board_rows import board_row_of_printed_line, board_rows_of_models
 from revisit.suites.mind.read import PERSPECTIVES
 
 PERSONS = dict(zip(PERSPECTIVES, ("first person", "third person"), strict=True))
@@ -33,51 +33,53 @@ class PaperColumn:
     higher_is_better: bool = False
 
 
-PUBLISHED = package_yaml(__package__, "published.yaml")
+PUBLISHED = read_package_yaml(__package__, "published.yaml")
 COLUMNS = tuple(PaperColumn(key, **facts) for key, facts in PUBLISHED["columns"].items())
 
 
-def paper_tables(results: Results) -> list[Table]:
+def paper_tables_by_perspective(results: Results) -> list[Table]:
     """The paper's table of each perspective that has clips, with the columns that were asked."""
     tables = []
-    for perspective, mine, columns in _parts(results):
+    for perspective, mine, columns in _perspective_parts(results):
         heads = [f"{column.title} {'↑' if column.higher_is_better else '↓'}" for column in columns]
-        rows = [(model, [_cell(part, column) for column in columns]) for model, part in mine.groups("model").items()]
+        rows = [
+            (model, [_column_cell(part, column) for column in columns]) for model, part in mine.groups("model").items()
+        ]
         tables.append(make_table(f"As the paper prints it, {PERSONS[perspective]}", NOTE, heads, rows))
     return tables
 
 
-def paper_boards(run: RunFacts) -> list[Board]:
+def paper_boards_by_perspective(run: RunFacts) -> list[Board]:
     """The same as boards, so that several runs and the printed numbers stand one below the other."""
     protocol = run.facts["protocol"]
     tag = f"{protocol['name']}:{protocol['hash']}, observers {run.facts['set']}"
     boards = []
-    for perspective, mine, columns in _parts(run.results):
+    for perspective, mine, columns in _perspective_parts(run.results):
         heads = tuple(
-            _board_column(column, f"{protocol['metrics'][column.metric]} {column.test}") for column in columns
+            _paper_board_column(column, f"{protocol['metrics'][column.metric]} {column.test}") for column in columns
         )
-        rows = model_rows(mine, run.name, partial(_board_cells, columns))
+        rows = board_rows_of_models(mine, run.name, partial(_paper_board_cells, columns))
         boards.append(Board(f"mind, {PERSONS[perspective]}, as printed", tag, heads, tuple(rows), NOTE))
     return boards
 
 
-def _board_column(column: PaperColumn, protocol: str = "") -> BoardColumn:
+def _paper_board_column(column: PaperColumn, protocol: str = "") -> BoardColumn:
     return BoardColumn(column.key, column.title, column.higher_is_better, 4, protocol)
 
 
 @cache
-def published(supplement: bool = False) -> tuple[Board, ...]:
+def published_mind_boards(supplement: bool = False) -> tuple[Board, ...]:
     """Tables 2 and 3 of the paper; its models compete within those that see as much of the context."""
-    heads = tuple(map(_board_column, COLUMNS))
+    heads = tuple(map(_paper_board_column, COLUMNS))
     boards = []
     for number, entry in PUBLISHED["tables"].items():
-        rows = [printed_row(model, "paper", heads, line, group) for model, group, line in entry["rows"]]
+        rows = [board_row_of_printed_line(model, "paper", heads, line, group) for model, group, line in entry["rows"]]
         protocol = f"{PUBLISHED['source']}, Table {number} ({ANOTHER_PROTOCOL})"
         boards.append(Board(f"Published: MIND, {entry['title']}", protocol, heads, tuple(rows), as_printed=True))
     return tuple(boards)
 
 
-def _parts(results: Results) -> list[tuple[str, Results, list[PaperColumn]]]:
+def _perspective_parts(results: Results) -> list[tuple[str, Results, list[PaperColumn]]]:
     """The perspectives that have clips, and the columns that the run asked there; one column alone is no table."""
     parts = []
     for perspective in PERSPECTIVES:
@@ -92,12 +94,12 @@ def _parts(results: Results) -> list[tuple[str, Results, list[PaperColumn]]]:
     return parts
 
 
-def _cell(part: Results, column: PaperColumn) -> Cell:
+def _column_cell(part: Results, column: PaperColumn) -> Cell:
     return part.where(condition=column.test).cell(column.metric)
 
 
-def _board_cells(columns: Sequence[PaperColumn], part: Results) -> dict[str, BoardCell]:
-    cells = {column.key: _cell(part, column) for column in columns}
+def _paper_board_cells(columns: Sequence[PaperColumn], part: Results) -> dict[str, BoardCell]:
+    cells = {column.key: _column_cell(part, column) for column in columns}
     return {
         key: BoardCell(cell.n, cell.of, cell.mean, cell.interval, cell.failed, cell.unscored)
         for key, cell in cells.items()

@@ -16,9 +16,9 @@ from typing import Any
 
 from revisit.core import Case, Clip, Rejected, UsageError
 from revisit.core.text import parse_json
-from revisit.media import VIDEO_SUFFIXES, announced_frames, natural_order
-from revisit.media.text_files import csv_rows
-from revisit.suites.clips import option_folder
+from revisit.media import VIDEO_SUFFIXES, frame_count_in_mp4_index, natural_order
+from revisit.media.text_files import csv_dict_reader
+from revisit.suites.clips import existing_option_folder
 from revisit.suites.mind.metrics.selection import MAIN, MIRROR, SHARED, VARIED
 
 PERSPECTIVES = ("1st_data", "3rd_data")
@@ -48,9 +48,9 @@ class RecordingInfo:
     kind: str = ""  # of scene, where the action file tells one
 
 
-def recognises(source: Path) -> bool:
+def is_mind_source(source: Path) -> bool:
     """Whether this is a tree of predictions, or a folder of such trees."""
-    return source.is_dir() and bool(_trees(source))
+    return source.is_dir() and bool(_prediction_trees_by_model(source))
 
 
 def read(
@@ -63,7 +63,7 @@ def read(
     scenes: str | None = None,
 ) -> Iterator[Case | Rejected]:
     """Cases of all models in `source`, and what is missing or cannot be used."""
-    trees = _trees(source) if source.is_dir() else {}
+    trees = _prediction_trees_by_model(source) if source.is_dir() else {}
     if not trees:
         raise UsageError(
             f"{source}: no predictions found; expected {{1st_data,3rd_data}}/{{{','.join(TESTS)}}} in it, "
@@ -71,62 +71,64 @@ def read(
         )
     if model is not None and len(trees) > 1:
         raise UsageError(f"{source} holds {len(trees)} models ({', '.join(trees)}); --option model names one")
-    truth = None if gt is None else truth_root(Path(gt).expanduser())
-    estimated = None if poses is None else option_folder("poses", poses)
-    tests = sorted({test for tree in trees.values() for test in MAIN if _folders_of(tree, test)})
+    truth = None if gt is None else find_truth_root(Path(gt).expanduser())
+    estimated = None if poses is None else existing_option_folder("poses", poses)
+    tests = sorted({test for tree in trees.values() for test in MAIN if _test_folders(tree, test)})
     if truth is None and tests:
         needed = "the dataset's ground truth: add --option gt=DIR, the folder with 1st_data/test"
         raise UsageError(f"{' and '.join(tests)} need {needed}")
-    load_recording = cache(recording)  # every model is compared with the same ones
-    kinds = scene_kinds(truth, None if scenes is None else Path(scenes).expanduser())
+    load_recording = cache(read_recording_info)  # every model is compared with the same ones
+    kinds = read_scene_kinds(truth, None if scenes is None else Path(scenes).expanduser())
 
     @cache
-    def longest(place: str) -> int | None:
+    def longest_prediction_frames(place: str) -> int | None:
         """Frames of the longest prediction in this place of all trees; None where one of them does not say."""
-        videos = [video for tree in trees.values() if (video := find_video(tree / place)) is not None]
-        lengths = [announced_frames(video) for video in videos]
+        videos = [video for tree in trees.values() if (video := find_video_file(tree / place)) is not None]
+        lengths = [frame_count_in_mp4_index(video) for video in videos]
         return None if None in lengths else max((length or 0 for length in lengths), default=0) or None
 
     for name, tree in trees.items():
         for perspective in PERSPECTIVES:
             for test in MAIN:
-                for entry in _predictions(model or name, tree, truth, perspective, test, load_recording, longest):
+                for entry in _prediction_cases(
+                    model or name, tree, truth, perspective, test, load_recording, longest_prediction_frames
+                ):
                     if isinstance(entry, Case):
-                        entry = _with_kind(entry, kinds)
-                        entry = entry if estimated is None else _with_poses(entry, estimated)
+                        entry = _add_scene_kind(entry, kinds)
+                        entry = entry if estimated is None else _add_estimated_poses(entry, estimated)
                     yield entry
-            for entry in _mirror_clips(model or name, tree, truth, perspective, load_recording):
-                yield _with_kind(entry, kinds) if isinstance(entry, Case) else entry
+            for entry in _mirror_cases(model or name, tree, truth, perspective, load_recording):
+                yield _add_scene_kind(entry, kinds) if isinstance(entry, Case) else entry
 
 
-def scene_kinds(truth: Path | None, own_table: Path | None = None) -> dict[tuple[str, str], str]:
+def read_scene_kinds(truth: Path | None, own_table: Path | None = None) -> dict[tuple[str, str], str]:
     """(perspective, name of a recording) -> kind of its scene, from a table; the perspective is empty for both."""
     path = own_table or (None if truth is None else truth / SCENES)
     if path is None or (own_table is None and not path.is_file()):
         return {}
     columns = "name, kind, and perspective where a name means two scenes"
     try:
-        rows = list(csv_rows(path.read_text(encoding="utf-8-sig")))
+        rows = list(csv_dict_reader(path.read_text(encoding="utf-8-sig")))
         return {((row.get("perspective") or "").strip(), row["name"].strip()): row["kind"].strip() for row in rows}
     except (OSError, UnicodeDecodeError, csv.Error, KeyError, AttributeError) as error:
         raise UsageError(f"{path}: expected a CSV file with the columns {columns} ({error})") from error
 
 
-def _with_kind(case: Case, kinds: Mapping[tuple[str, str], str]) -> Case:
+def _add_scene_kind(case: Case, kinds: Mapping[tuple[str, str], str]) -> Case:
     """The case with the kind of its scene, where a table tells one: it goes before what names and files tell."""
     name = case.sample.rpartition("/")[2]
     kind = kinds.get((case.subset, name)) or kinds.get(("", name)) or ""
     return replace(case, annotations={**case.annotations, KIND: kind}) if kind else case
 
 
-def _with_poses(case: Case, folder: Path) -> Case:
+def _add_estimated_poses(case: Case, folder: Path) -> Case:
     """The case with its file of estimated poses, <model>/<perspective>/<test>/<name>.npz, if there is one."""
     places = (folder / case.model / f"{case.sample}{suffix}" for suffix in (".npz", ".npy", ".txt"))
     file = next((place for place in places if place.is_file()), None)
     return case if file is None else replace(case, artifacts={**case.artifacts, "poses": file})
 
 
-def truth_root(folder: Path) -> Path:
+def find_truth_root(folder: Path) -> Path:
     """The folder of the dataset that holds 1st_data and 3rd_data."""
     for root in (folder, folder / "MIND-Data"):
         if any((root / perspective / "test").is_dir() for perspective in PERSPECTIVES):
@@ -134,19 +136,19 @@ def truth_root(folder: Path) -> Path:
     raise UsageError(f"{folder}: no ground truth found; expected the dataset's 1st_data/test or 3rd_data/test in it")
 
 
-def _trees(source: Path) -> dict[str, Path]:
+def _prediction_trees_by_model(source: Path) -> dict[str, Path]:
     """Model name -> tree of its predictions."""
-    if any(_folders_of(source, test) for test in TESTS):
+    if any(_test_folders(source, test) for test in TESTS):
         return {source.resolve().name: source}
     inside = sorted((entry for entry in source.iterdir() if entry.is_dir()), key=natural_order)
-    return {entry.name: entry for entry in inside if any(_folders_of(entry, test) for test in TESTS)}
+    return {entry.name: entry for entry in inside if any(_test_folders(entry, test) for test in TESTS)}
 
 
-def _folders_of(tree: Path, test: str) -> list[Path]:
+def _test_folders(tree: Path, test: str) -> list[Path]:
     return [tree / perspective / test for perspective in PERSPECTIVES if (tree / perspective / test).is_dir()]
 
 
-def _predictions(
+def _prediction_cases(
     model: str,
     tree: Path,
     truth: Path | None,
@@ -156,25 +158,25 @@ def _predictions(
     longest: Callable[[str], int | None],
 ) -> Iterator[Case | Rejected]:
     """The predictions of recordings."""
-    names = _folders(truth / perspective / "test" / test) if truth is not None else []
+    names = _visible_folder_names(truth / perspective / "test" / test) if truth is not None else []
     folder = tree / perspective / test
     for name in names:
         assert truth is not None
         sample = f"{perspective}/{test}/{name}"
-        video = find_video(folder / name)
+        video = find_video_file(folder / name)
         absent = f"missing: there is no {sample}/video.mp4"
         entry = absent if video is None else load_recording(truth / perspective / "test" / test / name)
         if video is None or isinstance(entry, str):
             yield Rejected(f"{sample}@{model}", str(entry), model, perspective, test, missing=video is None)
         else:
-            yield _prediction(model, sample, video, entry, longest(sample))
-    for name in _folders(folder):
-        if name not in names and find_video(folder / name) is not None:
+            yield _prediction_case(model, sample, video, entry, longest(sample))
+    for name in _visible_folder_names(folder):
+        if name not in names and find_video_file(folder / name) is not None:
             reason = f"the dataset has no {perspective}/test/{test}/{name}; name a prediction after its recording"
             yield Rejected(f"{perspective}/{test}/{name}@{model}", reason, model, perspective, test)
 
 
-def _prediction(model: str, sample: str, video: Path, entry: RecordingInfo, frames: int | None) -> Case:
+def _prediction_case(model: str, sample: str, video: Path, entry: RecordingInfo, frames: int | None) -> Case:
     perspective, test, name = sample.split("/")
     own = next((video.parent / file for file in POSES if (video.parent / file).is_file()), None)
     artifacts = {"actions": entry.actions, "true_poses": entry.poses, "poses": own}
@@ -195,14 +197,14 @@ def _prediction(model: str, sample: str, video: Path, entry: RecordingInfo, fram
             "mark_time": entry.mark,
             "total_time": entry.total,
             "true_poses_from": entry.poses_from,
-            **action_space(name, test),
+            **parse_action_space(name, test),
             **({KIND: entry.kind} if entry.kind else {}),
         },
         artifacts={artifact: path for artifact, path in artifacts.items() if path is not None},
     )
 
 
-def action_space(name: str, test: str) -> dict[str, Any]:
+def parse_action_space(name: str, test: str) -> dict[str, Any]:
     """What the name of a recording says of its action space: `data-0-1.0x-200` walks at 1.0 times the shared speed.
 
     `angle` is the last number, as the dataset writes it. `scene` is what stands before both; a kind of scene is told
@@ -219,13 +221,13 @@ def action_space(name: str, test: str) -> dict[str, Any]:
     return annotations
 
 
-def _mirror_clips(
+def _mirror_cases(
     model: str, tree: Path, truth: Path | None, perspective: str, load_recording: Callable[[Path], RecordingInfo | str]
 ) -> Iterator[Case | Rejected]:
     """Clips that go out and come back; the dataset says how many, and not which is which."""
     test = None if truth is None else truth / perspective / "test"
-    scene_names = [] if test is None else _folders(test / SHARED)
-    videos = _videos(tree / perspective / MIRROR)
+    scene_names = [] if test is None else _visible_folder_names(test / SHARED)
+    videos = _videos_in_folder_and_subfolders(tree / perspective / MIRROR)
     for video in videos:
         inside = video.relative_to(tree / perspective / MIRROR).with_suffix("")
         clip = Clip(video)
@@ -244,35 +246,35 @@ def _mirror_clips(
             condition=MIRROR,
             annotations={"video_name": video.name, "action_space": "shared", **({KIND: kind} if kind else {})},
         )
-    for k in range(len(videos), _expected_mirrors(test)):
+    for k in range(len(videos), _count_expected_mirrors(test)):
         yield Rejected(
             f"{perspective}/{MIRROR}/clip {k + 1}@{model}", "missing: fewer clips than first frames times action files",
             model, perspective, MIRROR, True,
         )  # fmt: skip
 
 
-def _expected_mirrors(test: Path | None) -> int:
+def _count_expected_mirrors(test: Path | None) -> int:
     if test is None or not (test / MIRROR).is_dir():
         return 0
     files = [entry.suffix.lower() for entry in (test / MIRROR).iterdir() if entry.is_file()]
     return files.count(".png") * files.count(".json")
 
 
-def find_video(folder: Path) -> Path | None:
+def find_video_file(folder: Path) -> Path | None:
     """The file called `video` with one of the suffixes of videos."""
     return next((path for suffix in VIDEO_SUFFIXES if (path := folder / f"video{suffix}").is_file()), None)
 
 
-def _folders(folder: Path) -> list[str]:
+def _visible_folder_names(folder: Path) -> list[str]:
     if not folder.is_dir():
         return []
     inside = [entry for entry in folder.iterdir() if entry.is_dir() and not entry.name.startswith(".")]
     return [entry.name for entry in sorted(inside, key=natural_order)]
 
 
-def _videos(folder: Path) -> list[Path]:
+def _videos_in_folder_and_subfolders(folder: Path) -> list[Path]:
     """Videos in the folder and in its folders, in natural order."""
-    places = [folder, *(folder / name for name in _folders(folder))]
+    places = [folder, *(folder / name for name in _visible_folder_names(folder))]
     paths = [path for place in places if place.is_dir() for path in sorted(place.iterdir(), key=natural_order)]
     return [
         path for path in paths
@@ -280,16 +282,16 @@ def _videos(folder: Path) -> list[Path]:
     ]  # fmt: skip
 
 
-def recording(folder: Path) -> RecordingInfo | str:
+def read_recording_info(folder: Path) -> RecordingInfo | str:
     """What the dataset has of a clip, or the sentence that says what is wrong with it."""
-    video, actions = find_video(folder), folder / "action.json"
+    video, actions = find_video_file(folder), folder / "action.json"
     where = f"the ground truth {folder.name}"
     if video is None:
         return f"{where} has no video.mp4; download it again"
     if not actions.is_file():
         return f"{where} has no action.json, so the start of its prediction is unknown; download it again"
     try:
-        content = action_file(actions)
+        content = read_action_file(actions)
         rows, total = content["data"], content.get("total_time", len(content["data"]))
         mark = content["mark_time"]
         if not (isinstance(mark, int) and isinstance(total, int) and 0 <= mark < total):
@@ -297,12 +299,12 @@ def recording(folder: Path) -> RecordingInfo | str:
     except (ValueError, KeyError, OSError, RecursionError) as error:
         problem = f"it has no {error}" if isinstance(error, KeyError) else str(error)
         return f"{where}: action.json cannot be used: {problem[:200]}"
-    poses, poses_from = _true_poses(folder, actions, rows, mark)
+    poses, poses_from = _find_true_poses(folder, actions, rows, mark)
     kind = next((str(content[key]).strip() for key in KIND_KEYS if isinstance(content.get(key), str)), "")
-    return RecordingInfo(video, actions, mark, total, _caption(folder, content), poses, poses_from, kind)
+    return RecordingInfo(video, actions, mark, total, _read_caption(folder, content), poses, poses_from, kind)
 
 
-def action_file(path: Path) -> ActionFile:
+def read_action_file(path: Path) -> ActionFile:
     """The content of an action.json; ValueError where it is none."""
     if path.stat().st_size > MOST_BYTES:
         raise ValueError(f"it is larger than {MOST_BYTES >> 20} MiB")
@@ -315,7 +317,7 @@ def action_file(path: Path) -> ActionFile:
     return content
 
 
-def _true_poses(folder: Path, actions: Path, rows: list[Any], mark: int) -> tuple[Path | None, int]:
+def _find_true_poses(folder: Path, actions: Path, rows: list[Any], mark: int) -> tuple[Path | None, int]:
     """The file of true poses, and the number in it of the first predicted frame.
 
     images.txt and npz files describe the clip from mark_time on; the action file describes the whole recording.
@@ -330,7 +332,7 @@ def _true_poses(folder: Path, actions: Path, rows: list[Any], mark: int) -> tupl
     return None, 0
 
 
-def _caption(folder: Path, content: ActionFile) -> str:
+def _read_caption(folder: Path, content: ActionFile) -> str:
     caption = content.get("caption")
     if isinstance(caption, str):
         return caption

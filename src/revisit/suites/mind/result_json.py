@@ -17,38 +17,38 @@ from revisit.results.tables import coverage_by_part
 from revisit.suites.mind.metrics import KEYS
 from revisit.suites.mind.metrics.selection import MIRROR
 from revisit.suites.mind.read import KIND
-from revisit.suites.mind.summary import parts_of
+from revisit.suites.mind.summary import results_by_perspective_and_test
 
 SCHEMA_VERSION = 2
 Row = dict[str, Any]  # of result.json; its keys depend on the test and on what was measured
 
 
-def export(run: Path, facts: Mapping[str, Any], results: Results) -> dict[str, object]:
+def export_mind_results(run: Path, facts: Mapping[str, Any], results: Results) -> dict[str, object]:
     """result.json of the one model, or result_<model>.json of each of several."""
     files: dict[str, object] = {}
     is_single = len(facts.get("models") or results.models) == 1  # of all models, also of those that have nothing yet
     for model in results.models:
         mine = results.where(model=model)
-        files["result.json" if is_single else _file_name(model, files)] = {
+        files["result.json" if is_single else _unused_result_file_name(model, files)] = {
             "schema_version": SCHEMA_VERSION,
             "model": model,
             "protocol": facts["protocol"],
             "finished": facts.get("finished", True),
-            "video_max_time": _video_max_time(facts.get("parameters") or {}),
-            "coverage": dict(sorted(coverage_by_part(parts_of(mine)).items())),
-            "data": [*_rows(mine), *map(_missing_row, mine.rejected)],
+            "video_max_time": _video_max_time_of_run(facts.get("parameters") or {}),
+            "coverage": dict(sorted(coverage_by_part(results_by_perspective_and_test(mine)).items())),
+            "data": [*_result_rows(mine), *map(_rejected_row, mine.rejected)],
         }
     return files
 
 
-def _video_max_time(parameters: Mapping[str, Mapping[str, int | None]]) -> int | None:
+def _video_max_time_of_run(parameters: Mapping[str, Mapping[str, int | None]]) -> int | None:
     """How many frames of each prediction were looked at, at most, where the run was told."""
     metric_ids = (*KEYS["lcm"].values(), "mind_imaging", "mind_dino")
     limits = (parameters.get(metric_id, {}).get("video_max_time") for metric_id in metric_ids)
     return next((most for most in limits if most is not None), None)
 
 
-def _file_name(model: str, used_names: Container[str]) -> str:
+def _unused_result_file_name(model: str, used_names: Container[str]) -> str:
     """A name for the result of a model, with its odd characters replaced, that no other model has."""
     name = "result_" + "".join(c if c.isalnum() or c in "-._" else "_" for c in model)
     while f"{name}.json" in used_names:
@@ -56,11 +56,11 @@ def _file_name(model: str, used_names: Container[str]) -> str:
     return f"{name}.json"
 
 
-def _rows(results: Results) -> list[Row]:
+def _result_rows(results: Results) -> list[Row]:
     rows = []
     mirrors: dict[tuple[str, str], list[Row]] = defaultdict(list)
     for case in results.cases:
-        row = _row(case, results)
+        row = _measured_row_fields(case, results)
         if case.condition == MIRROR:
             folder = case.sample.rpartition("/")[2]
             row["video_name"] = case.annotations["video_name"]
@@ -79,27 +79,27 @@ def _rows(results: Results) -> list[Row]:
     return rows
 
 
-def _row(case: Case, results: Results) -> Row:
+def _measured_row_fields(case: Case, results: Results) -> Row:
     """The measured part of a row."""
     keys = ("gsc",) if case.condition == MIRROR else ("lcm", "visual_quality", "dino", "action")
     row: Row = {"error": None, "sample_frames": None, "n_frames_scored": 0, "metric_status": {}}
     for key in keys:
         records = {name: record for name, metric_id in KEYS[key].items() if (record := results.answer(case, metric_id))}
         for name, record in records.items():
-            row["metric_status"][f"{key}.{name}"] = _status(record)
+            row["metric_status"][f"{key}.{name}"] = _status_json(record)
             if record.failed or record.facts.get("refused"):
                 row["error"] = record.sentence
             row["sample_frames"] = record.facts.get("sample_frames", row["sample_frames"])
             if "motion_mse" in record.facts:
                 row["motion_mse"] = record.facts["motion_mse"]
-        values = _action(records) if key == "action" else _per_frame(records, results)
+        values = _action_fields(records) if key == "action" else _per_frame_fields(records, results)
         if values:
             row[key] = values
             row["n_frames_scored"] = max(row["n_frames_scored"], values.get("length", 0))
     return row
 
 
-def _per_frame(records: Mapping[str, Record], results: Results) -> Row:
+def _per_frame_fields(records: Mapping[str, Record], results: Results) -> Row:
     """Values per frame and their means, of the measures that were scored."""
     fields: Row = {}
     for name, record in records.items():
@@ -115,7 +115,7 @@ def _per_frame(records: Mapping[str, Record], results: Results) -> Row:
     return fields
 
 
-def _action(records: Mapping[str, Record]) -> Row:
+def _action_fields(records: Mapping[str, Record]) -> Row:
     """Errors by group and action, translation and rotation side by side; null for one that has none.
 
     Where the true camera rests, there are turns and no lengths: nobody can tell the unit of the estimated path.
@@ -131,11 +131,11 @@ def _action(records: Mapping[str, Record]) -> Row:
     return fields
 
 
-def _status(record: Record) -> dict[str, str]:
+def _status_json(record: Record) -> dict[str, str]:
     return {"status": "ok"} if record.scored else {"status": record.status, "reason": record.sentence}
 
 
-def _missing_row(entry: Rejected) -> Row:
+def _rejected_row(entry: Rejected) -> Row:
     """The row of a clip that nobody could look at; the public evaluator has none, readers expect its keys."""
     status = {"*": {"status": "missing" if entry.missing else "refused", "reason": entry.reason}}
     times = ("mark_time", "total_time", "sample_frames")

@@ -18,11 +18,11 @@ from revisit.results.clip_answers import Entry
 from revisit.results.file_types import Stage
 from revisit.results.funnel import dataset_funnel
 from revisit.results.tables import Table, make_table, standard_summary
-from revisit.stats.intervals import difference_interval
+from revisit.stats.intervals import welch_interval
 from revisit.suites.mind.metrics import KEYS
 from revisit.suites.mind.metrics.selection import MAIN, SHARED, VARIED
-from revisit.suites.mind.paper_table import paper_tables
-from revisit.suites.mind.read import KIND, PERSPECTIVES, TESTS, action_space
+from revisit.suites.mind.paper_table import paper_tables_by_perspective
+from revisit.suites.mind.read import KIND, PERSPECTIVES, TESTS, parse_action_space
 
 MEMORY = (*KEYS["lcm"].values(), *KEYS["gsc"].values())
 
@@ -31,19 +31,22 @@ def summarise(results: Results) -> dict[str, Any]:
     """The tables of the suite."""
     standard = standard_summary(
         results,
-        funnel=partial(_funnel, metric_ids=results.metrics),
-        parts=parts_of(results),
+        funnel=partial(_asked_clips_funnel, metric_ids=results.metrics),
+        parts=results_by_perspective_and_test(results),
         noun="prediction",
         places=("subset", "condition"),
     )
     return standard | {
-        "headline": paper_tables(results),
-        "tables": [*space_tables(results, list(standard["metrics"])), *kind_tables(results, list(standard["metrics"]))],
-        "actions": {model: _actions(mine) for model, mine in results.groups().items()},
+        "headline": paper_tables_by_perspective(results),
+        "tables": [
+            *action_space_tables(results, list(standard["metrics"])),
+            *scene_kind_tables(results, list(standard["metrics"])),
+        ],
+        "actions": {model: _mean_action_errors(mine) for model, mine in results.groups().items()},
     }
 
 
-def parts_of(results: Results) -> dict[str, Results]:
+def results_by_perspective_and_test(results: Results) -> dict[str, Results]:
     """The results by perspective and test."""
     return {
         f"{perspective} {test}": results.where(subset=perspective, condition=test)
@@ -52,13 +55,13 @@ def parts_of(results: Results) -> dict[str, Results]:
     }
 
 
-def _funnel(results: Results, metric_ids: Sequence[str]) -> list[Stage]:
+def _asked_clips_funnel(results: Results, metric_ids: Sequence[str]) -> list[Stage]:
     """The stages of the clips of which something was asked; the others pose no test."""
     mine = results.only(lambda entry: any(results.asks(metric_id, entry) for metric_id in metric_ids))
     return dataset_funnel(mine, MEMORY)
 
 
-def _actions(results: Results) -> Mapping[str, Mapping[str, float]]:
+def _mean_action_errors(results: Results) -> Mapping[str, Mapping[str, float]]:
     """Errors of all steps by group and action: means over steps, whichever clip they are from."""
     sums: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
     for case in results.cases:
@@ -79,7 +82,7 @@ def _actions(results: Results) -> Mapping[str, Mapping[str, float]]:
 Space = tuple[bool, float, float]  # varied, speed and angle; the latter inf where the name tells none
 
 
-def space_tables(results: Results, metrics: Sequence[str]) -> list[Table]:
+def action_space_tables(results: Results, metrics: Sequence[str]) -> list[Table]:
     """Scores by action space, and the gap between shared and varied ones; none where no clip varies it."""
     main = results.where(condition=MAIN)
     metric_ids = [metric_id for metric_id in metrics if main.expected(metric_id)]
@@ -88,11 +91,14 @@ def space_tables(results: Results, metrics: Sequence[str]) -> list[Table]:
     models = main.groups()
     titles = [METRICS[metric_id].title for metric_id in metric_ids]
     rows = [
-        (f"{model}, {_space_name(*space)}", [part.cell(metric_id) for metric_id in metric_ids])
+        (f"{model}, {_action_space_name(*space)}", [part.cell(metric_id) for metric_id in metric_ids])
         for model, mine in models.items()
-        for space, part in mine.groups(_space).items()  # the shared one first, then by speed and angle
+        for space, part in mine.groups(_action_space_of_entry).items()  # the shared one first, then by speed and angle
     ]
-    gaps = [(model, [_action_space_gap(mine, metric_id) for metric_id in metric_ids]) for model, mine in models.items()]
+    gaps = [
+        (model, [_varied_minus_shared_cell(mine, metric_id) for metric_id in metric_ids])
+        for model, mine in models.items()
+    ]
     note = "speed and angle from the names of the recordings; mem_test has the shared action space"
     gap_note = "action_space_test minus mem_test, with Welch's 95 % interval and the numbers of clips"
     return [
@@ -101,7 +107,7 @@ def space_tables(results: Results, metrics: Sequence[str]) -> list[Table]:
     ]
 
 
-def kind_tables(results: Results, metrics: Sequence[str]) -> list[Table]:
+def scene_kind_tables(results: Results, metrics: Sequence[str]) -> list[Table]:
     """Scores by kind of scene; none where the data tell fewer than two kinds. Missing clips have no kind."""
     results_with_kind = results.only(lambda entry: isinstance(entry, Case) and bool(entry.annotations.get(KIND)))
     kinds = results_with_kind.groups(lambda entry: str(entry.annotations[KIND]) if isinstance(entry, Case) else "")
@@ -119,19 +125,19 @@ def kind_tables(results: Results, metrics: Sequence[str]) -> list[Table]:
     return [make_table("Scores by kind of scene", note, [METRICS[metric_id].title for metric_id in metric_ids], rows)]
 
 
-def _space(entry: Entry) -> Space:
+def _action_space_of_entry(entry: Entry) -> Space:
     """The action space of a clip, made or missing, by the name of its recording."""
     name = entry.id.removesuffix(f"@{entry.model}").rpartition("/")[2]
-    annotations = action_space(name, entry.condition)
+    annotations = parse_action_space(name, entry.condition)
     return entry.condition == VARIED, annotations.get("speed", math.inf), annotations.get("angle", math.inf)
 
 
-def _space_name(varied: bool, speed: float, angle: float) -> str:
+def _action_space_name(varied: bool, speed: float, angle: float) -> str:
     text = "" if math.isinf(speed) else f"{speed:g}x, angle {angle:g}"
     return " ".join(filter(None, ["varied" if varied else "shared", text]))
 
 
-def _action_space_gap(results: Results, metric_id: str) -> Cell:
+def _varied_minus_shared_cell(results: Results, metric_id: str) -> Cell:
     shared, varied = (
         [record.value for record in results.where(condition=test).scores(metric_id) if record.value is not None]
         for test in (SHARED, VARIED)
@@ -140,4 +146,4 @@ def _action_space_gap(results: Results, metric_id: str) -> Cell:
     if not shared or not varied:
         return Cell(n, of)
     difference = sum(varied) / len(varied) - sum(shared) / len(shared)
-    return Cell(n, of, difference, difference_interval(varied, shared))
+    return Cell(n, of, difference, welch_interval(varied, shared))

@@ -18,15 +18,22 @@ import numpy as np
 
 import revisit.suites.mind.world_films  # noqa: F401 - registers its layout
 from revisit.geometry.formats import format_colmap
-from revisit.geometry.poses import trajectory
-from revisit.geometry.rotations import axis_angle
+from revisit.geometry.poses import make_trajectory
+from revisit.geometry.rotations import rotation_from_axis_angle
 from revisit.media import encode_mp4, save_npz, write_picture
-from revisit.media.files import write_text
-from revisit.suites.mind.world_keys import MIRRORS, Actor, KeySteps, action_file, out_and_back, walk
+from revisit.media.files import write_text_atomically
+from revisit.suites.mind.world_keys import (
+    MIRRORS,
+    Actor,
+    KeySteps,
+    action_file_content,
+    keys_out_and_back,
+    walk_with_keys,
+)
 from revisit.worlds.layout import EYE, PITCH
 from revisit.worlds.layouts.film_orders import DEMOS, OwnFilms, layout
 from revisit.worlds.places import make_room
-from revisit.worlds.render import Camera, intrinsics
+from revisit.worlds.render import Camera, intrinsics_from_fov
 from revisit.worlds.workers import StepCallback
 from revisit.worlds.world import World, WorldView
 
@@ -63,19 +70,19 @@ class RecordingPlan:
     speed: float = 1.0  # of steps, against the shared action space
     turn: float = 1.0  # of turns and tilts
 
-    def walk(self, keys: Sequence[Keys], start: Actor, turn: float = 1.0) -> list[Actor]:
+    def walk_actor(self, keys: Sequence[Keys], start: Actor, turn: float = 1.0) -> list[Actor]:
         """The actor in every frame, in this recording's action space."""
-        return walk(keys, start, key_steps(self.turn * turn, self.speed))
+        return walk_with_keys(keys, start, scaled_key_steps(self.turn * turn, self.speed))
 
 
 class Studio:
     """Pictures of a room from any pose, each pose rendered once."""
 
     def __init__(self, world: World, size: tuple[int, int]) -> None:
-        self.world, self.size, self.K = world, size, intrinsics(size, world.fov)
+        self.world, self.size, self.K = world, size, intrinsics_from_fov(size, world.fov)
         self.pictures: dict[bytes, np.ndarray] = {}
 
-    def picture(self, pose: np.ndarray) -> np.ndarray:
+    def render_picture(self, pose: np.ndarray) -> np.ndarray:
         key = (np.round(pose, 9) + 0.0).tobytes()
         if key not in self.pictures:
             state = self.world.first_state
@@ -83,36 +90,36 @@ class Studio:
         return self.pictures[key]
 
 
-def recording_plans(context: int, future: int, clips: int, spaces: Sequence[Space] = (SPACE,)) -> list[RecordingPlan]:
+def plan_recordings(context: int, future: int, clips: int, spaces: Sequence[Space] = (SPACE,)) -> list[RecordingPlan]:
     """The recordings of one perspective: look around and back, then walk and look again."""
     half = context // 2
     before = ("r",) * half + ("l",) * (context - half)
     recordings = []
     for k in range(clips):
         side, other = ("r", "l") if k % 2 == 0 else ("l", "r")
-        after = _share_frames([side, other, "w", "", "w" + side, "d"], future)
+        after = _spread_parts_over_frames([side, other, "w", "", "w" + side, "d"], future)
         recordings.append(RecordingPlan("mem_test", f"data-{25 + k}", k, before + after, context))
     # Tilts come back before the next turn, so that a weaker tilt leaves no trace in the turns after it.
-    after = _share_frames(["u", "n", "r", "s", "a", "l"], future)
+    after = _spread_parts_over_frames(["u", "n", "r", "s", "a", "l"], future)
     for k, (speed, angle) in enumerate(spaces):
         name = f"data-{k}-{speed:.1f}x-{angle:g}"
         recordings.append(RecordingPlan("action_space_test", name, 0, before + after, context, speed, angle / SPACE[1]))
     return recordings
 
 
-def _share_frames(parts: Sequence[Keys], frames: int) -> tuple[Keys, ...]:
+def _spread_parts_over_frames(parts: Sequence[Keys], frames: int) -> tuple[Keys, ...]:
     """Each part in turn for an equal share of the frames."""
     return tuple(parts[min(i * len(parts) // frames, len(parts) - 1)] for i in range(frames))
 
 
-def key_steps(turn: float = 1.0, speed: float = 1.0) -> KeySteps:
+def scaled_key_steps(turn: float = 1.0, speed: float = 1.0) -> KeySteps:
     """What keys do; `turn` is the share of turns and tilts that is made, `speed` that of steps."""
     return KeySteps(speed * WALK, turn * TURN, turn * TILT)
 
 
-def poses_of(actors: Sequence[Actor], third: bool) -> np.ndarray:
+def camera_poses_of_actors(actors: Sequence[Actor], third: bool) -> np.ndarray:
     """Camera-to-world poses of the actor's eye, or of the camera behind."""
-    return np.stack([actor.pose(EYE + ABOVE, BEHIND) if third else actor.pose(EYE) for actor in actors])
+    return np.stack([actor.camera_pose(EYE + ABOVE, BEHIND) if third else actor.camera_pose(EYE) for actor in actors])
 
 
 def render_mind(
@@ -133,16 +140,18 @@ def render_mind(
     Clips are rendered side by side; `progress(done, total, what)` is told of each.
     """
     truth, predictions = Path(folder) / "MIND-Data", Path(folder) / "predictions"
-    recordings = recording_plans(context, future, clips, spaces)
+    recordings = plan_recordings(context, future, clips, spaces)
     worlds = {seed: make_room(seed) for seed in sorted({take.room for take in recordings})}
     with ThreadPoolExecutor(max_workers=min(4, os.cpu_count() or 1)) as pool:
         jobs = []
         for perspective in perspectives:
             for take in recordings:
                 studio = Studio(worlds[take.room], size)
-                jobs.append(pool.submit(_record, truth, predictions, perspective, take, studio))
+                jobs.append(
+                    pool.submit(_write_recording_and_predictions, truth, predictions, perspective, take, studio)
+                )
             shared = mirrors, mirror_half, Studio(worlds[0], size)
-            jobs.append(pool.submit(_go_and_return, truth, predictions, perspective, *shared))
+            jobs.append(pool.submit(_write_mirror_test, truth, predictions, perspective, *shared))
         for finished, job in enumerate(as_completed(jobs), start=1):
             what = job.result()
             if progress is not None:
@@ -151,62 +160,67 @@ def render_mind(
     return truth, predictions
 
 
-def _record(truth: Path, predictions: Path, perspective: str, take: RecordingPlan, studio: Studio) -> str:
+def _write_recording_and_predictions(
+    truth: Path, predictions: Path, perspective: str, take: RecordingPlan, studio: Studio
+) -> str:
     """One recording, and what every model makes of its second part."""
     third = PERSPECTIVES[perspective]
-    actors = take.walk(take.keys, START)
-    poses = poses_of(actors, third)
+    actors = take.walk_actor(take.keys, START)
+    poses = camera_poses_of_actors(actors, third)
     folder = truth / perspective / "test" / take.test / take.name
-    encode_mp4(folder / "video.mp4", map(studio.picture, poses), FPS, crf=LOSSLESS)
-    write_actions(folder / "action.json", take.keys, actors, take.mark, third)
+    encode_mp4(folder / "video.mp4", map(studio.render_picture, poses), FPS, crf=LOSSLESS)
+    write_action_file(folder / "action.json", take.keys, actors, take.mark, third)
     if take.test == "mem_test" or take.speed != 1:  # of the first varied one only action.json tells the poses
-        write_text(folder / "images.txt", format_colmap(trajectory(poses[take.mark :])))
-        write_text(truth / perspective / "description" / f"{take.name}.txt", f"{studio.world.prompt}\n")
-    for model, camera_poses in _predicted_poses(take, actors, third).items():
+        write_text_atomically(folder / "images.txt", format_colmap(make_trajectory(poses[take.mark :])))
+        write_text_atomically(truth / perspective / "description" / f"{take.name}.txt", f"{studio.world.prompt}\n")
+    for model, camera_poses in _predicted_poses_by_model(take, actors, third).items():
         place = predictions / model / perspective / take.test / take.name
-        encode_mp4(place / "video.mp4", map(studio.picture, camera_poses), FPS, crf=LOSSLESS)
-        save_npz(place / "poses.npz", {"poses": in_other_world(camera_poses)})
+        encode_mp4(place / "video.mp4", map(studio.render_picture, camera_poses), FPS, crf=LOSSLESS)
+        save_npz(place / "poses.npz", {"poses": transform_to_other_world(camera_poses)})
     return f"{perspective}/{take.test}/{take.name}"
 
 
-def _predicted_poses(take: RecordingPlan, actors: Sequence[Actor], third: bool) -> dict[str, np.ndarray]:
+def _predicted_poses_by_model(take: RecordingPlan, actors: Sequence[Actor], third: bool) -> dict[str, np.ndarray]:
     """Camera poses of every model in the frames it predicts."""
     start = actors[take.mark]
     frozen = [start] * (len(actors) - take.mark)
-    paths = actors[take.mark :], frozen, take.walk(take.keys[take.mark :], start, WEAKER)
-    return {model: poses_of(path, third) for model, path in zip(MODELS, paths, strict=True)}
+    paths = actors[take.mark :], frozen, take.walk_actor(take.keys[take.mark :], start, WEAKER)
+    return {model: camera_poses_of_actors(path, third) for model, path in zip(MODELS, paths, strict=True)}
 
 
-def _go_and_return(
+def _write_mirror_test(
     truth: Path, predictions: Path, perspective: str, mirrors: Sequence[str], half: int, studio: Studio
 ) -> str:
     """Clips that go out and come back the same way: frame i and frame n-1-i are one view."""
     third, name = PERSPECTIVES[perspective], "data-25"
     folder = truth / perspective / "test" / "mirror_test"
-    write_picture(folder / f"{name}.png", studio.picture(poses_of([START], third)[0]))
+    write_picture(folder / f"{name}.png", studio.render_picture(camera_poses_of_actors([START], third)[0]))
     for number, mirror in enumerate(mirrors, start=1):
-        keys = out_and_back(MIRRORS[mirror], half)
+        keys = keys_out_and_back(MIRRORS[mirror], half)
         for model in MODELS:
             turn = WEAKER if model == "weak_turns" else 1.0
-            out = [START] * half if model == "frozen" else walk(keys[:half], START, key_steps(turn))
-            poses = poses_of([*out, *reversed(out)], third)
+            out = [START] * half if model == "frozen" else walk_with_keys(keys[:half], START, scaled_key_steps(turn))
+            poses = camera_poses_of_actors([*out, *reversed(out)], third)
             place = predictions / model / perspective / "mirror_test" / name / f"path-{number}.mp4"
-            encode_mp4(place, map(studio.picture, poses), FPS, crf=LOSSLESS)
-        out = walk(keys[:half], START, key_steps())
-        write_actions(folder / f"{mirror}.json", keys, [*out, *reversed(out)], 0, third)
+            encode_mp4(place, map(studio.render_picture, poses), FPS, crf=LOSSLESS)
+        out = walk_with_keys(keys[:half], START, scaled_key_steps())
+        write_action_file(folder / f"{mirror}.json", keys, [*out, *reversed(out)], 0, third)
     return f"{perspective}/mirror_test"
 
 
-def write_actions(path: Path, keys: Sequence[Keys], actors: Sequence[Actor], mark: int, third: bool) -> None:
+def write_action_file(path: Path, keys: Sequence[Keys], actors: Sequence[Actor], mark: int, third: bool) -> None:
     """Write an action.json."""
-    tracks = {"actor": poses_of(actors, False), **({"camera": poses_of(actors, True)} if third else {})}
-    write_text(path, json.dumps(action_file(keys, tracks, mark)))
+    tracks = {
+        "actor": camera_poses_of_actors(actors, False),
+        **({"camera": camera_poses_of_actors(actors, True)} if third else {}),
+    }
+    write_text_atomically(path, json.dumps(action_file_content(keys, tracks, mark)))
 
 
-def in_other_world(poses: np.ndarray) -> np.ndarray:
+def transform_to_other_world(poses: np.ndarray) -> np.ndarray:
     """The poses in another world: turned, shifted, and with another unit of length."""
     turned = poses.copy()
-    turn = axis_angle((1, 2, 3), 40.0)
+    turn = rotation_from_axis_angle((1, 2, 3), 40.0)
     turned[:, :3, :3] = turn @ poses[:, :3, :3]
     turned[:, :3, 3] = 2.5 * poses[:, :3, 3] @ turn.T + (1.0, -2.0, 0.5)
     return turned
@@ -230,7 +244,9 @@ def write(folder: Path, size: tuple[int, int], tell: StepCallback = lambda _: No
 layout(OwnFilms("mind", write, STEPS, "predictions", "--suite mind --option gt={folder}/MIND-Data"))
 
 
-def demo(videos: Path, fresh: bool, scenes: int, say: StepCallback, progress: Progress) -> tuple[Path, list[str]]:
+def write_mind_demo(
+    videos: Path, fresh: bool, scenes: int, say: StepCallback, progress: Progress
+) -> tuple[Path, list[str]]:
     """The dataset and three models."""
     if fresh or not (videos / DONE).is_file():
         say(f"rendering a small dataset in the layout of MIND, and three models, into {videos}")
@@ -238,4 +254,4 @@ def demo(videos: Path, fresh: bool, scenes: int, say: StepCallback, progress: Pr
     return videos / "predictions", [f"gt={(videos / 'MIND-Data').resolve()}"]
 
 
-DEMOS.add("mind", demo)
+DEMOS.add("mind", write_mind_demo)

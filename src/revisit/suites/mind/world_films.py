@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 
 from revisit.geometry.formats import format_colmap
-from revisit.geometry.poses import invert, trajectory
-from revisit.geometry.rotations import to_yaw_pitch
-from revisit.media.files import write_text
-from revisit.suites.mind.world_keys import action_file
+from revisit.geometry.poses import invert_rigid_poses, make_trajectory
+from revisit.geometry.rotations import yaw_pitch_of_rotation
+from revisit.media.files import write_text_atomically
+from revisit.suites.mind.world_keys import action_file_content
 from revisit.worlds.film import Film
 from revisit.worlds.layouts import common
 from revisit.worlds.layouts.common import Model, Row
@@ -31,15 +31,17 @@ SCRIPT = "yaw:{away}:60+dolly:forward:0.4@{half},yaw:{back}:60+dolly:back:0.4@{r
 LEAST_FRAMES = 123  # upstream scores whole hundreds of frames, 97 poses, and no last batch of one pair
 
 
-def write_film(folder: Path, name: str, film: Film, models: Sequence[Model], seed: int, tell: StepCallback) -> Row:
+def write_mind_film(folder: Path, name: str, film: Film, models: Sequence[Model], seed: int, tell: StepCallback) -> Row:
     """Write the recording and the clips of one film that are not there."""
     truth = folder / "MIND-Data" / PERSPECTIVE / "test"
-    keys = _keys(film.poses)
+    keys = _keys_of_poses(film.poses)
     recording = truth / "mem_test" / name
     common.video(recording / "video.mp4", common.true_frames(film), film.fps)
-    write_text(recording / "action.json", json.dumps(action_file(keys, {"actor": film.poses}, CONTEXT)))
-    write_text(recording / "images.txt", format_colmap(trajectory(film.poses[CONTEXT:])))
-    common.picture(truth / "mirror_test" / f"{name}.png", film.truth(0).rgb)
+    write_text_atomically(
+        recording / "action.json", json.dumps(action_file_content(keys, {"actor": film.poses}, CONTEXT))
+    )
+    write_text_atomically(recording / "images.txt", format_colmap(make_trajectory(film.poses[CONTEXT:])))
+    common.write_missing_picture(truth / "mirror_test" / f"{name}.png", film.truth(0).rgb)
     half = len(film) // 2
     back_and_forth = [*range(half + 1), *range(half, len(film))]
     for model in common.each_that_applies(models, film, name, tell):
@@ -49,23 +51,23 @@ def write_film(folder: Path, name: str, film: Film, models: Sequence[Model], see
             frames = list(model.frames(film, seed))
             common.video(prediction / "video.mp4", frames[CONTEXT:], film.fps)
             common.video(mirror, [frames[k] for k in back_and_forth], film.fps)
-        common.arrays(prediction / "poses.npz", poses=model.poses(film, seed)[CONTEXT:])
+        common.write_missing_arrays(prediction / "poses.npz", poses=model.poses(film, seed)[CONTEXT:])
     return {"name": name}
 
 
-def _keys(c2w: np.ndarray) -> list[str]:
+def _keys_of_poses(c2w: np.ndarray) -> list[str]:
     """The keys that lead from each frame to the next: a step ahead or back, and a turn to the right or to the left."""
-    yaw = np.degrees(np.unwrap(np.radians(to_yaw_pitch(c2w[:, :3, :3])[0])))
-    ahead = (invert(c2w[:-1]) @ c2w[1:])[:, 2, 3]
+    yaw = np.degrees(np.unwrap(np.radians(yaw_pitch_of_rotation(c2w[:, :3, :3])[0])))
+    ahead = (invert_rigid_poses(c2w[:-1]) @ c2w[1:])[:, 2, 3]
     signs = np.sign(ahead.round(9)), np.sign(np.diff(yaw).round(9))
     return [*(WALKS[int(walk)] + TURNS[int(turn)] for walk, turn in zip(*signs, strict=True)), ""]
 
 
-def write_lists(folder: Path, rows: Sequence[Row]) -> None:
+def write_no_lists(folder: Path, rows: Sequence[Row]) -> None:
     """There is no list: the folders are it."""
 
 
-def films(seed: int) -> list[Order]:
+def mind_film_orders(seed: int) -> list[Order]:
     """The film of a seed."""
     kind, event = CAST[seed % len(CAST)]
     return [Order(f"data-{100 + seed}", seed, place_of(seed), kind, event, SCRIPT)]
@@ -74,5 +76,14 @@ def films(seed: int) -> list[Order]:
 MODELS = ("perfect", "frozen_camera", "partial_return", "state_reset", "vanish", "background")
 OPTIONS = "--suite mind --option gt={folder}/MIND-Data"
 LAYOUT = layout(
-    Layout("mind-films", films, MODELS, write_film, write_lists, "predictions", OPTIONS, least_frames=LEAST_FRAMES)
+    Layout(
+        "mind-films",
+        mind_film_orders,
+        MODELS,
+        write_mind_film,
+        write_no_lists,
+        "predictions",
+        OPTIONS,
+        least_frames=LEAST_FRAMES,
+    )
 )

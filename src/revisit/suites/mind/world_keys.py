@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from revisit.geometry.poses import to_unreal
-from revisit.geometry.rotations import from_yaw_pitch
+from revisit.geometry.rotations import rotation_from_yaw_pitch
 
 CODES = {
     "w": ("ws", 1), "s": ("ws", 2), "a": ("ad", 1), "d": ("ad", 2), "u": ("ud", 1), "n": ("ud", 2), "l": ("lr", 1),
@@ -43,7 +43,7 @@ class Actor:
     yaw: float = 0.0
     pitch: float = 0.0
 
-    def moved(self, keys: str, steps: KeySteps) -> Actor:
+    def move_one_frame(self, keys: str, steps: KeySteps) -> Actor:
         """The actor one frame later."""
         forward, right = ("w" in keys) - ("s" in keys), ("d" in keys) - ("a" in keys)
         heading = np.radians(self.yaw)
@@ -54,29 +54,29 @@ class Actor:
             self.pitch + steps.tilt * (("u" in keys) - ("n" in keys)),
         )
 
-    def pose(self, up: float = 0.0, behind: float = 0.0) -> np.ndarray:
+    def camera_pose(self, up: float = 0.0, behind: float = 0.0) -> np.ndarray:
         """Camera-to-world pose of an eye so many metres up, or of a camera so many metres behind it."""
         heading = np.radians(self.yaw)
         pose = np.eye(4)
-        pose[:3, :3] = from_yaw_pitch(self.yaw, self.pitch)
+        pose[:3, :3] = rotation_from_yaw_pitch(self.yaw, self.pitch)
         pose[:3, 3] = (self.x - behind * np.sin(heading), 0.0 - up, self.z - behind * np.cos(heading))
         return pose
 
 
-def walk(keys: Sequence[str], start: Actor, steps: KeySteps) -> list[Actor]:
+def walk_with_keys(keys: Sequence[str], start: Actor, steps: KeySteps) -> list[Actor]:
     """The actor in every frame; the keys of the last frame lead out of the clip."""
     actors = [start]
     for keys_of_frame in keys[:-1]:
-        actors.append(actors[-1].moved(keys_of_frame, steps))
+        actors.append(actors[-1].move_one_frame(keys_of_frame, steps))
     return actors
 
 
-def out_and_back(out_keys: str, ticks: int) -> list[str]:
+def keys_out_and_back(out_keys: str, ticks: int) -> list[str]:
     """Keys out, and back the same way."""
     return [out_keys] * ticks + ["".join(OPPOSITE[key] for key in out_keys)] * ticks
 
 
-def action_file(keys: Sequence[str], tracks: Mapping[str, np.ndarray], mark: int) -> dict[str, object]:
+def action_file_content(keys: Sequence[str], tracks: Mapping[str, np.ndarray], mark: int) -> dict[str, object]:
     """The content of an action.json: a row per frame with the keys held, and where the actor (and the camera) is."""
     rows: list[dict[str, object]] = [
         {"time": k, "ws": 0, "ad": 0, "ud": 0, "lr": 0, **{CODES[key][0]: CODES[key][1] for key in keys_of_frame}}

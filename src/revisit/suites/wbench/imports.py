@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 
 from revisit.core import ANY_SET, MediaError, observer
-from revisit.media.error_names import naming_clip
-from revisit.media.text_files import read_json
-from revisit.observers.imports.tables import frame_numbers, in_order, numbers, read_csv
+from revisit.media.error_names import raise_media_errors_naming_file
+from revisit.media.text_files import read_json_object
+from revisit.observers.imports.tables import parse_finite_floats, parse_frame_numbers, read_csv, sort_by_frame
 from revisit.suites.wbench.evidence import DreamSimDistances, ResultFile
 
 TABLE = "a CSV file with the columns frame and distance: DreamSim's distance of each frame from the first"
@@ -25,31 +25,31 @@ PLACES = {
 @observer(
     id="import.wb_dreamsim", version=1, kind="file", makes=DreamSimDistances, artifact="dreamsim", sets=(ANY_SET,)
 )
-def dreamsim(path: Path) -> DreamSimDistances:
+def read_dreamsim_distances(path: Path) -> DreamSimDistances:
     """DreamSim's distance of frames from the first one, from a CSV file."""
-    with naming_clip(path):
+    with raise_media_errors_naming_file(path):
         rows = read_csv(path, ("frame", "distance"), TABLE)
-        frame = frame_numbers([row["frame"] for row in rows], TABLE)
-        distance = numbers([row["distance"] for row in rows], "distance", TABLE)
+        frame = parse_frame_numbers([row["frame"] for row in rows], TABLE)
+        distance = parse_finite_floats([row["distance"] for row in rows], "distance", TABLE)
         if len(distance) and (distance.min() < 0 or frame[0] != 0):
             raise MediaError(f"distances are 0 or more and begin with frame 0; expected {TABLE}")
-        frame, distance = in_order(frame, distance)
+        frame, distance = sort_by_frame(frame, distance)
     return DreamSimDistances(frame, distance, "dreamsim")
 
 
 @observer(id="import.wb_results", version=1, kind="file", makes=ResultFile, artifact="results", sets=(ANY_SET,))
-def results(path: Path) -> ResultFile:
+def read_evaluator_results(path: Path) -> ResultFile:
     """What the benchmark's evaluator wrote of a case: <folder>/<metric>/case_<id>.json, for the file of one metric."""
     folder, name = path.parent.parent, path.name
     scores: dict[str, float] = {}
     for place in sorted(entry for entry in folder.iterdir() if (entry / name).is_file()):
-        with naming_clip(place / name):
-            scores |= scores_in(place.name, read_json(place / name, "an object with score"))
+        with raise_media_errors_naming_file(place / name):
+            scores |= scores_of_result_file(place.name, read_json_object(place / name, "an object with score"))
     names = tuple(sorted(scores))
     return ResultFile(names, np.array([scores[one] for one in names], dtype=float), "WBench's evaluator")
 
 
-def scores_in(metric: str, content: Mapping[str, object]) -> dict[str, float]:
+def scores_of_result_file(metric: str, content: Mapping[str, object]) -> dict[str, float]:
     """The scores in a result file of one metric, by their names in the report."""
     scores: dict[str, float] = {}
     places = PLACES.get(metric, (("score", metric), (metric, metric)))

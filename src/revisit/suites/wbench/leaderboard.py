@@ -7,11 +7,19 @@ from functools import cache
 from pathlib import Path
 
 from revisit.core import METRICS, MediaError
-from revisit.core.text import package_yaml
-from revisit.media.text_files import read_json
-from revisit.results.leaderboards import Board, BoardCell, BoardColumn, BoardRow, RunFacts, board_of_run, printed_cell
+from revisit.core.text import read_package_yaml
+from revisit.media.text_files import read_json_object
+from revisit.results.leaderboards import (
+    Board,
+    BoardCell,
+    BoardColumn,
+    BoardRow,
+    RunFacts,
+    board_of_run,
+    cell_without_counts,
+)
 from revisit.results.stand_ins import separate_stand_ins
-from revisit.suites.board_rows import model_rows, printed_row
+from revisit.suites.board_rows import board_row_of_printed_line, board_rows_of_models
 from revisit.suites.wbench.metrics import DIMENSIONS
 from revisit.suites.wbench.summary import AVERAGE, NOTE, dimension_means, metric_means
 
@@ -19,58 +27,64 @@ SUMMARY = tuple(BoardColumn(name.lower(), name, decimals=1) for name in (AVERAGE
 ANOTHER_PROTOCOL = "the benchmark's own networks and judge: another protocol than any run of yours"
 
 
-def boards_of(run: RunFacts, subset: str = "") -> list[Board]:
+def wbench_run_boards(run: RunFacts, subset: str = "") -> list[Board]:
     """The board of the metrics, and that of the dimensions where any has all its columns."""
     board = board_of_run(run, subset=subset)
     protocol = run.facts["protocol"]
     results = separate_stand_ins(run.results)
-    rows = model_rows(results, run.name, lambda part: _cells(dimension_means(metric_means(part))))
+    rows = board_rows_of_models(results, run.name, lambda part: _dimension_cells(dimension_means(metric_means(part))))
     if subset or not any(cell.mean is not None for row in rows for cell in row.cells.values()):
         return [board]
     return [board, Board("wbench, dimensions", f"{protocol['name']}:{protocol['hash']}", SUMMARY, tuple(rows), NOTE)]
 
 
-def _cells(row: dict[str, float]) -> dict[str, BoardCell]:
-    return {column.key: printed_cell(row.get(column.title)) for column in SUMMARY}
+def _dimension_cells(row: dict[str, float]) -> dict[str, BoardCell]:
+    return {column.key: cell_without_counts(row.get(column.title)) for column in SUMMARY}
 
 
-def board_of_files(folder: Path, subset: str = "") -> Board | None:
+def board_of_report_files(folder: Path, subset: str = "") -> Board | None:
     """The board of evaluation/report.json below a model's folder, or of several models; None where there is none."""
     reports = [path for below in ("", "evaluation/", "*/evaluation/") for path in folder.glob(f"{below}report.json")]
     names = {METRICS[metric].upstream: metric for ids in DIMENSIONS.values() for metric in ids}
     rows = []
     for path in sorted(reports):
         try:
-            content = read_json(path, "the report of WBench's evaluator")
+            content = read_json_object(path, "the report of WBench's evaluator")
         except MediaError:
             continue
         part = content.get("full" if subset == "full" else "navi")
         if not isinstance(part, dict) or "n_navi" not in content:
             continue
         columns = {names[name]: float(entry["mean"]) for name, entry in part.items() if name in names}
-        cells = {metric: printed_cell(100 * value, f"{100 * value:.1f}") for metric, value in columns.items()}
+        cells = {metric: cell_without_counts(100 * value, f"{100 * value:.1f}") for metric, value in columns.items()}
         model = str(content.get("model") or path.parent.parent.name)
-        rows.append(BoardRow(model, path.name, cells | _cells(dimension_means(columns))))
+        rows.append(BoardRow(model, path.name, cells | _dimension_cells(dimension_means(columns))))
     if not rows:
         return None
     title = f"wbench, report.json, {'full' if subset == 'full' else 'navigation'} split"
-    return Board(title, ANOTHER_PROTOCOL, (*SUMMARY, *_columns(names.values())), tuple(rows), NOTE, as_printed=True)
+    return Board(
+        title, ANOTHER_PROTOCOL, (*SUMMARY, *_metric_columns(names.values())), tuple(rows), NOTE, as_printed=True
+    )
 
 
-def _columns(metrics: Iterable[str]) -> tuple[BoardColumn, ...]:
+def _metric_columns(metrics: Iterable[str]) -> tuple[BoardColumn, ...]:
     return tuple(BoardColumn(metric, METRICS[metric].title, decimals=1) for metric in metrics)
 
 
 @cache
-def published(supplement: bool = False) -> tuple[Board, ...]:
+def published_wbench_boards(supplement: bool = False) -> tuple[Board, ...]:
     """The printed board of 31 models; its 19 columns as the supplement."""
-    content = package_yaml(__package__, "published.yaml")
+    content = read_package_yaml(__package__, "published.yaml")
     protocol = f"{content['source']} ({ANOTHER_PROTOCOL})"
     title = "Published: WBench, navigation split"
-    summary = tuple(printed_row(model, "board", SUMMARY, line) for model, line in content["summary"].items())
+    summary = tuple(
+        board_row_of_printed_line(model, "board", SUMMARY, line) for model, line in content["summary"].items()
+    )
     boards = (Board(title, protocol, SUMMARY, summary, NOTE, as_printed=True),)
     if not supplement:
         return boards
-    columns = _columns(content["columns"])
-    detail = tuple(printed_row(model, "board", columns, line) for model, line in content["detail"].items())
+    columns = _metric_columns(content["columns"])
+    detail = tuple(
+        board_row_of_printed_line(model, "board", columns, line) for model, line in content["detail"].items()
+    )
     return (*boards, Board(f"{title}, columns", protocol, columns, detail, "in percent", as_printed=True))

@@ -13,20 +13,20 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from revisit.core import observer
-from revisit.core.text import package_yaml
+from revisit.core.text import read_package_yaml
 from revisit.evidence.judged import JudgeFrames
-from revisit.judges.banks import judge_name, unanswered_sentences
+from revisit.judges.banks import first_model_name, unanswered_sentences
 from revisit.judges.instrumented import StoryAnswer, register_story_answers
 from revisit.judges.protocol import Frames, JudgeAnswer, JudgeDialogue
 from revisit.judges.questions import JsonObject, Question, Rating
 from revisit.suites.wbench.evidence import CaseRatings
 
 SCALE = "1: nothing of it, 3: about half of it or with clear mistakes, 5: all of it, and nothing to object to"
-QUESTIONS = package_yaml(__package__, "questions.yaml")
+QUESTIONS = read_package_yaml(__package__, "questions.yaml")
 
 
 @observer(id="judge.wb_ratings", version=1, kind="judge", makes=CaseRatings, shows=JudgeFrames, inputs=("annotations",))
-def ratings(frames: Frames, annotations: Mapping[str, object]) -> JudgeDialogue:
+def ask_case_ratings(frames: Frames, annotations: Mapping[str, object]) -> JudgeDialogue:
     """How well the clip shows what the case describes, one question each."""
     judged = annotations.get("judged")  # question -> what the case says that the video should show
     texts = {name: str(judged[name]) for name in QUESTIONS if judged.get(name)} if isinstance(judged, Mapping) else {}
@@ -38,13 +38,14 @@ def ratings(frames: Frames, annotations: Mapping[str, object]) -> JudgeDialogue:
     answers: Sequence[JudgeAnswer] = (yield questions) if questions else []
     values = [math.nan if answer.value is None else (float(answer.value["rating"]) - 1) / 4 for answer in answers]
     return CaseRatings(
-        question=tuple(texts), value=np.array(values, dtype=float), judge=judge_name(answers), frames=frames.digest,
+        question=tuple(texts), value=np.array(values, dtype=float), judge=first_model_name(answers),
+        frames=frames.digest,
         problems=unanswered_sentences(list(texts), answers),
     )  # fmt: skip
 
 
 @register_story_answers("wbench")
-def simulated_answer(question: Question) -> StoryAnswer | None:
+def wbench_story_answer(question: Question) -> StoryAnswer | None:
     """How a rendered story answers: by the place and state of the target after its return."""
     if not question.id.startswith("wbench."):
         return None

@@ -21,8 +21,8 @@ import numpy as np
 
 from revisit.core import Case, Clip, MediaError, Rejected, Remark, Target, UsageError
 from revisit.media import VIDEO_SUFFIXES, natural_order
-from revisit.media.text_files import read_json
-from revisit.suites.wbench.metrics.actions import FIRST_PERSON, is_loop, parse_action
+from revisit.media.text_files import read_json_object
+from revisit.suites.wbench.metrics.actions import FIRST_PERSON, actions_form_loop, parse_action
 
 VIDEO = re.compile(r"case_(?P<id>.+?)(?:_combined)?")
 CASE = re.compile(r"case_(?P<id>.+)\.json")
@@ -48,19 +48,19 @@ class RequestedCase:
     mask: Path | None
 
     @property
-    def navigates(self) -> bool:
+    def asks_for_navigation(self) -> bool:
         """Whether a turn asks something of the camera, so that the case belongs to the navigation split."""
         return NAVIGATION in self.types or any(map(parse_action, self.actions))
 
     @property
-    def loop(self) -> bool:
+    def is_loop_case(self) -> bool:
         walks = [action for kind, action in zip(self.types, self.actions, strict=True) if kind in ("", NAVIGATION)]
-        return is_loop(walks)
+        return actions_form_loop(walks)
 
 
-def recognises(source: Path) -> bool:
+def is_wbench_source(source: Path) -> bool:
     """Whether this is a model's folder of videos, or a folder of such folders."""
-    return source.is_dir() and bool(_models(source))
+    return source.is_dir() and bool(_model_folders(source))
 
 
 def read(
@@ -73,36 +73,36 @@ def read(
     poses: str | None = None,
 ) -> Iterator[Case | Rejected | Remark]:
     """Cases of all models in `source`, and what is missing or cannot be used."""
-    models = _models(source) if source.is_dir() else {}
+    models = _model_folders(source) if source.is_dir() else {}
     if not models:
         raise UsageError(f"{source}: no videos found; expected videos/case_<id>_combined.mp4 in it or in its folders")
     if model is not None and len(models) > 1:
         raise UsageError(f"{source} holds {len(models)} models ({', '.join(models)}); --option model names one")
     if split is not None and split not in SPLITS:
         raise UsageError(f"--option split={split}: choose {' or '.join(SPLITS)}")
-    cases, refused = read_cases(_data_folder(source, data))
+    cases, refused = read_cases(_find_data_folder(source, data))
     yield from refused
     for name, folder in models.items():
-        yield from _of_model(model or name, folder, cases, split, Path(poses).expanduser() if poses else None)
+        yield from _entries_of_model(model or name, folder, cases, split, Path(poses).expanduser() if poses else None)
 
 
-def _models(source: Path) -> dict[str, Path]:
+def _model_folders(source: Path) -> dict[str, Path]:
     """Model -> its folder, which holds the videos or a folder `videos` of them."""
-    if _videos(source):
+    if _videos_by_case(source):
         folder = source.resolve()
         return {folder.parent.name if folder.name == "videos" else folder.name: source}
     inside = sorted((entry for entry in source.iterdir() if entry.is_dir()), key=natural_order)
-    return {entry.name: entry for entry in inside if _videos(entry)}
+    return {entry.name: entry for entry in inside if _videos_by_case(entry)}
 
 
-def _videos(folder: Path) -> dict[str, Path]:
+def _videos_by_case(folder: Path) -> dict[str, Path]:
     """Case -> its video, in the folder or in `videos` below it."""
     place = folder / "videos" if (folder / "videos").is_dir() else folder
     files = sorted((entry for entry in place.iterdir() if entry.suffix.lower() in VIDEO_SUFFIXES), key=natural_order)
     return {match["id"]: entry for entry in files if (match := VIDEO.fullmatch(entry.stem))}
 
 
-def _data_folder(source: Path, data: str | None) -> Path:
+def _find_data_folder(source: Path, data: str | None) -> Path:
     """The folder that holds `cases`."""
     for place in [Path(data).expanduser()] if data else [source, *source.parents[:3]]:
         for folder in (place, place / "data"):
@@ -121,7 +121,7 @@ def read_cases(data: Path) -> tuple[dict[str, RequestedCase], list[Rejected]]:
     for path in sorted((data / "cases").glob("case_*.json"), key=natural_order):
         match = CASE.fullmatch(path.name)
         try:
-            case = _case(read_json(path, CASE_FILE), match["id"] if match else path.stem, data)
+            case = _parse_requested_case(read_json_object(path, CASE_FILE), match["id"] if match else path.stem, data)
             cases[case.id] = case
         except (MediaError, ValueError, TypeError, AttributeError, KeyError) as error:
             refused.append(Rejected(path.name, f"cannot be read ({error}); expected {CASE_FILE}"))
@@ -130,7 +130,7 @@ def read_cases(data: Path) -> tuple[dict[str, RequestedCase], list[Rejected]]:
     return cases, refused
 
 
-def _case(content: Mapping[str, Any], name: str, data: Path) -> RequestedCase:
+def _parse_requested_case(content: Mapping[str, Any], name: str, data: Path) -> RequestedCase:
     settings: Mapping[str, Any] = content.get("settings") or {}
     turns = list(content["interactions"])
     if not turns:
@@ -142,10 +142,10 @@ def _case(content: Mapping[str, Any], name: str, data: Path) -> RequestedCase:
         for kind in TYPES
     }
     judged = {
-        "scene_adherence": _plain([place.get("visible_part"), place.get("offscreen_part")]).strip(),
-        "subject_adherence": _plain([looks.get("appearance_part"), looks.get("action_part")]).strip(),
+        "scene_adherence": _flatten_text([place.get("visible_part"), place.get("offscreen_part")]).strip(),
+        "subject_adherence": _flatten_text([looks.get("appearance_part"), looks.get("action_part")]).strip(),
         **{f"{kind}_adherence": text for kind, text in of_type.items()},
-        "causal_fidelity": _plain(content.get("causal_fidelity")),
+        "causal_fidelity": _flatten_text(content.get("causal_fidelity")),
     }
     mask = data / "masks" / f"case_{name}_mask.png"
     return RequestedCase(
@@ -162,53 +162,53 @@ def _case(content: Mapping[str, Any], name: str, data: Path) -> RequestedCase:
     )
 
 
-def _plain(value: object) -> str:
+def _flatten_text(value: object) -> str:
     """A text, or the texts in a list or an object, as one."""
     if isinstance(value, Mapping):
-        return " ".join(filter(None, map(_plain, value.values())))
+        return " ".join(filter(None, map(_flatten_text, value.values())))
     if isinstance(value, list | tuple):
-        return " ".join(filter(None, map(_plain, value)))
+        return " ".join(filter(None, map(_flatten_text, value)))
     return "" if value is None else str(value)
 
 
-def _of_model(
+def _entries_of_model(
     model: str, folder: Path, cases: Mapping[str, RequestedCase], split: str | None, poses: Path | None
 ) -> Iterator[Case | Rejected | Remark]:
     """The cases of one model."""
-    videos = _videos(folder)
-    turns, trouble = read_turns(folder)
+    videos = _videos_by_case(folder)
+    turns, trouble = read_turn_frames(folder)
     if trouble:
         yield Remark(f"{model}: {trouble}")
-    others = [case_id for case_id in videos if case_id in cases and not cases[case_id].navigates]
+    others = [case_id for case_id in videos if case_id in cases and not cases[case_id].asks_for_navigation]
     whole = split == "full" or (split is None and bool(others))
     for case_id, case in cases.items():
-        if not (whole or case.navigates):
+        if not (whole or case.asks_for_navigation):
             continue
         if case_id not in videos:
             reason = f"missing: there is no videos/case_{case_id}_combined.mp4"
             yield Rejected(f"{case_id}@{model}", reason, model, case.perspective, missing=True)
         else:
-            yield _entry(model, folder, case, videos[case_id], turns.get(case_id), poses)
+            yield _case_of_video(model, folder, case, videos[case_id], turns.get(case_id), poses)
     for case_id in videos.keys() - cases.keys():
         reason = f"the dataset has no cases/case_{case_id}.json; name a video case_<id>_combined.mp4 after its case"
         yield Rejected(f"{case_id}@{model}", reason, model)
 
 
-def read_turns(folder: Path) -> tuple[dict[str, list[int]], str]:
+def read_turn_frames(folder: Path) -> tuple[dict[str, list[int]], str]:
     """Case -> the frames at which its turns begin and end, from turns.json; and what is wrong with the file."""
     places = (folder / "turns.json", folder / "videos" / "turns.json", folder.parent / "turns.json")
     path = next((place for place in places if place.is_file()), None)
     if path is None:
         return {}, ""
     try:
-        entries = read_json(path, TURNS_FILE).get("cases")
+        entries = read_json_object(path, TURNS_FILE).get("cases")
     except MediaError as error:
         return {}, f"turns.json is not used ({error}); turns are taken for equally long. Expected {TURNS_FILE}"
     turns: dict[str, list[int]] = {}
     wrong = []
     for name, entry in (entries if isinstance(entries, Mapping) else {}).items():
         frames = entry.get("turn_frames") if isinstance(entry, Mapping) else None
-        if isinstance(frames, list) and _is_rising(frames):
+        if isinstance(frames, list) and _is_rising_frame_list(frames):
             turns[str(name)] = frames
         else:
             wrong.append(str(name))
@@ -218,13 +218,13 @@ def read_turns(folder: Path) -> tuple[dict[str, list[int]], str]:
     return turns, ""
 
 
-def _is_rising(frames: list[object]) -> bool:
+def _is_rising_frame_list(frames: list[object]) -> bool:
     """Whether these are at least two frame numbers, each above the one before."""
     numbers = [frame for frame in frames if isinstance(frame, int) and frame >= 0]
     return len(numbers) == len(frames) > 1 and all(a < b for a, b in pairwise(numbers))
 
 
-def _entry(
+def _case_of_video(
     model: str, folder: Path, case: RequestedCase, video: Path, turn_frames: list[int] | None, poses: Path | None
 ) -> Case | Rejected:
     name = f"case_{case.id}"
@@ -247,8 +247,8 @@ def _entry(
         "types": list(case.types),
         "perspective": case.perspective,
         "scene": case.scene,
-        "navigation": case.navigates,
-        "loop": case.loop,
+        "navigation": case.asks_for_navigation,
+        "loop": case.is_loop_case,
         **{kind: kind in case.types for kind in TYPES},
         "judged": dict(case.judged),
     }
@@ -261,16 +261,16 @@ def _entry(
         sample=case.id,
         clip=Clip(video),
         subset=case.perspective,
-        condition="loop" if case.loop else NAVIGATION if case.navigates else "other",
+        condition="loop" if case.is_loop_case else NAVIGATION if case.asks_for_navigation else "other",
         prompt=case.prompt,
-        target=_target(case),
+        target=_subject_target(case),
         target_name="" if case.mask else case.subject,
         annotations=annotations,
         artifacts={kind: path for kind, path in artifacts.items() if path is not None},
     )
 
 
-def _target(case: RequestedCase) -> Target | None:
+def _subject_target(case: RequestedCase) -> Target | None:
     """The subject, from its mask in the first frame."""
     if case.mask is None:
         return None

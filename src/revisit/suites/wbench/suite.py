@@ -1,14 +1,15 @@
 """The suite `wbench`: navigation turn by turn, loops, consistency, and what judges say (docs/wbench.md)."""
 
 from revisit.core.suites import Suite, read_card, suite
-from revisit.suites.wbench.leaderboard import board_of_files, boards_of, published
-from revisit.suites.wbench.metrics import metrics
-from revisit.suites.wbench.read import read, recognises
+from revisit.suites.wbench.leaderboard import board_of_report_files, published_wbench_boards, wbench_run_boards
+from revisit.suites.wbench.metrics import wbench_metric_ids
+from revisit.suites.wbench.read import is_wbench_source, read
 from revisit.suites.wbench.summary import summarise
 
 WBENCH = suite(
     Suite(
-        "wbench", read_card(__package__), read, recognises, metrics, summarise, boards=boards_of,
-        board_of_files=board_of_files, published=published,
+        "wbench", read_card(__package__), read, is_wbench_source, wbench_metric_ids, summarise,
+        boards=wbench_run_boards,
+        board_of_files=board_of_report_files, published=published_wbench_boards,
     )
 )  # fmt: skip

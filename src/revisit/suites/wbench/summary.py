@@ -37,14 +37,14 @@ def dimension_tables(results: Results) -> list[Table]:
     names = [*DIMENSIONS, AVERAGE]
     means = {model: metric_means(part) for model, part in separate_stand_ins(results).groups("model").items()}
     published = {model: dimension_means(columns) for model, columns in means.items()}
-    rows = [(model, [_cell(row.get(name)) for name in names]) for model, row in published.items()]
+    rows = [(model, [_format_percent(row.get(name)) for name in names]) for model, row in published.items()]
     tables = [make_table("Dimensions", NOTE, names, rows)]
     mixed = {model: metric_means(part) for model, part in results.groups("model").items()}
     if any(dimension_means(columns, with_gaps=True) != published[model] for model, columns in mixed.items()):
         rows = []
         for model, columns in mixed.items():
             row = dimension_means(columns, with_gaps=True)
-            rows.append((model, [_cell(row.get(name), _count_text(columns, name)) for name in names]))
+            rows.append((model, [_format_percent(row.get(name), _column_count_note(columns, name)) for name in names]))
         tables.append(make_table("Dimensions with stand-ins", MIXED, names, rows))
     return tables
 
@@ -71,12 +71,12 @@ def dimension_means(columns: Mapping[str, float], *, with_gaps: bool = False) ->
     return row | ({AVERAGE: sum(row.values()) / len(row)} if len(row) == len(DIMENSIONS) else {})
 
 
-def _count_text(columns: Mapping[str, float], dimension: str) -> str:
+def _column_count_note(columns: Mapping[str, float], dimension: str) -> str:
     """How many columns of a dimension are there, where these are not all."""
     ids = DIMENSIONS.get(dimension, [])
     count = sum(metric in columns for metric in ids)
     return f" ({count} of {len(ids)} columns)" if count < len(ids) else ""
 
 
-def _cell(value: float | None, note: str = "") -> str:
+def _format_percent(value: float | None, note: str = "") -> str:
     return "–" if value is None else f"{value:.1f}{note}"

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import numpy as np
 
-from revisit.media.files import write_text
+from revisit.media.files import write_text_atomically
 from revisit.worlds.film import Film, play
 from revisit.worlds.layouts import common
 from revisit.worlds.layouts.common import Model, Row
 from revisit.worlds.layouts.film_orders import CAST, Layout, Order, layout, place_of
-from revisit.worlds.paths import seen_from
+from revisit.worlds.paths import film_from_poses
 from revisit.worlds.state import TARGET
 from revisit.worlds.workers import StepCallback
 
@@ -51,12 +51,14 @@ class TurnOrder(Order):
         return f"{self.name}__{','.join(actions)}", film
 
 
-def write_film(folder: Path, name: str, film: Film, models: Sequence[Model], seed: int, tell: StepCallback) -> Row:
+def write_wbench_film(
+    folder: Path, name: str, film: Film, models: Sequence[Model], seed: int, tell: StepCallback
+) -> Row:
     """Write the case and the videos of one film that are not there, and return what turns.json says of it."""
     case_id, _, actions = name.partition("__")
     turns = actions.split(",")
     each = (len(film) - 1) // len(turns)
-    _case(folder / "data", case_id, turns, film)
+    _write_case(folder / "data", case_id, turns, film)
     names = []
     for model in common.each_that_applies(models, film, name, tell):
         names.append(model.name)
@@ -66,8 +68,8 @@ def write_film(folder: Path, name: str, film: Film, models: Sequence[Model], see
         if not (video.is_file() and geometry.is_file()):
             poses = model.poses(film, seed)
             common.video(video, model.frames(film, seed), film.fps)
-            common.arrays(place / "megasam" / f"case_{case_id}_combined.npz", cam_c2w=poses)
-            _write_geometry(geometry, seen_from(film, poses))
+            common.write_missing_arrays(place / "megasam" / f"case_{case_id}_combined.npz", cam_c2w=poses)
+            _write_exact_geometry(geometry, film_from_poses(film, poses))
     return {
         "id": case_id,
         "frames": [0, *(1 + each * (k + 1) for k in range(len(turns)))],
@@ -76,10 +78,10 @@ def write_film(folder: Path, name: str, film: Film, models: Sequence[Model], see
     }
 
 
-def _case(data: Path, case_id: str, turns: Sequence[str], film: Film) -> None:
+def _write_case(data: Path, case_id: str, turns: Sequence[str], film: Film) -> None:
     """Write a case with the mask of its subject."""
     mask = (film.truth(0).mask == TARGET).astype(np.uint8) * 255
-    common.picture(data / "masks" / f"case_{case_id}_mask.png", np.repeat(mask[..., None], 3, axis=2))
+    common.write_missing_picture(data / "masks" / f"case_{case_id}_mask.png", np.repeat(mask[..., None], 3, axis=2))
     name = film.world.instances[TARGET]
     content = {
         "id": case_id, "description": film.prompt,
@@ -95,14 +97,14 @@ def _case(data: Path, case_id: str, turns: Sequence[str], film: Film) -> None:
         "scene_adherence": {"visible_part": film.world.scene, "offscreen_part": ""},
         "subject_adherence": {"appearance_part": f"A {name}.", "action_part": ""},
     }  # fmt: skip
-    common.picture(data / "images" / f"case_{case_id}.png", film.truth(0).rgb)
-    write_text(data / "cases" / f"case_{case_id}.json", json.dumps(content, indent=1))
+    common.write_missing_picture(data / "images" / f"case_{case_id}.png", film.truth(0).rgb)
+    write_text_atomically(data / "cases" / f"case_{case_id}.json", json.dumps(content, indent=1))
 
 
-def _write_geometry(path: Path, film: Film) -> None:
+def _write_exact_geometry(path: Path, film: Film) -> None:
     """Write exact depth and poses of every fourth frame, on the grid of the video."""
     numbers = np.arange(0, len(film), EVERY)
-    common.arrays(
+    common.write_missing_arrays(
         path,
         depth=np.stack([film.truth(int(k)).depth for k in numbers]).astype(np.float32),
         extrinsics=np.linalg.inv(film.poses[numbers])[:, :3],
@@ -113,17 +115,19 @@ def _write_geometry(path: Path, film: Film) -> None:
     )
 
 
-def write_lists(folder: Path, rows: Sequence[Row]) -> None:
+def write_turns_files(folder: Path, rows: Sequence[Row]) -> None:
     """Write turns.json of every model."""
     for model in dict.fromkeys(model for row in rows for model in row["models"]):
         cases = {row["id"]: {"turn_frames": row["frames"]} for row in rows if model in row["models"]}
-        write_text(folder / "work_dirs" / model / "turns.json", json.dumps({"fps": rows[0]["fps"], "cases": cases}))
+        write_text_atomically(
+            folder / "work_dirs" / model / "turns.json", json.dumps({"fps": rows[0]["fps"], "cases": cases})
+        )
 
 
 ASKED = (("{away}", "{back}"), ("W", "{away}", "{back}", "S"), ("{out}+{away}", "{in}+{back}"))
 
 
-def films(seed: int) -> list[TurnOrder]:
+def wbench_film_orders(seed: int) -> list[TurnOrder]:
     """The films of a seed: a turn and back, the same after a step ahead, and a walk aside while turning."""
     kind, event = CAST[seed % len(CAST)]
     return [
@@ -134,5 +138,13 @@ def films(seed: int) -> list[TurnOrder]:
 
 MODELS = ("perfect", "frozen_camera", "opposite_camera", "partial_return", "state_reset", "vanish", "background")
 LAYOUT = layout(
-    Layout("wbench", films, MODELS, write_film, write_lists, "work_dirs", "--suite wbench --option data={folder}/data")
+    Layout(
+        "wbench",
+        wbench_film_orders,
+        MODELS,
+        write_wbench_film,
+        write_turns_files,
+        "work_dirs",
+        "--suite wbench --option data={folder}/data",
+    )
 )

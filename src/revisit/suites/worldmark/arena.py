@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 
 from revisit.core import UsageError
-from revisit.core.text import require_readable
+from revisit.core.text import convert_read_errors
 from revisit.media import IMAGE_SUFFIXES
 from revisit.media.text_files import read_text
-from revisit.suites.worldmark.evidence import ACTIONS, keys_of
+from revisit.suites.worldmark.evidence import ACTIONS, keys_of_condition
 
 VIEWS, DOMAINS = ("first", "third"), ("real", "style")
 FOLDER, PROTOCOL = "arena_inputs", "action_protocol.txt"
@@ -45,7 +45,7 @@ class ArenaCase:
         return f"{self.view}/{self.domain}/{self.name}"
 
 
-def find_arena(folder: Path) -> Path | None:
+def find_arena_folder(folder: Path) -> Path | None:
     """The folder of inputs: this one, or arena_inputs in it or beside it."""
     for place in (folder, folder / FOLDER, folder.parent / FOLDER):
         if any((place / f"{view}_view").is_dir() for view in VIEWS):
@@ -53,21 +53,21 @@ def find_arena(folder: Path) -> Path | None:
     return None
 
 
-def arena_root(folder: Path) -> Path:
+def require_arena_folder(folder: Path) -> Path:
     """The same, or a UsageError."""
-    place = find_arena(folder)
+    place = find_arena_folder(folder)
     if place is None:
         raise UsageError(f"{folder}: no inputs of WorldMark found; expected first_view and third_view in it")
     return place
 
 
-def read_actions(arena: Path | None) -> Mapping[int, str]:
+def read_action_keys(arena: Path | None) -> Mapping[int, str]:
     """Action -> keys, as the inputs list them; the fifteen of the benchmark where they do not."""
     path = None if arena is None else arena / PROTOCOL
     if path is None or not path.is_file():
         return ACTIONS
     matches = filter(None, map(ACTION_LINE.match, read_text(path).splitlines()))
-    actions = {int(match[1]): match[2] for match in matches if keys_of(match[2])}
+    actions = {int(match[1]): match[2] for match in matches if keys_of_condition(match[2])}
     if not actions:
         raise UsageError(f"{path}: no line lists an action; expected lines such as ' 6: WS  (forward -> back)'")
     return actions
@@ -75,22 +75,24 @@ def read_actions(arena: Path | None) -> Mapping[int, str]:
 
 def read_arena_cases(arena: Path) -> Iterator[ArenaCase]:
     """All cases of the inputs, in the order of their lists; UsageError where a list cannot be read."""
-    actions = read_actions(arena)
+    actions = read_action_keys(arena)
     for view in VIEWS:
         for domain in DOMAINS:
             listing = arena / f"{view}_view" / f"{domain}_action.txt"
             if listing.is_file():
-                yield from _split(arena, view, domain, listing, actions)
+                yield from _read_split_cases(arena, view, domain, listing, actions)
 
 
-def _split(arena: Path, view: str, domain: str, listing: Path, actions: Mapping[int, str]) -> Iterator[ArenaCase]:
+def _read_split_cases(
+    arena: Path, view: str, domain: str, listing: Path, actions: Mapping[int, str]
+) -> Iterator[ArenaCase]:
     folder = listing.parent
     prompts_file = folder / f"prompt_{domain}.txt"
     prompts = [line for line in read_text(prompts_file).splitlines() if line.strip()] if prompts_file.is_file() else []
     rows = [line for line in read_text(listing).splitlines() if line.strip()]
     for image, row in enumerate(rows):
         picture = next((p for end in IMAGE_SUFFIXES if (p := folder / domain / f"{image:03d}{end}").is_file()), None)
-        focal = read_focal(folder / f"{domain}_intrinsics" / f"{image:03d}_intrinsics.npy")
+        focal = read_focal_in_widths(folder / f"{domain}_intrinsics" / f"{image:03d}_intrinsics.npy")
         for word in re.split(r"[,\s]+", row.strip(" ,\t")):
             if not word.isdecimal() or int(word) not in actions:
                 known = f"they are {min(actions)} to {max(actions)}"
@@ -100,18 +102,18 @@ def _split(arena: Path, view: str, domain: str, listing: Path, actions: Mapping[
             yield ArenaCase(view, domain, image, action, actions[action], prompt, picture, focal)
 
 
-def read_focal(path: Path) -> float | None:
+def read_focal_in_widths(path: Path) -> float | None:
     """The focal length of a picture in widths, from [fx, fy, cx, cy] in pixels; None where there is no file."""
     if not path.is_file():
         return None
-    with require_readable(path, "an array of [fx, fy, cx, cy]"):
+    with convert_read_errors(path, "an array of [fx, fy, cx, cy]"):
         lens = np.ravel(np.load(path, allow_pickle=False)).astype(float)
     if lens.shape != (4,) or not np.isfinite(lens).all() or (lens[[0, 2]] <= 0).any():
         raise UsageError(f"{path}: expected [fx, fy, cx, cy] in pixels, found {lens.tolist()}")
     return float(lens[0] / (2 * lens[2]))
 
 
-def positive_option(name: str, text: str, meaning: str = "a number above zero") -> float:
+def parse_positive_option(name: str, text: str, meaning: str = "a number above zero") -> float:
     """The number that an option gives; a UsageError where it is none, or not above zero."""
     try:
         value = float(text)

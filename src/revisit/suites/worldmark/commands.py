@@ -9,13 +9,13 @@ import typer
 from revisit.cli import console
 from revisit.cli.help import Commands
 from revisit.cli.options import JSON, OPTION, QUIET, WORKERS
-from revisit.cli.running import print_summary, run_evaluation
+from revisit.cli.running import run_evaluation, write_report_and_print_summary
 
 app = Commands("WorldMark: the command of its evaluator, and its page's findings.")
 
 
 @app.command("eval")
-def evaluate(
+def evaluate_deliveries(
     delivery: Path = typer.Argument(help="A folder with {real,style}/{first,third}/<model>/<image>_<action>.mp4."),
     arena: Path = typer.Option(None, help="The inputs; arena_inputs beside the clips by default."),
     protocol: str = typer.Option("upstream", help="upstream or corrected."),
@@ -41,26 +41,28 @@ def evaluate(
     place = run or Path("runs") / delivery.resolve().name
     options = [*option, *([f"arena={arena.resolve()}"] if arena is not None else [])]
 
-    def request(metrics: list[str], more: list[str]) -> Request:
+    def make_request(metrics: list[str], more: list[str]) -> Request:
         told = [*options, *more]
-        return Request.of(delivery, "worldmark", observer_set, protocol, metrics, None, "auto", [], told, truth=False)
+        return Request.from_options(
+            delivery, "worldmark", observer_set, protocol, metrics, None, "auto", [], told, truth=False
+        )
 
     more = []
     if protocol == "upstream" and not any(one.startswith("step=") for one in option):
         first = place.with_name(f"{place.name}-step")
-        run_evaluation(request(["worldmark_step"], []), first, quiet=quiet, workers=workers)
+        run_evaluation(make_request(["worldmark_step"], []), first, quiet=quiet, workers=workers)
         lengths = [record.value for record in Run(first).results.scores("worldmark_step") if record.value is not None]
         if not lengths:
             raise UsageError("no clip has a flow, so there is no step to take")
         step = statistics.median(lengths)  # of the clips' own
-        console.message(f"upstream's step in this folder: {step:.4f} pixels; another model in it changes it")
+        console.print_to_stderr(f"upstream's step in this folder: {step:.4f} pixels; another model in it changes it")
         more = [f"step={step!r}"]
-    finished = run_evaluation(request([], more), place, quiet=quiet, workers=workers)
-    raise typer.Exit(print_summary(finished, report=report, show_all=True, json=json))
+    finished = run_evaluation(make_request([], more), place, quiet=quiet, workers=workers)
+    raise typer.Exit(write_report_and_print_summary(finished, report=report, show_all=True, json=json))
 
 
 @app.command("findings")
-def findings(json: bool = JSON) -> None:
+def print_page_findings(json: bool = JSON) -> None:
     """What the benchmark's page says of its tables, recomputed from them."""
     from revisit.suites.worldmark.summary import page_findings
 

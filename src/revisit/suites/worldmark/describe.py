@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from revisit.suites.authoring import DatasetDescription, DatasetTools, count_table
-from revisit.suites.worldmark.arena import SECONDS, arena_root, find_arena, read_arena_cases
-from revisit.suites.worldmark.evidence import KEYS, is_return
+from revisit.suites.authoring import DatasetDescription, DatasetTools, value_count_table
+from revisit.suites.worldmark.arena import SECONDS, find_arena_folder, read_arena_cases, require_arena_folder
+from revisit.suites.worldmark.evidence import KEYS, keys_undo_each_other
 
 
-def recognises(folder: Path) -> bool:
+def is_worldmark_dataset(folder: Path) -> bool:
     """Whether the folder holds first_view or third_view."""
-    return folder.is_dir() and find_arena(folder) in (folder, folder / "arena_inputs")
+    return folder.is_dir() and find_arena_folder(folder) in (folder, folder / "arena_inputs")
 
 
-def describe(folder: Path) -> DatasetDescription:
+def describe_worldmark_dataset(folder: Path) -> DatasetDescription:
     """Counts by split, action and number of keys, and how many lead back."""
-    questions = list(read_arena_cases(arena_root(folder)))
-    back = [one for one in questions if is_return(tuple(one.keys))]
+    questions = list(read_arena_cases(require_arena_folder(folder)))
+    back = [one for one in questions if keys_undo_each_other(tuple(one.keys))]
     facts = {
         "cases": len(questions),
         "scenes": len({(one.domain, one.image) for one in questions}),
@@ -26,18 +26,18 @@ def describe(folder: Path) -> DatasetDescription:
         "hours": round(sum(SECONDS * len(one.keys) for one in questions) / 3600, 2),
     }
     tables = [
-        count_table("Cases", ("split", "cases"), (f"{one.view}/{one.domain}" for one in questions)),
-        count_table("Actions", ("keys", "cases"), (one.keys for one in questions)),
-        count_table("Keys of a case", ("keys", "cases"), (f"{one.domain}: {len(one.keys)}" for one in questions)),
-        count_table("Returns", ("kind", "cases"), (f"{one.domain}: {KEYS[one.keys[0]].family}" for one in back)),
+        value_count_table("Cases", ("split", "cases"), (f"{one.view}/{one.domain}" for one in questions)),
+        value_count_table("Actions", ("keys", "cases"), (one.keys for one in questions)),
+        value_count_table("Keys of a case", ("keys", "cases"), (f"{one.domain}: {len(one.keys)}" for one in questions)),
+        value_count_table("Returns", ("kind", "cases"), (f"{one.domain}: {KEYS[one.keys[0]].family}" for one in back)),
     ]
     return DatasetDescription("WorldMark", facts, tables)
 
 
-def problems(folder: Path) -> list[str]:
+def worldmark_dataset_problems(folder: Path) -> list[str]:
     """What could not be generated or scored by the lens, as sentences."""
     sentences: dict[str, None] = {}
-    for one in read_arena_cases(arena_root(folder)):
+    for one in read_arena_cases(require_arena_folder(folder)):
         name = f"{one.view}_view/{one.domain}/{one.image:03d}"
         if one.picture is None:
             sentences[f"{name}: there is no picture"] = None
@@ -48,4 +48,4 @@ def problems(folder: Path) -> list[str]:
     return list(sentences)
 
 
-DATASET = DatasetTools(recognises, describe, problems)
+DATASET = DatasetTools(is_worldmark_dataset, describe_worldmark_dataset, worldmark_dataset_problems)

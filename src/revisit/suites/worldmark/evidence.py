@@ -43,12 +43,12 @@ METRES, DEGREES = 5.0, 90.0  # that a camera script asks of a key; the benchmark
 OPPOSITE = {"W": "S", "S": "W", "A": "D", "D": "A", "L": "R", "R": "L"}
 
 
-def keys_of(condition: str) -> tuple[str, ...]:
+def keys_of_condition(condition: str) -> tuple[str, ...]:
     """The keys of a case, one after the other; none where its condition is no string of keys."""
     return tuple(condition) if condition and set(condition) <= KEYS.keys() else ()
 
 
-def is_return(keys: tuple[str, ...]) -> bool:
+def keys_undo_each_other(keys: tuple[str, ...]) -> bool:
     """Whether every key undoes the one before: the camera goes out and comes back."""
     return len(keys) > 1 and all(OPPOSITE[a] == b for a, b in pairwise(keys))
 
@@ -90,7 +90,7 @@ class KeyParallax:
     maker: str  # of the depth
     flow_maker: str
 
-    def step_shares(self) -> np.ndarray:
+    def lateral_step_shares(self) -> np.ndarray:
         """Share of the flow that is a step, and not a turn, for each of these keys."""
         step = np.abs(self.near) * self.spread
         return np.asarray(step / (step + np.abs(self.far) + 1e-6))

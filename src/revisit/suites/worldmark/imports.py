@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from revisit.core import MediaError, observer
-from revisit.geometry.poses import invert
-from revisit.media import load_npz, npz_shapes
-from revisit.media.error_names import naming_clip
-from revisit.media.text_files import read_json
+from revisit.geometry.poses import invert_rigid_poses
+from revisit.media import array_shapes_in_npz, load_npz
+from revisit.media.error_names import raise_media_errors_naming_file
+from revisit.media.text_files import read_json_object
 from revisit.observers.geometry_file import read_geometry
 from revisit.suites.worldmark.evidence import GeometryError, VideoRating
 from revisit.suites.worldmark.observers import ALL_SETS
@@ -33,18 +33,20 @@ VGGT, ONE_ALIGN = "vggt-omega", "onealign"
     id="import.geometry_error", version=1, kind="file", makes=GeometryError, artifact="geometry",
     inputs=("model", "annotations"), sets=ALL_SETS,
 )  # fmt: skip
-def geometry_error(path: Path, model: str, annotations: Mapping[str, Any]) -> GeometryError:
+def read_geometry_error(path: Path, model: str, annotations: Mapping[str, Any]) -> GeometryError:
     """How far the points of each frame are from what the others reconstruct there."""
     if path.suffix == ".json":
-        entry = entry_of(path, model, annotations)
-        with naming_clip(path):
-            median = _number(entry, "global_median_e", missing=np.nan)
-            return GeometryError(np.zeros(0, np.int64), np.zeros(0), median, _number(entry, "covis_ratio", 0.0), VGGT)
+        entry = read_result_entry(path, model, annotations)
+        with raise_media_errors_naming_file(path):
+            median = _require_number(entry, "global_median_e", missing=np.nan)
+            return GeometryError(
+                np.zeros(0, np.int64), np.zeros(0), median, _require_number(entry, "covis_ratio", 0.0), VGGT
+            )
     geometry = read_geometry(path)
-    with naming_clip(path):
+    with raise_media_errors_naming_file(path):
         if geometry.depth is None or geometry.refused:
             raise MediaError(geometry.refused or "it has no depth, and points cannot be compared without")
-        names = [name for name in ("conf", "depth_conf") if name in npz_shapes(path)]
+        names = [name for name in ("conf", "depth_conf") if name in array_shapes_in_npz(path)]
         sure = np.asarray(load_npz(path, members=names[:1])[names[0]]) if names else np.ones(geometry.depth.shape)
         sure = sure.reshape(geometry.depth.shape)
         errors, shared = point_errors(geometry.c2w, geometry.intrinsics, geometry.depth, sure)
@@ -70,10 +72,14 @@ def point_errors(
     """
     count, height, width = depth.shape
     y, x = np.mgrid[:height, :width].astype(np.float64)
-    w2c, scale, least = invert(c2w), float(np.median(depth[depth > 1e-6])), float(np.quantile(sure, LEAST_SURE))
+    w2c, scale, least = (
+        invert_rigid_poses(c2w),
+        float(np.median(depth[depth > 1e-6])),
+        float(np.quantile(sure, LEAST_SURE)),
+    )
     focal, centre = intrinsics[:, [0, 1], [0, 1]], intrinsics[:, :2, 2]
 
-    def world_points(k: int, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    def pixels_to_world(k: int, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         z = depth[k, rows, columns].astype(np.float64)
         rays = (np.stack([columns, rows], axis=1) - centre[k]) / focal[k]
         return np.asarray(np.c_[rays * z[:, None], z] @ c2w[k, :3, :3].T + c2w[k, :3, 3])
@@ -83,7 +89,7 @@ def point_errors(
     visible, inside_all = 0, 0
     for i in range(count):
         good = (sure[i, rows, columns] >= least) & (depth[i, rows, columns] > 0)
-        points = world_points(i, rows[good], columns[good])
+        points = pixels_to_world(i, rows[good], columns[good])
         mine = [np.zeros(0)]
         for j in range(count):
             if i == j:
@@ -101,7 +107,7 @@ def point_errors(
             both = (ratio > SAME_DEPTH[0]) & (ratio < SAME_DEPTH[1]) & (sure[j, at[:, 1], at[:, 0]] >= least)
             visible += int(both.sum())
             if both.sum() >= LEAST_POINTS:
-                other = world_points(j, at[both, 1], at[both, 0])
+                other = pixels_to_world(j, at[both, 1], at[both, 0])
                 mine.append(np.linalg.norm(points[inside][both] - other, axis=1) / scale)
         errors.append(np.concatenate(mine))
     return errors, visible / max(inside_all, 1)
@@ -111,26 +117,26 @@ def point_errors(
     id="import.video_rating", version=1, kind="file", makes=VideoRating, artifact="ratings",
     inputs=("model", "annotations"), sets=ALL_SETS,
 )  # fmt: skip
-def video_rating(path: Path, model: str, annotations: Mapping[str, Any]) -> VideoRating:
+def read_video_rating(path: Path, model: str, annotations: Mapping[str, Any]) -> VideoRating:
     """OneAlign's ratings of quality and aesthetics."""
-    entry = entry_of(path, model, annotations)
-    with naming_clip(path):
-        quality, aesthetic = (_number(entry, f"qalign_{part}") for part in ("quality", "aesthetic"))
-        return VideoRating(quality, aesthetic, int(_number(entry, "n_frames", 0.0)), ONE_ALIGN)
+    entry = read_result_entry(path, model, annotations)
+    with raise_media_errors_naming_file(path):
+        quality, aesthetic = (_require_number(entry, f"qalign_{part}") for part in ("quality", "aesthetic"))
+        return VideoRating(quality, aesthetic, int(_require_number(entry, "n_frames", 0.0)), ONE_ALIGN)
 
 
-def entry_of(path: Path, model: str, annotations: Mapping[str, Any]) -> Mapping[str, Any]:
+def read_result_entry(path: Path, model: str, annotations: Mapping[str, Any]) -> Mapping[str, Any]:
     """What a result file of the public evaluator says of a clip."""
     key = f"{model}__{annotations.get('name', '')}"
-    with naming_clip(path):
-        content = read_json(path, '{"<model>__<image>_<action>": {...}}')
+    with raise_media_errors_naming_file(path):
+        content = read_json_object(path, '{"<model>__<image>_<action>": {...}}')
         entry = content.get(key)
         if not isinstance(entry, dict):
             raise MediaError(f"it has no entry {key!r}")
         return entry
 
 
-def _number(entry: Mapping[str, Any], name: str, missing: float | None = None) -> float:
+def _require_number(entry: Mapping[str, Any], name: str, missing: float | None = None) -> float:
     value = entry.get(name, missing)
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise MediaError(f"its {name} is {str(value)[:40]!r}; expected a number")

@@ -12,9 +12,9 @@ from dataclasses import replace
 
 from revisit.core import METRICS, Record
 from revisit.results import Cell, Results
-from revisit.results.cells import mean_of
+from revisit.results.cells import mean_and_interval
 from revisit.results.score_names import STAND_IN
-from revisit.results.stand_ins import stand_ins
+from revisit.results.stand_ins import list_stand_ins
 from revisit.suites.worldmark.metrics import COLUMNS, STAND_INS
 from revisit.suites.worldmark.metrics.whole import SCALE
 
@@ -22,10 +22,10 @@ Values = list[tuple[float, str]]  # a number and its scene
 BOUNDS = (0.0, 100.0)
 
 
-def shown_columns(results: Results) -> list[tuple[str, str]]:
+def asked_columns(results: Results) -> list[tuple[str, str]]:
     """Head and metric of each column that was asked, with a column of its own behind it for what stand-ins measured."""
     makers: dict[str, dict[str, None]] = {}
-    for one in stand_ins(results):
+    for one in list_stand_ins(results):
         makers.setdefault(one.metric, {})[one.made_by] = None
     columns = []
     for head, id in {**COLUMNS, **{METRICS[id].title: id for id in STAND_INS}}.items():
@@ -36,22 +36,22 @@ def shown_columns(results: Results) -> list[tuple[str, str]]:
     return columns
 
 
-def model_cell(results: Results, metric: str, upstream: bool) -> Cell:
+def aggregate_model_cell(results: Results, metric: str, upstream: bool) -> Cell:
     """The cell of a model under a metric; `upstream` counts a direction below zero as zero."""
     id = metric.removesuffix(STAND_IN)
     cell = replace(results.cell(metric), of=results.expected(id))
     records = results.scores(metric)
-    collect = COLLECTORS.get(id, _keys)
-    if not records or (collect is _keys and not any("keys" in record.facts for record in records)):
+    collect = COLLECTORS.get(id, _key_score_values)
+    if not records or (collect is _key_score_values and not any("keys" in record.facts for record in records)):
         return cell  # a mean over clips, with the interval that every table gives it
     bounds = (-100.0, 100.0) if "_direction_" in id else BOUNDS
-    mean, interval = mean_of(collect(records), bounds)
+    mean, interval = mean_and_interval(collect(records), bounds)
     if upstream and mean is not None and "_direction_" in id:
         mean, interval = max(mean, 0.0), None if interval is None else (max(interval[0], 0.0), max(interval[1], 0.0))
     return replace(cell, mean=mean, interval=interval, few_scenes=False)
 
 
-def _keys(records: Sequence[Record]) -> Values:
+def _key_score_values(records: Sequence[Record]) -> Values:
     """The scores of all keys; of a metric that is not about keys, those of the clips."""
     values: Values = []
     for record in records:
@@ -61,7 +61,7 @@ def _keys(records: Sequence[Record]) -> Values:
     return values
 
 
-def _local(records: Sequence[Record]) -> Values:
+def _local_memory_values(records: Sequence[Record]) -> Values:
     """100 (1 - share with a cut) (1 - mean share of mutations), as values whose mean that is."""
     whole = [0.0 if record.facts["cut"] else 1.0 for record in records]
     shares = [record.facts["mutations"] for record in records]
@@ -75,7 +75,7 @@ def _local(records: Sequence[Record]) -> Values:
     ]
 
 
-def _global(records: Sequence[Record]) -> Values:
+def _global_memory_values(records: Sequence[Record]) -> Values:
     """100 / (1 + mean error / 0.05), as values whose mean that is."""
     errors = [float(record.facts["error"]) for record in records]
     mean = sum(errors) / len(errors)
@@ -83,4 +83,8 @@ def _global(records: Sequence[Record]) -> Values:
     return [(top + slope * (error - mean), record.case.sample) for error, record in zip(errors, records, strict=True)]
 
 
-COLLECTORS = {"worldmark_local": _local, "worldmark_local_small": _local, "worldmark_global": _global}
+COLLECTORS = {
+    "worldmark_local": _local_memory_values,
+    "worldmark_local_small": _local_memory_values,
+    "worldmark_global": _global_memory_values,
+}

@@ -15,17 +15,17 @@ from pathlib import Path
 
 from revisit.core import Case, Clip, Rejected, Remark, UsageError
 from revisit.media import VIDEO_SUFFIXES, natural_order
-from revisit.media.text_files import read_json
-from revisit.suites.clips import option_folder
+from revisit.media.text_files import read_json_object
+from revisit.suites.clips import existing_option_folder
 from revisit.suites.worldmark.arena import (
     DOMAINS,
     FOLDER,
     VIEWS,
     ArenaCase,
-    arena_root,
-    find_arena,
-    read_actions,
+    find_arena_folder,
+    read_action_keys,
     read_arena_cases,
+    require_arena_folder,
 )
 
 NAME = re.compile(r"(\d{3})_(\d{3})")
@@ -47,9 +47,9 @@ class Delivered:
         return sorted((path for path in inside if not path.name.startswith(".")), key=natural_order)
 
 
-def recognises(source: Path) -> bool:
+def is_worldmark_delivery(source: Path) -> bool:
     """Whether this is a folder of deliveries, or one of them in its place."""
-    deliveries = _deliveries(source, "") if source.is_dir() else []
+    deliveries = _find_deliveries(source, "") if source.is_dir() else []
     return any(NAME.fullmatch(path.stem) for delivered in deliveries for path in delivered.clips[:3])
 
 
@@ -65,32 +65,32 @@ def read(
     step: str | None = None,
 ) -> Iterator[Case | Rejected | Remark]:
     """Cases of all models, and what is missing or was not asked for; `step` is for `settings`."""
-    deliveries = _deliveries(source, split or "") if source.is_dir() else []
+    deliveries = _find_deliveries(source, split or "") if source.is_dir() else []
     if not deliveries:
         raise UsageError(
             f"{source}: no deliveries found; expected {{{','.join(DOMAINS)}}}/{{{','.join(VIEWS)}}}/<model>/000_001.mp4"
             " in it, or a folder of a model with --option split=first/real"
         )
-    place = find_arena(source) if arena is None else arena_root(Path(arena).expanduser())
+    place = find_arena_folder(source) if arena is None else require_arena_folder(Path(arena).expanduser())
     if place is None:
         yield Remark(
             f"no inputs ({FOLDER}) were found beside the clips, so nobody knows which clips are missing and what lens "
             "they have; give --option arena=DIR"
         )
     questions = list(read_arena_cases(place)) if place is not None else []
-    folders = {name: option_folder(name, value) for name, value in
+    folders = {name: existing_option_folder(name, value) for name, value in
                (("flow", flow), ("geometry", geometry), ("ratings", ratings)) if value}  # fmt: skip
     for delivered in deliveries:
         split_key = delivered.view, delivered.domain
         expected = {one.name: one for one in questions if (one.view, one.domain) == split_key}
-        yield from _cases(delivered, expected, place, folders)
+        yield from _delivery_cases(delivered, expected, place, folders)
 
 
-def _cases(
+def _delivery_cases(
     delivered: Delivered, expected: Mapping[str, ArenaCase], arena: Path | None, folders: Mapping[str, Path]
 ) -> Iterator[Case | Rejected]:
     """The clips of one delivery, and those that it lacks."""
-    actions, complete = read_actions(arena), arena is not None
+    actions, complete = read_action_keys(arena), arena is not None
     subset, model = f"{delivered.view}/{delivered.domain}", delivered.model
     there: dict[str, Path] = {}
     for path in delivered.clips:
@@ -111,66 +111,66 @@ def _cases(
             if not complete:
                 image, action = int(name[:3]), int(name[4:])
                 question = ArenaCase(delivered.view, delivered.domain, image, action, actions[action])
-                yield _case(question, model, path, folders)
+                yield _case_of_clip(question, model, path, folders)
     for name, question in expected.items():
         if name in there:
-            yield _case(question, model, there[name], folders)
+            yield _case_of_clip(question, model, there[name], folders)
         else:
             reason = f"missing: there is no {name}.mp4"
             yield Rejected(f"{question.id}@{model}", reason, model, subset, question.keys, missing=True)
 
 
-def _case(question: ArenaCase, model: str, path: Path, folders: Mapping[str, Path]) -> Case:
-    files = {name: _artifact(folder, model, question.name) for name, folder in folders.items()}
-    focal = {} if question.focal is None else {"focal": question.focal}
+def _case_of_clip(arena_case: ArenaCase, model: str, path: Path, folders: Mapping[str, Path]) -> Case:
+    files = {name: _find_artifact(folder, model, arena_case.name) for name, folder in folders.items()}
+    focal = {} if arena_case.focal is None else {"focal": arena_case.focal}
     return Case(
-        id=f"{question.id}@{model}",
+        id=f"{arena_case.id}@{model}",
         suite="worldmark",
         model=model,
-        sample=f"{question.domain}/{question.image:03d}",
+        sample=f"{arena_case.domain}/{arena_case.image:03d}",
         clip=Clip(path),
-        subset=f"{question.view}/{question.domain}",
-        condition=question.keys,
-        prompt=question.prompt,
-        annotations={"name": question.name, "action": question.action, **focal},
+        subset=f"{arena_case.view}/{arena_case.domain}",
+        condition=arena_case.keys,
+        prompt=arena_case.prompt,
+        annotations={"name": arena_case.name, "action": arena_case.action, **focal},
         artifacts={name: file for name, file in files.items() if file is not None},
     )
 
 
-def _artifact(folder: Path, model: str, name: str) -> Path | None:
+def _find_artifact(folder: Path, model: str, name: str) -> Path | None:
     """The file of a clip: <model>__<name>.npz, <model>/<name>.npz, or the result file that has an entry of it."""
     for place in (folder / f"{model}__{name}.npz", folder / model / f"{name}.npz"):
         if place.is_file():
             return place
-    return _entries(folder).get(f"{model}__{name}")
+    return _result_files_by_clip(folder).get(f"{model}__{name}")
 
 
 @lru_cache(maxsize=4)
-def _entries(folder: Path) -> Mapping[str, Path]:
+def _result_files_by_clip(folder: Path) -> Mapping[str, Path]:
     """The clips of which result files of the public evaluator tell, each with its file."""
     expected = '{"<model>__<image>_<action>": {...}}'
-    return {name: file for file in sorted(folder.glob("*.json")) for name in read_json(file, expected)}
+    return {name: file for file in sorted(folder.glob("*.json")) for name in read_json_object(file, expected)}
 
 
-def _deliveries(source: Path, split: str) -> list[Delivered]:
+def _find_deliveries(source: Path, split: str) -> list[Delivered]:
     """The deliveries in a folder; one that stands in its place is known by the names of the folders above it."""
     if split:
         view, _, domain = split.partition("/")
         if view not in VIEWS or domain not in DOMAINS:
             raise UsageError(f"--option split={split}: a split is first/real, first/style, third/real or third/style")
-        return _models(source, view, domain)
+        return _model_deliveries(source, view, domain)
     deliveries = [
         one for domain in DOMAINS for view in VIEWS if (source / domain / view).is_dir()
-        for one in _models(source / domain / view, view, domain)
+        for one in _model_deliveries(source / domain / view, view, domain)
     ]  # fmt: skip
     above = source.resolve().parts
     for domain, view in (above[-2:], above[-3:-1]) if len(above) > 2 else ():
         if not deliveries and view in VIEWS and domain in DOMAINS:
-            deliveries = _models(source, view, domain)
+            deliveries = _model_deliveries(source, view, domain)
     return deliveries
 
 
-def _models(folder: Path, view: str, domain: str) -> list[Delivered]:
+def _model_deliveries(folder: Path, view: str, domain: str) -> list[Delivered]:
     """The folders of models in a folder, or the folder itself where it holds clips."""
     whole = Delivered(view, domain, folder.resolve().name, folder)
     if whole.clips:

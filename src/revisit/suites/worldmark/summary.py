@@ -10,9 +10,9 @@ from revisit.results.funnel import dataset_funnel
 from revisit.results.stand_ins import separate_stand_ins
 from revisit.results.tables import Table, make_table, standard_summary
 from revisit.stats.correlation import spearman
-from revisit.suites.worldmark.boards import published, results_by_split
+from revisit.suites.worldmark.boards import published_worldmark_boards, results_by_split
 from revisit.suites.worldmark.metrics import COLUMNS
-from revisit.suites.worldmark.model_columns import model_cell, shown_columns
+from revisit.suites.worldmark.model_columns import aggregate_model_cell, asked_columns
 
 MEMORY = ("worldmark_revisit", "worldmark_revisit_small")
 NOTE = "means over keys for control, over clips for memory and quality; intervals over scenes"
@@ -21,12 +21,12 @@ NOTE = "means over keys for control, over clips for memory and quality; interval
 def summarise(results: Results) -> dict[str, Any]:
     """The tables of the suite."""
     standard = standard_summary(results, funnel=partial(dataset_funnel, memory=MEMORY), parts=results_by_split(results))
-    return standard | {"headline": headline(separate_stand_ins(results))}
+    return standard | {"headline": split_tables(separate_stand_ins(results))}
 
 
-def headline(results: Results) -> list[Table]:
+def split_tables(results: Results) -> list[Table]:
     """The thirteen columns of each split; what stand-ins measured has columns of its own."""
-    columns = shown_columns(results)
+    columns = asked_columns(results)
     if len(columns) < 2:
         return []
     return [
@@ -35,7 +35,7 @@ def headline(results: Results) -> list[Table]:
             NOTE,
             [head for head, _ in columns],
             [
-                (model, [model_cell(mine, id, False) for _, id in columns])
+                (model, [aggregate_model_cell(mine, id, False) for _, id in columns])
                 for model, mine in part.groups("model").items()
             ],
         )
@@ -51,23 +51,23 @@ def page_findings() -> dict[str, float]:
     >>> round(page_findings()["sd of Global"], 2)
     13.08
     """
-    tables = {board.title.rpartition(", ")[2]: board for board in published()}
+    tables = {board.title.rpartition(", ")[2]: board for board in published_worldmark_boards()}
 
-    def column(split: str, head: str) -> dict[str, float]:
+    def column_means_by_model(split: str, head: str) -> dict[str, float]:
         cells = {row.model: row.cells[COLUMNS[head]].mean for row in tables[split].rows}
         return {model: mean for model, mean in cells.items() if mean is not None}
 
     findings: dict[str, float] = {}
     for head in ("Local", "Global"):
-        values = list(column("first/real", head).values())
+        values = list(column_means_by_model("first/real", head).values())
         mean = sum(values) / len(values)
         findings[f"sd of {head}"] = (sum((value - mean) ** 2 for value in values) / len(values)) ** 0.5
-    quality = column("first/real", "QA_q")
+    quality = column_means_by_model("first/real", "QA_q")
     for head in ("Local", "Global", "Rev", "RL_t"):
-        rho = spearman(list(quality.values()), [column("first/real", head)[model] for model in quality])
+        rho = spearman(list(quality.values()), [column_means_by_model("first/real", head)[model] for model in quality])
         findings[f"Spearman of QA_q with {head}"] = float("nan") if rho is None else rho[0]
     for head in ("DA_r", "DA_t"):
-        first, third = column("first/real", head), column("third/real", head)
+        first, third = column_means_by_model("first/real", head), column_means_by_model("third/real", head)
         common = first.keys() & third.keys()
         findings[f"third minus first of {head}"] = sum(third[model] - first[model] for model in common) / len(common)
     return findings

@@ -13,11 +13,11 @@ import numpy as np
 from revisit.geometry.camera_script import camera_path, parse_script
 from revisit.media import encode_mp4, write_picture
 from revisit.suites.worldmark.evidence import ACTIONS, OPPOSITE, key_script
-from revisit.suites.worldmark.world_films import write_lens, write_texts
-from revisit.worlds.layout import first_pose
+from revisit.suites.worldmark.world_films import write_actions_and_prompts, write_lens_file
+from revisit.worlds.layout import first_camera_pose
 from revisit.worlds.layouts.film_orders import OwnFilms, layout
 from revisit.worlds.places import make_room
-from revisit.worlds.render import Camera, intrinsics
+from revisit.worlds.render import Camera, intrinsics_from_fov
 from revisit.worlds.workers import StepCallback
 from revisit.worlds.world import World, WorldView
 
@@ -29,7 +29,7 @@ STEPS = sum(map(len, SCENES)) * len(MODELS)
 ELSEWHERE = 100  # added to the seed of a room for what a forgetful model shows after a switch
 
 
-def keys_followed_by(model: str, keys: str) -> str:
+def keys_followed_by_model(model: str, keys: str) -> str:
     """The keys that a model follows; none where it stays."""
     if model == "frozen":
         return ""
@@ -38,19 +38,21 @@ def keys_followed_by(model: str, keys: str) -> str:
     return keys[0] * len(keys) if model == "never_returns" else keys
 
 
-def poses_of(keys: str, count: int, frames: int) -> np.ndarray:
+def camera_poses_of_keys(keys: str, count: int, frames: int) -> np.ndarray:
     """Camera-to-world poses of `count` keys of so many frames each."""
     script = f"hold@{count * frames}"
     if keys:
         script = key_script(keys, [frames] * len(keys), metres=METRES, degrees=DEGREES)
-    return camera_path(parse_script(script), first_pose())
+    return camera_path(parse_script(script), first_camera_pose())
 
 
-def write(folder: Path, size: tuple[int, int], tell: StepCallback = lambda _: None, frames: int | None = None) -> Path:
+def write_worldmark_layout(
+    folder: Path, size: tuple[int, int], tell: StepCallback = lambda _: None, frames: int | None = None
+) -> Path:
     """Write the inputs, and the clips that are not there; return what `revisit eval` is given."""
     length = frames or FRAMES
     rooms = [make_room(seed) for seed in range(len(SCENES))]
-    write_inputs(folder / "arena_inputs", rooms, size)
+    write_arena_inputs(folder / "arena_inputs", rooms, size)
     for image, actions in enumerate(SCENES):
         other = make_room(image + ELSEWHERE)
         rendered: dict[tuple[str, bytes], np.ndarray] = {}
@@ -59,33 +61,33 @@ def write(folder: Path, size: tuple[int, int], tell: StepCallback = lambda _: No
                 clip = folder / "real" / "first" / model / f"{image:03d}_{action:03d}.mp4"
                 if not clip.is_file():
                     keys = ACTIONS[action]
-                    poses = poses_of(keys_followed_by(model, keys), len(keys), length)
+                    poses = camera_poses_of_keys(keys_followed_by_model(model, keys), len(keys), length)
                     places = [other if model == "forgets" and k > length else rooms[image] for k in range(len(poses))]
                     views = zip(places, poses, strict=True)
-                    encode_mp4(clip, (_picture(place, pose, size, rendered) for place, pose in views), FPS)
+                    encode_mp4(clip, (_render_cached_view(place, pose, size, rendered) for place, pose in views), FPS)
                 tell(f"{model} {image:03d}_{action:03d}")
     return folder
 
 
-def write_inputs(arena: Path, rooms: list[World], size: tuple[int, int]) -> None:
+def write_arena_inputs(arena: Path, rooms: list[World], size: tuple[int, int]) -> None:
     """Write pictures, lenses, prompts and actions."""
-    write_texts(arena, SCENES, [room.prompt for room in rooms])
+    write_actions_and_prompts(arena, SCENES, [room.prompt for room in rooms])
     for image, room in enumerate(rooms):
-        lens = intrinsics(size, room.fov)
+        lens = intrinsics_from_fov(size, room.fov)
         place = arena / "first_view" / "real" / f"{image:03d}.png"
-        write_picture(place, _picture(room, first_pose(), size, {}))
-        write_lens(arena, image, [lens[0, 0], lens[1, 1], size[1] / 2, size[0] / 2])
+        write_picture(place, _render_cached_view(room, first_camera_pose(), size, {}))
+        write_lens_file(arena, image, [lens[0, 0], lens[1, 1], size[1] / 2, size[0] / 2])
 
 
-def _picture(
+def _render_cached_view(
     world: World, pose: np.ndarray, size: tuple[int, int], pictures: dict[tuple[str, bytes], np.ndarray]
 ) -> np.ndarray:
     """The view from a pose, rendered once."""
     key = world.name, (np.round(pose, 6) + 0.0).tobytes()
     if key not in pictures:
-        camera = Camera(intrinsics(size, world.fov), pose, size)
+        camera = Camera(intrinsics_from_fov(size, world.fov), pose, size)
         pictures[key] = WorldView(world, camera).shot(world.first_state).rgb
     return pictures[key]
 
 
-layout(OwnFilms("worldmark", write, STEPS, "", "--suite worldmark"))
+layout(OwnFilms("worldmark", write_worldmark_layout, STEPS, "", "--suite worldmark"))

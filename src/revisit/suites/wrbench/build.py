@@ -4,7 +4,7 @@ Scenes are written as in scenes.yaml: a place, a subject, what it deals with, tw
 events that cross two factors (does the subject move, does its state change), each with what the generator is told and
 what must be seen in the end. A scene may bring texts of its own: `picture`, and `prompt` of an event (generated_text).
 First frames are drawn by the user's own text-to-image command, or by a server. What must be seen in the end may not be
-told: `prompt_problems` finds prompts that do.
+told: `prompts_revealing_end_or_camera` finds prompts that do.
 """
 
 from __future__ import annotations
@@ -14,11 +14,20 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from revisit.core import UsageError
-from revisit.core.text import parse_yaml, require_readable
+from revisit.core.text import convert_read_errors, parse_yaml
 from revisit.media import file_digest
-from revisit.media.files import write_lines
+from revisit.media.files import write_json_lines
 from revisit.suites import authoring
-from revisit.suites.wrbench.prompts import CAMERA_WORDS, EVENTS, STYLE, TIERS, WORDS, EventTask, Scene, task_of
+from revisit.suites.wrbench.prompts import (
+    CAMERA_WORDS,
+    EVENTS,
+    STYLE,
+    TIERS,
+    WORDS,
+    EventTask,
+    Scene,
+    event_task_of_scene,
+)
 
 GAPS = ("none", "static", "yaw_LR", "yaw_RL")
 TIER_OF = dict(zip(EVENTS, TIERS, strict=True))  # our event -> the published tier
@@ -30,9 +39,9 @@ Draw = Callable[[Mapping[str, str], Path], Mapping[str, str]]
 RUN = 5  # words in a row of the end that a prompt may not hold
 
 
-def read_scenes(path: Path) -> dict[str, Scene]:
+def read_scene_families(path: Path) -> dict[str, Scene]:
     """The families of a file of scenes."""
-    with require_readable(path, "a file with `families:` and a scene under each name"):
+    with convert_read_errors(path, "a file with `families:` and a scene under each name"):
         families = parse_yaml(path.read_text(encoding="utf-8"))["families"]
         for name, facts in families.items():
             lacks = ", ".join(key for key in NEEDED if key not in facts)
@@ -55,25 +64,25 @@ def first_frame_prompt(facts: Scene) -> str:
     )
 
 
-def tasks_of(families: Mapping[str, Scene]) -> list[tuple[str, EventTask]]:
+def event_tasks_of_families(families: Mapping[str, Scene]) -> list[tuple[str, EventTask]]:
     """Every event of every family, with its event's name."""
-    return [(event, task_of(name, facts, event)) for name, facts in families.items() for event in EVENTS]
+    return [(event, event_task_of_scene(name, facts, event)) for name, facts in families.items() for event in EVENTS]
 
 
-def prompt_problems(families: Mapping[str, Scene]) -> list[str]:
+def prompts_revealing_end_or_camera(families: Mapping[str, Scene]) -> list[str]:
     """Prompts that tell the end, or speak of the camera where no camera is asked for, as sentences."""
     problems = []
-    for _, task in tasks_of(families):
+    for _, task in event_tasks_of_families(families):
         prompts = {"the prompt": task.prompt, "the prompt without a first frame": task.from_nothing}
         for what, prompt in prompts.items():
-            if shared := _shared_run(task.expected, prompt):
+            if shared := _first_ending_phrase_in_prompt(task.expected, prompt):
                 problems.append(f"{task.id}: {what} tells how it ends: {shared!r}")
             if spoken := CAMERA.search(prompt):
                 problems.append(f"{task.id}: {what} speaks of the camera: {spoken[0]!r}")
     return problems
 
 
-def _shared_run(end: str, prompt: str) -> str:
+def _first_ending_phrase_in_prompt(end: str, prompt: str) -> str:
     """Words in a row that both have, if they are RUN or more, or all of the end."""
     words, prompt_words = (re.findall(r"[a-z0-9']+", text.lower()) for text in (end, prompt))
     text = f" {' '.join(prompt_words)} "
@@ -82,30 +91,38 @@ def _shared_run(end: str, prompt: str) -> str:
     return next((run for run in runs if f" {run} " in text), "")
 
 
-def write_dataset(
+def write_wrbench_dataset(
     root: Path, families: Mapping[str, Scene], *, licence: str, source: str, draw: Draw | None = None,
 ) -> tuple[Path, list[str]]:  # fmt: skip
     """The files of some families, and what could not be drawn. Prompts that leak are refused.
 
     `draw` is given the prompts by the names of families and a folder, and returns why some have no picture.
     """
-    if leak_notes := prompt_problems(families):
+    if leak_notes := prompts_revealing_end_or_camera(families):
         raise UsageError(f"{len(leak_notes)} prompts give away what must not be told: {'; '.join(leak_notes[:3])}")
-    authoring.empty_folder(root)
+    authoring.make_empty_folder(root)
     prompts = {name: first_frame_prompt(facts) for name, facts in families.items()}
     trouble = {} if draw is None else draw(prompts, root / FIRST_FRAMES)
     notes = [f"{name}: no first frame: {why}" for name, why in trouble.items()]
-    write_lines(root / "families.jsonl", [_family(name, facts) for name, facts in families.items()])
-    tasks = tasks_of(families)
-    write_lines(root / "variants.jsonl", [_variant(event, task, gap) for event, task in tasks for gap in GAPS])
-    write_lines(root / "t2v_event_tails.jsonl", [_tail(event, task, gap) for event, task in tasks for gap in GAPS])
-    write_lines(root / "t2v_layout_anchors.jsonl", [_layout(name, facts) for name, facts in families.items()])
-    _events(root / "scene_events_25x4.csv", families)
-    frames = [_frame(root, name, facts) for name, facts in families.items() if _first_frame_path(root, name).is_file()]
-    authoring.write_json(root / "first_frames_manifest.json", frames)
+    write_json_lines(root / "families.jsonl", [_family_row(name, facts) for name, facts in families.items()])
+    tasks = event_tasks_of_families(families)
+    write_json_lines(root / "variants.jsonl", [_variant_row(event, task, gap) for event, task in tasks for gap in GAPS])
+    write_json_lines(
+        root / "t2v_event_tails.jsonl", [_event_tail_row(event, task, gap) for event, task in tasks for gap in GAPS]
+    )
+    write_json_lines(root / "t2v_layout_anchors.jsonl", [_layout_row(name, facts) for name, facts in families.items()])
+    _write_events_table(root / "scene_events_25x4.csv", families)
+    frames = [
+        _first_frame_row(root, name, facts)
+        for name, facts in families.items()
+        if _first_frame_path(root, name).is_file()
+    ]
+    authoring.write_json_file(root / "first_frames_manifest.json", frames)
     counts = {"families": len(families), "events": len(tasks), "variants": len(tasks) * len(GAPS)}
     counts["first frames"] = len(frames)
-    authoring.write_card(root, "wrbench", title=f"Scenes of {source}", licence=licence, source=source, counts=counts)
+    authoring.write_dataset_card(
+        root, "wrbench", title=f"Scenes of {source}", licence=licence, source=source, counts=counts
+    )
     return root, notes
 
 
@@ -113,7 +130,7 @@ def _first_frame_path(root: Path, name: str) -> Path:
     return root / FIRST_FRAMES / f"{name}.png"
 
 
-def _family(name: str, facts: Scene) -> dict[str, object]:
+def _family_row(name: str, facts: Scene) -> dict[str, object]:
     things = [*facts["behind"], facts["with"]]
     return {
         "family_id": name, "scene": facts["place"], "t2i_scene": first_frame_prompt(facts),
@@ -125,25 +142,27 @@ def _family(name: str, facts: Scene) -> dict[str, object]:
     }  # fmt: skip
 
 
-def _id(event: str, task: EventTask, gap: str) -> str:
+def _variant_id(event: str, task: EventTask, gap: str) -> str:
     return f"{task.family}__{TIER_OF[event]}__{gap}"
 
 
-def _variant(event: str, task: EventTask, gap: str) -> dict[str, object]:
+def _variant_row(event: str, task: EventTask, gap: str) -> dict[str, object]:
     tier = TIER_OF[event]
     return {
-        "variant_id": _id(event, task, gap), "family_id": task.family, "reasoning_tier": tier[:2], "oov_gap": gap,
+        "variant_id": _variant_id(event, task, gap), "family_id": task.family, "reasoning_tier": tier[:2],
+        "oov_gap": gap,
         "event_delta": task.factor, "divergence_id": tier[3:] or None, "world_state_prompt": task.event,
-        "expected_state": task.expected, "ti2v_prompt": task.prompt if gap == "none" else task.with_camera(gap),
+        "expected_state": task.expected, "ti2v_prompt": task.prompt if gap == "none"
+        else task.prompt_with_camera_words(gap),
     }  # fmt: skip
 
 
-def _tail(event: str, task: EventTask, gap: str) -> dict[str, object]:
+def _event_tail_row(event: str, task: EventTask, gap: str) -> dict[str, object]:
     camera = [] if gap == "none" else [CAMERA_WORDS[gap]]
-    return {"variant_id": _id(event, task, gap), "t2v_event_tail": " ".join([task.event, *camera])}
+    return {"variant_id": _variant_id(event, task, gap), "t2v_event_tail": " ".join([task.event, *camera])}
 
 
-def _layout(name: str, facts: Scene) -> dict[str, object]:
+def _layout_row(name: str, facts: Scene) -> dict[str, object]:
     return {
         "family_id": name, "scene": facts["place"],
         "subject": f"{facts['subject']} starts on the left third of the frame, facing toward the right.",
@@ -153,7 +172,7 @@ def _layout(name: str, facts: Scene) -> dict[str, object]:
     }  # fmt: skip
 
 
-def _frame(root: Path, name: str, facts: Scene) -> dict[str, object]:
+def _first_frame_row(root: Path, name: str, facts: Scene) -> dict[str, object]:
     import cv2
 
     picture = cv2.imread(str(_first_frame_path(root, name)))
@@ -166,16 +185,16 @@ def _frame(root: Path, name: str, facts: Scene) -> dict[str, object]:
     }  # fmt: skip
 
 
-def _events(path: Path, families: Mapping[str, Scene]) -> None:
+def _write_events_table(path: Path, families: Mapping[str, Scene]) -> None:
     columns = ["scene_index", "family_id", "scene", "primary_object", "interactor_object", "anchor_objects"]
     columns += ["first_frame_summary", *(f"event_{tier}" for tier in TIERS)]
     columns += [*(f"event_id_{tier}" for tier in TIERS), *(f"event_delta_{tier}" for tier in TIERS)]
     rows: list[Sequence[object]] = []
     for number, (name, facts) in enumerate(families.items(), start=1):
-        tasks = [task_of(name, facts, event) for event in EVENTS]
+        tasks = [event_task_of_scene(name, facts, event) for event in EVENTS]
         rows.append([
             number, name, facts["place"], facts["subject"], facts["with"], "; ".join(facts["behind"]),
             first_frame_prompt(facts), *(task.event for task in tasks),
             *(f"{name}__{tier}__none" for tier in TIERS), *(task.factor for task in tasks),
         ])  # fmt: skip
-    authoring.write_table(path, columns, rows, newline="\n")
+    authoring.write_csv_file(path, columns, rows, newline="\n")

@@ -10,7 +10,14 @@ import typer
 from revisit.cli import console
 from revisit.cli.help import Commands
 from revisit.cli.options import JSON, OWN_GENERATORS, out_option
-from revisit.suites.wrbench.commands_writing import IMAGES, SIZE, draw_pictures, first_frames, prompts, scenes
+from revisit.suites.wrbench.commands_writing import (
+    IMAGES,
+    SIZE,
+    build_first_frames,
+    build_prompts,
+    build_scenes,
+    draw_pictures,
+)
 
 app = Commands("WRBench: records to generate, and published results.")
 
@@ -40,32 +47,32 @@ def records(
     """Write records for a generator, and say which it will refuse."""
     from collections import Counter
 
-    from revisit.control.generators import generator
-    from revisit.media.files import write_lines
-    from revisit.suites.wrbench.prompts import natural25_tasks, own_tasks
+    from revisit.control.generators import find_generator
+    from revisit.media.files import write_json_lines
+    from revisit.suites.wrbench.prompts import own_event_tasks, read_natural25_tasks
     from revisit.suites.wrbench.records import (
-        chosen_views,
         event_views,
-        interface_of,
+        generator_takes_commands,
+        interface_of_generator,
         record_line,
-        refused_cameras,
-        takes_commands,
+        refused_cameras_by_reason,
+        select_views,
     )
 
-    card = generator(model, own) if model else None
+    card = find_generator(model, own) if model else None
     length = frames or (card.frames if card else 81)
     takes = "nothing" if no_first_frame else card.takes if card else "image"
-    tasks = natural25_tasks(data, wrbench) if data is not None else own_tasks()
-    commands = takes_commands(card)
+    tasks = read_natural25_tasks(data, wrbench) if data is not None else own_event_tasks()
+    commands = generator_takes_commands(card)
     every = event_views(
-        tasks, interface or interface_of(card), camera, first_frame=takes != "nothing", commands=commands
+        tasks, interface or interface_of_generator(card), camera, first_frame=takes != "nothing", commands=commands
     )
-    views = chosen_views(list(every), family, limit)
-    refused = refused_cameras(views, card, length) if card is not None else {}
+    views = select_views(list(every), family, limit)
+    refused = refused_cameras_by_reason(views, card, length) if card is not None else {}
     rows = [record_line(view, first_frames, source_videos, length, seed) for view in views]
     needed = takes if takes in ("image", "source_video") else ""
     without = sum(needed not in row for row in rows) if needed else 0
-    write_lines(out, rows)
+    write_json_lines(out, rows)
     cameras = Counter(view.camera for view in views)
     if json:
         facts = {"records": len(rows), "cameras": dict(cameras), "frames": length, "starts_from": takes}
@@ -73,16 +80,18 @@ def records(
         return
     typer.echo(f"{len(rows)} records in {out}: " + ", ".join(f"{count} {name}" for name, count in cameras.items()))
     if card is None and frames is None:
-        console.message(f"clips of {length} frames; --model NAME uses the settings of a generator")
+        console.print_to_stderr(f"clips of {length} frames; --model NAME uses the settings of a generator")
     if without:
         what = {"image": "first frame", "source_video": "source video"}[needed]
         option = f"--{what.replace(' ', '-')}s"
-        console.message(f"{without} records have no {what}; give a folder of them with {option}")
+        console.print_to_stderr(f"{without} records have no {what}; give a folder of them with {option}")
     for reason, labels in refused.items():
         count = sum(cameras[label] for label in labels)
-        console.message(f"{card.id if card else ''} will refuse {count} records ({', '.join(labels)}): {reason}")
+        console.print_to_stderr(
+            f"{card.id if card else ''} will refuse {count} records ({', '.join(labels)}): {reason}"
+        )
     if data is not None and (takes == "nothing" or commands) and tasks and tasks[0].wording.source is None:
-        console.message(
+        console.print_to_stderr(
             "the parts of the prompts are joined by words of Revisit, because no copy of WRBench was found; --wrbench "
             "names yours, and its words are used"
         )
@@ -103,16 +112,16 @@ def export(
     import json as json_
 
     from revisit.core import UsageError
-    from revisit.media.files import write_lines, write_text
-    from revisit.suites.wrbench.evaluator import prepare_for_evaluator
+    from revisit.media.files import write_json_lines, write_text_atomically
+    from revisit.suites.wrbench.evaluator import write_evaluator_sidecars
 
     if out.suffix not in (".json", ".jsonl"):
         raise UsageError(f"--out {out}: give a name that ends in .json or .jsonl")
-    handover = prepare_for_evaluator(source, root, records=str(records) if records is not None else None)
+    handover = write_evaluator_sidecars(source, root, records=str(records) if records is not None else None)
     if out.suffix == ".jsonl":
-        write_lines(out, handover.rows)
+        write_json_lines(out, handover.rows)
     else:
-        write_text(out, json_.dumps(handover.rows, indent=1, ensure_ascii=False) + "\n")
+        write_text_atomically(out, json_.dumps(handover.rows, indent=1, ensure_ascii=False) + "\n")
     if json:
         facts = {"rows": len(handover.rows), "sidecars": handover.sidecars, "without": dict(handover.without)}
         console.print_json(
@@ -120,8 +129,8 @@ def export(
         )
         return
     typer.echo(f"{len(handover.rows)} rows in {out}; {handover.sidecars} clips have sidecars")
-    for sentence in handover.sentences():
-        console.message(sentence)
+    for sentence in handover.warning_sentences():
+        console.print_to_stderr(sentence)
 
 
 @app.command()
@@ -130,13 +139,18 @@ def published(
     json: bool = JSON,
 ) -> None:
     """Print the paper's table with support, daggers and averages. Its protocol differs from that of your runs."""
-    from revisit.suites.wrbench.display import main_table
+    from revisit.suites.wrbench.display import published_columns_table
     from revisit.suites.wrbench.metrics import TITLES
-    from revisit.suites.wrbench.tables import MEASURES, T2V_MEASURES, printed_averages_note, published_t2v
-    from revisit.suites.wrbench.tables import published as rows_of
+    from revisit.suites.wrbench.tables import (
+        MEASURES,
+        T2V_MEASURES,
+        printed_averages_note,
+        published_text_to_video_rows,
+    )
+    from revisit.suites.wrbench.tables import published_model_rows as rows_of
 
     if t2v:
-        source, addendum = published_t2v()
+        source, addendum = published_text_to_video_rows()
         if json:
             console.print_json({"source": source, "rows": [dict(row) for row in addendum]})
             return
@@ -155,22 +169,22 @@ def published(
                 "rows": [
                     {
                         "model": row.model, "condition": row.condition, "outputs": row.outputs, "support": row.support,
-                        "sparse": row.sparse, "average": row.average,
-                        **{measure: row.value(measure) for measure in MEASURES},
+                        "sparse": row.has_few_returns, "average": row.average,
+                        **{measure: row.mean_of_measure(measure) for measure in MEASURES},
                     }
                     for row in rows
                 ],
             }
         )  # fmt: skip
         return
-    table = main_table(rows, source, counts=False)
+    table = published_columns_table(rows, source, counts=False)
     typer.echo(f"{table['title']}; {table['note']}; {printed_averages_note()}")
     console.print_table(
         ["model", *table["columns"]], [[row["name"], *row["cells"]] for row in table["rows"]], numbers=True
     )
 
 
-def build(
+def build_wrbench_dataset(
     scenes: Path = typer.Argument(help="YAML with families of scenes, as the suite's own scenes.yaml has them."),
     out: Path = out_option("An empty folder for families, variants, layouts, tails and first frames.", required=True),
     t2i: str = typer.Option("", help="Your text-to-image command: 'python draw.py --prompt {prompt} --out {out}'."),
@@ -186,16 +200,22 @@ def build(
     For image- and text-to-video; what tells the end is refused.
     """
     from revisit.core import UsageError
-    from revisit.suites.wrbench.build import Draw, read_scenes, write_dataset
+    from revisit.suites.wrbench.build import Draw, read_scene_families, write_wrbench_dataset
 
     if t2i and images:
         raise UsageError("first frames are drawn by --t2i, a command, or by --images, a server; give one of them")
-    families = read_scenes(scenes)
-    draw: Draw | None = _draw_by_command(t2i, timeout) if t2i else _draw_by_server(images, size) if images else None
-    place, problems = write_dataset(out, families, licence=licence, source=source, draw=draw)
+    families = read_scene_families(scenes)
+    draw: Draw | None = (
+        _first_frame_drawer_by_command(t2i, timeout)
+        if t2i
+        else _first_frame_drawer_by_server(images, size)
+        if images
+        else None
+    )
+    place, problems = write_wrbench_dataset(out, families, licence=licence, source=source, draw=draw)
     for sentence in problems:
-        console.message(sentence)
-    console.message(f"{len(families)} families, {4 * len(families)} events")
+        console.print_to_stderr(sentence)
+    console.print_to_stderr(f"{len(families)} families, {4 * len(families)} events")
     if json:
         console.print_json({"dataset": str(place), "families": len(families), "problems": list(problems)})
     else:
@@ -203,7 +223,9 @@ def build(
     raise typer.Exit(1 if problems else 0)
 
 
-def _draw_by_command(command: str, timeout: float) -> Callable[[Mapping[str, str], Path], Mapping[str, str]]:
+def _first_frame_drawer_by_command(
+    command: str, timeout: float
+) -> Callable[[Mapping[str, str], Path], Mapping[str, str]]:
     """Draws with a command for each picture."""
     from revisit.control.generator_backends import CommandBackend
     from revisit.control.jobs import Job
@@ -211,7 +233,7 @@ def _draw_by_command(command: str, timeout: float) -> Callable[[Mapping[str, str
 
     maker = CommandBackend(command, {})
 
-    def draw(prompts: Mapping[str, str], folder: Path) -> dict[str, str]:
+    def draw_and_collect_failures(prompts: Mapping[str, str], folder: Path) -> dict[str, str]:
         folder.mkdir(parents=True, exist_ok=True)
         trouble = {}
         for name, prompt in prompts.items():
@@ -222,23 +244,23 @@ def _draw_by_command(command: str, timeout: float) -> Callable[[Mapping[str, str
                 trouble[name] = f"{ended.status}: {ended.reason}" if ended.status else "the command wrote no file"
         return trouble
 
-    return draw
+    return draw_and_collect_failures
 
 
-def _draw_by_server(images: str, size: str) -> Callable[[Mapping[str, str], Path], Mapping[str, str]]:
+def _first_frame_drawer_by_server(images: str, size: str) -> Callable[[Mapping[str, str], Path], Mapping[str, str]]:
     """Draws with a text-to-image server."""
 
-    def draw(prompts: Mapping[str, str], folder: Path) -> dict[str, str]:
+    def draw_and_collect_failures(prompts: Mapping[str, str], folder: Path) -> dict[str, str]:
         ended = draw_pictures(images, prompts, folder, size)
-        return {one.id: f"{one.status}: {one.reason}" for one in ended if not one.good}
+        return {one.id: f"{one.status}: {one.reason}" for one in ended if not one.has_picture}
 
-    return draw
+    return draw_and_collect_failures
 
 
 COMMANDS = {
-    "build wrbench": build,
-    "build first-frames": first_frames,
-    "build scenes": scenes,
-    "build prompts": prompts,
+    "build wrbench": build_wrbench_dataset,
+    "build first-frames": build_first_frames,
+    "build scenes": build_scenes,
+    "build prompts": build_prompts,
     "wrbench": app,
 }

@@ -24,7 +24,7 @@ WRITER = typer.Option(
 )
 
 
-def first_frames(
+def build_first_frames(
     source: Path = typer.Argument(
         None,
         help="Scenes (YAML), a folder with families.jsonl, or JSON lines of id and prompt; our own 25 scenes else.",
@@ -43,7 +43,7 @@ def first_frames(
     from revisit.core import UsageError
     from revisit.core.text import split_commas
 
-    prompts = picture_prompts(source)
+    prompts = image_prompts_by_name(source)
     ids = split_commas(only)
     unknown = [name for name in ids if name not in prompts]
     if unknown:
@@ -51,19 +51,21 @@ def first_frames(
     selection = {id: text for id, text in prompts.items() if not ids or id in ids}
     selection = dict(list(selection.items())[:limit])
     if dry_run:
-        _plan(images, selection, out, size, each, json)
+        _print_drawing_plan(images, selection, out, size, each, json)
         return
     ended = draw_pictures(images, selection, out, size, each=each, replace=replace)
     counts = {status: sum(one.status == status for one in ended) for status in dict.fromkeys(o.status for o in ended)}
     if json:
-        console.print_json({"counts": counts, "folder": str(out), "pictures": [_row(one) for one in ended]})
+        console.print_json(
+            {"counts": counts, "folder": str(out), "pictures": [_image_result_json(one) for one in ended]}
+        )
     else:
         typer.echo(", ".join(f"{count} {status}" for status, count in counts.items()))
         typer.echo(f"revisit generate wrbench --option first_frames={out}")
-    raise typer.Exit(0 if all(one.good for one in ended) else 1)
+    raise typer.Exit(0 if all(one.has_picture for one in ended) else 1)
 
 
-def scenes(
+def build_scenes(
     out: Path = out_option("The YAML file; the answers are kept beside it, in <name>.answers.jsonl.", required=True),
     writer: str = WRITER,
     count: int = typer.Option(25, min=1, max=1000, help="Number of scenes."),
@@ -71,55 +73,58 @@ def scenes(
     json: bool = JSON,
 ) -> None:
     """Let a language model write scenes with four events each. What gives away the end is asked for again."""
-    from revisit.suites.wrbench.generated_text import write_scenes, write_scenes_file
+    from revisit.suites.wrbench.generated_text import generate_scenes, write_or_extend_scenes_file
 
-    with _writing(writer, out) as asker:
-        families, trouble = write_scenes(asker, count, about)
+    with _open_writer_client(writer, out) as asker:
+        families, trouble = generate_scenes(asker, count, about)
         if families:
-            write_scenes_file(out, families)
-    _print_written(out, len(families), "scenes", trouble, asker, json)
+            write_or_extend_scenes_file(out, families)
+    _print_written_and_exit(out, len(families), "scenes", trouble, asker, json)
 
 
-def prompts(
+def build_prompts(
     source: Path = typer.Argument(help="YAML with families of scenes."),
     out: Path = out_option("The YAML file; the answers are kept beside it, in <name>.answers.jsonl.", required=True),
     writer: str = WRITER,
     json: bool = JSON,
 ) -> None:
     """Let a language model write the prompts of scenes. One for the first picture, and one for each event."""
-    from revisit.suites.wrbench.build import read_scenes
-    from revisit.suites.wrbench.generated_text import write_prompts, write_scenes_file
+    from revisit.suites.wrbench.build import read_scene_families
+    from revisit.suites.wrbench.generated_text import generate_scene_prompts, write_or_extend_scenes_file
 
-    families = read_scenes(source)
-    with _writing(writer, out) as asker:
-        prompts_by_scene, trouble = write_prompts(asker, families)
+    families = read_scene_families(source)
+    with _open_writer_client(writer, out) as asker:
+        prompts_by_scene, trouble = generate_scene_prompts(asker, families)
         complete = {name: facts for name, facts in prompts_by_scene.items() if "picture" in facts}
         if complete:
-            write_scenes_file(out, complete)
-    _print_written(out, len(complete), "scenes with prompts", trouble, asker, json)
+            write_or_extend_scenes_file(out, complete)
+    _print_written_and_exit(out, len(complete), "scenes with prompts", trouble, asker, json)
 
 
-def picture_prompts(source: Path | None) -> dict[str, str]:
+def image_prompts_by_name(source: Path | None) -> dict[str, str]:
     """What a text-to-image model is told, by the name of the picture; of our own scenes where nothing is named."""
     from revisit.control.jobs import is_folder_name
     from revisit.core import UsageError
-    from revisit.core.text import package_yaml
-    from revisit.suites.wrbench.build import first_frame_prompt, read_scenes
-    from revisit.suites.wrbench.prompts import read_lines
+    from revisit.core.text import read_package_yaml
+    from revisit.suites.wrbench.build import first_frame_prompt, read_scene_families
+    from revisit.suites.wrbench.prompts import read_json_lines_with_keys
 
     if source is None:
-        own_scenes = package_yaml("revisit.suites.wrbench", "scenes.yaml")["families"]
+        own_scenes = read_package_yaml("revisit.suites.wrbench", "scenes.yaml")["families"]
         return {name: first_frame_prompt(facts) for name, facts in own_scenes.items()}
     if source.is_dir():
-        texts = {row["family_id"]: str(row["t2i_scene"]) for row in read_lines(source / "families.jsonl", "t2i_scene")}
+        texts = {
+            row["family_id"]: str(row["t2i_scene"])
+            for row in read_json_lines_with_keys(source / "families.jsonl", "t2i_scene")
+        }
     elif source.suffix == ".jsonl":
-        rows = read_lines(source, "id")
+        rows = read_json_lines_with_keys(source, "id")
         without = next((row["id"] for row in rows if not (row.get("image_prompt") or row.get("prompt"))), None)
         if without is not None:
             raise UsageError(f"{source}: {without!r} has neither image_prompt nor prompt")
         texts = {str(row["id"]): str(row.get("image_prompt") or row["prompt"]) for row in rows}
     else:
-        texts = {name: first_frame_prompt(facts) for name, facts in read_scenes(source).items()}
+        texts = {name: first_frame_prompt(facts) for name, facts in read_scene_families(source).items()}
     wrong = next((name for name in texts if not is_folder_name(name)), None)
     if wrong is not None:
         raise UsageError(f"{source}: {wrong!r} cannot be the name of a picture; use letters, digits, _, ., @ and -")
@@ -135,31 +140,33 @@ def draw_pictures(
     from contextlib import closing
 
     from revisit.media.cache_folders import cache_root
-    from revisit.servers.image_batch import Album, Spending, draw_all
-    from revisit.servers.images import choose_images
+    from revisit.servers.image_batch import Album, Spending, draw_missing_pictures
+    from revisit.servers.images import open_image_backend
 
-    painter = choose_images(images)
-    requests = _requests(painter, prompts, size, each)
+    painter = open_image_backend(images)
+    requests = _image_requests(painter, prompts, size, each)
     album = Album(folder, cache_root())
     spending = Spending(painter.settings.budget, painter.settings.price)
     ended = []
     with closing(painter):
-        for one in draw_all(requests, painter, album, replace=replace, spending=spending):
+        for one in draw_missing_pictures(requests, painter, album, replace=replace, spending=spending):
             ended.append(one)
             remark = one.reason or one.remark
-            console.message(f"{len(ended)}/{len(requests)} {one.id}: {one.status}{': ' if remark else ''}{remark}")
+            console.print_to_stderr(
+                f"{len(ended)}/{len(requests)} {one.id}: {one.status}{': ' if remark else ''}{remark}"
+            )
     if spending.pictures:
         price = f", {spending.money:.4g} {spending.price.currency}" if spending.money else ""
-        console.message(f"drawn now: {spending.pictures} pictures{price}")
+        console.print_to_stderr(f"drawn now: {spending.pictures} pictures{price}")
     return ended
 
 
-def _requests(painter: Any, prompts: Mapping[str, str], size: str, each: int) -> Sequence[Any]:
-    from revisit.servers.images import ImageRequest, picture_size_of
+def _image_requests(painter: Any, prompts: Mapping[str, str], size: str, each: int) -> Sequence[Any]:
+    from revisit.servers.images import ImageRequest, parse_picture_size
     from revisit.suites.wrbench.build import SIZE as PUBLISHED
 
     size_text = size or painter.settings.size
-    picture_size = picture_size_of(size_text) if size_text else PUBLISHED
+    picture_size = parse_picture_size(size_text) if size_text else PUBLISHED
     return [
         ImageRequest(name if k == 0 else f"{name}-{k + 1}", prompt, picture_size, k)
         for name, prompt in prompts.items()
@@ -167,14 +174,16 @@ def _requests(painter: Any, prompts: Mapping[str, str], size: str, each: int) ->
     ]
 
 
-def _plan(images: str, prompts: Mapping[str, str], folder: Path, size: str, each: int, json: bool) -> None:
+def _print_drawing_plan(
+    images: str, prompts: Mapping[str, str], folder: Path, size: str, each: int, json: bool
+) -> None:
     from revisit.media.cache_folders import cache_root
-    from revisit.servers.image_batch import Album, expected_cost
-    from revisit.servers.images import choose_images
+    from revisit.servers.image_batch import Album, count_and_cost_of_new_pictures
+    from revisit.servers.images import open_image_backend
 
-    painter = choose_images(images)
-    requests = _requests(painter, prompts, size, each)
-    new, money, currency = expected_cost(requests, painter, Album(folder, cache_root()))
+    painter = open_image_backend(images)
+    requests = _image_requests(painter, prompts, size, each)
+    new, money, currency = count_and_cost_of_new_pictures(requests, painter, Album(folder, cache_root()))
     if json:
         console.print_json({"pictures": len(requests), "to_draw": new, "money": money, "currency": currency})
         return
@@ -182,28 +191,36 @@ def _plan(images: str, prompts: Mapping[str, str], folder: Path, size: str, each
     typer.echo(f"{len(requests)} pictures, {len(requests) - new} already drawn; {new} to draw{price}")
 
 
-def _writing(writer: str, out: Path) -> JudgeClient:
+def _open_writer_client(writer: str, out: Path) -> JudgeClient:
     """Somebody who asks the language model, and keeps its answers in the cache and beside the file."""
-    from revisit.judges.settings import choose_judge
-    from revisit.judges.store import AnswerStore, shared_store
+    from revisit.judges.settings import judge_from_source
+    from revisit.judges.store import AnswerStore, shared_answers_path
     from revisit.media.cache_folders import cache_root
 
-    selection = choose_judge(writer)
+    selection = judge_from_source(writer)
     copy = out.with_suffix(".answers.jsonl")
-    return selection.client(AnswerStore(shared_store(cache_root(), selection.judge.facts), copy))
+    return selection.make_client(AnswerStore(shared_answers_path(cache_root(), selection.judge.facts), copy))
 
 
-def _print_written(out: Path, count: int, what: str, trouble: Sequence[str], asker: JudgeClient, json: bool) -> None:
+def _print_written_and_exit(
+    out: Path, count: int, noun: str, trouble: Sequence[str], asker: JudgeClient, json: bool
+) -> None:
     spent = asker.budget.spent
     for sentence in trouble:
-        console.message(sentence)
+        console.print_to_stderr(sentence)
     if json:
         facts = {"file": str(out) if count else None, "written": count, "trouble": list(trouble), "calls": spent.calls}
         console.print_json({**facts, "recorded": asker.from_store})
     else:
-        typer.echo(f"{count} {what} in {out}" if count else f"nothing was written: there are no {what}")
+        typer.echo(f"{count} {noun} in {out}" if count else f"nothing was written: there are no {noun}")
     raise typer.Exit(1 if trouble else 0)
 
 
-def _row(one: ImageResult) -> dict[str, Any]:
-    return {"id": one.id, "status": one.status, "reason": one.reason, "remark": one.remark, "file": str(one.file or "")}
+def _image_result_json(result: ImageResult) -> dict[str, Any]:
+    return {
+        "id": result.id,
+        "status": result.status,
+        "reason": result.reason,
+        "remark": result.remark,
+        "file": str(result.file or ""),
+    }

@@ -5,26 +5,26 @@ from __future__ import annotations
 from pathlib import Path
 
 from revisit.core import UsageError
-from revisit.suites.authoring import DatasetDescription, DatasetTools, count_table, range_table
+from revisit.suites.authoring import DatasetDescription, DatasetTools, least_median_most_table, value_count_table
 from revisit.suites.wrbench.build import CAMERA
 from revisit.suites.wrbench.jobs import PUBLISHED
-from revisit.suites.wrbench.prompts import TIERS, natural25_tasks, read_lines
+from revisit.suites.wrbench.prompts import TIERS, read_json_lines_with_keys, read_natural25_tasks
 
 
-def _folder(folder: Path) -> Path:
+def _prompts_folder(folder: Path) -> Path:
     return folder / PUBLISHED if (folder / PUBLISHED).is_dir() else folder
 
 
-def recognises(folder: Path) -> bool:
+def is_wrbench_prompts_folder(folder: Path) -> bool:
     """Whether there are families and variants."""
-    return all((_folder(folder) / name).is_file() for name in ("families.jsonl", "variants.jsonl"))
+    return all((_prompts_folder(folder) / name).is_file() for name in ("families.jsonl", "variants.jsonl"))
 
 
-def describe(folder: Path) -> DatasetDescription:
+def describe_wrbench_prompts(folder: Path) -> DatasetDescription:
     """Families by venue, events by factor, prompts by length."""
-    place = _folder(folder)
-    tasks = natural25_tasks(place)
-    families, variants = (read_lines(place / f"{name}.jsonl") for name in ("families", "variants"))
+    place = _prompts_folder(folder)
+    tasks = read_natural25_tasks(place)
+    families, variants = (read_json_lines_with_keys(place / f"{name}.jsonl") for name in ("families", "variants"))
     words = [len(row["ti2v_prompt"].split()) for row in variants]
     facts = {
         "families": len(families), "events": len(tasks), "variants": len(variants),
@@ -33,19 +33,19 @@ def describe(folder: Path) -> DatasetDescription:
         "records with paths (static, yaw 30 and 60)": 5 * len(tasks),
     }  # fmt: skip
     tables = [
-        count_table("Families by venue", ("venue", "families"), (row["scene"] for row in families)),
-        count_table("Events by factor", ("factor", "events"), (task.factor for task in tasks)),
-        count_table("Variants by camera in words", ("camera", "variants"), (row["oov_gap"] for row in variants)),
-        range_table("Prompts", {"words": words}),
+        value_count_table("Families by venue", ("venue", "families"), (row["scene"] for row in families)),
+        value_count_table("Events by factor", ("factor", "events"), (task.factor for task in tasks)),
+        value_count_table("Variants by camera in words", ("camera", "variants"), (row["oov_gap"] for row in variants)),
+        least_median_most_table("Prompts", {"words": words}),
     ]
     return DatasetDescription("WRBench prompts", facts, tables, {"words of a prompt": words})
 
 
-def problems(folder: Path) -> list[str]:
+def wrbench_dataset_problems(folder: Path) -> list[str]:
     """What could not be scored, as sentences."""
-    place = _folder(folder)
+    place = _prompts_folder(folder)
     try:
-        tasks = natural25_tasks(place)
+        tasks = read_natural25_tasks(place)
     except UsageError as error:
         return [str(error)]
     sentences = []
@@ -63,4 +63,4 @@ def problems(folder: Path) -> list[str]:
     return sentences
 
 
-DATASET = DatasetTools(recognises, describe, problems)
+DATASET = DatasetTools(is_wrbench_prompts_folder, describe_wrbench_prompts, wrbench_dataset_problems)

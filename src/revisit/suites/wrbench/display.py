@@ -12,7 +12,7 @@ from revisit.results import Cell
 from revisit.results.tables import Table, make_table
 from revisit.suites.wrbench.metrics import STAND_INS, TITLES
 from revisit.suites.wrbench.slices import SLICES
-from revisit.suites.wrbench.tables import ALL, CONDITIONS, MEASURES, ModelRow, measured_names
+from revisit.suites.wrbench.tables import ALL, CONDITIONS, MEASURES, ModelRow, names_of_present_measures
 
 BEFORE_SUPPORT = ("precision", "alignment", "hold", "integrity")  # the published table has support in the middle
 DAGGER = "†"
@@ -20,7 +20,7 @@ SPARSE_NOTE = f"{DAGGER} returned scores based on fewer than 10 clips or less th
 NONE = "–"
 
 
-def main_table(
+def published_columns_table(
     rows: Sequence[ModelRow],
     title: str,
     *,
@@ -35,25 +35,29 @@ def main_table(
     stand in the note; `extra_rows` are rows outside the contest, which come last.
     """
     after = [measure for measure in MEASURES if measure not in BEFORE_SUPPORT]
-    columns = ["viewpoint", "clips", *_titles(BEFORE_SUPPORT), "support", *_titles(after), "Avg"]
+    columns = ["viewpoint", "clips", *_measure_titles(BEFORE_SUPPORT), "support", *_measure_titles(after), "Avg"]
 
-    def cells(row: ModelRow) -> list[str]:
+    def row_cells(row: ModelRow) -> list[str]:
         texts = [(row.condition.replace("_", " ") or "unknown") if row.model else "", str(row.outputs)]
-        texts += [*_numbers(row, BEFORE_SUPPORT, counts), f"{row.support:.1%}" if row.judged else NONE]
-        return [*texts, *_numbers(row, after, counts), cell_number(Cell(0, 0, row.average)) if row.model else ""]
+        texts += [*_measure_texts(row, BEFORE_SUPPORT, counts), f"{row.support:.1%}" if row.judged else NONE]
+        return [
+            *texts,
+            *_measure_texts(row, after, counts),
+            format_mean_cell(Cell(0, 0, row.average)) if row.model else "",
+        ]
 
     note = "; ".join(filter(None, [SPARSE_NOTE, "(n) where a mean is not over all clips" if counts else "", *remarks]))
-    return make_table(title, note, columns, _texts(rows, total, cells, extra_rows))
+    return make_table(title, note, columns, _titled_cells_by_condition(rows, total, row_cells, extra_rows))
 
 
-def stand_in_table(
+def stand_in_measures_table(
     rows: Sequence[ModelRow], total: Mapping[str, Cell], pixels: Mapping[str, str], extra_rows: Sequence[ModelRow] = ()
 ) -> Table:
     """What was measured in another way than the published columns, and an Avg that holds it.
 
     `pixels` is each model's support by the pixel gates; `extra_rows` are rows outside the contest, which come last.
     """
-    names = [name for name in measured_names([*rows, *extra_rows]) if name in STAND_INS]
+    names = [name for name in names_of_present_measures([*rows, *extra_rows]) if name in STAND_INS]
     averages = {}
     for row in (*rows, *extra_rows):
         if (mixed := row.average_with_stand_ins) is not None:
@@ -61,39 +65,41 @@ def stand_in_table(
     further = {"support by pixels": pixels, "Avg with stand-ins": averages}
     further = {head: texts for head, texts in further.items() if texts}
 
-    def cells(row: ModelRow) -> list[str]:
-        return [*_numbers(row, names), *(texts.get(row.model, "") for texts in further.values())]
+    def row_cells(row: ModelRow) -> list[str]:
+        return [*_measure_texts(row, names), *(texts.get(row.model, "") for texts in further.values())]
 
-    columns = [*_titles(names), *further]
+    columns = [*_measure_titles(names), *further]
     note = "odometry for poses, other descriptors for DINOv2, pixels for the judge"
     note = f"substitutes for the published measures: {note}"
-    return make_table("Stand-ins", note, columns, _texts(rows, total, cells, extra_rows) if columns else [])
+    return make_table(
+        "Stand-ins", note, columns, _titled_cells_by_condition(rows, total, row_cells, extra_rows) if columns else []
+    )
 
 
-def _texts(
+def _titled_cells_by_condition(
     rows: Sequence[ModelRow],
     total: Mapping[str, Cell] | None,
     cells: Callable[[ModelRow], list[str]],
     extra_rows: Sequence[ModelRow] = (),
 ) -> list[tuple[str, list[str]]]:
     """Rows by viewpoint condition and, where there are several models, all clips at the end."""
-    ordered = sorted(rows, key=lambda row: (_condition_order(row.condition), row.title.lower()))
+    ordered = sorted(rows, key=lambda row: (_condition_rank(row.condition), row.title.lower()))
     if total is not None and len(rows) > 1:
         outputs, judged = sum(row.outputs for row in rows), any(row.judged for row in rows)
         ordered.append(ModelRow("", "all clips", "", outputs, total, judged))
     return [(row.title, cells(row)) for row in (*ordered, *extra_rows)]
 
 
-def _titles(measures: Iterable[str]) -> list[str]:
+def _measure_titles(measures: Iterable[str]) -> list[str]:
     return [TITLES.get(name, name) for name in measures]
 
 
-def _numbers(row: ModelRow, measures: Sequence[str], counts: bool = True) -> list[str]:
-    def one(measure: str) -> str:
-        mark = DAGGER if measure.startswith("returned") and row.sparse and row.model else ""
-        return cell_number(row.cells.get(measure, Cell(0, 0)), row.outputs if counts else None, mark)
+def _measure_texts(row: ModelRow, measures: Sequence[str], counts: bool = True) -> list[str]:
+    def measure_text(measure: str) -> str:
+        mark = DAGGER if measure.startswith("returned") and row.has_few_returns and row.model else ""
+        return format_mean_cell(row.cells.get(measure, Cell(0, 0)), row.outputs if counts else None, mark)
 
-    return [one(measure) for measure in measures]
+    return [measure_text(measure) for measure in measures]
 
 
 def slice_table(
@@ -101,26 +107,26 @@ def slice_table(
 ) -> Table:
     """A row per value of a slice over all models, and one per model below it."""
     rows: list[dict[str, object]] = []
-    names = measured_names(pooled.values())
+    names = names_of_present_measures(pooled.values())
     for value, pooled_row in pooled.items():
-        rows.append({"name": value, "cells": _slice_cells(pooled_row, names)})
+        rows.append({"name": value, "cells": _slice_row_texts(pooled_row, names)})
         if len(values[value]) > 1:
             rows += [
-                {"name": model, "cells": _slice_cells(row, names), "detail": True}
+                {"name": model, "cells": _slice_row_texts(row, names), "detail": True}
                 for model, row in values[value].items()
             ]
     title = title or f"By {name}: {SLICES[name]}"
-    return {"title": title, "note": SPARSE_NOTE, "columns": ["clips", "support", *_titles(names)], "rows": rows}
+    return {"title": title, "note": SPARSE_NOTE, "columns": ["clips", "support", *_measure_titles(names)], "rows": rows}
 
 
-def direction_table(directions: Mapping[str, Mapping[str, Any]]) -> Table:
+def support_by_direction_table(directions: Mapping[str, Mapping[str, Any]]) -> Table:
     """Support by where the camera turns first, and the retention between the two."""
     rows = []
     for model, supports in directions.items():
         cells = []
         for gate in ("judged", "pixels"):
             ratio = supports[f"retention_{gate}"]
-            cells += [_share((supports[side] or {}).get(gate)) for side in ("LR", "RL")]
+            cells += [_format_support((supports[side] or {}).get(gate)) for side in ("LR", "RL")]
             cells.append(NONE if ratio is None else f"{ratio:.2f}")
         if supports["LR"] or supports["RL"]:
             rows.append((model, cells))
@@ -134,18 +140,18 @@ def direction_table(directions: Mapping[str, Mapping[str, Any]]) -> Table:
     return make_table("Support by direction", note, columns, rows)
 
 
-def frontier_table(best: Mapping[str, Mapping[str, tuple[str, float]]]) -> Table:
+def best_models_table(best: Mapping[str, Mapping[str, tuple[str, float]]]) -> Table:
     """The best model of each viewpoint condition in each measure."""
     names = [name for name in (*ALL, "support") if any(name in leaders for leaders in best.values())]
     rows = []
-    for condition, leaders in sorted(best.items(), key=lambda item: _condition_order(item[0])):
+    for condition, leaders in sorted(best.items(), key=lambda item: _condition_rank(item[0])):
         cells = [f"{leaders[name][0]} {leaders[name][1]:.3f}" if name in leaders else NONE for name in names]
         rows.append((condition.replace("_", " ") or "unknown", cells))
     note = "the best model of each viewpoint condition; sparse rows cannot lead in returned measures"
-    return make_table("Frontier", note, _titles(names), rows)
+    return make_table("Frontier", note, _measure_titles(names), rows)
 
 
-def event_tests(contrasts: Sequence[Mapping[str, Any]]) -> Table:
+def event_effects_table(contrasts: Sequence[Mapping[str, Any]]) -> Table:
     """What moving and changing the subject do to each measure, over models."""
     rows = []
     for one in contrasts:
@@ -156,19 +162,19 @@ def event_tests(contrasts: Sequence[Mapping[str, Any]]) -> Table:
     return make_table("What the event does", note, ["mean", "models", "p", "p, Holm"], rows)
 
 
-def series_table(series: Mapping[str, Sequence[ModelRow]], totals: Mapping[str, Mapping[str, Cell]]) -> Table:
+def model_series_table(series: Mapping[str, Sequence[ModelRow]], totals: Mapping[str, Mapping[str, Cell]]) -> Table:
     """Means over all clips of each series of models, with its members."""
     names = [name for name in ALL if any(cells[name].mean is not None for cells in totals.values())]
     rows = []
     for name, members in series.items():
         outputs = sum(row.outputs for row in members)
         cells = [", ".join(row.model for row in members), str(outputs)]
-        rows.append((name, cells + [cell_number(totals[name][measure], outputs) for measure in names]))
-    columns = ["models", "clips", *_titles(names)]
+        rows.append((name, cells + [format_mean_cell(totals[name][measure], outputs) for measure in names]))
+    columns = ["models", "clips", *_measure_titles(names)]
     return make_table("By series of models", "means over all clips of a series", columns, rows)
 
 
-def sensitivity_table(sensitivities: Mapping[str, Mapping[str, float]]) -> Table:
+def patch_mean_sensitivity_table(sensitivities: Mapping[str, Mapping[str, float]]) -> Table:
     """How far integrity depends on which descriptor of a whole frame is taken."""
     rows = []
     for model, facts in sensitivities.items():
@@ -179,7 +185,7 @@ def sensitivity_table(sensitivities: Mapping[str, Mapping[str, float]]) -> Table
     return make_table("Integrity with the mean of the patches", note, columns, rows)
 
 
-def pair_table(counts: Mapping[str, Mapping[str, int]], left_out: Mapping[str, int]) -> Table:
+def preference_pair_counts_table(counts: Mapping[str, Mapping[str, int]], left_out: Mapping[str, int]) -> Table:
     """How many preference pairs were exported, rule by rule."""
     rows = []
     for rule, preferences in counts.items():
@@ -190,20 +196,20 @@ def pair_table(counts: Mapping[str, Mapping[str, int]], left_out: Mapping[str, i
     return make_table("Preference pairs", note, ["pairs", "first", "second", "ties"], rows)
 
 
-def cell_number(cell: Cell, outputs: int | None = None, mark: str = "") -> str:
+def format_mean_cell(cell: Cell, outputs: int | None = None, mark: str = "") -> str:
     """`0.764 (400)`: a mean and, where it is not over all clips, how many it rests on; a dash without one."""
     if cell.mean is None:
         return NONE
     return f"{cell.mean:.3f}{mark}" + (f" ({cell.n})" if outputs is not None and cell.n != outputs else "")
 
 
-def _slice_cells(row: ModelRow, names: Sequence[str]) -> list[str]:
-    return [str(row.outputs), f"{row.support:.1%}" if row.judged else NONE, *_numbers(row, names)]
+def _slice_row_texts(row: ModelRow, names: Sequence[str]) -> list[str]:
+    return [str(row.outputs), f"{row.support:.1%}" if row.judged else NONE, *_measure_texts(row, names)]
 
 
-def _share(support: Mapping[str, Any] | None) -> str:
+def _format_support(support: Mapping[str, Any] | None) -> str:
     return NONE if support is None else f"{support['open']}/{support['of']} {support['share']:.1%}"
 
 
-def _condition_order(condition: str) -> int:
+def _condition_rank(condition: str) -> int:
     return CONDITIONS.index(condition) if condition in CONDITIONS else len(CONDITIONS)

@@ -13,14 +13,14 @@ from pathlib import Path
 
 import numpy as np
 
-from revisit.control.job_runner import measure_clip, read_provenance
+from revisit.control.job_runner import clip_frames_fps_and_size, read_provenance_or_none
 from revisit.core import Case, Rejected, Remark, RevisitError
-from revisit.geometry.camera_script import parse_script, timed_path
+from revisit.geometry.camera_script import camera_path_of_length, parse_script
 from revisit.suites.wrbench.prompts import TIERS
 from revisit.suites.wrbench.read import read
-from revisit.suites.wrbench.records import CAMERAS, record_of
+from revisit.suites.wrbench.records import CAMERAS, record_id_of_case
 from revisit.suites.wrbench.sidecars import ADAPTER, CameraTarget, sidecar_adapter, write_sidecars
-from revisit.suites.wrbench.upstream import safe_name
+from revisit.suites.wrbench.upstream import pose_folder_name
 
 WORDS_ONLY = "their camera was put into words, so they have no path to compare with"
 THEIRS = "they have sidecars of another tool"
@@ -36,7 +36,7 @@ class Handover:
     profiles: Counter[str] = field(default_factory=Counter)  # control profile -> clips
     missing: int = 0  # clips that nobody made
 
-    def sentences(self) -> list[str]:
+    def warning_sentences(self) -> list[str]:
         """What a user must know of it."""
         lines = [f"{count} clips got no sidecar: {why}" for why, count in sorted(self.without.items())]
         other = {name: count for name, count in self.profiles.items() if not name.startswith("canonical")}
@@ -49,7 +49,7 @@ class Handover:
         return [*lines, *([f"{self.missing} clips are missing"] if self.missing else [])]
 
 
-def prepare_for_evaluator(source: Path, roots: Sequence[Path] = (), *, records: str | None = None) -> Handover:
+def write_evaluator_sidecars(source: Path, roots: Sequence[Path] = (), *, records: str | None = None) -> Handover:
     """Write the sidecars of all clips in a source, and give the rows of a manifest of them.
 
     Parameters
@@ -72,58 +72,60 @@ def prepare_for_evaluator(source: Path, roots: Sequence[Path] = (), *, records: 
             continue
         if isinstance(entry, Remark):  # on videos that are no part of what is handed over
             continue
-        target = target_of(entry)
+        target = camera_target_or_reason(entry)
         if isinstance(target, str):
             handover.without[target] += 1
         else:
             write_sidecars(entry.clip.path, target)
             handover.sidecars += 1
-            handover.profiles[target.profile] += 1
-        handover.rows.append(row_of(entry, None if isinstance(target, str) else target))
+            handover.profiles[target.control_profile] += 1
+        handover.rows.append(evaluator_manifest_row(entry, None if isinstance(target, str) else target))
     return handover
 
 
 def write_manifest_sidecars(manifest: Path) -> list[str]:
     """Write the sidecars of the clips of a manifest that was made here; what a user must know of them."""
-    handover = prepare_for_evaluator(manifest)
-    return [f"{handover.sidecars} clips got the sidecars that WRBench's evaluator reads", *handover.sentences()]
+    handover = write_evaluator_sidecars(manifest)
+    return [f"{handover.sidecars} clips got the sidecars that WRBench's evaluator reads", *handover.warning_sentences()]
 
 
-def target_of(case: Case) -> CameraTarget | str:
+def camera_target_or_reason(case: Case) -> CameraTarget | str:
     """What a clip was asked to show, or why that cannot be written beside it."""
     clip = case.clip.path
     if case.annotations.get("viewpoint_condition") == "prompt_only":
         return WORDS_ONLY
     if sidecar_adapter(clip) not in (None, ADAPTER):
         return THEIRS
-    provenance = read_provenance(clip) or {}
+    provenance = read_provenance_or_none(clip) or {}
     output = provenance.get("output") or {}
-    output = output if output.get("frames") and output.get("size") and output.get("fps") else measure_clip(clip)
+    output = (
+        output if output.get("frames") and output.get("size") and output.get("fps") else clip_frames_fps_and_size(clip)
+    )
     if not output.get("frames"):
         return f"they cannot be read ({output.get('problem') or 'the length is not known'})"
     frames, fps, size = int(output["frames"]) - case.clip.start, float(output["fps"]), tuple(output["size"])
     if not case.camera:
         return "no camera script is known of them"
     try:
-        path = timed_path(parse_script(case.camera), frames)
+        path = camera_path_of_length(parse_script(case.camera), frames)
     except RevisitError as error:
         return f"their camera script cannot be read ({error})"
-    own_path = _poses(clip, frames)
+    own_path = _load_target_poses(clip, frames)
     path = path if own_path is None else own_path
     delivered = provenance.get("delivered") if isinstance(provenance.get("delivered"), Mapping) else {}
     return CameraTarget(case.model, case.condition, case.camera, path, fps, size, delivered or {})
 
 
-def row_of(case: Case, target: CameraTarget | None) -> dict[str, object]:
+def evaluator_manifest_row(case: Case, target: CameraTarget | None) -> dict[str, object]:
     """The row of a clip in the manifest of WRBench's evaluator."""
     notes = case.annotations
-    record = record_of(case)
+    record = record_id_of_case(case)
     tier = str(notes.get("task") or record).rpartition("__")[2]
     name, _, divergence = tier.partition("_") if tier in TIERS else ("", "", "")
     label = CAMERAS[case.condition][0] if case.condition in CAMERAS else case.condition
     camera = (target.camera_type if target is not None else "") or label
     return {
-        "video_id": safe_name(case.id),
+        "video_id": pose_folder_name(case.id),
         "path": str(case.clip.path.resolve()),
         "model": case.model,
         "camera_type": camera,
@@ -143,7 +145,7 @@ def row_of(case: Case, target: CameraTarget | None) -> dict[str, object]:
     }
 
 
-def _poses(clip: Path, frames: int) -> np.ndarray | None:
+def _load_target_poses(clip: Path, frames: int) -> np.ndarray | None:
     """The path that was written when the clip was made, if it has a pose for each frame."""
     path = clip.with_suffix(".target_c2w.npy")
     try:

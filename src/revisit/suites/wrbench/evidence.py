@@ -36,7 +36,7 @@ class Judgeability:
     problems: tuple[str, ...] = ()
 
 
-def regime(seconds: np.ndarray) -> str:
+def classify_judgeable_seconds(seconds: np.ndarray) -> str:
     """What the seconds tell: `returned`, `no return`, `never hidden`, `late`, `never judgeable` or, of none, `unknown`.
 
     Hidden is the first second that cannot be judged after one that can; any later second that can be is the return.

@@ -11,28 +11,28 @@ from revisit.core.text import parse_json
 from revisit.media.text_files import csv_text
 from revisit.results import Results
 from revisit.results.stand_ins import rejoin_stand_ins
-from revisit.suites.wrbench.measures import by_measure
+from revisit.suites.wrbench.measures import rename_scores_by_measure
 from revisit.suites.wrbench.metrics import STAND_INS
-from revisit.suites.wrbench.preference_pairs import preference_pairs
+from revisit.suites.wrbench.preference_pairs import preference_pair_lines
 from revisit.suites.wrbench.summary import summarise
-from revisit.suites.wrbench.tables import MEASURES, SummaryRow, groups_of
+from revisit.suites.wrbench.tables import MEASURES, SummaryRow, published_groups_of_model
 
 COLUMNS = ("D1_CamPrec", "D1_CamAlign_common_yaw", "D1_CamAlign_static_hold", "D2", "D3", "D4", "D5", "D6")
 NAMES = dict(zip(MEASURES, COLUMNS, strict=True))
 
 
-def export(run: Path, facts: Mapping[str, Any], results: Results) -> dict[str, str]:
+def export_wrbench_files(run: Path, facts: Mapping[str, Any], results: Results) -> dict[str, str]:
     """Names of files → their content; the table has columns for its stand-ins."""
     results = rejoin_stand_ins(results)
     rows = summarise(results)["wrbench"]["rows"]
-    pairs = preference_pairs(by_measure(results), _digests(run))
+    pairs = preference_pair_lines(rename_scores_by_measure(results), _clip_digests_by_case(run))
     return {
-        "wrbench_table.csv": table_csv(rows, str(facts["protocol"])),
+        "wrbench_table.csv": published_table_csv(rows, str(facts["protocol"])),
         "preference_pairs.jsonl": "".join(json.dumps(pair, ensure_ascii=False) + "\n" for pair in pairs),
     }
 
 
-def _digests(run: Path) -> dict[str, str]:
+def _clip_digests_by_case(run: Path) -> dict[str, str]:
     """Case -> the digest of its clip, as the plan of the run has it."""
     path = run / "plan.json"
     if not path.is_file():
@@ -40,7 +40,7 @@ def _digests(run: Path) -> dict[str, str]:
     return {case["id"]: case["digest"] for case in parse_json(path.read_text(encoding="utf-8"))["cases"]}
 
 
-def table_csv(rows: Sequence[SummaryRow], protocol: str) -> str:
+def published_table_csv(rows: Sequence[SummaryRow], protocol: str) -> str:
     """The published table's columns, with our protocol in `metric_notes`; what is missing is NA, as there.
 
     Stand-ins have columns of their own behind them, and an average that names them.
@@ -53,21 +53,26 @@ def table_csv(rows: Sequence[SummaryRow], protocol: str) -> str:
     head += ["Avg_with_stand_ins", "stand_ins_in_Avg"]
     lines = []
     for row in rows:
-        cells = [part for measure in MEASURES for part in (_number(row[measure]["value"]), row[measure]["n"])]
+        cells = [
+            part for measure in MEASURES for part in (_format_number_or_na(row[measure]["value"]), row[measure]["n"])
+        ]
         judged = row["support"]["judged"]
-        stand_in_cells = [part for name in STAND_INS for part in (_number(row[name]["value"]), row[name]["n"])]
+        stand_in_cells = [
+            part for name in STAND_INS for part in (_format_number_or_na(row[name]["value"]), row[name]["n"])
+        ]
         mixed = row["average_with_stand_ins"] or {"value": None, "stand_ins": []}
         lines.append(
             [
-                row["model"], row["model"], *groups_of(row["model"], row["condition"]), row["input"],
+                row["model"], row["model"], *published_groups_of_model(row["model"], row["condition"]), row["input"],
                 row["condition"].replace("_", "-"), row["outputs"], *cells,
-                _number(None if judged is None else judged["share"]), str(row["sparse"]).lower(),
-                f"revisit {protocol}", _number(row["average"]), *stand_in_cells, _number(mixed["value"]),
+                _format_number_or_na(None if judged is None else judged["share"]), str(row["sparse"]).lower(),
+                f"revisit {protocol}", _format_number_or_na(row["average"]), *stand_in_cells,
+                _format_number_or_na(mixed["value"]),
                 " ".join(mixed["stand_ins"]),
             ]
         )  # fmt: skip
     return csv_text(head, lines, "\n")
 
 
-def _number(value: float | None) -> str:
+def _format_number_or_na(value: float | None) -> str:
     return "NA" if value is None else f"{value:.6f}"

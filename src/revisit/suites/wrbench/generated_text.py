@@ -21,8 +21,8 @@ from revisit.core.text import parse_yaml
 from revisit.judges.batch import JudgeClient
 from revisit.judges.protocol import Frames, JudgeAnswer
 from revisit.judges.questions import JsonObject, Malformed, Many, Question, Schema, Text
-from revisit.media.files import write_text
-from revisit.suites.wrbench.build import CAMERA, prompt_problems
+from revisit.media.files import write_text_atomically
+from revisit.suites.wrbench.build import CAMERA, prompts_revealing_end_or_camera
 from revisit.suites.wrbench.prompts import EVENTS, WORDS, Scene
 
 RULES: str = WORDS["writer"]
@@ -52,7 +52,7 @@ class SceneForm(JsonObject):
             raise Malformed(f"name: expected two or more lower-case words joined by underscores, got {name!r}")
         if name in self.scene_names:
             raise Malformed(f"name: {name!r} is taken by another scene")
-        problems = prompt_problems({name: scene})
+        problems = prompts_revealing_end_or_camera({name: scene})
         if problems:
             raise Malformed(problems[0])
         return scene
@@ -74,13 +74,13 @@ class PromptForm(JsonObject):
                 raise Malformed(f"{part}: expected {LENGTHS[0]} to {LENGTHS[1]} words, got {count}")
         if spoken := CAMERA.search(texts["picture"]):
             raise Malformed(f"picture: it speaks of the camera: {spoken[0]!r}")
-        problems = prompt_problems({self.name: with_prompts(self.facts, texts)})
+        problems = prompts_revealing_end_or_camera({self.name: add_prompts_to_scene(self.facts, texts)})
         if problems:
             raise Malformed(problems[0])
         return texts
 
 
-def scene_question(number: int, scenes: Mapping[str, Scene], topic: str = "") -> Question:
+def next_scene_question(number: int, scenes: Mapping[str, Scene], topic: str = "") -> Question:
     """The question for one further scene."""
     descriptions = "; ".join(f"{name}: {facts['place']}, {facts['subject']}" for name, facts in scenes.items())
     text = WORDS["scene"].format(number=number)
@@ -89,7 +89,7 @@ def scene_question(number: int, scenes: Mapping[str, Scene], topic: str = "") ->
     return Question("wrbench.scene", text, SceneForm(SCENE, tuple(scenes)), {"number": number}, RULES)
 
 
-def prompt_question(name: str, facts: Scene) -> Question:
+def scene_prompts_question(name: str, facts: Scene) -> Question:
     """The question for the prompts of a scene."""
     one, other = facts["behind"]
     events = "; ".join(f"{event}: {facts['then']} {facts[event]['told']}" for event in EVENTS)
@@ -98,18 +98,18 @@ def prompt_question(name: str, facts: Scene) -> Question:
     return Question("wrbench.prompts", text, PromptForm(PROMPTS, name, facts), {"scene": name}, RULES)
 
 
-def with_prompts(facts: Scene, texts: Mapping[str, str]) -> Scene:
+def add_prompts_to_scene(facts: Scene, texts: Mapping[str, str]) -> Scene:
     """A scene with its written texts."""
     events = {event: {**facts[event], "prompt": texts[event]} for event in EVENTS}
     return {**facts, "picture": texts["picture"], **events}
 
 
-def write_scenes(asker: JudgeClient, count: int, topic: str = "") -> tuple[dict[str, Scene], list[str]]:
+def generate_scenes(asker: JudgeClient, count: int, topic: str = "") -> tuple[dict[str, Scene], list[str]]:
     """Scenes one after the other, each told of those before, and a sentence for each that was not to be had."""
     scenes: dict[str, Scene] = {}
     trouble = []
     for number in range(1, count + 1):
-        (answer,) = asker.ask(NOTHING, [scene_question(number, scenes, topic)])
+        (answer,) = asker.ask(NOTHING, [next_scene_question(number, scenes, topic)])
         if answer.status != "answered":
             trouble.append(f"scene {number}: {_no_answer_reason(answer)}")
             continue
@@ -118,22 +118,25 @@ def write_scenes(asker: JudgeClient, count: int, topic: str = "") -> tuple[dict[
     return scenes, trouble
 
 
-def write_prompts(asker: JudgeClient, families: Mapping[str, Scene]) -> tuple[dict[str, Scene], list[str]]:
+def generate_scene_prompts(asker: JudgeClient, families: Mapping[str, Scene]) -> tuple[dict[str, Scene], list[str]]:
     """The scenes with prompts, several asked for at a time; a scene without them stays as it is, with a sentence."""
-    futures = {name: asker.submit(NOTHING, [prompt_question(name, facts)])[0] for name, facts in families.items()}
+    futures = {
+        name: asker.submit_questions(NOTHING, [scene_prompts_question(name, facts)])[0]
+        for name, facts in families.items()
+    }
     scenes: dict[str, Scene] = {}
     trouble = []
     for name, future in futures.items():
         answer = future.result()
         scenes[name] = families[name]
         if answer.status == "answered":
-            scenes[name] = with_prompts(families[name], answer.value)
+            scenes[name] = add_prompts_to_scene(families[name], answer.value)
         else:
             trouble.append(f"{name}: {_no_answer_reason(answer)}")
     return scenes, trouble
 
 
-def write_scenes_file(path: Path, families: Mapping[str, Scene]) -> None:
+def write_or_extend_scenes_file(path: Path, families: Mapping[str, Scene]) -> None:
     """Write scenes. A file that is there may only grow: whatever else it holds is refused."""
     if path.exists():
         try:
@@ -145,7 +148,7 @@ def write_scenes_file(path: Path, families: Mapping[str, Scene]) -> None:
             raise UsageError(f"{path} is there and holds another scene called {changed[0]!r}; choose another --out")
     text = yaml.safe_dump({"families": {name: dict(facts) for name, facts in families.items()}}, sort_keys=False,
                           allow_unicode=True, width=120)  # fmt: skip
-    write_text(path, text)
+    write_text_atomically(path, text)
 
 
 def _no_answer_reason(answer: JudgeAnswer) -> str:

@@ -6,54 +6,56 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from revisit.control.camera_records import GenerationRecord, read_records
-from revisit.control.delivery import refusals
-from revisit.control.jobs import FRAMES, BatchRequest, Job, JobBatch, file_name
+from revisit.control.camera_records import GenerationRecord, read_generation_records
+from revisit.control.delivery import refusal_reasons
+from revisit.control.jobs import FRAMES, BatchRequest, Job, JobBatch, file_name_for_id
 from revisit.control.requested_path import compile_script
 from revisit.core import UsageError
 from revisit.core.cases import CATEGORY, CEILING
 from revisit.core.text import parse_json
-from revisit.media.files import write_lines
+from revisit.media.files import write_json_lines
 from revisit.suites.clips import MANIFEST
-from revisit.suites.wrbench.evaluator import prepare_for_evaluator
-from revisit.suites.wrbench.prompts import natural25_tasks, own_tasks
+from revisit.suites.wrbench.evaluator import write_evaluator_sidecars
+from revisit.suites.wrbench.prompts import own_event_tasks, read_natural25_tasks
 from revisit.suites.wrbench.read import RECORDS
-from revisit.suites.wrbench.records import event_views, interface_of, record_line, takes_commands
+from revisit.suites.wrbench.records import event_views, generator_takes_commands, interface_of_generator, record_line
 
 PUBLISHED = "natural25"
 RENDERED = "rendered"  # the model that stands for the truth, which nobody filmed
 
 
-def jobs(data: Path | None, out: Path | None, request: BatchRequest) -> JobBatch:
+def wrbench_generation_jobs(data: Path | None, out: Path | None, request: BatchRequest) -> JobBatch:
     """The jobs of a folder of prompts, or of our own scenes where none is given; `out` gets a folder per model."""
     request.refuse_unknown_options("interface", "cameras", "first_frames", "source_videos", "wrbench")
     folder = (out or Path("generated/wrbench")) / request.model
-    records = read_records(data) if data is not None and data.is_file() else _records(data, request)
-    selected = request.select([_job_of_record(record, folder, request) for record in records])
+    records = (
+        read_generation_records(data) if data is not None and data.is_file() else _generation_records(data, request)
+    )
+    selected = request.select_jobs([_job_of_record(record, folder, request) for record in records])
     without = [job for job in selected if job.image is None]
     count = f"{len(without)} of {len(selected)} records"
     notes = [
         f"nothing, but {count} have no first frame; --option first_frames names a folder of them, which "
         "`revisit build first-frames` can draw"
     ]
-    notes = [*(notes if without and request.first_frame else ()), *_refusal_notes(selected, request)]
+    notes = [*(notes if without and request.first_frame else ()), *_camera_refusal_notes(selected, request)]
     evaluate = [str(folder.parent), "--suite", "wrbench"]
     return JobBatch(
-        selected, folder, evaluate, lambda finished: _index(folder, finished), notes,
-        _ceiling(selected, folder.parent / RENDERED, evaluate),
+        selected, folder, evaluate, lambda finished: _write_manifest_records_and_sidecars(folder, finished), notes,
+        _rendered_ceiling_jobs(selected, folder.parent / RENDERED, evaluate),
     )  # fmt: skip
 
 
-def _refusal_notes(jobs: Sequence[Job], request: BatchRequest) -> list[str]:
+def _camera_refusal_notes(jobs: Sequence[Job], request: BatchRequest) -> list[str]:
     """Which cameras a generator will refuse, and why."""
     if request.to is None:
         return []
     scripts = {job.condition or job.id: job.camera for job in jobs}
-    reasons = refusals(scripts, request.to, jobs[0].frames if jobs else None)
+    reasons = refusal_reasons(scripts, request.to, jobs[0].frames if jobs else None)
     return [f"{request.to.id} refuses {camera}: {reason}" for camera, reason in reasons.items()]
 
 
-def _ceiling(jobs: Sequence[Job], folder: Path, evaluate: Sequence[str]) -> JobBatch:
+def _rendered_ceiling_jobs(jobs: Sequence[Job], folder: Path, evaluate: Sequence[str]) -> JobBatch:
     """A place under each camera and event of the jobs, rendered: it says what the measures can see at best.
 
     It is not the scene that the prompt tells of, and nothing happens in it; so it has no first frame to keep to.
@@ -66,31 +68,38 @@ def _ceiling(jobs: Sequence[Job], folder: Path, evaluate: Sequence[str]) -> JobB
         )
         for job in reversed(each)
     ]  # fmt: skip
-    return JobBatch(rendered, folder, evaluate, lambda finished: _write_manifest(folder, finished))
+    return JobBatch(rendered, folder, evaluate, lambda finished: _update_model_manifest(folder, finished))
 
 
-def _records(data: Path | None, request: BatchRequest) -> list[GenerationRecord]:
+def _generation_records(data: Path | None, request: BatchRequest) -> list[GenerationRecord]:
     """The records of the published prompts, or of our own scenes."""
     if data is not None and (data / PUBLISHED).is_dir():
         data = data / PUBLISHED
-    tasks = own_tasks() if data is None else natural25_tasks(data, _path(request.option("wrbench")))
-    interface = request.option("interface") or interface_of(request.to)
-    cameras = [name for name in request.option("cameras").split(",") if name]
+    tasks = (
+        own_event_tasks()
+        if data is None
+        else read_natural25_tasks(data, _optional_path(request.suite_option("wrbench")))
+    )
+    interface = request.suite_option("interface") or interface_of_generator(request.to)
+    cameras = [name for name in request.suite_option("cameras").split(",") if name]
     nothing = not request.first_frame or (request.to is not None and request.to.takes == "nothing")
-    views = event_views(tasks, interface, cameras, first_frame=not nothing, commands=takes_commands(request.to))
-    images, videos = (_path(request.option(name)) for name in ("first_frames", "source_videos"))
+    views = event_views(
+        tasks, interface, cameras, first_frame=not nothing, commands=generator_takes_commands(request.to)
+    )
+    images, videos = (_optional_path(request.suite_option(name)) for name in ("first_frames", "source_videos"))
     frames = request.frames or (request.to.frames if request.to else FRAMES)
     lines = [record_line(view, images, videos, frames, request.seed) for view in views]
     return [
         GenerationRecord(
-            line["id"], line["prompt"], line["camera"], _path(line.get("image")), _path(line.get("source_video")),
+            line["id"], line["prompt"], line["camera"], _optional_path(line.get("image")),
+            _optional_path(line.get("source_video")),
             line["seed"], annotations=line["annotations"],
         )
         for line in lines
     ]  # fmt: skip
 
 
-def _path(name: str | None) -> Path | None:
+def _optional_path(name: str | None) -> Path | None:
     return Path(name) if name else None
 
 
@@ -99,17 +108,17 @@ def _job_of_record(record: GenerationRecord, folder: Path, request: BatchRequest
     path = compile_script(record.camera, frames=usual).path.c2w
     notes = record.annotations
     return Job(
-        size=request.clip["size"],
+        size=request.size_model_and_seed["size"],
         model=request.model,
         seed=record.seed or request.seed,
         id=record.id,
-        out=folder / f"{file_name(record.id)}.mp4",
+        out=folder / f"{file_name_for_id(record.id)}.mp4",
         suite="wrbench",
         sample=str(notes.get("task") or record.id),
         subset=str(notes.get("factor", "")),
         condition=str(notes.get("camera", "")),
         frames=len(path),
-        fps=request.rate,
+        fps=request.frame_rate,
         prompt=record.prompt,
         image=record.image if request.first_frame else None,
         source_video=record.source_video,
@@ -120,27 +129,27 @@ def _job_of_record(record: GenerationRecord, folder: Path, request: BatchRequest
     )
 
 
-def _line(job: Job) -> dict[str, object]:
+def _job_record_line(job: Job) -> dict[str, object]:
     """What manifests and records say of a clip."""
     notes = dict(job.annotations)
     return {"id": job.id, "prompt": job.prompt, "camera": job.camera, "seed": job.seed, "annotations": notes}
 
 
-def _write_manifest(folder: Path, jobs: Sequence[Job]) -> None:
+def _update_model_manifest(folder: Path, jobs: Sequence[Job]) -> None:
     """The manifest of the model's clips."""
     finished = [job for job in jobs if job.out.is_file()]
-    lines = [{"id": job.id, "model": job.model, "video": job.out.name, **_line(job)} for job in finished]
-    _merge_lines(folder / MANIFEST, lines, lambda line: (folder / str(line["video"])).is_file())
+    lines = [{"id": job.id, "model": job.model, "video": job.out.name, **_job_record_line(job)} for job in finished]
+    _merge_json_lines_by_id(folder / MANIFEST, lines, lambda line: (folder / str(line["video"])).is_file())
 
 
-def _index(folder: Path, jobs: Sequence[Job]) -> None:
+def _write_manifest_records_and_sidecars(folder: Path, jobs: Sequence[Job]) -> None:
     """The manifest of the model's clips with their sidecars, and the records that all models should have clips of."""
-    _write_manifest(folder, jobs)
-    _merge_lines(folder.parent / RECORDS, [_line(job) for job in jobs], lambda line: True)
-    prepare_for_evaluator(folder / MANIFEST)
+    _update_model_manifest(folder, jobs)
+    _merge_json_lines_by_id(folder.parent / RECORDS, [_job_record_line(job) for job in jobs], lambda line: True)
+    write_evaluator_sidecars(folder / MANIFEST)
 
 
-def _merge_lines(
+def _merge_json_lines_by_id(
     path: Path, lines: Sequence[Mapping[str, object]], keep: Callable[[Mapping[str, object]], bool]
 ) -> None:
     """Lines by id: those that are there and these, which come in the place of theirs."""
@@ -151,4 +160,4 @@ def _merge_lines(
     except ValueError as error:
         raise UsageError(f"{path}: expected JSON lines ({error}); move it away") from error
     rows = {str(line["id"]): line for line in there if keep(line)} | {str(line["id"]): line for line in lines}
-    write_lines(path, rows.values(), ascii=True)
+    write_json_lines(path, rows.values(), ascii=True)

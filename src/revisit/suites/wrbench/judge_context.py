@@ -7,23 +7,23 @@ knows one that is not the event itself: "walks toward the bed" is progress, and 
 from __future__ import annotations
 
 from revisit.core import Case, Unscored
-from revisit.metrics.requested_camera import peak, relative_yaw, request_of
-from revisit.suites.wrbench.slices import families
+from revisit.metrics.requested_camera import camera_request_of_case, relative_yaw, value_farthest_from_zero
+from revisit.suites.wrbench.slices import known_family_facts
 
 FRAMES = 81  # over which a script is read to say how far it turns
 RESTS = "The camera is asked to rest, so that the subject should stay in view."
 LEAVES = "The subject may be out of view while the camera is turned away, and may be in view again when it comes back."
 
 
-def judge_annotations(case: Case) -> dict[str, str]:
+def judge_context_annotations(case: Case) -> dict[str, str]:
     """Annotations for the judge's context; what is not known is left out."""
-    notes, request = case.annotations, request_of(case)
+    notes, request = case.annotations, camera_request_of_case(case)
     event, expected = str(notes.get("event") or ""), str(notes.get("expected") or "")
-    venue = families().get(str(notes.get("family") or ""), {}).get("venue", "")
+    venue = known_family_facts().get(str(notes.get("family") or ""), {}).get("venue", "")
     pieces = {
         "event": event,
         "scene": str(notes.get("scene") or venue),
-        "told_camera": camera_words(case),
+        "told_camera": requested_camera_sentence(case),
         "told_visible": "" if isinstance(request, Unscored) else RESTS if request.kind == "static" else LEAVES,
         "told_ends": expected if expected != event and event else "",
     }
@@ -33,23 +33,23 @@ def judge_annotations(case: Case) -> dict[str, str]:
     return {name: text for name, text in pieces.items() if text}
 
 
-def camera_words(case: Case) -> str:
+def requested_camera_sentence(case: Case) -> str:
     """What the camera was asked, in words."""
-    request = request_of(case)
+    request = camera_request_of_case(case)
     if isinstance(request, Unscored):
         return ""
     if request.kind == "static":
         return "it is asked to rest."
-    path = request.path(FRAMES)
+    path = request.requested_poses(FRAMES)
     if request.kind == "yaw":
         yaw = relative_yaw(path[:, :3, :3])
-        farthest = peak(yaw)
+        farthest = value_farthest_from_zero(yaw)
         side, back = "right" if farthest > 0 else "left", abs(yaw[-1]) < abs(farthest) / 4
         in_words = case.annotations.get("interface") == "words"
         by = "" if in_words else f" by {abs(farthest):.0f} degrees"
         return f"it is asked to turn {side}{by}{' and back again' if back else ''}."
     if request.kind == "sideways":
-        sideways = peak(path[:, 0, 3])
+        sideways = value_farthest_from_zero(path[:, 0, 3])
         back = abs(path[-1, 0, 3]) < abs(sideways) / 4
         return f"it is asked to move to the {'right' if sideways > 0 else 'left'}{' and back again' if back else ''}."
     return f"it is asked to move ({case.camera})."

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping
 
 from revisit.core import UsageError
-from revisit.results.display import observed_by
+from revisit.results.display import observed_by_or_set
 from revisit.results.leaderboards import (
     Board,
     BoardCell,
     BoardColumn,
     BoardRow,
     RunFacts,
-    columns_of,
-    printed_cell,
-    with_clips,
+    add_clips_to_cells,
+    board_columns_of_run,
+    cell_without_counts,
 )
 from revisit.suites.wrbench.display import BEFORE_SUPPORT, DAGGER, SPARSE_NOTE
-from revisit.suites.wrbench.measures import metric_of
+from revisit.suites.wrbench.measures import metric_id_of_measure
 from revisit.suites.wrbench.metrics import STAND_INS, TITLES
 from revisit.suites.wrbench.tables import (
     ALL,
@@ -25,8 +25,8 @@ from revisit.suites.wrbench.tables import (
     T2V_MEASURES,
     SummaryRow,
     printed_averages_note,
-    published,
-    published_t2v,
+    published_model_rows,
+    published_text_to_video_rows,
 )
 
 CONDITION = BoardColumn("viewpoint", "viewpoint", None)
@@ -34,51 +34,63 @@ SUPPORT = BoardColumn("support", "support")
 AVERAGE, MIXED = BoardColumn("average", "Avg", decimals=3), BoardColumn("mixed", "Avg with stand-ins", decimals=3)
 
 
-def boards_of(run: RunFacts, subset: str = "") -> list[Board]:
+def wrbench_run_boards(run: RunFacts, subset: str = "") -> list[Board]:
     """The board of a run."""
     if subset:
         raise UsageError("the board of a WRBench run has no parts; `revisit report --by factor` shows them")
     part = run.summary["wrbench"]
     rows = [*part["rows"], *([part["truth"]] if part.get("truth") else [])]
     names = [name for name in ALL if name in MEASURES or any(row[name]["value"] is not None for row in rows)]
-    hashed = {one.key: one.protocol for one in columns_of(run, [BoardColumn(metric_of(name), "") for name in names])}
-    measures = {name: _measure(name, hashed.get(metric_of(name), "")) for name in names}
+    hashed = {
+        one.key: one.protocol
+        for one in board_columns_of_run(run, [BoardColumn(metric_id_of_measure(name), "") for name in names])
+    }
+    measures = {name: _measure_column(name, hashed.get(metric_id_of_measure(name), "")) for name in names}
     mixed = (MIXED,) if any(row["average_with_stand_ins"] for row in rows) else ()
     protocol = run.facts["protocol"]
     substitutes = [f"{row['model']}: {', '.join(TITLES[name] for name in row['average_with_stand_ins']['stand_ins'])}"
             for row in rows if row["average_with_stand_ins"]]  # fmt: skip
     board = Board(
         title="wrbench",
-        protocol=f"{protocol['name']}:{protocol['hash']}, observers {observed_by(run.facts)}",
-        columns=(*_order_columns(measures, STAND_INS), *mixed),
-        rows=tuple(BoardRow(row["model"], run.name, _cells(row, names), role=row.get("role", "")) for row in rows),
+        protocol=f"{protocol['name']}:{protocol['hash']}, observers {observed_by_or_set(run.facts)}",
+        columns=(*_order_board_columns(measures, STAND_INS), *mixed),
+        rows=tuple(
+            BoardRow(row["model"], run.name, _board_cells(row, names), role=row.get("role", "")) for row in rows
+        ),
         note="; ".join([SPARSE_NOTE, *([f"stand-ins in Avg: {', '.join(substitutes)}"] if substitutes else [])]),
     )
-    return [with_clips(board, run.results, {name: metric_of(name) for name in names})]
+    return [add_clips_to_cells(board, run.results, {name: metric_id_of_measure(name) for name in names})]
 
 
-def published_boards(supplement: bool) -> list[Board]:
+def published_wrbench_boards(supplement: bool) -> list[Board]:
     """The paper's table, and, as its supplement, the addendum for generators that get only text."""
-    source, rows = published()
-    measures = {name: _measure(name) for name in MEASURES}
+    source, rows = published_model_rows()
+    measures = {name: _measure_column(name) for name in MEASURES}
     board_rows = []
     for row in rows:
-        facts: dict[str, object] = {name: {"value": row.value(name), "n": row.cells[name].n} for name in MEASURES}
-        facts |= {"condition": row.condition, "outputs": row.outputs, "sparse": row.sparse, "average": row.average}
+        facts: dict[str, object] = {
+            name: {"value": row.mean_of_measure(name), "n": row.cells[name].n} for name in MEASURES
+        }
+        facts |= {
+            "condition": row.condition,
+            "outputs": row.outputs,
+            "sparse": row.has_few_returns,
+            "average": row.average,
+        }
         facts |= {"support": {"judged": {"share": row.support}}, "average_with_stand_ins": None}
-        board_rows.append(BoardRow(row.title, "paper", _cells(facts, MEASURES), row.condition))
+        board_rows.append(BoardRow(row.title, "paper", _board_cells(facts, MEASURES), row.condition))
     protocol = "the paper's own poses, features and judges: another protocol than any run of yours"
     main = Board(
-        f"wrbench, {source}", protocol, _order_columns(measures, ()), tuple(board_rows),
+        f"wrbench, {source}", protocol, _order_board_columns(measures, ()), tuple(board_rows),
         f"{SPARSE_NOTE}; {printed_averages_note()}", as_printed=True,
     )  # fmt: skip
-    return [main, *([_t2v_board(protocol)] if supplement else [])]
+    return [main, *([_text_to_video_board(protocol)] if supplement else [])]
 
 
-def _t2v_board(protocol: str) -> Board:
+def _text_to_video_board(protocol: str) -> Board:
     """The addendum for text to video: a row per camera."""
-    source, rows = published_t2v()
-    columns = tuple(map(_measure, T2V_MEASURES))
+    source, rows = published_text_to_video_rows()
+    columns = tuple(map(_measure_column, T2V_MEASURES))
     board_rows = []
     for row in rows:
         cells = {name: BoardCell(row["n"], row["n"], row[name]) for name in T2V_MEASURES}
@@ -87,11 +99,11 @@ def _t2v_board(protocol: str) -> Board:
     return Board(f"wrbench text to video, {source}", protocol, columns, tuple(board_rows), note, as_printed=True)
 
 
-def _measure(name: str, protocol: str = "") -> BoardColumn:
+def _measure_column(name: str, protocol: str = "") -> BoardColumn:
     return BoardColumn(name, TITLES[name], decimals=3, protocol=protocol)
 
 
-def _order_columns(measures: Mapping[str, BoardColumn], last: Container[str]) -> tuple[BoardColumn, ...]:
+def _order_board_columns(measures: Mapping[str, BoardColumn], last: Container[str]) -> tuple[BoardColumn, ...]:
     """Columns in the order of the published table: support in the middle, Avg behind D6, stand-ins at the end."""
     first = [measures[name] for name in BEFORE_SUPPORT]
     then = [column for name, column in measures.items() if name not in BEFORE_SUPPORT and name not in last]
@@ -99,16 +111,20 @@ def _order_columns(measures: Mapping[str, BoardColumn], last: Container[str]) ->
     return (CONDITION, *first, SUPPORT, *then, AVERAGE, *stand_ins)
 
 
-def _cells(row: SummaryRow, names: Iterable[str]) -> dict[str, BoardCell]:
+def _board_cells(row: SummaryRow, names: Iterable[str]) -> dict[str, BoardCell]:
     cells = {}
     for name in names:
         value, n = row[name]["value"], row[name]["n"]
         text = f"{value:.3f}{DAGGER}" if value is not None and name.startswith("returned") and row["sparse"] else ""
         cells[name] = BoardCell(n, row["outputs"], value, text=text, reason="" if value is not None else "no score")
     judged = row["support"]["judged"]
-    cells["support"] = printed_cell(None) if judged is None else printed_cell(judged["share"], f"{judged['share']:.1%}")
-    cells["average"] = printed_cell(row["average"], reason="" if row["average"] is not None else "a measure is missing")
+    cells["support"] = (
+        cell_without_counts(None) if judged is None else cell_without_counts(judged["share"], f"{judged['share']:.1%}")
+    )
+    cells["average"] = cell_without_counts(
+        row["average"], reason="" if row["average"] is not None else "a measure is missing"
+    )
     mixed = row["average_with_stand_ins"]
-    cells["mixed"] = printed_cell(None if mixed is None else mixed["value"])
-    cells["viewpoint"] = printed_cell(0.0, str(row["condition"]).replace("_", "-") or "unknown")
+    cells["mixed"] = cell_without_counts(None if mixed is None else mixed["value"])
+    cells["viewpoint"] = cell_without_counts(0.0, str(row["condition"]).replace("_", "-") or "unknown")
     return cells

@@ -16,8 +16,8 @@ from typing import Any
 from revisit.core import Case
 from revisit.core.grouping import group_items
 from revisit.results import Results
-from revisit.suites.wrbench.measures import may_show_return
-from revisit.suites.wrbench.records import record_of
+from revisit.suites.wrbench.measures import inputs_may_show_return
+from revisit.suites.wrbench.records import record_id_of_case
 from revisit.suites.wrbench.tables import ALL
 
 MARGIN = 0.1  # of a score from 0 to 1: smaller differences are ties
@@ -40,45 +40,45 @@ class PairVerdict:
     why_not: str = ""
 
     @property
-    def preferred(self) -> str:
+    def preferred_side(self) -> str:
         difference = self.scores[0] - self.scores[1]
         return "tie" if abs(difference) < self.margin else "a" if difference > 0 else "b"
 
 
-def preference_pairs(measured: Results, digests: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+def preference_pair_lines(measured: Results, digests: Mapping[str, str]) -> Iterator[dict[str, Any]]:
     """A line of preference_pairs.jsonl per pair and measure: both clips, which one is preferred, and the gates."""
-    for verdict in _verdicts(measured):
+    for verdict in _pair_verdicts(measured):
         if verdict.why_not:
             continue
-        gates = {side: _gates(case, measured) for side, case in (("a", verdict.a), ("b", verdict.b))}
+        gates = {side: _gate_states(case, measured) for side, case in (("a", verdict.a), ("b", verdict.b))}
         yield {
-            "record": record_of(verdict.a),
+            "record": record_id_of_case(verdict.a),
             "measure": verdict.measure,
-            "a": _side(verdict.a, verdict.scores[0], digests),
-            "b": _side(verdict.b, verdict.scores[1], digests),
+            "a": _pair_side_json(verdict.a, verdict.scores[0], digests),
+            "b": _pair_side_json(verdict.b, verdict.scores[1], digests),
             "difference": verdict.scores[0] - verdict.scores[1],
-            "preferred": verdict.preferred,
+            "preferred": verdict.preferred_side,
             "margin": verdict.margin,
-            "return_judgeable": _judgeable(verdict, measured),
+            "return_judgeable": _both_returns_judgeable(verdict, measured),
             "gates": gates,
         }
 
 
-def count_pairs(measured: Results) -> tuple[dict[str, dict[str, int]], dict[str, int]]:
+def count_preference_pairs(measured: Results) -> tuple[dict[str, dict[str, int]], dict[str, int]]:
     """Measure -> how many pairs prefer a, b or neither; and how many were left out, by the reason."""
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     left_out: Counter[str] = Counter()
-    for verdict in _verdicts(measured):
+    for verdict in _pair_verdicts(measured):
         if verdict.why_not:
             left_out[verdict.why_not] += 1
         else:
-            counts[verdict.measure][verdict.preferred] += 1
+            counts[verdict.measure][verdict.preferred_side] += 1
     return {measure: dict(preferences) for measure, preferences in counts.items()}, dict(left_out)
 
 
-def _verdicts(measured: Results) -> Iterator[PairVerdict]:
+def _pair_verdicts(measured: Results) -> Iterator[PairVerdict]:
     """Every pair of clips under every rule that both have a score for; and those that are no pair."""
-    for a, b, why in _clip_pairs(measured):
+    for a, b, why in _clip_pairs_with_reason(measured):
         if why:
             yield PairVerdict(a, b, why_not=why)
             continue
@@ -86,37 +86,37 @@ def _verdicts(measured: Results) -> Iterator[PairVerdict]:
             one, other = (measured.score(case, measure) for case in (a, b))
             if one is not None and other is not None:
                 yield PairVerdict(a, b, measure, (one, other), MARGIN)
-        far = [_displacement(case, measured) for case in (a, b)]
+        far = [_turn_to_requested_side(case, measured) for case in (a, b)]
         if far[0] is not None and far[1] is not None and far[0][1] == far[1][1]:
             verdict = PairVerdict(a, b, DISPLACEMENT, (far[0][0], far[1][0]), DEGREES)
-            yield replace(verdict, why_not=_why_withheld(verdict, measured))
+            yield replace(verdict, why_not=_reason_to_withhold(verdict, measured))
 
 
-def _clip_pairs(measured: Results) -> Iterator[tuple[Case, Case, str]]:
+def _clip_pairs_with_reason(measured: Results) -> Iterator[tuple[Case, Case, str]]:
     """Two models' clips of one record, and why they are no pair; nothing where they are one."""
-    for _, clips in sorted(group_items(measured.cases, record_of).items()):
+    for _, clips in sorted(group_items(measured.cases, record_id_of_case).items()):
         for a, b in combinations(sorted(clips, key=lambda case: case.model), 2):
             if a.model == b.model:
                 continue
-            if may_show_return(a) or may_show_return(b):
+            if inputs_may_show_return(a) or inputs_may_show_return(b):
                 yield a, b, LEAKS
             elif a.condition == "static":
                 yield a, b, STATIC
-            elif not all(_is_open(case, "camera_moved", measured) for case in (a, b)):
+            elif not all(_gate_is_open(case, "camera_moved", measured) for case in (a, b)):
                 yield a, b, AT_REST
             else:
                 yield a, b, ""
 
 
-def _judgeable(verdict: PairVerdict, measured: Results) -> bool:
-    return all(_is_open(case, "wr_reobservation", measured) for case in (verdict.a, verdict.b))
+def _both_returns_judgeable(verdict: PairVerdict, measured: Results) -> bool:
+    return all(_gate_is_open(case, "wr_reobservation", measured) for case in (verdict.a, verdict.b))
 
 
-def _why_withheld(verdict: PairVerdict, measured: Results) -> str:
+def _reason_to_withhold(verdict: PairVerdict, measured: Results) -> str:
     """Why a pair by displacement is not exported; nothing where it is."""
-    if not _judgeable(verdict, measured):
+    if not _both_returns_judgeable(verdict, measured):
         return UNJUDGED
-    better, worse = (verdict.b, verdict.a) if verdict.preferred == "b" else (verdict.a, verdict.b)
+    better, worse = (verdict.b, verdict.a) if verdict.preferred_side == "b" else (verdict.a, verdict.b)
     for measure in ("integrity", "integrity_network", "integrity_lite"):
         one, other = measured.score(better, measure), measured.score(worse, measure)
         if one is not None and other is not None:
@@ -124,7 +124,7 @@ def _why_withheld(verdict: PairVerdict, measured: Results) -> str:
     return LOST
 
 
-def _displacement(case: Case, measured: Results) -> tuple[float, str] | None:
+def _turn_to_requested_side(case: Case, measured: Results) -> tuple[float, str] | None:
     """Degrees turned to the asked side, and the measure that tells them."""
     for measure in ("alignment", "alignment_odometry"):
         record = measured.answer(case, measure)
@@ -133,7 +133,7 @@ def _displacement(case: Case, measured: Results) -> tuple[float, str] | None:
     return None
 
 
-def _side(case: Case, score: float, digests: Mapping[str, str]) -> dict[str, Any]:
+def _pair_side_json(case: Case, score: float, digests: Mapping[str, str]) -> dict[str, Any]:
     return {
         "case": case.id,
         "model": case.model,
@@ -144,11 +144,11 @@ def _side(case: Case, score: float, digests: Mapping[str, str]) -> dict[str, Any
     }
 
 
-def _is_open(case: Case, gate: str, measured: Results) -> bool:
+def _gate_is_open(case: Case, gate: str, measured: Results) -> bool:
     record = measured.answer(case, gate)
     return record is not None and record.status == "open"
 
 
-def _gates(case: Case, measured: Results) -> dict[str, dict[str, str]]:
+def _gate_states(case: Case, measured: Results) -> dict[str, dict[str, str]]:
     records = [record for gate in GATES if (record := measured.answer(case, gate)) is not None]
     return {record.question: {"status": record.status, "label": record.label} for record in records}

@@ -12,16 +12,16 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from revisit.control.payloads.words import commands
-from revisit.control.presets import preset
+from revisit.control.payloads.words import bracketed_commands
+from revisit.control.presets import preset_script
 from revisit.core import UsageError
-from revisit.core.text import json_lines, package_yaml, parse_json, require_readable
+from revisit.core.text import convert_read_errors, parse_json, parse_numbered_json_lines, read_package_yaml
 from revisit.geometry.camera_script import parse_script
-from revisit.suites.wrbench.wording import FIELDS, Wording, wording_of
+from revisit.suites.wrbench.wording import FIELDS, Wording, read_wording_of_copy
 
 EVENTS = {"rests": "none", "moves": "spatial", "changes": "state_only", "both": "full"}  # our event -> its factor
 TIERS = dict(zip(("T0", "T1", "T2_div_a", "T2_div_b"), EVENTS.values(), strict=True))  # published tier -> factor
-WORDS = package_yaml(__package__, "prompts.yaml")
+WORDS = read_package_yaml(__package__, "prompts.yaml")
 CAMERA_WORDS: Mapping[str, str] = WORDS["cameras"]
 STYLE: str = WORDS["style"]
 Scene = Mapping[str, Any]  # as scenes.yaml has it: place, subject, then, with, behind, and an object for each event
@@ -47,33 +47,33 @@ class EventTask:
     event: str = ""  # what happens, in a sentence and nothing more
     wording: Wording = field(default_factory=Wording)  # what joins the parts of a prompt
 
-    def without_first_frame(self, camera: str = "") -> str:
+    def prompt_without_first_frame(self, camera: str = "") -> str:
         """The prompt for a generator that gets no first frame, with the camera in words where one is named."""
         if not self.from_nothing:
             raise UsageError(f"{self.id} has no prompt for generators that get no first frame")
         if not camera:
             return self.from_nothing
-        return self.camera_prompts_from_nothing.get(camera) or " ".join([self.from_nothing, *_camera_words(camera)])
+        return self.camera_prompts_from_nothing.get(camera) or " ".join([self.from_nothing, *_camera_sentences(camera)])
 
-    def with_commands(self, camera: str, first_frame: bool = True) -> str:
+    def prompt_with_camera_commands(self, camera: str, first_frame: bool = True) -> str:
         """The prompt with the camera as commands in brackets, around the event: out before it, back after it."""
-        base = (self.prompt if first_frame else self.without_first_frame()).strip()
-        out, *back = commands(parse_script(preset(camera)))
+        base = (self.prompt if first_frame else self.prompt_without_first_frame()).strip()
+        out, *back = bracketed_commands(parse_script(preset_script(camera)))
         keep = self.wording.keep if first_frame else ""
         if not back:
             return "\n".join(filter(None, [base, keep, out]))
         scene, mark, event = base.removesuffix(".").rpartition(". ")
         scene, event = (f"{scene}.", f"{event}.") if mark else (base, "")
-        closing = _last_sentence(self.camera_prompts.get(camera, ""))
+        closing = _last_of_several_sentences(self.camera_prompts.get(camera, ""))
         ending = [self.wording.back.get(camera, ", then ".join(back)), closing]
         return "\n".join(filter(None, [scene, keep, out, event, *ending]))
 
-    def with_camera(self, camera: str) -> str:
+    def prompt_with_camera_words(self, camera: str) -> str:
         """The prompt with the camera in words."""
-        return self.camera_prompts.get(camera) or " ".join([self.prompt, *_camera_words(camera)])
+        return self.camera_prompts.get(camera) or " ".join([self.prompt, *_camera_sentences(camera)])
 
 
-def _camera_words(camera: str) -> list[str]:
+def _camera_sentences(camera: str) -> list[str]:
     """What a prompt says of the camera, in sentences."""
     if camera not in CAMERA_WORDS:
         raise UsageError(f"the camera {camera!r} has no description in words; choose one of {', '.join(CAMERA_WORDS)}")
@@ -81,28 +81,28 @@ def _camera_words(camera: str) -> list[str]:
 
 
 @cache
-def own_tasks() -> tuple[EventTask, ...]:
+def own_event_tasks() -> tuple[EventTask, ...]:
     """The 100 tasks of our own scenes."""
-    families = package_yaml(__package__, "scenes.yaml")["families"]
-    return tuple(task_of(family, facts, event) for family, facts in families.items() for event in EVENTS)
+    families = read_package_yaml(__package__, "scenes.yaml")["families"]
+    return tuple(event_task_of_scene(family, facts, event) for family, facts in families.items() for event in EVENTS)
 
 
-def task_of(family: str, facts: Scene, event: str) -> EventTask:
+def event_task_of_scene(family: str, facts: Scene, event: str) -> EventTask:
     """The task of one event of a scene as scenes.yaml writes it."""
     one, other = facts["behind"]
     layout = (
         f"In {facts['place']}, {facts['subject']} is on the left, facing {facts['with']} far on the right; "
         f"{one} and {other} stand in the background, and the ground between is free."
     )
-    happens = f"{_sentence(facts['then'])} {facts[event]['told']}."
-    around = f"{_sentence(facts['with'])} is far on the right, {one} and {other} in the background."
+    happens = f"{_capitalize_first_letter(facts['then'])} {facts[event]['told']}."
+    around = f"{_capitalize_first_letter(facts['with'])} is far on the right, {one} and {other} in the background."
     own_prompt = str(facts[event].get("prompt", "")).strip()  # by a person or a language model, in the place of ours
     return EventTask(
         id=f"{family}__{event}",
         family=family,
         factor=EVENTS[event],
         prompt=own_prompt or f"{STYLE} {around} {happens}",
-        expected=f"{_sentence(facts[event]['ends'])}.",
+        expected=f"{_capitalize_first_letter(facts[event]['ends'])}.",
         subject=str(facts["subject"]),
         anchors=(one, other, str(facts["with"])),
         from_nothing=f"{layout} {own_prompt}" if own_prompt else f"{STYLE} {layout} {happens}",
@@ -111,20 +111,20 @@ def task_of(family: str, facts: Scene, event: str) -> EventTask:
     )
 
 
-def natural25_tasks(folder: Path, copy: Path | None = None) -> tuple[EventTask, ...]:
+def read_natural25_tasks(folder: Path, copy: Path | None = None) -> tuple[EventTask, ...]:
     """The 100 tasks of the published files in a folder: families, variants, first frames, additions for text alone.
 
     What joins their parts is read from a copy of WRBench, where there is one (`wording`).
     """
-    wording = wording_of(folder, copy)
-    families = {row["family_id"]: row for row in read_lines(folder / "families.jsonl", "family_id")}
-    variants = read_lines(folder / "variants.jsonl", "variant_id")
-    tail_rows = read_lines(folder / "t2v_event_tails.jsonl", optional=True)
+    wording = read_wording_of_copy(folder, copy)
+    families = {row["family_id"]: row for row in read_json_lines_with_keys(folder / "families.jsonl", "family_id")}
+    variants = read_json_lines_with_keys(folder / "variants.jsonl", "variant_id")
+    tail_rows = read_json_lines_with_keys(folder / "t2v_event_tails.jsonl", optional=True)
     tails = {row["variant_id"]: row["t2v_event_tail"] for row in tail_rows}
     layout_keys = (*FIELDS[:4], "family_id", "anchors")
-    layout_rows = read_lines(folder / "t2v_layout_anchors.jsonl", *layout_keys, optional=True)
+    layout_rows = read_json_lines_with_keys(folder / "t2v_layout_anchors.jsonl", *layout_keys, optional=True)
     layouts = {row["family_id"]: row for row in layout_rows}
-    frames = _first_frames(folder)
+    frames = _first_frame_paths_by_family(folder)
     grouped: dict[tuple[str, str], dict[str, Row]] = {}
     for row in variants:
         tier = row["variant_id"].split("__")[1] if row["variant_id"].count("__") == 2 else ""
@@ -142,7 +142,9 @@ def natural25_tasks(folder: Path, copy: Path | None = None) -> tuple[EventTask, 
         facts, layout = families[family], layouts.get(family)
         event_tails = {camera: tails.get(row["variant_id"], "") for camera, row in rows.items()}
         from_nothing = {
-            camera: wording.layout_prompt(layout, tail) for camera, tail in event_tails.items() if layout and tail
+            camera: wording.format_layout_prompt(layout, tail)
+            for camera, tail in event_tails.items()
+            if layout and tail
         }
         tasks.append(
             EventTask(
@@ -165,17 +167,17 @@ def natural25_tasks(folder: Path, copy: Path | None = None) -> tuple[EventTask, 
     return tuple(tasks)
 
 
-def _last_sentence(text: str) -> str:
+def _last_of_several_sentences(text: str) -> str:
     """The last sentence of a text of several; empty where there is only one."""
     _, mark, last = text.strip().removesuffix(".").rpartition(". ")
     return f"{last}." if mark else ""
 
 
-def _first_frames(folder: Path) -> dict[str, Path]:
+def _first_frame_paths_by_family(folder: Path) -> dict[str, Path]:
     path = folder / "first_frames_manifest.json"
     if not path.is_file():
         return {}
-    with require_readable(path, "a list of objects with family_id and image_path"):
+    with convert_read_errors(path, "a list of objects with family_id and image_path"):
         rows = parse_json(path.read_text(encoding="utf-8"))
         places = {row["family_id"]: row["image_path"] for row in rows}
     # Only the name counts: what the manifest says of folders is about the machine it was written on.
@@ -183,19 +185,19 @@ def _first_frames(folder: Path) -> dict[str, Path]:
     return {family: image for family, image in images.items() if image.is_file()}
 
 
-def read_lines(path: Path, *keys: str, optional: bool = False) -> list[Row]:
+def read_json_lines_with_keys(path: Path, *keys: str, optional: bool = False) -> list[Row]:
     """The objects of a JSON-lines file, each with the keys."""
     if not path.is_file():
         if optional:
             return []
         raise UsageError(f"{path}: no such file; published prompts are families.jsonl and variants.jsonl in one folder")
     rows = []
-    for number, row in json_lines(path.read_text(encoding="utf-8")):
+    for number, row in parse_numbered_json_lines(path.read_text(encoding="utf-8")):
         if not isinstance(row, dict) or not set(keys) <= set(row):
             raise UsageError(f"{path}:{number}: expected a JSON object{' with ' if keys else ''}{', '.join(keys)}")
         rows.append(row)
     return rows
 
 
-def _sentence(text: str) -> str:
+def _capitalize_first_letter(text: str) -> str:
     return text[:1].upper() + text[1:]

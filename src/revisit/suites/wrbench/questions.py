@@ -17,25 +17,25 @@ import numpy as np
 import yaml
 
 from revisit.core import UsageError, observer
-from revisit.core.text import package_yaml, parse_yaml
+from revisit.core.text import parse_yaml, read_package_yaml
 from revisit.evidence.judged import JudgeFrames
 from revisit.judges.banks import (
-    bank_evidence,
-    bank_questions,
+    bank_questions_from_rows,
     fill_template,
-    judge_name,
-    number_questions,
-    package_bank,
-    right_answer,
+    first_model_name,
+    judge_questions_of_bank,
+    load_package_bank,
+    make_bank_evidence,
     unanswered_sentences,
+    yes_no_or_empty,
 )
-from revisit.judges.instrumented import ELSEWHERE, ClipStory, StoryAnswer, register_story_answers, yes_or_no
+from revisit.judges.instrumented import ELSEWHERE, ClipStory, StoryAnswer, register_story_answers, yes_no_text
 from revisit.judges.protocol import Frames, JudgeAnswer, JudgeDialogue
 from revisit.judges.questions import JsonObject, Many, Question, Schema, Text, YesNo
-from revisit.suites.wrbench.evidence import Judgeability, ProbeAnswers, regime
+from revisit.suites.wrbench.evidence import Judgeability, ProbeAnswers, classify_judgeable_seconds
 
-PROBES = package_bank(__package__, "probes.yaml")
-LOOKS: dict[str, str] = package_yaml(__package__, "looks.yaml")  # first_look and second_look
+PROBES = load_package_bank(__package__, "probes.yaml")
+LOOKS: dict[str, str] = read_package_yaml(__package__, "looks.yaml")  # first_look and second_look
 OURS = "revisit"  # the name of our own wording
 DIMENSIONS = tuple(dict.fromkeys(probe.dimension for probe in PROBES))
 QuestionSet = Mapping[str, Any]  # probes, first_look, second_look and context, as `wording` reads them
@@ -44,7 +44,7 @@ QuestionSet = Mapping[str, Any]  # probes, first_look, second_look and context, 
 @observer(
     id="judge.probes", version=3, kind="judge", makes=ProbeAnswers, shows=JudgeFrames, inputs=("prompt", "annotations")
 )
-def probes(
+def ask_event_probes(
     frames: Frames,
     prompt: str,
     annotations: Mapping[str, object],
@@ -53,19 +53,21 @@ def probes(
     questions: QuestionSet | None = None,
 ) -> JudgeDialogue:
     """A judge's answers to ten probes about the event of the case, with the probability of yes."""
-    asking, preamble = PROBES, context_text(prompt, annotations)
+    asking, preamble = PROBES, format_event_context(prompt, annotations)
     if questions is not None:
-        places, preamble = _fill_context(questions, frames, prompt, annotations)
-        asking = number_questions([{**one, "text": fill_template(one["text"], places)} for one in questions["probes"]])
-    answers = yield bank_questions(asking, preamble)
-    return bank_evidence(ProbeAnswers, asking, answers, frames.digest)
+        places, preamble = _template_values_and_context(questions, frames, prompt, annotations)
+        asking = bank_questions_from_rows(
+            [{**one, "text": fill_template(one["text"], places)} for one in questions["probes"]]
+        )
+    answers = yield judge_questions_of_bank(asking, preamble)
+    return make_bank_evidence(ProbeAnswers, asking, answers, frames.digest)
 
 
 @observer(
     id="judge.judgeability", version=3, kind="judge", makes=Judgeability, shows=JudgeFrames,
     inputs=("prompt", "annotations"),
 )  # fmt: skip
-def judgeability(
+def ask_judgeability(
     frames: Frames,
     prompt: str,
     annotations: Mapping[str, object],
@@ -74,23 +76,26 @@ def judgeability(
     questions: QuestionSet | None = None,
 ) -> JudgeDialogue:
     """The seconds in which the subject can be judged and, where they show no return, a second look."""
-    preamble, seconds_of = context_text(prompt, annotations), _seconds_of(frames)
+    preamble, seconds_of = format_event_context(prompt, annotations), _template_second_values(frames)
     count = int(seconds_of["seconds"])
-    schemas = _schema(count, {"subject": Text(120)}), _schema(count, {"place": YesNo(), "state": YesNo()})
+    schemas = (
+        _per_second_schema(count, {"subject": Text(120)}),
+        _per_second_schema(count, {"place": YesNo(), "state": YesNo()}),
+    )
     looks = []
     for name, schema in zip(LOOKS, schemas, strict=True):
         text = preamble + fill_template(LOOKS[name], seconds_of)
         if questions is not None and questions.get(name):
-            places, context = _fill_context(questions, frames, prompt, annotations)
+            places, context = _template_values_and_context(questions, frames, prompt, annotations)
             text = context + fill_template(questions[name], places)
         looks.append(Question(f"judgeability.{name.removesuffix('_look')}", text, schema))
     answers: list[JudgeAnswer] = yield [looks[0]]
-    seconds = _seconds(answers[0])
+    seconds = _judgeable_seconds(answers[0])
     second = np.zeros(0, np.int8)
     spatial = state = -1
-    if regime(seconds) != "returned":
+    if classify_judgeable_seconds(seconds) != "returned":
         answers = [*answers, *(yield [looks[1]])]
-        second = _seconds(answers[1])
+        second = _judgeable_seconds(answers[1])
         if len(second):
             spatial, state = (int(answers[1].value[name]) for name in ("place", "state"))
     return Judgeability(
@@ -99,31 +104,31 @@ def judgeability(
         second_seconds=second,
         second_spatial=spatial,
         second_state=state,
-        judge=judge_name(answers),
+        judge=first_model_name(answers),
         frames=frames.digest,
         problems=unanswered_sentences(["the first look", "the second look"][: len(answers)], answers),
     )
 
 
-def prompt_parts(prompt: str, annotations: Mapping[str, object]) -> dict[str, str]:
+def event_context_fields(prompt: str, annotations: Mapping[str, object]) -> dict[str, str]:
     """What is known of the event of a case, piece by piece; empty where the dataset does not tell it."""
     event_pieces = {name: str(annotations.get(name) or "").strip() for name in ("event", "scene", "subject", "acts_on")}
     judge_pieces = {name: str(annotations.get(f"told_{name}") or "").strip() for name in ("camera", "visible", "ends")}
     return {**event_pieces, **judge_pieces, "event": event_pieces["event"] or prompt.strip()}
 
 
-def context_text(prompt: str, annotations: Mapping[str, object]) -> str:
+def format_event_context(prompt: str, annotations: Mapping[str, object]) -> str:
     """What stands before a question: what the video was asked to show, a line each for what is known of it."""
     titles = {
         "event": "Event", "scene": "Scene", "subject": "Subject", "acts_on": "It deals with", "camera": "Camera",
         "visible": "In view", "ends": "In the end",
     }  # fmt: skip
-    known_pieces = prompt_parts(prompt, annotations)
+    known_pieces = event_context_fields(prompt, annotations)
     lines = [f"{title}: {known_pieces[name]}" for name, title in titles.items() if known_pieces[name]]
     return "\n".join(["The video was asked to show this.", *lines]) + "\n"
 
 
-def read_wording(path: Path) -> QuestionSet:
+def read_question_set(path: Path) -> QuestionSet:
     """The questions in a file: YAML or JSON with `probes` and, where they differ, the two looks and `context`.
 
     A probe has a `dimension`, the right `answer` (yes or no) and a `text`. Texts may name {event}, {scene} and so on.
@@ -139,7 +144,7 @@ def read_wording(path: Path) -> QuestionSet:
         raise UsageError(f"{path}: unknown field {unknown[0]!r}; a file of questions has {', '.join(sorted(fields))}")
     probes = []
     for number, one in enumerate(content["probes"], start=1):
-        answer = right_answer(one)
+        answer = yes_no_or_empty(one)
         if not answer or one.get("dimension") not in DIMENSIONS or not str(one.get("text") or ""):
             dimension = f"a dimension ({', '.join(DIMENSIONS)})"
             raise UsageError(f"{path}: probe {number} needs {dimension}, an answer (yes or no) and a text")
@@ -150,35 +155,35 @@ def read_wording(path: Path) -> QuestionSet:
     return {**{name: str(content[name]) for name in fields - {"probes"} if content.get(name)}, "probes": probes}
 
 
-def _fill_context(
+def _template_values_and_context(
     questions: QuestionSet, frames: Frames, prompt: str, annotations: Mapping[str, object]
 ) -> tuple[dict[str, str], str]:
     """What the user's templates may name, and their context."""
-    places = {**prompt_parts(prompt, annotations), **_seconds_of(frames)}
+    places = {**event_context_fields(prompt, annotations), **_template_second_values(frames)}
     return places, fill_template(questions.get("context") or "", places)
 
 
-def _seconds_of(frames: Frames) -> dict[str, str]:
+def _template_second_values(frames: Frames) -> dict[str, str]:
     count = max(1, math.ceil(frames.seconds - 1e-6))
     return {"seconds": str(count), "last": str(count - 1)}
 
 
-def _schema(count: int, fields: Mapping[str, Schema]) -> JsonObject:
+def _per_second_schema(count: int, fields: Mapping[str, Schema]) -> JsonObject:
     return JsonObject({**fields, "seconds": Many(YesNo(), count, count)})
 
 
-def _seconds(answer: JudgeAnswer) -> np.ndarray:
+def _judgeable_seconds(answer: JudgeAnswer) -> np.ndarray:
     answers: Sequence[bool] = answer.value["seconds"] if answer.status == "answered" else ()
     return np.array(answers, np.int8)
 
 
 @register_story_answers("wrbench")
-def simulated_answer(question: Question) -> StoryAnswer | None:
+def wrbench_story_answer(question: Question) -> StoryAnswer | None:
     """How a rendered story answers probes and looks."""
     probe = next((one for one in PROBES if question.text.endswith(one.text)), None)
     if probe is not None:
-        return lambda story: yes_or_no(TRUTHS[probe.dimension](story) == probe.positive)
-    return (lambda story: _judgeable(story, question)) if question.id.startswith("judgeability.") else None
+        return lambda story: yes_no_text(TRUTHS[probe.dimension](story) == probe.positive)
+    return (lambda story: _judgeability_json(story, question)) if question.id.startswith("judgeability.") else None
 
 
 def _clear_readings(story: ClipStory) -> list[Any]:
@@ -187,23 +192,25 @@ def _clear_readings(story: ClipStory) -> list[Any]:
 
 TRUTHS: dict[str, Callable[[ClipStory], bool]] = {
     "visible_spatial": lambda story: all(one.place != ELSEWHERE for one in _clear_readings(story)),
-    "visible_state": lambda story: story.progress > 0 and all(one.state != ELSEWHERE for one in _clear_readings(story)),
+    "visible_state": lambda story: (
+        story.event_progress > 0 and all(one.state != ELSEWHERE for one in _clear_readings(story))
+    ),
     "returned_spatial": lambda story: story.spatial,
     "returned_state": lambda story: story.state,
 }
 
 
-def _judgeable(story: ClipStory, question: Question) -> str:
+def _judgeability_json(story: ClipStory, question: Question) -> str:
     """For every second, whether the target is in sight in the frame nearest to its middle."""
     form: Any = question.schema
     seconds = []
     for second in range(form.fields["seconds"].at_least):
         inside = [reading for reading in story.valid_readings if second <= reading.time < second + 1]
         near = min(story.valid_readings, key=lambda reading: abs(reading.time - second - 0.5))
-        seconds.append(yes_or_no(any(reading.in_sight for reading in inside) if inside else near.in_sight))
+        seconds.append(yes_no_text(any(reading.in_sight for reading in inside) if inside else near.in_sight))
     answer: dict[str, object] = {"seconds": seconds}
     if "subject" in form.fields:
         answer["subject"] = f"the {story.scene.kind}"
     else:
-        answer |= {"place": yes_or_no(story.returned), "state": yes_or_no(story.returned)}
+        answer |= {"place": yes_no_text(story.returned), "state": yes_no_text(story.returned)}
     return json.dumps(answer)

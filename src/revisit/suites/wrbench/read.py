@@ -16,38 +16,44 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from revisit.control.job_runner import read_provenance
+from revisit.control.job_runner import read_provenance_or_none
 from revisit.core import Case, Clip, Rejected, Remark, Target, UsageError, digest
 from revisit.core.cases import CEILING
-from revisit.core.text import join_names, parse_json, pluralize, require_readable
+from revisit.core.text import convert_read_errors, count_and_noun, join_names, parse_json
 from revisit.media import VIDEO_SUFFIXES, natural_order
-from revisit.media.files import is_file
-from revisit.metrics.requested_camera import CameraRequest, request_of
-from revisit.suites.clips import MANIFEST, find_clips, option_folder, read_manifest, read_targets
+from revisit.media.files import file_exists
+from revisit.metrics.requested_camera import CameraRequest, camera_request_of_case
+from revisit.suites.clips import MANIFEST, existing_option_folder, find_clips, read_manifest, read_target_boxes
 from revisit.suites.wrbench import upstream
-from revisit.suites.wrbench.judge_context import judge_annotations
+from revisit.suites.wrbench.judge_context import judge_context_annotations
 from revisit.suites.wrbench.metrics.camera import PROFILES
-from revisit.suites.wrbench.prompts import Row, read_lines
-from revisit.suites.wrbench.questions import read_wording
-from revisit.suites.wrbench.records import case_of, condition_of, input_of, plain_record, record_of
+from revisit.suites.wrbench.prompts import Row, read_json_lines_with_keys
+from revisit.suites.wrbench.questions import read_question_set
+from revisit.suites.wrbench.records import (
+    input_type_of_model,
+    make_record_case,
+    normalize_record_id,
+    record_id_of_case,
+    viewpoint_condition_of_model,
+)
 from revisit.suites.wrbench.tables import CONDITIONS
 
 RECORDS = "records.jsonl"
 POSE_FILES = ("{id}/poses.npy", "{id}/extrinsics_opencv_w2c.npy", "{id}.npy", "{id}.npz", "{id}.txt", "{id}.json")
 
 
-def recognises(source: Path) -> bool:
+def is_wrbench_source(source: Path) -> bool:
     """Whether the clips come with event-view records."""
-    if upstream.manifests(source):
+    if upstream.find_wrbench_manifests(source):
         return True
     if source.is_file():
-        return source.suffix == ".jsonl" and _has_records(source)
+        return source.suffix == ".jsonl" and _first_row_is_event_record(source)
     if not source.is_dir():
         return False
     if (source / RECORDS).is_file() or upstream.has_sidecars(source):
         return True
     manifests = [source / MANIFEST, *(folder / MANIFEST for folder in source.iterdir() if folder.is_dir())]
-    return any(_has_records(path) for path in manifests if path.is_file())
+    return any(_first_row_is_event_record(path) for path in manifests if path.is_file())
 
 
 def read(
@@ -65,24 +71,26 @@ def read(
 ) -> Iterator[Case | Rejected | Remark]:
     """Cases of all models in `source`, what is missing or cannot be used, and a remark on videos in no manifest.
 
-    `questions` and `profile` are read by `settings`.
+    `questions` and `profile` are read by `wrbench_parameters_from_options`.
     """
     if condition is not None and condition not in CONDITIONS:
         raise UsageError(f"--option condition takes {', '.join(CONDITIONS)}, not {condition!r}")
     extra = _Options(
-        None if poses is None else option_folder("poses", poses),
+        None if poses is None else existing_option_folder("poses", poses),
         condition,
-        read_targets(Path(targets).expanduser()) if targets is not None else {},
-        None if reference is None else option_folder("reference", reference),
-        _series(Path(series).expanduser()) if series is not None else {},
+        read_target_boxes(Path(targets).expanduser()) if targets is not None else {},
+        None if reference is None else existing_option_folder("reference", reference),
+        _read_series_by_model(Path(series).expanduser()) if series is not None else {},
     )
-    records_by_id = _records(Path(records).expanduser() if records else source / RECORDS, required=records is not None)
-    theirs = upstream.manifests(source)
-    ours = [path for path in _manifests(source) if path not in theirs]
+    records_by_id = _read_records_by_id(
+        Path(records).expanduser() if records else source / RECORDS, required=records is not None
+    )
+    theirs = upstream.find_wrbench_manifests(source)
+    ours = [path for path in _own_manifest_paths(source) if path not in theirs]
     if theirs or ours:
-        entries = _from_manifests(ours, theirs, roots, records_by_id)
+        entries = _cases_from_manifests(ours, theirs, roots, records_by_id)
     else:
-        entries = _from_tree(source, records_by_id)
+        entries = _cases_from_tree(source, records_by_id)
     case_ids: set[str] = set()
     listed: set[Path] = set()
     for entry in entries:
@@ -92,21 +100,23 @@ def read(
                 yield Rejected(entry.id, "two clips have this record and model; only one is allowed", entry.model)
                 continue
             case_ids.add(entry.id)
-            yield extra.onto(entry)
+            yield extra.apply_to_case(entry)
         else:
             yield entry
     if theirs or ours:
-        yield from _unlisted(source, [*theirs, *ours], listed)
+        yield from _remark_on_unlisted_videos(source, [*theirs, *ours], listed)
 
 
-def settings(questions: str | None = None, profile: str | None = None, **_: str) -> dict[str, dict[str, object]]:
+def wrbench_parameters_from_options(
+    questions: str | None = None, profile: str | None = None, **_: str
+) -> dict[str, dict[str, object]]:
     """The parameters that options set: another wording where a file brings one, and which targets count."""
     if profile not in (None, *PROFILES):
         raise UsageError(f"--option profile takes {' or '.join(PROFILES)}, not {profile!r}")
     parameters: dict[str, dict[str, object]] = {} if profile is None else {"wr_camera_precision": {"profile": profile}}
     if questions is None:
         return parameters
-    read_ = read_wording(Path(questions).expanduser())
+    read_ = read_question_set(Path(questions).expanduser())
     wording: dict[str, object] = {"wording": f"{Path(questions).name} {digest(read_, 12)}", "questions": read_}
     return parameters | {"judge.probes": wording, "judge.judgeability": wording}
 
@@ -121,7 +131,7 @@ class _Options:
     reference: Path | None
     series: Mapping[str, str]
 
-    def onto(self, case: Case) -> Case:
+    def apply_to_case(self, case: Case) -> Case:
         notes = dict(case.annotations)
         if self.condition is not None:
             notes["viewpoint_condition"] = self.condition
@@ -130,12 +140,12 @@ class _Options:
             notes["series"] = self.series[case.model]
         artifacts = dict(case.artifacts)
         if self.poses is not None:
-            record, video = record_of(case), str(notes.get("video_id") or "")
+            record, video = record_id_of_case(case), str(notes.get("video_id") or "")
             stem = case.clip.path.stem
             ids = [f"{case.model}/{record}", f"{case.model}/{stem}", case.id, record, video, stem]
-            ids += [f"pose/{upstream.safe_name(clip_id)}" for clip_id in (video, record) if clip_id]
+            ids += [f"pose/{upstream.pose_folder_name(clip_id)}" for clip_id in (video, record) if clip_id]
             names = [name.format(id=clip_id) for clip_id in ids if clip_id for name in POSE_FILES]
-            file = next((path for name in names if (path := _file_in(self.poses, name)) is not None), None)
+            file = next((path for name in names if (path := _find_file_below(self.poses, name)) is not None), None)
             if file is not None:
                 artifacts["poses"] = file
         target = case.target
@@ -145,12 +155,12 @@ class _Options:
                 target = Target(str(entry.get("target", "target")), tuple(entry["box"]))
         truth = case.reference
         if self.reference is not None:
-            file = _file_in(self.reference, f"{record_of(case)}.mp4")
+            file = _find_file_below(self.reference, f"{record_id_of_case(case)}.mp4")
             truth = Clip(file) if file is not None else None
         return replace(case, annotations=notes, artifacts=artifacts, target=target, reference=truth)
 
 
-def _from_manifests(
+def _cases_from_manifests(
     ours: Sequence[Path], theirs: Sequence[Path], roots: Sequence[Path], records_by_id: Mapping[str, Row]
 ) -> Iterator[Case | Rejected]:
     """Cases of our own manifests and of those of WRBench's tools, which may lie side by side."""
@@ -161,21 +171,21 @@ def _from_manifests(
             if isinstance(entry, Rejected):
                 yield entry
                 continue
-            record = plain_record(entry.id.removesuffix(f"@{entry.model}#{entry.seed}"))
+            record = normalize_record_id(entry.id.removesuffix(f"@{entry.model}#{entry.seed}"))
             record_ids.add(record)
             model = entry.model
             ceiling = entry.category == CEILING
             annotations = {**records_by_id.get(record, {}).get("annotations", {}), **entry.annotations}
             asked = entry.prompt, entry.camera, entry.seed
-            case = case_of(record, entry.model, entry.clip.path, *asked, annotations, entry.target)
-            yield _with_sidecar_facts(replace(case, clip=entry.clip, reference=entry.reference, phases=entry.phases))
+            case = make_record_case(record, entry.model, entry.clip.path, *asked, annotations, entry.target)
+            yield _add_sidecar_facts(replace(case, clip=entry.clip, reference=entry.reference, phases=entry.phases))
         if not ceiling:  # of a ceiling there is a clip for each camera and event, not for each record
-            yield from _missing(records_by_id, record_ids, model)
-    for entry in upstream.read_manifests(theirs, roots):
-        yield _with_sidecar_facts(entry) if isinstance(entry, Case) else entry
+            yield from _missing_record_entries(records_by_id, record_ids, model)
+    for entry in upstream.read_wrbench_manifests(theirs, roots):
+        yield _add_sidecar_facts(entry) if isinstance(entry, Case) else entry
 
 
-def _from_tree(source: Path, records_by_id: Mapping[str, Row]) -> Iterator[Case | Rejected]:
+def _cases_from_tree(source: Path, records_by_id: Mapping[str, Row]) -> Iterator[Case | Rejected]:
     if not records_by_id and not upstream.has_sidecars(source):
         raise UsageError(
             f"{source}: no records found; expected a manifest.jsonl that `revisit generate` wrote, a {RECORDS}, "
@@ -184,7 +194,7 @@ def _from_tree(source: Path, records_by_id: Mapping[str, Row]) -> Iterator[Case 
     records_by_model: dict[str, set[str]] = {}
     for model, sample, path in find_clips(source):
         name = sample.rpartition("/")[2]
-        candidates = [plain_record(record_id) for record_id in (sample, name, name.partition("@")[0])]
+        candidates = [normalize_record_id(record_id) for record_id in (sample, name, name.partition("@")[0])]
         record = next((record_id for record_id in candidates if record_id in records_by_id), None)
         if record is None:
             try:
@@ -193,7 +203,7 @@ def _from_tree(source: Path, records_by_id: Mapping[str, Row]) -> Iterator[Case 
                 yield Rejected(f"{sample}@{model}", str(error), model)
                 continue
             if case is not None:
-                yield _with_sidecar_facts(case)
+                yield _add_sidecar_facts(case)
                 continue
         records_by_model.setdefault(model, set())
         if record is None:
@@ -202,12 +212,12 @@ def _from_tree(source: Path, records_by_id: Mapping[str, Row]) -> Iterator[Case 
         records_by_model[model].add(record)
         row = records_by_id[record]
         asked = str(row.get("prompt", "")), str(row.get("camera", "")), int(row.get("seed", 0))
-        yield _with_sidecar_facts(case_of(record, model, path, *asked, row.get("annotations", {})))
+        yield _add_sidecar_facts(make_record_case(record, model, path, *asked, row.get("annotations", {})))
     for model, records in records_by_model.items():
-        yield from _missing(records_by_id, records, model)
+        yield from _missing_record_entries(records_by_id, records, model)
 
 
-def _unlisted(source: Path, manifests: Sequence[Path], listed: set[Path]) -> Iterator[Remark]:
+def _remark_on_unlisted_videos(source: Path, manifests: Sequence[Path], listed: set[Path]) -> Iterator[Remark]:
     """A remark on the videos beside those of the manifests that no manifest names, such as those of other seeds."""
     beside = {path for folder in {path.parent for path in listed if path.is_file()} for path in folder.iterdir()}
     others = sorted(path for path in beside - listed if path.suffix.lower() in VIDEO_SUFFIXES)
@@ -216,11 +226,11 @@ def _unlisted(source: Path, manifests: Sequence[Path], listed: set[Path]) -> Ite
     unlisted = [path for path in others if not any(end.format(path.name) in text for text in texts for end in ends)]
     if unlisted:
         names = [path.relative_to(source).as_posix() if path.is_relative_to(source) else path.name for path in unlisted]
-        count = pluralize(len(unlisted), "video")
+        count = count_and_noun(len(unlisted), "video")
         yield Remark(f"{count} not evaluated, being in no manifest beside the others: {join_names(names)}")
 
 
-def _missing(records_by_id: Mapping[str, Row], record_ids: set[str], model: str) -> Iterator[Rejected]:
+def _missing_record_entries(records_by_id: Mapping[str, Row], record_ids: set[str], model: str) -> Iterator[Rejected]:
     for record, row in records_by_id.items():
         if record not in record_ids:
             notes = row.get("annotations", {})
@@ -228,29 +238,31 @@ def _missing(records_by_id: Mapping[str, Row], record_ids: set[str], model: str)
             yield Rejected(f"{record}@{model}", "this clip was not generated", model, subset, camera, missing=True)
 
 
-def _with_sidecar_facts(case: Case) -> Case | Rejected:
+def _add_sidecar_facts(case: Case) -> Case | Rejected:
     """A case with what the files beside its clip know, and with the condition of its generator's card."""
     try:
-        script, sidecar_notes, files = upstream.read_sidecars(case.clip.path)
+        script, sidecar_notes, files = upstream.read_sidecar_facts(case.clip.path)
     except UsageError as error:
         return Rejected(case.id, str(error), case.model)
-    notes = {**case.annotations, **sidecar_notes, **_provenance(case.clip.path)}
-    condition = notes.get("viewpoint_condition") or condition_of(case.model)
+    notes = {**case.annotations, **sidecar_notes, **_provenance_annotations(case.clip.path)}
+    condition = notes.get("viewpoint_condition") or viewpoint_condition_of_model(case.model)
     if not condition and notes.get("interface") == "words":
         condition = "prompt_only"  # the camera was put into words: no other viewpoint was given
     notes["viewpoint_condition"] = condition
     notes.setdefault("interface", "words" if condition == "prompt_only" else "path")
-    notes["input"] = notes.get("input") or input_of(case.model)
+    notes["input"] = notes.get("input") or input_type_of_model(case.model)
     scripts = [text for text in (script, case.camera, upstream.SCRIPTS.get(case.condition, "")) if text]
-    readable = (text for text in scripts if isinstance(request_of(replace(case, camera=text)), CameraRequest))
+    readable = (
+        text for text in scripts if isinstance(camera_request_of_case(replace(case, camera=text)), CameraRequest)
+    )
     camera = next(readable, next(iter(scripts), ""))
-    notes |= judge_annotations(replace(case, camera=camera, annotations=notes))
+    notes |= judge_context_annotations(replace(case, camera=camera, annotations=notes))
     return replace(case, camera=camera, annotations=notes, artifacts={**case.artifacts, **files})
 
 
-def _provenance(clip: Path) -> dict[str, object]:
+def _provenance_annotations(clip: Path) -> dict[str, object]:
     """What the record of the generation says that the tables need; nothing where there is none."""
-    provenance = read_provenance(clip)
+    provenance = read_provenance_or_none(clip)
     if provenance is None:
         return {}
     try:
@@ -267,13 +279,13 @@ def _provenance(clip: Path) -> dict[str, object]:
         return {}
 
 
-def _file_in(folder: Path, name: str) -> Path | None:
+def _find_file_below(folder: Path, name: str) -> Path | None:
     """The file of that name below a folder; None where there is none, or where no file can have the name."""
     path = folder / name
-    return path if is_file(path) and path.resolve().is_relative_to(folder.resolve()) else None
+    return path if file_exists(path) and path.resolve().is_relative_to(folder.resolve()) else None
 
 
-def _manifests(source: Path) -> list[Path]:
+def _own_manifest_paths(source: Path) -> list[Path]:
     if source.is_file():
         return [source]
     if (source / MANIFEST).is_file():
@@ -281,23 +293,23 @@ def _manifests(source: Path) -> list[Path]:
     return sorted((path for path in source.glob(f"*/{MANIFEST}")), key=natural_order) if source.is_dir() else []
 
 
-def _records(path: Path, required: bool) -> dict[str, Row]:
+def _read_records_by_id(path: Path, required: bool) -> dict[str, Row]:
     """Record id -> its line."""
     if not path.is_file():
         if required:
             raise UsageError(f"{path}: no such file; --option records names the file that listed the records")
         return {}
-    return {plain_record(str(row["id"])): row for row in read_lines(path, "id")}
+    return {normalize_record_id(str(row["id"])): row for row in read_json_lines_with_keys(path, "id")}
 
 
-def _series(path: Path) -> dict[str, str]:
+def _read_series_by_model(path: Path) -> dict[str, str]:
     """Model -> the series it belongs to."""
-    with require_readable(path, "a JSON object from models to the name of their series"):
+    with convert_read_errors(path, "a JSON object from models to the name of their series"):
         content = parse_json(path.read_text(encoding="utf-8"))
         return {str(model): str(name) for model, name in content.items()}
 
 
-def _has_records(path: Path) -> bool:
-    first = upstream.first_row(path) or {}
+def _first_row_is_event_record(path: Path) -> bool:
+    first = upstream.first_manifest_row(path) or {}
     notes = first.get("annotations")
     return isinstance(notes, dict) and {"task", "factor"} <= set(notes)

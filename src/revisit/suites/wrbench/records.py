@@ -10,16 +10,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from revisit.control.delivery import refusals
-from revisit.control.generators import Generator, generator
-from revisit.control.presets import preset
+from revisit.control.delivery import refusal_reasons
+from revisit.control.generators import Generator, find_generator
+from revisit.control.presets import preset_script
 from revisit.core import Case, Clip, Target, UsageError, digest
 from revisit.core.grouping import group_items
-from revisit.core.text import package_yaml
+from revisit.core.text import read_package_yaml
 from revisit.suites.wrbench.prompts import TIERS, EventTask, Row
-from revisit.suites.wrbench.tables import published_row
+from revisit.suites.wrbench.tables import published_row_of_model
 
-TABLES = package_yaml(__package__, "cameras.yaml")
+TABLES = read_package_yaml(__package__, "cameras.yaml")
 CAMERAS: dict[str, tuple[str, float]] = TABLES["cameras"]  # label -> its preset and degrees
 INTERFACES: dict[str, list[str]] = TABLES["interfaces"]
 
@@ -35,7 +35,7 @@ class EventView:
     interface: str
     first_frame: bool = True  # whether the generator starts from one
 
-    def as_json(self, script: str, seed: int = 0, source_video: Path | None = None) -> Row:
+    def to_record_row(self, script: str, seed: int = 0, source_video: Path | None = None) -> Row:
         """A line of records.jsonl, as `revisit generate` reads it."""
         image = self.task.first_frame if self.first_frame else None
         return {
@@ -83,15 +83,15 @@ def event_views(
         for camera in labels:
             preset = CAMERAS[camera][0]
             if commands and interface == "words":
-                prompt = task.with_commands(preset, first_frame)
+                prompt = task.prompt_with_camera_commands(preset, first_frame)
             elif first_frame:
-                prompt = task.with_camera(preset) if interface == "words" else task.prompt
+                prompt = task.prompt_with_camera_words(preset) if interface == "words" else task.prompt
             else:
-                prompt = task.without_first_frame(preset if interface == "words" else "")
+                prompt = task.prompt_without_first_frame(preset if interface == "words" else "")
             yield EventView(f"{task.id}__{camera}", task, camera, prompt, interface, first_frame)
 
 
-def chosen_views(views: Sequence[EventView], families: Sequence[str], limit: int | None) -> list[EventView]:
+def select_views(views: Sequence[EventView], families: Sequence[str], limit: int | None) -> list[EventView]:
     """Records of some families, at most so many: a random choice over events and cameras, always the same."""
     known_families = {view.task.family for view in views}
     unknown = [name for name in families if name not in known_families]
@@ -102,46 +102,46 @@ def chosen_views(views: Sequence[EventView], families: Sequence[str], limit: int
     return [view for view in mine if view.id in selected]
 
 
-def interface_of(card: Generator | None) -> str:
+def interface_of_generator(card: Generator | None) -> str:
     """The interface of a generator by its card; that of paths where there is none."""
     if card is None:
         return "path"
     return "words" if card.condition == "prompt_only" else "path" if card.static else "moving_path"
 
 
-def takes_commands(card: Generator | None) -> bool:
+def generator_takes_commands(card: Generator | None) -> bool:
     """Whether a generator knows commands in brackets."""
     return card is not None and card.payload == "camera_commands"
 
 
-def refused_cameras(views: Sequence[EventView], card: Generator, frames: int) -> dict[str, list[str]]:
+def refused_cameras_by_reason(views: Sequence[EventView], card: Generator, frames: int) -> dict[str, list[str]]:
     """Why a generator will refuse some of these records -> the labels of their cameras."""
-    scripts = {view.camera: script_of(view, frames) for view in views}
-    reasons = refusals(scripts, card, frames)
+    scripts = {view.camera: camera_script_of_view(view, frames) for view in views}
+    reasons = refusal_reasons(scripts, card, frames)
     return group_items(reasons, reasons.__getitem__)
 
 
 def record_line(view: EventView, first_frames: Path | None, source_videos: Path | None, frames: int, seed: int) -> Row:
     """The line of a record, with the files of these folders that it starts from."""
-    image = _start(view, first_frames, (".png", ".jpg", ".jpeg", ".webp")) or view.task.first_frame
-    video = _start(view, source_videos, (".mp4", ".mkv", ".webm", ".mov"))
+    image = _find_start_file(view, first_frames, (".png", ".jpg", ".jpeg", ".webp")) or view.task.first_frame
+    video = _find_start_file(view, source_videos, (".mp4", ".mkv", ".webm", ".mov"))
     view = replace(view, task=replace(view.task, first_frame=image.resolve() if image else None))
-    return view.as_json(script_of(view, frames), seed, video.resolve() if video else None)
+    return view.to_record_row(camera_script_of_view(view, frames), seed, video.resolve() if video else None)
 
 
-def script_of(view: EventView, frames: int) -> str:
+def camera_script_of_view(view: EventView, frames: int) -> str:
     """The camera script of a record over so many frames."""
     name, degrees = CAMERAS[view.camera][0], CAMERAS[view.camera][1] or 60
     try:
-        return preset(name, degrees=degrees, frames=frames)
+        return preset_script(name, degrees=degrees, frames=frames)
     except UsageError:
         if frames % 2 or frames < 4:
             raise
         # Where a preset takes an odd number only, the camera rests in the last frame.
-        return f"{preset(name, degrees=degrees, frames=frames - 1)},hold@1"
+        return f"{preset_script(name, degrees=degrees, frames=frames - 1)},hold@1"
 
 
-def _start(view: EventView, folder: Path | None, suffixes: Sequence[str]) -> Path | None:
+def _find_start_file(view: EventView, folder: Path | None, suffixes: Sequence[str]) -> Path | None:
     """The file of a record in a folder: its own, else that of its task, else that of its family."""
     if folder is None:
         return None
@@ -151,34 +151,34 @@ def _start(view: EventView, folder: Path | None, suffixes: Sequence[str]) -> Pat
     return next((folder / name for name in names if (folder / name).is_file()), None)
 
 
-def record_of(case: Case) -> str:
+def record_id_of_case(case: Case) -> str:
     """The id of the record that a case is a clip of; a model's name may hold an @ itself."""
     return case.id.removesuffix(f"@{case.model}")
 
 
-def plain_record(record_id: str) -> str:
+def normalize_record_id(record_id: str) -> str:
     """The id of a record as it is written here: the published ones say `none` where no camera is in the prompt."""
     return re.sub(rf"__({'|'.join(TIERS)})__none(?=__|$)", r"__\1", record_id)
 
 
-def condition_of(model: str) -> str:
+def viewpoint_condition_of_model(model: str) -> str:
     """The viewpoint condition of a model by its card, or by the published table; nothing where neither knows it."""
     try:
-        return generator(model).condition
+        return find_generator(model).condition
     except UsageError:
-        row = published_row(model)
+        row = published_row_of_model(model)
         return row.condition if row else ""
 
 
-def input_of(model: str) -> str:
+def input_type_of_model(model: str) -> str:
     """What a model starts from, as the published table calls it; nothing where no card knows it."""
     try:
-        return {"image": "TI2V", "source_video": "TV2V", "nothing": "T2V"}[generator(model).takes]
+        return {"image": "TI2V", "source_video": "TV2V", "nothing": "T2V"}[find_generator(model).takes]
     except UsageError:
         return ""
 
 
-def case_of(
+def make_record_case(
     record: str, model: str, clip: Path, prompt: str, script: str, seed: int, notes: Mapping[str, object],
     target: Target | None = None,
 ) -> Case:  # fmt: skip

@@ -18,10 +18,10 @@ import numpy as np
 import revisit
 from revisit.control.requested_path import FIELD_OF_VIEW, intrinsics
 from revisit.core import UsageError
-from revisit.core.text import package_yaml, parse_json
+from revisit.core.text import parse_json, read_package_yaml
 from revisit.geometry.camera_script import Step, parse_script
-from revisit.media.files import replacing, write_text
-from revisit.metrics.requested_camera import kind_of, peak, relative_yaw
+from revisit.media.files import atomic_write_path, write_text_atomically
+from revisit.metrics.requested_camera import kind_of_path, relative_yaw, value_farthest_from_zero
 from revisit.suites.wrbench.records import CAMERAS
 
 ADAPTER = "revisit"  # in the files that were written here
@@ -29,7 +29,7 @@ CONVENTION = "opencv_c2w"
 ROLE = "benchmark_intended_control"
 EVIDENCE = ("benchmark_intent", "payload_audited")  # levels that count in the main table
 MAIN_YAW, SAME_YAW = 60.0, 1e-6  # degrees
-FACTS = package_yaml(__package__, "sidecar.yaml")
+FACTS = read_package_yaml(__package__, "sidecar.yaml")
 DIRECTIONS: dict[str, str] = FACTS["directions"]  # camera type -> its control family
 
 
@@ -50,33 +50,33 @@ class CameraTarget:
     def camera_type(self) -> str:
         """WRBench's name of the camera: by the label of the record, else by the path; empty where it has none."""
         label = CAMERAS[self.camera][0] if self.camera in CAMERAS else self.camera
-        return label if label in DIRECTIONS else camera_type_of(self.c2w)
+        return label if label in DIRECTIONS else camera_type_of_path(self.c2w)
 
     @property
-    def profile(self) -> str:
+    def control_profile(self) -> str:
         """The control profile that WRBench's evaluator asks for."""
-        return profile_of(self.camera_type, self.yaw)
+        return control_profile_of(self.camera_type, self.peak_yaw)
 
     @property
-    def yaw(self) -> float:
+    def peak_yaw(self) -> float:
         """The yaw farthest from the first view, with its sign, in degrees."""
-        return round(peak(relative_yaw(self.c2w[:, :3, :3])), 9)
+        return round(value_farthest_from_zero(relative_yaw(self.c2w[:, :3, :3])), 9)
 
 
-def camera_type_of(c2w: np.ndarray) -> str:
+def camera_type_of_path(c2w: np.ndarray) -> str:
     """WRBench's name of a path that turns or slides to a side, or rests; empty for any other."""
-    kind = kind_of(c2w)
+    kind = kind_of_path(c2w)
     if kind == "static":
         return "static"
     motion = (c2w[:, :3, 3] - c2w[0, :3, 3]) @ c2w[0, :3, :3]
     if kind == "yaw" and np.abs(motion).max() < 1e-6:
-        return "yaw_LR" if peak(relative_yaw(c2w[:, :3, :3])) < 0 else "yaw_RL"
+        return "yaw_LR" if value_farthest_from_zero(relative_yaw(c2w[:, :3, :3])) < 0 else "yaw_RL"
     if kind == "sideways":
-        return "pan_LR" if peak(motion[:, 0]) < 0 else "pan_RL"
+        return "pan_LR" if value_farthest_from_zero(motion[:, 0]) < 0 else "pan_RL"
     return ""
 
 
-def profile_of(camera_type: str, yaw: float) -> str:
+def control_profile_of(camera_type: str, yaw: float) -> str:
     """The control profile of a camera type whose farthest yaw is so many degrees."""
     family = DIRECTIONS.get(camera_type)
     if family == "rotation":
@@ -99,7 +99,7 @@ def why_not_main_profile(facts: Mapping[str, Any]) -> str:
     profiles = {"rotation": ("canonical_60deg",), "static": ("canonical_static",)}
     if profile not in profiles.get(str(family), ("canonical_pan", "canonical_translation")):
         return f"its control profile is {profile}, and the main profile takes yaw by 60 degrees, pan and static"
-    if family == "rotation" and not (_is_number(yaw) and abs(abs(float(yaw)) - MAIN_YAW) <= SAME_YAW):
+    if family == "rotation" and not (_converts_to_float(yaw) and abs(abs(float(yaw)) - MAIN_YAW) <= SAME_YAW):
         return f"its farthest yaw is {yaw}, not 60 degrees"
     level = facts.get("evidence_level")
     if level not in EVIDENCE and not (level is None and facts.get("target_certification_status") == "certified"):
@@ -128,7 +128,7 @@ def write_sidecars(clip: Path, target: CameraTarget) -> None:
         raise UsageError(f"{other} is another tool's; move it away to have one written here")
     names = {kind: sidecar_path(clip, kind) for kind in ("target_c2w.npy", "camera_trajectory.json")}
     poses = np.asarray(target.c2w, np.float32)
-    with replacing(names["target_c2w.npy"]) as temporary, temporary.open("wb") as file:
+    with atomic_write_path(names["target_c2w.npy"]) as temporary, temporary.open("wb") as file:
         np.save(file, poses)
     lens = np.tile(intrinsics(target.size, target.field_of_view), (len(poses), 1, 1)).astype(np.float32)
     path = {
@@ -136,18 +136,18 @@ def write_sidecars(clip: Path, target: CameraTarget) -> None:
         "coordinate_convention": CONVENTION, "fps": target.fps, "frame_count": len(poses), "intrinsics": lens.tolist(),
         "source": "camera_action_script",
     }  # fmt: skip
-    write_text(names["camera_trajectory.json"], json.dumps(path))
-    facts = sidecar(clip, target)
+    write_text_atomically(names["camera_trajectory.json"], json.dumps(path))
+    facts = camera_sidecar_json(clip, target)
     samples = {
         "model_control_timeline": facts["model_control_timeline"],
         "official_camera_entrypoint": facts["official_camera_entrypoint"], "payload_type": facts["payload_type"],
         "schema_version": 1, "target_coordinate_convention": CONVENTION, "target_frame_count": len(poses),
     }  # fmt: skip
-    write_text(sidecar_path(clip, "model_control_samples.json"), json.dumps(samples, indent=1))
-    write_text(sidecar_path(clip, "camera.json"), json.dumps(facts, indent=1, sort_keys=True))
+    write_text_atomically(sidecar_path(clip, "model_control_samples.json"), json.dumps(samples, indent=1))
+    write_text_atomically(sidecar_path(clip, "camera.json"), json.dumps(facts, indent=1, sort_keys=True))
 
 
-def sidecar(clip: Path, target: CameraTarget) -> dict[str, object]:
+def camera_sidecar_json(clip: Path, target: CameraTarget) -> dict[str, object]:
     """The content of `<video>.mp4.camera.json`."""
     poses, path = (str(sidecar_path(clip, name).resolve()) for name in ("target_c2w.npy", "camera_trajectory.json"))
     basis = f"revisit {revisit.__version__} compiled the camera script"
@@ -168,9 +168,14 @@ def sidecar(clip: Path, target: CameraTarget) -> dict[str, object]:
 
 def _control_facts(target: CameraTarget) -> dict[str, object]:
     """The path that was asked for: its camera, profile, script and peaks."""
-    camera_type, yaw, profile, script = target.camera_type, target.yaw, target.profile, to_wrbench_script(target.script)
+    camera_type, yaw, profile, script = (
+        target.camera_type,
+        target.peak_yaw,
+        target.control_profile,
+        to_wrbench_script(target.script),
+    )
     motion = (target.c2w[:, :3, 3] - target.c2w[0, :3, 3]) @ target.c2w[0, :3, :3]
-    sideways = peak(motion[:, 0])
+    sideways = value_farthest_from_zero(motion[:, 0])
     return {
         **dict.fromkeys(("camera_type", "control_direction", "source_action"), camera_type or target.camera),
         **dict.fromkeys(("camera_script", "frame_action_script"), script),
@@ -248,7 +253,7 @@ def _payload_type(target: CameraTarget) -> str:
     return str(target.delivered.get("family") or "camera_path")
 
 
-def _is_number(value: Any) -> bool:
+def _converts_to_float(value: Any) -> bool:
     try:
         float(value)
     except (TypeError, ValueError):

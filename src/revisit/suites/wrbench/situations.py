@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from revisit.core import Record
 from revisit.diagnosis.diagnose import can_diagnose, diagnose
-from revisit.diagnosis.rules import NO_TURN, WHOLE_TURN, asked_to_rest, turned_share
+from revisit.diagnosis.rules import NO_TURN, WHOLE_TURN, camera_asked_to_rest, degrees_and_share_turned
 from revisit.diagnosis.signs import Scores
 
 HELD = "held as asked"
@@ -44,15 +44,15 @@ EVEN = 0.5  # a judge's mean probability of the right answer: above it, right is
 HOLDS = 0.5  # static hold from which a camera counts as resting: 2.5 degrees at the most
 
 
-def situation(answers: Mapping[str, Record]) -> str:
+def classify_situation(answers: Mapping[str, Record]) -> str:
     """The situation of one clip, from its answers by metric or gate."""
     scores = Scores(answers)
-    if asked_to_rest(scores):
-        return HELD if scores.of("wr_static_hold", default=1.0) >= HOLDS else STIRRED
+    if camera_asked_to_rest(scores):
+        return HELD if scores.get("wr_static_hold", default=1.0) >= HOLDS else STIRRED
     diagnosis = diagnose(answers) if can_diagnose(answers) else None
     findings = {finding.kind: finding for finding in diagnosis.findings} if diagnosis else {}
     opened = {check for check, record in answers.items() if record.status == "open"}
-    if disobeyed := _disobedience(scores, opened, set(findings)):
+    if disobeyed := _camera_failure_situation(scores, opened, set(findings)):
         return disobeyed
     if "partial_return" in findings:
         return NEVER_RETURNED
@@ -60,25 +60,25 @@ def situation(answers: Mapping[str, Record]) -> str:
         return OF_KIND[max(after_return, key=lambda finding: finding.confidence).kind]
     if diagnosis is not None and not OF_KIND.keys() & diagnosis.untold.keys():
         return RIGHT  # the reference told what became of the subject
-    if JUDGED in opened and scores.known("wr_returned_spatial") and scores.known("wr_returned_state"):
-        if scores.of("wr_returned_spatial") < EVEN:
+    if JUDGED in opened and scores.is_scored("wr_returned_spatial") and scores.is_scored("wr_returned_state"):
+        if scores.get("wr_returned_spatial") < EVEN:
             return ELSEWHERE
-        return RIGHT if scores.of("wr_returned_state") >= EVEN else RESET
-    labels = {scores.label(gate) for gate in ("view_return", "target_return", JUDGED)}
+        return RIGHT if scores.get("wr_returned_state") >= EVEN else RESET
+    labels = {scores.gate_label(gate) for gate in ("view_return", "target_return", JUDGED)}
     if labels & {"hidden, not returned", "left, not returned"}:
         return NEVER_RETURNED
     return RETURNED if labels & {"hidden, returned", "left, returned"} else UNKNOWN
 
 
-def _disobedience(scores: Scores, opened: set[str], finding_kinds: set[str]) -> str | None:
+def _camera_failure_situation(scores: Scores, opened: set[str], finding_kinds: set[str]) -> str | None:
     """What became of a turn that was asked for and left the subject in view; None where the clip looked away."""
-    turned = turned_share(scores)
+    turned = degrees_and_share_turned(scores)
     if turned is not None and turned[0] >= NO_TURN and turned[1] < 0:
         return WRONG_SIDE
     moved = scores.records.get("camera_moved")
     if (moved is not None and moved.status == "closed") or (turned is not None and turned[0] < NO_TURN):
         return NEVER_TURNED
-    stays = scores.label("view_return") == "never left" or scores.label("target_return") == "never hidden"
+    stays = scores.gate_label("view_return") == "never left" or scores.gate_label("target_return") == "never hidden"
     if opened & {"target_return", JUDGED} or not (stays or {"frozen_camera", "timid_camera"} & finding_kinds):
         return None
     if turned is not None:

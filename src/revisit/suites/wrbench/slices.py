@@ -11,18 +11,21 @@ from functools import cache
 from typing import Any
 
 from revisit.core import Case
-from revisit.core.text import package_yaml
+from revisit.core.text import read_package_yaml
 from revisit.results import Results
 
 EVENTS = {"none": "rests", "spatial": "moves", "state_only": "changes in place", "full": "moves and changes"}
 DIRECTIONS = {"LR": "left first", "RL": "right first"}
 FamilyFacts = dict[str, Any]  # what is known of a family of scenes: verb, venue, outdoors, animal
-SLICES: Mapping[str, str] = package_yaml(__package__, "slices.yaml")  # slice -> what tells clips apart
+SLICES: Mapping[str, str] = read_package_yaml(__package__, "slices.yaml")  # slice -> what tells clips apart
 
 
-def slices_of(case: Case) -> dict[str, str]:
+def slice_values_of_case(case: Case) -> dict[str, str]:
     """Slice -> the value that a case has in it; slices that nobody knows of are left out."""
-    family = {**families().get(str(case.annotations.get("family") or ""), {}), **_noted_facts(case.annotations)}
+    family = {
+        **known_family_facts().get(str(case.annotations.get("family") or ""), {}),
+        **_family_facts_from_notes(case.annotations),
+    }
     values = {
         "event": EVENTS.get(case.subset, ""),
         "direction": next((words for side, words in DIRECTIONS.items() if case.condition.endswith(f"_{side}")), ""),
@@ -35,11 +38,11 @@ def slices_of(case: Case) -> dict[str, str]:
     return {name: str(value) for name, value in values.items() if value}
 
 
-def slice_results(results: Results) -> dict[str, dict[str, Results]]:
+def split_results_by_slice(results: Results) -> dict[str, dict[str, Results]]:
     """Slice -> value -> its clips. Slices in which all clips have one value say nothing and are left out."""
     ids_by_value: dict[str, dict[str, set[str]]] = {name: {} for name in SLICES}
     for case in results.cases:
-        for name, value in slices_of(case).items():
+        for name, value in slice_values_of_case(case).items():
             ids_by_value[name].setdefault(value, set()).add(case.id)
     order = {value: k for k, value in enumerate((*EVENTS.values(), *DIRECTIONS.values()))}
     return {
@@ -53,14 +56,14 @@ def slice_results(results: Results) -> dict[str, dict[str, Results]]:
 
 
 @cache
-def families() -> dict[str, FamilyFacts]:
+def known_family_facts() -> dict[str, FamilyFacts]:
     """Family -> what is known of it."""
-    content = package_yaml(__package__, "families.yaml")
+    content = read_package_yaml(__package__, "families.yaml")
     usual = {"outdoors": False, "animal": False}
     return {family: {**usual, **facts} for part in content.values() for family, facts in part.items()}
 
 
-def _noted_facts(notes: Mapping[str, object]) -> FamilyFacts:
+def _family_facts_from_notes(notes: Mapping[str, object]) -> FamilyFacts:
     return {name: notes[name] for name in ("verb", "venue", "outdoors", "animal") if notes.get(name) is not None}
 
 

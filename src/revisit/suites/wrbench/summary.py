@@ -18,26 +18,26 @@ from revisit.core.grouping import group_items
 from revisit.core.text import join_names
 from revisit.results import Cell, Results
 from revisit.results.file_types import Stage
-from revisit.results.funnel import TARGET, VIEW, cases_passing, make_stage
+from revisit.results.funnel import TARGET, VIEW, cases_passing_gate, make_stage
 from revisit.results.tables import Table, make_table, standard_summary
 from revisit.suites.wrbench import display
-from revisit.suites.wrbench.measures import by_measure, may_show_return
+from revisit.suites.wrbench.measures import inputs_may_show_return, rename_scores_by_measure
 from revisit.suites.wrbench.metrics import COLUMNS
-from revisit.suites.wrbench.preference_pairs import count_pairs
-from revisit.suites.wrbench.records import record_of
-from revisit.suites.wrbench.situations import JUDGED, SITUATIONS, situation
-from revisit.suites.wrbench.slices import DIRECTIONS, slice_results
+from revisit.suites.wrbench.preference_pairs import count_preference_pairs
+from revisit.suites.wrbench.records import record_id_of_case
+from revisit.suites.wrbench.situations import JUDGED, SITUATIONS, classify_situation
+from revisit.suites.wrbench.slices import DIRECTIONS, split_results_by_slice
 from revisit.suites.wrbench.tables import (
     ALL,
     FACTORS,
     ModelRow,
-    correlations,
-    event_contrasts,
-    frontiers,
-    means_over_models,
-    pool_rows,
-    published,
-    retention,
+    best_models_by_condition,
+    event_factor_contrasts,
+    left_to_right_support_ratio,
+    measure_correlations,
+    output_weighted_means,
+    pool_model_rows,
+    published_model_rows,
 )
 
 RETURNED = (COLUMNS["returned_spatial"], COLUMNS["returned_state"])
@@ -49,65 +49,72 @@ ByModel = Mapping[str, Results]
 
 def summarise(results: Results) -> dict[str, Any]:
     """The tables of the suite."""
-    measured = by_measure(results)
-    models, by_model = _models(results), _models(measured)
+    measured = rename_scores_by_measure(results)
+    models, by_model = _results_by_model(results), _results_by_model(measured)
     everybody = [
         replace(row, title=f"{row.title} ({FLOOR})") if row.model in results.floors else row
-        for row in (_row(model, mine) for model, mine in by_model.items())
+        for row in (_model_row(model, mine) for model, mine in by_model.items())
     ]
     rows = [row for row in everybody if row.model in results.ranked.models]
-    truth = _row(results.truth_name, by_measure(results.truth)) if results.truths else None
+    truth = _model_row(results.truth_name, rename_scores_by_measure(results.truth)) if results.truths else None
     extra_rows = [row for row in everybody if row not in rows]
     extra_rows += [replace(truth, title=f"{truth.model} ({CEILING})")] if truth else []
-    slices = {name: {v: _rows(part) for v, part in parts.items()} for name, parts in slice_results(measured).items()}
-    directions = {model: _directions(mine) for model, mine in models.items()}
-    events = _events(by_model)
+    slices = {
+        name: {v: _rows_by_model(part) for v, part in parts.items()}
+        for name, parts in split_results_by_slice(measured).items()
+    }
+    directions = {model: _support_by_direction(mine) for model, mine in models.items()}
+    events = _event_effects(by_model)
     tested = [contrast for contrast in events if contrast["models"] > 1]
-    series = _series(rows, models)
-    sums = {name: means_over_models(members) for name, members in series.items()}
-    matched = _match_support(measured)
-    sensitivity = {model: facts for model, mine in models.items() if (facts := _sensitivity(mine))}
-    situations = {model: _situations(mine) for model, mine in models.items()}
-    pairs, left_out = count_pairs(measured)
-    shown = {model: sum(map(may_show_return, mine.cases)) for model, mine in models.items()}
-    overall = means_over_models(rows)
-    pixels = {model: _pixel_support(mine) for model, mine in models.items()}
+    series = _rows_by_series(rows, models)
+    sums = {name: output_weighted_means(members) for name, members in series.items()}
+    matched = _rows_by_direction_and_event(measured)
+    sensitivity = {model: facts for model, mine in models.items() if (facts := _patch_mean_sensitivity(mine))}
+    situations = {model: _count_situations(mine) for model, mine in models.items()}
+    pairs, left_out = count_preference_pairs(measured)
+    shown = {model: sum(map(inputs_may_show_return, mine.cases)) for model, mine in models.items()}
+    overall = output_weighted_means(rows)
+    pixels = {model: _pixel_gate_support(mine) for model, mine in models.items()}
     if truth:
-        pixels[truth.model] = _pixel_support(results.truth)
+        pixels[truth.model] = _pixel_gate_support(results.truth)
     shares = {model: f"{support['share']:.1%}" for model, support in pixels.items() if support}
-    remarks = [_made_by(measured), _lacking_clips(by_model)]
+    remarks = [_evidence_makers_text(measured), _lacking_clips_note(by_model)]
     headline = [
-        display.main_table(rows, "WRBench", total=overall, remarks=remarks, extra_rows=extra_rows),
-        display.stand_in_table(rows, overall, shares, extra_rows),
+        display.published_columns_table(rows, "WRBench", total=overall, remarks=remarks, extra_rows=extra_rows),
+        display.stand_in_measures_table(rows, overall, shares, extra_rows),
     ]
     tables: list[Table] = [
-        _situation_table(situations),
-        display.direction_table(directions),
-        *(display.slice_table(name, values, _pool_models(values)) for name, values in slices.items()),
-        display.slice_table("event", matched, _pool_models(matched), MATCHED),
-        *_common_returns_table(by_model),
-        *([display.event_tests(tested), display.frontier_table(frontiers(rows))] if len(rows) > 1 else []),
-        display.sensitivity_table(sensitivity),
-        display.series_table(series, sums),
-        display.pair_table(pairs, left_out),
+        _situation_shares_table(situations),
+        display.support_by_direction_table(directions),
+        *(display.slice_table(name, values, _pool_rows_by_value(values)) for name, values in slices.items()),
+        display.slice_table("event", matched, _pool_rows_by_value(matched), MATCHED),
+        *_common_returns_tables(by_model),
+        *(
+            [display.event_effects_table(tested), display.best_models_table(best_models_by_condition(rows))]
+            if len(rows) > 1
+            else []
+        ),
+        display.patch_mean_sensitivity_table(sensitivity),
+        display.model_series_table(series, sums),
+        display.preference_pair_counts_table(pairs, left_out),
     ]
     return {
-        **standard_summary(results, cell=_cell, funnel=_funnel),
+        **standard_summary(results, cell=_cell_without_shown_returns, funnel=_return_funnel_stages),
         "headline": [one for one in headline if one["rows"]],
         "tables": [one for one in tables if one["rows"]],
         "wrbench": {
             "rows": [
-                {**_row_json(row, models[row.model]), "role": FLOOR if row.model in results.floors else ""}
+                {**_model_row_json(row, models[row.model]), "role": FLOOR if row.model in results.floors else ""}
                 for row in everybody
             ],
-            "truth": None if truth is None else {**_row_json(truth, results.truth), "role": CEILING},
-            "totals": _all_json(overall),
-            "correlations": correlations(rows) if len(rows) > 2 else None,
-            "frontiers": frontiers(rows),
+            "truth": None if truth is None else {**_model_row_json(truth, results.truth), "role": CEILING},
+            "totals": _measure_cells_json(overall),
+            "correlations": measure_correlations(rows) if len(rows) > 2 else None,
+            "frontiers": best_models_by_condition(rows),
             "events": events,
-            "slices": _slices_json({**slices, "matched support": matched}),
+            "slices": _slice_rows_json({**slices, "matched support": matched}),
             "series": {
-                name: {"models": [row.model for row in members], **_all_json(sums[name])}
+                name: {"models": [row.model for row in members], **_measure_cells_json(sums[name])}
                 for name, members in series.items()
             },
             "directions": directions,
@@ -115,30 +122,35 @@ def summarise(results: Results) -> dict[str, Any]:
             "situations": situations,
             "pairs": {"counts": pairs, "left_out": left_out},
             "left_out": {model: count for model, count in shown.items() if count},
-            "published": {"source": published()[0], "note": "another protocol: other poses, features and judges"},
+            "published": {
+                "source": published_model_rows()[0],
+                "note": "another protocol: other poses, features and judges",
+            },
         },
     }
 
 
-def _slices_json(slices: Mapping[str, Mapping[str, Mapping[str, ModelRow]]]) -> dict[str, object]:
+def _slice_rows_json(slices: Mapping[str, Mapping[str, Mapping[str, ModelRow]]]) -> dict[str, object]:
     """Slice -> value -> model -> its cells."""
     return {
-        name: {value: {row.model: _cells_json(row) for row in rows.values()} for value, rows in values.items()}
+        name: {value: {row.model: _row_cells_json(row) for row in rows.values()} for value, rows in values.items()}
         for name, values in slices.items()
     }
 
 
-def _models(results: Results) -> dict[str, Results]:
+def _results_by_model(results: Results) -> dict[str, Results]:
     """The clips of each model that has any."""
     return {model: mine for model, mine in results.groups("model").items() if mine.cases}
 
 
-def _cell(part: Results, metric_id: str) -> Cell:
+def _cell_without_shown_returns(part: Results, metric_id: str) -> Cell:
     """Clips whose inputs may have shown the return do not count for it."""
-    return (part.only(lambda entry: not may_show_return(entry)) if metric_id in RETURNED else part).cell(metric_id)
+    return (part.only(lambda entry: not inputs_may_show_return(entry)) if metric_id in RETURNED else part).cell(
+        metric_id
+    )
 
 
-def _sensitivity(mine: Results) -> dict[str, float]:
+def _patch_mean_sensitivity(mine: Results) -> dict[str, float]:
     """A model's integrity, and what it would be with the mean of the patches in the place of the frame's token."""
     records = [record for record in mine.scores(COLUMNS["integrity"]) if "with_patch_mean" in record.facts]
     pairs = [(record.value or 0.0, float(record.facts["with_patch_mean"])) for record in records]
@@ -149,124 +161,128 @@ def _sensitivity(mine: Results) -> dict[str, float]:
     return {"integrity": means[0], "patch_mean": means[1], "largest_change": changed, "n": len(pairs)}
 
 
-def _made_by(measured: Results) -> str:
+def _evidence_makers_text(measured: Results) -> str:
     """Whose poses, descriptors and answers the published columns rest on, in words."""
     published = [record.facts for record in measured.records if record.question in COLUMNS]
     names = {what: {str(facts[fact]) for facts in published if facts.get(fact)} for fact, what in MAKERS.items()}
     return "; ".join(f"{what} {', '.join(sorted(who))}" for what, who in names.items() if who)
 
 
-def _rows(part: Results) -> dict[str, ModelRow]:
+def _rows_by_model(part: Results) -> dict[str, ModelRow]:
     """A row per model of these clips."""
-    return {model: _row(model, mine) for model, mine in _models(part).items()}
+    return {model: _model_row(model, mine) for model, mine in _results_by_model(part).items()}
 
 
-def _pool_models(values: dict[str, dict[str, ModelRow]]) -> dict[str, ModelRow]:
+def _pool_rows_by_value(values: dict[str, dict[str, ModelRow]]) -> dict[str, ModelRow]:
     """A row per value, over the clips of all models."""
-    return {value: pool_rows(value, rows.values()) for value, rows in values.items()}
+    return {value: pool_model_rows(value, rows.values()) for value, rows in values.items()}
 
 
-def _match_support(measured: Results) -> dict[str, dict[str, ModelRow]]:
+def _rows_by_direction_and_event(measured: Results) -> dict[str, dict[str, ModelRow]]:
     """Direction and kind of event -> a row per model: where support is alike, what is seen can be compared."""
     matched = {}
     for side, words in DIRECTIONS.items():
         for name, factors in (("moves", MOVED), ("in place", IN_PLACE)):
-            mine = _with_camera_ending(measured, f"_{side}").where(subset=factors)
+            mine = _filter_by_camera_suffix(measured, f"_{side}").where(subset=factors)
             if mine.cases:
-                matched[f"{words}, {name}"] = _rows(mine)
+                matched[f"{words}, {name}"] = _rows_by_model(mine)
     return matched
 
 
-def _with_camera_ending(results: Results, ending: str) -> Results:
+def _filter_by_camera_suffix(results: Results, ending: str) -> Results:
     """The clips under cameras whose names end so."""
     return results.only(lambda entry: entry.condition.endswith(ending))
 
 
-def _lacking_clips(by_model: ByModel) -> str:
+def _lacking_clips_note(by_model: ByModel) -> str:
     """Who lacks clips that others have; empty where nobody does."""
-    records = {model: {record_of(case) for case in mine.readable.cases} for model, mine in by_model.items()}
+    records = {model: {record_id_of_case(case) for case in mine.readable.cases} for model, mine in by_model.items()}
     everything = set().union(*records.values())
     lacks = {model: len(everything) - len(own) for model, own in records.items()}
     who = join_names([f"{model} {count}" for model, count in lacks.items() if count])
     return f"models lack clips that others have ({who}), and each mean is over a model's own clips" if who else ""
 
 
-def _common_returns_table(by_model: ByModel) -> list[Table]:
+def _common_returns_tables(by_model: ByModel) -> list[Table]:
     """The models on the records whose return can be judged in all of their clips."""
-    opened = [{record_of(case) for case in cases_passing(mine, mine.cases, JUDGED)} for mine in by_model.values()]
+    opened = [
+        {record_id_of_case(case) for case in cases_passing_gate(mine, mine.cases, JUDGED)} for mine in by_model.values()
+    ]
     records = set.intersection(*opened) if len(opened) > 1 else set()
     if not records:
         return []
     rows = {
-        model: _row(model, mine.only(lambda entry: isinstance(entry, Case) and record_of(entry) in records))
+        model: _model_row(
+            model, mine.only(lambda entry: isinstance(entry, Case) and record_id_of_case(entry) in records)
+        )
         for model, mine in by_model.items()
     }
     note = f"the {len(records)} records whose return can be judged for every model; {display.SPARSE_NOTE}"
     return [{**display.slice_table("event", {m: {} for m in rows}, rows, "Returns that all models have"), "note": note}]
 
 
-def _row(model: str, mine: Results) -> ModelRow:
+def _model_row(model: str, mine: Results) -> ModelRow:
     conditions = Counter(str(case.annotations.get("viewpoint_condition") or "") for case in mine.cases)
     condition = conditions.most_common(1)[0][0] if conditions else ""
-    judged = _support(mine, JUDGED) is not None
-    return ModelRow(model, model, condition, len(mine.cases), {name: _mean(mine, name) for name in ALL}, judged)
+    judged = _gate_support(mine, JUDGED) is not None
+    return ModelRow(model, model, condition, len(mine.cases), {name: _mean_cell(mine, name) for name in ALL}, judged)
 
 
-def _mean(mine: Results, measure: str) -> Cell:
+def _mean_cell(mine: Results, measure: str) -> Cell:
     """A mean without its interval, which these tables do not show."""
     values = [record.value or 0.0 for record in mine.scores(measure)] if measure in mine.metrics else []
     return Cell(len(values), len(mine.cases), sum(values) / len(values) if values else None)
 
 
-def _row_json(row: ModelRow, mine: Results) -> dict[str, object]:
+def _model_row_json(row: ModelRow, mine: Results) -> dict[str, object]:
     mixed = row.average_with_stand_ins
     return {
         "model": row.model,
         "condition": row.condition,
-        "input": _common_note(mine, "input"),
-        "checkpoint": _common_note(mine, "checkpoint"),
+        "input": _joined_annotation_values(mine, "input"),
+        "checkpoint": _joined_annotation_values(mine, "checkpoint"),
         "outputs": row.outputs,
-        **_cells_json(row),
-        "support": {"judged": _support(mine, JUDGED), "pixels": _pixel_support(mine)},
-        "sparse": row.sparse,
+        **_row_cells_json(row),
+        "support": {"judged": _gate_support(mine, JUDGED), "pixels": _pixel_gate_support(mine)},
+        "sparse": row.has_few_returns,
         "average": row.average,
         "average_with_stand_ins": None if mixed is None else {"value": mixed[0], "stand_ins": list(mixed[1])},
     }
 
 
-def _common_note(mine: Results, name: str) -> str:
+def _joined_annotation_values(mine: Results, name: str) -> str:
     """What the clips of a model have in an annotation; several values are all named."""
     return ", ".join(sorted({str(case.annotations[name]) for case in mine.cases if case.annotations.get(name)}))
 
 
-def _cells_json(row: ModelRow) -> dict[str, object]:
-    return {"clips": row.outputs, **_all_json(row.cells)}
+def _row_cells_json(row: ModelRow) -> dict[str, object]:
+    return {"clips": row.outputs, **_measure_cells_json(row.cells)}
 
 
-def _all_json(cells: Mapping[str, Cell]) -> dict[str, object]:
+def _measure_cells_json(cells: Mapping[str, Cell]) -> dict[str, object]:
     return {measure: {"value": cells[measure].mean, "n": cells[measure].n} for measure in ALL}
 
 
-def _support(part: Results, gate: str) -> dict[str, Any] | None:
+def _gate_support(part: Results, gate: str) -> dict[str, Any] | None:
     """How many clips a gate lets through; None where it could be asked of none."""
-    states = Counter(_status(part, record) for record in part.records_for(gate))
+    states = Counter(_gate_status(part, record) for record in part.records_for(gate))
     if not states.keys() & {"open", "closed", "unsure"}:
         return None
     opened, of = states["open"], len(part.cases)
     return {"open": opened, "of": of, "share": opened / of, "unsure": states["unsure"]}
 
 
-def _status(part: Results, record: Record) -> str:
+def _gate_status(part: Results, record: Record) -> str:
     """What a gate says of a clip; a target that was hidden from a camera that did not look away supports nothing."""
     away = part.answer(record.case, "look_away") if record.question == "target_return" else None
     return away.status if away is not None and record.status == "open" else record.status
 
 
-def _pixel_support(part: Results) -> dict[str, Any] | None:
+def _pixel_gate_support(part: Results) -> dict[str, Any] | None:
     """By the gate on the target where there are targets, else by the gate on the first view."""
     targets = part.only(_has_target)
     gate = "target_return" if targets.cases else "view_return"
-    support = _support(targets if targets.cases else part, gate)
+    support = _gate_support(targets if targets.cases else part, gate)
     return None if support is None else {**support, "gate": gate}
 
 
@@ -274,7 +290,7 @@ def _has_target(entry: Case | Rejected) -> bool:
     return isinstance(entry, Case) and entry.target is not None
 
 
-def _funnel(part: Results) -> list[Stage]:
+def _return_funnel_stages(part: Results) -> list[Stage]:
     """From all clips to those whose return was judged; the stages are WRBench's six situations."""
     readable = part.readable.only(lambda entry: bool(part.of(entry.id)))
     stages = [make_stage("all clips", part.cases), make_stage("readable", readable.cases)]
@@ -282,20 +298,20 @@ def _funnel(part: Results) -> list[Stage]:
     path = (VIEW[0], *TARGET) if any(map(_has_target, remaining)) else VIEW
     for name, gate, labels in path:
         if part.was_asked(gate):
-            remaining = cases_passing(part, remaining, gate, labels)
+            remaining = cases_passing_gate(part, remaining, gate, labels)
             stages.append(make_stage(name, remaining))
     if any(record.status != "unscored" for record in readable.records_for(JUDGED)):
-        stages.append(make_stage("return judgeable", cases_passing(part, readable.cases, JUDGED)))
+        stages.append(make_stage("return judgeable", cases_passing_gate(part, readable.cases, JUDGED)))
     return stages
 
 
-def _situations(mine: Results) -> dict[str, int]:
+def _count_situations(mine: Results) -> dict[str, int]:
     """How many clips landed in each row, in the order of the rows."""
-    counts = Counter(situation(answers) for case in mine.readable.cases if (answers := mine.of(case)))
+    counts = Counter(classify_situation(answers) for case in mine.readable.cases if (answers := mine.of(case)))
     return {name: counts[name] for name in SITUATIONS if counts[name]}
 
 
-def _situation_table(counts: Mapping[str, Mapping[str, int]]) -> Table:
+def _situation_shares_table(counts: Mapping[str, Mapping[str, int]]) -> Table:
     """The rows in which each model's clips end, as a table for people: shares, with how many clips they are."""
     names = [name for name in SITUATIONS if any(name in model_counts for model_counts in counts.values())]
     rows = []
@@ -307,31 +323,31 @@ def _situation_table(counts: Mapping[str, Mapping[str, int]]) -> Table:
     return make_table("Where clips end", note, names, rows if names else [])
 
 
-def _events(by_model: ByModel) -> list[dict[str, Any]]:
+def _event_effects(by_model: ByModel) -> list[dict[str, Any]]:
     """What moving and changing the subject do to each measure, over models, with Holm's correction."""
     means: dict[str, dict[str, dict[str, float]]] = {}
     for model, mine in by_model.items():
         for factor in FACTORS:
             part = mine.where(subset=factor)
-            cells = {measure: _mean(part, measure).mean for measure in ALL}
+            cells = {measure: _mean_cell(part, measure).mean for measure in ALL}
             means.setdefault(model, {})[factor] = {name: value for name, value in cells.items() if value is not None}
-    return event_contrasts(means, ALL)
+    return event_factor_contrasts(means, ALL)
 
 
-def _series(rows: Sequence[ModelRow], models: ByModel) -> dict[str, list[ModelRow]]:
+def _rows_by_series(rows: Sequence[ModelRow], models: ByModel) -> dict[str, list[ModelRow]]:
     """Series of models -> the rows of its models, in the order of their names."""
     members = group_items(rows, lambda row: str(models[row.model].cases[0].annotations.get("series") or ""))
     return {name: members[name] for name in sorted(members) if name}
 
 
-def _directions(mine: Results) -> dict[str, Any]:
+def _support_by_direction(mine: Results) -> dict[str, Any]:
     """Support by the side the camera turns to first, by the judge and by pixels, and the retention between them."""
     sides: dict[str, dict[str, Any]] = {}
     for side in DIRECTIONS:
-        part = _with_camera_ending(mine, side)
-        sides[side] = {"judged": _support(part, JUDGED), "pixels": _pixel_support(part)} if part.cases else {}
+        part = _filter_by_camera_suffix(mine, side)
+        sides[side] = {"judged": _gate_support(part, JUDGED), "pixels": _pixel_gate_support(part)} if part.cases else {}
     ratios = {}
     for gate in ("judged", "pixels"):
         left, right = ((sides[side].get(gate) or {}).get("share") for side in DIRECTIONS)
-        ratios[f"retention_{gate}"] = retention(left, right)
+        ratios[f"retention_{gate}"] = left_to_right_support_ratio(left, right)
     return {**{side: supports or None for side, supports in sides.items()}, **ratios}

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from revisit.core.text import join_names, package_yaml
+from revisit.core.text import join_names, read_package_yaml
 from revisit.results import Cell
-from revisit.stats.correlation import matrix
-from revisit.stats.paired import holm, wilcoxon
+from revisit.stats.correlation import pearson_matrix
+from revisit.stats.paired import holm_corrected_p, wilcoxon_signed_rank
 from revisit.suites.wrbench.metrics import COLUMNS, STAND_INS
 
 MEASURES = tuple(COLUMNS)
@@ -40,28 +40,28 @@ class ModelRow:
     group: str = ""  # of the published table
     printed_average: float | None = None  # of the paper, where it is not the mean of the published numbers
 
-    def value(self, measure: str) -> float | None:
+    def mean_of_measure(self, measure: str) -> float | None:
         return self.cells[measure].mean if measure in self.cells else None
 
     @property
-    def judgeable(self) -> int:
+    def judgeable_count(self) -> int:
         """How many outputs have a return that can be judged."""
         return self.cells["returned_spatial"].n if "returned_spatial" in self.cells else 0
 
     @property
     def support(self) -> float:
         """Share of outputs whose return can be judged."""
-        return self.judgeable / self.outputs if self.outputs else 0.0
+        return self.judgeable_count / self.outputs if self.outputs else 0.0
 
     @property
-    def sparse(self) -> bool:
+    def has_few_returns(self) -> bool:
         """Whether too few outputs came back for their mean to be read."""
-        return self.judgeable < SPARSE_COUNT or self.support < SPARSE_SHARE
+        return self.judgeable_count < SPARSE_COUNT or self.support < SPARSE_SHARE
 
     @property
     def average(self) -> float | None:
         """Mean of the six averaged measures; None where one of them is missing."""
-        values = [self.value(measure) for measure in AVERAGED]
+        values = [self.mean_of_measure(measure) for measure in AVERAGED]
         present = [value for value in values if value is not None]
         return sum(present) / len(present) if len(present) == len(AVERAGED) else None
 
@@ -72,15 +72,15 @@ class ModelRow:
         values, used = [], []
         for measure in AVERAGED:
             names = [measure, *(name for name, (of, _) in STAND_INS.items() if of == measure)]
-            source = next((name for name in names if self.value(name) is not None), None)
+            source = next((name for name in names if self.mean_of_measure(name) is not None), None)
             if source is None:
                 return None
-            values.append(self.value(source) or 0.0)
+            values.append(self.mean_of_measure(source) or 0.0)
             used += [source] if source != measure else []
         return (sum(values) / len(values), tuple(used)) if used else None
 
 
-def means_over_models(rows: Iterable[ModelRow]) -> dict[str, Cell]:
+def output_weighted_means(rows: Iterable[ModelRow]) -> dict[str, Cell]:
     """Means over all outputs of all models, each model counting by its n."""
     cells = {}
     rows = list(rows)
@@ -93,31 +93,34 @@ def means_over_models(rows: Iterable[ModelRow]) -> dict[str, Cell]:
     return cells
 
 
-def pool_rows(title: str, rows: Collection[ModelRow]) -> ModelRow:
+def pool_model_rows(title: str, rows: Collection[ModelRow]) -> ModelRow:
     """One row over the outputs of all these models."""
     outputs, judged = sum(row.outputs for row in rows), any(row.judged for row in rows)
-    return ModelRow(title, title, "", outputs, means_over_models(rows), judged)
+    return ModelRow(title, title, "", outputs, output_weighted_means(rows), judged)
 
 
-def measured_names(rows: Iterable[ModelRow]) -> list[str]:
+def names_of_present_measures(rows: Iterable[ModelRow]) -> list[str]:
     """The measures and stand-ins that any of the rows has."""
     rows = list(rows)
-    return [name for name in ALL if any(row.value(name) is not None for row in rows)]
+    return [name for name in ALL if any(row.mean_of_measure(name) is not None for row in rows)]
 
 
-def correlations(rows: Sequence[ModelRow]) -> dict[str, dict[str, float | None]]:
+def measure_correlations(rows: Sequence[ModelRow]) -> dict[str, dict[str, float | None]]:
     """Pearson's correlation between the measures, and support, over models."""
-    columns = {measure: [row.value(measure) for row in rows] for measure in (*MEASURES, *measured_names(rows))}
-    return matrix({**columns, "support": [row.support for row in rows]})
+    columns = {
+        measure: [row.mean_of_measure(measure) for row in rows]
+        for measure in (*MEASURES, *names_of_present_measures(rows))
+    }
+    return pearson_matrix({**columns, "support": [row.support for row in rows]})
 
 
-def frontiers(rows: Iterable[ModelRow]) -> dict[str, dict[str, tuple[str, float]]]:
+def best_models_by_condition(rows: Iterable[ModelRow]) -> dict[str, dict[str, tuple[str, float]]]:
     """Per viewpoint condition and measure the best model and its value; sparse rows do not lead returned measures."""
     best_by_condition: dict[str, dict[str, tuple[str, float]]] = {}
     for row in rows:
         for measure in (*ALL, "support"):
-            value = row.support if measure == "support" else row.value(measure)
-            if value is None or (measure.startswith("returned") and row.sparse):
+            value = row.support if measure == "support" else row.mean_of_measure(measure)
+            if value is None or (measure.startswith("returned") and row.has_few_returns):
                 continue
             best = best_by_condition.setdefault(row.condition, {}).get(measure)
             if best is None or value > best[1]:
@@ -125,7 +128,7 @@ def frontiers(rows: Iterable[ModelRow]) -> dict[str, dict[str, tuple[str, float]
     return best_by_condition
 
 
-def retention(left_first: float | None, right_first: float | None) -> float | None:
+def left_to_right_support_ratio(left_first: float | None, right_first: float | None) -> float | None:
     """Support when turning left first over support when turning right first; None where nothing came back.
 
     Layouts put the subject on the left, so even exact geometry loses it less often one way than the other: read a
@@ -134,7 +137,7 @@ def retention(left_first: float | None, right_first: float | None) -> float | No
     return left_first / right_first if left_first is not None and right_first else None
 
 
-def event_contrasts(
+def event_factor_contrasts(
     by_model: Mapping[str, Mapping[str, Mapping[str, float]]], measures: Sequence[str]
 ) -> list[dict[str, Any]]:
     """The 2 x 2 design per measure: model -> factor cell -> measure -> mean; models that lack a cell are left out.
@@ -158,9 +161,9 @@ def event_contrasts(
             "interaction": [(f - t) - (s - o) for o, s, t, f in cells],
         }
         for factor, values in effects.items():
-            test = wilcoxon([0.0] * len(values), values)
+            test = wilcoxon_signed_rank([0.0] * len(values), values)
             tests.append((factor, measure, values, None if test is None else test.p))
-    corrected = iter(holm([p for *_, p in tests if p is not None]))
+    corrected = iter(holm_corrected_p([p for *_, p in tests if p is not None]))
     return [
         {
             "factor": factor,
@@ -175,19 +178,19 @@ def event_contrasts(
 
 
 @cache
-def published() -> tuple[str, tuple[ModelRow, ...]]:
+def published_model_rows() -> tuple[str, tuple[ModelRow, ...]]:
     """(source, rows) of the paper's table."""
-    content = package_yaml(__package__, "published.yaml")
-    return content["source"], tuple(_row(row) for row in content["rows"])
+    content = read_package_yaml(__package__, "published.yaml")
+    return content["source"], tuple(_published_model_row(row) for row in content["rows"])
 
 
-def published_row(model: str) -> ModelRow | None:
+def published_row_of_model(model: str) -> ModelRow | None:
     """The row of a model in the paper's table, whatever its name is written like; None where it has none."""
     name = re.sub(r"[^a-z0-9]+", "_", model.lower())
-    return next((row for row in published()[1] if row.model == name), None)
+    return next((row for row in published_model_rows()[1] if row.model == name), None)
 
 
-def _row(facts: SummaryRow) -> ModelRow:
+def _published_model_row(facts: SummaryRow) -> ModelRow:
     outputs = facts["outputs"]
     cells = {name: Cell(n, outputs, mean) for name in MEASURES for mean, n in [facts[name]]}
     return ModelRow(
@@ -198,7 +201,7 @@ def _row(facts: SummaryRow) -> ModelRow:
 
 def printed_averages_note() -> str:
     """Which averages the paper prints otherwise than its numbers give them."""
-    rows = [row for row in published()[1] if row.printed_average is not None]
+    rows = [row for row in published_model_rows()[1] if row.printed_average is not None]
     names = join_names([f"{row.printed_average:.3f} for {row.title}" for row in rows])
     return f"Avg is the mean of the published numbers; the paper prints {names}"
 
@@ -207,14 +210,14 @@ T2V_MEASURES = ("alignment", "visible_spatial", "visible_state")
 
 
 @cache
-def published_t2v() -> tuple[str, tuple[SummaryRow, ...]]:
+def published_text_to_video_rows() -> tuple[str, tuple[SummaryRow, ...]]:
     """(source, rows) of the addendum for generators that get only text: a row per camera, and one over all of them."""
-    content = package_yaml(__package__, "published.yaml")["t2v"]
+    content = read_package_yaml(__package__, "published.yaml")["t2v"]
     return content["source"], tuple(content["rows"])
 
 
-def groups_of(model: str, condition: str) -> tuple[str, str]:
+def published_groups_of_model(model: str, condition: str) -> tuple[str, str]:
     """`paper_group` and `source_group` of a model, as the published table has them; NA where nobody gave it one."""
-    row, in_words = published_row(model), condition == "prompt_only"
+    row, in_words = published_row_of_model(model), condition == "prompt_only"
     group = (row.group if row else "") or ("API prompt-camera" if in_words else "NA")
     return group, "api_prompt_camera" if in_words else "local_deployed"

@@ -14,19 +14,19 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from revisit.core import Case, Clip, Rejected, UsageError
-from revisit.core.text import json_lines, package_yaml, parse_json, require_readable
-from revisit.media.files import is_file
+from revisit.core.text import convert_read_errors, parse_json, parse_numbered_json_lines, read_package_yaml
+from revisit.media.files import file_exists
 from revisit.suites.wrbench.prompts import TIERS, Row
-from revisit.suites.wrbench.records import CAMERAS, case_of, condition_of, plain_record
+from revisit.suites.wrbench.records import CAMERAS, make_record_case, normalize_record_id, viewpoint_condition_of_model
 from revisit.suites.wrbench.sidecars import why_not_main_profile
 
 LIST = "manifest.json"
 SHARDS = "manifest.shard*.jsonl"
 MADE = ("", "ok", "skipped", "skipped_existing")  # skipped: the clip was there already
-SCRIPTS: dict[str, str] = package_yaml(__package__, "cameras.yaml")["scripts"]
+SCRIPTS: dict[str, str] = read_package_yaml(__package__, "cameras.yaml")["scripts"]
 
 
-def manifests(source: Path) -> list[Path]:
+def find_wrbench_manifests(source: Path) -> list[Path]:
     """The manifests in a folder, in the folders of a run or in a folder of runs; or the file itself."""
     if source.is_file():
         return [source] if _is_wrbench_manifest(source) else []
@@ -37,24 +37,26 @@ def manifests(source: Path) -> list[Path]:
     return [path for path in [*shards, *lists] if _is_wrbench_manifest(path)]
 
 
-def read_manifests(paths: Sequence[Path], roots: Sequence[Path]) -> Iterator[Case | Rejected]:
+def read_wrbench_manifests(paths: Sequence[Path], roots: Sequence[Path]) -> Iterator[Case | Rejected]:
     """Cases of these manifests."""
     for path in paths:
-        for where, row in _rows(path):
+        for where, row in _manifest_rows(path):
             if isinstance(row, Rejected):
                 yield row
             elif not row.get("video_id") or not (row.get("path") or row.get("video_path")):
                 yield Rejected(where, "expected an object with video_id and path", str(row.get("model") or ""))
             else:
-                yield _case(where, row, path.parent, roots)
+                yield _case_of_manifest_row(where, row, path.parent, roots)
 
 
-def read_sidecars(clip: Path) -> tuple[str, dict[str, object], dict[str, Path]]:
+def read_sidecar_facts(clip: Path) -> tuple[str, dict[str, object], dict[str, Path]]:
     """(script, what is known, files) of the files that WRBench's tools wrote beside a video; all empty without them.
 
     Raises UsageError for a file that is there and cannot be read: its clip was perhaps never finished.
     """
-    facts, payload, samples = (_object(clip, name) for name in ("camera", "payload", "model_control_samples"))
+    facts, payload, samples = (
+        _read_sidecar_object(clip, name) for name in ("camera", "payload", "model_control_samples")
+    )
     timeline = samples.get("model_control_timeline") or facts.get("model_control_timeline") or {}
     notes = {
         "asked_frames": facts.get("requested_frame_count") or timeline.get("requested_frame_count"),
@@ -76,10 +78,10 @@ def read_sidecars(clip: Path) -> tuple[str, dict[str, object], dict[str, Path]]:
 
 def case_from_sidecar(clip: Path) -> Case | None:
     """The case of a video that has no manifest, from its name and <video>.mp4.camera.json; None without that file."""
-    facts = _object(clip, "camera")
+    facts = _read_sidecar_object(clip, "camera")
     if not facts:
         return None
-    record, model = plain_record(clip.stem), str(facts.get("canonical_model_key") or clip.parent.name)
+    record, model = normalize_record_id(clip.stem), str(facts.get("canonical_model_key") or clip.parent.name)
     parts = clip.stem.split("__")
     tier = parts[1] if len(parts) > 1 and parts[1] in TIERS else ""
     notes = {
@@ -89,7 +91,7 @@ def case_from_sidecar(clip: Path) -> Case | None:
         "factor": TIERS.get(tier, ""),
         "camera": str(facts.get("camera_type") or ""),
     }
-    return case_of(record, model, clip, "", str(facts.get("camera_script") or ""), 0, notes)
+    return make_record_case(record, model, clip, "", str(facts.get("camera_script") or ""), 0, notes)
 
 
 def has_sidecars(folder: Path) -> bool:
@@ -97,7 +99,7 @@ def has_sidecars(folder: Path) -> bool:
     return any(True for below in ("", "*/") for _ in folder.glob(f"{below}*.mp4.camera.json"))
 
 
-def _object(clip: Path, name: str) -> Row:
+def _read_sidecar_object(clip: Path, name: str) -> Row:
     """The JSON object in <video>.mp4.<name>.json; empty where there is no such file."""
     path = clip.with_name(f"{clip.name}.{name}.json")
     if not path.is_file():
@@ -111,23 +113,23 @@ def _object(clip: Path, name: str) -> Row:
     return content
 
 
-def _case(where: str, row: Row, folder: Path, roots: Sequence[Path]) -> Case | Rejected:
+def _case_of_manifest_row(where: str, row: Row, folder: Path, roots: Sequence[Path]) -> Case | Rejected:
     video_id, model = str(row["video_id"]), str(row.get("model") or "model")
     video_name = str(row.get("eval_video_path") or row.get("path") or row["video_path"])
     camera = str(row.get("camera") if row.get("camera") in CAMERAS else row.get("camera_type") or "")
     family, tier = _family_and_tier(row, video_id)
-    record = plain_record(video_id)
+    record = normalize_record_id(video_id)
     factor = str(row.get("event_delta") or TIERS.get(tier, ""))
     if str(row.get("status") or "") not in MADE:
         why = " ".join(str(row.get("error") or row.get("status")).split())[:200]
         return Rejected(f"{record}@{model}", f"its generation failed: {why}", model, factor, camera, missing=True)
-    video = _find(video_name, folder, roots)
+    video = _find_named_video(video_name, folder, roots)
     if video is None:
-        if is_file(folder / video_name):
+        if file_exists(folder / video_name):
             return Rejected(where, f"{video_name!r} lies outside the manifest's folder; allow it with --root", model)
         return Rejected(f"{record}@{model}", "nobody made this clip", model, factor, camera, missing=True)
     event = str(row.get("world_state_prompt") or row.get("prompt_text") or "")
-    condition = str(row.get("viewpoint_condition_type") or "").replace("-", "_") or condition_of(model)
+    condition = str(row.get("viewpoint_condition_type") or "").replace("-", "_") or viewpoint_condition_of_model(model)
     in_prompt = str(row.get("oov_gap") or "none") != "none"  # the camera stands in the prompt
     notes: dict[str, object] = {
         "video_id": video_id,
@@ -142,7 +144,7 @@ def _case(where: str, row: Row, folder: Path, roots: Sequence[Path]) -> Case | R
         "input": row.get("model_input"),
     }
     prompt = str(row.get("prompt") or row.get("ti2v_prompt") or event)
-    case = case_of(record, model, video, prompt, SCRIPTS.get(camera, ""), int(row.get("seed") or 0), notes)
+    case = make_record_case(record, model, video, prompt, SCRIPTS.get(camera, ""), int(row.get("seed") or 0), notes)
     # HyDRA's videos begin with the source: what was generated follows after it.
     before = int(row.get("condition_frame_count") or 0) if not row.get("eval_video_path") else 0
     return replace(case, clip=Clip(video, start=before)) if before else case
@@ -156,22 +158,22 @@ def _family_and_tier(row: Row, video_id: str) -> tuple[str, str]:
     return str(row.get("family_id") or parts[0]), tier
 
 
-def _find(name: str, folder: Path, roots: Sequence[Path]) -> Path | None:
+def _find_named_video(name: str, folder: Path, roots: Sequence[Path]) -> Path | None:
     """The file that a manifest names: its path, or the end of it, below the manifest's folder or a root."""
     parts = PurePosixPath(name.replace("\\", "/")).parts
     for root in (folder, *roots):
         for first in range(len(parts)):
             path = root.joinpath(*(part for part in parts[first:] if part != "/"))
-            if is_file(path) and path.resolve().is_relative_to(root.resolve()):
+            if file_exists(path) and path.resolve().is_relative_to(root.resolve()):
                 return path.resolve()
     return None
 
 
-def _rows(path: Path) -> Iterator[tuple[str, Any]]:
+def _manifest_rows(path: Path) -> Iterator[tuple[str, Any]]:
     """(where, row) of a manifest; what is no object is a Rejected in its place."""
-    with require_readable(path, "a manifest of JSON"):
+    with convert_read_errors(path, "a manifest of JSON"):
         text = path.read_text(encoding="utf-8-sig")
-        rows = parse_json(text) if path.suffix == ".json" else json_lines(text)
+        rows = parse_json(text) if path.suffix == ".json" else parse_numbered_json_lines(text)
     if path.suffix == ".json":
         if not isinstance(rows, list):
             raise UsageError(f"{path}: expected a JSON list of videos")
@@ -183,10 +185,10 @@ def _rows(path: Path) -> Iterator[tuple[str, Any]]:
 
 
 def _is_wrbench_manifest(manifest: Path) -> bool:
-    return "video_id" in (first_row(manifest) or {})
+    return "video_id" in (first_manifest_row(manifest) or {})
 
 
-def first_row(path: Path) -> Row | None:
+def first_manifest_row(path: Path) -> Row | None:
     """The first row of a manifest, if it is an object; None where the file is something else."""
     try:
         if path.suffix == ".jsonl":
@@ -199,6 +201,6 @@ def first_row(path: Path) -> Row | None:
     return rows[0] if isinstance(rows, list) and rows and isinstance(rows[0], dict) else None
 
 
-def safe_name(name: str) -> str:
+def pose_folder_name(name: str) -> str:
     """The name of a video's folder in the pose cache of WRBench's tools."""
     return re.sub(r"[^A-Za-z0-9_.-]+", "_", name).strip("._")

@@ -33,14 +33,14 @@ class Wording:
     back: Mapping[str, str] = field(default_factory=dict)  # camera -> asks Hailuo to come back
     source: Path | None = None  # the copy of WRBench that they were read from
 
-    def layout_prompt(self, layout: Mapping[str, Any], tail: str) -> str:
+    def format_layout_prompt(self, layout: Mapping[str, Any], tail: str) -> str:
         """The prompt of a scene for a generator that gets no first frame, from its fields and the event's tail."""
         plain = {name: str(layout[name]).strip().rstrip(".").strip() for name in FIELDS[:4]}
         anchors = " and ".join([name.strip() for name in layout["anchors"] if name.strip()][:2])
         return self.layout.format(**plain, anchor_text=anchors[:1].upper() + anchors[1:], tail=tail)
 
 
-def wording_of(data: Path | None, copy: Path | None = None) -> Wording:
+def read_wording_of_copy(data: Path | None, copy: Path | None = None) -> Wording:
     """The wording of the user's copy of WRBench; ours where there is none.
 
     Parameters
@@ -55,11 +55,11 @@ def wording_of(data: Path | None, copy: Path | None = None) -> Wording:
     UsageError
         Where the copy that the user names has no such files.
     """
-    package = package_of(data, copy)
+    package = find_wrbench_package(data, copy)
     if package is None:
         return Wording()
-    layout = next(_layouts(package / LAYOUT_FILE), OWN_LAYOUT)
-    constants = dict(_constants(package / CAMERA_FILE))
+    layout = next(_layout_templates(package / LAYOUT_FILE), OWN_LAYOUT)
+    constants = dict(_literal_constants(package / CAMERA_FILE))
     keep, back = constants.get(KEEP, ""), constants.get(BACK, {})
     return Wording(
         layout, keep if isinstance(keep, str) else "", back if isinstance(back, dict) else {},
@@ -67,7 +67,7 @@ def wording_of(data: Path | None, copy: Path | None = None) -> Wording:
     )  # fmt: skip
 
 
-def package_of(data: Path | None, copy: Path | None = None) -> Path | None:
+def find_wrbench_package(data: Path | None, copy: Path | None = None) -> Path | None:
     """The folder of WRBench's package; None where there is none."""
     if copy is not None:
         places = [copy, copy / "src/wrbench", copy / "wrbench"]
@@ -82,17 +82,17 @@ def package_of(data: Path | None, copy: Path | None = None) -> Path | None:
     return package
 
 
-def _layouts(path: Path) -> Iterator[str]:
+def _layout_templates(path: Path) -> Iterator[str]:
     """Texts with a hole for each of FIELDS."""
-    for node in ast.walk(_tree(path)):
+    for node in ast.walk(_parse_python_file(path)):
         if isinstance(node, ast.JoinedStr):
-            parts = [_part(part) for part in node.values]
+            parts = [_template_piece(part) for part in node.values]
             holes = [part[1:-1] for part in parts if part.startswith("{") and part[1:-1] in FIELDS]
             if sorted(holes) == sorted(FIELDS) and "" not in parts:
                 yield "".join(parts)
 
 
-def _part(part: ast.expr) -> str:
+def _template_piece(part: ast.expr) -> str:
     """A piece of a formatted text: words, or a hole in braces; empty for anything else."""
     if isinstance(part, ast.Constant) and isinstance(part.value, str):
         return part.value.replace("{", "{{").replace("}", "}}")
@@ -101,9 +101,9 @@ def _part(part: ast.expr) -> str:
     return ""
 
 
-def _constants(path: Path) -> Iterator[tuple[str, Any]]:
+def _literal_constants(path: Path) -> Iterator[tuple[str, Any]]:
     """Names and values that a file of Python sets to plain texts, lists or tables."""
-    for node in _tree(path).body:
+    for node in _parse_python_file(path).body:
         target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
         value = getattr(node, "value", None)
         if isinstance(target, ast.Name) and isinstance(value, ast.expr):
@@ -113,7 +113,7 @@ def _constants(path: Path) -> Iterator[tuple[str, Any]]:
                 continue
 
 
-def _tree(path: Path) -> ast.Module:
+def _parse_python_file(path: Path) -> ast.Module:
     """The syntax of a file; of nothing where it is not there or no Python."""
     try:
         return ast.parse(path.read_text(encoding="utf-8"))

@@ -14,14 +14,14 @@ import numpy as np
 
 from revisit.core import UsageError
 from revisit.media import encode_mp4, save_npz, write_picture
-from revisit.media.files import replacing, write_lines, write_text
-from revisit.media.text_files import csv_text, write_sheet
-from revisit.worlds.failures import camera_path, failure, generate
+from revisit.media.files import atomic_write_path, write_json_lines, write_text_atomically
+from revisit.media.text_files import csv_text, write_xlsx
+from revisit.worlds.failures import camera_path, failure_of_kind, generate
 from revisit.worlds.film import Film
 from revisit.worlds.workers import StepCallback
 
 Row = Mapping[str, Any]  # what an index says of one film
-text, json_lines = write_text, partial(write_lines, ascii=True)  # as layouts of plugins know them
+text, json_lines = write_text_atomically, partial(write_json_lines, ascii=True)  # as layouts of plugins know them
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Model:
     def parse(cls, text: str) -> Model:
         """The model of a text such as vanish or vanish@0.5."""
         kind, _, strength = text.partition("@")
-        failure(kind)
+        failure_of_kind(kind)
         try:
             share = float(strength or 1)
         except ValueError:
@@ -60,7 +60,7 @@ class Model:
 def each_that_applies(models: Iterable[Model], film: Film, name: str, tell: StepCallback) -> Iterator[Model]:
     """The models that have something to fail at in a film; tells of each, also of the others, when it is done."""
     for model in models:
-        if failure(model.kind).applies(film):
+        if failure_of_kind(model.kind).applies(film):
             yield model
         tell(f"{name}: {model.name}")
 
@@ -76,18 +76,18 @@ def video(path: Path, frames: Iterable[np.ndarray], fps: float) -> None:
         encode_mp4(path, frames, fps)
 
 
-def arrays(path: Path, **named: np.ndarray) -> None:
+def write_missing_arrays(path: Path, **named: np.ndarray) -> None:
     """Write arrays as .npz where there are none, or one array as .npy."""
     if path.is_file():
         return
     if path.suffix == ".npz":
         save_npz(path, named, compress=True)
     else:
-        with replacing(path) as temporary:
+        with atomic_write_path(path) as temporary:
             np.save(temporary, next(iter(named.values())))
 
 
-def pictures(folder: Path, name: Callable[[int], str], frames: Iterable[np.ndarray]) -> None:
+def write_missing_pictures(folder: Path, name: Callable[[int], str], frames: Iterable[np.ndarray]) -> None:
     """Write frames as image files into a folder, which appears when it is complete."""
     if folder.is_dir():
         return
@@ -95,21 +95,21 @@ def pictures(folder: Path, name: Callable[[int], str], frames: Iterable[np.ndarr
     shutil.rmtree(temporary, ignore_errors=True)
     temporary.mkdir(parents=True)
     for number, rgb in enumerate(frames):
-        picture(temporary / name(number), rgb)
+        write_missing_picture(temporary / name(number), rgb)
     temporary.replace(folder)
 
 
-def picture(path: Path, rgb: np.ndarray) -> None:
+def write_missing_picture(path: Path, rgb: np.ndarray) -> None:
     """Write one image file where there is none."""
     if not path.is_file():
         write_picture(path, rgb, quality=97)
 
 
-def table(path: Path, columns: Sequence[str], rows: Iterable[Row], newline: str = "\r\n") -> None:
+def write_csv_table(path: Path, columns: Sequence[str], rows: Iterable[Row], newline: str = "\r\n") -> None:
     """Write a CSV file of some columns, with a heading."""
-    write_text(path, csv_text(columns, ([row[column] for column in columns] for row in rows), newline))
+    write_text_atomically(path, csv_text(columns, ([row[column] for column in columns] for row in rows), newline))
 
 
-def sheet(path: Path, columns: Sequence[str], rows: Iterable[Row]) -> None:
+def write_spreadsheet(path: Path, columns: Sequence[str], rows: Iterable[Row]) -> None:
     """Write a spreadsheet of some columns, with a heading."""
-    write_sheet(path, columns, ([row[column] for column in columns] for row in rows))
+    write_xlsx(path, columns, ([row[column] for column in columns] for row in rows))

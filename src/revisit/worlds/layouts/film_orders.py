@@ -35,7 +35,7 @@ class Order:
     @property
     def world(self) -> World:
         """Where it is played."""
-        return _world(self.seed, self.place, self.kind, EVENTS[self.event].needs_perch)
+        return _make_cached_world(self.seed, self.place, self.kind, EVENTS[self.event].needs_perch)
 
     def film(self, size: tuple[int, int], frames: int) -> tuple[str, Film]:
         """What it is called, and the film."""
@@ -48,7 +48,7 @@ class Order:
 
 
 @lru_cache(maxsize=1)
-def _world(seed: int, place: str, kind: str, block: bool) -> World:
+def _make_cached_world(seed: int, place: str, kind: str, block: bool) -> World:
     """The world of a seed; films in the same world come one after another."""
     return make_world(seed, place, kind, block=block)
 
@@ -115,20 +115,24 @@ def layout(suite_layout: Kind) -> Kind:
     return suite_layout
 
 
-def layout_of(suite_id: str) -> Layout | None:
+def layout_read_by_suite(suite_id: str) -> Layout | None:
     """The first layout whose clips a suite reads and any model may make, or None."""
     return next(
-        (one for one in LAYOUTS.values() if isinstance(one, Layout) and _arguments(one).get("--suite") == [suite_id]),
+        (
+            one
+            for one in LAYOUTS.values()
+            if isinstance(one, Layout) and _values_by_flag(one).get("--suite") == [suite_id]
+        ),
         None,
     )
 
 
-def suite_options(suite_layout: Layout, folder: Path) -> list[str]:
+def layout_suite_options(suite_layout: Layout, folder: Path) -> list[str]:
     """The options, name=value, that the suite of a layout is given."""
-    return [text.format(folder=folder) for text in _arguments(suite_layout).get("--option", [])]
+    return [text.format(folder=folder) for text in _values_by_flag(suite_layout).get("--option", [])]
 
 
-def _arguments(suite_layout: Layout) -> dict[str, list[str]]:
+def _values_by_flag(suite_layout: Layout) -> dict[str, list[str]]:
     """What stands behind each flag of a layout's arguments."""
     words = suite_layout.options.split()
     values_by_flag: dict[str, list[str]] = {}
@@ -137,7 +141,7 @@ def _arguments(suite_layout: Layout) -> dict[str, list[str]]:
     return values_by_flag
 
 
-def evaluation(id: str, folder: Path) -> str:
+def evaluation_command(id: str, folder: Path) -> str:
     """The command that evaluates what was written in a layout."""
     suite_layout = LAYOUTS[id]
     return " ".join(

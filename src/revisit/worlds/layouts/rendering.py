@@ -14,7 +14,7 @@ from pathlib import Path
 
 from revisit._version import __version__
 from revisit.core import UsageError
-from revisit.media.files import write_text
+from revisit.media.files import write_text_atomically
 from revisit.worlds.layouts.common import Model, Row
 from revisit.worlds.layouts.film_orders import LAYOUTS, Layout, Order, OwnFilms
 from revisit.worlds.workers import Progress, StepCallback, run_in_processes
@@ -37,12 +37,12 @@ class RenderJob:
     frames: int | None  # None: as long as its layout usually is
 
     @property
-    def steps(self) -> int:
+    def step_count(self) -> int:
         layout = LAYOUTS[self.suite]
         return layout.steps if isinstance(layout, OwnFilms) else len(self.orders) * len(self.models)
 
 
-def render(
+def render_layouts(
     folder: Path,
     suites: Sequence[str],
     *,
@@ -71,10 +71,12 @@ def render(
     if frames is not None and frames < LEAST_FRAMES:
         raise UsageError(f"a clip that leaves and returns needs at least {LEAST_FRAMES} frames, not {frames}")
     settings = {"revisit": __version__, "size": list(size), "frames": frames or FRAMES}
-    _same_settings(folder, suites, settings, fresh)
+    _prepare_folder_for_settings(folder, suites, settings, fresh)
     scene_seeds = range(first_seed, first_seed + seeds)
-    jobs = [job for suite in suites for job in _jobs(folder / suite, suite, scene_seeds, size, frames, tuple(models))]
-    shot = run_in_processes(_shoot, jobs, workers, sum(job.steps for job in jobs), progress)
+    jobs = [
+        job for suite in suites for job in _render_jobs(folder / suite, suite, scene_seeds, size, frames, tuple(models))
+    ]
+    shot = run_in_processes(_render_job_films, jobs, workers, sum(job.step_count for job in jobs), progress)
     for suite in suites:
         layout = LAYOUTS[suite]
         if isinstance(layout, Layout):
@@ -83,7 +85,7 @@ def render(
     return {suite: folder / suite for suite in suites}
 
 
-def _jobs(
+def _render_jobs(
     folder: Path, suite: str, seeds: Sequence[int], size: tuple[int, int], frames: int | None, models: tuple[Model, ...]
 ) -> Iterator[RenderJob]:
     layout = LAYOUTS[suite]
@@ -96,7 +98,9 @@ def _jobs(
             yield RenderJob(suite, folder, tuple(orders), models_of_job, size, frames)
 
 
-def _same_settings(folder: Path, suites: Sequence[str], settings: Mapping[str, object], fresh: bool) -> None:
+def _prepare_folder_for_settings(
+    folder: Path, suites: Sequence[str], settings: Mapping[str, object], fresh: bool
+) -> None:
     """Refuse to mix clips of two kinds in one folder."""
     path = folder / SETTINGS
     if path.is_file() and fresh:
@@ -107,21 +111,21 @@ def _same_settings(folder: Path, suites: Sequence[str], settings: Mapping[str, o
             f"{folder} was rendered with other settings ({path.name}); add --fresh to render it again, or choose "
             "another folder with --out"
         )
-    write_text(path, json.dumps(settings))
+    write_text_atomically(path, json.dumps(settings))
 
 
-def _shoot(job: RenderJob, tell: StepCallback) -> list[Row]:
+def _render_job_films(job: RenderJob, tell: StepCallback) -> list[Row]:
     """Shoot the films of a job and return what the index says of each."""
 
-    def say(what: str) -> None:
+    def tell_with_suite_name(what: str) -> None:
         tell(f"{job.suite} {what}")
 
     layout = LAYOUTS[job.suite]
     if isinstance(layout, OwnFilms):
-        layout.write(job.folder, job.size, say, job.frames)
+        layout.write(job.folder, job.size, tell_with_suite_name, job.frames)
         return []
     rows: list[Row] = []
     for order in job.orders:
         name, film = order.film(job.size, job.frames or FRAMES)
-        rows.append(layout.shoot(job.folder, name, film, job.models, order.seed, say))
+        rows.append(layout.shoot(job.folder, name, film, job.models, order.seed, tell_with_suite_name))
     return rows

@@ -32,19 +32,21 @@ class RequestedMotion:
     waits: bool = False  # whether it is to rest in between, for a time that nobody tells
 
     @property
-    def rests(self) -> bool:
+    def rests_throughout(self) -> bool:
         """Whether it is to rest all the time."""
         return all(word == WAIT for word, _ in self.phases)
 
 
-def requested_motion(action: str, declared: Sequence[tuple[str, float]] | None = None) -> RequestedMotion | Reason:
+def parse_requested_motion(
+    action: str, declared: Sequence[tuple[str, float]] | None = None
+) -> RequestedMotion | Reason:
     """The phases of an action, or the reason why they are not known."""
     if declared:
         total = sum(length for _, length in declared)
         return RequestedMotion(tuple((word, length / total) for word, length in declared))
     if not action:
         return Reason("no_camera", "neither the condition nor the dataset gives the camera's action")
-    words = [_word(part) for part in action.split("_then_")]
+    words = [_direction_or_wait(part) for part in action.split("_then_")]
     directions = [word for word in words if word is not None]
     if len(directions) < len(words):
         return Reason(
@@ -64,7 +66,7 @@ def requested_motion(action: str, declared: Sequence[tuple[str, float]] | None =
     )
 
 
-def declared_phases(value: object) -> list[tuple[str, float]] | str:
+def parse_declared_phases(value: object) -> list[tuple[str, float]] | str:
     """Phases as dataset.yaml declares them, or what is wrong with them: words, or words with a relative length."""
     expected = f"expected a list such as [{{left: 4}}, {{wait: 2}}, {{right: 4}}], of {', '.join(IDEAL)} and {WAIT}"
     if not isinstance(value, list) or not value:
@@ -83,7 +85,7 @@ def declared_phases(value: object) -> list[tuple[str, float]] | str:
     return phases
 
 
-def _word(part: str) -> str | None:
+def _direction_or_wait(part: str) -> str | None:
     """The direction in a part of a name, whose degrees do not matter; None where it is none."""
     match = PART.fullmatch(part)
     word = match["word"] if match else ""

@@ -12,12 +12,12 @@ import numpy as np
 
 from revisit.core import Case, Reason, Score, Series, Unscored
 from revisit.evidence.frames import FrameFacts
-from revisit.geometry.fold_pairs import frame_numbers, pose_distance
-from revisit.geometry.poses import invert
-from revisit.geometry.rotations import to_axis_angle
+from revisit.geometry.fold_pairs import frame_numbers_of_poses, pairwise_pose_distances
+from revisit.geometry.poses import invert_rigid_poses
+from revisit.geometry.rotations import axis_angle_of_rotation
 from revisit.suites.mbench.evidence import GeometryTrack
-from revisit.suites.mbench.metrics.actions import IDEAL, WAIT, requested_motion
-from revisit.suites.mbench.metrics.rules import PAPER, check_rule, scene_depth, score_metric
+from revisit.suites.mbench.metrics.actions import IDEAL, WAIT, parse_requested_motion
+from revisit.suites.mbench.metrics.rules import PAPER, check_rule, first_median_depth_or_one, score_metric
 
 SHORT = 0.1  # of the median step: a pause
 AT_REST = 1e-5  # radians or depths a step: what rounding leaves of no motion
@@ -27,7 +27,7 @@ RESTS = 0.1  # radians or depths from the first pose, over which a camera that s
 
 def motion_between_poses(c2w: np.ndarray, depth: float, literal: bool = False) -> np.ndarray:
     """(N-1, 6) motion from each pose to the next: translation, then rotation in radians."""
-    poses = invert(c2w) if literal else c2w
+    poses = invert_rigid_poses(c2w) if literal else c2w
     rotation, at = poses[:, :3, :3], poses[:, :3, 3]
     step = np.diff(at, axis=0)
     if literal:
@@ -35,11 +35,11 @@ def motion_between_poses(c2w: np.ndarray, depth: float, literal: bool = False) -
     else:
         step = np.einsum("nji,nj->ni", rotation[:-1], step) / depth
         between = np.swapaxes(rotation[:-1], 1, 2) @ rotation[1:]
-    turns = [axis * np.radians(degrees) for axis, degrees in map(to_axis_angle, between)]
+    turns = [axis * np.radians(degrees) for axis, degrees in map(axis_angle_of_rotation, between)]
     return np.hstack([step, np.array(turns).reshape(-1, 3)])
 
 
-def ideal_motion(direction: str, literal: bool) -> np.ndarray:
+def unit_motion_of_direction(direction: str, literal: bool) -> np.ndarray:
     """The unit motion of a direction; world-to-camera matrices tell it the other way round."""
     component, sign = IDEAL[direction]
     motion = np.zeros(6)
@@ -47,7 +47,7 @@ def ideal_motion(direction: str, literal: bool) -> np.ndarray:
     return motion
 
 
-def best_switches(values: np.ndarray, at: np.ndarray, switches: np.ndarray, tolerance: float) -> np.ndarray:
+def best_phase_switches(values: np.ndarray, at: np.ndarray, switches: np.ndarray, tolerance: float) -> np.ndarray:
     """Where each further phase begins: as asked, or at the best moment within the tolerance around that."""
     span = at[-1] - at[0]
     chosen_switches = switches.copy()
@@ -80,7 +80,7 @@ def camera_interaction(
     """
     literal = check_rule(rule) == "paper"
     action = str(case.annotations.get("action") or case.camera)
-    requested = requested_motion(action, case.annotations.get("motion"))
+    requested = parse_requested_motion(action, case.annotations.get("motion"))
     if isinstance(requested, Reason):
         return Unscored(requested)
     if track.refused:
@@ -88,14 +88,14 @@ def camera_interaction(
     if len(track.c2w) < 2:
         return Unscored("too_short", "a motion takes two poses")
     count = int(frames.index[-1]) + 1 if len(frames.index) else len(track.c2w)
-    numbers, note = frame_numbers(len(track.c2w), track.frame, count)
-    depth = scene_depth(track)
+    numbers, note = frame_numbers_of_poses(len(track.c2w), track.frame, count)
+    depth = first_median_depth_or_one(track)
     facts: dict[str, object] = {
         "action": action, "convention": track.convention, "convention_said_by": track.found, "poses_by": track.maker,
         "note": note,
     }  # fmt: skip
-    if requested.rests:
-        distance, turn = pose_distance(track.c2w, depth)
+    if requested.rests_throughout:
+        distance, turn = pairwise_pose_distances(track.c2w, depth)
         apart = distance[0] + np.radians(turn[0])
         units = Series(frame=numbers, value=np.exp(-apart / RESTS), raw=apart)
         return Score(float(np.exp(-apart.max() / RESTS)), raw=float(apart.max()), units=units, facts=facts)
@@ -117,17 +117,19 @@ def camera_interaction(
     unit = motion / np.maximum(size, 1e-12)[:, None]
     pace = float(np.median(size[moves]))
     still = 1 - np.minimum(size / pace, 1)
-    values = np.stack([still if word == WAIT else unit @ ideal_motion(word, literal) for word in words], axis=1)
+    values = np.stack(
+        [still if word == WAIT else unit @ unit_motion_of_direction(word, literal) for word in words], axis=1
+    )
     rests = np.array([word == WAIT for word in words])
     scored_steps = (moves[:, None] & ~rests) | (rests & (not literal))
     begins = np.cumsum([share for _, share in requested.phases])[:-1] * (count - 1)  # frames, not whole numbers
-    switches = best_switches(np.where(scored_steps, values, 0), at, begins, tolerance)
+    switches = best_phase_switches(np.where(scored_steps, values, 0), at, begins, tolerance)
     phase = np.searchsorted(switches, at, side="right")
     value, counts = values[np.arange(len(at)), phase], scored_steps[np.arange(len(at)), phase]
     if not counts.any():
         return Score(0.0, raw=0.0, facts={**facts, "note": "the camera moves in none of the phases in which it should"})
     mean = float(value[counts].mean())
-    by = {f"{k + 1} {word}": _mean(value[counts & (phase == k)]) for k, word in enumerate(words)}
+    by = {f"{k + 1} {word}": _mean_or_none(value[counts & (phase == k)]) for k, word in enumerate(words)}
     facts |= {"cosine": by, "half_of_one_plus_cosine": (1 + mean) / 2}
     if len(switches):
         facts["switch_frame"] = switches.tolist() if len(switches) > 1 else float(switches[0])
@@ -137,5 +139,5 @@ def camera_interaction(
     return Score(max(0.0, mean), raw=mean, units=units, facts=facts)
 
 
-def _mean(values: np.ndarray) -> float | None:
+def _mean_or_none(values: np.ndarray) -> float | None:
     return float(values.mean()) if len(values) else None

@@ -20,13 +20,13 @@ Facts = dict[str, object]
 LEAST_SHARE = 0.1  # of the frames that were looked at
 
 
-def centroid_cosines(vectors: np.ndarray) -> np.ndarray:
+def cosines_with_mean_vector(vectors: np.ndarray) -> np.ndarray:
     """(N,) cosine of each descriptor with the mean of all."""
     vectors = np.asarray(vectors, dtype=float)
     return np.asarray(unit_vectors(vectors) @ unit_vectors(vectors.mean(axis=0)))
 
 
-def return_cosine(vectors: np.ndarray, frame: np.ndarray, turnaround: int) -> float | None:
+def cosine_before_and_after_turn(vectors: np.ndarray, frame: np.ndarray, turnaround: int) -> float | None:
     """Cosine between the mean descriptors before and after the camera turned back; None without both."""
     early, late = (unit_vectors(vectors)[frame <= turnaround], unit_vectors(vectors)[frame > turnaround])
     if not len(early) or not len(late):
@@ -34,7 +34,7 @@ def return_cosine(vectors: np.ndarray, frame: np.ndarray, turnaround: int) -> fl
     return float(unit_vectors(early.mean(axis=0)) @ unit_vectors(late.mean(axis=0)))
 
 
-def face_tracks(frame: np.ndarray, vectors: np.ndarray, least: float = FaceFeatures.same) -> np.ndarray:
+def assign_face_tracks(frame: np.ndarray, vectors: np.ndarray, least_cosine: float = FaceFeatures.same) -> np.ndarray:
     """(N,) number of the track of each face; frames come in order, and a track has one face a frame.
 
     Each new face is as alike to a track as to its last or its mean face, whichever is more; the most alike go first.
@@ -51,7 +51,7 @@ def face_tracks(frame: np.ndarray, vectors: np.ndarray, least: float = FaceFeatu
         ]
         matched: set[int] = set()
         for cosine, k, t in sorted(candidates, key=lambda one: (-one[0], one[1], one[2])):
-            if cosine >= least and track[k] < 0 and t not in matched:
+            if cosine >= least_cosine and track[k] < 0 and t not in matched:
                 track[k] = t
                 matched.add(t)
         for k in rows_in_frame.tolist():
@@ -64,13 +64,13 @@ def face_tracks(frame: np.ndarray, vectors: np.ndarray, least: float = FaceFeatu
 
 
 def score_tracks(
-    frame: np.ndarray, vectors: np.ndarray, track: np.ndarray, names: np.ndarray, turnaround: int, facts: Facts
+    frame: np.ndarray, vectors: np.ndarray, track: np.ndarray, counted_tracks: np.ndarray, turnaround: int, facts: Facts
 ) -> Score:
     """Mean over the tracks that count of the mean cosine with the track's mean; `facts` are those of the people."""
-    rows = [np.flatnonzero(track == name) for name in names]
-    cosines = [centroid_cosines(vectors[at]) for at in rows]
+    rows = [np.flatnonzero(track == name) for name in counted_tracks]
+    cosines = [cosines_with_mean_vector(vectors[at]) for at in rows]
     means = [float(one.mean()) for one in cosines]
-    returns = [return_cosine(vectors[at], frame[at], turnaround) for at in rows]
+    returns = [cosine_before_and_after_turn(vectors[at], frame[at], turnaround) for at in rows]
     return_scores = [value for value in returns if value is not None]
     every, mean = np.concatenate(rows), float(np.mean(means))
     units = Series(frame=frame[every], track=track[every], value=np.concatenate(cosines))
@@ -109,8 +109,8 @@ def object_texture(features: ObjectFeatures, pairs: FoldPairs, *, rule: str = "c
         return Unscored("not_seen", sentence, facts)
     if rule == "corrected" and not returned:
         return Unscored("not_seen", "the target was not seen after the camera turned back", facts)
-    cosines = centroid_cosines(features.vector)
-    facts["return_score"] = return_cosine(features.vector, features.frame, pairs.turnaround)
+    cosines = cosines_with_mean_vector(features.vector)
+    facts["return_score"] = cosine_before_and_after_turn(features.vector, features.frame, pairs.turnaround)
     mean = float(cosines.mean())
     units = Series(frame=features.frame, value=cosines)
     return Score(float(np.clip(mean, 0, 1)), raw=mean, units=units, facts=facts)
@@ -128,7 +128,7 @@ def human_identity(
     check_rule(rule)
     if not len(faces.frame):
         return Unscored("not_seen", no_face_sentence(faces), {"described_by": faces.maker})
-    track, names, facts = person_tracks(faces, rule, same_face)
+    track, names, facts = face_tracks_and_counted_ones(faces, rule, same_face)
     if not len(names):
         return Unscored(
             "not_seen",
@@ -159,7 +159,7 @@ def human_appearance(
     if not len(bodies.face):
         what = f"no body was found ({len(faces.frame)} faces found)" if len(faces.frame) else no_face_sentence(faces)
         return Unscored("not_seen", what, {"described_by": bodies.maker})
-    track, people_seen, facts = person_tracks(faces, rule, same_face)
+    track, people_seen, facts = face_tracks_and_counted_ones(faces, rule, same_face)
     mine = track[bodies.face]
     least = 1 if rule == "paper" else 2
     names = np.array([name for name in people_seen if (mine == name).sum() >= least])
@@ -175,10 +175,12 @@ def no_face_sentence(faces: FaceFeatures) -> str:
     return f"no face was found in {len(faces.index)} frames"
 
 
-def person_tracks(faces: FaceFeatures, rule: str, same_face: float | None) -> tuple[np.ndarray, np.ndarray, Facts]:
+def face_tracks_and_counted_ones(
+    faces: FaceFeatures, rule: str, same_face: float | None
+) -> tuple[np.ndarray, np.ndarray, Facts]:
     """(track of each face, names of the tracks that count, facts)."""
     least = faces.same if same_face is None else same_face
-    track = face_tracks(faces.frame, faces.vector, least)
+    track = assign_face_tracks(faces.frame, faces.vector, least)
     every, sizes = np.unique(track, return_counts=True)
     names = every[sizes >= (1 if rule == "paper" else max(2, int(np.ceil(LEAST_SHARE * len(faces.index)))))]
     facts: Facts = {

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from revisit.core import GateResult, InvalidEvidence, Score, Unscored, UsageError, gate, metric
-from revisit.evidence.judged import failed_canary
+from revisit.evidence.judged import unscored_for_failed_canary
 from revisit.suites.mbench.evidence import ProgressRatings, TriggerAnswer
 
 PAPER = "arXiv:2606.00793 section 4"
@@ -18,9 +18,9 @@ BLIND = ("writing in the video that instructs the judge, where the canary does n
 
 
 @gate(id="judged_trigger", version=1, title="the memory test is posed", needs=(TriggerAnswer,))
-def triggered(answer: TriggerAnswer, *, confidence: float = 0.0) -> GateResult | Unscored:
+def memory_test_posed(answer: TriggerAnswer, *, confidence: float = 0.0) -> GateResult | Unscored:
     """Open if a judge finds that the clip poses the memory test of its subset, at least this surely."""
-    if reason := failed_canary(answer.canary):
+    if reason := unscored_for_failed_canary(answer.canary):
         return reason
     facts = {"judge": answer.judge, "confidence": answer.confidence, "question": answer.question}
     if answer.triggered < 0:
@@ -40,7 +40,7 @@ def triggered(answer: TriggerAnswer, *, confidence: float = 0.0) -> GateResult |
 )  # fmt: skip
 def judged_progress(ratings: ProgressRatings, *, rule: str = "corrected") -> Score | Unscored:
     """How far the described change went: (rating - 1) / 4; with the rule `readme`, rating / 5."""
-    return _rating_score(ratings, _share(ratings.progress, rule), ratings.progress)
+    return _score_unless_canary_failed(ratings, _rating_as_share(ratings.progress, rule), ratings.progress)
 
 
 @metric(
@@ -50,13 +50,13 @@ def judged_progress(ratings: ProgressRatings, *, rule: str = "corrected") -> Sco
 )  # fmt: skip
 def judged_correctness(ratings: ProgressRatings, *, rule: str = "corrected") -> Score | Unscored:
     """How right the described change is, times how far it went; the rule `readme` leaves out how far it went."""
-    value = _share(ratings.correctness, rule)
+    value = _rating_as_share(ratings.correctness, rule)
     if rule != "readme":
-        value *= _share(ratings.progress, rule)
-    return _rating_score(ratings, value, ratings.correctness)
+        value *= _rating_as_share(ratings.progress, rule)
+    return _score_unless_canary_failed(ratings, value, ratings.correctness)
 
 
-def _share(rating: float, rule: str) -> float:
+def _rating_as_share(rating: float, rule: str) -> float:
     if rule not in ("corrected", "readme"):
         raise UsageError(f"unknown rule {rule!r}; choose corrected (as in the paper) or readme")
     if not (np.isnan(rating) or 1 <= rating <= 5):
@@ -64,8 +64,8 @@ def _share(rating: float, rule: str) -> float:
     return rating / 5 if rule == "readme" else (rating - 1) / 4
 
 
-def _rating_score(ratings: ProgressRatings, value: float, raw: float) -> Score | Unscored:
-    if reason := failed_canary(ratings.canary):
+def _score_unless_canary_failed(ratings: ProgressRatings, value: float, raw: float) -> Score | Unscored:
+    if reason := unscored_for_failed_canary(ratings.canary):
         return reason
     facts = {"judge": ratings.judge, "progress": ratings.progress, "correctness": ratings.correctness}
     if np.isnan(value):

@@ -23,7 +23,7 @@ LONG_SIDE = 504
 NEAR_FRAMES = 2  # a mask may belong to a neighbouring frame, where only some were segmented
 
 
-def window_mean(picture: np.ndarray, scale: float, offset: float) -> np.ndarray:
+def scaled_gaussian_window_mean(picture: np.ndarray, scale: float, offset: float) -> np.ndarray:
     """Gaussian mean of the window around each pixel, borders reflected, times `scale` plus `offset`."""
     at = np.arange(WINDOW) - EDGE
     weights = np.exp(-(at**2) / (2 * SIGMA**2))
@@ -36,12 +36,12 @@ def window_mean(picture: np.ndarray, scale: float, offset: float) -> np.ndarray:
     )
 
 
-def ssim_of(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+def ssim_of_grey_pictures(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """SSIM around each pixel of two grey pictures with levels 0 to 255."""
-    return ssim_map(first.astype(float), second.astype(float), window_mean)
+    return ssim_map(first.astype(float), second.astype(float), scaled_gaussian_window_mean)
 
 
-def padded_slices(mask: np.ndarray) -> tuple[slice, slice]:
+def slices_around_mask(mask: np.ndarray) -> tuple[slice, slice]:
     """Rows and columns of the mask and of a margin as wide as the window reaches twice."""
     spans = [np.flatnonzero(mask.any(axis=axis)) for axis in (1, 0)]
     margin = 2 * EDGE
@@ -49,33 +49,35 @@ def padded_slices(mask: np.ndarray) -> tuple[slice, slice]:
     return first, second
 
 
-def ssim_inside(first: np.ndarray, second: np.ndarray, core: np.ndarray) -> float:
-    """Mean SSIM over the pixels in `core`."""
-    part = padded_slices(core)
-    return float(ssim_of(first[part], second[part])[core[part]].mean())
+def mean_ssim_inside_mask(first: np.ndarray, second: np.ndarray, mask: np.ndarray) -> float:
+    """Mean SSIM over the pixels in `mask`."""
+    part = slices_around_mask(mask)
+    return float(ssim_of_grey_pictures(first[part], second[part])[mask[part]].mean())
 
 
-def ssim_zeroed(first: np.ndarray, second: np.ndarray, mask: np.ndarray) -> float:
+def mean_ssim_with_zeroed_background(first: np.ndarray, second: np.ndarray, mask: np.ndarray) -> float:
     """Mean SSIM over the whole frame of two pictures that are zero outside the mask: 1 wherever both are zero."""
-    part = padded_slices(mask)
-    near = ssim_of(first[part] * mask[part], second[part] * mask[part])
+    part = slices_around_mask(mask)
+    near = ssim_of_grey_pictures(first[part] * mask[part], second[part] * mask[part])
     return float((near.sum() + mask.size - near.size) / mask.size)
 
 
-def erode(mask: np.ndarray, by: int = EDGE) -> np.ndarray:
-    """The pixels whose neighbours up to `by` away are all in the mask; outside the picture there is nothing."""
+def erode_mask(mask: np.ndarray, pixels: int = EDGE) -> np.ndarray:
+    """The pixels whose neighbours up to `pixels` away are all in the mask; outside the picture there is nothing."""
     rows, columns = mask.shape
-    wide = np.pad(mask, by)
-    down = np.all([wide[k : k + rows] for k in range(2 * by + 1)], axis=0)
-    return np.asarray(np.all([down[:, k : k + columns] for k in range(2 * by + 1)], axis=0))
+    wide = np.pad(mask, pixels)
+    down = np.all([wide[k : k + rows] for k in range(2 * pixels + 1)], axis=0)
+    return np.asarray(np.all([down[:, k : k + columns] for k in range(2 * pixels + 1)], axis=0))
 
 
 @derived(makes=ObjectRegion, needs=(Case,), optional=(ObjectMasks, TargetPhases), version=1)
-def object_region(case: Case, masks: ObjectMasks | None, phases: TargetPhases | None) -> ObjectRegion | Unscored:
+def target_region_from_masks_or_boxes(
+    case: Case, masks: ObjectMasks | None, phases: TargetPhases | None
+) -> ObjectRegion | Unscored:
     """Where the target is: masks where there are some, else the box in which it was followed."""
     if masks is not None:
         visible = np.array([mask.any() for mask in masks.mask], dtype=bool)
-        box = np.stack([_box(mask) for mask in masks.mask]) if len(masks.mask) else np.zeros((0, 4))
+        box = np.stack([_mask_bounding_box(mask) for mask in masks.mask]) if len(masks.mask) else np.zeros((0, 4))
         return ObjectRegion(masks.index, visible, box, masks.mask, f"masks by {masks.maker}")
     if phases is not None:
         none = np.zeros((len(phases.index), 0, 0), bool)
@@ -85,7 +87,7 @@ def object_region(case: Case, masks: ObjectMasks | None, phases: TargetPhases | 
     return Unscored("no_target", "the target's position is unknown: there are no masks, and no box to track it from")
 
 
-def _box(mask: np.ndarray) -> np.ndarray:
+def _mask_bounding_box(mask: np.ndarray) -> np.ndarray:
     rows, columns = np.nonzero(mask)
     if not len(rows):
         return np.zeros(4)
@@ -94,7 +96,7 @@ def _box(mask: np.ndarray) -> np.ndarray:
     return np.array(edges)
 
 
-def mask_on_grid(region: ObjectRegion, row: int, shape: tuple[int, int]) -> np.ndarray:
+def target_mask_on_grid(region: ObjectRegion, row: int, shape: tuple[int, int]) -> np.ndarray:
     """The target's pixels on a grid of (height, width)."""
     height, width = shape
     if region.mask.shape[1:] != (0, 0):
@@ -148,15 +150,15 @@ def object_geometry(
         if not region.visible[at] or abs(int(region.index[at]) - int(views.frame[k])) > NEAR_FRAMES:
             unseen += 1
             continue
-        mask = mask_on_grid(region, at, views.picture.shape[1:])
+        mask = target_mask_on_grid(region, at, views.picture.shape[1:])
         valid = mask & views.visible[k]
-        core = erode(valid)
+        core = erode_mask(valid)
         if core.sum() < least or valid.sum() < least_share * mask.sum():
             small += 1
             continue
         rows.append(k)
-        inside.append(ssim_inside(views.picture[k], views.warped[k], core))
-        zeroed.append(ssim_zeroed(views.picture[k], views.warped[k], mask))
+        inside.append(mean_ssim_inside_mask(views.picture[k], views.warped[k], core))
+        zeroed.append(mean_ssim_with_zeroed_background(views.picture[k], views.warped[k], mask))
         shares.append(float(valid.sum() / mask.sum()))
     facts |= {"least_pixels": least, "pairs_without_target": unseen, "pairs_with_too_little_of_it": small}
     if not rows:

@@ -42,7 +42,7 @@ def rendering_lighting(
         if not len(pairs.frame):
             return unscored_without_pairs(pairs.note)
         frame, other, pairing = pairs.frame, pairs.other, pairs.how
-        early, late = (mean_lab_around(lab, frames) for frames in (frame, other))
+        early, late = (mean_lab_around_frames(lab, frames) for frames in (frame, other))
     change = late - early
     lightness, colour = np.abs(change[:, 0]), np.hypot(change[:, 1], change[:, 2])
     deviation = alpha * lightness + (1 - alpha) * colour
@@ -55,7 +55,7 @@ def rendering_lighting(
     return Score(float(np.exp(-mean / tau)), raw=mean, units=units, facts=facts)
 
 
-def mean_lab_around(lab: LabStats, frames: np.ndarray) -> np.ndarray:
+def mean_lab_around_frames(lab: LabStats, frames: np.ndarray) -> np.ndarray:
     """Mean CIELAB of each frame and its neighbours."""
     rows = nearest_rows(lab.index, frames)
     parts = [lab.mean[max(0, row - AROUND) : row + AROUND + 1].astype(float).mean(axis=0) for row in rows.tolist()]
@@ -73,7 +73,7 @@ def rendering_style(grams: GramDistances, *, rule: str = "corrected") -> Score |
     check_rule(rule)
     if not (~grams.fold).any():
         return Unscored("not_observed", "no neighbouring frames were compared")
-    distance = gram_distances(grams, rule)
+    distance = mean_gram_distances_over_layers(grams, rule)
     near = ~grams.fold
     value = 1 - distance
     facts: dict[str, object] = {
@@ -88,7 +88,7 @@ def rendering_style(grams: GramDistances, *, rule: str = "corrected") -> Score |
     return Score(float(np.clip(mean, 0, 1)), raw=float(distance[near].mean()), units=units, facts=facts)
 
 
-def gram_distances(grams: GramDistances, rule: str) -> np.ndarray:
+def mean_gram_distances_over_layers(grams: GramDistances, rule: str) -> np.ndarray:
     """(P,) mean over layers of the distance of two Gram matrices."""
     difference = grams.difference.astype(float)
     if rule == "paper":

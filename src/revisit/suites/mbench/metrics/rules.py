@@ -15,7 +15,7 @@ import numpy as np
 
 from revisit.core import Case, Unscored, UsageError, derived, metric
 from revisit.evidence.frames import FrameFacts
-from revisit.geometry.fold_pairs import frame_numbers, returning_pairs, symmetric_pairs
+from revisit.geometry.fold_pairs import frame_numbers_of_poses, segment_or_out_and_back_pairs, symmetric_pairs
 from revisit.suites.mbench.evidence import FoldPairs, GeometryTrack
 
 # What the cards of the benchmark's scores have in common.
@@ -36,14 +36,14 @@ def unscored_without_pairs(note: str, facts: Mapping[str, object] | None = None)
     return Unscored("no_return", "no pair of frames shows the same view twice" + (f": {note}" if note else ""), facts)
 
 
-def scene_depth(track: GeometryTrack) -> float:
+def first_median_depth_or_one(track: GeometryTrack) -> float:
     """The length that makes ways comparable between clips: the first frame's median depth; 1 where there is none."""
     first = float(track.median_depth[0]) if len(track.median_depth) else float("nan")
     return first if np.isfinite(first) and first > 0 else 1.0
 
 
 @derived(makes=FoldPairs, needs=(Case, FrameFacts), optional=(GeometryTrack,), version=1)
-def pairs_of(
+def frame_pairs_out_and_back(
     case: Case, frames: FrameFacts, track: GeometryTrack | None, *, rule: str = "corrected"
 ) -> FoldPairs | Unscored:
     """Frames that see one view out and back; without poses, frames at equal times from both ends."""
@@ -55,8 +55,10 @@ def pairs_of(
         pairs = symmetric_pairs(count, note=(track.refused or "the file has no poses") if track else "no pose file")
         numbers, note = np.arange(count), ""
     else:
-        numbers, note = frame_numbers(len(track.c2w), track.frame, count)
-        pairs = returning_pairs(track.c2w, numbers, count, case.annotations, scene_depth(track), rule == "paper")
+        numbers, note = frame_numbers_of_poses(len(track.c2w), track.frame, count)
+        pairs = segment_or_out_and_back_pairs(
+            track.c2w, numbers, count, case.annotations, first_median_depth_or_one(track), rule == "paper"
+        )
     notes = "; ".join(text for text in (note, pairs.note) if text)
     turn = int(numbers[pairs.turnaround])
     return FoldPairs(numbers[pairs.row], numbers[pairs.other], pairs.distance, turn, pairs.how, notes)

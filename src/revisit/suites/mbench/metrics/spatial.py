@@ -16,9 +16,15 @@ import numpy as np
 
 from revisit.core import InvalidEvidence, Metric, Score, Series, Unscored
 from revisit.geometry import two_view
-from revisit.geometry.poses import invert
+from revisit.geometry.poses import invert_rigid_poses
 from revisit.suites.mbench.evidence import GeometryTrack, PairMatches
-from revisit.suites.mbench.metrics.rules import PAPER, check_rule, scene_depth, score_metric, unscored_without_pairs
+from revisit.suites.mbench.metrics.rules import (
+    PAPER,
+    check_rule,
+    first_median_depth_or_one,
+    score_metric,
+    unscored_without_pairs,
+)
 
 LEAST_MATCHES = 20
 LONG_SIDE = 504  # the pixels in which errors are told: Depth Anything 3's own grid
@@ -41,23 +47,23 @@ class MatchedView:
     in_one_place: bool
 
 
-def transfer_distance(view: MatchedView) -> np.ndarray:
+def pure_rotation_transfer_errors(view: MatchedView) -> np.ndarray:
     """Distance of each match to where a pure turn carries its partner: the mean of both images."""
     turn = view.k2 @ view.rotation @ np.linalg.inv(view.k1)
 
-    def carried(x: np.ndarray, by: np.ndarray) -> np.ndarray:
-        moved = np.column_stack([x, np.ones(len(x))]) @ by.T
+    def apply_homography(points: np.ndarray, homography: np.ndarray) -> np.ndarray:
+        moved = np.column_stack([points, np.ones(len(points))]) @ homography.T
         return np.asarray(moved[:, :2] / moved[:, 2:])
 
-    there = np.linalg.norm(carried(view.x1, turn) - view.x2, axis=1)
-    back = np.linalg.norm(carried(view.x2, np.linalg.inv(turn)) - view.x1, axis=1)
+    there = np.linalg.norm(apply_homography(view.x1, turn) - view.x2, axis=1)
+    back = np.linalg.norm(apply_homography(view.x2, np.linalg.inv(turn)) - view.x1, axis=1)
     return np.asarray((there + back) / 2)
 
 
 def epipolar_errors(view: MatchedView) -> np.ndarray:
     """Symmetric epipolar distance of each match, in pixels of the grid."""
     if view.in_one_place:
-        return transfer_distance(view)
+        return pure_rotation_transfer_errors(view)
     f = two_view.fundamental(view.k1, view.k2, view.rotation, view.translation)
     return two_view.symmetric_epipolar_distance(view.x1, view.x2, f)
 
@@ -65,8 +71,8 @@ def epipolar_errors(view: MatchedView) -> np.ndarray:
 def reprojection_errors(view: MatchedView) -> np.ndarray:
     """Reprojection error of each match, the mean of both images; infinite where its point is not before both."""
     if view.in_one_place:
-        return transfer_distance(view) / 2  # the best direction lies midway between both
-    p1, p2 = two_view.projection(view.k1), two_view.projection(view.k2, view.rotation, view.translation)
+        return pure_rotation_transfer_errors(view) / 2  # the best direction lies midway between both
+    p1, p2 = two_view.projection_matrix(view.k1), two_view.projection_matrix(view.k2, view.rotation, view.translation)
     points = two_view.triangulate(view.x1, view.x2, p1, p2)
     both = [two_view.reprojection_error(points, x, p) for x, p in ((view.x1, p1), (view.x2, p2))]
     return np.asarray((both[0] + both[1]) / 2)
@@ -78,16 +84,16 @@ def finite_errors(view: MatchedView, errors_of: Callable[[MatchedView], np.ndarr
     return errors[np.isfinite(errors)]
 
 
-def robust_mean(errors: np.ndarray, rule: str) -> float:
+def mean_error_trimmed_by_rule(errors: np.ndarray, rule: str) -> float:
     """Mean error, without the worst tenth unless the paper's rule is asked for."""
     inliers = np.sort(errors)[: len(errors) - int(TRIM * len(errors))] if rule == "corrected" else errors
     return float(inliers.mean())
 
 
-def views_of_pairs(track: GeometryTrack, matches: PairMatches, c2w: np.ndarray) -> list[MatchedView]:
+def matched_views_of_pairs(track: GeometryTrack, matches: PairMatches, c2w: np.ndarray) -> list[MatchedView]:
     """The two cameras and the matches of each pair."""
     all_views = []
-    least = ONE_PLACE * scene_depth(track)
+    least = ONE_PLACE * first_median_depth_or_one(track)
     for k, (i, j) in enumerate(zip(matches.row.tolist(), matches.other_row.tolist(), strict=True)):
         points = matches.points[matches.offsets[k] : matches.offsets[k + 1]]
         rotation, translation = two_view.relative_pose(c2w[i], c2w[j])
@@ -97,7 +103,7 @@ def views_of_pairs(track: GeometryTrack, matches: PairMatches, c2w: np.ndarray) 
     return all_views
 
 
-def parallax(view: MatchedView) -> float:
+def median_parallax_degrees(view: MatchedView) -> float:
     """Median angle in degrees between the two rays of a match, after the turn is undone."""
     rays = []
     for x, k, turn in ((view.x1, view.k1, np.eye(3)), (view.x2, view.k2, view.rotation)):
@@ -106,7 +112,7 @@ def parallax(view: MatchedView) -> float:
     return float(np.degrees(np.median(np.arccos(np.clip((rays[0] * rays[1]).sum(axis=1), -1, 1)))))
 
 
-def score_pairs(
+def score_pair_errors(
     track: GeometryTrack,
     matches: PairMatches,
     errors_of: Callable[[MatchedView], np.ndarray],
@@ -140,7 +146,7 @@ def score_pairs(
         return Unscored("unreadable", track.refused, facts)
     if not len(matches.frame):
         return unscored_without_pairs(matches.note, facts)
-    views = views_of_pairs(track, matches, track.c2w)
+    views = matched_views_of_pairs(track, matches, track.c2w)
     errors = [finite_errors(view, errors_of) for view in views]
     rows = [k for k, one in enumerate(errors) if len(one) >= least_matches]
     facts["pairs_with_too_few_matches"] = len(views) - len(rows)
@@ -148,9 +154,9 @@ def score_pairs(
         most = int(np.diff(matches.offsets).max())
         sentence = f"no pair of frames has {least_matches} usable matches (at most {most} were found)"
         return Unscored("not_followed", sentence, facts)
-    error = np.array([scale * robust_mean(errors[k], rule) for k in rows])
+    error = np.array([scale * mean_error_trimmed_by_rule(errors[k], rule) for k in rows])
     counts = [len(errors[k]) for k in rows]
-    angles = [parallax(views[k]) for k in rows]
+    angles = [median_parallax_degrees(views[k]) for k in rows]
     distance = matches.distance[rows]
     facts |= {
         "median_error": float(np.median(error)),
@@ -160,10 +166,12 @@ def score_pairs(
         "pose_distance": float(np.nanmean(distance)) if np.isfinite(distance).any() else None,
     }
     if error.mean() >= LEAST_MIXED_UP:
-        swapped = views_of_pairs(track, matches, invert(track.c2w))
+        swapped = matched_views_of_pairs(track, matches, invert_rigid_poses(track.c2w))
         usable = [one for k in rows if len(one := finite_errors(swapped[k], errors_of))]
-        means = [scale * robust_mean(one, rule) for one in usable]
-        facts |= _facts_if_mixed_up(track.convention, float(error.mean()), float(np.mean(means)) if means else None)
+        means = [scale * mean_error_trimmed_by_rule(one, rule) for one in usable]
+        facts |= _swapped_convention_facts(
+            track.convention, float(error.mean()), float(np.mean(means)) if means else None
+        )
     units = Series(
         frame=matches.frame[rows], other=matches.other[rows], value=np.exp(-error / tau), raw=error, matches=counts,
         parallax=angles,
@@ -171,7 +179,7 @@ def score_pairs(
     return Score(float(np.exp(-error / tau).mean()), raw=float(error.mean()), units=units, facts=facts)
 
 
-def _facts_if_mixed_up(convention: str, error: float, swapped: float | None) -> dict[str, object]:
+def _swapped_convention_facts(convention: str, error: float, swapped: float | None) -> dict[str, object]:
     """What the error would be if the poses were meant the other way round, and whether that is likely."""
     if swapped is None or swapped > SHARE_MIXED_UP * error:
         return {"error_if_mixed_up": swapped}
@@ -183,10 +191,12 @@ def _facts_if_mixed_up(convention: str, error: float, swapped: float | None) -> 
     return {"error_if_mixed_up": swapped, "warning": warning}
 
 
-def spatial(name: str, equation: int, errors_of: Callable[[MatchedView], np.ndarray], distance: str) -> Metric:
+def make_spatial_metric(
+    name: str, equation: int, errors_of: Callable[[MatchedView], np.ndarray], distance: str
+) -> Metric:
     """The metric of one distance between matches and what the poses demand."""
 
-    def scored(
+    def score_distance(
         track: GeometryTrack,
         matches: PairMatches,
         *,
@@ -194,7 +204,7 @@ def spatial(name: str, equation: int, errors_of: Callable[[MatchedView], np.ndar
         tau: float | None = None,
         least_matches: int = LEAST_MATCHES,
     ) -> Score | Unscored:
-        return score_pairs(track, matches, errors_of, rule, tau, least_matches)
+        return score_pair_errors(track, matches, errors_of, rule, tau, least_matches)
 
     return score_metric(
         id=f"mb_spatial_{name}", version=1, title=f"{name.capitalize()} consistency",
@@ -202,12 +212,12 @@ def spatial(name: str, equation: int, errors_of: Callable[[MatchedView], np.ndar
         responds_to=("changed layout", "moved furniture", "wrong poses"),
         blind_to=("colour and light", "motion along the epipolar lines", "places without texture"),
         doc=f"exp(-E / tau) with E the {distance}, in pixels.",
-    )(scored)  # fmt: skip
+    )(score_distance)  # fmt: skip
 
 
-spatial_epipolar = spatial(
+spatial_epipolar = make_spatial_metric(
     "epipolar", 7, epipolar_errors, "symmetric epipolar distance of matches between frames out and back"
 )
-spatial_reprojection = spatial(
+spatial_reprojection = make_spatial_metric(
     "reprojection", 8, reprojection_errors, "distance of matches to their triangulated points, both images"
 )

@@ -13,7 +13,7 @@ import numpy as np
 
 from revisit.core import ClipInfo, FrameStream, observer
 from revisit.observers.masks import SAM2
-from revisit.observers.object_features import DINOV2, GREY, SIDE, cut_out, described
+from revisit.observers.object_features import DINOV2, GREY, SIDE, cut_square_on_grey, dino_cls_of_masked_object
 from revisit.suites.mbench.evidence import BodyFeatures, CaseAnnotations
 from revisit.suites.mbench.observers import faces
 
@@ -31,28 +31,28 @@ Describe = Callable[[np.ndarray, np.ndarray], tuple[Sequence[int], Sequence[np.n
 
 @observer(
     id="small.bodies", version=1, kind="sequence", makes=BodyFeatures, inputs=("annotations",),
-    choose=faces.searched_frames, weights=("mtcnn", "sface", "mobile-sam", "efficientnet-lite0"),
+    choose=faces.frames_searched_for_faces, weights=("mtcnn", "sface", "mobile-sam", "efficientnet-lite0"),
 )  # fmt: skip
-def bodies(clip: ClipInfo, annotations: CaseAnnotations) -> FrameStream:
+def bodies_by_mobile_sam(clip: ClipInfo, annotations: CaseAnnotations) -> FrameStream:
     """Descriptors of the bodies below these faces, in 16 frames at most."""
-    searched = faces.searched_frames(clip.count, clip.fps, annotations)
+    searched = faces.frames_searched_for_faces(clip.count, clip.fps, annotations)
     looked = searched[np.linspace(0, len(searched) - 1, min(BODY_FRAMES, len(searched))).round().astype(int)]
     maker = "mobile-sam + efficientnet-lite0"
-    return (yield from body_features(faces.find_faces, describe_bodies, maker, looked))
+    return (yield from observe_bodies(faces.find_faces_by_mtcnn, describe_bodies_by_mobile_sam, maker, looked))
 
 
 @observer(
     id="paper.bodies", version=1, kind="sequence", makes=BodyFeatures, inputs=("annotations",),
-    choose=faces.searched_frames, weights=(*faces.BUFFALO, SAM2, DINOV2),
+    choose=faces.frames_searched_for_faces, weights=(*faces.BUFFALO, SAM2, DINOV2),
 )  # fmt: skip
 def bodies_by_dino(clip: ClipInfo, annotations: CaseAnnotations) -> FrameStream:
     """Descriptors of the bodies below these faces, in the same frames."""
-    looked = faces.searched_frames(clip.count, clip.fps, annotations)
+    looked = faces.frames_searched_for_faces(clip.count, clip.fps, annotations)
     maker = f"{DINOV2} on masks by {SAM2}"
-    return (yield from body_features(faces.find_faces_by_buffalo, describe_bodies_by_dino, maker, looked))
+    return (yield from observe_bodies(faces.find_faces_by_buffalo, describe_bodies_by_dino, maker, looked))
 
 
-def body_features(find: faces.Find, describe: Describe, maker: str, looked: np.ndarray) -> FrameStream:
+def observe_bodies(find: faces.Find, describe: Describe, maker: str, looked: np.ndarray) -> FrameStream:
     """Observe bodies: what `describe` says of those that belong to faces, in the frames with the numbers `looked`."""
     frame_numbers = set(looked.tolist())
     rows: list[int] = []
@@ -60,7 +60,7 @@ def body_features(find: faces.Find, describe: Describe, maker: str, looked: np.n
     before = 0
     while (frame := (yield)) is not None:
         picture = frame.at(faces.LONG_SIDE)
-        boxes = faces.cached_faces(find, picture).box
+        boxes = faces.find_faces_cached(find, picture).box
         if frame.index in frame_numbers and len(boxes):
             which, some = describe(picture, boxes)
             rows += [before + k for k in which]
@@ -70,43 +70,48 @@ def body_features(find: faces.Find, describe: Describe, maker: str, looked: np.n
     return BodyFeatures(np.array(rows, np.int64), table, maker)
 
 
-def describe_bodies(picture: np.ndarray, face: np.ndarray) -> tuple[list[int], np.ndarray]:
+def describe_bodies_by_mobile_sam(picture: np.ndarray, face: np.ndarray) -> tuple[list[int], np.ndarray]:
     """(rows of the faces whose body was found, (N, 1304) descriptors of these bodies)."""
     from revisit.networks import mobile_sam, runtime
 
     height, width = picture.shape[:2]
-    box = body_boxes(face, height, width)
+    box = body_boxes_below_faces(face, height, width)
     with runtime.inference():
         network = runtime.network("mobile-sam", mobile_sam.load)
-        [embedding] = network.embed(runtime.on_device([picture]))
-        answers = network.masks(embedding, points=body_points(face, box, height, width))
-        masks = answers.at()[:, 0]
-    bodies = bodies_in(masks, face, box)
-    return list(bodies), describe_masks(picture, list(bodies.values()))
+        [embedding] = network.embed(runtime.channels_first_on_device([picture]))
+        answers = network.predict_masks(embedding, points=face_and_chest_points(face, box, height, width))
+        masks = answers.binary_masks_at()[:, 0]
+    bodies = body_masks_by_face(masks, face, box)
+    return list(bodies), describe_masked_regions(picture, list(bodies.values()))
 
 
-def describe_masks(picture: np.ndarray, masks: Sequence[np.ndarray]) -> np.ndarray:
+def describe_masked_regions(picture: np.ndarray, masks: Sequence[np.ndarray]) -> np.ndarray:
     """(N, 1304) unit descriptors of what lies under masks: 24 channels of colours and cloth, then 1280 of the kind."""
     import torch
 
     from revisit.networks import runtime
     from revisit.networks.efficientnet_lite import ID, build
-    from revisit.networks.preprocessing import resized, unit
+    from revisit.networks.preprocessing import resize_levels, unit_vectors
 
     if not masks:
         return np.zeros((0, CHANNELS), np.float32)
     with runtime.inference():
         network = runtime.network(ID, build)
         levels, there = (
-            torch.cat([resized(runtime.on_device([cut_out(image, mask)]), (SIDE, SIDE)) for mask in masks])
+            torch.cat(
+                [
+                    resize_levels(runtime.channels_first_on_device([cut_square_on_grey(image, mask)]), (SIDE, SIDE))
+                    for mask in masks
+                ]
+            )
             for image in (picture, np.full_like(picture, 255))
         )
-        maps = network.stages(levels)
+        maps = network.stage_maps(levels)
         early = maps[CLOTH]
-        share = resized((there[:, :1] - GREY).clamp(min=0), tuple(early.shape[-2:]), "bilinear", exact=True)
+        share = resize_levels((there[:, :1] - GREY).clamp(min=0), tuple(early.shape[-2:]), "bilinear", unrounded=True)
         cloth = (early * share).sum(dim=(2, 3)) / share.sum(dim=(2, 3))
-        whole = torch.cat([unit(cloth), unit(network.head(maps[-1]).mean(dim=(2, 3)))], dim=1)
-        return runtime.numbers(unit(whole))
+        whole = torch.cat([unit_vectors(cloth), unit_vectors(network.head_map(maps[-1]).mean(dim=(2, 3)))], dim=1)
+        return runtime.to_numpy(unit_vectors(whole))
 
 
 def describe_bodies_by_dino(picture: np.ndarray, face: np.ndarray) -> tuple[list[int], list[np.ndarray]]:
@@ -114,16 +119,16 @@ def describe_bodies_by_dino(picture: np.ndarray, face: np.ndarray) -> tuple[list
     from revisit.networks import runtime, sam2
 
     height, width = picture.shape[:2]
-    box = body_boxes(face, height, width)
+    box = body_boxes_below_faces(face, height, width)
     x0, y0, x1, y1 = (box / (width, height, width, height)).T.tolist()
     with runtime.inference():
-        images = runtime.on_device([picture])
+        images = runtime.channels_first_on_device([picture])
         following = sam2.Sam2Tracker(sam2.network(SAM2), images, list(zip(x0, y0, x1, y1, strict=True)))
-        bodies = bodies_in(sam2.masks_at(following.first[0], (height, width)), face, box)
-        return list(bodies), [described(images, mask) for mask in bodies.values()]
+        bodies = body_masks_by_face(sam2.masks_at(following.first[0], (height, width)), face, box)
+        return list(bodies), [dino_cls_of_masked_object(images, mask) for mask in bodies.values()]
 
 
-def body_boxes(face: np.ndarray, height: int, width: int) -> np.ndarray:
+def body_boxes_below_faces(face: np.ndarray, height: int, width: int) -> np.ndarray:
     """(N, 4) boxes of the bodies below faces, within the frame."""
     middle = (face[:, 0] + face[:, 2]) / 2
     half = WIDE * (face[:, 2] - face[:, 0]) / 2
@@ -132,7 +137,9 @@ def body_boxes(face: np.ndarray, height: int, width: int) -> np.ndarray:
     return np.clip(box, 0, (width, height, width, height))
 
 
-def body_points(face: np.ndarray, box: np.ndarray, height: int, width: int) -> list[list[tuple[float, float]]]:
+def face_and_chest_points(
+    face: np.ndarray, box: np.ndarray, height: int, width: int
+) -> list[list[tuple[float, float]]]:
     """Two points on each person as fractions of the frame: the middle of the face, and the chest below it."""
     x, y = (face[:, 0] + face[:, 2]) / 2, (face[:, 1] + face[:, 3]) / 2
     chest = face[:, 1] + CHEST * (face[:, 3] - face[:, 1])
@@ -141,18 +148,18 @@ def body_points(face: np.ndarray, box: np.ndarray, height: int, width: int) -> l
     return [[(a, b), (c, d)] for a, b, c, d in places.tolist()]
 
 
-def bodies_in(masks: np.ndarray, face: np.ndarray, box: np.ndarray) -> dict[int, np.ndarray]:
+def body_masks_by_face(masks: np.ndarray, face: np.ndarray, box: np.ndarray) -> dict[int, np.ndarray]:
     """Face -> mask of its body, cut to the box of the body, for those masks that are of a body."""
     masks_by_face = {}
     for k, mask in enumerate(masks):
-        if is_body(mask, face[k]):
+        if is_body_mask(mask, face[k]):
             x0, y0, x1, y1 = (int(v) for v in (*np.floor(box[k, :2]), *np.ceil(box[k, 2:])))
             masks_by_face[k] = np.zeros_like(mask)
             masks_by_face[k][y0:y1, x0:x1] = mask[y0:y1, x0:x1]
     return masks_by_face
 
 
-def is_body(mask: np.ndarray, face: np.ndarray) -> bool:
+def is_body_mask(mask: np.ndarray, face: np.ndarray) -> bool:
     """Whether a mask is large enough and holds the middle of the face."""
     height, width = mask.shape
     x0, y0, x1, y1 = face

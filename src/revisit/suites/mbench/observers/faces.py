@@ -41,7 +41,7 @@ class DetectedFaces:
 Find = Callable[[np.ndarray], DetectedFaces]
 
 
-def searched_frames(count: int, fps: float, annotations: CaseAnnotations, **params: Any) -> np.ndarray:
+def frames_searched_for_faces(count: int, fps: float, annotations: CaseAnnotations, **params: Any) -> np.ndarray:
     """Numbers of the frames in which faces are searched."""
     parts = (len(annotations.get("segments") or ()) or SEGMENTS) if annotations.get("setting") == "T" else 1
     bounds = segment_bounds(count, parts)
@@ -51,47 +51,47 @@ def searched_frames(count: int, fps: float, annotations: CaseAnnotations, **para
 
 @observer(
     id="small.faces", version=1, kind="sequence", makes=FaceFeatures, inputs=("annotations",),
-    choose=searched_frames, weights=("mtcnn", "sface"),
+    choose=frames_searched_for_faces, weights=("mtcnn", "sface"),
 )  # fmt: skip
-def faces(clip: ClipInfo, annotations: CaseAnnotations) -> FrameStream:
+def faces_by_mtcnn(clip: ClipInfo, annotations: CaseAnnotations) -> FrameStream:
     """Descriptors of the faces in 32 frames, or in 32 of each part with a caption of its own."""
-    return (yield from face_features(find_faces, 128, "mtcnn + sface", SAME))
+    return (yield from observe_faces(find_faces_by_mtcnn, 128, "mtcnn + sface", SAME))
 
 
 @observer(
     id="paper.faces", version=1, kind="sequence", makes=FaceFeatures, inputs=("annotations",),
-    choose=searched_frames, weights=BUFFALO,
+    choose=frames_searched_for_faces, weights=BUFFALO,
 )  # fmt: skip
 def faces_by_buffalo(clip: ClipInfo, annotations: CaseAnnotations) -> FrameStream:
     """Descriptors of the faces in 32 frames, or in 32 of each part with a caption of its own."""
-    return (yield from face_features(find_faces_by_buffalo, 512, "buffalo_l", FaceFeatures.same))
+    return (yield from observe_faces(find_faces_by_buffalo, 512, "buffalo_l", FaceFeatures.same))
 
 
-def face_features(find: Find, width: int, maker: str, same: float) -> FrameStream:
+def observe_faces(find: Find, width: int, maker: str, same: float) -> FrameStream:
     """Observe faces: what `find` finds in each frame that is sent."""
     index, frame, vectors = [], [], [np.zeros((0, width), np.float32)]
     while (current := (yield)) is not None:
-        faces = cached_faces(find, current.at(LONG_SIDE))
+        faces = find_faces_cached(find, current.at(LONG_SIDE))
         index.append(current.index)
         frame += [current.index] * len(faces.box)
         vectors.append(faces.vector)
     return FaceFeatures(np.array(index, np.int64), np.array(frame, np.int64), np.concatenate(vectors), maker, same)
 
 
-def find_faces(picture: np.ndarray) -> DetectedFaces:
+def find_faces_by_mtcnn(picture: np.ndarray) -> DetectedFaces:
     """The faces in a frame that count, the surest first."""
     from revisit import weights
     from revisit.networks import mtcnn, sface
-    from revisit.networks.faces import aligned
+    from revisit.networks.faces import align_face
 
     folder = weights.folder("mtcnn")
     stages = folder / "pnet.onnx", folder / "rnet.onnx", folder / "onet.onnx"
-    detections = mtcnn.detect(stages, picture, least=LEAST_WIDTH)
+    detections = mtcnn.detect_faces(stages, picture, min_face_px=LEAST_WIDTH)
     wide = detections.box[:, 2] - detections.box[:, 0]
     rows = np.flatnonzero((detections.score >= SURE) & (wide >= LEAST_WIDTH))
     rows = np.sort(rows[np.argsort(-wide[rows], kind="stable")][:MOST_FACES])
-    vector, length = sface.embed(
-        weights.file("sface"), [aligned(picture, points) for points in detections.points[rows]]
+    vector, length = sface.unit_face_embeddings_and_norms(
+        weights.file("sface"), [align_face(picture, points) for points in detections.points[rows]]
     )
     clear = length >= sface.LEAST_LENGTH
     return DetectedFaces(detections.box[rows][clear], vector[clear])
@@ -101,18 +101,18 @@ def find_faces_by_buffalo(picture: np.ndarray) -> DetectedFaces:
     """The faces in a frame, the surest first."""
     from revisit import weights
     from revisit.networks import arcface, scrfd
-    from revisit.networks.faces import aligned
+    from revisit.networks.faces import align_face
 
     detector, embedder = (weights.file(weights_id) for weights_id in BUFFALO)
-    detections = scrfd.detect(detector, picture)
-    faces = [aligned(picture, points) for points in detections.points]
-    return DetectedFaces(detections.box, arcface.embed(embedder, faces))
+    detections = scrfd.detect_faces(detector, picture)
+    faces = [align_face(picture, points) for points in detections.points]
+    return DetectedFaces(detections.box, arcface.unit_face_embeddings(embedder, faces))
 
 
 _known: OrderedDict[tuple[Find, bytes], DetectedFaces] = OrderedDict()
 
 
-def cached_faces(find: Find, picture: np.ndarray) -> DetectedFaces:
+def find_faces_cached(find: Find, picture: np.ndarray) -> DetectedFaces:
     """The faces of a frame; those of the last frames are known already."""
     key = find, hashlib.blake2b(picture.tobytes(), digest_size=16).digest()
     if key not in _known:

@@ -16,12 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from revisit.core import ClipInfo, Frame, FrameStream, observers
+from revisit.core import ClipInfo, Frame, FrameStream, register_observer_per_network
 from revisit.geometry.fold_pairs import symmetric_pairs
 from revisit.observers.geometry_file import read_geometry
-from revisit.observers.pictures import in_groups
+from revisit.observers.pictures import feed_frames_in_groups
 from revisit.suites.mbench.evidence import CaseAnnotations, GramDistances
-from revisit.suites.mbench.observers.returned_pairs import returned_pairs_and_frames
+from revisit.suites.mbench.observers.returned_pairs import returned_pairs_frames_and_note
 
 LONG_SIDE = 512
 AT_ONCE = 4  # frames; VGG takes 300 MB for each
@@ -29,7 +29,7 @@ AT_ONCE = 4  # frames; VGG takes 300 MB for each
 Compared = tuple[int, int, bool]  # the later frame, the earlier one, whether they are a pair out and back
 
 
-def compared_frames(
+def frame_pairs_to_compare(
     count: int, path: Path | None, annotations: CaseAnnotations, *, samples: int, rule: str, convention: str
 ) -> list[Compared]:
     """The pairs of frames of a clip of `count` frames; 0 `samples` are all frames."""
@@ -39,20 +39,23 @@ def compared_frames(
     if geometry is None or path is None or geometry.refused:
         pairs, numbers = symmetric_pairs(count), np.arange(count)
     else:
-        pairs, numbers, _ = returned_pairs_and_frames(geometry, path, count, annotations, rule)
+        pairs, numbers, _ = returned_pairs_frames_and_note(geometry, path, count, annotations, rule)
     out, back = numbers[pairs.row].tolist(), numbers[pairs.other].tolist()
     return [*near, *((later, earlier, True) for earlier, later in zip(out, back, strict=True))]
 
 
-def wanted_frames(count: int, fps: float, path: Path | None, annotations: CaseAnnotations, **params: Any) -> np.ndarray:
+def frames_of_compared_pairs(
+    count: int, fps: float, path: Path | None, annotations: CaseAnnotations, **params: Any
+) -> np.ndarray:
     """Numbers of all frames that are compared."""
-    pairs = compared_frames(count, path, annotations, **params)
+    pairs = frame_pairs_to_compare(count, path, annotations, **params)
     return np.array([number for later, earlier, _ in pairs for number in (later, earlier)], dtype=np.int64)
 
 
-@observers(
+@register_observer_per_network(
     {"small.grams": "lpips_vgg", "paper.grams": "vgg19"},
-    version=1, kind="sequence", makes=GramDistances, inputs=("artifacts.da3?", "annotations"), choose=wanted_frames,
+    version=1, kind="sequence", makes=GramDistances, inputs=("artifacts.da3?", "annotations"),
+    choose=frames_of_compared_pairs,
 )  # fmt: skip
 def grams(
     network: str,
@@ -65,15 +68,15 @@ def grams(
     convention: str = "auto",
 ) -> FrameStream:
     """Distances of Gram matrices ({network}) between neighbouring sampled frames, and between frames out and back."""
-    pairs = compared_frames(clip.count, path, annotations, samples=samples, rule=rule, convention=convention)
+    pairs = frame_pairs_to_compare(clip.count, path, annotations, samples=samples, rule=rule, convention=convention)
     maker = "vgg16" if network == "lpips_vgg" else network
-    return (yield from distances(pairs, partial(matrices_of, network), maker))
+    return (yield from observe_gram_distances(pairs, partial(gram_matrices_of_pictures, network), maker))
 
 
-def distances(pairs: list[Compared], matrices: Any, maker: str) -> Any:
+def observe_gram_distances(pairs: list[Compared], matrices: Any, maker: str) -> Any:
     """Distances of the pairs of frames; `matrices` makes those of a few pictures of one size."""
     from revisit.networks import runtime
-    from revisit.networks.gram import gram_distances
+    from revisit.networks.gram import gram_difference_and_own_norms
 
     uses = Counter(number for later, earlier, _ in pairs for number in (later, earlier))
     ending: dict[int, list[int]] = defaultdict(list)  # the later frame -> numbers of its pairs
@@ -83,7 +86,7 @@ def distances(pairs: list[Compared], matrices: Any, maker: str) -> Any:
     rows: dict[int, list[np.ndarray]] = {}
     count = 0
 
-    def compare(frames: list[Frame]) -> None:
+    def compare_group(frames: list[Frame]) -> None:
         nonlocal count
         layers = matrices([frame.rgb for frame in frames])
         count = len(layers)
@@ -93,13 +96,13 @@ def distances(pairs: list[Compared], matrices: Any, maker: str) -> Any:
                 later, earlier, _ = pairs[number]
                 if earlier in features:
                     with runtime.inference():
-                        distance = gram_distances(features[later], features[earlier])
-                        rows[number] = [runtime.numbers(part[0]) for part in distance]
+                        distance = gram_difference_and_own_norms(features[later], features[earlier])
+                        rows[number] = [runtime.to_numpy(part[0]) for part in distance]
                 uses.subtract((later, earlier))
             for spent in [number for number in features if uses[number] <= 0]:
                 del features[spent]
 
-    yield from in_groups(AT_ONCE, compare)
+    yield from feed_frames_in_groups(AT_ONCE, compare_group)
     order = sorted(rows)
     ordered = [pairs[number] for number in order]
     table = np.array([rows[number] for number in order], dtype=np.float32).reshape(len(order), 3, count)
@@ -114,15 +117,15 @@ def distances(pairs: list[Compared], matrices: Any, maker: str) -> Any:
     )
 
 
-def matrices_of(network: str, pictures: list[np.ndarray]) -> Any:
+def gram_matrices_of_pictures(network: str, pictures: list[np.ndarray]) -> Any:
     """Gram matrices of pictures, (frames, channels, channels) for each depth."""
     from revisit.networks import preprocessing as shapes
     from revisit.networks import runtime
-    from revisit.networks.gram import build_vgg16, build_vgg19
+    from revisit.networks.gram import build_vgg16_from_lpips_file, build_vgg19_from_torchvision_file
 
-    build = build_vgg16 if network == "lpips_vgg" else build_vgg19
+    build = build_vgg16_from_lpips_file if network == "lpips_vgg" else build_vgg19_from_torchvision_file
     with runtime.inference():
-        levels = runtime.on_device(pictures)
+        levels = runtime.channels_first_on_device(pictures)
         size = tuple(levels.shape[-2:])
-        size = shapes.long_side(size, min(LONG_SIDE, max(size)))  # never enlarged
-        return runtime.network(network, build)(shapes.resized(levels, size))
+        size = shapes.size_with_long_side(size, min(LONG_SIDE, max(size)))  # never enlarged
+        return runtime.network(network, build)(shapes.resize_levels(levels, size))

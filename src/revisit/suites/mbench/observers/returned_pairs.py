@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from revisit.core import ClipInfo, FrameStream, observer
-from revisit.geometry.depth_views import landing, sample_depth
-from revisit.geometry.fold_pairs import Pairs, frame_numbers, returning_pairs
+from revisit.geometry.depth_views import project_pixels_to_second_view, sample_nearest_depth
+from revisit.geometry.fold_pairs import Pairs, frame_numbers_of_poses, segment_or_out_and_back_pairs
 from revisit.geometry.two_view import relative_pose
-from revisit.media.error_names import naming_clip
+from revisit.media.error_names import raise_media_errors_naming_file
 from revisit.observers.geometry_file import Geometry, read_geometry
 from revisit.suites.mbench.evidence import CaseAnnotations, PairMatches, WarpedViews
 
@@ -37,28 +37,34 @@ class ChosenPairs:
     note: str
 
     @property
-    def frame_numbers(self) -> set[int]:
+    def compared_frame_numbers(self) -> set[int]:
         """Numbers of the frames that are looked at."""
         rows = np.concatenate([self.pairs.row, self.pairs.other])
         return set(self.frame[rows].tolist())
 
 
-def choose_pairs(clip: ClipInfo, path: Path, annotations: CaseAnnotations, rule: str, convention: str) -> ChosenPairs:
+def choose_returned_pairs(
+    clip: ClipInfo, path: Path, annotations: CaseAnnotations, rule: str, convention: str
+) -> ChosenPairs:
     """The pairs of frames of a clip, from the poses in the file and the setting of the case."""
     geometry = read_geometry(path, convention)
-    pairs, frame, note = returned_pairs_and_frames(geometry, path, clip.count, annotations, rule)
+    pairs, frame, note = returned_pairs_frames_and_note(geometry, path, clip.count, annotations, rule)
     notes = [text for text in (note, pairs.note, "" if geometry.depth is not None else "no depth") if text]
     return ChosenPairs(geometry, pairs, frame, "; ".join(notes))
 
 
-def returned_pairs_and_frames(
+def returned_pairs_frames_and_note(
     geometry: Geometry, path: Path, count: int, annotations: CaseAnnotations, rule: str
 ) -> tuple[Pairs, np.ndarray, str]:
     """Poses that see one view out and back, the frame number of each pose, and what had to be assumed of these."""
-    with naming_clip(path):
-        frame, note = frame_numbers(len(geometry.c2w), geometry.frame, count)
+    with raise_media_errors_naming_file(path):
+        frame, note = frame_numbers_of_poses(len(geometry.c2w), geometry.frame, count)
     depth = float(np.nan_to_num(geometry.median_depth[0], nan=1.0))
-    return returning_pairs(geometry.c2w, frame, count, annotations, depth, literal=rule == "paper"), frame, note
+    return (
+        segment_or_out_and_back_pairs(geometry.c2w, frame, count, annotations, depth, literal=rule == "paper"),
+        frame,
+        note,
+    )
 
 
 @observer(
@@ -69,12 +75,12 @@ def return_matches(
     clip: ClipInfo, path: Path, annotations: CaseAnnotations, *, rule: str = "corrected", convention: str = "auto"
 ) -> FrameStream:
     """Matching points of the frames that see one view out and back."""
-    choice = choose_pairs(clip, path, annotations, rule, convention)
-    points = {number: find_points(grey) for number, grey in (yield from collect_frames(choice)).items()}
+    choice = choose_returned_pairs(clip, path, annotations, rule, convention)
+    points = {number: find_sift_points(grey) for number, grey in (yield from collect_grey_pictures(choice)).items()}
     frame, other = choice.frame[choice.pairs.row], choice.frame[choice.pairs.other]
     ends = list(zip(frame.tolist(), other.tolist(), strict=True))
     at = np.array([k for k, (first, second) in enumerate(ends) if first in points and second in points], dtype=int)
-    tables = [match_pair(*(points[number] for number in ends[k])) for k in at]
+    tables = [match_sift_points(*(points[number] for number in ends[k])) for k in at]
     return PairMatches(
         frame=frame[at],
         other=other[at],
@@ -97,14 +103,14 @@ def warped_views(
     clip: ClipInfo, path: Path, annotations: CaseAnnotations, *, rule: str = "corrected", convention: str = "auto"
 ) -> FrameStream:
     """The late frames, as the early cameras would see them."""
-    choice = choose_pairs(clip, path, annotations, rule, convention)
+    choice = choose_returned_pairs(clip, path, annotations, rule, convention)
     geometry = choice.geometry
-    pictures = yield from collect_frames(choice)
+    pictures = yield from collect_grey_pictures(choice)
     parts: list[tuple[int, int, np.ndarray, np.ndarray, np.ndarray]] = []
     for i, j in zip(choice.pairs.row.tolist(), choice.pairs.other.tolist(), strict=True):
         first, second = int(choice.frame[i]), int(choice.frame[j])
         if geometry.depth is not None and first in pictures and second in pictures:
-            parts.append((first, second, pictures[first], *warp_to_pose(geometry, i, j, pictures[second])))
+            parts.append((first, second, pictures[first], *warp_to_other_view(geometry, i, j, pictures[second])))
     shape = (0, geometry.height, geometry.width)
     frame, other, picture, warped, visible = (
         zip(*parts, strict=True) if parts else ((), (), np.zeros(shape), np.zeros(shape), np.zeros(shape))
@@ -120,13 +126,13 @@ def warped_views(
     )
 
 
-def collect_frames(choice: ChosenPairs) -> Any:
+def collect_grey_pictures(choice: ChosenPairs) -> Any:
     """Grey pictures of the wanted frames on the grid of the geometry, by frame number."""
     import cv2
 
     pictures: dict[int, np.ndarray] = {}
     size = choice.geometry.width, choice.geometry.height
-    frame_numbers = choice.frame_numbers
+    frame_numbers = choice.compared_frame_numbers
     while (frame := (yield)) is not None:
         if frame.index in frame_numbers:
             grey = cv2.cvtColor(frame.rgb, cv2.COLOR_RGB2GRAY)
@@ -134,7 +140,7 @@ def collect_frames(choice: ChosenPairs) -> Any:
     return pictures
 
 
-def find_points(grey: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def find_sift_points(grey: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(positions (n, 2), unit descriptors (n, 128)) of SIFT points."""
     import cv2
 
@@ -145,7 +151,7 @@ def find_points(grey: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.array([point.pt for point in keypoints]), unit.astype(np.float32)
 
 
-def match_pair(a: tuple[np.ndarray, np.ndarray], b: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+def match_sift_points(a: tuple[np.ndarray, np.ndarray], b: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
     """(m, 4) positions in both pictures of points that are each other's best match, clearly ahead of the second."""
     if len(a[0]) < 2 or len(b[0]) < 2:
         return np.zeros((0, 4))
@@ -159,15 +165,19 @@ def match_pair(a: tuple[np.ndarray, np.ndarray], b: tuple[np.ndarray, np.ndarray
     return np.unique(table, axis=0)  # SIFT gives a point once for each of its directions
 
 
-def warp_to_pose(geometry: Geometry, i: int, j: int, picture: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def warp_to_other_view(
+    geometry: Geometry, target_row: int, source_row: int, picture: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """(picture of row j as row i sees it, where both see one point of the scene)."""
     import cv2
 
     assert geometry.depth is not None
-    pose = relative_pose(geometry.c2w[i], geometry.c2w[j])
-    pixels, z = landing(geometry.depth[i], geometry.intrinsics[i], geometry.intrinsics[j], *pose)
-    there = sample_depth(geometry.depth[j], pixels)
-    visible = (geometry.depth[i] > 0) & (there > 0) & (z <= (1 + OCCLUDED) * there)
+    pose = relative_pose(geometry.c2w[target_row], geometry.c2w[source_row])
+    pixels, z = project_pixels_to_second_view(
+        geometry.depth[target_row], geometry.intrinsics[target_row], geometry.intrinsics[source_row], *pose
+    )
+    there = sample_nearest_depth(geometry.depth[source_row], pixels)
+    visible = (geometry.depth[target_row] > 0) & (there > 0) & (z <= (1 + OCCLUDED) * there)
     at = pixels.astype(np.float32)
     warped = cv2.remap(picture, at[..., 0], at[..., 1], cv2.INTER_CUBIC, borderMode=cv2.BORDER_REPLICATE)
     return np.asarray(warped), visible

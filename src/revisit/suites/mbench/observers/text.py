@@ -11,20 +11,20 @@ from itertools import pairwise
 
 import numpy as np
 
-from revisit.core import ClipInfo, Frame, FrameStream, observers
+from revisit.core import ClipInfo, Frame, FrameStream, register_observer_per_network
 from revisit.geometry.fold_pairs import segment_bounds
-from revisit.observers.pictures import in_groups
+from revisit.observers.pictures import feed_frames_in_groups
 from revisit.suites.mbench.evidence import CaseAnnotations, TextFeatures
 
 AT_ONCE = 16  # frames
 
 
-def captions_of(annotations: CaseAnnotations, prompt: str) -> list[str]:
+def captions_of_segments(annotations: CaseAnnotations, prompt: str) -> list[str]:
     """The caption of each segment of a clip."""
     return [str(text) for text in annotations.get("segments") or ()] or ([prompt] if prompt.strip() else [])
 
 
-def segment_frames(count: int, segments: int, per_segment: int) -> dict[int, int]:
+def segment_by_sampled_frame(count: int, segments: int, per_segment: int) -> dict[int, int]:
     """Frame number → segment, so many frames of each segment."""
     bounds = segment_bounds(count, segments) if segments else np.zeros(1, int)
     return {
@@ -35,19 +35,23 @@ def segment_frames(count: int, segments: int, per_segment: int) -> dict[int, int
     }
 
 
-def _frames_of_segments(
+def _sampled_frames_of_segments(
     count: int, fps: float, annotations: CaseAnnotations, prompt: str, *, per_segment: int
 ) -> np.ndarray:
-    return np.array(list(segment_frames(count, len(captions_of(annotations, prompt)), per_segment)), dtype=np.int64)
+    return np.array(
+        list(segment_by_sampled_frame(count, len(captions_of_segments(annotations, prompt)), per_segment)),
+        dtype=np.int64,
+    )
 
 
-@observers(
+@register_observer_per_network(
     {
         "paper.text": ("clip-vit-b-32-laion2b", "clip-vocabulary"),
         "paper.text_large": ("clip-vit-l-14-openai", "clip-vocabulary"),
         "paper.text_siglip": "siglip-base",
     },
-    version=1, kind="sequence", makes=TextFeatures, inputs=("annotations", "prompt"), choose=_frames_of_segments,
+    version=1, kind="sequence", makes=TextFeatures, inputs=("annotations", "prompt"),
+    choose=_sampled_frames_of_segments,
 )  # fmt: skip
 def text_features(
     network: str, clip: ClipInfo, annotations: CaseAnnotations, prompt: str, *, per_segment: int = 8
@@ -57,23 +61,25 @@ def text_features(
     from revisit.networks import runtime, siglip
 
     networks = siglip if network.startswith("siglip") else openclip
-    captions = captions_of(annotations, prompt)
+    captions = captions_of_segments(annotations, prompt)
     net = networks.network(network)
-    belongs = segment_frames(clip.count, len(captions), per_segment)
+    belongs = segment_by_sampled_frame(clip.count, len(captions), per_segment)
     frames: list[int] = []
     vectors: list[np.ndarray] = []
 
-    def see(batch: list[Frame]) -> None:
+    def describe_frames(batch: list[Frame]) -> None:
         frames.extend(frame.index for frame in batch)
         with runtime.inference(networks.HALF):
-            vectors.append(runtime.numbers(net.images(runtime.on_device([frame.rgb for frame in batch]))))
+            vectors.append(
+                runtime.to_numpy(net.images(runtime.channels_first_on_device([frame.rgb for frame in batch])))
+            )
 
-    yield from in_groups(AT_ONCE, see)
+    yield from feed_frames_in_groups(AT_ONCE, describe_frames)
     text, cut = np.zeros((0, 1), np.float32), False
     if captions:
         with runtime.inference(networks.HALF):
             text_vectors, cut = net.texts(captions)
-        text = runtime.numbers(text_vectors)
+        text = runtime.to_numpy(text_vectors)
     return TextFeatures(
         frame=np.array(frames, dtype=np.int64),
         segment=np.array([belongs[number] for number in frames], dtype=np.int64),

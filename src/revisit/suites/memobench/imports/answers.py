@@ -16,13 +16,13 @@ from revisit.core.text import parse_json
 from revisit.evidence.answers import (
     BankQuestion,
     JudgeAnswers,
-    answers_from,
     case_questions,
-    find_json,
-    question_number,
+    entry_question_number,
+    find_json_in_reply,
+    judge_answers_from_entries,
 )
-from revisit.media.error_names import naming_clip
-from revisit.media.text_files import csv_rows, read_text
+from revisit.media.error_names import raise_media_errors_naming_file
+from revisit.media.text_files import csv_dict_reader, read_text
 
 MOST_BYTES = 16 << 20
 EXPECTED = 'a list of objects with "ID" and "Answer" (Yes or No), or a results CSV with such a list under Evaluation'
@@ -34,21 +34,21 @@ EXPECTED = 'a list of objects with "ID" and "Answer" (Yes or No), or a results C
 )  # fmt: skip
 def vqa_answers(path: Path, annotations: Mapping[str, object]) -> JudgeAnswers:
     """The answers in a file, for the questions of the case or, where it has none, for those that the file echoes."""
-    with naming_clip(path):
-        entries, judge, frames = read_answers(path)
-        questions = case_questions(annotations) or echoed_questions(entries)
-    return answers_from(questions, entries, judge=judge, frames=frames)
+    with raise_media_errors_naming_file(path):
+        entries, judge, frames = read_answer_entries(path)
+        questions = case_questions(annotations) or questions_from_answer_entries(entries)
+    return judge_answers_from_entries(questions, entries, judge=judge, frames=frames)
 
 
-def read_answers(path: Path) -> tuple[Sequence[Any], str, str]:
+def read_answer_entries(path: Path) -> tuple[Sequence[Any], str, str]:
     """The entries of a file of answers, unchecked, who gave them, and the digest of the frames they are about."""
     text = read_text(path, MOST_BYTES)
     name = f"answers in {path.suffix.removeprefix('.') or 'a file'}"
     if path.suffix.lower() == ".csv":
-        return _from_csv(text), name, ""
+        return _answer_entries_from_csv(text), name, ""
     lines = path.suffix.lower() in (".jsonl", ".ndjson")
     try:
-        content = [parse_json(line) for line in text.split("\n") if line.strip()] if lines else find_json(text)
+        content = [parse_json(line) for line in text.split("\n") if line.strip()] if lines else find_json_in_reply(text)
     except ValueError as error:
         raise MediaError(f"this is not JSON ({error}); expected {EXPECTED}") from None
     if isinstance(content, dict) and isinstance(content.get("answers"), list):
@@ -58,11 +58,11 @@ def read_answers(path: Path) -> tuple[Sequence[Any], str, str]:
     return content, name, ""
 
 
-def echoed_questions(entries: Sequence[Any]) -> tuple[BankQuestion, ...]:
+def questions_from_answer_entries(entries: Sequence[Any]) -> tuple[BankQuestion, ...]:
     """The questions as the entries echo them; refused unless each says its number, dimension and polarity."""
     questions: dict[int, BankQuestion] = {}
     for position, entry in enumerate(entries, 1):
-        number = question_number(entry)
+        number = entry_question_number(entry)
         polarity = entry.get("Dimension Polarity") if isinstance(entry, dict) else None
         if number is None or polarity not in ("Positive", "Negative") or not entry.get("Dimension"):
             raise MediaError(
@@ -74,12 +74,12 @@ def echoed_questions(entries: Sequence[Any]) -> tuple[BankQuestion, ...]:
     return tuple(questions.values())
 
 
-def _from_csv(text: str) -> list[Any]:
-    rows = list(csv_rows(text))
+def _answer_entries_from_csv(text: str) -> list[Any]:
+    rows = list(csv_dict_reader(text))
     if len(rows) != 1 or not rows[0].get("Evaluation"):
         raise MediaError(f"it has {len(rows)} rows; expected one row with the judge's list under Evaluation")
     try:
-        entries = find_json(rows[0]["Evaluation"])
+        entries = find_json_in_reply(rows[0]["Evaluation"])
     except ValueError as error:
         raise MediaError(f"its Evaluation is not JSON ({error}); expected {EXPECTED}") from None
     if not isinstance(entries, list):

@@ -11,9 +11,16 @@ from pathlib import Path
 import numpy as np
 
 from revisit.core import MediaError, observer
-from revisit.media.error_names import naming_clip
-from revisit.media.text_files import read_json
-from revisit.observers.imports.tables import frame_numbers, in_order, numbers, read_arrays, read_csv, read_label
+from revisit.media.error_names import raise_media_errors_naming_file
+from revisit.media.text_files import read_json_object
+from revisit.observers.imports.tables import (
+    label_or_default,
+    parse_finite_floats,
+    parse_frame_numbers,
+    read_csv,
+    read_npz_with_frames,
+    sort_by_frame,
+)
 from revisit.suites.memobench.evidence import (
     AestheticScores,
     DepthMaps,
@@ -37,11 +44,13 @@ TOKENS = "an npz with tokens (frames, patches, channels), frame, cropped and mak
 @observer(id="import.detections", version=1, kind="file", makes=Detections, artifact="detections", sets=("lite",))
 def detections(path: Path) -> Detections:
     """Masks of a text-prompted detector (coverage and confidence of each), from a file."""
-    with naming_clip(path):
-        read = {".csv": _detections_csv, ".json": _detections_json}.get(path.suffix.lower(), _detections_npz)
+    with raise_media_errors_naming_file(path):
+        read = {".csv": _read_detections_csv, ".json": _read_detections_json}.get(
+            path.suffix.lower(), _read_detections_npz
+        )
         looked, columns, facts = read(path)
-        index, frame = (frame_numbers(column, DETECTIONS) for column in (looked, columns["frame"]))
-        coverage, score = (numbers(columns[name], name, DETECTIONS) for name in ("coverage", "score"))
+        index, frame = (parse_frame_numbers(column, DETECTIONS) for column in (looked, columns["frame"]))
+        coverage, score = (parse_finite_floats(columns[name], name, DETECTIONS) for name in ("coverage", "score"))
         for name, values in (("coverage", coverage), ("score", score)):
             if len(values) and (values.min() < 0 or values.max() > 1):
                 raise MediaError(
@@ -52,15 +61,15 @@ def detections(path: Path) -> Detections:
                 f"it has {len(frame)} frames, {len(coverage)} coverages and {len(score)} scores; expected one of each "
                 "per mask"
             )
-        threshold = numbers([facts.get("threshold") or 0], "threshold", DETECTIONS)[0]
+        threshold = parse_finite_floats([facts.get("threshold") or 0], "threshold", DETECTIONS)[0]
     return Detections(
         index=np.union1d(index, frame),
         frame=frame,
         coverage=coverage,
         score=score,
-        prompt=read_label(facts, "prompt", ""),
+        prompt=label_or_default(facts, "prompt", ""),
         threshold=float(threshold),
-        maker=read_label(facts, "maker"),
+        maker=label_or_default(facts, "maker"),
     )
 
 
@@ -68,18 +77,18 @@ def detections(path: Path) -> Detections:
 DetectionTable = tuple[Sequence[object] | np.ndarray, Mapping[str, Sequence[object] | np.ndarray], Mapping[str, object]]
 
 
-def _detections_csv(path: Path) -> DetectionTable:
+def _read_detections_csv(path: Path) -> DetectionTable:
     rows = read_csv(path, COLUMNS, DETECTIONS)
     masks = [row for row in rows if row["coverage"] or row["score"]]
     prompts = {row["prompt"] for row in rows if row.get("prompt")}
     if len(prompts) > 1:
         raise MediaError(f"it has {len(prompts)} different prompts; write one file for each")
     facts = (rows[0] if rows else {}) | ({"prompt": prompts.pop()} if prompts else {})
-    return [row["frame"] for row in rows], _columns(masks), facts
+    return [row["frame"] for row in rows], _detection_columns(masks), facts
 
 
-def _detections_json(path: Path) -> DetectionTable:
-    content = read_json(path, DETECTIONS)
+def _read_detections_json(path: Path) -> DetectionTable:
+    content = read_json_object(path, DETECTIONS)
     frames = content.get("frames")
     if not isinstance(frames, list) or not all(isinstance(entry, dict) for entry in frames):
         raise MediaError(f"it has no list of frames; expected {DETECTIONS}")
@@ -89,15 +98,15 @@ def _detections_json(path: Path) -> DetectionTable:
         if not isinstance(frame_masks, list) or not all(isinstance(mask, dict) for mask in frame_masks):
             raise MediaError(f"the masks of frame {number} are not a list of objects; expected {DETECTIONS}")
         masks += [{**mask, "frame": number} for mask in frame_masks]
-    return [entry.get("frame") for entry in frames], _columns(masks), content
+    return [entry.get("frame") for entry in frames], _detection_columns(masks), content
 
 
-def _columns(rows: Sequence[Mapping[str, object]]) -> dict[str, list[object]]:
+def _detection_columns(rows: Sequence[Mapping[str, object]]) -> dict[str, list[object]]:
     return {name: [row.get(name) for row in rows] for name in COLUMNS}
 
 
-def _detections_npz(path: Path) -> DetectionTable:
-    arrays = read_arrays(path, "score", DETECTIONS)
+def _read_detections_npz(path: Path) -> DetectionTable:
+    arrays = read_npz_with_frames(path, "score", DETECTIONS)
     if "coverage" not in arrays:
         raise MediaError(f"it has no coverage; expected {DETECTIONS}")
     return np.ravel(arrays.get("looked", arrays["frame"])), {name: np.ravel(arrays[name]) for name in COLUMNS}, arrays
@@ -106,20 +115,20 @@ def _detections_npz(path: Path) -> DetectionTable:
 @observer(id="import.depth", version=1, kind="file", makes=DepthMaps, artifact="depth", sets=("lite",))
 def depth(path: Path) -> DepthMaps:
     """Depth maps of frames, from an npz file."""
-    with naming_clip(path):
-        arrays = read_arrays(path, "depth", DEPTH)
+    with raise_media_errors_naming_file(path):
+        arrays = read_npz_with_frames(path, "depth", DEPTH)
         maps = arrays["depth"]
         if maps.ndim != 3 or not np.isfinite(maps).all():
             raise MediaError(f"its depth has the shape {maps.shape} or values that are not finite; expected {DEPTH}")
-        frame, maps = in_order(arrays["frame"], maps.astype(np.float32))
-    return DepthMaps(frame, maps, bool(arrays.get("inverse", np.array(True)).all()), read_label(arrays, "maker"))
+        frame, maps = sort_by_frame(arrays["frame"], maps.astype(np.float32))
+    return DepthMaps(frame, maps, bool(arrays.get("inverse", np.array(True)).all()), label_or_default(arrays, "maker"))
 
 
 @observer(id="import.tokens", version=1, kind="file", makes=IdentityTokens, artifact="tokens")
 def tokens(path: Path) -> IdentityTokens:
     """Patch descriptors of frames, from an npz file."""
-    with naming_clip(path):
-        arrays = read_arrays(path, "tokens", TOKENS)
+    with raise_media_errors_naming_file(path):
+        arrays = read_npz_with_frames(path, "tokens", TOKENS)
         descriptors = arrays["tokens"]
         if descriptors.ndim == 4:
             descriptors = descriptors.reshape(len(descriptors), -1, descriptors.shape[3])
@@ -127,16 +136,16 @@ def tokens(path: Path) -> IdentityTokens:
             raise MediaError(
                 f"its tokens have the shape {descriptors.shape} or values that are not finite; expected {TOKENS}"
             )
-        frame, descriptors = in_order(arrays["frame"], descriptors.astype(np.float32))
+        frame, descriptors = sort_by_frame(arrays["frame"], descriptors.astype(np.float32))
     return IdentityTokens(
-        frame, descriptors, read_label(arrays, "maker"), bool(arrays.get("cropped", np.array(False)).any())
+        frame, descriptors, label_or_default(arrays, "maker"), bool(arrays.get("cropped", np.array(False)).any())
     )
 
 
 @observer(id="import.aesthetic", version=1, kind="file", makes=AestheticScores, artifact="aesthetic", sets=("lite",))
 def aesthetic(path: Path) -> AestheticScores:
     """Aesthetic scores of frames (about 0 to 10), from a file."""
-    return AestheticScores(*_values(path))
+    return AestheticScores(*_read_frame_values_and_maker(path))
 
 
 @observer(
@@ -144,26 +153,30 @@ def aesthetic(path: Path) -> AestheticScores:
 )
 def image_quality(path: Path) -> ImageQuality:
     """Technical quality of frames (0 to 1), from a file."""
-    return ImageQuality(*_values(path))
+    return ImageQuality(*_read_frame_values_and_maker(path))
 
 
 @observer(id="import.image_reward", version=1, kind="file", makes=ImageRewards, artifact="image_reward", sets=("lite",))
 def image_reward(path: Path) -> ImageRewards:
     """ImageReward of frames (its own scale, about -2 to 2), from a file."""
-    return ImageRewards(*_values(path))
+    return ImageRewards(*_read_frame_values_and_maker(path))
 
 
-def _values(path: Path) -> tuple[np.ndarray, np.ndarray, str]:
+def _read_frame_values_and_maker(path: Path) -> tuple[np.ndarray, np.ndarray, str]:
     """Frame numbers, their values, and who made them."""
-    with naming_clip(path):
+    with raise_media_errors_naming_file(path):
         if path.suffix.lower() == ".csv":
             rows = read_csv(path, ("frame", "value"), VALUES)
-            frame = frame_numbers([row["frame"] for row in rows], VALUES)
-            value = numbers([row["value"] for row in rows], "value", VALUES)
+            frame = parse_frame_numbers([row["frame"] for row in rows], VALUES)
+            value = parse_finite_floats([row["value"] for row in rows], "value", VALUES)
             facts: Mapping[str, object] = rows[0] if rows else {}
         else:
-            arrays = read_arrays(path, "value", VALUES)
-            frame, value, facts = arrays["frame"], numbers(np.ravel(arrays["value"]), "value", VALUES), arrays
+            arrays = read_npz_with_frames(path, "value", VALUES)
+            frame, value, facts = (
+                arrays["frame"],
+                parse_finite_floats(np.ravel(arrays["value"]), "value", VALUES),
+                arrays,
+            )
         if not len(frame):
             raise MediaError(f"it has no frames; expected {VALUES}")
-        return (*in_order(frame, value), read_label(facts, "maker"))
+        return (*sort_by_frame(frame, value), label_or_default(facts, "maker"))

@@ -19,14 +19,14 @@ DIAGNOSED = ("camera_departure", "look_departure", "target_departure")  # what f
 FIDELITY = ("memo_psnr", "memo_ssim", "memo_lpips")
 
 
-def metrics() -> list[str]:
+def suite_metric_ids() -> list[str]:
     """Ids of the metrics of this suite; what a plugin adds comes last."""
     own = [metric_id for metric_id in (*OWN, *RETURNING, *CAMERA) if metric_id in METRICS]
     plugins = [metric_id for metric_id in METRICS if "memobench" in METRICS[metric_id].suites and metric_id not in own]
-    others = [metric_id for metric_id in METRICS if is_diagnostic(metric_id) and metric_id not in plugins]
+    others = [metric_id for metric_id in METRICS if is_failure_diagnosis_metric(metric_id) and metric_id not in plugins]
     return [*own, *plugins, *others]
 
 
-def is_diagnostic(metric_id: str) -> bool:
+def is_failure_diagnosis_metric(metric_id: str) -> bool:
     """Whether a metric only serves to tell failures apart: it has no column of its own."""
     return METRICS[metric_id].family in DIAGNOSED

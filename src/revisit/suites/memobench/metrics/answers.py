@@ -13,7 +13,7 @@ import numpy as np
 
 from revisit.core import Metric, Score, Series, Unscored
 from revisit.evidence.answers import NO, UNANSWERED, YES, JudgeAnswers
-from revisit.evidence.judged import failed_canary
+from revisit.evidence.judged import unscored_for_failed_canary
 from revisit.suites.memobench.metrics import rules
 
 DIMENSIONS = {
@@ -24,15 +24,15 @@ DIMENSIONS = {
 }
 
 
-def passes(answers: JudgeAnswers) -> np.ndarray:
+def passed_by_question(answers: JudgeAnswers) -> np.ndarray:
     """Per question 1 if it passes, 0 if it fails, nan if it was not answered."""
     passed = (answers.answer == np.where(answers.positive, YES, NO)).astype(float)
     return np.where(answers.answer == UNANSWERED, np.nan, passed)
 
 
-def upstream_rates(answers: JudgeAnswers) -> dict[str, float] | Unscored:
+def upstream_pass_rates(answers: JudgeAnswers) -> dict[str, float] | Unscored:
     """Pass rate per dimension as the public script computes it from the judge's own list."""
-    entries = json.loads(answers.reply) if answers.reply else _own_list(answers)
+    entries = json.loads(answers.reply) if answers.reply else _entries_from_parsed_answers(answers)
     polarity = dict(zip(answers.question.tolist(), answers.positive.tolist(), strict=True))
     verdicts: dict[str, list[bool]] = {}
     for position, entry in enumerate(entries, 1):
@@ -49,7 +49,7 @@ def upstream_rates(answers: JudgeAnswers) -> dict[str, float] | Unscored:
     return {dimension: round(sum(passed) / len(passed), 4) for dimension, passed in verdicts.items()}
 
 
-def _own_list(answers: JudgeAnswers) -> list[dict[str, object]]:
+def _entries_from_parsed_answers(answers: JudgeAnswers) -> list[dict[str, object]]:
     """The list that a judge would have written who left out what it did not answer."""
     rows = zip(answers.question.tolist(), answers.dimension, answers.answer.tolist(), strict=True)
     return [
@@ -59,20 +59,20 @@ def _own_list(answers: JudgeAnswers) -> list[dict[str, object]]:
     ]
 
 
-def pass_rate(answers: JudgeAnswers, dimension: str, rule: str) -> Score | Unscored:
+def score_pass_rate(answers: JudgeAnswers, dimension: str, rule: str) -> Score | Unscored:
     """Pass rate in percent of one dimension, with counts, interval and the questions that failed."""
     rules.check_rule(rule)
     mine = np.array([name == dimension for name in answers.dimension], bool)
     total = int(mine.sum())
     if not total:
         return Unscored("does_not_apply", f"the question bank of this clip has no question about {dimension}")
-    values, numbers = passes(answers)[mine], answers.question[mine]
+    values, numbers = passed_by_question(answers)[mine], answers.question[mine]
     valid = ~np.isnan(values)
-    facts = _facts(answers, mine, values)
-    if rule != "upstream" and (reason := failed_canary(answers.canary)):
+    facts = _pass_rate_facts(answers, mine, values)
+    if rule != "upstream" and (reason := unscored_for_failed_canary(answers.canary)):
         return Unscored(reason.reason, facts=facts)
     if rule == "upstream":
-        rates = upstream_rates(answers)
+        rates = upstream_pass_rates(answers)
         if isinstance(rates, Unscored):
             return Unscored(rates.reason, facts=facts)
         if dimension not in rates:
@@ -86,12 +86,12 @@ def pass_rate(answers: JudgeAnswers, dimension: str, rule: str) -> Score | Unsco
     return Score(value, units=units if len(units) else None, facts=facts)
 
 
-def _facts(answers: JudgeAnswers, mine: np.ndarray, values: np.ndarray) -> Mapping[str, object]:
+def _pass_rate_facts(answers: JudgeAnswers, in_dimension: np.ndarray, values: np.ndarray) -> Mapping[str, object]:
     """Counts, the interval that unanswered questions leave open, and which questions failed."""
-    numbers, total = answers.question[mine], int(mine.sum())
+    numbers, total = answers.question[in_dimension], int(in_dimension.sum())
     open_ = np.isnan(values)
     passed = int(np.nansum(values))
-    p_pass = np.where(answers.positive, answers.p_yes, 1 - answers.p_yes)[mine]
+    p_pass = np.where(answers.positive, answers.p_yes, 1 - answers.p_yes)[in_dimension]
     facts: dict[str, object] = {
         "asked": total,
         "answered": int((~open_).sum()),
@@ -109,24 +109,24 @@ def _facts(answers: JudgeAnswers, mine: np.ndarray, values: np.ndarray) -> Mappi
     return facts
 
 
-def vqa_metric(
+def make_vqa_metric(
     dimension: str, subject: str, *responds_to: str, blind_to: tuple[str, ...] = ("frozen camera",)
 ) -> Metric:
     """The metric of one dimension."""
     name = DIMENSIONS[dimension]
 
-    def scored(answers: JudgeAnswers, *, rule: str = "corrected") -> Score | Unscored:
-        return pass_rate(answers, name, rule)
+    def score_dimension(answers: JudgeAnswers, *, rule: str = "corrected") -> Score | Unscored:
+        return score_pass_rate(answers, name, rule)
 
     return rules.percent_metric(
         id=f"memo_vqa_{dimension}", version=1, title=f"VQA: {name.lower()}", needs=(JudgeAnswers,),
         paper=f"{rules.PAPER} section 3.5", upstream=name, responds_to=responds_to,
         blind_to=(*blind_to, "what no question asks"),
         doc=f"Share of the questions about {subject} that pass, in percent.",
-    )(scored)  # fmt: skip
+    )(score_dimension)  # fmt: skip
 
 
-vqa_if = vqa_metric("if", "following the prompt", "frozen camera", "wrong camera", "missing event", blind_to=())
-vqa_ob = vqa_metric("ob", "object and background", "changed object", "changed background")
-vqa_cm = vqa_metric("cm", "what goes on while unseen", "object vanishes", "teleport", "state reset")
-vqa_pa = vqa_metric("pa", "physics", "impossible motion", "wrong light")
+vqa_if = make_vqa_metric("if", "following the prompt", "frozen camera", "wrong camera", "missing event", blind_to=())
+vqa_ob = make_vqa_metric("ob", "object and background", "changed object", "changed background")
+vqa_cm = make_vqa_metric("cm", "what goes on while unseen", "object vanishes", "teleport", "state reset")
+vqa_pa = make_vqa_metric("pa", "physics", "impossible motion", "wrong light")

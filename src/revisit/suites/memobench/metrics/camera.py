@@ -19,7 +19,7 @@ from revisit.core import Case, InvalidEvidence, PublishedMaker, Score, Series, U
 from revisit.evidence.camera import ObservedCamera
 from revisit.evidence.frames import FrameFacts
 from revisit.evidence.poses import TruePoseTrack
-from revisit.geometry.rotations import geodesic, smooth_rotations
+from revisit.geometry.rotations import angle_between_rotations, smooth_rotations
 from revisit.suites.memobench.metrics import rules
 
 LEAST_BUDGET = 10.0  # degrees, theta_0
@@ -39,24 +39,24 @@ class RotationErrors:
     way: float  # true turns added up
     farthest: float  # the largest angle from the first true view
 
-    def score(self, total: float) -> float:
+    def score_for_total_turn(self, total_degrees: float) -> float:
         """Eq. 7 with a total rotation of the true camera."""
-        return max(0.0, 1 - self.ate / max(total, LEAST_BUDGET))
+        return max(0.0, 1 - self.ate / max(total_degrees, LEAST_BUDGET))
 
 
-def rotation_errors(rotations: np.ndarray, true: np.ndarray) -> RotationErrors:
+def rotation_errors_against_truth(rotations: np.ndarray, true: np.ndarray) -> RotationErrors:
     """Errors of rotations (N, 3, 3) against the true ones (N, 3, 3) of the same frames."""
     aligned = true[0] @ rotations[0].T @ rotations
-    errors = geodesic(true, aligned)
+    errors = angle_between_rotations(true, aligned)
     turns = [np.swapaxes(path[:-1], 1, 2) @ path[1:] for path in (true, rotations)]
     moments = true[np.unique(np.rint(np.linspace(0, len(true) - 1, MOMENTS)).astype(int))]
     return RotationErrors(
         errors=errors,
         ate=float(np.sqrt(np.mean(errors**2))),
-        steps=float(geodesic(*turns).mean()),
-        net=float(geodesic(true[0], true[-1])),
-        way=float(geodesic(moments[:-1], moments[1:]).sum()),
-        farthest=float(geodesic(true[0], true).max()),
+        steps=float(angle_between_rotations(*turns).mean()),
+        net=float(angle_between_rotations(true[0], true[-1])),
+        way=float(angle_between_rotations(moments[:-1], moments[1:]).sum()),
+        farthest=float(angle_between_rotations(true[0], true).max()),
     )
 
 
@@ -97,18 +97,18 @@ def camera_controllability(
     path = smooth_rotations(raw, smooth) if case.subset == ESTIMATED else raw
     # The true poses of the clip's frames are the nearest in share of the length.
     true = path[np.minimum(np.rint(index * (len(raw) - 1) / max(count - 1, 1)).astype(int), len(raw) - 1)]
-    errors = rotation_errors(camera.rotation[rows], true)
-    static = rotation_errors(np.broadcast_to(np.eye(3), true.shape), true)
-    score = rules.round_as_upstream(errors.score(errors.net), 4, rule)
+    errors = rotation_errors_against_truth(camera.rotation[rows], true)
+    static = rotation_errors_against_truth(np.broadcast_to(np.eye(3), true.shape), true)
+    score = rules.round_if_upstream_rule(errors.score_for_total_turn(errors.net), 4, rule)
     facts: dict[str, object] = {
         "controllability": score,
-        "static_score": rules.percent(static.score(errors.net), 0, 1, rule),
-        "path_score": rules.percent(errors.score(errors.way), 0, 1, rule),
-        "static_path_score": rules.percent(static.score(errors.way), 0, 1, rule),
+        "static_score": rules.scale_to_percent(static.score_for_total_turn(errors.net), 0, 1, rule),
+        "path_score": rules.scale_to_percent(errors.score_for_total_turn(errors.way), 0, 1, rule),
+        "static_path_score": rules.scale_to_percent(static.score_for_total_turn(errors.way), 0, 1, rule),
         "better_than_static": 1 - errors.ate / static.ate if static.ate > RESTING else None,
-        "ate_deg": rules.round_as_upstream(errors.ate, 3, rule),
-        "step_error_deg": rules.round_as_upstream(errors.steps, 3, rule),
-        "true_rotation_deg": rules.round_as_upstream(errors.net, 3, rule),
+        "ate_deg": rules.round_if_upstream_rule(errors.ate, 3, rule),
+        "step_error_deg": rules.round_if_upstream_rule(errors.steps, 3, rule),
+        "true_rotation_deg": rules.round_if_upstream_rule(errors.net, 3, rule),
         "true_way_deg": errors.way,
         "true_farthest_deg": errors.farthest,
         "poses": len(rows),
@@ -116,7 +116,7 @@ def camera_controllability(
         "true_poses_from": truth.source,
     }
     if path is not raw:
-        moved = geodesic(raw, path)
+        moved = angle_between_rotations(raw, path)
         facts["true_poses_smoothed"] = {
             "frames": smooth,
             "moved_deg": float(np.sqrt(np.mean(moved**2))),
@@ -124,4 +124,4 @@ def camera_controllability(
         }
     if camera.field_of_view:
         facts |= {"field_of_view": camera.field_of_view, "field_of_view_estimated": camera.field_of_view_estimated}
-    return Score(rules.percent(score, 0, 1, rule), errors.ate, Series(frame=index, value=errors.errors), facts)
+    return Score(rules.scale_to_percent(score, 0, 1, rule), errors.ate, Series(frame=index, value=errors.errors), facts)

@@ -12,34 +12,42 @@ from typing import Any
 import numpy as np
 
 from revisit.core import Case, Metric, Score, Series, Unscored, metric
-from revisit.core.phase_pairs import first_rows, pair_rows, phase_maps
+from revisit.core.phase_pairs import find_rows_of_frame_pairs, first_row_of_each_frame, frame_pairs_by_phase
 from revisit.evidence.frames import FrameFacts
-from revisit.metrics.fidelity import LPIPS, NO_FRAMES, PHASES, PSNR, Measure, ssim_of
-from revisit.suites.memobench.metrics.rules import PAPER, ClipPhases, check_rule, clip_phases, round_as_upstream
+from revisit.metrics.fidelity import LPIPS, NO_FRAMES, PHASES, PSNR, Measure, ssim_measure
+from revisit.suites.memobench.metrics.rules import (
+    PAPER,
+    ClipPhases,
+    check_rule,
+    checked_clip_phases,
+    round_if_upstream_rule,
+)
 
 NETS = {"upstream": "lpips_alex", "paper": "lpips_vgg"}
 
 
-def phase_rows(
+def rows_by_phase(
     case: Case, phases: ClipPhases, index: np.ndarray, reference: np.ndarray, rule: str
 ) -> dict[str, np.ndarray]:
     """Rows of each phase; without the reference's own phases, cut from those of the whole clip."""
     closed = rule == "upstream"
     true_frames, true_phases = (case.annotations.get(name) for name in ("gt_frames", "gt_phases"))
     if true_frames and true_phases:
-        maps = phase_maps(phases.count, int(true_frames), (phases.hidden, phases.returned), true_phases, closed)
-        return {name: pair_rows(index, reference, maps[name]) for name in PHASES}
-    all_rows = first_rows(index)
-    ends = {name: phases.phase(name, closed) for name in PHASES}
+        maps = frame_pairs_by_phase(
+            phases.count, int(true_frames), (phases.hidden, phases.returned), true_phases, closed
+        )
+        return {name: find_rows_of_frame_pairs(index, reference, maps[name]) for name in PHASES}
+    all_rows = first_row_of_each_frame(index)
+    ends = {name: phases.first_and_last_frame(name, closed) for name in PHASES}
     return {
         name: all_rows[(index[all_rows] >= first) & (index[all_rows] <= last)] for name, (first, last) in ends.items()
     }
 
 
-def fidelity_metric(measure: Measure, *also: str) -> Metric:
+def make_fidelity_metric(measure: Measure, *also: str) -> Metric:
     """The metric of a measure over the whole clip, with the phases in the facts."""
 
-    def scored(
+    def score_fidelity(
         case: Case, frames: FrameFacts, fidelity: Any, *, rule: str = "corrected", **params: Any
     ) -> Score | Unscored:
         values = measure.values(fidelity, **params)
@@ -50,33 +58,35 @@ def fidelity_metric(measure: Measure, *also: str) -> Metric:
         check_rule(rule)
         if not len(fidelity.index):
             return Unscored(NO_FRAMES)
-        phases = clip_phases(case, frames)
-        rows = {"all": first_rows(fidelity.index)}
+        phases = checked_clip_phases(case, frames)
+        rows = {"all": first_row_of_each_frame(fidelity.index)}
         if isinstance(phases, ClipPhases):
-            rows |= phase_rows(case, phases, fidelity.index, fidelity.reference, rule)
-        means = {name: round_as_upstream(values[at].mean(), 4, rule) if len(at) else None for name, at in rows.items()}
+            rows |= rows_by_phase(case, phases, fidelity.index, fidelity.reference, rule)
+        means = {
+            name: round_if_upstream_rule(values[at].mean(), 4, rule) if len(at) else None for name, at in rows.items()
+        }
         visible, returned = means.get("visible"), means.get("returned")
         sign = 1 if measure.higher_is_better else -1
         facts: dict[str, object] = {
             "mean": means,
             "frames": {name: len(at) for name, at in rows.items()},
             "drop": None if visible is None or returned is None else sign * (visible - returned),
-            **measure.told(fidelity),
+            **measure.comparison_facts(fidelity),
         }
         if isinstance(phases, Unscored):
             facts["note"] = phases.sentence
         every = rows["all"]
         units = Series(frame=fidelity.index[every], other=fidelity.reference[every], value=values[every])
-        return Score(round_as_upstream(values[every].mean(), 4, rule), units=units, facts=facts)
+        return Score(round_if_upstream_rule(values[every].mean(), 4, rule), units=units, facts=facts)
 
     return metric(
         id=f"memo_{measure.id}", version=1, title=f"{measure.called} against the true video",
         needs=(Case, FrameFacts, measure.kind), suites=("memobench",), paper=f"{PAPER} section 3.4",
         upstream=f"GT_ALL_{measure.called}", responds_to=("forgotten content", "wrong camera", *also),
-        blind_to=("what differs",), **measure.card,
+        blind_to=("what differs",), **measure.card_arguments,
         doc=f"Mean {measure.called} over the whole clip; facts: each phase, and the drop from visible to returned.",
-    )(scored)  # fmt: skip
+    )(score_fidelity)  # fmt: skip
 
 
-memo_psnr = fidelity_metric(PSNR)
-memo_ssim, memo_lpips = fidelity_metric(ssim_of("gray_border"), "blur"), fidelity_metric(LPIPS, "blur")
+memo_psnr = make_fidelity_metric(PSNR)
+memo_ssim, memo_lpips = make_fidelity_metric(ssim_measure("gray_border"), "blur"), make_fidelity_metric(LPIPS, "blur")

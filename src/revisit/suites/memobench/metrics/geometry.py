@@ -15,7 +15,7 @@ from revisit.suites.memobench.evidence import DepthMaps
 from revisit.suites.memobench.metrics import rules
 
 
-def successive_cosines(depth: np.ndarray) -> np.ndarray:
+def successive_depth_cosines(depth: np.ndarray) -> np.ndarray:
     """Cosines of successive maps (N, height, width) after each is put on 0-1; 0 beside a map without any relief."""
     flat = np.asarray(depth, dtype=np.float64).reshape(len(depth), -1)
     low, high = flat.min(axis=1, keepdims=True), flat.max(axis=1, keepdims=True)
@@ -30,7 +30,7 @@ def successive_cosines(depth: np.ndarray) -> np.ndarray:
     blind_to=("frozen camera", "what happens while hidden", "colour"),
     published_by=(PublishedMaker("Depth Anything V2 Small", "depth_by", ("depth-anything-v2-small",)),),
 )  # fmt: skip
-def geometry(
+def geo3d_consistency(
     case: Case,
     frames: FrameFacts,
     maps: DepthMaps,
@@ -47,22 +47,22 @@ def geometry(
         raise InvalidEvidence(
             f"DepthMaps.depth has maps of {maps.depth.shape[1:]} pixels; a map needs rows and columns"
         )
-    phases = rules.clip_phases(case, frames)
+    phases = rules.checked_clip_phases(case, frames)
     if isinstance(phases, Unscored):
         return phases
     parts: dict[str, np.ndarray] = {}
     sampled: dict[str, np.ndarray] = {}
     for name in (rules.VISIBLE, rules.RETURNED):
-        first, last = phases.phase(name, closed=rules.check_rule(rule) == "upstream")
-        sampled[name] = rules.sampled_frames(first, last, samples if first < last else 1, rule)
+        first, last = phases.first_and_last_frame(name, closed=rules.check_rule(rule) == "upstream")
+        sampled[name] = rules.sampled_frames_by_rule(first, last, samples if first < last else 1, rule)
         if len(sampled[name]) < 2 and rule != "upstream":
             return Unscored("too_short", f"comparing depth needs two frames, but the {name} phase has one")
-        at = rules.rows_of(maps.index, sampled[name], "depth")
+        at = rules.rows_of_frames_or_unscored(maps.index, sampled[name], "depth")
         if isinstance(at, Unscored):
             return at
-        parts[name] = successive_cosines(maps.depth[at])
-    by_phase = {name: _mean_and_minimum(part, rule) for name, part in parts.items()}
-    mean = rules.round_as_upstream(float(np.mean([part[0] for part in by_phase.values()])), 4, rule)
+        parts[name] = successive_depth_cosines(maps.depth[at])
+    by_phase = {name: _rounded_mean_and_minimum(part, rule) for name, part in parts.items()}
+    mean = rules.round_if_upstream_rule(float(np.mean([part[0] for part in by_phase.values()])), 4, rule)
     minimum = min(part[1] for part in by_phase.values())
     facts: dict[str, object] = {
         "mean": mean,
@@ -76,11 +76,13 @@ def geometry(
         other=np.concatenate([sampled[name][1:] for name in parts]),
         value=np.concatenate(list(parts.values())),
     )
-    return Score(rules.mean_and_worst(mean, minimum, rule, alpha), mean, units, facts)
+    return Score(rules.weighted_mean_and_worst_percent(mean, minimum, rule, alpha), mean, units, facts)
 
 
-def _mean_and_minimum(values: np.ndarray, rule: str) -> tuple[float, float]:
+def _rounded_mean_and_minimum(values: np.ndarray, rule: str) -> tuple[float, float]:
     """Both as upstream rounds them; zeros for a phase without a pair, which only upstream gets here with."""
     if not len(values):
         return 0.0, 0.0
-    return rules.round_as_upstream(float(values.mean()), 4, rule), rules.round_as_upstream(float(values.min()), 4, rule)
+    return rules.round_if_upstream_rule(float(values.mean()), 4, rule), rules.round_if_upstream_rule(
+        float(values.min()), 4, rule
+    )

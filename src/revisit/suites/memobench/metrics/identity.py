@@ -29,10 +29,10 @@ class PatchSimilarity:
     minima: np.ndarray
 
 
-def patch_similarity(first: np.ndarray, later: np.ndarray, top: float) -> PatchSimilarity:
+def best_patch_similarity(first: np.ndarray, later: np.ndarray, best_share: float) -> PatchSimilarity:
     """How similar the best share of the patches of `later` (N, patches, D) is to those of `first` (patches, D)."""
     similar = np.clip((unit_vectors(later) * unit_vectors(first)).sum(axis=-1), 0, 1)
-    count = max(1, int(similar.shape[1] * top))
+    count = max(1, int(similar.shape[1] * best_share))
     best = np.sort(similar, axis=1)[:, -count:]
     means, minima = best.mean(axis=1), best[:, 0]
     return PatchSimilarity(float(means.mean()), float(minima.min()), means, minima)
@@ -62,15 +62,17 @@ def object_identity(
     """
     if not len(patches.index) or patches.index[0] != 0:
         raise InvalidEvidence("IdentityTokens.index must begin with frame 0, which all others are compared with")
-    phases = rules.clip_phases(case, frames)
+    phases = rules.checked_clip_phases(case, frames)
     if isinstance(phases, Unscored):
         return phases
-    sampled = rules.sampled_frames(*phases.phase(rules.RETURNED), samples, rules.check_rule(rule))
-    at = rules.rows_of(patches.index, sampled, "patch descriptors")
+    sampled = rules.sampled_frames_by_rule(
+        *phases.first_and_last_frame(rules.RETURNED), samples, rules.check_rule(rule)
+    )
+    at = rules.rows_of_frames_or_unscored(patches.index, sampled, "patch descriptors")
     if isinstance(at, Unscored):
         return at
-    similarity = patch_similarity(patches.tokens[0], patches.tokens[at], top)
-    mean, minimum = (rules.round_as_upstream(one, 4, rule) for one in (similarity.mean, similarity.minimum))
+    similarity = best_patch_similarity(patches.tokens[0], patches.tokens[at], top)
+    mean, minimum = (rules.round_if_upstream_rule(one, 4, rule) for one in (similarity.mean, similarity.minimum))
     facts = {
         "mean": mean,
         "minimum": minimum,
@@ -79,4 +81,4 @@ def object_identity(
         "middle_of_the_frame_only": patches.cropped,
     }
     units = Series(frame=sampled, value=similarity.means, minimum=similarity.minima)
-    return Score(rules.mean_and_worst(mean, minimum, rule, alpha), similarity.mean, units, facts)
+    return Score(rules.weighted_mean_and_worst_percent(mean, minimum, rule, alpha), similarity.mean, units, facts)

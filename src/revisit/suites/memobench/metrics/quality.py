@@ -27,7 +27,7 @@ QUALITY = PublishedMaker("CLIP-IQA+", "rated_by", ("clip-iqa", "clipiqa"))
 
 
 @derived(makes=VisualHalves, needs=(), optional=(AestheticScores, ImageQuality), version=1)
-def visual_halves(aesthetic: AestheticScores | None, quality: ImageQuality | None) -> VisualHalves | Unscored:
+def combine_visual_halves(aesthetic: AestheticScores | None, quality: ImageQuality | None) -> VisualHalves | Unscored:
     """Both halves of visual quality as far as there are any."""
     if aesthetic is None and quality is None:
         return Unscored(
@@ -40,14 +40,14 @@ def visual_halves(aesthetic: AestheticScores | None, quality: ImageQuality | Non
     return VisualHalves(beauty.index, beauty.value, technical.index, technical.value, beauty.maker, technical.maker)
 
 
-def mean_over_frames(
+def mean_over_counted_frames(
     index: np.ndarray, values: np.ndarray, frames: FrameFacts, rule: str, step: int
 ) -> float | Unscored:
     """Mean over the frames that count: one in `step` upstream, else all that were rated."""
     if rules.check_rule(rule) != "upstream":
         return float(np.mean(values)) if len(values) else Unscored("not_observed", "no frame was rated")
     sampled = frames.index[frames.index % step == 0]
-    at = rules.rows_of(index, sampled, "rating")
+    at = rules.rows_of_frames_or_unscored(index, sampled, "rating")
     return at if isinstance(at, Unscored) else round(float(np.mean(values[at])), 4)
 
 
@@ -72,7 +72,7 @@ def visual_quality(
     facts: dict[str, object] = {"aesthetic_range": [low, high]}
     parts = []
     for name, (index, values, maker, least, most) in halves.items():
-        mean = mean_over_frames(index, values, frames, rule, step) if len(values) else Unscored(UNRATED)
+        mean = mean_over_counted_frames(index, values, frames, rule, step) if len(values) else Unscored(UNRATED)
         if isinstance(mean, Unscored):
             facts[name] = None
             missing = f"the part {name.replace('_', ' ')} is missing: {mean.sentence}"
@@ -80,37 +80,39 @@ def visual_quality(
                 return Unscored(mean.kind, missing, facts)
             facts["note"] = f"{missing}; upstream then uses the other part alone"
             continue
-        scaled = rules.percent(mean, least, most, rule)
+        scaled = rules.scale_to_percent(mean, least, most, rule)
         facts |= {name: mean, f"{name}_percent": scaled, f"{name}_by": maker}
         parts.append(scaled)
-    return Score(rules.round_as_upstream(float(np.mean(parts)), 2, rule), facts=facts)
+    return Score(rules.round_if_upstream_rule(float(np.mean(parts)), 2, rule), facts=facts)
 
 
-def rating_metric(name: str, kind: type, scales: Mapping[str, tuple[float, float]], doc: str, **card: Any) -> Metric:
+def make_rating_metric(
+    name: str, kind: type, scales: Mapping[str, tuple[float, float]], doc: str, **card: Any
+) -> Metric:
     """The metric of one rating of single frames."""
 
-    def scored(
+    def score_mean_rating(
         frames: FrameFacts, ratings: Any, *, rule: str = "corrected", step: int = UPSTREAM_STEP
     ) -> Score | Unscored:
         scale = scales[rules.check_rule(rule)]
-        mean = mean_over_frames(ratings.index, ratings.value, frames, rule, step)
+        mean = mean_over_counted_frames(ratings.index, ratings.value, frames, rule, step)
         if isinstance(mean, Unscored):
             return mean
-        facts = {"percent": rules.percent(mean, *scale, rule), "range": list(scale), "rated_by": ratings.maker}
+        facts = {"percent": rules.scale_to_percent(mean, *scale, rule), "range": list(scale), "rated_by": ratings.maker}
         return Score(mean, units=Series(frame=ratings.index, value=ratings.value), facts=facts)
 
     return metric(
         id=f"memo_{name}", version=1, higher_is_better=True, needs=(FrameFacts, kind), suites=("memobench",),
         paper=f"{rules.PAPER} section 3.4", blind_to=("memory", "camera"), doc=doc, **card,
-    )(scored)  # fmt: skip
+    )(score_mean_rating)  # fmt: skip
 
 
-aesthetic = rating_metric(
+aesthetic = make_rating_metric(
     "aesthetic", AestheticScores, AESTHETIC_RANGE, "Mean aesthetic score of the frames, about 0 to 10.",
     title="Aesthetic score", unit="points", range=(0, 10), upstream="AestheticScore", responds_to=("ugly frames",),
     published_by=(BEAUTY,),
 )  # fmt: skip
-image_quality = rating_metric(
+image_quality = make_rating_metric(
     "image_quality", ImageQuality, dict.fromkeys(rules.RULES, (0, 1)), "Mean technical quality of the frames, 0 to 1.",
     title="Image quality", unit="score", range=(0, 1), upstream="ImageQuality", responds_to=("blur", "noise"),
     published_by=(QUALITY,),
@@ -131,11 +133,13 @@ def image_reward(frames: FrameFacts, rewards: ImageRewards, *, rule: str = "corr
     rules.check_rule(rule)
     if not len(frames.index):
         return Unscored("too_short", "the clip has no frames")
-    sampled = rules.sampled_frames(0, int(frames.index[-1]), REWARD_FRAMES, rule)
-    at = rules.rows_of(rewards.index, sampled, "ImageReward")
+    sampled = rules.sampled_frames_by_rule(0, int(frames.index[-1]), REWARD_FRAMES, rule)
+    at = rules.rows_of_frames_or_unscored(rewards.index, sampled, "ImageReward")
     if isinstance(at, Unscored):
         return at
     values = 1 / (1 + np.exp(-np.asarray(rewards.value[at], dtype=float)))
-    reward = rules.round_as_upstream(float(values.mean()), 4, rule)
+    reward = rules.round_if_upstream_rule(float(values.mean()), 4, rule)
     units = Series(frame=sampled, value=values)
-    return Score(rules.percent(reward, 0, 1, rule), reward, units, {"reward": reward, "rated_by": rewards.maker})
+    return Score(
+        rules.scale_to_percent(reward, 0, 1, rule), reward, units, {"reward": reward, "rated_by": rewards.maker}
+    )

@@ -22,7 +22,7 @@ THRESHOLD = 0.5  # of `corrected`
 SURELY_SEEN = 0.9  # of the visible frames: a guessed object that is missed more often was a bad guess
 
 
-def confidences(
+def best_confidence_per_frame(
     detections: Detections,
     threshold: float,
     smallest: float = SMALLEST,
@@ -46,7 +46,7 @@ def confidences(
     blind_to=("another individual", "wrong state", "a target that never left"),
     published_by=(PublishedMaker("SAM 3", "detector", ("sam3", "sam-3")),),
 )  # fmt: skip
-def reappearance(
+def object_reappearance(
     case: Case,
     frames: FrameFacts,
     detections: Detections,
@@ -67,11 +67,11 @@ def reappearance(
         raise InvalidEvidence(
             f"Detections.frame names frame {strange[0]}, which is not in `index`: it was not looked at"
         )
-    phases = rules.clip_phases(case, frames)
+    phases = rules.checked_clip_phases(case, frames)
     if isinstance(phases, Unscored):
         return phases
     limit = threshold if threshold is not None else THRESHOLD if rules.check_rule(rule) == "corrected" else 0.0
-    expected = _expected_prompt(case, rule)
+    expected = _expected_detector_prompt(case, rule)
     facts: dict[str, object] = {
         "prompt": detections.prompt or None,
         "expected_prompt": expected,
@@ -93,16 +93,19 @@ def reappearance(
             "the detections do not say which prompt was used, and the score depends on it; add `prompt` to the file",
             facts,
         )
-    values = confidences(detections, limit, smallest, largest, fallback)
-    first, last = phases.phase(rules.RETURNED)
+    values = best_confidence_per_frame(detections, limit, smallest, largest, fallback)
+    first, last = phases.first_and_last_frame(rules.RETURNED)
     mine = (detections.index >= first) & (detections.index <= last)
     expected_frames = last - first + 1
     # Upstream counts frames that nobody looked at as frames without the object.
     frame_count = int(mine.sum()) if rule == "corrected" else expected_frames
     if not mine.any():
         return Unscored("not_observed", f"the detector saw none of the {expected_frames} returned frames", facts)
-    scores = ors(values[mine], frame_count, rule)
-    rates = {name: _rate(values, detections.index, phases.phase(name)) for name in rules.PHASES}
+    scores = ors_statistics(values[mine], frame_count, rule)
+    rates = {
+        name: _detection_rate_in_phase(values, detections.index, phases.first_and_last_frame(name))
+        for name in rules.PHASES
+    }
     facts |= {**scores, "looked_at": int(mine.sum()), "returned_frames": expected_frames, "found_by_phase": rates}
     visible = rates[rules.VISIBLE] or 0.0
     if detections.guessed and rule == "corrected" and visible < SURELY_SEEN:
@@ -112,32 +115,37 @@ def reappearance(
             "frames before it leaves; give its box: --option targets=FILE",
             facts,
         )
-    facts["target_area"] = first_area(detections, limit, smallest, fallback)
+    facts["target_area"] = target_coverage_in_first_frame(detections, limit, smallest, fallback)
     units = Series(frame=detections.index[mine], value=np.nan_to_num(values[mine]))
     return Score(scores["ors"], scores["detection_rate"], units, facts)
 
 
-def first_area(detections: Detections, threshold: float, smallest: float, largest: float) -> float | None:
+def target_coverage_in_first_frame(
+    detections: Detections, threshold: float, smallest: float, largest: float
+) -> float | None:
     """Share of the first frame, which every model is given, that the best mask of the object covers."""
     sizes = (detections.coverage >= smallest) & (detections.coverage <= largest)
     mine = (detections.frame == 0) & (detections.score > threshold) & sizes
     return float(detections.coverage[mine][detections.score[mine].argmax()]) if mine.any() else None
 
 
-def ors(confidence: np.ndarray, frames: int, rule: str) -> dict[str, float]:
-    """ORS, detection rate and mean confidence of the confidences (nan: nothing found) of `frames` frames."""
+def ors_statistics(confidence: np.ndarray, frame_count: int, rule: str) -> dict[str, float]:
+    """ORS, detection rate and mean confidence of the confidences (nan: nothing found) of `frame_count` frames."""
     there = confidence[~np.isnan(confidence)]
     share = there.mean() if len(there) else 0.0
-    values = {"ors": there.sum() / frames, "detection_rate": len(there) / frames, "mean_confidence": share}
-    return {**{name: rules.round_as_upstream(value, 4, rule) for name, value in values.items()}, "detected": len(there)}
+    values = {"ors": there.sum() / frame_count, "detection_rate": len(there) / frame_count, "mean_confidence": share}
+    return {
+        **{name: rules.round_if_upstream_rule(value, 4, rule) for name, value in values.items()},
+        "detected": len(there),
+    }
 
 
-def _rate(values: np.ndarray, index: np.ndarray, phase: tuple[int, int]) -> float | None:
+def _detection_rate_in_phase(values: np.ndarray, index: np.ndarray, phase: tuple[int, int]) -> float | None:
     mine = (index >= phase[0]) & (index <= phase[1])
     return float(np.isfinite(values[mine]).mean()) if mine.any() else None
 
 
-def _expected_prompt(case: Case, rule: str) -> str | None:
+def _expected_detector_prompt(case: Case, rule: str) -> str | None:
     """The words that the dataset gives for this rule, where the case says them."""
     by_rule = case.annotations.get("ors_prompts") or {}
     return by_rule.get(rule) or case.annotations.get("ors_prompt") or None

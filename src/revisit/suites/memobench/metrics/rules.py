@@ -29,7 +29,7 @@ class ClipPhases:
     returned: int
     count: int
 
-    def phase(self, name: str, closed: bool = False) -> tuple[int, int]:
+    def first_and_last_frame(self, name: str, closed: bool = False) -> tuple[int, int]:
         """First and last frame of a phase; a closed one ends on the first frame of the next."""
         bounds, at = (0, self.hidden, self.returned, self.count), PHASES.index(name)
         first, after = bounds[at], bounds[at + 1]
@@ -43,7 +43,7 @@ def check_rule(rule: str) -> str:
     return rule
 
 
-def clip_phases(case: Case, frames: FrameFacts) -> ClipPhases | Unscored:
+def checked_clip_phases(case: Case, frames: FrameFacts) -> ClipPhases | Unscored:
     """The phases of a case, checked against the frames of its clip."""
     if case.phases is None:
         return Unscored("no_phases", "it was not given when the target leaves and returns")
@@ -57,36 +57,38 @@ def clip_phases(case: Case, frames: FrameFacts) -> ClipPhases | Unscored:
     return ClipPhases(hidden, returned, count)
 
 
-def spread_frames(first: int, last: int, count: int) -> np.ndarray:
+def evenly_spread_frames(first: int, last: int, count: int) -> np.ndarray:
     """`count` frames from `first` to `last`, evenly, each rounded down; a short stretch repeats frames."""
     if count < 2:
         return np.array([first])
     return first + (np.arange(count) * (last - first) / (count - 1)).astype(np.int64)
 
 
-def sampled_frames(first: int, last: int, count: int, rule: str) -> np.ndarray:
+def sampled_frames_by_rule(first: int, last: int, count: int, rule: str) -> np.ndarray:
     """The frames of a stretch that are compared; only `corrected` takes each of them once."""
-    frames = spread_frames(first, last, count)
+    frames = evenly_spread_frames(first, last, count)
     return np.unique(frames) if rule == "corrected" else frames
 
 
-def percent(value: float, low: float, high: float, rule: str) -> float:
+def scale_to_percent(value: float, low: float, high: float, rule: str) -> float:
     """The value on a scale from 0 to 100 (Eq. 1); upstream rounds to one decimal."""
     scaled = float(np.clip(100 * (value - low) / (high - low), 0, 100))
     return round(scaled, 1) if rule == "upstream" else scaled
 
 
-def round_as_upstream(value: float, digits: int, rule: str) -> float:
+def round_if_upstream_rule(value: float, digits: int, rule: str) -> float:
     """The value as upstream writes it, or as it is."""
     return round(float(value), digits) if rule == "upstream" else float(value)
 
 
-def mean_and_worst(mean: float, worst: float, rule: str, alpha: float) -> float:
+def weighted_mean_and_worst_percent(mean: float, worst: float, rule: str, alpha: float) -> float:
     """alpha * mean + (1 - alpha) * minimum of two similarities from 0 to 1, on a scale to 100 (Eq. 4 and 5)."""
-    return round_as_upstream(alpha * percent(mean, 0, 1, rule) + (1 - alpha) * percent(worst, 0, 1, rule), 2, rule)
+    return round_if_upstream_rule(
+        alpha * scale_to_percent(mean, 0, 1, rule) + (1 - alpha) * scale_to_percent(worst, 0, 1, rule), 2, rule
+    )
 
 
-def rows_of(index: np.ndarray, frames: np.ndarray, what: str) -> np.ndarray | Unscored:
+def rows_of_frames_or_unscored(index: np.ndarray, frames: np.ndarray, evidence_name: str) -> np.ndarray | Unscored:
     """Rows of `index` (rising) that hold these frames; Unscored where some were not observed."""
     missing = np.setdiff1d(frames, index).tolist()
     if not missing:
@@ -94,5 +96,6 @@ def rows_of(index: np.ndarray, frames: np.ndarray, what: str) -> np.ndarray | Un
     listed = ", ".join(map(str, missing[:5])) + (", …" if len(missing) > 5 else "")
     return Unscored(
         "not_observed",
-        f"{len(missing)} of the {len(frames)} frames that count have no {what} (frame {listed}); observe these as well",
+        f"{len(missing)} of the {len(frames)} frames that count have no {evidence_name} (frame {listed}); "
+        f"observe these as well",
     )

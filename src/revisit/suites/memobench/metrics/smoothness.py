@@ -25,14 +25,14 @@ SHORTEST_RETURN = 2  # frames after the first returned one, below which upstream
 UPSTREAM_STEP = 4
 
 
-def without_first_hidden_frame(warps: WarpErrors, hidden: int) -> WarpErrors:
+def drop_pairs_ending_on_hidden_frame(warps: WarpErrors, hidden: int) -> WarpErrors:
     """The evidence without pairs that end on the first hidden frame, which only upstream counts as visible."""
     keep = (warps.phase != PHASES[rules.VISIBLE]) | (warps.other < hidden)
     columns = {f.name: value[keep] for f in fields(warps) if isinstance(value := getattr(warps, f.name), np.ndarray)}
     return replace(warps, closed=False, **columns)
 
 
-def smoothness(errors: np.ndarray, tau: float) -> float:
+def smoothness_or_zero_if_too_few(errors: np.ndarray, tau: float) -> float:
     """exp(-e / tau) of the mean error; 0 where there are too few pairs, as the public evaluator has it."""
     return float(np.exp(-np.mean(errors) / tau)) if len(errors) >= LEAST_PAIRS else 0.0
 
@@ -58,27 +58,27 @@ def motion_smoothness(
     no flow at all (`without_flow`); how far the picture moves; the step in frames and seconds, and who made the flow.
     """
     rules.check_rule(rule)
-    phases = rules.clip_phases(case, frames)
+    phases = rules.checked_clip_phases(case, frames)
     if isinstance(phases, Unscored):
         return phases
     if (rule != "corrected" and warps.step != step) or (rule == "upstream" and not warps.closed):
-        return _other_step(warps, step)
+        return _unscored_for_other_sampling(warps, step)
     if rule != "upstream":
-        warps = without_first_hidden_frame(warps, phases.hidden)
+        warps = drop_pairs_ending_on_hidden_frame(warps, phases.hidden)
     errors = warps.error if rule == "corrected" else warps.wrong_way
     mean = float(errors.mean()) if len(errors) else None
     per_phase = {name: errors[warps.phase == code] for name, code in PHASES.items()}
-    scores = {name: smoothness(part, tau) for name, part in per_phase.items()}
+    scores = {name: smoothness_or_zero_if_too_few(part, tau) for name, part in per_phase.items()}
     if rule == "upstream":  # the mean of the phases' own scores, before it is put on 0-100 and rounded again
         if phases.count - 1 - phases.returned < SHORTEST_RETURN:
             scores.pop(rules.RETURNED)
-        score = rules.round_as_upstream(float(np.mean(list(scores.values()))), 4, rule)
-        facts = _facts(warps, scores, tau)
+        score = rules.round_if_upstream_rule(float(np.mean(list(scores.values()))), 4, rule)
+        facts = _smoothness_facts(warps, scores, tau)
     else:
-        facts = _facts(warps, {name: one or None for name, one in scores.items()}, tau)
+        facts = _smoothness_facts(warps, {name: one or None for name, one in scores.items()}, tau)
         for name, part in per_phase.items():
             if len(part) < LEAST_PAIRS:
-                first, last = phases.phase(name)
+                first, last = phases.first_and_last_frame(name)
                 return Unscored(
                     "too_short",
                     f"the {last - first + 1} frames of the {name} phase hold {len(part)} pairs that are {warps.step} "
@@ -87,10 +87,10 @@ def motion_smoothness(
                 )
         score = float(np.exp(-float(errors.mean()) / tau))
     units = Series(frame=warps.index, other=warps.other, value=np.exp(-errors / tau), still=np.exp(-warps.still / tau))
-    return Score(rules.percent(score, 0, 1, rule), mean, units, {**facts, "temporal_score": score})
+    return Score(rules.scale_to_percent(score, 0, 1, rule), mean, units, {**facts, "temporal_score": score})
 
 
-def _other_step(warps: WarpErrors, step: int) -> Unscored:
+def _unscored_for_other_sampling(warps: WarpErrors, step: int) -> Unscored:
     phases = "shared" if warps.closed else "not shared"
     return Unscored(
         "other_settings",
@@ -99,7 +99,7 @@ def _other_step(warps: WarpErrors, step: int) -> Unscored:
     )
 
 
-def _facts(warps: WarpErrors, scores: Mapping[str, float | None], tau: float) -> dict[str, object]:
+def _smoothness_facts(warps: WarpErrors, scores: Mapping[str, float | None], tau: float) -> dict[str, object]:
     pairs = {name: int((warps.phase == code).sum()) for name, code in PHASES.items()}
     facts: dict[str, object] = {
         "by_phase": scores,

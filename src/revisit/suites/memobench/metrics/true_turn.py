@@ -11,7 +11,7 @@ import numpy as np
 
 from revisit.core import Case, Score, Series, Unscored, metric
 from revisit.evidence.poses import TruePoseTrack
-from revisit.geometry.rotations import geodesic
+from revisit.geometry.rotations import angle_between_rotations
 
 
 @metric(
@@ -24,7 +24,7 @@ def true_turn(case: Case, truth: TruePoseTrack) -> Score | Unscored:
     if len(truth.c2w) < 2:
         return Unscored("too_short", f"a turn needs at least two poses; the true camera has {len(truth.c2w)}")
     rotation = truth.c2w[:, :3, :3]
-    away = np.asarray(geodesic(rotation[0], rotation))
+    away = np.asarray(angle_between_rotations(rotation[0], rotation))
     units = Series(frame=truth.frame, value=away)
     facts = {"farthest": float(away.max()), "poses": len(rotation)}
     marks = case.annotations.get("gt_phases")

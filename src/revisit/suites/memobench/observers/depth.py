@@ -10,14 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from revisit.core import Batch, Frame, observer, observers
+from revisit.core import Batch, Frame, observer, register_observer_per_network
 from revisit.suites.memobench.evidence import DepthMaps
 
 SIDE = 224
 LONG_SIDE = 640
 
 
-def first_middle_last(count: int, fps: float, phases: tuple[int, int], *, samples: int = 3, **_: Any) -> np.ndarray:
+def sampled_frames_of_both_phases(
+    count: int, fps: float, phases: tuple[int, int], *, samples: int = 3, **_: Any
+) -> np.ndarray:
     """Frames of the visible and of the returned phase.
 
     Some protocols count the first hidden frame as visible, so the visible phase is sampled both ways.
@@ -28,7 +30,7 @@ def first_middle_last(count: int, fps: float, phases: tuple[int, int], *, sample
     return np.unique(np.concatenate([a + (steps * (b - a) / max(samples - 1, 1)).astype(np.int64) for a, b in spans]))
 
 
-def squeeze(frame: Frame, **_: Any) -> np.ndarray:
+def resize_to_224(frame: Frame, **_: Any) -> np.ndarray:
     """The whole frame at 224 x 224, by area."""
     import cv2
 
@@ -37,26 +39,27 @@ def squeeze(frame: Frame, **_: Any) -> np.ndarray:
 
 @observer(
     id="small.depth", version=1, kind="frame", makes=DepthMaps, inputs=("phases",), weights=("fastdepth",),
-    choose=first_middle_last, prepare=squeeze,
+    choose=sampled_frames_of_both_phases, prepare=resize_to_224,
 )  # fmt: skip
 def fast_depth(batch: Batch, *, samples: int = 3) -> DepthMaps:
     """Depth of the first, middle and last frame of both phases by FastDepth; it knows rooms better than streets."""
     from revisit.networks import fastdepth
 
-    return DepthMaps(batch.index, fastdepth.depth(batch.rgb), inverse=False, maker=fastdepth.ID)
+    return DepthMaps(batch.index, fastdepth.depth_maps(batch.rgb), inverse=False, maker=fastdepth.ID)
 
 
-@observers(
+@register_observer_per_network(
     {
         "paper.depth": "depth-anything-v2-small",
         "paper.depth_base": "depth-anything-v2-base",
         "paper.depth_large": "depth-anything-v2-large",
     },
-    version=1, kind="frame", makes=DepthMaps, inputs=("phases",), choose=first_middle_last, size="long_side",
+    version=1, kind="frame", makes=DepthMaps, inputs=("phases",), choose=sampled_frames_of_both_phases,
+    size="long_side",
 )  # fmt: skip
 def depth_anything(network: str, batch: Batch, *, samples: int = 3, long_side: int = LONG_SIDE) -> DepthMaps:
     """Inverse depth of the first, middle and last frame of both phases by {network}."""
     from revisit.networks import depth_anything, runtime
 
-    maps = runtime.numbers(depth_anything.depth(network, runtime.on_device(batch.rgb)))
+    maps = runtime.to_numpy(depth_anything.inverse_depth(network, runtime.channels_first_on_device(batch.rgb)))
     return DepthMaps(batch.index, maps, inverse=True, maker=network)

@@ -14,8 +14,14 @@ import numpy as np
 
 from revisit.core import ClipInfo, Frame, FrameStream, Target, UsageError, observer
 from revisit.observers import masks
-from revisit.observers.pictures import in_groups
-from revisit.observers.target_presence import LONG_SIDE, WEIGHTS, choose_looks, collect_frames, search_frames
+from revisit.observers.pictures import feed_frames_in_groups
+from revisit.observers.target_presence import (
+    LONG_SIDE,
+    WEIGHTS,
+    best_windows_and_search,
+    collect_shrunk_frames,
+    frame_numbers_to_look_at,
+)
 from revisit.suites.memobench.evidence import Detections
 
 SAM3 = "sam3"
@@ -45,7 +51,7 @@ Rows = list[tuple[np.ndarray, np.ndarray]]  # scores and coverages of the masks 
     id="paper.detections", version=1, kind="sequence", makes=Detections, inputs=("annotations", "target?"),
     weights=(SAM3,),
 )  # fmt: skip
-def detections(
+def detections_by_sam3(
     clip: ClipInfo,
     annotations: PromptAnnotations,
     target: Target | None,
@@ -56,20 +62,24 @@ def detections(
 ) -> FrameStream:
     """What SAM 3 finds in each frame when it is asked for the target by name."""
 
-    def ask(pictures: Any, words: str) -> Rows:
+    def ask_sam3(pictures: Any, words: str) -> Rows:
         from revisit.networks import sam3
 
-        answers = sam3.network(SAM3).find(pictures, words, threshold=threshold)
+        answers = sam3.network(SAM3).detect_named_objects(pictures, words, threshold=threshold)
         return [(one.score, one.coverage) for one in answers]
 
-    return (yield from _detect(prompt_words(annotations, target, rule, style), ask, threshold, SAM3))
+    return (
+        yield from _observe_detections(
+            detector_prompt_in_style(annotations, target, rule, style), ask_sam3, threshold, SAM3
+        )
+    )
 
 
 @observer(
     id="paper.detections_grounding", version=1, kind="sequence", makes=Detections, inputs=("annotations", "target?"),
     weights=(masks.DINO, masks.SAM2),
 )  # fmt: skip
-def detections_grounding(
+def detections_by_grounding_dino(
     clip: ClipInfo,
     annotations: PromptAnnotations,
     target: Target | None,
@@ -83,27 +93,29 @@ def detections_grounding(
     Its scores are another network's, and are not to be compared with those of SAM 3.
     """
 
-    def ask(pictures: Any, words: str) -> Rows:
+    def ask_grounding_dino(pictures: Any, words: str) -> Rows:
         from revisit.networks import grounding_dino, runtime, sam2
 
         rows: Rows = []
-        boxes_by_frame = grounding_dino.network(masks.DINO).find(pictures, words, threshold=threshold)
+        boxes_by_frame = grounding_dino.network(masks.DINO).detect_scores_and_boxes(
+            pictures, words, threshold=threshold
+        )
         for k, (score, boxes) in enumerate(boxes_by_frame):
             share = np.zeros(0, np.float32)
             if len(score):
                 logits, _ = sam2.Sam2Tracker(sam2.network(masks.SAM2), pictures[k : k + 1], boxes.tolist()).first
                 size = (int(pictures.shape[-2]), int(pictures.shape[-1]))
                 share = sam2.masks_at(logits, size).mean((1, 2)).astype(np.float32)
-            rows.append((runtime.numbers(score), share))
+            rows.append((runtime.to_numpy(score), share))
         return rows
 
-    words = prompt_words(annotations, target, rule, style)
-    return (yield from _detect(words, ask, threshold, f"{masks.DINO} + {masks.SAM2}"))
+    words = detector_prompt_in_style(annotations, target, rule, style)
+    return (yield from _observe_detections(words, ask_grounding_dino, threshold, f"{masks.DINO} + {masks.SAM2}"))
 
 
 @observer(
     id="small.detections", version=2, kind="sequence", makes=Detections, inputs=("target?",),
-    weights=(masks.MOBILE_SAM, masks.U2NETP), choose=masks.choose_frames,
+    weights=(masks.MOBILE_SAM, masks.U2NETP), choose=masks.evenly_spread_frame_numbers,
 )  # fmt: skip
 def detections_by_look(
     clip: ClipInfo, target: Target | None, *, at_most: int = masks.AT_MOST, when_unknown: str = masks.SALIENCY
@@ -112,7 +124,7 @@ def detections_by_look(
 
     The score is likeness x expected overlap x sharpness of the mask; a mask that fails the tracker's rules is none.
     """
-    track = yield from masks.follow_target(None if target is None else target.box, when_unknown)
+    track = yield from masks.track_target_masks(None if target is None else target.box, when_unknown)
     rows = [k for k, mask in enumerate(track.masks) if mask is not None]
     return Detections(
         index=track.index,
@@ -125,7 +137,9 @@ def detections_by_look(
     )
 
 
-def prompt_words(annotations: PromptAnnotations, target: Target | None, rule: str, style: str = "original") -> str:
+def detector_prompt_in_style(
+    annotations: PromptAnnotations, target: Target | None, rule: str, style: str = "original"
+) -> str:
     """The words to ask with; empty where neither the dataset nor the target has any."""
     if style not in STYLES:
         raise UsageError(f"unknown prompt style {style!r} for the detector; choose one of {', '.join(STYLES)}")
@@ -136,19 +150,19 @@ def prompt_words(annotations: PromptAnnotations, target: Target | None, rule: st
     return STYLES[style].format(words) if words else ""
 
 
-def _detect(words: str, ask: Callable[[Any, str], Rows], threshold: float, maker: str) -> Any:
+def _observe_detections(words: str, ask: Callable[[Any, str], Rows], threshold: float, maker: str) -> Any:
     from revisit.networks import runtime
 
     index: list[int] = []
     rows: Rows = []
 
-    def see(frames: list[Frame]) -> None:
+    def detect_in_group(frames: list[Frame]) -> None:
         if words:
             with runtime.inference():
-                rows.extend(ask(runtime.on_device([frame.rgb for frame in frames]), words))
+                rows.extend(ask(runtime.channels_first_on_device([frame.rgb for frame in frames]), words))
             index.extend(frame.index for frame in frames)
 
-    yield from in_groups(GROUP, see)
+    yield from feed_frames_in_groups(GROUP, detect_in_group)
     counts = [len(score) for score, _ in rows]
     return Detections(
         index=np.array(index, dtype=np.int64),
@@ -163,7 +177,7 @@ def _detect(words: str, ask: Callable[[Any, str], Rows], threshold: float, maker
 
 @observer(
     id="small.sightings", version=1, kind="sequence", makes=Detections, size=LONG_SIDE, inputs=("target?",),
-    choose=choose_looks, weights=(*WEIGHTS, "u2netp"),
+    choose=frame_numbers_to_look_at, weights=(*WEIGHTS, "u2netp"),
 )  # fmt: skip
 def sightings(clip: ClipInfo, target: Target | None, *, when_unknown: str = masks.SALIENCY) -> FrameStream:
     """Where the target is found again, and how sure that is: asked for by its first look, not by a name.
@@ -173,27 +187,27 @@ def sightings(clip: ClipInfo, target: Target | None, *, when_unknown: str = mask
     """
     if when_unknown not in (masks.SKIP, masks.SALIENCY):
         raise UsageError(f"when_unknown={when_unknown!r}: it is {masks.SKIP!r} or {masks.SALIENCY!r}")
-    frames = yield from collect_frames()
+    frames = yield from collect_shrunk_frames()
     box = None if target is None else target.box
     if box is None and when_unknown == masks.SALIENCY and frames:
         from revisit.networks import runtime
-        from revisit.networks.u2net import salient_box
+        from revisit.networks.u2net import largest_salient_box
 
         with runtime.inference():
-            box = salient_box(frames[0].rgb)
+            box = largest_salient_box(frames[0].rgb)
     index = np.array([frame.index for frame in frames if box is not None], dtype=np.int64)
-    rows = search_frames(frames, box)[0] if box is not None else []
+    rows = best_windows_and_search(frames, box)[0] if box is not None else []
     boxes = np.array([row.box for row in rows], dtype=np.float64).reshape(-1, 4)
     prompt = masks.NOTHING if box is None else masks.SALIENT if target is None else masks.BOX
     return Detections(
         index=index, frame=index, coverage=(boxes[:, 2:] - boxes[:, :2]).prod(axis=1),
-        score=np.array([confidence(row.like, row.unlike) for row in rows], dtype=np.float64),
+        score=np.array([sighting_confidence(row.like, row.unlike) for row in rows], dtype=np.float64),
         prompt=prompt, threshold=0.0, maker=WEIGHTS[0], guessed=target is None,
     )  # fmt: skip
 
 
-def confidence(like: float, unlike: float) -> float:
+def sighting_confidence(target_likeness: float, other_likeness: float) -> float:
     """How sure it is that a window shows the target, 0 to 1; a half is where the target gate says that it shows."""
-    by_like = (like - CERTAIN_LIKE[0]) / (CERTAIN_LIKE[1] - CERTAIN_LIKE[0])
-    by_margin = (like - unlike - CERTAIN_MARGIN[0]) / (CERTAIN_MARGIN[1] - CERTAIN_MARGIN[0])
+    by_like = (target_likeness - CERTAIN_LIKE[0]) / (CERTAIN_LIKE[1] - CERTAIN_LIKE[0])
+    by_margin = (target_likeness - other_likeness - CERTAIN_MARGIN[0]) / (CERTAIN_MARGIN[1] - CERTAIN_MARGIN[0])
     return float(np.clip(min(by_like, by_margin), 0, 1))

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from revisit.core import Batch, ClipInfo, FrameStream, observer, observers
+from revisit.core import Batch, ClipInfo, FrameStream, observer, register_observer_per_network
 from revisit.observers.patches import EFFICIENTNET, LONG_SIDE, patch_tokens
 from revisit.suites.memobench.evidence import IdentityTokens
 
@@ -20,41 +20,49 @@ SHORT_SIDE = 224
 
 
 @observer(id="lite.identity", version=1, kind="sequence", makes=IdentityTokens, inputs=("phases",), sets=("lite",))
-def identity_tokens(clip: ClipInfo, phases: tuple[int, int], *, samples: int = 9, crop: bool = False) -> FrameStream:
+def identity_by_gradients_and_colour(
+    clip: ClipInfo, phases: tuple[int, int], *, samples: int = 9, crop: bool = False
+) -> FrameStream:
     """Descriptors of the patches of the first frame and of `samples` frames spread over the returned phase."""
     frame_numbers = set(first_and_returned_frames(clip.count, phases, samples))
     index: list[int] = []
     tokens: list[np.ndarray] = []
     while (frame := (yield)) is not None:
         if frame.index in frame_numbers:
-            grid = patch_tokens(centre_crop(frame.rgb) if crop else frame.at(LONG_SIDE))
+            grid = patch_tokens(crop_central_square(frame.rgb) if crop else frame.at(LONG_SIDE))
             index.append(frame.index)
             tokens.append(grid.reshape(-1, grid.shape[2]).astype(np.float16))
     return IdentityTokens(np.array(index, dtype=np.int64), np.stack(tokens), "gradients and colour", crop)
 
 
-def _choose_frames(count: int, fps: float, phases: tuple[int, int], *, samples: int, **_: Any) -> np.ndarray:
+def _first_and_returned_frames_array(
+    count: int, fps: float, phases: tuple[int, int], *, samples: int, **_: Any
+) -> np.ndarray:
     return np.array(first_and_returned_frames(count, phases, samples))
 
 
 @observer(
-    id="small.identity", version=1, kind="frame", makes=IdentityTokens, inputs=("phases",), choose=_choose_frames,
+    id="small.identity", version=1, kind="frame", makes=IdentityTokens, inputs=("phases",),
+    choose=_first_and_returned_frames_array,
     weights=(EFFICIENTNET,),
 )  # fmt: skip
 def identity_by_efficientnet(batch: Batch, *, samples: int = 9, crop: bool = False) -> IdentityTokens:
     """Descriptors of the patches of the first frame and of `samples` frames spread over the returned phase."""
     from revisit.networks import preprocessing, runtime
-    from revisit.networks.efficientnet_lite import described, full_field
+    from revisit.networks.efficientnet_lite import resize_to_whole_patches, unit_patch_and_picture_descriptors
 
     with runtime.inference():
-        pictures = runtime.on_device(batch.rgb)
-        tokens, _ = described(preprocessing.middle(pictures) if crop else full_field(pictures))
-    return IdentityTokens(batch.index, runtime.numbers(tokens.flatten(1, 2), np.float16), EFFICIENTNET, crop)
+        pictures = runtime.channels_first_on_device(batch.rgb)
+        tokens, _ = unit_patch_and_picture_descriptors(
+            preprocessing.resize_256_and_crop_224(pictures) if crop else resize_to_whole_patches(pictures)
+        )
+    return IdentityTokens(batch.index, runtime.to_numpy(tokens.flatten(1, 2), np.float16), EFFICIENTNET, crop)
 
 
-@observers(
+@register_observer_per_network(
     {"paper.identity": "dinov2-base", "paper.identity_small": "dinov2-small", "paper.identity_large": "dinov2-large"},
-    version=1, kind="frame", makes=IdentityTokens, inputs=("phases",), choose=_choose_frames, size="long_side",
+    version=1, kind="frame", makes=IdentityTokens, inputs=("phases",), choose=_first_and_returned_frames_array,
+    size="long_side",
 )  # fmt: skip
 def identity_by_dino(
     network: str, batch: Batch, *, samples: int = 9, crop: bool = False, long_side: int | None = None
@@ -64,15 +72,15 @@ def identity_by_dino(
 
     net = dino.network(network)
     with runtime.inference(dino.HALF):
-        pictures = runtime.on_device(batch.rgb)
+        pictures = runtime.channels_first_on_device(batch.rgb)
         if crop:
-            levels = preprocessing.middle(pictures, odd="even")
+            levels = preprocessing.resize_256_and_crop_224(pictures, odd="even")
         else:
-            size = preprocessing.short_side(tuple(pictures.shape[-2:]), SHORT_SIDE)
-            levels = preprocessing.resized(pictures, preprocessing.multiple(size, net.patch))
-        _, tokens = net(preprocessing.normalised(levels), as_hub=crop)
-        unit = preprocessing.unit(tokens)
-    return IdentityTokens(batch.index, runtime.numbers(unit, np.float16), network, crop)
+            size = preprocessing.size_with_short_side(tuple(pictures.shape[-2:]), SHORT_SIDE)
+            levels = preprocessing.resize_levels(pictures, preprocessing.nearest_size_of_multiples(size, net.patch))
+        _, tokens = net(preprocessing.normalise_by_channel(levels), as_hub=crop)
+        unit = preprocessing.unit_vectors(tokens)
+    return IdentityTokens(batch.index, runtime.to_numpy(unit, np.float16), network, crop)
 
 
 def first_and_returned_frames(count: int, phases: tuple[int, int], samples: int) -> list[int]:
@@ -82,7 +90,7 @@ def first_and_returned_frames(count: int, phases: tuple[int, int], samples: int)
     return sorted({0, *spread})
 
 
-def centre_crop(rgb: np.ndarray) -> np.ndarray:
+def crop_central_square(rgb: np.ndarray) -> np.ndarray:
     """The square in the middle of a picture."""
     height, width = rgb.shape[:2]
     side = max(1, int(KEPT * min(height, width)))

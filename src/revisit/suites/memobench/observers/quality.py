@@ -26,12 +26,12 @@ def aesthetic(batch: Batch, *, step: int = STEP, long_side: int = LONG_SIDE) -> 
     """Beauty of every fourth frame (`step`) by LAION's improved predictor, about 0 to 10."""
     from revisit.networks import aesthetic, clip, runtime
 
-    head = runtime.network("laion-aesthetic-v2", aesthetic.load)
+    head = runtime.network("laion-aesthetic-v2", aesthetic.load_aesthetic_head)
     with runtime.inference(clip.HALF):
-        vectors = clip.network(CLIP).images(runtime.on_device(batch.rgb))
+        vectors = clip.network(CLIP).images(runtime.channels_first_on_device(batch.rgb))
     with runtime.inference():
-        value = aesthetic.beauty(head, vectors)
-    return AestheticScores(batch.index, runtime.numbers(value), "laion-aesthetic-v2")
+        value = aesthetic.aesthetic_scores(head, vectors)
+    return AestheticScores(batch.index, runtime.to_numpy(value), "laion-aesthetic-v2")
 
 
 @observer(
@@ -45,17 +45,18 @@ def image_quality(batch: Batch, *, step: int = STEP, long_side: int = LONG_SIDE)
 
     net = runtime.network("clip-rn50", lambda path: clip_iqa.load(path, weights.file("clip-iqa-plus")))
     with runtime.inference():
-        value = net(runtime.on_device(batch.rgb))
-    return ImageQuality(batch.index, runtime.numbers(value), "clip-iqa-plus")
+        value = net(runtime.channels_first_on_device(batch.rgb))
+    return ImageQuality(batch.index, runtime.to_numpy(value), "clip-iqa-plus")
 
 
-def five_frames(count: int, fps: float, prompt: str, **_: Any) -> np.ndarray:
+def five_evenly_spread_frames(count: int, fps: float, prompt: str, **_: Any) -> np.ndarray:
     """Five frames from the first to the last, each rounded down."""
     return (np.arange(REWARDED) * (count - 1) / (REWARDED - 1)).astype(np.int64)
 
 
 @observer(
-    id="paper.image_reward", version=1, kind="frame", makes=ImageRewards, size="long_side", choose=five_frames,
+    id="paper.image_reward", version=1, kind="frame", makes=ImageRewards, size="long_side",
+    choose=five_evenly_spread_frames,
     inputs=("prompt",), weights=("image-reward", "bert-words"),
 )  # fmt: skip
 def image_reward(batch: Batch, *, long_side: int = LONG_SIDE) -> ImageRewards:
@@ -66,5 +67,7 @@ def image_reward(batch: Batch, *, long_side: int = LONG_SIDE) -> ImageRewards:
     words = runtime.network("bert-words", lambda path: image_reward.Words(path.parent))
     tokens, attention = words([str(prompt) for (prompt,) in batch.inputs])
     with runtime.inference():
-        value = net(runtime.on_device(batch.rgb), tokens.to(runtime.device()), attention.to(runtime.device()))
-    return ImageRewards(batch.index, runtime.numbers(value), "image-reward-1.0")
+        value = net(
+            runtime.channels_first_on_device(batch.rgb), tokens.to(runtime.device()), attention.to(runtime.device())
+        )
+    return ImageRewards(batch.index, runtime.to_numpy(value), "image-reward-1.0")

@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 
 from revisit.core import ClipInfo, FrameStream, observer
-from revisit.observers.pictures import SHARED_LONG_SIDE, flow_maker, follow, gray
+from revisit.observers.pictures import SHARED_LONG_SIDE, create_dis_flow, to_gray, warp_back_with_mask
 from revisit.suites.memobench.evidence import WarpErrors
 
 SECONDS = 0.25  # 4 frames at 16 frames a second
@@ -43,22 +43,22 @@ VISIBLE, RETURNED = 0, 2
 Flow = Callable[[Sequence[np.ndarray], Sequence[np.ndarray]], Iterable[tuple[np.ndarray, np.ndarray]]]
 
 
-def chosen_step(step: int, fps: float) -> int:
+def step_or_quarter_second(step: int, fps: float) -> int:
     """Frames from one sampled frame to the next; 0 stands for a quarter of a second."""
     return step or max(1, round(SECONDS * fps))
 
 
-def sampled_frames(count: int, phases: tuple[int, int], step: int, closed: bool) -> dict[int, range]:
+def sampled_frames_by_phase(count: int, phases: tuple[int, int], step: int, closed: bool) -> dict[int, range]:
     """Frames that are sampled in each phase."""
     hidden, returned = phases
     return {VISIBLE: range(0, min(hidden + closed, count), step), RETURNED: range(returned, count, step)}
 
 
-def wanted_frames(
+def all_sampled_frames(
     count: int, fps: float, phases: tuple[int, int], *, step: int = 0, closed: bool = False, **_: Any
 ) -> np.ndarray:
     """Numbers of all sampled frames."""
-    sampled = sampled_frames(count, phases, chosen_step(step, fps), closed)
+    sampled = sampled_frames_by_phase(count, phases, step_or_quarter_second(step, fps), closed)
     return np.array(sorted({k for frames in sampled.values() for k in frames}), dtype=np.int64)
 
 
@@ -76,17 +76,17 @@ class WarpRows:
     rows: list[tuple[float, ...]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.step = chosen_step(self.step, self.clip.fps)
-        self.sampled = sampled_frames(self.clip.count, self.phases, self.step, self.closed)
+        self.step = step_or_quarter_second(self.step, self.clip.fps)
+        self.sampled = sampled_frames_by_phase(self.clip.count, self.phases, self.step, self.closed)
 
-    def add(
+    def add_pair(
         self, place: tuple[int, int, int], earlier: np.ndarray, later: np.ndarray, there: np.ndarray, back: np.ndarray
     ) -> None:
         """A pair of RGB pictures with the flow between them."""
         self.places.append(place)
-        self.rows.append(describe_pair(to_unit_range(earlier), to_unit_range(later), there, back))
+        self.rows.append(warp_statistics_of_pair(divide_by_255(earlier), divide_by_255(later), there, back))
 
-    def record(self) -> WarpErrors:
+    def to_warp_errors(self) -> WarpErrors:
         """All pairs as evidence."""
         table = np.array(self.rows, dtype=np.float64).reshape(-1, 6)
         where = np.array(self.places, dtype=np.int64).reshape(-1, 3)
@@ -98,7 +98,7 @@ class WarpRows:
         )  # fmt: skip
 
 
-def warp_by_network(rows: WarpRows, flow: Flow, long_side: int | None) -> FrameStream:
+def observe_warp_by_network(rows: WarpRows, flow: Flow, long_side: int | None) -> FrameStream:
     """Errors of pairs of successive sampled frames, by the flow of a network."""
     from revisit.networks.flow_runs import pairs_at_once
 
@@ -107,10 +107,10 @@ def warp_by_network(rows: WarpRows, flow: Flow, long_side: int | None) -> FrameS
     waiting: list[tuple[tuple[int, int, int], np.ndarray, np.ndarray]] = []
     before: tuple[int, int, np.ndarray] | None = None  # phase and number of the sampled frame before
 
-    def compare() -> None:
+    def add_waiting_pairs() -> None:
         places, earlier, later = zip(*waiting, strict=True)
         for row in zip(places, earlier, later, flow(earlier, later), strict=True):
-            rows.add(*row[:3], *row[3])
+            rows.add_pair(*row[:3], *row[3])
         waiting.clear()
 
     while (frame := (yield)) is not None:
@@ -123,15 +123,15 @@ def warp_by_network(rows: WarpRows, flow: Flow, long_side: int | None) -> FrameS
             waiting.append(((before[1], frame.index, phase), before[2], picture))
         before = phase, frame.index, picture
         if len(waiting) >= batch:
-            compare()
+            add_waiting_pairs()
     if waiting:
-        compare()
-    return rows.record()
+        add_waiting_pairs()
+    return rows.to_warp_errors()
 
 
 @observer(
     id="small.warp", version=1, kind="sequence", makes=WarpErrors, inputs=("phases",), weights=("gmflow",),
-    choose=wanted_frames,
+    choose=all_sampled_frames,
 )  # fmt: skip
 def gmflow_warp(
     clip: ClipInfo,
@@ -146,15 +146,15 @@ def gmflow_warp(
 
     `step` is in frames; 0 stands for a quarter of a second.
     """
-    from revisit.networks.flow_runs import gmflow_of
+    from revisit.networks.flow_runs import gmflow_both_ways
 
     rows = WarpRows(clip, phases, step, closed, "gmflow")
-    return (yield from warp_by_network(rows, partial(gmflow_of, side=flow_side), long_side))
+    return (yield from observe_warp_by_network(rows, partial(gmflow_both_ways, max_long_side=flow_side), long_side))
 
 
 @observer(
     id="paper.warp", version=1, kind="sequence", makes=WarpErrors, inputs=("phases",), weights=("raft-large",),
-    choose=wanted_frames,
+    choose=all_sampled_frames,
 )  # fmt: skip
 def raft_warp(
     clip: ClipInfo,
@@ -169,11 +169,11 @@ def raft_warp(
 
     `step` is in frames; 0 stands for a quarter of a second.
     """
-    from revisit.networks.flow_runs import raft_of
+    from revisit.networks.flow_runs import raft_both_ways
 
     maker = "raft-large" if signed else "raft-large on values from 0 to 1"
     rows = WarpRows(clip, phases, step, closed, maker)
-    return (yield from warp_by_network(rows, partial(raft_of, signed=signed), long_side))
+    return (yield from observe_warp_by_network(rows, partial(raft_both_ways, levels_from_minus_one=signed), long_side))
 
 
 @observer(id="lite.warp", version=1, kind="sequence", makes=WarpErrors, inputs=("phases",), sets=("lite",))
@@ -198,20 +198,20 @@ def dis_warp(
             continue
         if frame.index == sampled[phase][0]:
             before = path = None
-        small = gray(frame.at(SHARED_LONG_SIDE))
-        path = AccumulatedFlow(small) if path is None else path.to(small)
+        small = to_gray(frame.at(SHARED_LONG_SIDE))
+        path = AccumulatedFlow(small) if path is None else path.extended_to_picture(small)
         if frame.index not in sampled[phase]:
             continue
         picture = frame.at(long_side)
         rows.size = picture.shape[:2]
         if before is not None:
             earlier, picture_before = before
-            there, back = path.at(*rows.size)
-            grays = gray(picture_before), gray(picture)
+            there, back = path.flows_at_size(*rows.size)
+            grays = to_gray(picture_before), to_gray(picture)
             there, back = maker.calc(*grays, there), maker.calc(*grays[::-1], back)
-            rows.add((earlier, frame.index, phase), picture_before, picture, there, back)
-        before, path = (frame.index, picture), path.restarted()
-    return rows.record()
+            rows.add_pair((earlier, frame.index, phase), picture_before, picture, there, back)
+        before, path = (frame.index, picture), path.restarted_at_last_picture()
+    return rows.to_warp_errors()
 
 
 @dataclass(frozen=True)
@@ -223,21 +223,24 @@ class AccumulatedFlow:
     back: np.ndarray | None = None
     step: tuple[np.ndarray, np.ndarray] | None = None  # there and back over the last frame alone
 
-    def to(self, picture: np.ndarray) -> AccumulatedFlow:
+    def extended_to_picture(self, picture: np.ndarray) -> AccumulatedFlow:
         """The way as far as the next frame; cameras move steadily, so flow is looked for where it was before."""
-        maker = flow_maker()
+        maker = create_dis_flow()
         guess = [flow.copy() for flow in self.step] if self.step is not None else [None, None]
         forward, backward = maker.calc(self.last, picture, guess[0]), maker.calc(picture, self.last, guess[1])
         there, back = forward, backward
         if self.there is not None and self.back is not None:
-            there, back = self.there + follow(self.there, forward)[0], backward + follow(backward, self.back)[0]
+            there, back = (
+                self.there + warp_back_with_mask(self.there, forward)[0],
+                backward + warp_back_with_mask(backward, self.back)[0],
+            )
         return AccumulatedFlow(picture, there, back, (forward, backward))
 
-    def restarted(self) -> AccumulatedFlow:
+    def restarted_at_last_picture(self) -> AccumulatedFlow:
         """A way that begins here."""
         return AccumulatedFlow(self.last, step=self.step)
 
-    def at(self, height: int, width: int) -> tuple[np.ndarray, np.ndarray]:
+    def flows_at_size(self, height: int, width: int) -> tuple[np.ndarray, np.ndarray]:
         """Flow there and back in pixels of a picture of this size."""
         import cv2
 
@@ -250,21 +253,28 @@ class AccumulatedFlow:
         return flows[0], flows[1]
 
 
-def to_unit_range(rgb: np.ndarray) -> np.ndarray:
+def divide_by_255(rgb: np.ndarray) -> np.ndarray:
     """The picture with values from 0 to 1."""
     return np.asarray(rgb, dtype=np.float32) / 255
 
 
-def describe_pair(
+def warp_statistics_of_pair(
     earlier: np.ndarray, later: np.ndarray, flow: np.ndarray, back: np.ndarray | None = None
 ) -> tuple[float, float, float, float, float, float]:
     """One row of WarpErrors, from `error` to `length`, of two pictures (0-1) and the flow (pixels) between them."""
-    error, compared, inside = warp_error(earlier, later, flow, back)
+    error, compared, inside = warp_error_and_shares(earlier, later, flow, back)
     length = float(np.hypot(flow[:, :, 0], flow[:, :, 1]).mean()) / flow.shape[1]
-    return error, compared, inside, wrong_way(earlier, later, flow), float(np.abs(earlier - later).mean()), length
+    return (
+        error,
+        compared,
+        inside,
+        reversed_warp_error(earlier, later, flow),
+        float(np.abs(earlier - later).mean()),
+        length,
+    )
 
 
-def warp_error(
+def warp_error_and_shares(
     earlier: np.ndarray, later: np.ndarray, flow: np.ndarray, back: np.ndarray | None = None
 ) -> tuple[float, float, float]:
     """Mean difference of the later picture at x + f to the earlier one at x, share compared, share inside.
@@ -274,27 +284,27 @@ def warp_error(
     import cv2
 
     earlier, later = (cv2.GaussianBlur(picture, (0, 0), SMOOTHED) for picture in (earlier, later))
-    warped, inside = follow(flow, later)
-    followed = inside if back is None else inside & consistent_pixels(flow, back)
+    warped, inside = warp_back_with_mask(flow, later)
+    followed = inside if back is None else inside & forward_backward_consistent_mask(flow, back)
     if followed.sum() < LEAST_FOLLOWED * inside.sum():
         followed = inside
     error = float(np.abs(warped - earlier)[followed].mean()) if followed.any() else 1.0
     return error, float(followed.mean()), float(inside.mean())
 
 
-def wrong_way(earlier: np.ndarray, later: np.ndarray, flow: np.ndarray) -> float:
+def reversed_warp_error(earlier: np.ndarray, later: np.ndarray, flow: np.ndarray) -> float:
     """Mean difference of the earlier picture at x + f to the later one at x, over all pixels, edges repeated.
 
     The flow leads from the earlier picture to the later one, so this looks for the origin of a pixel on the opposite
     side; it is what the public evaluator of MemoBench does.
     """
-    warped, _ = follow(flow, earlier)
+    warped, _ = warp_back_with_mask(flow, earlier)
     return float(np.abs(warped - later).mean())
 
 
-def consistent_pixels(flow: np.ndarray, back: np.ndarray) -> np.ndarray:
+def forward_backward_consistent_mask(flow: np.ndarray, back: np.ndarray) -> np.ndarray:
     """Which pixels the flow back returns to where the flow there took them from."""
-    returned, _ = follow(flow, back)
+    returned, _ = warp_back_with_mask(flow, back)
     off = ((flow + returned) ** 2).sum(axis=2)
     size = (flow**2).sum(axis=2) + (returned**2).sum(axis=2)
     return np.asarray(off <= RELATIVE * size + ABSOLUTE)

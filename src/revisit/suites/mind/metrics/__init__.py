@@ -19,7 +19,7 @@ KEYS = {
 ORDER = [metric_id for key in ("lcm", "gsc", "action", "visual_quality", "dino") for metric_id in KEYS[key].values()]
 
 
-def metrics() -> list[str]:
+def mind_metric_ids() -> list[str]:
     """Ids of the metrics of this suite: MIND's own, then those of camera paths."""
     further = [metric_id for metric_id in METRICS if "mind" in METRICS[metric_id].suites and metric_id not in ORDER]
     return [*ORDER, *further]

@@ -13,23 +13,23 @@ import numpy as np
 
 from revisit.core import Case, Metric, PublishedMaker, Score, Series, Unscored, metric
 from revisit.evidence.poses import PoseTrack, TruePoseTrack
-from revisit.metrics.camera import TRUE_STILL, PathSteps, paths, step_errors
-from revisit.metrics.rules import is_upstream
+from revisit.metrics.camera import TRUE_STILL, PathSteps, shared_camera_paths, step_errors
+from revisit.metrics.rules import is_upstream_rule
 from revisit.suites.mind.evidence import ActionTrack
-from revisit.suites.mind.metrics.selection import ACTION_FRAMES, LEAST_STEPS, action_labels, group_statistics
+from revisit.suites.mind.metrics.selection import ACTION_FRAMES, LEAST_STEPS, action_labels, error_statistics_by_group
 
 FAMILY = "action"  # the group of these metrics, by which users name it
 
 
-def counted_steps(
+def errors_of_counted_steps(
     case: Case, track: PoseTrack, truth: TruePoseTrack, actions: ActionTrack, rule: str
 ) -> tuple[PathSteps, list[str]] | Unscored:
     """The errors of all steps with keys and poses, and what each was asked to do; upstream of the first 97 frames."""
-    upstream = is_upstream(rule)
+    upstream = is_upstream_rule(rule)
     if upstream and (truth.source != "colmap" or len(truth.frame) < ACTION_FRAMES):
         given = f"found {len(truth.frame)} poses from {truth.source}"
         return Unscored("refused", f"upstream needs images.txt with {ACTION_FRAMES} rows or runs ViPE; {given}")
-    both = paths(case, track, truth)
+    both = shared_camera_paths(case, track, truth)
     if isinstance(both, Unscored):
         return both
     mark = int(case.annotations["mark_time"])
@@ -54,20 +54,20 @@ def counted_steps(
 VIPE = PublishedMaker("ViPE", "poses_from", others=("odometry", "mapanything", "vggt", "da3"))
 
 
-def action_metric(part: str, component: str, called: str, **card: Any) -> Metric:
+def register_action_metric(part: str, component: str, called: str, **card: Any) -> Metric:
     """The metric of one part of a step's error: its way or its turn."""
 
-    def scored(
+    def score_action_errors(
         case: Case, track: PoseTrack, truth: TruePoseTrack, actions: ActionTrack, *, rule: str = "corrected"
     ) -> Score | Unscored:
-        counted = counted_steps(case, track, truth, actions, rule)
+        counted = errors_of_counted_steps(case, track, truth, actions, rule)
         if isinstance(counted, Unscored):
             return counted
         errors, labels = counted
         values = getattr(errors, part)
         if values is None:
             return Unscored(TRUE_STILL, facts=errors.facts)
-        facts = {**errors.facts, "groups": group_statistics(values, labels, rule)}
+        facts = {**errors.facts, "groups": error_statistics_by_group(values, labels, rule)}
         return Score(float(values.mean()), units=Series(frame=errors.frame, value=values), facts=facts)
 
     return metric(
@@ -75,14 +75,14 @@ def action_metric(part: str, component: str, called: str, **card: Any) -> Metric
         needs=(Case, PoseTrack, TruePoseTrack, ActionTrack), suites=("mind",),
         paper="MIND (arXiv 2602.08025)", published_by=(VIPE,), **card,
         doc=f"Mean error of the {component} of each step; the facts hold it by group and by action.",
-    )(scored)  # fmt: skip
+    )(score_action_errors)  # fmt: skip
 
 
-action_translation = action_metric(
+action_translation = register_action_metric(
     "translation", "way", "step", unit="metres", range=(0, None), upstream="action.__overall__.rpe_trans_mean",
     responds_to=("disobeyed keys", "frozen camera"), blind_to=("content", "scale of the path"),
 )  # fmt: skip
-action_rotation = action_metric(
+action_rotation = register_action_metric(
     "rotation", "turn", "turn", unit="degrees", range=(0, 180), upstream="action.__overall__.rpe_rot_mean_deg",
     responds_to=("disobeyed keys", "frozen camera", "turn cut short"), blind_to=("content",),
 )  # fmt: skip

@@ -15,9 +15,9 @@ import numpy as np
 from revisit.core import Case, Metric, Reason, Score, Series, Unscored, metric
 from revisit.evidence.frames import FrameFacts
 from revisit.metrics.fidelity import LPIPS, MSE, PSNR, Measure
-from revisit.metrics.rules import is_upstream
+from revisit.metrics.rules import is_upstream_rule
 from revisit.suites.mind.evidence import DistanceFromStart
-from revisit.suites.mind.metrics.lcm import PAPER, SSIM, psnr_score, values_of_measure
+from revisit.suites.mind.metrics.lcm import PAPER, SSIM, measure_values_or_refusal, psnr_score_with_identical_count
 from revisit.suites.mind.metrics.selection import BATCH, MIRROR
 
 FAMILY = "gsc"  # the group of these metrics, by which users name it
@@ -25,10 +25,10 @@ FAMILY = "gsc"  # the group of these metrics, by which users name it
 DOES_NOT_APPLY = Reason("does_not_apply", "only the clips of mirror_test go out and come back the same way")
 
 
-def gsc(measure: Measure) -> Metric:
+def register_return_metric(measure: Measure) -> Metric:
     """The metric of a measure: its mean over the pairs of the way out and the way back, in the order of the way out."""
 
-    def scored(
+    def score_return_pairs(
         case: Case,
         frames: FrameFacts,
         departure: DistanceFromStart,
@@ -39,12 +39,12 @@ def gsc(measure: Measure) -> Metric:
         moving: float = 1e-3,
         **params: Any,
     ) -> Score | Unscored:
-        values = values_of_measure(measure, comparison, rule, params)
+        values = measure_values_or_refusal(measure, comparison, rule, params)
         if isinstance(values, Unscored):
             return values
         if case.condition != MIRROR:
             return Unscored(DOES_NOT_APPLY)
-        upstream = is_upstream(rule)
+        upstream = is_upstream_rule(rule)
         count = int(frames.index[-1]) + 1 if len(frames.index) else 0
         motion = float(departure.mse[len(departure.mse) // 2]) if len(departure.mse) else 0.0
         facts = {"sample_frames": count, "length": count // 2, "motion_mse": motion, "fps": float(frames.fps)}
@@ -63,14 +63,14 @@ def gsc(measure: Measure) -> Metric:
         order = np.argsort(comparison.reference)
         units = Series(frame=comparison.index[order], other=comparison.reference[order], value=values[order])
         score = Score(float(values.mean()), units=units, facts=facts)
-        return psnr_score(score, rule) if measure is PSNR else score
+        return psnr_score_with_identical_count(score, rule) if measure is PSNR else score
 
     return metric(
         id=f"mind_gsc_{measure.id}", version=2, title=f"Return: {measure.called}",
         needs=(Case, FrameFacts, DistanceFromStart, measure.kind), suites=("mind",), paper=PAPER,
         upstream=f"gsc.avg_{measure.id}", responds_to=("forgotten content", "overshoot"), blind_to=("what differs",),
-        doc=f"Mean {measure.called} between the way out and the way back{measure.note}.", **measure.card,
-    )(scored)  # fmt: skip
+        doc=f"Mean {measure.called} between the way out and the way back{measure.note}.", **measure.card_arguments,
+    )(score_return_pairs)  # fmt: skip
 
 
-gsc_mse, gsc_psnr, gsc_ssim, gsc_lpips = map(gsc, (MSE, PSNR, SSIM, LPIPS))
+gsc_mse, gsc_psnr, gsc_ssim, gsc_lpips = map(register_return_metric, (MSE, PSNR, SSIM, LPIPS))

@@ -14,19 +14,19 @@ import numpy as np
 
 from revisit.core import Case, InvalidEvidence, Metric, Reason, Score, Series, Unscored, metric
 from revisit.evidence.frames import FrameFacts
-from revisit.metrics.fidelity import IDENTICAL_DB, LPIPS, MSE, PSNR, Measure, ssim_of
-from revisit.metrics.rules import is_upstream
-from revisit.suites.mind.metrics.selection import CHUNK, MIRROR, count_scored_frames, network_refusal
+from revisit.metrics.fidelity import IDENTICAL_DB, LPIPS, MSE, PSNR, Measure, ssim_measure
+from revisit.metrics.rules import is_upstream_rule
+from revisit.suites.mind.metrics.selection import CHUNK, MIRROR, count_scored_frames, refuse_other_network
 
 FAMILY = "lcm"  # the group of these metrics, by which users name it
 
 PAPER = "MIND (arXiv 2602.08025)"
-SSIM = ssim_of("torchmetrics")
+SSIM = ssim_measure("torchmetrics")
 DOES_NOT_APPLY = Reason("does_not_apply", "a mirror clip has no ground truth; gsc compares it with itself")
 INFINITE = Reason("unbounded", "identical frames have no finite PSNR, but upstream averages it anyway")
 
 
-def score_frames(
+def score_counted_frames(
     case: Case,
     frames: FrameFacts,
     index: np.ndarray,
@@ -63,29 +63,31 @@ def score_frames(
     return Score(float(values[:count].mean()), units=units, facts=facts)
 
 
-def psnr_score(score: Score | Unscored, rule: str) -> Score | Unscored:
+def psnr_score_with_identical_count(score: Score | Unscored, rule: str) -> Score | Unscored:
     """A mean PSNR with its identical frames counted; infinite upstream where there is one."""
     if isinstance(score, Unscored) or score.units is None:
         return score
     identical = int((score.units["value"] >= IDENTICAL_DB).sum())
     facts = {**score.facts, "psnr_is_capped": identical}
-    if identical and is_upstream(rule):
+    if identical and is_upstream_rule(rule):
         return Unscored(INFINITE, facts=facts)
     return Score(score.value, units=score.units, facts=facts)
 
 
-def values_of_measure(measure: Measure, comparison: Any, rule: str, params: Mapping[str, Any]) -> np.ndarray | Unscored:
+def measure_values_or_refusal(
+    measure: Measure, comparison: Any, rule: str, params: Mapping[str, Any]
+) -> np.ndarray | Unscored:
     """A number for each pair of frames, by the network that the rule takes."""
     values = measure.values(comparison, **params)
-    if measure is LPIPS and (other := network_refusal(comparison.net, "lpips_alex", rule)) is not None:
+    if measure is LPIPS and (other := refuse_other_network(comparison.net, "lpips_alex", rule)) is not None:
         return other
     return values
 
 
-def lcm(measure: Measure, *also: str) -> Metric:
+def register_memory_metric(measure: Measure, *also: str) -> Metric:
     """The metric of a measure between the predicted frames and the true ones."""
 
-    def scored(
+    def score_true_frames(
         case: Case,
         frames: FrameFacts,
         comparison: Any,
@@ -94,19 +96,19 @@ def lcm(measure: Measure, *also: str) -> Metric:
         video_max_time: int | None = None,
         **params: Any,
     ) -> Score | Unscored:
-        values = values_of_measure(measure, comparison, rule, params)
+        values = measure_values_or_refusal(measure, comparison, rule, params)
         if isinstance(values, Unscored):
             return values
-        score = score_frames(case, frames, comparison.index, comparison.reference, values, rule, video_max_time)
-        return psnr_score(score, rule) if measure is PSNR else score
+        score = score_counted_frames(case, frames, comparison.index, comparison.reference, values, rule, video_max_time)
+        return psnr_score_with_identical_count(score, rule) if measure is PSNR else score
 
     return metric(
         id=f"mind_lcm_{measure.id}", version=2, title=f"Memory: {measure.called}",
         needs=(Case, FrameFacts, measure.kind), suites=("mind",), paper=PAPER, upstream=f"lcm.avg_{measure.id}",
-        responds_to=("forgotten content", "wrong camera", *also), blind_to=("what differs",), **measure.card,
+        responds_to=("forgotten content", "wrong camera", *also), blind_to=("what differs",), **measure.card_arguments,
         doc=f"Mean {measure.called} of the predicted frames against the true ones{measure.note}.",
-    )(scored)  # fmt: skip
+    )(score_true_frames)  # fmt: skip
 
 
-lcm_mse, lcm_psnr = lcm(MSE), lcm(PSNR)
-lcm_ssim, lcm_lpips = lcm(SSIM, "blur"), lcm(LPIPS, "blur")
+lcm_mse, lcm_psnr = register_memory_metric(MSE), register_memory_metric(PSNR)
+lcm_ssim, lcm_lpips = register_memory_metric(SSIM, "blur"), register_memory_metric(LPIPS, "blur")

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from revisit.core import Unscored
-from revisit.metrics.rules import is_upstream
+from revisit.metrics.rules import is_upstream_rule
 from revisit.suites.mind.evidence import ActionTrack
 
 CHUNK = 100  # frames that the public evaluator reads at a time; the chunk with the last frame is never scored
@@ -29,12 +29,12 @@ MOVE_NAMES = {name for axis in MOVES for name in axis.values()}
 
 def count_scored_frames(count: int, rule: str) -> int:
     """How many of `count` compared frames count, from the first."""
-    return max(count - 1, 0) // CHUNK * CHUNK if is_upstream(rule) else count
+    return max(count - 1, 0) // CHUNK * CHUNK if is_upstream_rule(rule) else count
 
 
-def network_refusal(made_by: str, required: str, rule: str) -> Unscored | None:
+def refuse_other_network(made_by: str, required: str, rule: str) -> Unscored | None:
     """Why evidence of a network is not scored: upstream has one network, and another's numbers are no substitute."""
-    if not is_upstream(rule) or made_by.startswith(required):
+    if not is_upstream_rule(rule) or made_by.startswith(required):
         return None
     return Unscored("other_settings", f"upstream needs {required}, but {made_by} was used", {"described_by": made_by})
 
@@ -50,10 +50,10 @@ def action_labels(actions: ActionTrack, frames: Sequence[int]) -> list[str]:
     return names_by_frame
 
 
-def group_of_label(label: str, rule: str) -> str:
+def action_group_of_label(label: str, rule: str) -> str:
     """The group of a label: translation, rotation, mixed or no_op; upstream knows translation and other only."""
     parts = label.split("+")
-    if is_upstream(rule):
+    if is_upstream_rule(rule):
         return "translation" if len(parts) == 1 and parts[0] in MOVE_NAMES else "other"
     if label == NO_OP:
         return NO_OP
@@ -61,11 +61,11 @@ def group_of_label(label: str, rule: str) -> str:
     return "translation" if moves == len(parts) else "mixed" if moves else "rotation"
 
 
-def group_statistics(errors: np.ndarray, names: Sequence[str], rule: str) -> dict[str, dict[str, float]]:
+def error_statistics_by_group(errors: np.ndarray, names: Sequence[str], rule: str) -> dict[str, dict[str, float]]:
     """Count, mean and median over all steps, over each group, and over each action."""
     groups: dict[str, list[float]] = {"__overall__": list(errors)}
     for name in ("translation", "rotation", "mixed", NO_OP, "other"):
-        members = [e for e, label in zip(errors, names, strict=True) if group_of_label(label, rule) == name]
+        members = [e for e, label in zip(errors, names, strict=True) if action_group_of_label(label, rule) == name]
         if members:
             groups[name] = members
     for label in sorted(set(names)):

@@ -12,32 +12,32 @@ from revisit.core import Case, Metric, PublishedMaker, Score, Unscored, metric
 from revisit.evidence.frames import FrameFacts
 from revisit.evidence.quality import AestheticQuality, ImagingQuality
 from revisit.suites.mind.evidence import FeatureError
-from revisit.suites.mind.metrics.lcm import score_frames
-from revisit.suites.mind.metrics.selection import network_refusal
+from revisit.suites.mind.metrics.lcm import score_counted_frames
+from revisit.suites.mind.metrics.selection import refuse_other_network
 
 FAMILY = "visual"  # the group of these metrics, by which users name it
 
 
-def rating_metric(id: str, kind: type, paper: str, doc: str, *responds_to: str) -> Metric:
+def register_rating_metric(id: str, kind: type, paper: str, doc: str, *responds_to: str) -> Metric:
     """The metric of a rating of single frames."""
 
-    def scored(
+    def score_ratings(
         case: Case, frames: FrameFacts, ratings: Any, *, rule: str = "corrected", video_max_time: int | None = None
     ) -> Score | Unscored:
-        return score_frames(case, frames, ratings.index, ratings.index, ratings.value, rule, video_max_time)
+        return score_counted_frames(case, frames, ratings.index, ratings.index, ratings.value, rule, video_max_time)
 
     return metric(
         id=f"mind_{id}", version=2, title=f"{id.capitalize()} quality", unit="score", range=(0, 1),
         higher_is_better=True, needs=(Case, FrameFacts, kind), suites=("mind",), paper=paper,
         upstream=f"visual_quality.avg_{id}", responds_to=responds_to, blind_to=("memory", "camera"), doc=doc,
-    )(scored)  # fmt: skip
+    )(score_ratings)  # fmt: skip
 
 
-imaging = rating_metric(
+imaging = register_rating_metric(
     "imaging", ImagingQuality, "MUSIQ (Ke et al. 2021)", "Mean technical quality of the predicted frames.",
     "blur", "noise",
 )  # fmt: skip
-aesthetic = rating_metric(
+aesthetic = register_rating_metric(
     "aesthetic", AestheticQuality, "LAION aesthetic predictor", "Mean beauty of the predicted frames.", "ugly frames"
 )
 
@@ -48,7 +48,7 @@ aesthetic = rating_metric(
     upstream="dino.avg_dino_mse", responds_to=("wrong content", "wrong camera"), blind_to=("small textures",),
     published_by=(PublishedMaker("DINOv3-B", "described_by", ("dinov3-base", "dinov3-vitb16")),),
 )  # fmt: skip
-def dino(
+def dino_feature_error(
     case: Case, frames: FrameFacts, errors: FeatureError, *, rule: str = "corrected", video_max_time: int | None = None
 ) -> Score | Unscored:
     """Mean squared error of normalised patch features against the true frames.
@@ -56,7 +56,7 @@ def dino(
     Its size depends on the network, which the facts name: numbers of two networks are not to be compared. Under
     `upstream` only DINOv3 counts.
     """
-    if (other := network_refusal(errors.net, "dinov3-base", rule)) is not None:
+    if (other := refuse_other_network(errors.net, "dinov3-base", rule)) is not None:
         return other
-    score = score_frames(case, frames, errors.index, errors.reference, errors.mse, rule, video_max_time)
+    score = score_counted_frames(case, frames, errors.index, errors.reference, errors.mse, rule, video_max_time)
     return replace(score, facts={**score.facts, "described_by": errors.net})

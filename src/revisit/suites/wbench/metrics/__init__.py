@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from revisit.core.text import package_yaml
+from revisit.core.text import read_package_yaml
 from revisit.suites.wbench.metrics import consistency, judged, loops, navigation, quality  # noqa: F401 - they register
 
-_PUBLISHED = package_yaml("revisit.suites.wbench", "published.yaml")
+_PUBLISHED = read_package_yaml("revisit.suites.wbench", "published.yaml")
 DIMENSIONS: dict[str, list[str]] = _PUBLISHED["dimensions"]
 
 
-def metrics() -> list[str]:
+def wbench_metric_ids() -> list[str]:
     """Ids of the metrics of this suite."""
     return [*(metric for ids in DIMENSIONS.values() for metric in ids), *_PUBLISHED["further"]]

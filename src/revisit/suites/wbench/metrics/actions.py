@@ -32,14 +32,14 @@ class CameraAction:
     keys: tuple[str, ...]
 
     @cached_property
-    def walk(self) -> np.ndarray | None:
+    def walk_direction(self) -> np.ndarray | None:
         """The unit direction of travel as the camera sees it; None where it is asked to stay."""
-        return _unit_sum([DIRECTIONS[key] for key in self.keys if key in DIRECTIONS])
+        return _unit_vector_of_sum([DIRECTIONS[key] for key in self.keys if key in DIRECTIONS])
 
     @cached_property
-    def turn(self) -> np.ndarray | None:
+    def turn_axis(self) -> np.ndarray | None:
         """The unit axis about which the camera is asked to turn; None where it is not."""
-        return _unit_sum([TURNS[key] for key in self.keys if key in TURNS])
+        return _unit_vector_of_sum([TURNS[key] for key in self.keys if key in TURNS])
 
     @property
     def opposite(self) -> CameraAction:
@@ -47,11 +47,11 @@ class CameraAction:
         return CameraAction(tuple(OPPOSITES[key] for key in self.keys))
 
     @property
-    def group(self) -> str:
+    def motion_group(self) -> str:
         """The kinds of motion it is made of, the same for an action and its opposite."""
         return "+".join(sorted({GROUPS[key] for key in self.keys}))
 
-    def mirror(self, other: CameraAction) -> np.ndarray:
+    def mirror_signs(self, other: CameraAction) -> np.ndarray:
         """The signs of the axes that carry this action's path into that of another one of its group."""
         signs = np.ones(3)
         mine, others = ({GROUPS[key]: key for key in action.keys} for action in (self, other))
@@ -61,7 +61,7 @@ class CameraAction:
         return signs
 
 
-def _unit_sum(vectors: list[tuple[float, float, float]]) -> np.ndarray | None:
+def _unit_vector_of_sum(vectors: list[tuple[float, float, float]]) -> np.ndarray | None:
     """The direction of a sum; None where it has none."""
     total = np.sum(np.array(vectors).reshape(-1, 3), axis=0)
     length = float(np.linalg.norm(total))
@@ -75,7 +75,7 @@ def parse_action(text: str) -> CameraAction | None:
     return CameraAction(tuple(words)) if is_action and len(set(words)) == len(words) else None
 
 
-def is_loop(texts: list[str]) -> bool:
+def actions_form_loop(texts: list[str]) -> bool:
     """Whether the second half of the actions undoes the first, the last of them the first."""
     actions = [parse_action(text) for text in texts]
     count = len(actions)
@@ -87,7 +87,7 @@ def is_loop(texts: list[str]) -> bool:
     )
 
 
-def split_turns(count: int, turns: int) -> list[tuple[int, int]]:
+def split_into_equal_turns(count: int, turns: int) -> list[tuple[int, int]]:
     """Turns of equal length, rounded down, as the public evaluator cuts them; what is left over belongs to none."""
     each = count // max(turns, 1)
     return [(k * each, (k + 1) * each) for k in range(turns)]

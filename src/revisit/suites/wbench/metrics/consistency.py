@@ -20,7 +20,7 @@ DA3 = PublishedMaker("Depth Anything 3", "depth_by", names=("da3", "depth-anythi
 
 
 @derived(makes=BackgroundLooks, needs=(PatchFeatures,), optional=(NetworkPatches, BackgroundVectors), version=1)
-def background_looks(
+def choose_background_vectors(
     patches: PatchFeatures, network: NetworkPatches | None, clip: BackgroundVectors | None
 ) -> BackgroundLooks:
     """Descriptors by CLIP where the set has it, else by another network, or classical ones."""
@@ -30,7 +30,9 @@ def background_looks(
     return BackgroundLooks(looks.index, looks.whole, maker)
 
 
-def likeness(index: np.ndarray, vector: np.ndarray, facts: dict[str, object]) -> Score | Unscored:
+def similarity_to_previous_and_first(
+    index: np.ndarray, vector: np.ndarray, facts: dict[str, object]
+) -> Score | Unscored:
     """Mean over frames of the mean of the cosines with the frame before and with the first, none below 0."""
     if len(index) < 2:
         return Unscored("too_short", "one frame has none to be compared with")
@@ -47,16 +49,16 @@ def likeness(index: np.ndarray, vector: np.ndarray, facts: dict[str, object]) ->
     upstream="background_consistency", published_by=(CLIP,), responds_to=("changed background", "scene cut"),
     blind_to=("small things", "frozen camera"), rewards_unchanged=True, **CARD,
 )  # fmt: skip
-def background(looks: BackgroundLooks) -> Score | Unscored:
+def background_consistency(looks: BackgroundLooks) -> Score | Unscored:
     """Likeness of whole frames to the one before and to the first; a picture that rests scores best."""
-    return likeness(looks.index, looks.vector, {"described_by": looks.maker})
+    return similarity_to_previous_and_first(looks.index, looks.vector, {"described_by": looks.maker})
 
 
 @metric(
     id="wb_segment", version=1, title="Segment continuity", needs=(ShotChanges,), upstream="segment_continuity",
     responds_to=("scene cut",), blind_to=("drift", "camera"), rewards_unchanged=True, **CARD,
 )  # fmt: skip
-def segment(changes: ShotChanges, *, threshold: float = CUT) -> Score | Unscored:
+def shot_continuity(changes: ShotChanges, *, threshold: float = CUT) -> Score | Unscored:
     """1 where no shot ends within the clip, 0 where one does."""
     if not len(changes.index):
         return Unscored("too_short", "one frame cannot hold a cut")
@@ -64,7 +66,7 @@ def segment(changes: ShotChanges, *, threshold: float = CUT) -> Score | Unscored
     return Score(float(most <= threshold), raw=most, facts={"surest_cut": most, "network": changes.maker})
 
 
-def _refusal(pairs: Reprojections) -> Unscored | None:
+def _reason_without_reprojections(pairs: Reprojections) -> Unscored | None:
     if pairs.refused:
         return Unscored("unreadable", pairs.refused)
     return None if len(pairs.frame) else Unscored("no_overlap", "no two frames share enough points with depth")
@@ -75,9 +77,9 @@ def _refusal(pairs: Reprojections) -> Unscored | None:
     upstream="photometric_consistency", published_by=(DA3,), responds_to=("flicker",), blind_to=("memory",),
     rewards_unchanged=True, **CARD,
 )  # fmt: skip
-def photometric(pairs: Reprojections) -> Score | Unscored:
+def photometric_consistency(pairs: Reprojections) -> Score | Unscored:
     """1 - 10^(-PSNR/20) of points carried from frame to frame by depth and poses, which is 1 minus the RMS error."""
-    if (reason := _refusal(pairs)) is not None:
+    if (reason := _reason_without_reprojections(pairs)) is not None:
         return reason
     psnr = float(np.mean(-10 * np.log10(np.maximum(pairs.mse, 1e-10))))
     units = Series(frame=pairs.frame, value=pairs.mse)
@@ -89,9 +91,9 @@ def photometric(pairs: Reprojections) -> Score | Unscored:
     upstream="geometric_consistency", published_by=(DA3,), responds_to=("depth collapse",),
     blind_to=("colour", "memory"), rewards_unchanged=True, **CARD,
 )  # fmt: skip
-def geometric(pairs: Reprojections) -> Score | Unscored:
+def geometric_consistency(pairs: Reprojections) -> Score | Unscored:
     """1 / (1 + e), e the median over frames of the relative difference of depths where frames see one point."""
-    if (reason := _refusal(pairs)) is not None:
+    if (reason := _reason_without_reprojections(pairs)) is not None:
         return reason
     error = float(np.median(pairs.depth_error))
     units = Series(frame=pairs.frame, value=pairs.depth_error)
@@ -103,12 +105,12 @@ def geometric(pairs: Reprojections) -> Score | Unscored:
     published_by=(DINO_AND_CLIP,), responds_to=("identity drift",), blind_to=("background", "a subject that is gone"),
     rewards_unchanged=True, **CARD,
 )  # fmt: skip
-def subject(features: ObjectFeatures) -> Score | Unscored:
+def subject_consistency(features: ObjectFeatures) -> Score | Unscored:
     """Likeness of the subject, cut out on grey, to how it looked before and at first."""
     if len(features.frame) < 2:
         return Unscored("not_seen", f"the subject is seen in {len(features.frame)} frames, and two are compared")
     facts = {"described_by": features.maker, "seen_in": len(features.frame), "looked_at": len(features.index)}
-    return likeness(features.frame, features.vector, facts)
+    return similarity_to_previous_and_first(features.frame, features.vector, facts)
 
 
 @metric(
@@ -116,7 +118,7 @@ def subject(features: ObjectFeatures) -> Score | Unscored:
     upstream="perspective_consistency", published_by=(SAM2,), responds_to=("object vanishes",),
     blind_to=("identity", "background"), rewards_unchanged=True, **CARD,
 )  # fmt: skip
-def perspective(masks: ObjectMasks) -> Score | Unscored:
+def perspective_consistency(masks: ObjectMasks) -> Score | Unscored:
     """1 minus the spread of the subject's middle over 0.3, none below 0, times the share of frames that show it."""
     if not len(masks.index):
         return Unscored("not_seen", "nobody looked for the subject in this clip")

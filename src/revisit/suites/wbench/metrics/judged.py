@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from revisit.core import Metric, PublishedMaker, Score, Unscored, metric
-from revisit.core.text import package_yaml
-from revisit.evidence.judged import failed_canary
+from revisit.core.text import read_package_yaml
+from revisit.evidence.judged import unscored_for_failed_canary
 from revisit.suites.wbench.evidence import CaseRatings
 from revisit.suites.wbench.metrics.rules import CARD
 
@@ -17,13 +17,13 @@ FAMILY = "wbench_judged"
 DOUBAO = PublishedMaker("Doubao, by WBench's own questions", "asked_as", names=("wbench",))
 
 
-def question_metric(column: str, facts: Mapping[str, str]) -> Metric:
+def register_question_metric(column: str, facts: Mapping[str, str]) -> Metric:
     """The metric of one question, with the facts of questions.yaml."""
 
-    def scored(ratings: CaseRatings) -> Score | Unscored:
+    def score_rating(ratings: CaseRatings) -> Score | Unscored:
         if column not in ratings.question:
             return Unscored("does_not_apply", f"the case does not ask for {facts['title'].lower()}")
-        if reason := failed_canary(ratings.canary):
+        if reason := unscored_for_failed_canary(ratings.canary):
             return reason
         value = float(np.asarray(ratings.value)[ratings.question.index(column)])
         made_by = {"judge": ratings.judge, "asked_as": f"Revisit's question to {ratings.judge}"}
@@ -35,8 +35,8 @@ def question_metric(column: str, facts: Mapping[str, str]) -> Metric:
         id=facts["metric"], version=1, title=facts["title"], needs=(CaseRatings,), upstream=column,
         published_by=(DOUBAO,), responds_to=(facts["responds_to"],), doc=facts["doc"], **CARD,
         blind_to=("writing in the video that instructs the judge, where the canary does not notice it",),
-    )(scored)  # fmt: skip
+    )(score_rating)  # fmt: skip
 
 
-for column, facts in package_yaml("revisit.suites.wbench", "questions.yaml").items():
-    question_metric(column, facts)
+for column, facts in read_package_yaml("revisit.suites.wbench", "questions.yaml").items():
+    register_question_metric(column, facts)

@@ -7,11 +7,11 @@ import numpy as np
 from revisit.core import Case, PublishedMaker, Score, Unscored, derived, metric
 from revisit.evidence.appearance import NetworkPatches, PatchFeatures
 from revisit.evidence.poses import PoseTrack
-from revisit.geometry.rotations import geodesic
-from revisit.metrics.rules import is_upstream
+from revisit.geometry.rotations import angle_between_rotations
+from revisit.metrics.rules import is_upstream_rule
 from revisit.suites.wbench.evidence import DreamSimDistances, FirstViewDistance
 from revisit.suites.wbench.metrics.published_path import STILL_TURN, STILL_WAY
-from revisit.suites.wbench.metrics.rules import CARD, requested_turns
+from revisit.suites.wbench.metrics.rules import CARD, find_requested_turns
 
 GATED = 0.15  # loss of likeness on the way below which a loop counts in part
 LOOKED = 10  # frames on the way
@@ -20,7 +20,7 @@ DREAMSIM = PublishedMaker("DreamSim", "likeness_by", names=("dreamsim",))
 
 
 @derived(makes=FirstViewDistance, needs=(PatchFeatures,), optional=(NetworkPatches, DreamSimDistances), version=1)
-def first_view_distance(
+def choose_first_view_distance(
     patches: PatchFeatures, network: NetworkPatches | None, dreamsim: DreamSimDistances | None
 ) -> FirstViewDistance:
     """DreamSim's distance where a file tells it, else 1 - cosine of a network's, or of classical descriptors."""
@@ -31,12 +31,12 @@ def first_view_distance(
     return FirstViewDistance(looks.index, np.maximum(distance, 0), maker)
 
 
-def _return(case: Case, track: PoseTrack, upstream: bool) -> tuple[float, dict[str, object]] | Unscored:
+def _find_return(case: Case, track: PoseTrack, upstream: bool) -> tuple[float, dict[str, object]] | Unscored:
     """Where the camera is back, as a share of the clip, and how near it is to where it began."""
-    turns = requested_turns(case, track, upstream)
+    turns = find_requested_turns(case, track, upstream)
     if isinstance(turns, Unscored):
         return turns
-    angle = geodesic(track.c2w[0, :3, :3], track.c2w[:, :3, :3])
+    angle = angle_between_rotations(track.c2w[0, :3, :3], track.c2w[:, :3, :3])
     way = np.linalg.norm(track.c2w[:, :3, 3] - track.c2w[0, :3, 3], axis=1)
     start, end = turns.last
     if upstream:
@@ -54,13 +54,13 @@ def _return(case: Case, track: PoseTrack, upstream: bool) -> tuple[float, dict[s
     return best / max(len(track.frame) - 1, 1), facts
 
 
-def _likeness(
+def _return_similarity(
     case: Case, track: PoseTrack, distance: FirstViewDistance, rule: str
 ) -> tuple[float, float, dict[str, object]] | Unscored:
     """Likeness of the returned view to the first, the least of ten frames, and what the record says."""
     if not case.annotations.get("loop"):
         return Unscored("does_not_apply", "the actions of the case do not undo each other")
-    where = _return(case, track, is_upstream(rule))
+    where = _find_return(case, track, is_upstream_rule(rule))
     if isinstance(where, Unscored):
         return where
     if len(distance.index) < 2:
@@ -79,9 +79,11 @@ def _likeness(
     upstream="spatial_consistency", published_by=(DREAMSIM,), responds_to=("content replaced on return",),
     blind_to=("what changes on the way",), rewards_unchanged=True, **CARD,
 )  # fmt: skip
-def spatial(case: Case, track: PoseTrack, distance: FirstViewDistance, *, rule: str = "corrected") -> Score | Unscored:
+def spatial_consistency(
+    case: Case, track: PoseTrack, distance: FirstViewDistance, *, rule: str = "corrected"
+) -> Score | Unscored:
     """1 / (1 + distance) of the returned view to the first one, in cases that undo their actions."""
-    answer = _likeness(case, track, distance, rule)
+    answer = _return_similarity(case, track, distance, rule)
     return answer if isinstance(answer, Unscored) else Score(answer[0], facts=answer[2])
 
 
@@ -90,11 +92,11 @@ def spatial(case: Case, track: PoseTrack, distance: FirstViewDistance, *, rule: 
     upstream="gated_spatial_consistency", published_by=(DREAMSIM,),
     responds_to=("content replaced on return", "frozen camera"), blind_to=("what changes on the way",), **CARD,
 )  # fmt: skip
-def gated_spatial(
+def gated_spatial_consistency(
     case: Case, track: PoseTrack, distance: FirstViewDistance, *, rule: str = "corrected"
 ) -> Score | Unscored:
     """The same, times how far the view changed on the way, in parts of a loss of likeness of 0.15."""
-    answer = _likeness(case, track, distance, rule)
+    answer = _return_similarity(case, track, distance, rule)
     if isinstance(answer, Unscored):
         return answer
     likeness, least, facts = answer

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from revisit.core import Case, PublishedMaker, Score, Unscored, metric
 from revisit.evidence.poses import PoseTrack
-from revisit.metrics.rules import is_upstream
+from revisit.metrics.rules import is_upstream_rule
 from revisit.suites.wbench.metrics.actions import FIRST_PERSON
-from revisit.suites.wbench.metrics.published_path import NavigationScore, published_score
-from revisit.suites.wbench.metrics.requested_path import count_requested_pairs, requested_path_score
-from revisit.suites.wbench.metrics.rules import CARD, requested_turns
+from revisit.suites.wbench.metrics.published_path import NavigationScore, published_path_score
+from revisit.suites.wbench.metrics.requested_path import count_comparable_turn_pairs, requested_path_score
+from revisit.suites.wbench.metrics.rules import CARD, find_requested_turns
 
 # Files that name no estimator are taken for MegaSAM's, whose files do not name it either.
 MEGASAM = PublishedMaker("MegaSAM", "poses_from", others=("odometry", "mapanything-", "vggt", "da3"))
@@ -16,20 +16,20 @@ NO_PAIR = "no two turns of the case mirror or repeat each other, so that the ben
 DID_NOT_GO = "no two turns that mirror or repeat each other went as asked, so that there is nothing to compare"
 
 
-def _navigation(
+def _navigation_scores(
     case: Case, track: PoseTrack, rule: str, *, in_pairs: bool = True
 ) -> tuple[NavigationScore, dict[str, object]] | Unscored:
     """The scores of a clip and what the record says of it; `in_pairs` asks for turns that are alike or mirrored."""
-    upstream = is_upstream(rule)
-    turns = requested_turns(case, track, upstream)
+    upstream = is_upstream_rule(rule)
+    turns = find_requested_turns(case, track, upstream)
     if isinstance(turns, Unscored):
         return turns
     perspective = str(case.annotations.get("perspective") or FIRST_PERSON)
-    score = published_score if upstream else requested_path_score
+    score = published_path_score if upstream else requested_path_score
     navigation = score(track.c2w, turns.bounds, turns.actions, perspective)
     by = "turns.json" if turns.from_file else "equal parts"
     facts: dict[str, object] = {**navigation.facts, "poses_from": track.source, "turns_by": by}
-    if in_pairs and not count_requested_pairs(turns.actions):
+    if in_pairs and not count_comparable_turn_pairs(turns.actions):
         return Unscored("does_not_apply", NO_PAIR, facts)
     return navigation, facts
 
@@ -39,14 +39,14 @@ def _navigation(
     upstream="navigation_trajectory", published_by=(MEGASAM,), responds_to=("disobeyed keys", "frozen camera"),
     blind_to=("content",), **CARD,
 )  # fmt: skip
-def navigation(case: Case, track: PoseTrack, *, rule: str = "corrected") -> Score | Unscored:
+def navigation_trajectory(case: Case, track: PoseTrack, *, rule: str = "corrected") -> Score | Unscored:
     """Mean of accuracy and consistency; accuracy alone where no mirrored turns went as asked (`corrected`)."""
-    answer = _navigation(case, track, rule)
+    answer = _navigation_scores(case, track, rule)
     if isinstance(answer, Unscored):
         return answer
     score, facts = answer
     facts |= {"accuracy": score.accuracy, "consistency": score.consistency}
-    return Score(score.accuracy if score.score is None else score.score, facts=facts)
+    return Score(score.accuracy if score.trajectory_score is None else score.trajectory_score, facts=facts)
 
 
 @metric(
@@ -55,7 +55,7 @@ def navigation(case: Case, track: PoseTrack, *, rule: str = "corrected") -> Scor
 )  # fmt: skip
 def navigation_accuracy(case: Case, track: PoseTrack, *, rule: str = "corrected") -> Score | Unscored:
     """How much of the camera's motion is what each turn asked for."""
-    answer = _navigation(case, track, rule, in_pairs=False)
+    answer = _navigation_scores(case, track, rule, in_pairs=False)
     return answer if isinstance(answer, Unscored) else Score(answer[0].accuracy, facts=answer[1])
 
 
@@ -66,7 +66,7 @@ def navigation_accuracy(case: Case, track: PoseTrack, *, rule: str = "corrected"
 )  # fmt: skip
 def navigation_consistency(case: Case, track: PoseTrack, *, rule: str = "corrected") -> Score | Unscored:
     """How alike the paths of turns are that repeat or mirror each other."""
-    answer = _navigation(case, track, rule)
+    answer = _navigation_scores(case, track, rule)
     if isinstance(answer, Unscored):
         return answer
     score, facts = answer

@@ -12,8 +12,8 @@ from itertools import combinations
 
 import numpy as np
 
-from revisit.geometry.poses import rigid_poses
-from revisit.geometry.rotations import axis_angle, geodesic, slerp
+from revisit.geometry.poses import make_rigid_poses
+from revisit.geometry.rotations import angle_between_rotations, rotation_from_axis_angle, slerp
 from revisit.suites.wbench.metrics.actions import FIRST_PERSON, CameraAction
 
 SAMPLES = 20  # poses of a turn that are compared
@@ -44,24 +44,24 @@ class NavigationScore:
     facts: dict[str, float]
 
     @property
-    def score(self) -> float | None:
+    def trajectory_score(self) -> float | None:
         return None if self.consistency is None else (self.accuracy + self.consistency) / 2
 
 
-def published_score(
+def published_path_score(
     c2w: np.ndarray, bounds: Bounds, actions: Sequence[CameraAction], perspective: str
 ) -> NavigationScore:
     """Accuracy against the path built from the prediction, and likeness of turns that mirror each other."""
-    truth = _truth(c2w, bounds, actions, perspective)
-    predicted = np.concatenate([resample(c2w[start:end]) for start, end in bounds])
-    target = np.concatenate([resample(part) for part in truth])
+    truth = _build_true_turns(c2w, bounds, actions, perspective)
+    predicted = np.concatenate([resample_by_distance(c2w[start:end]) for start, end in bounds])
+    target = np.concatenate([resample_by_distance(part) for part in truth])
     whole = c2w[bounds[0][0] : bounds[-1][1]]
     way, angle = path_length(whole), total_turn(whole)
     error_way = float(np.linalg.norm(predicted[:, :3, 3] - target[:, :3, 3], axis=1).mean())
-    error_angle = float(geodesic(predicted[:, :3, :3], target[:, :3, :3]).mean())
+    error_angle = float(angle_between_rotations(predicted[:, :3, :3], target[:, :3, :3]).mean())
     share_way = min(error_way / max(way, LEAST_WAY), 1.0)
     share_angle = min(error_angle / max(angle, LEAST_TURN), 1.0)
-    pairs = _pair_errors(c2w, bounds, actions)
+    pairs = _errors_of_turn_pairs(c2w, bounds, actions)
     facts = {
         "nATE_t": share_way, "nATE_r": share_angle, "ATE_t": error_way, "ATE_r": error_angle,
         "total_path_length": way, "total_rotation_deg": angle, "consistency_pairs": float(len(pairs)),
@@ -81,16 +81,16 @@ def path_length(c2w: np.ndarray) -> float:
 
 def total_turn(c2w: np.ndarray) -> float:
     """Sum of the angles from each pose to the next, degrees."""
-    return float(_angles(c2w[:-1], c2w[1:]).sum())
+    return float(_angles_between_poses(c2w[:-1], c2w[1:]).sum())
 
 
-def _angles(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+def _angles_between_poses(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """Angles between poses, by the arc cosine: of tiny angles it makes 0 or a millionth of a degree, as upstream."""
     trace = np.trace(np.swapaxes(first[:, :3, :3], 1, 2) @ second[:, :3, :3], axis1=1, axis2=2)
     return np.degrees(np.arccos(np.clip((trace - 1) / 2, -1, 1)))
 
 
-def resample(c2w: np.ndarray, count: int = SAMPLES) -> np.ndarray:
+def resample_by_distance(c2w: np.ndarray, count: int = SAMPLES) -> np.ndarray:
     """Poses at equal steps of the way, or by their number where the way is none."""
     if len(c2w) <= 2:
         return c2w[np.linspace(0, max(len(c2w) - 1, 0), min(len(c2w), count)).astype(int)]
@@ -112,17 +112,19 @@ def resample(c2w: np.ndarray, count: int = SAMPLES) -> np.ndarray:
     return poses
 
 
-def _truth(c2w: np.ndarray, bounds: Bounds, actions: Sequence[CameraAction], perspective: str) -> list[np.ndarray]:
+def _build_true_turns(
+    c2w: np.ndarray, bounds: Bounds, actions: Sequence[CameraAction], perspective: str
+) -> list[np.ndarray]:
     """The truth of each turn, each beginning where the one before it ended."""
     position, heading = c2w[bounds[0][0], :3, 3], c2w[bounds[0][0], :3, :3]
     parts = []
     for (start, end), action in zip(bounds, actions, strict=True):
         turn = c2w[start:end]
         is_known = len(action.keys) == 1 or frozenset(action.keys) in KNOWN
-        if action.turn is None and is_known:
-            part = _line(turn, action, heading)
+        if action.turn_axis is None and is_known:
+            part = _straight_true_turn(turn, action, heading)
         else:
-            part = _rotation(turn, action, perspective) if is_known else np.tile(np.eye(4), (len(turn), 1, 1))
+            part = _rotating_true_turn(turn, action, perspective) if is_known else np.tile(np.eye(4), (len(turn), 1, 1))
             heading = part[-1, :3, :3]
         part[:, :3, 3] += position - part[0, :3, 3]
         position = part[-1, :3, 3].copy()
@@ -130,54 +132,56 @@ def _truth(c2w: np.ndarray, bounds: Bounds, actions: Sequence[CameraAction], per
     return parts
 
 
-def _line(turn: np.ndarray, action: CameraAction, heading: np.ndarray) -> np.ndarray:
+def _straight_true_turn(turn: np.ndarray, action: CameraAction, heading: np.ndarray) -> np.ndarray:
     """A straight way, as long as the prediction's ends are apart."""
-    assert action.walk is not None
+    assert action.walk_direction is not None
     length = float(np.linalg.norm(turn[-1, :3, 3] - turn[0, :3, 3]))
     length = length if length > STILL_WAY else USUAL_WAY
-    way = np.linspace(0, 1, len(turn))[:, None] * length * (heading @ action.walk)
-    return rigid_poses(np.broadcast_to(heading, (len(turn), 3, 3)), way)
+    way = np.linspace(0, 1, len(turn))[:, None] * length * (heading @ action.walk_direction)
+    return make_rigid_poses(np.broadcast_to(heading, (len(turn), 3, 3)), way)
 
 
-def _rotation(turn: np.ndarray, action: CameraAction, perspective: str) -> np.ndarray:
+def _rotating_true_turn(turn: np.ndarray, action: CameraAction, perspective: str) -> np.ndarray:
     """A turn of the prediction's angle from its first orientation: in place, along an arc, or around a subject."""
-    assert action.turn is not None
+    assert action.turn_axis is not None
     angle = total_turn(turn)
     chord = float(np.linalg.norm(turn[-1, :3, 3] - turn[0, :3, 3]))
     sine = np.sin(np.radians(angle) / 2)
     has_radius = angle >= RADIUS_TURN and sine >= 1e-6
     degrees = max(angle, USUAL_TURN) if has_radius else USUAL_TURN
     depth = max(chord / (2 * sine), USUAL_DEPTH) if has_radius else USUAL_DEPTH
-    part = _own_path(len(turn), action, degrees, depth, first_person=perspective == FIRST_PERSON)
+    part = _rotation_template(len(turn), action, degrees, depth, first_person=perspective == FIRST_PERSON)
     away = np.linalg.norm(turn[:, :3, 3] - turn[0, :3, 3], axis=1).mean() + 1e-12
     usual = np.linalg.norm(part[:, :3, 3] - part[0, :3, 3], axis=1).mean() + 1e-12
     scale = 1.0 if angle < STILL_TURN or away < STILL_WAY else away / usual
     first = turn[0, :3, :3] @ part[0, :3, :3].T
-    return rigid_poses(first @ part[:, :3, :3], scale * (part[:, :3, 3] - part[0, :3, 3]) @ first.T)
+    return make_rigid_poses(first @ part[:, :3, :3], scale * (part[:, :3, 3] - part[0, :3, 3]) @ first.T)
 
 
-def _own_path(count: int, action: CameraAction, degrees: float, depth: float, *, first_person: bool) -> np.ndarray:
+def _rotation_template(
+    count: int, action: CameraAction, degrees: float, depth: float, *, first_person: bool
+) -> np.ndarray:
     """The poses of an action with a rotation, from the origin looking ahead."""
-    assert action.turn is not None
+    assert action.turn_axis is not None
     steps = max(count - 1, 1)
-    walk = np.zeros(3) if action.walk is None else STEP * action.walk
+    walk = np.zeros(3) if action.walk_direction is None else STEP * action.walk_direction
     part = np.tile(np.eye(4), (count, 1, 1))
     if first_person:
         position = np.zeros(3)
         for k in range(count):
-            part[k, :3, :3] = axis_angle(action.turn, degrees * k / steps)
+            part[k, :3, :3] = rotation_from_axis_angle(action.turn_axis, degrees * k / steps)
             position = position + part[k, :3, :3] @ walk / steps if k else position
             part[k, :3, 3] = position
         return part
     offset = np.array([0.0, 0.0, -depth])
     for k in range(count):
-        out = axis_angle(action.turn, degrees * k / steps) @ offset
+        out = rotation_from_axis_angle(action.turn_axis, degrees * k / steps) @ offset
         part[k, :3, 3] = k / steps * walk - offset + out
-        part[k, :3, :3] = _looking_along(-out)
+        part[k, :3, :3] = _level_look_at_rotation(-out)
     return part
 
 
-def _looking_along(direction: np.ndarray) -> np.ndarray:
+def _level_look_at_rotation(direction: np.ndarray) -> np.ndarray:
     """The level orientation of a camera that looks along a direction."""
     ahead = direction / (np.linalg.norm(direction) + 1e-8)
     right = np.cross(ahead, (0.0, -1.0, 0.0))
@@ -185,16 +189,18 @@ def _looking_along(direction: np.ndarray) -> np.ndarray:
     return np.stack([right, -np.cross(right, ahead), ahead], axis=1)
 
 
-def _pair_errors(c2w: np.ndarray, bounds: Bounds, actions: Sequence[CameraAction]) -> list[tuple[float, float]]:
+def _errors_of_turn_pairs(
+    c2w: np.ndarray, bounds: Bounds, actions: Sequence[CameraAction]
+) -> list[tuple[float, float]]:
     """Errors of way and angle, as shares, of every two turns of one group, opposites reflected."""
     errors = []
     for (one, first), (other, second) in combinations(list(zip(bounds, actions, strict=True)), 2):
-        if first.group == second.group:
-            errors.append(pair_error(c2w[slice(*one)], c2w[slice(*other)], first.mirror(second)))
+        if first.motion_group == second.motion_group:
+            errors.append(turn_pair_error(c2w[slice(*one)], c2w[slice(*other)], first.mirror_signs(second)))
     return errors
 
 
-def pair_error(first: np.ndarray, second: np.ndarray, signs: np.ndarray) -> tuple[float, float]:
+def turn_pair_error(first: np.ndarray, second: np.ndarray, signs: np.ndarray) -> tuple[float, float]:
     """How far two turns differ, each from its own first pose, the second reflected; shares of what they moved."""
     count = min(len(first), len(second))
     one, other = (np.linalg.inv(part[0]) @ part for part in (first, second))
@@ -203,5 +209,5 @@ def pair_error(first: np.ndarray, second: np.ndarray, signs: np.ndarray) -> tupl
     other = mirror @ other @ mirror
     way, angle = ((of(one) + of(other)) / 2 for of in (path_length, total_turn))
     error_way = float(np.linalg.norm(one[:, :3, 3] - other[:, :3, 3], axis=1).mean())
-    error_angle = float(_angles(one, other).mean())
+    error_angle = float(_angles_between_poses(one, other).mean())
     return min(error_way / max(way, LEAST_WAY), 1.0), min(error_angle / max(angle, LEAST_TURN), 1.0)

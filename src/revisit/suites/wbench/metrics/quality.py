@@ -19,10 +19,10 @@ DYNAMIC = 0.25
 SAMPLED = 8.0  # steps a second of which that is asked
 
 
-def rating_metric(id: str, kind: type, title: str, paper: str, doc: str) -> Metric:
+def register_rating_metric(id: str, kind: type, title: str, paper: str, doc: str) -> Metric:
     """The metric of a rating of single frames."""
 
-    def scored(ratings: Any) -> Score | Unscored:
+    def score_frame_ratings(ratings: Any) -> Score | Unscored:
         if not len(ratings.index):
             return Unscored("not_observed", "no frame was rated")
         if unrated := int((~np.isfinite(ratings.value)).sum()):
@@ -34,13 +34,15 @@ def rating_metric(id: str, kind: type, title: str, paper: str, doc: str) -> Metr
     return metric(
         id=f"wb_{id}", version=1, title=title, needs=(kind,), upstream=f"{id}_quality", responds_to=("ugly frames",),
         blind_to=("memory", "camera"), doc=doc, **{**CARD, "paper": paper},
-    )(scored)  # fmt: skip
+    )(score_frame_ratings)  # fmt: skip
 
 
-aesthetic = rating_metric(
+aesthetic = register_rating_metric(
     "aesthetic", AestheticQuality, "Aesthetic quality", "LAION aesthetic predictor", "Mean beauty of the frames."
 )
-imaging = rating_metric("imaging", ImagingQuality, "Imaging quality", "MUSIQ", "Mean technical quality of the frames.")
+imaging = register_rating_metric(
+    "imaging", ImagingQuality, "Imaging quality", "MUSIQ", "Mean technical quality of the frames."
+)
 
 
 @metric(
@@ -48,7 +50,7 @@ imaging = rating_metric("imaging", ImagingQuality, "Imaging quality", "MUSIQ", "
     upstream="temporal_flickering", responds_to=("flicker",), blind_to=("memory", "frozen camera"),
     rewards_unchanged=True, **CARD,
 )  # fmt: skip
-def flicker(neighbours: NeighbourDifference) -> Score | Unscored:
+def temporal_flickering(neighbours: NeighbourDifference) -> Score | Unscored:
     """1 minus the mean absolute difference of neighbouring frames: a picture that rests scores best."""
     if not len(neighbours.index):
         return Unscored("too_short", "one frame cannot flicker")
@@ -61,7 +63,7 @@ def flicker(neighbours: NeighbourDifference) -> Score | Unscored:
     published_by=(PublishedMaker("RAFT", "flow_by", names=("raft",)),), responds_to=("frozen picture",),
     blind_to=("memory", "what moves"), **CARD,
 )  # fmt: skip
-def dynamic(flow: FlowStats) -> Score | Unscored:
+def dynamic_degree(flow: FlowStats) -> Score | Unscored:
     """1 where a quarter of the steps of an eighth of a second move fast, else 0; by the 90th percentile of the flow."""
     if not len(flow.index):
         return Unscored("too_short", "one frame cannot move")
@@ -74,7 +76,7 @@ def dynamic(flow: FlowStats) -> Score | Unscored:
     published_by=(PublishedMaker("AMT", "flow_by", names=("amt",)),), responds_to=("jitter", "flicker"),
     blind_to=("memory", "frozen camera"), rewards_unchanged=True, **CARD,
 )  # fmt: skip
-def smoothness(flow: FlowStats) -> Score | Unscored:
+def motion_smoothness(flow: FlowStats) -> Score | Unscored:
     """1 minus what flow leaves of the difference of neighbouring frames; published is AMT's interpolation."""
     if not len(flow.index):
         return Unscored("too_short", "one frame has no motion")
@@ -82,10 +84,10 @@ def smoothness(flow: FlowStats) -> Score | Unscored:
     return Score(float(value.mean()), units=Series(frame=flow.index, value=value), facts={"flow_by": "DIS"})
 
 
-def metric_of_file(id: str, title: str, upstream: str, network: str) -> Metric:
+def register_result_file_metric(id: str, title: str, upstream: str, network: str) -> Metric:
     """The metric of a column whose network is not part of Revisit: the benchmark's own result of the case."""
 
-    def scored(results: ResultFile) -> Score | Unscored:
+    def score_from_result_file(results: ResultFile) -> Score | Unscored:
         if upstream not in results.name:
             return Unscored("no_file", f"the evaluator's folder has no result of {upstream} for this case")
         value = float(results.value[results.name.index(upstream)])
@@ -97,8 +99,10 @@ def metric_of_file(id: str, title: str, upstream: str, network: str) -> Metric:
         id=f"wb_{id}", version=1, title=title, needs=(ResultFile,), upstream=upstream, responds_to=("ugly frames",),
         blind_to=("memory", "camera"), **CARD,
         doc=f"As the benchmark's own evaluator wrote it ({network}, which Revisit does not have).",
-    )(scored)  # fmt: skip
+    )(score_from_result_file)  # fmt: skip
 
 
-hpsv3 = metric_of_file("hpsv3", "HPSv3 quality", "hpsv3_quality", "HPSv3")
-plausibility = metric_of_file("plausibility", "Visual plausibility", "visual_plausibility", "a network of its own")
+hpsv3 = register_result_file_metric("hpsv3", "HPSv3 quality", "hpsv3_quality", "HPSv3")
+plausibility = register_result_file_metric(
+    "plausibility", "Visual plausibility", "visual_plausibility", "a network of its own"
+)

@@ -16,7 +16,7 @@ from itertools import combinations, pairwise
 
 import numpy as np
 
-from revisit.geometry.rotations import axis_angle, geodesic, to_axis_angle
+from revisit.geometry.rotations import angle_between_rotations, axis_angle_of_rotation, rotation_from_axis_angle
 from revisit.suites.wbench.metrics.actions import FIRST_PERSON, CameraAction
 from revisit.suites.wbench.metrics.published_path import (
     SAMPLES,
@@ -25,9 +25,9 @@ from revisit.suites.wbench.metrics.published_path import (
     USUAL_TURN,
     Bounds,
     NavigationScore,
-    pair_error,
     path_length,
-    resample,
+    resample_by_distance,
+    turn_pair_error,
 )
 
 SHARES = np.linspace(0, 1, SAMPLES)
@@ -46,11 +46,13 @@ class TurnMotion:
     turned: np.ndarray  # (SAMPLES, 3) rotation vectors of the steps until then, added up, degrees
 
     @cached_property
-    def went(self) -> bool:
+    def moved_as_asked(self) -> bool:
         """Whether the camera moved at all in the way it was asked to."""
         walked = path_length(self.poses) > STILL_WAY and np.linalg.norm(self.way, axis=1).max() > STILL_WAY
-        turned = geodesic(np.eye(3), self.poses[:, :3, :3]).max() > STILL_TURN
-        return (self.action.walk is not None and bool(walked)) or (self.action.turn is not None and bool(turned))
+        turned = angle_between_rotations(np.eye(3), self.poses[:, :3, :3]).max() > STILL_TURN
+        return (self.action.walk_direction is not None and bool(walked)) or (
+            self.action.turn_axis is not None and bool(turned)
+        )
 
 
 @dataclass(frozen=True)
@@ -72,15 +74,15 @@ def requested_path_score(
     """
     # A turn begins where the one before it ended.
     stretches = [c2w[max(start - 1, 0) : end] for start, end in bounds]
-    motions = [_motion(poses, action) for poses, action in zip(stretches, actions, strict=True)]
-    best = _fit(motions, perspective, 0.0)
+    motions = [_measure_turn_motion(poses, action) for poses, action in zip(stretches, actions, strict=True)]
+    best = _fit_amounts_for_tilt(motions, perspective, 0.0)
     for tilts in TILTS:
-        fits = [_fit(motions, perspective, best.tilt + tilt) for tilt in tilts]
+        fits = [_fit_amounts_for_tilt(motions, perspective, best.tilt + tilt) for tilt in tilts]
         best = max([best, *fits], key=lambda fit: round(sum(fit.scores), 9))
     pairs = [
-        pair_error(one.poses, other.poses, one.action.mirror(other.action))
+        turn_pair_error(one.poses, other.poses, one.action.mirror_signs(other.action))
         for (k, one), (j, other) in combinations(enumerate(motions), 2)
-        if one.action.group == other.action.group and best.scores[k] > 0 and best.scores[j] > 0
+        if one.action.motion_group == other.action.motion_group and best.scores[k] > 0 and best.scores[j] > 0
     ]
     facts = {
         "turns_that_went": float(sum(score > 0 for score in best.scores)), "turns": float(len(best.scores)),
@@ -91,60 +93,60 @@ def requested_path_score(
     return NavigationScore(float(np.mean(best.scores)), consistency, facts)
 
 
-def _fit(motions: Sequence[TurnMotion], perspective: str, tilt: float) -> Fit:
+def _fit_amounts_for_tilt(motions: Sequence[TurnMotion], perspective: str, tilt: float) -> Fit:
     """The amounts that explain all turns best, for a camera that looks down by `tilt`."""
-    level = axis_angle((1.0, 0.0, 0.0), tilt)  # from the axes of the level ground to those of the camera
-    degrees = _fitted_turn(motions, level)
-    columns = [_columns(motion.action, level, degrees, perspective) for motion in motions]
-    amounts = _fitted_amounts(columns, [motion.way for motion in motions])
+    level = rotation_from_axis_angle((1.0, 0.0, 0.0), tilt)  # from the axes of the level ground to those of the camera
+    degrees = _fit_turn_degrees(motions, level)
+    columns = [_position_columns(motion.action, level, degrees, perspective) for motion in motions]
+    amounts = _fit_walk_and_distance(columns, [motion.way for motion in motions])
     third = perspective != FIRST_PERSON
     scores = tuple(
-        _turn_score(motion, column @ amounts, level, degrees, float(amounts[0]), third)
+        _explained_turn_share(motion, column @ amounts, level, degrees, float(amounts[0]), third)
         for motion, column in zip(motions, columns, strict=True)
     )
     return Fit(scores, float(amounts[0]), degrees, float(tilt))
 
 
-def _axis(action: CameraAction, level: np.ndarray) -> np.ndarray | None:
+def _requested_turn_axis(action: CameraAction, level: np.ndarray) -> np.ndarray | None:
     """The axis of the asked turn as the camera sees it: up and down about its own right, aside about the vertical."""
-    return None if action.turn is None else level @ action.turn
+    return None if action.turn_axis is None else level @ action.turn_axis
 
 
-def count_requested_pairs(actions: Sequence[CameraAction]) -> int:
+def count_comparable_turn_pairs(actions: Sequence[CameraAction]) -> int:
     """How many pairs of turns the case asks to be alike."""
-    return sum(first.group == second.group for first, second in combinations(actions, 2))
+    return sum(first.motion_group == second.motion_group for first, second in combinations(actions, 2))
 
 
-def _motion(turn: np.ndarray, action: CameraAction) -> TurnMotion:
+def _measure_turn_motion(turn: np.ndarray, action: CameraAction) -> TurnMotion:
     poses = np.linalg.inv(turn[0]) @ turn
-    steps = [np.multiply(*to_axis_angle(a[:3, :3].T @ b[:3, :3])) for a, b in pairwise(poses)]
+    steps = [np.multiply(*axis_angle_of_rotation(a[:3, :3].T @ b[:3, :3])) for a, b in pairwise(poses)]
     vectors = np.array(steps).reshape(-1, 3)
     turned = np.concatenate([[0.0], np.cumsum(np.linalg.norm(vectors, axis=1))])
     total = np.concatenate([np.zeros((1, 3)), np.cumsum(vectors, axis=0)])
     nearest = np.abs(turned[None] - SHARES[:, None] * turned[-1]).argmin(axis=1)  # all 0 where nothing turns
     share = turned[nearest] / max(turned[-1], 1e-12)
-    way = resample(poses)[:, :3, 3]
+    way = resample_by_distance(poses)[:, :3, 3]
     if len(way) < SAMPLES:
         way = np.stack([np.interp(SHARES, np.linspace(0, 1, len(way)), way[:, axis]) for axis in range(3)], axis=1)
     return TurnMotion(action, poses, way, poses[nearest, :3, :3], share, total[nearest])
 
 
-def _fitted_turn(motions: Sequence[TurnMotion], level: np.ndarray) -> float:
+def _fit_turn_degrees(motions: Sequence[TurnMotion], level: np.ndarray) -> float:
     """Degrees of a turn that explain all turns best."""
-    turns = [(motion, axis) for motion in motions if (axis := _axis(motion.action, level)) is not None]
+    turns = [(motion, axis) for motion in motions if (axis := _requested_turn_axis(motion.action, level)) is not None]
     size = sum(float(motion.share @ motion.share) for motion, _ in turns)
     projected = sum(float((motion.turned @ axis) @ motion.share) for motion, axis in turns)
     return max(0.0, projected / size) if size > 0 else 0.0
 
 
-def _columns(action: CameraAction, level: np.ndarray, degrees: float, perspective: str) -> np.ndarray:
+def _position_columns(action: CameraAction, level: np.ndarray, degrees: float, perspective: str) -> np.ndarray:
     """(SAMPLES, 3, 2) positions of an asked turn per unit of walk, and per unit of the subject's distance."""
     columns = np.zeros((SAMPLES, 3, 2))
     first_person = perspective == FIRST_PERSON
-    axis = _axis(action, level)
-    turned = np.tile(np.eye(3), (SAMPLES, 1, 1)) if axis is None else axis_angle(axis, degrees * SHARES)
-    if action.walk is not None:
-        walk = level @ action.walk
+    axis = _requested_turn_axis(action, level)
+    turned = np.tile(np.eye(3), (SAMPLES, 1, 1)) if axis is None else rotation_from_axis_angle(axis, degrees * SHARES)
+    if action.walk_direction is not None:
+        walk = level @ action.walk_direction
         steps = turned @ walk if first_person else np.tile(walk, (SAMPLES, 1))
         middles = np.concatenate([np.zeros((1, 3)), (steps[:-1] + steps[1:]) / 2])
         columns[:, :, 0] = np.cumsum(middles, axis=0) / (SAMPLES - 1)
@@ -154,7 +156,7 @@ def _columns(action: CameraAction, level: np.ndarray, degrees: float, perspectiv
     return columns
 
 
-def _fitted_amounts(columns: Sequence[np.ndarray], ways: Sequence[np.ndarray]) -> np.ndarray:
+def _fit_walk_and_distance(columns: Sequence[np.ndarray], ways: Sequence[np.ndarray]) -> np.ndarray:
     """Walk and distance of the subject, none below 0, that explain the ways of all turns that ask for one best."""
     table = np.concatenate([column.reshape(-1, 2) for column in columns])
     target = np.concatenate([way.ravel() for way in ways])
@@ -171,27 +173,27 @@ def _fitted_amounts(columns: Sequence[np.ndarray], ways: Sequence[np.ndarray]) -
     return best
 
 
-def _turn_score(
+def _explained_turn_share(
     motion: TurnMotion, requested_way: np.ndarray, level: np.ndarray, degrees: float, walk: float, third: bool
 ) -> float:
     """Share of a turn's motion that was asked for: 1 all of it, 0 none, or no motion where one was asked."""
-    if not motion.went:
+    if not motion.moved_as_asked:
         return 0.0
     parts = []
     length = float(np.sqrt((motion.way**2).sum(axis=1).mean()))
-    if length > STILL_WAY and (third or motion.action.walk is not None):
+    if length > STILL_WAY and (third or motion.action.walk_direction is not None):
         parts.append(_explained_share(np.linalg.norm(motion.way - requested_way, axis=1), length))
-    elif motion.action.walk is not None:
+    elif motion.action.walk_direction is not None:
         parts.append(0.0)
-    axis = _axis(motion.action, level)
+    axis = _requested_turn_axis(motion.action, level)
     if axis is not None:
-        requested = axis_angle(axis, degrees * motion.share)
-        size = float(np.sqrt((geodesic(np.eye(3), motion.rotation) ** 2).mean()))
-        parts.append(_explained_share(geodesic(requested, motion.rotation), size) if size > 0 else 0.0)
+        requested = rotation_from_axis_angle(axis, degrees * motion.share)
+        size = float(np.sqrt((angle_between_rotations(np.eye(3), motion.rotation) ** 2).mean()))
+        parts.append(_explained_share(angle_between_rotations(requested, motion.rotation), size) if size > 0 else 0.0)
     score = min(parts)
     if axis is None:  # a turn that was not asked for
-        score *= max(0.0, 1 - float(geodesic(np.eye(3), motion.rotation).mean()) / USUAL_TURN)
-    elif motion.action.walk is None and not third and walk > 0:  # a walk that was not asked for
+        score *= max(0.0, 1 - float(angle_between_rotations(np.eye(3), motion.rotation).mean()) / USUAL_TURN)
+    elif motion.action.walk_direction is None and not third and walk > 0:  # a walk that was not asked for
         score *= max(0.0, 1 - length / walk)
     return score
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from revisit.core import Case, Unscored
 from revisit.evidence.poses import PoseTrack
-from revisit.suites.wbench.metrics.actions import CameraAction, parse_action, split_turns
+from revisit.suites.wbench.metrics.actions import CameraAction, parse_action, split_into_equal_turns
 
 PAPER = "WBench (arXiv 2605.25874)"
 CARD: dict[str, Any] = {  # of most metrics
@@ -30,7 +30,7 @@ class RequestedTurns:
     from_file: bool  # whether turns.json says where turns end; otherwise they are of equal length
 
 
-def requested_turns(case: Case, track: PoseTrack, upstream: bool) -> RequestedTurns | Unscored:
+def find_requested_turns(case: Case, track: PoseTrack, upstream: bool) -> RequestedTurns | Unscored:
     """The turns of a case among the poses of its clip."""
     texts: Sequence[str] = case.annotations.get("actions") or ()
     actions = [parse_action(text) for text in texts]
@@ -44,7 +44,7 @@ def requested_turns(case: Case, track: PoseTrack, upstream: bool) -> RequestedTu
         edges = np.searchsorted(number, np.asarray(ends, dtype=float) - 1e-6).tolist()
         bounds = list(itertools.pairwise(edges))
     else:
-        bounds = split_turns(count, len(texts))
+        bounds = split_into_equal_turns(count, len(texts))
     if any(end - start < LEAST for start, end in bounds):
         return Unscored("too_short", f"{count} poses are too few for {len(texts)} turns of at least {LEAST}")
     chosen = [bound for action, bound in zip(actions, bounds, strict=True) if action is not None]

@@ -16,6 +16,6 @@ COLUMNS = {
 STAND_INS = ("worldmark_local_small", "worldmark_revisit_small")  # of the small set, with names of their own
 
 
-def metrics() -> list[str]:
+def worldmark_metric_ids() -> list[str]:
     """Ids of the metrics of this suite."""
     return [*COLUMNS.values(), *STAND_INS, "worldmark_step"]

@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 
 from revisit.core import Case, Metric, PublishedMaker, Score, Series, Unscored, derived, metric
-from revisit.core.text import package_yaml
+from revisit.core.text import read_package_yaml
 from revisit.evidence.frames import FrameFacts
-from revisit.metrics.rules import is_upstream
+from revisit.metrics.rules import is_upstream_rule
 from revisit.suites.worldmark.evidence import Family, Key, KeyFlow, KeyParallax, KeySplit
-from revisit.suites.worldmark.metrics.signal import AT_REST, LEAST_SAMPLES, RATE, Signal, make_signal, smooth
+from revisit.suites.worldmark.metrics.signal import AT_REST, LEAST_SAMPLES, RATE, Signal, make_signal, moving_average
 
 CARD: dict[str, Any] = {  # of most metrics
     "unit": "percent", "range": (0, 100), "higher_is_better": True, "suites": ("worldmark",),
@@ -40,11 +40,11 @@ RESPONSE_SAMPLES, RESPONDS, ANSWERS = 8, 0.5, 0.1  # samples that are averaged; 
 
 
 @derived(makes=KeySplit, needs=(), optional=(KeyParallax,), version=1)
-def key_split(parallax: KeyParallax | None) -> KeySplit:
+def sideways_step_shares(parallax: KeyParallax | None) -> KeySplit:
     """What inverse depth tells of sideways flow, where it was observed."""
     if parallax is None:
         return KeySplit(np.zeros(0, np.int64), np.zeros(0), "")
-    return KeySplit(parallax.segment, parallax.step_shares(), parallax.maker)
+    return KeySplit(parallax.segment, parallax.lateral_step_shares(), parallax.maker)
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ RESTS = "the camera is at rest"
 NO_DEPTH = "no depth was observed, so a step and a turn cannot be told apart"
 
 
-def round_as_upstream(value: float, rule: str, digits: int = 3) -> float:
+def round_if_upstream(value: float, rule: str, digits: int = 3) -> float:
     """The number as the public evaluator writes it; under `corrected` as it is."""
     return round(value, digits) if rule == "upstream" else value
 
@@ -80,63 +80,63 @@ def direction(signal: Signal, steps: Mapping[int, float], rule: str) -> list[Key
     1.0
     """
 
-    def of_key(number: int, key: Key, steady: np.ndarray) -> KeyParts:
-        flow = signal.channel(key)[steady]
-        agreement = round_as_upstream(float(flow.mean() / (np.abs(flow).mean() + 1e-9)), rule)
+    def direction_of_key(number: int, key: Key, steady: np.ndarray) -> KeyParts:
+        flow = signal.signed_flow_of_key(key)[steady]
+        agreement = round_if_upstream(float(flow.mean() / (np.abs(flow).mean() + 1e-9)), rule)
         weight, note, share = 1.0, "", steps.get(number, np.nan)
         if key.axis != "forward":
-            weight = round_as_upstream(share if key.axis == "sideways" else 1.0 - share, rule)
-        if not is_upstream(rule) and _rests(signal, steady):
+            weight = round_if_upstream(share if key.axis == "sideways" else 1.0 - share, rule)
+        if not is_upstream_rule(rule) and _is_at_rest(signal, steady):
             agreement, note = 0.0, RESTS
             weight = 1.0 if np.isnan(weight) else weight
         if np.isnan(weight):
             return None, {"direction": agreement}, NO_DEPTH
-        return round_as_upstream(agreement * weight, rule), {"direction": agreement, "weight": weight}, note
+        return round_if_upstream(agreement * weight, rule), {"direction": agreement, "weight": weight}, note
 
-    return _scores_of_steady_samples(signal, of_key)
+    return _score_keys_on_steady_samples(signal, direction_of_key)
 
 
-def purity(signal: Signal, steps: Mapping[int, float], rule: str) -> list[KeyScore]:
+def purity_scores(signal: Signal, steps: Mapping[int, float], rule: str) -> list[KeyScore]:
     """0 to 1 for each key: flow along its axis over that along all three."""
 
-    def of_key(number: int, key: Key, steady: np.ndarray) -> KeyParts:
+    def purity_of_key(number: int, key: Key, steady: np.ndarray) -> KeyParts:
         across, ahead = (float(np.abs(values[steady]).mean()) for values in (signal.horizontal, signal.radial))
         share = 0.5 if key.axis == "forward" else steps.get(number, np.nan)
-        rests = not is_upstream(rule) and _rests(signal, steady)
+        rests = not is_upstream_rule(rule) and _is_at_rest(signal, steady)
         if rests or np.isnan(share):
             return None, {"forward": ahead}, RESTS if rests else NO_DEPTH
-        sideways, turn = round_as_upstream(share, rule) * across, round_as_upstream(1.0 - share, rule) * across
+        sideways, turn = round_if_upstream(share, rule) * across, round_if_upstream(1.0 - share, rule) * across
         parts = {"sideways": sideways, "forward": ahead, "turn": turn}
-        return round_as_upstream(parts[key.axis] / (sideways + turn + ahead + 1e-9), rule), parts, ""
+        return round_if_upstream(parts[key.axis] / (sideways + turn + ahead + 1e-9), rule), parts, ""
 
-    return _scores_of_steady_samples(signal, of_key)
+    return _score_keys_on_steady_samples(signal, purity_of_key)
 
 
-def stability(signal: Signal, rule: str) -> list[KeyScore]:
+def stability_scores(signal: Signal, rule: str) -> list[KeyScore]:
     """0 to 1 for each key: is the usual speed kept, without stalls, to the end?"""
 
-    def of_key(number: int, key: Key, steady: np.ndarray) -> KeyParts:
-        speed = signal.channel(key)[steady]
+    def stability_of_key(number: int, key: Key, steady: np.ndarray) -> KeyParts:
+        speed = signal.signed_flow_of_key(key)[steady]
         usual = float(np.percentile(speed, USUAL))
-        if usual <= (1e-6 if is_upstream(rule) else AT_REST):
+        if usual <= (1e-6 if is_upstream_rule(rule) else AT_REST):
             return 0.0, {"sustained": 0.0}, "the camera never goes as asked"
-        smoothed = smooth(speed, STALL_SAMPLES)
+        smoothed = moving_average(speed, STALL_SAMPLES)
         sustained = float((smoothed >= STALLED * usual).mean())
         stalls = count_stalls(smoothed, STALLED * usual, GOING * usual)
         left = float(smoothed[-ENDS_SAMPLES:].mean() / (smoothed[:ENDS_SAMPLES].mean() + 1e-9))
         left = min(max(left, 0.0), 1.2)
         score = sustained * float(np.exp(-stalls / (len(speed) / RATE) / STALLS)) * min(1.0, left / FADED)
-        kept, end = round_as_upstream(sustained, rule), round_as_upstream(left, rule)
-        return round_as_upstream(score, rule), {"sustained": kept, "stalls": float(stalls), "left": end}, ""
+        kept, end = round_if_upstream(sustained, rule), round_if_upstream(left, rule)
+        return round_if_upstream(score, rule), {"sustained": kept, "stalls": float(stalls), "left": end}, ""
 
-    return _scores_of_steady_samples(signal, of_key)
+    return _score_keys_on_steady_samples(signal, stability_of_key)
 
 
-def _scores_of_steady_samples(signal: Signal, of_key: Callable[[int, Key, np.ndarray], KeyParts]) -> list[KeyScore]:
+def _score_keys_on_steady_samples(signal: Signal, of_key: Callable[[int, Key, np.ndarray], KeyParts]) -> list[KeyScore]:
     """The scores of all keys from their steady samples, and none where these are too few."""
     scores = []
     for number, key in enumerate(signal.keys):
-        steady = signal.steady(number)
+        steady = signal.steady_mask_of_key(number)
         if steady.sum() < LEAST_SAMPLES:
             note = f"only {steady.sum()} samples are steady; {LEAST_SAMPLES} are needed"
             parts: KeyParts = None, {}, note
@@ -160,45 +160,45 @@ def count_stalls(speed: np.ndarray, low: float, high: float) -> int:
     return stalls + (length >= STALL_SAMPLES)
 
 
-def latency(signal: Signal, rule: str) -> list[KeyScore]:
+def latency_scores(signal: Signal, rule: str) -> list[KeyScore]:
     """0 to 1 for each key but the first: how soon the camera answers a switch."""
     share = signal.seconds / len(signal.keys)
     scores = []
     for number, key in list(enumerate(signal.keys))[1:]:
-        speed, switch = signal.channel(key), number * share
+        speed, switch = signal.signed_flow_of_key(key), number * share
         reference = float(np.percentile(np.abs(speed), REFERENCE)) + 1e-9
-        steady = speed[signal.steady(number)]
+        steady = speed[signal.steady_mask_of_key(number)]
         reached = float(np.median(steady)) if len(steady) >= LEAST_SAMPLES else 0.0
         seconds, score, note = share, 0.0, "the camera does not answer"
-        if reached > ANSWERS * reference and (is_upstream(rule) or reference > AT_REST):
+        if reached > ANSWERS * reference and (is_upstream_rule(rule) or reference > AT_REST):
             within = (signal.time >= switch) & (signal.time <= switch + share)
-            answers = within & (smooth(speed, RESPONSE_SAMPLES)[: len(speed)] >= RESPONDS * reference)
+            answers = within & (moving_average(speed, RESPONSE_SAMPLES)[: len(speed)] >= RESPONDS * reference)
             seconds = float(signal.time[answers.argmax()] - switch) if answers.any() else share
-            score, note = round_as_upstream(1 - min(max(seconds, 0.0), share) / share, rule), ""
-        parts = {"switch": switch, "reached": round_as_upstream(reached / reference, rule)}
-        parts["seconds"] = round_as_upstream(seconds, rule, 2)
+            score, note = round_if_upstream(1 - min(max(seconds, 0.0), share) / share, rule), ""
+        parts = {"switch": switch, "reached": round_if_upstream(reached / reference, rule)}
+        parts["seconds"] = round_if_upstream(seconds, rule, 2)
         scores.append(KeyScore(number, signal.names[number], key.family, score, parts, note))
     return scores
 
 
-def _rests(signal: Signal, steady: np.ndarray) -> bool:
+def _is_at_rest(signal: Signal, steady: np.ndarray) -> bool:
     return bool(signal.speed[steady].mean() < AT_REST)
 
 
-ASPECTS: Mapping[str, Mapping[str, Any]] = package_yaml("revisit.suites.worldmark", "control.yaml")
+ASPECTS: Mapping[str, Mapping[str, Any]] = read_package_yaml("revisit.suites.worldmark", "control.yaml")
 FORMULAS: Mapping[str, Callable[[Signal, Mapping[int, float], str], Sequence[KeyScore]]] = {
     "direction": direction,
-    "purity": purity,
-    "stability": lambda signal, steps, rule: stability(signal, rule),
-    "latency": lambda signal, steps, rule: latency(signal, rule),
+    "purity": purity_scores,
+    "stability": lambda signal, steps, rule: stability_scores(signal, rule),
+    "latency": lambda signal, steps, rule: latency_scores(signal, rule),
 }
 
 
-def control_metric(aspect: str, family: Family) -> Metric:
+def register_control_metric(aspect: str, family: Family) -> Metric:
     """The metric of one column: an aspect of the keys of one family."""
     about, needs_depth = ASPECTS[aspect], aspect in ("direction", "purity")
 
-    def scored(
+    def score_family_keys(
         case: Case, frames: FrameFacts, flow: KeyFlow, split: KeySplit, *, rule: str = "corrected"
     ) -> Score | Unscored:
         signal = make_signal(case.condition, frames, flow, rule)
@@ -206,17 +206,17 @@ def control_metric(aspect: str, family: Family) -> Metric:
             return signal
         steps = dict(zip(split.segment.tolist(), split.step_share.tolist(), strict=True))
         keys = [one for one in FORMULAS[aspect](signal, steps, rule) if one.family == family]
-        facts: dict[str, object] = {"flow": flow.maker, "keys": [_plain(one) for one in keys]}
+        facts: dict[str, object] = {"flow": flow.maker, "keys": [_key_score_json(one) for one in keys]}
         if needs_depth and split.maker and any(key != "W" and key != "S" for key in signal.names):
             facts["depth_by"] = split.maker
         with_score = [one for one in keys if one.score is not None]
         if not keys:
             return Unscored("does_not_apply", f"{case.condition} has no key that this column asks about", facts)
         if not with_score:
-            return Unscored(_kind(keys[0].note), f"{keys[0].key}: {keys[0].note}", facts)
+            return Unscored(_unscored_kind_of_note(keys[0].note), f"{keys[0].key}: {keys[0].note}", facts)
         values = np.array([100 * one.score for one in with_score if one.score is not None])
         numbers = [one.number for one in with_score]
-        units = Series(frame=_first_frames(signal, numbers), value=values, segment=numbers)
+        units = Series(frame=_first_frames_of_keys(signal, numbers), value=values, segment=numbers)
         return Score(float(values.mean()), units=units, facts=facts)
 
     return metric(
@@ -224,25 +224,25 @@ def control_metric(aspect: str, family: Family) -> Metric:
         needs=(Case, FrameFacts, KeyFlow, KeySplit), upstream=f"{about['column']}_{family[0]}", doc=about["doc"],
         responds_to=tuple(about["responds_to"]), blind_to=tuple(about["blind_to"]),
         published_by=(SEA_RAFT, DEPTH) if needs_depth else (SEA_RAFT,), **{**CARD, "range": (about["lowest"], 100)},
-    )(scored)  # fmt: skip
+    )(score_family_keys)  # fmt: skip
 
 
-def _plain(one: KeyScore) -> dict[str, Any]:
+def _key_score_json(key_score: KeyScore) -> dict[str, Any]:
     """A key's score as a record has it."""
-    score = None if one.score is None else 100 * one.score
-    note = {"note": one.note} if one.note else {}
-    return {"number": one.number, "key": one.key, "score": score, **one.parts, **note}
+    score = None if key_score.score is None else 100 * key_score.score
+    note = {"note": key_score.note} if key_score.note else {}
+    return {"number": key_score.number, "key": key_score.key, "score": score, **key_score.parts, **note}
 
 
-def _kind(note: str) -> str:
+def _unscored_kind_of_note(note: str) -> str:
     return "too_short" if "steady" in note else "not_in_set" if "depth" in note else "at_rest"
 
 
-def _first_frames(signal: Signal, numbers: Sequence[int]) -> np.ndarray:
+def _first_frames_of_keys(signal: Signal, numbers: Sequence[int]) -> np.ndarray:
     """The frames at which these keys begin."""
     share = signal.seconds / len(signal.keys)
     at = np.searchsorted(signal.time, [number * share for number in numbers])
     return np.asarray(signal.frame[np.minimum(at, len(signal.frame) - 1)])
 
 
-CONTROL = [control_metric(aspect, family) for aspect in ASPECTS for family in ("translation", "rotation")]
+CONTROL = [register_control_metric(aspect, family) for aspect in ASPECTS for family in ("translation", "rotation")]

@@ -21,9 +21,9 @@ import numpy as np
 from revisit.core import Case, Metric, PublishedMaker, Score, Series, Unscored, metric
 from revisit.evidence.frames import FrameFacts
 from revisit.evidence.motion import ShotChanges
-from revisit.metrics.frame_index import nearest_rows, runs
-from revisit.metrics.rules import is_upstream
-from revisit.suites.worldmark.evidence import FLOW_SIZE, FrameVectors, KeyFlow, SmallFrameVectors, is_return
+from revisit.metrics.frame_index import nearest_rows, true_runs
+from revisit.metrics.rules import is_upstream_rule
+from revisit.suites.worldmark.evidence import FLOW_SIZE, FrameVectors, KeyFlow, SmallFrameVectors, keys_undo_each_other
 from revisit.suites.worldmark.metrics.control import CARD, SEA_RAFT
 from revisit.suites.worldmark.metrics.signal import AT_REST, RATE, Signal, make_signal
 
@@ -46,7 +46,7 @@ NO_STEP = (
 PARTIAL = 0.3  # of the way out: a return that comes no farther is called partial
 
 
-def samples_at_steps(signal: Signal, step: float) -> np.ndarray:
+def samples_at_equal_steps(signal: Signal, step: float) -> np.ndarray:
     """The samples at which the way passes one step after another."""
     way = np.cumsum(signal.speed)
     rows, target = [], step
@@ -57,14 +57,14 @@ def samples_at_steps(signal: Signal, step: float) -> np.ndarray:
     return np.array(rows, dtype=np.int64)
 
 
-def mean_step(signal: Signal) -> float:
+def mean_half_second_flow(signal: Signal) -> float:
     """The mean way of half a second, in the unit in which the way is added up."""
     return float(signal.speed.mean()) * HALF_SECOND
 
 
-def cut_frames(shots: ShotChanges) -> np.ndarray:
+def first_frames_after_cuts(shots: ShotChanges) -> np.ndarray:
     """The first frame after each cut; what is on at the very start or end of a clip divides nothing."""
-    hot = runs(shots.probability > CUT)
+    hot = true_runs(shots.probability > CUT)
     inside = [end - 1 for start, end in hot if shots.index[start] > 1 and end < len(shots.index)]
     return np.asarray(shots.index[inside])
 
@@ -77,11 +77,11 @@ def cosine_distances(vectors: FrameVectors, earlier: np.ndarray, later: np.ndarr
     return np.asarray(1 - (a * b).sum(axis=1))
 
 
-def local_metric(kind: type, id: str, title: str, published: tuple[PublishedMaker, ...]) -> Metric:
+def register_local_memory_metric(kind: type, id: str, title: str, published: tuple[PublishedMaker, ...]) -> Metric:
     """Local memory by the vectors of one kind."""
     name = str(getattr(kind, "evidence_id", ""))
 
-    def scored(
+    def score_local_memory(
         case: Case,
         frames: FrameFacts,
         flow: KeyFlow,
@@ -95,14 +95,14 @@ def local_metric(kind: type, id: str, title: str, published: tuple[PublishedMake
         signal = make_signal(case.condition, frames, flow, rule)
         if isinstance(signal, Unscored):
             return signal
-        upstream, own = is_upstream(rule), mean_step(signal)
+        upstream, own = is_upstream_rule(rule), mean_half_second_flow(signal)
         facts: dict[str, object] = {"flow": flow.maker, "described_by": vectors.maker, "own_step": own, "step": step}
         if upstream and step is None:
             return Unscored("other_settings", NO_STEP, facts)
         if not len(vectors.index):
             return Unscored("not_observed", "no frame has a vector", facts)
         facts["step"] = chosen = own if step is None else step
-        rows = samples_at_steps(signal, chosen) if chosen > 0 else np.zeros(0, np.int64)
+        rows = samples_at_equal_steps(signal, chosen) if chosen > 0 else np.zeros(0, np.int64)
         rests = not upstream and float(signal.speed.mean()) < AT_REST
         if len(rows) < LEAST_FRAMES or rests:
             return Unscored("at_rest", f"the camera hardly moves: {own / HALF_SECOND:.2g} pixels a sample", facts)
@@ -110,7 +110,7 @@ def local_metric(kind: type, id: str, title: str, published: tuple[PublishedMake
         earlier, later = at[:-1], at[1:]
         apart = cosine_distances(vectors, earlier, later)
         apart = np.round(apart, 4) if upstream else apart
-        cuts = cut_frames(shots)
+        cuts = first_frames_after_cuts(shots)
         reach = NEAR_CUT * (RATE if upstream else frames.fps)
         near = (np.abs(np.stack([earlier, later])[:, :, None] - cuts) <= reach).any(axis=(0, 2))
         mutated = apart[~near] > threshold
@@ -126,7 +126,7 @@ def local_metric(kind: type, id: str, title: str, published: tuple[PublishedMake
         upstream="Local" if published else "", published_by=published, responds_to=("scene change", "cut", "mutation"),
         blind_to=("frozen camera", "what is forgotten out of view"), rewards_unchanged=True,
         doc="100 x the share of equal steps of the way without a mutation; 0 with a cut.",
-    )(scored)  # fmt: skip
+    )(score_local_memory)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -138,22 +138,22 @@ class Returns:
     partial: bool = False
 
 
-def degree_pixels(width: int, focal: float | None, rule: str) -> float:
+def flow_per_degree(width: int, focal: float | None, rule: str) -> float:
     """The way, in the unit in which it is added up, of a turn by one degree.
 
     Upstream takes the clip's own width over 70 degrees. Here it is the mean over the picture of what a turn moves,
     f (1 + x² / f²) per radian, at the size of the flow.
     """
-    if is_upstream(rule):
+    if is_upstream_rule(rule):
         return width / FIELD_OF_VIEW
     across = float(FLOW_SIZE[0])
     length = across * (focal or 0.5 / np.tan(np.radians(FIELD_OF_VIEW / 2)))
     return float(np.radians(1) * length * (1 + across**2 / (12 * length**2)))
 
 
-def find_returns(signal: Signal, degree: float, rule: str) -> Returns:
+def find_return_pairs(signal: Signal, degree: float, rule: str) -> Returns:
     """Pairs of samples of all turning points of a clip that pass the gates."""
-    upstream, turns = is_upstream(rule), signal.keys[0].family == "rotation"
+    upstream, turns = is_upstream_rule(rule), signal.keys[0].family == "rotation"
     way = np.abs(signal.horizontal) if turns else signal.speed
     way = way if upstream else way / 2  # every eighth of a second is there twice
     count, n = len(signal.keys), len(way)
@@ -162,14 +162,14 @@ def find_returns(signal: Signal, degree: float, rule: str) -> Returns:
     problems, partial = [], False
     for number in range(1, count):
         start, turn, end = borders[number - 1 : number + 2]
-        problem, answer = _gates(signal, number, (start, turn, end), upstream)
+        problem, answer = _check_turning_point(signal, number, (start, turn, end), upstream)
         if not problem and turns and way[start:turn].sum() < TURNED * degree:
             problem = f"the camera turns by less than {TURNED:g} degrees"
         if problem:
             problems.append(problem)
             continue
         least, within = (TURN_FROM * degree, TURN_WITHIN * degree) if turns else (0.0, STEP_WITHIN)
-        some = pairs_around_turn(way, (start, turn, end), answer, least, within)
+        some = sample_pairs_around_turn(way, (start, turn, end), answer, least, within)
         partial |= bool(way[turn:end].sum() < PARTIAL * way[start:turn].sum())
         if not some:
             problems.append("no place of the way out is reached again two seconds later or more")
@@ -177,10 +177,13 @@ def find_returns(signal: Signal, degree: float, rule: str) -> Returns:
     return Returns(tuple(pairs), tuple(dict.fromkeys(problems)), partial)
 
 
-def _gates(signal: Signal, number: int, borders: tuple[int, int, int], upstream: bool) -> tuple[str, int]:
+def _check_turning_point(signal: Signal, number: int, borders: tuple[int, int, int], upstream: bool) -> tuple[str, int]:
     """Why a turning point does not count, or "", and the sample at which the camera turns."""
     start, turn, end = borders
-    out, back = signal.channel(signal.keys[number - 1])[start:turn], signal.channel(signal.keys[number])[turn:end]
+    out, back = (
+        signal.signed_flow_of_key(signal.keys[number - 1])[start:turn],
+        signal.signed_flow_of_key(signal.keys[number])[turn:end],
+    )
     lengths = [float(np.abs(part).sum()) for part in (out, back)]
     shares = [part.sum() / length if length >= 1e-6 else 0.0 for part, length in zip((out, back), lengths, strict=True)]
     if min(shares) < AGREES:
@@ -200,7 +203,7 @@ def _gates(signal: Signal, number: int, borders: tuple[int, int, int], upstream:
     return "", answer
 
 
-def pairs_around_turn(
+def sample_pairs_around_turn(
     way: np.ndarray, borders: tuple[int, int, int], answer: int, least: float, within: float
 ) -> list[tuple[int, int, float]]:
     """Ten pairs of samples, evenly over how far from the turning point they lie, at least two seconds apart."""
@@ -213,38 +216,38 @@ def pairs_around_turn(
     if far <= near:
         return []
 
-    def samples_at(depths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def nearest_samples(depths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         i, j = (np.abs(way[None] - depths[:, None]).argmin(axis=1) for way in (out, back[first:]))
         return i, first + j
 
     depths = np.linspace(near, far, SCANNED)
-    i, j = samples_at(depths)
+    i, j = nearest_samples(depths)
     late = np.flatnonzero(turn + j - start - i >= APART_SAMPLES)
     if not len(late):
         return []
     depths = np.linspace(depths[late[0]], far, PAIRS)
-    i, j = samples_at(depths)
+    i, j = nearest_samples(depths)
     good = (np.abs(out[i] - depths) <= within) & (np.abs(back[j] - depths) <= within) & (turn + j > start + i + 1)
     rows = dict.fromkeys((start + int(a), turn + int(b)) for a, b in zip(i[good], j[good], strict=True))
     return [(a, b, float(abs(back[b - turn] - out[a - start]))) for a, b in rows]
 
 
-def revisit_metric(kind: type, id: str, title: str, published: tuple[PublishedMaker, ...]) -> Metric:
+def register_revisit_memory_metric(kind: type, id: str, title: str, published: tuple[PublishedMaker, ...]) -> Metric:
     """Revisit memory by the vectors of one kind."""
 
-    def scored(
+    def score_revisit_memory(
         case: Case, frames: FrameFacts, flow: KeyFlow, vectors: Any, *, rule: str = "corrected", scale: float = 1.0
     ) -> Score | Unscored:
         signal = make_signal(case.condition, frames, flow, rule)
         if isinstance(signal, Unscored):
             return signal
-        if not is_return(signal.names):
+        if not keys_undo_each_other(signal.names):
             return Unscored("does_not_apply", f"the keys {case.condition} do not lead back")
         if not len(vectors.index):
             return Unscored("not_observed", "no frame has a vector")
         focal = case.annotations.get("focal")
-        degree = degree_pixels(frames.width, focal, rule)
-        again = find_returns(signal, degree, rule)
+        degree = flow_per_degree(frames.width, focal, rule)
+        again = find_return_pairs(signal, degree, rule)
         facts: dict[str, object] = {
             "flow": flow.maker, "described_by": vectors.maker, "pairs": len(again.pairs), "partial": again.partial,
             "problems": list(again.problems),
@@ -260,28 +263,32 @@ def revisit_metric(kind: type, id: str, title: str, published: tuple[PublishedMa
         score = 100 / (1 + max(float(apart.mean()), 0.0) / scale)
         each = 100 / (1 + np.maximum(apart, 0) / scale)
         units = Series(frame=later, other=earlier, value=each, distance=apart)
-        return Score(round(score, 3) if is_upstream(rule) else score, units=units, facts=facts)
+        return Score(round(score, 3) if is_upstream_rule(rule) else score, units=units, facts=facts)
 
     return metric(
         id=id, version=1, title=title, needs=(Case, FrameFacts, KeyFlow, kind), **CARD,
         upstream="Rev" if published else "", published_by=published,
         responds_to=("forgotten content", "another place after the return"), rewards_unchanged=True,
         blind_to=("cuts", "what was never left"), doc="100 / (1 + mean distance of frames that see one place again).",
-    )(scored)  # fmt: skip
+    )(score_revisit_memory)  # fmt: skip
 
 
 PUBLISHED = (SEA_RAFT, DINO)
-local = local_metric(FrameVectors, "worldmark_local", "Local memory", PUBLISHED)
-revisit = revisit_metric(FrameVectors, "worldmark_revisit", "Revisit memory", PUBLISHED)
-local_small = local_metric(SmallFrameVectors, "worldmark_local_small", "Local memory by a small network", ())
-revisit_small = revisit_metric(SmallFrameVectors, "worldmark_revisit_small", "Revisit memory by a small network", ())
+local = register_local_memory_metric(FrameVectors, "worldmark_local", "Local memory", PUBLISHED)
+revisit = register_revisit_memory_metric(FrameVectors, "worldmark_revisit", "Revisit memory", PUBLISHED)
+local_small = register_local_memory_metric(
+    SmallFrameVectors, "worldmark_local_small", "Local memory by a small network", ()
+)
+revisit_small = register_revisit_memory_metric(
+    SmallFrameVectors, "worldmark_revisit_small", "Revisit memory by a small network", ()
+)
 
 
 @metric(
     id="worldmark_step", version=1, title="Way of half a second", needs=(Case, FrameFacts, KeyFlow),
     blind_to=("content", "direction"), **{**CARD, "unit": "pixels", "range": (0, None), "higher_is_better": None},
 )  # fmt: skip
-def step(case: Case, frames: FrameFacts, flow: KeyFlow, *, rule: str = "corrected") -> Score | Unscored:
+def half_second_flow(case: Case, frames: FrameFacts, flow: KeyFlow, *, rule: str = "corrected") -> Score | Unscored:
     """Mean flow of half a second, of which upstream takes the median over all clips for its steps."""
     signal = make_signal(case.condition, frames, flow, rule)
-    return signal if isinstance(signal, Unscored) else Score(mean_step(signal), facts={"flow": flow.maker})
+    return signal if isinstance(signal, Unscored) else Score(mean_half_second_flow(signal), facts={"flow": flow.maker})

@@ -13,8 +13,8 @@ import numpy as np
 
 from revisit.core import Unscored
 from revisit.evidence.frames import FrameFacts
-from revisit.metrics.rules import is_upstream
-from revisit.suites.worldmark.evidence import APART, KEYS, Key, KeyFlow, keys_of
+from revisit.metrics.rules import is_upstream_rule
+from revisit.suites.worldmark.evidence import APART, KEYS, Key, KeyFlow, keys_of_condition
 
 RATE = 16.0  # samples a second
 AFTER, BEFORE = 3.0, 1.0  # seconds after and before a switch that do not count as steady
@@ -34,7 +34,7 @@ class Signal:
     seconds: float  # that the keys share
     frame: np.ndarray  # number of the frame at each sample
 
-    def channel(self, key: Key) -> np.ndarray:
+    def signed_flow_of_key(self, key: Key) -> np.ndarray:
         """The flow that shows a key: radial for steps ahead and back, else horizontal; positive as it is asked for."""
         return key.sign * (self.radial if key.axis == "forward" else self.horizontal)
 
@@ -43,7 +43,7 @@ class Signal:
         """Length of both channels together."""
         return np.hypot(self.horizontal, self.radial)
 
-    def steady(self, number: int) -> np.ndarray:
+    def steady_mask_of_key(self, number: int) -> np.ndarray:
         """Which samples lie in a key's time and not around a switch."""
         share = self.seconds / len(self.keys)
         first = number * share + (AFTER if number else 0.0)
@@ -53,13 +53,13 @@ class Signal:
 
 def make_signal(condition: str, frames: FrameFacts, flow: KeyFlow, rule: str) -> Signal | Unscored:
     """The flow of a clip on the clock of a rule."""
-    names = keys_of(condition)
+    names = keys_of_condition(condition)
     if not names:
         return Unscored("no_camera", f"{condition!r} is no string of the keys {', '.join(KEYS)}")
     if len(flow.index) < LEAST_SAMPLES:
         return Unscored("too_short", f"flow of {len(flow.index)} pairs of frames; a key needs {LEAST_SAMPLES}")
     keys = tuple(KEYS[name] for name in names)
-    if is_upstream(rule):
+    if is_upstream_rule(rule):
         time = np.arange(len(flow.index)) / RATE
         return Signal(keys, names, time, flow.horizontal, flow.radial, float(time[-1]), flow.index)
     last = len(frames.time) - 1
@@ -73,11 +73,11 @@ def make_signal(condition: str, frames: FrameFacts, flow: KeyFlow, rule: str) ->
     seconds = float(frames.time[-1] - frames.time[0]) + 1 / frames.fps
     time = np.arange(max(int(seconds * RATE), 1)) / RATE
     speeds = [values / length / (RATE / APART) for values in (flow.horizontal, flow.radial)]
-    horizontal, radial = (_resample(middle, speed, time) for speed in speeds)
-    return Signal(keys, names, time, horizontal, radial, seconds, _frames_at(frames, time))
+    horizontal, radial = (_window_means_at_times(middle, speed, time) for speed in speeds)
+    return Signal(keys, names, time, horizontal, radial, seconds, _nearest_frame_numbers(frames, time))
 
 
-def _resample(middle: np.ndarray, speed: np.ndarray, time: np.ndarray) -> np.ndarray:
+def _window_means_at_times(middle: np.ndarray, speed: np.ndarray, time: np.ndarray) -> np.ndarray:
     """Mean speed in the window of a sample's length around each sample; the ends are held."""
     half = 0.5 / RATE
     ends = middle[0] - 1.0, middle[-1] + 1.0
@@ -87,7 +87,7 @@ def _resample(middle: np.ndarray, speed: np.ndarray, time: np.ndarray) -> np.nda
     return np.asarray((np.interp(time + half, at, way) - np.interp(time - half, at, way)) / (2 * half))
 
 
-def _frames_at(frames: FrameFacts, time: np.ndarray) -> np.ndarray:
+def _nearest_frame_numbers(frames: FrameFacts, time: np.ndarray) -> np.ndarray:
     """The number of the frame nearest to each time."""
     times = frames.time - frames.time[0]
     after = np.clip(np.searchsorted(times, time), 1, len(times) - 1)
@@ -95,6 +95,6 @@ def _frames_at(frames: FrameFacts, time: np.ndarray) -> np.ndarray:
     return np.asarray(frames.index[after - earlier])
 
 
-def smooth(values: np.ndarray, samples: int) -> np.ndarray:
+def moving_average(values: np.ndarray, samples: int) -> np.ndarray:
     """Mean over so many samples around each, zeros beyond the ends."""
     return np.convolve(values, np.ones(samples) / samples, mode="same")

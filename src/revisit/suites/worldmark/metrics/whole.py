@@ -23,7 +23,7 @@ ONE_ALIGN = PublishedMaker("OneAlign", "rated_by", ("onealign", "one-align", "q-
     published_by=(VGGT,), responds_to=("geometry that changes", "another place"),
     blind_to=("frozen camera", "colour"), rewards_unchanged=True, **CARD,
 )  # fmt: skip
-def global_memory(geometry: GeometryError) -> Score | Unscored:
+def global_memory_score(geometry: GeometryError) -> Score | Unscored:
     """100 / (1 + e / 0.05), e the median distance of points to what other frames reconstruct there."""
     facts = {"error": geometry.median, "shared": geometry.shared, "geometry_by": geometry.maker}
     if not math.isfinite(geometry.median):
@@ -33,10 +33,10 @@ def global_memory(geometry: GeometryError) -> Score | Unscored:
     return Score(100 / (1 + geometry.median / SCALE), raw=geometry.median, units=units, facts=facts)
 
 
-def rating_metric(part: str, title: str, column: str) -> Metric:
+def register_rating_metric(part: str, title: str, column: str) -> Metric:
     """The metric of one of the two ratings."""
 
-    def scored(rating: VideoRating) -> Score | Unscored:
+    def score_rating(rating: VideoRating) -> Score | Unscored:
         value = float(getattr(rating, part))
         if not math.isfinite(value):
             return Unscored("unreadable", f"the rating of {part} is no number")
@@ -47,8 +47,8 @@ def rating_metric(part: str, title: str, column: str) -> Metric:
         published_by=(ONE_ALIGN,), **CARD,
         responds_to=("blur", "noise", "ugly frames"), blind_to=("memory", "camera"),
         doc="100 (x - 1) / 4 of OneAlign's rating x of one frame a second.",
-    )(scored)  # fmt: skip
+    )(score_rating)  # fmt: skip
 
 
-quality = rating_metric("quality", "Perceptual quality", "QA_q")
-aesthetic = rating_metric("aesthetic", "Aesthetic quality", "QA_a")
+quality = register_rating_metric("quality", "Perceptual quality", "QA_q")
+aesthetic = register_rating_metric("aesthetic", "Aesthetic quality", "QA_a")

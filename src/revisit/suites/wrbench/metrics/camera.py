@@ -16,9 +16,9 @@ import numpy as np
 
 from revisit.core import Case, InvalidEvidence, PublishedMaker, Score, Series, Unscored, metric
 from revisit.evidence.camera import ObservedCamera, RequestedCamera
-from revisit.geometry.poses import resample, trajectory
-from revisit.geometry.rotations import geodesic
-from revisit.metrics.requested_camera import peak, relative_yaw, request_of
+from revisit.geometry.poses import make_trajectory, resample
+from revisit.geometry.rotations import angle_between_rotations
+from revisit.metrics.requested_camera import camera_request_of_case, relative_yaw, value_farthest_from_zero
 from revisit.metrics.rules import RULES
 
 # Files that name no estimator are taken for VGGT's: those of the public evaluator do not name it either.
@@ -38,7 +38,7 @@ STATIC_DEGREES, STATIC_WAY = 2.0, 0.05  # CamPrec of a resting camera: within th
 HOLD_DEGREES, HOLD_WAY = 5.0, 0.10  # static hold falls to 0 there
 
 
-def check_rule(rule: str) -> None:
+def require_known_rule(rule: str) -> None:
     """Raise InvalidEvidence unless there is such a rule."""
     if rule not in RULES:
         raise InvalidEvidence(f"unknown rule {rule!r}; choose one of {', '.join(RULES)}")
@@ -48,7 +48,7 @@ def rotation_errors(target: np.ndarray, estimate: np.ndarray, rule: str) -> np.n
     """Degrees between the rotations of two paths (N, 3, 3) that are aligned in their first frame."""
     aligned = target[0] @ estimate[0].T @ estimate
     if rule == "corrected":
-        return geodesic(target, aligned)
+        return angle_between_rotations(target, aligned)
     # The public code stores poses as float32 and takes the arc cosine of the trace, which is off by 0.01 degrees
     # where two rotations agree.
     stored = [np.asarray(path, np.float32).astype(float) for path in (target, aligned)]
@@ -56,7 +56,7 @@ def rotation_errors(target: np.ndarray, estimate: np.ndarray, rule: str) -> np.n
     return np.degrees(np.arccos(np.clip((trace - 1) / 2, -1, 1)))
 
 
-def translation_error(target: np.ndarray, estimate: np.ndarray) -> float:
+def relative_translation_error(target: np.ndarray, estimate: np.ndarray) -> float:
     """RMS of target - s·seen over the RMS of the target, at the best scale s >= 0; ways (N, 3) from the first frame."""
     t, p = target - target[0], estimate - estimate[0]
     power = float((p * p).sum())
@@ -64,47 +64,49 @@ def translation_error(target: np.ndarray, estimate: np.ndarray) -> float:
     return float(np.sqrt(((t - scale * p) ** 2).sum(axis=1).mean()) / (np.sqrt((t * t).sum(axis=1).mean()) + 1e-8))
 
 
-def precision(target: np.ndarray, rotation: np.ndarray, centre: np.ndarray | None, kind: str, rule: str) -> float:
+def camera_precision_score(
+    target: np.ndarray, rotation: np.ndarray, centre: np.ndarray | None, kind: str, rule: str
+) -> float:
     """CamPrec of one clip: its rotations (N, 3, 3) and centres (N, 3) against the target's poses (N, 4, 4)."""
     if kind == "static":
-        degrees, way = farthest(rotation, centre)
+        degrees, way = largest_turn_and_distance(rotation, centre)
         return float(degrees <= STATIC_DEGREES and way <= STATIC_WAY)
-    if kind == "yaw" and _is_weak_or_wrong(relative_yaw(target[:, :3, :3]), relative_yaw(rotation), WEAK_YAW):
+    if kind == "yaw" and _is_weak_or_opposite_motion(relative_yaw(target[:, :3, :3]), relative_yaw(rotation), WEAK_YAW):
         return 0.0
     if kind == "sideways" and centre is not None:
-        asked = _motion_to_the_right(target[:, :3, :3], target[:, :3, 3])
-        if _is_weak_or_wrong(asked, _motion_to_the_right(rotation, centre), WEAK_WAY):
+        asked = _displacement_to_right(target[:, :3, :3], target[:, :3, 3])
+        if _is_weak_or_opposite_motion(asked, _displacement_to_right(rotation, centre), WEAK_WAY):
             return 0.0
     turned = float(rotation_errors(target[:, :3, :3], rotation, rule).mean())
     moved = 0.0
     if centre is not None:
         aligned = (target[0, :3, :3] @ rotation[0].T @ (centre - centre[0]).T).T
-        moved = translation_error(target[:, :3, 3], aligned)
+        moved = relative_translation_error(target[:, :3, 3], aligned)
     return float(np.clip(np.exp(-(turned / DEGREES + moved)), 0, 1))
 
 
-def farthest(rotation: np.ndarray, centre: np.ndarray | None) -> tuple[float, float]:
+def largest_turn_and_distance(rotation: np.ndarray, centre: np.ndarray | None) -> tuple[float, float]:
     """Degrees and way to the pose farthest from the first; no way where only turns are known."""
     way = 0.0 if centre is None else float(np.linalg.norm(centre - centre[0], axis=1).max())
-    return float(geodesic(rotation[0], rotation).max()), way
+    return float(angle_between_rotations(rotation[0], rotation).max()), way
 
 
-def _is_weak_or_wrong(asked: np.ndarray, made: np.ndarray, least: float) -> bool:
+def _is_weak_or_opposite_motion(asked: np.ndarray, made: np.ndarray, least: float) -> bool:
     """Whether one of two motions hardly moves, or the second goes to the other side."""
-    peaks = peak(asked), peak(made)
+    peaks = value_farthest_from_zero(asked), value_farthest_from_zero(made)
     return min(map(abs, peaks)) < least or peaks[0] * peaks[1] < 0
 
 
-def alignment(yaw: float, target_yaw: float, requested: float) -> float:
+def camera_alignment_score(yaw: float, target_yaw: float, requested: float) -> float:
     """CamAlign: how much of the requested yaw was turned, beyond what counts as no turn."""
     if abs(yaw) < WEAK_YAW or yaw * target_yaw < 0:
         return 0.0
     return float(np.clip((abs(yaw) - WEAK_YAW) / (requested - WEAK_YAW), 0, 1))
 
 
-def hold_score(rotation: np.ndarray, centre: np.ndarray | None) -> float:
+def static_hold_score(rotation: np.ndarray, centre: np.ndarray | None) -> float:
     """Static hold: 1 for a camera that rests, 0 from 5 degrees or a tenth of a unit on."""
-    degrees, way = farthest(rotation, centre)
+    degrees, way = largest_turn_and_distance(rotation, centre)
     return float(np.clip(1 - max(degrees / HOLD_DEGREES, way / HOLD_WAY), 0, 1))
 
 
@@ -122,7 +124,7 @@ def why_outside_profile(case: Case, reference: RequestedCamera, profile: str) ->
     if reference.kind in ("static", "sideways"):
         return ""
     motion = reference.c2w[:, :3, 3] - reference.c2w[0, :3, 3]
-    yaw = abs(peak(relative_yaw(reference.c2w[:, :3, :3])))
+    yaw = abs(value_farthest_from_zero(relative_yaw(reference.c2w[:, :3, :3])))
     if reference.kind == "yaw" and abs(yaw - MAIN_YAW) <= SAME_YAW and np.abs(motion).max() < WEAK_WAY:
         return ""
     turn = f"a yaw by {yaw:g} degrees" if reference.kind == "yaw" else "another motion"
@@ -148,7 +150,7 @@ def camera_precision(
     camera would get without that rule (`resting`). With the profile `main`, other requests than yaw by 60 degrees, pan
     and static are unscored, as the public evaluator has it.
     """
-    check_rule(rule)
+    require_known_rule(rule)
     if case.annotations.get("viewpoint_condition") == "prompt_only":
         sentence = "the generator got the camera motion as text, so there is no exact path to compare with"
         return Unscored("does_not_apply", sentence)
@@ -162,30 +164,32 @@ def camera_precision(
         if not lengths & set(reference.frames):
             return Unscored("mismatch", f"the path has {reference.frames[0]} frames but the clip has {len(target)}")
         if reference.written is None:
-            request = request_of(case)
-            target = reference.c2w if isinstance(request, Unscored) else request.path(len(target), rule)
+            request = camera_request_of_case(case)
+            target = reference.c2w if isinstance(request, Unscored) else request.requested_poses(len(target), rule)
         else:
             target = reference.written
-    poses = poses_of_frames(estimate, len(target))
+    poses = poses_within_clip(estimate, len(target))
     if isinstance(poses, Unscored):
         return poses
     target, rotation, centre = target[poses.index], poses.rotation, poses.centre
-    value = precision(target, rotation, centre, reference.kind, rule)
+    value = camera_precision_score(target, rotation, centre, reference.kind, rule)
     errors = rotation_errors(target[:, :3, :3], rotation, rule)
     resting = np.broadcast_to(np.eye(3), rotation.shape)
     facts = {
         "request": reference.kind,
         "rotation_error_deg": float(errors.mean()),
-        "requested_yaw_deg": peak(relative_yaw(target[:, :3, :3])),
-        "yaw_deg": peak(relative_yaw(rotation)),
+        "requested_yaw_deg": value_farthest_from_zero(relative_yaw(target[:, :3, :3])),
+        "yaw_deg": value_farthest_from_zero(relative_yaw(rotation)),
         "resting": float(np.exp(-rotation_errors(target[:, :3, :3], resting, rule).mean() / DEGREES)),
         "way_judged": centre is not None,
         "poses_from": estimate.source,
     }
     if rule == "corrected" and reference.written is not None:  # with its maker's gain, which is no part of the request
         times = np.linspace(0, len(reference.written) - 1, len(reference.c2w))
-        as_written = resample(trajectory(reference.written), times).c2w[poses.index]
-        facts["against_the_target_as_written"] = precision(as_written, rotation, centre, reference.kind, rule)
+        as_written = resample(make_trajectory(reference.written), times).c2w[poses.index]
+        facts["against_the_target_as_written"] = camera_precision_score(
+            as_written, rotation, centre, reference.kind, rule
+        )
     return Score(value, units=Series(frame=poses.index, value=errors), facts=facts)
 
 
@@ -201,19 +205,19 @@ def camera_alignment(
 
     `upstream` takes 30 degrees for every request; so does `corrected` for generators that were told in words.
     """
-    check_rule(rule)
+    require_known_rule(rule)
     if reference.kind != "yaw":
         return Unscored("does_not_apply", f"alignment is only defined for turns, and the request is {reference.kind}")
-    poses = poses_of_frames(estimate, len(reference.c2w))
+    poses = poses_within_clip(estimate, len(reference.c2w))
     if isinstance(poses, Unscored):
         return poses
-    target_yaw = peak(relative_yaw(reference.c2w[:, :3, :3]))
+    target_yaw = value_farthest_from_zero(relative_yaw(reference.c2w[:, :3, :3]))
     in_words = case.annotations.get("viewpoint_condition") == "prompt_only"
     requested = UPSTREAM_YAW if rule == "upstream" else PROMPTED_YAW if in_words else abs(target_yaw)
     if requested <= WEAK_YAW:
         return Unscored("at_rest", f"the requested turn is only {requested:.1f} degrees, too small to be measured")
     yaw = relative_yaw(poses.rotation)
-    reached = peak(yaw)
+    reached = value_farthest_from_zero(yaw)
     finding = "wrong direction" if reached * target_yaw < 0 else "turned as asked"
     facts = {
         "yaw_deg": reached,
@@ -221,7 +225,9 @@ def camera_alignment(
         "finding": "weak motion" if abs(reached) < WEAK_YAW else finding,
         "poses_from": estimate.source,
     }
-    return Score(alignment(reached, target_yaw, requested), reached, Series(frame=poses.index, value=yaw), facts)
+    return Score(
+        camera_alignment_score(reached, target_yaw, requested), reached, Series(frame=poses.index, value=yaw), facts
+    )
 
 
 @metric(
@@ -232,20 +238,20 @@ def static_hold(
     case: Case, reference: RequestedCamera, estimate: ObservedCamera, *, rule: str = "corrected"
 ) -> Score | Unscored:
     """1 - max(largest turn / 5 degrees, largest way / 0.1), not below 0, of a camera that was asked to rest."""
-    check_rule(rule)
+    require_known_rule(rule)
     if reference.kind != "static":
         sentence = "static hold is only for cameras that should stay still, and this one should move"
         return Unscored("does_not_apply", sentence)
-    poses = poses_of_frames(estimate, len(reference.c2w))
+    poses = poses_within_clip(estimate, len(reference.c2w))
     if isinstance(poses, Unscored):
         return poses
     rotation, centre = poses.rotation, poses.centre
-    turns = geodesic(rotation[0], rotation)
+    turns = angle_between_rotations(rotation[0], rotation)
     facts = {"largest_turn_deg": float(turns.max()), "way_judged": centre is not None, "poses_from": estimate.source}
-    return Score(hold_score(rotation, centre), units=Series(frame=poses.index, value=turns), facts=facts)
+    return Score(static_hold_score(rotation, centre), units=Series(frame=poses.index, value=turns), facts=facts)
 
 
-def poses_of_frames(estimate: ObservedCamera, count: int) -> ObservedCamera | Unscored:
+def poses_within_clip(estimate: ObservedCamera, count: int) -> ObservedCamera | Unscored:
     """The poses that belong to frames of a clip of `count` frames; so few that they are no path are unscored.
 
     A file that numbers no frames, and whose poses fit the clip at a whole step (21 poses beside 81 frames), has one
@@ -262,6 +268,6 @@ def poses_of_frames(estimate: ObservedCamera, count: int) -> ObservedCamera | Un
     return replace(estimate, index=estimate.index[rows], rotation=estimate.rotation[rows], centre=centre)
 
 
-def _motion_to_the_right(rotation: np.ndarray, centre: np.ndarray) -> np.ndarray:
+def _displacement_to_right(rotation: np.ndarray, centre: np.ndarray) -> np.ndarray:
     """Way to the right of the first view, frame by frame."""
     return (centre - centre[0]) @ rotation[0][:, 0]

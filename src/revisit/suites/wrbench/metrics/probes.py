@@ -13,28 +13,28 @@ from typing import Any
 import numpy as np
 
 from revisit.core import Metric, Score, Series, Unscored, metric
-from revisit.core.text import package_yaml
+from revisit.core.text import read_package_yaml
 from revisit.evidence.answers import UNANSWERED, YES, JudgeAnswers
-from revisit.evidence.judged import failed_canary
+from revisit.evidence.judged import unscored_for_failed_canary
 from revisit.suites.wrbench.evidence import ProbeAnswers
 
 PAPER = "arXiv:2606.20545 eq. 4-6"
 
 
-def p_yes_of(answers: JudgeAnswers) -> np.ndarray:
+def yes_probabilities(answers: JudgeAnswers) -> np.ndarray:
     """The probability of yes per question: the judge's own, else 1 or 0 for its word; nan where it said nothing."""
     hard_answers = np.where(answers.answer == UNANSWERED, np.nan, (answers.answer == YES).astype(float))
     return np.where(np.isnan(answers.p_yes), hard_answers, answers.p_yes)
 
 
-def probe_score(answers: ProbeAnswers, axis: str) -> Score | Unscored:
+def mean_probe_score(answers: ProbeAnswers, axis: str) -> Score | Unscored:
     """Mean probability of the right answer over the probes of an axis."""
-    if doubt := failed_canary(answers.canary):
+    if doubt := unscored_for_failed_canary(answers.canary):
         return doubt
     mine = np.array([name == axis for name in answers.dimension], bool)
     if not mine.any():
         return Unscored("does_not_apply", f"the judge was not asked about {axis.replace('_', ' ')} consistency")
-    p_yes, positive = p_yes_of(answers)[mine], answers.positive[mine]
+    p_yes, positive = yes_probabilities(answers)[mine], answers.positive[mine]
     numbers = answers.question[mine]
     if np.isnan(p_yes).any():
         open_ = numbers[np.isnan(p_yes)].tolist()
@@ -52,19 +52,19 @@ def probe_score(answers: ProbeAnswers, axis: str) -> Score | Unscored:
     return Score(float(right.mean()), units=Series(question=numbers, value=right), facts=facts)
 
 
-def probe_metric(axis: str, card: Mapping[str, Any]) -> Metric:
+def register_probe_metric(axis: str, card: Mapping[str, Any]) -> Metric:
     """The metric of one axis; the returned ones are asked only of what has returned."""
 
-    def scored(answers: ProbeAnswers) -> Score | Unscored:
-        return probe_score(answers, axis)
+    def score_probes(answers: ProbeAnswers) -> Score | Unscored:
+        return mean_probe_score(answers, axis)
 
     return metric(
         id=f"wr_{axis}", version=1, title=f"{axis.replace('_', ' ').capitalize()} consistency", unit="score",
         range=(0, 1), higher_is_better=True, needs=(ProbeAnswers,), suites=("wrbench",), paper=PAPER,
         gates=("wr_reobservation",) if axis.startswith("returned") else (), upstream=card["upstream"],
         responds_to=tuple(card["responds_to"]), blind_to=tuple(card["blind_to"]), doc=card["doc"],
-    )(scored)  # fmt: skip
+    )(score_probes)  # fmt: skip
 
 
-for axis, card in package_yaml("revisit.suites.wrbench", "measures.yaml")["probes"].items():
-    probe_metric(axis, card)
+for axis, card in read_package_yaml("revisit.suites.wrbench", "measures.yaml")["probes"].items():
+    register_probe_metric(axis, card)

@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from revisit.core import GateResult, Series, Unscored, gate
-from revisit.evidence.judged import failed_canary
-from revisit.suites.wrbench.evidence import Judgeability, regime
+from revisit.evidence.judged import unscored_for_failed_canary
+from revisit.suites.wrbench.evidence import Judgeability, classify_judgeable_seconds
 
 ENDINGS = {  # of the seconds: our label, why the gate is closed, and what WRBench's own gate calls it
     "returned": ("hidden, returned", "", ""),
@@ -26,13 +26,13 @@ ENDINGS = {  # of the seconds: our label, why the gate is closed, and what WRBen
 
 
 @gate(id="wr_reobservation", version=2, title="Return that can be judged", needs=(Judgeability,))
-def reobservation(judged: Judgeability) -> GateResult | Unscored:
+def reobservation_gate(judged: Judgeability) -> GateResult | Unscored:
     """Open if the subject was seen, then hidden, then seen again, as a judge says second by second."""
-    ending, seconds = regime(judged.seconds), judged.seconds
+    ending, seconds = classify_judgeable_seconds(judged.seconds), judged.seconds
     facts: dict[str, object] = {"judge": judged.judge, "subject": judged.subject, "problems": list(judged.problems)}
     # The second look adds support only where the judge also says that place and state can be judged.
     agreed = judged.second_spatial == 1 and judged.second_state == 1
-    if ending != "returned" and regime(judged.second_seconds) == "returned" and agreed:
+    if ending != "returned" and classify_judgeable_seconds(judged.second_seconds) == "returned" and agreed:
         ending, seconds = "returned", judged.second_seconds
         facts["by"] = "second look"
     if ending == "unknown":
@@ -40,6 +40,6 @@ def reobservation(judged: Judgeability) -> GateResult | Unscored:
     label, reason, upstream_reason = ENDINGS[ending]
     facts |= {"upstream_reason": upstream_reason} if upstream_reason else {}
     units = Series(second=np.arange(len(seconds)), value=seconds)
-    if doubt := failed_canary(judged.canary):
+    if doubt := unscored_for_failed_canary(judged.canary):
         return GateResult("unsure", "cannot tell", doubt.sentence, facts, units)
     return GateResult("closed" if reason else "open", label, reason, facts, units)
