@@ -24,9 +24,7 @@ class CaseAnnotations(TypedDict, total=False):
 class GeometryTrack:
     """Camera of a clip from a file with poses, intrinsics and depth; all pixels are those of the depth's grid."""
 
-    frame: Annotated[
-        Array, "K"
-    ]  # frame numbers; empty where the file has none, `fold_pairs.frame_numbers_of_poses`
+    frame: Annotated[Array, "K"]  # frame numbers; empty where the file has none, `fold_pairs.frame_numbers_of_poses`
     c2w: Annotated[Array, "N, 4, 4; finite"]  # camera to world, OpenCV axes
     intrinsics: Annotated[Array, "N, 3, 3; finite"]
     median_depth: Annotated[Array, "N"]  # in the unit of the centres; nan without depth
