@@ -70,11 +70,8 @@ def read_generation_records(path: Path) -> list[GenerationRecord]:
 def job_from_record(record: GenerationRecord, to: Generator, folder: Path, frames: int | None = None) -> Job:
     """The job of a record: as long as its script says, where the generator can make that."""
     plan = plan_for_generator(record.camera, to, frames)
-    return Job(
-        record.id, folder / f"{file_name_for_id(record.id)}.mp4", len(plan), plan.fps, plan.size, sample=record.id,
-        seed=record.seed, prompt=record.prompt, image=record.image, source_video=record.source_video,
-        camera=record.camera, policy=record.policy, annotations=record.annotations,
-    )  # fmt: skip
+    clip = folder / f"{file_name_for_id(record.id)}.mp4"
+    return Job(out=clip, frames=len(plan), fps=plan.fps, size=plan.size, sample=record.id, **vars(record))
 
 
 def generate_records(

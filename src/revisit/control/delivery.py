@@ -14,6 +14,7 @@ from revisit.control.payloads import FAMILIES, LoadedPath, PayloadError, Payload
 from revisit.control.payloads.family import STILL, PayloadOptions, headings_between_poses, largest_distance_and_scale
 from revisit.control.requested_path import CameraPlan, amplify_path, compile_script, limit_translation_per_axis
 from revisit.core import RevisitError
+from revisit.core.text import read_package_yaml
 from revisit.geometry.camera_script import Step, frame_count_of_script, parse_script
 from revisit.geometry.poses import make_trajectory, resample
 from revisit.geometry.rotations import angle_between_rotations
@@ -21,6 +22,7 @@ from revisit.media.files import atomic_write_path
 
 EXACT_DEGREES = 1e-2
 EXACT_METRES = 1e-4
+REMARKS = read_package_yaml("revisit.control", "remarks.yaml")
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,44 +76,22 @@ class Delivery:
 
     def remarks(self) -> list[str]:
         """What someone who uses it must know, as sentences."""
-        sentences = []
-        lengths = _possible_frame_counts(self.plan.steps)
-        if len(self.plan) not in lengths:
-            sentences.append(f"the script has {lengths[0]} frames; the path was spread over {len(self.plan)}")
-        if self.to.gain[:2] != (1, 1) and FAMILIES[self.to.payload].gains:
-            turns, distances = self.to.gain[:2]
-            sentences.append(
-                f"turns are amplified by {turns:g} and distances by {distances:g}; the clip is compared with the "
-                "unamplified path"
-            )
-        if self.clipped:
-            sentences.append(
-                f"a distance is above {self.to.gain[2]:g} metres, the maximum of {self.to.id}: it was cut to that"
-            )
-        if self.loaded.ways == "shape":
-            sentences.append("the length of the path is not delivered, only its shape")
-        if self.key_step is not None and self.way_error is not None and self.way_error > EXACT_METRES:
-            sentences.append(
-                f"keys of one speed follow the path within {self.way_error / self.key_step:.2f} of one key's step, "
-                f"which is {self.key_step:.3f} metres"
-            )
-        if self.needs_patched_copy:
-            sentences.append(f"converter needed: {self.to.patch}")
-        if self.turn_error is None:
-            sentences.append("how far it turns is unknown: no public source gives the generator's units")
-        elif self.turn_error > EXACT_DEGREES or (self.way_error or 0) > EXACT_METRES:
-            sentences.append(
-                f"the generator does not get the exact path: it is off by up to {self.turn_error:.2f} degrees and "
-                f"{self.way_error:.3f} metres"
-            )
-        if FAMILIES[self.to.payload].pictured and self.picture is None:
-            size = "x".join(map(str, self.plan.size))
-            sentences.append(
-                f"the lens is in pixels of a first picture of {size}; give the picture if it has another size"
-            )
-        if self.to.converter:
-            sentences.append(f"converter needed: {self.to.converter}")
-        return sentences
+        family, lengths = FAMILIES[self.to.payload], _possible_frame_counts(self.plan.steps)
+        turn_error, way_error = self.turn_error or 0, self.way_error or 0
+        applies = {
+            "spread": len(self.plan) not in lengths,
+            "amplified": self.to.gain[:2] != (1, 1) and family.gains,
+            "cut": self.clipped,
+            "shape": self.loaded.ways == "shape",
+            "keys": self.key_step is not None and way_error > EXACT_METRES,
+            "patched": self.needs_patched_copy,
+            "unknown": self.turn_error is None,
+            "inexact": self.turn_error is not None and (turn_error > EXACT_DEGREES or way_error > EXACT_METRES),
+            "picture": family.pictured and self.picture is None,
+            "converter": bool(self.to.converter),
+        }
+        facts = {"asked": lengths[0], "frames": len(self.plan), "keys": way_error / (self.key_step or 1)}
+        return [text.format(delivery=self, **facts) for name, text in REMARKS.items() if applies[name]]
 
     def record_facts(self) -> dict[str, object]:
         """What the record of a generation keeps of it."""

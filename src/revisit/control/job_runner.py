@@ -27,7 +27,7 @@ import numpy as np
 from revisit.control.delivery import Delivery, make_delivery
 from revisit.control.generator_backends import Ended, GeneratorBackend
 from revisit.control.generators import Generator
-from revisit.control.jobs import ControlJson, Job, file_name_for_id, require_distinct_jobs
+from revisit.control.jobs import Job, file_name_for_id, require_distinct_jobs
 from revisit.control.payloads import FAMILIES
 from revisit.control.provenance import ClipRecord, provenance_record
 from revisit.control.requested_path import CameraPlan, compile_script, intrinsics
@@ -181,7 +181,7 @@ def _keep_or_make_clip(
 
 
 def _try_to_make_clip(
-    job: Job, image: Path | None, control: ControlJson, backend: GeneratorBackend, folder: Path,
+    job: Job, image: Path | None, control: Mapping[str, object], backend: GeneratorBackend, folder: Path,
     settings: GenerationSettings, expected: ClipRecord, remarks: list[str],
 ) -> Ended:  # fmt: skip
     """One try at a clip: made in a folder of its own, looked at, and put in its place."""
@@ -335,9 +335,9 @@ def job_file_path(clip: Path) -> Path:
     return clip.with_suffix(".job.json")
 
 
-def _write_control_files(job: Job, plan: CameraPlan | None, delivery: Delivery | None) -> ControlJson:
+def _write_control_files(job: Job, plan: CameraPlan | None, delivery: Delivery | None) -> dict[str, object]:
     """The payload and the path it was made from, beside the clip; what the job says of them."""
-    control: ControlJson = {"path": None, "dialect": None, "payload": None, "line": ""}
+    control: dict[str, object] = {"path": None, "dialect": None, "payload": None, "line": ""}
     job.out.parent.mkdir(parents=True, exist_ok=True)
     if delivery is not None:
         payload = delivery.write_files(job.out.with_suffix(""))

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any
 
 import numpy as np
 
@@ -25,6 +25,8 @@ from revisit.geometry.poses import invert_rigid_poses, make_trajectory, resample
 SCHEMA = 1
 LONGEST_NAME = 120  # characters of an id that a file's name keeps
 FRAMES, FPS, SIZE = 81, 16.0, (832, 480)  # where neither the user, the dataset nor a generator's card says another
+TOLD = ("id", "suite", "model", "sample", "subset", "condition", "seed", "frames", "fps")  # to a generator, as they are
+JobRequest = dict[str, Any]  # a job as its generator is given it (docs/generate.md)
 
 
 @dataclass(frozen=True)
@@ -34,55 +36,6 @@ class Segment:
     prompt: str
     first: int
     frames: int
-
-
-class ContextJson(TypedDict):
-    """The stretch of a video that was seen before the clip begins."""
-
-    video: str
-    start: int
-    frames: int | None
-
-
-class InputsJson(TypedDict):
-    """What a clip starts from."""
-
-    prompt: str
-    segments: list[dict[str, str | int]]  # prompt, first, frames
-    image: str | None
-    context: ContextJson | None
-    source_video: str | None
-
-
-class ControlJson(TypedDict, total=False):
-    """How the camera shall move, in several forms."""
-
-    script: str
-    actions: list[dict[str, int | str]]  # keys frame by frame
-    path: str | None  # of an npy file with camera-to-world poses
-    dialect: str | None  # family of the payload
-    payload: str | None  # file or folder in the generator's own form
-    line: str  # the payload, where it is one line of text
-    token_degrees: float
-
-
-class JobRequest(TypedDict):
-    """A job as its generator is given it (docs/generate.md)."""
-
-    schema: int
-    id: str
-    suite: str
-    model: str
-    sample: str
-    subset: str
-    condition: str
-    seed: int
-    frames: int
-    fps: float
-    size: list[int]
-    inputs: InputsJson
-    control: ControlJson
-    out: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,34 +65,23 @@ class Job:
     annotations: Mapping[str, Any] = field(default_factory=dict)
     tolerance: float = 0.0  # share by which the clip may be longer or shorter; size and rate are its generator's then
 
-    def as_json(self, out: Path, image: Path | None, control: ControlJson) -> JobRequest:
+    def as_json(self, out: Path, image: Path | None, control: Mapping[str, object]) -> JobRequest:
         """The job as its generator is given it; the clip is written to `out` and checked before it takes its place."""
+        seen = self.context
         return {
             "schema": SCHEMA,
-            "id": self.id,
-            "suite": self.suite,
-            "model": self.model,
-            "sample": self.sample,
-            "subset": self.subset,
-            "condition": self.condition,
-            "seed": self.seed,
-            "frames": self.frames,
-            "fps": self.fps,
+            **{name: getattr(self, name) for name in TOLD},
             "size": list(self.size),
             "inputs": {
                 "prompt": self.prompt,
                 "segments": [vars(segment) for segment in self.segments],
                 "image": _absolute_path_text(image),
-                "context": _context_json(self.context),
+                "context": seen and {"video": str(seen.path.absolute()), "start": seen.start, "frames": seen.count},
                 "source_video": _absolute_path_text(self.source_video),
             },
             "control": {"script": self.camera, "actions": [dict(row) for row in self.actions], **control},
             "out": str(out.absolute()),
         }
-
-
-def _context_json(seen: Clip | None) -> ContextJson | None:
-    return None if seen is None else {"video": str(seen.path.absolute()), "start": seen.start, "frames": seen.count}
 
 
 @dataclass(frozen=True)

@@ -18,12 +18,9 @@ from revisit.media.files import file_exists
 
 ClipRecord = dict[str, Any]  # <clip>.provenance.json
 # What a dense control (depth, edges, segmentation of the target view) may give away.
-INPUT_POLICIES = {
-    "none": "no dense control was given",
-    "source_only": "dense controls come from the source view only",
-    "endpoint_masked": "dense controls of the target view, with the event's end masked",
-    "full_target": "dense controls of the target view: they may show the answer",
-}
+# none: no dense control; source_only: of the source view; endpoint_masked: of the target view, with the event's end
+# masked; full_target: of the target view, so that it may show the answer.
+INPUT_POLICIES = ("none", "source_only", "endpoint_masked", "full_target")
 
 
 def provenance_record(

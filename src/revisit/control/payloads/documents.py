@@ -67,7 +67,7 @@ def read_camera_text(files: Files, frame_count: int, *, every: int = 1, **option
     return loaded_path_of_all_frames(invert_rigid_poses(to_4x4_poses(table[::every, 7:].reshape(-1, 3, 4))))
 
 
-def _relative_focal_lengths(ask: PayloadRequest, assumes: Sequence[int] | None) -> tuple[float, float]:
+def _relative_focal_lengths(ask: PayloadRequest, assumes: Sequence[int] | None = None) -> tuple[float, float]:
     """Focal lengths divided by the width and height that the reader multiplies them with."""
     width, height = (float(side) for side in ask.plan.size)
     lens = ask.intrinsics_for_size(ask.plan.size)
@@ -80,9 +80,7 @@ def _relative_focal_lengths(ask: PayloadRequest, assumes: Sequence[int] | None) 
 
 def write_pose_table(ask: PayloadRequest, *, lens: Sequence[float] | None = None) -> dict[str, bytes]:
     """{"0": {"extrinsic": 4x4 camera-to-world, "K": 3x3 divided}, ...}: a pose per latent frame, in their order."""
-    width, height = ask.plan.size
-    own = ask.intrinsics_for_size(ask.plan.size)
-    fx, fy = lens or (own[0, 0] / width, own[1, 1] / height)
+    fx, fy = lens or _relative_focal_lengths(ask)
     k = rounded_nested_lists(np.array([[fx, 0, 0.5], [0, fy, 0.5], [0, 0, 1]]))
     poses = ask.c2w[latent_frame_numbers(len(ask.c2w))]
     return {
@@ -100,9 +98,7 @@ def read_pose_table(files: Files, frame_count: int, **options: object) -> Loaded
 
 def write_pose_lines(ask: PayloadRequest) -> dict[str, bytes]:
     """poses.txt: a bare 4x4 world-to-camera array per line; intrinsics.txt: fx fy cx cy divided by width and height."""
-    width, height = ask.plan.size
-    lens = ask.intrinsics_for_size(ask.plan.size)
-    divided = (lens[0, 0] / width, lens[1, 1] / height, 0.5, 0.5)
+    divided = (*_relative_focal_lengths(ask), 0.5, 0.5)
     return {
         "poses.txt": "".join(
             json.dumps(rounded_nested_lists(pose)) + "\n" for pose in invert_rigid_poses(ask.c2w)

@@ -17,29 +17,23 @@ from itertools import groupby
 import numpy as np
 
 from revisit.control.payloads.family import Files, LoadedPath, PayloadError, PayloadRequest
+from revisit.core.text import read_package_yaml
 from revisit.geometry.camera_script import MOVES, UNITS, Move, Step, camera_path, camera_path_of_length
 
-VERBS = {"yaw": "turns", "tilt": "tilts", "roll": "rolls", "dolly": "moves", "truck": "moves", "crane": "moves"}
-SIDES = {"back": "backward"}  # directions that are called otherwise
+WORDS = read_package_yaml(__package__, "words.yaml")
+VERBS, SIDES = WORDS["verbs"], WORDS["sides"]
 KINDS = {(verb, SIDES.get(side, side)): (kind, side) for kind, verb in VERBS.items() for side in MOVES[kind]}
 PHRASE = re.compile(
     r"(?:(?P<verb>turns|tilts|rolls|moves) (?P<side>left|right|up|down|forward|backward) by (?P<amount>[0-9.e+-]+) "
     r"(?P<unit>degrees|metres)|(?P<rest>stays still))(?P<joined> while it)?(?: for (?P<frames>\d+) frames)?"
 )
-
-
-COMMANDS = {
-    ("yaw", "left"): "Pan left", ("yaw", "right"): "Pan right",
-    ("tilt", "up"): "Tilt up", ("tilt", "down"): "Tilt down",
-    ("truck", "left"): "Truck left", ("truck", "right"): "Truck right", ("dolly", "forward"): "Push in",
-    ("dolly", "back"): "Pull out", ("crane", "up"): "Pedestal up", ("crane", "down"): "Pedestal down",
-}  # fmt: skip
 STILL_COMMAND = "Static shot"
 AT_ONCE = 3  # commands in one pair of brackets
-NAMES = {
-    ("dolly", "forward"): "forward", ("dolly", "back"): "backward", ("truck", "left"): "left",
-    ("truck", "right"): "right", ("yaw", "left"): "turn_left", ("yaw", "right"): "turn_right",
-}  # fmt: skip
+# (kind, direction) of a move -> what it is called
+COMMANDS, NAMES = (
+    {(kind, side): name for kind, sides in WORDS[form].items() for side, name in sides.items()}
+    for form in ("commands", "names")
+)
 NAMED_DEGREES, NAMED_UNITS = 45.0, 1.0
 COMMAND = re.compile(r"\[([^\[\]]+)\]")
 
