@@ -36,8 +36,8 @@ class CalibrationPlan:
     seed: int = 0  # of the shuffles
 
 
-class RepeatedJudge:
-    """A judge whose answers have other keys, so that it is asked again and not looked up."""
+class RepeatedJudge(Judge):
+    """A judge whose answers have other keys, so that it is asked again and not looked up; whoever made it closes it."""
 
     def __init__(self, judge: Judge, time: int) -> None:
         self._judge, self.batch = judge, judge.batch
@@ -49,15 +49,11 @@ class RepeatedJudge:
     def reply(self, frames: Frames, questions: Sequence[Question], notes: Sequence[str]) -> list[Reply]:
         return self._judge.reply(frames, questions, notes)
 
-    def close(self) -> None:
-        pass  # the judge itself is closed by whoever made it
-
 
 def calibration_report(
-    judge: Judge, labels: JudgeLabels, look: Look, ask: Ask, plan: CalibrationPlan | None = None
+    judge: Judge, labels: JudgeLabels, look: Look, ask: Ask, plan: CalibrationPlan
 ) -> dict[str, Any]:
     """The report on a judge: agreement, stability and biases, as plain numbers."""
-    plan = plan or CalibrationPlan()
     rows = labels.rows
     frames = {clip: look(clip) for clip in dict.fromkeys(label.clip for label in rows)}
     own = [frames[label.clip] for label in rows]
@@ -109,7 +105,7 @@ def _agreement_overall_and_by_subset(rows: Sequence[JudgeLabel], answers: Sequen
 
 def _counts_and_agreement_by_form(rows: Sequence[JudgeLabel], answers: Sequence[JudgeAnswer]) -> dict[str, object]:
     """Counts of what was answered, and agreement by the form of the questions; no form is mixed with another."""
-    answered = [(row, answer.value) for row, answer in zip(rows, answers, strict=True) if answer.status == "answered"]
+    answered = [(row, answer.value) for row, answer in zip(rows, answers, strict=True) if _is_answered(answer)]
     scores: dict[str, object] = {
         "questions": len(rows),
         "answered": len(answered),
@@ -167,11 +163,8 @@ def _yes_bias_and_polarity_scores(
     rows: Sequence[JudgeLabel], answers: Sequence[JudgeAnswer]
 ) -> dict[str, float | None]:
     """How much more often the judge says yes than is right, and how often it contradicts itself on a pair."""
-    plain = [
-        (row, answer.value)
-        for row, answer in zip(rows, answers, strict=True)
-        if _is_answered(answer) and isinstance(row.question.schema, YesNo)
-    ]
+    answered = zip(rows, answers, strict=True)
+    plain = [(row, one.value) for row, one in answered if _is_answered(one) and isinstance(row.question.schema, YesNo)]
     figures: dict[str, float | None] = {"n": len(plain)}
     if plain:
         said_yes = sum(value for _, value in plain) / len(plain)

@@ -18,6 +18,7 @@ from typing import Any
 
 from pydantic import Field
 
+from revisit.core.text import read_package_yaml
 from revisit.judges.budget import estimate_answer_tokens
 from revisit.judges.probability import p_yes_and_source
 from revisit.judges.protocol import CUT_OFF, Frames, NoReply, Reply, Usage
@@ -30,13 +31,7 @@ from revisit.servers.endpoint import Endpoint, EndpointSettings
 MANY, FAST, SLOW = 100, 24.0, 16.0
 ALTERNATIVES = 20  # log-probabilities asked for at each token
 # What may be left out, and the words by which a server's complaint names it.
-OPTIONAL = {
-    "logprobs": ("logprobs",),
-    "response_format": ("response_format", "json_schema", "structured", "schema"),
-    "max_tokens": ("max_tokens", "max_completion_tokens"),
-    "seed": ("seed",),
-    "temperature": ("temperature",),
-}
+OPTIONAL = read_package_yaml("revisit.judges", "optional.yaml")
 
 
 class ChatSettings(EndpointSettings):
@@ -64,10 +59,7 @@ class ChatJudge(Endpoint):
             "model": settings.model,
             # Two servers may serve different weights, or cut them down differently, under one name.
             "server": settings.server or self.url,
-            "parameters": settings.parameters,
-            "max_tokens": settings.max_tokens,
-            "structured": settings.structured,
-            "logprobs": settings.logprobs,
+            **{name: getattr(settings, name) for name in ("parameters", "max_tokens", "structured", "logprobs")},
             "wording": wording_digest(),
             **({"video": True} if settings.video else {}),
         }

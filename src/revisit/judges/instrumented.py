@@ -25,7 +25,7 @@ import numpy as np
 from revisit.core import UsageError
 from revisit.core.registry import Registry
 from revisit.judges.canary import COLOURS
-from revisit.judges.protocol import Frames, Reply, Usage
+from revisit.judges.protocol import Frames, Judge, Reply, Usage
 from revisit.judges.questions import Question
 from revisit.media import load_npz
 
@@ -40,10 +40,6 @@ PACE = 0.5  # share of what the time allows that a lasting event must have gone 
 NEAR = 0.1  # metres within which two places are the same
 DARK = 0.25  # share of the light below which nothing counts as seen
 UNKNOWN, ELSEWHERE = -2, -1
-ARRAYS = (
-    "views", "marks", "lit", "place", "look", "amount", "went", "prompt", "kind", "seconds", "questions", "asks",
-    "negate",
-)  # fmt: skip
 FACTS = ("hidden", "returned", "spatial", "state", "in_view")  # what `Question.about` may ask of a story
 THUMB = 8  # pixels of a picture per pixel of the thumbnail by which views are found
 
@@ -266,7 +262,7 @@ class ClipStory:
         return float(self.spatial and self.state)
 
 
-class InstrumentedJudge:
+class InstrumentedJudge(Judge):
     """A judge that reads the pixels of scenes whose descriptions it was given."""
 
     batch = 64
@@ -288,9 +284,6 @@ class InstrumentedJudge:
     @cached_property
     def scenes(self) -> list[SceneDescription]:
         return [read_scene_description(path) for path in self.paths]
-
-    def check(self) -> None:
-        pass
 
     def close(self) -> None:
         self._stories.clear()
@@ -370,23 +363,23 @@ def find_story_answer_function(question: Question, scenes: Sequence[SceneDescrip
 def read_scene_description(path: Path) -> SceneDescription:
     """A scene description from its file."""
     arrays = load_npz(path)
-    missing = [name for name in ARRAYS if name not in arrays]
-    if missing:
-        raise UsageError(
-            f"{path}: not a scene description: {missing[0]!r} is missing; `revisit judge check --worlds` writes some"
+    try:
+        return SceneDescription(
+            name=path.stem,
+            **{name: arrays[name] for name in ("views", "lit", "place", "look", "amount", "went")},
+            pictures=arrays["views"] + arrays["marks"],
+            prompt=str(arrays["prompt"]),
+            kind=str(arrays["kind"]),
+            seconds=float(arrays["seconds"]),
+            questions={
+                str(text): (str(ask), bool(negate))
+                for text, ask, negate in zip(*(arrays[name] for name in ("questions", "asks", "negate")), strict=True)
+            },
         )
-    return SceneDescription(
-        name=path.stem,
-        **{name: arrays[name] for name in ("views", "lit", "place", "look", "amount", "went")},
-        pictures=arrays["views"] + arrays["marks"],
-        prompt=str(arrays["prompt"]),
-        kind=str(arrays["kind"]),
-        seconds=float(arrays["seconds"]),
-        questions={
-            str(text): (str(ask), bool(negate))
-            for text, ask, negate in zip(*(arrays[name] for name in ("questions", "asks", "negate")), strict=True)
-        },
-    )
+    except KeyError as error:
+        raise UsageError(
+            f"{path}: not a scene description: {error} is missing; `revisit judge check --worlds` writes some"
+        ) from None
 
 
 def plain_colour_name(picture: np.ndarray) -> str:

@@ -100,10 +100,7 @@ class LocalJudge:
             "model": self._name,
             "revision": settings.revision,
             "checkpoint": checkpoint_digest(self.path) if self.path else "",
-            "dtype": settings.dtype,
-            "max_pixels": settings.max_pixels,
-            "shared_prefix": settings.shared_prefix,
-            "least_share": settings.least_share,
+            **{name: getattr(settings, name) for name in ("dtype", "max_pixels", "shared_prefix", "least_share")},
             "wording": wording_digest(),
         }
         self._lock = threading.Lock()

@@ -118,9 +118,11 @@ class Judge(Protocol):
 
     def check(self) -> None:
         """Raise Stopped where nothing can be asked at all; called once, before the first call."""
+        return
 
     def reply(self, frames: Frames, questions: Sequence[Question], notes: Sequence[str]) -> list[Reply]:
         """One reply per question, in order. A note says what was wrong with the last reply to it, or is empty."""
 
     def close(self) -> None:
         """Let go of connections; calls under way end with NoReply."""
+        return

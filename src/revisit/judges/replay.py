@@ -8,12 +8,12 @@ from pathlib import Path
 from revisit.core import UsageError
 from revisit.core.text import convert_read_errors
 from revisit.judges.canary import is_canary_question
-from revisit.judges.protocol import Frames, JudgeAnswer, Refused, Reply, Usage
+from revisit.judges.protocol import Frames, Judge, JudgeAnswer, Refused, Reply, Usage
 from revisit.judges.questions import Question
 from revisit.judges.store import distinct_judges, read_answer_lines
 
 
-class ReplayJudge:
+class ReplayJudge(Judge):
     """Answers from a file of recorded answers (`answers.jsonl` of a run), as the judge that gave them."""
 
     batch = 1
@@ -40,9 +40,6 @@ class ReplayJudge:
             # A judge that was asked no control questions cannot be asked them now.
             self.has_controls = any(is_canary_question(line["question"]["id"]) for line in own)
 
-    def check(self) -> None:
-        pass
-
     def reply(self, frames: Frames, questions: Sequence[Question], notes: Sequence[str]) -> list[Reply]:
         """The recorded replies, which are read and checked like new ones and cost nothing."""
         return [self._recorded_reply(frames, question) for question in questions]
@@ -55,6 +52,3 @@ class ReplayJudge:
             )
         fault = answer.reason if answer.status == "unanswered" else ""  # such as a reply that was cut off
         return Reply(answer.reply, answer.p_yes, answer.p_from, Usage(), answer.model, fault)
-
-    def close(self) -> None:
-        pass

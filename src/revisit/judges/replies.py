@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from revisit.core.text import replace_surrogates
+from revisit.core.text import read_package_yaml, replace_surrogates
 
 # Full-width characters, and what cannot be seen, each as one plain character.
 _FOLDS = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)}
@@ -24,37 +24,14 @@ _FOLDS |= {ord("。"): ord("."), ord("｡"): ord(".")}
 _THOUGHTS = re.compile(r"</(?:think|thinking|thought|reasoning)>", re.IGNORECASE)
 _THOUGHTS_BEGIN = re.compile(r"\s*<(?:think|thinking|thought|reasoning)>", re.IGNORECASE)
 
-# What may stand around an answer: quotes, bold, code, brackets, boxes. Struck-through text is taken back.
-_AROUND = (
-    ("**", "**"), ("__", "__"), ("*", "*"), ("_", "_"), ("`", "`"), ('"', '"'), ("'", "'"), ("“", "”"), ("‘", "’"),
-    ("«", "»"), ("「", "」"), ("(", ")"), ("[", "]"), ("$", "$"), ("\\boxed{", "}"), ("\\text{", "}"),
-)  # fmt: skip
 _BLOCK = re.compile(r"```[\w+-]*[ \t]*\n(.*?)```|```([^`\n]*)```", re.DOTALL)
 _STOPS = re.compile(r"(?<![.!])(?:\.|!+)$")
 AROUND_TOKEN = " \t\r\n.!*_`\"'“”‘’«»()[]{}:。！"  # what may stand around a yes or a no in one token
 
-# What may follow an answer: one paragraph under one of these names.
-_REMARK = re.compile(
-    r"^[ \t]*(?P<bold>\*\*|__|\*|_|)(?:explanation|reason|reasoning|rationale|justification|confidence)"
-    r"(?:(?P=bold)[ \t]*:|[ \t]*:(?P=bold))",
-    re.IGNORECASE | re.MULTILINE,
-)
-# What may lead in JSON, besides whole sentences.
-_LEAD = re.compile(
-    r"(?:sure[,.!]? )?(?:(?:so|here(?: is| are|'s|’s)|here you (?:are|go)|below (?:is|are))(?: |:))?"
-    r"(?:(?:the|my|your) )?(?:(?:final|requested) )?"
-    r"(?:(?:answers?|json(?: (?:object|list|array|response|output))?|response|output|results?|ratings?|list"
-    r"|questions|list of questions):?)?",
-    re.IGNORECASE,
-)
-# A last sentence that says that nobody can tell: what is marked behind it is a guess.
-_DOUBT = re.compile(
-    r"(?:can(?:no|'|’)t|can not|could(?: not|n't|n’t)|unable to|not able to|impossible to|not possible to|no way to"
-    r"|hard to|difficult to|nobody can) (?:be )?(?:really |reliably |clearly |definitively )?"
-    r"(?:tell|told|say|said|determined?|know|known|answer(?:ed)?|judged?|decided?|rated?|verify|verified|be sure)"
-    r"|(?:do not|don't|don’t) know|no idea|not sure|unsure|uncertain|unclear|\bguess",
-    re.IGNORECASE,
-)
+_FORMS = read_package_yaml("revisit.judges", "replies.yaml")
+_REMARK = re.compile(_FORMS["remark"], re.IGNORECASE | re.MULTILINE)
+_LEAD = re.compile(_FORMS["lead"], re.IGNORECASE)
+_DOUBT = re.compile(_FORMS["doubt"], re.IGNORECASE)
 _END_OF_TURN = re.compile(r"(?:<\|[A-Za-z_]{1,20}\|>|</s>|<eos>|<end_of_turn>)$")
 _TAG = re.compile(r"<answer>(.*?)</answer>", re.IGNORECASE | re.DOTALL)
 _NESTING = 8  # most layers around an answer
@@ -245,7 +222,7 @@ def _strip_outer_layer(text: str) -> str | None:
         return (block.group(1) or block.group(2) or "").strip()
     if _STOPS.search(text):
         return _STOPS.sub("", text).rstrip()
-    for opening, closing in _AROUND:
+    for opening, closing in _FORMS["around"]:
         inside = len(text) > len(opening) + len(closing) and text.startswith(opening) and text.endswith(closing)
         if inside and not (opening == "[" and _is_valid_json(text)):
             return text[len(opening) : -len(closing)].strip()
