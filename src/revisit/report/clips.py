@@ -11,7 +11,7 @@ import numpy as np
 
 from revisit.core import METRICS, Case, Series, digest
 from revisit.report.film_strips import GONE, Clock, FilmStrip, load_clip_clock, read_file_clock
-from revisit.report.metric_cards import short_gate_name
+from revisit.report.metric_cards import GATE_NAMES, short_gate_name
 from revisit.report.overlays import judge_overlays, observer_overlays
 from revisit.report.phases import first_frame_of_each_kind, phases_from_starts, phases_of_gate
 from revisit.report.series import read_drawable_series, thin_series
@@ -28,12 +28,6 @@ MOST_PAIRS = 3
 POINTS = 96  # of a line over time; more cannot be told apart at the width of a page
 FAR = 10**9
 FACTS = ("id", "model", "sample", "subset", "condition", "seed", "prompt")
-# What the series of a gate shows, and the top of its scale where that is known.
-SIGHTS = {
-    "camera_moved": ("Way of the camera", 1.0),
-    "view_return": ("First view in sight", 1.0),
-    "target_return": ("Signs of the target", None),
-}
 
 
 class ClipEntry:
@@ -249,7 +243,8 @@ class ClipEntry:
             main = card["group"] == "Memory"
             line = thin_series(series, limits, card["higher_is_better"], POINTS if main else POINTS // 2)
             return {"id": question, "title": card["title"], "main": main, **line}
-        title, high = SIGHTS.get(question, (self.pages.gates[question], None))
+        facts = GATE_NAMES.get(question, {})
+        title, high = facts.get("series", self.pages.gates[question]), facts.get("top")
         return {"id": question, "title": title, "main": True, **thin_series(series, (0.0, high), None, POINTS)}
 
     def _held_score(self, metric: str) -> float | None:

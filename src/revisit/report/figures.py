@@ -25,6 +25,7 @@ DASHES = ("-", "--", "-.", ":")  # beyond colour, for who cannot tell colours ap
 PHASES = ("visible", "hidden", "returned")
 WORST = "#c2271a"
 STEPS = 24  # of a curve over time
+STYLE = Path(__file__).with_name("figures.mplstyle")
 LONG_SIDE = 320  # of a picture in a strip
 
 
@@ -37,11 +38,7 @@ def load_pyplot() -> Any:
             "matplotlib is not installed; `pip install 'revisit-bench[figures]'` brings it"
         ) from None
     matplotlib.use("Agg")
-    matplotlib.rcParams.update({
-        "text.parse_math": False, "text.usetex": False, "svg.fonttype": "none", "svg.hashsalt": "revisit",
-        "pdf.fonttype": 42, "font.size": 9, "axes.spines.top": False, "axes.spines.right": False,
-        "axes.titlesize": 10, "figure.dpi": 150,
-    })  # fmt: skip
+    matplotlib.rcParams.update(matplotlib.rc_params_from_file(STYLE, use_default_template=False))
     import matplotlib.pyplot
 
     return matplotlib.pyplot

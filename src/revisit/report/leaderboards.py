@@ -7,11 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from itertools import count
 
-from revisit.core.text import printable_text
+from revisit.core.text import printable_text, read_package_yaml
 from revisit.media.text_files import csv_text
 from revisit.results.display import direction_arrow
 from revisit.results.leaderboards import Board, BoardColumn, BoardRow, mark_best_and_second_rows, sort_rows_best_first
 
+LATEX = read_package_yaml(
+    "revisit.report", "latex.yaml"
+)  # character -> how it is written, where a backslash will not do
 CSV_COLUMNS = (
     "board", "protocol", "source", "model", "column", "metric", "column_protocol", "value", "n", "of", "low", "high",
     "reason",
@@ -106,8 +109,4 @@ def _escape_markdown(text: str) -> str:
 
 
 def _escape_latex(text: str) -> str:
-    special = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
-    special |= {"<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}"}
-    special |= {"[": "{[}", "]": "{]}", "*": "{*}"}  # after the end of a row they would be its options
-    special |= {"↑": r"$\uparrow$", "↓": r"$\downarrow$", "–": "--", "−": "$-$"}
-    return "".join(special.get(c) or (f"\\{c}" if c in "&%$#_{}" else c) for c in printable_text(text))
+    return "".join(LATEX.get(c) or (f"\\{c}" if c in "&%$#_{}" else c) for c in printable_text(text))

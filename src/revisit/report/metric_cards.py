@@ -6,11 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from revisit.core import GATES, OBSERVERS, Case, evidence_id
+from revisit.core.text import read_package_yaml
 from revisit.results.display import HEADINGS, direction_arrow, stand_in_suffix_text, table_heading_of_score
 from revisit.results.score_names import find_metric_of_score
 
 DIRECTIONS = {True: "higher is better", False: "lower is better", None: "describes, neither good nor bad"}
-SHORT_GATES = {"camera_moved": "Camera", "view_return": "View", "look_away": "Looks away", "target_return": "Target"}
+GATE_NAMES = read_package_yaml(
+    "revisit.report", "gates.yaml"
+)  # gate -> its short name, and the title and top of its series
 
 
 def metric_cards(summary: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -66,4 +69,4 @@ def gate_titles(plan: Mapping[str, Any]) -> dict[str, str]:
 
 def short_gate_name(gate: str, title: str) -> str:
     """What a gate is called where there is little room."""
-    return SHORT_GATES.get(gate, title)
+    return str(GATE_NAMES[gate]["short"]) if gate in GATE_NAMES else title

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path, PurePath
 from typing import Any
@@ -12,7 +12,7 @@ from revisit.core.grouping import group_items
 from revisit.core.text import count_and_noun, parse_json
 from revisit.media import file_digest
 from revisit.report.pages import RunPages
-from revisit.report.plots import heat_map_svg, log_axis_line_plot_svg, win_share_scatter_svg
+from revisit.report.plots import log_axis_line_plot_svg
 from revisit.report.tables import (
     diagnosis_table,
     funnel_rows,
@@ -97,13 +97,15 @@ def _people_section(run: Path) -> Context | None:
     return {
         "tables": [{**suite_table(extra), "texts": True} for extra in content["tables"] if extra["rows"]],
         "notes": content["notes"] + ([STALE] if content["records"] != file_digest(run / "records.jsonl") else []),
-        "heat": [
-            {"title": one["title"], "picture": heat_map_svg(one["columns"], one["rows"])} for one in figures["heat"]
-        ],
-        "ratios": [
-            {"title": one["title"], "picture": win_share_scatter_svg(one["points"])} for one in figures["ratios"]
-        ],
+        "heat": figures["heat"],
+        "ratios": [{**one, "points": _points_with_names(one["points"])} for one in figures["ratios"]],
     }
+
+
+def _points_with_names(points: Sequence[Sequence[Any]]) -> list[tuple[str, float, float]]:
+    """Points (name, share, share) of several models, those in one place together with all their names."""
+    together = group_items(points, lambda point: (round(float(point[1]), 3), round(float(point[2]), 3)))
+    return [(", ".join(str(name) for name, *_ in some), *place) for place, some in together.items()]
 
 
 def _part_tables(summary: Details, parts: Mapping[str, Details], cards: Mapping[str, Details]) -> list[Context]:

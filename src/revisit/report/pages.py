@@ -5,7 +5,7 @@ A scene is what models can be compared on: one sample under one condition, with 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -76,12 +76,6 @@ class RunPages:
         """The same answers with the scores that count: held to the truth."""
         return held_to_truth(self.results)
 
-    def score_title(self, metric: str) -> str:
-        """What the scores of clips are called: those that count are held to the truth."""
-        return str(self.cards[metric]["title"]) + (
-            HELD_TITLE if metric in metrics_changed_by_truth(self.results) else ""
-        )
-
     @cached_property
     def floor_models(self) -> set[str]:
         """Models that stand for no memory at all, as their clips or a models.yaml beside videos or run say."""
@@ -133,10 +127,12 @@ class RunPages:
     def index_content(self) -> Context:
         """What the page knows of all clips before a scene is opened."""
         names = ("id", "title", "unit", "group", "arrow", "range", "bounded")
-        cards: Collection[Mapping[str, object]] = self.cards.values()
+        held = metrics_changed_by_truth(self.results)
         return {
             "metrics": [
-                {**{name: card[name] for name in names}, "title": self.score_title(str(card["id"]))} for card in cards
+                # Those that count are held to the truth.
+                {**{name: card[name] for name in names}, "title": f"{card['title']}{HELD_TITLE if id in held else ''}"}
+                for id, card in self.cards.items()
             ],
             "gates": [
                 {"id": gate, "title": title, "short": short_gate_name(gate, title)}

@@ -14,12 +14,9 @@ from typing import Any
 import numpy as np
 
 from revisit.core import Series
+from revisit.core.text import read_package_yaml
 
-KINDS = {
-    "visible": "visible", "seen": "visible", "before": "visible",
-    "away": "hidden", "hidden": "hidden", "left": "hidden", "gone": "hidden", "occluded": "hidden", "out": "hidden",
-    "returned": "returned", "return": "returned", "back": "returned", "after": "returned",
-}  # fmt: skip
+KINDS = {name: kind for kind, names in read_package_yaml("revisit.report", "phases.yaml").items() for name in names}
 
 NAMES = {0: "visible", 1: "away", 2: "returned"}
 UNKNOWN = "cannot tell"

@@ -14,12 +14,6 @@ from revisit.results.verdict import load_verdict
 from revisit.runs.comparability import Side, compare_sides, read_sides
 from revisit.web.templates import Context
 
-LOOKS = 3  # clips to look at of each metric
-HEADS = (  # of the table of two runs, and whether a column holds text
-    ("Metric", True), ("First", False), ("Second", False), ("Difference", False), ("95 %", True), ("p (Holm)", False),
-    ("Won : lost", True), ("Clips", False),
-)  # fmt: skip
-
 
 def run_list_page(runs: Mapping[str, Run]) -> tuple[str, str]:
     """The page with a line for each run, by the name that it has in an address; newest first. And its policy."""
@@ -75,8 +69,6 @@ def diff_page(runs: Mapping[str, Run]) -> tuple[str, str]:
     content: Context = {
         "keys": list(runs),
         "names": names,
-        "heads": HEADS,
-        "most": LOOKS,
         "settings": _differing_settings(*both),
         "comparisons": comparisons,
         "refused": group_items(refused, lambda one: one[0]),

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from revisit.core import METRICS
+from revisit.core.text import read_package_yaml
 from revisit.report.leaderboard_page import as_html
 from revisit.results.ceilings import OUTCOME
 from revisit.results.display import observed_by_or_set
@@ -24,16 +25,8 @@ from revisit.results.score_names import strip_held_suffix
 from revisit.runs.bundle_check import BundleCheck
 from revisit.runs.bundles import Bundle, group_comparable_bundles, join_bundles
 
-NOTE = (
-    "Held to the truth: what rewards an unchanged look counts by its nearness to the truth's own score, and a reset is "
-    "no return. "
-    "Places are those that a model may have on the clips that all have a score of: behind those that are better beyond "
-    "doubt, before those that are worse."
-)
-
-
+TEXTS = read_package_yaml("revisit.report", "site.yaml")
 PROVENANCE = ("bundle", "models", "clips", "made with", "made on", "checked")
-UNCHECKED = "not checked: nobody has made these answers again, so they are not ranked with those that were"
 Checks = Mapping[str, BundleCheck]  # by the name of the bundle
 
 
@@ -73,7 +66,7 @@ def boards_of_bundles(bundles: Sequence[Bundle], checks: Checks | None = None) -
                 f"{about['protocol']}:{about['hash']}, observers {' | '.join(observers)}",
                 tuple(columns),
                 tuple(BoardRow(model, rows[model], cells[model]) for model in results.models),
-                f"{NOTE} {UNCHECKED.capitalize()}." if any_doubt else NOTE,
+                f"{TEXTS['note']} {TEXTS['unchecked']}" if any_doubt else TEXTS["note"],
             )
         )
     return boards

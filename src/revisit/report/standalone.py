@@ -24,6 +24,22 @@ def _mapping_or_value_text(value: object) -> str:
     return str(value)
 
 
+def _shorten(text: str, longest: int) -> str:
+    """The text, its end left out where it is longer than so many characters."""
+    return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+def clamp(value: float) -> float:
+    """The number, no less than 0 and no more than 1."""
+    return min(max(value, 0.0), 1.0)
+
+
+def _percent_on_axis(value: float, scale: tuple[float, float], margin: int) -> float:
+    """Where a value lies on an axis from one end of a scale to the other, in percent, with margins at both ends."""
+    start, end = scale
+    return margin + (100 - 2 * margin) * clamp((value - start) / ((end - start) or 1.0))
+
+
 FILTERS = {
     "number": display.number_text,
     "signed": display.signed_number_text,
@@ -34,6 +50,10 @@ FILTERS = {
     "column_head": display.score_title_with_arrow,
     "arrow": display.direction_arrow,
     "pluralize": count_and_noun,
+    "printable": printable_text,
+    "shorten": _shorten,
+    "clamp": clamp,
+    "on_axis": _percent_on_axis,
     "one_line": _mapping_or_value_text,
 }
 

@@ -9,22 +9,19 @@ from typing import Any
 
 from revisit.core import Record
 from revisit.core.records import GATE_STATES
-from revisit.core.text import count_and_noun
-from revisit.report import plots
+from revisit.core.text import count_and_noun, read_package_yaml
 from revisit.results import Cell, Results
 from revisit.results.display import BEST_RULE, HEADINGS, reason_title
 from revisit.results.file_types import Details
 from revisit.results.funnel import LOOKED_AWAY
 from revisit.web.templates import Context
 
-INTERVALS = (
-    "95 % interval of the mean: cluster-robust over samples, Student's t with room for skew; none for a single sample."
-)
+SENTENCES = read_package_yaml("revisit.report", "funnel.yaml")
 STATES = (*GATE_STATES, "unscored", "failed")
 
 
 def model_table(summary: Mapping[str, Any], cards: Mapping[str, Details]) -> Context:
-    """Column groups, columns and rows; every cell with its text, its plot and the reasons for what is missing."""
+    """Column groups, columns and rows; every cell with its text, its scale and the reasons for what is missing."""
     models = {model: facts for model, facts in summary.get("models", {}).items() if "scores" in facts}
     ids = sorted(summary.get("metrics", {}), key=lambda metric: HEADINGS.index(cards[metric]["group"]))
     groups = Counter(cards[metric]["group"] for metric in ids)
@@ -52,7 +49,7 @@ def model_table(summary: Mapping[str, Any], cards: Mapping[str, Details]) -> Con
         "heads": [{**cards[metric], "first": metric in opens} for metric in ids],
         "rows": rows,
         "rule": BEST_RULE,
-        "intervals": summary.get("interval_method", INTERVALS),
+        "intervals": summary.get("interval_method"),
     }
 
 
@@ -96,34 +93,16 @@ def funnel_rows(stages: Sequence[Mapping[str, Any]]) -> list[Context]:
     for stage in stages:
         kind, share = _stage_colour_class(stage["stage"]), stage["n"] / total if total else 0
         text = f"{100 * stage['n'] / total:.0f} %" if total else "–"
-        rows.append({**stage, "share": text, "kind": kind, "bar": plots.share_bar_svg(share, kind)})
+        rows.append({**stage, "share": text, "kind": kind, "of_first": share})
     return rows
 
 
 def funnel_sentences(stages: Sequence[Mapping[str, Any]]) -> list[str]:
     """What the funnel says, in sentences."""
     n = {stage["stage"]: stage["n"] for stage in stages}
-    sentences = []
-    if {"all clips", "readable", "camera moved"} <= n.keys():
-        sentences.append(
-            f"Of {count_and_noun(n['all clips'], 'clip')}, {n['readable']} could be read, and in "
-            f"{n['camera moved']} of "
-            "these the camera moved."
-        )
-    if {"view left", "view returned"} <= n.keys():
-        sentences.append(
-            f"The first view left the frame in {n['view left']} and came back in {n['view returned']}: "
-            "only a clip that looks away and back asks the model to remember."
-        )
-    if {"target given", "target hidden", "target returned"} <= n.keys():
-        looked = f"; the camera looked away in {n[LOOKED_AWAY]} of these" if LOOKED_AWAY in n else ""
-        sentences.append(
-            f"A target was given for {n['target given']}{looked}; it was hidden in {n['target hidden']} and came back "
-            f"in {n['target returned']}."
-        )
-    if {"memory scored", "all clips"} <= n.keys():
-        sentences.append(f"Memory could be scored in {n['memory scored']} of {n['all clips']}.")
-    return sentences
+    looked = f"; the camera looked away in {n[LOOKED_AWAY]} of these" if LOOKED_AWAY in n else ""
+    clips = count_and_noun(n.get("all clips", 0), "clip")
+    return [one["text"].format(n=n, clips=clips, looked=looked) for one in SENTENCES if {*one["stages"]} <= n.keys()]
 
 
 def gate_finding_rows(results: Results, gates: Mapping[str, str]) -> list[Context]:
@@ -135,8 +114,7 @@ def gate_finding_rows(results: Results, gates: Mapping[str, str]) -> list[Contex
             continue
         ranked = sorted(labels.items(), key=lambda item: (STATES.index(item[0][0]), -item[1], item[0][1]))
         parts = [{"state": state, "label": label, "n": n} for (state, label), n in ranked]
-        bar = plots.stacked_bar_svg([(state, n) for (state, _), n in ranked])
-        rows.append({"title": name, "parts": parts, "bar": bar})
+        rows.append({"title": name, "parts": parts, "bar": [(state, n) for (state, _), n in ranked]})
     return rows
 
 
@@ -146,10 +124,8 @@ def finding_text(record: Record) -> str:
 
 
 def _cell_with_plot(entry: Mapping[str, Any], scale: tuple[float, float]) -> Context:
-    """A cell of summary.json with its plot, and the text that a suite has for it."""
-    cell = Cell.from_json(entry)
-    plot = None if cell.mean is None else plots.whisker_plot_svg(cell.mean, cell.interval, *scale)
-    return {"cell": cell, "text": entry.get("text", ""), "plot": plot, "best": False}
+    """A cell of summary.json with the scale it is drawn on, and the text that a suite has for it."""
+    return {"cell": Cell.from_json(entry), "text": entry.get("text", ""), "scale": scale, "best": False}
 
 
 def _column_scale(cells: Iterable[Cell], limits: Sequence[float | None] = (None, None)) -> tuple[float, float]:

@@ -6,11 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from markupsafe import Markup
-
 from revisit.core import METRICS
-from revisit.core.text import count_and_noun
-from revisit.report import plots
+from revisit.core.text import count_and_noun, read_package_yaml
 from revisit.results import Cell
 from revisit.results.display import number_text, score_title
 from revisit.results.look_away_counts import ASK, WHERE, LookAwayCount, LookAwayCounts
@@ -18,11 +15,8 @@ from revisit.results.question_ranking import Place, QuestionRanking
 from revisit.results.verdict import Verdict
 from revisit.web.templates import Context
 
-QUESTION = "Which model remembers best?"
+RARER_RETURNS = read_package_yaml("revisit.report", "rarer_returns.yaml")  # a count of clips -> words before it
 ROWS = 9  # models drawn in a card; the table has all of them
-LOOKS_AWAY = (
-    "Looks away: the camera's motion takes a quarter of the first view, or the target's place, out of the frame"
-)
 
 
 def verdict_content(verdict: Verdict, summary: Mapping[str, Any], floors: Collection[str] = ()) -> Context:
@@ -35,7 +29,6 @@ def verdict_content(verdict: Verdict, summary: Mapping[str, Any], floors: Collec
     ]
     truth_name = str((summary.get("truth") or {}).get("name", "truth"))
     return {
-        "question": QUESTION,
         "headline": _capitalize_known_first_word(verdict.headline or "Nothing could be compared"),
         "details": [_capitalize_known_first_word(text) for text in verdict.details],
         "look_away": None if verdict.look_away is None else _look_away_card(verdict.look_away),
@@ -48,7 +41,6 @@ def verdict_content(verdict: Verdict, summary: Mapping[str, Any], floors: Collec
         "table": _models_by_question_table([answer for answer in answers if answer.metric], summary, verdict.look_away),
         "floors": floors,
         "truth_name": truth_name,
-        "term": LOOKS_AWAY,
     }
 
 
@@ -74,7 +66,7 @@ def _capitalize_known_first_word(text: str) -> str:
 def _look_away_card(counts: LookAwayCounts) -> Context:
     """The first card: how far the clips of each model get, as bars of counts."""
     rows = [
-        {"count": count, "plot": _look_away_bar(count), "tip": _look_away_tip(count)}
+        {"count": count, "parts": _look_away_parts(count), "tip": _look_away_tip(count)}
         for count in counts.models
         if count.asked or count.unreadable
     ]
@@ -87,7 +79,8 @@ def _look_away_card(counts: LookAwayCounts) -> Context:
     }
 
 
-def _look_away_bar(count: LookAwayCount) -> Markup:
+def _look_away_parts(count: LookAwayCount) -> list[tuple[str, int]]:
+    """Kinds of clips with how many there are, side by side in the bar of a model; none of those there are none of."""
     kinds = {
         "back": count.returned - count.reset - count.gone - count.neither,
         "neither": count.neither,
@@ -98,19 +91,12 @@ def _look_away_bar(count: LookAwayCount) -> Markup:
     }
     kinds["stayed"] = count.asked - sum(kinds.values())
     kinds["unread"] = count.unreadable
-    return plots.stacked_bar_svg([(kind, n) for kind, n in kinds.items() if n > 0], height=12)
+    return [(kind, n) for kind, n in kinds.items() if n > 0]
 
 
 def _look_away_tip(count: LookAwayCount) -> str:
-    rarer = {
-        "to neither the first state nor the true one on": count.neither,
-        "with or without the target, which is unclear, on": count.target_unclear,
-        "without the target on": count.gone,
-        "to a world that is reset on": count.reset,
-        "unclear on": count.unclear,
-    }
     parts = [f"moves on {count.moved}", f"looks away on {count.left}", f"comes back on {count.returned}"]
-    parts += [f"{words} {n}" for words, n in rarer.items() if n]
+    parts += [f"{words} {n}" for name, words in RARER_RETURNS.items() if (n := getattr(count, name))]
     counts = [f"{', '.join(parts)}, of {count_and_noun(count.asked, 'clip')}"] if count.asked else []
     counts += [f"{count_and_noun(count.unreadable, 'clip')} could not be read"] if count.unreadable else []
     return "; ".join(counts)
@@ -135,16 +121,11 @@ def _question_card(answer: QuestionRanking) -> Context:
     }
     if not answer.metric or not answer.places:
         return card
-    scale = _axis_ends(answer)
-    ceiling = answer.truth.mean if answer.truth else None
     cells = {**{place.model: place.cell for place in answer.places[:ROWS]}, **answer.floors}
     return card | {
-        "rows": [
-            (model, cell, plots.dot_plot_svg(cell.mean, cell.interval, scale, ceiling)) for model, cell in cells.items()
-        ],
-        "ceiling": ceiling,
-        "ceiling_plot": plots.dot_plot_svg(ceiling, None, scale, ceiling, "truth"),
-        "ends": scale,
+        "rows": list(cells.items()),
+        "ceiling": answer.truth.mean if answer.truth else None,
+        "ends": _axis_ends(answer),
     }
 
 
