@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from revisit.core import RevisitError, UsageError
-from revisit.core.text import count_and_noun, read_package_yaml
+from revisit.core.text import count_and_noun
 from revisit.labels import forms
 from revisit.labels.export import project_export_files
-from revisit.labels.items import LabelItem
+from revisit.labels.items import WORDS, LabelItem
 from revisit.labels.label import BACK, GONE, JUDGEABLE
 from revisit.labels.project import Project
 from revisit.labels.queue import ItemQueue, is_swapped
@@ -32,7 +32,6 @@ from revisit.web.media import media_response
 from revisit.web.server import Rates, needs, static_files
 from revisit.web.templates import template_environment
 
-WORDS = read_package_yaml("revisit.labels", "words.yaml")
 Endpoint = Callable[[Any], Awaitable[Any]]
 
 
@@ -383,5 +382,4 @@ def _text_by_answer(item: LabelItem) -> dict[str, str]:
     kinds = {kind_id: kind.title for kind_id, kind in KINDS.items()} | {"none": "nothing goes wrong"}
     if item.task == "failure":
         return kinds
-    judged = {"left": "left only", "right": "right only"}
-    return {**WORDS["answers"], **{f"{JUDGEABLE}.{name}": text for name, text in judged.items()}}
+    return dict(WORDS["answers"])

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from functools import cached_property
 from pathlib import Path
@@ -30,6 +30,7 @@ from revisit.web.media import playable_file
 SCHEMA = 1
 RATERS = 3  # of an item, where nobody says how many
 FOLLOWS = "raters follow names"  # a fact of projects whose items go to all named raters, since nobody said how many
+WRITTEN = ("settings", "runs", "facts", "guide", "secret", "cases", "digests", "shots", "files", "items")
 FILE, STORE, COPIES = "project.json", "labels.sqlite", "media"
 
 
@@ -157,21 +158,10 @@ def set_rater_count(project: Project, raters: int, *, follows: bool) -> Project:
 
 
 def _write_project(project: Project) -> None:
-    content = {
-        "schema": SCHEMA,
-        "settings": asdict(project.settings),
-        "runs": list(project.runs),
-        "facts": dict(project.facts),
-        "guide": project.guide,
-        "secret": project.secret,
-        "cases": [case_to_json(case) for case in project.cases.values()],
-        "digests": dict(project.digests),
-        "shots": {case_id: asdict(shot) for case_id, shot in project.shots.items()},
-        "files": {name: str(file) for name, file in project.files.items()},
-        "items": [asdict(item) for item in project.items],
-    }
+    plain = {**vars(project), "cases": [case_to_json(case) for case in project.cases.values()]}
+    content = {name: msgspec.to_builtins(plain[name], enc_hook=str) for name in WRITTEN}
     path = project.folder / FILE
-    write_json(path, content)
+    write_json(path, {"schema": SCHEMA, **content})
     path.chmod(0o600)  # it holds the key that forms are signed with
 
 

@@ -8,7 +8,7 @@ so, once so many of them agree on all its questions.
 from __future__ import annotations
 
 import random
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -94,7 +94,9 @@ class ItemQueue:
         least = self.project.settings.agree
         if not least:
             return set()
-        answers = self.store.answers_of_items()
+        answers: dict[str, list[Mapping[str, str]]] = defaultdict(list)
+        for answer in self.store.all_answers():
+            answers[answer.item].append(answer.answers)
         return {
             item.id
             for item in items

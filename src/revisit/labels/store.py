@@ -37,8 +37,8 @@ Run = Callable[[str, Sequence[Any]], list[tuple[Any, ...]]]
 class StoreUnavailable(UsageError):
     """Labels cannot be read or written now: `problem` says why; the whole sentence also names files and machines."""
 
-    def __init__(self, problem: str, detail: str = "") -> None:
-        super().__init__(f"{problem}: {detail}" if detail else problem)
+    def __init__(self, problem: str, detail: str) -> None:
+        super().__init__(f"{problem}: {detail}")
         self.problem = problem
 
 
@@ -81,6 +81,7 @@ class Store:
         self.where = where
         self.schema = f"revisit_{project}" if project else "public"
         self.postgres = where.startswith(("postgresql://", "postgres://"))
+        self.database: Any = needs("psycopg", "postgres") if self.postgres else sqlite3
         self._local = threading.local()
         self._writing = threading.Lock()  # SQLite has one writer: wait here and not by polling the file
         with self._transaction() as run:
@@ -209,13 +210,6 @@ class Store:
         """How many raters have answered each item."""
         return {item: int(n) for item, n in self._query_rows("SELECT item, COUNT(*) FROM answers GROUP BY item", ())}
 
-    def answers_of_items(self) -> dict[str, list[Mapping[str, str]]]:
-        """What was answered to items, by question, rater by rater."""
-        answers_by_item: dict[str, list[Mapping[str, str]]] = {}
-        for item, content in self._query_rows("SELECT item, content FROM answers", ()):
-            answers_by_item.setdefault(item, []).append(json.loads(content)["answers"])
-        return answers_by_item
-
     def close(self) -> None:
         """Close this thread's connection."""
         connection = getattr(self._local, "connection", None)
@@ -261,22 +255,16 @@ class Store:
     @contextmanager
     def _raise_store_unavailable(self) -> Iterator[None]:
         """Turn what goes wrong with a disk or a server, and not with us, into `StoreUnavailable`."""
-        if self.postgres:
-            psycopg = needs("psycopg", "postgres")
-            try:
-                yield
-            except psycopg.OperationalError as error:
-                self._drop_connection()
-                full = isinstance(error, psycopg.errors.DiskFull)
-                raise StoreUnavailable(FULL if full else GONE, _first_line(error)) from error
-            return
+        kind = self.database.OperationalError if self.postgres else sqlite3.DatabaseError
         try:
             yield
-        except sqlite3.DatabaseError as error:
+        except kind as error:
             if isinstance(error, sqlite3.IntegrityError | sqlite3.ProgrammingError):
                 raise
             self._drop_connection()
-            raise StoreUnavailable(FULL if "is full" in str(error) else BROKEN, _first_line(error)) from error
+            full = isinstance(error, self.database.errors.DiskFull) if self.postgres else "is full" in str(error)
+            problem = FULL if full else GONE if self.postgres else BROKEN
+            raise StoreUnavailable(problem, _first_line(error)) from error
 
     def _drop_connection(self) -> None:
         """Leave this thread's connection; the next request makes a new one."""
@@ -302,13 +290,10 @@ class Store:
         fresh = getattr(self._local, "connection", None) is None
         if fresh:
             self._local.connection = self._connect()
-        if not self.postgres:
-            return does(self._local.connection)
-        psycopg = needs("psycopg", "postgres")
         try:
             return does(self._local.connection)
-        except psycopg.OperationalError:
-            if fresh:
+        except self.database.OperationalError:
+            if fresh or not self.postgres:
                 raise
             self._drop_connection()
             self._local.connection = self._connect()
@@ -316,9 +301,8 @@ class Store:
 
     def _connect(self) -> Any:
         if self.postgres:
-            psycopg = needs("psycopg", "postgres")
             patience = {} if "connect_timeout" in self.where else {"connect_timeout": CONNECT_SECONDS}
-            connection = psycopg.connect(self.where, autocommit=True, **patience)
+            connection = self.database.connect(self.where, autocommit=True, **patience)
             connection.execute(f'SET search_path TO "{self.schema}"')
             return connection
         connection = sqlite3.connect(self.where, timeout=30, isolation_level=None)
