@@ -511,7 +511,7 @@ def test_pictures_that_were_asked_about_leave_the_memory():
     asking: Any = object.__new__(JudgeSession)
     make: Any = _ClipTalk
     asking._heard = queue.SimpleQueue()
-    client = SimpleNamespace(submit=lambda frames, questions: kept)
+    client = SimpleNamespace(submit_questions=lambda frames, questions: kept)
     asking._get_or_create_judge = lambda task: SimpleNamespace(client=client)
     clip = make(None, pictures(), None, [], [])
     gone = weakref.ref(clip)

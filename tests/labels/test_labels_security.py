@@ -96,7 +96,7 @@ def test_without_a_link_there_is_nothing(site):
 def test_forged_forms_are_refused(site):
     item, fields, page = site.ann.next("pairwise")
     good = {**fields, **pair_answers(page)}
-    before = len(site.store.answers())
+    before = len(site.store.all_answers())
     forged = [
         (site.ann, {**good, "csrf": ""}, {}),
         (site.ann, {**good, "csrf": "0" * 64}, {}),
@@ -110,9 +110,9 @@ def test_forged_forms_are_refused(site):
     assert bare.status_code == 403
     for method in ("put", "delete", "patch"):
         assert getattr(site.ann.client, method)(f"/item/{item}").status_code == 405
-    assert len(site.store.answers()) == before
+    assert len(site.store.all_answers()) == before
     assert site.ann.post(f"/item/{item}", good).status_code == 303
-    assert len(site.store.answers()) == before + 1
+    assert len(site.store.all_answers()) == before + 1
 
 
 def test_another_raters_link_and_items_are_not_mine(site):
@@ -146,14 +146,14 @@ def test_oversized_bodies_are_refused(site):
     assert site.ann.client.post(f"/item/{item}", content=many, headers=site.ann.origin).status_code == 400
     long = {**fields, **pair_answers(page), "comment": "x" * 5000}
     assert site.ann.post(f"/item/{item}", long).status_code == 422
-    assert all(one.item != item for one in site.store.answers() if one.rater == "ann")
+    assert all(one.item != item for one in site.store.all_answers() if one.rater == "ann")
 
 
 def test_sql_and_markup_in_comments_are_text(site):
     evil = "'); DROP TABLE answers; -- \"</textarea><script>alert(1)</script><img src=x onerror=alert(2)>{{ 7*7 }}"
     item, fields, page = site.ann.next("pairwise")
     assert site.ann.post(f"/item/{item}", {**fields, **pair_answers(page), "comment": evil}).status_code == 303
-    kept = next(one for one in site.store.answers() if one.item == item and one.comment)
+    kept = next(one for one in site.store.all_answers() if one.item == item and one.comment)
     assert kept.comment == evil
     undo = site.ann.post("/undo", {"csrf": fields["csrf"]})
     shown = site.ann.client.get(undo.headers["location"])
@@ -191,7 +191,7 @@ def test_answers_that_do_not_fit_are_refused_and_nothing_is_lost(site):
         assert site.ben.post(f"/item/{mark}", {**fields, **change}).status_code == 422, change
     odd = site.ben.post(f"/item/{mark}", {**fields, "q.target": "cannot tell", "seconds": "1e99"})
     assert odd.status_code == 303  # a page with a wrong clock loses no answer
-    assert next(one.seconds for one in site.store.answers() if one.item == mark) == 0
+    assert next(one.seconds for one in site.store.all_answers() if one.item == mark) == 0
 
 
 def test_hosts_that_are_not_ours_are_refused(site):

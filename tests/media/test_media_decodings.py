@@ -181,7 +181,7 @@ def test_the_decoder_can_open_no_file(tmp_path: Path, monkeypatch: pytest.Monkey
                 tried.append(str(error.errno))
         raise Problem(f"{tried} {sorted(os.environ)} {'cv2' in sys.modules}")
 """
-    anchor = "        frames, facts = video("
+    anchor = "        frames, facts = open_video_frames("
     assert anchor in source
     script = tmp_path / "worker.py"
     script.write_text("import socket\n" + source.replace(anchor, probe + anchor))

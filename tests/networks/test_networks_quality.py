@@ -103,7 +103,7 @@ def test_imaging_covers_720p_and_divides_by_a_hundred(folder: Path, monkeypatch:
     state = small_musiq()
     state["head.bias"] = torch.tensor([50.0])
     torch.save(state, folder / "musiq-spaq.pth")
-    found = rows_are_independent(quality.imaging.fn, pictures(2, 96, 160))
+    found = rows_are_independent(quality.imaging_quality_by_musiq.fn, pictures(2, 96, 160))
     assert found.net == "musiq-spaq" and (np.abs(found.value - 0.5) < 0.05).all()
 
 

@@ -42,7 +42,7 @@ def links_between_views(clip: ClipInfo) -> FrameStream:
     matches: dict[tuple[int, int], np.ndarray] = {}
     hidden = cells_resting_while_camera_moves(points, matches)
     if hidden.any():
-        points, matches = tuple(p.without(hidden) for p in points), {}
+        points, matches = tuple(p.points_outside_cells(hidden) for p in points), {}
     fields = [gradient_structure(g, hidden) for g in greys]
     n = len(index)
     inliers, support = np.zeros((n, n), np.int32), np.zeros((n, n), np.float32)

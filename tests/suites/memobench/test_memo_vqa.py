@@ -63,7 +63,7 @@ def judged(bank: Bank, stage: str) -> JudgeAnswers:
     """The answers of one stage to the final questions, as evidence: what the metrics score."""
     final = {question.id for question in bank.final}
     said = [one for one in getattr(bank, stage) if one.question.id in final]
-    entries = [{**one.question.public(), "Answer": "Yes" if one.answer == YES else "No"} for one in said]
+    entries = [{**one.question.as_public_bank_row(), "Answer": "Yes" if one.answer == YES else "No"} for one in said]
     return judge_answers_from_entries(bank.final, entries, judge=f"published bank, {stage}")
 
 
