@@ -36,6 +36,15 @@ SIZES = (16, 64, 400)
 SEED = 20261117  # nothing was chosen on these draws
 BLOCK = 5  # draws that a worker makes at a time
 SEVERAL_CLIPS = "two clips a scene"
+NOT_RUN = ("annotation", "returns", "ctx", "kind", "type_comment", "type_ignores", "type_params")  # fields of a tree
+    "annotation",
+    "returns",
+    "ctx",
+    "kind",
+    "type_comment",
+    "type_ignores",
+    "type_params",
+)  # fields of syntax trees
 SHAPES = ("even", "decaying", "paired", SEVERAL_CLIPS, "heavy tails")
 FORMULAS: dict[str, DistanceFormula] = {"frechet": FRECHET, "kernel": KERNEL}
 THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
@@ -78,22 +87,54 @@ class Sums:
         return Sums(**{name: value + getattr(other, name) for name, value in asdict(self).items()})
 
 
+def own_names(tree: ast.AST) -> set[str]:
+    """Names that a module chooses itself: what it defines, assigns and takes, and what it imports from this package."""
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            names.add(node.name)
+        elif isinstance(node, ast.arg):
+            names.add(node.arg)
+        elif isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Store):
+            names.add(node.id if isinstance(node, ast.Name) else node.attr)
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("revisit"):
+            names.update(alias.asname or alias.name for alias in node.names)
+    return names
+
+
+def tree_without_names(node: object, numbers: dict[str, int], own: set[str]) -> str:
+    """A syntax tree as text that stays the same on every Python, without docstrings, imports and annotations.
+
+    An own name is the number of its first appearance in `numbers`.
+    """
+    if isinstance(node, str):
+        return f"#{numbers.setdefault(node, len(numbers))}" if node in own else node
+    if isinstance(node, list):
+        statements = [one for one in node if not isinstance(one, ast.Import | ast.ImportFrom)]
+        return "".join(f"({tree_without_names(one, numbers, own)})" for one in statements)
+    if isinstance(node, ast.Constant):
+        return repr(node.value)
+    if not isinstance(node, ast.AST):
+        return repr(node)
+    fields = {name: value for name, value in ast.iter_fields(node) if name not in NOT_RUN}
+    body = fields.get("body")
+    if isinstance(body, list) and body and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant):
+        fields["body"] = body[1:]
+    inner = "".join(f"({tree_without_names(value, numbers, own)})" for value in fields.values())
+    return type(node).__name__ + inner
+
+
 @cache
 def digest_of(*modules: ModuleType) -> str:
-    """Of the code of modules, without docstrings, comments and white space."""
-    kept = []
-    for module in modules:
-        source = Path(module.__file__ or "").read_text(encoding="utf-8")
-        docstrings: set[int] = set()
-        for node in ast.walk(ast.parse(source)):
-            body = getattr(node, "body", None)
-            if isinstance(body, list) and body and isinstance(body[0], ast.Expr):
-                text = body[0].value
-                if isinstance(text, ast.Constant) and isinstance(text.value, str):
-                    docstrings.update(range(text.lineno, (text.end_lineno or text.lineno) + 1))
-        lines = (line.strip() for number, line in enumerate(source.splitlines(), 1) if number not in docstrings)
-        kept += ["".join(line.split()) for line in lines if not line.startswith("#")]
-    return hashlib.sha256("".join(kept).encode()).hexdigest()[:16]
+    """Of the code of modules, without comments, docstrings, annotations and imports, whatever it calls its own things."""
+    return digest_of_sources(*(Path(module.__file__ or "").read_text(encoding="utf-8") for module in modules))
+
+
+def digest_of_sources(*sources: str) -> str:
+    trees = [ast.parse(source) for source in sources]
+    own = set().union(*map(own_names, trees))
+    numbers: dict[str, int] = {}
+    return hashlib.sha256("".join(tree_without_names(tree, numbers, own) for tree in trees).encode()).hexdigest()[:16]
 
 
 def code_digest(distance: str) -> str:

@@ -186,3 +186,14 @@ def test_scenes_with_several_clips_count_once() -> None:
 def test_the_page_shows_the_stored_figures() -> None:
     made = script("distances")
     assert made.tables() in made.PAGE.read_text(encoding="utf-8"), "run benchmarks/distances.py --page"
+
+
+def test_figures_outlive_a_new_name_and_nothing_else() -> None:
+    digest = script("distances").digest_of_sources
+    code = "import numpy as np\ndef half(total):\n    '''Half.'''\n    return np.sum(total) / 2\n"
+    renamed = (
+        "import numpy as np\n\ndef halve(\n    values: np.ndarray\n) -> float:\n    return np.sum(values) / 2  # half\n"
+    )
+    assert digest(code) == digest(renamed)
+    for change in ("/ 2", "/ 3"), ("np.sum", "np.max"), ("(total) /", "(half) /"), ("/ 2", "* 2"):
+        assert digest(code.replace(*change)) != digest(code)
