@@ -36,15 +36,8 @@ SIZES = (16, 64, 400)
 SEED = 20261117  # nothing was chosen on these draws
 BLOCK = 5  # draws that a worker makes at a time
 SEVERAL_CLIPS = "two clips a scene"
-NOT_RUN = ("annotation", "returns", "ctx", "kind", "type_comment", "type_ignores", "type_params")  # fields of a tree
-    "annotation",
-    "returns",
-    "ctx",
-    "kind",
-    "type_comment",
-    "type_ignores",
-    "type_params",
-)  # fields of syntax trees
+# Fields of syntax trees that change nothing when the code runs.
+NOT_RUN = ("annotation", "returns", "ctx", "kind", "type_comment", "type_ignores", "type_params")
 SHAPES = ("even", "decaying", "paired", SEVERAL_CLIPS, "heavy tails")
 FORMULAS: dict[str, DistanceFormula] = {"frechet": FRECHET, "kernel": KERNEL}
 THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
@@ -126,7 +119,7 @@ def tree_without_names(node: object, numbers: dict[str, int], own: set[str]) -> 
 
 @cache
 def digest_of(*modules: ModuleType) -> str:
-    """Of the code of modules, without comments, docstrings, annotations and imports, whatever it calls its own things."""
+    """Of the code of modules, without comments, docstrings, annotations and imports, whatever it calls its things."""
     return digest_of_sources(*(Path(module.__file__ or "").read_text(encoding="utf-8") for module in modules))
 
 

@@ -190,7 +190,11 @@ def test_a_clip_that_is_given_up_gives_its_files_back(tmp_path) -> None:
     from revisit.engine.network_client import HostClip, _Stream
 
     host = SimpleNamespace(
-        broken=False, clip=None, free=[], sent=set(), acquire_slot=lambda size: (tmp_path / "a", np.zeros(size, np.uint8))
+        broken=False,
+        clip=None,
+        free=[],
+        sent=set(),
+        acquire_slot=lambda size: (tmp_path / "a", np.zeros(size, np.uint8)),
     )
     first = HostClip(host, None, [])
     first.streams[0] = _Stream(host, pairs=False)

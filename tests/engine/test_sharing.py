@@ -74,7 +74,8 @@ def test_processes_share_a_run_and_score_nothing_twice(make_clip, tmp_path, kill
 def test_a_clip_is_claimed_once_and_free_when_its_process_is_killed(tmp_path):
     script = (
         "import sys, time; from pathlib import Path; from revisit.engine.leases import Claims\n"
-        "claims = Claims(Path(sys.argv[1])); print(claims.claim_all_or_none(['one', 'two']), flush=True); time.sleep(600)"
+        "claims = Claims(Path(sys.argv[1])); print(claims.claim_all_or_none(['one', 'two']), flush=True)\n"
+        "time.sleep(600)"
     )
     other = subprocess.Popen([sys.executable, "-c", script, str(tmp_path)], stdout=subprocess.PIPE, text=True)
     assert other.stdout.readline() == "True\n"
@@ -93,7 +94,8 @@ def test_other_questions_do_not_mix_with_a_run_that_goes_on(make_clip, tmp_path)
     run = request.run(tmp_path / "run", workers=0)
     script = (
         "import sys, time; from pathlib import Path; from revisit.engine.leases import lock_run\n"
-        "with lock_run(Path(sys.argv[1]), alone=False) as entry: entry.acquire_shared_lock(); print(1, flush=True); time.sleep(600)"
+        "with lock_run(Path(sys.argv[1]), alone=False) as entry:\n"
+        "    entry.acquire_shared_lock(); print(1, flush=True); time.sleep(600)"
     )
     other = subprocess.Popen([sys.executable, "-c", script, str(run.path)], stdout=subprocess.PIPE, text=True)
     try:
