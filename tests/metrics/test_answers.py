@@ -7,7 +7,7 @@ import numpy as np
 from revisit.core import Frame
 from revisit.core.frames import frame_digest
 from revisit.metrics.answers import cache_for_last_record, cache_recent_results
-from revisit.observers.frames import pixel_checksums
+from revisit.observers.frames import pixel_checksum
 from revisit.observers.matching import points_of_frame
 from tests.looking import wall
 
@@ -49,11 +49,11 @@ def test_answers_about_equal_arrays_are_kept_and_the_oldest_leave() -> None:
 def test_a_frame_is_hashed_when_asked_and_equal_pixels_have_equal_checksums() -> None:
     rgb = np.random.default_rng(0).integers(0, 256, (9, 7, 3)).astype(np.uint8)
     assert Frame(0, 0.0, rgb).digest == frame_digest(rgb) and Frame(0, 0.0, rgb, "told").digest == "told"
-    assert pixel_checksums(rgb) == pixel_checksums(rgb.copy()) and len(pixel_checksums(rgb)) == 16
+    assert pixel_checksum(rgb) == pixel_checksum(rgb.copy()) and len(pixel_checksum(rgb)) == 16
     for place in np.ndindex(rgb.shape):
         other = rgb.copy()
         other[place] ^= 1
-        assert pixel_checksums(other) != pixel_checksums(rgb)
+        assert pixel_checksum(other) != pixel_checksum(rgb)
 
 
 def test_points_of_a_frame_are_found_once_for_each_size() -> None:

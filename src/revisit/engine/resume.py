@@ -119,7 +119,7 @@ def resume_run(
     `adds` are the ids of all cases that the dataset has, `request` is what the plan was made from. With `joins`, others
     are at work on the same plan: nothing is changed.
     """
-    _refuse_folder_with_other_files(out, plan.suite.exports)
+    _refuse_run_files_without_run_record(out, plan.suite.exports)
     if fresh:
         _remove_run_files(out, plan.suite.exports)
     _require_same_source(out, request)
@@ -286,7 +286,7 @@ def _require_same_source(out: Path, request: Details | None) -> None:
         )
 
 
-def _refuse_folder_with_other_files(out: Path, exports: Sequence[str]) -> None:
+def _refuse_run_files_without_run_record(out: Path, exports: Sequence[str]) -> None:
     """Refuse a folder that was never a run and holds files of the names that a run writes and removes."""
     if any({"suite", "protocol"} <= read_json_object_or_empty(out / name).keys() for name in ("run.json", "plan.json")):
         return

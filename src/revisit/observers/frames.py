@@ -27,7 +27,7 @@ def frame_facts(clip: ClipInfo) -> FrameStream:
     while (frame := (yield)) is not None:
         gray = gray_at(frame, LONG_SIDE)
         variance = float(cv2.Laplacian(gray, cv2.CV_32F).var())
-        rows.append((frame.index, frame.time, pixel_checksums(frame.rgb), float(gray.mean()) / 255, variance))
+        rows.append((frame.index, frame.time, pixel_checksum(frame.rgb), float(gray.mean()) / 255, variance))
     index, time, digests, luma, sharpness = columns_of_rows(rows, 5)
     return FrameFacts(
         index=np.array(index, dtype=np.int64),
@@ -41,7 +41,7 @@ def frame_facts(clip: ClipInfo) -> FrameStream:
     )
 
 
-def pixel_checksums(rgb: np.ndarray) -> bytes:
+def pixel_checksum(rgb: np.ndarray) -> bytes:
     """16 bytes that are equal for equal pixels: the CRC-32 of each quarter of them. SHA-256 takes ten times as long."""
     data = np.ascontiguousarray(rgb).reshape(-1).data
     ends = [len(data) * k // 4 for k in range(5)]
