@@ -81,7 +81,11 @@ def measured_here() -> Shares:
 
     observe.open_clip = Opened  # type: ignore[assignment,misc]
     observe.start_observer = lambda *args: Started(shares.of("observers", starting)(*args))
-    for part, name in (("packing evidence", "save"), ("reading evidence", "load"), ("reading evidence", "verify_or_drop")):
+    for part, name in (
+        ("packing evidence", "save"),
+        ("reading evidence", "load"),
+        ("reading evidence", "verify_or_drop"),
+    ):
         setattr(EvidenceCache, name, shares.of(part, getattr(EvidenceCache, name)))
     return shares
 

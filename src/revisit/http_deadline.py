@@ -27,7 +27,7 @@ def limit_reading_time(seconds: float) -> Iterator[None]:
 
 
 def enforce_deadlines(client: Any) -> None:
-    """Make an httpx client keep to `before`."""
+    """Make an httpx client keep to `limit_reading_time`."""
     for transport in (client._transport, *client._mounts.values()):
         if (pool := getattr(transport, "_pool", None)) is not None:
             pool._network_backend = _Backend(pool._network_backend)

@@ -1,4 +1,4 @@
-"""`revisit poses`: estimators in another Python, driven through stand-ins that have the interfaces of the real ones.
+"""`revisit camera poses`: estimators in another Python, driven through stand-ins with the interfaces of the real ones.
 
 The published networks were not run here; pycolmap is, where it is installed.
 """
@@ -237,7 +237,7 @@ def seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[s
 
 
 def poses(*arguments: object, code: int = 0) -> str:
-    done = CliRunner().invoke(app, ["poses", *map(str, arguments)])
+    done = CliRunner().invoke(app, ["camera", "poses", *map(str, arguments)])
     if done.exception is not None and not isinstance(done.exception, SystemExit):
         raise done.exception
     assert done.exit_code == code, done.output

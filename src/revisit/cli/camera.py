@@ -9,8 +9,9 @@ import typer
 from revisit.cli import console
 from revisit.cli.help import Commands
 from revisit.cli.options import JSON, OWN_GENERATORS, flag_option, out_option
+from revisit.cli.poses import poses
 
-app = Commands("Show camera scripts, and convert them for generators.")
+app = Commands("Show and convert camera scripts, and estimate the camera paths of clips.")
 
 SCRIPT = typer.Argument(help="A script such as yaw:left:60@40,yaw:right:60@40, or the name of a preset.")
 FRAMES = typer.Option(None, help="Number of frames; that of the script by default.")
@@ -151,6 +152,9 @@ def families(json: bool = JSON) -> None:
         console.print_json([dict(zip(("id", "files", "layout"), row, strict=True)) for row in rows])
     else:
         console.print_table(["payload", "files", "layout"], rows)
+
+
+app.command()(poses)
 
 
 def _script_or_preset_script(text: str, frames: int = 81) -> str:

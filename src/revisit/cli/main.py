@@ -36,8 +36,8 @@ PANELS = {  # commands by the heading they stand under, and the module and funct
         "plan": "plan.plan",
     },
     "Laboratory": {
-        "audit": "audit.app", "world": "world.app", "camera": "camera.app", "poses": "poses.poses",
-        "figure": "figure.figure", "table": "table.table",
+        "audit": "audit.app", "world": "world.app", "camera": "camera.app", "figure": "figure.figure",
+        "table": "table.table",
     },
 }  # fmt: skip
 MOVED = {  # old names, which still work, and what they are now
@@ -47,6 +47,7 @@ MOVED = {  # old names, which still work, and what they are now
     "score": "eval --rescore --no-report",
     "sweep": "audit sweep",
     "camera run": "generate",
+    "poses": "camera poses",
 }
 RENAMED_OPTIONS = {"camera run": {"--model": "--generator"}, "sweep": {"-o": "--option"}}
 

@@ -1,4 +1,4 @@
-"""`revisit poses`: estimates the camera paths of clips with an estimator of the user's choice."""
+"""`revisit camera poses`: estimates the camera paths of clips with an estimator of the user's choice."""
 
 from __future__ import annotations
 

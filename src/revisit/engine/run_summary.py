@@ -123,7 +123,7 @@ def _run_details(plan: PlanFile, facts: RunFile | None = None) -> dict[str, obje
 
 
 class IncrementalExport:
-    """Exported files while the answers come in, for suites whose card says `show_growing_target`: rows of cases done.
+    """Exported files while the answers come in, for suites whose card says `grows`: rows of cases done.
 
     They are written anew at most a tenth of the time, so that a long list of clips does not slow a run down.
     """

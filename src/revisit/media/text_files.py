@@ -63,7 +63,7 @@ def escape_formula_cell(value: Any) -> Any:
 
 
 def unescape_formula_cell(text: str) -> str:
-    """The text of a cell that `safe_cell` made."""
+    """The text of a cell that `escape_formula_cell` made."""
     return text[1:] if text.startswith("'") and _starts_like_formula(text) else text
 
 
@@ -104,7 +104,7 @@ def csv_dict_reader(text: str) -> csv.DictReader[str]:
 
 
 def csv_text(columns: Sequence[str], rows: Iterable[Sequence[Any]], newline: str = "\r\n") -> str:
-    """CSV with a head, its line ends in it; no cell is a formula (`safe_cell`)."""
+    """CSV with a head, its line ends in it; no cell is a formula (`escape_formula_cell`)."""
     buffer = io.StringIO(newline="")
     writer = csv.writer(buffer, lineterminator=newline)
     writer.writerows([escape_formula_cell(cell) for cell in row] for row in (columns, *rows))

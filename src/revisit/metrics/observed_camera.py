@@ -29,7 +29,7 @@ def derive_observed_camera(track: PoseTrack | None, path: CameraPath | None) -> 
         return Unscored(
             "not_followed",
             f"the camera could be tracked in only {share:.0%} of the frames (too little texture, or cuts); a pose "
-            "file from `revisit poses` may help",
+            "file from `revisit camera poses` may help",
         )
     sure = path.reliable  # where the path was lost nobody knows where the camera looked
     field = path.field_of_view, path.field_of_view_estimated

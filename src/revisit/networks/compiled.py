@@ -7,10 +7,9 @@ frames only. So a network runs as it is until it has worked for about as long on
 compiled for that size; batches that are nearly full are filled up, and smaller ones go on as before. Results differ as
 those of two batch sizes do, in the last bits of half precision.
 
-Only the process that serves a GPU calls `enable_compilation`. `REVISIT_COMPILE=on` compiles as soon as the first
-clips are done, off
-never; `--precision float32` turns it off, too. It cannot be done beside the work: while torch traces a network, no
-other thread may call one.
+Only the process that serves a GPU calls `enable_compilation`. `REVISIT_COMPILE=on` compiles as soon as the first clips
+are done, off never; `--precision float32` turns it off, too. It cannot be done beside the work: while torch traces a
+network, no other thread may call one.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Masks of the target, from where it is in the first frame: by MobileSAM and a tracker of ours, or by SAM 2.1.
 
 Where a case names no box, `when_unknown` says what the former does: `skip` (nothing is found, and `maker` says why) or
-`saliency_map` (the largest thing that U2-Net finds salient in the first frame). A target of which only a name is
-known is
+`saliency` (the largest thing that U2-Net finds salient in the first frame). A target of which only a name is known is
 looked for by Grounding DINO in the first frame, for SAM 2.1 to follow. Frames between those that are asked for are not
 shown to the networks. See docs/networks.md.
 """

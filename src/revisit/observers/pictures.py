@@ -22,7 +22,7 @@ def rgb_at_shared_size(frame: Frame) -> np.ndarray:
 
 
 def rgb_at_long_side(frame: Frame, long_side: int) -> np.ndarray:
-    """RGB with its longer side at about `long_side`, as `brought` makes it; never enlarged."""
+    """RGB with its longer side at about `long_side`, as `rgb_at_exact_size` makes it; never enlarged."""
     height, width = frame.rgb.shape[:2]
     return rgb_at_exact_size(frame, *shrunk_size(width, height, long_side))
 
@@ -57,7 +57,7 @@ def rgb_at_exact_size(frame: Frame, width: int, height: int) -> np.ndarray:
 
 
 def resize_by_halving(picture: np.ndarray, width: int, height: int) -> np.ndarray:
-    """RGB, RGBA or grey at exactly this size, as `brought` makes it."""
+    """RGB, RGBA or grey at exactly this size, as `rgb_at_exact_size` makes it."""
     while _can_be_halved(picture, width, height):
         picture = _shrink_to_half(picture)
     if picture.shape[:2] == (height, width):

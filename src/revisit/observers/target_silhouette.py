@@ -54,7 +54,7 @@ def figure_and_inside_masks(
 
 
 def window_cells_inside_picture(shape: tuple[int, ...], centre: np.ndarray, rows: int, columns: int) -> np.ndarray:
-    """(rows, columns) which cells of the window that `cut_out` cuts lie in a picture of so many cells."""
+    """(rows, columns) which cells of the window that `cut_window_of_cells` cuts lie in a picture of so many cells."""
     x, y = window_corner(centre, rows, columns)
     inside = np.zeros((rows, columns), bool)
     inside[max(0, -y) : max(0, shape[0] - y), max(0, -x) : max(0, shape[1] - x)] = True

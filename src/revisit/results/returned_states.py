@@ -6,7 +6,7 @@ The outcome of the unseen event (`event_outcome`) is d_first / (d_first + d_trut
 truth, and in between for what looks like neither. So there are two bounds:
 
 - *Reset* is an outcome up to `RESET`: at least three times as near to the first view as to the truth. A reset is the
-  first view again. It is also the outcome from which a diagnosis without a target finds `undo_event_on_return`.
+  first view again. It is also the outcome from which a diagnosis without a target finds `state_reset`.
 - *Went on* is an outcome from `WENT_ON` on: at least half again as near to the truth as to the first view. A world may
   go on further than the truth, and then differs from both: more foam, darker tea.
 

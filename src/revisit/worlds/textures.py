@@ -1,8 +1,8 @@
 """Procedural paint: images made of seeded noise, never tiled, so that no two patches look alike.
 
 A `Paint` is a function (rng, width, height in metres) -> float32 RGB image in 0..1 at `TEXELS` texels
-per metre. The functions below give one each for their further arguments, such as colours (`painted`). Repetition would
-break feature matching, so every brick, plank, leaf and book is drawn by itself.
+per metre. The functions below give one each for their further arguments, such as colours (`paint_factory`).
+Repetition would break feature matching, so every brick, plank, leaf and book is drawn by itself.
 """
 
 from __future__ import annotations

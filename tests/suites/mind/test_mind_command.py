@@ -301,7 +301,18 @@ def test_poses_of_the_first_frames(little, tmp_path):
         "lens = np.array([[25.0, 0, 28], [0, 25, 16], [0, 0, 1]])\n"
         "np.savez(sys.argv[2], cam_c2w=poses, intrinsics=lens, depth_z=np.ones((n, 32, 56)))\n"
     )
-    given = ["poses", str(models / "copy"), "--suite", "mind", "--option", f"gt={gt}", "--out", str(out), "--quiet"]
+    given = [
+        "camera",
+        "poses",
+        str(models / "copy"),
+        "--suite",
+        "mind",
+        "--option",
+        f"gt={gt}",
+        "--out",
+        str(out),
+        "--quiet",
+    ]
     done = CliRunner().invoke(app, [*given, "--with", f"{sys.executable} {script} {{video}} {{npz}}", "--first", "7"])
     assert done.exit_code == 0, done.output
     found = read_poses(out / "copy/1st_data/mem_test/data-25.npz")

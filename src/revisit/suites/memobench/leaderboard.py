@@ -207,7 +207,7 @@ TITLED_TABLE = {column.title: column._replace(factor=1) for column in LEADERBOAR
 
 
 def read_saved_board(path: Path) -> boards.Board:
-    """The board of a saved table: one of the public script, of `as_csv`, or with the titles of earlier versions.
+    """The board of a saved table: one of the public script, of `board_as_public_csv`, or with earlier titles.
 
     Parameters
     ----------

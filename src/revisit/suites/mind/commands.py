@@ -44,7 +44,7 @@ def evaluate_mind_predictions(
     ),
     output: Path = typer.Option(None, "--output", help="The JSON file; result_<model>_<time>.json by default."),
     metrics: str = typer.Option(GROUPS, "--metrics", help="Groups or metrics, separated by commas."),
-    poses: str = typer.Option("", help="Folder of estimated camera poses that `revisit poses` wrote, for action."),
+    poses: str = typer.Option("", help="Folder of poses that `revisit camera poses` estimated, for action."),
     protocol: str = typer.Option(None, help="corrected (default) or upstream."),
     observer_set: str = typer.Option("paper", "--set", metavar="SET", help="Observer set."),
     run: Path = typer.Option(None, help="Run directory; runs/<name of the predictions> by default."),
