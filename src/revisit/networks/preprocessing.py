@@ -1,8 +1,8 @@
 """Pictures as networks want them, made on the device: resized, cropped, padded, normalised.
 
 Pictures come in as (B, 3, H, W) tensors of levels from 0 to 255 and stay levels, in float32, until
-`normalise_by_channel`. `resize_levels` follows the two passes of PIL, each rounded to whole levels, because that is what
-networks were trained and published with; `exact=True` leaves the levels as they fall, as processors do that resize
+`normalise_by_channel`. `resize_levels` follows the two passes of PIL, each rounded to whole levels, because that is
+what networks were trained and published with; `exact=True` leaves the levels as they fall, as processors do that resize
 numbers from 0 to 1.
 All filters widen when a picture shrinks (antialias), and a bicubic one has a = -0.5. Sizes are (height, width).
 """

@@ -1,8 +1,9 @@
 """Statistics of frames that change when the picture itself decays, whatever it shows.
 
 Decay has many looks: noise, oversharpened edges and colours, smear. Noise has no direction (`gradient_coherence`),
-fills the picture evenly (`density`) and is as fine in colour as in luma (`speckle`); a picture that is sharpened or smeared more
-and more gains or loses detail in all cells of a grid at once, which an object that grows or walks by does not.
+fills the picture evenly (`density`) and is as fine in colour as in luma (`speckle`); a picture that is sharpened or
+smeared more and more gains or loses detail in all cells of a grid at once, which an object that grows or walks by does
+not.
 Blur shows on the strongest edges alone (`sharpness`): smooth things in a sharp picture leave them as they are.
 """
 
