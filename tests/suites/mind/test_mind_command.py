@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from revisit.cli.main import app
-from revisit.core import SUITES, Case, UsageError
+from revisit.core import SUITES, Case, MissingPrerequisite, UsageError
 from revisit.engine.dependencies import ObserverSet
 from revisit.engine.plan import make_plan
 from revisit.engine.run import evaluate
@@ -77,10 +77,10 @@ def evaluated(source: Path, gt: Path, out: Path, metrics: tuple[str, ...] = (), 
 def test_the_command_of_the_readme_runs_as_it_is_written(data, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     gt, models = data
-    said = mind(
-        "--gt_root", gt, "--test_root", models / "weak_turns", "--num_gpus", 8, "--metrics", "lcm,visual,action",
-        "--workers", 0,
-    )  # fmt: skip
+    flags = ("--gt_root", gt, "--test_root", models / "weak_turns", "--num_gpus", 8, "--metrics", "lcm,visual,action")
+    with pytest.raises(MissingPrerequisite, match="revisit weights pull .*lpips_alex"):  # the set paper has none here
+        mind(*flags)
+    said = mind(*flags, "--set", "lite", "--workers", 0)
     assert "Memory: PSNR" in said
     [made] = tmp_path.glob("result_weak_turns_*.json")
     result = json.loads(made.read_text())
