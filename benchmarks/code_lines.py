@@ -5,6 +5,8 @@ python benchmarks/code_lines.py --since 835f79c       # also what each commit si
 python benchmarks/code_lines.py --since 835f79c --commits renames.txt
                                                       # also the sum over the commits listed in a file
 
+Statements are counted beside lines: a longer name breaks a line in two, and leaves the statement one.
+
 The change of a commit is counted against its parent; that of a merge is what remains when the changes of its sides are
 taken away, so that all changes add up.
 """
@@ -46,6 +48,13 @@ def code_lines(text: str) -> int:
     return len(lines)
 
 
+def statements(text: str) -> int:
+    """Statements that are no docstring, however many lines each takes."""
+    ends = sum(token.type == tokenize.NEWLINE for token in tokenize.generate_tokens(io.StringIO(text).readline))
+    documented = (node for node in ast.walk(ast.parse(text)) if isinstance(node, DOCUMENTED))
+    return ends - sum(ast.get_docstring(node, clean=False) is not None for node in documented)
+
+
 def git(*words: str) -> str:
     return subprocess.run(["git", *words], cwd=ROOT, check=True, capture_output=True, text=True).stdout
 
@@ -78,16 +87,17 @@ def main() -> None:
     parser.add_argument("--commits", type=Path, metavar="FILE", help="commits, one at the beginning of each line")
     parser.add_argument("--top", type=int, default=20, help="how many of the largest files are printed")
     options = parser.parse_args()
-    files = {
-        path.relative_to(ROOT / SOURCE).as_posix(): code_lines(path.read_text(encoding="utf-8"))
+    texts = {
+        path.relative_to(ROOT / SOURCE).as_posix(): path.read_text(encoding="utf-8")
         for path in (ROOT / SOURCE).rglob("*.py")
     }
+    files = {name: code_lines(text) for name, text in texts.items()}
     folders: Counter[str] = Counter()
     for name, count in files.items():
         folders[name.split("/")[0]] += count
     for name, count in [*folders.most_common(), ("all", sum(files.values()))]:
         print(f"{count:7,} {name}")
-    print()
+    print(f"{sum(map(statements, texts.values())):7,} statements\n")
     for name, count in Counter(files).most_common(options.top):
         print(f"{count:7,} {name}")
     if options.since:

@@ -97,6 +97,7 @@ def f(
     return x
 """
     assert script("code_lines").code_lines(text) == 7  # import, two of the string, three of the signature, return
+    assert script("code_lines").statements(text) == 4
 
 
 def test_an_answer_that_differs_under_the_same_key_is_no_change_of_version(tmp_path: Path) -> None:
