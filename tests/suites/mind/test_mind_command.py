@@ -78,7 +78,7 @@ def test_the_command_of_the_readme_runs_as_it_is_written(data, tmp_path, monkeyp
     monkeypatch.chdir(tmp_path)
     gt, models = data
     flags = ("--gt_root", gt, "--test_root", models / "weak_turns", "--num_gpus", 8, "--metrics", "lcm,visual,action")
-    with pytest.raises(MissingPrerequisite, match="revisit weights pull .*lpips_alex"):  # the set paper has none here
+    with pytest.raises(MissingPrerequisite, match=r"revisit weights pull .*lpips_alex"):  # the set paper has none here
         mind(*flags)
     said = mind(*flags, "--set", "lite", "--workers", 0)
     assert "Memory: PSNR" in said
