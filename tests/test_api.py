@@ -252,6 +252,8 @@ def test_a_metric_of_ones_own_is_asked(clip: np.ndarray, tmp_path: Path) -> None
 def test_arguments_of_other_types_are_refused_in_a_sentence(tmp_path):
     with pytest.raises(UsageError, match="no metric or group of metrics called 'psnrr'"):
         revisit.score(np.zeros((2, 8, 8, 3), np.uint8), metrics="psnrr")
+    with pytest.raises(UsageError, match="called 'nonsense'; the groups of the suite"):
+        revisit.score(np.zeros((2, 8, 8, 3), np.uint8), metrics="nonsense")
     with pytest.raises(UsageError, match="source is a path, or an iterator of samples, not 5"):
         revisit.evaluate(5, out=tmp_path / "run")
     with pytest.raises(UsageError, match="workers is a number of processes, or None for one per core, not 'two'"):

@@ -12,9 +12,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from revisit.audit.machines import NOT_MEASURED
 from revisit.catalog import card_of_id
+from revisit.cli.main import app
 from revisit.core import GATES, METRICS, OBSERVERS
 
 PROJECT = Path(__file__).parents[1]
@@ -115,6 +117,8 @@ def test_python_examples_run(page, tmp_path):
     script.write_text("\n".join(text for language, _, text in examples(page) if language == "python"), encoding="utf-8")
     done = subprocess.run([sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0 and done.stdout, done.stderr
+    shown = re.findall(r"^\d memory .*?;", (PROJECT / "docs" / page).read_text(encoding="utf-8"), re.MULTILINE)
+    assert [line for line in shown if line not in done.stdout] == []
 
 
 @pytest.mark.slow
@@ -146,6 +150,7 @@ def test_the_tutorial_ends_with_the_table(revisit, tmp_path):
 
 def test_the_page_of_commands_is_up_to_date():
     commands = _script("make_commands")
+    CliRunner().invoke(app, ["build", "mind", "--help"])  # what was called before changes no order
     assert commands.PAGE.read_text(encoding="utf-8") == commands.page(), "commands.md: run `make docs`"
 
 

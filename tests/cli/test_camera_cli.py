@@ -11,6 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from revisit.cli.main import app
+from revisit.core import UsageError
 from revisit.media import encode_mp4
 
 
@@ -26,6 +27,16 @@ def test_models_say_what_their_payload_was_checked_against() -> None:
     assert listed["hyworld"]["aliases"] == ["hyworld-worldgen"]
     table = said("models")
     assert "converter needed" in table and "loader's facts and WRBench's file" in table
+
+
+def test_a_word_that_is_no_preset() -> None:
+    for script, sentence in (
+        ("pan_LRR", "called 'pan_LRR'; did you mean pan_LR"),
+        ("nonsense", "called 'nonsense'; `revisit camera presets` lists them"),
+        ("hold", "add @20"),
+    ):
+        with pytest.raises(UsageError, match=sentence):
+            CliRunner().invoke(app, ["camera", "show", script], catch_exceptions=False)
 
 
 def test_compile_writes_what_the_loader_opens_and_tells_what_is_lost(tmp_path: Path) -> None:

@@ -135,3 +135,17 @@ def test_commands_of_benchmarks_are_commands_like_others(revisit):
     assert "Did you mean 'questions'" in revisit("judge", "qestions", check=2).stderr
     said = revisit("--help").stdout
     assert all(name in said for name in ("mbench", "memobench", "mind", "wrbench"))
+
+
+def test_a_wrong_number_of_workers_leaves_a_run_as_it_is(revisit, make_clip, tmp_path):
+    make_clip(tmp_path / "v/m/a.mp4")
+    revisit("eval", "v", "-m", "motion_amount", "--workers", 0, "--no-report")
+    before = {path: path.read_bytes() for path in (tmp_path / "runs/v").rglob("*") if path.is_file()}
+    refused = revisit("eval", "v", "-m", "motion_amount", "--workers", -3, check=2)
+    assert "--workers takes 0 (in this process) or a number of processes, not -3" in refused.stderr
+    assert before == {path: path.read_bytes() for path in (tmp_path / "runs/v").rglob("*") if path.is_file()}
+    assert "asked no judge" in revisit("judge", "replay", "runs/v", check=2).stderr
+
+
+def test_the_demo_of_another_suite_has_no_rooms_to_choose(revisit):
+    assert "rooms of the suite folder" in revisit("demo", "--suite", "mind", "--scenes", 3, check=2).stderr

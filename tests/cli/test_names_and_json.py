@@ -74,3 +74,5 @@ def test_json_of_files_and_runs(run: str, tmp_path: Path) -> None:
     assert [(one["models"], one["clips"], one["suite"]) for one in listed] == [("alpha, beta", 6, "folder")] * 2
     page = tmp_path / "b.html"
     assert call("leaderboard", run, "--format", "html", "--out", str(page)).exit_code == 0 and page.is_file()
+    sheet = page.with_suffix(".csv")  # without --format a file is what its ending says
+    assert call("leaderboard", run, "--out", str(sheet)).exit_code == 0 and "|" not in sheet.read_text()

@@ -256,9 +256,15 @@ def test_a_process_that_cannot_start_or_says_nothing(tmp_path: Path, serving) ->
         "cannot be started" in run(jobs, GeneratorChoice(serve="no-such-program-here"), tmp_path / "out")["j0"].reason
     )
     ended = run(jobs, GeneratorChoice(serve=f"'{sys.executable}' -c 'raise SystemExit(3)'"), tmp_path / "out")["j0"]
-    assert ended.status == "crashed" and "failed with exit code 3" in ended.reason
+    assert ended.status == "crashed" and ended.reason == "the command failed with exit code 3, and printed nothing"
     with pytest.raises(UsageError, match="needs a command"):
         ProcessBackend("", {})
+
+
+def test_a_baseline_that_has_nothing_to_go_on_refuses_and_is_not_tried_again(tmp_path: Path, serving) -> None:
+    jobs, _ = serving(["fine"])
+    ended = run(jobs, GeneratorChoice(baseline="repeat"), tmp_path / "out", retries=1)["j0"]
+    assert (ended.status, ended.tries) == ("refused", 1) and ended.reason.startswith("this job has neither")
 
 
 def test_nothing_is_overwritten_in_silence(serving, tmp_path: Path) -> None:
@@ -267,7 +273,7 @@ def test_nothing_is_overwritten_in_silence(serving, tmp_path: Path) -> None:
     before = job.out.read_bytes()
     (other,), _ = serving(["another wish"])
     ended = run([other], GeneratorChoice(serve=command), tmp_path / "out")["j0"]
-    assert ended.status == "refused" and "made from other inputs" in ended.reason and job.out.read_bytes() == before
+    assert ended.status == "refused" and "made with other inputs;" in ended.reason and job.out.read_bytes() == before
     assert run([other], GeneratorChoice(serve=command), tmp_path / "out", replace="any")["j0"].status == "made"
     provenance_path(job.out).unlink()
     assert "no record of how it was made" in run([other], GeneratorChoice(serve=command), tmp_path / "out")["j0"].reason

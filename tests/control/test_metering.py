@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import yaml
 
+from revisit.cli.generate import _generation_cost_line
 from revisit.control.generation import GeneratorChoice, batch_cost, generate_batch, generation_settings_for
 from revisit.control.job_runner import read_provenance_or_none, run_jobs
 from revisit.control.jobs import Job, JobBatch
@@ -239,6 +240,11 @@ def test_memory_on_a_real_gpu(place):
 
 
 # --- the card, the tables, the report ----------------------------------------------------------------------
+
+
+def test_the_line_of_the_cost_counts_its_clips():
+    cost = {"seconds_per_clip": 2.5, "clips": 1, "machine": "4 cores"}
+    assert _generation_cost_line(cost) == "cost: 2.5 s per clip over 1 clip (4 cores)"
 
 
 @pytest.mark.slow

@@ -217,6 +217,8 @@ def test_the_commands_from_clips_to_the_report(tmp_path, revisit):
     told = json.loads(revisit("agree", "out", "--json").stdout)
     assert told["rows"][0]["ac1"]["value"] == 1
     assert json.loads(revisit("agree", "back/labels.jsonl", "--json").stdout)["rows"][0]["ac1"]["value"] == 1
+    refused = revisit("align", "runs/videos", "out", "--metric", "integrity=motion_smothness", check=2).stderr
+    assert "did not ask 'motion_smothness'" in refused
     shown = revisit("align", "runs/videos", "out", "--metric", "integrity=motion_smoothness").stdout
     assert "Metric and people" in shown and "Smoothness of motion" in shown
     page = (tmp_path / "runs/videos/report/index.html").read_text()

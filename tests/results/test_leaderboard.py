@@ -242,6 +242,10 @@ def test_a_run_becomes_a_board_with_counts() -> None:
     assert real.cells["memo_vqa_cm"].reason == "no file"
     with pytest.raises(UsageError, match="its parts are Real, Synthetic"):
         board_of_run(run_facts(), COLUMNS, "Outdoor")
+    whole = run_facts()
+    whole = replace(whole, results=Results([replace(case, subset="") for case in whole.results.cases], []))
+    with pytest.raises(UsageError, match="has no clips in 'Outdoor'; it has no parts"):
+        board_of_run(whole, COLUMNS, "Outdoor")
 
 
 def test_runs_of_two_protocols_or_judges_do_not_share_a_column() -> None:

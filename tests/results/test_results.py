@@ -94,6 +94,8 @@ def test_filters_take_fields_and_annotations() -> None:
     assert [len(part.cases) for part in results.groups("subset").values()] == [0, 15, 12]  # the missing clip has none
     with pytest.raises(UsageError, match="no clip has a fact called 'speeed'"):
         results.where(speeed=1)
+    with pytest.raises(UsageError, match="no clip has a fact called 'speeed'"):
+        results.groups("speeed")
 
 
 def test_other_libraries_read_what_is_exported(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from revisit.judges.protocol import Frames, Reply
 from revisit.judges.questions import Question
 from revisit.media import encode_mp4
 from revisit.suites.authoring import CARD
+from revisit.suites.memobench.build import PoseEstimate, _excessive_pose_error_sentence
 from revisit.suites.memobench.question_bank import read_bank
 from revisit.suites.mind.build import MIRRORS, KeySteps, camera_path_of_keys, infer_keys_from_path, keys_out_and_back
 from revisit.suites.wrbench.build import prompts_revealing_end_or_camera, read_scene_families
@@ -207,6 +208,9 @@ def test_the_end_may_not_be_told(tmp_path: Path) -> None:
     (tmp_path / "x.yaml").write_text("families: {a_scene: {place: a room}}")
     with pytest.raises(UsageError, match="lacks subject"):
         read_scene_families(tmp_path / "x.yaml")
+    (tmp_path / "x.yaml").write_text("cards:\n  one: [")
+    with pytest.raises(UsageError, match=r"\(line 2: expected"):
+        read_scene_families(tmp_path / "x.yaml")
 
 
 def test_published_prompts_are_described_as_the_paper_has_them(shared: Path, revisit) -> None:
@@ -248,7 +252,17 @@ def test_mind_from_keys_and_from_poses(tmp_path: Path, revisit) -> None:
     said = revisit("describe", data, "--figures", tmp_path / "figures").stdout
     assert "1st_data mirror_test" in said and len(list((tmp_path / "figures").glob("*.svg"))) == 2
     (mirror / "-w.json").unlink()
-    assert "is on the card and not there" in revisit("build", "check", data, check=1).stdout
+    said = revisit("build", "check", data, check=1).stdout
+    assert "is on the card and not there" in said and "MIND-Data: 1 problem\n" in said
+    (data / CARD).unlink()
+    assert f"there is no {CARD} in {data};" in revisit("build", "check", data, check=1).stdout
+
+
+def test_poses_that_are_too_uncertain_are_told_in_a_sentence() -> None:
+    poses = PoseEstimate(np.tile(np.eye(4), (3, 1, 1)), 6.9, np.eye(3), "odometry, turns only")
+    assert _excessive_pose_error_sentence(poses) == (
+        "its poses are left out: they are uncertain by 6.9 degrees (odometry, turns only), and the camera turns by 0"
+    )
 
 
 def test_keys_and_paths_agree() -> None:

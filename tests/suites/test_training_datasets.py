@@ -283,6 +283,8 @@ def test_an_iterator(clips, expected, tmp_path: Path) -> None:
     assert [record.status for record in results.records_for("flicker")] == ["failed", "scored"]
     with pytest.raises(UsageError, match="sample 0 is a int; a sample is a mapping"):
         revisit.evaluate([1], out=tmp_path / "third")  # type: ignore[list-item]
+    with pytest.raises(UsageError, match="sample 0 has no `frames`; a sample is a mapping"):
+        revisit.evaluate([{"nam": "bad"}], out=tmp_path / "third")
 
 
 def test_a_dataset_is_the_reference_of_a_folder_and_the_other_way_round(clips, tmp_path: Path) -> None:

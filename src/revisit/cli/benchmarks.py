@@ -36,8 +36,8 @@ class OpenGroup(PlainGroup):
         self._add_commands_of_group(ctx, _commands_of_own_suites())
         if plugins:
             self._add_commands_of_group(ctx, _commands_of_plugins())
-        names = dict.fromkeys([*self.own, *super().list_commands(ctx), *self.sources])
-        return list(names)
+        of_this_file = [name for name in super().list_commands(ctx) if name not in self.sources]
+        return list(dict.fromkeys([*self.own, *of_this_file, *self.sources]))  # whatever was called before
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         for find in (_commands_of_own_suites, _commands_of_plugins):

@@ -23,6 +23,7 @@ def check_dataset(
     json: bool = JSON,
 ) -> None:
     """List what the suite could not score, or is not as the card says. Exit code 1 if there is anything."""
+    from revisit.core.text import count_and_noun
     from revisit.suites.authoring import card_problems
 
     name, tools = _suite_and_dataset_tools(data, suite)
@@ -33,7 +34,9 @@ def check_dataset(
         for sentence in problems:
             typer.echo(console.without_control_characters(sentence))
         typer.echo(
-            f"{data}: {len(problems)} problems" if problems else f"{data}: a dataset of {name}, nothing is wrong"
+            f"{data}: {count_and_noun(len(problems), 'problem')}"
+            if problems
+            else f"{data}: a dataset of {name}, nothing is wrong"
         )
     raise typer.Exit(1 if problems else 0)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import typer
@@ -159,8 +160,17 @@ app.command()(poses)
 
 def _script_or_preset_script(text: str, frames: int = 81) -> str:
     """A script, or the script of the preset that it names."""
-    from revisit.control.presets import preset_script
+    from revisit.control.presets import PRESETS, preset_script
+    from revisit.core import UsageError
+    from revisit.core.text import did_you_mean_question
+    from revisit.geometry.camera_script import RESTS
 
+    if re.fullmatch(r"[\w-]+", text) and text not in PRESETS and text.lower() not in RESTS:
+        hint = did_you_mean_question(text, PRESETS)
+        raise UsageError(
+            f"there is no camera preset called {text!r}; {hint + ' ' if hint else ''}`revisit camera presets` lists "
+            "them; a script is written in steps with their numbers of frames, such as yaw:left:60@40"
+        )
     return preset_script(text.removeprefix("preset:"), frames=frames) if _is_preset_name(text) else text
 
 

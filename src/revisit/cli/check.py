@@ -48,7 +48,7 @@ def check(
     others: list[Path] = []
 
     if what in SUITES and not Path(what).is_dir():
-        from revisit.cli.generate import parse_job_options, print_left_out_jobs
+        from revisit.cli.generate import parse_job_options, print_left_out_jobs_and_remarks
         from revisit.control.generation import batch_requests, load_batch
         from revisit.control.generators import find_generator as card
 
@@ -59,7 +59,7 @@ def check(
             fps=fps, only=tuple(split_commas(only)), limit=limit, options=parse_job_options(option),
         )  # fmt: skip
         batch = load_batch(what, data, out, condition)
-        print_left_out_jobs(batch)
+        print_left_out_jobs_and_remarks(batch)
         expected, others = expected_of_jobs(batch.jobs, batch.home), find_unexpected_videos(batch.allowed)
     elif Path(what).is_dir():
         from revisit.suites.clips import find_clip_files, is_frame_folder

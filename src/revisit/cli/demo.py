@@ -16,7 +16,7 @@ def demo(
     suite: str = typer.Option(
         "folder", help="Suite whose layout is used: folder, mind, or a plugin's suite with a demo."
     ),
-    scenes: int = typer.Option(9, min=1, max=9, help="How many of the nine rooms; only for the suite folder."),
+    scenes: int = typer.Option(None, min=1, max=9, help="How many of the nine rooms, all by default; only for folder."),
     workers: int = WORKERS,
     fresh: bool = flag_option("--fresh", "Render and evaluate again from the start."),
     show_all: bool = ALL,
@@ -29,8 +29,12 @@ def demo(
 
     if suite not in DEMOS:
         raise UsageError(f"there is a demo for {' and '.join(DEMOS)}, not for {suite!r}")
+    if scenes is not None and suite != "folder":
+        raise UsageError(f"--scenes chooses rooms of the suite folder; the demo of {suite} is always the same")
     out = out or Path("demo" if suite == "folder" else f"demo-{suite}")
-    source, option = DEMOS[suite](out / "videos", fresh, scenes, console.print_to_stderr, console.Counter("rendered"))
+    source, option = DEMOS[suite](
+        out / "videos", fresh, scenes or 9, console.print_to_stderr, console.Counter("rendered")
+    )
     run = run_evaluation(
         Request.from_options(source, suite, "lite", options=option), out / "run", fresh=fresh, workers=workers
     )

@@ -113,7 +113,7 @@ def _print_plans(batches: Sequence[JobBatch], maker: GeneratorChoice, settings: 
 
     columns = ["subset", "condition", "jobs", "there", "frames", "fps", "size", "seconds"]
     for batch, _, _ in add_ceiling_batches(batches, maker, settings):
-        print_left_out_jobs(batch)
+        print_left_out_jobs_and_remarks(batch)
         rows = plan_rows_by_condition(batch.jobs)
         need, free = sum(row["bytes"] for row in rows), free_disk_bytes(batch.home)
         if json:
@@ -143,7 +143,7 @@ def _generate_batches_and_exit(
     work = add_ceiling_batches(batches, maker, settings)
     total = sum(len(batch.jobs) for batch, _, _ in work)
     for batch, batch_maker, batch_settings in work:
-        print_left_out_jobs(batch)
+        print_left_out_jobs_and_remarks(batch)
         need, free = sum(row["bytes"] for row in plan_rows_by_condition(batch.jobs)), free_disk_bytes(batch.home)
         if need > free:
             raise UsageError(
@@ -218,16 +218,18 @@ def _print_outcome_and_exit(results: Sequence[JobResult], content: object, comma
     raise typer.Exit(0 if all(result.is_clip_there for result in results) else 1)
 
 
-def print_left_out_jobs(batch: JobBatch) -> None:
-    console.print_to_stderr(*(f"left out: {sentence}" for sentence in dict.fromkeys(batch.left_out)))
+def print_left_out_jobs_and_remarks(batch: JobBatch) -> None:
+    console.print_to_stderr(*(f"left out: {sentence}" for sentence in dict.fromkeys(batch.left_out)), *batch.remarks)
 
 
 def _generation_cost_line(cost: dict[str, Any]) -> str:
     """What clips cost, as a line."""
+    from revisit.core.text import count_and_noun
+
     if not cost:
         return "no clip was made, so nothing is known of the cost"
     loading = ", with loading" if cost.get("with_loading") else ""
-    parts = [f"{cost['seconds_per_clip']:.4g} s per clip over {cost['clips']} clips{loading}"]
+    parts = [f"{cost['seconds_per_clip']:.4g} s per clip over {count_and_noun(cost['clips'], 'clip')}{loading}"]
     parts += [f"peak memory {cost['peak_memory_gb']:.3g} GB"] if "peak_memory_gb" in cost else []
     parts += [f"peak GPU memory {cost['peak_gpu_memory_gb']:.3g} GB"] if "peak_gpu_memory_gb" in cost else []
     parts += [f"{cost['price_per_clip']:.4g} {cost['currency']} per clip"] if "price_per_clip" in cost else []

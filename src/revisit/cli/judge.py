@@ -83,10 +83,13 @@ def replay_judge_run(
     from dataclasses import replace
 
     from revisit.cli.run_summary import print_run_summary
+    from revisit.core import UsageError
     from revisit.engine.request import Request
     from revisit.results.run import Run
 
     recorded, facts = run / "answers.jsonl", Run(run).facts
+    if not recorded.is_file():
+        raise UsageError(f"{run}: this run asked no judge, so there are no answers to replay")
     folder = out or run.with_name(f"{run.name}-replay")
     judge = recorded.resolve()
     if (facts["protocol"].get("judge") or {}).get("roles"):

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 COLUMNS_PER_TABLE = 10
 FORMATS = ("terminal", "markdown", "latex", "csv", "html")
+FORMAT_BY_SUFFIX = {".md": "markdown", ".tex": "latex", ".csv": "csv", ".html": "html"}
 
 
 def leaderboard(
@@ -37,6 +38,8 @@ def leaderboard(
     if json:
         console.print_json([board.as_json() for board in boards])
         return
+    if out is not None and table_format == "terminal":
+        table_format = FORMAT_BY_SUFFIX.get(out.suffix.lower(), table_format)
     print_boards(boards, table_format, sort, out, runs or ())
 
 

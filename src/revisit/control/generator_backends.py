@@ -25,7 +25,7 @@ import numpy as np
 
 from revisit.control.jobs import JobRequest
 from revisit.control.metering import Cost, Meter
-from revisit.core import UsageError
+from revisit.core import RevisitError, UsageError
 from revisit.core.processes import kill_process_group
 from revisit.core.text import parse_json_or_none
 from revisit.core.threads import start_thread
@@ -208,6 +208,8 @@ class FunctionBackend:
                 result = result.detach().cpu().numpy()
             if result is not None and not isinstance(result, str | Path):
                 encode_mp4(Path(request["out"]), map(np.asarray, result), request["fps"])
+        except RevisitError as error:  # a second try would be refused, too
+            return Ended("refused", str(error))
         except Exception as error:  # whatever the user's function does, the other jobs go on
             return Ended("crashed", f"{type(error).__name__}: {error}")
         # Its memory is that of this process, whatever else it holds.
@@ -273,7 +275,9 @@ def _output_tail(output: Any) -> str:
 
 
 def _exit_sentence(code: int, tail: str) -> str:
-    return f"it was killed by signal {-code}" if code < 0 else f"the command failed with exit code {code}: {tail}"
+    if code < 0:
+        return f"it was killed by signal {-code}"
+    return f"the command failed with exit code {code}{f': {tail}' if tail else ', and printed nothing'}"
 
 
 def _wait_and_meter(process: subprocess.Popen[bytes], timeout: float, meter: Meter) -> int | None:

@@ -32,7 +32,7 @@ from revisit.control.payloads import FAMILIES
 from revisit.control.provenance import ClipRecord, provenance_record
 from revisit.control.requested_path import CameraPlan, compile_script, intrinsics
 from revisit.core import Clip, MediaError, RevisitError, UsageError
-from revisit.core.text import parse_json
+from revisit.core.text import join_names, parse_json
 from revisit.core.threads import start_thread
 from revisit.geometry.camera_script import parse_script
 from revisit.geometry.poses import make_trajectory
@@ -44,7 +44,12 @@ LONGEST_REASON = 1000  # characters
 LOG = "generation.jsonl"
 INPUTS = "inputs"  # first frames that were taken out of videos
 SCRATCH_PREFIX = ".making-"
-IDENTITY = ("record", "intended", "delivered", "inputs", "generator")  # of a provenance: what makes a clip the same
+IDENTITY = {  # of a provenance: what makes a clip the same, and how it is told where it differs
+    "intended": "other requested settings",
+    "delivered": "another camera payload",
+    "inputs": "other inputs",
+    "generator": "another generator",
+}
 BYTES_PER_PIXEL = 0.15  # of a video of good quality, where nothing is known of the generator
 
 
@@ -175,7 +180,7 @@ def _keep_or_make_clip(
     control = _write_control_files(job, plan, delivery)
     for tries in range(1, 2 + settings.retries):
         ended = _try_to_make_clip(job, image, control, backend, folder, settings, expected, remarks)
-        if ended.status == "made" or tries > settings.retries:
+        if ended.status in ("made", "refused") or tries > settings.retries:
             break
     return ended, tries
 
@@ -250,8 +255,10 @@ def compare_existing_clip(clip: Path, expected: ClipRecord) -> tuple[str, str]:
             return "own", "changed since it was made"
     except (KeyError, TypeError, MediaError):
         return "own", "with a record that cannot be read"
-    different = [name for name in IDENTITY if record.get(name) != json.loads(json.dumps(expected[name]))]
-    return ("own", f"made from other {' and '.join(different)}") if different else ("same", "")
+    different = [
+        words for name, words in IDENTITY.items() if record.get(name) != json.loads(json.dumps(expected[name]))
+    ]
+    return ("own", f"made with {join_names(different)}") if different else ("same", "")
 
 
 def read_provenance_or_none(clip: Path) -> ClipRecord | None:

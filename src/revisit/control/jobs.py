@@ -162,6 +162,7 @@ class JobBatch:
     left_out: Sequence[str] = ()  # sentences: samples that no job can be made of
     ceiling: JobBatch | None = None  # a rendered place, beside a baseline generator where there is no true video
     allowed: Sequence[Path] = ()  # all clips of an exact set, also those that were not chosen: no others may lie there
+    remarks: Sequence[str] = ()  # sentences about jobs that are there
 
 
 def require_distinct_jobs(jobs: Sequence[Job]) -> None:

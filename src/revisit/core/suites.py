@@ -135,8 +135,8 @@ class Suite:
             else:
                 hint = did_you_mean_question(name, [*METRICS, *GATES, *self.groups])
                 raise UsageError(
-                    f"there is no metric or group of metrics called {name!r}; {hint + ' ' if hint else ''}"
-                    f"The groups of the suite {self.id} are {', '.join(self.groups)}"
+                    f"there is no metric or group of metrics called {name!r}; {hint + ' The' if hint else 'the'} "
+                    f"groups of the suite {self.id} are {', '.join(self.groups)}"
                 )
         return list(ids)
 

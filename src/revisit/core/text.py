@@ -32,6 +32,8 @@ def convert_read_errors(path: Path, expected: str) -> Iterator[None]:
 
 def format_error_on_one_line(error: BaseException) -> str:
     """What an error says, on one line and not longer than a sentence."""
+    if (mark := getattr(error, "problem_mark", None)) is not None:  # of YAML
+        return f"line {mark.line + 1}: {getattr(error, 'problem', '')}"[:200]
     message = " ".join(str(error).split())[:200]
     return f"{type(error).__name__}: {message}" if message else type(error).__name__
 

@@ -26,7 +26,8 @@ def write_samples_and_manifest(samples: Iterable[Mapping[str, Any]], folder: Pat
     store, lines = ClipStore(folder.resolve()), []
     for number, sample in enumerate(samples):
         if not isinstance(sample, Mapping) or "frames" not in sample:
-            raise UsageError(f"sample {number} is a {type(sample).__name__}; {EXPECTED}")
+            problem = "has no `frames`" if isinstance(sample, Mapping) else f"is a {type(sample).__name__}"
+            raise UsageError(f"sample {number} {problem}; {EXPECTED}")
         name = str(sample.get("name") or f"{number:06d}")
         fields = {key: value for key, value in sample.items() if key not in ("name", "frames", "reference")}
         line = {"id": name, **manifest_details_of(fields)}

@@ -31,7 +31,7 @@ from revisit.engine.run_summary import IncrementalExport, write_result_files
 from revisit.engine.scheduling import SharedWork
 from revisit.engine.score import scoring_input
 from revisit.engine.scorer_processes import Scorers
-from revisit.engine.worker_count import observing_workers, scoring_workers
+from revisit.engine.worker_count import observing_workers, require_worker_count, scoring_workers
 from revisit.engine.worker_processes import Executor, Local, host_devices, one_network_task_per_observer
 from revisit.media import Limits
 from revisit.results.file_types import Details
@@ -87,7 +87,7 @@ def evaluate(
     """Answer every question of the plan that has no answer yet; return the finished run.
 
     With `adds`, the ids of all cases that the dataset has, what earlier calls into this folder asked of them stays part
-    of the run (`opening` says how).
+    of the run (`engine.resume` says how).
 
     `request` is what the plan was made from; it is kept in run.json, so that the run can be scored again.
     `judge` is asked what only a judge can tell; the plan was made for it.
@@ -98,6 +98,7 @@ def evaluate(
     limits, cache, progress = limits or Limits(), cache or EvidenceCache(cache_root()), progress or Silent()
     if out.exists() and not out.is_dir():
         raise UsageError(f"{out} is a file; --out takes a folder")
+    require_worker_count(workers)
     cache.require_usable(writable=False)
     out.mkdir(parents=True, exist_ok=True)
     with lock_run(out, alone=judge is not None) as entry:

@@ -71,14 +71,14 @@ class ChosenJudge:
         return JudgeClient(self.judge, store, settings, budget, settings.tokens_per_image)
 
 
-def judge_from_source(source: str, *, for_role: bool = False) -> ChosenJudge:
-    """The judge that `--judge` names; that of a role has no roles itself."""
+def judge_from_source(source: str, *, for_role: bool = False, option: str = "--judge") -> ChosenJudge:
+    """The judge that an option names; that of a role has no roles itself."""
     if source.startswith(("http://", "https://")):
-        return _judge_from_settings(_url_settings_from_environment(source), "--judge", Path())
+        return _judge_from_settings(_url_settings_from_environment(source), option, Path())
     path = Path(source)
     if not path.is_file():
         raise UsageError(
-            f"{source}: no such file; --judge takes a YAML file, a url such as http://127.0.0.1:8000/v1, "
+            f"{source}: no such file; {option} takes a YAML file, a url such as http://127.0.0.1:8000/v1, "
             "or answers.jsonl"
         )
     if path.suffix == ".jsonl":

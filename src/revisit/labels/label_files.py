@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from revisit.core import UsageError
+from revisit.core.text import join_names
 from revisit.labels import formats
 from revisit.labels.agreement import agreement_report
 from revisit.labels.alignment import people_alignment
@@ -70,6 +71,9 @@ def write_people_alignment(
             raise UsageError(f"--metric is DIMENSION=METRIC, such as same_look=return_consistency, not {text!r}")
         metrics.setdefault(dimension, []).append(metric)
     opened = Run(run)
+    for metric in dict.fromkeys(name for names in metrics.values() for name in names):
+        if metric not in opened.results.metrics:
+            raise UsageError(f"--metric: {run} did not ask {metric!r}; it asked {join_names(opened.results.metrics)}")
     labels = load_labels(paths, store)
     report = agreement_report(labels)
     alignment_of_run = people_alignment(opened.results, labels, metrics, seed)

@@ -389,13 +389,17 @@ class ClipAnswers:
         Results(1 clip of 1 model, 2 answers)
         """
         for name in facts:
-            if not any(_case_has_fact(case, name) for case in self.cases) and self.cases:
-                fields = ["model", "sample", "subset", "condition", "seed", "camera"]
-                notes = sorted({note for case in self.cases for note in case.annotations})
-                raise UsageError(f"no clip has a fact called {name!r}; choose one of {', '.join([*fields, *notes])}")
+            self._require_fact(name)
         return self.only(
             lambda entry: all(_fact_of_entry(entry, name) in _as_collection(value) for name, value in facts.items())
         )
+
+    def _require_fact(self, name: str) -> None:
+        """Raise UsageError where no clip has a fact of this name."""
+        if not any(_case_has_fact(case, name) for case in self.cases) and self.cases:
+            fields = ["model", "sample", "subset", "condition", "seed", "camera"]
+            notes = sorted({note for case in self.cases for note in case.annotations})
+            raise UsageError(f"no clip has a fact called {name!r}; choose one of {', '.join([*fields, *notes])}")
 
     def asking(self, *questions: str) -> Self:
         """The same clips with the answers of these metrics and gates alone.
@@ -464,11 +468,19 @@ class ClipAnswers:
         dict
             Results by the value of the fact, in its order.
 
+        Raises
+        ------
+        UsageError
+            If no clip has a fact of that name.
+
         Examples
         --------
         >>> list(results.groups("sample"))
         ['calm', 'wild']
         """
+
+        if isinstance(by, str):
+            self._require_fact(by)
 
         def value_of(entry: Entry) -> Any:
             return _fact_of_entry(entry, by) if isinstance(by, str) else by(entry)

@@ -216,7 +216,8 @@ def board_of_run(run: RunFacts, named_columns: Sequence[BoardColumn] = (), subse
     )
     if not part.entries:
         parts = sorted({name for case in run.results.cases for name in (case.subset, case.condition)} - {""})
-        raise UsageError(f"{run.name} has no clips in {subset!r}; its parts are {', '.join(parts) or 'none'}")
+        known = f"its parts are {', '.join(parts)}" if parts else "it has no parts"
+        raise UsageError(f"{run.name} has no clips in {subset!r}; {known}")
     columns = tuple(
         column
         for column in board_columns_of_run(run, named_columns)

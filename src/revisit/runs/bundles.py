@@ -202,6 +202,8 @@ def read_bundle(path: Path) -> Bundle:
     """What a bundle says; its names, sizes and digests are checked, its evidence is not opened."""
     if not path.is_file():
         raise UsageError(f"{path}: no such bundle; `revisit bundle write RUN` makes one")
+    if not zipfile.is_zipfile(path):
+        raise DamagedBundle(f"{path.name}: this is not a zip file, as a bundle is, or it was cut off")
     try:
         with zipfile.ZipFile(path) as archive:
             entries = archive.infolist()

@@ -73,6 +73,8 @@ def card_problems(root: Path) -> list[str]:
     try:
         card = parse_json((root / CARD).read_text(encoding="utf-8"))
         files = dict(card["files"])
+    except FileNotFoundError:
+        return [f"there is no {CARD} in {root}; the builders write one"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         return [f"there is no {CARD} that can be read ({error}); the builders write one"]
     sentences = [f"the card has no {name}" for name in ("licence", "source", "suite", "counts") if not card.get(name)]

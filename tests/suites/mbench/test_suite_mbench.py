@@ -90,7 +90,10 @@ def test_filters(tmp_path: Path, make_clip):
     assert {case.model for case in read(root, models="two")} == {"two"}
     assert {case.subset for case in read(root, subsets="object,causal")} == {"object", "causal"}
     assert {case.sample for case in read(root, samples="s1")} == {"s1"}
-    assert not list(read(root, conditions="text"))
+    with pytest.raises(UsageError, match=r"has no condition 'text'; it has \w+"):
+        list(read(root, conditions="text"))
+    with pytest.raises(UsageError, match="has no sample 's7'; it has s0 and s1"):
+        list(read(root, samples="s1,s7"))
     with pytest.raises(UsageError, match="has no model 'three'; it has one, two"):
         list(read(root, models="three"))
     with pytest.raises(UsageError, match="has no subset 'objects'"):

@@ -105,6 +105,8 @@ def settings(tmp_path: Path, url: str, **more: Any) -> Path:
 def test_banks_of_a_whole_dataset_are_made_in_one_call_and_found(data: Path, tmp_path: Path, revisit) -> None:
     with serving(judge) as server:
         file = settings(tmp_path, server.url)
+        one = revisit("judge", "questions", data, "--judge", file, "--out", "one", "--frames", 2, "--limit", 1)
+        assert "2 clips: 0 done before, 1 to do now, 1 left for later" in one.stderr
         done = revisit("judge", "questions", data, "--judge", file, "--out", "banks", "--frames", 2)
         assert "2 banks written; score with --option questions=banks" in done.stderr
         names = {path.name for path in (tmp_path / "banks").glob("*-questions.csv")}

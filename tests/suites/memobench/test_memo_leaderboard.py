@@ -306,3 +306,11 @@ def test_what_is_wrong_with_a_saved_table_costs_its_cell_only(tmp_path: Path) ->
         (tmp_path / "bad.csv").write_text(head + "\n")
         with pytest.raises(MediaError, match=sentence):
             read_saved_board(tmp_path / "bad.csv")
+
+
+def test_a_part_that_the_benchmark_does_not_have_is_refused(tmp_path: Path) -> None:
+    draw_results(tmp_path)
+    words = ["memobench", "leaderboard", "--eval-dir", str(tmp_path / "outputs"), "--subset"]
+    assert CliRunner().invoke(app, [*words, "Real"]).exit_code == 0
+    with pytest.raises(UsageError, match="--subset takes synthetic, real or all, not 'xx'"):
+        CliRunner().invoke(app, [*words, "xx"], catch_exceptions=False, standalone_mode=False)

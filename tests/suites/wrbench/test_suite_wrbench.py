@@ -127,6 +127,8 @@ def test_options(tmp_path: Path, views: list[dict[str, Any]]) -> None:
         list(read(tmp_path / "clips", condition="wishful"))
     with pytest.raises(UsageError, match="no records found"):
         list(read(tmp_path / "clips"))
+    with pytest.raises(UsageError, match="nowhere: no such folder"):
+        list(read(tmp_path / "nowhere"))
     with pytest.raises(UsageError, match="no such file"):
         list(read(tmp_path / "clips", records=str(tmp_path / "nowhere.jsonl")))
 

@@ -194,6 +194,7 @@ def test_generating_writes_them_too(tmp_path: Path) -> None:
     words = ["generate", "wrbench", "--data", tmp_path / "records.jsonl", "--model", "mine", "--size", "96x64"]
     code, said = invoke(*words, "--out", tmp_path / "made", "--frames", FRAMES, "--command", command)
     assert code == 0, said
+    assert "5 of 5 records without a first frame; --option first_frames" in said and "left out" not in said
     found = {path.name for path in (tmp_path / "made/mine").glob("*.mp4.camera.json")}
     assert found == {f"{FAMILY}__moves__{camera}.mp4.camera.json" for camera in SCRIPTS}
 

@@ -53,8 +53,12 @@ def read(
     data = open_mbench_dataset(source, roots, [Path(folder) for folder in split_commas([artifacts])])
     keep = Filter.from_options(data, models, subsets, conditions, samples)
     repeated: list[str] = []
+    conditions_there, samples_there = set[str](), set[str]()
     for model in keep.models:
         for entry in data.items_and_problems(model):
+            if isinstance(entry, ListItem):
+                conditions_there.add(entry.condition)
+                samples_there.add(entry.sample)
             if isinstance(entry, DatasetProblem):
                 # A line that no filter can be asked about is always told; an item that is there twice is scored once.
                 if entry.kind == "duplicate item":
@@ -68,6 +72,12 @@ def read(
                     own_wording = {question_id: words for question_id, words in wording.items() if question_id in ids}
                     case = replace(case, annotations={**case.annotations, "wording": own_wording})
                 yield case
+    for name, names, there in (
+        ("condition", keep.conditions, conditions_there),
+        ("sample", keep.samples, samples_there),
+    ):
+        if unknown := [one for one in names if one not in there]:
+            raise UsageError(f"{data.root} has no {name} {unknown[0]!r}; it has {join_names(sorted(there)) or 'none'}")
     if repeated:
         yield Remark(
             f"{count_and_noun(len(repeated), 'item')} on several lines of a model's list, of which the last counts: "

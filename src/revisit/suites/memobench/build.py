@@ -136,8 +136,8 @@ def _excessive_pose_error_sentence(estimate: PoseEstimate) -> str:
     if estimate.error <= max(MOST_ERROR, SHARE * turn):
         return ""
     return (
-        f"its poses are left out: {estimate.producer} is off by {estimate.error:.1f} degrees from itself, and the "
-        f"camera turns by {turn:.0f}"
+        f"its poses are left out: they are uncertain by {estimate.error:.1f} degrees ({estimate.producer}), and "
+        f"the camera turns by {turn:.0f}"
     )
 
 

@@ -218,9 +218,12 @@ def print_or_save_leaderboard(
 ) -> None:
     """Compare the result files of models, as leaderboard.py does."""
     from revisit.cli.leaderboard import print_boards, require_sort_column
+    from revisit.core import UsageError
     from revisit.suites.memobench.leaderboard import board_as_public_csv, board_from_public_folders, read_saved_board
 
-    part = "" if subset == "all" else subset
+    if subset.lower() not in ("", "synthetic", "real", "all"):
+        raise UsageError(f"--subset takes synthetic, real or all, not {subset!r}")
+    part = "" if subset.lower() == "all" else subset
     board = read_saved_board(load) if load else board_from_public_folders(eval_dir, ors_dir, vqa_dir, part, merge=merge)
     require_sort_column([board], sort)
     if output is not None:

@@ -39,6 +39,7 @@ def write_question_banks(
     Makes a question bank and a sheet for human review per clip. With a dataset, the same command resumes.
     """
     from revisit.core import Clip, RevisitError, UsageError
+    from revisit.core.text import count_and_noun
     from revisit.suites.memobench.ground_truth import MemoBenchDataset, find_dataset_root
     from revisit.suites.memobench.names import parse_clip_name
     from revisit.suites.memobench.question_pipeline import BankTask, make_bank_tasks
@@ -56,8 +57,12 @@ def write_question_banks(
         tasks, left_out = make_bank_tasks(MemoBenchDataset(root), read_dataset_metadata(root, *folders), failure)
         for line in left_out:
             console.print_to_stderr(line)
-        todo = [task for task in tasks if fresh or not (out / task.bank_file_name).is_file()][:limit]
-        console.print_to_stderr(f"{len(tasks)} clips, {len(tasks) - len(todo)} of them done or left for later")
+        without_bank = [task for task in tasks if fresh or not (out / task.bank_file_name).is_file()]
+        todo = without_bank[:limit]
+        done, later = len(tasks) - len(without_bank), len(without_bank) - len(todo)
+        console.print_to_stderr(
+            f"{count_and_noun(len(tasks), 'clip')}: {done} done before, {len(todo)} to do now, {later} left for later"
+        )
     else:
         if not prompt or not scene or number is None:
             raise UsageError("a single clip needs --prompt, --scene and --number; or give the folder of the dataset")

@@ -197,7 +197,7 @@ def _open_writer_client(writer: str, out: Path) -> JudgeClient:
     from revisit.judges.store import AnswerStore, shared_answers_path
     from revisit.media.cache_folders import cache_root
 
-    selection = judge_from_source(writer)
+    selection = judge_from_source(writer, option="--writer")
     copy = out.with_suffix(".answers.jsonl")
     return selection.make_client(AnswerStore(shared_answers_path(cache_root(), selection.judge.facts), copy))
 

@@ -12,7 +12,7 @@ from revisit.control.jobs import FRAMES, BatchRequest, Job, JobBatch, file_name_
 from revisit.control.requested_path import compile_script
 from revisit.core import UsageError
 from revisit.core.cases import CATEGORY, CEILING
-from revisit.core.text import parse_json
+from revisit.core.text import count_and_noun, parse_json
 from revisit.media.files import write_json_lines
 from revisit.suites.clips import MANIFEST
 from revisit.suites.wrbench.evaluator import write_evaluator_sidecars
@@ -33,16 +33,15 @@ def wrbench_generation_jobs(data: Path | None, out: Path | None, request: BatchR
     )
     selected = request.select_jobs([_job_of_record(record, folder, request) for record in records])
     without = [job for job in selected if job.image is None]
-    count = f"{len(without)} of {len(selected)} records"
-    notes = [
-        f"nothing, but {count} have no first frame; --option first_frames names a folder of them, which "
-        "`revisit build first-frames` can draw"
-    ]
-    notes = [*(notes if without and request.first_frame else ()), *_camera_refusal_notes(selected, request)]
+    remark = (
+        f"{len(without)} of {count_and_noun(len(selected), 'record')} without a first frame; --option first_frames "
+        "names a folder of them, which `revisit build first-frames` can draw"
+    )
     evaluate = [str(folder.parent), "--suite", "wrbench"]
     return JobBatch(
-        selected, folder, evaluate, lambda finished: _write_manifest_records_and_sidecars(folder, finished), notes,
-        _rendered_ceiling_jobs(selected, folder.parent / RENDERED, evaluate),
+        selected, folder, evaluate, lambda finished: _write_manifest_records_and_sidecars(folder, finished),
+        _camera_refusal_notes(selected, request), _rendered_ceiling_jobs(selected, folder.parent / RENDERED, evaluate),
+        remarks=[remark] if without and request.first_frame else (),
     )  # fmt: skip
 
 

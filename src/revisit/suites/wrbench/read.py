@@ -186,10 +186,12 @@ def _cases_from_manifests(
 
 
 def _cases_from_tree(source: Path, records_by_id: Mapping[str, Row]) -> Iterator[Case | Rejected]:
+    if not source.exists():
+        raise UsageError(f"{source}: no such folder")
     if not records_by_id and not upstream.has_sidecars(source):
         raise UsageError(
             f"{source}: no records found; expected a manifest.jsonl that `revisit generate` wrote, a {RECORDS}, "
-            "or --option records=FILE"
+            "or a file of records beside it (`--option records=FILE`; of `wrbench export`, `--records FILE`)"
         )
     records_by_model: dict[str, set[str]] = {}
     for model, sample, path in find_clips(source):
