@@ -12,7 +12,7 @@ from revisit.cli.help import Commands
 from revisit.cli.options import JSON, OWN_GENERATORS, flag_option, out_option
 from revisit.cli.poses import poses
 
-app = Commands("Show and convert camera scripts, and estimate the camera paths of clips.")
+app = Commands("Show and convert camera scripts; estimate camera paths.")
 
 SCRIPT = typer.Argument(help="A script such as yaw:left:60@40,yaw:right:60@40, or the name of a preset.")
 FRAMES = typer.Option(None, help="Number of frames; that of the script by default.")
