@@ -19,8 +19,8 @@ def test_a_plugin_metric_and_observer_join_the_folder_suite(revisit, plugin_path
 
 @pytest.mark.long
 def test_a_plugin_of_five_lines_is_asked_of_every_folder_and_runs_in_workers(revisit, plugin_path, make_clip, tmp_path):
-    for name in ("a", "b"):
-        make_clip(tmp_path / f"videos/mine/{name}.mp4")
+    for seed, name in enumerate(("a", "b")):
+        make_clip(tmp_path / f"videos/mine/{name}.mp4", seed=seed)
     env = {"PYTHONPATH": plugin_path}
     named = ("-m", "example.brightness_change")
     done = revisit("eval", "videos", *named, "--no-report", "--json", "--workers", 2, env=env)

@@ -234,7 +234,7 @@ def test_killing_the_server_loses_nothing_acknowledged(tmp_path):
     kept = Store(made.default_store)
     found = [(one.item, one.rater) for one in kept.all_answers()]
     assert len(found) == len(set(found)) >= len(acknowledged) >= 12
-    by_rater = {rater.name: set(kept.answered(rater.id)) for rater in kept.raters()}
+    by_rater = {rater.name: set(kept.answered_item_ids(rater.id)) for rater in kept.raters()}
     for link, item in acknowledged:
         assert item in by_rater["ann" if link == links[0] else "ben"]
     assert ItemQueue(made, kept).hold_next_item(kept.raters()[0]) is not None  # and it goes on

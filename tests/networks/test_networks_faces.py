@@ -305,10 +305,10 @@ def test_looks_of_bodies_are_unit_vectors_of_cloth_and_kind(small_weights: Path)
 def test_a_body_is_the_person_below_the_face(small_weights: Path, astronaut: np.ndarray) -> None:
     from revisit.suites.mbench.observers import bodies as small
 
-    seen = small.find(astronaut)
+    seen = people.find_faces_by_mtcnn(astronaut)
     mirrored = np.ascontiguousarray(astronaut[:, ::-1])
     which, first = small.describe_bodies_by_mobile_sam(astronaut, seen.box)
-    _, mirror = small.describe_bodies_by_mobile_sam(mirrored, small.find(mirrored).box)
+    _, mirror = small.describe_bodies_by_mobile_sam(mirrored, people.find_faces_by_mtcnn(mirrored).box)
     assert which == [0] and first.shape == (1, small.CHANNELS) and np.linalg.norm(first) == pytest.approx(1)
 
     mask = np.zeros(astronaut.shape[:2], bool)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from revisit.core import Case, Clip, Reason, Record, Rejected, UsageError
+from revisit.core.cases import CEILING
 from revisit.results import Results
 from tests.stats.test_stats import by_scipy
 
@@ -132,3 +133,18 @@ def test_cases_that_are_asked_different_things_are_counted_each_under_its_own() 
     assert (part.cell("psnr").n, part.cell("psnr").unscored) == (0, {"too_short": 1})
     assert whole.where(model="b").metrics == ["ssim"] and whole.cell("ssim").mean == 0.5
     assert [record.case.id for record in part.failures] == [second.id]
+
+
+def test_a_rendered_ceiling_stands_for_the_truth_where_nothing_has_a_reference() -> None:
+    def case(model: str, condition: str, *, ceiling: bool = False) -> Case:
+        clip = Clip(Path(f"{model}-{condition}.mp4"))
+        notes = {"category": CEILING} if ceiling else {}
+        return Case(
+            f"{condition}@{model}", "wrbench", model, "s", clip, condition=condition, annotations=notes, truth=ceiling
+        )
+
+    cases = [case("pan", "left"), case("pan", "right"), *(case("rendered", c, ceiling=True) for c in ("left", "right"))]
+    results = Results(cases, [Record(one, "visual", False, "scored", 0.5) for one in cases])
+    assert results.truth_name == "rendered" and len(results.truth.cases) == 2
+    assert [one.condition for one in results.where(condition="left").truth.cases] == ["left"]
+    assert len(results.asking("visual").truth.records) == 2

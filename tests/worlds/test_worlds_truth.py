@@ -104,7 +104,9 @@ def test_rays_of_another_engine_see_the_same_depth_and_things() -> None:
         fixed = tuple(s for s in kept if s in world.room)
         moving = tuple(s for s in kept if s not in world.room)
         without_the_rest = replace(world, room=fixed)
-        vars(without_the_rest)["target"] = {state: (moving, world.target_surfaces_and_shadow(state)[1])}.__getitem__
+        vars(without_the_rest)["target_surfaces_and_shadow"] = {
+            state: (moving, world.target_surfaces_and_shadow(state)[1])
+        }.__getitem__
         shot = WorldView(without_the_rest, camera).shot(state)
         depth, ids = cast(kept, camera)
         agree = np.abs(depth - shot.depth) < 1e-3 * np.maximum(1, depth)

@@ -684,7 +684,12 @@ class ClipAnswers:
     def _with_clips_and_answers(self, cases: Iterable[Case], answers: Answers, rejected: Iterable[Rejected]) -> Self:
         mine = tuple(cases)
         places = {_clip_span(case.reference) for case in mine if case.reference is not None}
-        truths = [case for case in self.truths if _clip_span(case.clip) in places]
+        parts = set() if places else {(case.subset, case.condition) for case in mine}  # of which ceilings are the truth
+        truths = [
+            case
+            for case in self.truths
+            if _clip_span(case.clip) in places or (case.category == CEILING and (case.subset, case.condition) in parts)
+        ]
         part = type(self)(
             (*mine, *truths), answers, tuple(rejected), asks=self._asks, folder=self.folder, series=self._series,
             name=self.name,
