@@ -9,7 +9,7 @@ import pytest
 from revisit.core import UsageError
 from revisit.core.processes import cores
 from revisit.engine import worker_count
-from revisit.engine.worker_count import MOST_WORKERS, observing_workers, scoring_workers
+from revisit.engine.worker_count import MOST_WORKERS, observing_workers, require_worker_count, scoring_workers
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ def test_a_request_is_kept_but_for_clips_that_are_not_there() -> None:
     assert observing_workers(3, 5, True) == 3
     assert observing_workers(9, 5, False) == 5
     with pytest.raises(UsageError, match="not -1"):
-        observing_workers(-1, 5, False)
+        require_worker_count(-1)
 
 
 def test_cores_are_those_that_this_process_may_use(monkeypatch) -> None:
