@@ -148,3 +148,14 @@ def test_a_rendered_ceiling_stands_for_the_truth_where_nothing_has_a_reference()
     assert results.truth_name == "rendered" and len(results.truth.cases) == 2
     assert [one.condition for one in results.where(condition="left").truth.cases] == ["left"]
     assert len(results.asking("visual").truth.records) == 2
+
+
+def test_a_ceiling_that_is_the_reference_of_other_clips_says_nothing_of_those_without_one() -> None:
+    truth = Clip(Path("truth.mp4"))
+    gt = Case("s@gt", "folder", "gt", "s", truth, annotations={"category": CEILING}, truth=True)
+    compared = Case("s@a", "folder", "a", "s", Clip(Path("a.mp4")), reference=truth)
+    alone = Case("s@b", "folder", "b", "s", Clip(Path("b.mp4")))
+    results = Results(
+        [compared, alone, gt], [Record(one, "visual", False, "scored", 0.5) for one in (compared, alone, gt)]
+    )
+    assert len(results.where(model="a").truth.cases) == 1 and not results.where(model="b").truth.cases

@@ -681,14 +681,22 @@ class ClipAnswers:
         part._source, part.is_truth, part.is_held = self._source, self.is_truth, self.is_held
         return part
 
+    @cached_property
+    def _ceilings_without_reference(self) -> frozenset[str]:
+        """Ids of clips that stand for the truth, and with which no clip is compared."""
+        ceilings = [case for case in self.truths if case.category == CEILING]
+        compared = {_clip_span(case.reference) for case in self.cases if case.reference is not None} if ceilings else ()
+        return frozenset(case.id for case in ceilings if _clip_span(case.clip) not in compared)
+
     def _with_clips_and_answers(self, cases: Iterable[Case], answers: Answers, rejected: Iterable[Rejected]) -> Self:
         mine = tuple(cases)
         places = {_clip_span(case.reference) for case in mine if case.reference is not None}
-        parts = set() if places else {(case.subset, case.condition) for case in mine}  # of which ceilings are the truth
+        parts = {(case.subset, case.condition) for case in mine} if self._ceilings_without_reference else set()
         truths = [
             case
             for case in self.truths
-            if _clip_span(case.clip) in places or (case.category == CEILING and (case.subset, case.condition) in parts)
+            if _clip_span(case.clip) in places
+            or (case.id in self._ceilings_without_reference and (case.subset, case.condition) in parts)
         ]
         part = type(self)(
             (*mine, *truths), answers, tuple(rejected), asks=self._asks, folder=self.folder, series=self._series,
