@@ -93,3 +93,18 @@ def test_the_command_takes_a_source_and_a_run(revisit: Cli, videos: Path, tmp_pa
     assert (tmp_path / "runs/sweep-run/index.html").is_file()
     wrong = revisit("audit", "sweep", videos, "-p", "nothing.x=1", "-m", "flicker", check=2)
     assert wrong.stderr.strip().count("\n") == 0 and "this evaluation does not use" in wrong.stderr
+
+
+def test_sweeps_of_one_source_stand_on_one_page_and_those_of_another_are_refused(
+    revisit: Cli, videos: Path, tmp_path: Path
+) -> None:
+    revisit("eval", videos, "--out", "run", "--no-report", "-m", "motion_smoothness,scene_cuts", "--workers", 0)
+    for parameter in ("motion_smoothness.tau=0.1,0.3", "scene_cuts.threshold=0.2", "motion_smoothness.tau=0.2"):
+        revisit("audit", "sweep", "run", "-p", parameter, "--workers", 0, "--out", "page")
+    cuts, smoothness = json.loads((tmp_path / "page/sweep.json").read_text())
+    assert cuts["parameter"] == "scene_cuts.threshold"
+    assert [row["value"] for row in smoothness["rows"]] == [0.15, 0.2]
+    page = (tmp_path / "page/index.html").read_text()
+    assert "scene_cuts.threshold" in page and "motion_smoothness.tau" in page
+    other = revisit("audit", "sweep", videos, "-p", "scene_cuts.threshold=0.2", "--out", "page", check=2)
+    assert "holds sweeps of" in other.stderr and "--out" in other.stderr

@@ -10,7 +10,7 @@ Rank stability is Kendall's tau-b against the default value: over models (their 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ import yaml
 
 from revisit.audit.schema import Content
 from revisit.core import METRICS, UsageError
+from revisit.core.text import parse_json
 from revisit.engine.dependencies import Parameters, protocol_facts
 from revisit.engine.parameters import (
     default_parameter_value,
@@ -73,6 +74,19 @@ def parse_parameter(text: str) -> Parameter:
         raise UsageError(f"--param {text}: a value has {len(parts)} parts with a slash between them, such as 0.1/0.5")
     targets = tuple((owner, name) for owner, _, name in parts)
     return Parameter(targets, tuple(row[0] if len(parts) == 1 else row for row in rows))
+
+
+def sweeps_of_other_parameters(folder: Path, source: Path, parameters: Sequence[Parameter]) -> list[Content]:
+    """What sweep.json in a folder says of further parameters of this source; refuses a folder of another source."""
+    file = folder / "sweep.json"
+    if not file.exists():
+        return []
+    sweeps: list[Content] = parse_json(file.read_text(encoding="utf-8"))
+    others = sorted({str(sweep.get("source", "another source")) for sweep in sweeps} - {str(source.resolve())})
+    if others:
+        raise UsageError(f"{folder} holds sweeps of {', '.join(others)}; choose another folder with --out")
+    names = {str(parameter) for parameter in parameters}
+    return [sweep for sweep in sweeps if sweep["parameter"] not in names]
 
 
 def sweep_parameter(

@@ -192,8 +192,10 @@ def sweep(
             source, suite, observer_set, protocol, metric, limit, align, root, option, truth=False
         )
     folder = out or Path("runs") / f"sweep-{source.resolve().stem if source.is_file() else source.resolve().name}"
+    parameters = [sweeping.parse_parameter(text) for text in param]
+    earlier = sweeping.sweeps_of_other_parameters(folder, source, parameters)
     sweeps = []
-    for parameter in [sweeping.parse_parameter(text) for text in param]:
+    for parameter in parameters:
         with console.exit_on_interrupt(folder):
             scores = sweeping.sweep_parameter(
                 request.plan,
@@ -202,11 +204,11 @@ def sweep(
                 workers=workers,
                 progress=console.make_progress_display(quiet),
             )
-        sweeps.append(scores)
+        sweeps.append({"source": str(source.resolve()), **scores})
         if not json:
             typer.echo(sweep_table(scores))
-    write_json(folder / "sweep.json", sweeps)
-    console.print_to_stderr(f"page: {write_sweep_page(folder, sweeps)}")
+    write_json(folder / "sweep.json", [*earlier, *sweeps])
+    console.print_to_stderr(f"page: {write_sweep_page(folder, [*earlier, *sweeps])}")
     if json:
         console.print_json(sweeps)
 

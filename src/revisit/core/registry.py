@@ -59,6 +59,10 @@ class Registry(Generic[T]):
             raise UsageError(f"there is no {self.kind} called {id!r}; {suggest_names(id, sorted(self._things))}")
         return self._things[id]
 
+    def registered(self, id: str) -> T | None:
+        """The thing of this name, if a module that is imported already registered it."""
+        return self._things.get(id)
+
     def __contains__(self, id: str) -> bool:
         self._import_modules()
         return id in self._things

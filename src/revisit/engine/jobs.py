@@ -37,10 +37,10 @@ class ObserverTask(msgspec.Struct, frozen=True):
 
 
 def observer_of(task: ObserverTask) -> Observer:
-    """The observer that a task names."""
-    if task.observer not in OBSERVERS:
-        importlib.import_module(task.module)  # a plugin that registered itself in the parent process only
-    return OBSERVERS[task.observer]
+    """The observer that a task names; a worker imports the module of each, and not the whole catalogue."""
+    if OBSERVERS.registered(task.observer) is None:
+        importlib.import_module(task.module)
+    return OBSERVERS.registered(task.observer) or OBSERVERS[task.observer]
 
 
 def inputs_of(task: ObserverTask) -> tuple[Any, ...]:

@@ -20,26 +20,11 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, Field
 
 from revisit import http_client
-from revisit.core import RevisitError, UsageError
+from revisit.core import UsageError
+from revisit.servers.failures import NoReply, Refused, Stopped
 
 LARGEST_REPLY = 4 << 20  # bytes
 REDACTED = "[key]"
-
-
-class NoReply(RevisitError):
-    """A call that brought nothing, and may bring something later; `wait` is what the server asked for, in seconds."""
-
-    def __init__(self, sentence: str, wait: float | None = None) -> None:
-        super().__init__(sentence)
-        self.wait = wait
-
-
-class Refused(RevisitError):
-    """A request that this server will not take, however often it is sent."""
-
-
-class Stopped(RevisitError):
-    """Nothing further can be asked: a wrong key, no such model, a spent budget."""
 
 
 class EndpointSettings(BaseModel):

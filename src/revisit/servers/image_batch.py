@@ -20,7 +20,7 @@ from revisit.core import RevisitError
 from revisit.core.threads import start_thread
 from revisit.media.digest import file_digest
 from revisit.media.files import atomic_write_path, write_json_lines, write_text_atomically
-from revisit.servers.endpoint import NoReply, Refused, Stopped
+from revisit.servers.failures import NoReply, Refused, Stopped
 from revisit.servers.images import (
     DRAWINGS,
     Drawing,

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from revisit.core import RevisitError
-from revisit.servers.endpoint import NoReply, Stopped
+from revisit.servers.failures import NoReply, Stopped
 
 T = TypeVar("T")
 
