@@ -304,9 +304,11 @@ def compute_answer_keys(
 
 
 def _case_fields_that_metrics_read(case: Case) -> dict[str, object]:
-    """What metrics may read of a case."""
+    """What metrics may read of a case; a target only where it has one, as most addresses of answers were made."""
     inputs = {name: getattr(case, name) for name in ("phases", "camera", "prompt", "condition")}
-    return {**inputs, "annotations": dict(case.annotations)}
+    target = {"target": vars(case.target)} if case.target is not None else {}
+    name = {"target_name": case.target_name} if case.target_name else {}
+    return {**inputs, **target, **name, "annotations": dict(case.annotations)}
 
 
 def _with_observers_of_protocol(observers: ObserverSet, observer_ids: Mapping[str, str]) -> ObserverSet:
