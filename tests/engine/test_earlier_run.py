@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -118,3 +119,27 @@ def test_the_folder_above_a_benchmarks_predictions_is_not_read_as_models(tmp_pat
         recognise_suite(tmp_path)
     assert recognise_suite(tmp_path / "output").id == "memobench"
     assert recognise_suite(tmp_path / "output/mine/Real/007").id == "folder"
+
+
+def test_another_place_of_the_target_is_answered_anew(make_clip, tmp_path: Path):
+    """Metrics may read where the target is from the case, without evidence that was made of it."""
+    make_clip(tmp_path / "truth.mp4", seed=1)
+    make_clip(tmp_path / "clip.mp4", seed=2)
+    scores = []
+    for box, run in (((0, 0, 0.5, 0.5), "run"), ((0.5, 0.5, 1, 1), "run"), ((0.5, 0.5, 1, 1), "fresh")):
+        entry = {"id": "a", "video": "clip.mp4", "reference": "truth.mp4", "target": {"name": "cup", "box": box}}
+        (tmp_path / "manifest.jsonl").write_text(json.dumps(entry))
+        asked = revisit.evaluate(
+            tmp_path / "manifest.jsonl", metrics=["target_in_view"], out=tmp_path / run, workers=0, truth=False
+        )
+        scores.append(asked.scalars())
+    assert scores[0] != scores[1] == scores[2]
+
+
+@pytest.mark.parametrize("content", ["", "{", '{"invocations": [{}]}'])
+def test_a_damaged_account_of_a_run_is_written_anew(clips: Path, tmp_path: Path, content: str):
+    asked = {"metrics": ["flicker"], "out": tmp_path / "run", "workers": 0}
+    before = revisit.evaluate(clips, **asked).scalars()
+    (tmp_path / "run/run.json").write_text(content)
+    assert revisit.evaluate(clips, **asked).scalars() == before
+    assert revisit.rescore(tmp_path / "run").scalars() == before

@@ -17,14 +17,14 @@ import numpy as np
 
 from revisit._version import __version__
 from revisit.core import Case, Record
-from revisit.core.text import format_error_on_one_line, parse_json
+from revisit.core.text import format_error_on_one_line
 from revisit.engine.availability import observed_by_sets_text
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.costs import DECODING, SCORING, Costs, CostSums
 from revisit.engine.dependencies import observer_facts
 from revisit.engine.jobs import ClipTask
 from revisit.engine.observe import Outcome
-from revisit.engine.resume import ResumedRun
+from revisit.engine.resume import ResumedRun, read_json_object_or_empty
 from revisit.engine.run_log import RunLog, utc_timestamp_text
 from revisit.media import decoding_build
 from revisit.networks import settings
@@ -134,8 +134,8 @@ class InvocationLog:
     def write_run_json(self, finished: float | None = None) -> None:
         """Write run.json; it keeps the accounts of earlier invocations."""
         path, plan, whole = self.begun.folder / "run.json", self.plan, self.begun.whole
-        earlier = parse_json(path.read_text(encoding="utf-8")).get("invocations", []) if path.is_file() else []
-        earlier = [entry for entry in earlier if entry["started"] != utc_timestamp_text(self.started)]
+        earlier = read_json_object_or_empty(path).get("invocations", [])
+        earlier = [entry for entry in earlier if entry.get("started") != utc_timestamp_text(self.started)]
         counters = self.work_counters()
         invocation: Invocation = {
             "command": self.command,
