@@ -146,7 +146,7 @@ def evaluate(
     """
     from dataclasses import replace
 
-    from revisit.engine.dependencies import merge_parameters
+    from revisit.engine.parameters import check_parameters
     from revisit.engine.request import Request, find_executor, temporary_network_settings
     from revisit.media import Limits
 
@@ -165,7 +165,7 @@ def evaluate(
         Path(source), suite, set, protocol, _as_name_list(metrics), limit, align, folders, named_options, judge,
         truth=truth, only=only, layout=layout, reference=None if reference is None else Path(reference),
     )  # fmt: skip
-    request = replace(request, parameters=merge_parameters(params or {}))
+    request = replace(request, parameters=check_parameters(params or {}))
     bar = None
     if progress:
         from revisit.cli.console import make_progress_display as progress_bar
@@ -342,7 +342,7 @@ def score(
         load_observer_set(set),
         protocol=protocol,
         metrics=_as_name_list(metrics),
-        overrides=params,
+        parameters=params or {},
     )
     results = observe_and_score_cases(plan)
     results.warn_of_failures()

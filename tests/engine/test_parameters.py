@@ -6,9 +6,11 @@ import json
 import math
 from pathlib import Path
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+import revisit
 from revisit.cli.main import app
 from revisit.core import UsageError
 from revisit.engine.parameters import parse_parameters
@@ -87,3 +89,30 @@ def test_what_nothing_uses_and_what_is_said_twice_is_refused(tmp_path: Path, mak
     done = CliRunner().invoke(app, flags)
     assert isinstance(done.exception, UsageError)
     assert "this evaluation does not use 'mb_rendering_lighting'" in str(done.exception)
+
+
+def test_python_checks_parameters_as_the_command_does(tmp_path: Path, make_clip) -> None:
+    """A number without a point is the same setting, and what nothing uses is refused, also of frames in memory."""
+    make_clip(tmp_path / "videos/a.mp4")
+    shared = {"metrics": ["drift_look"], "workers": 0}
+    for name, params in (("one", {}), ("two", {"drift_look": {"least": 8}})):
+        revisit.evaluate(tmp_path / "videos", out=tmp_path / name, params=params, **shared)
+    (one,), (two,) = ({line["protocol"] for line in answers(tmp_path / name, "drift_look")} for name in ("one", "two"))
+    assert one == two
+    frames = np.zeros((3, 32, 48, 3), np.uint8)
+    for params, sentence in (
+        ({"drift_lok": {"least": 8}}, "did you mean drift_look"),
+        ({"drift_look": {"most": 8}}, "has no parameter 'most'"),
+        ({"drift_look": {"least": "long"}}, "is not a number"),
+        ({"motion_smoothness": {"tau": 1.0}}, "does not use 'motion_smoothness'"),
+    ):
+        with pytest.raises(UsageError, match=sentence):
+            revisit.score(frames, metrics=["drift_look"], params=params)
+        with pytest.raises(UsageError, match=sentence):
+            revisit.evaluate(tmp_path / "videos", out=tmp_path / "three", params=params, **shared)
+
+
+def test_a_batch_of_no_frames_is_refused(tmp_path: Path, make_clip) -> None:
+    make_clip(tmp_path / "videos/a.mp4")
+    with pytest.raises(UsageError, match="--batch 0"):
+        revisit.evaluate(tmp_path / "videos", out=tmp_path / "run", batch=0)

@@ -9,17 +9,28 @@ from typing import Any
 
 from revisit.core import Case, Record, Rejected, Series, Suite
 from revisit.engine.cache import MemoryCache
-from revisit.engine.dependencies import ObserverSet
+from revisit.engine.dependencies import ObserverSet, Parameters
 from revisit.engine.observe import observe_job
+from revisit.engine.parameters import check_parameters, require_parameters_used
 from revisit.engine.plan import Plan, make_plan
 from revisit.engine.score import CaseScorer, run_checks, scoring_input
 from revisit.media import Limits
 from revisit.results import Results
 
 
-def plan_for_given_cases(suite: Suite, cases: Sequence[Case | Rejected], observers: ObserverSet, **how: Any) -> Plan:
-    """The plan for cases that were not read from anywhere; `how` goes to `make_plan`."""
-    return make_plan(replace(suite, read=lambda source, roots: cases), Path(), observers, **how)
+def plan_for_given_cases(
+    suite: Suite,
+    cases: Sequence[Case | Rejected],
+    observers: ObserverSet,
+    *,
+    parameters: Parameters | None = None,
+    **how: Any,
+) -> Plan:
+    """The plan for cases that were not read from anywhere, with parameters of the user's; `how` goes to `make_plan`."""
+    overrides = check_parameters(parameters or {})
+    plan = make_plan(replace(suite, read=lambda source, roots: cases), Path(), observers, overrides=overrides, **how)
+    require_parameters_used(plan, overrides)
+    return plan
 
 
 @dataclass

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
+
 from revisit.core import DERIVED, GATES, METRICS, OBSERVERS, UsageError
 from revisit.core.text import did_you_mean_question, parse_yaml
 from revisit.engine.dependencies import Parameters, observed_kinds_needed_by, walk_dependencies
@@ -27,13 +29,22 @@ def parse_parameters(texts: Iterable[str]) -> dict[str, dict[str, object]]:
             raise UsageError(f"--param takes ID.name=value, such as mb_rendering_lighting.tau=1.2, not {text!r}")
         if name in parameters.get(id, {}):
             raise UsageError(f"--param sets {id}.{name} twice; give it once")
-        parameters.setdefault(id, {})[name] = checked_parameter_value(id, name, parse_yaml(value.strip()))
-    return parameters
+        parameters.setdefault(id, {})[name] = parse_yaml(value.strip())
+    return check_parameters(parameters)
+
+
+def check_parameters(parameters: Parameters) -> dict[str, dict[str, object]]:
+    """The same parameters by id, if there are such and they may have these values."""
+    return {
+        id: {name: checked_parameter_value(id, name, value) for name, value in values.items()}
+        for id, values in parameters.items()
+    }
 
 
 def checked_parameter_value(id: str, name: str, value: Any) -> Any:
     """The value, if there is such a parameter and it may have it."""
     default = default_parameter_value(id, name)
+    value = value.item() if isinstance(value, np.generic) else value
     if not is_compatible_type(value, default):
         raise UsageError(f"{id}.{name} is {default!r} by default; {value!r} is not a {parameter_type_name(default)}")
     return float(value) if isinstance(default, float) and isinstance(value, int) else value

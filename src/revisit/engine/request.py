@@ -194,7 +194,11 @@ class Request:
 @contextmanager
 def temporary_network_settings(device: str, precision: str, batch: int | None) -> Iterator[None]:
     """Set the environment variables of the networks, which workers inherit, and restore them afterwards."""
-    chosen = {settings.DEVICE: device, settings.PRECISION: precision, settings.BATCH: str(batch or "")}
+    chosen = {
+        settings.DEVICE: device,
+        settings.PRECISION: precision,
+        settings.BATCH: "" if batch is None else str(batch),
+    }
     with temporary_environment_variables({name: value for name, value in chosen.items() if value}):
         settings.check_all_settings()
         gpu_number_for_decoding()

@@ -63,7 +63,7 @@ class ClipScorer:
         """What is asked of these cases, or of any."""
         return plan_for_given_cases(
             SUITES[self.suite], cases or [Rejected("any", "none came yet")], load_observer_set(self.observer_set),
-            protocol=self.protocol, metrics=self.metrics, overrides=self.params, truth=True,
+            protocol=self.protocol, metrics=self.metrics, parameters=self.params, truth=True,
         )  # fmt: skip
 
     def score_clip(self, case: Case) -> ScoredClip:
