@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -12,7 +13,8 @@ from collections import Counter
 
 import pytest
 
-from revisit.core import RevisitError
+import revisit
+from revisit.core import RevisitError, UsageError
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.leases import Claims, lock_run
 from revisit.engine.request import Request
@@ -157,3 +159,18 @@ def test_evidence_through_a_url_is_made_once_for_machines_that_share_no_folder(m
     )  # dropped, and made again by who needs it
     with pytest.raises(RevisitError, match="cannot be opened"):
         EvidenceCache(tmp_path, "nothing-of-the-kind://x").verify_or_drop("k")
+
+
+def test_a_file_system_without_locks_is_told(make_clip, tmp_path, monkeypatch):
+    """It waited for ever for nobody."""
+
+    def refuse_lock(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    make_clip(tmp_path / "videos" / "a.mp4")
+    for name in ("flock", "lockf"):
+        with monkeypatch.context() as patch:
+            patch.setattr(f"revisit.engine.leases.fcntl.{name}", refuse_lock)
+            with pytest.raises(UsageError, match="No locks available"):
+                revisit.evaluate(tmp_path / "videos", metrics=["flicker"], out=tmp_path / "run", workers=0)
+    revisit.evaluate(tmp_path / "videos", metrics=["flicker"], out=tmp_path / "run", workers=0)

@@ -11,11 +11,12 @@ import errno
 import fcntl
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
-from revisit.core import RevisitError, digest
+from revisit.core import RevisitError, UsageError, digest
 
 WRITING = 0  # the byte that is held while a file of the run is changed
 FIRST = 16  # of the bytes that stand for clips
@@ -69,13 +70,20 @@ class Claims:
         os.close(self._file)  # gives everything back
 
     def _lock_byte(self, place: int, *, wait: bool) -> bool:
-        try:
-            fcntl.lockf(self._file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB), 1, place)
-        except OSError as error:
-            if error.errno in (errno.EACCES, errno.EAGAIN):
-                return False
-            raise
-        return True
+        return _is_lock_granted(fcntl.lockf, self._file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB), 1, place)
+
+
+def _is_lock_granted(lock: Callable[..., None], *request: Any) -> bool:
+    """Whether nobody else holds what is asked for; UsageError on a file system that has no locks."""
+    try:
+        lock(*request)
+    except OSError as error:
+        if error.errno in (errno.EACCES, errno.EAGAIN):
+            return False
+        raise UsageError(
+            f"the folder of the run cannot be locked ({error.strerror}); choose an --out on a file system with locks"
+        ) from error
+    return True
 
 
 def _byte_offset_of_clip(name: str) -> int:
@@ -139,8 +147,4 @@ class RunLock:
         self._file.flush()
 
     def _try_flock(self, operation: int) -> bool:
-        try:
-            fcntl.flock(self._file, operation | fcntl.LOCK_NB)
-        except OSError:
-            return False
-        return True
+        return _is_lock_granted(fcntl.flock, self._file, operation | fcntl.LOCK_NB)
