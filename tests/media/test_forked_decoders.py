@@ -151,3 +151,11 @@ def _runs(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
+
+
+def test_a_server_that_was_stopped_goes_on(make_clip, tmp_path, monkeypatch):
+    monkeypatch.setattr(decoder_server, "AWAKE", 0.1)
+    path = make_clip(tmp_path / "clip.mp4")
+    expected = read(path, Limits(), "")
+    os.kill(own_server()._process.pid, signal.SIGSTOP)
+    assert np.array_equal(read(path, Limits(), ""), expected)

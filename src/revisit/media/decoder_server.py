@@ -19,6 +19,7 @@ from contextlib import suppress
 from pathlib import Path
 
 ENDED = 10.0  # seconds in which the server says what became of a decoder that was killed
+AWAKE = 2.0  # seconds after which a server that was stopped goes on
 
 
 class NotForked(OSError):
@@ -57,6 +58,10 @@ class DecoderServer:
         finally:
             for file in (stdin, stdout, status):
                 os.close(file)
+        poll = select.poll()
+        poll.register(own_status, select.POLLIN)
+        while not poll.poll(AWAKE * 1000):  # it was stopped, or is still loading PyAV
+            self._process.send_signal(signal.SIGCONT)
         return ForkedDecoder(own_in, own_out, own_status)
 
     def is_running(self) -> bool:
