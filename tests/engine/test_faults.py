@@ -26,7 +26,7 @@ from revisit.engine.request import Request, load_observer_set
 from revisit.engine.run import evaluate
 from revisit.evidence.frames import FrameFacts
 from revisit.judges.store import AnswerStore
-from revisit.media import Limits, clip_digest, file_digest, load_npz, save_npz
+from revisit.media import Limits, clip_digest, file_digest, load_npz, save_npz, write_picture
 from revisit.results.run import Run
 from tests.conftest import moving_frames
 
@@ -184,6 +184,21 @@ def test_damaged_evidence_heals_in_the_next_run(make_clip, tmp_path, revisit):
     done = revisit("cache", "verify", check=1)
     assert f"{len(files)} damaged pieces removed" in done.stdout
     assert not list(cache.files())
+
+
+def test_damaged_evidence_that_cannot_be_removed_is_missing(tmp_path, monkeypatch):
+    """As in a cache that others own: the sentence on the cache says what to do, and no traceback."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    cache = EvidenceCache(tmp_path)
+    cache.save("ab" * 20, facts_of(2))
+    path = cache.path("ab" * 20)
+    path.write_bytes(path.read_bytes()[:-30])
+    monkeypatch.setattr(Path, "unlink", refuse)
+    assert not cache.verify_or_drop("ab" * 20)
+    assert cache.load(FrameFacts, "ab" * 20) is None
 
 
 def test_evidence_of_earlier_versions_is_still_read(tmp_path):
@@ -454,6 +469,14 @@ def test_a_full_disk_is_one_sentence_and_the_same_command_goes_on(make_clip, tmp
     assert not list(tmp_path.rglob(".writing-*"))
     revisit(*asked, "--out", "run")
     assert (tmp_path / "run" / "summary.json").read_bytes() == expected
+
+
+@pytest.mark.parametrize("ending", [".png", ".jpg"])
+def test_a_picture_that_the_disk_has_no_room_for_is_told(tmp_path, ending):
+    picture = np.random.default_rng(0).integers(0, 256, (64, 96, 3), dtype=np.uint8)
+    with files_of_at_most(2_000), pytest.raises(OSError, match="File too large"):
+        write_picture(tmp_path / f"a{ending}", picture)
+    assert not list(tmp_path.iterdir())
 
 
 # What a killed or stopped process leaves

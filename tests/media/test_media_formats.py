@@ -195,3 +195,10 @@ def test_folders_of_any_format_are_read_and_scored_alike(frames: np.ndarray, tmp
     assert len(scores) == 5 and all(value is not None for value in scores.values())
     exact = [scores[name] for name in ("avi", "webp", "gif", "npz")]
     assert exact == pytest.approx([exact[0]] * 4) and scores["mov"] == pytest.approx(exact[0], rel=0.3)
+
+
+@pytest.mark.parametrize("rate", [np.array("fast"), np.array(8 + 1j), np.array(np.nan), np.array(0)])
+def test_a_rate_that_is_none_is_refused(rate: np.ndarray, frames: np.ndarray, tmp_path: Path) -> None:
+    np.savez(tmp_path / "clip.npz", frames=frames, fps=rate)
+    with pytest.raises(MediaError, match=r"fps is .*; write a number above zero"):
+        open_clip(Clip(tmp_path / "clip.npz"))

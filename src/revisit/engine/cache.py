@@ -91,7 +91,8 @@ class EvidenceCache:
         except MemoryError:
             raise
         except Exception:  # whatever damaged bytes lead to
-            path.unlink(missing_ok=True)
+            with suppress(OSError):  # as above
+                path.unlink(missing_ok=True)
             if self.shared:
                 open_shared_evidence(self.shared).remove(key)
             return None

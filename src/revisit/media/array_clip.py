@@ -77,10 +77,11 @@ def read_array_clip(path: Path, limits: Limits) -> ArrayFrames:
     )
     with raise_media_errors_naming_file(path):
         frames = arrays[name].reshape(shape).transpose(_LAYOUTS[layout])
-        fps = float(arrays[rates[0]].reshape(-1)[0]) if rates else None
-        if fps is not None and not 0 < fps < math.inf:
-            raise MediaError(f"its fps is {fps:g}; write a number above zero")
+        rate = arrays[rates[0]].reshape(-1)[0] if rates else None
+        if rate is not None and not (rate.dtype.kind in "iuf" and 0 < rate < math.inf):
+            raise MediaError(f"its fps is {printable_line(str(rate), 40)}; write a number above zero")
         rgb, levels = _frames_to_uint8_and_range_text(frames)
+    fps = None if rate is None else float(rate)
     return ArrayFrames(rgb, fps, (f"the array {printable_line(name)} {header.shape} was read as {layout}{levels}",))
 
 

@@ -49,8 +49,9 @@ def write_picture(path: Path, rgb: np.ndarray, quality: int = 95) -> None:
     import cv2
 
     options = [cv2.IMWRITE_JPEG_QUALITY, quality] if path.suffix == ".jpg" else []
+    encoded = cv2.imencode(path.suffix, np.ascontiguousarray(rgb[..., ::-1]), options)[1]
     with atomic_write_path(path) as temporary:
-        cv2.imwrite(str(temporary), np.ascontiguousarray(rgb[..., ::-1]), options)
+        temporary.write_bytes(encoded.tobytes())
 
 
 def _rgb_to_video_frame(rgb: np.ndarray) -> Any:
