@@ -305,6 +305,57 @@ def test_what_is_no_number_is_told(registries: None, answer: Any, status: str, w
     assert len(told) == (status == "failed")  # once, for both clips
 
 
+LEVEL = 1.0
+
+
+def test_values_from_around_a_frame_metric_are_part_of_its_address(
+    registries: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The text of the function stays the same, and its evidence of earlier must not."""
+    frames_in(tmp_path / "clips/a", 2)
+
+    def score_with(factor: float) -> float | None:
+        @revisit.frame_metric
+        def scaled(frames: np.ndarray) -> float:
+            """Mean level."""
+            return float(frames.mean() * factor + LEVEL)
+
+        results = revisit.evaluate(tmp_path / "clips", metrics=["scaled"], out=tmp_path / "run", workers=0)
+        return results.score(results.cases[0].id, "scaled")
+
+    once, twice = score_with(1.0), score_with(2.0)
+    assert once is not None and twice == pytest.approx(2 * once - 1)
+    monkeypatch.setitem(globals(), "LEVEL", 3.0)
+    assert score_with(1.0) == pytest.approx(once + 2)
+
+
+def test_what_a_script_defines_is_observed_in_this_process(
+    registries: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from revisit.engine.request import Request
+
+    def level(frames: np.ndarray) -> float:
+        """Mean level."""
+        return float(frames.mean())
+
+    def cluster(*_: object, **__: object) -> None:
+        raise AssertionError("no other machine can import it")
+
+    level.__module__ = "__main__"
+    revisit.frame_metric(level)
+    frames_in(tmp_path / "clips/a", 2)
+    request = Request.from_options(tmp_path / "clips", metrics=["level"])
+    assert not request.run(tmp_path / "run", executor=cluster, workers=2).results.failures
+
+
+def test_the_rate_of_a_folder_is_what_is_given(tmp_path: Path) -> None:
+    import cv2
+
+    for number, picture in enumerate(np.random.default_rng(0).integers(0, 256, (24, 32, 48, 3), dtype=np.uint8)):
+        cv2.imwrite(str(tmp_path / f"{number:02}.png"), picture)
+    assert [len(revisit.observe(tmp_path, "lite.thumbnails", fps=fps).index) for fps in (8, 24)] == [24, 9]
+
+
 def test_a_frame_metric_takes_frames_and_perhaps_a_reference() -> None:
     with pytest.raises(TypeError, match="a function of frames, or of frames and reference"):
         revisit.frame_metric(lambda frames, reference, mask: 0.0)

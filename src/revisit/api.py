@@ -374,7 +374,7 @@ def observe(
     prompt
         The text that the generator was given.
     fps
-        Frames a second; 24 by default.
+        Frames a second, of what carries no clock; 24 by default.
     **arguments
         Its other inputs, such as `phases`, and its parameters.
 
@@ -576,7 +576,8 @@ def _as_clip(name: str, source: Any, fps: float) -> Clip:
     if isinstance(source, Clip):
         return source
     if isinstance(source, str | Path):
-        return Clip(Path(source))
+        path = Path(source)
+        return Clip(path, fps=fps if path.is_dir() or path.suffix == ".npy" else None)  # which carry no clock
     if not 0 < fps < float("inf"):
         raise UsageError(f"{fps:g} frames a second is not a rate; give a number above zero")
     return Clip(Path(name), fps=float(fps), frames=InMemory(as_pixel_array(source, name)))

@@ -264,6 +264,21 @@ def test_fresh_takes_nothing_from_a_folder_that_was_never_a_run(make_clip, tmp_p
     assert revisit("eval", "videos", "--out", "run", "--metric", "flicker", "--workers", "0").returncode == 0
 
 
+def test_a_kill_while_fresh_removes_a_run_leaves_a_run(make_clip, tmp_path, monkeypatch):
+    """It left answers without the files that say whose they are: every later call was refused, --fresh too."""
+    make_clip(tmp_path / "videos" / "a.mp4")
+    plan, out = folder_plan(tmp_path / "videos"), tmp_path / "run"
+    expected = evaluate(plan, out, workers=0).results.scalars()
+
+    def killed(path: Path, **_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr("revisit.engine.resume.shutil.rmtree", killed)
+        evaluate(plan, out, workers=0, fresh=True)
+    assert evaluate(plan, out, workers=0).results.scalars() == expected
+
+
 def test_out_on_a_file_is_one_sentence(make_clip, tmp_path, revisit):
     make_clip(tmp_path / "videos" / "m" / "a.mp4")
     (tmp_path / "taken").write_text("mine")

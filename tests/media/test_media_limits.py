@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from revisit.core import UsageError
-from revisit.media import Limits
+from revisit.core import Clip, UsageError
+from revisit.media import Limits, open_clip
 
 
 def test_named_limits_replace_the_defaults() -> None:
@@ -26,3 +26,8 @@ def test_unknown_names_say_which_exist(text: str) -> None:
 def test_values_that_are_no_numbers(text: str) -> None:
     with pytest.raises(UsageError, match=r"is not a number above zero; write for example 500, 20K"):
         Limits.parse(text)
+
+
+def test_more_seconds_than_a_system_call_takes_are_no_limit(make_clip, tmp_path):
+    with open_clip(Clip(make_clip(tmp_path / "a.mp4")), Limits.parse("seconds=999999999999")) as stream:
+        assert len(list(stream)) == stream.info.count

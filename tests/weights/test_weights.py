@@ -382,6 +382,13 @@ def test_a_pull_takes_up_what_an_earlier_one_left(net: str, server: Server, root
     assert pull_weights(["net"], again=True)[0].state == "pulled" and weights.file("net").read_bytes() == BODY
 
 
+def test_a_folder_that_a_kill_left_is_in_nobodys_way(net: str, root: Path):
+    pull_weights(["net"])
+    (root / ".pulling/net-older").mkdir()
+    put(root / ".pulling/net-older/net.onnx", OTHER)
+    assert pull_weights(["net"], again=True)[0].state == "pulled" and weights.file("net").read_bytes() == BODY
+
+
 def test_files_that_came_are_kept_when_another_does_not(root: Path, server: Server, tmp_path: Path):
     files = [one_file(name="a.onnx"), one_file(b"b", name="b.onnx"), {"name": "c.json"}]
     write_lock(tmp_path / "mine.yaml", net={"files": files, "sources": [{"url": f"{server.url}/x/"}]})

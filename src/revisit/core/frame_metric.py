@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -51,8 +52,9 @@ def frame_metric(
     brought to the clip's size. Both are arrays (count, height, width, 3) of bytes. It returns a number; an array with a
     number for each frame, whose mean is the score; or an `Unscored`. Keyword-only arguments are parameters.
 
-    What it returns is cached like all evidence. The text of the function is part of the address, so an edited function
-    is asked again; raise `version` when something that it calls has changed.
+    What it returns is cached like all evidence. The text of the function is part of the address, and so are numbers and
+    texts that it takes from around it, so an edited function is asked again; raise `version` when something that it
+    calls has changed.
 
     Parameters
     ----------
@@ -166,9 +168,21 @@ def _score_of_values(name: str, result: FrameValues) -> Score | Unscored:
 
 
 def _code_digest(fn: FrameFunction) -> str:
-    """A digest of the text of a function, or of its bytecode where there is no text."""
+    """A digest of the text of a function, or of its bytecode where there is no text, and of plain values it names."""
+    text: object
     try:
-        return digest(inspect.getsource(fn))
+        text = inspect.getsource(fn)
     except OSError:
         constants = [repr(one) for one in fn.__code__.co_consts if not hasattr(one, "co_code")]
-        return digest([fn.__code__.co_code.hex(), list(fn.__code__.co_names), constants])
+        text = [fn.__code__.co_code.hex(), list(fn.__code__.co_names), constants]
+    values = _plain_outer_values(fn)
+    return digest([text, values] if values else text)
+
+
+def _plain_outer_values(fn: FrameFunction) -> dict[str, object]:
+    """Numbers and texts that a function takes from around it, by name."""
+    with suppress(ValueError):  # a name that has no value yet
+        names = inspect.getclosurevars(fn)
+        outer = {**names.globals, **names.nonlocals}
+        return {name: value for name, value in outer.items() if isinstance(value, int | float | str)}
+    return {}

@@ -169,7 +169,7 @@ class Request:
         if sentence := idle_judge_warning(plan):
             warned(sentence)
         if any(task.module == "__main__" for _, _, task in plan.tasks.values()):
-            how["workers"] = 0  # no other process can import what a notebook or script defines
+            how |= {"workers": 0, "executor": None}  # no other process can import what a notebook or script defines
         for remark in plan.remarks:
             on_remark(remark)
         if self.only:  # what was answered before stays

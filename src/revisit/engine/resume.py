@@ -321,8 +321,8 @@ def _remove_unfinished_files(out: Path) -> None:
 
 
 def _remove_run_files(out: Path, exports: Sequence[str]) -> None:
-    """Remove what earlier invocations wrote, and nothing else."""
-    for path in _existing_run_files(out, exports):
+    """Remove what earlier invocations wrote, and nothing else; last what says that the folder is a run."""
+    for path in reversed(_existing_run_files(out, exports)):
         if path.is_dir():
             shutil.rmtree(path)
         else:

@@ -40,6 +40,7 @@ FORKED = True  # from a process that has loaded PyAV, where that can be done
 THREADS = 2  # of the decoder; the frames do not depend on it
 GPU_DECODING = "REVISIT_DECODE"  # cpu (the default), cuda, cuda:1, or several GPUs: cuda:0,cuda:1
 _LONGEST_MESSAGE = 1 << 26  # of JSON
+_LONGEST_WAIT = 2e6  # seconds; a system call takes no more
 _KEPT_VARIABLES = (  # how libraries are found, and GPUs
     "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "DYLD_FALLBACK_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER",
 )  # fmt: skip
@@ -217,7 +218,7 @@ class DecoderProcess:
         poll = select.poll()
         poll.register(fd, event)
         start = time.monotonic()
-        ready = poll.poll(max(self._patience, 0) * 1000)
+        ready = poll.poll(min(max(self._patience, 0), _LONGEST_WAIT) * 1000)
         self._patience -= time.monotonic() - start
         if not ready:
             raise self._time_limit_error()

@@ -306,6 +306,7 @@ def _move_into_place(staging: Path, place: Path, receipt: Receipt) -> None:
     """Put the finished folder in its place; an older one there vanishes."""
     (staging / RECEIPT).write_text(json.dumps(receipt, indent=1), encoding="utf-8")
     older = staging.with_name(f"{staging.name}-older")
+    shutil.rmtree(older, ignore_errors=True)  # which a kill may have left
     if place.exists():
         place.replace(older)
     staging.replace(place)
