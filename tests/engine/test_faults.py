@@ -16,7 +16,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from revisit.core import OBSERVERS, Case, Clip, MediaError, to_arrays
+from revisit.core import OBSERVERS, Case, Clip, MediaError, UsageError, to_arrays
 from revisit.engine.cache import EvidenceCache, cache_root
 from revisit.engine.dataset_cases import mark_and_add_truth_cases
 from revisit.engine.evidence_keys import observer_task_or_reason
@@ -214,7 +214,6 @@ def test_evidence_of_earlier_versions_is_still_read(tmp_path):
 
 
 def test_recorded_answers_belong_to_the_server_that_gave_them(tmp_path):
-    from revisit.core import UsageError
     from revisit.judges.protocol import JudgeAnswer
     from revisit.judges.questions import Question, YesNo
     from revisit.judges.replay import ReplayJudge
@@ -449,6 +448,20 @@ def files_of_at_most(size: int):
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_terminal_that_lacks_characters_gets_question_marks():
+    command = [sys.executable, "-m", "revisit", "show", "fvd"]
+    done = subprocess.run(command, capture_output=True, env={**os.environ, "PYTHONIOENCODING": "ascii"})
+    assert done.returncode == 0 and b"Traceback" not in done.stderr, done.stderr
+
+
+def test_a_user_without_a_home_is_told(monkeypatch):
+    for name in ("HOME", "REVISIT_CACHE", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("pwd.getpwuid", lambda number: {}[number])
+    with pytest.raises(UsageError, match="set HOME or XDG_CACHE_HOME"):
+        cache_root()
 
 
 def test_what_does_not_fit_is_not_appended_in_part(tmp_path):

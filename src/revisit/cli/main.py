@@ -6,6 +6,7 @@ import atexit
 import contextlib
 import errno
 import gc
+import io
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -106,6 +107,9 @@ def main(
 def run() -> None:
     """Entry point: known errors are one line; anything else is a bug and shows where."""
     atexit.register(gc.freeze)  # Python would look for cycles in all records once more before it ends
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # arrows and names that the encoding of the terminal lacks
     try:
         app()
         sys.stdout.flush()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from revisit.core import UsageError
+
 EVIDENCE, NETWORKS, PREVIEWS = "evidence", "networks", "shown"  # folders of what is made again when needed
 INPUTS = "inputs"  # clips out of shards; runs name them by their paths
 
@@ -17,4 +19,7 @@ def cache_root() -> Path:
 
 def user_cache() -> Path:
     """The user's cache folder, whatever $REVISIT_CACHE says."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "revisit"
+    try:
+        return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "revisit"
+    except RuntimeError:
+        raise UsageError("this user has no home folder for the cache; set HOME or XDG_CACHE_HOME") from None
