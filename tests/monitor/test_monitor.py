@@ -53,12 +53,20 @@ def test_frames_of_any_layout_and_range_are_the_same_bytes(layout: str, values: 
         (np.full((4, 8, 8, 3), 0.5), {"value_range": (0, 255)}, "is value_range"),
         (np.zeros((4, 8, 8, 3), np.uint8), {"value_range": (0, 1)}, "is for floats"),
         (np.zeros((4, 8, 8), np.uint8), {}, "no .* with three channels"),
+        (np.zeros((0, 8, 8, 3), np.float32), {"value_range": (0, 1)}, "hold no pixel"),
     ],
 )
 def test_what_does_not_fit_is_told_at_once(frames: np.ndarray, settings: dict, words: str) -> None:
     monitor = revisit.Monitor(metrics=["flicker"], **settings)
     with pytest.raises(UsageError, match=words):
         monitor.update(frames, name="a")
+
+
+def test_a_black_clip_ends_no_training() -> None:
+    from revisit.monitor.layouts import frames_to_uint8
+
+    black = np.zeros((4, 8, 8, 3), np.float32)
+    assert not frames_to_uint8(black, "THWC", (0, 255)).any()
 
 
 def test_settings_that_cannot_be_meant() -> None:

@@ -174,7 +174,9 @@ def test_a_trend_is_told_with_its_certainty_and_drawn() -> None:
 def test_scores_of_few_levels_show_a_trend_over_many_points_as_they_do_over_two() -> None:
     since = np.random.default_rng(0).uniform(1, 9, 12)  # the checkpoint from which on a clip remembers
     points = [entry(f"step-{k}", {"target_reappearance": (since <= k).astype(float)}) for k in range(10)]
-    trend, ends = (score_trends(some, ["target_reappearance"])[0].slope for some in (points, points[:: len(points) - 1]))
+    trend, ends = (
+        score_trends(some, ["target_reappearance"])[0].slope for some in (points, points[:: len(points) - 1])
+    )
     assert trend is not None and trend.p is not None and ends is not None and ends.p is not None
     by_hand = [stats.linregress(range(10), (since[k] <= np.arange(10)).astype(float)).slope for k in range(12)]
     assert trend.change == pytest.approx(by_hand)

@@ -143,6 +143,14 @@ def test_fewer_returns_by_chance_are_a_warning(run: Run) -> None:
     assert never.worse == (words.replace("2 of 8", "1 of 8"),)
 
 
+def test_fewer_seeds_are_no_fewer_returns() -> None:
+    thrice = contender("before", [value for value in GOOD for _ in "abc"], seeds=(1, 2, 3))
+    once = contender("after", GOOD, seeds=(1,))
+    assert compare_coverage(thrice, once).warnings == ()
+    rarely = contender("after", [value for value in [*OTHER[:2], *[None] * 6] for _ in "abc"], seeds=(1, 2, 3))
+    assert "on 6 of 24 clips" in compare_coverage(contender("before", [*GOOD[:6], None, None]), rarely).warnings[0]
+
+
 def test_a_gate_of_checkpoints_that_do_not_differ_rarely_finds_one_worse(run: Run) -> None:
     rng = np.random.default_rng(53)
     draws, scenes = 150, 12

@@ -355,7 +355,7 @@ class Coverage:
         sentences = []
         if (
             self.posed is not None
-            and self.posed[1] < FEWER * self.posed[0]
+            and self.posed[1] * self.delivered[0] < FEWER * self.posed[0] * self.delivered[1]  # of as many clips
             and not self.second_returns_significantly_less
         ):
             sentences.append(f"{self.return_text} (not significant, p {_p_text(self.p or 1.0)})")

@@ -10,6 +10,7 @@ withdrawn.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -131,7 +132,7 @@ def _rank_models_cached(
 ) -> Ranking:
     sign = 1 if higher_is_better else -1
     own = {model: [score for score in mine if score is not None] for model, mine in zip(models, scores, strict=True)}
-    means = {model: sum(mine) / len(mine) for model, mine in own.items()}
+    means = {model: math.fsum(mine) / len(mine) for model, mine in own.items()}  # the same in any order
     values = np.array(scores, dtype=float).reshape(len(models), len(clusters))
     adjusted = means if np.isfinite(values).all() else dict(zip(models, clip_adjusted_means(values), strict=True))
     order = sorted(adjusted, key=lambda model: (-sign * adjusted[model], model))
@@ -165,7 +166,7 @@ def _compare_pair(
     if not len(both):
         return None
     mine, others = first[both], second[both]
-    if sign * (mine - others).sum() < 0:
+    if sign * (math.fsum(mine) - math.fsum(others)) < 0:
         one, other, mine, others = other, one, others, mine
     test = paired_test(others.tolist(), mine.tolist(), [clusters[int(place)] for place in both], range)
     assert test is not None
