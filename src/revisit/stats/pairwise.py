@@ -185,7 +185,7 @@ def clip_adjusted_means(values: np.ndarray) -> list[float]:
     Returns
     -------
     list of float
-        One for each model; differences between models without any chain of common clips mean nothing.
+        One for each model; without any chain of common clips between two models, only their own clips speak for them.
 
     Examples
     --------
@@ -199,7 +199,12 @@ def clip_adjusted_means(values: np.ndarray) -> list[float]:
     residue = filled.sum(axis=1) - share @ filled.sum(axis=0)
     levels = np.linalg.pinv(np.diag(has.sum(axis=1)) - share @ has.T) @ residue
     clip_levels = (filled - np.where(has, levels[:, None], 0.0)).sum(axis=0) / np.maximum(count, 1)
-    return [float(level) for level in (levels + clip_levels.mean()).round(12)]
+    linked = has.astype(float) @ has.T > 0
+    for _ in range(len(values).bit_length()):
+        linked = linked @ linked  # by a chain twice as long
+    clips = linked @ has  # of a model, and of all that it is linked with
+    levels += (clips * clip_levels).sum(axis=1) / clips.sum(axis=1)
+    return [float(level) for level in levels.round(12)]
 
 
 def _with_family_wise_p(
