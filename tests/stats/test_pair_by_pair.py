@@ -127,7 +127,7 @@ def test_pairs_that_contradict_each_other_are_not_claimed() -> None:
 
 
 def test_models_without_a_chain_of_common_clips_stand_by_their_own_means() -> None:
-    scores = {"low": dict.fromkeys(range(3), 0.2), "high": dict.fromkeys(range(2), 0.6), "alone": dict.fromkeys((7, 8), 0.9)}
+    scores = {"low": dict.fromkeys(range(3), 0.2), "high": dict.fromkeys(range(2), 0.6), "alone": {7: 0.9, 8: 0.9}}
     ranking = rank_models(scores, {k: k for k in range(9)})
     assert ranking.order == ("alone", "high", "low")
     assert ranking.adjusted == pytest.approx({"alone": 0.9, "high": 0.6, "low": 0.2})
