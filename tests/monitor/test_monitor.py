@@ -192,6 +192,20 @@ def test_the_first_clips_within_a_budget_stay_over_checkpoints() -> None:
     assert [later.wants(name) for name in "abc"] == [True, True, False] and later.metric == "return_consistency"
 
 
+def test_the_clips_of_all_ranks_are_kept_with_the_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The checkpoint of a training is written by one rank, and read by all."""
+    first, second = (revisit.Monitor(metrics=METRICS) for _ in range(2))
+    first.update(still(0)[:6], name="a")
+    second.update(still(0)[:6], name="b")
+    second.compute()
+    with monkeypatch.context() as patch:
+        patch.setattr("revisit.monitor.monitor.gather_from_ranks", lambda part: [part, second._part])
+        assert len(first.compute().results.cases) == 2
+    later = revisit.Monitor(metrics=METRICS)
+    later.load_state_dict(first.state_dict())
+    assert later.wants("a") and later.wants("b") and not later.wants("c")
+
+
 def test_a_budget_of_seconds_is_used_up_once() -> None:
     monitor = revisit.Monitor(seconds=1e-6, metrics=["flicker"], memory="return_consistency")
     for name in "ab":
