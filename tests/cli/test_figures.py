@@ -180,6 +180,9 @@ def test_facts_of_models_are_found_by_other_names_and_from_a_file(tmp_path: Path
     assert (
         mine.group_name("mine-2", "parameters") == "3" and mine.predecessor_among("mine-2", ["x", "mine-1"]) == "mine-1"
     )
+    own.write_text("mine-2: {from: mine-1}\n")  # of which the file says nothing, nor of x
+    assert load_model_facts([], own).predecessor_among("mine-2", ["x", "mine-2", "mine-1"]) == "mine-1"
+    assert load_model_facts([], own).predecessor_among("mine-2", ["x", "mine-2"]) is None
     own.write_text("mine: {kategory: x}\n")
     with pytest.raises(UsageError, match="kategory"):
         load_model_facts([], own)

@@ -53,12 +53,20 @@ def test_frames_of_any_layout_and_range_are_the_same_bytes(layout: str, values: 
         (np.full((4, 8, 8, 3), 0.5), {"value_range": (0, 255)}, "is value_range"),
         (np.zeros((4, 8, 8, 3), np.uint8), {"value_range": (0, 1)}, "is for floats"),
         (np.zeros((4, 8, 8), np.uint8), {}, "no .* with three channels"),
+        (np.zeros((0, 8, 8, 3), np.float32), {"value_range": (0, 1)}, "hold no pixel"),
     ],
 )
 def test_what_does_not_fit_is_told_at_once(frames: np.ndarray, settings: dict, words: str) -> None:
     monitor = revisit.Monitor(metrics=["flicker"], **settings)
     with pytest.raises(UsageError, match=words):
         monitor.update(frames, name="a")
+
+
+def test_a_black_clip_ends_no_training() -> None:
+    from revisit.monitor.layouts import frames_to_uint8
+
+    black = np.zeros((4, 8, 8, 3), np.float32)
+    assert not frames_to_uint8(black, "THWC", (0, 255)).any()
 
 
 def test_settings_that_cannot_be_meant() -> None:
@@ -182,6 +190,20 @@ def test_the_first_clips_within_a_budget_stay_over_checkpoints() -> None:
     later = revisit.Monitor(clips=2, metrics=METRICS)
     later.load_state_dict(monitor.state_dict())
     assert [later.wants(name) for name in "abc"] == [True, True, False] and later.metric == "return_consistency"
+
+
+def test_the_clips_of_all_ranks_are_kept_with_the_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The checkpoint of a training is written by one rank, and read by all."""
+    first, second = (revisit.Monitor(metrics=METRICS) for _ in range(2))
+    first.update(still(0)[:6], name="a")
+    second.update(still(0)[:6], name="b")
+    second.compute()
+    with monkeypatch.context() as patch:
+        patch.setattr("revisit.monitor.monitor.gather_from_ranks", lambda part: [part, second._part])
+        assert len(first.compute().results.cases) == 2
+    later = revisit.Monitor(metrics=METRICS)
+    later.load_state_dict(first.state_dict())
+    assert later.wants("a") and later.wants("b") and not later.wants("c")
 
 
 def test_a_budget_of_seconds_is_used_up_once() -> None:

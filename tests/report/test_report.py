@@ -22,10 +22,12 @@ from revisit.evidence.frames import FrameFacts, Thumbnails
 from revisit.media import save_npz
 from revisit.report.phases import phases_of_gate
 from revisit.report.series import thin_series
-from revisit.report.tables import funnel_rows, funnel_sentences, gate_finding_rows
+from revisit.report.tables import funnel_rows, funnel_sentences, gate_finding_rows, model_table
+from revisit.report.verdict import verdict_content
 from revisit.report.write_html import json_for_script, write_report
 from revisit.results import Results
 from revisit.results.run import Run
+from revisit.results.verdict import make_verdict
 from tests.run_directories import add_records, make_scenes
 
 FRAMES = 30
@@ -450,6 +452,26 @@ def test_a_series_is_thinned_but_keeps_its_worst_value_and_its_gaps() -> None:
     assert line["value"][line["frame"].index(501)] == 0.2
     assert line["value"][0] is None
     assert (line["low"], line["high"]) == (0, 1)
+
+
+def test_a_model_called_truth_stands_beside_the_truth(tmp_path: Path) -> None:
+    scores = {"truth": 0.4, "a": 0.7}
+    models = {name: {"cases": 1, "scores": {"psnr": {"n": 1, "of": 1, "mean": mean}}} for name, mean in scores.items()}
+    summary = {"models": models, "metrics": {"psnr": {"best": "truth"}}, "truth": {**models["a"], "name": "truth"}}
+    table = model_table(summary, {"psnr": {"group": "Fidelity", "range": (0, 1)}})
+    rows = [
+        (row["model"], row["truth"], row["cells"][0]["cell"].mean, row["cells"][0]["best"]) for row in table["rows"]
+    ]
+    assert rows == [("truth", False, 0.4, True), ("a", False, 0.7, False), ("truth", True, 0.7, False)]
+
+
+def test_a_model_alone_is_not_marked_as_the_best() -> None:
+    cases = [Case(f"{k}@{model}", "folder", model, f"s{k}", Clip(Path("x"))) for k in range(4) for model in "ab"]
+    records = [Record(case, "event_outcome", False, "failed" if case.model == "b" else "scored",
+                      None if case.model == "b" else 0.5 + 0.1 * int(case.sample[1:])) for case in cases]  # fmt: skip
+    card = {"questions": [{"ask": "Which?", "metrics": ["event_outcome"]}]}
+    table = verdict_content(make_verdict(Results(cases, records), card), {"models": {"a": {}, "b": {}}})["table"]
+    assert [row["cells"][0].get("best", False) for row in table["rows"]] == [False, False]
 
 
 def test_the_funnel_says_in_words_what_it_draws() -> None:

@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from revisit.core import Case, Clip, Record, import_registering_modules
 from revisit.report.trend import trend_svg
@@ -168,6 +169,27 @@ def test_a_trend_is_told_with_its_certainty_and_drawn() -> None:
     texts = [node.text for node in drawn.iter("{http://www.w3.org/2000/svg}text")]
     assert "<b>" in texts and not any("\x1b" in (text or "") or "\u202e" in (text or "") for text in texts)
     assert len(list(drawn.iter("{http://www.w3.org/2000/svg}circle"))) == 5
+
+
+def test_scores_of_few_levels_show_a_trend_over_many_points_as_they_do_over_two() -> None:
+    since = np.random.default_rng(0).uniform(1, 9, 12)  # the checkpoint from which on a clip remembers
+    points = [entry(f"step-{k}", {"target_reappearance": (since <= k).astype(float)}) for k in range(10)]
+    trend, ends = (
+        score_trends(some, ["target_reappearance"])[0].slope for some in (points, points[:: len(points) - 1])
+    )
+    assert trend is not None and trend.p is not None and ends is not None and ends.p is not None
+    by_hand = [stats.linregress(range(10), (since[k] <= np.arange(10)).astype(float)).slope for k in range(12)]
+    assert trend.change == pytest.approx(by_hand)
+    assert stats.ttest_1samp(by_hand, 0).pvalue < trend.p < 0.001 and ends.p < 0.001
+
+
+def test_a_trend_of_yes_and_no_that_is_none_is_seen_as_often_as_promised() -> None:
+    rng, seen = np.random.default_rng(1), 0
+    for _ in range(400):
+        points = [entry(f"{k}", {"target_reappearance": rng.integers(0, 2, 12).astype(float)}) for k in range(6)]
+        slope = score_trends(points, ["target_reappearance"])[0].slope
+        seen += slope is not None and slope.p is not None and slope.p <= 0.05
+    assert 1 <= seen <= 30
 
 
 @pytest.mark.long

@@ -11,7 +11,18 @@ import numpy as np
 import pytest
 
 from revisit.cli.run_summary import print_verdict
-from revisit.core import METRICS, SUITES, Case, Clip, Reason, Record, Target, UsageError, import_registering_modules
+from revisit.core import (
+    METRICS,
+    SUITES,
+    Case,
+    Clip,
+    Reason,
+    Record,
+    Rejected,
+    Target,
+    UsageError,
+    import_registering_modules,
+)
 from revisit.results import Results
 from revisit.results.ceilings import held_to_truth
 from revisit.results.display import difference_interval_text
@@ -99,6 +110,8 @@ def test_numbers_of_clips_are_told_with_a_range() -> None:
     assert str(ClipsNeeded(40, 25, None)) == "about 40 more clips would decide (25 or more)"
     assert str(ClipsNeeded(None, 60, None)) == "more than 60 more clips would be needed"
     assert str(ClipsNeeded(None, None, None)) == "no difference is in sight"
+    assert str(ClipsNeeded(1, 1, 1)) == "about 1 more clip would decide"
+    assert str(ClipsNeeded(2, 1, 4)) == "about 2 more clips would decide (1 to 4)"
 
 
 def test_no_false_best_among_equals() -> None:
@@ -194,6 +207,8 @@ def test_consistency_bought_by_standing_still_is_told() -> None:
     assert told == (
         "still moves only 2 % as much as the others, which is why it is best in Same view after return (0.99)",
     )
+    scores["return_consistency"]["b"] = [0.99] * 4  # so well does another, which moves
+    assert make_verdict(made(scores), card).trade_offs == ("still moves only 2 % as much as the others",)
 
 
 def test_worst_moments_are_of_different_models_and_scenes() -> None:
@@ -247,6 +262,36 @@ def test_a_reset_stands_neither_above_the_truth_nor_above_those_who_went_on() ->
     assert asked.sentence.startswith("see “Did it go on as it should?”")  # which caps it, and says the same
     same = rank_question(held_to_truth(results), asked.question)
     assert same.near_truth and same.truth.mean == 1.0 and all((place.cell.mean or 0) < 1 for place in same.places)
+
+
+def test_what_is_refused_and_names_no_model_is_no_model() -> None:
+    results = made({"event_outcome": {"a": _noisy(0.8, 1), "b": _noisy(0.4, 2)}})
+    results = Results(results.cases, results.records, [Rejected("shard-7", "cannot be read")])
+    card = {"questions": [{"ask": "Which?", "metrics": ["event_outcome"], "memory": True}]}
+    verdict = make_verdict(results, card)
+    assert verdict.overall == "a" and not verdict.not_compared and not verdict.answers[0].left_out
+    assert list(results.mean("event_outcome")) == ["a", "b"] and results.cell("event_outcome").of == 29
+
+
+def test_the_order_of_clips_decides_no_rank() -> None:
+    values = [0.1, 0.2, 0.3]
+    ranks = made({"event_outcome": {"a": values, "b": values[::-1]}}).ranks("event_outcome")
+    assert [rank.rank for rank in ranks] == [1, 1] and ranks[0].mean == ranks[1].mean
+
+
+def test_the_truth_has_the_interval_of_its_metric_and_not_of_yes_and_no() -> None:
+    cases, records = [], []
+    for k, (view, back) in enumerate(zip(_noisy(0.5, 3, 9), [0, 1] * 5, strict=False)):
+        truth = Case(f"{k}@truth", "folder", "truth", f"s{k}", Clip(Path(f"t{k}")), truth=True)
+        clip = Case(f"{k}@a", "folder", "a", f"s{k}", Clip(Path(f"a{k}")), reference=truth.clip)
+        cases += [truth, clip]
+        for id, value in (("event_outcome", view), ("target_reappearance", float(back))):
+            records += [Record(truth, id, False, "scored", 1.0), Record(clip, id, False, "scored", value)]
+    results = Results(cases, records)
+    continuous, yes_or_no = (results.truth.cell(id) for id in ("event_outcome", "target_reappearance"))
+    assert continuous.interval is None and continuous.few_scenes
+    assert yes_or_no.interval == pytest.approx((results.where(model="a").truth.cell("target_reappearance")).interval)
+    assert yes_or_no.interval[0] < 0.8
 
 
 def test_nothing_to_compare() -> None:

@@ -423,6 +423,32 @@ def test_files_that_are_no_bundles_are_refused(tmp_path: Path) -> None:
         read_bundle(tmp_path / "none.zip")
 
 
+def test_models_of_two_bundles_are_ranked_on_the_clips_that_both_have() -> None:
+    """Each hands in a bundle of a model of its own: their clips have the same names, and are compared."""
+    from revisit.runs.bundle_check import BundleCheck
+
+    def made(name: str, levels: dict[str, float]) -> Bundle:
+        cases = [Case(f"{k}@{m}#0", "folder", m, f"s{k}", Clip(Path(f"{m}{k}.mp4"))) for m in levels for k in range(6)]
+        lines = [
+            record_to_line(Record(one, "event_outcome", False, "scored", levels[one.model] + 0.003 * (k % 6) ** 2))
+            for k, one in enumerate(cases)
+        ]
+        about = {
+            "suite": "folder", "protocol": "corrected", "hash": "aa", "set": "lite", "dataset": "one",
+            "models": list(levels),
+        }  # fmt: skip
+        plan = {"suite": "folder", "cases": [case_to_json(one) for one in cases], "rejected": []}
+        return Bundle(Path(f"{name}.zip"), about, {"environment": {}}, plan, tuple(lines))  # type: ignore[arg-type]
+
+    bundles = [made("theirs", {"good": 0.8}), made("ours", {"bad": 0.1, "middling": 0.5}), made("third", {"bad": 0.3})]
+    (board,) = boards_of_bundles(bundles, {bundle.name: BundleCheck(1) for bundle in bundles})
+    places = {row.model: row.cells["event_outcome.places"] for row in board.rows}
+    assert {model: place.mean for model, place in places.items()} == {
+        "good": 1, "middling": 2, "bad (third)": 3, "bad (ours)": 4,
+    }  # fmt: skip
+    assert places["good"].text == "1" and places["middling"].text == "2–4"
+
+
 def test_a_board_shows_what_counts_and_names_are_text(tmp_path: Path) -> None:
     """A reset that looks like a return stands behind who went on; the truth travels along, and is no model."""
     from revisit.runs.bundle_check import BundleCheck

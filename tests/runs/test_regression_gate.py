@@ -12,8 +12,9 @@ from revisit.core import Case, Clip, Reason, Record, import_registering_modules
 from revisit.results import Results
 from revisit.results.compare import Contender, compare_coverage, compare_with_first, correct_coverage_p_values_by_holm
 from revisit.results.run import Run
-from revisit.runs.comparability import Side, SideComparison, pair_sides
+from revisit.runs.comparability import Side, SideComparison, pair_sides, read_sides
 from revisit.runs.regression_gate import RegressionGate, check_regressions
+from tests.run_directories import make_scenes
 
 import_registering_modules()
 METRIC, COLLAPSE = "event_outcome", "time_to_collapse"
@@ -142,6 +143,14 @@ def test_fewer_returns_by_chance_are_a_warning(run: Run) -> None:
     assert never.worse == (words.replace("2 of 8", "1 of 8"),)
 
 
+def test_fewer_seeds_are_no_fewer_returns() -> None:
+    thrice = contender("before", [value for value in GOOD for _ in "abc"], seeds=(1, 2, 3))
+    once = contender("after", GOOD, seeds=(1,))
+    assert compare_coverage(thrice, once).warnings == ()
+    rarely = contender("after", [value for value in [*OTHER[:2], *[None] * 6] for _ in "abc"], seeds=(1, 2, 3))
+    assert "on 6 of 24 clips" in compare_coverage(contender("before", [*GOOD[:6], None, None]), rarely).warnings[0]
+
+
 def test_a_gate_of_checkpoints_that_do_not_differ_rarely_finds_one_worse(run: Run) -> None:
     rng = np.random.default_rng(53)
     draws, scenes = 150, 12
@@ -197,3 +206,14 @@ def test_a_run_that_is_named_twice_is_compared_with_itself(run: Run) -> None:
     sides = [Side(contender(name, GOOD), run, name) for name in ("a", "b")]
     assert [(one.model, other.model) for one, other in pair_sides([*sides, *sides])] == [("a", "a"), ("b", "b")]
     assert [(one.model, other.model) for one, other in pair_sides(sides)] == [("a", "b")]
+
+
+def test_runs_of_one_name_are_told_apart_and_a_better_one_passes(tmp_path: Path, run: Run) -> None:
+    places = [make_scenes(tmp_path / name, ["wan:2.1"], ["kitchen"], pictures=False) for name in ("main", "branch")]
+    sides = read_sides([str(place) for place in places])
+    assert [side.entry.name for side in sides] == ["main/run", "branch/run"]
+    models = read_sides([f"{place}:wan:2.1" for place in places])
+    assert [(side.model, side.entry.name) for side in models] == [("wan:2.1", "main/run"), ("wan:2.1", "branch/run")]
+    before, after = (contender("m", [level + 0.013 * k + 0.001 * k**2 for k in range(9)]) for level in (0.3, 0.6))
+    assert compare_with_first(before, [after], [METRIC])[0].word == "better" and gate(run, (before, after)).passed
+    assert compare_with_first(after, [before], [METRIC])[0].word == "worse" and not gate(run, (after, before)).passed

@@ -126,6 +126,13 @@ def test_pairs_that_contradict_each_other_are_not_claimed() -> None:
     assert decided == {("a", "d"), ("b", "d"), ("c", "d")} and ranking.best is None
 
 
+def test_models_without_a_chain_of_common_clips_stand_by_their_own_means() -> None:
+    scores = {"low": dict.fromkeys(range(3), 0.2), "high": dict.fromkeys(range(2), 0.6), "alone": {7: 0.9, 8: 0.9}}
+    ranking = rank_models(scores, {k: k for k in range(9)})
+    assert ranking.order == ("alone", "high", "low")
+    assert ranking.adjusted == pytest.approx({"alone": 0.9, "high": 0.6, "low": 0.2})
+
+
 def test_a_chain_is_no_cycle() -> None:
     test = rank_models({"x": {0: 1.0}, "y": {0: 0.5}}, {0: 0}).pairs[0].test
     chain = [ModelPair(x, y, 1, 0, test, 0.01, True) for x, y in (("a", "b"), ("b", "c"), ("a", "c"))]

@@ -56,6 +56,7 @@ def test_missing_rows_and_constant_columns() -> None:
     made = pearson([1, 2, 3, None], [2, 4, 6, 9])
     assert made is not None and made[0] == pytest.approx(1) and made[1] == 3
     assert pearson([1, 2, None], [1, 2, 3]) is None
+    assert pearson([0.1, 0.1, 0.1], [1, 2, 4]) is None  # their mean is not 0.1 to the last digit
     assert pearson([1, 1, 1], [1, 2, 3]) is None
     assert pearson_matrix({"a": [1, 2, 4], "b": [3, 2, 1]})["a"]["a"] == pytest.approx(1)
 

@@ -32,6 +32,8 @@ def frames_to_uint8(frames: Any, layout: str, value_range: ValueRange | None, na
     if len(shape) != 4 or shape[layout.index("C")] != 3:
         axes = ", ".join(layout)
         raise UsageError(f"{name}: frames of shape {shape} are no ({axes}) with three channels; say layout=")
+    if not all(shape):
+        raise UsageError(f"{name}: frames of shape {shape} hold no pixel; a clip has a frame at least")
     is_tensor = hasattr(frames, "detach")
     frames = frames.detach() if is_tensor else np.asarray(frames)
     if str(frames.dtype).removeprefix("torch.") != "uint8":
@@ -67,7 +69,7 @@ def _floats_to_uint8(frames: Any, value_range: ValueRange | None, name: str, is_
     margin = SLACK * (high - low)
     if least < low - margin or most > high + margin:
         raise UsageError(f"{name}: values go from {least:.3g} to {most:.3g}, but value_range is {value_range}")
-    if most <= 1 and high > 2:
+    if low < most <= 1 and high > 2:  # a black clip has no other range
         raise UsageError(f"{name}: values go from {least:.3g} to {most:.3g}: is value_range {value_range} meant?")
     levels = frames - low
     levels *= 255 / (high - low)

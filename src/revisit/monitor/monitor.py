@@ -119,6 +119,7 @@ class Monitor:
         self._scorer.require_runnable()
         self._truth_of_scene: dict[str, str] = {}
         self._warned = False
+        self._names: dict[str, None] = {}  # of the clips of all ranks
         self._part = _Part()
 
     def wants(self, name: str) -> bool:
@@ -233,12 +234,13 @@ class Monitor:
         self.subset.settle_choice()
         self._part.names = list(self.subset.chosen)
         parts = gather_from_ranks(self._part)
+        self._names = dict.fromkeys(name for part in parts for name in part.names)
         clips = {name: clip for part in reversed(parts) for name, clip in part.clips.items()}
         clips = {name: clips[name] for name in sorted(clips)}
         refused = {name: why for part in parts for name, why in part.refused.items() if name not in clips}
         if not clips and not refused:
             raise UsageError("there is nothing to compute: no clip came since the last reset()")
-        missing = sorted({name for part in parts for name in part.names} - clips.keys() - refused.keys())
+        missing = sorted(self._names.keys() - clips.keys() - refused.keys())
         reasons = {**refused, **dict.fromkeys(missing, "it did not come at this checkpoint")}
         rejected = [
             Rejected(f"{name}@{self.model}", why, self.model, missing=name not in refused)
@@ -287,14 +289,14 @@ class Monitor:
         Returns
         -------
         dict
-            Names of the clips, and the metric of memory.
+            Names of the clips, those of all ranks since the last `compute`, and the metric of memory.
 
         Examples
         --------
         >>> revisit.Monitor(metrics=["flicker"], memory="return_consistency").state_dict()
         {'names': [], 'metric': 'return_consistency'}
         """
-        return {"names": list(self.subset.chosen), "metric": self.metric}
+        return {"names": list(dict.fromkeys([*self._names, *self.subset.chosen])), "metric": self.metric}
 
     def load_state_dict(self, state: MonitorState) -> None:
         """Go on with the clips of an earlier process.

@@ -27,23 +27,17 @@ def model_table(summary: Mapping[str, Any], cards: Mapping[str, Details]) -> Con
     groups = Counter(cards[metric]["group"] for metric in ids)
     opens = {metric for before, metric in pairwise(ids) if cards[before]["group"] != cards[metric]["group"]}
     truth = summary.get("truth")
-    name = truth.get("name", "truth") if truth else ""
-    entries = {**models, **({name: truth} if truth and models else {})}
-    rows = [
-        {"model": model, "cases": entry["cases"], "truth": entry is truth, "cells": []}
-        for model, entry in entries.items()
+    entries = [*models.items(), *([(truth.get("name", "truth"), truth)] if truth and models else [])]
+    rows: list[Context] = [
+        {"model": model, "cases": entry["cases"], "truth": entry is truth, "cells": []} for model, entry in entries
     ]
     for metric in ids:
-        column = {model: entry["scores"].get(metric, {"n": 0, "of": 0}) for model, entry in entries.items()}
+        column = [entry["scores"].get(metric, {"n": 0, "of": 0}) for _, entry in entries]
         marked = summary["metrics"][metric].get("best")
-        scale = _column_scale(map(Cell.from_json, column.values()), cards[metric]["range"])
-        for row in rows:
-            cell = {
-                **_cell_with_plot(column[row["model"]], scale),
-                "best": row["model"] == marked,
-                "first": metric in opens,
-            }
-            row["cells"].append(cell)
+        scale = _column_scale(map(Cell.from_json, column), cards[metric]["range"])
+        for row, score in zip(rows, column, strict=True):
+            best = row["model"] == marked and not row["truth"]
+            row["cells"].append({**_cell_with_plot(score, scale), "best": best, "first": metric in opens})
     return {
         "groups": [{"name": name, "n": groups[name]} for name in HEADINGS if groups[name]],
         "heads": [{**cards[metric], "first": metric in opens} for metric in ids],

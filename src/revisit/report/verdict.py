@@ -182,4 +182,9 @@ def _model_cell(answer: QuestionRanking, model: str) -> Context:
     common = ""
     if place.common is not None and place.common.n < place.cell.n:
         common = f"{number_text(place.common.mean)} on {count_and_noun(answer.clips, 'clip')} of all"
-    return {"cell": place.cell, "place": span, "common": common, "best": answer.best == (model,)}
+    return {
+        "cell": place.cell,
+        "place": span,
+        "common": common,
+        "best": len(answer.places) > 1 and answer.best == (model,),
+    }

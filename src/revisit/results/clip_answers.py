@@ -46,6 +46,7 @@ class ClipAnswers:
 
     _whole: Self  # of which this is a part, perhaps with other answers
     _source: Self  # of which this is a part, with the same answers
+    _contest: Self  # whose truth these are, or the whole itself
 
     def __init__(
         self,
@@ -68,7 +69,7 @@ class ClipAnswers:
         self._column_of: dict[str, Column] = {}  # by question, once it was read
         self._asks, self.folder, self.name = asks, folder, name
         self._series = series or {}
-        self._whole = self._source = self  # type: ignore[assignment]  # an object is of its own type
+        self._whole = self._source = self._contest = self  # type: ignore[assignment]  # an object is of its own type
         self._warned: set[str] = set()  # metrics whose failures were told
         self._memo: dict[str, Any] = {}
         self.is_truth = self.is_held = False  # the references themselves; scores that are held to the truth already
@@ -304,7 +305,7 @@ class ClipAnswers:
         truth = type(self)(
             tuple(cases.values()), records, asks=self._asks, folder=self.folder, series=self._series, name=self.name
         )
-        truth.is_truth = True
+        truth.is_truth, truth._contest = True, self._whole
         return truth
 
     @property
@@ -456,7 +457,7 @@ class ClipAnswers:
         return self._with_clips_and_answers(self.cases, answers, self.rejected)
 
     def groups(self, by: str | Callable[[Entry], Any] = "model") -> dict[Any, Self]:
-        """The parts of the clips by a fact.
+        """The parts of the clips by a fact; what was refused and names no model is a clip of none.
 
         Parameters
         ----------
@@ -489,7 +490,8 @@ class ClipAnswers:
         for case in self.cases:
             clips_by_value[value_of(case)][0].append(case)
         for entry in self.rejected:
-            clips_by_value[value_of(entry)][1].append(entry)
+            if by != "model" or entry.model:
+                clips_by_value[value_of(entry)][1].append(entry)
         ordered = sorted(clips_by_value.items(), key=lambda item: (item[0] is None, str(type(item[0])), item[0]))
         return {value: self._part_with_same_answers(*part) for value, part in ordered}
 

@@ -100,17 +100,17 @@ class Delta:
     parts: Mapping[str, tuple[GroupDifference, ...]] = field(default_factory=dict)
 
     @property
-    def significantly_better_side(self) -> str | None:
-        """Who is better beyond doubt."""
+    def word(self) -> str:
+        """What the second is beside the first, beyond doubt: `better`, `worse`, or nothing where that is open."""
         higher = METRICS[strip_held_suffix(self.metric)].higher_is_better
         if higher is None or self.corrected is None or self.corrected > ALPHA or not self.difference:
-            return None
-        return self.second if (self.difference > 0) == higher else self.first
+            return ""
+        return "better" if (self.difference > 0) == higher else "worse"
 
     @property
-    def word(self) -> str:
-        """What the second is beside the first: `better`, `worse`, or nothing where that is open."""
-        return {self.second: "better", self.first: "worse"}.get(self.significantly_better_side or "", "")
+    def significantly_better_side(self) -> str | None:
+        """Who is better beyond doubt."""
+        return {"better": self.second, "worse": self.first}.get(self.word)
 
     @property
     def significant_only_uncorrected(self) -> bool:
@@ -355,7 +355,7 @@ class Coverage:
         sentences = []
         if (
             self.posed is not None
-            and self.posed[1] < FEWER * self.posed[0]
+            and self.posed[1] * self.delivered[0] < FEWER * self.posed[0] * self.delivered[1]  # of as many clips
             and not self.second_returns_significantly_less
         ):
             sentences.append(f"{self.return_text} (not significant, p {_p_text(self.p or 1.0)})")

@@ -67,10 +67,10 @@ class ModelFacts:
     def predecessor_among(self, model: str, others: Sequence[str]) -> str | None:
         """Which of the others a model is a later size or version of."""
         origin = self.facts_of(model).get("from")
-        return next(
-            (other for other in others if origin and self.canonical_name(other) == self.canonical_name(str(origin))),
-            None,
-        )
+        if not origin:
+            return None
+        name = self.canonical_name(str(origin)) or str(origin)
+        return next((other for other in others if (self.canonical_name(other) or other) == name), None)
 
     def merge_file(self, path: Path) -> ModelFacts:
         """These facts and those of a file, which count where both say something."""

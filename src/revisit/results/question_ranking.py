@@ -48,10 +48,12 @@ class ClipsNeeded:
 
     def __str__(self) -> str:
         if self.about is None or self.about > MANY:
-            return f"more than {min(self.low, MANY)} more clips would be needed" if self.low else NO_DIFFERENCE
-        if self.high is None or self.high > MANY:
-            return f"about {self.about} more clips would decide ({self.low} or more)"
-        return f"about {self.about} more clips would decide ({self.low} to {self.high})"
+            few = self.low and count_and_noun(min(self.low, MANY), "more clip")
+            return f"more than {few} would be needed" if few else NO_DIFFERENCE
+        if self.low == self.high:
+            return f"about {count_and_noun(self.about, 'more clip')} would decide"
+        most = "or more" if self.high is None or self.high > MANY else f"to {self.high}"
+        return f"about {count_and_noun(self.about, 'more clip')} would decide ({self.low} {most})"
 
 
 @dataclass(frozen=True)

@@ -125,14 +125,16 @@ class Results(ClipAnswers):
         bool
             True for yes or no metrics.
         """
-        return strip_held_suffix(metric) in self._whole._two_valued_metrics
+        return strip_held_suffix(metric) in self._whole._contest._two_valued_metrics
 
     @cached_property
     def _two_valued_metrics(self) -> set[str]:
-        """Metrics whose scores are all one end of their range or the other, such as 0 and 1."""
-        values_by_metric = {
-            id: {value for _, value in self._column_for_question(id).scored_cases_and_values()} for id in self.metrics
-        }
+        """Metrics whose scores, also of the truth, are all one end of their range or the other, such as 0 and 1."""
+        values_by_metric: dict[str, set[float]] = {}
+        for part in (self, self.truth):
+            for id in part.metrics:
+                scored = part._column_for_question(id).scored_cases_and_values()
+                values_by_metric.setdefault(id, set()).update(value for _, value in scored)
         # Where only one end occurs, a range of 0 to 1 tells a yes or no from a measure that happens to be at its limit.
         return {
             id

@@ -6,6 +6,7 @@ that of its slope alone, and of two points it is that of their difference.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -135,5 +136,7 @@ def _trend_in_metric(points: Sequence[Contender], metric: str) -> Trend:
     weights = [k - middle for k in range(len(points))]
     scale = sum(weight * weight for weight in weights)
     slopes = [sum(w * here[clip].mean for w, here in zip(weights, scores, strict=True)) / scale for clip in common]
-    p, method = mean_change_test(slopes, scenes, scores=[here[clip].mean for here in scores for clip in common])
+    # So large that scores of few levels hide as much of it by their rounding as of a difference of two scores.
+    contrasts = [slope * math.sqrt(2 * scale) for slope in slopes]
+    p, method = mean_change_test(contrasts, scenes, scores=[here[clip].mean for here in scores for clip in common])
     return Trend(metric, tuple(cells), PairedTest(tuple(slopes), tuple(scenes), p, method), seeds)

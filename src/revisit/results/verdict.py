@@ -274,7 +274,11 @@ def _standing_still_sentences(results: Results, rule: Details) -> list[str]:
             cells = {name: cell.mean for name, cell in results.mean(id).items() if cell.mean is not None}
             if id in METRICS and model in cells and len(cells) > 1:
                 higher = METRICS[id].higher_is_better is not False
-                if cells[model] == (max if higher else min)(cells.values()):
+                if all(
+                    (cells[model] > mean) if higher else (cells[model] < mean)
+                    for name, mean in cells.items()
+                    if name != model
+                ):
                     best_in.append(f"{METRICS[id].title} ({number_text(cells[model])})")
         share = f"only {100 * amount / usual:.0f} % as much as the others"
         why = f", which is why it is best in {join_names(best_in)}" if best_in else ""

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from revisit.core import Case, MediaError, Rejected, RevisitError, UsageError, digest
+from revisit.core.cases import case_id
 from revisit.core.grouping import group_items
 from revisit.core.text import parse_json
 from revisit.engine.cache import EvidenceCache
@@ -271,7 +272,7 @@ def join_bundles(group: Sequence[Bundle]) -> tuple[Results, dict[str, str]]:
         results = bundle.results
         label = {model: f"{model} ({bundle.name})" if names.count(model) > 1 else model for model in results.models}
         rows.update({label[model]: bundle.name for model in results.models})
-        own = {case.id: replace(case, id=f"{bundle.name}/{case.id}", model=label[case.model]) for case in results.cases}
+        own = {case.id: _case_of_model(case, label[case.model], bundle.name) for case in results.cases}
         cases += own.values()
         records += [record.with_changed_fields(case=own[record.case.id]) for record in results.records]
         records += [
@@ -282,6 +283,12 @@ def join_bundles(group: Sequence[Bundle]) -> tuple[Results, dict[str, str]]:
         rejected += [replace(entry, model=label.get(entry.model, entry.model)) for entry in results.rejected]
     rejected += _clips_missing_by_model(cases, rejected)
     return Results(cases, records, rejected, asks=group[0].results.asks), rows
+
+
+def _case_of_model(case: Case, model: str, bundle: str) -> Case:
+    """The case under another name of its model; its clip keeps its own name, by which it is paired with others'."""
+    id = f"{bundle}/{case.id}" if case.clip_name is None else case_id(case.clip_name, model, case.seed)
+    return replace(case, id=id, model=model)
 
 
 def _clips_missing_by_model(cases: Sequence[Case], rejected: Sequence[Rejected]) -> list[Rejected]:

@@ -48,13 +48,12 @@ def read_sides(words: Sequence[str]) -> list[Side]:
     runs: dict[str, Run] = {}
     words_read: list[tuple[str, str | None]] = []  # runs, and the model that was named of each
     for word in words:
-        place, _, model = word.rpartition(":")
-        if (Path(word) / "run.json").is_file():
-            runs[word] = Run(Path(word))
-            words_read.append((word, None))
-        elif place and (Path(place) / "run.json").is_file():
-            runs[place] = Run(Path(place))
-            words_read.append((place, model))
+        parts = word.split(":")  # names of models may have colons, too
+        places = [(":".join(parts[:k]), ":".join(parts[k:]) or None) for k in range(len(parts), 0, -1)]
+        at = next((at for at in places if at[0] and (Path(at[0]) / "run.json").is_file()), None)
+        if at is not None:
+            runs[at[0]] = Run(Path(at[0]))
+            words_read.append(at)
         else:
             having = [name for name, run in runs.items() if word in run.results.models]
             if not having:
@@ -81,10 +80,18 @@ def read_sides(words: Sequence[str]) -> list[Side]:
 def _shortest_side_labels(chosen: Sequence[tuple[str, str]]) -> list[str]:
     """The shortest names that tell the sides apart: models, runs, or both."""
     models = [model for _, model in chosen]
-    runs = [Path(name).resolve().name for name, _ in chosen]
     if len(set(models)) == len(models):
         return models
+    runs = _shortest_run_names([Path(name).resolve() for name, _ in chosen])
     return runs if len(set(runs)) == len(runs) else [f"{run}:{model}" for run, model in zip(runs, models, strict=True)]
+
+
+def _shortest_run_names(paths: Sequence[Path]) -> list[str]:
+    """The names of folders, with as many of those above as tell them apart: `main/run` and `branch/run`."""
+    names = [tuple(path.parts) for path in paths]
+    depths = range(1, max(map(len, names)) + 1)
+    depth = next(depth for depth in depths if len({name[-depth:] for name in names}) == len(set(names)))
+    return ["/".join(name[-depth:]) for name in names]
 
 
 def pair_sides(sides: Sequence[Side]) -> list[tuple[Side, Side]]:

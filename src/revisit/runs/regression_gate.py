@@ -56,7 +56,7 @@ def check_regressions(comparisons: Sequence[SideComparison]) -> RegressionGate:
         f"{delta.second} is worse than {delta.first} in {score_title(delta.metric)}"
         for one in comparisons
         for delta in one.deltas
-        if delta.significantly_better_side == delta.first
+        if delta.word == "worse"
     ]
     worse += [problem for one in comparisons for problem in one.coverage.problems]
     warnings = [warning for one in comparisons for warning in one.coverage.warnings]

@@ -74,12 +74,10 @@ def cohen_kappa(one: Sequence[Any], other: Sequence[Any], weights: Weights = "no
         raise UsageError(f"two raters need the same number of ratings; got {len(one)} and {len(other)}")
     if weights not in ("nominal", "linear", "quadratic"):
         raise UsageError(f"unknown weights {weights!r}; choose nominal, linear or quadratic")
-    observed = sum(_rating_distance(a, b, weights) for a, b in zip(one, other, strict=True))
-    first_counts, second_counts, n = Counter(one), Counter(other), len(one)
-    expected = sum(
-        k * m * _rating_distance(a, b, weights) for a, k in first_counts.items() for b, m in second_counts.items()
-    )
-    return 1 - observed * n / expected if expected else None
+    names = list(dict.fromkeys([*one, *other]))
+    place = {name: k for k, name in enumerate(names)}
+    codes = np.array([[place[rating] for rating in both] for both in zip(one, other, strict=True)], int).reshape(-1, 2)
+    return _cohen_kappa_of_codes(codes, names, weights)
 
 
 def unanimous_and_pairwise_agreement(repeats: Sequence[Sequence[Hashable]]) -> tuple[float, float] | None:
@@ -146,8 +144,7 @@ def gwet_ac(
 
     Give `categories` where some were offered and never chosen: they count in what chance would do.
     """
-    counts, names = _counts_per_category(ratings, categories)
-    several = counts[counts.sum(axis=1) >= 2]
+    counts, several, names = _counts_per_category(ratings, categories)
     if not len(several) or len(names) < 2:
         return None
     weights = _agreement_weights(names, scale)
@@ -158,8 +155,7 @@ def gwet_ac(
 
 def fleiss_kappa(ratings: Ratings | Coded, scale: Scale = "nominal") -> float | None:
     """Fleiss' kappa, weighted on a scale with an order; None where it is not defined."""
-    counts, names = _counts_per_category(ratings)
-    several = counts[counts.sum(axis=1) >= 2]
+    counts, several, names = _counts_per_category(ratings)
     if not len(several):
         return None
     weights = _agreement_weights(names, scale)
@@ -169,8 +165,7 @@ def fleiss_kappa(ratings: Ratings | Coded, scale: Scale = "nominal") -> float | 
 
 def krippendorff_alpha(ratings: Ratings | Coded, scale: Scale = "nominal") -> float | None:
     """Krippendorff's alpha; None where no thing was rated twice, or all ratings are the same."""
-    counts, names = _counts_per_category(ratings)
-    several = counts[counts.sum(axis=1) >= 2]
+    _, several, names = _counts_per_category(ratings)
     if not len(several):
         return None
     sizes = several.sum(axis=1, keepdims=True)
@@ -227,11 +222,12 @@ def most_frequent_vote(votes: Sequence[Hashable]) -> Any | None:
 
 def _counts_per_category(
     ratings: Ratings | Coded, categories: Sequence[Any] | None = None
-) -> tuple[np.ndarray, tuple[Any, ...]]:
-    """How often each thing got each category, things without a rating left out; and the categories, in order."""
+) -> tuple[np.ndarray, np.ndarray, tuple[Any, ...]]:
+    """How often each thing with a rating got each category, the same of those rated twice; and the categories."""
     table = encode_ratings(ratings, categories)
     counts = (table.codes[:, :, None] == np.arange(len(table.names))).sum(axis=1, dtype=float)
-    return counts[counts.sum(axis=1) > 0], table.names
+    ratings_of = counts.sum(axis=1)
+    return counts[ratings_of > 0], counts[ratings_of >= 2], table.names
 
 
 def _cohen_kappa_of_codes(both: np.ndarray, names: Sequence[Any], weights: Weights) -> float | None:

@@ -12,7 +12,7 @@ from revisit.stats.paired import ranks_with_mean_ties
 def pearson(x: Sequence[float | None], y: Sequence[float | None]) -> tuple[float, int] | None:
     """(correlation, n) over the rows in which both are known; None where fewer than three are, or one never varies."""
     both = _complete_pairs(x, y)
-    if both is None:
+    if both is None or not np.ptp(both, axis=1).all():
         return None
     a, b = (column - column.mean() for column in both)
     scale = float(np.sqrt((a * a).sum() * (b * b).sum()))

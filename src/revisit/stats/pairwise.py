@@ -10,6 +10,7 @@ withdrawn.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -131,7 +132,7 @@ def _rank_models_cached(
 ) -> Ranking:
     sign = 1 if higher_is_better else -1
     own = {model: [score for score in mine if score is not None] for model, mine in zip(models, scores, strict=True)}
-    means = {model: sum(mine) / len(mine) for model, mine in own.items()}
+    means = {model: math.fsum(mine) / len(mine) for model, mine in own.items()}  # the same in any order
     values = np.array(scores, dtype=float).reshape(len(models), len(clusters))
     adjusted = means if np.isfinite(values).all() else dict(zip(models, clip_adjusted_means(values), strict=True))
     order = sorted(adjusted, key=lambda model: (-sign * adjusted[model], model))
@@ -165,7 +166,7 @@ def _compare_pair(
     if not len(both):
         return None
     mine, others = first[both], second[both]
-    if sign * (mine - others).sum() < 0:
+    if sign * (math.fsum(mine) - math.fsum(others)) < 0:
         one, other, mine, others = other, one, others, mine
     test = paired_test(others.tolist(), mine.tolist(), [clusters[int(place)] for place in both], range)
     assert test is not None
@@ -184,7 +185,7 @@ def clip_adjusted_means(values: np.ndarray) -> list[float]:
     Returns
     -------
     list of float
-        One for each model; differences between models without any chain of common clips mean nothing.
+        One for each model; without any chain of common clips between two models, only their own clips speak for them.
 
     Examples
     --------
@@ -198,7 +199,12 @@ def clip_adjusted_means(values: np.ndarray) -> list[float]:
     residue = filled.sum(axis=1) - share @ filled.sum(axis=0)
     levels = np.linalg.pinv(np.diag(has.sum(axis=1)) - share @ has.T) @ residue
     clip_levels = (filled - np.where(has, levels[:, None], 0.0)).sum(axis=0) / np.maximum(count, 1)
-    return [float(level) for level in (levels + clip_levels.mean()).round(12)]
+    linked = has.astype(float) @ has.T > 0
+    for _ in range(len(values).bit_length()):
+        linked = linked @ linked  # by a chain twice as long
+    clips = linked @ has  # of a model, and of all that it is linked with
+    levels += (clips * clip_levels).sum(axis=1) / clips.sum(axis=1)
+    return [float(level) for level in levels.round(12)]
 
 
 def _with_family_wise_p(
