@@ -20,6 +20,7 @@ import yaml
 import revisit as package
 from revisit.control.generation import (
     GeneratorChoice,
+    batch_cost,
     batch_requests,
     generate_batch,
     generation_settings_for,
@@ -27,7 +28,7 @@ from revisit.control.generation import (
 )
 from revisit.control.generator_backends import ProcessBackend
 from revisit.control.generators import find_generator
-from revisit.control.job_runner import job_file_path, provenance_path, read_provenance_or_none
+from revisit.control.job_runner import LOG, job_file_path, provenance_path, read_provenance_or_none
 from revisit.control.jobs import (
     BatchRequest,
     Job,
@@ -491,3 +492,32 @@ def test_killing_and_repeating_changes_nothing(suite: str, tmp_path: Path) -> No
     assert found(torn, "summary.json", "diagnosis.json", "run/*.csv") == summed and summed
     assert found(torn, "scenes/*").keys() == found(whole, "scenes/*").keys()
     assert not found(torn, ".making-*", ".writing-*")  # the cache, which may be dropped at any time, is not looked at
+
+
+def test_refused_clips_leave_lists_and_ceiling_as_they_are(tmp_path: Path, revisit) -> None:
+    """A second run with another length and seed refuses every clip: no file of the first run changes."""
+
+    def contents() -> dict[Path, bytes]:
+        return {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file() and path.name != LOG}
+
+    words = ("generate", "wrbench", "--baseline", "pan", "--size", "48x32", "--limit", 1, "--out", tmp_path)
+    assert revisit(*words, "--frames", 5).stdout.splitlines() == ["2 made", f"revisit eval {tmp_path} --suite wrbench"]
+    before = contents()
+    done = revisit(*words, "--frames", 7, "--seed", 3, check=1)
+    assert done.stdout.startswith("1 refused\nthere is no clip to score") and "revisit eval" not in done.stdout
+    assert json.loads(revisit(*words, "--frames", 7, "--json", check=1).stdout)["evaluate"] == []
+    assert contents() == before
+    made = package.generate("wrbench", "pan", out=tmp_path, size=(48, 32), frames=7, limit=1)
+    assert made.counts == {"refused": 1} and contents() == before
+    assert "2 kept\nnothing was left to make" in revisit(*words, "--frames", 5).stdout
+    assert contents() == before
+
+
+def test_cost_of_a_clip_goes_by_its_own_length(tmp_path: Path) -> None:
+    job = Job("a", tmp_path / "a.mp4", frames=81, fps=16.0)
+    job.out.write_bytes(b"clip")
+    cost = {"seconds": 6.0, "machine": "m"}
+    facts = {"cost": cost, "output": {"frames": 32, "fps": 16.0}}
+    provenance_path(job.out).write_text(json.dumps(facts))
+    batch = JobBatch([job], tmp_path, [str(tmp_path)])
+    assert batch_cost(batch, generation_settings_for(GeneratorChoice("x")))["seconds_per_video_second"] == 3.0
