@@ -25,6 +25,7 @@ from revisit.control.generation import (
     generate_batch,
     generation_settings_for,
     load_batch,
+    write_model_facts,
 )
 from revisit.control.generator_backends import ProcessBackend
 from revisit.control.generators import find_generator
@@ -521,3 +522,25 @@ def test_cost_of_a_clip_goes_by_its_own_length(tmp_path: Path) -> None:
     provenance_path(job.out).write_text(json.dumps(facts))
     batch = JobBatch([job], tmp_path, [str(tmp_path)])
     assert batch_cost(batch, generation_settings_for(GeneratorChoice("x")))["seconds_per_video_second"] == 3.0
+
+
+@pytest.mark.parametrize("text", [b"models: {a: [\n  b: {", b"\0\1\xff", b"models: 5\n", b"models: {pan: 5}"])
+def test_a_damaged_card_of_models_is_named_in_one_sentence(text: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "models.yaml"
+    path.write_bytes(text)
+    with pytest.raises(UsageError) as refused:
+        write_model_facts(tmp_path, "pan", {"category": "floor"})
+    sentence = str(refused.value)
+    assert sentence.startswith(f"{path}: ") and "\n" not in sentence and "object" not in sentence
+    assert path.read_bytes() == text
+
+
+def test_an_empty_file_of_a_path_stops_nothing(tmp_path: Path, revisit) -> None:
+    """numpy raises EOFError at an empty file, which ended the whole command with Aborted!"""
+    words = ("generate", "wrbench", "--baseline", "pan", "--size", "48x32", "--limit", 1, "--out", tmp_path)
+    revisit(*words, "--frames", 5)
+    path = next(path for path in (tmp_path / "pan").glob("*.target_c2w.npy") if ".mp4." not in path.name)
+    path.write_bytes(b"")
+    done = revisit("check", tmp_path, check=None)
+    assert f"{path.name}: this is not an npz or npy file" in done.stdout + done.stderr
+    assert "2 kept" in revisit(*words, "--frames", 5).stdout

@@ -32,7 +32,7 @@ from revisit.control.metering import ModelCost, model_cost
 from revisit.core import SUITES, UsageError
 from revisit.core.cases import CEILING, FLOOR
 from revisit.core.grouping import group_items
-from revisit.core.text import parse_width_and_height, parse_yaml
+from revisit.core.text import parse_width_and_height, read_yaml_file
 from revisit.media.files import write_text_atomically
 
 MODELS = "models.yaml"  # facts of models, beside their clips
@@ -206,15 +206,14 @@ def batch_cost(batch: JobBatch, settings: GenerationSettings) -> ModelCost:
 def write_model_facts(clips: Path, model: str, facts: Mapping[str, object]) -> None:
     """Write facts of a model into models.yaml beside the clips, where tables look for them; others stay."""
     path = clips / MODELS
-    try:
-        content = (parse_yaml(path.read_text(encoding="utf-8")) if path.is_file() else None) or {}
-        models = content.setdefault("models", {}) if "models" in content or not content else content
-        there = models.get(model, {})
-        if {**there, **facts} == there:
-            return
-        models[model] = {**there, **facts}
-    except (yaml.YAMLError, AttributeError, TypeError) as error:
-        raise UsageError(f"{path}: expected names of models with facts ({error}); mend it or move it away") from error
+    content = (read_yaml_file(path) if path.is_file() else None) or {"models": {}}
+    models = content.get("models", content) if isinstance(content, dict) else None
+    there = models.get(model, {}) if isinstance(models, dict) else None
+    if not isinstance(models, dict) or not isinstance(there, dict):
+        raise UsageError(f"{path}: expected names of models with facts; mend it or move it away")
+    if {**there, **facts} == there:
+        return
+    models[model] = {**there, **facts}
     write_text_atomically(path, yaml.safe_dump(content, sort_keys=False, allow_unicode=True))
 
 
