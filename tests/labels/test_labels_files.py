@@ -108,3 +108,10 @@ def test_marks_without_frames_have_no_key_frames(tmp_path):
     assert (tmp_path / "out/marks.csv").read_text().splitlines()[1:] == ["cup,30,40"]
     file.write_text("\n".join(label_lines([bare], tmp_path)))
     assert not any(path.name == "marks.csv" for path in export_files(file, tmp_path / "none"))
+
+
+@pytest.mark.parametrize("text", ["{", '{"schema": 1}'])
+def test_a_damaged_project_is_named(tmp_path, text):
+    (tmp_path / "project.json").write_text(text)
+    with pytest.raises(UsageError, match=r"project\.json: this is not a project"):
+        load_labels([tmp_path])
