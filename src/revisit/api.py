@@ -563,8 +563,8 @@ def generate(
     )  # fmt: skip
     folder, clips = (None if path is None else Path(path) for path in (data, out))
     batch = generation.load_batch(suite, folder, clips, condition)
-    work = generation.add_ceiling_batches([batch], who, how)
-    jobs = [job for part in work for job in generation.generate_batch(*part, {"world": rendered_world_frames})]
+    running = generation.generate_batches([batch], who, how, {"world": rendered_world_frames})
+    jobs = [job for _, results in running for job in results]
     return generation.Generation(tuple(jobs), batch)
 
 

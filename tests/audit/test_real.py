@@ -43,7 +43,12 @@ def test_a_file_by_hand(tmp_path):
 
 @pytest.mark.parametrize(
     ("row", "says"),
-    [({"gate": "never hidden"}, "needs a `box`"), ({"box": BOX, "gate": "gone"}, "has the verdict 'gone'")],
+    [
+        ({"gate": "never hidden"}, "needs a `box`"),
+        ({"box": BOX, "gate": "gone"}, "has the verdict 'gone'"),
+        ({"box": [0.1, 0.2], "gate": "never hidden"}, "cup: the box"),
+        ({"box": "x", "gate": "never hidden"}, "is not .x0"),
+    ],
 )
 def test_a_broken_row_is_told(tmp_path, row, says):
     with pytest.raises(UsageError, match=says):
@@ -195,3 +200,10 @@ def test_situations_are_labelled_by_their_masks(tmp_path, monkeypatch):
     back = found["walks_out_and_back"]
     assert back.gone is not None and back.back is not None and 2 <= back.gone < back.back <= 11
     assert len({clip.scene for clip in found.values()}) == 3
+
+
+def test_a_damaged_manifest_is_named(tmp_path):
+    folder = by_hand(tmp_path / "a", cup={"box": BOX, "gate": "never hidden"})
+    (folder / "manifest.json").write_text("{")
+    with pytest.raises(UsageError, match=r"manifest\.json: this is not JSON"):
+        read_labelled_clips([folder])

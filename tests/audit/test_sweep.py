@@ -41,7 +41,9 @@ def test_a_parameter_is_parsed_with_its_values() -> None:
     assert (found.targets, found.values) == ((("lite.target", "size"),), (1, 0.5, True, "word"))
 
 
-@pytest.mark.parametrize("wrong", ["motion_smoothness", "motion_smoothness.tau", "tau=1", "a.b=", ".b=1", "a.b=1,,2"])
+@pytest.mark.parametrize(
+    "wrong", ["motion_smoothness", "motion_smoothness.tau", "tau=1", "a.b=", ".b=1", "a.b=1,,2", "a.b=["]
+)
 def test_what_is_no_parameter_is_refused(wrong: str) -> None:
     with pytest.raises(UsageError, match="takes ID"):
         parse_parameter(wrong)

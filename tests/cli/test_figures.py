@@ -310,3 +310,32 @@ def test_latex_tables_have_labels_of_their_own() -> None:
         r"\label{tab:folder-real}", r"\label{tab:folder-real-2}", r"\label{tab:board}",
     ]  # fmt: skip
     assert text.index(r"\caption") < text.index(r"\label")
+
+
+def test_a_strip_of_conditions_names_its_scene_and_model(
+    tmp_path: Path, make_clip: Callable[..., Path], revisit: Any
+) -> None:
+    pytest.importorskip("matplotlib")
+    lines = []
+    for model in ("one", "two"):
+        for condition in ("far", "near"):
+            video = make_clip(tmp_path / f"videos/{model}-{condition}.mp4", count=9).name
+            lines.append({"id": condition, "group": "hall", "condition": condition, "model": model, "video": video})
+    (tmp_path / "videos/manifest.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    words = ("--no-report", "--workers", 0, "-m", "motion_amount")
+    revisit("eval", tmp_path / "videos", "--out", tmp_path / "run", *words)
+    for model in ("one", "two"):
+        out = tmp_path / f"{model}.svg"
+        revisit("figure", "strip", tmp_path / "run", "--rows", "condition", "--model", model, "--out", out)
+        assert f"hall, {model}" in out.read_text() and "near" in out.read_text()
+
+
+def test_figures_of_a_run_without_clips_are_refused(tmp_path: Path, revisit: Any) -> None:
+    pytest.importorskip("matplotlib")
+    (tmp_path / "videos").mkdir()
+    (tmp_path / "videos/manifest.jsonl").write_text('{"id": "a", "model": "m", "video": 5}\n')
+    words = ("--no-report", "--workers", 0, "-m", "motion_amount")
+    revisit("eval", tmp_path / "videos", "--out", tmp_path / "run", *words, check=None)
+    for kind in ("path", "strip", "horizon"):
+        said = revisit("figure", kind, tmp_path / "run", "--out", tmp_path / "a.svg", check=2).stderr
+        assert "the run has no" in said, said

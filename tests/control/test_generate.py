@@ -20,14 +20,16 @@ import yaml
 import revisit as package
 from revisit.control.generation import (
     GeneratorChoice,
+    batch_cost,
     batch_requests,
     generate_batch,
     generation_settings_for,
     load_batch,
+    write_model_facts,
 )
 from revisit.control.generator_backends import ProcessBackend
 from revisit.control.generators import find_generator
-from revisit.control.job_runner import job_file_path, provenance_path, read_provenance_or_none
+from revisit.control.job_runner import LOG, job_file_path, provenance_path, read_provenance_or_none
 from revisit.control.jobs import (
     BatchRequest,
     Job,
@@ -491,3 +493,54 @@ def test_killing_and_repeating_changes_nothing(suite: str, tmp_path: Path) -> No
     assert found(torn, "summary.json", "diagnosis.json", "run/*.csv") == summed and summed
     assert found(torn, "scenes/*").keys() == found(whole, "scenes/*").keys()
     assert not found(torn, ".making-*", ".writing-*")  # the cache, which may be dropped at any time, is not looked at
+
+
+def test_refused_clips_leave_lists_and_ceiling_as_they_are(tmp_path: Path, revisit) -> None:
+    """A second run with another length and seed refuses every clip: no file of the first run changes."""
+
+    def contents() -> dict[Path, bytes]:
+        return {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file() and path.name != LOG}
+
+    words = ("generate", "wrbench", "--baseline", "pan", "--size", "48x32", "--limit", 1, "--out", tmp_path)
+    assert revisit(*words, "--frames", 5).stdout.splitlines() == ["2 made", f"revisit eval {tmp_path} --suite wrbench"]
+    before = contents()
+    done = revisit(*words, "--frames", 7, "--seed", 3, check=1)
+    assert done.stdout.startswith("1 refused\nthere is no clip to score") and "revisit eval" not in done.stdout
+    assert json.loads(revisit(*words, "--frames", 7, "--json", check=1).stdout)["evaluate"] == []
+    assert contents() == before
+    made = package.generate("wrbench", "pan", out=tmp_path, size=(48, 32), frames=7, limit=1)
+    assert made.counts == {"refused": 1} and contents() == before
+    assert "2 kept\nnothing was left to make" in revisit(*words, "--frames", 5).stdout
+    assert contents() == before
+
+
+def test_cost_of_a_clip_goes_by_its_own_length(tmp_path: Path) -> None:
+    job = Job("a", tmp_path / "a.mp4", frames=81, fps=16.0)
+    job.out.write_bytes(b"clip")
+    cost = {"seconds": 6.0, "machine": "m"}
+    facts = {"cost": cost, "output": {"frames": 32, "fps": 16.0}}
+    provenance_path(job.out).write_text(json.dumps(facts))
+    batch = JobBatch([job], tmp_path, [str(tmp_path)])
+    assert batch_cost(batch, generation_settings_for(GeneratorChoice("x")))["seconds_per_video_second"] == 3.0
+
+
+@pytest.mark.parametrize("text", [b"models: {a: [\n  b: {", b"\0\1\xff", b"models: 5\n", b"models: {pan: 5}"])
+def test_a_damaged_card_of_models_is_named_in_one_sentence(text: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "models.yaml"
+    path.write_bytes(text)
+    with pytest.raises(UsageError) as refused:
+        write_model_facts(tmp_path, "pan", {"category": "floor"})
+    sentence = str(refused.value)
+    assert sentence.startswith(f"{path}: ") and "\n" not in sentence and "object" not in sentence
+    assert path.read_bytes() == text
+
+
+def test_an_empty_file_of_a_path_stops_nothing(tmp_path: Path, revisit) -> None:
+    """numpy raises EOFError at an empty file, which ended the whole command with Aborted!"""
+    words = ("generate", "wrbench", "--baseline", "pan", "--size", "48x32", "--limit", 1, "--out", tmp_path)
+    revisit(*words, "--frames", 5)
+    path = next(path for path in (tmp_path / "pan").glob("*.target_c2w.npy") if ".mp4." not in path.name)
+    path.write_bytes(b"")
+    done = revisit("check", tmp_path, check=None)
+    assert f"{path.name}: this is not an npz or npy file" in done.stdout + done.stderr
+    assert "2 kept" in revisit(*words, "--frames", 5).stdout

@@ -96,6 +96,10 @@ def test_a_judge_that_knows_the_answers_by_heart_is_found_out_blinded(tmp_path, 
 
 def test_one_who_always_says_yes_is_at_chance_and_contradicts_itself(tmp_path, frames):
     report = report_of(write(tmp_path / "a.jsonl", pairs(holds)), lambda k, question: "yes", frames)
+    one_name = [{**row, "pair": "there or gone"} for row in pairs(holds)]  # a pair is of one clip
+    assert report_of(write(tmp_path / "b.jsonl", one_name), lambda k, question: "yes", frames)["polarity"] == {
+        **report["polarity"]
+    }
     assert report["yes_no"]["balanced_accuracy"] == 0.5 and report["yes_no"]["kappa"] == 0
     assert report["polarity"]["yes_bias"] == 0.5 and report["polarity"]["both_yes"] == 12
     assert report["polarity"]["positive_accuracy"] == 0.75 and report["polarity"]["negative_accuracy"] == 0.25

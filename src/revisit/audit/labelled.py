@@ -19,7 +19,7 @@ from typing import Any
 
 from revisit.core import UsageError
 from revisit.core.grouping import group_items
-from revisit.core.text import parse_json
+from revisit.core.text import convert_read_errors, parse_json
 from revisit.labels.label import BACK, GONE, HIDDEN, read_label_files
 from revisit.media import VIDEO_SUFFIXES
 from revisit.stats.agreement import most_frequent_vote
@@ -87,12 +87,14 @@ def _merge_labels(first: Labelled, other: Labelled) -> Labelled:
     )  # fmt: skip
 
 
+def _read_json_file(path: Path) -> Any:
+    with convert_read_errors(path, "JSON"):
+        return parse_json(path.read_text(encoding="utf-8-sig"))
+
+
 def _read_named_rows(path: Path) -> dict[str, Any]:
     """The rows of a file by name, notes left out."""
-    try:
-        content = parse_json(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise UsageError(f"{path}: not JSON ({error})") from None
+    content = _read_json_file(path)
     if not isinstance(content, Mapping):
         raise UsageError(f"{path}: expected an object, from the name of a clip to what was seen in it")
     return {name: row for name, row in content.items() if not name.startswith("_")}
@@ -121,8 +123,9 @@ def _read_eye_notes(folder: Path, folders: Sequence[Path]) -> list[Labelled]:
         truth = _find_video(f"{scene}{TRUTH}", folder, [clip.parent])
         clips.append(
             Labelled(
-                title, clip, scene, _row_box(row) if "box" in row else None, str(row.get("name", "target")),
-                "" if verdict == DOUBTFUL else verdict, view="" if view == DOUBTFUL else view,
+                title, clip, scene, _row_box(row, f"{file}: {name}") if "box" in row else None,
+                str(row.get("name", "target")), "" if verdict == DOUBTFUL else verdict,
+                view="" if view == DOUBTFUL else view,
                 reference=truth if truth != clip else None,
             )
         )  # fmt: skip
@@ -153,16 +156,20 @@ def _read_targets_file(folder: Path) -> list[Labelled]:
             failures = {"state_reset": state.startswith("reset")}
         clips.append(
             Labelled(
-                name, clip, scenes[name], _row_box(row), str(row.get("target", "target")),
-                verdict if verdict in VERDICTS else "", str(row.get("class", "")), row.get("first_hidden_frame"),
+                name, clip, scenes[name], _row_box(row, f"{folder / BY_HAND}: {name}"),
+                str(row.get("target", "target")), verdict if verdict in VERDICTS else "", str(row.get("class", "")),
+                row.get("first_hidden_frame"),
                 row.get("first_returned_frame"), str(row.get("view", "")), failures, truth if truth != clip else None,
             )
         )  # fmt: skip
     return clips
 
 
-def _row_box(row: Mapping[str, Any]) -> tuple[float, float, float, float]:
-    x0, y0, x1, y1 = map(float, row["box"])
+def _row_box(row: Mapping[str, Any], where: str) -> tuple[float, float, float, float]:
+    try:
+        x0, y0, x1, y1 = map(float, row["box"])
+    except (TypeError, ValueError):
+        raise UsageError(f"{where}: the box {row['box']!r} is not [x0, y0, x1, y1] as fractions of the frame") from None
     return x0, y0, x1, y1
 
 
@@ -177,7 +184,7 @@ def _scene_by_clip_name(folder: Path, rows: Mapping[str, Mapping[str, object]]) 
     """Name -> scene: as the row says, by a common source in manifest.json, or by a numbered name (Real_007_wan)."""
     source: dict[str, str] = {}
     if (folder / MANIFEST).is_file():
-        manifest = parse_json((folder / MANIFEST).read_text(encoding="utf-8"))
+        manifest = _read_json_file(folder / MANIFEST)
         entries = manifest.items() if isinstance(manifest, Mapping) else ()
         source = {name: str(row.get("path", "")) for name, row in entries if isinstance(row, Mapping)}
     shared = Counter(path for name, path in source.items() if name in rows and path)

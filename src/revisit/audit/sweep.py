@@ -19,7 +19,7 @@ import yaml
 
 from revisit.audit.schema import Content
 from revisit.core import METRICS, UsageError
-from revisit.core.text import parse_json
+from revisit.core.text import convert_read_errors, parse_json, parse_yaml
 from revisit.engine.dependencies import Parameters, protocol_facts
 from revisit.engine.parameters import (
     default_parameter_value,
@@ -64,10 +64,13 @@ def parse_parameter(text: str) -> Parameter:
     """
     target, equals, values = text.partition("=")
     parts = [part.strip().rpartition(".") for part in target.split("+")]
-    rows = [
-        tuple(yaml.safe_load(one.strip() or '""') for one in (value.split("/") if len(parts) > 1 else [value]))
-        for value in values.split(",")
-    ]
+    try:
+        rows = [
+            tuple(parse_yaml(one.strip() or '""') for one in (value.split("/") if len(parts) > 1 else [value]))
+            for value in values.split(",")
+        ]
+    except yaml.YAMLError:
+        equals, rows = "", []
     if not equals or not all(owner and dot and name for owner, dot, name in parts) or any("" in row for row in rows):
         raise UsageError(f"--param takes ID.name=value,value, such as motion_smoothness.tau=0.1,0.15,0.2, not {text!r}")
     if any(len(row) != len(parts) for row in rows):
@@ -81,8 +84,9 @@ def sweeps_of_other_parameters(folder: Path, source: Path, parameters: Sequence[
     file = folder / "sweep.json"
     if not file.exists():
         return []
-    sweeps: list[Content] = parse_json(file.read_text(encoding="utf-8"))
-    others = sorted({str(sweep.get("source", "another source")) for sweep in sweeps} - {str(source.resolve())})
+    with convert_read_errors(file, "a file of sweeps; choose another folder with --out"):
+        sweeps: list[Content] = parse_json(file.read_text(encoding="utf-8"))
+        others = sorted({str(sweep.get("source", "another source")) for sweep in sweeps} - {str(source.resolve())})
     if others:
         raise UsageError(f"{folder} holds sweeps of {', '.join(others)}; choose another folder with --out")
     names = {str(parameter) for parameter in parameters}

@@ -90,6 +90,8 @@ def _draw_path_or_strip(
 
     moments = load_verdict(run)["moments"]
     samples = list(dict.fromkeys(case.sample for case in results.cases))
+    if not samples:
+        raise UsageError("the run has no clip of these models, so there is nothing to draw")
     if not sample:
         sample = next((moment["sample"] for moment in moments if moment["sample"] in samples), samples[0])
     if sample not in samples:
@@ -132,7 +134,9 @@ def _draw_path_or_strip(
             figures.read_scaled_frames(case, frame_numbers),
         )
         strip_rows.append((str(getattr(case, rows)), label, pictures, failing.get(case.id)))
-    return figures.film_strip_figure(strip_rows, columns)
+    # Of what all rows share, the scene, and the model where rows are not models.
+    title = sample if rows == "model" else f"{sample}, {cases[0].model}"
+    return figures.film_strip_figure(strip_rows, columns, title)
 
 
 def _cases_differing_only_in(cases: Sequence[Case], field: str) -> list[Case]:

@@ -102,17 +102,17 @@ def generate(
         )
     ]  # fmt: skip
     if dry_run:
-        _print_plans(batches, maker, settings, json)
+        _print_plans(batches, maker, json)
     else:
         _generate_batches_and_exit(batches, maker, settings, json)
 
 
-def _print_plans(batches: Sequence[JobBatch], maker: GeneratorChoice, settings: GenerationSettings, json: bool) -> None:
+def _print_plans(batches: Sequence[JobBatch], maker: GeneratorChoice, json: bool) -> None:
     """Print what would be made, and the space it needs."""
-    from revisit.control.generation import add_ceiling_batches, free_disk_bytes, plan_rows_by_condition
+    from revisit.control.generation import ceiling_batches, free_disk_bytes, plan_rows_by_condition
 
     columns = ["subset", "condition", "jobs", "there", "frames", "fps", "size", "seconds"]
-    for batch, _, _ in add_ceiling_batches(batches, maker, settings):
+    for batch in (*batches, *ceiling_batches(batches, maker)):
         print_left_out_jobs_and_remarks(batch)
         rows = plan_rows_by_condition(batch.jobs)
         need, free = sum(row["bytes"] for row in rows), free_disk_bytes(batch.home)
@@ -130,19 +130,18 @@ def _generate_batches_and_exit(
 ) -> NoReturn:
     """Make the clips, and print what became of them and the command that scores them."""
     from revisit.control.generation import (
-        add_ceiling_batches,
         batch_cost,
+        ceiling_batches,
         free_disk_bytes,
-        generate_batch,
+        generate_batches,
         plan_rows_by_condition,
     )
     from revisit.core import UsageError
     from revisit.worlds.on_demand import rendered_world_frames
 
     results: list[JobResult] = []
-    work = add_ceiling_batches(batches, maker, settings)
-    total = sum(len(batch.jobs) for batch, _, _ in work)
-    for batch, batch_maker, batch_settings in work:
+    total = sum(len(batch.jobs) for batch in (*batches, *ceiling_batches(batches, maker)))
+    for batch, running in generate_batches(batches, maker, settings, {"world": rendered_world_frames}):
         print_left_out_jobs_and_remarks(batch)
         need, free = sum(row["bytes"] for row in plan_rows_by_condition(batch.jobs)), free_disk_bytes(batch.home)
         if need > free:
@@ -150,19 +149,17 @@ def _generate_batches_and_exit(
                 f"the clips need about {need / 1e9:.1f} GB, but only {free / 1e9:.1f} GB are free in {batch.home}; "
                 "free some space, or choose another --out"
             )
-        _print_and_collect_results(
-            generate_batch(batch, batch_maker, batch_settings, {"world": rendered_world_frames}), total, results
-        )
+        _print_and_collect_results(running, total, results)
     _print_remark_counts(results, total)
     for batch in batches if not maker.baseline else ():
         console.print_to_stderr(_generation_cost_line(batch_cost(batch, settings)))
-    lines = dict.fromkeys(shlex.join(["revisit", "eval", *batch.evaluate]) for batch in batches)
+    lines = list(dict.fromkeys(shlex.join(["revisit", "eval", *batch.evaluate]) for batch in batches))
     content = {
         "counts": _count_results_by_status(results),
-        "evaluate": list(lines),
+        "evaluate": lines if any(result.is_clip_there for result in results) else [],
         "jobs": [result.__dict__ for result in results],
     }
-    _print_outcome_and_exit(results, content if json else None, list(lines))
+    _print_outcome_and_exit(results, content if json else None, lines)
 
 
 def _generate_records_and_exit(file: Path, card: Generator, out: Path, json: bool, **settings: Any) -> NoReturn:
@@ -184,9 +181,8 @@ def _generate_records_and_exit(file: Path, card: Generator, out: Path, json: boo
     content = {"manifest": str(manifest), "counts": _count_results_by_status(results), "records": rows}
     # Records of a benchmark carry its task and factor; their manifest is read as that benchmark.
     as_suite = " --suite wrbench" if any({"task", "factor"} <= {*record.annotations} for record in records) else ""
-    _print_outcome_and_exit(
-        results, content if json else None, [f"revisit eval {shlex.quote(str(manifest))}{as_suite}"]
-    )
+    commands = [f"revisit eval {shlex.quote(str(manifest))}{as_suite}"]
+    _print_outcome_and_exit(results, content if json else None, commands)
 
 
 def _print_and_collect_results(running: Iterable[JobResult], total: int, results: list[JobResult]) -> None:
@@ -208,11 +204,15 @@ def _count_results_by_status(results: Sequence[JobResult]) -> dict[str, int]:
 
 
 def _print_outcome_and_exit(results: Sequence[JobResult], content: object, commands: Sequence[str]) -> NoReturn:
-    """Print JSON, or how many clips ended how and the commands that score them; exit code 1 where a clip is missing."""
+    """Print JSON, or how many clips ended how and what to do next; exit code 1 where a clip is missing."""
     if content is not None:
         console.print_json(content)
     else:
         typer.echo(", ".join(f"{count} {status}" for status, count in _count_results_by_status(results).items()))
+        if {result.status for result in results} == {"kept"}:
+            typer.echo("nothing was left to make; this scores the clips:")
+        elif not any(result.is_clip_there for result in results):
+            commands = ["there is no clip to score: see the reasons above, then run the command again"]
         for command in commands:
             typer.echo(command)
     raise typer.Exit(0 if all(result.is_clip_there for result in results) else 1)

@@ -32,7 +32,7 @@ from revisit.control.metering import ModelCost, model_cost
 from revisit.core import SUITES, UsageError
 from revisit.core.cases import CEILING, FLOOR
 from revisit.core.grouping import group_items
-from revisit.core.text import parse_width_and_height, parse_yaml
+from revisit.core.text import parse_width_and_height, read_yaml_file
 from revisit.media.files import write_text_atomically
 
 MODELS = "models.yaml"  # facts of models, beside their clips
@@ -140,11 +140,15 @@ def generate_batch(
 ) -> Iterator[JobResult]:
     """Make the clips that are not there, and write the lists that the suite's reader goes by."""
     backends = by.make_backends(further or {})
+    there: set[str] = set()
     try:
-        yield from run_jobs(batch.jobs, backends, batch.home, settings)
+        for result in run_jobs(batch.jobs, backends, batch.home, settings):
+            there |= {result.id} if result.is_clip_there else set()
+            yield result
     finally:
+        # Of a clip that was made here from other inputs, the lists go on saying what it was made from.
         if batch.index is not None:
-            batch.index(batch.jobs)
+            batch.index([job for job in batch.jobs if job.id in there or read_provenance_or_none(job.out) is None])
         facts: dict[str, object] = {"category": settings.category} if settings.category else {}
         if not by.baseline and (cost := batch_cost(batch, settings)):
             facts["cost"] = cost
@@ -152,40 +156,64 @@ def generate_batch(
             write_model_facts(Path(batch.evaluate[0]), batch.jobs[0].model, facts)
 
 
-def add_ceiling_batches(
-    batches: Sequence[JobBatch], by: GeneratorChoice, settings: GenerationSettings
-) -> list[tuple[JobBatch, GeneratorChoice, GenerationSettings]]:
-    """Batches with backend and settings; a baseline generator gets a rendered ceiling where there is no true video."""
-    runs = [(batch, by, settings) for batch in batches]
+def generate_batches(
+    batches: Sequence[JobBatch],
+    by: GeneratorChoice,
+    settings: GenerationSettings,
+    further: Mapping[str, Callable[[JobRequest], Any]],
+) -> Iterator[tuple[JobBatch, Iterator[JobResult]]]:
+    """Each batch with its results as they come, which must be read before the next; then the rendered ceilings.
+
+    A ceiling is rendered beside clips of a baseline generator; where none of them is there as requested, it stays as it
+    is.
+    """
+    batches_with_clips = []
+    for batch in batches:
+        results: list[JobResult] = []
+        yield batch, _append_results(generate_batch(batch, by, settings, further), results)
+        if any(result.is_clip_there for result in results):
+            batches_with_clips.append(batch)
+    # A ceiling is no model's own: it is rendered again when another size or length is asked for.
+    rendering = replace(settings, command=f"baseline {WORLD}", category=CEILING, replace="own")
+    for ceiling in ceiling_batches(batches_with_clips, by):
+        yield ceiling, generate_batch(ceiling, replace(by, baseline=WORLD), rendering, further)
+
+
+def _append_results(running: Iterator[JobResult], results: list[JobResult]) -> Iterator[JobResult]:
+    for result in running:
+        results.append(result)
+        yield result
+
+
+def ceiling_batches(batches: Sequence[JobBatch], by: GeneratorChoice) -> list[JobBatch]:
+    """The ceilings that are rendered beside the batches of a baseline generator, where there is no true video."""
     ceilings = {batch.ceiling.home: batch.ceiling for batch in batches if batch.ceiling is not None and by.baseline}
-    render, rendering = replace(by, baseline=WORLD), replace(settings, command=f"baseline {WORLD}", category=CEILING)
-    # The ceiling is no model's own: it is rendered again when another size or length is asked for.
-    return [*runs, *((batch, render, replace(rendering, replace="own")) for batch in ceilings.values())]
+    return list(ceilings.values())
 
 
 def batch_cost(batch: JobBatch, settings: GenerationSettings) -> ModelCost:
     """What the clips of a batch cost, by the records beside them: those of earlier runs count, too."""
     clips = []
     for job in batch.jobs:
-        provenance = read_provenance_or_none(job.out) if job.out.is_file() else None
-        cost = (provenance or {}).get("cost")
+        provenance = (read_provenance_or_none(job.out) if job.out.is_file() else None) or {}
+        output, cost = provenance.get("output"), provenance.get("cost")
         if isinstance(cost, dict):
-            clips.append((cost, job.frames / job.fps))
+            made = output if isinstance(output, dict) and output.get("frames") and output.get("fps") else vars(job)
+            clips.append((cost, made["frames"] / made["fps"]))
     return model_cost(clips, settings.price, settings.currency)
 
 
 def write_model_facts(clips: Path, model: str, facts: Mapping[str, object]) -> None:
     """Write facts of a model into models.yaml beside the clips, where tables look for them; others stay."""
     path = clips / MODELS
-    try:
-        content = (parse_yaml(path.read_text(encoding="utf-8")) if path.is_file() else None) or {}
-        models = content.setdefault("models", {}) if "models" in content or not content else content
-        there = models.get(model, {})
-        if {**there, **facts} == there:
-            return
-        models[model] = {**there, **facts}
-    except (yaml.YAMLError, AttributeError, TypeError) as error:
-        raise UsageError(f"{path}: expected names of models with facts ({error}); mend it or move it away") from error
+    content = (read_yaml_file(path) if path.is_file() else None) or {"models": {}}
+    models = content.get("models", content) if isinstance(content, dict) else None
+    there = models.get(model, {}) if isinstance(models, dict) else None
+    if not isinstance(models, dict) or not isinstance(there, dict):
+        raise UsageError(f"{path}: expected names of models with facts; mend it or move it away")
+    if {**there, **facts} == there:
+        return
+    models[model] = {**there, **facts}
     write_text_atomically(path, yaml.safe_dump(content, sort_keys=False, allow_unicode=True))
 
 

@@ -81,13 +81,17 @@ def parse_yaml(text: str) -> Any:
 
 
 def read_yaml_file(path: Path, called: str = "not YAML") -> Any:
-    """The content of a YAML file from outside; a UsageError says what it is `called` where it is none."""
+    """The content of a YAML file from outside; a UsageError says what it is `called`, and where, if it is none."""
     import yaml
 
     try:
         return parse_yaml(path.read_text(encoding="utf-8-sig"))
-    except (yaml.YAMLError, UnicodeDecodeError):
-        raise UsageError(f"{path}: this is {called}") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        mark = getattr(error, "problem_mark", None)
+        place = f" (line {mark.line + 1})" if mark is not None else ""
+        raise UsageError(f"{path}: this is {called}{place}") from None
+    except OSError as error:
+        raise UsageError(f"{path}: it cannot be read ({error.strerror or type(error).__name__})") from None
 
 
 def read_package_yaml(package: str, name: str) -> Any:

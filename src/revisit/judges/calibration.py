@@ -174,10 +174,10 @@ def _yes_bias_and_polarity_scores(
         figures[f"{polarity}_accuracy"] = _share_of_true(
             [value == row.right for row, value in plain if row.polarity == polarity]
         )
-    pairs: dict[str, dict[str, bool]] = defaultdict(dict)
+    pairs: dict[tuple[Path, str], dict[str, bool]] = defaultdict(dict)
     for row, value in plain:
         if row.pair and row.polarity:
-            pairs[row.pair][row.polarity] = value
+            pairs[row.clip, row.pair][row.polarity] = value
     complete = [tuple(answers_of_pair.values()) for answers_of_pair in pairs.values() if len(answers_of_pair) == 2]
     both_yes, both_no = complete.count((True, True)), complete.count((False, False))
     return {**figures, "pairs": len(complete), "both_yes": both_yes, "both_no": both_no}

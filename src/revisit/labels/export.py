@@ -151,9 +151,10 @@ def key_frame_csv(labels: Sequence[Label]) -> str:
         several = len({label.model for label in of_truth}) > 1
         if several or most_frequent_vote([label.answer for label in of_truth]) != "hidden, returned":
             continue  # key frames are of one clip, the ground truth
-        agreeing = [label for label in of_truth if label.answer == "hidden, returned"]
-        exits, returns = (round(statistics.median(label.frames[name] for label in agreeing)) for name in (GONE, BACK))
-        rows.append([sample, exits, returns])
+        agreeing = [label.frames for label in of_truth if label.answer == "hidden, returned"]
+        marked = [frames for frames in agreeing if GONE in frames and BACK in frames]
+        if marked:  # labels of other tools may have the answer without the frames
+            rows.append([sample, *(round(statistics.median(one[name] for one in marked)) for name in (GONE, BACK))])
     return csv_text(["video_folder", "exits", "re-enter"], rows, "\n") if rows else ""
 
 

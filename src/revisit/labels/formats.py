@@ -104,8 +104,9 @@ def _label_from_mbench(row: Mapping[str, Any]) -> Label:
         )
     one, other, dimension = str(row["model_a"]), str(row["model_b"]), str(row["dimension"])
     answer = {"a": "a", "b": "b", "tie": "tie"}[str(row["preference"]).lower()]
+    pair = "@".join((item, *sorted((one, other))))  # the models may stand in another order for every rater
     return Label(
-        "pairwise", f"{item}@{one}@{other}", who, dimension, answer, f"{item}@{one}", one, sample, subset, condition,
+        "pairwise", pair, who, dimension, answer, f"{item}@{one}", one, sample, subset, condition,
         other=f"{item}@{other}", other_model=other, dimension=dimension,
     )  # fmt: skip
 

@@ -79,6 +79,29 @@ def pair_and_question(label: Label) -> tuple[str, str, str]:
     return label.case, label.other, label.question
 
 
+def orient_pairs_alike(labels: Iterable[Label]) -> list[Label]:
+    """The labels with the clips of a pair in the order in which they came first, whichever stood on the left for whom.
+
+    Files of other tools may have the clips of a pair in another order for every rater.
+    """
+    order: dict[frozenset[str], str] = {}
+    return [
+        label if not label.other or order.setdefault(frozenset((label.case, label.other)), label.case) == label.case
+        else _exchange_clips_of_pair(label)
+        for label in labels
+    ]  # fmt: skip
+
+
+def _exchange_clips_of_pair(label: Label) -> Label:
+    other = {"a": "b", "b": "a"}
+    return replace(
+        label, case=label.other, other=label.case, model=label.other_model, other_model=label.model,
+        clip=label.other_clip, other_clip=label.clip, digest=label.other_digest, other_digest=label.digest,
+        answer=other.get(label.answer, label.answer), right=other.get(label.right, label.right),
+        swapped=not label.swapped,
+    )  # fmt: skip
+
+
 NAMES = tuple(part.name for part in fields(Label))
 
 

@@ -13,7 +13,7 @@ from revisit.labels import formats
 from revisit.labels.agreement import agreement_report
 from revisit.labels.alignment import people_alignment
 from revisit.labels.export import label_export_files, labels_of_project, project_export_files, write_files
-from revisit.labels.label import Label, label_lines, read_label_files
+from revisit.labels.label import Label, label_lines, orient_pairs_alike, read_label_files
 from revisit.labels.project import FILE, open_project
 from revisit.labels.store import Store
 from revisit.labels.tables import agreement_tables, alignment_tables, figure_numbers
@@ -36,7 +36,7 @@ def load_labels(paths: Sequence[Path], store: str = "") -> list[Label]:
             labels += read_label_files([path])
     if not labels:
         raise UsageError("there are no labels yet")
-    return labels
+    return orient_pairs_alike(labels)
 
 
 def export_files(source: Path, out: Path | None, store: str = "") -> list[Path]:
@@ -47,7 +47,7 @@ def export_files(source: Path, out: Path | None, store: str = "") -> list[Path]:
         return write_files(
             project_export_files(project, Store(store or project.default_store, project.hashed_name), folder), folder
         )
-    return write_files(label_export_files(read_label_files([source]), folder), folder)
+    return write_files(label_export_files(orient_pairs_alike(read_label_files([source])), folder), folder)
 
 
 def import_labels(source: Path, file_format: str, out: Path) -> int:

@@ -19,7 +19,7 @@ import msgspec
 
 from revisit.core import Case, UsageError
 from revisit.core.grouping import group_items
-from revisit.core.text import parse_json
+from revisit.core.text import convert_read_errors, parse_json
 from revisit.labels.items import LabelItem, items_of_task, reference_cases
 from revisit.labels.label import TASKS, Label
 from revisit.labels.sampling import sample_items, sample_least_certain, sample_survey_questions
@@ -135,16 +135,17 @@ def open_project(folder: Path) -> Project:
     path = folder / FILE
     if not path.is_file():
         raise UsageError(f"{folder}: this is not a project; `revisit annotate RUN --task ...` makes one")
-    content = parse_json(path.read_text(encoding="utf-8"))
-    if content.get("schema") != SCHEMA:
-        raise UsageError(f"{path}: schema {content.get('schema')!r}; this Revisit reads {SCHEMA}")
-    settings = msgspec.convert(content["settings"], ProjectSettings)
-    cases = {entry["id"]: case_from_json(entry) for entry in content["cases"]}
-    shots = msgspec.convert(content["shots"], dict[str, ShownClip])
-    files = {name: Path(file) for name, file in content["files"].items()}
-    items = msgspec.convert(content["items"], tuple[LabelItem, ...])
-    texts = content["secret"], content["guide"], tuple(content["runs"]), content["facts"]
-    return Project(folder, settings, cases, content["digests"], shots, files, items, *texts)
+    with convert_read_errors(path, "a project of labels"):
+        content = parse_json(path.read_text(encoding="utf-8"))
+        if content.get("schema") != SCHEMA:
+            raise UsageError(f"{path}: schema {content.get('schema')!r}; this Revisit reads {SCHEMA}")
+        settings = msgspec.convert(content["settings"], ProjectSettings)
+        cases = {entry["id"]: case_from_json(entry) for entry in content["cases"]}
+        shots = msgspec.convert(content["shots"], dict[str, ShownClip])
+        files = {name: Path(file) for name, file in content["files"].items()}
+        items = msgspec.convert(content["items"], tuple[LabelItem, ...])
+        texts = content["secret"], content["guide"], tuple(content["runs"]), content["facts"]
+        return Project(folder, settings, cases, content["digests"], shots, files, items, *texts)
 
 
 def set_rater_count(project: Project, raters: int, *, follows: bool) -> Project:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from revisit.core import UsageError
-from revisit.core.text import count_and_noun
+from revisit.core.text import convert_read_errors, count_and_noun
 from revisit.labels.app import RaterPages
 from revisit.labels.label import read_label_files
 from revisit.labels.project import (
@@ -59,9 +59,14 @@ def open_or_make_project(request: ProjectRequest, progress: Callable[[int, int, 
     if settings.sampling == "uncertain" and not settings.metric:
         raise UsageError("--sample uncertain needs --metric, the metric whose least certain clips come first")
     gold = read_label_files([request.gold]) if request.gold else []
-    guide = request.guide.read_text(encoding="utf-8") if request.guide else ""
+    guide = _read_guide(request.guide) if request.guide else ""
     project = make_project(folder, request.runs, settings, gold=gold, guide=guide, progress=progress)
     return set_rater_count(project, settings.raters, follows=request.raters is None)
+
+
+def _read_guide(path: Path) -> str:
+    with convert_read_errors(path, "a text that raters can be shown"):
+        return path.read_text(encoding="utf-8-sig")
 
 
 def open_and_serve_project(

@@ -8,7 +8,7 @@ from revisit.media.encode import encode_mp4, write_picture
 from revisit.media.frame_count import frame_count_in_mp4_index, frame_size_in_mp4_index
 from revisit.media.frame_folder import natural_sort_key as natural_order
 from revisit.media.limits import Limits
-from revisit.media.npz import array_shapes_in_npz, load_npz, save_npz, verify_seal_if_present
+from revisit.media.npz import array_shapes_in_npz, load_npy, load_npz, save_npz, verify_seal_if_present
 from revisit.media.pixel_rules import DECODINGS, decoding_build, decoding_by_name
 
 # Part of every piece of evidence's address: raise it when the rules in decode.py change what frames look like.
@@ -33,6 +33,7 @@ __all__ = [
     "frame_count_in_mp4_index",
     "frame_size_in_mp4_index",
     "is_clip_file",
+    "load_npy",
     "load_npz",
     "natural_order",
     "open_clip",

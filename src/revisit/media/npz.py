@@ -64,6 +64,14 @@ def load_npz(path: Path, max_bytes: int = 2 * GIB, members: Collection[str] | No
     return arrays
 
 
+def load_npy(path: Path) -> np.ndarray:
+    """The array of a npy file, or the only one of an npz file."""
+    arrays = load_npz(path)
+    if len(arrays) != 1:
+        raise MediaError(f"{printable_line(path.name)}: expected one array, found {len(arrays)}")
+    return next(iter(arrays.values()))
+
+
 class ArrayHeader(NamedTuple):
     """Shape and type of an array, before its data is read."""
 
@@ -85,7 +93,7 @@ def read_array_headers(path: Path) -> dict[str, ArrayHeader]:
                         headers[name] = _read_shape_and_dtype(stream, name)
                 return headers
         except DAMAGED as error:
-            raise MediaError(f"the archive is damaged; write it again ({printable_line(str(error))})") from error
+            raise MediaError("the archive is damaged; write it again") from error
 
 
 def _read_shape_and_dtype(stream: IO[bytes], name: str) -> ArrayHeader:
@@ -171,7 +179,7 @@ def _read_npz_arrays(file: IO[bytes], max_bytes: int, members: Collection[str] |
                         )
             return arrays
     except DAMAGED as error:
-        raise MediaError(f"the archive is damaged; write it again ({printable_line(str(error))})") from error
+        raise MediaError("the archive is damaged; write it again") from error
 
 
 def _select_npz_members(

@@ -12,10 +12,10 @@ import numpy as np
 
 from revisit.control.job_runner import camera_plan_of_job, first_frame_path, read_provenance_or_none
 from revisit.control.jobs import Job
-from revisit.core import Clip, RevisitError
+from revisit.core import Clip, MediaError, RevisitError
 from revisit.core.cases import CATEGORY
 from revisit.core.text import parse_json
-from revisit.media import is_clip_file, natural_order
+from revisit.media import is_clip_file, load_npy, natural_order
 
 JOB = ".job.json"
 
@@ -96,10 +96,13 @@ def _expected_of_job_files(folder: Path) -> Iterator[Expected]:
             inputs_of_job = [inputs["prompt"], inputs["segments"], inputs["image"], job["seed"], control["script"]]
             yield Expected(
                 str(job["id"]), clip, str(job["model"]), int(job["frames"]), float(job["fps"]), tuple(job["size"]),
-                _existing_file_or_none(inputs["image"]), np.load(path, allow_pickle=False) if path
-                and path.is_file() else None,
+                _existing_file_or_none(inputs["image"]), load_npy(path) if path and path.is_file() else None,
                 json.dumps(inputs_of_job), CATEGORY in (read_provenance_or_none(clip) or {}),
             )  # fmt: skip
+        except MediaError as error:
+            yield Expected(
+                file.name, file.with_suffix(""), problem=f"{file}: the requested path cannot be read: {error}"
+            )
         except (OSError, ValueError, KeyError, TypeError) as error:
             yield Expected(file.name, file.with_suffix(""), problem=f"{file}: this is no job file ({error})")
 

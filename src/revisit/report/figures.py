@@ -110,6 +110,8 @@ def _wrap_text(text: str, width: int) -> str:
 
 def horizon(results: Results, metrics: Sequence[str]) -> Any:
     """A metric over the time of the clip, the mean over clips per model; where frames are missing there is a gap."""
+    if not metrics:
+        raise UsageError("the run has no metric with values over time; name one with -m")
     figure, grid = load_pyplot().subplots(
         len(metrics), 1, figsize=(6, 2.4 * len(metrics)), squeeze=False, sharex=True, layout="constrained"
     )
@@ -276,7 +278,9 @@ def camera_path_figure(
 
 
 def film_strip_figure(
-    rows: Sequence[tuple[str, str, Mapping[int, np.ndarray], int | None]], columns: Sequence[tuple[str, int]]
+    rows: Sequence[tuple[str, str, Mapping[int, np.ndarray], int | None]],
+    columns: Sequence[tuple[str, int]],
+    title: str,
 ) -> Any:
     """A film strip: a row per clip (name, label, pictures by frame, the failing frame), frames as columns."""
     first = next(iter(rows[0][2].values()))
@@ -289,6 +293,7 @@ def film_strip_figure(
         figsize=(1.6 + width * len(columns), (width * ratio + 0.08) * len(rows) + 0.3),
     )
     figure.subplots_adjust(wspace=0.03, hspace=0.05)
+    figure.suptitle(printable_text(title), x=figure.subplotpars.left, y=1.0, ha="left", va="bottom", fontsize=8)
     for line, (name, label, pictures, failing) in zip(grid, rows, strict=True):
         marked = (
             None if failing is None else min((frame for _, frame in columns), key=lambda frame: abs(frame - failing))

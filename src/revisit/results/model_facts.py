@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
 
 from revisit.core import Case, MediaError, UsageError
-from revisit.core.text import parse_yaml, read_package_yaml
+from revisit.core.text import read_package_yaml, read_yaml_file
 from revisit.results.file_types import Details
 from revisit.results.run import Run
 from revisit.results.tables import Table, make_table
@@ -74,10 +73,7 @@ class ModelFacts:
 
     def merge_file(self, path: Path) -> ModelFacts:
         """These facts and those of a file, which count where both say something."""
-        try:
-            content = parse_yaml(path.read_text(encoding="utf-8")) or {}
-        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-            raise UsageError(f"{path}: cannot be read as YAML ({str(error).splitlines()[0]})") from None
+        content = read_yaml_file(path) or {}
         new = content.get("models", content) if isinstance(content, Mapping) else None
         if not isinstance(new, Mapping) or not all(isinstance(one, Mapping) for one in new.values()):
             raise UsageError(f"{path}: expected names of models, each with facts such as category: CI2V")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +13,9 @@ from typer.testing import CliRunner
 
 from revisit.cli.main import app
 from revisit.core import UsageError
+from revisit.evidence.answers import BankQuestion
 from revisit.suites.memobench.exports import EVAL_COLUMNS
+from revisit.suites.memobench.question_bank import Bank, write_bank
 from tests.judging import MODEL, serving
 from tests.suites.memobench.test_memo_judging import judge, settings
 from tests.suites.memobench.test_suite_memobench import generated, make_dataset
@@ -250,3 +253,14 @@ def test_llm_vqa_and_leaderboard(place: Path) -> None:
         assert "mine" in memobench("leaderboard", "--format", format, "--subset", "synthetic")
     with pytest.raises(UsageError, match="unknown column 'x'"):
         memobench("leaderboard", "--sort", "x")
+
+
+def test_a_review_sheet_that_is_no_utf_8_is_named(tmp_path: Path, revisit: Any) -> None:
+    """As a spreadsheet in Windows-1252 saves it."""
+    questions = [BankQuestion(1, "Physics Adherence", True, "Does the caf\u00e9 door swing?")]
+    bank = tmp_path / "Barnyard-1-questions.csv"
+    bank.write_text(write_bank(Bank("Barnyard", 1, tuple(questions), (), (), (), tuple(questions))))
+    sheet = tmp_path / "Barnyard-1-review.csv"
+    sheet.write_bytes("ID,Question\n1,Does the caf\u00e9 door swing?\n".encode("cp1252"))
+    said = revisit("judge", "review", bank, check=1).stderr
+    assert f"{sheet.name}: it is not a UTF-8 text file" in said

@@ -11,7 +11,12 @@ from pathlib import Path
 import pytest
 
 from revisit.core import UsageError
-from revisit.suites.wrbench.prompts import CAMERA_WORDS, own_event_tasks, read_natural25_tasks
+from revisit.suites.wrbench.prompts import (
+    CAMERA_WORDS,
+    own_event_tasks,
+    read_json_lines_with_keys,
+    read_natural25_tasks,
+)
 from revisit.suites.wrbench.records import CAMERAS, INTERFACES, event_views
 
 COUNTS = {"path": 500, "moving_path": 400, "words": 300}
@@ -183,3 +188,13 @@ def test_limit_and_family(tmp_path: Path) -> None:
     assert len(out.read_text().splitlines()) == 40
     code, said = invoke("--out", str(out), "--family", "park_dog")
     assert code and "unknown family 'park_dog'" in said
+
+
+@pytest.mark.parametrize("text", [b'{"family_id": "caf\xe9"}\n', b'{"family_id": \n'])
+def test_damaged_prompts_are_named_in_one_sentence(tmp_path: Path, text: bytes) -> None:
+    path = tmp_path / "families.jsonl"
+    path.write_bytes(text)
+    with pytest.raises(UsageError, match=r"families\.jsonl"):
+        read_json_lines_with_keys(path, "family_id")
+    path.write_bytes(b"\xef\xbb\xbf" + b'{"family_id": "f"}\n')  # with a byte order mark, as some editors save it
+    assert read_json_lines_with_keys(path, "family_id") == [{"family_id": "f"}]

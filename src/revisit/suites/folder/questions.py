@@ -12,10 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-import yaml
-
 from revisit.core import UsageError, observer
-from revisit.core.text import parse_yaml
+from revisit.core.text import read_yaml_file
 from revisit.evidence.answers import YES
 from revisit.evidence.judged import JudgeFrames
 from revisit.judges.banks import (
@@ -55,10 +53,7 @@ def folder_parameters_from_options(questions: str = "", **_: str) -> dict[str, d
 
 def read_own_questions(path: Path) -> list[dict[str, str]]:
     """The questions of a file: a list of objects with `text`, the right `answer` (yes or no), and a `dimension`."""
-    try:
-        content = parse_yaml(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise UsageError(f"{path}: cannot be read as YAML or JSON ({error})") from error
+    content = read_yaml_file(path, "neither YAML nor JSON")
     if not isinstance(content, list) or not content:
         raise UsageError(f"{path}: expected a list of questions, each with text and answer (yes or no)")
     read = []

@@ -19,7 +19,9 @@ def write_question_banks(
     truth: Path = typer.Argument(help="The true clip, or MemoBench's dataset for all of its clips."),
     prompt: str = typer.Option("", help="The prompt of the clip; not needed for a dataset."),
     scene: str = typer.Option("", help="Scene of the clip, such as Barnyard, or Real; not needed for a dataset."),
-    number: int = typer.Option(None, min=0, help="Number of the clip in its scene; not needed for a dataset."),
+    number: int = typer.Option(
+        None, min=0, max=999_999, help="Number of the clip in its scene; not needed for a dataset."
+    ),
     failure: Path = typer.Option(
         None,
         help="A clip of the same prompt that fails; for a dataset, a folder of such clips with failure-cases.csv.",
@@ -168,6 +170,8 @@ def apply_question_reviews(
     from dataclasses import replace
 
     from revisit.core import UsageError
+    from revisit.media.error_names import raise_media_errors_naming_file
+    from revisit.media.text_files import read_text
     from revisit.suites.memobench.question_bank import read_bank, review_filter, write_bank, write_reviewed_banks
     from revisit.suites.memobench.question_pipeline import parse_review_sheet
 
@@ -184,7 +188,8 @@ def apply_question_reviews(
     if sheet == bank or not sheet.is_file():
         raise UsageError(f"{sheet}: no such review sheet; `revisit judge questions` writes it beside the bank")
     questions = read_bank(bank)
-    final = review_filter(questions.final, parse_review_sheet(sheet.read_text(encoding="utf-8-sig")))
+    with raise_media_errors_naming_file(sheet):
+        final = review_filter(questions.final, parse_review_sheet(read_text(sheet)))
     bank.write_bytes(write_bank(replace(questions, final=final)).encode())
     if json:
         console.print_json({"file": str(bank), "approved": len(final), "questions": len(questions.final)})

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from revisit.core import Clip, MediaError, UsageError
-from revisit.media import load_npz
+from revisit.media import load_npy, load_npz
 from revisit.media.frame_folder import find_frame_files
 from revisit.suites.memobench.layouts import count_frames
 from revisit.suites.memobench.metadata import (
@@ -135,7 +135,7 @@ def _read_synthetic_true_clip(folder: Path, name: ClipName) -> TrueClip | str:
     notes: list[str] = []
     lens = None
     if (path := _first_existing_file(folder / f"{n}/intrinsics.npy", folder / "intrinsics.npy")) is not None:
-        values = next(iter(load_npz(path).values()))
+        values = load_npy(path)
         lens = _intrinsics_of_first_frame(values, path.name, notes)
         if values.ndim > 1 and values.shape != (3, 3) and len(values) != frames:
             notes.append(f"RGB{n} has {frames} images and intrinsics.npy {len(values)} rows; the images count")

@@ -8,12 +8,13 @@ from pathlib import Path
 import numpy as np
 
 from revisit.control.jobs import FRAMES, BatchRequest, Job, JobBatch, resample_relative_path
-from revisit.core import Clip
+from revisit.core import Clip, MediaError
 from revisit.geometry.camera_script import script_of_path
 from revisit.geometry.formats import from_c2w_array, from_mapanything, parse_camera_table
 from revisit.geometry.poses import InvalidPoses
-from revisit.media import load_npz
+from revisit.media import load_npy, load_npz
 from revisit.media.frame_folder import find_frame_files
+from revisit.media.text_files import read_text
 from revisit.suites.memobench.ground_truth import MemoBenchDataset, TrueClip, open_memobench_dataset
 from revisit.suites.memobench.metadata import SHEETS, prompt_from_metadata_or_sheet
 from revisit.suites.memobench.names import SYNTHETIC, ClipName
@@ -49,7 +50,7 @@ def _clip_jobs(data: MemoBenchDataset, model_folder: Path, request: BatchRequest
             path = None
             try:
                 path = _resampled_camera_path(name, truth, frames)
-            except InvalidPoses as error:
+            except (InvalidPoses, MediaError) as error:
                 left_out.append(f"{name.title}: its clip is made without a camera path, because {error}")
             yield Job(
                 id=name.title,
@@ -77,11 +78,11 @@ def _resampled_camera_path(name: ClipName, truth: TrueClip, frames: int) -> np.n
     if truth.poses is None:
         return None
     if truth.poses.suffix == ".csv":
-        poses = parse_camera_table(truth.poses.read_text(encoding="utf-8-sig"))
+        poses = parse_camera_table(read_text(truth.poses))
     elif truth.poses.suffix == ".npz":
         poses = from_mapanything(load_npz(truth.poses))
     else:
-        poses = from_c2w_array(next(iter(load_npz(truth.poses).values())))
+        poses = from_c2w_array(load_npy(truth.poses))
     path = resample_relative_path(poses.c2w, frames)
     if name.subset == SYNTHETIC:
         path[:, :3, 3] *= CENTIMETRES

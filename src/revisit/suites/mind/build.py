@@ -20,7 +20,7 @@ from revisit.geometry.formats import format_colmap
 from revisit.geometry.poses import InvalidPoses, invert_rigid_poses, make_trajectory, require_rigid_poses, to_4x4_poses
 from revisit.geometry.rotations import rotation_from_yaw_pitch, yaw_pitch_of_rotation
 from revisit.judges.questions import JsonObject, Question, Text
-from revisit.media import frame_count_in_mp4_index, write_picture
+from revisit.media import frame_count_in_mp4_index, load_npy, write_picture
 from revisit.media.files import write_text_atomically
 from revisit.media.text_files import csv_dict_reader
 from revisit.suites import authoring
@@ -157,7 +157,7 @@ def _read_keys_and_path(video: Path, steps: KeySteps) -> tuple[list[str], np.nda
         raise UsageError("the file does not say how many frames it has; save it as mp4")
     log, poses = video.with_suffix(".keys.csv"), video.with_suffix(".poses.npy")
     if poses.is_file():
-        c2w = to_4x4_poses(np.load(poses, allow_pickle=False))
+        c2w = to_4x4_poses(load_npy(poses))
         require_rigid_poses(c2w)
         if len(c2w) != frames:
             raise UsageError(f"{poses.name} has {len(c2w)} poses, and the video {frames} frames")

@@ -14,8 +14,9 @@ from pathlib import Path
 import numpy as np
 
 from revisit.control.job_runner import clip_frames_fps_and_size, read_provenance_or_none
-from revisit.core import Case, Rejected, Remark, RevisitError
+from revisit.core import Case, MediaError, Rejected, Remark, RevisitError
 from revisit.geometry.camera_script import camera_path_of_length, parse_script
+from revisit.media import load_npy
 from revisit.suites.wrbench.prompts import TIERS
 from revisit.suites.wrbench.read import read
 from revisit.suites.wrbench.records import CAMERAS, record_id_of_case
@@ -149,8 +150,8 @@ def _load_target_poses(clip: Path, frames: int) -> np.ndarray | None:
     """The path that was written when the clip was made, if it has a pose for each frame."""
     path = clip.with_suffix(".target_c2w.npy")
     try:
-        poses = np.load(path, allow_pickle=False)
-    except (OSError, ValueError):
+        poses = load_npy(path)
+    except MediaError:
         return None
     fits = poses.shape == (frames, 4, 4) and poses.dtype.kind == "f" and np.isfinite(poses).all()
     return np.asarray(poses, float) if fits else None

@@ -192,10 +192,11 @@ def read_json_lines_with_keys(path: Path, *keys: str, optional: bool = False) ->
             return []
         raise UsageError(f"{path}: no such file; published prompts are families.jsonl and variants.jsonl in one folder")
     rows = []
-    for number, row in parse_numbered_json_lines(path.read_text(encoding="utf-8")):
-        if not isinstance(row, dict) or not set(keys) <= set(row):
-            raise UsageError(f"{path}:{number}: expected a JSON object{' with ' if keys else ''}{', '.join(keys)}")
-        rows.append(row)
+    with convert_read_errors(path, "a file of JSON lines"):
+        for number, row in parse_numbered_json_lines(path.read_text(encoding="utf-8-sig")):
+            if not isinstance(row, dict) or not set(keys) <= set(row):
+                raise UsageError(f"{path}:{number}: expected a JSON object{' with ' if keys else ''}{', '.join(keys)}")
+            rows.append(row)
     return rows
 
 

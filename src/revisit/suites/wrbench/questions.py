@@ -14,10 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
 
 from revisit.core import UsageError, observer
-from revisit.core.text import parse_yaml, read_package_yaml
+from revisit.core.text import read_package_yaml, read_yaml_file
 from revisit.evidence.judged import JudgeFrames
 from revisit.judges.banks import (
     bank_questions_from_rows,
@@ -133,10 +132,7 @@ def read_question_set(path: Path) -> QuestionSet:
 
     A probe has a `dimension`, the right `answer` (yes or no) and a `text`. Texts may name {event}, {scene} and so on.
     """
-    try:
-        content = parse_yaml(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise UsageError(f"{path}: this is neither YAML nor JSON ({error})") from error
+    content = read_yaml_file(path, "neither YAML nor JSON")
     if not isinstance(content, dict) or not isinstance(content.get("probes"), list):
         raise UsageError(f"{path}: expected `probes:`, a list of objects with dimension, answer and text")
     fields = {"probes", "first_look", "second_look", "context"}
