@@ -85,6 +85,8 @@ def test_folders_as_people_have_them(world, tmp_path):
         entries(tmp_path / "empty")
     with pytest.raises(UsageError, match="choose navigation or full"):
         entries(perfect, split="navi")
+    with pytest.raises(UsageError, match="poses=nowhere: there is no such folder"):
+        entries(perfect, poses="nowhere")
     with pytest.raises(UsageError, match="holds 3 models"):
         entries(world / "work_dirs", model="one")
     assert SUITES["wbench"].recognises(world / "work_dirs") and not SUITES["wbench"].recognises(data)

@@ -2,7 +2,7 @@
 
 With truth among the clips its scenes tell (`pairing.py`). Without, words that stand in a grid are models and scenes;
 which is which is told by names (step_1000), then by first frames: clips of one scene begin alike, those of one model
-do not; then by numbers (Real_020). Where nothing tells, the first folder is the model, and the other reading is offered.
+do not; then by numbers (Real_020). Where nothing tells, the first folder is the model; the other reading is offered.
 """
 
 from __future__ import annotations

@@ -117,11 +117,15 @@ def write_mind_dataset(
     left_out = []
     for video in videos:
         try:
+            if video.stem in names:
+                raise UsageError(f"another recording is called {video.stem}; give one of them another name")
             keys, c2w = _read_keys_and_path(video, steps)
+            first = round(mark * len(keys))
+            if first == len(keys):
+                raise UsageError(f"with --mark {mark:g} none of its {len(keys)} frames is left to predict")
         except (UsageError, InvalidPoses) as error:
             left_out.append(f"{video.name}: {error}")
             continue
-        first = round(mark * len(keys))
         place = test / SHARED / video.stem
         place.mkdir(parents=True)
         shutil.copyfile(video, place / f"video{video.suffix.lower()}")
@@ -157,7 +161,8 @@ def _read_keys_and_path(video: Path, steps: KeySteps) -> tuple[list[str], np.nda
         raise UsageError("the file does not say how many frames it has; save it as mp4")
     log, poses = video.with_suffix(".keys.csv"), video.with_suffix(".poses.npy")
     if poses.is_file():
-        c2w = to_4x4_poses(np.load(poses, allow_pickle=False))
+        with convert_read_errors(poses, "an array of camera-to-world poses, one per frame, as numpy.save writes it"):
+            c2w = to_4x4_poses(np.load(poses, allow_pickle=False))
         require_rigid_poses(c2w)
         if len(c2w) != frames:
             raise UsageError(f"{poses.name} has {len(c2w)} poses, and the video {frames} frames")

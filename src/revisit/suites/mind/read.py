@@ -212,7 +212,7 @@ def parse_action_space(name: str, test: str) -> dict[str, Any]:
     """
     match = ACTION_SPACE.fullmatch(name)
     scene = name if match is None else match["scene"]
-    kind = scene.rstrip("0123456789").rstrip("-_ ")
+    kind = scene.rstrip("0123456789.-_ ")
     annotations: dict[str, Any] = {"action_space": "varied" if test == VARIED else "shared", "scene": scene}
     if kind and kind != "data":
         annotations[KIND] = kind
@@ -261,8 +261,9 @@ def _count_expected_mirrors(test: Path | None) -> int:
 
 
 def find_video_file(folder: Path) -> Path | None:
-    """The file called `video` with one of the suffixes of videos."""
-    return next((path for suffix in VIDEO_SUFFIXES if (path := folder / f"video{suffix}").is_file()), None)
+    """The file called `video` with one of the suffixes of videos, in small letters or capitals."""
+    names = (f"video{ending}" for suffix in VIDEO_SUFFIXES for ending in (suffix, suffix.upper()))
+    return next((path for name in names if (path := folder / name).is_file()), None)
 
 
 def _visible_folder_names(folder: Path) -> list[str]:

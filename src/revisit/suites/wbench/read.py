@@ -22,6 +22,7 @@ import numpy as np
 from revisit.core import Case, Clip, MediaError, Rejected, Remark, Target, UsageError
 from revisit.media import VIDEO_SUFFIXES, natural_order
 from revisit.media.text_files import read_json_object
+from revisit.suites.clips import existing_option_folder
 from revisit.suites.wbench.metrics.actions import FIRST_PERSON, actions_form_loop, parse_action
 
 VIDEO = re.compile(r"case_(?P<id>.+?)(?:_combined)?")
@@ -81,9 +82,10 @@ def read(
     if split is not None and split not in SPLITS:
         raise UsageError(f"--option split={split}: choose {' or '.join(SPLITS)}")
     cases, refused = read_cases(_find_data_folder(source, data))
+    estimated = existing_option_folder("poses", poses) if poses else None
     yield from refused
     for name, folder in models.items():
-        yield from _entries_of_model(model or name, folder, cases, split, Path(poses).expanduser() if poses else None)
+        yield from _entries_of_model(model or name, folder, cases, split, estimated)
 
 
 def _model_folders(source: Path) -> dict[str, Path]:
