@@ -236,12 +236,7 @@ def board_of_run(run: RunFacts, named_columns: Sequence[BoardColumn] = (), subse
         cells = {column.key: _board_cell_of_score(part.truth, column.key) for column in columns}
         rows.append(BoardRow(run.results.truth_name, run.name, cells, role=CEILING))
     protocol = run.facts["protocol"]
-    here = {case.id for case in part.cases}
-    entries = [case for case in run.plan["cases"] if case["id"] in here]
-    digests = reference_digests_by_sample(
-        case for case in entries if case.get("reference_digest") != case.get("digest")
-    )
-    truths = {sample: " ".join(sorted(several)) for sample, several in digests.items()}
+    truths = truth_digests_by_sample(run.plan, part)
     dataset = f", dataset {digest(sorted(truths.items()), 8)}" if truths else ""
     limit = f"; --limit took {len(run.plan['cases'])} of {run.plan['total_cases']} clips"
     partial = limit if run.plan.get("partial") else ""
@@ -254,6 +249,16 @@ def board_of_run(run: RunFacts, named_columns: Sequence[BoardColumn] = (), subse
         note="; ".join(filter(None, notes)),
         truths=truths,
     )
+
+
+def truth_digests_by_sample(plan: PlanFile, part: Results) -> dict[str, str]:
+    """Scene -> digests of the true videos that its clips are compared with, by which a board knows its dataset."""
+    here = {case.id for case in part.cases}
+    entries = [case for case in plan["cases"] if case["id"] in here]
+    digests = reference_digests_by_sample(
+        case for case in entries if case.get("reference_digest") != case.get("digest")
+    )
+    return {sample: " ".join(sorted(several)) for sample, several in digests.items()}
 
 
 def reference_digests_by_sample(entries: Iterable[CaseEntry]) -> dict[str, set[str]]:

@@ -13,7 +13,15 @@ from revisit.core import UsageError
 from revisit.core.cases import CEILING, FLOOR
 from revisit.results.cells import Cell
 from revisit.results.display import observed_by_or_set
-from revisit.results.leaderboards import Board, BoardCell, BoardColumn, BoardRow, RunFacts, board_columns_of_run
+from revisit.results.leaderboards import (
+    Board,
+    BoardCell,
+    BoardColumn,
+    BoardRow,
+    RunFacts,
+    board_columns_of_run,
+    truth_digests_by_sample,
+)
 from revisit.results.score_names import STAND_IN
 from revisit.results.stand_ins import is_stand_in, separate_stand_ins
 from revisit.suites.mbench.names import AXES, BY_ID, MOVED, SUBSETS, TRIGGER
@@ -59,9 +67,9 @@ def boards_of(run: RunFacts, subset: str = "") -> list[Board]:
     if any("on_shared" in dimension for dimension in part["dimensions"].values()):
         remarks.append("models have different items: values are on those that all compared models of the run have")
     title = f"mbench {part['setting']}, {TITLES[part['rule']]}{', ' + subset if subset else ''}"
-    protocol = run.facts["protocol"]
     tag = f"{protocol['name']}:{protocol['hash']}, observers {observed_by_or_set(run.facts)}"
-    return [Board(title, tag, columns, tuple(rows), "; ".join(remarks))]
+    truths = truth_digests_by_sample(run.plan, run.results)
+    return [Board(title, tag, columns, tuple(rows), "; ".join(remarks), truths=truths)]
 
 
 def _column_with_gate_protocol(run: RunFacts, rule: str, column: BoardColumn) -> BoardColumn:
