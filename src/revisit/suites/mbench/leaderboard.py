@@ -6,8 +6,9 @@ it comes first.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from revisit.core import UsageError
 from revisit.core.cases import CEILING, FLOOR
@@ -26,7 +27,7 @@ from revisit.results.score_names import STAND_IN
 from revisit.results.stand_ins import is_stand_in, separate_stand_ins
 from revisit.suites.mbench.names import AXES, BY_ID, MOVED, SUBSETS, TRIGGER
 from revisit.suites.mbench.ranking import RankRow
-from revisit.suites.mbench.summary import BenchmarkSummary, rests_on_stand_in
+from revisit.suites.mbench.summary import rests_on_stand_in
 
 SUMS = (*(BoardColumn(axis, f"{axis} axis") for axis in AXES), BoardColumn("total", "total"))
 TITLES = {"trigger": "M-Score", "camera": "reliability", "all": "mean over all scored clips"}
@@ -36,7 +37,7 @@ def boards_of(run: RunFacts, subset: str = "") -> list[Board]:
     """The board of a run, or of the dimensions of one subset."""
     if subset and subset.lower() not in SUBSETS:
         raise UsageError(f"{run.name} has no subset {subset!r}; MBench has {', '.join(SUBSETS)}")
-    part: BenchmarkSummary = run.summary["mbench"]
+    part = run.summary["mbench"]
     apart = {(record.case.model, record.question) for record in run.results.records if is_stand_in(record)}
     run = replace(run, results=separate_stand_ins(run.results))
     dimension_columns = [
@@ -82,7 +83,7 @@ def _column_with_gate_protocol(run: RunFacts, rule: str, column: BoardColumn) ->
 
 
 def _board_cells_of_model(
-    row: RankRow, part: BenchmarkSummary, columns: tuple[BoardColumn, ...], apart: Collection[tuple[str, str]]
+    row: RankRow, part: Mapping[str, Any], columns: tuple[BoardColumn, ...], apart: Collection[tuple[str, str]]
 ) -> dict[str, BoardCell]:
     """The cells of a model; what stand-ins measured, and sums with them, are in columns of their own."""
     model, cells = row["model"], {}

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import Any
 
 from revisit.core.cases import FLOOR
 from revisit.core.text import join_names
@@ -23,46 +23,12 @@ from revisit.suites.mbench.ranking import Contest, RankRow, make_contest, rank_m
 from revisit.suites.mbench.records import Answers, SharedItems, answers_with_rule
 from revisit.suites.mbench.scoring import Interval, Standing
 
-if TYPE_CHECKING:
-    from typing_extensions import NotRequired
-
 NOTES = {
     "trigger": "M-Score x 100; intervals come from unknown triggers",
     "camera": "mean x 100 over clips whose camera moved (action: over all clips); setting A has no M-Score",
     "all": "mean x 100 over all scored clips, whether they pose the test or not",
 }
 NAMED_MODELS = 6
-
-
-class StandingRow(TypedDict):
-    """A model under a dimension, as summary.json has it: the fields of a Standing."""
-
-    n: int
-    of: int
-    reliability: float | None
-    coverage: Sequence[float] | None
-    m_interval: Sequence[float] | None
-    m_score: float | None
-
-
-class DimensionSummary(TypedDict):
-    """A dimension: its name upstream, and every model under it.
-
-    `on_shared` is there where models have different items: the same, on the items that all ranked models have.
-    """
-
-    upstream: str
-    models: Mapping[str, StandingRow]
-    on_shared: NotRequired[Mapping[str, StandingRow]]
-
-
-class BenchmarkSummary(TypedDict):
-    """What summary.json has under `mbench`."""
-
-    setting: str
-    rule: str
-    dimensions: Mapping[str, DimensionSummary]
-    ranking: Sequence[RankRow]
 
 
 TableCell = dict[str, Any]  # a cell of a table, as summary.json has it
