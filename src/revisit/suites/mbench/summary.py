@@ -16,7 +16,7 @@ from revisit.core.text import join_names
 from revisit.results import Cell, Results
 from revisit.results.file_types import Stage
 from revisit.results.funnel import make_stage
-from revisit.results.stand_ins import StandIn, is_stand_in, list_stand_ins
+from revisit.results.stand_ins import StandIn, is_stand_in, list_stand_ins, stand_in_makers_by_metric
 from revisit.results.tables import Table, make_table, standard_summary
 from revisit.suites.mbench.names import AXES, BY_ID, DIMENSIONS, SUBSETS, MemoryDimension, upstream_name
 from revisit.suites.mbench.ranking import Contest, RankRow, make_contest, rank_models, ranking_interval
@@ -94,14 +94,12 @@ def _dimension_and_sum_columns(
     answers: Answers, dimensions: Sequence[MemoryDimension], measured_by_stand_in: Collection[tuple[str, str]]
 ) -> tuple[list[_Column], list[_Column]]:
     """Columns of the dimensions, and of axes and total; what stand-ins measured has columns of its own behind them."""
-    makers: dict[str, dict[str, None]] = {}
-    for one in list_stand_ins(answers.results):
-        makers.setdefault(one.metric, {})[one.made_by] = None
+    makers = stand_in_makers_by_metric(answers.results)
     of_dimensions = []
     for d in dimensions:
         of_dimensions.append(_Column(d.id, d.short))
         if d.id in makers:
-            of_dimensions.append(_Column(d.id, f"{d.short} by {' or '.join(makers[d.id])} (stand-in)", True))
+            of_dimensions.append(_Column(d.id, f"{d.short} by {makers[d.id]} (stand-in)", True))
     sums: dict[str, str] = {axis: f"{axis} axis" for axis in AXES} | {"total": "total"}
     mixed = {
         key
