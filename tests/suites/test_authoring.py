@@ -258,6 +258,21 @@ def test_mind_from_keys_and_from_poses(tmp_path: Path, revisit) -> None:
     assert f"there is no {CARD} in {data};" in revisit("build", "check", data, check=1).stdout
 
 
+def test_a_recording_that_cannot_be_used_costs_itself_only(tmp_path: Path, revisit) -> None:
+    folder = tmp_path / "recordings"
+    for name in ("good.mp4", "good.mov", "torn.mp4", "objects.mp4"):
+        encode_mp4(folder / name, np.zeros((12, 16, 16, 3), np.uint8), 8)
+    (folder / "good.keys.csv").write_text("frame,keys\n0,w\n")
+    (folder / "torn.poses.npy").write_bytes(b"nothing of the kind")
+    np.save(folder / "objects.poses.npy", np.array([{}], dtype=object), allow_pickle=True)
+    said = revisit("build", "mind", folder, "--out", tmp_path / "built", *ASKED).stderr
+    assert "good.mp4: another recording is called good" in said, "natural order: .mov first"
+    assert all(f"{name}.poses.npy: this is not an array of camera-to-world" in said for name in ("torn", "objects"))
+    assert len(list((tmp_path / "built").rglob("action.json"))) == 1
+    said = revisit("build", "mind", folder, "--out", tmp_path / "late", "--mark", "0.99", *ASKED, check=2).stderr
+    assert "with --mark 0.99 none of its 12 frames is left to predict" in said
+
+
 def test_poses_that_are_too_uncertain_are_told_in_a_sentence() -> None:
     poses = PoseEstimate(np.tile(np.eye(4), (3, 1, 1)), 6.9, np.eye(3), "odometry, turns only")
     assert _excessive_pose_error_sentence(poses) == (

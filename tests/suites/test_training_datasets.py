@@ -268,6 +268,26 @@ def test_hugging_face_videos_and_paths_that_lead_out(clips, expected, tmp_path: 
     assert found.score(found.cases[0], "flicker") == expected[name]["flicker"]
 
 
+def test_a_table_beside_clips_is_no_dataset(clips, tmp_path: Path) -> None:
+    """prompts.parquet or results.parquet of the user's own, in the folder of the clips."""
+    datasets = pytest.importorskip("datasets", reason="datasets is not installed")
+    name, frames = next(iter(clips.items()))
+    write_lossless(tmp_path / f"wan/{name}.mp4", frames)
+    datasets.Dataset.from_dict({"file": [name], "prompt": ["a walk"]}).to_parquet(str(tmp_path / "prompts.parquet"))
+    (tmp_path / "torn.parquet").write_bytes(b"PAR1")
+    (case,) = split(read(tmp_path))[0]
+    assert (case.model, case.sample) == ("wan", name)
+    features = datasets.Features({"video": datasets.Video(), "prompt": datasets.Value("string")})
+    rows = {"video": [{"bytes": None, "path": f"wan/{name}.mp4"}], "prompt": ["a walk"]}
+    import pyarrow
+    from pyarrow import parquet
+
+    (tmp_path / "torn.parquet").unlink()
+    parquet.write_table(pyarrow.Table.from_pydict(rows, schema=features.arrow_schema), tmp_path / "prompts.parquet")
+    (case,) = split(read(tmp_path))[0]
+    assert case.prompt == "a walk", "a list of the clips as a dataset's library writes it"
+
+
 def test_an_iterator(clips, expected, tmp_path: Path) -> None:
     def samples():
         for name, frames in clips.items():

@@ -131,6 +131,38 @@ SECOND: dict[str, Layout] = {
     "the folder of one scene, with its truth": {
         "gt.mp4": None, **{f"{model}.mp4": (model, "clips", 0, "gt.mp4") for model in ("wan", "ours")}
     },
+    "validation clips of a trainer, by step, rank and number": {
+        f"validation-{step}-0-{n}-{scene}.mp4": (f"validation-{step}", f"0-{n}-{scene}", 0, None)
+        for n, scene in enumerate(("kitchen", "hall", "yard")) for step in (100, 200)
+    },
+    "a sweep whose names end in numbers": grid(
+        "{scene}_{model}.mp4", ["kitchen", "hall", "yard"], ["cfg3.0", "cfg7.5"]
+    ),
+    "scene, camera, model": {
+        f"{scene}/{camera}/{model}.mp4": (model, f"{scene}/{camera}", 0, None)
+        for scene in ("kitchen", "hall") for camera in ("left", "right") for model in ("wan", "svc")
+    },
+    "a run folder of each model's own": {
+        f"{model}/{run}/{scene}.mp4": (model, scene, 0, None)
+        for model, run in (("wan", "20260101"), ("ours", "20260102")) for scene in ("kitchen", "hall")
+    },
+    "folders repeated in the names of files, truth, too": {
+        **{f"gt/gt_{scene}.mp4": None for scene in ("kitchen", "hall")},
+        **{
+            f"{model}/{model}_{scene}.mp4": (model, scene, 0, f"gt/gt_{scene}.mp4")
+            for model in ("wan", "ours") for scene in ("kitchen", "hall")
+        },
+    },
+    "models repeated in the names of files, truth beside": grid(
+        "{model}/{model}_{scene}.mp4", ["kitchen", "hall"], ["wan", "ours"], "gt/{scene}.mp4"
+    ),
+    "a comparison of truth and prediction beside both": grid(
+        "{scene}/{model}.mp4", ["kitchen", "hall"], ["pred", "gt_pred"], "{scene}/gt.mp4"
+    ),
+    "what loggers of experiments keep": grid("media/videos/{scene}.mp4", ["kitchen", "hall"], ["clips"]),
+    "renders of one scene": {"test/ours_30000/gt": None, "test/ours_30000/renders": (
+        "clips", "ours_30000", 0, "test/ours_30000/gt"
+    )},
 }  # fmt: skip
 # Two readings fit: which is taken, and the layout of the other.
 OPEN: dict[str, tuple[Layout, str]] = {
@@ -344,6 +376,25 @@ def test_a_model_that_may_be_the_truth_is_pointed_out(tmp_path: Path, pool) -> N
     assert hint not in understand_layout(build(tmp_path / "other", rows, pool)).summary_sentences[-1]
     rows = grid("{model}/{scene}.mp4", ["kitchen", "hall"], ["real"])
     assert hint not in understand_layout(build(tmp_path / "alone", rows, pool)).summary_sentences[-1]
+
+
+def test_models_below_folders_of_datasets_are_told_by_first_frames(tmp_path: Path, pool) -> None:
+    layout = {
+        f"{place}/{model}/{scene}.mp4": (model, f"{place}/{scene}", 0, None)
+        for place, scenes in (("re10k", "ab"), ("dl3dv", "cd")) for model in "xy" for scene in scenes
+    }  # fmt: skip
+    root = build(tmp_path / "clips", layout, pool)
+    assert reading(root) == layout
+    assert "with --layout '{model}/{scene}.mp4'" in understand_layout(root).summary_sentences[-1]
+
+
+def test_folders_that_may_be_models_are_offered_as_such(tmp_path: Path, pool) -> None:
+    """run1/ and run2/ may be two draws of one model, or two models that begin with the same picture."""
+    layout = {f"run{n}/{scene}.mp4": ("clips", scene, n, None) for n in (1, 2) for scene in ("kitchen", "hall")}
+    root = build(tmp_path / "clips", layout, lambda scene, model: pool(scene, "wan"))
+    assert reading(root) == layout
+    assert "--layout '{model}/{scene}.mp4' takes folders for models" in understand_layout(root).summary_sentences[-1]
+    assert {row[0] for row in reading(root, layout="{model}/{scene}.mp4").values() if row} == {"run1", "run2"}
 
 
 def test_a_folder_of_frames_is_a_clip_by_itself(tmp_path: Path, pool) -> None:

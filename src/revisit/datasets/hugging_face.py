@@ -29,9 +29,27 @@ CLIPS = ("video", "frames", "clip", "images")
 STATE, SPLITS = "state.json", "dataset_dict.json"
 
 
-def is_hugging_face_dataset(source: Path) -> bool:
-    """Whether a folder is one."""
-    return source.is_dir() and bool(_list_shards(source))
+def is_hugging_face_dataset(source: Path, *, beside_clips: bool = False) -> bool:
+    """Whether a folder is one; parquet files beside clips are only where they say that they hold videos or pictures."""
+    if not source.is_dir():
+        return False
+    shards = _list_shards(source)
+    return any(map(_declares_clips, shards)) if beside_clips else bool(shards)
+
+
+def _declares_clips(shard: Path) -> bool:
+    """Whether a shard is no table of prompts or of scores."""
+    if shard.suffix == ".arrow":
+        return True
+    try:
+        from pyarrow import ArrowException, parquet
+    except ImportError:
+        return False
+    try:
+        declared = (parquet.read_schema(shard).metadata or {}).get(b"huggingface", b"")
+    except (ArrowException, OSError):
+        return False
+    return any(kind in declared for kind in (b'"Video"', b'"Image"', b'"Array4D"'))
 
 
 def read_hugging_face(source: Path, roots: Sequence[Path] = ()) -> Iterator[DatasetEntry | Rejected]:

@@ -27,7 +27,7 @@ from revisit.results.file_types import CaseEntry, Details, PlanFile, RunFile
 from revisit.results.funnel import count_testable_and_all
 from revisit.results.results import Results
 from revisit.results.score_names import STAND_IN, find_metric_of_score, strip_held_suffix
-from revisit.results.stand_ins import list_stand_ins, separate_stand_ins
+from revisit.results.stand_ins import separate_stand_ins, stand_in_makers_by_metric
 from revisit.results.verdict import metrics_deciding_questions
 
 ROLES = ("", FLOOR, CEILING)  # in the order of a board
@@ -178,11 +178,11 @@ def board_columns_of_run(run: RunFacts, named: Sequence[BoardColumn]) -> tuple[B
     hashes: Mapping[str, str] = run.facts["protocol"]["metrics"]
     columns = list(named or map(board_column_of_score, _add_held_ids(run.results, hashes)))
     makers = _evidence_makers_by_metric(run.results)
-    others = list_stand_ins(run.results)
+    others = stand_in_makers_by_metric(run.results)
     for column in tuple(columns):
         measured = strip_held_suffix(column.key)
-        if who := [one.made_by for one in others if one.metric == measured]:
-            title = f"{column.title} by {' or '.join(who)} (stand-in)"
+        if who := others.get(measured):
+            title = f"{column.title} by {who} (stand-in)"
             key = column.key.replace(measured, f"{measured}{STAND_IN}", 1)
             columns.append(replace(column, key=key, title=title))
     tagged = []
@@ -236,12 +236,7 @@ def board_of_run(run: RunFacts, named_columns: Sequence[BoardColumn] = (), subse
         cells = {column.key: _board_cell_of_score(part.truth, column.key) for column in columns}
         rows.append(BoardRow(run.results.truth_name, run.name, cells, role=CEILING))
     protocol = run.facts["protocol"]
-    here = {case.id for case in part.cases}
-    entries = [case for case in run.plan["cases"] if case["id"] in here]
-    digests = reference_digests_by_sample(
-        case for case in entries if case.get("reference_digest") != case.get("digest")
-    )
-    truths = {sample: " ".join(sorted(several)) for sample, several in digests.items()}
+    truths = truth_digests_by_sample(run.plan, part)
     dataset = f", dataset {digest(sorted(truths.items()), 8)}" if truths else ""
     limit = f"; --limit took {len(run.plan['cases'])} of {run.plan['total_cases']} clips"
     partial = limit if run.plan.get("partial") else ""
@@ -254,6 +249,16 @@ def board_of_run(run: RunFacts, named_columns: Sequence[BoardColumn] = (), subse
         note="; ".join(filter(None, notes)),
         truths=truths,
     )
+
+
+def truth_digests_by_sample(plan: PlanFile, part: Results) -> dict[str, str]:
+    """Scene -> digests of the true videos that its clips are compared with, by which a board knows its dataset."""
+    here = {case.id for case in part.cases}
+    entries = [case for case in plan["cases"] if case["id"] in here]
+    digests = reference_digests_by_sample(
+        case for case in entries if case.get("reference_digest") != case.get("digest")
+    )
+    return {sample: " ".join(sorted(several)) for sample, several in digests.items()}
 
 
 def reference_digests_by_sample(entries: Iterable[CaseEntry]) -> dict[str, set[str]]:

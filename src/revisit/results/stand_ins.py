@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from revisit.core import METRICS, Reason, Record
+from revisit.core.grouping import group_items
 from revisit.media.text_files import csv_text
 from revisit.results.score_names import STAND_IN
 
@@ -141,6 +142,12 @@ def list_stand_ins(results: Results) -> list[StandIn]:
         if made_by:
             counts[id, made_by, published] = counts.get((id, made_by, published), 0) + 1
     return [StandIn(*key, clips) for key, clips in counts.items()]
+
+
+def stand_in_makers_by_metric(results: Results) -> dict[str, str]:
+    """Metric -> who measured it in the place of the published maker."""
+    groups = group_items(list_stand_ins(results), lambda one: one.metric)
+    return {metric: " or ".join(dict.fromkeys(one.made_by for one in some)) for metric, some in groups.items()}
 
 
 def stand_ins_sentence(stand_ins: Sequence[StandIn], benchmark: str) -> str:

@@ -20,6 +20,7 @@ from revisit.core.text import parse_json
 from revisit.media import VIDEO_SUFFIXES, file_digest, natural_order, open_clip
 from revisit.media.files import write_text_atomically
 from revisit.media.text_files import csv_text
+from revisit.suites.clips import video_files
 
 CARD, READABLE = "dataset-card.json", "DATASET.md"
 USER_ADDITIONS = ("models", "jobs", "inputs", "models.yaml")  # what users add to a dataset later: no part of it
@@ -102,10 +103,10 @@ def videos_in(folder: Path) -> list[Path]:
     """The videos directly in a folder, in natural order."""
     if not folder.is_dir():
         raise UsageError(f"{folder}: no such folder of videos")
-    videos = [path for path in folder.iterdir() if path.suffix.lower() in VIDEO_SUFFIXES and path.is_file()]
+    videos = video_files(folder)
     if not videos:
         raise UsageError(f"{folder}: there is no video in it ({', '.join(VIDEO_SUFFIXES)})")
-    return sorted(videos, key=natural_order)
+    return videos
 
 
 def make_empty_folder(root: Path) -> Path:

@@ -51,6 +51,20 @@ def find_clips(root: Path) -> Iterator[tuple[str, str, Path]]:
         yield folders[0] if folders else root_name, "/".join([*folders[1:], name]), path
 
 
+def visible_folders(folder: Path) -> list[Path]:
+    """The folders in a folder that are not hidden, in natural order; none where there is no such folder."""
+    inside = folder.glob("[!.]*") if folder.is_dir() else ()
+    return sorted((path for path in inside if path.is_dir()), key=natural_order)
+
+
+def video_files(folder: Path) -> list[Path]:
+    """The videos directly in a folder that are not hidden, in natural order; none where there is no such folder."""
+    inside = folder.glob("[!.]*") if folder.is_dir() else ()
+    return sorted(
+        (path for path in inside if path.suffix.lower() in VIDEO_SUFFIXES and path.is_file()), key=natural_order
+    )
+
+
 def is_frame_folder(path: Path) -> bool:
     """Whether a path is a folder of images, which is one clip."""
     return path.is_dir() and _entries_are_frames(_visible_entries_in_order(path))

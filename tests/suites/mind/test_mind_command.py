@@ -164,6 +164,7 @@ def test_weights_that_the_public_evaluator_fetched_are_used(tmp_path, monkeypatc
         ("data-0-1.0x-200", {"scene": "data-0", "speed": 1.0, "angle": 200.0}),
         ("data-12-0.5x-62.5", {"scene": "data-12", "speed": 0.5, "angle": 62.5}),
         ("data-25", {"scene": "data-25"}),
+        ("data-0.5-1.5x-30", {"scene": "data-0.5", "speed": 1.5, "angle": 30.0}),
         ("old-town-3-2x-90", {"scene": "old-town-3", "scene_kind": "old-town", "speed": 2.0, "angle": 90.0}),
         ("data-1.0x", {"scene": "data-1.0x", "scene_kind": "data-1.0x"}),
     ],

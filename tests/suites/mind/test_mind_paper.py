@@ -11,7 +11,12 @@ import pytest
 import yaml
 
 from revisit.core import Case, UsageError
-from revisit.results.leaderboards import RunFacts, mark_best_and_second_rows, sort_rows_best_first
+from revisit.results.leaderboards import (
+    RunFacts,
+    join_comparable_boards,
+    mark_best_and_second_rows,
+    sort_rows_best_first,
+)
 from revisit.results.run import Run
 from revisit.runs.group_by import score_tables_by_group
 from revisit.suites.mind.paper_table import COLUMNS, paper_boards_by_perspective, published_mind_boards
@@ -80,6 +85,21 @@ def test_boards_of_the_paper_stand_beside_the_printed_ones(run):
     assert all(column.protocol for column in boards[0].columns)
     keys = [column.key for column in COLUMNS]
     assert [[column.key for column in board.columns] for board in published_mind_boards()] == [keys, keys]
+
+
+@pytest.mark.slow
+def test_two_datasets_share_no_board_as_printed(tmp_path):
+    gt = mind(tmp_path, ("data-25",), ("1st_data",))
+    run = evaluated(
+        mind_copies(gt), gt, tmp_path / "run", ("mind_lcm_mse",), overrides={"lite.fidelity": {"families": ""}}
+    )
+    other = {**run.plan, "cases": [{**case, "reference_digest": "another recording"} for case in run.plan["cases"]]}
+    boards = [
+        paper_boards_by_perspective(RunFacts(name, run.facts, plan, run.results, run.summary))[0]
+        for name, plan in (("a", run.plan), ("b", run.plan), ("c", other))
+    ]
+    joined = join_comparable_boards(boards)
+    assert [list(dict.fromkeys(row.source for row in board.rows)) for board in joined] == [["a", "b"], ["c"]]
 
 
 def test_printed_numbers_say_what_the_paper_says_of_them():

@@ -337,6 +337,9 @@ def test_partial_trees_are_read_and_what_is_missing_is_counted(trees):
         "1st_data/mem_test/data-1@my.model", "1st_data/mem_test/data-2@my.model", "3rd_data/mem_test/data-9@my.model"
     ]  # fmt: skip
     assert all(entry.missing and "missing: there is no" in entry.reason for entry in rejected.values())
+    video = made / "1st_data/mem_test/data-0-1.0x-200/video.mp4"
+    video.rename(video.with_name("video.MP4"))
+    assert [case.clip.path.name for case in entries(made, truth)[0]] == ["video.MP4"]
 
 
 def test_missing_predictions_lower_coverage_and_are_no_failure(trees, tmp_path):

@@ -85,6 +85,8 @@ def test_folders_as_people_have_them(world, tmp_path):
         entries(tmp_path / "empty")
     with pytest.raises(UsageError, match="choose navigation or full"):
         entries(perfect, split="navi")
+    with pytest.raises(UsageError, match="poses=nowhere: there is no such folder"):
+        entries(perfect, poses="nowhere")
     with pytest.raises(UsageError, match="holds 3 models"):
         entries(world / "work_dirs", model="one")
     assert SUITES["wbench"].recognises(world / "work_dirs") and not SUITES["wbench"].recognises(data)
@@ -186,6 +188,11 @@ def test_result_files_of_the_evaluator(tmp_path):
     (place / "report.json").write_text(json.dumps(report))
     board = board_of_report_files(tmp_path)
     assert board.rows[0].model == "m" and board.rows[0].cells["average"].mean == 50
+    report["navi"]["hpsv3_quality"] = {"mean": None, "n": 0}  # a metric that nobody ran
+    (place / "report.json").write_text(json.dumps(report))
+    cells = board_of_report_files(tmp_path).rows[0].cells
+    assert (cells["quality"].mean, cells["average"].mean, cells["physical"].mean) == (None, None, 50)
+    assert "wb_hpsv3" not in cells and cells["wb_imaging"].mean == 50
     (tmp_path / "d.csv").write_text("frame,distance\n0,0\n4,0.2\n")
     assert read_dreamsim_distances.fn(tmp_path / "d.csv").distance.tolist() == [0, 0.2]
 

@@ -191,3 +191,6 @@ def test_result_files_of_the_public_evaluator_are_read(tmp_path: Path) -> None:
     file.write_text(json.dumps({"mine__003_006": {"global_median_e": 0.05, "covis_ratio": 0.4}}))
     score = METRICS["worldmark_global"](read_geometry_error(file, model="mine", annotations={"name": "003_006"}))
     assert isinstance(score, Score) and score.value == pytest.approx(50.0)
+    file.write_text(json.dumps({"mine__003_006": {"global_median_e": None, "covis_ratio": None}}))  # nothing seen twice
+    score = METRICS["worldmark_global"](read_geometry_error(file, model="mine", annotations={"name": "003_006"}))
+    assert isinstance(score, Unscored) and score.reason.kind == "no_overlap"

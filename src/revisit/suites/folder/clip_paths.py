@@ -85,12 +85,14 @@ def separate_truth_clips(clips: Sequence[ClipPath], folder: str) -> tuple[list[C
         return list(clips), []
     # `a_gt` is the truth of something only where that lies there, too: gt_city_walk may be a scene.
     beside = {word for clip in others for word in clip.words}
+    # Beside a gt.mp4, gt_pred.mp4 is a comparison of both, and no truth.
+    homes = {path.parent for path, truth in truths.items() if not truth.in_folder and is_truth_word(truth.said_by)}
     truth_clips = {
         path: truth
         for path, truth in truths.items()
         if truth.in_folder
         or is_truth_word(truth.said_by)
-        or any(word_starts_or_ends_with(truth.scene[-1], word) for word in beside)
+        or (path.parent not in homes and any(word_starts_or_ends_with(truth.scene[-1], word) for word in beside))
     }
     return [clip for clip in clips if clip.path not in truth_clips], list(truth_clips.values())
 
@@ -125,11 +127,15 @@ def read_truth_folder(folder: Path) -> list[TruthPath]:
 
 
 def candidate_truth_indexes(truths: Sequence[TruthPath]) -> Iterator[dict[Words, TruthPath]]:
-    """Truths by the words of their scenes: without those that say nothing, then all of them, then the last one only."""
+    """Truths by the words of their scenes: without those that say nothing, then all of them, then the last one only.
+
+    Last, the name without what says again that it is the truth: gt/gt_kitchen.mp4.
+    """
     scenes = [truth.scene for truth in truths]
     telling = [tuple(word for word in scene if not is_generic_word(word)) or scene for scene in scenes]
     if len({scene[-1] for scene in telling}) == 1 and len(truths) > 1:  # kitchen/gt/clip.mp4, hall/gt/clip.mp4
         telling = [scene[:-1] or scene for scene in telling]
-    for names in (telling, scenes, [scene[-1:] for scene in scenes]):
+    bare = [(*scene[:-1], strip_truth_word(scene[-1]) or scene[-1]) for scene in telling]
+    for names in (telling, scenes, [scene[-1:] for scene in scenes], bare):
         if len(set(names)) == len(truths):
             yield dict(zip(names, truths, strict=True))

@@ -25,11 +25,10 @@ def dataset_reader_of(source: Path) -> Reader | None:
         return None
     if is_lerobot_dataset(source):
         return read_lerobot
-    if is_hugging_face_dataset(source):
+    has_clips = source.is_dir() and any(find_clips(source))
+    if is_hugging_face_dataset(source, beside_clips=has_clips):
         return read_hugging_face
-    if list_tar_shards(source) and (source.is_file() or not any(find_clips(source))):
-        return read_shards
-    return None
+    return read_shards if list_tar_shards(source) and not has_clips else None
 
 
 def read(source: Path, roots: Sequence[Path] = (), **options: str) -> Iterator[Case | Rejected | Remark]:

@@ -15,6 +15,7 @@ from revisit.media import open_clip
 LOOKED_AT = 3  # of each half of a grid
 SIDE = 24  # pixels of the pictures that are compared
 CLEAR = 0.5  # clips of one scene differ by at most this share of what clips of two scenes do
+ALIKE = 6.0  # of 255, on average: one scene by two models
 
 
 def first_half_is_scene(pairs: Sequence[tuple[str, str]], paths: Sequence[Path]) -> bool | None:
@@ -37,9 +38,27 @@ def first_half_is_scene(pairs: Sequence[tuple[str, str]], paths: Sequence[Path])
     if not by_first or not by_second:
         return None
     one, other = float(np.median(by_first)), float(np.median(by_second))
-    if min(one, other) > CLEAR * max(one, other):
+    if min(one, other) > CLEAR * max(one, other) or max(one, other) <= ALIKE:
         return None
     return one < other
+
+
+def folders_of_one_beginning(words: Sequence[tuple[str, ...]], paths: Sequence[Path]) -> list[int]:
+    """The parts of a path that leave the first frame as it is, where others change it; none where nothing tells."""
+    chosen = [list(dict.fromkeys(part))[:2] for part in zip(*words, strict=True)]
+    cells = {one: path for one, path in zip(words, paths, strict=True) if all(map(list.__contains__, chosen, one))}
+    try:
+        pictures = {cell: load_small_first_frame(path) for cell, path in cells.items()}
+    except (RevisitError, OSError):
+        return []
+    apart: list[list[float]] = [[] for _ in chosen]
+    for one, other in combinations(cells, 2):
+        differing = [k for k, (a, b) in enumerate(zip(one, other, strict=True)) if a != b]
+        if len(differing) == 1:
+            apart[differing[0]].append(mean_picture_difference(pictures[one], pictures[other]))
+    medians = [float(np.median(some)) if some else np.inf for some in apart]
+    most = max((median for median in medians if median < np.inf), default=0.0)
+    return [k for k, median in enumerate(medians) if median <= CLEAR * most] if most > ALIKE else []
 
 
 @lru_cache(maxsize=256)

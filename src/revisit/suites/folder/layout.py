@@ -1,8 +1,8 @@
 """Which part of a path is the model and which the scene, found by what repeats; other readings where two fit.
 
 With truth among the clips its scenes tell (`pairing.py`). Without, words that stand in a grid are models and scenes;
-which is which is told by names (step_1000, Real_020), then by first frames: clips of one scene begin alike, those of
-one model do not. Where neither tells, the first folder is the model, and the other reading is offered.
+which is which is told by names (step_1000), then by first frames: clips of one scene begin alike, those of one model
+do not; then by numbers (Real_020). Where nothing tells, the first folder is the model; the other reading is offered.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 
 from revisit.core.text import count_and_noun
 from revisit.suites.folder.clip_paths import ClipPath, TruthPath
-from revisit.suites.folder.first_frames import first_half_is_scene
+from revisit.suites.folder.first_frames import first_half_is_scene, folders_of_one_beginning
 from revisit.suites.folder.pairing import pair_clips_with_truth
 from revisit.suites.folder.path_patterns import ClipFacts, infer_layout
 from revisit.suites.folder.path_words import (
@@ -202,6 +202,7 @@ def _readings_of_one_folder(clips: Sequence[ClipPath], usual: list[ClipFacts]) -
 
 def _readings_of_several_folders(clips: Sequence[ClipPath], usual: list[ClipFacts], root: str) -> list[list[ClipFacts]]:
     """Clips in several folders: those of models, or of scenes."""
+    clips = _without_run_folders(clips)
     pairs = [(clip.words[0], "/".join(_words_without_folder_name(clip)) or clip.words[0]) for clip in clips]
     paths = [clip.path for clip in clips]
     folders = {folder for folder, _ in pairs}
@@ -214,11 +215,11 @@ def _readings_of_several_folders(clips: Sequence[ClipPath], usual: list[ClipFact
         _join_step_to_model(folder, name, clip.seed) for (folder, name), clip in zip(pairs, clips, strict=True)
     ]
     depth = {len(clip.words) for clip in clips}
+    if depth == {3} and (readings := _readings_with_inner_models(clips, models_first)):
+        return readings
     if not _fills_grid([(folder, name) for folder, name in dict.fromkeys(pairs)]):
         repeats = len(rest) < len(set(pairs))
         return [models_first] if repeats or mostly_model_names(folders) else [models_first, one_model]
-    if depth == {3} and (inner := _second_folder_as_model(clips)):
-        return [inner]
     if depth != {2}:
         return [models_first]
     scenes_first = [ClipFacts(name, folder, clip.seed) for (folder, name), clip in zip(pairs, clips, strict=True)]
@@ -247,24 +248,50 @@ def _join_step_to_model(folder: str, name: str, seed: int) -> ClipFacts:
     )
 
 
-def _second_folder_as_model(clips: Sequence[ClipPath]) -> list[ClipFacts] | None:
-    """kitchen/wan/01.mp4: the second folder is the model's where its names say so and those of the first do not."""
-    outer, inner = ({clip.words[k] for clip in clips} for k in (0, 1))
-    if not mostly_model_names(inner) or mostly_model_names(outer) or any(map(is_checkpoint_word, inner)):
-        return None
-    return [ClipFacts(clip.words[1], f"{clip.words[0]}/{clip.words[2]}", clip.seed) for clip in clips]
+def _readings_with_inner_models(clips: Sequence[ClipPath], models_first: list[ClipFacts]) -> list[list[ClipFacts]]:
+    """kitchen/wan/01.mp4 or kitchen/left/wan.mp4: another level is the models' where names or first frames say so."""
+    words = [clip.words for clip in clips]
+    outer, *inner = (set(level) for level in zip(*words, strict=True))
+    of_models = [k for k, level in enumerate(inner, start=1) if mostly_model_names(level)]
+    if of_models and not mostly_model_names(outer) and not any(map(is_checkpoint_word, inner[0])):
+        return [_level_as_model(clips, of_models[0])]
+    alike = folders_of_one_beginning(words, [clip.path for clip in clips])
+    if not alike or 0 in alike or mostly_model_names(outer):
+        return []
+    return [*(_level_as_model(clips, k) for k in reversed(alike)), models_first]
+
+
+def _level_as_model(clips: Sequence[ClipPath], k: int) -> list[ClipFacts]:
+    return [ClipFacts(clip.words[k], "/".join(clip.words[:k] + clip.words[k + 1 :]), clip.seed) for clip in clips]
+
+
+def _without_run_folders(clips: Sequence[ClipPath]) -> Sequence[ClipPath]:
+    """The clips without a second folder that differs from model to model (wan/20260101/a, ours/20260102/a).
+
+    With it, models would have no scene in common.
+    """
+    if min(len(clip.words) for clip in clips) < 3:
+        return clips
+    folders, places = {clip.words[0] for clip in clips}, {clip.words[:2] for clip in clips}
+    rest, whole = {(clip.words[0], clip.words[2:]) for clip in clips}, {clip.words[1:] for clip in clips}
+    if len(places) > len(folders) or len(whole) < len(rest) or len({scene for _, scene in rest}) == len(rest):
+        return clips
+    return [replace(clip, words=(clip.words[0], *clip.words[2:])) for clip in clips]
 
 
 def _second_half_is_model(pairs: Sequence[Pair], paths: Sequence[Path], counted_first: bool = False) -> bool | None:
     """Which half of a grid names models: the second, the first, or None where nothing tells.
 
+    Numbers are asked last: cfg7.5 and validation-100-0 end in one as scenes do, and their first frames say otherwise.
     With `counted_first`, first halves that end in numbers are scenes (Real_020_wan); of folders that is not enough.
     """
     first, second = {left for left, _ in pairs}, {right for _, right in pairs}
     if mostly_model_names(first) != mostly_model_names(second):
         return mostly_model_names(second)
+    if (by_pictures := first_half_is_scene(pairs, paths)) is not None:
+        return by_pictures
     if mostly_scene_names(second) and not mostly_scene_names(first) and not all(map(is_digits_word, second)):
         return False
     if counted_first and mostly_scene_names(first) and not mostly_scene_names(second):
         return True
-    return first_half_is_scene(pairs, paths)
+    return None

@@ -41,7 +41,8 @@ def pair_clips_with_truth(
     truth_of: dict[Path, TruthPath] = {}
     constant = set.intersection(*(set(match.rest) for match in best.values()))
     for clip, match in best.items():
-        scene, rest = match.scene, [word for word in match.rest if word not in constant]
+        # A folder's name in the names of its files is one word: wan/wan_kitchen.mp4.
+        scene, rest = match.scene, [word for word in dict.fromkeys(match.rest) if word not in constant]
         telling = [word for word in rest if not is_generic_word(word)] or rest
         alone = [word for word in match.rest if not is_generic_word(word)]  # one model: what all paths say is its name
         if by_folder:

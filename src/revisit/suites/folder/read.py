@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -123,6 +124,8 @@ class Understanding:
     def _samples_sentence(self, samples: SampleReading) -> str:
         layout = merge_seed_into_scene(self.readings[0].layout)
         way = f"--layout '{layout}' reads" if layout else "a manifest (`revisit import scan`) can name"
+        if re.match(r"[^{}/]*\{seed\}/", self.readings[0].layout):  # run1/kitchen.mp4
+            way = f"--layout '{{model}}/{{scene}}.mp4' takes folders for models, {way}"
         return (
             f"{join_first_names(samples.example)} differ only in a number and begin with the same picture: they "
             f"are samples of "
@@ -142,8 +145,8 @@ def _unpaired_truth_sentence(truths: Sequence[TruthPath], reading: LayoutReading
         return f"no model has a clip of {count_and_noun(len(truths), 'scene')} of the truth: {names}"
     return (
         f"{truths[0].said_by} says that it is the truth, but no name in it ({names}) goes with a clip "
-        f"({join_first_names(reading.scene_names)}): nothing is compared with it; --layout says which part of a "
-        f"name is the scene"
+        f"({join_first_names(reading.scene_names)}): nothing is compared with it; give both the same "
+        f"names, or say with --layout which part of a name is the scene"
     )
 
 

@@ -16,7 +16,6 @@ import numpy as np
 
 from revisit.core import Case, Record
 from revisit.results import Results
-from revisit.suites.export_facts import ExportFacts
 from revisit.suites.mbench.names import TRIGGER, MemoryDimension, upstream_name
 from revisit.suites.mbench.records import Answers, TriggerVerdict, answers_with_rule
 from revisit.suites.mbench.scoring import Standing
@@ -28,7 +27,7 @@ STANDING_FIELDS = (  # what a group's scores rest on: fields of a Standing
 )  # fmt: skip
 
 
-def export(run: Path, facts: ExportFacts, results: Results) -> dict[str, object]:
+def export(run: Path, facts: Mapping[str, Any], results: Results) -> dict[str, object]:
     """Texts and contents of the files by name."""
     answers = answers_with_rule(results)
     files: dict[str, object] = {
@@ -91,7 +90,7 @@ def unit_export_rows(answers: Answers, record: Record) -> Iterator[dict[str, obj
 
 
 def metric_summary_content(
-    name: str, facts: ExportFacts, answers: Answers, dimension: MemoryDimension
+    name: str, facts: Mapping[str, Any], answers: Answers, dimension: MemoryDimension
 ) -> dict[str, object]:
     """The content of summary.json: the canonical scores by model, and beside them what they rest on."""
     standings = {model: answers.standing_of_model(model, dimension) for model in answers.results_by_model}

@@ -6,19 +6,28 @@ it comes first.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from revisit.core import UsageError
 from revisit.core.cases import CEILING, FLOOR
 from revisit.results.cells import Cell
 from revisit.results.display import observed_by_or_set
-from revisit.results.leaderboards import Board, BoardCell, BoardColumn, BoardRow, RunFacts, board_columns_of_run
+from revisit.results.leaderboards import (
+    Board,
+    BoardCell,
+    BoardColumn,
+    BoardRow,
+    RunFacts,
+    board_columns_of_run,
+    truth_digests_by_sample,
+)
 from revisit.results.score_names import STAND_IN
 from revisit.results.stand_ins import is_stand_in, separate_stand_ins
 from revisit.suites.mbench.names import AXES, BY_ID, MOVED, SUBSETS, TRIGGER
 from revisit.suites.mbench.ranking import RankRow
-from revisit.suites.mbench.summary import BenchmarkSummary, rests_on_stand_in
+from revisit.suites.mbench.summary import rests_on_stand_in
 
 SUMS = (*(BoardColumn(axis, f"{axis} axis") for axis in AXES), BoardColumn("total", "total"))
 TITLES = {"trigger": "M-Score", "camera": "reliability", "all": "mean over all scored clips"}
@@ -28,7 +37,7 @@ def boards_of(run: RunFacts, subset: str = "") -> list[Board]:
     """The board of a run, or of the dimensions of one subset."""
     if subset and subset.lower() not in SUBSETS:
         raise UsageError(f"{run.name} has no subset {subset!r}; MBench has {', '.join(SUBSETS)}")
-    part: BenchmarkSummary = run.summary["mbench"]
+    part = run.summary["mbench"]
     apart = {(record.case.model, record.question) for record in run.results.records if is_stand_in(record)}
     run = replace(run, results=separate_stand_ins(run.results))
     dimension_columns = [
@@ -59,9 +68,9 @@ def boards_of(run: RunFacts, subset: str = "") -> list[Board]:
     if any("on_shared" in dimension for dimension in part["dimensions"].values()):
         remarks.append("models have different items: values are on those that all compared models of the run have")
     title = f"mbench {part['setting']}, {TITLES[part['rule']]}{', ' + subset if subset else ''}"
-    protocol = run.facts["protocol"]
     tag = f"{protocol['name']}:{protocol['hash']}, observers {observed_by_or_set(run.facts)}"
-    return [Board(title, tag, columns, tuple(rows), "; ".join(remarks))]
+    truths = truth_digests_by_sample(run.plan, run.results)
+    return [Board(title, tag, columns, tuple(rows), "; ".join(remarks), truths=truths)]
 
 
 def _column_with_gate_protocol(run: RunFacts, rule: str, column: BoardColumn) -> BoardColumn:
@@ -74,7 +83,7 @@ def _column_with_gate_protocol(run: RunFacts, rule: str, column: BoardColumn) ->
 
 
 def _board_cells_of_model(
-    row: RankRow, part: BenchmarkSummary, columns: tuple[BoardColumn, ...], apart: Collection[tuple[str, str]]
+    row: RankRow, part: Mapping[str, Any], columns: tuple[BoardColumn, ...], apart: Collection[tuple[str, str]]
 ) -> dict[str, BoardCell]:
     """The cells of a model; what stand-ins measured, and sums with them, are in columns of their own."""
     model, cells = row["model"], {}

@@ -10,7 +10,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypedDict
+from typing import Any
 
 from revisit.core.text import count_and_noun
 from revisit.stats.pairwise import models_with_few_clips
@@ -22,34 +22,8 @@ LEAST_POSED = 0.5
 SAME = 1e-9  # percent: closer values are one
 
 
-class AxisScores(TypedDict):
-    """Axes and total in percent, each as [low, high]; None where a dimension is missing."""
-
-    entity: list[float] | None
-    environment: list[float] | None
-    causal: list[float] | None
-    total: list[float] | None
-
-
-class Ungated(TypedDict):
-    """Total and rank of a model where all scored clips count."""
-
-    total: float | None
-    rank: int | None
-
-
-class RankRow(AxisScores):
-    """The row of a model in the ranking, as summary.json has it."""
-
-    model: str
-    floor: bool
-    order: list[float] | None  # what models are ordered by
-    reason: str  # why it is not ranked
-    left_out: list[str]  # dimensions that not every model has
-    own: AxisScores  # over all dimensions of the setting, and all items of the model's list
-    own_order: list[float] | None  # as `order`, over all items of the model's list
-    rank: int | None
-    ungated: Ungated
+RankRow = dict[str, Any]  # a model in the ranking, as summary.json has it: see `rank_models`
+AxisScores = dict[str, list[float] | None]  # axes and total in percent, each as [low, high]; None without a dimension
 
 
 def ranking_interval(standing: Standing, rule: str) -> Interval | None:
@@ -101,7 +75,9 @@ def make_contest(answers: Answers, dimensions: Sequence[MemoryDimension]) -> Con
 def rank_models(answers: Answers, dimensions: Sequence[MemoryDimension], contest: Contest) -> list[RankRow]:
     """A row per model, the best first: axes and total in percent as intervals, the rank, or why there is none.
 
-    `own` are the axes and the total over all dimensions of the setting and all items, where the model has them all.
+    `order` is what models are ordered by, and `left_out` are the dimensions that not every model has. `own` are the
+    axes and the total over all dimensions of the setting and all items, where the model has them all, and `own_order`
+    is `order` over all items of the model's list. `ungated` has total and rank where all scored clips count.
     """
     reasons = contest.reasons
     values, own_values = (
@@ -163,7 +139,7 @@ def totals_and_ranks_without_gate(
     dimensions: Sequence[MemoryDimension],
     standings: Mapping[str, Mapping[str, Standing]],
     common: Sequence[str],
-) -> dict[str, Ungated]:
+) -> dict[str, dict[str, float | None]]:
     """Total (the mean of the axes that are there) and rank of every model where all scored clips count.
 
     Over the dimensions `common` that models are ranked on with the gate, so that both totals are of the same ones;
@@ -218,16 +194,8 @@ def _axis_intervals_in_percent(
         for end in (0, 1)
     )
 
-    def interval_of_axis(name: str) -> list[float] | None:
-        first, last = low[name], high[name]
-        return None if first is None or last is None else [first, last]
-
-    return {
-        "entity": interval_of_axis("entity"),
-        "environment": interval_of_axis("environment"),
-        "causal": interval_of_axis("causal"),
-        "total": interval_of_axis("total"),
-    }
+    ends = {name: (low[name], high[name]) for name in (*AXES, "total")}
+    return {name: None if first is None or last is None else [first, last] for name, (first, last) in ends.items()}
 
 
 def _total_or_mean_of_axes(axes: AxisScores) -> list[float] | None:

@@ -22,7 +22,6 @@ from revisit.results import Results
 from revisit.suites.mbench.dataset import MBenchDataset
 from revisit.suites.mbench.names import AXES, BY_ID, TRIGGER, dimensions_by_upstream_name, dimensions_of_setting
 from revisit.suites.mbench.records import item_id_of_entry
-from revisit.suites.mbench.summary import BenchmarkSummary
 
 FILE = "leaderboard_submission.json"
 TYPES = {"T": "text-conditioned", "A": "action-conditioned"}
@@ -35,7 +34,7 @@ DECIMALS = 4
 
 def submission_content(summary: Mapping[str, Any], model: str, name: str, link: str) -> dict[str, str | float]:
     """What the submission of a model says, from the summary of a run; the lower end where triggers are unknown."""
-    part: BenchmarkSummary | None = summary.get("mbench")
+    part = summary.get("mbench")
     if part is None:
         raise UsageError("this is not a run of the suite mbench; `revisit mbench eval` makes one")
     row = next((row for row in part["ranking"] if row["model"] == model), None)

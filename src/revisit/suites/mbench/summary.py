@@ -9,22 +9,19 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import Any
 
 from revisit.core.cases import FLOOR
 from revisit.core.text import join_names
 from revisit.results import Cell, Results
 from revisit.results.file_types import Stage
 from revisit.results.funnel import make_stage
-from revisit.results.stand_ins import StandIn, is_stand_in, list_stand_ins
+from revisit.results.stand_ins import StandIn, is_stand_in, list_stand_ins, stand_in_makers_by_metric
 from revisit.results.tables import Table, make_table, standard_summary
 from revisit.suites.mbench.names import AXES, BY_ID, DIMENSIONS, SUBSETS, MemoryDimension, upstream_name
 from revisit.suites.mbench.ranking import Contest, RankRow, make_contest, rank_models, ranking_interval
 from revisit.suites.mbench.records import Answers, SharedItems, answers_with_rule
 from revisit.suites.mbench.scoring import Interval, Standing
-
-if TYPE_CHECKING:
-    from typing_extensions import NotRequired
 
 NOTES = {
     "trigger": "M-Score x 100; intervals come from unknown triggers",
@@ -32,37 +29,6 @@ NOTES = {
     "all": "mean x 100 over all scored clips, whether they pose the test or not",
 }
 NAMED_MODELS = 6
-
-
-class StandingRow(TypedDict):
-    """A model under a dimension, as summary.json has it: the fields of a Standing."""
-
-    n: int
-    of: int
-    reliability: float | None
-    coverage: Sequence[float] | None
-    m_interval: Sequence[float] | None
-    m_score: float | None
-
-
-class DimensionSummary(TypedDict):
-    """A dimension: its name upstream, and every model under it.
-
-    `on_shared` is there where models have different items: the same, on the items that all ranked models have.
-    """
-
-    upstream: str
-    models: Mapping[str, StandingRow]
-    on_shared: NotRequired[Mapping[str, StandingRow]]
-
-
-class BenchmarkSummary(TypedDict):
-    """What summary.json has under `mbench`."""
-
-    setting: str
-    rule: str
-    dimensions: Mapping[str, DimensionSummary]
-    ranking: Sequence[RankRow]
 
 
 TableCell = dict[str, Any]  # a cell of a table, as summary.json has it
@@ -128,14 +94,12 @@ def _dimension_and_sum_columns(
     answers: Answers, dimensions: Sequence[MemoryDimension], measured_by_stand_in: Collection[tuple[str, str]]
 ) -> tuple[list[_Column], list[_Column]]:
     """Columns of the dimensions, and of axes and total; what stand-ins measured has columns of its own behind them."""
-    makers: dict[str, dict[str, None]] = {}
-    for one in list_stand_ins(answers.results):
-        makers.setdefault(one.metric, {})[one.made_by] = None
+    makers = stand_in_makers_by_metric(answers.results)
     of_dimensions = []
     for d in dimensions:
         of_dimensions.append(_Column(d.id, d.short))
         if d.id in makers:
-            of_dimensions.append(_Column(d.id, f"{d.short} by {' or '.join(makers[d.id])} (stand-in)", True))
+            of_dimensions.append(_Column(d.id, f"{d.short} by {makers[d.id]} (stand-in)", True))
     sums: dict[str, str] = {axis: f"{axis} axis" for axis in AXES} | {"total": "total"}
     mixed = {
         key

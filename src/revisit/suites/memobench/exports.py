@@ -16,7 +16,6 @@ from revisit.core import Case, Record
 from revisit.evidence.answers import case_questions
 from revisit.media.text_files import csv_text
 from revisit.results import Results
-from revisit.suites.export_facts import ExportFacts
 from revisit.suites.memobench.columns import EVAL_COLUMNS, LEADERBOARD, ORS_COLUMNS, Place, PublicColumn
 from revisit.suites.memobench.metrics.answers import DIMENSIONS
 from revisit.suites.memobench.names import REAL, parse_clip_name
@@ -25,7 +24,7 @@ from revisit.suites.memobench.radar import radar_svg
 FOLDER = "memobench_csv"
 
 
-def export(run: Path, facts: ExportFacts, results: Results) -> dict[str, str]:
+def export(run: Path, facts: Mapping[str, Any], results: Results) -> dict[str, str]:
     """Texts of the CSV files by name."""
     protocol = path_safe_name(facts["protocol"].replace(":", "-"))
     files: dict[str, str] = {}

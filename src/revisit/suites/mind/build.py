@@ -117,11 +117,15 @@ def write_mind_dataset(
     left_out = []
     for video in videos:
         try:
+            if video.stem in names:
+                raise UsageError(f"another recording is called {video.stem}; give one of them another name")
             keys, c2w = _read_keys_and_path(video, steps)
+            first = round(mark * len(keys))
+            if first == len(keys):
+                raise UsageError(f"with --mark {mark:g} none of its {len(keys)} frames is left to predict")
         except (UsageError, InvalidPoses) as error:
             left_out.append(f"{video.name}: {error}")
             continue
-        first = round(mark * len(keys))
         place = test / SHARED / video.stem
         place.mkdir(parents=True)
         shutil.copyfile(video, place / f"video{video.suffix.lower()}")

@@ -19,6 +19,7 @@ from revisit.core.text import convert_read_errors
 from revisit.geometry.camera_script import script_of_path
 from revisit.geometry.formats import from_unreal_rows
 from revisit.media import natural_order
+from revisit.suites.clips import visible_folders
 from revisit.suites.mind.metrics.selection import MAIN, MIRROR
 from revisit.suites.mind.read import PERSPECTIVES, ActionRow, find_truth_root, read_action_file, read_recording_info
 
@@ -48,7 +49,7 @@ def _recording_jobs(
     root: Path, perspective: str, test: str, out_folder: Path, request: BatchRequest, left_out: list[str]
 ) -> Iterator[Job]:
     folder = root / perspective / "test" / test
-    for place in sorted((entry for entry in folder.glob("*") if entry.is_dir()), key=natural_order):
+    for place in visible_folders(folder):
         record = read_recording_info(place)
         if isinstance(record, str):
             left_out.append(record)
@@ -69,7 +70,7 @@ def _mirror_jobs(
     root: Path, perspective: str, out_folder: Path, request: BatchRequest, left_out: list[str]
 ) -> Iterator[Job]:
     folder = root / perspective / "test" / MIRROR
-    files = sorted(folder.glob("*.json"), key=natural_order) if folder.is_dir() else []
+    files = sorted(folder.glob("*.json"), key=natural_order)
     for image in sorted(folder.glob("*.png"), key=natural_order):
         for number, file in enumerate(files, start=1):
             try:

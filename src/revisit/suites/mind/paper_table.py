@@ -12,7 +12,14 @@ from functools import cache, partial
 
 from revisit.core.text import read_package_yaml
 from revisit.results import Cell, Results
-from revisit.results.leaderboards import Board, BoardCell, BoardColumn, RunFacts
+from revisit.results.leaderboards import (
+    Board,
+    BoardCell,
+    BoardColumn,
+    RunFacts,
+    as_board_cell,
+    truth_digests_by_sample,
+)
 from revisit.results.tables import Table, make_table
 from revisit.suites.board_rows import board_row_of_printed_line, board_rows_of_models
 from revisit.suites.mind.read import PERSPECTIVES
@@ -59,7 +66,9 @@ def paper_boards_by_perspective(run: RunFacts) -> list[Board]:
             _paper_board_column(column, f"{protocol['metrics'][column.metric]} {column.test}") for column in columns
         )
         rows = board_rows_of_models(mine, run.name, partial(_paper_board_cells, columns))
-        boards.append(Board(f"mind, {PERSONS[perspective]}, as printed", tag, heads, tuple(rows), NOTE))
+        truths = truth_digests_by_sample(run.plan, mine)
+        title = f"mind, {PERSONS[perspective]}, as printed"
+        boards.append(Board(title, tag, heads, tuple(rows), NOTE, truths=truths))
     return boards
 
 
@@ -99,8 +108,4 @@ def _column_cell(part: Results, column: PaperColumn) -> Cell:
 
 
 def _paper_board_cells(columns: Sequence[PaperColumn], part: Results) -> dict[str, BoardCell]:
-    cells = {column.key: _column_cell(part, column) for column in columns}
-    return {
-        key: BoardCell(cell.n, cell.of, cell.mean, cell.interval, cell.failed, cell.unscored)
-        for key, cell in cells.items()
-    }
+    return {column.key: as_board_cell(_column_cell(part, column)) for column in columns}

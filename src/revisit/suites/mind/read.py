@@ -16,9 +16,9 @@ from typing import Any
 
 from revisit.core import Case, Clip, Rejected, UsageError
 from revisit.core.text import parse_json
-from revisit.media import VIDEO_SUFFIXES, frame_count_in_mp4_index, natural_order
+from revisit.media import VIDEO_SUFFIXES, frame_count_in_mp4_index
 from revisit.media.text_files import csv_dict_reader
-from revisit.suites.clips import existing_option_folder
+from revisit.suites.clips import existing_option_folder, video_files, visible_folders
 from revisit.suites.mind.metrics.selection import MAIN, MIRROR, SHARED, VARIED
 
 PERSPECTIVES = ("1st_data", "3rd_data")
@@ -140,7 +140,7 @@ def _prediction_trees_by_model(source: Path) -> dict[str, Path]:
     """Model name -> tree of its predictions."""
     if any(_test_folders(source, test) for test in TESTS):
         return {source.resolve().name: source}
-    inside = sorted((entry for entry in source.iterdir() if entry.is_dir()), key=natural_order)
+    inside = visible_folders(source)
     return {entry.name: entry for entry in inside if any(_test_folders(entry, test) for test in TESTS)}
 
 
@@ -158,7 +158,7 @@ def _prediction_cases(
     longest: Callable[[str], int | None],
 ) -> Iterator[Case | Rejected]:
     """The predictions of recordings."""
-    names = _visible_folder_names(truth / perspective / "test" / test) if truth is not None else []
+    names = [place.name for place in visible_folders(truth / perspective / "test" / test)] if truth is not None else []
     folder = tree / perspective / test
     for name in names:
         assert truth is not None
@@ -170,10 +170,11 @@ def _prediction_cases(
             yield Rejected(f"{sample}@{model}", str(entry), model, perspective, test, missing=video is None)
         else:
             yield _prediction_case(model, sample, video, entry, longest(sample))
-    for name in _visible_folder_names(folder):
-        if name not in names and find_video_file(folder / name) is not None:
-            reason = f"the dataset has no {perspective}/test/{test}/{name}; name a prediction after its recording"
-            yield Rejected(f"{perspective}/{test}/{name}@{model}", reason, model, perspective, test)
+    for place in visible_folders(folder):
+        if place.name not in names and find_video_file(place) is not None:
+            name = f"{perspective}/{test}/{place.name}"
+            reason = f"the dataset has no {perspective}/test/{test}/{place.name}; name a prediction after its recording"
+            yield Rejected(f"{name}@{model}", reason, model, perspective, test)
 
 
 def _prediction_case(model: str, sample: str, video: Path, entry: RecordingInfo, frames: int | None) -> Case:
@@ -212,7 +213,7 @@ def parse_action_space(name: str, test: str) -> dict[str, Any]:
     """
     match = ACTION_SPACE.fullmatch(name)
     scene = name if match is None else match["scene"]
-    kind = scene.rstrip("0123456789").rstrip("-_ ")
+    kind = scene.rstrip("0123456789.-_ ")
     annotations: dict[str, Any] = {"action_space": "varied" if test == VARIED else "shared", "scene": scene}
     if kind and kind != "data":
         annotations[KIND] = kind
@@ -226,10 +227,11 @@ def _mirror_cases(
 ) -> Iterator[Case | Rejected]:
     """Clips that go out and come back; the dataset says how many, and not which is which."""
     test = None if truth is None else truth / perspective / "test"
-    scene_names = [] if test is None else _visible_folder_names(test / SHARED)
-    videos = _videos_in_folder_and_subfolders(tree / perspective / MIRROR)
+    scene_names = [] if test is None else [place.name for place in visible_folders(test / SHARED)]
+    folder = tree / perspective / MIRROR
+    videos = [video for place in (folder, *visible_folders(folder)) for video in video_files(place)]
     for video in videos:
-        inside = video.relative_to(tree / perspective / MIRROR).with_suffix("")
+        inside = video.relative_to(folder).with_suffix("")
         clip = Clip(video)
         # First frames of these tests are those of recordings: a folder that is called like one shows its scene.
         first = load_recording(test / SHARED / inside.parts[0]) if test and inside.parts[0] in scene_names else ""
@@ -261,25 +263,9 @@ def _count_expected_mirrors(test: Path | None) -> int:
 
 
 def find_video_file(folder: Path) -> Path | None:
-    """The file called `video` with one of the suffixes of videos."""
-    return next((path for suffix in VIDEO_SUFFIXES if (path := folder / f"video{suffix}").is_file()), None)
-
-
-def _visible_folder_names(folder: Path) -> list[str]:
-    if not folder.is_dir():
-        return []
-    inside = [entry for entry in folder.iterdir() if entry.is_dir() and not entry.name.startswith(".")]
-    return [entry.name for entry in sorted(inside, key=natural_order)]
-
-
-def _videos_in_folder_and_subfolders(folder: Path) -> list[Path]:
-    """Videos in the folder and in its folders, in natural order."""
-    places = [folder, *(folder / name for name in _visible_folder_names(folder))]
-    paths = [path for place in places if place.is_dir() for path in sorted(place.iterdir(), key=natural_order)]
-    return [
-        path for path in paths
-        if path.is_file() and path.suffix.lower() in VIDEO_SUFFIXES and not path.name.startswith(".")
-    ]  # fmt: skip
+    """The file called `video` with one of the suffixes of videos, in small letters or capitals."""
+    names = (f"video{ending}" for suffix in VIDEO_SUFFIXES for ending in (suffix, suffix.upper()))
+    return next((path for name in names if (path := folder / name).is_file()), None)
 
 
 def read_recording_info(folder: Path) -> RecordingInfo | str:

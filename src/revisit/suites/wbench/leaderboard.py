@@ -55,7 +55,8 @@ def board_of_report_files(folder: Path, subset: str = "") -> Board | None:
         part = content.get("full" if subset == "full" else "navi")
         if not isinstance(part, dict) or "n_navi" not in content:
             continue
-        columns = {names[name]: float(entry["mean"]) for name, entry in part.items() if name in names}
+        means = {name: entry.get("mean") for name, entry in part.items() if isinstance(entry, dict)}
+        columns = {names[name]: mean for name, mean in means.items() if name in names and isinstance(mean, float | int)}
         cells = {metric: cell_without_counts(100 * value, f"{100 * value:.1f}") for metric, value in columns.items()}
         model = str(content.get("model") or path.parent.parent.name)
         rows.append(BoardRow(model, path.name, cells | _dimension_cells(dimension_means(columns))))

@@ -20,8 +20,9 @@ from typing import Any
 import numpy as np
 
 from revisit.core import Case, Clip, MediaError, Rejected, Remark, Target, UsageError
-from revisit.media import VIDEO_SUFFIXES, natural_order
+from revisit.media import natural_order
 from revisit.media.text_files import read_json_object
+from revisit.suites.clips import existing_option_folder, video_files, visible_folders
 from revisit.suites.wbench.metrics.actions import FIRST_PERSON, actions_form_loop, parse_action
 
 VIDEO = re.compile(r"case_(?P<id>.+?)(?:_combined)?")
@@ -81,9 +82,10 @@ def read(
     if split is not None and split not in SPLITS:
         raise UsageError(f"--option split={split}: choose {' or '.join(SPLITS)}")
     cases, refused = read_cases(_find_data_folder(source, data))
+    estimated = existing_option_folder("poses", poses) if poses else None
     yield from refused
     for name, folder in models.items():
-        yield from _entries_of_model(model or name, folder, cases, split, Path(poses).expanduser() if poses else None)
+        yield from _entries_of_model(model or name, folder, cases, split, estimated)
 
 
 def _model_folders(source: Path) -> dict[str, Path]:
@@ -91,15 +93,13 @@ def _model_folders(source: Path) -> dict[str, Path]:
     if _videos_by_case(source):
         folder = source.resolve()
         return {folder.parent.name if folder.name == "videos" else folder.name: source}
-    inside = sorted((entry for entry in source.iterdir() if entry.is_dir()), key=natural_order)
-    return {entry.name: entry for entry in inside if _videos_by_case(entry)}
+    return {entry.name: entry for entry in visible_folders(source) if _videos_by_case(entry)}
 
 
 def _videos_by_case(folder: Path) -> dict[str, Path]:
     """Case -> its video, in the folder or in `videos` below it."""
     place = folder / "videos" if (folder / "videos").is_dir() else folder
-    files = sorted((entry for entry in place.iterdir() if entry.suffix.lower() in VIDEO_SUFFIXES), key=natural_order)
-    return {match["id"]: entry for entry in files if (match := VIDEO.fullmatch(entry.stem))}
+    return {match["id"]: video for video in video_files(place) if (match := VIDEO.fullmatch(video.stem))}
 
 
 def _find_data_folder(source: Path, data: str | None) -> Path:

@@ -137,7 +137,7 @@ def read_result_entry(path: Path, model: str, annotations: Mapping[str, Any]) ->
 
 
 def _require_number(entry: Mapping[str, Any], name: str, missing: float | None = None) -> float:
-    value = entry.get(name, missing)
+    value = missing if entry.get(name) is None else entry[name]
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise MediaError(f"its {name} is {str(value)[:40]!r}; expected a number")
     return float(value)

@@ -14,7 +14,7 @@ from revisit.core import METRICS, Record
 from revisit.results import Cell, Results
 from revisit.results.cells import mean_and_interval
 from revisit.results.score_names import STAND_IN
-from revisit.results.stand_ins import list_stand_ins
+from revisit.results.stand_ins import stand_in_makers_by_metric
 from revisit.suites.worldmark.metrics import COLUMNS, STAND_INS
 from revisit.suites.worldmark.metrics.whole import SCALE
 
@@ -24,15 +24,13 @@ BOUNDS = (0.0, 100.0)
 
 def asked_columns(results: Results) -> list[tuple[str, str]]:
     """Head and metric of each column that was asked, with a column of its own behind it for what stand-ins measured."""
-    makers: dict[str, dict[str, None]] = {}
-    for one in list_stand_ins(results):
-        makers.setdefault(one.metric, {})[one.made_by] = None
+    makers = stand_in_makers_by_metric(results)
     columns = []
     for head, id in {**COLUMNS, **{METRICS[id].title: id for id in STAND_INS}}.items():
         if id in results.metrics or id in makers:
             columns.append((head, id))
         if id in makers:
-            columns.append((f"{head} by {' or '.join(makers[id])} (stand-in)", id + STAND_IN))
+            columns.append((f"{head} by {makers[id]} (stand-in)", id + STAND_IN))
     return columns
 
 

@@ -14,9 +14,8 @@ from functools import lru_cache
 from pathlib import Path
 
 from revisit.core import Case, Clip, Rejected, Remark, UsageError
-from revisit.media import VIDEO_SUFFIXES, natural_order
 from revisit.media.text_files import read_json_object
-from revisit.suites.clips import existing_option_folder
+from revisit.suites.clips import existing_option_folder, video_files, visible_folders
 from revisit.suites.worldmark.arena import (
     DOMAINS,
     FOLDER,
@@ -43,8 +42,7 @@ class Delivered:
     @property
     def clips(self) -> list[Path]:
         """Its videos, in natural order."""
-        inside = (path for path in self.folder.iterdir() if path.suffix.lower() in VIDEO_SUFFIXES)
-        return sorted((path for path in inside if not path.name.startswith(".")), key=natural_order)
+        return video_files(self.folder)
 
 
 def is_worldmark_delivery(source: Path) -> bool:
@@ -175,6 +173,4 @@ def _model_deliveries(folder: Path, view: str, domain: str) -> list[Delivered]:
     whole = Delivered(view, domain, folder.resolve().name, folder)
     if whole.clips:
         return [whole]
-    inside = sorted((path for path in folder.iterdir() if path.is_dir()), key=natural_order)
-    deliveries = [Delivered(view, domain, path.name, path) for path in inside if not path.name.startswith(".")]
-    return [one for one in deliveries if one.clips]
+    return [Delivered(view, domain, path.name, path) for path in visible_folders(folder) if video_files(path)]
