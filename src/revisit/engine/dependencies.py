@@ -103,6 +103,12 @@ def observed_kinds_needed_by(check: Metric | Gate | Derived, *, optional: bool =
     return {one for one in walk_dependencies(check, optional=optional) if isinstance(one, type)}
 
 
+def reads_case(check: Metric | Gate | Derived) -> bool:
+    """Whether a check, or a gate or derivation that it rests on, is given the case itself."""
+    below = [one for one in walk_dependencies(check) if not isinstance(one, type)]
+    return any(Case in (*one.needs, *getattr(one, "optional", ())) for one in (check, *below))
+
+
 def why_unavailable(observer: Observer) -> str:
     """Why an observer cannot run here, by its weights and by what it says itself; nothing where it can."""
     lacking = weights.why_missing(observer.weights) if observer.weights else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -35,6 +35,7 @@ from revisit.engine.dependencies import (
     merge_parameters,
     observed_kinds_needed_by,
     protocol_facts,
+    reads_case,
     resolve_parameters,
     short_hash,
 )
@@ -43,6 +44,8 @@ from revisit.engine.jobs import ObserverTask, ObservingJob, make_observing_jobs
 from revisit.media import decoding_build
 from revisit.results.file_types import CaseEntry, MadeBy, OwnObservers, PlanFile
 from revisit.results.record_files import case_to_json, rejected_to_json, to_builtin_type
+
+TARGET_INPUTS = {"target", "target?", "target_or_name"}  # of observers
 
 
 @dataclass(frozen=True)
@@ -135,14 +138,28 @@ class Plan:
         tags_and_kinds = {
             check.id: (self.protocol_with_hash(check), self.evidence_ids_by_check[check.id]) for check in checks
         }
-        return compute_answer_keys(case, evidence, tags_and_kinds)
+        return compute_answer_keys(case, evidence, tags_and_kinds, self.checks_reading_target)
+
+    @cached_property
+    def checks_reading_target(self) -> frozenset[str]:
+        """Checks that are given the case, and with it the target, beside evidence that no target went into.
+
+        Where the target went into evidence, the address of that evidence tells one target from another.
+        """
+        makers = {kind: self.observers.maker(kind) for check in self.checks for kind in observed_kinds_needed_by(check)}
+        of_target = {kind for kind, maker in makers.items() if maker is not None and TARGET_INPUTS & {*maker.inputs}}
+        return frozenset(
+            check.id
+            for check in self.checks
+            if reads_case(check) and not observed_kinds_needed_by(check, optional=False) & of_target
+        )
 
     def encode_answer_dependencies(self, case: Case) -> bytes:
         """All that the addresses of a case's answers are made of, beside what is asked."""
         evidence, ids = self.wanted[case.id], [check.id for check in self.checks_for(case)]
         absent = {id: reason.sentence for id, reason in evidence.absent.items()}
         return msgspec.json.encode(
-            [_case_fields_that_metrics_read(case), evidence.keys, absent, ids], enc_hook=to_builtin_type
+            [_case_fields_that_metrics_read(case, target=True), evidence.keys, absent, ids], enc_hook=to_builtin_type
         )
 
     def failed_evidence_sentences(self, case: Case, broken_clips: Mapping[str, str]) -> dict[str, str]:
@@ -283,32 +300,40 @@ def make_plan(
 
 
 def compute_answer_keys(
-    case: Case, evidence_of_case: CaseEvidence, tags_and_kinds: Mapping[str, tuple[str, tuple[str, ...]]]
+    case: Case,
+    evidence_of_case: CaseEvidence,
+    tags_and_kinds: Mapping[str, tuple[str, tuple[str, ...]]],
+    checks_reading_target: Collection[str] = (),
 ) -> dict[str, str]:
     """The address of each answer about a case; `tags_and_kinds` has the tag of a check and its kinds of evidence.
 
     The digest of `{"asker": …, "case": …, "evidence": …}`, put together from texts that answers of a case share.
     """
-    case_text = canonical_json(_case_fields_that_metrics_read(case)).encode()
+    case_texts = [canonical_json(_case_fields_that_metrics_read(case, target=one)).encode() for one in (False, True)]
     absent = {id: reason.sentence for id, reason in evidence_of_case.absent.items()}
-    evidence: dict[tuple[str, ...], bytes] = {}
+    evidence: dict[tuple[str, ...], str] = {}
     keys = {}
     for id, (tag, kinds) in tags_and_kinds.items():
         if kinds not in evidence:
             parts = (
                 f'"{kind}":{canonical_json(evidence_of_case.keys.get(kind) or absent.get(kind))}' for kind in kinds
             )
-            evidence[kinds] = b'%b,"evidence":{%b}}' % (case_text, ",".join(parts).encode())
-        keys[id] = sha256_hex_prefix(f'{{"asker":"{tag}","case":'.encode() + evidence[kinds], 24)
+            evidence[kinds] = ",".join(parts)
+        case_text = case_texts[id in checks_reading_target]
+        keys[id] = sha256_hex_prefix(
+            b'{"asker":"%b","case":%b,"evidence":{%b}}' % (tag.encode(), case_text, evidence[kinds].encode()), 24
+        )
     return keys
 
 
-def _case_fields_that_metrics_read(case: Case) -> dict[str, object]:
-    """What metrics may read of a case; a target only where it has one, as most addresses of answers were made."""
-    inputs = {name: getattr(case, name) for name in ("phases", "camera", "prompt", "condition")}
-    target = {"target": vars(case.target)} if case.target is not None else {}
-    name = {"target_name": case.target_name} if case.target_name else {}
-    return {**inputs, **target, **name, "annotations": dict(case.annotations)}
+def _case_fields_that_metrics_read(case: Case, *, target: bool) -> dict[str, object]:
+    """What metrics may read of a case; its target only where it has one."""
+    fields = {name: getattr(case, name) for name in ("phases", "camera", "prompt", "condition")}
+    if target and case.target is not None:
+        fields["target"] = vars(case.target)
+    if target and case.target_name:
+        fields["target_name"] = case.target_name
+    return {**fields, "annotations": dict(case.annotations)}
 
 
 def _with_observers_of_protocol(observers: ObserverSet, observer_ids: Mapping[str, str]) -> ObserverSet:

@@ -156,9 +156,9 @@ class _Check:
         bench = CaseScorer(ScoringInput(case, evidence, self.planned.parameters), cache)
         installed = [id for id in lines if id not in self.questions.unknown]
         kinds = {id: self.planned.evidence_ids(id) for id in installed}
-        keys = compute_answer_keys(
-            case, evidence, {id: (self.planned.protocol_tags[id], kinds[id]) for id in installed}
-        )
+        tags_and_kinds = {id: (self.planned.protocol_tags[id], kinds[id]) for id in installed}
+        # Addresses once left out the target of a case, and still do where evidence was made of it.
+        keys = [compute_answer_keys(case, evidence, tags_and_kinds, reading) for reading in ((), installed)]
         made = {kind for id in installed for kind in kinds[id]}
         strange = {kind for kind in made if self._evidence_is_of_other_clip(entry, case, kind)}
         for id, line in lines.items():
@@ -170,7 +170,7 @@ class _Check:
                 continue
             if wrong := strange & set(kinds[id]):
                 difference = f"{id} rests on {sorted(wrong)[0]} that was not made of this clip"
-            elif line["key"] != keys[id] and not self.bundle.run.get("adds"):
+            elif line["key"] not in (key[id] for key in keys) and not self.bundle.run.get("adds"):
                 difference = f"{id} was not answered from this clip, its evidence and its protocol"
             else:
                 difference = difference_from_rescored_text(bench, id, line, is_gate=self.planned.is_gate(id))
