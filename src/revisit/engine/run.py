@@ -56,16 +56,8 @@ class Progress(Protocol):
     def finish(self) -> None: ...
 
 
-class Silent:
+class Silent(Progress):
     """Progress that nobody watches."""
-
-    def start(self, clips: int, cases: int, done: int) -> None: ...
-
-    def advance(self, what: str, failed: int) -> None: ...
-
-    def show_judge_progress(self, done: int, total: int, said: str) -> None: ...
-
-    def finish(self) -> None: ...
 
 
 def evaluate(
