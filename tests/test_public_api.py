@@ -305,6 +305,37 @@ def test_what_is_no_number_is_told(registries: None, answer: Any, status: str, w
     assert len(told) == (status == "failed")  # once, for both clips
 
 
+FACTORY = '''
+import revisit
+
+def make_metric(factor):
+    @revisit.frame_metric(id="scaled_level")
+    def scaled(frames):
+        """Mean level."""
+        return frames.mean() * factor
+'''
+
+
+@pytest.mark.slow
+def test_a_metric_that_a_function_registered_is_observed_where_it_was_called(
+    tmp_path: Path, registries: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Workers can import its module, which registers nothing."""
+    import importlib
+
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "own_factory.py").write_text(FACTORY)
+    importlib.import_module("own_factory").make_metric(2.0)
+    for name in ("a", "b"):
+        frames_in(tmp_path / "clips" / name, 2)
+    asked = {"metrics": ["scaled_level", "flicker"], "out": tmp_path / "run"}
+    results = revisit.evaluate(tmp_path / "clips", workers=2, **asked)
+    assert (
+        not results.failures
+        and results.scalars() == revisit.evaluate(tmp_path / "clips", workers=0, fresh=True, **asked).scalars()
+    )
+
+
 LEVEL = 1.0
 
 

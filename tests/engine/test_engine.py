@@ -37,7 +37,7 @@ from revisit.engine.dependencies import ObserverSet
 from revisit.engine.jobs import ClipTask, ObserverTask, ObservingJob
 from revisit.engine.observe import make_single_partner_function
 from revisit.engine.plan import make_plan
-from revisit.engine.run import Silent, evaluate, rescore
+from revisit.engine.run import Progress, evaluate, rescore
 from revisit.engine.score import scoring_input
 from revisit.engine.scorer_processes import Scorers
 from revisit.results.record_files import RecordLines, RecordWriter
@@ -230,7 +230,7 @@ def test_the_last_scenes_are_shared_out_among_workers_that_would_wait(make_clip,
     assert counters["most_runs_of_one_observer_on_one_clip"] == 1
 
 
-class Counting(Silent):
+class Counting(Progress):
     clips = done = 0
 
     def start(self, clips: int, cases: int, done: int) -> None:

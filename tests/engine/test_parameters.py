@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -94,7 +95,8 @@ def test_what_nothing_uses_and_what_is_said_twice_is_refused(tmp_path: Path, mak
 def test_python_checks_parameters_as_the_command_does(tmp_path: Path, make_clip) -> None:
     """A number without a point is the same setting, and what nothing uses is refused, also of frames in memory."""
     make_clip(tmp_path / "videos/a.mp4")
-    shared = {"metrics": ["drift_look"], "workers": 0}
+    shared: dict[str, Any] = {"metrics": ["drift_look"], "workers": 0}
+    params: dict[str, dict[str, Any]]
     for name, params in (("one", {}), ("two", {"drift_look": {"least": 8}})):
         revisit.evaluate(tmp_path / "videos", out=tmp_path / name, params=params, **shared)
     (one,), (two,) = ({line["protocol"] for line in answers(tmp_path / name, "drift_look")} for name in ("one", "two"))

@@ -303,7 +303,7 @@ def test_the_command_renders_in_worker_processes(tmp_path: Path):
         (["--suite", "vbench"], "unknown layout 'vbench'"),
         (["--failures", "forgets"], "unknown failure 'forgets'"),
         (["--failures", "vanish@2"], "a strength is a number from 0 to 1"),
-        (["--size", "large"], "is not a size; give height x width"),
+        (["--size", "large"], "no size; a size is height x width"),
         (["--size", "61x100"], "multiples of 4"),
     ],
 )

@@ -80,7 +80,7 @@ def page(options: dict[str, Any], files: dict[str, Path]) -> Any:
         routes=[
             Route("/", lambda request: HTMLResponse(PAGE.replace("OPTIONS", told))),
             Route("/static/{name}", static),
-            Route("/media/{name}", lambda request: media_response(files, request.path_params["name"], request)),
+            Route("/media/{name}", lambda request: media_response(files, request.path_params["name"])),
         ]
     )
 

@@ -40,7 +40,7 @@ def check(
     any clip only the inputs are checked.
     """
     from revisit.core import SUITES, UsageError
-    from revisit.core.text import count_and_noun, split_commas
+    from revisit.core.text import count_and_noun, parse_named_values, split_commas
     from revisit.preflight.check import KINDS
     from revisit.preflight.check import check_clips as checked
     from revisit.preflight.expected import Expected, expected_in_folder, expected_of_jobs, find_unexpected_videos
@@ -48,7 +48,7 @@ def check(
     others: list[Path] = []
 
     if what in SUITES and not Path(what).is_dir():
-        from revisit.cli.generate import parse_job_options, print_left_out_jobs_and_remarks
+        from revisit.cli.generate import print_left_out_jobs_and_remarks
         from revisit.control.generation import batch_requests, load_batch
         from revisit.control.generators import find_generator as card
 
@@ -56,7 +56,7 @@ def check(
             raise UsageError("give --model, the model whose clips are checked")
         (condition,) = batch_requests(
             model, split_commas([size]), first_frame, to=card(generator, own) if generator else None, frames=frames,
-            fps=fps, only=tuple(split_commas(only)), limit=limit, options=parse_job_options(option),
+            fps=fps, only=tuple(split_commas(only)), limit=limit, options=parse_named_values(option),
         )  # fmt: skip
         batch = load_batch(what, data, out, condition)
         print_left_out_jobs_and_remarks(batch)

@@ -12,10 +12,12 @@ def doctor(json: bool = JSON) -> None:
     """Check the installation: libraries, decoders, GPU, weights. Also cache, disk, memory and plugins."""
     from revisit.engine.doctor import check_installation
 
-    results = check_installation()
+    rows = check_installation()
     if json:
-        console.print_json([check.__dict__ for check in results])
+        console.print_json([dict(zip(("name", "state", "finding"), row, strict=True)) for row in rows])
     else:
         marks = {"ok": "ok", "note": "–", "bad": "BAD"}
-        console.print_table(["check", "state", "finding"], [[c.name, marks[c.state], c.finding] for c in results])
-    raise typer.Exit(3 if any(check.state == "bad" for check in results) else 0)
+        console.print_table(
+            ["check", "state", "finding"], [[name, marks[state], finding] for name, state, finding in rows]
+        )
+    raise typer.Exit(3 if any(state == "bad" for _, state, _ in rows) else 0)

@@ -74,7 +74,7 @@ def generate(
     from revisit.control.generation import GeneratorChoice, batch_requests, generation_settings_for, load_batch
     from revisit.control.generators import find_generator as generator_card
     from revisit.core import UsageError
-    from revisit.core.text import split_commas
+    from revisit.core.text import parse_named_values, split_commas
     from revisit.worlds.on_demand import rendered_world_frames
 
     if Path(suite).is_file() or suite.endswith(".jsonl"):
@@ -98,7 +98,7 @@ def generate(
         load_batch(suite, data, out, condition)
         for condition in batch_requests(
             model or baseline, split_commas(size), first_frame, to=to, frames=frames, fps=fps, seed=seed,
-            only=tuple(split_commas(only)), limit=limit, options=parse_job_options(option),
+            only=tuple(split_commas(only)), limit=limit, options=parse_named_values(option),
         )
     ]  # fmt: skip
     if dry_run:
@@ -234,13 +234,3 @@ def _generation_cost_line(cost: dict[str, Any]) -> str:
     parts += [f"peak GPU memory {cost['peak_gpu_memory_gb']:.3g} GB"] if "peak_gpu_memory_gb" in cost else []
     parts += [f"{cost['price_per_clip']:.4g} {cost['currency']} per clip"] if "price_per_clip" in cost else []
     return f"cost: {'; '.join(parts)} ({cost['machine']})"
-
-
-def parse_job_options(texts: list[str]) -> dict[str, str]:
-    """Options of the suite's jobs by name."""
-    from revisit.core import UsageError
-
-    wrong = next((text for text in texts if "=" not in text), None)
-    if wrong is not None:
-        raise UsageError(f"--option {wrong}: expected name=value")
-    return dict(text.split("=", 1) for text in texts)

@@ -68,16 +68,12 @@ def poses(
 ) -> None:
     """Write poses and depth as the npz that geometry metrics read. Depth in half floats, no pictures."""
     from revisit.core import UsageError
+    from revisit.core.text import parse_width_and_height
     from revisit.observers.geometry_convert import convert_geometry_file
 
     if out.exists() and not force:
         raise UsageError(f"{out} exists; pass --force to overwrite it, or choose another file with --out")
-    pixels = None
-    if size is not None:
-        width, _, height = size.partition("x")
-        if not (width.isdecimal() and height.isdecimal()):
-            raise UsageError(f"--size takes WIDTHxHEIGHT, such as 1280x720, not {size!r}")
-        pixels = int(width), int(height)
+    pixels = None if size is None else parse_width_and_height(size)
     details = convert_geometry_file(
         source, out, format=format, intrinsics=intrinsics, depth=depth, size=pixels, convention=convention
     )

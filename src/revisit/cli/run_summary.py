@@ -13,7 +13,7 @@ import typer
 
 from revisit.cli.console import print_first_lines_to_stderr, print_table, print_to_stderr, without_control_characters
 from revisit.core.grouping import group_items
-from revisit.core.text import count_and_noun
+from revisit.core.text import count_and_noun, first_names
 from revisit.results import Cell
 from revisit.results.display import (
     HELD_TITLE,
@@ -85,7 +85,7 @@ def print_verdict(ranking: Mapping[str, Any], content: Mapping[str, Any]) -> Non
     notes = [("Note", sentence) for sentence in ranking["trade_offs"][:NOTES]]
     if low := ranking["low_ceilings"]:
         titles = [f"{content['metrics'].get(metric, {}).get('title', metric)} ({n} clips)" for metric, n in low.items()]
-        notes.append(("Note", f"the truth itself scores low in {_join_first_names(titles)}"))
+        notes.append(("Note", f"the truth itself scores low in {first_names(titles, NAMED)}"))
     moments = [
         f"{moment['model']}, {moment['sample']}"
         + (f", seed {moment['seed']}" if moment.get("seed") else "")
@@ -226,15 +226,11 @@ def _print_unscored_reasons(content: Mapping[str, Any]) -> None:
                 clips_by_kind[kind][id] += n
     for kind, counts in sorted(clips_by_kind.items()):
         print_to_stderr(
-            f"unscored, {reason_title(kind)}: {_join_first_names([f'{id} {n}' for id, n in counts.items()])}"
+            f"unscored, {reason_title(kind)}: {first_names([f'{id} {n}' for id, n in counts.items()], NAMED)}"
         )
     reasons = content["not_asked"]
     for reason, ids in sorted(group_items(reasons, reasons.__getitem__).items()):
-        print_to_stderr(f"not asked: {_join_first_names(ids)}: {reason}")
-
-
-def _join_first_names(words: Sequence[str]) -> str:
-    return ", ".join(words[:NAMED]) + (f" and {len(words) - NAMED} more" if len(words) > NAMED else "")
+        print_to_stderr(f"not asked: {first_names(ids, NAMED)}: {reason}")
 
 
 def print_suite_table(extra: Mapping[str, Any]) -> None:

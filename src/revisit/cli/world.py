@@ -34,7 +34,7 @@ def render_worlds(
     json: bool = JSON,
 ) -> None:
     """Render films and clips of models with known failures. In the layouts of benchmarks. The same command resumes."""
-    from revisit.core.text import split_commas
+    from revisit.core.text import parse_width_and_height, split_commas
     from revisit.worlds.layouts.common import Model
     from revisit.worlds.layouts.film_orders import LAYOUTS, evaluation_command
     from revisit.worlds.layouts.rendering import render_layouts as rendered
@@ -44,9 +44,8 @@ def render_worlds(
     layouts = list(LAYOUTS) if "all" in suites else suites
     console.print_to_stderr(f"rendering {', '.join(layouts)} into {out}")
     folders = rendered(
-        out, layouts, seeds=seeds, size=_parse_height_and_width(size), frames=frames, models=models, workers=workers,
-        fresh=fresh,
-        progress=console.Counter("rendered"),
+        out, layouts, seeds=seeds, size=parse_width_and_height(size, "height x width, such as 240x416"),
+        frames=frames, models=models, workers=workers, fresh=fresh, progress=console.Counter("rendered"),
     )  # fmt: skip
     commands = {name: evaluation_command(name, folder) for name, folder in folders.items()}
     if json:
@@ -55,13 +54,3 @@ def render_worlds(
     for name, command in commands.items():
         console.print_to_stderr(f"{name}: {folders[name]}")
         console.print_to_stderr(f"  {command}")
-
-
-def _parse_height_and_width(text: str) -> tuple[int, int]:
-    from revisit.core import UsageError
-
-    try:
-        height, width = (int(part) for part in text.lower().split("x"))
-    except ValueError:
-        raise UsageError(f"{text!r} is not a size; give height x width, such as 240x416") from None
-    return height, width

@@ -152,8 +152,7 @@ def suggest_names(name: str, names: Iterable[str]) -> str:
     names = list(names)
     if near := did_you_mean_question(name, names):
         return near
-    further = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
-    return f"there are {', '.join(names[:MOST_NAMES])}{further}" if names else "there are none"
+    return f"there are {first_names(names, MOST_NAMES)}" if names else "there are none"
 
 
 def did_you_mean_question(name: str, names: Iterable[str]) -> str:
@@ -168,18 +167,36 @@ def split_commas(values: Iterable[str]) -> list[str]:
     return [part.strip() for value in values for part in value.split(",") if part.strip()]
 
 
-def parse_width_and_height(text: str) -> tuple[int, int]:
-    """Width and height, from text such as 832x480."""
+def parse_named_values(texts: Iterable[str]) -> dict[str, str]:
+    """Values by name, from texts such as gt=path/to/dataset, as `--option` takes them."""
+    values = {}
+    for text in texts:
+        name, equals, values[name] = text.partition("=")
+        if not (name and equals and values[name]):
+            raise UsageError(f"--option takes name=value, such as gt=path/to/dataset, not {text!r}")
+    return values
+
+
+def parse_width_and_height(text: str, order: str = "width x height, such as 832x480") -> tuple[int, int]:
+    """Width and height, or both in another `order`, from text such as 832x480."""
     try:
-        width, height = (int(part) for part in text.lower().split("x"))
+        first, second = (int(part) for part in text.lower().split("x"))
     except ValueError:
-        raise UsageError(f"{text!r} is no size; a size is width x height, such as 832x480") from None
-    return width, height
+        first = second = 0
+    if min(first, second) < 1:
+        raise UsageError(f"{text!r} is no size; a size is {order}")
+    return first, second
 
 
 def count_and_noun(n: int, noun: str) -> str:
     """A number with its noun: 1 clip, 2 clips."""
     return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+
+
+def first_names(names: Sequence[str], most: int) -> str:
+    """`a, b, c and 4 more`: the first names, and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def join_names(names: Sequence[str], most: int = 4) -> str:

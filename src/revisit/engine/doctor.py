@@ -7,7 +7,6 @@ import platform
 import shutil
 import subprocess
 import sys
-from dataclasses import dataclass
 from importlib.metadata import entry_points
 from importlib.util import find_spec
 
@@ -47,21 +46,12 @@ NETWORKS = {
     "transformers": EXTRA, "safetensors": EXTRA, "onnxruntime": EXTRA, "tokenizers": EXTRA, "openvino": FASTER
 }  # fmt: skip
 MEMORY_WANTED, DISK_WANTED = 2e9, 5e9
-Row = tuple[str, str, str]  # as an InstallationCheck has it
+Row = tuple[str, str, str]  # name, state and finding; the state is ok, note (nothing is wrong) or bad (none can run)
 
 
-@dataclass(frozen=True)
-class InstallationCheck:
-    """One finding: `state` is ok, note (nothing is wrong) or bad (an evaluation would fail)."""
-
-    name: str
-    state: str
-    finding: str
-
-
-def check_installation() -> list[InstallationCheck]:
-    """Everything an evaluation needs, looked at."""
-    rows: list[Row] = [
+def check_installation() -> list[Row]:
+    """Everything an evaluation needs, looked at: a row of name, state and finding each."""
+    return [
         ("python", "ok", f"{platform.python_version()} on {platform.platform()}, {os.cpu_count()} cores"),
         *(_check_import(name, code) for name, code in LIBRARIES.items()),
         _check_import("video decoders", DECODERS),
@@ -73,7 +63,6 @@ def check_installation() -> list[InstallationCheck]:
         *_check_weights(),
         *(("plugin", "note", f"{point.name} ({point.value})") for point in entry_points(group=ENTRY_POINT_GROUP)),
     ]
-    return [InstallationCheck(*row) for row in rows]
 
 
 def _check_torch_devices() -> list[Row]:

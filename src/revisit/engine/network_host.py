@@ -325,7 +325,7 @@ class Host:
     def _run_observer_on_batch(self, q: Queue, batch_entries: Sequence[Entry]) -> Any:
         import torch
 
-        def select_rows(chunk: Chunk, rows: list[int], pictures: Any) -> Any:
+        def select_rows(rows: list[int], pictures: Any) -> Any:
             first, last = rows[0], rows[-1]
             if last - first + 1 == len(rows):  # a copy of numbers to the GPU would wait for the batch before
                 return pictures[first : last + 1]
@@ -343,10 +343,8 @@ class Host:
             batch = Batch(
                 np.array([row.number for row in described]),
                 np.array([row.time for row in described]),
-                concatenate([select_rows(chunk, rows, chunk.pictures) for chunk, _, rows in batch_entries]),
-                concatenate([select_rows(chunk, rows, chunk.partners) for chunk, _, rows in batch_entries])
-                if pairs
-                else (),
+                concatenate([select_rows(rows, chunk.pictures) for chunk, _, rows in batch_entries]),
+                concatenate([select_rows(rows, chunk.partners) for chunk, _, rows in batch_entries]) if pairs else (),
                 np.array([row.partner for row in described if pairs], dtype=np.int64),
                 [inputs_of(chunk.clip.tasks[key]) for chunk, key, rows in batch_entries for _ in rows],
             )

@@ -242,7 +242,9 @@ def make_plan(
     protocol = protocol or next(iter(suite.protocols))
     if protocol not in suite.protocols:
         raise UsageError(f"suite {suite.id} has no protocol {protocol!r}; {suggest_names(protocol, suite.protocols)}")
-    observers = _with_observers_of_protocol(observers, (suite.card.get("observers") or {}).get(protocol) or {})
+    insisted = (suite.card.get("observers") or {}).get(protocol) or {}  # of the kinds of evidence that the set has
+    own = {role: OBSERVERS[id] for role, id in insisted.items() if role in observers.roles}
+    observers = replace(observers, roles={**observers.roles, **own})
     if decoding := (suite.card.get("decoding") or {}).get(protocol) or "":
         decoding_build(decoding)  # says what is missing, before anything is read
         observers = replace(observers, decoding=decoding)
@@ -334,12 +336,6 @@ def _case_fields_that_metrics_read(case: Case, *, target: bool) -> dict[str, obj
     if target and case.target_name:
         fields["target_name"] = case.target_name
     return {**fields, "annotations": dict(case.annotations)}
-
-
-def _with_observers_of_protocol(observers: ObserverSet, observer_ids: Mapping[str, str]) -> ObserverSet:
-    """The set with the observers that a protocol insists on, for the kinds of evidence that the set has at all."""
-    own = {role: OBSERVERS[id] for role, id in observer_ids.items() if role in observers.roles}
-    return replace(observers, roles={**observers.roles, **own})
 
 
 def _case_with_decoding(case: Case, decoding: str) -> Case:

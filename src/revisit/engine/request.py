@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from revisit.core import GATES, METRICS, SUITES, MissingPrerequisite, Suite, UsageError
-from revisit.core.text import join_names
+from revisit.core.text import join_names, parse_named_values
 from revisit.engine.dependencies import ObserverSet, Parameters, asks_judge, merge_parameters
 from revisit.engine.earlier_run import (
     replaced_answers_warning,
@@ -121,7 +121,7 @@ class Request:
             limit=self.limit,
             align=self.align,
             roots=[Path(root) for root in self.roots],
-            options=dict(map(_parse_suite_option, self.options)),
+            options=parse_named_values(self.options),
             overrides=merge_parameters(self.parameters, overrides or {}),
             truth=self.truth,
         )
@@ -251,13 +251,6 @@ def warn_or_raise_if_unavailable(plan: Plan, warned: Callable[[str], None] = war
 def load_observer_set(name: str, judge: Details | None = None) -> ObserverSet:
     """The observers of a set, by its name or its YAML file."""
     return ObserverSet(read_set(name).id, load_roles(name, judge=judge is not None), judge)
-
-
-def _parse_suite_option(option: str) -> tuple[str, str]:
-    name, equals, value = option.partition("=")
-    if not (name and equals and value):
-        raise UsageError(f"--option takes name=value, such as gt=path/to/dataset, not {option!r}")
-    return name, value
 
 
 def recognise_suite(source: Path) -> Suite:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from revisit._version import __version__
 from revisit.core import Case, MissingPrerequisite, Record, UsageError, evidence_id
@@ -44,20 +44,8 @@ if TYPE_CHECKING:
 CLOSED = ("gate_closed", "undecided")  # why a metric was not even asked for its evidence
 
 
-class Progress(Protocol):
-    """Who is told how the work goes. See `cli.console` for a bar and for plain lines."""
-
-    def start(self, clips: int, cases: int, done: int) -> None: ...
-
-    def advance(self, what: str, failed: int) -> None: ...
-
-    def show_judge_progress(self, done: int, total: int, said: str) -> None: ...
-
-    def finish(self) -> None: ...
-
-
-class Silent:
-    """Progress that nobody watches."""
+class Progress:
+    """Who is told how the work goes; this one shows nothing. See `cli.console` for a bar and for plain lines."""
 
     def start(self, clips: int, cases: int, done: int) -> None: ...
 
@@ -95,7 +83,7 @@ def evaluate(
     that share the folder of the run and the evidence cache, may call this at once: each does a part.
     `exported` is called with the folder of the run whenever the files that its suite exports were written.
     """
-    limits, cache, progress = limits or Limits(), cache or EvidenceCache(cache_root()), progress or Silent()
+    limits, cache, progress = limits or Limits(), cache or EvidenceCache(cache_root()), progress or Progress()
     if out.exists() and not out.is_dir():
         raise UsageError(f"{out} is a file; --out takes a folder")
     require_worker_count(workers)

@@ -24,7 +24,7 @@ from typing import Any, Protocol
 from revisit.core import RevisitError, UsageError
 from revisit.core.threads import start_thread
 from revisit.engine.cache import EvidenceCache
-from revisit.engine.jobs import ClipTask, ObserverTask, ObservingJob
+from revisit.engine.jobs import ClipTask, ObserverTask, ObservingJob, observer_of
 from revisit.engine.network_client import Address, HostConnection, runs_at_host
 from revisit.engine.observe import Outcome, observe_job
 from revisit.media import Limits
@@ -132,7 +132,10 @@ def _run_jobs_on_workers(
                         "memory is low",
                     )
                     continue
-                if outcome is not None:
+                if isinstance(outcome, ObservingJob):  # a worker cannot import its observers
+                    to_come.clear()
+                    yield from observe_job(outcome, cache, limits)
+                elif outcome is not None:
                     yield to_come.pop(0), outcome
                 else:
                     del busy[ready]
@@ -344,9 +347,20 @@ def _observe_jobs_in_child(
             if host is not None:
                 host.close()
             return
-        for _, outcome in observe_job(job, cache, limits, host):
-            connection.send(outcome)
+        if _can_import_observers(job):
+            for _, outcome in observe_job(job, cache, limits, host):
+                connection.send(outcome)
+        else:
+            connection.send(job)  # back to the process that knows them
         connection.send(None)  # ready for the next job
+
+
+def _can_import_observers(job: ObservingJob) -> bool:
+    """Whether this process knows all observers of a job; what a function registered is known where it was called."""
+    try:
+        return all(observer_of(task) for clip in job.clips for task in clip.observers)
+    except Exception:  # whatever an import leads to
+        return False
 
 
 def end_with_parent(parent: int) -> None:

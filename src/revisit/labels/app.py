@@ -189,7 +189,7 @@ class RaterPages:
     def send_media(self, request: Any, fields: forms.Fields) -> Any:
         if not self._is_admin(request):
             self._require_rater(request)
-        return media_response(self.project.files, request.path_params["name"], request)
+        return media_response(self.project.files, request.path_params["name"])
 
     def send_static_file(self, request: Any, fields: forms.Fields) -> Any:
         from starlette.responses import FileResponse

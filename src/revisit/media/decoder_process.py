@@ -25,6 +25,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NoReturn, TypedDict
 
+import msgspec
 import numpy as np
 
 from revisit.core import MediaError, MissingPrerequisite, UsageError
@@ -58,6 +59,15 @@ class ClipHeader(TypedDict):
     fps: float
     times: list[float]
     notes: list[str]
+
+
+class FrameHeader(TypedDict):
+    """What the decoder says about the planes of a frame."""
+
+    format: str  # as FFmpeg calls it
+    matrix: int
+    range: int
+    strides: list[int]  # bytes from one row to the next, of each plane
 
 
 class DecoderProcess:
@@ -98,42 +108,31 @@ class DecoderProcess:
 
     def read_header(self) -> ClipHeader:
         """What the decoder says about the clip, checked: it may have been taken over by the clip."""
-        message = self._read_json_message(b"HEAD")
         try:
-            head: ClipHeader = {
-                "width": int(message["width"]),
-                "height": int(message["height"]),
-                "count": int(message["count"]),
-                "rotation": int(message["rotation"]),
-                "mirrored": bool(message["mirrored"]),
-                "fps": float(message["fps"]),
-                "times": [float(t) for t in message["times"]],
-                "notes": list(message["notes"]),
-            }
-            fits = head["width"] * head["height"] <= self._limits.pixels and head["count"] <= self._limits.frames
-            sound = min(head["width"], head["height"], head["count"]) > 0 and 0 < head["fps"] < math.inf
-            if not (fits and sound and len(head["times"]) == head["count"] and head["rotation"] in (0, 90, 180, 270)):
-                raise ValueError
-        except (KeyError, TypeError, ValueError, OverflowError):
+            head = msgspec.convert(self._read_json_message(b"HEAD"), ClipHeader)
+        except msgspec.ValidationError:
             raise _invalid_output_error() from None
+        fits = head["width"] * head["height"] <= self._limits.pixels and head["count"] <= self._limits.frames
+        sound = min(head["width"], head["height"], head["count"]) > 0 and 0 < head["fps"] < math.inf
+        if not (fits and sound and len(head["times"]) == head["count"] and head["rotation"] in (0, 90, 180, 270)):
+            raise _invalid_output_error()
         return head
 
     def read_frame(self, height: int, width: int) -> np.ndarray:
         """The next frame as height x width x 3 bytes."""
         import cv2
 
-        head = self._read_json_message(b"FRAM")
         try:
-            name, matrix, range_ = str(head["format"]), int(head["matrix"]), int(head["range"])
-            strides = [int(stride) for stride in head["strides"]]
-        except (KeyError, TypeError, ValueError):
+            head = msgspec.convert(self._read_json_message(b"FRAM"), FrameHeader)
+        except msgspec.ValidationError:
             raise _invalid_output_error() from None
+        name, strides = head["format"], head["strides"]
         expected = pixel_layout_of_format(printable_line(name, longest=40), width, height).planes
         if len(strides) != len(expected):
             raise _invalid_output_error()
         planes = [self._read_plane(plane, stride) for plane, stride in zip(expected, strides, strict=True)]
         try:
-            return rgb_of(name, matrix, range_, width, height, planes)
+            return rgb_of(name, head["matrix"], head["range"], width, height, planes)
         except cv2.error as error:  # of planes whose sizes are right: OpenCV found no memory
             raise MemoryError(str(error)) from None
 

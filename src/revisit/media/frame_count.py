@@ -17,8 +17,18 @@ def frame_count_in_mp4_index(path: Path) -> int | None:
     Nothing is decoded and nothing is promised: the decoder checks the number when the clip is read. A fragmented
     file, or one of another kind, is None.
     """
-    index = read_mp4_index(path)
-    return None if index is None else _sample_count_of_video_track(index)
+    for _, media in video_tracks(read_mp4_index(path) or b""):
+        return int.from_bytes(sample_tables(media).get(b"stsz", b"")[8:12], "big") or None
+    return None
+
+
+def frame_size_in_mp4_index(path: Path) -> tuple[int, int] | None:
+    """Width and height of the video track by the index of an mp4, m4v or mov file; None where it does not say."""
+    for track, _ in video_tracks(read_mp4_index(path) or b""):
+        head = track.get(b"tkhd", b"")
+        width, height = (int.from_bytes(part, "big") >> 16 for part in (head[-8:-4], head[-4:]))  # 16.16
+        return (width, height) if width and height else None
+    return None
 
 
 def read_mp4_index(path: Path) -> bytes | None:
@@ -31,32 +41,27 @@ def read_mp4_index(path: Path) -> bytes | None:
     return None
 
 
-def frame_size_in_mp4_index(path: Path) -> tuple[int, int] | None:
-    """Width and height of the video track by the index of an mp4, m4v or mov file; None where it does not say."""
-    index = read_mp4_index(path)
-    for kind, track in iterate_box_contents(index or b""):
-        parts = dict(iterate_box_contents(track)) if kind == b"trak" else {}
-        head, media = parts.get(b"tkhd", b""), dict(iterate_box_contents(parts.get(b"mdia", b"")))
-        if media.get(b"hdlr", b"")[8:12] == b"vide" and len(head) >= 8:
-            width, height = (int.from_bytes(part, "big") >> 16 for part in (head[-8:-4], head[-4:]))  # 16.16
-            return (width, height) if width and height else None
-    return None
+def video_tracks(index: bytes) -> Iterator[tuple[dict[bytes, bytes], dict[bytes, bytes]]]:
+    """The boxes of each video track in an index, and those of its media."""
+    for kind, track in _iterate_boxes(index):
+        boxes = boxes_by_kind(track) if kind == b"trak" else {}
+        media = boxes_by_kind(boxes.get(b"mdia", b""))
+        if media.get(b"hdlr", b"")[8:12] == b"vide":
+            yield boxes, media
 
 
-def _sample_count_of_video_track(index: bytes) -> int | None:
-    for kind, track in iterate_box_contents(index):
-        media = (
-            b"".join(body for name, body in iterate_box_contents(track) if name == b"mdia") if kind == b"trak" else b""
-        )
-        parts = dict(iterate_box_contents(media))
-        if parts.get(b"hdlr", b"")[8:12] != b"vide":
-            continue
-        table = dict(iterate_box_contents(dict(iterate_box_contents(parts.get(b"minf", b""))).get(b"stbl", b"")))
-        sizes = table.get(b"stsz", b"")
-        return int.from_bytes(sizes[8:12], "big") or None if len(sizes) >= 12 else None
-    return None
+def sample_tables(media: dict[bytes, bytes]) -> dict[bytes, bytes]:
+    """The tables of sizes, places and kinds of the samples of a track, from the boxes of its media."""
+    return boxes_by_kind(boxes_by_kind(media.get(b"minf", b"")).get(b"stbl", b""))
 
 
-def iterate_box_contents(data: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Kind and content of each box at the outermost level of these bytes."""
+def boxes_by_kind(data: bytes) -> dict[bytes, bytes]:
+    """Boxes at the outermost level of these bytes; of several of a kind the first."""
+    boxes: dict[bytes, bytes] = {}
+    for kind, body in _iterate_boxes(data):
+        boxes.setdefault(kind, body)
+    return boxes
+
+
+def _iterate_boxes(data: bytes) -> Iterator[tuple[bytes, bytes]]:
     return ((kind, data[start:end]) for kind, start, end in iterate_mp4_boxes(BytesIO(data), len(data)))

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from revisit.media.container import EBML, iterate_mp4_boxes, parse_ebml_length
-from revisit.media.frame_count import iterate_box_contents, read_mp4_index
+from revisit.media.frame_count import boxes_by_kind, read_mp4_index, sample_tables, video_tracks
 
 _SEGMENT, _TRACKS, _CLUSTER = 0x18538067, 0x1654AE6B, 0x1F43B675
 _TRACK, _TRACK_NUMBER, _TRACK_TYPE, _CODEC, _CODEC_SETUP, _VIDEO = 0xAE, 0xD7, 0x83, 0x86, 0x63A2, 0xE0
@@ -53,30 +53,14 @@ def is_video_mirrored(path: Path) -> bool:
 
 def _is_mp4_mirrored(path: Path, file: BinaryIO) -> bool:
     index = read_mp4_index(path) or b""
-    movie = _display_matrix_determinant(_first_box_of_each_kind(iterate_box_contents(index)).get(b"mvhd", b""), 36, 48)
-    for kind, track in iterate_box_contents(index):
-        parts = _first_box_of_each_kind(iterate_box_contents(track)) if kind == b"trak" else {}
-        media = _first_box_of_each_kind(iterate_box_contents(parts.get(b"mdia", b"")))
-        if media.get(b"hdlr", b"")[8:12] != b"vide":
-            continue
-        if movie * _display_matrix_determinant(parts.get(b"tkhd", b""), 40, 52) < 0:
+    movie = _display_matrix_determinant(boxes_by_kind(index).get(b"mvhd", b""), 36, 48)
+    for track, media in video_tracks(index):
+        if movie * _display_matrix_determinant(track.get(b"tkhd", b""), 40, 52) < 0:
             return True
-        table = _first_box_of_each_kind(
-            iterate_box_contents(
-                _first_box_of_each_kind(iterate_box_contents(media.get(b"minf", b""))).get(b"stbl", b"")
-            )
-        )
-        codec, setup = _codec_and_decoder_setup(table.get(b"stsd", b""))
-        return bool(codec) and _has_mirroring_sei_message(_read_first_sample(file, table), codec, setup)
+        tables = sample_tables(media)
+        codec, setup = _codec_and_decoder_setup(tables.get(b"stsd", b""))
+        return bool(codec) and _has_mirroring_sei_message(_read_first_sample(file, tables), codec, setup)
     return False
-
-
-def _first_box_of_each_kind(boxes: Iterator[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
-    """Boxes by kind; of several of a kind the first."""
-    parts: dict[bytes, bytes] = {}
-    for kind, body in boxes:
-        parts.setdefault(kind, body)
-    return parts
 
 
 def _display_matrix_determinant(header: bytes, short: int, long: int) -> int:

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from revisit import weights
 from revisit.core import MissingPrerequisite
+from revisit.core.text import first_names
 
 Net = TypeVar("Net", bound=nn.Module)
 
@@ -42,8 +43,7 @@ def raise_for_mismatched_tensors(
     """Raise MissingPrerequisite where tensors are missing, unexpected or of other shapes: another network's weights."""
     for what, names in (("lacks", missing), ("has besides", unexpected), ("has other shapes of", shapes)):
         if names:
-            rest = f" and {len(names) - 3} more" if len(names) > 3 else ""
             raise MissingPrerequisite(
-                f"{path}: this is not a weights file of {kind}: it {what} {', '.join(names[:3])}{rest}. "
+                f"{path}: this is not a weights file of {kind}: it {what} {first_names(names, 3)}. "
                 "Remove it and fetch the published weights with `revisit weights pull`"
             )

@@ -71,7 +71,7 @@ def cpu_threads() -> int:
 
 def process_of_networks() -> str:
     """Which processes run the networks."""
-    value = os.environ.get(NETWORKS, "auto")
+    value = os.environ.get(NETWORKS) or "auto"
     if value not in WHERE:
         raise UsageError(f"{NETWORKS}={value}: choose auto, host (one process) or workers (one copy each)")
     return value

@@ -178,7 +178,7 @@ def make_live_application(runs: Sequence[Path], copies: Path) -> Application:
         name = request.path_params["name"]
         try:
             path = run_of_request(request).playable_path(name)
-            return media_response({} if path is None else {name: path}, name, request)
+            return media_response({} if path is None else {name: path}, name)
         except MediaError as error:
             raise HTTPException(404, str(error)) from None
 

@@ -84,7 +84,7 @@ def _pad_to_even_size(rgb: np.ndarray) -> np.ndarray:
     return np.pad(rgb, ((0, rgb.shape[0] % 2), (0, rgb.shape[1] % 2), (0, 0)), mode="edge")
 
 
-def media_response(files: Mapping[str, Path], name: str, request: Any) -> Any:
+def media_response(files: Mapping[str, Path], name: str) -> Any:
     """The file of this name, or the part of it that the browser asks for; nothing else can be reached."""
     from starlette.exceptions import HTTPException
     from starlette.responses import FileResponse

@@ -21,7 +21,7 @@ from revisit.core import SUITES, Case, Record, Rejected, UsageError
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.dependencies import ObserverSet
 from revisit.engine.plan import make_plan
-from revisit.engine.run import Silent, evaluate
+from revisit.engine.run import Progress, evaluate
 from revisit.media import encode_mp4
 from revisit.observers.sets import load_roles
 from revisit.suites.mind.read import read
@@ -171,7 +171,7 @@ def rows_of(path: Path) -> dict:
     return {(row["perspective"], row["test_type"], row["path"]): row for row in rows}
 
 
-class Watching(Silent):
+class Watching(Progress):
     """Looks at result.json whenever a clip is done."""
 
     def __init__(self, path: Path) -> None:
