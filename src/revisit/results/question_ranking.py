@@ -304,9 +304,11 @@ def _rank_models_in_metric(results: Results, question: SuiteQuestion, metric: st
     rare = {model: (cells[model].n, cells[model].of) for model in too_few}
     part = results.only(lambda entry: entry.model not in rare)
     ranking = part.ranking(metric)
-    if not ranking.order or (len(ranking.order) > 1 and not ranking.pairs):
+    ambiguous = part.ambiguous(metric)
+    lost = {model for model, _ in ambiguous} - {*ranking.order}  # of whose clips none has a name of its own
+    if lost or not ranking.order or (len(ranking.order) > 1 and not ranking.pairs):
         reason = f"no two of {len(cells) - len(rare)} models have a clip in common"
-        if unpaired := sum(part.ambiguous(metric).values()):
+        if unpaired := sum(ambiguous.values()):
             same = f"{unpaired} clips share a name with another clip of their scene"
             reason = f"{same}, so they cannot be paired; give each an id"
         return QuestionRanking(question, metric, left_out=rare, reason=reason)
