@@ -20,6 +20,7 @@ from revisit.core import Case, Clip, Reason, Record, Series
 from revisit.engine.cache import EvidenceCache
 from revisit.evidence.frames import FrameFacts, Thumbnails
 from revisit.media import save_npz
+from revisit.report.page_data import _part_tables
 from revisit.report.phases import phases_of_gate
 from revisit.report.series import thin_series
 from revisit.report.tables import funnel_rows, funnel_sentences, gate_finding_rows, model_table
@@ -463,6 +464,15 @@ def test_a_model_called_truth_stands_beside_the_truth(tmp_path: Path) -> None:
         (row["model"], row["truth"], row["cells"][0]["cell"].mean, row["cells"][0]["best"]) for row in table["rows"]
     ]
     assert rows == [("truth", False, 0.4, True), ("a", False, 0.7, False), ("truth", True, 0.7, False)]
+
+
+def test_the_best_of_all_clips_is_not_marked_in_tables_of_their_parts() -> None:
+    scores = {name: {"cases": 1, "scores": {"psnr": {"n": 1, "of": 1, "mean": 0.5}}} for name in "ab"}
+    parts = {"far": {"metrics": ["psnr"], "models": scores}}
+    (part,) = _part_tables(
+        {"metrics": {"psnr": {"best": "a"}}}, parts, {"psnr": {"group": "Fidelity", "range": (0, 1)}}
+    )
+    assert [row["cells"][0]["best"] for row in part["table"]["rows"]] == [False, False]
 
 
 def test_a_model_alone_is_not_marked_as_the_best() -> None:
