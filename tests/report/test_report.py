@@ -20,9 +20,11 @@ from revisit.core import Case, Clip, Reason, Record, Series
 from revisit.engine.cache import EvidenceCache
 from revisit.evidence.frames import FrameFacts, Thumbnails
 from revisit.media import save_npz
+from revisit.report.page_data import _part_tables
 from revisit.report.phases import phases_of_gate
 from revisit.report.series import thin_series
-from revisit.report.tables import funnel_rows, funnel_sentences, gate_finding_rows, model_table
+from revisit.report.standalone import page_templates
+from revisit.report.tables import funnel_rows, funnel_sentences, gate_finding_rows, model_table, suite_table
 from revisit.report.verdict import verdict_content
 from revisit.report.write_html import json_for_script, write_report
 from revisit.results import Results
@@ -463,6 +465,29 @@ def test_a_model_called_truth_stands_beside_the_truth(tmp_path: Path) -> None:
         (row["model"], row["truth"], row["cells"][0]["cell"].mean, row["cells"][0]["best"]) for row in table["rows"]
     ]
     assert rows == [("truth", False, 0.4, True), ("a", False, 0.7, False), ("truth", True, 0.7, False)]
+
+
+def test_the_best_of_all_clips_is_not_marked_in_tables_of_their_parts() -> None:
+    scores = {name: {"cases": 1, "scores": {"psnr": {"n": 1, "of": 1, "mean": 0.5}}} for name in "ab"}
+    parts = {"far": {"metrics": ["psnr"], "models": scores}}
+    (part,) = _part_tables(
+        {"metrics": {"psnr": {"best": "a"}}}, parts, {"psnr": {"group": "Fidelity", "range": (0, 1)}}
+    )
+    assert [row["cells"][0]["best"] for row in part["table"]["rows"]] == [False, False]
+
+
+def test_intervals_of_the_table_are_written_as_everywhere() -> None:
+    """With as many digits as tell the ends apart, and values that are all equal are called that."""
+    cells = [{"n": 9, "of": 9, "mean": 0.5, "interval": ends} for ends in ([0.4981, 0.5024], [0.5, 0.5], None)]
+    cells[2] |= {"few_scenes": True}
+    extra = suite_table({"rows": [{"name": "a", "cells": cells}], "columns": ["x", "y", "z"], "title": "", "note": ""})
+    html = (
+        page_templates()
+        .from_string('{% import "parts.html" as parts %}{{ parts.plain_scores(extra) }}')
+        .render(extra=extra)
+    )
+    assert re.findall(r'class="interval"[^>]*>([^<]*)', html) == ["0.498 to 0.502", "all equal", "no interval"]
+    assert 'title="too few scenes to see rare failures"' in html
 
 
 def test_a_model_alone_is_not_marked_as_the_best() -> None:

@@ -273,6 +273,16 @@ def test_what_is_refused_and_names_no_model_is_no_model() -> None:
     assert list(results.mean("event_outcome")) == ["a", "b"] and results.cell("event_outcome").of == 29
 
 
+def test_a_model_whose_clips_share_a_name_is_not_said_to_have_no_score() -> None:
+    cases = [Case(f"{model}{k}", "folder", model, f"s{k // 2}", Clip(Path("x"))) for model in "ab" for k in range(4)]
+    cases = [case for case in cases if case.model == "a" or case.id in ("b0", "b2")]  # one of a scene
+    results = Results(cases, [Record(case, "event_outcome", False, "scored", 0.5) for case in cases])
+    answer = rank_question(results, SuiteQuestion("Which?", ("event_outcome",)))
+    assert answer.sentence == "4 clips share a name with another clip of their scene, so they cannot be paired; " + (
+        "give each an id"
+    )
+
+
 def test_the_order_of_clips_decides_no_rank() -> None:
     values = [0.1, 0.2, 0.3]
     ranks = made({"event_outcome": {"a": values, "b": values[::-1]}}).ranks("event_outcome")

@@ -427,8 +427,12 @@ def test_models_of_two_bundles_are_ranked_on_the_clips_that_both_have() -> None:
     """Each hands in a bundle of a model of its own: their clips have the same names, and are compared."""
     from revisit.runs.bundle_check import BundleCheck
 
-    def made(name: str, levels: dict[str, float]) -> Bundle:
-        cases = [Case(f"{k}@{m}#0", "folder", m, f"s{k}", Clip(Path(f"{m}{k}.mp4"))) for m in levels for k in range(6)]
+    def made(name: str, levels: dict[str, float], **annotations: str) -> Bundle:
+        cases = [
+            Case(f"{k}@{m}#0", "folder", m, f"s{k}", Clip(Path(f"{m}{k}.mp4")), annotations=annotations)
+            for m in levels
+            for k in range(6)
+        ]
         lines = [
             record_to_line(Record(one, "event_outcome", False, "scored", levels[one.model] + 0.003 * (k % 6) ** 2))
             for k, one in enumerate(cases)
@@ -447,6 +451,10 @@ def test_models_of_two_bundles_are_ranked_on_the_clips_that_both_have() -> None:
         "good": 1, "middling": 2, "bad (third)": 3, "bad (ours)": 4,
     }  # fmt: skip
     assert places["good"].text == "1" and places["middling"].text == "2–4"
+    still = made("still", {"still": 0.9}, category="floor")  # a baseline without memory has no place, however good
+    (board,) = boards_of_bundles([bundles[0], still], {bundle.name: BundleCheck(1) for bundle in (bundles[0], still)})
+    shown = {row.label: row.cells["event_outcome.places"].mean for row in board.rows}
+    assert shown == {"good": 1, "still (floor)": None}
 
 
 def test_a_board_shows_what_counts_and_names_are_text(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ def target_in_view(case: Case, views: PairedViews) -> Score | Unscored:
     The facts hold the same of the first frame, and how much clip and truth change there against their own first frames.
     Only beside a reference whose camera rests does this speak of the target.
     """
-    if case.target is None or case.target.box is None:
+    if case.target is None:
         return Unscored("no_target", "no target was given for this case, or not where it is")
     if len(views.index) < LEAST_FRAMES:
         return Unscored("too_short", f"only {len(views.index)} frames could be compared with the reference")

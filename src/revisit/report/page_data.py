@@ -109,10 +109,13 @@ def _points_with_names(points: Sequence[Sequence[Any]]) -> list[tuple[str, float
 
 
 def _part_tables(summary: Details, parts: Mapping[str, Details], cards: Mapping[str, Details]) -> list[Context]:
-    """Tables of parts of the clips, each with its models and the metrics that are asked of it."""
+    """Tables of parts of the clips, each with its models and the metrics that are asked of it; without marks.
+
+    What is best among all clips need not be so in a part of them.
+    """
     tables: list[Context] = []
     for name, part in parts.items():
-        heads = {metric: summary["metrics"][metric] for metric in part["metrics"]}
+        heads = {metric: {**summary["metrics"][metric], "best": None} for metric in part["metrics"]}
         tables.append({"name": name, "table": model_table({"models": part["models"], "metrics": heads}, cards)})
     return tables
 

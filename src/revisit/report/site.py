@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from revisit.core import METRICS
+from revisit.core.cases import FLOOR
 from revisit.core.text import read_package_yaml
 from revisit.report.leaderboard_page import as_html
 from revisit.results.ceilings import OUTCOME
@@ -50,7 +51,7 @@ def boards_of_bundles(bundles: Sequence[Bundle], checks: Checks | None = None) -
                 columns += [scored, BoardColumn(f"{metric}.places", "places", None)]
             if len(sure) < len(results.models):
                 columns.append(BoardColumn(f"{metric}.unchecked", f"{scored.title}, not checked", None))
-            places = _rank_and_range_by_model(_results_of_models(checked, sure), metric)
+            places = _rank_and_range_by_model(checked.where(model=sure).ranked, metric)
             for model, part in results.groups("model").items():
                 cell = as_board_cell(part.cell(metric))
                 if model not in sure:
@@ -65,7 +66,10 @@ def boards_of_bundles(bundles: Sequence[Bundle], checks: Checks | None = None) -
                 f"{about['suite']}, dataset {about['dataset']}",
                 f"{about['protocol']}:{about['hash']}, observers {' | '.join(observers)}",
                 tuple(columns),
-                tuple(BoardRow(model, rows[model], cells[model]) for model in results.models),
+                tuple(
+                    BoardRow(model, rows[model], cells[model], role=FLOOR if model in results.floors else "")
+                    for model in results.models
+                ),
                 f"{TEXTS['note']} {TEXTS['unchecked']}" if any_doubt else TEXTS["note"],
             )
         )
@@ -76,10 +80,6 @@ def _checked_results(results: Results, rows: Mapping[str, str], checks: Checks |
     """The clips of bundles of which everything or a part was checked, with the answers that were."""
     part = results.only(lambda entry: entry.model in rows and rows[entry.model] in (checks or {}))
     return part.mapped(lambda one: one if is_question_checked(checks, rows[one.case.model], one.question) else None)
-
-
-def _results_of_models(results: Results, models: Collection[str]) -> Results:
-    return results.only(lambda entry: entry.model in models)
 
 
 def is_question_checked(checks: Checks | None, bundle: str, question: str) -> bool:

@@ -28,7 +28,7 @@ def model_table(summary: Mapping[str, Any], cards: Mapping[str, Details]) -> Con
     opens = {metric for before, metric in pairwise(ids) if cards[before]["group"] != cards[metric]["group"]}
     truth = summary.get("truth")
     entries = [*models.items(), *([(truth.get("name", "truth"), truth)] if truth and models else [])]
-    rows: list[Context] = [
+    rows: list[dict[str, Any]] = [
         {"model": model, "cases": entry["cases"], "truth": entry is truth, "cells": []} for model, entry in entries
     ]
     for metric in ids:

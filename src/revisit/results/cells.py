@@ -9,6 +9,7 @@ from typing import Any, TypedDict
 
 from revisit.results.score_names import find_metric_of_score
 from revisit.stats.intervals import interval_of_two_valued_mean, mean_interval
+from revisit.stats.paired import PairedTest
 
 SCENES_FOR_RARE_FAILURES = 29  # 0.9^29 < 5 %: so many show a failure of one scene in ten
 GOOD = 0.25  # of the range of a metric, from its best end: nothing in such scores is a failure
@@ -170,7 +171,7 @@ def metric_range_width(metric: str) -> float | None:
     return None if low is None or high is None else high - low
 
 
-def score_difference_limits(metric: str) -> Limits:
-    """The range of differences between two scores of a metric."""
+def difference_interval(test: PairedTest, metric: str) -> Interval | None:
+    """The interval of a tested difference, within what two scores of the metric can differ by."""
     most = metric_range_width(metric)
-    return (None, None) if most is None else (-most, most)
+    return test.interval if test.interval is None or most is None else clamp_interval(test.interval, (-most, most))

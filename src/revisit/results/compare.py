@@ -13,7 +13,7 @@ from revisit.core import METRICS, Case
 from revisit.core.grouping import group_items
 from revisit.core.text import count_and_noun, join_names
 from revisit.results.ceilings import LOOK_AWAY, RETURN_GATES
-from revisit.results.cells import Interval, clamp_interval, metric_range_width, score_difference_limits
+from revisit.results.cells import Interval, difference_interval, metric_range_width
 from revisit.results.collapses import picture_collapses_unlike_truth
 from revisit.results.display import difference_interval_text
 from revisit.results.results import Results
@@ -189,7 +189,7 @@ def _delta_in_metric(
         metric, first.name, second.name, n, len({look.scene for look in looks}), seeds,
         (sum(look.first for look in looks) / n, sum(look.second for look in looks) / n),
         sum(look.difference for look in looks) / n,
-        _difference_interval(tested, metric), tested.p, None,
+        difference_interval(tested, metric), tested.p, None,
         None if ranks is None else ranks.p, wins, losses, tuple(ordered), tested.method, parts,
     )  # fmt: skip
 
@@ -208,13 +208,8 @@ def _make_group_difference(
     tested = _paired_test_over_scenes(looks, score_range)
     mean = sum(look.difference for look in looks) / len(looks)
     return GroupDifference(
-        group, len(looks), mean, _difference_interval(tested, metric), *_wins_and_losses(looks, higher)
+        group, len(looks), mean, difference_interval(tested, metric), *_wins_and_losses(looks, higher)
     )
-
-
-def _difference_interval(tested: PairedTest, metric: str) -> Interval | None:
-    """The interval of the difference, within what two scores can differ by."""
-    return None if tested.interval is None else clamp_interval(tested.interval, score_difference_limits(metric))
 
 
 class FoldedClip(NamedTuple):

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
 from revisit.core import METRICS, Record
-from revisit.results.cells import Interval, clamp_interval, metric_range_width, score_difference_limits
+from revisit.results.cells import Interval, difference_interval, metric_range_width
 from revisit.results.score_names import strip_held_suffix
 from revisit.stats.intervals import Estimate
 from revisit.stats.paired import ALPHA, SignedRank, paired_test, wilcoxon_signed_rank
@@ -126,20 +126,18 @@ def compare_two_models(scores: Sequence[Record], metric: str, first: str, second
         [pair.first.case.scene for pair in pairs],
         metric_range_width(metric) if two_valued else None,
     )
+    tested: tuple[float | None, Interval | None, float | None, Estimate | None] = (None, None, None, None)
+    if test is not None:
+        tested = test.difference, difference_interval(test, metric), test.p, test.estimate
     return Paired(
         metric,
         first,
         second,
         tuple(sorted(pairs, key=lambda pair: (-abs(pair.difference), pair.first.case.id))),
-        None if test is None else test.difference,
-        None
-        if test is None or test.interval is None
-        else clamp_interval(test.interval, score_difference_limits(metric)),
-        None if test is None else test.p,
-        None if test is None else test.estimate,
+        *tested,
         sum(won),
         len(pairs) - len(won),
         len(won) - sum(won),
-        wilcoxon_signed_rank([0.0] * len(differences), differences) if differences else None,
+        wilcoxon_signed_rank([0.0] * len(differences), differences),
         sum(count for (model, _), count in ambiguous.items() if model in (first, second)),
     )

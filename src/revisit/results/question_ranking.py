@@ -12,7 +12,7 @@ from revisit.core.grouping import group_items
 from revisit.core.reasons import KINDS
 from revisit.core.text import count_and_noun, join_names
 from revisit.results.ceilings import OUTCOME, ranking_score_id
-from revisit.results.cells import Cell, Interval, clamp_interval, score_difference_limits
+from revisit.results.cells import Cell, Interval, difference_interval
 from revisit.results.display import cell_text, difference_interval_text, number_text, reason_title, signed_number_text
 from revisit.results.file_types import Details
 from revisit.results.funnel import looks_away_and_returns
@@ -304,9 +304,11 @@ def _rank_models_in_metric(results: Results, question: SuiteQuestion, metric: st
     rare = {model: (cells[model].n, cells[model].of) for model in too_few}
     part = results.only(lambda entry: entry.model not in rare)
     ranking = part.ranking(metric)
-    if not ranking.order or (len(ranking.order) > 1 and not ranking.pairs):
+    ambiguous = part.ambiguous(metric)
+    lost = {model for model, _ in ambiguous} - {*ranking.order}  # of whose clips none has a name of its own
+    if lost or not ranking.order or (len(ranking.order) > 1 and not ranking.pairs):
         reason = f"no two of {len(cells) - len(rare)} models have a clip in common"
-        if unpaired := sum(part.ambiguous(metric).values()):
+        if unpaired := sum(ambiguous.values()):
             same = f"{unpaired} clips share a name with another clip of their scene"
             reason = f"{same}, so they cannot be paired; give each an id"
         return QuestionRanking(question, metric, left_out=rare, reason=reason)
@@ -343,11 +345,11 @@ def _pair_outcomes(ranking: Ranking, metric: str) -> tuple[PairOutcome, ...]:
     outcomes = []
     for pair in ranking.pairs:
         test = pair.test
-        interval = None if test.interval is None else clamp_interval(test.interval, score_difference_limits(metric))
         more = None if pair.decided else more_clips_needed(test, alpha)
         outcomes.append(PairOutcome(
-            pair.ahead, pair.behind, pair.wins, pair.losses, test.clips, test.scenes, test.difference, interval,
-            pair.p, pair.decided, more, test.p, test.method, METRICS[metric].higher_is_better is False,
+            pair.ahead, pair.behind, pair.wins, pair.losses, test.clips, test.scenes, test.difference,
+            difference_interval(test, metric), pair.p, pair.decided, more, test.p, test.method,
+            METRICS[metric].higher_is_better is False,
         ))  # fmt: skip
     return tuple(outcomes)
 
