@@ -260,3 +260,28 @@ def test_a_clip_of_an_earlier_prompt_is_not_listed_under_the_new_one(setting: tu
     assert [made.status for made in ended] == ["crashed", "kept"] and (out / "r0.mp4").is_file()
     rows = [json.loads(line) for line in write_clip_manifest(wanted, ANY, out, ended).read_text().splitlines()]
     assert [(row["id"], row["prompt"]) for row in rows] == [("r1", "a blue cup")]
+
+
+def test_files_beside_a_clip_tell_of_it_where_making_it_anew_failed(setting: tuple[Path, str]) -> None:
+    folder, command = setting
+    path, out = folder / "records.jsonl", folder / "out"
+
+    def run(prompt: str, degrees: int) -> str:
+        camera = f"yaw:left:{degrees}@4,yaw:right:{degrees}@4"
+        path.write_text(json.dumps({"id": "r0", "prompt": prompt, "camera": camera}))
+        (made,) = generate_records(read_generation_records(path), ANY, command, out)
+        return made.status
+
+    def contents() -> dict[Path, bytes]:
+        return {one: one.read_bytes() for one in out.rglob("*") if one.is_file() and one.name != "generation.jsonl"}
+
+    assert run("crash", 10) == "crashed" and (out / "r0.job.json").is_file()  # it says what is missing
+    assert run("fine", 10) == "made"
+    before = contents()
+    assert run("crash", 20) == "crashed" and contents() == before
+    assert run("fine", 10) == "kept" and contents() == before
+    assert run("fine", 20) == "made"
+    job = json.loads((out / "r0.job.json").read_text())
+    assert job["out"] == str(out / "r0.mp4") and Path(job["control"]["path"]) == out / "r0.target_c2w.npy"
+    assert Path(job["control"]["payload"]).parent == out and job["control"]["script"].startswith("yaw:left:20")
+    assert all(now != before[one] for one, now in contents().items() if one.name in ("r0.target_c2w.npy", "poses.npy"))

@@ -177,23 +177,23 @@ def _keep_or_make_clip(
     if settings.replace not in {"absent": ("", "own", "any"), "own": ("own", "any"), "foreign": ("any",)}[kind]:
         sentence = f"{job.out} exists, {words}; add --replace to make it again, or choose another --out"
         return Ended("refused", sentence), 0
-    control = _write_control_files(job, plan, delivery)
     for tries in range(1, 2 + settings.retries):
-        ended = _try_to_make_clip(job, image, control, backend, folder, settings, expected, remarks)
+        ended = _try_to_make_clip(job, image, plan, delivery, backend, folder, settings, expected, remarks)
         if ended.status in ("made", "refused") or tries > settings.retries:
             break
     return ended, tries
 
 
 def _try_to_make_clip(
-    job: Job, image: Path | None, control: Mapping[str, object], backend: GeneratorBackend, folder: Path,
-    settings: GenerationSettings, expected: ClipRecord, remarks: list[str],
+    job: Job, image: Path | None, plan: CameraPlan | None, delivery: Delivery | None, backend: GeneratorBackend,
+    folder: Path, settings: GenerationSettings, expected: ClipRecord, remarks: list[str],
 ) -> Ended:  # fmt: skip
     """One try at a clip: made in a folder of its own, looked at, and put in its place."""
     with tempfile.TemporaryDirectory(dir=folder, prefix=SCRATCH_PREFIX) as scratch:
         clip = Path(scratch) / job.out.name
-        request = job.as_json(clip, image, control)
-        _write_json(job_file_path(job.out), {**request, "out": str(job.out.absolute())})
+        # What lies beside a clip tells of that clip, until another one takes its place.
+        place = clip if job.out.exists() else job.out
+        request = job.as_json(clip, image, _write_control_files(job, image, plan, delivery, place))
         file = Path(scratch) / "job.json"
         _write_json(file, request)
         made = backend.make(request, file, settings.timeout)
@@ -211,6 +211,8 @@ def _try_to_make_clip(
         output = {"sha256": file_digest(clip), "bytes": clip.stat().st_size, **facts}
         made_with = {"command": settings.command, "checkpoint": settings.checkpoint}
         cost = {} if made.cost is None else {"cost": made.cost.as_json()}
+        if place == clip:
+            _write_control_files(job, image, plan, delivery, job.out)
         # First the record, then the clip: who is stopped in between makes the clip again, and finds no stray one.
         _write_json(provenance_path(job.out), {**expected, "made_with": made_with, **cost, "output": output})
         clip.replace(job.out)
@@ -342,12 +344,14 @@ def job_file_path(clip: Path) -> Path:
     return clip.with_suffix(".job.json")
 
 
-def _write_control_files(job: Job, plan: CameraPlan | None, delivery: Delivery | None) -> dict[str, object]:
-    """The payload and the path it was made from, beside the clip; what the job says of them."""
+def _write_control_files(
+    job: Job, image: Path | None, plan: CameraPlan | None, delivery: Delivery | None, clip: Path
+) -> dict[str, object]:
+    """The job, the payload and the path it was made from, beside a clip; what the job says of them."""
     control: dict[str, object] = {"path": None, "dialect": None, "payload": None, "line": ""}
-    job.out.parent.mkdir(parents=True, exist_ok=True)
+    clip.parent.mkdir(parents=True, exist_ok=True)
     if delivery is not None:
-        payload = delivery.write_files(job.out.with_suffix(""))
+        payload = delivery.write_files(clip.with_suffix(""))
         control |= {
             "dialect": delivery.to.payload,
             "payload": str(payload.absolute()),
@@ -356,10 +360,11 @@ def _write_control_files(job: Job, plan: CameraPlan | None, delivery: Delivery |
         if delivery.degrees_per_token is not None:
             control["token_degrees"] = delivery.degrees_per_token
     if plan is not None:
-        path = job.out.with_suffix(".target_c2w.npy")
+        path = clip.with_suffix(".target_c2w.npy")
         with atomic_write_path(path) as temporary, temporary.open("wb") as file:
             np.save(file, plan.path.c2w)
         control["path"] = str(path.absolute())
+    _write_json(job_file_path(clip), job.as_json(job.out, image, control))
     return control
 
 

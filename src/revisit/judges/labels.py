@@ -48,7 +48,8 @@ def load_judge_labels(path: Path) -> JudgeLabels:
         raise UsageError(f"{path}: no such file; expected labels as .csv or .jsonl")
     with convert_read_errors(path, "a file of labels"):
         text = path.read_text(encoding="utf-8-sig")
-        rows = list(enumerate(csv_dict_reader(text), 2) if path.suffix == ".csv" else parse_numbered_json_lines(text))
+        is_csv = path.suffix.lower() == ".csv"
+        rows = list(enumerate(csv_dict_reader(text), 2) if is_csv else parse_numbered_json_lines(text))
         if not rows:
             raise UsageError(f"{path}: no labels found; expected rows with clip, question and label")
         groups: dict[tuple[str, str], list[JudgeLabel]] = defaultdict(list)

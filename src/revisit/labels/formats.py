@@ -20,7 +20,7 @@ from revisit.labels.label import BACK, CANNOT, GONE, TASKS, Box, Label
 SIGNS = {"a": 1, "tie": 0, "both_bad": 0, "b": -1}
 Row = dict[str, object]  # of a file that another tool reads
 META = ("dimension", "text", "polarity")  # of a choice
-FORMATS = ("labels", "wrbench", "mbench", "label-studio")
+FORMATS = ("label-studio", "wrbench", "mbench")
 
 
 def wrbench_rows(labels: Iterable[Label]) -> list[Row]:
@@ -230,7 +230,7 @@ def read_foreign_labels(path: Path, file_format: str) -> list[Label]:
     """Labels of a file of another shape."""
     if not path.is_file():
         raise UsageError(f"{path}: no such file")
-    if file_format not in ("label-studio", "wrbench", "mbench"):
+    if file_format not in FORMATS:
         raise UsageError(f"unknown format {file_format!r}; choose one of {', '.join(FORMATS)}")
     with convert_read_errors(path, f"a file of labels of {file_format}"):
         text = path.read_text(encoding="utf-8-sig")

@@ -176,6 +176,9 @@ def test_compute_ors(place: Path) -> None:
     assert made.keys() == {"Barnyard_005", "007"} and float(made["007"]["ors"]) == 0.8
     with pytest.raises(UsageError, match="give the folder of its clips with --video-dirs"):
         memobench("ors", "--model-name", "nobody")
+    splits = ("--video-dirs", "output/mine/Synthetic", "--video-dirs", "output/mine/Real", "--run", "by_split")
+    memobench("ors", "--model-name", "mine", *splits, "--detections", "found", "--set", "lite", "--workers", 0)
+    assert {row["clip_id"]: row for row in rows(place / "ors_results/mine/ors_scores.csv")} == made
 
 
 def test_a_model_is_found_however_its_folder_is_spelled(place: Path) -> None:
@@ -241,7 +244,14 @@ def test_llm_vqa_and_leaderboard(place: Path) -> None:
             "vqa", "--model-name", "mine", "--judge", file, "--video-dirs", "output/mine/Synthetic", "output/mine/Real",
             "--questions-dir", "data/vqa_questions", "--skip-existing", "--protocol", "upstream", "--workers", 0,
         )  # fmt: skip
+        generated(place / "output/other", seed=5)
+        memobench(
+            "vqa", "--model-name", "all", "--judge", file, "--output-dir", "answers", "--run", "all", "--workers", 0
+        )
+    assert {path.name for path in (place / "answers").glob("*/Barnyard-5.csv")} == {"Barnyard-5.csv"}
+    assert sorted(path.parent.name for path in (place / "answers").glob("*/Barnyard-5.csv")) == ["mine", "other"]
     assert MODEL and {path.name for path in (place / "vqa_results/mine").glob("*-5.csv")} == {"Barnyard-5.csv"}
+    assert len(rows(place / "vqa_results/mine/overall.csv")) == 2  # of both folders
     memobench("eval", "--gen_root", "output/mine/Synthetic", "--workers", 0)
     said = memobench("leaderboard", "--eval-dir", "outputs", "--vqa-dir", "vqa_results", "--output", "board.csv")
     assert "VQA-IF" in said and "100" in said

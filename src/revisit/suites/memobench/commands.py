@@ -127,7 +127,6 @@ def score_automated_metrics(
         files += sorted((finished / "memobench_csv/outputs").rglob("eval_*.csv"))
     csv_path = out_csv or Path("outputs") / name / f"eval_{mode}.csv"
     _join_csv_files(files, csv_path)
-    console.print_to_stderr(f"results: {csv_path}")
     evaluations.print_summaries_if_json()
 
 
@@ -155,10 +154,14 @@ def score_object_reappearance(
     """Score the object reappearance of clips, as compute_ors.py does."""
     options = [f"detections={detections}"] if detections else []
     evaluations = Evaluations(data, observer_set, protocol, workers, json)
-    for folder in _clip_folders_of_model(model_name, video_dirs):
-        name = _model_name_of_clips_folder(folder) if model_name == "all" else model_name
-        finished = evaluations.score_clips_into_run(folder, name, ["memo_ors"], options, run / name / "ors")
-        _copy_result_csv_files(finished / "memobench_csv/ors_results", output_dir / name)
+    for name, folders in _clip_folders_by_model(model_name, video_dirs).items():
+        files: list[Path] = []
+        for number, folder in enumerate(folders):
+            place = run / name / (f"ors-{number}" if number else "ors")
+            finished = evaluations.score_clips_into_run(folder, name, ["memo_ors"], options, place)
+            files += sorted((finished / "memobench_csv/ors_results").rglob("*.csv"))
+        if files:
+            _join_csv_files(files, output_dir / name / "ors_scores.csv")
     evaluations.print_summaries_if_json()
 
 
@@ -192,10 +195,15 @@ def score_question_answers(
     if cases_csv is not None:
         options.append(f"only={','.join(case.clip for case in read_failure_cases(cases_csv))}")
     evaluations = Evaluations(data, observer_set, protocol, workers, json)
-    for number, folder in enumerate(_clip_folders_of_model(model_name, [*video_dirs, *(further or [])])):
-        place = run / model_name / f"vqa-{number}"
-        finished = evaluations.score_clips_into_run(folder, model_name, ["vqa"], options, place, judge)
-        _copy_result_csv_files(finished / "memobench_csv/vqa_results", output_dir / model_name)
+    for name, folders in _clip_folders_by_model(model_name, [*video_dirs, *(further or [])]).items():
+        overall: list[Path] = []
+        for number, folder in enumerate(folders):
+            place = run / name / f"vqa-{number}"
+            finished = evaluations.score_clips_into_run(folder, name, ["vqa"], options, place, judge)
+            _copy_result_csv_files(finished / "memobench_csv/vqa_results", output_dir / name)
+            overall += (finished / "memobench_csv/vqa_results").rglob("overall.csv")
+        if len(overall) > 1:
+            _join_csv_files(overall, output_dir / name / "overall.csv")
     evaluations.print_summaries_if_json()
 
 
@@ -313,20 +321,21 @@ def _model_name_of_clips_folder(folder: Path) -> str:
     return resolved.parent.name if resolved.name in ("Synthetic", "Real") else resolved.name
 
 
-def _clip_folders_of_model(model: str, paths: list[Path]) -> list[Path]:
-    """The folders of a model's clips, or of all models in output/."""
+def _clip_folders_by_model(model: str, paths: list[Path]) -> dict[str, list[Path]]:
+    """The folders of a model's clips, under its name; with `all` those of every model in output/, or among these."""
     from revisit.core import UsageError
+    from revisit.core.grouping import group_items
     from revisit.suites.memobench.leaderboard import canonical_model_key
 
-    if paths:
-        return paths
     folders = sorted(entry for entry in OUTPUT.iterdir() if entry.is_dir()) if OUTPUT.is_dir() else []
     if model == "all":
-        return folders
+        return group_items(paths or folders, _model_name_of_clips_folder)
+    if paths:
+        return {model: paths}
     match = {canonical_model_key(entry.name): entry for entry in folders}.get(canonical_model_key(model))
     if match is None:
         raise UsageError(f"there is no {OUTPUT / model}; give the folder of its clips with --video-dirs")
-    return [match]
+    return {model: [match]}
 
 
 def _copy_result_csv_files(results: Path, place: Path) -> None:
@@ -346,6 +355,7 @@ def _join_csv_files(files: list[Path], place: Path) -> None:
     columns = list(dict.fromkeys(name for reader in readers for name in reader.fieldnames or ()))
     rows = ([row.get(name) or "" for name in columns] for reader in readers for row in reader)
     write_text_atomically(place, csv_text(columns, rows))
+    console.print_to_stderr(f"results: {place}")
 
 
 COMMANDS = {
