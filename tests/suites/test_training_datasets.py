@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import shutil
 import tarfile
 from pathlib import Path
 
@@ -157,6 +158,23 @@ def test_lerobot(version: str, video: bool, clips, expected, tmp_path: Path) -> 
     assert "2 camera actions became the camera request, positive values as yaw right, tilt up" in remark
 
 
+def test_two_cameras_whose_names_end_alike(clips, tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    source = write_lerobot(tmp_path / "robot", clips, "v2.1", True)
+    info = json.loads((source / "meta/info.json").read_text())
+    front = info["features"].pop("observation.images.front")
+    for camera in ("front", "wrist"):
+        info["features"][f"observation.images.{camera}.rgb"] = front
+        shutil.copytree(
+            source / "videos/chunk-000/observation.images.front",
+            source / f"videos/chunk-000/observation.images.{camera}.rgb",
+        )
+    (source / "meta/info.json").write_text(json.dumps(info))
+    cases, refused = split(read(source))
+    assert not refused and len({case.id for case in cases}) == 4
+    assert [case.clip_name for case in cases][:2] == ["episode_000000/front.rgb", "episode_000000/wrist.rgb"]
+
+
 def test_actions_of_an_arm_request_no_camera(clips, tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
     source = write_lerobot(tmp_path / "arm", clips, "v2.1", False, ["yaw", "gripper"])
@@ -218,6 +236,25 @@ def test_webdataset(clips, expected, tmp_path: Path) -> None:
         (tmp_path / "shards" / shard).unlink()
     assert scores(tmp_path / "shards", tmp_path / "run") == expected
     assert [case.prompt for case in read(tmp_path / "shards") if isinstance(case, Case)] == ["", "a walk"]
+
+
+def test_names_that_begin_anew_in_every_shard(clips, tmp_path: Path) -> None:
+    pytest.importorskip("webdataset", reason="webdataset is not installed")
+    for shard, frames in zip(("a", "b"), clips.values(), strict=True):
+        with tarfile.open(tmp_path / f"{shard}.tar", "w") as tar:
+            add(tar, "0000.npy", npy(frames))
+            add(tar, "0001.npy", npy(frames[::-1].copy()))
+            add(tar, "0001.json", json.dumps({"model": shard}).encode())  # the same scene of another model
+    entries = list(read(tmp_path))
+    cases, refused = split(entries)
+    assert not refused and len({case.id for case in cases}) == 4
+    assert [(case.model, case.sample) for case in cases[1:]] == [
+        ("a", "0001"),
+        (tmp_path.name, "b/0000"),
+        ("b", "0001"),
+    ]
+    (told,) = [entry.sentence for entry in entries if isinstance(entry, Remark)]
+    assert told.startswith("1 sample with the name of one in an earlier shard") and "such as b/0000" in told
 
 
 def test_hugging_face(clips, expected, tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from revisit.datasets.camera_actions import camera_action_columns, camera_script
 from revisit.datasets.entries import ClipStore, DatasetEntry, Unusable, clip_content_of_field, missing_library_error
 
 INFO = "meta/info.json"
+IMAGES = "observation.images."  # how the names of cameras begin
 
 
 def is_lerobot_dataset(source: Path) -> bool:
@@ -93,7 +94,9 @@ class LeRobot:
 
     def clip_name(self, episode: Mapping[str, Any], camera: str) -> str:
         name = f"episode_{int(episode['episode_index']):06d}"
-        return name if len(self.cameras) == 1 else f"{name}/{camera.rpartition('.')[2]}"
+        lasts = {one.rpartition(".")[2] for one in self.cameras}
+        view = camera.rpartition(".")[2] if len(lasts) == len(self.cameras) else camera.removeprefix(IMAGES)
+        return name if len(self.cameras) == 1 else f"{name}/{view}"
 
     def make_entry(self, episode: Mapping[str, Any], camera: str, name: str) -> DatasetEntry:
         tasks = [str(task) for task in episode.get("tasks") or ()]

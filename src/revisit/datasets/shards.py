@@ -12,13 +12,14 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from revisit.core import Rejected
-from revisit.core.text import parse_json
+from revisit.core import Rejected, Remark
+from revisit.core.text import count_and_noun, parse_json
 from revisit.datasets.entries import (
     REFERENCES,
     ClipStore,
@@ -42,22 +43,36 @@ def list_tar_shards(source: Path) -> list[Path]:
     return sorted(source.rglob("*.tar")) if source.is_dir() else []
 
 
-def read_shards(source: Path, roots: Sequence[Path] = ()) -> Iterator[DatasetEntry | Rejected]:
-    """The samples of all shards."""
+def read_shards(source: Path, roots: Sequence[Path] = ()) -> Iterator[DatasetEntry | Rejected | Remark]:
+    """The samples of all shards; a name that an earlier shard has gets that of its own shard in front of it."""
     try:
         from webdataset.tariterators import group_by_keys, tar_file_expander
     except ImportError:
         raise missing_library_error("webdataset", "webdataset") from None
+    names: set[tuple[object, ...]] = set()
+    renamed: list[str] = []
     for shard in list_tar_shards(source):
-        store, count = ClipStore.for_shard(shard), 0
+        store, count, own_names = ClipStore.for_shard(shard), 0, set[tuple[object, ...]]()
         try:
             with shard.open("rb") as file:
                 for sample in group_by_keys(tar_file_expander([{"url": shard.name, "stream": file}])):
                     count += 1
-                    yield _entry_of_sample(sample, store)
+                    entry = _entry_of_sample(sample, store)
+                    if isinstance(entry, DatasetEntry):
+                        own_names.add(name := (entry.name, entry.details.get("model"), entry.details.get("seed")))
+                        if name in names:
+                            entry = replace(entry, name=f"{shard.stem}/{entry.name}")
+                            renamed.append(entry.name)
+                    yield entry
         except Exception as error:  # whatever a torn tar leads to
             why = " ".join(str(error).split())[:120] or type(error).__name__
             yield Rejected(shard.name, f"the shard cannot be read beyond its sample {count} ({why}); others are read")
+        names |= own_names
+    if renamed:
+        yield Remark(
+            f"{count_and_noun(len(renamed), 'sample')} with the name of one in an earlier shard got that of the shard, "
+            f"such as {renamed[0]}; `model` in a sample's json says whose clip it is, if shards are of models"
+        )
 
 
 def _entry_of_sample(sample: Mapping[str, Any], store: ClipStore) -> DatasetEntry | Rejected:

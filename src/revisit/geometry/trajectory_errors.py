@@ -103,15 +103,13 @@ def relative_errors(
     )
 
 
-def direction_agreement(
-    estimate: Trajectory, reference: Trajectory, pairs: tuple[np.ndarray, np.ndarray] | None = None
-) -> Directions:
-    """Cosines between the directions in which both cameras move, each as that camera itself sees it.
+def direction_agreement(estimate: Trajectory, reference: Trajectory) -> Directions:
+    """Cosines between the directions in which both cameras move from pose to pose, each as that camera sees it.
 
     Free of scale and of how the two worlds are turned, so it needs no alignment.
     """
     require_same_length(estimate, reference)
-    start, stop = frame_pairs(len(reference)) if pairs is None else pairs
+    start, stop = frame_pairs(len(reference))
     steps = [relative_motions(path.c2w, start, stop)[:, :3, 3] for path in (estimate, reference)]
     lengths = [np.linalg.norm(step, axis=1) for step in steps]
     least = [SAME_PLACE * max(1.0, np.abs(path.centres).max()) for path in (estimate, reference)]

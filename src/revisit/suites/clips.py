@@ -9,7 +9,6 @@ from __future__ import annotations
 import difflib
 import os
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -68,15 +67,6 @@ def video_files(folder: Path) -> list[Path]:
 def is_frame_folder(path: Path) -> bool:
     """Whether a path is a folder of images, which is one clip."""
     return path.is_dir() and _entries_are_frames(_visible_entries_in_order(path))
-
-
-def distinguish_sample_names(clips: Sequence[tuple[str, str, Path]]) -> list[tuple[str, str, Path]]:
-    """The same clips; where two would have one name (clip.mp4 beside clip.webm or clip/), files keep their endings."""
-    names = Counter((sample, path.parent) for _, sample, path in clips)
-    return [
-        (model, f"{sample}{path.suffix}" if names[sample, path.parent] > 1 and not path.is_dir() else sample, path)
-        for model, sample, path in clips
-    ]
 
 
 def find_clip_files(folder: Path, folders: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], str, Path]]:

@@ -344,15 +344,16 @@ def test_partial_trees_are_read_and_what_is_missing_is_counted(trees):
 
 def test_missing_predictions_lower_coverage_and_are_no_failure(trees, tmp_path):
     truth, made = trees
-    done = run_mind(made, truth, tmp_path / "run", metrics=("mind_lcm_mse",), model="mine")
+    done = run_mind(made, truth, tmp_path / "run", metrics=("mind_lcm_mse",), model="vanish@0.5")
     assert done.exit_code == 0
-    cell = cells(done, "mine")["mind_lcm_mse"]
+    cell = cells(done, "vanish@0.5")["mind_lcm_mse"]
     assert (cell["n"], cell["of"], cell["unscored"]) == (1, 4, {"missing": 3})
-    assert done.summary["coverage"]["mine"]["1st_data mem_test"]["missing"] == 2
+    assert done.summary["coverage"]["vanish@0.5"]["1st_data mem_test"]["missing"] == 2
     told = [entry["reason"] for entry in done.summary["rejected"]]
     assert told == ["2 predictions are missing: data-1, data-2", "1 prediction is missing: data-9"]
     rows = json.loads((tmp_path / "run/result.json").read_text())["data"]
     assert [row["metric_status"]["*"]["status"] for row in rows if "*" in row["metric_status"]] == ["missing"] * 3
+    assert {row["path"] for row in rows} == {"data-0-1.0x-200", "data-1", "data-2", "data-9"}
 
 
 def test_captions_and_the_best_file_of_true_poses(trees):
@@ -367,7 +368,7 @@ def test_captions_and_the_best_file_of_true_poses(trees):
     assert read_again().prompt == "" and "true_poses" not in read_again().artifacts
     (truth / "1st_data/description").mkdir()
     (truth / "1st_data/description/data-0-1.0x-200.txt").write_text("A room.\n")
-    actions = json.loads((folder / "action.json").read_text())
+    actions = {**json.loads((folder / "action.json").read_text()), "caption": ""}
     for row in actions["data"]:
         row |= {"actor_pos": {"x": 0, "y": 0, "z": 0}, "actor_rpy": {"x": 0, "y": 0, "z": 0}}
     (folder / "action.json").write_text(json.dumps(actions))

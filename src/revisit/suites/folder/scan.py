@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from revisit.core import UsageError
-from revisit.suites.clips import TargetRow, distinguish_sample_names, find_clips, target_name
-from revisit.suites.folder.path_patterns import Pattern, parse_layout_pattern
+from revisit.suites.clips import TargetRow, target_name
+from revisit.suites.folder.clip_paths import list_clip_paths
+from revisit.suites.folder.path_patterns import ClipFacts, Pattern, parse_layout_pattern
 
 
 def scan_folder(
@@ -54,8 +55,8 @@ def target_row_of_clip(targets: Mapping[str, TargetRow], root: Path, sample: str
 
 
 def _model_sample_seed_paths(root: Path, pattern: Pattern | None) -> Iterator[tuple[str, str, int, Path]]:
-    for model, sample, path in distinguish_sample_names(list(find_clips(root))):
-        if pattern is None:
-            yield model, sample, 0, path
-        elif facts := pattern.match_path(path.relative_to(root).as_posix()):
-            yield facts.model or model, facts.scene, facts.seed, path
+    for clip in list_clip_paths(root):
+        model, *scene = clip.words if len(clip.words) > 1 else (root.resolve().name, *clip.words)
+        facts = ClipFacts(model, "/".join(scene)) if pattern is None else pattern.match_path(clip.name)
+        if facts is not None:
+            yield facts.model or model, facts.scene, facts.seed, clip.path

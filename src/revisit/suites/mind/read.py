@@ -320,7 +320,7 @@ def _find_true_poses(folder: Path, actions: Path, rows: list[Any], mark: int) ->
 
 def _read_caption(folder: Path, content: ActionFile) -> str:
     caption = content.get("caption")
-    if isinstance(caption, str):
+    if isinstance(caption, str) and caption.strip():
         return caption
     file = folder.parents[2] / "description" / f"{folder.name}.txt"
     return file.read_text(encoding="utf-8", errors="replace").strip() if file.is_file() else ""

@@ -140,7 +140,7 @@ def _rejected_row(entry: Rejected) -> Row:
     status = {"*": {"status": "missing" if entry.missing else "refused", "reason": entry.reason}}
     times = ("mark_time", "total_time", "sample_frames")
     return {
-        "path": entry.id.rpartition("@")[0].removeprefix(f"{entry.subset}/{entry.condition}/"),
+        "path": entry.id.removesuffix(f"@{entry.model}").removeprefix(f"{entry.subset}/{entry.condition}/"),
         "perspective": entry.subset,
         "test_type": entry.condition,
         **({"videos": [], "video_results": []} if entry.condition == MIRROR else dict.fromkeys(times)),

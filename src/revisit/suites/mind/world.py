@@ -33,9 +33,8 @@ from revisit.suites.mind.world_keys import (
 from revisit.worlds.layout import EYE, PITCH
 from revisit.worlds.layouts.film_orders import DEMOS, OwnFilms, layout
 from revisit.worlds.places import make_room
-from revisit.worlds.render import Camera, intrinsics_from_fov
+from revisit.worlds.studio import Studio
 from revisit.worlds.workers import StepCallback
-from revisit.worlds.world import World, WorldView
 
 Progress = Callable[[int, int, str], None]
 Keys = str  # held in one frame; empty for none
@@ -73,21 +72,6 @@ class RecordingPlan:
     def walk_actor(self, keys: Sequence[Keys], start: Actor, turn: float = 1.0) -> list[Actor]:
         """The actor in every frame, in this recording's action space."""
         return walk_with_keys(keys, start, scaled_key_steps(self.turn * turn, self.speed))
-
-
-class Studio:
-    """Pictures of a room from any pose, each pose rendered once."""
-
-    def __init__(self, world: World, size: tuple[int, int]) -> None:
-        self.world, self.size, self.K = world, size, intrinsics_from_fov(size, world.fov)
-        self.pictures: dict[bytes, np.ndarray] = {}
-
-    def render_picture(self, pose: np.ndarray) -> np.ndarray:
-        key = (np.round(pose, 9) + 0.0).tobytes()
-        if key not in self.pictures:
-            state = self.world.first_state
-            self.pictures[key] = WorldView(self.world, Camera(self.K, pose, self.size)).shot(state).rgb
-        return self.pictures[key]
 
 
 def plan_recordings(context: int, future: int, clips: int, spaces: Sequence[Space] = (SPACE,)) -> list[RecordingPlan]:

@@ -17,9 +17,9 @@ from revisit.suites.worldmark.world_films import write_actions_and_prompts, writ
 from revisit.worlds.layout import first_camera_pose
 from revisit.worlds.layouts.film_orders import OwnFilms, layout
 from revisit.worlds.places import make_room
-from revisit.worlds.render import Camera, intrinsics_from_fov
+from revisit.worlds.studio import Studio
 from revisit.worlds.workers import StepCallback
-from revisit.worlds.world import World, WorldView
+from revisit.worlds.world import World
 
 FPS, FRAMES = 16.0, 96  # frames of a key
 METRES, DEGREES = 0.6, 60.0  # of a key
@@ -54,17 +54,17 @@ def write_worldmark_layout(
     rooms = [make_room(seed) for seed in range(len(SCENES))]
     write_arena_inputs(folder / "arena_inputs", rooms, size)
     for image, actions in enumerate(SCENES):
-        other = make_room(image + ELSEWHERE)
-        rendered: dict[tuple[str, bytes], np.ndarray] = {}
+        room, other = Studio(rooms[image], size), Studio(make_room(image + ELSEWHERE), size)
         for action in actions:
             for model in MODELS:
                 clip = folder / "real" / "first" / model / f"{image:03d}_{action:03d}.mp4"
                 if not clip.is_file():
                     keys = ACTIONS[action]
                     poses = camera_poses_of_keys(keys_followed_by_model(model, keys), len(keys), length)
-                    places = [other if model == "forgets" and k > length else rooms[image] for k in range(len(poses))]
-                    views = zip(places, poses, strict=True)
-                    encode_mp4(clip, (_render_cached_view(place, pose, size, rendered) for place, pose in views), FPS)
+                    places = [other if model == "forgets" and k > length else room for k in range(len(poses))]
+                    encode_mp4(
+                        clip, (place.render_picture(pose) for place, pose in zip(places, poses, strict=True)), FPS
+                    )
                 tell(f"{model} {image:03d}_{action:03d}")
     return folder
 
@@ -73,21 +73,9 @@ def write_arena_inputs(arena: Path, rooms: list[World], size: tuple[int, int]) -
     """Write pictures, lenses, prompts and actions."""
     write_actions_and_prompts(arena, SCENES, [room.prompt for room in rooms])
     for image, room in enumerate(rooms):
-        lens = intrinsics_from_fov(size, room.fov)
-        place = arena / "first_view" / "real" / f"{image:03d}.png"
-        write_picture(place, _render_cached_view(room, first_camera_pose(), size, {}))
-        write_lens_file(arena, image, [lens[0, 0], lens[1, 1], size[1] / 2, size[0] / 2])
-
-
-def _render_cached_view(
-    world: World, pose: np.ndarray, size: tuple[int, int], pictures: dict[tuple[str, bytes], np.ndarray]
-) -> np.ndarray:
-    """The view from a pose, rendered once."""
-    key = world.name, (np.round(pose, 6) + 0.0).tobytes()
-    if key not in pictures:
-        camera = Camera(intrinsics_from_fov(size, world.fov), pose, size)
-        pictures[key] = WorldView(world, camera).shot(world.first_state).rgb
-    return pictures[key]
+        studio = Studio(room, size)
+        write_picture(arena / "first_view/real" / f"{image:03d}.png", studio.render_picture(first_camera_pose()))
+        write_lens_file(arena, image, [studio.K[0, 0], studio.K[1, 1], size[1] / 2, size[0] / 2])
 
 
 layout(OwnFilms("worldmark", write_worldmark_layout, STEPS, "", "--suite worldmark"))

@@ -62,12 +62,12 @@ def mean_ssim_with_zeroed_background(first: np.ndarray, second: np.ndarray, mask
     return float((near.sum() + mask.size - near.size) / mask.size)
 
 
-def erode_mask(mask: np.ndarray, pixels: int = EDGE) -> np.ndarray:
-    """The pixels whose neighbours up to `pixels` away are all in the mask; outside the picture there is nothing."""
+def erode_mask(mask: np.ndarray) -> np.ndarray:
+    """The pixels whose neighbours up to EDGE away are all in the mask; outside the picture there is nothing."""
     rows, columns = mask.shape
-    wide = np.pad(mask, pixels)
-    down = np.all([wide[k : k + rows] for k in range(2 * pixels + 1)], axis=0)
-    return np.asarray(np.all([down[:, k : k + columns] for k in range(2 * pixels + 1)], axis=0))
+    wide = np.pad(mask, EDGE)
+    down = np.all([wide[k : k + rows] for k in range(WINDOW)], axis=0)
+    return np.asarray(np.all([down[:, k : k + columns] for k in range(WINDOW)], axis=0))
 
 
 @derived(makes=ObjectRegion, needs=(Case,), optional=(ObjectMasks, TargetPhases), version=1)

@@ -90,15 +90,15 @@ def _angles_between_poses(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     return np.degrees(np.arccos(np.clip((trace - 1) / 2, -1, 1)))
 
 
-def resample_by_distance(c2w: np.ndarray, count: int = SAMPLES) -> np.ndarray:
+def resample_by_distance(c2w: np.ndarray) -> np.ndarray:
     """Poses at equal steps of the way, or by their number where the way is none."""
     if len(c2w) <= 2:
-        return c2w[np.linspace(0, max(len(c2w) - 1, 0), min(len(c2w), count)).astype(int)]
+        return c2w[np.linspace(0, max(len(c2w) - 1, 0), min(len(c2w), SAMPLES)).astype(int)]
     arc = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(c2w[:, :3, 3], axis=0), axis=1))])
     if arc[-1] < 1e-8:
-        return c2w[np.linspace(0, len(c2w) - 1, count).astype(int)]
-    marks = np.linspace(0, arc[-1], count)
-    poses = np.tile(np.eye(4), (count, 1, 1))
+        return c2w[np.linspace(0, len(c2w) - 1, SAMPLES).astype(int)]
+    marks = np.linspace(0, arc[-1], SAMPLES)
+    poses = np.tile(np.eye(4), (SAMPLES, 1, 1))
     for axis in range(3):
         poses[:, axis, 3] = np.interp(marks, arc, c2w[:, axis, 3])
     # A pose that has not moved from the one before counts as a tiny step, so that the last of them is the one met.
