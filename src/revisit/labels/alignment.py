@@ -246,10 +246,8 @@ def _gate_agreement_by_subset(results: Results, labels: Sequence[Label], gate: s
     rows: dict[str, list[tuple[bool, bool]]] = defaultdict(list)
     unknown = 0
     for case, votes in ratings_by_clip.items():
-        most, record = (
-            most_frequent_vote([label.answer for label in votes]),
-            results.answer(case, gate) if gate else None,
-        )
+        most = most_frequent_vote([label.answer for label in votes])
+        record = results.answer(case, gate) if gate else None
         if most is None:
             continue
         if record is None or record.status not in ("open", "closed"):
