@@ -114,7 +114,7 @@ def image_prompts_by_name(source: Path | None) -> dict[str, str]:
     if source.is_dir():
         texts = {
             row["family_id"]: str(row["t2i_scene"])
-            for row in read_json_lines_with_keys(source / "families.jsonl", "t2i_scene")
+            for row in read_json_lines_with_keys(source / "families.jsonl", "family_id", "t2i_scene")
         }
     elif source.suffix == ".jsonl":
         rows = read_json_lines_with_keys(source, "id")
