@@ -312,7 +312,7 @@ def test_records_may_leave_fields_empty(tmp_path: Path) -> None:
     path.write_text(json.dumps({"id": 7, "prompt": "", "camera": "", **empty}))
     (record,) = read_generation_records(path)
     assert (record.id, record.prompt, record.image, record.seed, record.policy) == ("7", "", None, 0, "none")
-    for seed in (12, 12.0, "12"):  # as tables of another program write it
+    for seed in (12, 12.0, "12", "12.0"):  # as tables of another program write it
         path.write_text(json.dumps({"id": 7, "prompt": "", "camera": "", "seed": seed}))
         assert read_generation_records(path)[0].seed == 12
 

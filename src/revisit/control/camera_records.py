@@ -75,7 +75,13 @@ def _record_from_row(row: Any, folder: Path) -> GenerationRecord:
         raise ValueError(f"its annotations are {annotations!r} instead of an object")
     places = {name: folder / place for name, place in files.items()}
     return GenerationRecord(
-        str(id), row["prompt"], row["camera"], **places, seed=int(seed), policy=texts["policy"], annotations=annotations
+        str(id),
+        row["prompt"],
+        row["camera"],
+        **places,
+        seed=int(str(seed).removesuffix(".0")),
+        policy=texts["policy"],
+        annotations=annotations,
     )
 
 
