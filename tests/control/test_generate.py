@@ -514,6 +514,12 @@ def test_refused_clips_leave_lists_and_ceiling_as_they_are(tmp_path: Path, revis
     assert contents() == before
 
 
+def test_no_model_is_called_as_the_ceiling(tmp_path: Path) -> None:
+    """Its clips would be overwritten by rendered ones."""
+    with pytest.raises(UsageError, match="choose another --model"):
+        package.generate("wrbench", "pan", model="rendered", out=tmp_path, size=(48, 32), frames=5, limit=1)
+
+
 def test_cost_of_a_clip_goes_by_its_own_length(tmp_path: Path) -> None:
     job = Job("a", tmp_path / "a.mp4", frames=81, fps=16.0)
     job.out.write_bytes(b"clip")

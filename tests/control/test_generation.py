@@ -15,6 +15,7 @@ import pytest
 from revisit.control.camera_records import generate_records, read_generation_records, write_clip_manifest
 from revisit.control.generator_backends import command_arguments
 from revisit.control.generators import Generator, find_generator
+from revisit.control.jobs import BatchRequest
 from revisit.core import UsageError
 from revisit.media import encode_mp4
 
@@ -285,3 +286,38 @@ def test_files_beside_a_clip_tell_of_it_where_making_it_anew_failed(setting: tup
     assert job["out"] == str(out / "r0.mp4") and Path(job["control"]["path"]) == out / "r0.target_c2w.npy"
     assert Path(job["control"]["payload"]).parent == out and job["control"]["script"].startswith("yaw:left:20")
     assert all(now != before[one] for one, now in contents().items() if one.name in ("r0.target_c2w.npy", "poses.npy"))
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"prompt": None}, "it has no prompt"),  # str(None) was sent to the generator as its prompt
+        ({"camera": 5}, "its camera is 5 instead of text"),
+        ({"seed": 1.5}, "its seed is 1.5 instead of a whole number"),
+        ({"annotations": 5}, "its annotations are 5 instead of an object"),
+        ({"image": 5}, "its image is 5 instead of text"),
+        ({"id": None}, "it has no id"),
+    ],
+)
+def test_fields_of_a_record_are_what_they_should_be(tmp_path: Path, change: dict[str, object], sentence: str) -> None:
+    path = tmp_path / "records.jsonl"
+    path.write_text(json.dumps({"id": "a", "prompt": "p", "camera": SCRIPT, **change}))
+    with pytest.raises(UsageError, match=rf"records\.jsonl:1: .*\({sentence}\)"):
+        read_generation_records(path)
+
+
+def test_records_may_leave_fields_empty(tmp_path: Path) -> None:
+    path = tmp_path / "records.jsonl"
+    empty = dict.fromkeys(("image", "source_video", "seed", "policy", "annotations"))
+    path.write_text(json.dumps({"id": 7, "prompt": "", "camera": "", **empty}))
+    (record,) = read_generation_records(path)
+    assert (record.id, record.prompt, record.image, record.seed, record.policy) == ("7", "", None, 0, "none")
+    for seed in (12, 12.0, "12", "12.0"):  # as tables of another program write it
+        path.write_text(json.dumps({"id": 7, "prompt": "", "camera": "", "seed": seed}))
+        assert read_generation_records(path)[0].seed == 12
+
+
+@pytest.mark.parametrize("fps", [0, -1, float("inf"), float("nan")])
+def test_a_frame_rate_is_above_zero(fps: float) -> None:
+    with pytest.raises(UsageError, match="is not a rate"):
+        BatchRequest("m", fps=fps)

@@ -162,7 +162,7 @@ def test_csv_and_several_people(tmp_path):
         ({"clip": "a.mp4", "question": "?", "label": "maybe"}, "does not fit the form: expected yes or no"),
         ({"clip": "a.mp4", "question": "?", "label": "9", "form": "1-5"}, "whole number from 1 to 5"),
         ({"clip": "a.mp4", "question": "?", "label": "yes", "polarity": "up"}, "positive or negative"),
-        ({"clip": "a.mp4", "question": "?", "label": "yes", "form": "yes"}, "form must be yes-no"),
+        ({"clip": "a.mp4", "question": "?", "label": "yes", "form": "yes"}, "a.jsonl, line 1: form must be yes-no"),
     ],
 )
 def test_a_label_that_cannot_be_used_says_why(tmp_path, row, says):

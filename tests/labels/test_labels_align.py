@@ -170,6 +170,9 @@ def test_triggers_as_in_the_papers_table():
     )
     assert found["human"]["f1"] == 1 and found["all"]["n"] == 8
     assert found["all"]["accuracy"] == 6 / 8
+    for undecided, why in (({}, "the run asked no gate"), (dict.fromkeys(gates, "unsure"), "decided none")):
+        nothing = people_alignment(results(cases, {}, undecided), labels)
+        assert not nothing.triggers and any(why in note for note in nothing.notes)
 
 
 def test_answers_against_the_bank_by_scene_and_dimension():

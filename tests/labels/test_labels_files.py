@@ -68,7 +68,7 @@ def test_no_file_and_no_json(tmp_path):
 
 def wrbench_vote(pair: int, rater: str, shown: str, better: str) -> dict[str, object]:
     """A row of a public file: the models stand in the order in which this rater saw them."""
-    one, other = shown
+    one, other = shown[0], shown[1]
     return {
         "pair_id": f"p{pair}", "record": f"s{pair}/yaw", "video_a": f"s{pair}@{one}", "video_b": f"s{pair}@{other}",
         "model_a": one, "model_b": other, "metric": "same_look", "annotator": rater, "y": 1 if better == one else -1,

@@ -85,7 +85,7 @@ def test_without_questions_it_says_that_it_asks_nothing(tmp_path: Path, make_cli
         ("- {text: x, answer: maybe}", "question 1 needs a text and the right answer"),
         ("- {answer: yes}", "question 1 needs"),
         ("- {text: x, answer: no, weight: 2}", "has 'weight'"),
-        ("- [", "cannot be read"),
+        ("- [", "neither YAML nor JSON"),
     ],
 )
 def test_a_file_of_questions_that_is_none_is_refused(tmp_path: Path, content: str, said: str) -> None:

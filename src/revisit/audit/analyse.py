@@ -16,7 +16,7 @@ from revisit.audit.schema import AuditContent, Content, KindAudit, MetricAudit
 from revisit.core import METRICS, Case, Metric, Record
 from revisit.core.grouping import group_items
 from revisit.results import Results
-from revisit.results.display import reason_title as reason_title
+from revisit.results.display import reason_title
 from revisit.stats.intervals import mean_interval
 from revisit.stats.ranks import auc, kendall_tau, paired_cohen_d
 from revisit.worlds.failures import FAILURES, FLOORS

@@ -88,7 +88,8 @@ def _heat_map_cell(title: str, failure: str, cell: KindAudit) -> Context:
     separation = cell["auc"] if cell["response"] not in ("unscored", "no clips") else None
     sentences = [f"{title} on '{failure}': {WORDS['responses'][cell['response']]}"]
     if cell["auc"] is not None:
-        sentences.append(f"AUC {cell['auc']:.2f}, tau {_two_decimals_or_unknown(cell['tau'])}")
+        tau = "unknown" if cell["tau"] is None else f"{cell['tau']:.2f}"
+        sentences.append(f"AUC {cell['auc']:.2f}, tau {tau}")
     effect = cell["effect"]
     if effect is not None:
         size = "unbounded" if effect["size"] is None else f"{effect['size']:.1f}"
@@ -183,10 +184,6 @@ def _plotted_values(cell: Cell) -> list[float]:
         return []
     wide = cell.interval is None or cell.interval[1] - cell.interval[0] >= 4 * max(abs(cell.mean), 0.25)
     return [cell.mean] if wide or cell.interval is None else [cell.mean, *cell.interval]
-
-
-def _two_decimals_or_unknown(value: float | None) -> str:
-    return "unknown" if value is None else f"{value:.2f}"
 
 
 def _write_html(path: Path, template: str, question: str, content: Context) -> Path:

@@ -76,9 +76,10 @@ def responding_metric_lines(audit: AuditContent) -> list[str]:
         more = len(row["metrics"]) - 4
         metric_names = ", ".join(row["metrics"][:4]) + (f" and {more} more" if more > 0 else "")
         best = row["best"]
-        nearest = (
-            f"none; nearest is {best['metric']}, {_auc_and_tau_text(best)}" if best else "none: nothing was scored"
-        )
+        nearest = "none: nothing was scored"
+        if best:
+            tau = two_decimals_or_dash(best["tau"])
+            nearest = f"none; nearest is {best['metric']}, AUC {best['auc']:.2f}, tau {tau}"
         lines.append(f"  {audit['kinds'][kind]['title']:<28} {metric_names or nearest}")
     return lines
 
@@ -216,10 +217,6 @@ def horizon_table(horizon: Content) -> str:
 
 def _mean_text(cell: CellJson) -> str:
     return cell_text(Cell.from_json(cell), interval=False)
-
-
-def _auc_and_tau_text(best: Content) -> str:
-    return f"AUC {best['auc']:.2f}, tau {two_decimals_or_dash(best['tau'])}"
 
 
 def _truncate(text: str, width: int) -> str:

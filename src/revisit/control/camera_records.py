@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -47,24 +48,41 @@ def read_generation_records(path: Path) -> list[GenerationRecord]:
             continue
         try:
             row = json.loads(line)  # lone surrogates are refused below, not mended
-            files = {name: (path.parent / row[name]) if row.get(name) else None for name in ("image", "source_video")}
-            records.append(
-                GenerationRecord(
-                    id=str(row["id"]),
-                    prompt=str(row["prompt"]),
-                    camera=str(row["camera"]),
-                    **files,
-                    seed=int(row.get("seed", 0)),
-                    policy=str(row.get("policy", "none")),
-                    annotations=dict(row.get("annotations") or {}),
-                )
-            )
-        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+            records.append(_record_from_row(row, path.parent))
+        except (ValueError, RecursionError) as error:
             raise UsageError(f"{path}:{number}: expected an object with id, prompt and camera ({error})") from error
     twice = sorted(record_id for record_id, count in Counter(record.id for record in records).items() if count > 1)
     if twice:
         raise UsageError(f"{path}: the id {twice[0]!r} occurs more than once")
     return records
+
+
+def _record_from_row(row: Any, folder: Path) -> GenerationRecord:
+    """The record of a line; ValueError with a sentence where a field is not what it should be."""
+    if not isinstance(row, dict):
+        raise ValueError("this is none")
+    row = {name: value for name, value in row.items() if value is not None}
+    id, seed, annotations = row.get("id"), row.get("seed", 0), row.get("annotations", {})
+    files = {name: row[name] for name in ("image", "source_video") if row.get(name)}
+    texts = {"prompt": row.get("prompt"), "camera": row.get("camera"), "policy": row.get("policy", "none"), **files}
+    if wrong := next((name for name, value in texts.items() if not isinstance(value, str)), ""):
+        raise ValueError(f"its {wrong} is {texts[wrong]!r} instead of text" if wrong in row else f"it has no {wrong}")
+    if not isinstance(id, str | int) or isinstance(id, bool):
+        raise ValueError("it has no id" if id is None else f"its id is {id!r} instead of text")
+    if isinstance(seed, bool) or not re.fullmatch(r"-?\d{1,18}", str(seed).removesuffix(".0")):  # tables may write 7.0
+        raise ValueError(f"its seed is {seed!r} instead of a whole number")
+    if not isinstance(annotations, dict):
+        raise ValueError(f"its annotations are {annotations!r} instead of an object")
+    places = {name: folder / place for name, place in files.items()}
+    return GenerationRecord(
+        str(id),
+        row["prompt"],
+        row["camera"],
+        **places,
+        seed=int(str(seed).removesuffix(".0")),
+        policy=texts["policy"],
+        annotations=annotations,
+    )
 
 
 def job_from_record(record: GenerationRecord, to: Generator, folder: Path, frames: int | None = None) -> Job:

@@ -99,6 +99,10 @@ class BatchRequest:
     limit: int | None = None  # jobs, spread evenly over subsets and conditions
     options: Mapping[str, str] = field(default_factory=dict)  # of the suite
 
+    def __post_init__(self) -> None:
+        if self.fps is not None and not 0 < self.fps < float("inf"):
+            raise UsageError(f"{self.fps:g} frames a second is not a rate; give a number above zero")
+
     @property
     def size_model_and_seed(self) -> dict[str, Any]:
         """Size, model and seed of all clips, for a Job."""

@@ -26,8 +26,23 @@ def convert_read_errors(path: Path, expected: str) -> Iterator[None]:
     except (RevisitError, MemoryError, TimeoutError):
         raise
     except Exception as error:
-        cause = error.strerror if isinstance(error, OSError) and error.strerror else format_error_on_one_line(error)
-        raise UsageError(f"{path}: this is not {expected} ({cause})") from error
+        cause = _reason_in_file(error)
+        raise UsageError(f"{path}: this is not {expected}{f' ({cause})' if cause else ''}") from error
+
+
+def _reason_in_file(error: Exception) -> str:
+    """What of an error tells a reader of the file where to look; nothing of what only tells of our code."""
+    if isinstance(error, json.JSONDecodeError):
+        return f"line {error.lineno}: {error.msg}"
+    if isinstance(error, UnicodeDecodeError):
+        return "it is not UTF-8 text"
+    if isinstance(error, KeyError) and error.args and isinstance(error.args[0], str):
+        return f"it has no {error.args[0]}"
+    if isinstance(error, AttributeError | TypeError | LookupError | AssertionError | RecursionError):
+        return ""
+    if type(error) is ValueError:
+        return " ".join(str(error).split())[:200]
+    return error.strerror if isinstance(error, OSError) and error.strerror else format_error_on_one_line(error)
 
 
 def format_error_on_one_line(error: BaseException) -> str:

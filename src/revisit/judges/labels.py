@@ -95,9 +95,11 @@ def _parse_label_row(row: Any, path: Path, number: int) -> JudgeLabel:
     about = values.get("about", {})
     if not isinstance(about, dict):
         raise UsageError(f"{where}: `about` must be a JSON object, which is only possible in a .jsonl file")
-    schema = schema_from_form(str(values.get("form", "yes-no")))
     try:
+        schema = schema_from_form(str(values.get("form", "yes-no")))
         right = schema.check(values["label"])
+    except UsageError as error:
+        raise UsageError(f"{where}: {error}") from None
     except Malformed as error:
         raise UsageError(f"{where}: the label does not fit the form: {error}") from None
     question = Question(f"label.{number}", str(values["question"]).strip(), schema, about)

@@ -126,8 +126,12 @@ def people_alignment(
         bridges += [one for one in compared if one.bridged]
     if gate and any(bridge.judgeable for bridge in bridges):
         notes.append(f"judgeable or not: people against the gate {gate}")
+    triggers = _gate_agreement_by_subset(results, ours, gate)
+    if not triggers and any(label.task == "trigger" for label in ours):
+        why = f"the gate {gate} decided none of these clips" if gate else "the run asked no gate to compare them with"
+        notes.append(f"labels of the task trigger are not compared: {why}, or people are split on all of them")
     return PeopleAlignment(
-        tuple(bridges), _gate_agreement_by_subset(results, ours, gate), gate, _bank_answer_agreement(ours),
+        tuple(bridges), triggers, gate, _bank_answer_agreement(ours),
         _model_strengths_by_dimension(votes),
         sum(vote.verdict is None for vote in votes), tuple(notes),
     )  # fmt: skip
@@ -246,10 +250,8 @@ def _gate_agreement_by_subset(results: Results, labels: Sequence[Label], gate: s
     rows: dict[str, list[tuple[bool, bool]]] = defaultdict(list)
     unknown = 0
     for case, votes in ratings_by_clip.items():
-        most, record = (
-            most_frequent_vote([label.answer for label in votes]),
-            results.answer(case, gate) if gate else None,
-        )
+        most = most_frequent_vote([label.answer for label in votes])
+        record = results.answer(case, gate) if gate else None
         if most is None:
             continue
         if record is None or record.status not in ("open", "closed"):

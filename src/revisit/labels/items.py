@@ -110,9 +110,7 @@ def items_of_task(
             _make_item(task, (case,), [_item_question_of_bank(one, REVIEWS)], str(one["id"])) for case, one in questions
         ]
     else:
-        items = [
-            {"trigger": _trigger_item, "marks": _marks_item, "failure": _failure_item}[task](case) for case in cases
-        ]
+        items = [_make_item(task, (case,), [_question_about_clip(task, case)]) for case in cases]
     if not items:
         raise UsageError(
             f"no clip of these runs has questions of a bank, which the task {task} asks (docs/memobench.md)"
@@ -157,11 +155,6 @@ def _pairwise_item(one: Case, other: Case, dimension_ids: Sequence[str]) -> Labe
     return _make_item("pairwise", (one, other), questions)
 
 
-def _trigger_item(case: Case) -> LabelItem:
-    words = people_settings(case.suite).get("triggers", {}).get(case.subset.lower(), WORDS["posed"])
-    return _make_item("trigger", (case,), [ItemQuestion("trigger", words, YES_NO, "trigger")])
-
-
 def _bank_items_by_form(case: Case, forms: int) -> list[LabelItem]:
     """The questions of a clip's bank dealt over forms, so that every form has some of every clip."""
     bank = bank_questions_of_case(case)
@@ -180,15 +173,14 @@ def _item_question_of_bank(question: Mapping[str, object], answers: tuple[str, .
     return ItemQuestion(str(question["id"]), str(question["text"]), answers, str(question["dimension"]), polarity)
 
 
-def _marks_item(case: Case) -> LabelItem:
-    return _make_item(
-        "marks", (case,), [ItemQuestion("target", f"What becomes of {target_phrase(case)}?", HIDDEN, "target")]
-    )
-
-
-def _failure_item(case: Case) -> LabelItem:
-    words, answers = "What goes wrong in this video?", (*KINDS, "none")
-    return _make_item("failure", (case,), [ItemQuestion("failure", words, answers, "failure", several=True)])
+def _question_about_clip(task: str, case: Case) -> ItemQuestion:
+    """The one question of the tasks trigger, marks and failure."""
+    if task == "trigger":
+        words = people_settings(case.suite).get("triggers", {}).get(case.subset.lower(), WORDS["posed"])
+        return ItemQuestion("trigger", words, YES_NO, "trigger")
+    if task == "marks":
+        return ItemQuestion("target", f"What becomes of {target_phrase(case)}?", HIDDEN, "target")
+    return ItemQuestion("failure", "What goes wrong in this video?", (*KINDS, "none"), "failure", several=True)
 
 
 def target_phrase(case: Case) -> str:

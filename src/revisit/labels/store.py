@@ -264,7 +264,7 @@ class Store:
             self._drop_connection()
             full = isinstance(error, self.database.errors.DiskFull) if self.postgres else "is full" in str(error)
             problem = FULL if full else GONE if self.postgres else BROKEN
-            raise StoreUnavailable(problem, _first_line(error)) from error
+            raise StoreUnavailable(problem, str(error).partition("\n")[0] or type(error).__name__) from error
 
     def _drop_connection(self) -> None:
         """Leave this thread's connection; the next request makes a new one."""
@@ -326,10 +326,6 @@ def _upsert(run: Any, table: str, item: str, rater: str, **values: Any) -> None:
         f"ON CONFLICT (item, rater) DO UPDATE SET {changes}",
         (item, rater, *values.values()),
     )
-
-
-def _first_line(error: Exception) -> str:
-    return next(iter(str(error).splitlines()), type(error).__name__)
 
 
 def _token_digest(token: str) -> str:

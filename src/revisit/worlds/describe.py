@@ -28,15 +28,15 @@ LONG_SIDE = 192  # pixels of a picture: the target is still some ten pixels wide
 STEPS = 9  # states along a lasting event
 
 
-def public_scene_description(film: Film, long_side: int = LONG_SIDE) -> dict[str, np.ndarray]:
+def public_scene_description(film: Film) -> dict[str, np.ndarray]:
     """The public description of a film, as plain arrays."""
     event = EVENTS[film.event]
     states = _target_states_with_event_share(film)
     # What sets one frame's view apart from another's: where the camera is, the light, and the screen.
     moments = zip(map(id, film.views), film.light.tolist(), film.screen.tolist(), strict=True)
     frames = list({moment: frame for frame, moment in enumerate(moments)}.values())
-    views = np.stack([_shrink_to_long_side(film.shot(frame).rgb, long_side) for frame in frames])
-    pictures = [[_shrink_to_long_side(film.shot(frame, state).rgb, long_side) for frame in frames] for state in states]
+    views = np.stack([_shrink_to_long_side(film.shot(frame).rgb) for frame in frames])
+    pictures = [[_shrink_to_long_side(film.shot(frame, state).rgb) for frame in frames] for state in states]
     return {
         "views": views,
         "lit": film.light[frames],
@@ -76,9 +76,9 @@ def _target_states_with_event_share(film: Film) -> dict[State, float]:
     return shares
 
 
-def _shrink_to_long_side(picture: np.ndarray, long_side: int) -> np.ndarray:
+def _shrink_to_long_side(picture: np.ndarray) -> np.ndarray:
     import cv2
 
-    scale = min(1.0, long_side / max(picture.shape[:2]))
+    scale = min(1.0, LONG_SIDE / max(picture.shape[:2]))
     size = round(picture.shape[1] * scale), round(picture.shape[0] * scale)
     return np.asarray(cv2.resize(picture, size, interpolation=cv2.INTER_AREA))

@@ -75,7 +75,7 @@ def test_a_file_of_questions_that_cannot_be_used_says_why(tmp_path: Path, text: 
     path.write_text(text)
     with pytest.raises(UsageError, match=said):
         read_question_set(path)
-    with pytest.raises(UsageError, match="neither YAML nor JSON"):
+    with pytest.raises(UsageError, match="No such file"):
         read_question_set(tmp_path / "nowhere.yaml")
 
 

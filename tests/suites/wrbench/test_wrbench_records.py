@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from revisit.core import UsageError
+from revisit.suites.wrbench.commands_writing import image_prompts_by_name
 from revisit.suites.wrbench.prompts import (
     CAMERA_WORDS,
     own_event_tasks,
@@ -190,11 +191,13 @@ def test_limit_and_family(tmp_path: Path) -> None:
     assert code and "unknown family 'park_dog'" in said
 
 
-@pytest.mark.parametrize("text", [b'{"family_id": "caf\xe9"}\n', b'{"family_id": \n'])
+@pytest.mark.parametrize("text", [b'{"family_id": "caf\xe9"}\n', b'{"family_id": \n', b'{"t2i_scene": "x"}'])
 def test_damaged_prompts_are_named_in_one_sentence(tmp_path: Path, text: bytes) -> None:
     path = tmp_path / "families.jsonl"
     path.write_bytes(text)
     with pytest.raises(UsageError, match=r"families\.jsonl"):
         read_json_lines_with_keys(path, "family_id")
+    with pytest.raises(UsageError, match=r"families\.jsonl"):
+        image_prompts_by_name(tmp_path)
     path.write_bytes(b"\xef\xbb\xbf" + b'{"family_id": "f"}\n')  # with a byte order mark, as some editors save it
     assert read_json_lines_with_keys(path, "family_id") == [{"family_id": "f"}]

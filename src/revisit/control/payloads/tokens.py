@@ -59,10 +59,8 @@ def write_tokens(
         _progress_in_tokens(moves[letter], step, degrees, metres) < -0.5
         for letter, step in zip(letters, steps, strict=False)
     )
-    turn, distance = (
-        angle_between_rotations(path[:, :3, :3], target[:, :3, :3]).max(),
-        _position_distances(path, target).max(),
-    )
+    turn = angle_between_rotations(path[:, :3, :3], target[:, :3, :3]).max()
+    distance = _position_distances(path, target).max()
     rests = not rest and (not all(moving[:used]) or (used < len(moving) and not padded))
     if rests or against or turn > degrees * 1.001 or distance > metres * 1.001:
         frames = 10 * LATENT_STRIDE

@@ -102,10 +102,10 @@ def review_filter(questions: Sequence[BankQuestion], approved: Mapping[int, bool
     return tuple(question for question in questions if approved[question.id])
 
 
-def thin_dimensions(questions: Iterable[BankQuestion], least: int = LEAST_PER_DIMENSION) -> dict[str, int]:
-    """Dimensions with fewer questions than `least`, and how many they have: ask for more of these."""
+def thin_dimensions(questions: Iterable[BankQuestion]) -> dict[str, int]:
+    """Dimensions with fewer questions than every published bank has, and how many: ask for more of these."""
     counts = Counter(question.dimension for question in questions)
-    return {name: counts[name] for name in DIMENSIONS.values() if counts[name] < least}
+    return {name: counts[name] for name in DIMENSIONS.values() if counts[name] < LEAST_PER_DIMENSION}
 
 
 def find_bank_file(folder: Path, clip: str) -> Path | None:

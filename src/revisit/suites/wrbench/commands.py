@@ -35,7 +35,7 @@ def records(
     camera: list[str] = typer.Option([], help="Only these cameras, such as pan_LR or orbit (repeatable)."),
     family: list[str] = typer.Option([], help="Only these families of scenes (repeatable)."),
     limit: int = typer.Option(None, min=1, help="At most this many records, chosen at random but always the same."),
-    frames: int = typer.Option(None, help="Frames per clip; the generator's number by default, or 81."),
+    frames: int = typer.Option(None, min=2, help="Frames per clip; the generator's number by default, or 81."),
     seed: int = typer.Option(0, help="Seed to write into every record."),
     no_first_frame: bool = typer.Option(False, "--no-first-frame", help="For generators that get only text."),
     first_frames: Path = typer.Option(None, help="Folder of first frames: <record>, <task> or <family> .png or .jpg."),

@@ -56,9 +56,8 @@ def build_first_frames(
     ended = draw_pictures(images, selection, out, size, each=each, replace=replace)
     counts = {status: sum(one.status == status for one in ended) for status in dict.fromkeys(o.status for o in ended)}
     if json:
-        console.print_json(
-            {"counts": counts, "folder": str(out), "pictures": [_image_result_json(one) for one in ended]}
-        )
+        pictures = [{**vars(one), "file": str(one.file or "")} for one in ended]
+        console.print_json({"counts": counts, "folder": str(out), "pictures": pictures})
     else:
         typer.echo(", ".join(f"{count} {status}" for status, count in counts.items()))
         typer.echo(f"revisit generate wrbench --option first_frames={out}")
@@ -115,7 +114,7 @@ def image_prompts_by_name(source: Path | None) -> dict[str, str]:
     if source.is_dir():
         texts = {
             row["family_id"]: str(row["t2i_scene"])
-            for row in read_json_lines_with_keys(source / "families.jsonl", "t2i_scene")
+            for row in read_json_lines_with_keys(source / "families.jsonl", "family_id", "t2i_scene")
         }
     elif source.suffix == ".jsonl":
         rows = read_json_lines_with_keys(source, "id")
@@ -214,13 +213,3 @@ def _print_written_and_exit(
     else:
         typer.echo(f"{count} {noun} in {out}" if count else f"nothing was written: there are no {noun}")
     raise typer.Exit(1 if trouble else 0)
-
-
-def _image_result_json(result: ImageResult) -> dict[str, Any]:
-    return {
-        "id": result.id,
-        "status": result.status,
-        "reason": result.reason,
-        "remark": result.remark,
-        "file": str(result.file or ""),
-    }

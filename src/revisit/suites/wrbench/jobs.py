@@ -27,6 +27,9 @@ RENDERED = "rendered"  # the model that stands for the truth, which nobody filme
 def wrbench_generation_jobs(data: Path | None, out: Path | None, request: BatchRequest) -> JobBatch:
     """The jobs of a folder of prompts, or of our own scenes where none is given; `out` gets a folder per model."""
     request.refuse_unknown_options("interface", "cameras", "first_frames", "source_videos", "wrbench")
+    if request.model == RENDERED:
+        sentence = f"the folder {RENDERED} is that of the ceiling, which is rendered beside baselines"
+        raise UsageError(f"{sentence}; choose another --model")
     folder = (out or Path("generated/wrbench")) / request.model
     records = (
         read_generation_records(data) if data is not None and data.is_file() else _generation_records(data, request)

@@ -168,17 +168,12 @@ def camera_sidecar_json(clip: Path, target: CameraTarget) -> dict[str, object]:
 
 def _control_facts(target: CameraTarget) -> dict[str, object]:
     """The path that was asked for: its camera, profile, script and peaks."""
-    camera_type, yaw, profile, script = (
-        target.camera_type,
-        target.peak_yaw,
-        target.control_profile,
-        to_wrbench_script(target.script),
-    )
+    camera_type, yaw, profile = target.camera_type, target.peak_yaw, target.control_profile
     motion = (target.c2w[:, :3, 3] - target.c2w[0, :3, 3]) @ target.c2w[0, :3, :3]
     sideways = value_farthest_from_zero(motion[:, 0])
     return {
         **dict.fromkeys(("camera_type", "control_direction", "source_action"), camera_type or target.camera),
-        **dict.fromkeys(("camera_script", "frame_action_script"), script),
+        **dict.fromkeys(("camera_script", "frame_action_script"), to_wrbench_script(target.script)),
         "canonical_control": camera_type or "unknown",
         "canonical_profile": "yaw_go_return_60deg" if profile == "canonical_60deg" else profile,
         "control_family": DIRECTIONS.get(camera_type, "unknown"),

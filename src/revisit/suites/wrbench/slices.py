@@ -22,10 +22,9 @@ SLICES: Mapping[str, str] = read_package_yaml(__package__, "slices.yaml")  # sli
 
 def slice_values_of_case(case: Case) -> dict[str, str]:
     """Slice -> the value that a case has in it; slices that nobody knows of are left out."""
-    family = {
-        **known_family_facts().get(str(case.annotations.get("family") or ""), {}),
-        **_family_facts_from_notes(case.annotations),
-    }
+    notes = case.annotations
+    own = {name: notes[name] for name in ("verb", "venue", "outdoors", "animal") if notes.get(name) is not None}
+    family = {**known_family_facts().get(str(notes.get("family") or ""), {}), **own}
     values = {
         "event": EVENTS.get(case.subset, ""),
         "direction": next((words for side, words in DIRECTIONS.items() if case.condition.endswith(f"_{side}")), ""),
@@ -61,10 +60,6 @@ def known_family_facts() -> dict[str, FamilyFacts]:
     content = read_package_yaml(__package__, "families.yaml")
     usual = {"outdoors": False, "animal": False}
     return {family: {**usual, **facts} for part in content.values() for family, facts in part.items()}
-
-
-def _family_facts_from_notes(notes: Mapping[str, object]) -> FamilyFacts:
-    return {name: notes[name] for name in ("verb", "venue", "outdoors", "animal") if notes.get(name) is not None}
 
 
 def _choice_text(value: Any, yes: str, no: str) -> str:

@@ -172,11 +172,8 @@ def _read_frame_values_and_maker(path: Path) -> tuple[np.ndarray, np.ndarray, st
             facts: Mapping[str, object] = rows[0] if rows else {}
         else:
             arrays = read_npz_with_frames(path, "value", VALUES)
-            frame, value, facts = (
-                arrays["frame"],
-                parse_finite_floats(np.ravel(arrays["value"]), "value", VALUES),
-                arrays,
-            )
+            frame, facts = arrays["frame"], arrays
+            value = parse_finite_floats(np.ravel(arrays["value"]), "value", VALUES)
         if not len(frame):
             raise MediaError(f"it has no frames; expected {VALUES}")
         return (*sort_by_frame(frame, value), label_or_default(facts, "maker"))

@@ -230,10 +230,8 @@ class AccumulatedFlow:
         forward, backward = maker.calc(self.last, picture, guess[0]), maker.calc(picture, self.last, guess[1])
         there, back = forward, backward
         if self.there is not None and self.back is not None:
-            there, back = (
-                self.there + warp_back_with_mask(self.there, forward)[0],
-                backward + warp_back_with_mask(backward, self.back)[0],
-            )
+            there = self.there + warp_back_with_mask(self.there, forward)[0]
+            back = backward + warp_back_with_mask(backward, self.back)[0]
         return AccumulatedFlow(picture, there, back, (forward, backward))
 
     def restarted_at_last_picture(self) -> AccumulatedFlow:
