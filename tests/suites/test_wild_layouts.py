@@ -160,6 +160,28 @@ SECOND: dict[str, Layout] = {
         "{scene}/{model}.mp4", ["kitchen", "hall"], ["pred", "gt_pred"], "{scene}/gt.mp4"
     ),
     "what loggers of experiments keep": grid("media/videos/{scene}.mp4", ["kitchen", "hall"], ["clips"]),
+    "renders of two checkpoints, each beside the truth": {
+        f"{scene}/test/ours_{step}/{kind}": None if kind == "gt" else (
+            f"ours_{step}", scene, 0, f"{scene}/test/ours_{step}/gt"
+        )
+        for scene in ("kitchen", "hall") for step in (7000, 30000) for kind in ("gt", "renders")
+    },
+    "renders of two methods, each beside the truth": {
+        f"{model}/{scene}/test/ours_30000/{kind}": None if kind == "gt" else (
+            model, scene, 0, f"{model}/{scene}/test/ours_30000/gt"
+        )
+        for model in ("3dgs", "mip") for scene in ("kitchen", "hall") for kind in ("gt", "renders")
+    },
+    "renders of views to learn from and to be tested by": {
+        f"{scene}/{part}/ours_30000/{kind}": None if kind == "gt" else (
+            "clips", f"{scene}/{part}/ours_30000", 0, f"{scene}/{part}/ours_30000/gt"
+        )
+        for scene in ("kitchen", "hall") for part in ("train", "test") for kind in ("gt", "renders")
+    },
+    "parts of a dataset, of which one scene has a truth": {
+        "gt/kitchen.mp4": None, "wan/kitchen.mp4": ("wan", "kitchen", 0, "gt/kitchen.mp4"),
+        **{f"wan/{part}/yard.mp4": ("wan", f"{part}/yard", 0, None) for part in ("val", "test")},
+    },
     "renders of one scene": {"test/ours_30000/gt": None, "test/ours_30000/renders": (
         "clips", "ours_30000", 0, "test/ours_30000/gt"
     )},

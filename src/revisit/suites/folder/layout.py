@@ -78,6 +78,11 @@ def possible_readings(clips: Sequence[ClipPath], truths: Sequence[TruthPath], ro
     models = {one.model for one in facts.values()}
     rest = [clip for clip in clips if clip.path not in facts]
     facts.update({clip.path: _facts_by_known_models(clip, models, root) for clip in rest})
+    counts = Counter(facts.values())
+    for clip in clips:  # of two that would be one, all words tell
+        if counts[one := facts[clip.path]] > 1:
+            scene = "/".join(word for word in clip.words if word != one.model)
+            facts[clip.path] = one._replace(scene=scene or one.scene)
     return [replace(_make_reading(clips, [facts[clip.path] for clip in clips], root), truth=truth)]
 
 
