@@ -400,6 +400,14 @@ def test_a_model_that_may_be_the_truth_is_pointed_out(tmp_path: Path, pool) -> N
     assert hint not in understand_layout(build(tmp_path / "alone", rows, pool)).summary_sentences[-1]
 
 
+def test_clips_that_begin_in_black_tell_nothing_of_scenes(tmp_path: Path, pool) -> None:
+    layout = grid("{scene}_{model}.mp4", ["Real_020", "Real_021", "Real_022"], ["x", "y"])
+    root = build(tmp_path / "clips", layout, pool)
+    for clip in root.glob("*_x.mp4"):
+        encode_mp4(clip, [np.zeros((HEIGHT, WIDTH, 3), np.uint8)] * FRAMES, 8)
+    assert reading(root) == layout
+
+
 def test_models_below_folders_of_datasets_are_told_by_first_frames(tmp_path: Path, pool) -> None:
     layout = {
         f"{place}/{model}/{scene}.mp4": (model, f"{place}/{scene}", 0, None)

@@ -15,6 +15,7 @@ from revisit.media import open_clip
 SIDE = 24  # pixels of the pictures that are compared
 CLEAR = 0.5  # clips of one scene differ by at most this share of what clips of two scenes do
 ALIKE = 6.0  # of 255, on average: one scene by two models
+BLANK = 3.0  # a first picture whose pixels vary by less says nothing
 
 
 def first_half_is_scene(pairs: Sequence[tuple[str, str]], paths: Sequence[Path]) -> bool | None:
@@ -35,6 +36,8 @@ def levels_of_one_beginning(words: Sequence[tuple[str, ...]], paths: Sequence[Pa
     try:
         pictures = {cell: load_small_first_frame(path) for cell, path in cells.items()}
     except (RevisitError, OSError):
+        return []
+    if min(float(picture.std()) for picture in pictures.values()) < BLANK:
         return []
     apart: list[list[float]] = [[] for _ in chosen]
     for one, other in combinations(cells, 2):
