@@ -26,7 +26,7 @@ from revisit.suites.memobench.build import PoseEstimate, _excessive_pose_error_s
 from revisit.suites.memobench.question_bank import read_bank
 from revisit.suites.mind.build import MIRRORS, KeySteps, camera_path_of_keys, infer_keys_from_path, keys_out_and_back
 from revisit.suites.wrbench.build import prompts_revealing_end_or_camera, read_scene_families
-from tests.datasets import film, picture
+from tests.datasets import film, mbench, picture
 from tests.judging import question_of, serving
 from tests.suites.memobench.test_memo_judging import judge as bank_judge
 from tests.suites.memobench.test_memo_judging import settings
@@ -256,6 +256,18 @@ def test_mind_from_keys_and_from_poses(tmp_path: Path, revisit) -> None:
     assert "is on the card and not there" in said and "MIND-Data: 1 problem\n" in said
     (data / CARD).unlink()
     assert f"there is no {CARD} in {data};" in revisit("build", "check", data, check=1).stdout
+
+
+def test_a_sample_begins_with_its_source_video_whatever_its_ending(tmp_path: Path) -> None:
+    data = mbench(tmp_path)
+    for number, sample in enumerate(sorted(data.glob("samples/*/*"))):
+        (sample / "first_frame.png").unlink()
+        (sample / "source_video.mp4").rename(sample / ("source_video.mkv" if number else "notes.mp4"))
+    first, *others = sorted(jobs_of("mbench", data, tmp_path / "out", BatchRequest("m")), key=lambda job: job.subset)
+    assert first.image is None
+    assert [one.image.path.name for one in others] == ["source_video.mkv"] * 3  # type: ignore[union-attr]
+    (problem,) = [one for one in SUITES["mbench"].dataset.problems(data) if "first_frame" in one]
+    assert problem.endswith("its sample has neither first_frame.png nor a source_video")
 
 
 def test_a_recording_that_cannot_be_used_costs_itself_only(tmp_path: Path, revisit) -> None:

@@ -160,6 +160,28 @@ SECOND: dict[str, Layout] = {
         "{scene}/{model}.mp4", ["kitchen", "hall"], ["pred", "gt_pred"], "{scene}/gt.mp4"
     ),
     "what loggers of experiments keep": grid("media/videos/{scene}.mp4", ["kitchen", "hall"], ["clips"]),
+    "renders of two checkpoints, each beside the truth": {
+        f"{scene}/test/ours_{step}/{kind}": None if kind == "gt" else (
+            f"ours_{step}", scene, 0, f"{scene}/test/ours_{step}/gt"
+        )
+        for scene in ("kitchen", "hall") for step in (7000, 30000) for kind in ("gt", "renders")
+    },
+    "renders of two methods, each beside the truth": {
+        f"{model}/{scene}/test/ours_30000/{kind}": None if kind == "gt" else (
+            model, scene, 0, f"{model}/{scene}/test/ours_30000/gt"
+        )
+        for model in ("3dgs", "mip") for scene in ("kitchen", "hall") for kind in ("gt", "renders")
+    },
+    "renders of views to learn from and to be tested by": {
+        f"{scene}/{part}/ours_30000/{kind}": None if kind == "gt" else (
+            "clips", f"{scene}/{part}/ours_30000", 0, f"{scene}/{part}/ours_30000/gt"
+        )
+        for scene in ("kitchen", "hall") for part in ("train", "test") for kind in ("gt", "renders")
+    },
+    "parts of a dataset, of which one scene has a truth": {
+        "gt/kitchen.mp4": None, "wan/kitchen.mp4": ("wan", "kitchen", 0, "gt/kitchen.mp4"),
+        **{f"wan/{part}/yard.mp4": ("wan", f"{part}/yard", 0, None) for part in ("val", "test")},
+    },
     "renders of one scene": {"test/ours_30000/gt": None, "test/ours_30000/renders": (
         "clips", "ours_30000", 0, "test/ours_30000/gt"
     )},
@@ -376,6 +398,14 @@ def test_a_model_that_may_be_the_truth_is_pointed_out(tmp_path: Path, pool) -> N
     assert hint not in understand_layout(build(tmp_path / "other", rows, pool)).summary_sentences[-1]
     rows = grid("{model}/{scene}.mp4", ["kitchen", "hall"], ["real"])
     assert hint not in understand_layout(build(tmp_path / "alone", rows, pool)).summary_sentences[-1]
+
+
+def test_clips_that_begin_in_black_tell_nothing_of_scenes(tmp_path: Path, pool) -> None:
+    layout = grid("{scene}_{model}.mp4", ["Real_020", "Real_021", "Real_022"], ["x", "y"])
+    root = build(tmp_path / "clips", layout, pool)
+    for clip in root.glob("*_x.mp4"):
+        encode_mp4(clip, [np.zeros((HEIGHT, WIDTH, 3), np.uint8)] * FRAMES, 8)
+    assert reading(root) == layout
 
 
 def test_models_below_folders_of_datasets_are_told_by_first_frames(tmp_path: Path, pool) -> None:

@@ -123,7 +123,12 @@ def match_points(a: Points, b: Points) -> np.ndarray:
     """Rows (point of a, point of b) that are each other's best match, clearly ahead of the second best."""
     if len(a.xy) < 3 or len(b.xy) < 3:
         return np.zeros((0, 2), int)
-    likeness = a.descriptors @ b.descriptors.T
+    return match_descriptors(a.descriptors, b.descriptors, RATIO)
+
+
+def match_descriptors(a: np.ndarray, b: np.ndarray, ratio: float) -> np.ndarray:
+    """Rows (of a, of b) of unit descriptors that are each other's best match, clearly ahead of the second best."""
+    likeness = a @ b.T
     best = likeness.argmax(axis=1)
     rows = np.arange(len(best))
     top = likeness[rows, best]
@@ -131,7 +136,7 @@ def match_points(a: Points, b: Points) -> np.ndarray:
     rows, best, top = rows[mutual], best[mutual], top[mutual]
     likeness[rows, best] = -2.0  # below any cosine: what is left is the second best
     second = likeness.max(axis=1)[rows]
-    clear = (2 - 2 * top) < RATIO**2 * (2 - 2 * second)  # squared distances of unit vectors
+    clear = (2 - 2 * top) < ratio**2 * (2 - 2 * second)  # squared distances of unit vectors
     return np.stack([rows[clear], best[clear]], axis=1)
 
 

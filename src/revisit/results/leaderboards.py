@@ -235,7 +235,6 @@ def board_of_run(run: RunFacts, named_columns: Sequence[BoardColumn] = (), subse
     if part.truths:
         cells = {column.key: _board_cell_of_score(part.truth, column.key) for column in columns}
         rows.append(BoardRow(run.results.truth_name, run.name, cells, role=CEILING))
-    protocol = run.facts["protocol"]
     truths = truth_digests_by_sample(run.plan, part)
     dataset = f", dataset {digest(sorted(truths.items()), 8)}" if truths else ""
     limit = f"; --limit took {len(run.plan['cases'])} of {run.plan['total_cases']} clips"
@@ -243,12 +242,17 @@ def board_of_run(run: RunFacts, named_columns: Sequence[BoardColumn] = (), subse
     notes = [_mixed_makers_sentence(columns, run.results), _unanswered_questions_sentence(run.name, part)]
     return Board(
         title=f"{run.facts['suite']}{', ' + subset if subset else ''}",
-        protocol=f"{protocol['name']}:{protocol['hash']}, observers {observed_by_or_set(run.facts)}{dataset}{partial}",
+        protocol=f"{protocol_tag(run.facts)}{dataset}{partial}",
         columns=(*(c for c in (LOOK_AWAY, POSED) if any(c.key in row.cells for row in rows)), *columns),
         rows=tuple(rows),
         note="; ".join(filter(None, notes)),
         truths=truths,
     )
+
+
+def protocol_tag(facts: RunFile) -> str:
+    """The protocol of a run and who observed, by which a board says whose numbers it holds."""
+    return f"{facts['protocol']['name']}:{facts['protocol']['hash']}, observers {observed_by_or_set(facts)}"
 
 
 def truth_digests_by_sample(plan: PlanFile, part: Results) -> dict[str, str]:

@@ -371,14 +371,18 @@ def test_files_of_features_are_read_and_refused_with_a_sentence(tmp_path: Path) 
     for read, arrays, sentence in (
         (objects.import_object_features, {"vector": np.full((2, 3), np.nan), "frame": [0, 1]}, "not finite"),
         (objects.import_object_features, {"vector": AXES[:2], "frame": [1, 1]}, "frame 1 occurs twice"),
-        (imports.faces, {"vector": AXES[:2], "frame": [1, 0]}, "2 faces and 2 frame numbers"),
+        (imports.faces, {"vector": AXES[:2], "frame": [1, 0]}, "frame numbers fall"),
         (imports.faces, {"vector": AXES[:2], "frame": [0, 1], "same": [3.0]}, "expected one cosine"),
         (imports.bodies, {"vector": AXES[:2]}, "expected an npz with vector"),
         (imports.bodies, {"vector": AXES[:2], "face": [1, 1]}, "each face has one body"),
         (objects.import_masks, {"mask": np.ones((2, 4))}, "expected an npz with mask"),
-        (imports.clip_features, {"image": AXES[:2], "text": AXES[:2, :3], "segment": [0, 1]}, "both must be equal"),
+        (
+            imports.clip_features,
+            {"image": AXES[:2], "text": AXES[:2, :3], "segment": [0, 1]},
+            "TextFeatures.text has shape",
+        ),
         (imports.clip_features, {"image": AXES[:2], "text": AXES[:1], "segment": [0, 1]}, "1 captions"),
-        (imports.grams, {**gram, "frame": [1, 2], "other": [0]}, "different numbers of rows"),
+        (imports.grams, {**gram, "frame": [1, 2], "other": [0]}, "GramDistances"),
     ):
         with pytest.raises(MediaError, match=sentence):
             read.fn(made(**arrays))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from itertools import combinations
+from itertools import combinations, product
 from pathlib import Path
 
 import numpy as np
@@ -12,10 +12,10 @@ import numpy as np
 from revisit.core import Clip, RevisitError
 from revisit.media import open_clip
 
-LOOKED_AT = 3  # of each half of a grid
 SIDE = 24  # pixels of the pictures that are compared
 CLEAR = 0.5  # clips of one scene differ by at most this share of what clips of two scenes do
 ALIKE = 6.0  # of 255, on average: one scene by two models
+BLANK = 3.0  # a first picture whose pixels vary by less says nothing
 
 
 def first_half_is_scene(pairs: Sequence[tuple[str, str]], paths: Sequence[Path]) -> bool | None:
@@ -23,33 +23,21 @@ def first_half_is_scene(pairs: Sequence[tuple[str, str]], paths: Sequence[Path])
 
     None where clips cannot be read, or begin alike either way or neither way.
     """
-    grid = dict(zip(pairs, paths, strict=True))
-    rows = list(dict.fromkeys(left for left, _ in pairs))[:LOOKED_AT]
-    columns = list(dict.fromkeys(right for _, right in pairs))[:LOOKED_AT]
-    cells = {(a, b): grid[a, b] for a in rows for b in columns if (a, b) in grid}
+    levels = levels_of_one_beginning(pairs, paths)
+    return levels == [1] if levels else None
+
+
+def levels_of_one_beginning(words: Sequence[tuple[str, ...]], paths: Sequence[Path]) -> list[int]:
+    """The levels of a path that leave the first frame as it is, where others change it; none where nothing tells."""
+    looked_at = 3 if len(words[0]) == 2 else 2  # of each level
+    chosen = [list(dict.fromkeys(level))[:looked_at] for level in zip(*words, strict=True)]
+    grid = dict(zip(words, paths, strict=True))
+    cells = {one: grid[one] for one in product(*chosen) if one in grid}
     try:
         pictures = {cell: load_small_first_frame(path) for cell, path in cells.items()}
     except (RevisitError, OSError):
-        return None
-    by_first, by_second = (
-        [mean_picture_difference(pictures[p], pictures[q]) for p, q in combinations(pictures, 2) if p[k] == q[k]]
-        for k in (0, 1)
-    )
-    if not by_first or not by_second:
-        return None
-    one, other = float(np.median(by_first)), float(np.median(by_second))
-    if min(one, other) > CLEAR * max(one, other) or max(one, other) <= ALIKE:
-        return None
-    return one < other
-
-
-def folders_of_one_beginning(words: Sequence[tuple[str, ...]], paths: Sequence[Path]) -> list[int]:
-    """The parts of a path that leave the first frame as it is, where others change it; none where nothing tells."""
-    chosen = [list(dict.fromkeys(part))[:2] for part in zip(*words, strict=True)]
-    cells = {one: path for one, path in zip(words, paths, strict=True) if all(map(list.__contains__, chosen, one))}
-    try:
-        pictures = {cell: load_small_first_frame(path) for cell, path in cells.items()}
-    except (RevisitError, OSError):
+        return []
+    if min(float(picture.std()) for picture in pictures.values()) < BLANK:
         return []
     apart: list[list[float]] = [[] for _ in chosen]
     for one, other in combinations(cells, 2):

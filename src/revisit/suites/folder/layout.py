@@ -14,7 +14,7 @@ from pathlib import Path
 
 from revisit.core.text import count_and_noun
 from revisit.suites.folder.clip_paths import ClipPath, TruthPath
-from revisit.suites.folder.first_frames import first_half_is_scene, folders_of_one_beginning
+from revisit.suites.folder.first_frames import first_half_is_scene, levels_of_one_beginning
 from revisit.suites.folder.pairing import pair_clips_with_truth
 from revisit.suites.folder.path_patterns import ClipFacts, infer_layout
 from revisit.suites.folder.path_words import (
@@ -78,6 +78,11 @@ def possible_readings(clips: Sequence[ClipPath], truths: Sequence[TruthPath], ro
     models = {one.model for one in facts.values()}
     rest = [clip for clip in clips if clip.path not in facts]
     facts.update({clip.path: _facts_by_known_models(clip, models, root) for clip in rest})
+    counts = Counter(facts.values())
+    for clip in clips:  # of two that would be one, all words tell
+        if counts[one := facts[clip.path]] > 1:
+            scene = "/".join(word for word in clip.words if word != one.model)
+            facts[clip.path] = one._replace(scene=scene or one.scene)
     return [replace(_make_reading(clips, [facts[clip.path] for clip in clips], root), truth=truth)]
 
 
@@ -255,7 +260,7 @@ def _readings_with_inner_models(clips: Sequence[ClipPath], models_first: list[Cl
     of_models = [k for k, level in enumerate(inner, start=1) if mostly_model_names(level)]
     if of_models and not mostly_model_names(outer) and not any(map(is_checkpoint_word, inner[0])):
         return [_level_as_model(clips, of_models[0])]
-    alike = folders_of_one_beginning(words, [clip.path for clip in clips])
+    alike = levels_of_one_beginning(words, [clip.path for clip in clips])
     if not alike or 0 in alike or mostly_model_names(outer):
         return []
     return [*(_level_as_model(clips, k) for k in reversed(alike)), models_first]

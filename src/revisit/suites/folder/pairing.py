@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -36,17 +36,18 @@ def pair_clips_with_truth(
             best, named = matches, names
     if not best:
         return {}, {}
-    by_folder = _folders_are_models(best, named)
     facts: dict[Path, ClipFacts] = {}
     truth_of: dict[Path, TruthPath] = {}
     constant = set.intersection(*(set(match.rest) for match in best.values()))
+    others = {word for match in best.values() for word in match.rest if not is_generic_word(word)} - constant
+    level = None if others else _model_level_of_scenes(named)
     for clip, match in best.items():
         # A folder's name in the names of its files is one word: wan/wan_kitchen.mp4.
         scene, rest = match.scene, [word for word in dict.fromkeys(match.rest) if word not in constant]
         telling = [word for word in rest if not is_generic_word(word)] or rest
         alone = [word for word in match.rest if not is_generic_word(word)]  # one model: what all paths say is its name
-        if by_folder:
-            model, scene = scene[0], scene[1:]
+        if level is not None:
+            model, scene = scene[level], scene[:level] + scene[level + 1 :]
         elif telling:
             model = "-".join([telling[0], *(word for word in telling[1:] if is_checkpoint_word(word))])
             scene = (*(word for word in telling[1:] if not is_checkpoint_word(word)), *scene)
@@ -100,24 +101,32 @@ def _strip_scene_name(word: str, scene: str) -> str:
     )
 
 
-def _folders_are_models(matches: Mapping[ClipPath, Match], truths: Mapping[Words, TruthPath]) -> bool:
-    """Whether the first word of scenes is the model: truth lies in the folder of each model (wan/gt/a, wan/pred/a).
+def _model_level_of_scenes(truths: Mapping[Words, TruthPath]) -> int | None:
+    """Which word of scenes is the model's: truth lies in the folder of each model (wan/gt/a, wan/pred/a); or None.
 
     Folders of scenes look the same where one model made everything. What tells them apart is the truth itself: that of
-    one scene is the same file in the folder of every model.
+    one scene is the same in the folder of every model.
     """
-    if any(len(scene) < 2 for scene in truths):
-        return False
-    if {word for match in matches.values() for word in match.rest if not is_generic_word(word)}:
-        return False
-    tails = group_items(truths, lambda scene: scene[1:])
-    if len(tails) == 1 and len(truths) > 1:
-        return False  # only the first word tells scenes apart
-    pairs = [pair for scenes in tails.values() for pair in pairwise(scenes)]
-    return all(_same_content(truths[one].path, truths[other].path) for one, other in pairs)
+    depth = min(map(len, truths))
+    for level in range(depth if depth > 1 else 0):
+        groups = _group_scenes_by_other_words(truths, level)
+        pairs = [pair for scenes in groups.values() for pair in pairwise(scenes)]
+        if len(groups) == 1 < len(truths) or (level and not pairs):
+            continue  # only this word tells scenes apart, or nothing says that it does not
+        if all(_same_content(truths[one].path, truths[other].path) for one, other in pairs):
+            return level
+    return None
+
+
+def _group_scenes_by_other_words(scenes: Iterable[Words], level: int) -> dict[Words, list[Words]]:
+    return group_items(scenes, lambda scene: (*scene[:level], "", *scene[level + 1 :]))
 
 
 def _same_content(one: Path, other: Path) -> bool:
+    if one.is_dir() and other.is_dir():
+        first, second = (sorted(folder.glob("[!.]*")) for folder in (one, other))
+        names = [path.name for path in first] == [path.name for path in second]
+        return names and _same_content(first[0], second[0]) and _same_content(first[-1], second[-1])
     if one.is_dir() or other.is_dir():
-        return one.is_dir() and other.is_dir()
+        return False
     return one.stat().st_size == other.stat().st_size and file_digest(one) == file_digest(other)

@@ -15,7 +15,7 @@ _REAL = re.compile(r"(real|original|orig|target|actual)s?(video|clip|frame)?s?")
 # Folders that say what lies in them, and not whose it is.
 _GENERIC = re.compile(
     r"(sample|video|clip|output|generation|result|pred|prediction|mp4|frame|image|media|render)s?|"
-    r"(out|gen|generated|fake|rgb|eval|val|test|inference|pred|output|sample)((video|clip|frame|image|sample)s?)?"
+    r"(out|gen|generated|fake|rgb|eval|val|test|train|inference|pred|output|sample)((video|clip|frame|image|sample)s?)?"
 )
 # Published models beside those of `revisit list generators`, and words that experiments call theirs.
 _FAMILY = re.compile(

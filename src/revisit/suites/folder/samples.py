@@ -16,13 +16,12 @@ import numpy as np
 from revisit.core import RevisitError
 from revisit.core.grouping import group_items
 from revisit.suites.folder.clip_paths import ClipPath, Words
-from revisit.suites.folder.first_frames import ALIKE, CLEAR, load_small_first_frame, mean_picture_difference
+from revisit.suites.folder.first_frames import ALIKE, BLANK, CLEAR, load_small_first_frame, mean_picture_difference
 from revisit.suites.folder.path_words import are_checkpoint_numbers, is_checkpoint_word, mostly_model_names
 
 # Of 255, over pictures of 24 x 24: first frames of one scene by two published models differ by 3.8 in the mean (median
 # of 180 pairs), those of two scenes by 13 or more. Samples of one model are nearer: they differ in what was encoded.
 SAME_MEAN, SAME_MOST = 3.0, 25.0  # on average, and anywhere: a cup that was moved is another scene
-BLANK = 3.0  # a first picture whose pixels vary by less says nothing
 MOST_MEMBERS = 3  # clips of a group that are looked at
 MOST_GROUPS = 3  # groups of one name that are looked at
 MOST_NAMES = 12  # names that are looked at; all of them where these disagree

@@ -109,9 +109,11 @@ def prepare(
 
     `eval` and `validate` find the artifacts in --output through the dataset's artifacts.json.
     """
+    from functools import partial
+
     from revisit.core import Clip, UsageError
     from revisit.posing.tasks import PoseTask, write_missing_pose_files
-    from revisit.suites.mbench.dataset import note_artifact_folder, open_mbench_dataset
+    from revisit.suites.mbench.dataset import note_artifact_folder, open_mbench_dataset, prepared_poses_path
     from revisit.suites.mbench.read import Filter
 
     if (producer == "command") != bool(command):
@@ -122,8 +124,9 @@ def prepare(
     keep = Filter.from_options(data, models, subsets, conditions, sample_ids)
     estimator = make_pose_estimator(command or producer, python, model, device, frames, convention, timeout, workers)
     items = [item for name in keep.models for item in data.items_of_model(name) if keep.accepts(item)]
+    place_of = partial(prepared_poses_path, output) if output else partial(data.path_from_pattern, "artifact_da3")
     tasks = [
-        PoseTask(f"{item.id}@{item.model}", Clip(item.video), data.poses_path_of_item(item, output))
+        PoseTask(f"{item.id}@{item.model}", Clip(item.video), place_of(**item.path_fields))
         for item in items
         if item.video is not None
     ]

@@ -171,14 +171,6 @@ class MBenchDataset:
                 "{subset}, {sample_id} and {condition_id}"
             ) from None
 
-    def poses_path_of_item(self, item: ListItem, folder: Path | None = None) -> Path:
-        """Where `prepare` puts the poses of an item: into a folder of its own, or to their place in the dataset."""
-        return (
-            self.path_from_pattern("artifact_da3", **item.path_fields)
-            if folder is None
-            else prepared_poses_path(folder, **item.path_fields)
-        )
-
     def sample_facts_and_problems(self, subset: str, sample: str) -> tuple[dict[str, object], list[DatasetProblem]]:
         """What a sample says of itself, lifted to one level, and what is wrong with its file."""
         if (subset, sample) not in self.samples:

@@ -50,7 +50,7 @@ def dataset_problems(folder: Path) -> list[str]:
     for job in batch.jobs:
         facts, _ = data.sample_facts_and_problems(job.subset, job.sample)
         if job.image is None:
-            sentences.append(f"{job.id}: its sample has neither first_frame.png nor source_video.mp4")
+            sentences.append(f"{job.id}: its sample has neither first_frame.png nor a source_video")
         if data.setting == "T" and len(segment_captions(facts)) < 2:
             sentences.append(f"{job.id}: caption_segments are missing, or only one: nothing can leave and come back")
         if job.subset == "object" and data.setting == "T" and not object_description(facts):

@@ -72,17 +72,15 @@ def faces(path: Path) -> FaceFeatures:
     with raise_media_errors_naming_file(path):
         arrays = read_npz_with_frames(path, "vector", FACES)
         vector, frame = finite_float_table(arrays, "vector", FACES), arrays["frame"]
-        if len(vector) != len(frame) or (np.diff(frame) < 0).any():
-            raise MediaError(
-                f"it has {len(vector)} faces and {len(frame)} frame numbers in some order; expected {FACES}"
-            )
+        if (np.diff(frame) < 0).any():
+            raise MediaError(f"its frame numbers fall; expected those of faces in their order: {FACES}")
         looked = parse_frame_numbers(np.ravel(arrays.get("looked", frame)), FACES)
         same_face = np.ravel(arrays.get("same", FaceFeatures.same))
         if same_face.dtype.kind not in "iuf" or same_face.shape != (1,) or not -1 <= same_face[0] <= 1:
             raise MediaError(f"its `same` is {same_face[:3]}; expected one cosine: {FACES}")
-    return FaceFeatures(
-        np.union1d(looked, frame), frame, vector, label_or_default(arrays, "maker"), float(same_face[0])
-    )
+        return FaceFeatures(
+            np.union1d(looked, frame), frame, vector, label_or_default(arrays, "maker"), float(same_face[0])
+        )
 
 
 @observer(id="import.bodies", version=1, kind="file", makes=BodyFeatures, artifact="bodies", sets=("lite",))
@@ -94,9 +92,9 @@ def bodies(path: Path) -> BodyFeatures:
             raise MediaError(f"it holds {', '.join(sorted(arrays)) or 'nothing'}; expected {BODIES}")
         face = parse_frame_numbers(np.ravel(arrays["face"]), BODIES)
         vector = finite_float_table(arrays, "vector", BODIES)
-        if len(face) != len(vector) or len(np.unique(face)) != len(face):
+        if len(np.unique(face)) != len(face):
             raise MediaError(f"it has {len(vector)} bodies of {len(np.unique(face))} faces; each face has one body")
-    return BodyFeatures(face, vector, label_or_default(arrays, "maker"))
+        return BodyFeatures(face, vector, label_or_default(arrays, "maker"))
 
 
 @observer(id="import.grams", version=1, kind="file", makes=GramDistances, artifact="grams", sets=("lite",))
@@ -111,9 +109,8 @@ def grams(path: Path) -> GramDistances:
         )
         other = parse_frame_numbers(np.ravel(arrays["other"]), GRAMS)
         fold = np.ravel(arrays.get("fold", np.zeros(len(other)))) > 0
-        if len({len(part) for part in (difference, norm, other_norm, other, fold, arrays["frame"])}) > 1:
-            raise MediaError(f"its arrays have different numbers of rows; expected {GRAMS}")
-    return GramDistances(arrays["frame"], other, fold, difference, norm, other_norm, label_or_default(arrays, "maker"))
+        maker = label_or_default(arrays, "maker")
+        return GramDistances(arrays["frame"], other, fold, difference, norm, other_norm, maker)
 
 
 @observer(
@@ -127,13 +124,7 @@ def clip_features(path: Path) -> TextFeatures:
             raise MediaError(f"it holds {', '.join(sorted(arrays))}; expected {TEXT}")
         image, text = finite_float_table(arrays, "image", TEXT), finite_float_table(arrays, "text", TEXT)
         segment = parse_frame_numbers(np.ravel(arrays["segment"]), TEXT)
-        if not len(image) == len(segment) == len(arrays["frame"]) or segment.max(initial=-1) >= len(text):
-            raise MediaError(
-                f"it has {len(image)} frames, {len(segment)} segment numbers and {len(text)} captions; expected {TEXT}"
-            )
-        if image.shape[1] != text.shape[1]:
-            raise MediaError(
-                f"its frames have {image.shape[1]} channels and its captions {text.shape[1]}; both must be equal"
-            )
+        if segment.max(initial=-1) >= len(text):
+            raise MediaError(f"it has segments up to {segment.max()} and {len(text)} captions; expected {TEXT}")
         cut = bool(np.any(arrays.get("cut", np.array(False))))
-    return TextFeatures(arrays["frame"], segment, image, text, cut, label_or_default(arrays, "maker"))
+        return TextFeatures(arrays["frame"], segment, image, text, cut, label_or_default(arrays, "maker"))

@@ -30,7 +30,7 @@ from revisit.suites.mbench.dataset import (
 )
 from revisit.suites.mbench.metrics.actions import WAIT, parse_requested_motion
 from revisit.suites.mbench.package import model_list_row, read_assignments, read_model_list_by_item
-from revisit.suites.mbench.read import caption_or_joined_segments, segment_captions
+from revisit.suites.mbench.read import caption_or_joined_segments, find_source_video, segment_captions
 
 ASSIGNMENTS = "assignments.jsonl"
 FPS = 16.0  # A: 10 s are 161 frames, 25 s are 401
@@ -90,7 +90,7 @@ def _iter_jobs(data: MBenchDataset, place: MBenchDataset, request: BatchRequest,
             subset=subset,
             condition=condition,
             prompt=caption_or_joined_segments(facts),
-            image=_first_frame_of_sample(data.root / "samples" / subset / sample) if request.first_frame else None,
+            image=_first_frame_of_sample(data, item) if request.first_frame else None,
             **request.size_model_and_seed,
             **control,
         )
@@ -154,12 +154,13 @@ def _caption_job_fields(item: ListItem, request: BatchRequest) -> dict[str, Any]
     return {"frames": frames, "fps": request.fps or FPS, "segments": parts}
 
 
-def _first_frame_of_sample(sample: Path) -> Path | Clip | None:
+def _first_frame_of_sample(data: MBenchDataset, item: ListItem) -> Path | Clip | None:
+    sample = data.root / "samples" / item.subset / item.sample
     for name in ("first_frame.png", "first_frame.jpg"):
         if (sample / name).is_file():
             return sample / name
-    video = sample / "source_video.mp4"
-    return Clip(video, count=1) if video.is_file() else None
+    video = find_source_video(data, item)
+    return None if video is None else Clip(video.path, count=1)
 
 
 def _copy_card_and_link_samples(data: MBenchDataset, root: Path) -> None:

@@ -13,7 +13,6 @@ from typing import Any
 from revisit.core import UsageError
 from revisit.core.cases import CEILING, FLOOR
 from revisit.results.cells import Cell
-from revisit.results.display import observed_by_or_set
 from revisit.results.leaderboards import (
     Board,
     BoardCell,
@@ -21,6 +20,7 @@ from revisit.results.leaderboards import (
     BoardRow,
     RunFacts,
     board_columns_of_run,
+    protocol_tag,
     truth_digests_by_sample,
 )
 from revisit.results.score_names import STAND_IN
@@ -63,14 +63,12 @@ def boards_of(run: RunFacts, subset: str = "") -> list[Board]:
         keys = [c.key for c in columns if c.key.removesuffix(STAND_IN) in part["dimensions"]]
         cells = {key: _percent_board_cell(truth.cell(key)) for key in keys}
         rows.append(BoardRow(run.results.truth_name, run.name, cells, role=CEILING))
-    protocol = run.facts["protocol"]
     remarks = [f"{row['model']} is not ranked: {row['reason']}" for row in part["ranking"] if row["reason"]]
     if any("on_shared" in dimension for dimension in part["dimensions"].values()):
         remarks.append("models have different items: values are on those that all compared models of the run have")
     title = f"mbench {part['setting']}, {TITLES[part['rule']]}{', ' + subset if subset else ''}"
-    tag = f"{protocol['name']}:{protocol['hash']}, observers {observed_by_or_set(run.facts)}"
     truths = truth_digests_by_sample(run.plan, run.results)
-    return [Board(title, tag, columns, tuple(rows), "; ".join(remarks), truths=truths)]
+    return [Board(title, protocol_tag(run.facts), columns, tuple(rows), "; ".join(remarks), truths=truths)]
 
 
 def _column_with_gate_protocol(run: RunFacts, rule: str, column: BoardColumn) -> BoardColumn:

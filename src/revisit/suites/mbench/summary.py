@@ -144,8 +144,12 @@ def _summary_tables(
 
     def percent_cells_by_dimension(model: str, value: Callable[[Standing], Interval | None]) -> dict[str, TableCell]:
         """A value of a model's standing under each dimension."""
-        own = {d.id: standings[d.id][model] for d in dimensions}
-        return {metric_id: _percent_cell_of_standing(standing, value(standing)) for metric_id, standing in own.items()}
+        cells = {}
+        for d in dimensions:
+            standing, interval = standings[d.id][model], value(standings[d.id][model])
+            percents = None if interval is None else [100 * end for end in interval]
+            cells[d.id] = _cell_with_counts(standing.n, standing.of, percents)
+        return cells
 
     tables = []
     if dimensions and answers.rule == "trigger":
@@ -233,10 +237,6 @@ def _counted_and_all_dimensions(
     """How many dimensions of an axis its mean is over, of those that it has."""
     averaged = [d for d in dimensions if d.axis == axis and setting in d.averaged and d.id not in left_out]
     return len(averaged), sum(d.axis == axis and setting in d.averaged for d in DIMENSIONS)
-
-
-def _percent_cell_of_standing(standing: Standing, interval: Interval | None) -> TableCell:
-    return _cell_with_counts(standing.n, standing.of, None if interval is None else [100 * end for end in interval])
 
 
 def _cell_with_counts(n: int, of: int, interval: Sequence[float] | None) -> TableCell:

@@ -18,6 +18,7 @@ from revisit.results.leaderboards import (
     BoardColumn,
     RunFacts,
     as_board_cell,
+    protocol_tag,
     truth_digests_by_sample,
 )
 from revisit.results.tables import Table, make_table
@@ -58,17 +59,14 @@ def paper_tables_by_perspective(results: Results) -> list[Table]:
 
 def paper_boards_by_perspective(run: RunFacts) -> list[Board]:
     """The same as boards, so that several runs and the printed numbers stand one below the other."""
-    protocol = run.facts["protocol"]
-    tag = f"{protocol['name']}:{protocol['hash']}, observers {run.facts['set']}"
+    protocol = run.facts["protocol"]["metrics"]
     boards = []
     for perspective, mine, columns in _perspective_parts(run.results):
-        heads = tuple(
-            _paper_board_column(column, f"{protocol['metrics'][column.metric]} {column.test}") for column in columns
-        )
+        heads = tuple(_paper_board_column(column, f"{protocol[column.metric]} {column.test}") for column in columns)
         rows = board_rows_of_models(mine, run.name, partial(_paper_board_cells, columns))
         truths = truth_digests_by_sample(run.plan, mine)
         title = f"mind, {PERSONS[perspective]}, as printed"
-        boards.append(Board(title, tag, heads, tuple(rows), NOTE, truths=truths))
+        boards.append(Board(title, protocol_tag(run.facts), heads, tuple(rows), NOTE, truths=truths))
     return boards
 
 

@@ -10,7 +10,15 @@ from typing import Any
 from revisit.core.text import read_package_yaml
 from revisit.media.text_files import csv_text
 from revisit.results import Results
-from revisit.results.leaderboards import Board, BoardCell, BoardColumn, RunFacts, as_board_cell, board_of_run
+from revisit.results.leaderboards import (
+    Board,
+    BoardCell,
+    BoardColumn,
+    RunFacts,
+    as_board_cell,
+    board_of_run,
+    protocol_tag,
+)
 from revisit.results.score_names import STAND_IN
 from revisit.results.stand_ins import separate_stand_ins
 from revisit.suites.board_rows import board_row_of_printed_line, board_rows_of_models
@@ -41,10 +49,10 @@ def worldmark_run_boards(run: RunFacts, subset: str = "") -> list[Board]:
 
 def _split_board(run: RunFacts, name: str, part: Results, upstream: bool) -> Board:
     """The columns of a split."""
-    protocol = run.facts["protocol"]
+    protocol = run.facts["protocol"]["metrics"]
     columns = []
     for head, id in asked_columns(part):
-        tag = " ".join([protocol["metrics"][id.removesuffix(STAND_IN)], name, head.partition(" by ")[2]]).rstrip()
+        tag = " ".join([protocol[id.removesuffix(STAND_IN)], name, head.partition(" by ")[2]]).rstrip()
         columns.append(BoardColumn(id, head, True, 2, tag))
 
     def model_cells(mine: Results) -> dict[str, BoardCell]:
@@ -53,8 +61,7 @@ def _split_board(run: RunFacts, name: str, part: Results, upstream: bool) -> Boa
     dropped = [model for model in part.groups("model") if upstream and model in LEFT_OUT]
     rows = [row for row in board_rows_of_models(part, run.name, model_cells, NAMES) if row.model not in dropped]
     note = f"upstream leaves out {' and '.join(dropped)}" if dropped else ""
-    tag = f"{protocol['name']}:{protocol['hash']}, observers {run.facts['set']}"
-    return Board(f"worldmark, {name}, as printed", tag, tuple(columns), tuple(rows), note)
+    return Board(f"worldmark, {name}, as printed", protocol_tag(run.facts), tuple(columns), tuple(rows), note)
 
 
 @cache

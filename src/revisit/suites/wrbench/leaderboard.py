@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping
 
 from revisit.core import UsageError
-from revisit.results.display import observed_by_or_set
 from revisit.results.leaderboards import (
     Board,
     BoardCell,
@@ -15,6 +14,7 @@ from revisit.results.leaderboards import (
     add_clips_to_cells,
     board_columns_of_run,
     cell_without_counts,
+    protocol_tag,
 )
 from revisit.suites.wrbench.display import BEFORE_SUPPORT, DAGGER, SPARSE_NOTE
 from revisit.suites.wrbench.measures import metric_id_of_measure
@@ -47,12 +47,11 @@ def wrbench_run_boards(run: RunFacts, subset: str = "") -> list[Board]:
     }
     measures = {name: _measure_column(name, hashed.get(metric_id_of_measure(name), "")) for name in names}
     mixed = (MIXED,) if any(row["average_with_stand_ins"] for row in rows) else ()
-    protocol = run.facts["protocol"]
     substitutes = [f"{row['model']}: {', '.join(TITLES[name] for name in row['average_with_stand_ins']['stand_ins'])}"
             for row in rows if row["average_with_stand_ins"]]  # fmt: skip
     board = Board(
         title="wrbench",
-        protocol=f"{protocol['name']}:{protocol['hash']}, observers {observed_by_or_set(run.facts)}",
+        protocol=protocol_tag(run.facts),
         columns=(*_order_board_columns(measures, STAND_INS), *mixed),
         rows=tuple(
             BoardRow(row["model"], run.name, _board_cells(row, names), role=row.get("role", "")) for row in rows

@@ -20,6 +20,7 @@ from revisit.geometry.fold_pairs import Pairs, frame_numbers_of_poses, segment_o
 from revisit.geometry.two_view import relative_pose
 from revisit.media.error_names import raise_media_errors_naming_file
 from revisit.observers.geometry_file import Geometry, read_geometry
+from revisit.observers.matching import match_descriptors
 from revisit.suites.mbench.evidence import CaseAnnotations, PairMatches, WarpedViews
 
 POINTS = 4000
@@ -155,14 +156,8 @@ def match_sift_points(a: tuple[np.ndarray, np.ndarray], b: tuple[np.ndarray, np.
     """(m, 4) positions in both pictures of points that are each other's best match, clearly ahead of the second."""
     if len(a[0]) < 2 or len(b[0]) < 2:
         return np.zeros((0, 4))
-    likeness = a[1] @ b[1].T
-    best = likeness.argmax(axis=1)
-    rows = np.flatnonzero(likeness.argmax(axis=0)[best] == np.arange(len(best)))
-    top = likeness[rows, best[rows]]
-    second = np.partition(likeness[rows], -2, axis=1)[:, -2]
-    clear = (2 - 2 * top) < RATIO**2 * (2 - 2 * second)  # squared distances of unit vectors
-    table = np.hstack([a[0][rows[clear]], b[0][best[rows[clear]]]])
-    return np.unique(table, axis=0)  # SIFT gives a point once for each of its directions
+    first, second = match_descriptors(a[1], b[1], RATIO).T
+    return np.unique(np.hstack([a[0][first], b[0][second]]), axis=0)  # SIFT gives a point once for each direction
 
 
 def warp_to_other_view(

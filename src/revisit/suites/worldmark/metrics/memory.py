@@ -23,6 +23,7 @@ from revisit.evidence.frames import FrameFacts
 from revisit.evidence.motion import ShotChanges
 from revisit.metrics.frame_index import nearest_rows, true_runs
 from revisit.metrics.rules import is_upstream_rule
+from revisit.metrics.vectors import unit_vectors
 from revisit.suites.worldmark.evidence import FLOW_SIZE, FrameVectors, KeyFlow, SmallFrameVectors, keys_undo_each_other
 from revisit.suites.worldmark.metrics.control import CARD, SEA_RAFT
 from revisit.suites.worldmark.metrics.signal import AT_REST, RATE, Signal, make_signal
@@ -71,8 +72,7 @@ def first_frames_after_cuts(shots: ShotChanges) -> np.ndarray:
 
 def cosine_distances(vectors: FrameVectors, earlier: np.ndarray, later: np.ndarray) -> np.ndarray:
     """1 - cosine between the vectors of frames, or of those nearest to them."""
-    units = np.asarray(vectors.vector, dtype=np.float64)
-    units = units / np.maximum(np.linalg.norm(units, axis=1, keepdims=True), 1e-12)
+    units = unit_vectors(vectors.vector)
     a, b = (units[nearest_rows(vectors.index, frames)] for frames in (earlier, later))
     return np.asarray(1 - (a * b).sum(axis=1))
 
