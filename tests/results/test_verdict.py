@@ -27,7 +27,7 @@ from revisit.results import Results
 from revisit.results.ceilings import held_to_truth
 from revisit.results.display import difference_interval_text
 from revisit.results.question_ranking import ClipsNeeded, SuiteQuestion, rank_question, read_suite_questions
-from revisit.results.verdict import make_verdict
+from revisit.results.verdict import make_verdict, metrics_deciding_questions
 from tests.stats.test_stats import by_scipy
 
 import_registering_modules()
@@ -281,6 +281,18 @@ def test_a_model_whose_clips_share_a_name_is_not_said_to_have_no_score() -> None
     assert answer.sentence == "4 clips share a name with another clip of their scene, so they cannot be paired; " + (
         "give each an id"
     )
+
+
+def test_tables_have_the_columns_of_the_verdict_also_beside_a_floor() -> None:
+    identity = {"a": [0.5] * 4, "b": [None] * 4, "still": [0.1] * 4}
+    results = made({"target_identity": identity, "return_consistency": {"a": [0.7] * 4, "b": [0.6] * 4}})
+    cases = {c.id: replace(c, annotations={"category": "floor"} if c.model == "still" else {}) for c in results.cases}
+    results = Results(
+        list(cases.values()), [one.with_changed_fields(case=cases[one.case.id]) for one in results.records]
+    )
+    answers = make_verdict(results, SUITES["folder"].card).answers
+    assert [answer.metric for answer in answers if answer.metric] == ["return_consistency"]
+    assert metrics_deciding_questions(results, "folder") == ["return_consistency"]
 
 
 def test_the_order_of_clips_decides_no_rank() -> None:

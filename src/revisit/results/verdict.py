@@ -213,7 +213,7 @@ def load_verdict(run: Run) -> Details:
 def metrics_deciding_questions(results: Results, suite: str) -> list[str]:
     """The metrics that answer the questions of a suite: one for each question that has scores."""
     card = SUITES[suite].card if suite in SUITES else {}
-    metrics = [answer.metric for answer in rank_questions(results, card)]
+    metrics = [answer.metric for answer in rank_questions(results.ranked, card)]
     return [id for id in dict.fromkeys(metrics) if id]
 
 
