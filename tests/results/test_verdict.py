@@ -208,7 +208,12 @@ def test_consistency_bought_by_standing_still_is_told() -> None:
         "still moves only 2 % as much as the others, which is why it is best in Same view after return (0.99)",
     )
     scores["return_consistency"]["b"] = [0.99] * 4  # so well does another, which moves
-    assert make_verdict(made(scores), card).trade_offs == ("still moves only 2 % as much as the others",)
+    results = made(scores)
+    assert make_verdict(results, card).trade_offs == ("still moves only 2 % as much as the others",)
+    floors = {c.id: replace(c, annotations={"category": "floor"}) for c in results.cases if c.model == "still"}
+    cases = [floors.get(case.id, case) for case in results.cases]
+    records = [one.with_changed_fields(case=floors.get(one.case.id, one.case)) for one in results.records]
+    assert make_verdict(Results(cases, records), card).trade_offs == ()  # a baseline without memory is no model
 
 
 def test_worst_moments_are_of_different_models_and_scenes() -> None:

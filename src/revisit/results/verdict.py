@@ -174,7 +174,7 @@ def _compute_verdict(results: Results, suite_card: Details) -> Verdict:
         not_compared,
         (
             *_first_and_last_sentences(answers),
-            *_standing_still_sentences(results, suite_card.get("standing_still") or {}),
+            *_standing_still_sentences(results.ranked, suite_card.get("standing_still") or {}),
         ),
         tuple(worst_moments(held, answers)),
         count_low_truth_scores(results),
