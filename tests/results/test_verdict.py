@@ -289,7 +289,7 @@ def test_a_model_whose_clips_share_a_name_is_not_said_to_have_no_score() -> None
 
 
 def test_tables_have_the_columns_of_the_verdict_also_beside_a_floor() -> None:
-    identity = {"a": [0.5] * 4, "b": [None] * 4, "still": [0.1] * 4}
+    identity: dict[str, Sequence[float | None]] = {"a": [0.5] * 4, "b": [None] * 4, "still": [0.1] * 4}
     results = made({"target_identity": identity, "return_consistency": {"a": [0.7] * 4, "b": [0.6] * 4}})
     cases = {c.id: replace(c, annotations={"category": "floor"} if c.model == "still" else {}) for c in results.cases}
     results = Results(

@@ -123,7 +123,7 @@ def standard_summary(
 
 def _best_of(metric: str, cells: Mapping[str, Cell], ranked: Iterable[str], truth: Cell | None) -> str | None:
     """The model that can be called best in a metric; none where an unchanged look would be."""
-    if unchanged_look_is_best(metric, (cell.mean for cell in cells.values()), truth and truth.mean):
+    if unchanged_look_is_best(metric, (cell.mean for cell in cells.values()), None if truth is None else truth.mean):
         return None
     return name_of_significantly_best({model: cells[model] for model in ranked}, METRICS[metric].higher_is_better)
 
