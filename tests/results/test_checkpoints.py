@@ -52,6 +52,13 @@ def test_checkpoints_that_score_the_same_lead_together_and_too_few_scenes_are_sa
     assert curve.sentence.startswith("rises at every step; ")
 
 
+def test_looks_that_could_not_be_tested_are_no_reason_to_stop() -> None:
+    points = [entry(f"step-{k}", {"event_outcome": [0.5 + 0.01 * k, 0.62 + 0.03 * k]}) for k in range(5)]
+    (choice,) = choose_checkpoints(points, ["event_outcome"], [point.name for point in points])
+    assert choice.progress_sentence == "no gain beyond doubt so far"
+    assert choice.as_json()["looks_since"] == 0 and choice.as_json()["stop"] is False
+
+
 def test_a_checkpoint_that_stands_still_does_not_win() -> None:
     still = checkpoints((0.4,))[0]
     refused = [

@@ -111,9 +111,14 @@ class CheckpointChoice:
             if self.improving_checkpoints
             else "no gain beyond doubt so far"
         )
-        if self.looks.may_stop:
-            return f"{last}; {self.looks.looks_since_gain} looks since found none ({PATIENCE} are enough to stop)"
+        if self._tested_looks_since_gain >= PATIENCE:
+            return f"{last}; {self._tested_looks_since_gain} looks since found none ({PATIENCE} are enough to stop)"
         return last
+
+    @property
+    def _tested_looks_since_gain(self) -> int:
+        """Looks after the last improvement; one with too few scenes for a test saw nothing."""
+        return sum(look.p is not None and look.point > self.looks.incumbent for look in self.looks.looks)
 
     def as_json(self) -> dict[str, object]:
         """As `trend --json` prints it."""
@@ -122,7 +127,7 @@ class CheckpointChoice:
             "leads": self.leading_checkpoint,
             "open_with": [pair.behind for pair in self.undecided_pairs_of_leader], "sentence": self.sentence,
             "better_at": self.improving_checkpoints,
-            "looks_since": self.looks.looks_since_gain, "stop": self.looks.may_stop,
+            "looks_since": self._tested_looks_since_gain, "stop": self._tested_looks_since_gain >= PATIENCE,
         }  # fmt: skip
 
 
