@@ -11,6 +11,7 @@ import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
+from revisit.cli.console import print_table
 from revisit.cli.main import app
 from tests.run_directories import make_scenes
 
@@ -76,3 +77,10 @@ def test_json_of_files_and_runs(run: str, tmp_path: Path) -> None:
     assert call("leaderboard", run, "--format", "html", "--out", str(page)).exit_code == 0 and page.is_file()
     sheet = page.with_suffix(".csv")  # without --format a file is what its ending says
     assert call("leaderboard", run, "--out", str(sheet)).exit_code == 0 and "|" not in sheet.read_text()
+
+
+def test_names_in_the_head_of_a_table_are_no_markup(capsys: pytest.CaptureFixture[str]) -> None:
+    """Comparisons have the names of models in their heads."""
+    print_table(["metric", "wan [red]x[/red]", "a[/b]"], [["PSNR", "[i]1", "2"]])
+    head, *_, row = capsys.readouterr().out.strip().splitlines()
+    assert "wan [red]x[/red]" in head and "a[/b]" in head and "[i]1" in row

@@ -52,6 +52,28 @@ def test_checkpoints_that_score_the_same_lead_together_and_too_few_scenes_are_sa
     assert curve.sentence.startswith("rises at every step; ")
 
 
+def test_an_early_checkpoint_without_a_score_hides_no_choice() -> None:
+    early, *others = checkpoints((0.0, 0.1, 0.3))
+    reason = Reason("gate_closed", "never left")
+    early = Contender("early", early.results.mapped(
+        lambda one: one.with_changed_fields(status="unscored", value=None, reason=reason)))  # fmt: skip
+    memory, coverage = choose_checkpoints([early, *others], ["event_outcome"], ["early", "middle", "late"])
+    assert memory.decided_best == "late" and memory.sentence.startswith("keep late")
+    assert memory.sentence.endswith("; no score: early") and memory.improving_checkpoints == ["late"]
+    assert coverage.question == COVERAGE and coverage.labels == ("early", "middle", "late")
+    (alone, _) = choose_checkpoints([early, *others, early], ["event_outcome"], ["a", "b", "c", "d"])
+    assert alone.labels == ("b", "c") and alone.as_json()["best"] == "c"
+    (only,) = choose_checkpoints([early, others[0]], ["event_outcome"], ["a", "b"])
+    assert only.question == COVERAGE  # one alone has nothing to be compared with
+
+
+def test_looks_that_could_not_be_tested_are_no_reason_to_stop() -> None:
+    points = [entry(f"step-{k}", {"event_outcome": [0.5 + 0.01 * k, 0.62 + 0.03 * k]}) for k in range(5)]
+    (choice,) = choose_checkpoints(points, ["event_outcome"], [point.name for point in points])
+    assert choice.progress_sentence == "no gain beyond doubt so far"
+    assert choice.as_json()["looks_since"] == 0 and choice.as_json()["stop"] is False
+
+
 def test_a_checkpoint_that_stands_still_does_not_win() -> None:
     still = checkpoints((0.4,))[0]
     refused = [

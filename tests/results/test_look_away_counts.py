@@ -9,6 +9,7 @@ import numpy as np
 
 from revisit.core import SUITES, Case, Clip, Reason, Record, import_registering_modules
 from revisit.geometry.camera_script import leaves_and_returns
+from revisit.report.verdict import _look_away_parts
 from revisit.results import Results
 from revisit.results.ceilings import held_to_truth
 from revisit.results.clip_diagnosis import diagnosis_of_case
@@ -262,3 +263,19 @@ def test_a_tie_names_all_that_come_back_most_often() -> None:
     assert three == "All 3 models look away and come back, lingbot and svc most often (2 of 2 clips)"
     equal = counted(results_of({"a": [BACK, AWAY], "b": [AWAY, BACK]}, [BACK] * 2)).headline
     assert equal == "Both models look away and come back equally often (1 of 2 clips)"
+
+
+def test_the_parts_of_a_bar_are_the_clips_that_were_asked() -> None:
+    """A camera that leaves, while nobody can tell whether it comes back, is unclear, and counted once."""
+    views = [BACK, AWAY, UNSURE, STAYED, UNSURE]
+    results = results_of({"a": views}).mapped(
+        lambda record: (
+            record.with_changed_fields(status="open", label="looks away")
+            if record.question == "look_away" and record.case.sample in ("s2", "s4")
+            else record
+        )
+    )
+    (count,) = counted(results).models
+    assert (count.asked, count.left, count.returned, count.unclear) == (5, 4, 1, 2)
+    assert _look_away_parts(count) == [("back", 1), ("away", 1), ("unclear", 2), ("stayed", 1)]
+    assert "stayed_away" not in count.as_json()

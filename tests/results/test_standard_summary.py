@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import revisit.suites.memobench  # noqa: F401 - registers the metrics below
 from revisit.core import Case, Clip, Reason, Record, Rejected, Target
 from revisit.results import Results
@@ -74,6 +76,23 @@ def test_what_nobody_could_be_asked_has_no_column_even_beside_a_broken_clip() ->
     first, *_ = results.records
     mixed = Results(cases, [first, unscored(cases[1], NOT_HERE)])
     assert [*standard_summary(mixed)["metrics"]] == [SCORED]  # one clip has a score
+
+
+@pytest.mark.parametrize(("of_truth", "best"), [(0.6, None), (0.99, "resets")])
+def test_a_reset_is_not_marked_as_best_where_it_looks_less_changed_than_the_truth(
+    of_truth: float, best: str | None
+) -> None:
+    cases, records = [], []
+    for k in range(9):
+        truth = Case(f"{k}@truth", "folder", "truth", f"s{k}", Clip(Path(f"t{k}")), truth=True)
+        models = [
+            Case(f"{k}@{name}", "folder", name, f"s{k}", Clip(Path(f"{name}{k}")), reference=truth.clip)
+            for name in ("goes on", "resets")
+        ]
+        cases += [truth, *models]
+        for case, value in zip((truth, *models), (of_truth, 0.55, 0.98), strict=True):
+            records.append(Record(case, "return_consistency", False, "scored", value + 0.001 * k**2 % 0.01))
+    assert standard_summary(Results(cases, records))["metrics"]["return_consistency"]["best"] == best
 
 
 def test_the_funnel_has_the_stages_that_were_asked() -> None:

@@ -27,7 +27,7 @@ from revisit.results import Results
 from revisit.results.ceilings import held_to_truth
 from revisit.results.display import difference_interval_text
 from revisit.results.question_ranking import ClipsNeeded, SuiteQuestion, rank_question, read_suite_questions
-from revisit.results.verdict import make_verdict
+from revisit.results.verdict import make_verdict, metrics_deciding_questions
 from tests.stats.test_stats import by_scipy
 
 import_registering_modules()
@@ -208,7 +208,12 @@ def test_consistency_bought_by_standing_still_is_told() -> None:
         "still moves only 2 % as much as the others, which is why it is best in Same view after return (0.99)",
     )
     scores["return_consistency"]["b"] = [0.99] * 4  # so well does another, which moves
-    assert make_verdict(made(scores), card).trade_offs == ("still moves only 2 % as much as the others",)
+    results = made(scores)
+    assert make_verdict(results, card).trade_offs == ("still moves only 2 % as much as the others",)
+    floors = {c.id: replace(c, annotations={"category": "floor"}) for c in results.cases if c.model == "still"}
+    cases = [floors.get(case.id, case) for case in results.cases]
+    records = [one.with_changed_fields(case=floors.get(one.case.id, one.case)) for one in results.records]
+    assert make_verdict(Results(cases, records), card).trade_offs == ()  # a baseline without memory is no model
 
 
 def test_worst_moments_are_of_different_models_and_scenes() -> None:
@@ -281,6 +286,18 @@ def test_a_model_whose_clips_share_a_name_is_not_said_to_have_no_score() -> None
     assert answer.sentence == "4 clips share a name with another clip of their scene, so they cannot be paired; " + (
         "give each an id"
     )
+
+
+def test_tables_have_the_columns_of_the_verdict_also_beside_a_floor() -> None:
+    identity: dict[str, Sequence[float | None]] = {"a": [0.5] * 4, "b": [None] * 4, "still": [0.1] * 4}
+    results = made({"target_identity": identity, "return_consistency": {"a": [0.7] * 4, "b": [0.6] * 4}})
+    cases = {c.id: replace(c, annotations={"category": "floor"} if c.model == "still" else {}) for c in results.cases}
+    results = Results(
+        list(cases.values()), [one.with_changed_fields(case=cases[one.case.id]) for one in results.records]
+    )
+    answers = make_verdict(results, SUITES["folder"].card).answers
+    assert [answer.metric for answer in answers if answer.metric] == ["return_consistency"]
+    assert metrics_deciding_questions(results, "folder") == ["return_consistency"]
 
 
 def test_the_order_of_clips_decides_no_rank() -> None:

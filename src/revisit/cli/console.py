@@ -68,9 +68,8 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, number
     console = Console(width=None if sys.stdout.isatty() else 200)
     grid = Table(box=SIMPLE_HEAD, pad_edge=False)
     for position, column in enumerate(columns):
-        grid.add_column(
-            without_control_characters(column), justify="right" if position and numbers else "left", overflow="fold"
-        )
+        head = Text(without_control_characters(column))
+        grid.add_column(head, justify="right" if position and numbers else "left", overflow="fold")
     for row in rows:
         grid.add_row(*(Text(without_control_characters(cell)) for cell in row))
     console.print(grid)

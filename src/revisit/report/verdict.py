@@ -86,7 +86,7 @@ def _look_away_parts(count: LookAwayCount) -> list[tuple[str, int]]:
         "neither": count.neither,
         "lost": count.gone,
         "reset": count.reset,
-        "away": count.left - count.returned,
+        "away": count.stayed_away,
         "unclear": count.unclear,
     }
     kinds["stayed"] = count.asked - sum(kinds.values())

@@ -107,9 +107,9 @@ def make_score_cell(
 
     Examples
     --------
-    >>> score_cell([(0.98, "a"), (0.97, "b"), (0.99, "c")], 3, (0, 1), True).few_scenes
+    >>> make_score_cell([(0.98, "a"), (0.97, "b"), (0.99, "c")], 3, (0, 1), True).few_scenes
     True
-    >>> score_cell([(1.0, "a"), (1.0, "b"), (1.0, "c")], 3, (0, 1), True, two_valued=True).interval[1]
+    >>> make_score_cell([(1.0, "a"), (1.0, "b"), (1.0, "c")], 3, (0, 1), True, two_valued=True).interval[1]
     1.0
     """
     mean, interval = mean_and_interval(values, limits, two_valued)

@@ -1,6 +1,6 @@
 """Checkpoints: which of several to keep, how sure that is, and whether training still gains.
 
-The best one beats every other on the clips that all of them have a score of, tested over scenes; where it does not,
+The best one beats every other on the clips that both have a score of, tested over scenes; where it does not,
 the sentence says between which it is open and how many more clips would probably decide. A checkpoint whose clips do
 not pose the test, such as one that stands still, cannot win: coverage is a question of its own.
 """
@@ -32,6 +32,7 @@ class CheckpointChoice:
     ranking: Ranking
     shares: tuple[float, ...]  # of the clips asked that have a score, by checkpoint
     looks: Looks
+    without_score: tuple[str, ...] = ()  # further checkpoints
 
     @property
     def leading_checkpoint(self) -> str:
@@ -66,6 +67,12 @@ class CheckpointChoice:
     @property
     def sentence(self) -> str:
         """Which to keep, and how sure that is."""
+        none = f"; no score: {join_names(self.without_score)}" if self.without_score else ""
+        return f"{self._order_text}{none}"
+
+    @property
+    def _order_text(self) -> str:
+        """The same of those that have scores."""
         if self.leader_has_fewer_scores:
             few = (
                 f"a score of {self._leader_scored_share:.0%} of its clips only, where another has "
@@ -111,9 +118,14 @@ class CheckpointChoice:
             if self.improving_checkpoints
             else "no gain beyond doubt so far"
         )
-        if self.looks.may_stop:
-            return f"{last}; {self.looks.looks_since_gain} looks since found none ({PATIENCE} are enough to stop)"
+        if self._tested_looks_since_gain >= PATIENCE:
+            return f"{last}; {self._tested_looks_since_gain} looks since found none ({PATIENCE} are enough to stop)"
         return last
+
+    @property
+    def _tested_looks_since_gain(self) -> int:
+        """Looks after the last improvement; one with too few scenes for a test saw nothing."""
+        return sum(look.p is not None and look.point > self.looks.incumbent for look in self.looks.looks)
 
     def as_json(self) -> dict[str, object]:
         """As `trend --json` prints it."""
@@ -122,7 +134,7 @@ class CheckpointChoice:
             "leads": self.leading_checkpoint,
             "open_with": [pair.behind for pair in self.undecided_pairs_of_leader], "sentence": self.sentence,
             "better_at": self.improving_checkpoints,
-            "looks_since": self.looks.looks_since_gain, "stop": self.looks.may_stop,
+            "looks_since": self._tested_looks_since_gain, "stop": self._tested_looks_since_gain >= PATIENCE,
         }  # fmt: skip
 
 
@@ -149,13 +161,17 @@ def choose_checkpoints(
         scenes: dict[Hashable, Hashable] = {clip: cases[0].scene for own in clips for clip, (_, cases) in own.items()}
         counts = [max(len(p.results.records_for(metric)), 1) for p in points]
         shares = tuple(len(p.results.scores(metric)) / count for p, count in zip(points, counts, strict=True))
-        if any(clip in scores[0] and all(clip in mine for mine in scores) for clip in scenes):
-            ranking = rank_models(dict(zip(names, scores, strict=True)), scenes, higher)
+        there = [place for place, mine in enumerate(scores) if mine]  # early ones may have no score at all
+        some = [scores[place] for place in there]
+        ranking = rank_models(dict(zip([names[place] for place in there], some, strict=True)), scenes, higher)
+        if ranking.pairs:
             choices.append(
                 CheckpointChoice(
-                    metric, metric, names, ranking, shares, compare_with_best_so_far(scores, scenes, higher)
+                    metric, metric, tuple(names[place] for place in there), ranking,
+                    tuple(shares[place] for place in there), compare_with_best_so_far(some, scenes, higher),
+                    tuple(name for place, name in enumerate(names) if place not in there),
                 )
-            )
+            )  # fmt: skip
         if max(shares) > min(shares):
             posed: list[dict[Hashable, float]] = [{clip: float(clip in mine) for clip in scenes} for mine in scores]
             ranking = rank_models(dict(zip(names, posed, strict=True)), scenes, True, 1.0)

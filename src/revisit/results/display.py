@@ -6,7 +6,7 @@ Console, page, `--by`, boards and the audit all take them from here, so that a n
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
 from revisit.core import SUITES
@@ -153,6 +153,14 @@ def name_of_significantly_best(cells: Mapping[Name, Cell], higher_is_better: boo
     scenes = {clip: scene for cell in scored.values() for clip, (_, scene) in cell.clips.items()}
     first = rank_models(scores, scenes, higher_is_better).best
     return None if first is None else names[first]
+
+
+def unchanged_look_is_best(score_name: str, means: Iterable[float | None], truth: float | None) -> bool:
+    """Whether a score is best for an unchanged look, and somebody looks less changed than the truth itself."""
+    metric = find_metric_of_score(score_name)
+    if metric is None or metric.id != score_name or not metric.rewards_unchanged or truth is None:
+        return False
+    return any(mean is not None and mean > truth for mean in means)
 
 
 def mark_best_and_second(

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from revisit.core import METRICS, Record, UsageError, digest
+from revisit.core import Record, UsageError, digest
 from revisit.core.cases import CEILING, FLOOR
 from revisit.results.ceilings import held_to_truth, ranking_score_id
 from revisit.results.cells import Cell
@@ -22,6 +22,7 @@ from revisit.results.display import (
     reason_title,
     score_title,
     scored_of_asked_text,
+    unchanged_look_is_best,
 )
 from revisit.results.file_types import CaseEntry, Details, PlanFile, RunFile
 from revisit.results.funnel import count_testable_and_all
@@ -141,11 +142,10 @@ def mark_best_and_second_rows(board: Board, rows: Sequence[BoardRow], column: Bo
     A column that rewards an unchanged look has no marks where somebody looks less changed than the truth itself.
     """
     marks_by_row: dict[int, str] = {}
-    if column.key in METRICS and METRICS[column.key].rewards_unchanged:
-        values = [(row.role, mean) for row in rows if (mean := row.cell(column).mean) is not None]
-        truth = max((mean for role, mean in values if role == CEILING), default=math.inf)
-        if any(mean > truth for role, mean in values if role != CEILING):
-            return marks_by_row
+    values = [(row.role, mean) for row in rows if (mean := row.cell(column).mean) is not None]
+    truth = max((mean for role, mean in values if role == CEILING), default=None)
+    if unchanged_look_is_best(column.key, (mean for role, mean in values if role != CEILING), truth):
+        return marks_by_row
     for group in dict.fromkeys(row.group for row in rows if not row.role):
         cells = {position: row.cell(column) for position, row in enumerate(rows) if row.group == group and not row.role}
         marks_by_row.update(mark_best_and_second(cells, column.higher_is_better, board.as_printed))

@@ -44,6 +44,7 @@ class LookAwayCount:
     gone: int = 0  # of these, came back without the target
     neither: int = 0  # of these, came back to what is neither as at first nor as in the truth
     target_unclear: int = 0  # further clips that came back, of which only the target could tell to what
+    stayed_away: int = 0  # left, and surely did not come back; not written to files
 
     @property
     def went_on(self) -> int:
@@ -62,7 +63,7 @@ class LookAwayCount:
 
     def as_json(self) -> dict[str, int]:
         """As summary.json has it, by the name of the model."""
-        return {name: count for name, count in vars(self).items() if name != "model"}
+        return {name: count for name, count in vars(self).items() if name not in ("model", "stayed_away")}
 
 
 @dataclass(frozen=True)
@@ -249,13 +250,14 @@ def _count_look_aways_of_model(results: Results, model: str, cases: Sequence[Cas
     returned = [case for case in readable if back[case.id]]
     states = Counter(state for case in returned if (state := returned_state(results, case)) is not None)
     left = sum(back[case.id] is True or _camera_leaves(results, case) for case in readable)
+    stayed_away = sum(back[case.id] is False and _camera_leaves(results, case) for case in readable)
     moved = sum(
         back[case.id] is True or _camera_leaves(results, case) or _camera_moves(results, case) for case in readable
     )
     return LookAwayCount(
         model, len(readable), moved, left, len(returned), sum(value is None for value in back.values()),
         len(cases) - len(readable), states.total() - states[TARGET_UNCLEAR], states[AS_AT_FIRST],
-        states[WITHOUT_TARGET], states[AS_NEITHER], states[TARGET_UNCLEAR],
+        states[WITHOUT_TARGET], states[AS_NEITHER], states[TARGET_UNCLEAR], stayed_away,
     )  # fmt: skip
 
 

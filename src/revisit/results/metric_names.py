@@ -25,7 +25,7 @@ def resolve_score_ids(names: Iterable[str], available: Sequence[str], where: obj
 
     Examples
     --------
-    >>> metrics_named(["psnr,ssim"], ["ssim", "psnr"], "runs/a")
+    >>> resolve_score_ids(["psnr,ssim"], ["ssim", "psnr"], "runs/a")
     ['psnr', 'ssim']
     """
     groups = SUITES[suite].groups if suite in SUITES else {}

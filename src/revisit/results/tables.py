@@ -9,7 +9,7 @@ from revisit.core import METRICS, Rejected
 from revisit.core.cases import CATEGORY
 from revisit.results.ceilings import count_low_truth_scores, metrics_changed_by_truth
 from revisit.results.cells import Cell, CellEntry
-from revisit.results.display import name_of_significantly_best
+from revisit.results.display import name_of_significantly_best, unchanged_look_is_best
 from revisit.results.file_types import Stage
 from revisit.results.funnel import count_funnel_stages
 from revisit.results.results import Results
@@ -80,6 +80,7 @@ def standard_summary(
     cells = {model: {id: cell(own, id) for id in scored} for model, own in models.items()}
     ranked = [model for model in models if model not in results.floors]
     held = [id for id in scored if id in metrics_changed_by_truth(results)]
+    truths = {id: cell(results.truth, id) for id in scored if results.truth.records_for(id)} if results.truths else {}
     replacements = list_stand_ins(results)
     summary = {
         "cases": len(results.cases),
@@ -89,7 +90,7 @@ def standard_summary(
             id: {
                 **metric_column_head(id, results),
                 **_stand_in_head(id, replacements),
-                "best": name_of_significantly_best({m: cells[m][id] for m in ranked}, METRICS[id].higher_is_better),
+                "best": _best_of(id, {m: own[id] for m, own in cells.items()}, ranked, truths.get(id)),
             }
             for id in scored
         },
@@ -113,11 +114,18 @@ def standard_summary(
             "name": results.truth_name,
             "cases": len(truth.cases),
             "labels": truth.labels(),
-            "scores": {id: cell(truth, id).as_json() for id in scored if truth.records_for(id)},
+            "scores": {id: one.as_json() for id, one in truths.items()},
             **_held_scores(truth, held),
             "low": count_low_truth_scores(results),
         }
     return summary if parts is None else summary | _tables_and_coverage_by_part(parts, scored, cell, list(models))
+
+
+def _best_of(metric: str, cells: Mapping[str, Cell], ranked: Iterable[str], truth: Cell | None) -> str | None:
+    """The model that can be called best in a metric; none where an unchanged look would be."""
+    if unchanged_look_is_best(metric, (cell.mean for cell in cells.values()), None if truth is None else truth.mean):
+        return None
+    return name_of_significantly_best({model: cells[model] for model in ranked}, METRICS[metric].higher_is_better)
 
 
 def _tables_and_coverage_by_part(

@@ -174,7 +174,7 @@ def _compute_verdict(results: Results, suite_card: Details) -> Verdict:
         not_compared,
         (
             *_first_and_last_sentences(answers),
-            *_standing_still_sentences(results, suite_card.get("standing_still") or {}),
+            *_standing_still_sentences(results.ranked, suite_card.get("standing_still") or {}),
         ),
         tuple(worst_moments(held, answers)),
         count_low_truth_scores(results),
@@ -213,7 +213,7 @@ def load_verdict(run: Run) -> Details:
 def metrics_deciding_questions(results: Results, suite: str) -> list[str]:
     """The metrics that answer the questions of a suite: one for each question that has scores."""
     card = SUITES[suite].card if suite in SUITES else {}
-    metrics = [answer.metric for answer in rank_questions(results, card)]
+    metrics = [answer.metric for answer in rank_questions(results.ranked, card)]
     return [id for id in dict.fromkeys(metrics) if id]
 
 

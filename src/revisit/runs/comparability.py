@@ -49,7 +49,8 @@ def read_sides(words: Sequence[str]) -> list[Side]:
     words_read: list[tuple[str, str | None]] = []  # runs, and the model that was named of each
     for word in words:
         parts = word.split(":")  # names of models may have colons, too
-        places = [(":".join(parts[:k]), ":".join(parts[k:]) or None) for k in range(len(parts), 0, -1)]
+        with_model = [(":".join(parts[:k]), ":".join(parts[k:])) for k in range(len(parts) - 1, 0, -1)]
+        places: list[tuple[str, str | None]] = [(word, None), *with_model]
         at = next((at for at in places if at[0] and (Path(at[0]) / "run.json").is_file()), None)
         if at is not None:
             runs[at[0]] = Run(Path(at[0]))

@@ -180,7 +180,7 @@ def unconditional_sign_test(up: int, down: int, scenes: int) -> float:
 
     Examples
     --------
-    >>> round(exact_sign_test(6, 0, 6), 5)
+    >>> round(unconditional_sign_test(6, 0, 6), 5)
     0.03125
     """
     if up == down:

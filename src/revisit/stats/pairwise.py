@@ -79,7 +79,7 @@ def models_with_few_clips(counts: Mapping[str, int]) -> set[str]:
 
     Examples
     --------
-    >>> rare_models({"a": 14, "b": 12, "c": 3, "d": 0}) == {"c", "d"}
+    >>> models_with_few_clips({"a": 14, "b": 12, "c": 3, "d": 0}) == {"c", "d"}
     True
     """
     some = [count for count in counts.values() if count]
@@ -189,8 +189,8 @@ def clip_adjusted_means(values: np.ndarray) -> list[float]:
 
     Examples
     --------
-    >>> [round(mean, 6) for mean in adjusted_means(np.array([[0.9, 0.2], [0.8, np.nan]]))]
-    [0.6, 0.5]
+    >>> [round(mean, 6) for mean in clip_adjusted_means(np.array([[0.9, 0.2], [0.8, np.nan]]))]
+    [0.55, 0.45]
     """
     has = np.isfinite(values)
     filled = np.where(has, values, 0.0)

@@ -79,7 +79,7 @@ def compare_with_best_so_far(
     Examples
     --------
     >>> points = [{k: 0.5 + 0.010 * k for k in range(9)}, {k: 0.7 + 0.013 * k for k in range(9)}]
-    >>> look_at(points, {k: k for k in range(9)}).incumbent
+    >>> compare_with_best_so_far(points, {k: k for k in range(9)}).incumbent
     1
     """
     incumbent, looks = 0, []
