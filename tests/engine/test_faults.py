@@ -9,7 +9,8 @@ import resource
 import shutil
 import subprocess
 import sys
-from contextlib import contextmanager
+import threading
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -24,6 +25,7 @@ from revisit.engine.jobs import ClipTask, ObserverTask, ObservingJob
 from revisit.engine.observe import observe_job
 from revisit.engine.request import Request, load_observer_set
 from revisit.engine.run import evaluate
+from revisit.engine.worker_processes import temporary_environment_variables
 from revisit.evidence.frames import FrameFacts
 from revisit.judges.store import AnswerStore
 from revisit.media import Limits, clip_digest, file_digest, load_npz, save_npz, write_picture
@@ -505,6 +507,26 @@ def test_a_picture_that_the_disk_has_no_room_for_is_told(tmp_path, ending):
     with files_of_at_most(2_000), pytest.raises(OSError, match="File too large"):
         write_picture(tmp_path / f"a{ending}", picture)
     assert not list(tmp_path.iterdir())
+
+
+def test_threads_that_start_processes_restore_the_variables(monkeypatch):
+    """Two runs at a time left each other's settings behind, or ended in a KeyError when both were done."""
+    monkeypatch.delenv("REVISIT_DEVICE", raising=False)
+    entered, seen = threading.Barrier(2, timeout=0.5), []
+
+    def work(device: str) -> None:
+        with temporary_environment_variables({"REVISIT_DEVICE": device}):
+            for _ in range(2):
+                with suppress(threading.BrokenBarrierError):
+                    entered.wait()
+                seen.append(os.environ["REVISIT_DEVICE"])
+
+    threads = [threading.Thread(target=work, args=(device,)) for device in ("cpu", "cuda:1")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(seen) == ["cpu", "cpu", "cuda:1", "cuda:1"] and "REVISIT_DEVICE" not in os.environ
 
 
 # What a killed or stopped process leaves

@@ -14,7 +14,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from itertools import cycle
 from multiprocessing.connection import Connection, wait
@@ -34,6 +34,7 @@ from revisit.networks.settings import DEVICE
 AWAKE = 2.0  # seconds after which processes that were stopped go on
 RESTARTS = 3  # of a host; one that dies more often would go on so
 COURTESY = 5  # added to the niceness of workers that feed a host: it must never wait for a core, or its GPU waits
+_environment = threading.RLock()
 BLAS_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 
 
@@ -322,15 +323,19 @@ def single_thread_environment() -> AbstractContextManager[None]:
 
 @contextmanager
 def temporary_environment_variables(variables: Mapping[str, str]) -> Iterator[None]:
-    """Set environment variables, which processes started meanwhile inherit, and restore them afterwards."""
-    before = {name: os.environ.get(name) for name in variables}
-    os.environ.update(variables)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            os.environ.pop(name)
-            os.environ.update({} if value is None else {name: value})
+    """Set environment variables, which processes started meanwhile inherit, and restore them afterwards.
+
+    One thread at a time does, for all threads share the variables.
+    """
+    with _environment if variables else nullcontext():
+        before = {name: os.environ.get(name) for name in variables}
+        os.environ.update(variables)
+        try:
+            yield
+        finally:
+            for name, value in before.items():
+                os.environ.pop(name)
+                os.environ.update({} if value is None else {name: value})
 
 
 def _observe_jobs_in_child(
