@@ -509,6 +509,19 @@ def test_a_picture_that_the_disk_has_no_room_for_is_told(tmp_path, ending):
     assert not list(tmp_path.iterdir())
 
 
+UNKNOWN_MODULE = """
+from revisit.engine.jobs import ObserverTask, observer_of
+task = ObserverTask("key", "lite.lab", "no_such_module", {})
+print(observer_of(task).id)
+"""
+
+
+def test_an_observer_of_an_unknown_module_is_looked_up_in_the_catalogue():
+    """Decorators may say another module of a function than the one that registered it."""
+    done = subprocess.run([sys.executable, "-c", UNKNOWN_MODULE], capture_output=True, text=True)
+    assert done.stdout == "lite.lab\n", done.stderr
+
+
 def test_threads_that_start_processes_restore_the_variables(monkeypatch):
     """Two runs at a time left each other's settings behind, or ended in a KeyError when both were done."""
     monkeypatch.delenv("REVISIT_DEVICE", raising=False)
