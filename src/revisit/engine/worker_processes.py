@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from revisit.core import RevisitError, UsageError
+from revisit.core.processes import signal_name
 from revisit.core.threads import start_thread
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.jobs import ClipTask, ObserverTask, ObservingJob, observer_of
@@ -126,7 +127,7 @@ def _run_jobs_on_workers(
                     process.join()
                     del busy[ready]
                     code = process.exitcode or 0
-                    how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
+                    how = f"was killed by {signal_name(-code)}" if code < 0 else f"ended with code {code}"
                     yield from broken_outcomes(
                         to_come,
                         f"the process that observed this clip {how}; run the same command again, with --workers 1 if "
