@@ -28,7 +28,7 @@ from revisit.engine.run import evaluate
 from revisit.engine.worker_processes import temporary_environment_variables
 from revisit.evidence.frames import FrameFacts
 from revisit.judges.store import AnswerStore
-from revisit.media import Limits, clip_digest, file_digest, load_npz, save_npz, write_picture
+from revisit.media import Limits, clip_digest, file_digest, load_npz, open_clip, save_npz, write_picture
 from revisit.results.run import Run
 from tests.conftest import moving_frames
 
@@ -507,6 +507,26 @@ def test_a_picture_that_the_disk_has_no_room_for_is_told(tmp_path, ending):
     with files_of_at_most(2_000), pytest.raises(OSError, match="File too large"):
         write_picture(tmp_path / f"a{ending}", picture)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("error", [ValueError("odd"), UsageError("odd"), KeyError("odd")])
+def test_what_nobody_expected_of_a_clip_costs_that_clip(make_clip, tmp_path, monkeypatch, error):
+    """It ended the run, or a worker with all that it had."""
+    from revisit.engine import observe
+
+    def open_or_fail(clip: Clip, *arguments, **settings):
+        if clip.path.name == "a.mp4":
+            raise error
+        return open_clip(clip, *arguments, **settings)
+
+    monkeypatch.setattr(observe, "open_clip", open_or_fail)
+    for seed, name in enumerate(("a", "b", "truth")):
+        make_clip(tmp_path / f"{name}.mp4", seed=seed)
+    lines = [json.dumps({"id": name, "video": f"{name}.mp4", "reference": "truth.mp4"}) for name in ("a", "b")]
+    (tmp_path / "manifest.jsonl").write_text("\n".join(lines))
+    plan = Request.from_options(tmp_path / "manifest.jsonl", metrics=["psnr"], truth=False).plan()
+    records = {record.case.sample: record for record in evaluate(plan, tmp_path / "run", workers=0).results.records}
+    assert records["b"].scored and records["a"].failed and "odd" in records["a"].sentence
 
 
 UNKNOWN_MODULE = """
