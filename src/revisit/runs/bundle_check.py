@@ -9,7 +9,7 @@ from __future__ import annotations
 import zipfile
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -156,9 +156,12 @@ class _Check:
         bench = CaseScorer(ScoringInput(case, evidence, self.planned.parameters), cache)
         installed = [id for id in lines if id not in self.questions.unknown]
         kinds = {id: self.planned.evidence_ids(id) for id in installed}
-        keys = compute_answer_keys(
-            case, evidence, {id: (self.planned.protocol_tags[id], kinds[id]) for id in installed}
-        )
+        tags_and_kinds = {id: (self.planned.protocol_tags[id], kinds[id]) for id in installed}
+        # Earlier versions left the target out of addresses; answers are made again below all the same.
+        keys = [
+            compute_answer_keys(one, evidence, tags_and_kinds)
+            for one in (case, replace(case, target=None, target_name=""))
+        ]
         made = {kind for id in installed for kind in kinds[id]}
         strange = {kind for kind in made if self._evidence_is_of_other_clip(entry, case, kind)}
         for id, line in lines.items():
@@ -170,7 +173,7 @@ class _Check:
                 continue
             if wrong := strange & set(kinds[id]):
                 difference = f"{id} rests on {sorted(wrong)[0]} that was not made of this clip"
-            elif line["key"] != keys[id] and not self.bundle.run.get("adds"):
+            elif line["key"] not in [one[id] for one in keys] and not self.bundle.run.get("adds"):
                 difference = f"{id} was not answered from this clip, its evidence and its protocol"
             else:
                 difference = difference_from_rescored_text(bench, id, line, is_gate=self.planned.is_gate(id))
