@@ -7,6 +7,7 @@ import dataclasses
 import doctest
 import inspect
 import re
+import sys
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -334,6 +335,33 @@ def test_a_metric_that_a_function_registered_is_observed_where_it_was_called(
         not results.failures
         and results.scalars() == revisit.evaluate(tmp_path / "clips", workers=0, fresh=True, **asked).scalars()
     )
+
+
+FATAL = """
+import os
+import revisit
+
+@revisit.frame_metric
+def fatal(frames):
+    os.kill(os.getpid(), 35)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such signal")
+def test_a_signal_without_a_name_costs_the_clip_and_not_the_run(
+    tmp_path: Path, registries: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import importlib
+
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "own_fatal.py").write_text(FATAL)
+    importlib.import_module("own_fatal")
+    frames_in(tmp_path / "clips/a", 2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        results = revisit.evaluate(tmp_path / "clips", metrics=["fatal"], out=tmp_path / "run", workers=1)
+    assert "was killed by signal 35" in results.failures[0].sentence
 
 
 LEVEL = 1.0

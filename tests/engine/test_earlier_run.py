@@ -143,3 +143,21 @@ def test_a_damaged_account_of_a_run_is_written_anew(clips: Path, tmp_path: Path,
     (tmp_path / "run/run.json").write_text(content)
     assert revisit.evaluate(clips, **asked).scalars() == before
     assert revisit.rescore(tmp_path / "run").scalars() == before
+
+
+def test_a_set_file_is_found_again_from_another_folder(clips: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A set that was named from one folder, and the one beside it that it extends, as scored again from another."""
+    (tmp_path / "sets").mkdir()
+    (tmp_path / "sets/base.yaml").write_text("extends: lite\n")
+    (tmp_path / "sets/mine.yaml").write_text("extends: base.yaml\n")
+    monkeypatch.chdir(tmp_path)
+    out = scored(clips, tmp_path / "run", set="sets/mine.yaml", metrics=["flicker"]).path
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert revisit.rescore(out).scalars() == revisit.load(out).scalars() != {}
+
+
+def test_a_set_file_does_not_go_by_the_name_of_a_set(clips: Path, tmp_path: Path):
+    (tmp_path / "lite.yaml").write_text("extends: lite\n")
+    run = scored(clips, tmp_path / "run", set=str(tmp_path / "lite.yaml"), metrics=["flicker"])
+    assert run.facts["set"] == "lite.yaml"

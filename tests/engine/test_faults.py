@@ -9,7 +9,8 @@ import resource
 import shutil
 import subprocess
 import sys
-from contextlib import contextmanager
+import threading
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -24,9 +25,10 @@ from revisit.engine.jobs import ClipTask, ObserverTask, ObservingJob
 from revisit.engine.observe import observe_job
 from revisit.engine.request import Request, load_observer_set
 from revisit.engine.run import evaluate
+from revisit.engine.worker_processes import temporary_environment_variables
 from revisit.evidence.frames import FrameFacts
 from revisit.judges.store import AnswerStore
-from revisit.media import Limits, clip_digest, file_digest, load_npz, save_npz, write_picture
+from revisit.media import Limits, clip_digest, file_digest, load_npz, open_clip, save_npz, write_picture
 from revisit.results.run import Run
 from tests.conftest import moving_frames
 
@@ -505,6 +507,59 @@ def test_a_picture_that_the_disk_has_no_room_for_is_told(tmp_path, ending):
     with files_of_at_most(2_000), pytest.raises(OSError, match="File too large"):
         write_picture(tmp_path / f"a{ending}", picture)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("error", [ValueError("odd"), UsageError("odd"), KeyError("odd")])
+def test_what_nobody_expected_of_a_clip_costs_that_clip(make_clip, tmp_path, monkeypatch, error):
+    """It ended the run, or a worker with all that it had."""
+    from revisit.engine import observe
+
+    def open_or_fail(clip: Clip, *arguments, **settings):
+        if clip.path.name == "a.mp4":
+            raise error
+        return open_clip(clip, *arguments, **settings)
+
+    monkeypatch.setattr(observe, "open_clip", open_or_fail)
+    for seed, name in enumerate(("a", "b", "truth")):
+        make_clip(tmp_path / f"{name}.mp4", seed=seed)
+    lines = [json.dumps({"id": name, "video": f"{name}.mp4", "reference": "truth.mp4"}) for name in ("a", "b")]
+    (tmp_path / "manifest.jsonl").write_text("\n".join(lines))
+    plan = Request.from_options(tmp_path / "manifest.jsonl", metrics=["psnr"], truth=False).plan()
+    records = {record.case.sample: record for record in evaluate(plan, tmp_path / "run", workers=0).results.records}
+    assert records["b"].scored and records["a"].failed and "odd" in records["a"].sentence
+
+
+UNKNOWN_MODULE = """
+from revisit.engine.jobs import ObserverTask, observer_of
+task = ObserverTask("key", "lite.lab", "no_such_module", {})
+print(observer_of(task).id)
+"""
+
+
+def test_an_observer_of_an_unknown_module_is_looked_up_in_the_catalogue():
+    """Decorators may say another module of a function than the one that registered it."""
+    done = subprocess.run([sys.executable, "-c", UNKNOWN_MODULE], capture_output=True, text=True)
+    assert done.stdout == "lite.lab\n", done.stderr
+
+
+def test_threads_that_start_processes_restore_the_variables(monkeypatch):
+    """Two runs at a time left each other's settings behind, or ended in a KeyError when both were done."""
+    monkeypatch.delenv("REVISIT_DEVICE", raising=False)
+    entered, seen = threading.Barrier(2, timeout=0.5), []
+
+    def work(device: str) -> None:
+        with temporary_environment_variables({"REVISIT_DEVICE": device}):
+            for _ in range(2):
+                with suppress(threading.BrokenBarrierError):
+                    entered.wait()
+                seen.append(os.environ["REVISIT_DEVICE"])
+
+    threads = [threading.Thread(target=work, args=(device,)) for device in ("cpu", "cuda:1")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(seen) == ["cpu", "cpu", "cuda:1", "cuda:1"] and "REVISIT_DEVICE" not in os.environ
 
 
 # What a killed or stopped process leaves

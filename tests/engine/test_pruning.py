@@ -124,7 +124,10 @@ def test_a_limit_is_told_and_pruned_to(cache: EvidenceCache, monkeypatch: pytest
         cache_limit_bytes_from_environment()
 
 
-@pytest.mark.parametrize(("text", "bytes"), [("500MB", 500e6), ("1.5 gb", 1.5e9), ("10G", 10e9), ("12", 12)])
+@pytest.mark.parametrize(
+    ("text", "bytes"),
+    [("500MB", 500e6), ("1.5 gb", 1.5e9), ("10G", 10e9), ("12", 12), ("2GiB", 2 << 30), ("1.5 Mi", 1.5 * (1 << 20))],
+)
 def test_sizes(text: str, bytes: float):
     assert parse_byte_size(text) == bytes
 

@@ -91,3 +91,11 @@ def test_evidence_in_another_precision_has_another_address(
     monkeypatch.setenv(settings.PRECISION, "float32")
     exact = keys()
     assert default.keys() == exact.keys() and {id for id in exact if exact[id] != default[id]} == {"small.integrity"}
+
+
+def test_an_empty_variable_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a shell leaves it that was told `export REVISIT_NETWORKS=`."""
+    for name in settings.NAMES:
+        monkeypatch.setenv(name, "")
+    settings.check_all_settings()
+    assert settings.process_of_networks() == "auto"

@@ -485,3 +485,29 @@ def test_a_board_shows_what_counts_and_names_are_text(tmp_path: Path) -> None:
     page = write_site([bundle], tmp_path / "site").read_text(encoding="utf-8")
     assert "<img" not in page and "<b>" not in page and "\x1b" not in page and "\u202e" not in page
     assert "&lt;img src=x" in page
+
+
+def test_a_bundle_from_before_targets_were_part_of_addresses_holds(
+    make_clip: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from revisit.engine import plan
+
+    for seed, name in enumerate(("clip", "truth")):
+        make_clip(tmp_path / f"videos/{name}.mp4", seed=seed)
+    target = {"name": "cup", "box": [0.2, 0.2, 0.8, 0.8]}
+    entry = {"id": "a", "video": "clip.mp4", "reference": "truth.mp4", "target": target}
+    (tmp_path / "videos/manifest.jsonl").write_text(json.dumps(entry))
+    monkeypatch.chdir(tmp_path)
+    fields = plan._case_fields_that_metrics_read
+
+    def fields_without_target(case: Case) -> dict[str, object]:
+        return {name: value for name, value in fields(case).items() if name not in ("target", "target_name")}
+
+    for name in ("before", "now"):
+        with monkeypatch.context() as patch:
+            if name == "before":
+                patch.setattr(plan, "_case_fields_that_metrics_read", fields_without_target)
+            asked = ["eval", "videos", "--out", name, "--no-report", "--workers", "0", "-m", "target_in_view,psnr"]
+            assert in_this_process(asked).returncode == 0
+        assert in_this_process(["bundle", "write", name, "--out", f"{name}.zip"]).returncode == 0
+        assert in_this_process(["bundle", "check", f"{name}.zip"]).returncode == 0

@@ -616,6 +616,10 @@ def test_files_by_hand_are_used_and_told(root: Path, tmp_path: Path):
     assert with_settings != before and weights.digests(["three"]) == with_settings
 
 
+def test_every_folder_can_be_named_by_a_variable_that_shells_take():
+    assert all(weights_folder.folder_variable_of(id).isidentifier() for id in read_lock_entries())
+
+
 def test_weights_that_no_lock_names_can_be_put_there(root: Path, tmp_path: Path):
     write_lock(tmp_path / "mine.yaml", net={"files": [one_file()]})
     assert "put plugin.safetensors into" in str(weights.why_missing(["plugin"]))

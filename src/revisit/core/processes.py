@@ -23,3 +23,11 @@ def kill_process_group(process: subprocess.Popen[Any]) -> None:
         if pipe is not None:
             with contextlib.suppress(OSError):
                 pipe.close()
+
+
+def signal_name(number: int) -> str:
+    """SIGKILL for 9; some have no name in Python, such as most of the real-time signals."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -24,7 +24,6 @@ LIMIT = "REVISIT_CACHE_LIMIT"  # the size that the cache should keep to
 # and the files in them; a clip out of a shard is a folder
 FOLDERS = {EVIDENCE: FILES, NETWORKS: "[!.]*.made", PREVIEWS: "[!.]*.mp4", INPUTS: "[!.]*/[!.]*"}
 ABANDONED = 3600.0  # seconds after which a file that did not grow is nobody's any more
-UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 
 
 @dataclass(frozen=True)
@@ -110,11 +109,11 @@ def cache_over_limit_warning(root: Path, limit: int) -> str:
 
 
 def parse_byte_size(text: str) -> int:
-    """Bytes of a size such as 500MB or 1.5 GB."""
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?\s*", text.lower())
+    """Bytes of a size such as 500MB, 1.5 GB or 2GiB."""
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?\s*", text.lower())
     if match is None:
         raise UsageError(f"{text!r} is not a size; write one such as 500MB or 10GB")
-    return int(float(match[1]) * UNITS[match[2]])
+    return int(float(match[1]) * (1024 if match[3] else 1000) ** " kmgt".index(match[2] or " "))
 
 
 def format_byte_size(bytes: int) -> str:

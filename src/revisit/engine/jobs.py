@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -39,7 +40,8 @@ class ObserverTask(msgspec.Struct, frozen=True):
 def observer_of(task: ObserverTask) -> Observer:
     """The observer that a task names; a worker imports the module of each, and not the whole catalogue."""
     if OBSERVERS.registered(task.observer) is None:
-        importlib.import_module(task.module)
+        with suppress(ImportError):  # of a function that says another module; the catalogue may know it all the same
+            importlib.import_module(task.module)
     return OBSERVERS.registered(task.observer) or OBSERVERS[task.observer]
 
 

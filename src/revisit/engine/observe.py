@@ -93,7 +93,7 @@ def observe_job(
                 observed.make_all_evidence(cache, limits, host, streams.pop(clip.digest, None))
             except MediaError as error:
                 broken[clip.digest] = outcome.broken[clip.digest] = str(error)
-            except (OSError, MemoryError, RuntimeError) as error:  # a full disk, no memory, no further process
+            except Exception as error:  # a full disk, no memory, no further process, or what nobody expected
                 reason = f"{clip.clip.path.name}: {_resource_error_sentence(error)}; run the same command again"
                 broken[clip.digest] = outcome.broken[clip.digest] = reason
             else:
@@ -112,7 +112,7 @@ def _open_compared_clips_if_few(
     if not job.references or len(compared) > OPEN_AHEAD:
         return streams
     for clip in compared:
-        with suppress(MediaError, OSError, MemoryError, RuntimeError):  # told when its turn comes
+        with suppress(Exception):  # told when its turn comes
             streams[clip.task.digest] = stream = open_clip(clip.task.clip, limits, wanted=clip.all_wanted_frame_numbers)
             stack.callback(stream.__exit__)
     return streams
@@ -331,7 +331,7 @@ def reference_frame_numbers_for(use: ReferenceUse, count: int) -> np.ndarray:
     info = ClipInfo(1, 1, use.length, 1.0, np.zeros(use.length))
     try:
         partners_of = make_partners_function(use.rule, info, count, np.zeros(count))
-    except MediaError:  # which is told of the clip
+    except RevisitError:  # which is told of the clip
         return np.arange(0)
     compared = range(use.length) if use.compared is None else use.compared
     nothing = np.zeros((1, 1, 3), np.uint8)
@@ -344,7 +344,7 @@ def _announced_frame_count_or_zero(task: ClipTask, limits: Limits) -> int:
     try:
         with open_clip(task.clip, limits, wanted=np.arange(0)) as stream:
             return stream.info.count
-    except MediaError:
+    except Exception:
         return 0
 
 

@@ -14,7 +14,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from itertools import cycle
 from multiprocessing.connection import Connection, wait
@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from revisit.core import RevisitError, UsageError
+from revisit.core.processes import signal_name
 from revisit.core.threads import start_thread
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.jobs import ClipTask, ObserverTask, ObservingJob, observer_of
@@ -34,6 +35,7 @@ from revisit.networks.settings import DEVICE
 AWAKE = 2.0  # seconds after which processes that were stopped go on
 RESTARTS = 3  # of a host; one that dies more often would go on so
 COURTESY = 5  # added to the niceness of workers that feed a host: it must never wait for a core, or its GPU waits
+_environment = threading.RLock()
 BLAS_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 
 
@@ -125,7 +127,7 @@ def _run_jobs_on_workers(
                     process.join()
                     del busy[ready]
                     code = process.exitcode or 0
-                    how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
+                    how = f"was killed by {signal_name(-code)}" if code < 0 else f"ended with code {code}"
                     yield from broken_outcomes(
                         to_come,
                         f"the process that observed this clip {how}; run the same command again, with --workers 1 if "
@@ -322,15 +324,19 @@ def single_thread_environment() -> AbstractContextManager[None]:
 
 @contextmanager
 def temporary_environment_variables(variables: Mapping[str, str]) -> Iterator[None]:
-    """Set environment variables, which processes started meanwhile inherit, and restore them afterwards."""
-    before = {name: os.environ.get(name) for name in variables}
-    os.environ.update(variables)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            os.environ.pop(name)
-            os.environ.update({} if value is None else {name: value})
+    """Set environment variables, which processes started meanwhile inherit, and restore them afterwards.
+
+    One thread at a time does, for all threads share the variables.
+    """
+    with _environment if variables else nullcontext():
+        before = {name: os.environ.get(name) for name in variables}
+        os.environ.update(variables)
+        try:
+            yield
+        finally:
+            for name, value in before.items():
+                os.environ.pop(name)
+                os.environ.update({} if value is None else {name: value})
 
 
 def _observe_jobs_in_child(

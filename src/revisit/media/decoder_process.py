@@ -29,6 +29,7 @@ import msgspec
 import numpy as np
 
 from revisit.core import MediaError, MissingPrerequisite, UsageError
+from revisit.core.processes import signal_name
 from revisit.media.colour import Plane, pixel_layout_of_format, rgb_of
 from revisit.media.container import ANIMATION
 from revisit.media.decoder_server import ForkedDecoder, fork_decoder
@@ -237,7 +238,7 @@ class DecoderProcess:
             )
         if code < 0:
             raise MediaError(
-                f"the decoder crashed ({_signal_name(-code)}): the file is damaged or malicious; re-encode it or "
+                f"the decoder crashed ({signal_name(-code)}): the file is damaged or malicious; re-encode it or "
                 "leave it out"
             )
         raise MediaError(f"the decoder ended early (exit code {code}); run `revisit doctor` to check PyAV")
@@ -281,13 +282,6 @@ def _import_folder_of(module: str) -> str:
         package = {"cv2": "opencv-python-headless"}.get(module, module)
         raise MissingPrerequisite(f"{name} is not installed; install it with `pip install {package}`")
     return str(Path(spec.origin).parents[1])
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
 
 
 def _invalid_output_error() -> MediaError:

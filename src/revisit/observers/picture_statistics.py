@@ -13,7 +13,7 @@ import numpy as np
 
 from revisit.core import Batch, observer
 from revisit.evidence.appearance import PictureStatistics
-from revisit.observers.pictures import VIEWED, median, rgb_at_shared_size, vector_lengths
+from revisit.observers.pictures import VIEWED, median, resize_by_area, rgb_at_shared_size, vector_lengths
 from revisit.observers.rows import columns_of_rows
 
 ROWS, COLUMNS = 4, 6
@@ -70,9 +70,7 @@ def gradient_lengths(picture: np.ndarray) -> np.ndarray:
 
 def grid_cell_means(picture: np.ndarray) -> np.ndarray:
     """(ROWS, COLUMNS) means of a picture over the cells of the grid."""
-    import cv2
-
-    return np.asarray(cv2.resize(picture, (COLUMNS, ROWS), interpolation=cv2.INTER_AREA))
+    return resize_by_area(picture, COLUMNS, ROWS)
 
 
 def gradient_coherence(picture: np.ndarray) -> float:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -47,7 +48,7 @@ def weights_root() -> Path:
 
 def folder_variable_of(id: str) -> str:
     """The environment variable that names the folder of an entry."""
-    return f"{ROOT}_{id.upper().replace('-', '_')}"
+    return f"{ROOT}_{re.sub('[-.]', '_', id.upper())}"  # shells take no other names
 
 
 class FileRecord(TypedDict, total=False):

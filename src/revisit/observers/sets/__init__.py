@@ -22,6 +22,11 @@ def set_names() -> list[str]:
     )
 
 
+def is_set_file(name: str) -> bool:
+    """Whether a set is named by its file."""
+    return Path(name).suffix in (".yaml", ".yml")
+
+
 @dataclass(frozen=True)
 class SetFile:
     """A set as its file says: a title and roles, possibly on top of another set."""
@@ -38,7 +43,7 @@ def read_set(name: str, below: tuple[str, ...] = ()) -> SetFile:
     path = Path(name)
     if name in set_names():
         content: Any = _packaged(__name__, f"{name}.yaml")
-    elif path.suffix not in (".yaml", ".yml"):
+    elif not is_set_file(name):
         raise UsageError(
             f"there is no observer set {name!r}; {suggest_names(name, set_names())}; a YAML file is one, too"
         )
@@ -51,9 +56,15 @@ def read_set(name: str, below: tuple[str, ...] = ()) -> SetFile:
     unknown = [str(key) for key in content if key not in KEYS]
     if unknown:
         raise UsageError(f"{name}: unknown field {unknown[0]!r}; the fields of a set are {', '.join(KEYS)}")
-    base = read_set(str(content["extends"]), (*below, name)).roles if "extends" in content else {}
+    base: dict[str, str] = {}
+    if "extends" in content:
+        extended = str(content["extends"])
+        beside = path.parent / extended  # a file is looked for beside this one, then from the current folder on
+        is_beside = is_set_file(extended) and beside.is_file()
+        base = read_set(str(beside) if is_beside else extended, (*below, name)).roles
     roles = {**base, **{str(role): str(observer) for role, observer in content.get("roles", {}).items()}}
-    return SetFile(path.stem, str(content.get("title", path.stem)), roles)
+    id = path.name if is_set_file(name) and path.stem in set_names() else path.stem  # no file goes by our names
+    return SetFile(id, str(content.get("title", path.stem)), roles)
 
 
 @cache
