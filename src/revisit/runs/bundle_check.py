@@ -9,7 +9,7 @@ from __future__ import annotations
 import zipfile
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
