@@ -120,5 +120,6 @@ def test_what_does_not_go_together_is_refused(revisit, make_clip, tmp_path):
         (("audit", "--seeds", 1, "sweep", "runs/v", "-p", "flicker.x=1"), "--seeds does not go with `audit sweep`"),
         (("generate", "records.jsonl", "--model", "mine"), "--model does not go with a file of records"),
         (("generate", "records.jsonl", "--generator", "spatia"), "needs --generator, --command and --out"),
+        (("camera", "presets", "--degrees", "nan"), "'--degrees': nan is not a number"),
     ):
         assert sentence in revisit(*words, check=2).stderr, words

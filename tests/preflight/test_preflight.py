@@ -169,7 +169,7 @@ def test_before_there_are_clips_only_inputs_are_checked(tmp_path: Path, revisit)
     next((tmp_path / "clips").rglob("*.mp4")).unlink()
     assert "missing" in revisit(*words, "--size", "160x96", check=1).stdout
     assert "missing" in revisit("check", tmp_path / "clips", check=1).stdout
-    assert "no such suite and no such folder" in revisit("check", "nowhere", check=2).stderr
+    assert "no such suite, file or folder" in revisit("check", "nowhere", check=2).stderr
 
 
 def test_a_held_first_frame_is_frozen_where_the_camera_was_to_move(tmp_path: Path) -> None:
@@ -208,6 +208,29 @@ def test_folders_of_frames_are_checked_as_eval_reads_them(tmp_path: Path, revisi
     answer = json.loads(revisit("check", tmp_path / "clips", "--json", check=1).stdout)
     assert (answer["clips"], answer["there"]) == (2, 2)
     assert [(fault["kind"], fault["id"]) for fault in answer["faults"]] == [("black", "mine/black")]
+
+
+def test_lines_of_a_manifest_are_checked_as_eval_reads_them(tmp_path: Path, revisit) -> None:
+    """A line that is none, a clip that is not there and one elsewhere; a clip in no line is named."""
+    rng = np.random.default_rng(0)
+    for name in ("clips/a.mp4", "clips/unlisted.mp4", "elsewhere/c.mp4"):
+        encode_mp4(tmp_path / name, rng.integers(0, 256, (3, 48, 64, 3), np.uint8), 8)
+    videos = ("a.mp4", "nowhere.mp4", "../elsewhere/c.mp4")
+    lines = [json.dumps({"id": f"scene-{k}", "model": "mine", "video": video}) for k, video in enumerate(videos)]
+    manifest = tmp_path / "clips/manifest.jsonl"
+    manifest.write_text("\n".join([*lines, "{"]))
+    for asked, further, faults in (
+        (tmp_path / "clips", (), 3),
+        (manifest, (), 3),
+        (manifest, ("--root", tmp_path / "elsewhere"), 2),
+    ):
+        done = revisit("check", asked, *further, "--json", check=1)
+        answer = json.loads(done.stdout)
+        kinds = [(fault["kind"], fault["id"]) for fault in answer["faults"]]
+        assert {("bad input", "manifest.jsonl line 4"), ("missing", "scene-1")} < {*kinds, ()} and len(kinds) == faults
+        assert ("does not list 1 clip of the folder" in done.stderr) == (asked != manifest)
+    manifest.write_text(lines[0])
+    assert "1 of 1 clips exist; no faults found" in revisit("check", manifest).stdout
 
 
 @pytest.mark.long

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from revisit.cli import console
-from revisit.cli.options import JOB_OPTION, JSON, LAYOUT, ONLY, OWN_GENERATORS
+from revisit.cli.options import JOB_OPTION, JSON, LAYOUT, ONLY, OWN_GENERATORS, ROOT
 
 if TYPE_CHECKING:
     from revisit.preflight.expected import Expected
@@ -17,7 +17,9 @@ SHOWN = 4  # clips that a row of the table names
 
 
 def check(
-    what: str = typer.Argument(help="A suite, or a folder of clips (with their job files, where they were generated)."),
+    what: str = typer.Argument(
+        help="A suite, a manifest, or a folder of clips (with job files, where they were generated)."
+    ),
     data: Path = typer.Option(None, help="The dataset of the suite, as for `revisit generate`."),
     model: str = typer.Option("", help="The model whose clips are checked."),
     out: Path = typer.Option(None, help="Folder of the clips; generated/SUITE, or for mbench the dataset itself."),
@@ -30,6 +32,7 @@ def check(
     limit: int = typer.Option(None, min=1, help="At most this many clips."),
     option: list[str] = JOB_OPTION,
     layout: str = LAYOUT,
+    root: list[Path] = ROOT,
     workers: int = typer.Option(1, min=1, help="Number of clips to check at the same time."),
     own: Path = OWN_GENERATORS,
     json: bool = JSON,
@@ -39,13 +42,22 @@ def check(
     Also for duplicates and wrong camera paths. The exit code is 0 if nothing is wrong, and 1 if anything is. Without
     any clip only the inputs are checked.
     """
-    from revisit.core import SUITES, UsageError
+    from revisit.core import SUITES, Rejected, UsageError
     from revisit.core.text import count_and_noun, parse_named_values, split_commas
     from revisit.preflight.check import KINDS
     from revisit.preflight.check import check_clips as checked
-    from revisit.preflight.expected import Expected, expected_in_folder, expected_of_jobs, find_unexpected_videos
+    from revisit.preflight.expected import (
+        Expected,
+        expected_in_folder,
+        expected_of_jobs,
+        expected_of_manifest,
+        find_unexpected_videos,
+    )
+    from revisit.suites.clips import MANIFEST, find_clip_files, is_frame_folder
 
     others: list[Path] = []
+    rejected: list[Rejected] = []
+    manifest = Path(what) / MANIFEST if Path(what).is_dir() else Path(what)
 
     if what in SUITES and not Path(what).is_dir():
         from revisit.cli.generate import print_left_out_jobs_and_remarks
@@ -61,20 +73,30 @@ def check(
         batch = load_batch(what, data, out, condition)
         print_left_out_jobs_and_remarks(batch)
         expected, others = expected_of_jobs(batch.jobs, batch.home), find_unexpected_videos(batch.allowed)
+    elif manifest.is_file() and not layout:
+        expected, rejected = expected_of_manifest(manifest, root)
+        if Path(what).is_dir():
+            listed = {one.clip.resolve() for one in expected}
+            unlisted = [path for _, _, path in find_clip_files(Path(what)) if path.resolve() not in listed]
+            if unlisted:
+                left_out = count_and_noun(len(unlisted), "clip")
+                console.print_to_stderr(
+                    f"note: {MANIFEST} does not list {left_out} of the folder, such as {unlisted[0]}"
+                )
     elif Path(what).is_dir():
-        from revisit.suites.clips import find_clip_files, is_frame_folder
-
         folder = Path(what)
         paths = [path for _, _, path in find_clip_files(folder)]
         expected = _add_models_and_missing_clips(expected_in_folder(folder, paths), folder, layout)
         if is_frame_folder(folder):
             expected = [Expected(folder.resolve().name, folder)]
     else:
-        raise UsageError(f"{what}: there is no such suite and no such folder; suites are {', '.join(SUITES)}")
-    if not expected:
+        raise UsageError(f"{what}: there is no such suite, file or folder; suites are {', '.join(SUITES)}")
+    if not expected and not rejected:
         raise UsageError(f"{what}: there is no clip and no job to check")
     count = console.Counter("looked at")
-    result = checked(expected, strangers=others, workers=workers, tell=lambda done, total: count(done, total, ""))
+    result = checked(
+        expected, strangers=others, rejected=rejected, workers=workers, tell=lambda done, total: count(done, total, "")
+    )
     if json:
         faults = [{**vars(fault), "clip": str(fault.clip)} for fault in result.faults]
         remarks = {"not_checked": result.unchecked, "remarks": result.remarks}
@@ -107,11 +129,10 @@ def _add_models_and_missing_clips(expected: list[Expected], folder: Path, layout
 
     from revisit.core import UsageError
     from revisit.preflight.expected import Expected
-    from revisit.suites.clips import MANIFEST
     from revisit.suites.folder.path_patterns import path_of_clip_in_layout
     from revisit.suites.folder.read import understand_layout
 
-    if all(one.model for one in expected) or ((folder / MANIFEST).is_file() and not layout):
+    if all(one.model for one in expected):
         return expected
     try:
         understood = understand_layout(folder, layout)

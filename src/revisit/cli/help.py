@@ -5,6 +5,7 @@ Parameters are shown by their own names (`--metric METRIC`, `RUN...`): what type
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -103,7 +104,15 @@ class _PlainHelp:
 
 
 class PlainCommand(_PlainHelp, TyperCommand):
-    """A command with help in our style."""
+    """A command with help in our style, which takes no `nan` or `inf` for a number."""
+
+    def invoke(self, ctx: Any) -> Any:
+        params: Sequence[Any] = self.get_params(ctx)
+        for param in params:
+            value = ctx.params.get(param.name)
+            if isinstance(value, float) and not math.isfinite(value):
+                raise typer.BadParameter(f"{value} is not a number to work with", ctx, param)
+        return super().invoke(ctx)
 
 
 class PlainGroup(_PlainHelp, TyperGroup):

@@ -34,6 +34,7 @@ from revisit.core.errors import MediaError, UsageError
 from revisit.core.evidence import evidence_id
 from revisit.core.frames import Batch, ClipInfo, Frame, Stream, as_stream
 from revisit.core.registry import Registry
+from revisit.core.text import count_and_noun
 
 ObserverKind = Literal["frame", "sequence", "clip", "file", "judge"]
 Params = Mapping[str, Any]  # parameters by name
@@ -398,7 +399,8 @@ def run_observer(
     info = clip.info
     if reference is not None and reference.info.count != info.count:
         raise UsageError(
-            f"the reference has {reference.info.count} frames and the clip {info.count}; cut the longer one"
+            f"the reference has {count_and_noun(reference.info.count, 'frame')} and the clip {info.count}; "
+            "cut the longer one"
         )
     numbers = set(observer.wanted_frame_numbers(info.count, info.fps, inputs, params).tolist())
     with single_threaded_libraries():

@@ -22,6 +22,7 @@ import numpy as np
 from revisit.core import ClipInfo, Frame, MediaError, RevisitError
 from revisit.core.observer import RunningObserver, single_threaded_libraries, start_observer
 from revisit.core.phase_pairs import RULE, frame_pairs_by_phase, parse_phase_rule
+from revisit.core.text import count_and_noun
 from revisit.engine.cache import EvidenceCache, MemoryCache
 from revisit.engine.jobs import (
     ClipTask,
@@ -461,7 +462,7 @@ def make_single_partner_function(rule: str, info: ClipInfo, reference_count: int
     if rule == "auto":
         if reference_count != info.count:
             raise MediaError(
-                f"the reference has {reference_count} frames and the video {info.count}; "
+                f"the reference has {count_and_noun(reference_count, 'frame')} and the video {info.count}; "
                 "pass --align (in Python align=) index, time or stretch, or remove the reference"
             )
         rule = "index"

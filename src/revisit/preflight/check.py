@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from revisit.core import RevisitError
+from revisit.core import Rejected, RevisitError
 from revisit.core.grouping import group_items
 from revisit.core.text import count_and_noun, join_names, read_package_yaml
 from revisit.preflight import camera
@@ -66,14 +66,19 @@ def check_clips(
     expected: Sequence[Expected],
     *,
     strangers: Sequence[Path] = (),
+    rejected: Sequence[Rejected] = (),
     workers: int = 1,
     tell: Callable[[int, int], None] = lambda number, total: None,
 ) -> CheckReport:
-    """Everything that is wrong with clips, and with what they are to be made from; `strangers` belong to no sample."""
+    """Everything that is wrong with clips, and with what they are to be made from; `strangers` belong to no sample.
+
+    `rejected` are entries of a dataset that cannot become a clip.
+    """
     report = CheckReport(len(expected), sum(one.clip.exists() for one in expected))
     for path in strangers:
         sentence = f"the dataset has no sample of this name; remove {path}, or rename it"
         report.faults.append(Fault("not asked for", path.name, path.parent.name, path, sentence))
+    report.faults += [Fault("bad input", entry.id, entry.model, Path(), entry.reason) for entry in rejected]
     for one in expected:
         if one.problem:
             report.faults.append(_fault_of_clip("bad input", one, one.problem))
