@@ -42,18 +42,18 @@ def check(
     Also for duplicates and wrong camera paths. The exit code is 0 if nothing is wrong, and 1 if anything is. Without
     any clip only the inputs are checked.
     """
-    from revisit.core import SUITES, Rejected, UsageError
+    from revisit.core import SUITES, Case, Rejected, UsageError
     from revisit.core.text import count_and_noun, parse_named_values, split_commas
     from revisit.preflight.check import KINDS
     from revisit.preflight.check import check_clips as checked
     from revisit.preflight.expected import (
         Expected,
         expected_in_folder,
+        expected_of_cases,
         expected_of_jobs,
-        expected_of_manifest,
         find_unexpected_videos,
     )
-    from revisit.suites.clips import MANIFEST, find_clip_files, is_frame_folder
+    from revisit.suites.clips import MANIFEST, find_clip_files, is_frame_folder, read_manifest
 
     others: list[Path] = []
     rejected: list[Rejected] = []
@@ -74,7 +74,9 @@ def check(
         print_left_out_jobs_and_remarks(batch)
         expected, others = expected_of_jobs(batch.jobs, batch.home), find_unexpected_videos(batch.allowed)
     elif manifest.is_file() and not layout:
-        expected, rejected = expected_of_manifest(manifest, root)
+        entries = list(read_manifest(manifest, root))
+        rejected = [entry for entry in entries if isinstance(entry, Rejected)]
+        expected = expected_of_cases([entry for entry in entries if isinstance(entry, Case)], manifest.parent)
         if Path(what).is_dir():
             listed = {one.clip.resolve() for one in expected}
             unlisted = [path for _, _, path in find_clip_files(Path(what)) if path.resolve() not in listed]

@@ -12,11 +12,10 @@ import numpy as np
 
 from revisit.control.job_runner import camera_plan_of_job, first_frame_path, read_provenance_or_none
 from revisit.control.jobs import Job
-from revisit.core import Case, Clip, MediaError, Rejected, RevisitError
+from revisit.core import Case, Clip, MediaError, RevisitError
 from revisit.core.cases import CATEGORY
 from revisit.core.text import parse_json
 from revisit.media import is_clip_file, load_npy, natural_order
-from revisit.suites.clips import read_manifest
 
 JOB = ".job.json"
 
@@ -87,14 +86,12 @@ def expected_in_folder(folder: Path, clips: Iterable[Path]) -> list[Expected]:
     return list(by_clip.values())
 
 
-def expected_of_manifest(manifest: Path, roots: Sequence[Path]) -> tuple[list[Expected], list[Rejected]]:
-    """The clips of a manifest and of job files beside it, and the manifest's lines that are no clip."""
-    entries = list(read_manifest(manifest, roots))
-    by_clip = {expected.clip.resolve(): expected for expected in _expected_of_job_files(manifest.parent)}
-    for case in entries:
-        if isinstance(case, Case):
-            by_clip.setdefault(case.clip.path.resolve(), Expected(case.sample, case.clip.path, case.model))
-    return list(by_clip.values()), [entry for entry in entries if isinstance(entry, Rejected)]
+def expected_of_cases(cases: Iterable[Case], folder: Path) -> list[Expected]:
+    """What job files in a folder expect, and the other clips of cases, of which only the model is known."""
+    by_clip = {expected.clip.resolve(): expected for expected in _expected_of_job_files(folder)}
+    for case in cases:
+        by_clip.setdefault(case.clip.path.resolve(), Expected(case.sample, case.clip.path, case.model))
+    return list(by_clip.values())
 
 
 def _expected_of_job_files(folder: Path) -> Iterator[Expected]:

@@ -129,12 +129,10 @@ class Results(ClipAnswers):
 
     @cached_property
     def _two_valued_metrics(self) -> set[str]:
-        """Metrics whose scores, also of the truth, are all one end of their range or the other, such as 0 and 1."""
-        values_by_metric: dict[str, set[float]] = {}
-        for part in (self, self.truth):
-            for id in part.metrics:
-                scored = part._column_for_question(id).scored_cases_and_values()
-                values_by_metric.setdefault(id, set()).update(value for _, value in scored)
+        """Metrics whose scores are all one end of their range or the other, such as 0 and 1."""
+        values_by_metric = {
+            id: {value for _, value in self._column_for_question(id).scored_cases_and_values()} for id in self.metrics
+        }
         # Where only one end occurs, a range of 0 to 1 tells a yes or no from a measure that happens to be at its limit.
         return {
             id

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from revisit.core import UsageError
+from revisit.core import MediaError, UsageError
 from revisit.core.text import convert_read_errors
 from revisit.geometry.formats import format_colmap
 from revisit.geometry.poses import InvalidPoses, invert_rigid_poses, make_trajectory, require_rigid_poses, to_4x4_poses
@@ -123,7 +123,7 @@ def write_mind_dataset(
             first = round(mark * len(keys))
             if first == len(keys):
                 raise UsageError(f"with --mark {mark:g} none of its {len(keys)} frames is left to predict")
-        except (UsageError, InvalidPoses) as error:
+        except (UsageError, MediaError, InvalidPoses) as error:
             left_out.append(f"{video.name}: {error}")
             continue
         place = test / SHARED / video.stem
