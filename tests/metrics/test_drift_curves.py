@@ -163,4 +163,4 @@ def test_memory_of_a_rollout_of_5000_frames_is_that_of_one_of_500() -> None:
         row["megabytes"] for row in stored["rows"] if row["metrics"] == "drift" if row["frames"] != 1500
     )
     page = (PROJECT / "docs/training.md").read_text(encoding="utf-8")
-    assert f"`revisit eval` held {of_500} MB for 500 frames and {of_5000} MB for 5,000" in page
+    assert f"`revisit eval` held {held[500]} MB for 500 frames and {held[5000]} MB for 5,000" in page
