@@ -229,8 +229,11 @@ def test_lines_of_a_manifest_are_checked_as_eval_reads_them(tmp_path: Path, revi
         kinds = [(fault["kind"], fault["id"]) for fault in answer["faults"]]
         assert {("bad input", "manifest.jsonl line 4"), ("missing", "scene-1")} < {*kinds, ()} and len(kinds) == faults
         assert ("does not list 1 clip of the folder" in done.stderr) == (asked != manifest)
-    manifest.write_text(lines[0])
-    assert "1 of 1 clips exist; no faults found" in revisit("check", manifest).stdout
+    manifest.write_text("\n".join([lines[0], lines[0].replace("mine", "other"), lines[0].replace("scene-0", "again")]))
+    answer = json.loads(revisit("check", manifest, "--json").stdout)
+    assert answer["clips"] == 2 and not answer["faults"], "once for a model"
+    assert "scene-0 of other is scene-0 of mine" in str(answer["remarks"])
+    assert "1 of 1 clips exist; no faults found" in revisit("check", tmp_path / "clips/a.mp4").stdout
 
 
 @pytest.mark.long

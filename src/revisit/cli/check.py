@@ -18,7 +18,7 @@ SHOWN = 4  # clips that a row of the table names
 
 def check(
     what: str = typer.Argument(
-        help="A suite, a manifest, or a folder of clips (with job files, where they were generated)."
+        help="A suite, a clip, a manifest, or a folder of clips (with job files, where they were generated)."
     ),
     data: Path = typer.Option(None, help="The dataset of the suite, as for `revisit generate`."),
     model: str = typer.Option("", help="The model whose clips are checked."),
@@ -44,6 +44,7 @@ def check(
     """
     from revisit.core import SUITES, Case, Rejected, UsageError
     from revisit.core.text import count_and_noun, parse_named_values, split_commas
+    from revisit.media import is_clip_file
     from revisit.preflight.check import KINDS
     from revisit.preflight.check import check_clips as checked
     from revisit.preflight.expected import (
@@ -73,6 +74,8 @@ def check(
         batch = load_batch(what, data, out, condition)
         print_left_out_jobs_and_remarks(batch)
         expected, others = expected_of_jobs(batch.jobs, batch.home), find_unexpected_videos(batch.allowed)
+    elif manifest.is_file() and is_clip_file(manifest):
+        expected = [Expected(manifest.stem, manifest)]
     elif manifest.is_file() and not layout:
         entries = list(read_manifest(manifest, root))
         rejected = [entry for entry in entries if isinstance(entry, Rejected)]

@@ -186,7 +186,9 @@ def _copies_between_models_remarks(seen: Sequence[tuple[Expected, Appearance]]) 
     for one, appearance in seen:
         original = first.setdefault(appearance.digest or one.id, one)
         if original.model != one.model:
-            copies.append(f"{one.id} is {original.id}")
+            same = one.id == original.id  # where ids are those of scenes, not paths
+            names = [f"{clip.id} of {clip.model}" if same else clip.id for clip in (one, original)]
+            copies.append(" is ".join(names))
     if not copies:
         return []
     verb = "is a copy" if len(copies) == 1 else "are copies"

@@ -87,11 +87,15 @@ def expected_in_folder(folder: Path, clips: Iterable[Path]) -> list[Expected]:
 
 
 def expected_of_cases(cases: Iterable[Case], folder: Path) -> list[Expected]:
-    """What job files in a folder expect, and the other clips of cases, of which only the model is known."""
-    by_clip = {expected.clip.resolve(): expected for expected in _expected_of_job_files(folder)}
+    """The clips of cases, each once for a model, by the job files in a folder where they know it; and their others."""
+    jobs = {expected.clip.resolve(): expected for expected in _expected_of_job_files(folder)}
+    clips: dict[tuple[Path, str], Expected] = {}
     for case in cases:
-        by_clip.setdefault(case.clip.path.resolve(), Expected(case.sample, case.clip.path, case.model))
-    return list(by_clip.values())
+        path = case.clip.path.resolve()
+        if (path, case.model) not in clips:
+            known = jobs.pop(path) if path in jobs else None
+            clips[path, case.model] = known or Expected(case.sample, case.clip.path, case.model)
+    return [*clips.values(), *jobs.values()]
 
 
 def _expected_of_job_files(folder: Path) -> Iterator[Expected]:
