@@ -212,12 +212,12 @@ def loop_of_one(paths: list[Path], reference: Path) -> float:
             pixels = preprocessing.normalise_by_channel(
                 to_device(squared(rgb, 224, 224)), preprocessing.CLIP_MEAN, preprocessing.CLIP_STD
             )
-            return network.embed(pixels).cpu()
+            return network.embed_preprocessed(pixels).cpu()
         if name == "depth":
             height, width = depth_anything.network_input_size((HEIGHT, WIDTH))
             image = Image.fromarray(rgb).resize((width, height), Image.Resampling.BICUBIC)
             pixels = preprocessing.normalise_by_channel(to_device(torch.from_numpy(np.array(image))))
-            return network.maps(pixels).cpu()
+            return network.inverse_depth_of_preprocessed(pixels).cpu()
         size = (640, round(640 * HEIGHT / WIDTH))
         small = [cv2.resize(picture, size, interpolation=cv2.INTER_AREA) for picture in (rgb, other)]
         return network(*(to_device(torch.from_numpy(picture)) for picture in small)).cpu()
