@@ -280,6 +280,11 @@ def suite_seconds(suite: str, frames: int, figures: dict[str, Any]) -> dict[str,
     return seconds
 
 
+def two_digits_at_least(value: float) -> str:
+    """A number with one decimal, or with two digits where that would leave fewer."""
+    return f"{value:.1f}" if value >= 1 else f"{value:.2g}"
+
+
 def tables(figures: dict[str, Any]) -> str:
     """What docs/scale.md shows of the stored figures."""
     rows = {id: row for id, row in figures["observers"].items() if row.get("frames")}
@@ -301,7 +306,8 @@ def tables(figures: dict[str, Any]) -> str:
         total = sum(seconds.values())
         most = max(seconds, key=lambda id: seconds[id])
         hours = clips * total / 3600
-        lines.append(f"| {name} | {clips} | {frames} | {total:.1f} | {hours:.2f} | {hours / 8:.2f} | `{most}` |")
+        planned = " | ".join(two_digits_at_least(value) for value in (total, hours, hours / 8))
+        lines.append(f"| {name} | {clips} | {frames} | {planned} | `{most}` |")
     if judge := figures.get("judge"):
         lines += ["", (
             f"A vision-language model of {judge['size']} ({judge['server'].partition(' weights')[0]} weights) behind "
