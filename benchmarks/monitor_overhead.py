@@ -126,7 +126,7 @@ def overhead(figures: dict[str, float]) -> float:
     return (figures["update"] - figures["networks"] - figures["other observers"]) / figures["networks alone"]
 
 
-def sentence(stored: dict) -> str:
+def sentence(stored: dict[str, Any]) -> str:
     """What the stored figures say."""
     parts = []
     for name, figures in stored["milliseconds"].items():
@@ -172,7 +172,7 @@ def main() -> None:
     device = "cuda" if torch.cuda.is_available() else "cpu"
     width, height = map(int, given.size.split("x"))
     where = torch.cuda.get_device_name() if device == "cuda" else "CPU"
-    stored: dict = {
+    stored: dict[str, Any] = {
         "device": where, "clips": given.clips, "frames": given.frames, "size": given.size, "milliseconds": {},
     }  # fmt: skip
     for name, metrics in SETS.items():

@@ -179,12 +179,9 @@ def loop_of_one(paths: list[Path], reference: Path) -> float:
 
     os.environ["REVISIT_PRECISION"] = "float32"
     where = runtime.device()
-    networks = {
-        "dino": dino.network("dinov2-base"),
-        "clip": clip.network("clip-vit-b-32-openai"),
-        "depth": runtime.network("depth-anything-v2-small", depth_anything.build),
-        "lpips": runtime.network("lpips_alex", lpips.lpips_alex),
-    }
+    features, embedding = dino.network("dinov2-base"), clip.network("clip-vit-b-32-openai")
+    depth = runtime.network("depth-anything-v2-small", depth_anything.build)
+    distance = runtime.network("lpips_alex", lpips.lpips_alex)
 
     def decoded(path: Path) -> Iterator[np.ndarray]:
         video = cv2.VideoCapture(str(path))
@@ -205,26 +202,25 @@ def loop_of_one(paths: list[Path], reference: Path) -> float:
         return levels.permute(2, 0, 1)[None].to(where)
 
     def one(name: str, rgb: np.ndarray, other: np.ndarray | None) -> Any:
-        network = networks[name]
         if name == "dino":
-            return network(preprocessing.normalise_by_channel(to_device(squared(rgb, 256, 224))))[0].cpu()
+            return features(preprocessing.normalise_by_channel(to_device(squared(rgb, 256, 224))))[0].cpu()
         if name == "clip":
             pixels = preprocessing.normalise_by_channel(
                 to_device(squared(rgb, 224, 224)), preprocessing.CLIP_MEAN, preprocessing.CLIP_STD
             )
-            return network.embed_preprocessed(pixels).cpu()
+            return embedding.embed_preprocessed(pixels).cpu()
         if name == "depth":
             height, width = depth_anything.network_input_size((HEIGHT, WIDTH))
             image = Image.fromarray(rgb).resize((width, height), Image.Resampling.BICUBIC)
             pixels = preprocessing.normalise_by_channel(to_device(torch.from_numpy(np.array(image))))
-            return network.inverse_depth_of_preprocessed(pixels).cpu()
+            return depth.inverse_depth_of_preprocessed(pixels).cpu()
         size = (640, round(640 * HEIGHT / WIDTH))
         small = [cv2.resize(picture, size, interpolation=cv2.INTER_AREA) for picture in (rgb, other)]
-        return network(*(to_device(torch.from_numpy(picture)) for picture in small)).cpu()
+        return distance(*(to_device(torch.from_numpy(picture)) for picture in small)).cpu()
 
     def all_of(path: Path) -> int:
         count = 0
-        for name in networks:
+        for name in ("dino", "clip", "depth", "lpips"):
             others = decoded(reference) if name == "lpips" else None
             for rgb in decoded(path):
                 one(name, rgb, next(others) if others is not None else None)

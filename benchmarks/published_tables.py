@@ -92,8 +92,8 @@ def main(run: Path, table: Path, out: Path | None) -> None:
     rows = {}
     for metric, (column, direction) in CLAIMS.items():
         values = {model: direction * printed[title][column] for model, title in MODELS.items()}
-        rows[metric] = {"column": column, "expected": "rises" if direction > 0 else "falls"}
-        rows[metric] |= correlate(scores[metric], values)
+        expected = "rises" if direction > 0 else "falls"
+        rows[metric] = {"column": column, "expected": expected, **correlate(scores[metric], values)}
     text = json.dumps(rows, indent=1)
     if out is not None:
         out.write_text(text + "\n", encoding="utf-8")

@@ -58,7 +58,7 @@ def wall(height: int, width: int) -> np.ndarray:
     import cv2
 
     noise = np.random.default_rng(1).integers(0, 256, (height + 40, width, 3), dtype=np.uint8)
-    return cv2.normalize(cv2.GaussianBlur(noise, (0, 0), 1.5), None, 0, 255, cv2.NORM_MINMAX)  # type: ignore[call-overload]
+    return cv2.normalize(cv2.GaussianBlur(noise, (0, 0), 1.5), None, 0, 255, cv2.NORM_MINMAX)
 
 
 def lend_evidence(videos: Path, seen: Path) -> None:
@@ -202,7 +202,8 @@ def main() -> None:
     parser.add_argument("--plan", nargs=2, type=int)
     chosen = parser.parse_args()
     if chosen.apart:
-        return run_apart(*chosen.apart, chosen.without, chosen.workers)
+        videos, run = chosen.apart
+        return run_apart(videos, run, chosen.without, chosen.workers)
     if chosen.overhead:
         return show_overhead(OURS, chosen.overhead, chosen.frames, chosen.workers)
     if chosen.lend:
