@@ -20,9 +20,12 @@ import json
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from revisit import Monitor
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 
@@ -57,7 +60,7 @@ def sync() -> None:
         torch.cuda.synchronize()
 
 
-def networks_alone(monitor: Any, clip: np.ndarray, truth: np.ndarray) -> float:
+def networks_alone(monitor: Monitor, clip: np.ndarray, truth: np.ndarray) -> float:
     """Seconds of the observers with networks, by themselves, on one clip."""
     from revisit.core import OBSERVERS, Case, Clip
     from revisit.core.cases import IN_MEMORY, InMemory
@@ -69,7 +72,7 @@ def networks_alone(monitor: Any, clip: np.ndarray, truth: np.ndarray) -> float:
     mine, other = (
         Clip(Path(IN_MEMORY) / name, 24.0, frames=InMemory(rgb)) for name, rgb in (("a", clip), ("b", truth))
     )
-    plan = monitor._scorer.plan(Case("a@model", "folder", "model", "a", mine, reference=other))
+    plan = monitor._scorer.plan_for_cases(Case("a@model", "folder", "model", "a", mine, reference=other))
     keys = [key for key, (_, _, task) in plan.tasks.items() if OBSERVERS[task.observer].weights]
     sync()
     spent = 0.0

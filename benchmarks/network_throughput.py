@@ -29,9 +29,13 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from revisit.core import Observer
+    from revisit.engine.jobs import ObservingJob
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parent / "throughput")]
 
@@ -57,7 +61,7 @@ def make_clip(path: Path, seed: int, count: int) -> Path:
     return path
 
 
-def make_jobs(clips: list[list[Path]], observers: tuple[str, ...]) -> list[Any]:
+def make_jobs(clips: list[list[Path]], observers: tuple[str, ...]) -> list[ObservingJob]:
     """A job for each group of clips: the first one is the reference of the others."""
     from four_networks import OBSERVERS  # registers them
 
@@ -141,10 +145,10 @@ def forward_alone(frames: np.ndarray, batch: int, share_of_pairs: float, repeats
     def on_device(pictures: np.ndarray) -> Any:
         return torch.from_numpy(np.ascontiguousarray(pictures)).to(runtime.device())
 
-    def compute(observer: Any, made: Batch) -> None:
+    def compute(observer: Observer, made: Batch) -> None:
         observer.fn(resize_batch_on_gpu(observer, observer.params, made), **observer.params)
 
-    def in_turn(observer: Any, made: Batch) -> None:
+    def in_turn(observer: Observer, made: Batch) -> None:
         with runtime.torch_turn_among_threads():
             compute(observer, made)
 

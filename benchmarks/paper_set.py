@@ -26,9 +26,12 @@ import time
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from revisit.core import Observer
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parent / "throughput")]
 FILE = Path(__file__).with_suffix(".json")
@@ -56,7 +59,7 @@ def input_values() -> dict[str, Any]:
     }  # fmt: skip
 
 
-def observers_of_set() -> list[Any]:
+def observers_of_set() -> list[Observer]:
     """Observers of the set that have networks, each once."""
     from revisit.observers.sets import load_roles
 
@@ -84,13 +87,13 @@ def median_seconds(call: Callable[[], object]) -> float:
     return statistics.median(spent)
 
 
-def measure(observer: Any, clip: np.ndarray, truth: np.ndarray) -> dict[str, Any]:
+def measure(observer: Observer, clip: np.ndarray, truth: np.ndarray) -> dict[str, Any]:
     """Frames that an observer looks at, seconds for a clip, and the largest memory on the device, in GB."""
     import torch
 
     values = input_values()
     inputs = [values.get(name.removesuffix("?")) for name in observer.inputs]
-    numbers = observer.wanted(len(clip), FPS, inputs, observer.params)
+    numbers = observer.wanted_frame_numbers(len(clip), FPS, inputs, observer.params)
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
@@ -110,7 +113,7 @@ def measure(observer: Any, clip: np.ndarray, truth: np.ndarray) -> dict[str, Any
 
 
 def batch_call(
-    observer: Any, clip: np.ndarray, truth: np.ndarray, numbers: np.ndarray, inputs: tuple[Any, ...]
+    observer: Observer, clip: np.ndarray, truth: np.ndarray, numbers: np.ndarray, inputs: tuple[Any, ...]
 ) -> Callable[[], object]:
     """A call of an observer of single frames with a full batch that lies on the device."""
     import torch
