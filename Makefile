@@ -27,8 +27,8 @@ test: .venv/installed-dev lint
 	+$(MAKE) --no-print-directory -j2 types tests
 
 lint: .venv/installed-dev
-	$(BIN)/ruff check src tests benchmarks examples docs release
-	$(BIN)/ruff format --check src tests benchmarks examples docs release
+	$(BIN)/ruff check src tests benchmarks examples docs release stubs
+	$(BIN)/ruff format --check src tests benchmarks examples docs release stubs
 
 types: .venv/installed-dev
 	$(BIN)/mypy

@@ -18,9 +18,12 @@ import sys
 import time
 from multiprocessing import Pool
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from revisit.results import Results
 
 SHARED = "yes or no, shared scenes"  # scenes are easy or hard for all models alike
 KINDS = ("continuous", "skewed", "yes or no", "3 levels", "5 levels", SHARED)
@@ -74,7 +77,7 @@ class Cell:
 
         self.cases = [replace(case, id=f"{case.id.rpartition('#')[0]}#{case.seed}") for case in self.cases]
 
-    def results(self, values: np.ndarray, metrics: tuple[str, ...] = ()) -> Any:
+    def results(self, values: np.ndarray, metrics: tuple[str, ...] = ()) -> Results:
         """Results with these scores; of several metrics (metrics, models, scenes, clips)."""
         from revisit.core import Record
         from revisit.results import Results

@@ -31,7 +31,7 @@ from typing import Any
 
 import processor_time
 
-from revisit.core import GATES, import_registering_modules
+from revisit.core import GATES, Gate, Metric, import_registering_modules
 from revisit.core import METRICS as METRICS_BY_ID
 from revisit.media.files import write_text_atomically
 from revisit.worlds.demo import FPS, SCENES, SIZE, DemoScene, render_demo
@@ -74,7 +74,7 @@ def versions() -> dict[str, int]:
     """Version of each metric of the verdict and of each gate before it: outcomes of others say nothing about these."""
     import_registering_modules()
     gates = {gate for metric in METRICS for gate in METRICS_BY_ID[metric].gates}
-    checks = [*(METRICS_BY_ID[id] for id in METRICS), *(GATES[id] for id in sorted(gates))]
+    checks: list[Metric | Gate] = [*(METRICS_BY_ID[id] for id in METRICS), *(GATES[id] for id in sorted(gates))]
     return {check.id: check.version for check in checks}
 
 

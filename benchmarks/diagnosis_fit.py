@@ -10,6 +10,7 @@ held-out ones. The held-out films share no seed and no place with the training f
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -203,6 +204,10 @@ if __name__ == "__main__":
     import cv2
 
     cv2.setNumThreads(1)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("table", type=Path)
     default = Path(__file__).parents[1] / "src/revisit/diagnosis" / "responses.json"
-    done = main(Path(sys.argv[1]), Path(sys.argv[2]) if len(sys.argv) > 2 else default)
+    parser.add_argument("responses", type=Path, nargs="?", default=default)
+    given = parser.parse_args()
+    done = main(given.table, given.responses)
     sys.stdout.write(json.dumps(done["held_out"], indent=1) + "\n")

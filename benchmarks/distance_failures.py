@@ -27,6 +27,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from multiprocessing.pool import Pool
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from distances import THREADS, code_digest
@@ -78,7 +79,7 @@ def write_features(task: tuple[int, list[Clip]]) -> int:
         stored |= {f"{_name(kind, strength)}:{of}": row for of, row in zip(("video", "frame"), rows, strict=True)}
     STORE.mkdir(parents=True, exist_ok=True)
     part = path.with_suffix(".part.npz")
-    np.savez(part, **stored)
+    np.savez(part, **stored)  # type: ignore[arg-type]
     part.replace(path)
     return len(missing)
 
@@ -139,11 +140,11 @@ def distance(mine: Mapping[int, np.ndarray], theirs: Mapping[int, np.ndarray]) -
 
 def rank_correlation(a: Sequence[float], b: Sequence[float]) -> float:
     """Spearman's, of values without ties."""
-    ranks = [np.argsort(np.argsort(values)) for values in (a, b)]
-    return round(float(np.corrcoef(*ranks)[0, 1]), 3)
+    first, second = (np.argsort(np.argsort(values)) for values in (a, b))
+    return round(float(np.corrcoef(first, second)[0, 1]), 3)
 
 
-def growth(task: tuple[str, str, int, int]) -> dict:
+def growth(task: tuple[str, str, int, int]) -> dict[str, Any]:
     """Distances of a failure at every strength to the truth of its scenes, and their rank correlation."""
     id, kind, odd, scenes = task
     models = [
@@ -171,16 +172,16 @@ def halves(task: tuple[str, int, int, int, int]) -> int:
     return int(called)
 
 
-def all_failures(pool: Pool, scenes: int, kinds: Sequence[str]) -> dict:
+def all_failures(pool: Pool, scenes: int, kinds: Sequence[str]) -> dict[str, Any]:
     """By failure and distance: the growth on even and on odd scenes."""
-    figures: dict = {kind: {"title": FAILURES[kind].title} for kind in kinds}
+    figures: dict[str, dict[str, Any]] = {kind: {"title": FAILURES[kind].title} for kind in kinds}
     tasks = [(id, kind, odd, scenes) for id in MEASURES for kind in kinds for odd in (0, 1)]
     for (id, kind, odd, _), row in zip(tasks, pool.imap(growth, tasks), strict=True):
         figures[kind].setdefault(id, {})["left_out" if odd else "chosen_on"] = row
     return figures
 
 
-def all_halves(pool: Pool, scenes: int, draws: int) -> list[dict]:
+def all_halves(pool: Pool, scenes: int, draws: int) -> list[dict[str, Any]]:
     """By distance and number of scenes: the share of draws in which halves are called different."""
     rows, block = [], 10
     for id, of in MEASURES.items():
@@ -222,7 +223,7 @@ def main() -> None:
         for number, _ in enumerate(pool.imap_unordered(write_features, tasks), 1):
             if number % 40 == 0:
                 print(f"{number} scenes, {time.monotonic() - started:.0f} s", flush=True)
-        figures = {
+        figures: dict[str, Any] = {
             "code": code_digest("kernel"), "strengths": STRENGTHS, "failures": all_failures(pool, scenes, kinds),
             "halves": all_halves(pool, scenes, given.draws),
         }  # fmt: skip

@@ -23,6 +23,7 @@ from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 
@@ -144,7 +145,9 @@ def spreads(dimensions: int, shape: str) -> tuple[np.ndarray, np.ndarray, np.nda
     return first, first * 1.25**2, np.sqrt(first / 16)
 
 
-def draw(rng: np.random.Generator, n: int, dimensions: int, shape: str) -> tuple:
+def draw(
+    rng: np.random.Generator, n: int, dimensions: int, shape: str
+) -> tuple[np.ndarray, np.ndarray, list[Any], list[Any]]:
     """Two sets of n scenes, and the scenes of their rows."""
     first, second, apart = spreads(dimensions, shape)
     clips = 2 if shape == SEVERAL_CLIPS else 1
@@ -204,7 +207,7 @@ def simulate(cell: Cell, first: int, draws: int) -> Sums:
     return sums
 
 
-def summary(cell: Cell, sums: Sums) -> dict:
+def summary(cell: Cell, sums: Sums) -> dict[str, Any]:
     """Bias and coverage with their standard errors, and the sums that further draws are added to."""
     true = true_distance(cell.dimensions, cell.shape, cell.distance == "kernel")
     count = sums.draws
@@ -289,7 +292,7 @@ def _block(task: tuple[Cell, int, int]) -> tuple[Cell, int, Sums | None]:
     return cell, first, simulate(cell, first, draws) if time.time() < _deadline else None
 
 
-def sentences(stored: list[dict]) -> list[str]:
+def sentences(stored: list[dict[str, Any]]) -> list[str]:
     """What the simulations and the draws of halves say in all."""
     lines = []
     for distance, formula in FORMULAS.items():

@@ -21,6 +21,7 @@ import json
 import multiprocessing
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from distances import THREADS, digest_of
@@ -70,7 +71,7 @@ def slope(name: str, frames: np.ndarray) -> float:
 OBSERVERS = {"place": ("views",), "look": ("lab", "style"), "similarity": ("patches",)}
 
 
-def place(seed: int, rng: np.random.Generator) -> dict:
+def place(seed: int, rng: np.random.Generator) -> dict[str, Any]:
     """A camera that turns, or tilts."""
     turning = bool(rng.random() < 0.7)
     degrees = float(rng.uniform(10, 40) if turning else rng.uniform(6, 16))
@@ -82,7 +83,7 @@ def place(seed: int, rng: np.random.Generator) -> dict:
     return {"drift": way, "known": known, "measured": slope("place", frames)}
 
 
-def look(seed: int, rng: np.random.Generator) -> dict:
+def look(seed: int, rng: np.random.Generator) -> dict[str, Any]:
     """A picture that fades while the camera turns there and back."""
     from skimage.color import rgb2lab
 
@@ -97,7 +98,7 @@ def look(seed: int, rng: np.random.Generator) -> dict:
     return {"drift": "fading", "known": known, "measured": slope("look", frames)}
 
 
-def similarity(seed: int, rng: np.random.Generator) -> dict:
+def similarity(seed: int, rng: np.random.Generator) -> dict[str, Any]:
     """A world that is replaced by another, column by column of patches."""
     share = float(rng.uniform(0.5, 1.0))  # of the view, in the end
     worlds = np.stack([render(seed + 100 * k, f"hold@{FRAMES - 1}", PATCHED)[0][0] for k in (0, 1)])
@@ -127,7 +128,7 @@ def described(tokens: np.ndarray) -> np.ndarray:
 DRIFTS = {"place": place, "look": look, "similarity": similarity}
 
 
-def measure(task: tuple[str, int]) -> dict:
+def measure(task: tuple[str, int]) -> dict[str, Any]:
     """One kind of drift in one world."""
     name, number = task
     import_registering_modules()

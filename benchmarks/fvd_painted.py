@@ -27,6 +27,7 @@ from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any, cast
 
 import cv2
 import numpy as np
@@ -37,6 +38,7 @@ import revisit
 from revisit.core import Frame, import_registering_modules
 from revisit.stats.frechet_distance import frechet_distance, least_scenes_of_frechet
 from revisit.worlds.failures import FAILURES, generate
+from revisit.worlds.film import Film
 
 SIDE, FRAMES, BLOCK, BATCH = 112, 16, 48, 16
 KINDS = ("blur", "collapse", "flicker", "style", "lighting")
@@ -69,7 +71,7 @@ class PaintedFilm:
         return SimpleNamespace(rgb=self.frames[frame], mask=np.zeros((SIDE, SIDE), np.uint8))
 
 
-def painted(seed: int) -> PaintedFilm:
+def painted(seed: int) -> Film:
     """The film of a scene: 16 frames of 112 pixels."""
     rng = np.random.default_rng([9, seed])
     width = 3 * SIDE
@@ -87,7 +89,7 @@ def painted(seed: int) -> PaintedFilm:
     poses = np.tile(np.eye(4), (FRAMES, 1, 1))
     for pose, angle in zip(poses, np.arctan(offsets / SIDE), strict=True):
         pose[:3, :3] = [[np.cos(angle), 0, np.sin(angle)], [0, 1, 0], [-np.sin(angle), 0, np.cos(angle)]]
-    return PaintedFilm(frames, poses, SimpleNamespace(seed=seed))
+    return cast(Film, PaintedFilm(frames, poses, SimpleNamespace(seed=seed)))
 
 
 def clip(seed: int, kind: Kind) -> np.ndarray:
@@ -106,7 +108,7 @@ class Clips(Sequence[np.ndarray]):
     def __len__(self) -> int:
         return len(self.seeds)
 
-    def __getitem__(self, number: int) -> np.ndarray:
+    def __getitem__(self, number: Any) -> Any:
         if number >= len(self):
             raise IndexError(number)
         return clip(self.seeds[number], self.kind)
@@ -219,7 +221,7 @@ def halves_differ(task: tuple[int, int, int]) -> int:
     return int(called)
 
 
-def distance_to_truth(task: tuple[int, Kind]) -> dict:
+def distance_to_truth(task: tuple[int, Kind]) -> dict[str, Any]:
     """FVD of a failure to the truth of the same scenes."""
     scenes, kind = task
     found = frechet_distance(features(scenes, kind), features(2 * scenes, TRUTH)[:scenes], range(scenes), range(scenes))

@@ -26,7 +26,8 @@ from revisit.core import Clip, MediaError
 from revisit.media import open_clip
 from revisit.media.decoder_process import GPU_DECODING
 
-FORMATS = (  # name, encoder, pixel format, size, options
+Format = tuple[str, str, str, tuple[int, int], dict[str, str]]  # name, encoder, pixel format, size, options
+FORMATS: tuple[Format, ...] = (
     ("h264, B frames", "libx264", "yuv420p", (640, 360), {"bf": "3"}),
     ("h264, full range", "libx264", "yuvj420p", (640, 360), {}),
     ("h264, BT.709", "libx264", "yuv420p", (640, 360), {"colorprim": "bt709", "x264-params": "colormatrix=bt709"}),
@@ -84,7 +85,7 @@ def decode(path: Path, where: str) -> tuple[str, int, tuple[str, ...]]:
     digest, count = hashlib.sha256(), 0
     with open_clip(Clip(path)) as frames:
         for frame in frames:
-            digest.update(np.ascontiguousarray(frame.rgb))
+            digest.update(np.ascontiguousarray(frame.rgb).data)
             count += 1
         notes = frames.notes
     return digest.hexdigest(), count, notes

@@ -27,7 +27,7 @@ from unittest.mock import patch
 
 import numpy as np
 
-from revisit.core import Clip
+from revisit.core import Clip, Unscored
 from revisit.evidence.views import ViewLinks
 from revisit.media import open_clip
 from revisit.metrics.view_gate import SUPPORTED, VERIFIED, phases_of_first_view, view_relations, view_return
@@ -124,9 +124,9 @@ def compare_matches(folder: Path) -> None:
                     points[i].xy[pairs[:, 0]], points[j].xy[pairs[:, 1]], frames[i][2].shape,
                 )  # fmt: skip
                 gap = next(k for k, (least, most) in enumerate(GAPS) if least <= j - i <= most)
-                right = int((distance < TOLERANCE).sum())
+                agreeing = int((distance < TOLERANCE).sum())
                 rows.setdefault((kind, gap), []).append(
-                    (len(pairs), right, joined(link_by_similarity(points[i], points[j], pairs)))
+                    (len(pairs), agreeing, joined(link_by_similarity(points[i], points[j], pairs)))
                 )
     print(f"{'points':<12}{'gap':>7}{'pairs':>7}{'right matches a pair':>22}{'of all':>8}{'pairs joined':>14}")
     for (kind, gap), values in sorted(rows.items()):
@@ -184,7 +184,8 @@ def either(classical: ViewLinks, learned: ViewLinks) -> ViewLinks:
 def label_of(links: ViewLinks) -> str:
     """The view gate's verdict."""
     relations = view_relations(links)
-    return str(view_return(links, relations, phases_of_first_view(relations)).label)
+    verdict = view_return(links, relations, phases_of_first_view(relations))
+    return verdict.kind if isinstance(verdict, Unscored) else verdict.label
 
 
 def compare_verdicts(labels: Path, folders: Sequence[Path], only: Sequence[str]) -> None:

@@ -30,6 +30,7 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -121,7 +122,7 @@ class Worker:
 
 def cases_of(manifests: list[Path], models: int, root: Path) -> list[Path]:
     """A manifest of its own for each case, with absolute paths."""
-    made = []
+    made: list[Path] = []
     for manifest in manifests:
         for line in manifest.read_text(encoding="utf-8").splitlines():
             case = json.loads(line)
@@ -188,7 +189,7 @@ def moved(runs: list[tuple[Path, Path]]) -> None:
         print(f"  {line}")
 
 
-def real_manifest(data: Path, clips: dict[str, tuple[str, ...]], path: Path) -> Path:
+def real_manifest(data: Path, clips: Mapping[str, tuple[str, ...]], path: Path) -> Path:
     """A manifest of real clips with their references and targets."""
     boxes = json.loads((data / "memobench_more/eye.json").read_text(encoding="utf-8"))
     lines = []
@@ -323,12 +324,14 @@ def main() -> None:
 
 def clip_frames(manifest: Path) -> int:
     """Frames of all clips of a manifest."""
+    import numpy as np
+
     from revisit.core import Clip
     from revisit.media import Limits, open_clip
 
     count = 0
     for line in manifest.read_text(encoding="utf-8").splitlines():
-        with open_clip(Clip(Path(json.loads(line)["video"])), Limits(), wanted=[]) as stream:
+        with open_clip(Clip(Path(json.loads(line)["video"])), Limits(), wanted=np.arange(0)) as stream:
             count += stream.info.count
     return count
 

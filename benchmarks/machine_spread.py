@@ -42,9 +42,9 @@ def compare(pairs: list[tuple[Path, Path]]) -> dict[str, Any]:
         for (_, question), here in one.items():
             there = other[_, question]
             if "gate" in here:
-                row = gates.setdefault(question, {"cases": 0, "differ": 0})
-                row["cases"] += 1
-                row["differ"] += here.get("label") != there.get("label")
+                verdicts = gates.setdefault(question, {"cases": 0, "differ": 0})
+                verdicts["cases"] += 1
+                verdicts["differ"] += here.get("label") != there.get("label")
                 continue
             scored = here["status"] == "scored", there["status"] == "scored"
             if not any(scored):

@@ -20,9 +20,12 @@ import json
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from revisit import Monitor
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 
@@ -57,7 +60,7 @@ def sync() -> None:
         torch.cuda.synchronize()
 
 
-def networks_alone(monitor: Any, clip: np.ndarray, truth: np.ndarray) -> float:
+def networks_alone(monitor: Monitor, clip: np.ndarray, truth: np.ndarray) -> float:
     """Seconds of the observers with networks, by themselves, on one clip."""
     from revisit.core import OBSERVERS, Case, Clip
     from revisit.core.cases import IN_MEMORY, InMemory
@@ -69,7 +72,7 @@ def networks_alone(monitor: Any, clip: np.ndarray, truth: np.ndarray) -> float:
     mine, other = (
         Clip(Path(IN_MEMORY) / name, 24.0, frames=InMemory(rgb)) for name, rgb in (("a", clip), ("b", truth))
     )
-    plan = monitor._scorer.plan(Case("a@model", "folder", "model", "a", mine, reference=other))
+    plan = monitor._scorer.plan_for_cases(Case("a@model", "folder", "model", "a", mine, reference=other))
     keys = [key for key, (_, _, task) in plan.tasks.items() if OBSERVERS[task.observer].weights]
     sync()
     spent = 0.0
@@ -126,7 +129,7 @@ def overhead(figures: dict[str, float]) -> float:
     return (figures["update"] - figures["networks"] - figures["other observers"]) / figures["networks alone"]
 
 
-def sentence(stored: dict) -> str:
+def sentence(stored: dict[str, Any]) -> str:
     """What the stored figures say."""
     parts = []
     for name, figures in stored["milliseconds"].items():
@@ -172,7 +175,7 @@ def main() -> None:
     device = "cuda" if torch.cuda.is_available() else "cpu"
     width, height = map(int, given.size.split("x"))
     where = torch.cuda.get_device_name() if device == "cuda" else "CPU"
-    stored: dict = {
+    stored: dict[str, Any] = {
         "device": where, "clips": given.clips, "frames": given.frames, "size": given.size, "milliseconds": {},
     }  # fmt: skip
     for name, metrics in SETS.items():

@@ -26,7 +26,11 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from revisit.core import Suite
+    from revisit.engine.dependencies import ObserverSet
 
 FRAME_BY_FRAME, BATCHES = {"REVISIT_BATCH": "1"}, {"REVISIT_BATCH": "64"}
 CPU = {"REVISIT_DEVICE": "cpu", "REVISIT_NETWORKS": "host"}
@@ -57,7 +61,7 @@ DATASETS: dict[str, tuple[str, str, dict[str, str]]] = {
 }  # fmt: skip
 
 
-def with_networks(suite: Any, observers: Any) -> list[str]:
+def with_networks(suite: Suite, observers: ObserverSet) -> list[str]:
     """Metrics of a suite that rest on evidence which a network of the set makes."""
     from revisit.core import METRICS
     from revisit.engine.dependencies import observed_kinds_needed_by

@@ -29,9 +29,13 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from revisit.core import Observer
+    from revisit.engine.jobs import ObservingJob
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parent / "throughput")]
 
@@ -57,7 +61,7 @@ def make_clip(path: Path, seed: int, count: int) -> Path:
     return path
 
 
-def make_jobs(clips: list[list[Path]], observers: tuple[str, ...]) -> list[Any]:
+def make_jobs(clips: list[list[Path]], observers: tuple[str, ...]) -> list[ObservingJob]:
     """A job for each group of clips: the first one is the reference of the others."""
     from four_networks import OBSERVERS  # registers them
 
@@ -141,10 +145,10 @@ def forward_alone(frames: np.ndarray, batch: int, share_of_pairs: float, repeats
     def on_device(pictures: np.ndarray) -> Any:
         return torch.from_numpy(np.ascontiguousarray(pictures)).to(runtime.device())
 
-    def compute(observer: Any, made: Batch) -> None:
+    def compute(observer: Observer, made: Batch) -> None:
         observer.fn(resize_batch_on_gpu(observer, observer.params, made), **observer.params)
 
-    def in_turn(observer: Any, made: Batch) -> None:
+    def in_turn(observer: Observer, made: Batch) -> None:
         with runtime.torch_turn_among_threads():
             compute(observer, made)
 
@@ -179,12 +183,9 @@ def loop_of_one(paths: list[Path], reference: Path) -> float:
 
     os.environ["REVISIT_PRECISION"] = "float32"
     where = runtime.device()
-    networks = {
-        "dino": dino.network("dinov2-base"),
-        "clip": clip.network("clip-vit-b-32-openai"),
-        "depth": runtime.network("depth-anything-v2-small", depth_anything.build),
-        "lpips": runtime.network("lpips_alex", lpips.lpips_alex),
-    }
+    features, embedding = dino.network("dinov2-base"), clip.network("clip-vit-b-32-openai")
+    depth = runtime.network("depth-anything-v2-small", depth_anything.build)
+    distance = runtime.network("lpips_alex", lpips.lpips_alex)
 
     def decoded(path: Path) -> Iterator[np.ndarray]:
         video = cv2.VideoCapture(str(path))
@@ -205,26 +206,25 @@ def loop_of_one(paths: list[Path], reference: Path) -> float:
         return levels.permute(2, 0, 1)[None].to(where)
 
     def one(name: str, rgb: np.ndarray, other: np.ndarray | None) -> Any:
-        network = networks[name]
         if name == "dino":
-            return network(preprocessing.normalise_by_channel(to_device(squared(rgb, 256, 224))))[0].cpu()
+            return features(preprocessing.normalise_by_channel(to_device(squared(rgb, 256, 224))))[0].cpu()
         if name == "clip":
             pixels = preprocessing.normalise_by_channel(
                 to_device(squared(rgb, 224, 224)), preprocessing.CLIP_MEAN, preprocessing.CLIP_STD
             )
-            return network.embed_preprocessed(pixels).cpu()
+            return embedding.embed_preprocessed(pixels).cpu()
         if name == "depth":
             height, width = depth_anything.network_input_size((HEIGHT, WIDTH))
             image = Image.fromarray(rgb).resize((width, height), Image.Resampling.BICUBIC)
             pixels = preprocessing.normalise_by_channel(to_device(torch.from_numpy(np.array(image))))
-            return network.inverse_depth_of_preprocessed(pixels).cpu()
+            return depth.inverse_depth_of_preprocessed(pixels).cpu()
         size = (640, round(640 * HEIGHT / WIDTH))
         small = [cv2.resize(picture, size, interpolation=cv2.INTER_AREA) for picture in (rgb, other)]
-        return network(*(to_device(torch.from_numpy(picture)) for picture in small)).cpu()
+        return distance(*(to_device(torch.from_numpy(picture)) for picture in small)).cpu()
 
     def all_of(path: Path) -> int:
         count = 0
-        for name in networks:
+        for name in ("dino", "clip", "depth", "lpips"):
             others = decoded(reference) if name == "lpips" else None
             for rgb in decoded(path):
                 one(name, rgb, next(others) if others is not None else None)

@@ -11,8 +11,8 @@ Rho is positive where both agree on what is better.
 
 from __future__ import annotations
 
+import argparse
 import json
-import sys
 from collections import defaultdict
 from pathlib import Path
 
@@ -92,8 +92,8 @@ def main(run: Path, table: Path, out: Path | None) -> None:
     rows = {}
     for metric, (column, direction) in CLAIMS.items():
         values = {model: direction * printed[title][column] for model, title in MODELS.items()}
-        rows[metric] = {"column": column, "expected": "rises" if direction > 0 else "falls"}
-        rows[metric] |= correlate(scores[metric], values)
+        expected = "rises" if direction > 0 else "falls"
+        rows[metric] = {"column": column, "expected": expected, **correlate(scores[metric], values)}
     text = json.dumps(rows, indent=1)
     if out is not None:
         out.write_text(text + "\n", encoding="utf-8")
@@ -101,4 +101,9 @@ def main(run: Path, table: Path, out: Path | None) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3]) if len(sys.argv) > 3 else None)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("run", type=Path)
+    parser.add_argument("table", type=Path)
+    parser.add_argument("out", type=Path, nargs="?")
+    given = parser.parse_args()
+    main(given.run, given.table, given.out)

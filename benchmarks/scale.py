@@ -58,7 +58,7 @@ def wall(height: int, width: int) -> np.ndarray:
     import cv2
 
     noise = np.random.default_rng(1).integers(0, 256, (height + 40, width, 3), dtype=np.uint8)
-    return cv2.normalize(cv2.GaussianBlur(noise, (0, 0), 1.5), None, 0, 255, cv2.NORM_MINMAX)  # type: ignore[call-overload]
+    return cv2.normalize(cv2.GaussianBlur(noise, (0, 0), 1.5), None, 0, 255, cv2.NORM_MINMAX)
 
 
 def lend_evidence(videos: Path, seen: Path) -> None:
@@ -117,8 +117,7 @@ def show_overhead(source: str, clips: int, frames: int, workers: int) -> None:
         with ProcessPoolExecutor(max(workers, 1)) as pool:
             for _ in pool.map(make_clip, [videos] * clips, range(clips), [frames] * clips, [(480, 832)] * clips):
                 pass
-        ready = "import revisit.report.write_html; from revisit.core import load_all; load_all()"
-        processor_time(source, ["-c", ready], cache)  # compiles it
+        asked(source, cache)  # compiles it
         found = []
         for without in (["--without", "return_consistency"], []):
             words = ["--apart", str(videos), str(Path(folder) / "run"), "--workers", str(workers), *without]
@@ -146,7 +145,7 @@ def processor_time(source: str, arguments: list[str], cache: Path) -> tuple[floa
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run([sys.executable, *arguments], env=env, capture_output=True, text=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    if done.returncode not in (0, 1):
+    if done.returncode not in (0, 1) or "Traceback" in done.stderr:  # 1 is also "finished, but something failed"
         raise SystemExit(done.stderr)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, done.stdout
 
@@ -181,11 +180,17 @@ def one_clip_more(source: str, home: Path) -> dict[str, Any]:
 
 def asked(source: str, cache: Path) -> list[str]:
     """What the folder suite asks, metrics and gates."""
-    script = (
-        "from revisit.core import SUITES, load_all; load_all(); suite = SUITES['folder']\n"
-        "print(*suite.metrics(), *suite.card.get('gates', ()))"
-    )
-    return processor_time(source, ["-c", script], cache)[1].split()
+    return processor_time(source, [str(Path(__file__).resolve()), "--asked"], cache)[1].split()
+
+
+def print_asked() -> None:
+    """Print what the folder suite asks, and import all that a run does."""
+    import revisit.report.write_html
+    from revisit.core import SUITES, import_registering_modules
+
+    assert revisit.report.write_html
+    import_registering_modules()
+    print(*SUITES["folder"].metrics(), *SUITES["folder"].card.get("gates", ()))
 
 
 def main() -> None:
@@ -200,13 +205,17 @@ def main() -> None:
     parser.add_argument("--apart", nargs=2, type=Path)
     parser.add_argument("--without", action="append", default=[])
     parser.add_argument("--plan", nargs=2, type=int)
+    parser.add_argument("--asked", action="store_true")
     chosen = parser.parse_args()
     if chosen.apart:
-        return run_apart(*chosen.apart, chosen.without, chosen.workers)
+        videos, run = chosen.apart
+        return run_apart(videos, run, chosen.without, chosen.workers)
     if chosen.overhead:
         return show_overhead(OURS, chosen.overhead, chosen.frames, chosen.workers)
     if chosen.lend:
         return lend_evidence(*chosen.lend)
+    if chosen.asked:
+        return print_asked()
     if chosen.plan:
         return plan_many(*chosen.plan)
     versions = {"now": OURS, **({"before": str(Path(chosen.before).resolve())} if chosen.before else {})}
@@ -214,7 +223,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for name in versions:
             make_clips(Path(folder) / name / "videos", chosen.clips)
-            make_clips(Path(folder) / name / "few", SEEN)
+            make_clips(Path(folder) / name / "few", min(SEEN, chosen.clips))
         for name, source in versions.items():
             found[name] = measured(source, Path(folder) / name, chosen.clips)
             make_clips(Path(folder) / name / "videos", 1, start=chosen.clips)

@@ -79,7 +79,7 @@ def measured_here() -> Shares:
             self.see = shares.of("observers", running.see)
             self.finish = shares.of("observers", running.finish)
 
-    observe.open_clip = Opened  # type: ignore[assignment,misc]
+    observe.open_clip = Opened  # type: ignore[assignment]
     observe.start_observer = lambda *args: Started(shares.of("observers", starting)(*args))
     for part, name in (
         ("packing evidence", "save"),
@@ -160,7 +160,7 @@ def run_apart(videos: Path, run: Path, without: Sequence[str] = (), workers: int
     shares = measured_scoring()
     running.write_result_files = shares.of("summary", running.write_result_files)
     processes._observe_jobs_in_child = work  # type: ignore[assignment]
-    scorer_processes._score_case_in_worker = scored
+    scorer_processes._score_case_in_worker = scored  # type: ignore[assignment]
     folder = run.parent / "shares"
     folder.mkdir(exist_ok=True)
     os.environ[FOLDER] = str(folder)

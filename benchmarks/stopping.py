@@ -15,6 +15,7 @@ import json
 import math
 import multiprocessing
 import os
+from collections.abc import Hashable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -36,10 +37,10 @@ def code_digest() -> str:
     return digest_of(sequential, paired, intervals)
 
 
-def scores(rng: np.random.Generator, kind: str, scenes: int, gain: float = 0.0) -> list[dict]:
+def scores(rng: np.random.Generator, kind: str, scenes: int, gain: float = 0.0) -> list[dict[Hashable, float]]:
     """21 checkpoints on the same scenes; from the tenth on they may gain."""
     level = rng.normal(0.6, 0.15, scenes)
-    points = []
+    points: list[dict[Hashable, float]] = []
     for k in range(LOOKS + 1):
         here = level + (gain if k >= 10 else 0.0)
         if kind == "normal":
@@ -52,7 +53,7 @@ def scores(rng: np.random.Generator, kind: str, scenes: int, gain: float = 0.0) 
     return points
 
 
-def any_look_better(points: list[dict], scenes: dict) -> bool:
+def any_look_better(points: list[dict[Hashable, float]], scenes: Mapping[Hashable, Hashable]) -> bool:
     """Whether any of the looks is better than the first point at 5 %: peeking."""
     for point in points[1:]:
         test = paired_test(list(points[0].values()), list(point.values()), list(scenes))
@@ -64,7 +65,7 @@ def any_look_better(points: list[dict], scenes: dict) -> bool:
 def simulate(task: tuple[str, int, int, int]) -> tuple[int, int, int]:
     """How many of some trainings have a false improvement, one by peeking, and a gain that is found."""
     kind, scenes, first, trainings = task
-    names = {k: k for k in range(scenes)}
+    names: dict[Hashable, Hashable] = {k: k for k in range(scenes)}
     false = peeking = gains = 0
     for number in range(first, first + trainings):
         rng = np.random.default_rng([SEED, KINDS.index(kind), scenes, number])

@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-Box = tuple[float, ...]
+Box = tuple[float, float, float, float]
 THIS = Path(__file__).resolve().parents[1] / "src"
 OUT = Path(__file__).parent / "target" / "cost.json"
 SETS = ("lite", "small")
@@ -44,8 +44,9 @@ def rendered(folder: Path) -> tuple[Path, Box]:
     encode_mp4(folder / "rendered.mp4", [shot.rgb for shot in shots], fps=film.fps)
     rows, columns = np.nonzero(shots[0].mask == TARGET)
     height, width = film.size
-    ends = columns.min() / width, rows.min() / height, (columns.max() + 1) / width, (rows.max() + 1) / height
-    return folder / "rendered.mp4", tuple(map(float, ends))
+    left, right = float(columns.min() / width), float((columns.max() + 1) / width)
+    top, bottom = float(rows.min() / height), float((rows.max() + 1) / height)
+    return folder / "rendered.mp4", (left, top, right, bottom)
 
 
 def measure(clip: Path, box: Box, times: int) -> dict[str, Any]:

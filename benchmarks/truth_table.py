@@ -27,7 +27,9 @@ def cell(results: Results, model: str, metric: str) -> float | str:
     """The score of a model's only clip, or why there is none."""
     (case,) = (case for case in results.cases if case.model == model)
     record = results.of(case)[metric]
-    return round(float(record.value), 2) if record.value is not None else (record.reason or record.status).kind
+    if record.value is None:
+        return record.reason.kind if record.reason else record.status
+    return round(float(record.value), 2)
 
 
 def main() -> None:

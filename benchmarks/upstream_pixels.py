@@ -29,7 +29,8 @@ def by_opencv(path: Path) -> Iterator[np.ndarray]:
     import cv2
 
     if path.is_dir():
-        yield from (np.ascontiguousarray(cv2.imread(str(image))[..., ::-1]) for image in sorted(path.iterdir()))
+        for image in sorted(path.iterdir()):
+            yield np.ascontiguousarray(np.asarray(cv2.imread(str(image)))[..., ::-1])
         return
     capture = cv2.VideoCapture(str(path))
     while (read := capture.read())[0]:

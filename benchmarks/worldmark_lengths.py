@@ -1,6 +1,6 @@
 """Processor time and memory of clips of WorldMark's lengths (docs/worldmark.md): 20, 40 and 60 s at 16 frames a second.
 
-python benchmarks/worldmark_lengths.py --clip CLIP [--seconds 20,40,60] [--set small] [--out FILE]
+python benchmarks/worldmark_lengths.py --clip CLIP [--seconds 20 40 60] [--set small] [--out FILE]
 
 Longer clips are the given one, forth and back. Each is evaluated by the command in a new process with one worker and an
 empty cache; memory is the largest resident set of any one process.
@@ -65,7 +65,7 @@ def measure(folder: Path, seconds: int, frames: list[np.ndarray], set_name: str)
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--clip", type=Path, required=True)
-    parser.add_argument("--seconds", default="20,40,60")
+    parser.add_argument("--seconds", type=int, nargs="+", choices=list(NAMES), default=list(NAMES))
     parser.add_argument("--set", default="small")
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
@@ -75,7 +75,7 @@ def main() -> None:
         frames = [cv2.resize(frame.rgb, SIZE[::-1], interpolation=cv2.INTER_AREA) for frame in stream]
     rows = []
     with tempfile.TemporaryDirectory() as folder:
-        for seconds in (int(text) for text in given.seconds.split(",")):
+        for seconds in given.seconds:
             rows.append(measure(Path(folder), seconds, frames, given.set))
             print(json.dumps(rows[-1]), flush=True)
     if given.out:

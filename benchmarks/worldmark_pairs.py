@@ -174,8 +174,8 @@ def tables(numbers: dict[str, Any]) -> dict[str, str]:
     for id, row in numbers["clips"].items():
         if "turned" in row:
             name = id.removeprefix("first/real/")
-            cells = f"{row['turned']:.0f} | {row['gate']:.1f} | {row['pairs_corrected']} | {row['pairs_upstream']}"
-            turns.append(f"| {name} | {row['width']} | {cells} |")
+            found = f"{row['turned']:.0f} | {row['gate']:.1f} | {row['pairs_corrected']} | {row['pairs_upstream']}"
+            turns.append(f"| {name} | {row['width']} | {found} |")
     return {"pairs": "\n".join(pairs), "clips": "\n".join(clips), "turns": "\n".join(turns)}
 
 

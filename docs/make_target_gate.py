@@ -142,8 +142,8 @@ def by_eye_section(first: Mapping[str, Any], figures: Mapping[str, Any]) -> str:
     for title, view in ((f"all, version {old}", first["all"]), (f"exam half, version {new}", figures["by_eye"])):
         for kind, name in SETS.items():
             wrong = [row for row in view[kind]["not_right"] if row["decided"]]
-            words = "; ".join(f"{row['clip']} ({row['label']}, said to be {_said(row)})" for row in wrong) or "none"
-            parts.append(f"Wrong with {name}, {title}: {words}.")
+            clips = "; ".join(f"{row['clip']} ({row['label']}, said to be {_said(row)})" for row in wrong) or "none"
+            parts.append(f"Wrong with {name}, {title}: {clips}.")
     return "\n\n".join(parts)
 
 

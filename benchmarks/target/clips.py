@@ -332,10 +332,10 @@ def composite(number: int, photographs: Sequence[Photograph]) -> Iterator[Labell
         if not label or area[0] < 100:
             continue
         box = np.array([x0 - left, y0 - top, x0 - left + sprite.shape[1], y0 - top + sprite.shape[0]])
-        box = box / [width, height, width, height]
+        x_from, y_from, x_to, y_to = np.clip(box / [width, height, width, height], 0, 1).tolist()
         clip = LabelledClip(
             f"photo{number:03d}-{story}", (ground.scene, source.scene, other.scene), np.stack(frames), fps,
-            tuple(float(value) for value in np.clip(box, 0, 1)), label,
+            (x_from, y_from, x_to, y_to), label,
         )  # fmt: skip
         yield disturbed(clip, rng)
 
@@ -380,7 +380,7 @@ def _cover(
 
 def disturbed(clip: LabelledClip, rng: np.random.Generator) -> LabelledClip:
     """The clip with faint noise, sometimes in another light, encoded and decoded again."""
-    frames = clip.frames.astype(np.float32)
+    frames: np.ndarray = clip.frames.astype(np.float32)
     if rng.random() < 0.3:
         frames = 255 * (frames / 255) ** float(rng.uniform(0.8, 1.25))
     noise = rng.normal(0, float(rng.uniform(0.3, 2.0)), (frames.shape[1] + 32, frames.shape[2] + 32, 3))

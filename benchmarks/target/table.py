@@ -27,6 +27,7 @@ from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import clips
 import cv2
@@ -78,7 +79,7 @@ class Evidence:
     ) -> TargetTrack | TargetLooks:
         record = self.load(source, clip, observer)
         if record is None:
-            given = {} if isinstance(video, Path) else {"fps": fps}
+            given: dict[str, Any] = {} if isinstance(video, Path) else {"fps": fps}
             record = revisit.observe(video, observer, target=box, **given)
             assert isinstance(record, TargetTrack | TargetLooks)
             self.cache.save(self.key(source, clip, observer), record)
@@ -129,10 +130,8 @@ class Scene:
             return clips.forgetful_clips(self.number)
         if self.photographs is None:
             return clips.world_clips(self.number)
-        pictures = sorted(self.photographs.iterdir())
-        return clips.composite(
-            self.number, [clips.Photograph(path.stem, cv2.imread(str(path))[..., ::-1]) for path in pictures]
-        )
+        pictures = ((path.stem, np.asarray(cv2.imread(str(path)))) for path in sorted(self.photographs.iterdir()))
+        return clips.composite(self.number, [clips.Photograph(name, bgr[..., ::-1]) for name, bgr in pictures])
 
 
 def observe(scene: Scene) -> None:

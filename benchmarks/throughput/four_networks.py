@@ -6,7 +6,6 @@ What they keep is small on purpose: the benchmark is about decoding, copying and
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -60,20 +59,15 @@ def seen(batch: Batch) -> Seen:
 @observer(id="bench.dino", version=1, kind="frame", makes=DinoVectors, weights=("dinov2-base",))
 def dino_vectors(batch: Batch) -> DinoVectors:
     """CLS tokens of DINOv2-B, 224 pixels from the middle of 256."""
-    from revisit.networks import dino, runtime
-
-    return DinoVectors(batch.index, runtime.to_numpy(dino_forward(dino.network("dinov2-base"), batch)))
-
-
-def dino_forward(network: Any, batch: Batch) -> Any:
     from revisit.networks import dino, preprocessing, runtime
 
     shown = runtime.channels_first_on_device(batch.rgb)
     height, width = shown.shape[-2:]
     with runtime.inference(dino.HALF):
         small = preprocessing.resize_levels(shown, preprocessing.size_with_short_side((height, width), 256))
-        cls, _ = network(preprocessing.normalise_by_channel(preprocessing.centre_crop(small, (224, 224))))
-        return cls
+        pictures = preprocessing.normalise_by_channel(preprocessing.centre_crop(small, (224, 224)))
+        cls, _ = dino.network("dinov2-base")(pictures)
+    return DinoVectors(batch.index, runtime.to_numpy(cls))
 
 
 @observer(id="bench.clip", version=1, kind="frame", makes=ClipVectors, weights=("clip-vit-b-32-openai",))

@@ -44,7 +44,7 @@ def build(size: str, device: str) -> Any:
     """The model with random weights in bfloat16."""
     from transformers import Qwen2_5_VLConfig, Qwen2_5_VLForConditionalGeneration
 
-    text = dict(TEXT[size])
+    text: dict[str, Any] = dict(TEXT[size])
     section = [1, 1, 2] if size == "tiny" else [16, 24, 24]
     text |= {"rope_parameters": {"rope_type": "default", "rope_theta": 1e6, "mrope_section": section}}
     vision = VISION | (TINY_VISION if size == "tiny" else {}) | {"out_hidden_size": text["hidden_size"]}
@@ -73,7 +73,8 @@ class Answers:
         pictures: list[np.ndarray] = []
         for message in messages:
             content = message["content"]
-            for part in [{"type": "text", "text": content}] if isinstance(content, str) else content:
+            parts: list[dict[str, Any]] = content if isinstance(content, list) else [{"type": "text", "text": content}]
+            for part in parts:
                 if part["type"] == "text":
                     ids += list(part["text"].encode())[::4]  # about as many tokens as words have
                 else:

@@ -10,17 +10,18 @@ nothing. Code that is not compiled runs the layers as torch and transformers hav
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 ALIGNED = 8  # numbers in half precision that a matrix product on a GPU wants its rows to be a multiple of
+Net = TypeVar("Net", bound=nn.Module)
 Taps = tuple[Tensor, Tensor, Tensor]  # the neighbour before, the one behind, and the weight of the latter
 
 
-def use_compiled_layers(network: nn.Module) -> nn.Module:
+def use_compiled_layers(network: Net) -> Net:
     """Let layers of a network take the forms of this module where it is compiled.
 
     These are convolutions whose stride is their kernel, and fully connected layers with GELU behind them.

@@ -85,9 +85,9 @@ class Lpips(nn.Module):
                     part.add_module(str(layer.number), conv)
                     inputs = layer.outputs
             self.net.add_module(f"slice{depth + 1}", part)
-            head = nn.Module()
-            head.model = nn.Module()
-            head.model.add_module("1", nn.Conv2d(inputs, 1, 1, bias=False))
+            head, model = nn.Module(), nn.Module()
+            model.add_module("1", nn.Conv2d(inputs, 1, 1, bias=False))
+            head.add_module("model", model)
             self.add_module(f"lin{depth}", head)
 
     def conv_features(self, x: Tensor) -> list[Tensor]:

@@ -24,6 +24,8 @@ BACKGROUND, FOREGROUND, FIRST_CORNER, SECOND_CORNER, NOTHING = 0, 1, 2, 3, -1  #
 class RandomFourierFeatures(nn.Module):
     """Position encoding by random Fourier features."""
 
+    positional_encoding_gaussian_matrix: Tensor
+
     def __init__(self, width: int) -> None:
         super().__init__()
         self.register_buffer("positional_encoding_gaussian_matrix", torch.zeros(2, width // 2))

@@ -23,7 +23,7 @@ class ConvNorm(nn.Module):
     def __init__(self, inside: int, out: int, kernel: int = 1, stride: int = 1, groups: int = 1) -> None:
         super().__init__()
         self.c = nn.Conv2d(inside, out, kernel, stride, kernel // 2, groups=groups, bias=False)
-        self.bn: nn.Module = nn.BatchNorm2d(out)
+        self.bn: nn.BatchNorm2d | nn.Identity = nn.BatchNorm2d(out)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.bn(self.c(x))
@@ -54,6 +54,8 @@ class MBConv(nn.Module):
 
 class WindowAttention(nn.Module):
     """Multi-head self-attention within a window, with a learnt relative position bias for each (|dy|, |dx|)."""
+
+    distance: Tensor
 
     def __init__(self, channels: int, heads: int, window: int) -> None:
         super().__init__()
