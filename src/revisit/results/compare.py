@@ -16,6 +16,7 @@ from revisit.results.ceilings import LOOK_AWAY, RETURN_GATES
 from revisit.results.cells import Interval, difference_interval, metric_range_width
 from revisit.results.collapses import picture_collapses_unlike_truth
 from revisit.results.display import difference_interval_text
+from revisit.results.pairing import ClipKey, clip_key_without_seed
 from revisit.results.results import Results
 from revisit.results.score_names import strip_held_suffix
 from revisit.stats.paired import (
@@ -28,7 +29,6 @@ from revisit.stats.paired import (
 )
 
 FEWER = 0.5  # of the clips of the first: with fewer that pose the test, a warning says so even where it may be chance
-ClipKey = tuple[str, ...]  # what is the same clip of two models, whatever its seed
 Tested = TypeVar("Tested", "Delta", "Coverage")
 
 
@@ -233,7 +233,7 @@ def _mean_over_seeds_by_clip(clips: Iterable[tuple[Case, float]]) -> dict[ClipKe
     """
     return {
         key: FoldedClip(sum(value for _, value in seeds) / len(seeds), [case for case, _ in seeds])
-        for key, seeds in group_items(clips, lambda item: _clip_key_without_seed(item[0])).items()
+        for key, seeds in group_items(clips, lambda item: clip_key_without_seed(item[0])).items()
         if len({case.seed for case, _ in seeds}) == len(seeds)
     }
 
@@ -245,7 +245,7 @@ def _mean_over_equal_seeds_of_common_clips(
 
     The side with more seeds would show a rare failure more often.
     """
-    sides = [group_items(side, lambda item: _clip_key_without_seed(item[0])) for side in (first, second)]
+    sides = [group_items(side, lambda item: clip_key_without_seed(item[0])) for side in (first, second)]
     chosen: tuple[list[tuple[Case, float]], list[tuple[Case, float]]] = ([], [])
     for key in [key for key in sides[0] if key in sides[1]]:
         clips = [sorted(side[key], key=lambda item: item[0].seed) for side in sides]
@@ -253,11 +253,6 @@ def _mean_over_equal_seeds_of_common_clips(
             for some, seeds in zip(chosen, clips, strict=True):
                 some += seeds[: min(map(len, clips))]
     return _mean_over_seeds_by_clip(chosen[0]), _mean_over_seeds_by_clip(chosen[1])
-
-
-def _clip_key_without_seed(case: Case) -> ClipKey:
-    name = case.clip_name
-    return (name,) if name is not None else (case.subset, case.condition, case.sample)
 
 
 def _paired_test_over_scenes(looks: Sequence[ClipDifference], score_range: float | None) -> PairedTest:
@@ -362,8 +357,8 @@ class Coverage:
 def compare_coverage(first: Contender, second: Contender) -> Coverage:
     """Compare how many clips two sides delivered, on how many the camera left and came back, and how many collapse."""
     sides = first.results, second.results
-    there = {_clip_key_without_seed(case) for case in sides[1].readable.cases}
-    absent = [case for case in sides[0].readable.cases if _clip_key_without_seed(case) not in there]
+    there = {clip_key_without_seed(case) for case in sides[1].readable.cases}
+    absent = [case for case in sides[0].readable.cases if clip_key_without_seed(case) not in there]
     coverage = Coverage(
         first.name,
         second.name,
