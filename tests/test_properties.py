@@ -201,7 +201,7 @@ def facts_with(**changes: Any) -> Any:
     asking = changes.get("asking", ASKING)
     judge = changes.get("judge", {"judge": "openai", "model": "m", "server": "s"})
     observers = ObserverSet("test", {"test_level": asking, "judge_frames": shown}, judge)
-    return protocol_facts(changes.get("asker", level_mean), observers, changes.get("parameters", {}))
+    return protocol_facts(changes.get("check", level_mean), observers, changes.get("parameters", {}))
 
 
 EVIDENCE = ("evidence", "test_level")
