@@ -105,7 +105,8 @@ def write_bundle(run: Run, out: Path) -> Path:
     lost = set(keys) - set(here) - excused  # what failed left no evidence, and is handed in as failed
     if lost:
         raise UsageError(
-            f"{len(lost)} of {len(keys)} pieces of evidence are no longer in the cache; run the same eval command again"
+            f"{len(lost)} of {len(keys)} pieces of evidence are no longer in the cache; "
+            + (cache.problems.get("read") or "run the same eval command again")
         )
     files = {case["id"]: _artifact_digests(case["artifacts"]) for case in plan["cases"] if case["artifacts"]}
     planned = PlannedAnswers(plan, facts, files)
