@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -347,7 +348,8 @@ def test_one_bad_case_never_stops_the_others(cases, tmp_path):
     assert "this is text, not a video" in found["bad@m", "test_mean"].sentence
     assert "no such file" in found["missing@m", "test_mean"].sentence
     assert found["a@m", "test_mean"].status == "scored"
-    assert found["a@m", "test_bug"].sentence.startswith("test_bug failed: ZeroDivisionError")
+    fault = found["a@m", "test_bug"].sentence
+    assert re.fullmatch(r"test_bug failed: ZeroDivisionError: .* \(tests/engine/test_engine.py:\d+\)", fault), fault
     assert "a cable was loose" in found["a@m", "test_trouble_x"].sentence
 
 
