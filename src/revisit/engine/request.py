@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -165,7 +165,9 @@ class Request:
         require_out_separate_from_source(Path(self.source), out)
         judge = self.chosen_judge()
         plan = self.plan(judge=judge.facts if judge else None)
-        if not how.get("fresh") and not self.only and (sentence := replaced_answers_warning(out, plan, self.as_json())):
+        options = plan.suite.with_absolute_paths(parse_named_values(self.options))
+        kept = replace(self, options=tuple(f"{name}={value}" for name, value in options.items())).as_json()
+        if not how.get("fresh") and not self.only and (sentence := replaced_answers_warning(out, plan, kept)):
             warned(sentence)
         warn_or_raise_if_unavailable(plan, warned)
         if sentence := idle_judge_warning(plan):
@@ -176,7 +178,7 @@ class Request:
             on_remark(remark)
         if self.only:  # what was answered before stays
             how["adds"] = {*(case.id for case in plan.cases), *(entry.id for entry in plan.rejected)}
-        return evaluate(plan, out, request=self.as_json(), judge=judge, **how)
+        return evaluate(plan, out, request=kept, judge=judge, **how)
 
     @property
     def default_run_folder(self) -> Path:
