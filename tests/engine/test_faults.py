@@ -13,6 +13,7 @@ import threading
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -208,7 +209,7 @@ def test_evidence_that_may_not_be_read_is_no_damaged_evidence(tmp_path, monkeypa
     cache, key, opened = EvidenceCache(cache_root()), "ab" * 20, Path.open
     cache.save(key, facts_of(2))
 
-    def refuse(path: Path, *arguments: object, **settings: object) -> object:
+    def refuse(path: Path, *arguments: Any, **settings: Any) -> Any:
         if path.suffix == ".npz":
             raise PermissionError(13, "Permission denied")
         return opened(path, *arguments, **settings)

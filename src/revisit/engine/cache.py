@@ -113,7 +113,7 @@ class EvidenceCache:
 
     def _read_or_drop(self, key: str, read: Callable[[Path], T]) -> T | None:
         path = self.spare / f"{key}.npz" if self.spare is not None and self._is_spare(key) else self.path(key)
-        if not file_exists(path) and not (self.shared and self._share(lambda shared: shared.download(key, path))):
+        if not file_exists(path) and not (bool(self.shared) and self._share(lambda shared: shared.download(key, path))):
             return None
         try:
             content = read(path)
