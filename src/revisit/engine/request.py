@@ -172,7 +172,12 @@ class Request:
         warn_or_raise_if_unavailable(plan, warned)
         if sentence := idle_judge_warning(plan):
             warned(sentence)
-        if any(task.module == "__main__" for _, _, task in plan.tasks.values()):
+        if own := sorted({task.observer for _, _, task in plan.tasks.values() if task.module == "__main__"}):
+            if how.get("executor") is not None:
+                warned(
+                    f"{join_names(own)}: what a script registers is unknown to other machines, so that this process "
+                    "observes all clips; put it into a module that all of them have"
+                )
             how |= {"workers": 0, "executor": None}  # no other process can import what a notebook or script defines
         for remark in plan.remarks:
             on_remark(remark)
