@@ -331,7 +331,9 @@ def test_a_bundle_written_without_the_files_says_what_that_leaves_open(tmp_path:
     assert "whole.zip: holds; 2 of 2" in whole.stdout and "not checked" not in whole.stderr
     revisit("bundle", "write", "run", "--out", "later.zip")
     later = revisit("bundle", "check", "later.zip")
-    assert "note: that true_pose_track belongs to its clip is not checked for 2 clips: the bundle has no" in later.stderr
+    assert (
+        "note: that true_pose_track belongs to its clip is not checked for 2 clips: the bundle has no" in later.stderr
+    )
 
 
 @pytest.mark.slow

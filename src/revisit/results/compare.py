@@ -233,7 +233,7 @@ def _mean_over_seeds_by_clip(clips: Iterable[tuple[Case, float]]) -> dict[ClipKe
     """
     return {
         key: FoldedClip(sum(value for _, value in seeds) / len(seeds), [case for case, _ in seeds])
-        for key, seeds in group_items(clips, lambda item: _clip_key_without_seed(item[0])).items()
+        for key, seeds in group_items(clips, lambda item: clip_key_without_seed(item[0])).items()
         if len({case.seed for case, _ in seeds}) == len(seeds)
     }
 
@@ -245,7 +245,7 @@ def _mean_over_equal_seeds_of_common_clips(
 
     The side with more seeds would show a rare failure more often.
     """
-    sides = [group_items(side, lambda item: _clip_key_without_seed(item[0])) for side in (first, second)]
+    sides = [group_items(side, lambda item: clip_key_without_seed(item[0])) for side in (first, second)]
     chosen: tuple[list[tuple[Case, float]], list[tuple[Case, float]]] = ([], [])
     for key in [key for key in sides[0] if key in sides[1]]:
         clips = [sorted(side[key], key=lambda item: item[0].seed) for side in sides]
@@ -255,7 +255,7 @@ def _mean_over_equal_seeds_of_common_clips(
     return _mean_over_seeds_by_clip(chosen[0]), _mean_over_seeds_by_clip(chosen[1])
 
 
-def _clip_key_without_seed(case: Case) -> ClipKey:
+def clip_key_without_seed(case: Case) -> ClipKey:
     name = case.clip_name
     return (name,) if name is not None else (case.subset, case.condition, case.sample)
 
@@ -362,8 +362,8 @@ class Coverage:
 def compare_coverage(first: Contender, second: Contender) -> Coverage:
     """Compare how many clips two sides delivered, on how many the camera left and came back, and how many collapse."""
     sides = first.results, second.results
-    there = {_clip_key_without_seed(case) for case in sides[1].readable.cases}
-    absent = [case for case in sides[0].readable.cases if _clip_key_without_seed(case) not in there]
+    there = {clip_key_without_seed(case) for case in sides[1].readable.cases}
+    absent = [case for case in sides[0].readable.cases if clip_key_without_seed(case) not in there]
     coverage = Coverage(
         first.name,
         second.name,
