@@ -132,7 +132,7 @@ def forward_alone(frames: np.ndarray, batch: int, share_of_pairs: float, repeats
 
     from revisit.core import OBSERVERS as KNOWN
     from revisit.core import Batch
-    from revisit.engine.network_host import AHEAD, resize_batch_on_gpu
+    from revisit.engine.inference_host import AHEAD, resize_batch_on_gpu
     from revisit.networks import compiled, runtime, settings
 
     if torch.cuda.is_available() and settings.compile_mode() != "off":

@@ -95,12 +95,12 @@ def plugin() -> Iterator[None]:
 def fresh(id: str, broken: str = "", how: str = "") -> CaseScorer:
     """The evidence that a metric or gate is asked about, one kind of it broken."""
     of_case, of_evidence = OTHERWISE.get(id, ({}, {}))
-    bench = CaseScorer(ScoringInput(case(**of_case), CaseEvidence(), {}), MemoryCache())
-    bench.evidence.update(everything())
-    bench.evidence.update({kind: changed(bench.evidence[kind]) for kind, changed in of_evidence.items()})
+    scorer = CaseScorer(ScoringInput(case(**of_case), CaseEvidence(), {}), MemoryCache())
+    scorer.evidence.update(everything())
+    scorer.evidence.update({kind: changed(scorer.evidence[kind]) for kind, changed in of_evidence.items()})
     if broken:
-        bench.evidence[broken] = BROKEN[how](bench.evidence[broken])
-    return bench
+        scorer.evidence[broken] = BROKEN[how](scorer.evidence[broken])
+    return scorer
 
 
 @cache
@@ -109,14 +109,14 @@ def shared(id: str, broken: str = "", how: str = "") -> CaseScorer:
     return fresh(id, broken, how)
 
 
-def ask(asker: Metric | Gate, broken: str = "", how: str = "") -> Answer:
+def ask(metric_or_gate: Metric | Gate, broken: str = "", how: str = "") -> Answer:
     """What a metric or gate answers of the clip; a metric's gates are not asked."""
-    return ask_on(shared(asker.id if asker.id in OTHERWISE else "", broken, how), asker)
+    return ask_on(shared(metric_or_gate.id if metric_or_gate.id in OTHERWISE else "", broken, how), metric_or_gate)
 
 
-def ask_on(bench: CaseScorer, asker: Metric | Gate) -> Answer:
-    arguments = bench.arguments_or_unscored(asker)
-    return arguments if isinstance(arguments, Unscored) else asker(*arguments)
+def ask_on(scorer: CaseScorer, metric_or_gate: Metric | Gate) -> Answer:
+    arguments = scorer.arguments_or_unscored(metric_or_gate)
+    return arguments if isinstance(arguments, Unscored) else metric_or_gate(*arguments)
 
 
 def told(answer: Answer) -> str:
@@ -140,19 +140,19 @@ def columns_of(units: Series) -> dict[str, Any]:
     return {name: to_json_value(column) for name, column in units.columns.items()}
 
 
-def check(asker: Metric | Gate, answer: Answer) -> None:
+def check(metric_or_gate: Metric | Gate, answer: Answer) -> None:
     """A finite score within its range, or a reason of the list; nothing that JSON cannot hold."""
     told(answer)
     if isinstance(answer, Unscored):
         assert answer.kind in KINDS and answer.kind != "failed" and answer.sentence
     elif isinstance(answer, Score):
-        assert isinstance(asker, Metric)
-        low, high = asker.range
+        assert isinstance(metric_or_gate, Metric)
+        low, high = metric_or_gate.range
         assert math.isfinite(answer.value)
         assert low is None or answer.value >= low, f"{answer.value} is below {low}"
         assert high is None or answer.value <= high, f"{answer.value} is above {high}"
     else:
-        assert isinstance(asker, Gate)
+        assert isinstance(metric_or_gate, Gate)
 
 
 # Ways to break evidence
@@ -235,18 +235,18 @@ def test_good_evidence_is_scored(id: str) -> None:
 
 @pytest.mark.parametrize("id", [*OURS, *PLUGINS, *OUR_GATES])
 def test_broken_evidence_gets_a_reason(id: str) -> None:
-    asker = GATES[id] if id in GATES else METRICS[id]
-    kinds = {evidence_id(kind) for kind in observed_kinds_needed_by(asker)}
+    metric_or_gate = GATES[id] if id in GATES else METRICS[id]
+    kinds = {evidence_id(kind) for kind in observed_kinds_needed_by(metric_or_gate)}
     for kind in sorted(kinds):
         for how in BROKEN:
             try:
-                answer = ask(asker, kind, how)
+                answer = ask(metric_or_gate, kind, how)
             except InvalidEvidence as error:
                 assert len(str(error)) > 20, "it says what valid evidence looks like"
                 continue
             except Exception as error:
                 raise AssertionError(f"{kind} with {how}: {type(error).__name__}: {error}") from error
-            check(asker, answer)
+            check(metric_or_gate, answer)
 
 
 def test_the_same_evidence_gets_the_same_answer_in_any_order() -> None:

@@ -201,19 +201,19 @@ def facts_with(**changes: Any) -> Any:
     asking = changes.get("asking", ASKING)
     judge = changes.get("judge", {"judge": "openai", "model": "m", "server": "s"})
     observers = ObserverSet("test", {"test_level": asking, "judge_frames": shown}, judge)
-    return protocol_facts(changes.get("asker", level_mean), observers, changes.get("parameters", {}))
+    return protocol_facts(changes.get("check", level_mean), observers, changes.get("parameters", {}))
 
 
 EVIDENCE = ("evidence", "test_level")
 CHANGES: dict[tuple[str, ...], Callable[[], dict[str, Any]]] = {
-    ("id",): lambda: facts_with(asker=replace(level_mean, id="test_other")),
-    ("version",): lambda: facts_with(asker=replace(level_mean, version=2)),
+    ("id",): lambda: facts_with(check=replace(level_mean, id="test_other")),
+    ("version",): lambda: facts_with(check=replace(level_mean, version=2)),
     ("params",): lambda: facts_with(parameters={"test_level_mean": {"power": 2.0}}),
-    ("gates", "test_level_gate", "id"): lambda: facts_with(asker=replace(level_mean, gates=())),
+    ("gates", "test_level_gate", "id"): lambda: facts_with(check=replace(level_mean, gates=())),
     ("gates", "test_level_gate", "version"): lambda: _with_gate(version=2),
     ("gates", "test_level_gate", "params"): lambda: facts_with(parameters={"test_level_gate": {"least": 1.0}}),
     ("gates", "test_level_gate", "evidence"): lambda: _with_gate(needs=()),
-    ("gates", "test_level_gate", "gates"): lambda: facts_with(asker=replace(level_mean, gates=())),
+    ("gates", "test_level_gate", "gates"): lambda: facts_with(check=replace(level_mean, gates=())),
     (*EVIDENCE, "observer"): lambda: facts_with(asking=replace(ASKING, id="test.else")),
     (*EVIDENCE, "version"): lambda: facts_with(asking=replace(ASKING, version=2)),
     (*EVIDENCE, "frames"): lambda: facts_with(asking=replace(ASKING, frames=5)),
@@ -270,13 +270,13 @@ def test_a_change_of_anything_a_number_depends_on_changes_the_hash(place):
 
 
 def test_derived_evidence_counts_by_version_and_parameters():
-    asker, lite = METRICS["return_consistency"], ObserverSet("lite", load_roles("lite"))
-    before = short_hash(protocol_facts(asker, lite, {}))
-    id, *_ = [evidence_id(kind) for kind in asker.needs if evidence_id(kind) in DERIVED]
+    check, lite = METRICS["return_consistency"], ObserverSet("lite", load_roles("lite"))
+    before = short_hash(protocol_facts(check, lite, {}))
+    id, *_ = [evidence_id(kind) for kind in check.needs if evidence_id(kind) in DERIVED]
     for change in ({"version": 99}, {"params": {**DERIVED[id].params, "another": 1}}):
         with pytest.MonkeyPatch.context() as patch:
             patch.setitem(DERIVED._things, id, replace(DERIVED[id], **change))
-            assert short_hash(protocol_facts(asker, lite, {})) != before, change
+            assert short_hash(protocol_facts(check, lite, {})) != before, change
 
 
 def test_precision_reference_alignment_and_inputs_are_part_of_the_address_of_evidence(clips, monkeypatch):

@@ -34,8 +34,8 @@ def test_the_stored_scores_are_of_this_version(stored, tmp_path):
     clips = tmp_path / "clips"
     shutil.copytree(golden.SCORES.with_name("clips"), clips)
     plan = Request.from_options(clips).plan()
-    askers = {id: GATES[id] if id in GATES else METRICS[id] for clip in stored.values() for id in clip}
-    now = {id: plan.protocol_with_hash(asker) for id, asker in askers.items()}
+    checks = {id: GATES[id] if id in GATES else METRICS[id] for clip in stored.values() for id in clip}
+    now = {id: plan.protocol_with_hash(check) for id, check in checks.items()}
     behind = {id for clip in stored.values() for id, found in clip.items() if found["protocol"] != now[id]}
     assert not behind, "run python release/golden.py, look at the difference, and store the new scores"
     gates = {gate.id for gate in plan.gates}

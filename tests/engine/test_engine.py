@@ -38,7 +38,7 @@ from revisit.engine.jobs import ClipTask, ObserverTask, ObservingJob
 from revisit.engine.observe import make_single_partner_function
 from revisit.engine.plan import make_plan
 from revisit.engine.run import Progress, evaluate, rescore
-from revisit.engine.score import scoring_input
+from revisit.engine.score import make_scoring_input
 from revisit.engine.scorer_processes import Scorers
 from revisit.results.record_files import RecordLines, RecordWriter
 from revisit.results.run import Run
@@ -295,19 +295,19 @@ def test_a_scorer_that_is_killed_or_knows_less_costs_nothing(cases, tmp_path):
     plan, cache = plan_for(cases, ("test_mean",)), EvidenceCache(cache_root())
     good = evaluate(plan, tmp_path / "run", workers=0, cache=cache)
     case, asked = plan.cases[0], plan.checks_for(plan.cases[0])
-    sheet = scoring_input(plan, case, asked, {})
+    scoring_input = make_scoring_input(plan, case, asked, {})
     wanted = [record.with_changed_fields(seconds=0.0) for record in good.results.records if record.case.id == case.id]
     found: list[list[Record]] = []
     with Scorers(1, cache, tmp_path / "run/units") as scorers:
         scorers.submit_case(
-            sheet, [replace(asker, version=99) for asker in asked], found.append
+            scoring_input, [replace(check, version=99) for check in asked], found.append
         )  # of which it has another
         scorers.collect(all=True)
-        scorers.submit_case(sheet, asked, found.append)
+        scorers.submit_case(scoring_input, asked, found.append)
         for process in multiprocessing.active_children():
             process.kill()
         scorers.collect(all=True)
-        scorers.submit_case(sheet, asked, found.append)
+        scorers.submit_case(scoring_input, asked, found.append)
         scorers.collect(all=True)
     assert [record.version for record in found[0]] == [99] * len(asked)
     assert [[record.with_changed_fields(seconds=0.0) for record in one] for one in found[1:]] == [wanted, wanted]

@@ -603,7 +603,7 @@ def test_a_stopped_worker_stalls_neither_the_run_nor_its_end(make_clip, tmp_path
 
     plan = folder_plan(references(tmp_path, make_clip, 4))
     jobs = plan.observing_jobs_for(plan.tasks)
-    begun = Local(1)(iter(jobs), EvidenceCache(cache_root()), Limits(), networks=one_network_task_per_observer(jobs))
+    resumed = Local(1)(iter(jobs), EvidenceCache(cache_root()), Limits(), networks=one_network_task_per_observer(jobs))
     halted = []
 
     def stop() -> None:
@@ -615,16 +615,16 @@ def test_a_stopped_worker_stalls_neither_the_run_nor_its_end(make_clip, tmp_path
             halted.append(child)
 
     threading.Thread(target=stop).start()
-    assert len(list(begun)) == sum(len(job.clips) for job in jobs)
+    assert len(list(resumed)) == sum(len(job.clips) for job in jobs)
     assert halted and not any(child.is_alive() for child in halted)
 
-    begun = Local(1)(
+    resumed = Local(1)(
         iter(jobs), EvidenceCache(tmp_path / "other"), Limits(), networks=one_network_task_per_observer(jobs)
     )
-    next(begun)
+    next(resumed)
     (child,) = multiprocessing.active_children()
     os.kill(child.pid, signal.SIGSTOP)
-    begun.close()  # as Ctrl-C does
+    resumed.close()  # as Ctrl-C does
     assert not child.is_alive()
 
 
@@ -689,7 +689,7 @@ def test_a_server_that_drips_headers_is_given_up(tmp_path):
 
     thread = threading.Thread(target=drip, daemon=True)
     thread.start()
-    begun = time.monotonic()
+    resumed = time.monotonic()
     url = f"http://127.0.0.1:{listening.getsockname()[1]}/"
     with (
         http_client.make_http_client(timeout=0.5) as client,
@@ -697,7 +697,7 @@ def test_a_server_that_drips_headers_is_given_up(tmp_path):
         http_client.open_response(client, "GET", url, within=1.0) as response,
     ):
         response.read()
-    assert time.monotonic() - begun < 20
+    assert time.monotonic() - resumed < 20
     over.set()
     thread.join(10)
     listening.close()

@@ -16,8 +16,8 @@ import pytest
 
 from revisit.core import Clip, evidence_id
 from revisit.engine.cache import EvidenceCache
+from revisit.engine.inference_client import Address
 from revisit.engine.jobs import ClipTask, ObserverTask, ObservingJob, observer_of
-from revisit.engine.network_client import Address
 from revisit.engine.worker_processes import Local, one_network_task_per_observer
 from revisit.media import Limits, clip_digest
 from tests import hosted
@@ -187,7 +187,7 @@ def test_a_clip_that_is_given_up_gives_its_files_back(tmp_path) -> None:
     from types import SimpleNamespace
 
     from revisit.core.observer import PreparedFrame
-    from revisit.engine.network_client import HostClip, _Stream
+    from revisit.engine.inference_client import HostClip, _Stream
 
     host = SimpleNamespace(
         broken=False,
@@ -229,12 +229,12 @@ def test_a_stopped_host_goes_on(clips, tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("REVISIT_NETWORKS", "host")
     cache = EvidenceCache(tmp_path / "host")
     jobs = jobs_of(clips, "toy.rows")
-    begun = Local(1)(iter(jobs), cache, Limits(), networks=one_network_task_per_observer(jobs))
-    next(begun)
+    resumed = Local(1)(iter(jobs), cache, Limits(), networks=one_network_task_per_observer(jobs))
+    next(resumed)
     host = int(made(cache, "toy.rows-0").process[0])
     assert host in {child.pid for child in multiprocessing.active_children()}
     os.kill(host, signal.SIGSTOP)
-    assert all(not outcome.failed and not outcome.broken for _, outcome in begun)
+    assert all(not outcome.failed and not outcome.broken for _, outcome in resumed)
     assert all(f"toy.rows-{path.stem}" in cache for path in clips)
 
 
@@ -242,9 +242,9 @@ def test_frames_of_several_clips_share_a_batch_and_a_large_one_is_tried_in_parts
     """The host's queue by itself: it takes rows of several clips, in order, and puts back what did not fit."""
     import torch
 
-    from revisit.engine.network_client import FrameRow
-    from revisit.engine.network_host import Host
-    from revisit.engine.network_queues import Chunk, HostedClip, Queue
+    from revisit.engine.inference_client import FrameRow
+    from revisit.engine.inference_host import Host
+    from revisit.engine.inference_queues import Chunk, HostedClip, Queue
 
     observer = observer_of(task("toy.rows", ""))
     hosted_clips = [HostedClip(None, None, None, {f"toy.rows-{n}": task("toy.rows", "x" * n)}) for n in range(3)]
@@ -287,9 +287,9 @@ def test_batches_that_are_done_out_of_order_are_joined_in_order() -> None:
     """On a GPU two are under way at a time."""
     import torch
 
-    from revisit.engine.network_client import FrameRow
-    from revisit.engine.network_host import Host
-    from revisit.engine.network_queues import Chunk, HostedClip, Queue
+    from revisit.engine.inference_client import FrameRow
+    from revisit.engine.inference_host import Host
+    from revisit.engine.inference_queues import Chunk, HostedClip, Queue
 
     host, q, peer = Host(), Queue(observer_of(task("toy.rows", "")), {}), Peer()
     clip = HostedClip(peer, threading.Lock(), None, {"toy.rows-0": task("toy.rows", "")})
@@ -341,13 +341,13 @@ def address(tmp_path) -> Address:
 def test_where_shared_memory_is_small_ordinary_files_serve(address, tmp_path, monkeypatch) -> None:
     import multiprocessing
 
-    from revisit.engine import network_client
+    from revisit.engine import inference_client
 
     ours, theirs = multiprocessing.Pipe()
-    monkeypatch.setattr(network_client, "Client", lambda *_, **__: ours)
-    monkeypatch.setattr(network_client, "SLOT_BYTES", 100)
-    monkeypatch.setattr(network_client, "MEMORY", tmp_path / "memory")
-    allocate, asked = network_client._allocate, []
+    monkeypatch.setattr(inference_client, "Client", lambda *_, **__: ours)
+    monkeypatch.setattr(inference_client, "SLOT_BYTES", 100)
+    monkeypatch.setattr(inference_client, "MEMORY", tmp_path / "memory")
+    allocate, asked = inference_client._allocate, []
 
     def little(file: IO[bytes], size: int) -> None:
         asked.append(size)
@@ -355,8 +355,8 @@ def test_where_shared_memory_is_small_ordinary_files_serve(address, tmp_path, mo
             raise OSError(errno.ENOSPC, "no room")
         allocate(file, size)
 
-    monkeypatch.setattr(network_client, "_allocate", little)
-    host = network_client.HostConnection(address)
+    monkeypatch.setattr(inference_client, "_allocate", little)
+    host = inference_client.HostConnection(address)
     (first, one), (second, other) = host.acquire_slot(50), host.acquire_slot(60)
     assert host.folder is None and asked == [100, 100, 100] and first != second
     one[:3], other[:3] = 7, 9
@@ -370,35 +370,35 @@ def test_where_shared_memory_is_small_ordinary_files_serve(address, tmp_path, mo
 
 
 def test_a_host_that_breaks_off_has_the_last_word_and_is_called_again(address, monkeypatch) -> None:
-    from revisit.engine import network_client
+    from revisit.engine import inference_client
 
     peers = [Peer(("free", "x"), "the GPU is full"), Peer()]
-    monkeypatch.setattr(network_client, "Client", lambda *_, **__: peers.pop(0))
-    host = network_client.HostConnection(address)
+    monkeypatch.setattr(inference_client, "Client", lambda *_, **__: peers.pop(0))
+    host = inference_client.HostConnection(address)
     host.receive_message()
-    with pytest.raises(network_client.HostGone, match="the GPU is full"):
+    with pytest.raises(inference_client.HostGone, match="the GPU is full"):
         host.receive_message()
-    network_client.HostClip(host, None, [])
+    inference_client.HostClip(host, None, [])
     assert not host.broken and not peers and not host.free
-    with pytest.raises(network_client.HostGone, match="ended; run the same command again"):
+    with pytest.raises(inference_client.HostGone, match="ended; run the same command again"):
         host.receive_message()
 
 
 def test_a_host_that_is_gone_for_good_is_waited_for_once(address, monkeypatch) -> None:
     """A worker may be started behind its end, and still makes what needs no network."""
-    from revisit.engine import network_client
+    from revisit.engine import inference_client
 
-    monkeypatch.setattr(network_client, "PATIENCE", 0.2)
-    host = network_client.HostConnection(address)
+    monkeypatch.setattr(inference_client, "PATIENCE", 0.2)
+    host = inference_client.HostConnection(address)
     assert host.broken and host.patience == 0
-    with pytest.raises(network_client.HostGone, match="ended; run the same command again"):
-        network_client.HostClip(host, None, [task("toy.rows", "0")]).create_watcher(task("toy.rows", "0"))
+    with pytest.raises(inference_client.HostGone, match="ended; run the same command again"):
+        inference_client.HostClip(host, None, [task("toy.rows", "0")]).create_watcher(task("toy.rows", "0"))
     host.close()
 
 
 def test_a_chunk_that_cannot_be_uploaded_is_told_to_its_worker(clips, tmp_path, monkeypatch) -> None:
-    from revisit.engine import network_host as at_host
-    from revisit.engine.network_client import FrameRow
+    from revisit.engine import inference_host as at_host
+    from revisit.engine.inference_client import FrameRow
 
     host = at_host.Host()
 
@@ -421,7 +421,7 @@ def test_every_thread_uses_the_device_of_its_host(monkeypatch) -> None:
 
     import torch
 
-    from revisit.engine.network_host import AHEAD, Host
+    from revisit.engine.inference_host import AHEAD, Host
     from revisit.networks import runtime
 
     chosen: list[int] = []
@@ -443,12 +443,12 @@ def test_nothing_of_a_run_has_a_name_in_temporary_places(clips, tmp_path, monkey
     monkeypatch.setenv("REVISIT_NETWORKS", "host")
     monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
     jobs = jobs_of(clips, "toy.rows", "toy.size20")
-    begun = Local(2)(
+    resumed = Local(2)(
         iter(jobs), EvidenceCache(tmp_path / "host"), Limits(), networks=one_network_task_per_observer(jobs)
     )
-    next(begun)
+    next(resumed)
     assert not list((tmp_path / "tmp").iterdir()) and not list(Path("/dev/shm").glob("revisit-*"))
-    begun.close()  # as an interrupt does, while the workers are busy
+    resumed.close()  # as an interrupt does, while the workers are busy
 
 
 @pytest.mark.long
@@ -520,9 +520,9 @@ def test_a_batch_of_several_clips_is_checked_clip_by_clip() -> None:
     import torch
 
     from revisit.core import ClipInfo
-    from revisit.engine.network_client import FrameRow
-    from revisit.engine.network_host import Host
-    from revisit.engine.network_queues import Chunk, HostedClip, Queue
+    from revisit.engine.inference_client import FrameRow
+    from revisit.engine.inference_host import Host
+    from revisit.engine.inference_queues import Chunk, HostedClip, Queue
 
     host = Host()
     info = ClipInfo(8, 8, 5, 24.0, np.arange(5) / 24)
@@ -555,8 +555,8 @@ def test_whole_pairs_go_to_a_gpu_that_brings_them_to_their_size(device, resize, 
     from types import SimpleNamespace
 
     from revisit.core import OBSERVERS, Frame
+    from revisit.engine.inference_client import HostWatcher
     from revisit.engine.jobs import ObserverTask
-    from revisit.engine.network_client import HostWatcher
 
     id = "torch.lpips_alex"
     params = {**OBSERVERS[id].params, "resize": resize, "long_side": 80}

@@ -168,15 +168,15 @@ def test_addresses_of_answers_are_the_digests_of_what_they_rest_on(grown):
     for case in plan.cases:
         wanted = plan.wanted[case.id]
         keys = plan.answer_keys_by_check(case, plan.checks)
-        for asker in plan.checks:
-            kinds = sorted(evidence_id(kind) for kind in observed_kinds_needed_by(asker))
+        for check in plan.checks:
+            kinds = sorted(evidence_id(kind) for kind in observed_kinds_needed_by(check))
             said = {name: getattr(case, name) for name in ("phases", "camera", "prompt", "condition")}
             facts = {
-                "asker": plan.protocol_with_hash(asker),
+                "asker": plan.protocol_with_hash(check),
                 "evidence": {id: wanted.keys.get(id) or wanted.absent[id].sentence for id in kinds},
                 "case": {**said, "annotations": dict(case.annotations)},
             }
-            assert keys[asker.id] == digest(facts, 24)
+            assert keys[check.id] == digest(facts, 24)
 
 
 def test_settled_cases_are_believed_only_with_the_lines_they_were_seen_with(grown):
@@ -184,8 +184,8 @@ def test_settled_cases_are_believed_only_with_the_lines_they_were_seen_with(grow
 
     def open_now():
         plan = Request.from_options(grown.videos, metrics=FEW).plan()
-        begun = resume_run(grown.out, plan, fresh=False, request=None, adds=None)
-        return sorted(f"{case} {asker.id}" for case, askers in begun.questions.items() for asker in askers)
+        resumed = resume_run(grown.out, plan, fresh=False, request=None, adds=None)
+        return sorted(f"{case} {check.id}" for case, checks in resumed.questions.items() for check in checks)
 
     assert open_now() == [] and len(json.loads(settled.read_bytes())["cases"]) == 3
     lines = records.read_bytes().splitlines(keepends=True)

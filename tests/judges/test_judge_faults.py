@@ -79,8 +79,8 @@ REPLIES = {
 def test_a_fault_of_the_server_costs_a_further_call_and_nothing_else(tmp_path, name):
     with serving(lambda body: "Yes") as server:
         server.faults = [FAULTS[name]]
-        with asker_for(tmp_path, server) as asker:
-            answer = asker.ask(pictures(), [Question("q", "Is it?")])[0]
+        with asker_for(tmp_path, server) as client:
+            answer = client.ask(pictures(), [Question("q", "Is it?")])[0]
     assert (answer.status, answer.value) == ("answered", True)
     assert server.calls == 2 and answer.usage == Usage(1, 100, 2)
 
@@ -89,22 +89,22 @@ def test_a_fault_of_the_server_costs_a_further_call_and_nothing_else(tmp_path, n
 def test_a_reply_that_is_no_answer_is_asked_again_then_unanswered(tmp_path, name):
     replies = [REPLIES[name], "No"]
     with serving(lambda body: replies.pop(0) if len(replies) > 1 else replies[0]) as server:
-        with asker_for(tmp_path, server, store=tmp_path / "a.jsonl") as asker:
-            answer = asker.ask(pictures(), [Question("q", "Is it?")])[0]
+        with asker_for(tmp_path, server, store=tmp_path / "a.jsonl") as client:
+            answer = client.ask(pictures(), [Question("q", "Is it?")])[0]
         assert (answer.status, answer.value, answer.tries) == ("answered", False, 2)
         assert "could not be used" in question_of(server.requests[1])
         assert "could not be used" not in question_of(server.requests[0])
         replies[:] = [REPLIES[name]]
-        with asker_for(tmp_path, server, store=tmp_path / "a.jsonl") as asker:
-            answer = asker.ask(pictures(seed=1), [Question("q", "Is it?")])[0]
+        with asker_for(tmp_path, server, store=tmp_path / "a.jsonl") as client:
+            answer = client.ask(pictures(seed=1), [Question("q", "Is it?")])[0]
         assert (answer.status, answer.value, answer.tries) == ("unanswered", None, 3)
         calls = server.calls
-        with asker_for(tmp_path, server, store=tmp_path / "a.jsonl") as asker:  # recorded: not asked again
-            assert asker.ask(pictures(seed=1), [Question("q", "Is it?")])[0].status == "unanswered"
+        with asker_for(tmp_path, server, store=tmp_path / "a.jsonl") as client:  # recorded: not asked again
+            assert client.ask(pictures(seed=1), [Question("q", "Is it?")])[0].status == "unanswered"
         assert server.calls == calls
         replies[:] = ["Yes"]
-        with asker_for(tmp_path, server, store=tmp_path / "a.jsonl", ask_unanswered=True) as asker:
-            assert asker.ask(pictures(seed=1), [Question("q", "Is it?")])[0].value is True
+        with asker_for(tmp_path, server, store=tmp_path / "a.jsonl", ask_unanswered=True) as client:
+            assert client.ask(pictures(seed=1), [Question("q", "Is it?")])[0].value is True
 
 
 def test_a_reply_that_is_cut_off_gets_more_room(tmp_path):
@@ -114,17 +114,17 @@ def test_a_reply_that_is_cut_off_gets_more_room(tmp_path):
         made["choices"][0]["finish_reason"] = "length" if cut else "stop"
         return made
 
-    with serving(answer) as server, asker_for(tmp_path, server, max_tokens=20) as asker:
-        assert asker.ask(pictures(), [Question("q", "Is it?")])[0].value is False
+    with serving(answer) as server, asker_for(tmp_path, server, max_tokens=20) as client:
+        assert client.ask(pictures(), [Question("q", "Is it?")])[0].value is False
     assert [body["max_tokens"] for body in server.requests] == [20, 80]
 
 
 def test_retry_after_is_obeyed(tmp_path):
     with serving(lambda body: "Yes") as server:
         server.faults = [status(429, Retry_After="0.6")]
-        with asker_for(tmp_path, server) as asker:
+        with asker_for(tmp_path, server) as client:
             started = time.monotonic()
-            asker.ask(pictures(), [Question("q", "Is it?")])
+            client.ask(pictures(), [Question("q", "Is it?")])
     assert time.monotonic() - started >= 0.6
 
 
@@ -134,24 +134,24 @@ def test_many_questions_against_a_storm(tmp_path):
     answer = lambda body: "Yes" if int(question_of(body).split()[3]) % 2 == 0 else "No"  # noqa: E731
     with serving(answer) as server:
         server.faults = [fault for name, fault in FAULTS.items() if name != "stall"] * 3
-        with asker_for(tmp_path, server, store=tmp_path / "a.jsonl", tries=20) as asker:
-            answers = asker.ask(pictures(), asked)
+        with asker_for(tmp_path, server, store=tmp_path / "a.jsonl", tries=20) as client:
+            answers = client.ask(pictures(), asked)
             assert [one.value for one in answers] == [k % 2 == 0 for k in range(40)]
-            assert asker.budget.spent == Usage(40, 4000, 80)
+            assert client.budget.spent == Usage(40, 4000, 80)
         assert server.calls == 40 + 30
-        with asker_for(tmp_path, server, store=tmp_path / "a.jsonl") as asker:
-            assert [one.value for one in asker.ask(pictures(), asked)] == [k % 2 == 0 for k in range(40)]
+        with asker_for(tmp_path, server, store=tmp_path / "a.jsonl") as client:
+            assert [one.value for one in client.ask(pictures(), asked)] == [k % 2 == 0 for k in range(40)]
         assert server.calls == 70 and len(read_answer_lines(tmp_path / "a.jsonl")) == 40
 
 
 def test_a_server_that_stays_down_fails_the_question_and_the_next_run_asks_it(tmp_path):
     with serving(lambda body: "Yes") as server:
         server.faults = [status(500, "out of memory")] * 3
-        with asker_for(tmp_path, server, store=tmp_path / "a.jsonl", tries=3) as asker:
-            answer = asker.ask(pictures(), [Question("q", "Is it?")])[0]
+        with asker_for(tmp_path, server, store=tmp_path / "a.jsonl", tries=3) as client:
+            answer = client.ask(pictures(), [Question("q", "Is it?")])[0]
         assert answer.status == "failed" and "answered 500: out of memory" in answer.reason
-        with asker_for(tmp_path, server, store=tmp_path / "a.jsonl") as asker:
-            assert asker.ask(pictures(), [Question("q", "Is it?")])[0].value is True
+        with asker_for(tmp_path, server, store=tmp_path / "a.jsonl") as client:
+            assert client.ask(pictures(), [Question("q", "Is it?")])[0].value is True
 
 
 @pytest.mark.parametrize(
@@ -169,8 +169,8 @@ def test_what_cannot_get_better_stops_at_once(tmp_path, monkeypatch, fault, says
     monkeypatch.setenv("JUDGE_KEY", KEY)
     with serving(lambda body: "Yes") as server:
         server.faults = [fault] * 50
-        with asker_for(tmp_path, server, concurrency=1, tries=2, key_env="JUDGE_KEY") as asker:
-            answers = asker.ask(pictures(), [Question(f"q{k}", f"{k}?") for k in range(6)])
+        with asker_for(tmp_path, server, concurrency=1, tries=2, key_env="JUDGE_KEY") as client:
+            answers = client.ask(pictures(), [Question(f"q{k}", f"{k}?") for k in range(6)])
     if says:
         assert server.calls == 1 and all(says in answer.reason for answer in answers)
     assert all(answer.status == "failed" and KEY not in answer.reason for answer in answers)
@@ -178,17 +178,17 @@ def test_what_cannot_get_better_stops_at_once(tmp_path, monkeypatch, fault, says
 
 def test_the_preflight_names_what_is_wrong(tmp_path):
     with serving(lambda body: "Yes") as server:
-        with asker_for(tmp_path, server, model="other") as asker:
-            answer = asker.ask(pictures(), [Question("q", "Is it?")])[0]
+        with asker_for(tmp_path, server, model="other") as client:
+            answer = client.ask(pictures(), [Question("q", "Is it?")])[0]
         assert answer.status == "failed" and "has no model 'other'; it has scripted-vlm" in answer.reason
         assert server.calls == 0
         server.models = None  # a server without a list of models is asked all the same
-        with asker_for(tmp_path, server, model="other") as asker:
-            assert asker.ask(pictures(), [Question("q", "Is it?")])[0].status == "answered"
+        with asker_for(tmp_path, server, model="other") as client:
+            assert client.ask(pictures(), [Question("q", "Is it?")])[0].status == "answered"
         url = server.url
     server.url = url  # nobody listens there any more
-    with asker_for(tmp_path, server) as asker:
-        assert "is the server running?" in asker.ask(pictures(), [Question("q", "Is it?")])[0].reason
+    with asker_for(tmp_path, server) as client:
+        assert "is the server running?" in client.ask(pictures(), [Question("q", "Is it?")])[0].reason
 
 
 def test_what_a_server_does_not_offer_is_left_out(tmp_path):
@@ -197,16 +197,16 @@ def test_what_a_server_does_not_offer_is_left_out(tmp_path):
 
     with serving(lambda body: '{"answer": 3}' if "1 to 5" in question_of(body) else "Yes") as server:
         server.faults = [picky(400, "logprobs"), picky(400, "use max_completion_tokens instead"), picky(422, "seed")]
-        with asker_for(tmp_path, server) as asker:
-            answer = asker.ask(pictures(), [Question("q", "Is it?")])[0]
+        with asker_for(tmp_path, server) as client:
+            answer = client.ask(pictures(), [Question("q", "Is it?")])[0]
             assert answer.value is True and answer.p_yes is None and "no log-probabilities" in answer.p_from
             assert {"logprobs", "top_logprobs", "max_tokens", "seed"}.isdisjoint(server.requests[-1])
             assert "max_completion_tokens" in server.requests[-1]
             server.faults = [picky(400, "response_format")]
-            assert asker.ask(pictures(), [Question("r", "How good?", Rating())])[0].value == 3
+            assert client.ask(pictures(), [Question("r", "How good?", Rating())])[0].value == 3
             assert "response_format" in server.requests[-2] and "response_format" not in server.requests[-1]
             server.faults = [status(400, "at most 4 images may be given")]
-            refused = asker.ask(pictures(5), [Question("q", "Is it?")])[0]
+            refused = client.ask(pictures(5), [Question("q", "Is it?")])[0]
             assert refused.status == "failed" and "at most 4 images" in refused.reason
 
 
@@ -224,8 +224,8 @@ def test_eight_questions_are_on_their_way_at_a_time(tmp_path):
             waiting[0] -= 1
         return "Yes"
 
-    with serving(answer) as server, asker_for(tmp_path, server, concurrency=8, timeout=60) as asker:
-        answers = asker.ask(pictures(seed=9), [Question(f"q{k}", f"{k}?") for k in range(24)])
+    with serving(answer) as server, asker_for(tmp_path, server, concurrency=8, timeout=60) as client:
+        answers = client.ask(pictures(seed=9), [Question(f"q{k}", f"{k}?") for k in range(24)])
     assert [answer.status for answer in answers] == ["answered"] * 24
     assert most == [8]
 
@@ -534,12 +534,12 @@ def test_an_address_that_is_none_is_a_sentence(url):
 
 def test_a_key_file_is_read_relative_to_the_judge_file(tmp_path):
     (tmp_path / "key.txt").write_text(KEY + "\n")
-    with serving(lambda body: "Yes") as server, asker_for(tmp_path, server, key_file="key.txt") as asker:
-        assert asker.ask(pictures(), [Question("q", "Is it?")])[0].value is True
+    with serving(lambda body: "Yes") as server, asker_for(tmp_path, server, key_file="key.txt") as client:
+        assert client.ask(pictures(), [Question("q", "Is it?")])[0].value is True
         assert {header.get("Authorization") for header in server.headers} == {f"Bearer {KEY}"}
     judge = ChatJudge(ChatSettings(url=server.url, model=MODEL, key_env="NOT_SET_ANYWHERE"))
     with judge_from_source(str(judge_file(tmp_path, server, key_env="NOT_SET_ANYWHERE"))).make_client(
         AnswerStore(None)
-    ) as asker:
-        assert "NOT_SET_ANYWHERE, which is not set" in asker.ask(pictures(), [Question("q", "?")])[0].reason
+    ) as client:
+        assert "NOT_SET_ANYWHERE, which is not set" in client.ask(pictures(), [Question("q", "?")])[0].reason
     assert KEY not in repr(judge.__dict__)

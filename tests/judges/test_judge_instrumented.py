@@ -56,7 +56,7 @@ def judge(exam) -> InstrumentedJudge:
     return InstrumentedJudge(exam / "scenes")
 
 
-def asker(who) -> JudgeClient:
+def client(who) -> JudgeClient:
     return JudgeClient(who, patience=RetryPolicy(concurrency=1, again=0))
 
 
@@ -75,7 +75,7 @@ def test_it_recovers_the_truth_and_falls_to_chance_when_blinded(tmp_path):
         path: frames.setdefault(path, read_judge_frames_of_clip(path, at_most=8))
         for path in {row.clip for row in labels.rows}
     }
-    report = calibration_report(judge, labels, seen.__getitem__, asker, CalibrationPlan(positions=True, blinded=5))
+    report = calibration_report(judge, labels, seen.__getitem__, client, CalibrationPlan(positions=True, blinded=5))
     assert report["unanswered"] == report["failed"] == 0
     for ask in ("hidden", "returned", "spatial", "state"):
         found, blind = (part["subsets"][ask]["yes_no"] for part in (report, report["blinded"]))
@@ -131,7 +131,7 @@ def test_every_judged_metric_end_to_end(exam, judge):
 
         def evidence(talk):
             questions = next(talk)
-            with asker(judge) as asking:
+            with client(judge) as asking:
                 while True:
                     try:
                         questions = talk.send(asking.ask(frames, questions))
@@ -205,7 +205,7 @@ def test_a_whole_run_with_canaries(exam, tmp_path):
 
 def test_it_passes_the_canaries_by_looking(exam, judge):
     frames = clip(exam, 0, "perfect")
-    with asker(judge) as asking:
+    with client(judge) as asking:
         assert passed_or_canary_fault(asking.ask(append_colour_card(frames), canary_questions(frames))) == "passed"
         assert (
             passed_or_canary_fault(asking.ask(frames, canary_questions(frames))) != "passed"
@@ -214,7 +214,7 @@ def test_it_passes_the_canaries_by_looking(exam, judge):
 
 def test_what_it_cannot_place_or_does_not_know_stays_unanswered(exam, judge):
     known = Question("x", "Is it hidden?", about={"ask": "hidden"})
-    with asker(judge) as asking:
+    with client(judge) as asking:
         noise, prose = (
             asking.ask(pictures(4, size=(108, 192)), [known])[0],
             asking.ask(
@@ -228,7 +228,7 @@ def test_the_order_of_the_frames_matters(exam, judge):
     frames = clip(exam, 0, "partial_return")
     backwards = replace(frames, jpegs=frames.jpegs[::-1], digest="backwards")
     question = Question("x", "Seen again?", about={"ask": "returned"})
-    with asker(judge) as asking:
+    with client(judge) as asking:
         assert asking.ask(frames, [question])[0].value is False
         hidden = asking.ask(backwards, [Question("h", "Hidden after it was seen?", about={"ask": "hidden"})])[0]
     assert hidden.value is False  # it comes into sight and stays

@@ -177,8 +177,8 @@ def test_a_reading_that_was_dropped_is_made_again(one_checkpoint):
 
 def test_a_model_about_to_say_something_else_gives_no_answer(one_checkpoint):
     chosen = judge_from_source(judge_file(one_checkpoint, least_share=0.999))
-    with JudgeClient(chosen.judge, patience=RetryPolicy(again=0)) as asker:
-        answer = asker.ask(pictures(2), QUESTIONS[:1])[0]
+    with JudgeClient(chosen.judge, patience=RetryPolicy(again=0)) as client:
+        answer = client.ask(pictures(2), QUESTIONS[:1])[0]
     assert answer.status == "unanswered" and answer.p_yes is None
     assert "about to say something else" in answer.reason and "of the probability" in answer.p_from
 
@@ -249,8 +249,8 @@ def write_talker(request, transformers, tmp_path_factory):
 @pytest.mark.parametrize("shared", [True, False])
 def test_a_word_counts_where_the_model_writes_it_and_ends(write_talker, tokens, value, shared):
     chosen = judge_from_source(judge_file(write_talker(*tokens), shared_prefix=shared, least_share=0.01))
-    with JudgeClient(chosen.judge, patience=RetryPolicy(again=0)) as asker:
-        answers = asker.ask(pictures(2), [Question(text, text) for text in TABLE])
+    with JudgeClient(chosen.judge, patience=RetryPolicy(again=0)) as client:
+        answers = client.ask(pictures(2), [Question(text, text) for text in TABLE])
     for answer in answers:
         assert answer.value is value and answer.status == ("unanswered" if value is None else "answered")
         assert answer.p_yes is None if value is None else ((answer.p_yes or 0.0) > 0.5) is value
@@ -260,16 +260,16 @@ def test_a_word_counts_where_the_model_writes_it_and_ends(write_talker, tokens, 
 def test_a_model_that_says_something_else_first_gives_no_answer_though_no_is_likely(write_talker):
     """The likeliest token is another; that no holds a third of the probability is no answer."""
     chosen = judge_from_source(judge_file(write_talker("the", "<|im_end|>", also="No"), least_share=0.01))
-    with JudgeClient(chosen.judge, patience=RetryPolicy(again=0)) as asker:
-        answer = asker.ask(pictures(2), [Question(TABLE[0], TABLE[0])])[0]
+    with JudgeClient(chosen.judge, patience=RetryPolicy(again=0)) as client:
+        answer = client.ask(pictures(2), [Question(TABLE[0], TABLE[0])])[0]
     assert answer.status == "unanswered" and answer.p_yes is None
     assert float(answer.p_from.split(" with ")[1].split()[0]) > 0.2
 
 
 def test_written_answers_end_in_time_and_are_checked(one_checkpoint):
     chosen = judge_from_source(judge_file(one_checkpoint))
-    with JudgeClient(chosen.judge, patience=RetryPolicy(again=1)) as asker:
-        answer = asker.ask(pictures(2), [Question("x", "Which colour?", Choice(("red", "blue")))])[0]
+    with JudgeClient(chosen.judge, patience=RetryPolicy(again=1)) as client:
+        answer = client.ask(pictures(2), [Question("x", "Which colour?", Choice(("red", "blue")))])[0]
     assert answer.status in ("answered", "unanswered")
     assert 0 < answer.usage.tokens_out <= 28 + 4 * 28
 

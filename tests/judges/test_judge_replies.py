@@ -186,16 +186,16 @@ def test_the_command_says_that_a_hedge_is_no_answer(tmp_path, revisit, make_clip
 def test_a_reply_that_did_not_end_by_itself_is_no_answer(tmp_path, change, says):
     made = completion("No")
     made["choices"][0] |= change
-    with serving(lambda body: made) as server, asker_for(tmp_path, server, again=0) as asker:
-        answer = asker.ask(pictures(), [Question("q", "Is it?")])[0]
+    with serving(lambda body: made) as server, asker_for(tmp_path, server, again=0) as client:
+        answer = client.ask(pictures(), [Question("q", "Is it?")])[0]
     assert (answer.status, answer.value) == ("unanswered", None) and says in answer.reason
 
 
 def test_a_server_without_log_probabilities_is_asked_for_a_structured_answer(tmp_path):
     with serving(lambda body: '{"answer": "no"}' if "response_format" in body else "I have no idea.") as server:
         server.faults = [status(400, "logprobs are not supported")]
-        with asker_for(tmp_path, server) as asker:
-            answer = asker.ask(pictures(), [Question("q", "Is it?")])[0]
+        with asker_for(tmp_path, server) as client:
+            answer = client.ask(pictures(), [Question("q", "Is it?")])[0]
     assert (answer.status, answer.value, answer.tries) == ("answered", False, 1)
     assert ["response_format" in body for body in server.requests] == [False, True]
 
@@ -226,9 +226,9 @@ def test_recorded_replies_are_read_anew(tmp_path):
     with serving(lambda body: "No") as server:
         judge = judge_from_source(str(judge_file(tmp_path, server)))
         record(tmp_path / "answers.jsonl", judge.judge)
-        with judge.make_client(AnswerStore(tmp_path / "answers.jsonl")) as asker:
-            hedge, plain, marked = asker.ask(pictures(), asked)
-            assert asker.from_store == 2 and server.calls == 1  # the hedge is asked again, and nothing else
+        with judge.make_client(AnswerStore(tmp_path / "answers.jsonl")) as client:
+            hedge, plain, marked = client.ask(pictures(), asked)
+            assert client.from_store == 2 and server.calls == 1  # the hedge is asked again, and nothing else
     assert (hedge.status, hedge.value, hedge.reply) == ("answered", False, "No")
     assert (plain.value, plain.p_yes, marked.value) == (True, 0.25, True)
     assert marked.p_yes is None and "another word" in marked.p_from
@@ -237,8 +237,8 @@ def test_recorded_replies_are_read_anew(tmp_path):
 def test_a_replay_reads_recorded_replies_anew(tmp_path):
     with serving(lambda body: "No") as server:
         record(tmp_path / "answers.jsonl", judge_from_source(str(judge_file(tmp_path, server))).judge)
-    with judge_from_source(str(tmp_path / "answers.jsonl")).make_client(AnswerStore(None)) as asker:
-        answers = asker.ask(pictures(), [Question("q", f"{reply}?") for reply in RECORDED])
+    with judge_from_source(str(tmp_path / "answers.jsonl")).make_client(AnswerStore(None)) as client:
+        answers = client.ask(pictures(), [Question("q", f"{reply}?") for reply in RECORDED])
     assert [answer.value for answer in answers] == [right for _, right in RECORDED.values()]
     assert answers[0].status == "unanswered" and "expected yes or no" in answers[0].reason
     assert server.calls == 0
@@ -249,10 +249,10 @@ def test_a_recorded_reply_that_was_cut_off_stays_unanswered(tmp_path):
     made["choices"][0]["finish_reason"] = "length"
     question = Question("q", "Is it?")
     kept = tmp_path / "answers.jsonl"
-    with serving(lambda body: made) as server, asker_for(tmp_path, server, store=kept, again=0) as asker:
-        asker.ask(pictures(), [question])
-    with judge_from_source(str(kept)).make_client(AnswerStore(None)) as asker:
-        answer = asker.ask(pictures(), [question])[0]
+    with serving(lambda body: made) as server, asker_for(tmp_path, server, store=kept, again=0) as client:
+        client.ask(pictures(), [question])
+    with judge_from_source(str(kept)).make_client(AnswerStore(None)) as client:
+        answer = client.ask(pictures(), [question])[0]
     assert answer.status == "unanswered" and "cut off" in answer.reason
 
 

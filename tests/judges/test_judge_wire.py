@@ -161,8 +161,8 @@ def test_a_real_server_keeps_to_a_schema(real):
     url, model = real
     judge = judge_at(url, model, max_tokens=64)
     schema = JsonObject({"progress": Rating(1, 5), "correctness": Rating(1, 5)})
-    with ChosenJudge(judge).make_client(AnswerStore(None)) as asker:
-        answer = asker.ask(eight(), [Question("r", "Rate it.", schema)])[0]
+    with ChosenJudge(judge).make_client(AnswerStore(None)) as client:
+        answer = client.ask(eight(), [Question("r", "Rate it.", schema)])[0]
     assert answer.status == "answered", answer
     assert set(answer.value) == {"progress", "correctness"}
 

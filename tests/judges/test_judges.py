@@ -201,13 +201,13 @@ def test_null_merged_split_and_masked_log_probabilities(reply, logprobs, value, 
 def test_a_malformed_reply_is_asked_again_with_the_fault_named_then_unanswered():
     replies = iter(["perhaps", "Yes"])
     judge = Fake(lambda *_: next(replies))
-    with JudgeClient(judge, patience=QUICK) as asker:
-        answer = asker.ask(pictures(), [Question("q", "Is it?")])[0]
+    with JudgeClient(judge, patience=QUICK) as client:
+        answer = client.ask(pictures(), [Question("q", "Is it?")])[0]
     assert (answer.status, answer.value, answer.tries, answer.usage.calls) == ("answered", True, 2, 2)
     assert judge.notes[0] == "" and "expected yes or no" in judge.notes[1]
 
-    with JudgeClient(Fake(lambda *_: "perhaps"), patience=QUICK) as asker:
-        answer = asker.ask(pictures(), [Question("q", "Is it?")])[0]
+    with JudgeClient(Fake(lambda *_: "perhaps"), patience=QUICK) as client:
+        answer = client.ask(pictures(), [Question("q", "Is it?")])[0]
     assert (answer.status, answer.value, answer.p_yes, answer.tries) == ("unanswered", None, None, 3)
     assert answer.reply == "perhaps" and "yes or no" in answer.reason
 
@@ -215,31 +215,31 @@ def test_a_malformed_reply_is_asked_again_with_the_fault_named_then_unanswered()
 def test_what_brings_no_reply_is_tried_again_then_failed_and_not_recorded(tmp_path):
     judge = Fake(lambda *_: NoReply("busy"))
     store = AnswerStore(tmp_path / "a.jsonl")
-    with JudgeClient(judge, store, QUICK) as asker:
-        answer = asker.ask(pictures(), [Question("q", "Is it?")])[0]
+    with JudgeClient(judge, store, QUICK) as client:
+        answer = client.ask(pictures(), [Question("q", "Is it?")])[0]
     assert answer.status == "failed" and "no reply after 3 calls" in answer.reason
     assert len(judge.calls) == 3 and read_answer_lines(tmp_path / "a.jsonl") == []
 
 
 def test_a_fault_in_a_judge_leaves_nobody_waiting():
-    with JudgeClient(Fake(lambda *_: RuntimeError("oops")), patience=QUICK) as asker:
-        answers = asker.ask(pictures(), [Question("a", "A?"), Question("b", "B?")])
+    with JudgeClient(Fake(lambda *_: RuntimeError("oops")), patience=QUICK) as client:
+        answers = client.ask(pictures(), [Question("a", "A?"), Question("b", "B?")])
     assert [answer.status for answer in answers] == ["failed", "failed"] and "oops" in answers[0].reason
 
 
 def test_judges_that_take_several_questions_share_a_call():
     judge = Fake(lambda frames, question: "yes" if question.id in "ac" else "no")
     judge.batch = 8
-    with JudgeClient(judge, patience=QUICK) as asker:
-        answers = asker.ask(pictures(), [Question(name, f"{name}?") for name in "abcd"])
+    with JudgeClient(judge, patience=QUICK) as client:
+        answers = client.ask(pictures(), [Question(name, f"{name}?") for name in "abcd"])
     assert [answer.value for answer in answers] == [True, False, True, False]
 
 
 def test_equal_questions_under_way_are_asked_once():
     judge = Fake(lambda *_: "yes")
     frames = pictures()
-    with JudgeClient(judge, patience=QUICK) as asker:
-        futures = [future for _ in range(5) for future in asker.submit_questions(frames, [Question("q", "Is it?")])]
+    with JudgeClient(judge, patience=QUICK) as client:
+        futures = [future for _ in range(5) for future in client.submit_questions(frames, [Question("q", "Is it?")])]
         assert all(future.result().value for future in futures)
     assert len(judge.calls) == 1
 
@@ -270,13 +270,13 @@ def test_replay_is_the_judge_it_recorded(tmp_path):
         "B?": Reply("dunno", usage=Usage(1, 9, 1)),
     }
     judge = Fake(lambda _, question: said[question.text])
-    with JudgeClient(judge, AnswerStore(tmp_path / "answers.jsonl"), QUICK) as asker:
-        first = asker.ask(frames, known)
+    with JudgeClient(judge, AnswerStore(tmp_path / "answers.jsonl"), QUICK) as client:
+        first = client.ask(frames, known)
     replay = judge_from_source(str(tmp_path / "answers.jsonl"))
     assert isinstance(replay.judge, ReplayJudge) and replay.judge.facts == judge.facts
-    with replay.make_client(AnswerStore(None)) as asker:
-        again = asker.ask(frames, known)
-        missing = asker.ask(frames, [Question("c", "C?")])[0]
+    with replay.make_client(AnswerStore(None)) as client:
+        again = client.ask(frames, known)
+        missing = client.ask(frames, [Question("c", "C?")])[0]
     for old, new in zip(first, again, strict=True):
         assert (old.status, old.value, old.p_yes, old.reply) == (new.status, new.value, new.p_yes, new.reply)
         assert new.usage == Usage()
@@ -297,23 +297,23 @@ def test_the_budget_stops_cleanly_and_the_rest_is_asked_later(tmp_path, limit, m
     frames, asked = pictures(), [Question(f"q{k}", f"{k}?") for k in range(8)]
     judge = Fake(lambda *_: Reply("yes", usage=Usage(1, 250, 4)))
     path = tmp_path / "answers.jsonl"
-    with JudgeClient(judge, AnswerStore(path), QUICK, Budget(limit, TokenPrice(input=1.0))) as asker:
-        answers = asker.ask(frames, asked)
+    with JudgeClient(judge, AnswerStore(path), QUICK, Budget(limit, TokenPrice(input=1.0))) as client:
+        answers = client.ask(frames, asked)
     done = sum(answer.status == "answered" for answer in answers)
     assert done == len(judge.calls) <= most
     assert done > 0 or not most
     assert all(
         "budget" in answer.reason and "is used up" in answer.reason for answer in answers if answer.status == "failed"
     )
-    with JudgeClient(judge, AnswerStore(path), QUICK) as asker:
-        assert all(answer.status == "answered" for answer in asker.ask(frames, asked))
+    with JudgeClient(judge, AnswerStore(path), QUICK) as client:
+        assert all(answer.status == "answered" for answer in client.ask(frames, asked))
     assert len(judge.calls) == 8  # nothing was paid for twice
 
 
 def test_what_stops_one_stops_all():
     judge = Fake(lambda *_: Stopped("the key is wrong"))
-    with JudgeClient(judge, patience=RetryPolicy(concurrency=1)) as asker:
-        answers = asker.ask(pictures(), [Question(f"q{k}", f"{k}?") for k in range(5)])
+    with JudgeClient(judge, patience=RetryPolicy(concurrency=1)) as client:
+        answers = client.ask(pictures(), [Question(f"q{k}", f"{k}?") for k in range(5)])
     assert {answer.reason for answer in answers} == {"the key is wrong"} and len(judge.calls) == 1
 
 

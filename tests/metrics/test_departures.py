@@ -98,7 +98,7 @@ def test_a_reference_is_joined_once_for_all_clips_that_are_compared_with_it(monk
     alone = observed(clip, truth)
     first = len(joins)
     again = observed(clip, truth)
-    assert first == 6 + 5 + len(reference_alignment._reference_joins)
+    assert first == 6 + 5 + len(reference_alignment._reference_registrations)
     assert len(joins) - first == 6 + 5  # with the reference, and from frame to frame of the clip
     assert all(np.array_equal(getattr(alone, field.name), getattr(again, field.name)) for field in fields(alone))
     other = observed(clip, truth[::-1])  # another order of the same frames is another reference

@@ -98,7 +98,7 @@ def measured(name: str, pairs: list[tuple[np.ndarray, np.ndarray]]) -> list[floa
     """Distances of pairs with random weights."""
     import torch
 
-    net = loading().fill(network().Lpips(table(name)), random_tensors(name), Path("random weights"))
+    net = loading().load_tensors_strictly(network().Lpips(table(name)), random_tensors(name), Path("random weights"))
     sides = [torch.from_numpy(np.stack(side)).permute(0, 3, 1, 2) for side in zip(*pairs, strict=True)]
     with torch.inference_mode():
         return [float(value) for value in net(*sides)]

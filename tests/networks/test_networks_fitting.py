@@ -8,7 +8,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs torch: pip install 'revisit-bench[networks]'")
 
 from revisit.core import OBSERVERS, Batch, Frame  # noqa: E402
-from revisit.engine.network_host import resize_batch_on_gpu  # noqa: E402
+from revisit.engine.inference_host import resize_batch_on_gpu  # noqa: E402
 from revisit.networks import compiled, preprocessing  # noqa: E402
 from revisit.observers.fidelity import bring_pair_to_one_size, quick_size_on_gpu  # noqa: E402
 from revisit.observers.pictures import resize_by_halving  # noqa: E402

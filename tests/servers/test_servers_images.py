@@ -17,7 +17,7 @@ import pytest
 from revisit.core import UsageError
 from revisit.media.digest import file_digest
 from revisit.servers.endpoint import NoReply, Refused
-from revisit.servers.image_batch import Album, draw_missing_pictures
+from revisit.servers.image_batch import ImageStore, draw_missing_pictures
 from revisit.servers.images import ImageRequest, ImageServer, ImageSettings, open_image_backend, to_png_and_size
 from tests.judging import MODEL, drop, raw, send, serving, stall, status
 
@@ -60,10 +60,10 @@ def requests_of(*names: str) -> list[ImageRequest]:
 
 def draw(server, folder: Path, *names: str, cache: Path | None = None, **more: Any):
     replace = more.pop("replace", False)
-    painter = ImageServer(settings(server.url, **more))
-    album = Album(folder, cache or Path(mkdtemp()))
-    made = list(draw_missing_pictures(requests_of(*names), painter, album, replace=replace))
-    painter.close()
+    backend = ImageServer(settings(server.url, **more))
+    store = ImageStore(folder, cache or Path(mkdtemp()))
+    made = list(draw_missing_pictures(requests_of(*names), backend, store, replace=replace))
+    backend.close()
     return {one.id: one for one in made}
 
 
@@ -122,9 +122,9 @@ def test_a_picture_may_be_named_by_an_address_of_the_same_host_and_the_key_stays
     with serving(answer) as server:
         server.answer = partial(named, f"{server.url}/files/1.png")
         server.models = None
-        painter = ImageServer(settings(server.url, key_env="PICTURES_KEY"))
+        backend = ImageServer(settings(server.url, key_env="PICTURES_KEY"))
         with pytest.raises(NoReply, match="cannot be fetched"):  # our server has no such file
-            painter.draw(requests_of("x")[0])
+            backend.draw(requests_of("x")[0])
         asked, fetched = server.headers[0], server.headers[-1]
         assert asked["Authorization"] == f"Bearer {KEY}" and "Authorization" not in fetched
     for url in ("file:///etc/hostname", "http://127.0.0.2:1/x.png"):
@@ -196,10 +196,10 @@ def test_tokens_that_a_server_counts_are_paid_for(tmp_path):
 
     with serving(answer) as server:
         spending = Spending(ImageBudget(), ImagePrice(input=5, output=40))
-        painter = ImageServer(settings(server.url))
+        backend = ImageServer(settings(server.url))
         list(
             draw_missing_pictures(
-                requests_of("a", "b"), painter, Album(tmp_path, tmp_path / "cache"), spending=spending
+                requests_of("a", "b"), backend, ImageStore(tmp_path, tmp_path / "cache"), spending=spending
             )
         )
     assert spending.money == pytest.approx(2 * (10 * 5 + 200 * 40) / 1e6) and spending.pictures == 2
@@ -228,9 +228,9 @@ def test_another_folder_costs_nothing_and_what_was_recorded_is_drawn_without_a_s
         draw(server, tmp_path / "one", "a", "b", cache=cache)
         again = draw(server, tmp_path / "two", "a", "b", cache=cache)
         assert {one.status for one in again.values()} == {"recorded"} and server.calls == 2
-    painter = open_image_backend(str(tmp_path / "one/drawings.jsonl"))
-    album = Album(tmp_path / "three", tmp_path / "other cache")
-    made = {one.id: one for one in draw_missing_pictures(requests_of("a", "b", "c"), painter, album)}
+    backend = open_image_backend(str(tmp_path / "one/drawings.jsonl"))
+    store = ImageStore(tmp_path / "three", tmp_path / "other cache")
+    made = {one.id: one for one in draw_missing_pictures(requests_of("a", "b", "c"), backend, store)}
     assert [made[name].status for name in "abc"] == ["drawn", "drawn", "failed"]
     assert "holds no picture of 'c'" in made["c"].reason
     for name in ("a.png", "b.png"):
@@ -238,7 +238,9 @@ def test_another_folder_costs_nothing_and_what_was_recorded_is_drawn_without_a_s
     (tmp_path / "one/a.png").write_bytes((tmp_path / "one/b.png").read_bytes())
     spoilt = {
         one.id: one
-        for one in draw_missing_pictures(requests_of("a"), painter, Album(tmp_path / "four", tmp_path / "third cache"))
+        for one in draw_missing_pictures(
+            requests_of("a"), backend, ImageStore(tmp_path / "four", tmp_path / "third cache")
+        )
     }
     assert "is not the picture that was drawn" in spoilt["a"].reason
 

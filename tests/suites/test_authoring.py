@@ -92,8 +92,8 @@ def test_mbench_has_five_segments_and_sequences_of_twenty_five_seconds(videos: P
     from revisit.suites.authoring import videos_in
     from revisit.suites.mbench.build import describe_source_video, write_both_datasets
 
-    with JudgeClient(Scripted()) as asker:
-        said = [describe_source_video(asker, video, look) for video in videos_in(videos)]
+    with JudgeClient(Scripted()) as client:
+        said = [describe_source_video(client, video, look) for video in videos_in(videos)]
     told = [one for one in said if not isinstance(one, str)]
     assert len(told) == 18 and all("no challenge" in one for one in said if isinstance(one, str))
     by_action, by_text = write_both_datasets(tmp_path, told, **WHO)
@@ -134,8 +134,8 @@ def test_the_evaluators_list_accepts_what_was_built(videos: Path, tmp_path: Path
     """A baseline on the built set passes `revisit mbench validate`, as strict as the contracts of the README."""
     from revisit.suites.mbench.build import describe_source_video, write_both_datasets
 
-    with JudgeClient(Scripted()) as asker:
-        told = [describe_source_video(asker, video, look) for video in sorted(videos.glob("*.mp4"))[:4]]
+    with JudgeClient(Scripted()) as client:
+        told = [describe_source_video(client, video, look) for video in sorted(videos.glob("*.mp4"))[:4]]
     by_action, _ = write_both_datasets(tmp_path / "set", [one for one in told if not isinstance(one, str)], **WHO)
     revisit("generate", "mbench", "--data", by_action, "--baseline", "hold", "--frames", 9, "--size", "64x48")
     names = ["mbencha.entity.object_texture_consistency", "mbencha.causal.state_progress"]

@@ -60,8 +60,8 @@ def ask_judge(
     from revisit.judges.labels import schema_from_form
     from revisit.judges.questions import Question
 
-    with open_judge_client(judge) as asker:
-        answer = asker.ask(read_spread_frames(clip, frames), [Question("asked", question, schema_from_form(form))])[0]
+    with open_judge_client(judge) as client:
+        answer = client.ask(read_spread_frames(clip, frames), [Question("asked", question, schema_from_form(form))])[0]
     if json:
         console.print_json(answer.as_json())
     elif answer.status == "answered":

@@ -13,7 +13,7 @@ from revisit.engine.dependencies import ObserverSet, Parameters
 from revisit.engine.observe import observe_job
 from revisit.engine.parameters import check_parameters, require_parameters_used
 from revisit.engine.plan import Plan, make_plan
-from revisit.engine.score import CaseScorer, run_checks, scoring_input
+from revisit.engine.score import CaseScorer, make_scoring_input, run_checks
 from revisit.media import Limits
 from revisit.results import Results
 
@@ -60,8 +60,10 @@ def observe_and_score_cases(plan: Plan, memory: SeenBefore | None = None) -> Res
         answers = memory.answers.get(place) if case.truth else None
         if answers is None:
             checks = plan.checks_for(case)
-            sheet = scoring_input(plan, case, checks, {**failures, **plan.failed_evidence_sentences(case, broken)})
-            answers = list(run_checks(CaseScorer(sheet, memory.cache), checks))
+            scoring_input = make_scoring_input(
+                plan, case, checks, {**failures, **plan.failed_evidence_sentences(case, broken)}
+            )
+            answers = list(run_checks(CaseScorer(scoring_input, memory.cache), checks))
         if case.truth:
             memory.answers[place] = answers
         for record, series in answers:

@@ -126,12 +126,12 @@ class JudgeSession(AbstractContextManager["JudgeSession"]):
             shown = self.cache.load(JudgeFrames, task.shown.key) if task.shown is not None else None
             if shown is None or task.key not in self.cache:
                 continue
-            frames, asker = convert_judge_frames(shown), self._get_or_create_judge(task).client
-            asker.recorded_answers_or_none(append_colour_card(frames), canary_questions(frames))
+            frames, client = convert_judge_frames(shown), self._get_or_create_judge(task).client
+            client.recorded_answers_or_none(append_colour_card(frames), canary_questions(frames))
             talk = start_judge_dialogue(task, frames)
             try:
                 questions = next(talk)
-                while (answers := asker.recorded_answers_or_none(frames, questions)) is not None:
+                while (answers := client.recorded_answers_or_none(frames, questions)) is not None:
                     questions = talk.send(answers)
             except Exception:  # the evidence is there; what cannot be recalled is only missing from the copy
                 continue
@@ -313,16 +313,16 @@ def _evidence_without_answers(clip: _ClipTalk) -> object:
             return stop.value
 
 
-def _judge_client_usage(asker: JudgeClient) -> Details:
-    budget = asker.budget
+def _judge_client_usage(client: JudgeClient) -> Details:
+    budget = client.budget
     return {
         "calls": budget.spent.calls,
         "tokens_in": budget.spent.tokens_in,
         "tokens_out": budget.spent.tokens_out,
         "money": round(budget.price.cost_of_usage(budget.spent), 6),
         "currency": budget.price.currency,
-        "answers_from_store": asker.from_store,
-        "models": sorted(asker.models),
+        "answers_from_store": client.from_store,
+        "models": sorted(client.models),
     }
 
 

@@ -24,6 +24,7 @@ from revisit.core.observer import RunningObserver, single_threaded_libraries, st
 from revisit.core.phase_pairs import RULE, frame_pairs_by_phase, parse_phase_rule
 from revisit.core.text import count_and_noun
 from revisit.engine.cache import EvidenceCache, MemoryCache
+from revisit.engine.inference_client import HostClip, HostConnection, HostError, runs_at_host
 from revisit.engine.jobs import (
     ClipTask,
     ObserverTask,
@@ -33,7 +34,6 @@ from revisit.engine.jobs import (
     observer_of,
     wanted_frame_numbers,
 )
-from revisit.engine.network_client import HostClip, HostConnection, HostError, runs_at_host
 from revisit.media import Limits, clip_digest, file_digest, open_clip
 from revisit.media.decode import ClipStream, FramesInMemory
 

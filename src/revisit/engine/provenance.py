@@ -38,7 +38,7 @@ LIBRARIES = ("numpy", "opencv-python-headless", "av", "torch", "transformers", "
 class InvocationLog:
     """The account of one invocation: what was asked, and proof of how often things were done."""
 
-    begun: ResumedRun
+    resumed: ResumedRun
     cache: EvidenceCache
     command: str
     request: Details | None
@@ -56,7 +56,7 @@ class InvocationLog:
 
     def __post_init__(self) -> None:
         """Log what is run, by which versions, and on what."""
-        self.plan, self.log = self.begun.plan, RunLog(self.begun.folder)
+        self.plan, self.log = self.resumed.plan, RunLog(self.resumed.folder)
         plan, machine = self.plan, describe_environment()
         versions = ", ".join(f"{name} {number}" for name, number in machine["libraries"].items())
         self.log.write("started", self.command or "from Python")
@@ -65,7 +65,7 @@ class InvocationLog:
         )
         self.log.write(
             "plan",
-            f"suite {plan.suite.id}, protocol {plan.protocol}:{self.begun.metrics_and_gates_hash()}, set "
+            f"suite {plan.suite.id}, protocol {plan.protocol}:{self.resumed.metrics_and_gates_hash()}, set "
             f"{plan.observers.id}, "
             f"{len(plan.cases)} cases, {len(plan.clips)} clips, {self.cached} of {len(plan.tasks)} pieces of evidence "
             f"known, {len(plan.rejected)} entries rejected",
@@ -133,7 +133,7 @@ class InvocationLog:
 
     def write_run_json(self, finished: float | None = None) -> None:
         """Write run.json; it keeps the accounts of earlier invocations."""
-        path, plan, whole = self.begun.folder / "run.json", self.plan, self.begun.whole
+        path, plan, whole = self.resumed.folder / "run.json", self.plan, self.resumed.whole
         earlier = read_json_object_or_empty(path).get("invocations", [])
         earlier = [entry for entry in earlier if entry.get("started") != utc_timestamp_text(self.started)]
         counters = self.work_counters()
@@ -147,7 +147,7 @@ class InvocationLog:
         decoding = plan.observers.decoding
         protocol: ProtocolEntry = {
             "name": plan.protocol,
-            "hash": self.begun.metrics_and_gates_hash(),
+            "hash": self.resumed.metrics_and_gates_hash(),
             "parameters": dict(plan.parameters),
             "align": plan.align,
             "judge": plan.observers.judge,

@@ -141,18 +141,18 @@ def resume_run(
     failed = {
         (case, id): line for case, mine in asked_again.items() for id, line in mine.items() if line.status == "failed"
     }
-    begun = ResumedRun(out, plan, whole, {}, lines, failed)
-    _fill_in_open_questions(begun, remember=not joins)
-    return begun
+    resumed = ResumedRun(out, plan, whole, {}, lines, failed)
+    _fill_in_open_questions(resumed, remember=not joins)
+    return resumed
 
 
-def _fill_in_open_questions(begun: ResumedRun, *, remember: bool) -> None:
+def _fill_in_open_questions(resumed: ResumedRun, *, remember: bool) -> None:
     """Find what is open in each case, and `remember` cases of which everything is answered, in settled.json.
 
     Each has the digest of all that its answers depend on, and of their lines: to compare it is to ask 48 answers at
     once. Without the file, or with a damaged one, every answer is looked at.
     """
-    path, plan = begun.folder / "settled.json", begun.plan
+    path, plan = resumed.folder / "settled.json", resumed.plan
     content = read_json_object_or_empty(path)
     basis = digest(
         [
@@ -166,11 +166,11 @@ def _fill_in_open_questions(begun: ResumedRun, *, remember: bool) -> None:
     settled = {}
     for case in plan.cases:
         sha256 = hashlib.sha256(plan.encode_answer_dependencies(case))
-        sha256.update(begun.lines.digest_of_case_lines(case.id).encode())
+        sha256.update(resumed.lines.digest_of_case_lines(case.id).encode())
         stamp = sha256.hexdigest()
         is_settled = known.get(case.id) == stamp
-        begun.questions[case.id] = [] if is_settled else begun.unanswered_checks(case, begun.failed)
-        if not begun.questions[case.id]:
+        resumed.questions[case.id] = [] if is_settled else resumed.unanswered_checks(case, resumed.failed)
+        if not resumed.questions[case.id]:
             settled[case.id] = stamp
     if remember and settled != known:
         write_json_rows(path, {"basis": basis, "cases": settled})

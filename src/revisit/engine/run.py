@@ -29,7 +29,7 @@ from revisit.engine.resume import ResumedRun, read_json_object_or_empty, reopen_
 from revisit.engine.run_log import RunLog
 from revisit.engine.run_summary import IncrementalExport, write_result_files
 from revisit.engine.scheduling import SharedWork
-from revisit.engine.score import scoring_input
+from revisit.engine.score import make_scoring_input
 from revisit.engine.scorer_processes import Scorers
 from revisit.engine.worker_count import observing_workers, require_worker_count, scoring_workers
 from revisit.engine.worker_processes import Executor, Local, host_devices, one_network_task_per_observer
@@ -177,8 +177,8 @@ class _Work:
         plan = self.resumed.plan
         failures = {**self.failures, **self.asking.failures, **plan.failed_evidence_sentences(case, self.broken)}
         checks = self.resumed.questions[case.id]
-        sheet = scoring_input(plan, case, checks, failures, self.resumed.earlier_gate_results(case))
-        self.scorers.submit_case(sheet, checks, partial(self._record_answers, case))
+        scoring_input = make_scoring_input(plan, case, checks, failures, self.resumed.earlier_gate_results(case))
+        self.scorers.submit_case(scoring_input, checks, partial(self._record_answers, case))
 
     def _record_answers(self, case: Case, answers: list[Record]) -> None:
         self.writer.append(*answers)
@@ -222,7 +222,7 @@ def rescore(plan: Plan, out: Path, cache: EvidenceCache | None = None) -> Run:
             for case in plan.cases:
                 checks = [check for check in resumed.questions[case.id] if (case.id, check.id) not in unmade]
                 scorers.submit_case(
-                    scoring_input(plan, case, checks, {}), checks, lambda answers: writer.append(*answers)
+                    make_scoring_input(plan, case, checks, {}), checks, lambda answers: writer.append(*answers)
                 )
             scorers.collect(all=True)
         results = write_result_files(resumed)

@@ -24,17 +24,17 @@ from revisit.results.verdict import make_verdict
 from revisit.weights import lock
 
 
-def write_result_files(begun: ResumedRun) -> Results:
+def write_result_files(resumed: ResumedRun) -> Results:
     """The results; summary.json has the suite's own tables, no times and no paths: equal work gives equal bytes."""
-    out, suite = begun.folder, begun.plan.suite
-    results = load_results(out, begun.whole, begun.plan.cases, begun.lines)
-    summary, diagnoses = summarise_results(results, suite, begun.whole)
+    out, suite = resumed.folder, resumed.plan.suite
+    results = load_results(out, resumed.whole, resumed.plan.cases, resumed.lines)
+    summary, diagnoses = summarise_results(results, suite, resumed.whole)
     if diagnoses:
         write_json_rows(out / "diagnosis.json", diagnoses)
     else:
         (out / "diagnosis.json").unlink(missing_ok=True)
-    write_json(out / "summary.json", {**_run_details(begun.whole), **summary})
-    _remove_stale_exports(out, suite.exports, _write_exported_files(begun, results))
+    write_json(out / "summary.json", {**_run_details(resumed.whole), **summary})
+    _remove_stale_exports(out, suite.exports, _write_exported_files(resumed, results))
     return results
 
 
@@ -89,9 +89,9 @@ def current_results(run: Run) -> CurrentResults:
     return CurrentResults(results, {**_run_details(plan, facts), **summary}, diagnoses, False)
 
 
-def _write_exported_files(begun: ResumedRun, results: Results) -> set[Path]:
+def _write_exported_files(resumed: ResumedRun, results: Results) -> set[Path]:
     """Write the files that the suite makes of these results; return where they are."""
-    out, plan, whole = begun.folder, begun.plan, begun.whole
+    out, plan, whole = resumed.folder, resumed.plan, resumed.whole
     if plan.suite.export is None:
         return set()
     contest = [entry for entry in whole["cases"] if not entry.get("truth")]
@@ -128,10 +128,10 @@ class IncrementalExport:
     They are written anew at most a tenth of the time, so that a long list of clips does not slow a run down.
     """
 
-    def __init__(self, begun: ResumedRun, exported: Callable[[Path], None] | None) -> None:
-        self.begun, self.exported = begun, exported
-        self.done = {id for id, questions in begun.questions.items() if not questions}
-        suite = begun.plan.suite
+    def __init__(self, resumed: ResumedRun, exported: Callable[[Path], None] | None) -> None:
+        self.resumed, self.exported = resumed, exported
+        self.done = {id for id, questions in resumed.questions.items() if not questions}
+        suite = resumed.plan.suite
         self.wanted = suite.export is not None and bool(suite.card.get("grows"))
         self.due = 0.0
 
@@ -140,10 +140,10 @@ class IncrementalExport:
         started = time.monotonic()
         if not self.wanted or started < self.due:
             return
-        folder, plan = self.begun.folder, self.begun.plan
-        results = load_results(folder, self.begun.whole, plan.cases, self.begun.lines)
+        folder, plan = self.resumed.folder, self.resumed.plan
+        results = load_results(folder, self.resumed.whole, plan.cases, self.resumed.lines)
         _write_exported_files(
-            self.begun, results.only(lambda entry: isinstance(entry, Rejected) or entry.id in self.done)
+            self.resumed, results.only(lambda entry: isinstance(entry, Rejected) or entry.id in self.done)
         )
         if self.exported is not None:
             self.exported(folder)

@@ -31,7 +31,7 @@ class WorkUnit:
 class SharedWork:
     """What is left to do of a run; `recorded` is to be told when a case is scored that was given to `record`."""
 
-    begun: ResumedRun
+    resumed: ResumedRun
     cache: EvidenceCache
     claims: Claims
     record: Callable[[Case], None]  # has a case scored
@@ -40,9 +40,9 @@ class SharedWork:
     hands: Callable[[], int]  # how many jobs are worked on at a time
 
     def __post_init__(self) -> None:
-        self.plan = self.begun.plan
+        self.plan = self.resumed.plan
         self._to_do = self._to_take = 0.0  # seconds that one processor needs for all that is missing; for what is left
-        self._opened_at = self.begun.lines.file_and_bytes_read
+        self._opened_at = self.resumed.lines.file_and_bytes_read
         self._left = self._make_work_units()
         self._of_clip: dict[str, WorkUnit] = {}  # of the units that are being worked on
         self._of_case: dict[str, WorkUnit] = {}
@@ -99,12 +99,12 @@ class SharedWork:
 
     def _make_work_units(self) -> list[WorkUnit]:
         units, of_clip = [], {}
-        for job in self.plan.observing_jobs_for(self.begun.needed_evidence_keys()):
+        for job in self.plan.observing_jobs_for(self.resumed.needed_evidence_keys()):
             unit = WorkUnit(frozenset(clip.digest for clip in job.clips))
             units.append(unit)
             of_clip.update(dict.fromkeys(unit.names, unit))
         for case in self.plan.cases:
-            if self.begun.questions[case.id]:
+            if self.resumed.questions[case.id]:
                 name = self.plan.digests.get(case.id, case.id)
                 if name not in of_clip:
                     of_clip[name] = WorkUnit(frozenset([name]))
@@ -127,7 +127,7 @@ class SharedWork:
             if not unit.to_come:
                 self.claims.release(unit.names)
             for case in cases:
-                lacks = self.begun.needed_evidence_keys_of_case(case) & missing - self._told
+                lacks = self.resumed.needed_evidence_keys_of_case(case) & missing - self._told
                 if not lacks:
                     self.record(case)
                     continue
@@ -149,7 +149,7 @@ class SharedWork:
         return self.costs.estimate_total_seconds((clip.clip, task) for task in clip.observers)
 
     def _missing_evidence_keys(self, cases: Collection[Case]) -> set[str]:
-        keys = {key for case in cases for key in self.begun.needed_evidence_keys_of_case(case)}
+        keys = {key for case in cases for key in self.resumed.needed_evidence_keys_of_case(case)}
         return {key for key in keys if key not in self.cache}
 
     def _estimated_seconds_of_evidence(self, keys: Collection[str]) -> float:
@@ -159,7 +159,7 @@ class SharedWork:
 
     def _unanswered_cases(self, unit: WorkUnit) -> list[Case]:
         """The cases that nobody has answered since the run was opened."""
-        if not self.alone() and self.begun.lines.read_appended_lines().file_and_bytes_read != self._opened_at:
+        if not self.alone() and self.resumed.lines.read_appended_lines().file_and_bytes_read != self._opened_at:
             for case in unit.cases:
-                self.begun.questions[case.id] = self.begun.unanswered_checks(case, self.begun.failed)
-        return [case for case in unit.cases if self.begun.questions[case.id]]
+                self.resumed.questions[case.id] = self.resumed.unanswered_checks(case, self.resumed.failed)
+        return [case for case in unit.cases if self.resumed.questions[case.id]]

@@ -51,7 +51,7 @@ class ScoringInput:
     verdicts: Mapping[str, GateResult | Unscored] = field(default_factory=dict)  # of gates that have answered before
 
 
-def scoring_input(
+def make_scoring_input(
     plan: Plan,
     case: Case,
     checks: Sequence[Metric | Gate],
@@ -75,10 +75,10 @@ def scoring_input(
 class CaseScorer:
     """The evidence of one case, loaded when first asked for."""
 
-    def __init__(self, sheet: ScoringInput, cache: EvidenceCache | MemoryCache) -> None:
-        self.sheet, self.case, self.cache = sheet, sheet.case, cache
+    def __init__(self, scoring_input: ScoringInput, cache: EvidenceCache | MemoryCache) -> None:
+        self.scoring_input, self.case, self.cache = scoring_input, scoring_input.case, cache
         self.evidence: dict[str, object] = {}
-        self.verdicts = dict(sheet.verdicts)
+        self.verdicts = dict(scoring_input.verdicts)
 
     def evidence_or_unscored(self, kind: type) -> Any:
         """The evidence, or Unscored with the reason why there is none."""
@@ -92,14 +92,14 @@ class CaseScorer:
         return self.evidence[id]
 
     def _load_observed_evidence(self, kind: type, id: str) -> Any:
-        evidence = self.sheet.wanted
+        evidence = self.scoring_input.wanted
         if id not in evidence.keys:
             return Unscored(evidence.absent[id])
         key = evidence.keys[id]
         record = self.cache.load(kind, key)
         if record is None:
             raise CheckFailed(
-                self.sheet.failures.get(key) or f"{id} is not in the cache; run the same eval command again"
+                self.scoring_input.failures.get(key) or f"{id} is not in the cache; run the same eval command again"
             )
         return record
 
@@ -134,26 +134,26 @@ class CaseScorer:
         arguments = self.arguments_or_unscored(check)
         if isinstance(arguments, Unscored):
             return arguments
-        return check(*arguments, **resolve_parameters(check, self.sheet.parameters))
+        return check(*arguments, **resolve_parameters(check, self.scoring_input.parameters))
 
 
-def run_checks(bench: CaseScorer, checks: Sequence[Metric | Gate]) -> Iterator[tuple[Record, Series | None]]:
+def run_checks(scorer: CaseScorer, checks: Sequence[Metric | Gate]) -> Iterator[tuple[Record, Series | None]]:
     """Records of one case for the given metrics and gates, each with the values behind it."""
     for check in checks:
         started = time.perf_counter()
-        answer, series = _record_fields_and_series(bench, check)
+        answer, series = _record_fields_and_series(scorer, check)
         answer["n_units"] = 0 if series is None else len(series)
         answer["seconds"] = round(time.perf_counter() - started, 4)
-        tag, key = bench.sheet.tags[check.id], bench.sheet.keys[check.id]
+        tag, key = scorer.scoring_input.tags[check.id], scorer.scoring_input.keys[check.id]
         record = Record(
-            bench.case, check.id, isinstance(check, Gate), version=check.version, protocol=tag, key=key, **answer
+            scorer.case, check.id, isinstance(check, Gate), version=check.version, protocol=tag, key=key, **answer
         )
         yield record, series
 
 
-def score_case(bench: CaseScorer, checks: Sequence[Metric | Gate], units: Path) -> list[Record]:
+def score_case(scorer: CaseScorer, checks: Sequence[Metric | Gate], units: Path) -> list[Record]:
     """Records of one case; the values behind them are written to the folder `units`."""
-    return [record_with_saved_units(record, series, units) for record, series in run_checks(bench, checks)]
+    return [record_with_saved_units(record, series, units) for record, series in run_checks(scorer, checks)]
 
 
 def record_with_saved_units(record: Record, series: Series | None, units: Path) -> Record:
@@ -166,12 +166,12 @@ def record_with_saved_units(record: Record, series: Series | None, units: Path) 
     return record.with_changed_fields(units=path.relative_to(units.parent).as_posix())
 
 
-def _record_fields_and_series(bench: CaseScorer, check: Metric | Gate) -> tuple[dict[str, Any], Series | None]:
+def _record_fields_and_series(scorer: CaseScorer, check: Metric | Gate) -> tuple[dict[str, Any], Series | None]:
     """Fields of the record of what a metric or gate said of a case, and the values per frame or pair behind it."""
     try:
-        if bench.sheet.unreadable:
-            raise CheckFailed(bench.sheet.unreadable)
-        answer = bench.score(check) if isinstance(check, Metric) else bench.gate_result(check)
+        if scorer.scoring_input.unreadable:
+            raise CheckFailed(scorer.scoring_input.unreadable)
+        answer = scorer.score(check) if isinstance(check, Metric) else scorer.gate_result(check)
         facts = to_json_value(answer.facts)
     except (CheckFailed, RevisitError) as error:
         return {"status": "failed", "reason": Reason("failed", str(error))}, None

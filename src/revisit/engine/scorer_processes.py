@@ -37,40 +37,40 @@ class Scorers(AbstractContextManager["Scorers"]):
         if self._pool is not None:
             self._pool.shutdown(wait=kind is None, cancel_futures=True)
 
-    def submit_case(self, sheet: ScoringInput, checks: Sequence[Metric | Gate], done: Done) -> None:
+    def submit_case(self, scoring_input: ScoringInput, checks: Sequence[Metric | Gate], done: Done) -> None:
         """Score a case; `done` is given the records, at once or from `collect`."""
         references = [(isinstance(check, Gate), check.id, check.version, check.fn.__module__) for check in checks]
         if self._pool is None or any(module == "__main__" for *_, module in references):
-            done(self._score_in_this_process(sheet, checks))
+            done(self._score_in_this_process(scoring_input, checks))
             return
         try:
             with guard_child_start():
-                scored = self._pool.submit(_score_case_in_worker, sheet, references, self.cache, self.units)
+                scored = self._pool.submit(_score_case_in_worker, scoring_input, references, self.cache, self.units)
         except RuntimeError:  # all of its processes are lost with one that was killed
-            done(self._score_in_this_process(sheet, checks))
+            done(self._score_in_this_process(scoring_input, checks))
             return
-        self._pending[scored] = sheet, checks, done
+        self._pending[scored] = scoring_input, checks, done
 
     def collect(self, all: bool = False) -> None:
         """Hand over what is scored by now, or everything."""
         while self._pending:
             ready, _ = wait(self._pending, None if all else 0, FIRST_COMPLETED)
             for scored in ready:
-                sheet, checks, done = self._pending.pop(scored)
+                scoring_input, checks, done = self._pending.pop(scored)
                 lost = scored.exception() is not None  # a process that was killed, or that does not know a metric
-                done(self._score_in_this_process(sheet, checks) if lost else scored.result())
+                done(self._score_in_this_process(scoring_input, checks) if lost else scored.result())
             if not all:
                 return
 
-    def _score_in_this_process(self, sheet: ScoringInput, checks: Sequence[Metric | Gate]) -> list[Record]:
+    def _score_in_this_process(self, scoring_input: ScoringInput, checks: Sequence[Metric | Gate]) -> list[Record]:
         with single_threaded_libraries():  # as in a process of its own; threads for small matrices only wait
-            return score_case(CaseScorer(sheet, self.cache), checks, self.units)
+            return score_case(CaseScorer(scoring_input, self.cache), checks, self.units)
 
 
 def _score_case_in_worker(
-    sheet: ScoringInput, references: Sequence[CheckReference], cache: EvidenceCache, units: Path
+    scoring_input: ScoringInput, references: Sequence[CheckReference], cache: EvidenceCache, units: Path
 ) -> list[Record]:
-    return score_case(CaseScorer(sheet, cache), [_load_check(*one) for one in references], units)
+    return score_case(CaseScorer(scoring_input, cache), [_load_check(*one) for one in references], units)
 
 
 def _load_check(is_gate: bool, id: str, version: int, module: str) -> Metric | Gate:

@@ -25,8 +25,8 @@ from revisit.core import RevisitError, UsageError
 from revisit.core.processes import signal_name
 from revisit.core.threads import start_thread
 from revisit.engine.cache import EvidenceCache
+from revisit.engine.inference_client import Address, HostConnection, runs_at_host
 from revisit.engine.jobs import ClipTask, ObserverTask, ObservingJob, observer_of
-from revisit.engine.network_client import Address, HostConnection, runs_at_host
 from revisit.engine.observe import Outcome, observe_job
 from revisit.media import Limits
 from revisit.networks import settings
@@ -256,7 +256,7 @@ def _serve_networks_in_child(
     end_with_parent(parent)
     if device:
         os.environ[DEVICE] = device
-    from revisit.engine.network_host import run_network_host
+    from revisit.engine.inference_host import run_network_host
 
     run_network_host(address, connection, tasks)
     os._exit(0)  # threads still wait for workers that are gone

@@ -27,7 +27,7 @@ from revisit.judges.probability import is_first_yes_or_no
 from revisit.judges.protocol import Frames, Judge, JudgeAnswer, NoReply, Refused, Reply, Stopped, Usage
 from revisit.judges.questions import Malformed, Question, YesNo, parse_answer_and_passage
 from revisit.judges.store import AnswerStore, answer_key
-from revisit.servers.patience import PatientCaller
+from revisit.servers.retries import RetryingCaller
 
 Batch = Sequence[tuple[Question, "Future[JudgeAnswer]"]]  # questions of one call, and who waits for their answers
 
@@ -65,7 +65,7 @@ class JudgeClient:
         self._threads: list[threading.Thread] = []
         self._lock = threading.Lock()
         policy = self.patience
-        self._caller = PatientCaller(judge.check, policy.tries, policy.pause)
+        self._caller = RetryingCaller(judge.check, policy.tries, policy.pause)
         self._under_way: dict[str, Future[JudgeAnswer]] = {}  # by the address of the answer
 
     def __enter__(self) -> JudgeClient:

@@ -57,8 +57,8 @@ def calibration_report(
     rows = labels.rows
     frames = {clip: look(clip) for clip in dict.fromkeys(label.clip for label in rows)}
     own = [frames[label.clip] for label in rows]
-    with ask(judge) as asker:
-        answers = _ask_each_about_its_frames(asker, own, [label.question for label in rows])
+    with ask(judge) as client:
+        answers = _ask_each_about_its_frames(client, own, [label.question for label in rows])
         report: dict[str, Any] = {
             "judge": dict(judge.facts),
             "clips": len(frames),
@@ -68,16 +68,16 @@ def calibration_report(
             "polarity": _yes_bias_and_polarity_scores(rows, answers),
         }
         if plan.positions:
-            report["position"] = _ask_in_both_option_orders(asker, rows, own)
+            report["position"] = _ask_in_both_option_orders(client, rows, own)
         if plan.blinded:
-            report["blinded"] = _agreement_on_shuffled_clips(asker, rows, frames, plan)
+            report["blinded"] = _agreement_on_shuffled_clips(client, rows, frames, plan)
         if plan.repeats > 1:
             report["repeats"] = _stability_of_repeated_answers(judge, rows, own, answers, ask, plan.repeats)
     return report
 
 
 def _ask_each_about_its_frames(
-    asker: JudgeClient, frames: Sequence[Frames], questions: Sequence[Question]
+    client: JudgeClient, frames: Sequence[Frames], questions: Sequence[Question]
 ) -> list[JudgeAnswer]:
     """The answers to questions about frames each, those about the same frames together."""
     groups = group_items(range(len(frames)), lambda k: frames[k].digest)
@@ -85,7 +85,7 @@ def _ask_each_about_its_frames(
         k: future
         for group in groups.values()
         for k, future in zip(
-            group, asker.submit_questions(frames[group[0]], [questions[k] for k in group]), strict=True
+            group, client.submit_questions(frames[group[0]], [questions[k] for k in group]), strict=True
         )
     }
     return [under_way[k].result() for k in range(len(questions))]
@@ -184,14 +184,14 @@ def _yes_bias_and_polarity_scores(
 
 
 def _ask_in_both_option_orders(
-    asker: JudgeClient, rows: Sequence[JudgeLabel], frames: Sequence[Frames]
+    client: JudgeClient, rows: Sequence[JudgeLabel], frames: Sequence[Frames]
 ) -> dict[str, float | None]:
     """How often a choice changes with the order of the options, and how often it is the first one named."""
     options = [_options_of_choice_or_yes_no(row.question) for row in rows]
     asked = [(row.question, shown, order) for row, shown, order in zip(rows, frames, options, strict=True) if order]
     answers = [
         _ask_each_about_its_frames(
-            asker,
+            client,
             [shown for _, shown, _ in asked],
             [replace(question, schema=Choice(order[::step])) for question, _, order in asked],
         )
@@ -235,7 +235,7 @@ def _answer_as_option_text(answer: JudgeAnswer) -> str:
 
 
 def _agreement_on_shuffled_clips(
-    asker: JudgeClient, rows: Sequence[JudgeLabel], frames: Mapping[Path, Frames], plan: CalibrationPlan
+    client: JudgeClient, rows: Sequence[JudgeLabel], frames: Mapping[Path, Frames], plan: CalibrationPlan
 ) -> dict[str, object]:
     """Agreement where every question is asked about the frames of a clip drawn at random."""
     draws, every, answers = random.Random(plan.seed), list(rows) * plan.blinded, list[JudgeAnswer]()
@@ -243,7 +243,7 @@ def _agreement_on_shuffled_clips(
         clips = list(frames)
         shuffled = dict(zip(clips, draws.sample(clips, len(clips)), strict=True))
         answers += _ask_each_about_its_frames(
-            asker, [frames[shuffled[row.clip]] for row in rows], [row.question for row in rows]
+            client, [frames[shuffled[row.clip]] for row in rows], [row.question for row in rows]
         )
     return {"shuffles": plan.blinded, **_agreement_overall_and_by_subset(every, answers)}
 
@@ -259,8 +259,8 @@ def _stability_of_repeated_answers(
     """How stable the answers are when every question is asked several times."""
     rounds = [first]
     for time in range(1, times):
-        with ask(RepeatedJudge(judge, time)) as asker:
-            rounds.append(_ask_each_about_its_frames(asker, frames, [row.question for row in rows]))
+        with ask(RepeatedJudge(judge, time)) as client:
+            rounds.append(_ask_each_about_its_frames(client, frames, [row.question for row in rows]))
     by_question = list(zip(*rounds, strict=True))
     values = [[str(a.value) for a in answers if _is_answered(a)] for answers in by_question]
     always_alike, pairs_alike = unanimous_and_pairwise_agreement(values) or (None, None)

@@ -29,7 +29,7 @@ from revisit.labels.queue import ItemQueue, is_swapped
 from revisit.labels.store import Rater, Store, StoreUnavailable
 from revisit.labels.tables import rater_rows
 from revisit.web.media import media_response
-from revisit.web.server import Rates, needs, static_files
+from revisit.web.server import Rates, import_optional, static_files
 from revisit.web.templates import template_environment
 
 Endpoint = Callable[[Any], Awaitable[Any]]
@@ -55,7 +55,7 @@ class RaterPages:
 
     def make_application(self) -> Any:
         """The application, for any server."""
-        needs("starlette")
+        import_optional("starlette")
         from starlette.applications import Starlette
         from starlette.routing import Route
 

@@ -22,7 +22,7 @@ from revisit.labels.project import (
     set_rater_count,
 )
 from revisit.labels.store import Store
-from revisit.web.server import ListenAddress, needs, require_token_if_public, serve_until_interrupted
+from revisit.web.server import ListenAddress, import_optional, require_token_if_public, serve_until_interrupted
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def open_and_serve_project(
     data: Callable[[dict[str, object]], object] | None = None,
 ) -> None:
     """Make or open the project, print the links, and serve until interrupted; `data` gets them instead of `say`."""
-    needs("starlette"), needs("uvicorn")
+    import_optional("starlette"), import_optional("uvicorn")
     require_token_if_public(where, token)
     token = token or secrets.token_urlsafe(24)
     project = open_or_make_project(request, progress)

@@ -22,7 +22,7 @@ from importlib.resources import files
 from typing import Any, TypeVar
 
 from revisit.core import UsageError
-from revisit.web.server import needs
+from revisit.web.server import import_optional
 
 HOLD = 30 * 60  # seconds for which an item that was shown is kept for its rater
 TABLES = (files(__package__) / "schema.sql").read_text(encoding="utf-8")
@@ -81,7 +81,7 @@ class Store:
         self.where = where
         self.schema = f"revisit_{project}" if project else "public"
         self.postgres = where.startswith(("postgresql://", "postgres://"))
-        self.database: Any = needs("psycopg", "postgres") if self.postgres else sqlite3
+        self.database: Any = import_optional("psycopg", "postgres") if self.postgres else sqlite3
         self._local = threading.local()
         self._writing = threading.Lock()  # SQLite has one writer: wait here and not by polling the file
         with self._transaction() as run:

@@ -16,7 +16,13 @@ from revisit.evidence.frames import CasePhases, FrameFacts
 from revisit.evidence.motion import CutSignal
 from revisit.evidence.reference_alignment import AppearanceDifference, Departures
 from revisit.metrics.cuts import find_cut_rows
-from revisit.metrics.overlay import NEIGHBOURS, box_blur_float32, camera_paths_from_steps, rgb_to_lab, trusted_joins
+from revisit.metrics.overlay import (
+    NEIGHBOURS,
+    box_blur_float32,
+    camera_paths_from_steps,
+    rgb_to_lab,
+    trusted_registrations,
+)
 
 FAMILY = "look_departure"  # the group of these metrics, by which users name it
 
@@ -55,7 +61,7 @@ def appearance_difference(departures: Departures) -> AppearanceDifference | Unsc
     paths = camera_paths_from_steps(departures)
     # Whether the chained steps of both cameras lead to the same place; they do not where a chain is broken.
     beside = np.zeros(n, bool) if paths is None else np.linalg.norm(paths[0] - paths[1], axis=1) < BESIDE
-    joined = np.where(trusted_joins(departures), departures.offset_share, 0.0)
+    joined = np.where(trusted_registrations(departures), departures.offset_share, 0.0)
     return AppearanceDifference(departures.index, joined, beside, lab, np.stack(likeness), chroma, contrast, detail)
 
 

@@ -18,7 +18,7 @@ from revisit.metrics.overlay import (
     MOST_GAPS,
     ROLL_WEIGHT,
     camera_paths_from_steps,
-    trusted_joins,
+    trusted_registrations,
     warps_to_motion_vectors,
 )
 
@@ -48,7 +48,9 @@ def camera_paths_along_main_axis(departures: Departures) -> CameraPaths | Unscor
     path, truth = paths
     offset = warps_to_motion_vectors(departures.offset, aspect)
     direct = (
-        trusted_joins(departures) & (departures.offset_share >= SURE) & (np.hypot(offset[:, 0], offset[:, 1]) < NEAR)
+        trusted_registrations(departures)
+        & (departures.offset_share >= SURE)
+        & (np.hypot(offset[:, 0], offset[:, 1]) < NEAR)
     )
     if direct.any():
         # the picture moves against the camera: a clip that lies left of the reference has moved further left

@@ -29,7 +29,7 @@ LEAST_MARK = 0.06  # of the target's box
 MOST_GAPS = 0.4  # of the steps of a camera may be unknown
 ROLL_WEIGHT = 0.5  # widths per radian: how far a roll moves the frame's edge
 STRAY = 0.12  # widths: chains of steps stray by less over a clip of a few seconds
-ALONE = 0.5  # share of the points at which a join is believed without the cameras' steps
+ALONE = 0.5  # share of the points at which a registration is believed without the cameras' steps
 THINNED = 5  # every fifth pixel tells the light as well as all
 TRIM = 0.6  # share of the pixels, those that fit best, from which the light is read
 
@@ -243,7 +243,7 @@ def camera_paths_from_steps(departures: Departures) -> tuple[np.ndarray, np.ndar
     return path, accumulate_steps(warps_to_motion_vectors(departures.reference_step, aspect), true)
 
 
-def trusted_joins(departures: Departures) -> np.ndarray:
+def trusted_registrations(departures: Departures) -> np.ndarray:
     """(N,) whether a frame really lies over its partner: joined, and where the steps of both cameras say it should be.
 
     Tiles, planks and bricks join with each other a few tiles off.
@@ -270,7 +270,7 @@ def build_overlay(departures: Departures, phases: CasePhases, case: Case) -> Ove
     in_view = (departures.reference_first_share > 0) & (visible >= WHOLE)
     if not (returned & in_view).any():
         return Unscored("no_return", "the reference does not come back to where the target first was")
-    joined = returned & in_view & trusted_joins(departures)
+    joined = returned & in_view & trusted_registrations(departures)
     if not joined.any():
         return Unscored("no_overlap", "the clip returns to a different view or place than the reference")
     trust = departures.offset_share * departures.reference_first_share

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from revisit import weights
-from revisit.networks.loading import fill
+from revisit.networks.loading import load_tensors_strictly
 from revisit.networks.preprocessing import (
     CLIP_MEAN,
     CLIP_STD,
@@ -47,7 +47,7 @@ def load_aesthetic_head(path: Path, width: int = 768) -> nn.Module:
     """The predictor of a checkpoint, whichever of the two it is, for embeddings of this width."""
     tensors = weights.tensors(path)
     net: nn.Module = nn.Linear(width, 1) if tensors.keys() == LINEAR else Layers(width)
-    return fill(net, tensors, path)
+    return load_tensors_strictly(net, tensors, path)
 
 
 def aesthetic_scores(net: nn.Module, embedding: Tensor) -> Tensor:

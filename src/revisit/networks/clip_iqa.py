@@ -20,7 +20,7 @@ from torch.nn import functional
 
 from revisit import weights
 from revisit.core import MissingPrerequisite
-from revisit.networks.loading import fill
+from revisit.networks.loading import load_tensors_strictly
 from revisit.networks.preprocessing import CLIP_MEAN, CLIP_STD, normalise_by_channel, unit_vectors
 
 START, END = 49406, 49407  # of a sentence, in CLIP's vocabulary
@@ -168,7 +168,7 @@ class ClipIqa(nn.Module):
 def load(path: Path, prompts: Path) -> ClipIqa:
     """The network of a file of CLIP RN50 and a file of learnt words."""
     state = {name: value.float() for name, value in weights.tensors(path).items() if name not in UNUSED}
-    clip = fill(ResNetClip(*resnet_clip_arguments(state, path)), state, path).eval()
+    clip = load_tensors_strictly(ResNetClip(*resnet_clip_arguments(state, path)), state, path).eval()
     tensors = weights.tensors(prompts)
     if len(tensors) != 1:
         raise MissingPrerequisite(f"{prompts}: it holds {len(tensors)} tensors; the learnt words of CLIP-IQA+ are one")

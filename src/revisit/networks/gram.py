@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from revisit import weights
-from revisit.networks.loading import fill
+from revisit.networks.loading import load_tensors_strictly
 from revisit.networks.preprocessing import normalise_by_channel
 
 CHANNELS = (64, 128, 256, 512, 512)
@@ -84,4 +84,4 @@ def build_vgg19_from_torchvision_file(path: Path) -> Vgg:
 def _build_vgg_up_to_relu5_1(blocks: Sequence[int], tensors: Mapping[str, Tensor], path: Path) -> Vgg:
     net = Vgg(blocks)
     deeper = {name for name in tensors if name not in net.state_dict()}  # what comes behind relu5_1: no use here
-    return fill(net, {name: value for name, value in tensors.items() if name not in deeper}, path)
+    return load_tensors_strictly(net, {name: value for name, value in tensors.items() if name not in deeper}, path)

@@ -23,7 +23,7 @@ from revisit import weights
 from revisit.core import MissingPrerequisite
 from revisit.networks import hub
 from revisit.networks.aesthetic import Layers
-from revisit.networks.loading import fill
+from revisit.networks.loading import load_tensors_strictly
 from revisit.networks.preprocessing import preprocess_for_clip
 from revisit.networks.tokenizing import import_tokenizer_library, load_plain_tokenizer
 
@@ -94,7 +94,7 @@ def load(path: Path) -> ImageReward:
     vision_model = hub.model_from_tensors("BlipVisionModel", vision_settings, image, path)
     text_model = hub.model_from_tensors("BlipTextModel", text_settings, text, path, add_pooling_layer=False)
     net = ImageReward(vision_model, text_model)
-    fill(net.mlp, _tensors_below_prefix("mlp.", state), path)
+    load_tensors_strictly(net.mlp, _tensors_below_prefix("mlp.", state), path)
     return net
 
 

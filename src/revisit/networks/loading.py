@@ -18,10 +18,10 @@ Net = TypeVar("Net", bound=nn.Module)
 def load_strictly(net: Net, path: Path) -> Net:
     """The network with the weights of this file; raises MissingPrerequisite where one lacks, is left or has another
     shape."""
-    return fill(net, weights.tensors(path), path)
+    return load_tensors_strictly(net, weights.tensors(path), path)
 
 
-def fill(net: Net, tensors: Mapping[str, Tensor], path: Path) -> Net:
+def load_tensors_strictly(net: Net, tensors: Mapping[str, Tensor], path: Path) -> Net:
     """The network with these weights, which came from `path`."""
     expected = net.state_dict()
     counters = {name for name in expected if name.endswith("num_batches_tracked")}  # unused here, often left out

@@ -22,7 +22,7 @@ from torch.nn import functional
 
 from revisit import weights
 from revisit.networks import compiled, openvino
-from revisit.networks.loading import fill
+from revisit.networks.loading import load_tensors_strictly
 from revisit.networks.output_cache import FeatureCache
 
 SHIFT, SCALE = (-0.030, -0.088, -0.188), (0.458, 0.448, 0.450)
@@ -194,7 +194,7 @@ def strided_conv_as_unstrided(conv: nn.Module, x: Tensor, stride: int, padding: 
 def load_lpips(table: Table, path: Path) -> Lpips:
     """The network with the weights of a file."""
     tensors = {name: one.float() for name, one in weights.tensors(path).items() if not name.startswith(REPEATED)}
-    return fill(Lpips(table), tensors, path)
+    return load_tensors_strictly(Lpips(table), tensors, path)
 
 
 lpips_alex, lpips_vgg = partial(load_lpips, ALEX), partial(load_lpips, VGG)

@@ -21,7 +21,7 @@ from torch.nn import functional
 
 from revisit import weights
 from revisit.networks import runtime
-from revisit.networks.loading import fill
+from revisit.networks.loading import load_tensors_strictly
 from revisit.networks.preprocessing import normalise_by_channel, resize_levels
 from revisit.networks.sam import FIRST_CORNER, FOREGROUND, NOTHING, SECOND_CORNER, SIDE, MaskDecoder, PromptEncoder
 from revisit.networks.tiny_vit import STRIDE, TinyViT
@@ -142,7 +142,7 @@ class MobileSam(nn.Module):
 def load(path: Path) -> MobileSam:
     """The network with the published weights."""
     published = {name: value for name, value in weights.tensors(path).items() if not name.startswith(UNUSED)}
-    net = fill(MobileSam(), published, path)
+    net = load_tensors_strictly(MobileSam(), published, path)
     net.image_encoder.fold_batch_norms()
     return net
 

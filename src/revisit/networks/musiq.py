@@ -23,7 +23,7 @@ from torch.nn import functional
 
 from revisit import weights
 from revisit.networks.efficientnet_lite import Same
-from revisit.networks.loading import fill
+from revisit.networks.loading import load_tensors_strictly
 
 PATCH, GRID, STEM = 32, 10, 64
 SCALES = (224, 384)  # longer sides; the picture's own comes last
@@ -154,7 +154,7 @@ def nearest_grid_cells(rows_or_columns: int) -> Tensor:
 def load(path: Path) -> Musiq:
     """The network of a checkpoint."""
     tensors = weights.tensors(path)
-    return fill(Musiq(*encoder_sizes(tensors)), tensors, path)
+    return load_tensors_strictly(Musiq(*encoder_sizes(tensors)), tensors, path)
 
 
 def encoder_sizes(state: Mapping[str, Tensor]) -> tuple[int, int, int]:

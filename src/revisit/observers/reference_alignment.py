@@ -45,7 +45,7 @@ ENOUGH = 0.6  # share at which no other start is tried
 FAR = 4.0  # pixels: a coarse shift nearer than this to no shift is no other start
 LEAST_LEAD = 0.03  # of a coarse shift over the next best: with less it is a guess, and one in seventy joined
 SCALES = 3  # of detail, each half the size of the one before
-MOST_JOINS = 4 * 2 * AT_MOST  # of references that are kept: of the last four
+MOST_REGISTRATIONS = 4 * 2 * AT_MOST  # of references that are kept: of the last four
 SMOOTH = 1 / 16  # of the longer side: deviation of the window over which parallax is averaged
 
 
@@ -70,14 +70,14 @@ class AlignedPicture:
 
 
 @dataclass(frozen=True)
-class Join:
+class Registration:
     """The homography from one picture to another, in pixels, and the share of the points that agree on it."""
 
     warp: np.ndarray
     share: float
 
 
-APART, SAME = Join(np.eye(3), 0.0), Join(np.eye(3), 1.0)
+APART, SAME = Registration(np.eye(3), 0.0), Registration(np.eye(3), 1.0)
 
 
 @observer(
@@ -85,7 +85,7 @@ APART, SAME = Join(np.eye(3), 0.0), Join(np.eye(3), 1.0)
     pairs=True, sets=("lite",),
 )  # fmt: skip
 def departures_from_reference(clip: ClipInfo) -> PairStream:
-    """At most 33 pairs of frames, joined with each other and with the frames before them."""
+    """At most 33 pairs of frames, registered to each other and with the frames before them."""
     maker = create_dis_flow()
     rows: list[tuple[Any, ...]] = []
     start: AlignedPicture | None = None
@@ -99,27 +99,27 @@ def departures_from_reference(clip: ClipInfo) -> PairStream:
             aligned_picture_of_rgb(picture),
             aligned_picture_of_rgb(resize_by_halving(rgb_at_shared_size(pair[1]), width, height)),
         )
-        offset = join(maker, mine, true)
+        offset = register_pictures(maker, mine, true)
         if start is None or before is None:
             start = true
             others = [SAME] * 3
         else:
             others = [
-                join(maker, before[0], mine),
-                cached_join_of_references(maker, before[1], true),
-                cached_join_of_references(maker, start, true),
+                register_pictures(maker, before[0], mine),
+                cached_registration_of_references(maker, before[1], true),
+                cached_registration_of_references(maker, start, true),
             ]
         before = (mine, true)
         shown = (*warp_onto_reference_with_coverage(maker, mine, true, offset), true.rgb, (mine.detail, true.detail))
         rows.append((pair[0].index, pair[0].time, pair[1].index, [offset, *others], *shown))
     n = len(rows)
-    index, seconds, reference, joins, pictures, covered, truths, details = columns_of_rows(rows, 8)
+    index, seconds, reference, registrations, pictures, covered, truths, details = columns_of_rows(rows, 8)
     height, width = pictures[0].shape[:2] if n else (1, 1)
     to_pixels = np.diag([width, height, 1.0])
-    warps = np.array([[np.linalg.inv(to_pixels) @ j.warp @ to_pixels for j in row] for row in joins]).reshape(
+    warps = np.array([[np.linalg.inv(to_pixels) @ j.warp @ to_pixels for j in row] for row in registrations]).reshape(
         n, 4, 3, 3
     )
-    shares = np.array([[j.share for j in row] for row in joins], dtype=np.float64).reshape(n, 4)
+    shares = np.array([[j.share for j in row] for row in registrations], dtype=np.float64).reshape(n, 4)
     shown_files, truth_files = pack_jpegs(pictures), pack_jpegs(truths)
     detail = np.array(details, dtype=np.float64).reshape(n, 2, SCALES)
     return Departures(
@@ -154,36 +154,36 @@ def aligned_picture_of_rgb(rgb: np.ndarray) -> AlignedPicture:
     return AlignedPicture(rgb, grey, points, np.array(detail))
 
 
-def cached_join_of_references(maker: Any, a: AlignedPicture, b: AlignedPicture) -> Join:
-    """`join` of two pictures of a reference, worked out once for all clips that are compared with it in turn."""
+def cached_registration_of_references(maker: Any, a: AlignedPicture, b: AlignedPicture) -> Registration:
+    """Registration of two pictures of a reference, worked out once for all clips that are compared with it in turn."""
     key = a.digest, b.digest
-    if key not in _reference_joins:
-        while len(_reference_joins) >= MOST_JOINS:
-            _reference_joins.pop(next(iter(_reference_joins)), None)
-        _reference_joins[key] = join(maker, a, b)
-    return _reference_joins[key]
+    if key not in _reference_registrations:
+        while len(_reference_registrations) >= MOST_REGISTRATIONS:
+            _reference_registrations.pop(next(iter(_reference_registrations)), None)
+        _reference_registrations[key] = register_pictures(maker, a, b)
+    return _reference_registrations[key]
 
 
-_reference_joins: dict[tuple[bytes, bytes], Join] = {}
+_reference_registrations: dict[tuple[bytes, bytes], Registration] = {}
 
 
-def join(maker: Any, a: AlignedPicture, b: AlignedPicture) -> Join:
-    """How a lies on b: the best of no shift and of the best shift of their structures."""
-    centred = homography_join_from_shift(maker, a, b, (0.0, 0.0))
+def register_pictures(maker: Any, a: AlignedPicture, b: AlignedPicture) -> Registration:
+    """Registration of a to b: the best of no shift and of the best shift of their structures."""
+    centred = registration_from_shift(maker, a, b, (0.0, 0.0))
     if centred.share >= ENOUGH:
         return centred
     ((_, lead, (x, y)),) = best_shift_correlations(a.edges, [b.edges])
     start = x * a.gray.shape[1], y * a.gray.shape[0]
     other = (
-        homography_join_from_shift(maker, a, b, start)
-        if lead >= LEAST_LEAD and float(np.hypot(*start)) >= FAR
-        else APART
+        registration_from_shift(maker, a, b, start) if lead >= LEAST_LEAD and float(np.hypot(*start)) >= FAR else APART
     )
     best = centred if centred.share >= other.share else other
     return best if best.share >= LEAST_SHARE else APART
 
 
-def homography_join_from_shift(maker: Any, a: AlignedPicture, b: AlignedPicture, start: tuple[float, float]) -> Join:
+def registration_from_shift(
+    maker: Any, a: AlignedPicture, b: AlignedPicture, start: tuple[float, float]
+) -> Registration:
     """The homography that explains the flow from a to b, when the flow sets out from a shift in pixels."""
     import cv2
 
@@ -213,7 +213,9 @@ def homography_join_from_shift(maker: Any, a: AlignedPicture, b: AlignedPicture,
     common = np.count_nonzero(is_inside_picture(landed, width, height))
     if common < max(LEAST_POINTS, LEAST_OVERLAP * len(a.points)):
         return APART
-    return Join(np.asarray(warp, dtype=np.float64), min(1.0, float(agrees.mean()) * float(count) / float(common)))
+    return Registration(
+        np.asarray(warp, dtype=np.float64), min(1.0, float(agrees.mean()) * float(count) / float(common))
+    )
 
 
 def is_inside_picture(points: np.ndarray, width: int, height: int) -> np.ndarray:
@@ -234,7 +236,7 @@ def is_plausible_homography(warp: np.ndarray, width: int, height: int) -> bool:
 
 
 def warp_onto_reference_with_coverage(
-    maker: Any, mine: AlignedPicture, true: AlignedPicture, offset: Join
+    maker: Any, mine: AlignedPicture, true: AlignedPicture, offset: Registration
 ) -> tuple[np.ndarray, np.ndarray]:
     """The clip's picture as seen from the reference's camera, and the pixels that it reaches."""
     import cv2

@@ -23,7 +23,7 @@ from revisit.report.videos import Placed, Videos
 from revisit.report.write_html import page_html_and_policy, scene_script
 from revisit.results.run import Run
 from revisit.web.media import media_response, playable_file
-from revisit.web.server import Application, needs
+from revisit.web.server import Application, import_optional
 from revisit.web.templates import Context
 
 FILES = {"summary.json": "application/json", "run.json": "application/json", "records.jsonl": "text/plain"}
@@ -123,7 +123,7 @@ _playable_file = lru_cache(maxsize=4096)(playable_file)
 
 def make_live_application(runs: Sequence[Path], copies: Path) -> Application:
     """The server of these runs; `copies` is a folder for what browsers cannot play as it is."""
-    needs("starlette")
+    import_optional("starlette")
     from starlette.applications import Starlette
     from starlette.exceptions import HTTPException
     from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response

@@ -34,7 +34,7 @@ from revisit.servers.images import (
     read_drawings,
     to_png_and_size,
 )
-from revisit.servers.patience import PatientCaller
+from revisit.servers.retries import RetryingCaller
 
 PICTURES = "pictures"  # folder of the cache; what was paid for is not pruned
 
@@ -88,7 +88,7 @@ class Spending:
                 self.money += self.price.cost_of_picture(picture.usage)
 
 
-class Album:
+class ImageStore:
     """A folder of pictures with its drawings.jsonl, and the pictures of all folders in the cache."""
 
     def __init__(self, folder: Path, cache: Path) -> None:
@@ -147,8 +147,8 @@ class Album:
 
 def draw_missing_pictures(
     requests: Sequence[ImageRequest],
-    painter: ImageBackend,
-    album: Album,
+    backend: ImageBackend,
+    store: ImageStore,
     *,
     replace: bool = False,
     spending: Spending | None = None,
@@ -159,9 +159,9 @@ def draw_missing_pictures(
     ----------
     requests
         The pictures; their ids become names of files.
-    painter
+    backend
         Who draws them.
-    album
+    store
         The folder they go to, and the cache they may come from.
     replace
         Draw anew where a file lies that was drawn from something else; otherwise such a request is refused.
@@ -173,12 +173,12 @@ def draw_missing_pictures(
     Drawn
         `drawn`, `kept`, `recorded` (drawn earlier, paid for then), `failed` or `refused`, in the order they end.
     """
-    spent = spending or Spending(painter.settings.budget, painter.settings.price)
+    spent = spending or Spending(backend.settings.budget, backend.settings.price)
     waiting: queue.SimpleQueue[ImageRequest] = queue.SimpleQueue()
     ended: queue.SimpleQueue[ImageResult | BaseException] = queue.SimpleQueue()
     for request in requests:
         waiting.put(request)
-    worker = _Worker(painter, album, replace, spent)
+    worker = _Worker(backend, store, replace, spent)
 
     def draw_until_done() -> None:
         while not worker.caller.quit.is_set():
@@ -193,7 +193,7 @@ def draw_missing_pictures(
                 return
 
     try:
-        for _ in range(min(painter.settings.concurrency, len(requests))):
+        for _ in range(min(backend.settings.concurrency, len(requests))):
             start_thread(draw_until_done, name="draw")
         for _ in requests:
             result = ended.get()
@@ -207,20 +207,20 @@ def draw_missing_pictures(
 class _Worker:
     """One request after the other, with all the patience that it takes."""
 
-    def __init__(self, painter: ImageBackend, album: Album, replace: bool, spending: Spending) -> None:
-        self.painter, self.album, self.replace, self.spending = painter, album, replace, spending
-        self.caller = PatientCaller(painter.check, painter.settings.tries, painter.settings.pause)
+    def __init__(self, backend: ImageBackend, store: ImageStore, replace: bool, spending: Spending) -> None:
+        self.backend, self.store, self.replace, self.spending = backend, store, replace, spending
+        self.caller = RetryingCaller(backend.check, backend.settings.tries, backend.settings.pause)
 
     def draw_or_reuse(self, request: ImageRequest) -> ImageResult:
         """What became of one request."""
-        key = picture_key(self.painter.facts, request)
-        state = self.album.file_state(request, key)
+        key = picture_key(self.backend.facts, request)
+        state = self.store.file_state(request, key)
         if state == "same":
-            return ImageResult(request.id, "kept", file=self.album.folder / f"{request.id}.png")
+            return ImageResult(request.id, "kept", file=self.store.folder / f"{request.id}.png")
         if state != "absent" and not self.replace:
-            file = self.album.folder / f"{request.id}.png"
+            file = self.store.folder / f"{request.id}.png"
             return ImageResult(request.id, "refused", f"{file} is there and {state}; --replace draws it anew")
-        picture, status = self.album.load_recorded_picture(key), "recorded"
+        picture, status = self.store.load_recorded_picture(key), "recorded"
         if picture is None:
             try:
                 picture, status = (
@@ -231,8 +231,8 @@ class _Worker:
                 if isinstance(error, Stopped):
                     self.caller.stop_all_calls(error)
                 return ImageResult(request.id, "failed", str(error))
-            self.album.store_in_cache(key, self.painter.facts, request, picture)
-        file = self.album.write_to_folder(key, self.painter.facts, request, picture)
+            self.store.store_in_cache(key, self.backend.facts, request, picture)
+        file = self.store.write_to_folder(key, self.backend.facts, request, picture)
         requested_size, is_ = ("x".join(map(str, size)) for size in (request.size, picture.size))
         remark = "" if picture.size == request.size else f"it is {is_}, but {requested_size} was asked for"
         return ImageResult(request.id, status, file=file, remark=remark)
@@ -242,7 +242,7 @@ class _Worker:
         self.spending.reserve_picture()
         picture = None
         try:
-            picture = self.painter.draw(request)
+            picture = self.backend.draw(request)
             return picture
         finally:
             self.spending.settle_picture(picture)
@@ -259,12 +259,12 @@ def _drawing_record(key: str, facts: Facts, request: ImageRequest, picture: Draw
 
 
 def count_and_cost_of_new_pictures(
-    requests: Sequence[ImageRequest], painter: ImageBackend, album: Album
+    requests: Sequence[ImageRequest], backend: ImageBackend, store: ImageStore
 ) -> tuple[int, float, str]:
     """How many pictures have to be drawn, what they cost by the price of a picture, and in which currency."""
-    keys = [(request, picture_key(painter.facts, request)) for request in requests]
+    keys = [(request, picture_key(backend.facts, request)) for request in requests]
     new = sum(
-        album.file_state(request, key) != "same" and album.load_recorded_picture(key) is None for request, key in keys
+        store.file_state(request, key) != "same" and store.load_recorded_picture(key) is None for request, key in keys
     )
-    price = painter.settings.price
+    price = backend.settings.price
     return new, math.fsum([price.picture] * new), price.currency

@@ -188,7 +188,7 @@ def serve_until_interrupted(
     app: Application, where: ListenAddress, token: str = "", started: Callable[[str], None] = lambda address: None
 ) -> None:
     """Serve until interrupted; `started` is called with the address once requests are taken."""
-    uvicorn = needs("uvicorn")
+    uvicorn = import_optional("uvicorn")
     require_token_if_public(where, token)
     listening = _open_listening_socket(where)
     host = f"[{where.host}]" if ":" in where.host else where.host
@@ -218,7 +218,7 @@ def _open_listening_socket(where: ListenAddress) -> Any:
         ) from None
 
 
-def needs(module: str, extra: str = "annotate") -> Any:
+def import_optional(module: str, extra: str = "annotate") -> Any:
     """A module that only some need, or the command that brings it."""
     import importlib
 

@@ -1,6 +1,6 @@
 """Weights of networks: what there is (`weights.lock`), where it comes from, and the files on this machine."""
 
-from revisit.weights.local_files import digests, file, folder, needs, why_missing
+from revisit.weights.local_files import digests, file, folder, required_libraries, why_missing
 from revisit.weights.tensors import tensors
 
-__all__ = ["digests", "file", "folder", "needs", "tensors", "why_missing"]
+__all__ = ["digests", "file", "folder", "required_libraries", "tensors", "why_missing"]

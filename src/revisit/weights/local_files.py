@@ -49,7 +49,7 @@ def digests(ids: Sequence[str]) -> list[str]:
     return [f"{id}={source_digest(lock_entry_or_default(id))}" for id in ids]
 
 
-def needs(ids: Sequence[str]) -> set[str]:
+def required_libraries(ids: Sequence[str]) -> set[str]:
     """Libraries that networks with these weights run on, such as torch and onnxruntime."""
     return {library for id in ids for library in lock_entry_or_default(id).needs}
 

@@ -218,7 +218,7 @@ def test_only_the_judge_is_asked_and_what_was_answered_stays(clips: Path, tmp_pa
     with serving(scripted(heard)) as server:
         (tmp_path / "judge.yaml").write_text(f"url: {server.url}\nmodel: {MODEL}\npause: 0.01\n")
         asking = replace(request, judge=str(tmp_path / "judge.yaml"), only="judge")
-        assert {asker.id for asker in asking.plan().metrics} == set(judged)
+        assert {check.id for check in asking.plan().metrics} == set(judged)
         with pytest.raises(UsageError, match="leave --limit out"):
             replace(asking, limit=1).plan()
         second = asking.run(tmp_path / "run", workers=0, cache=cache)

@@ -59,7 +59,7 @@ def read(
 
 
 @dataclass(frozen=True)
-class Understanding:
+class FolderReading:
     """How a folder is read: the clips with their readings, and what is the truth of what."""
 
     clips: tuple[ClipPath, ...]
@@ -154,12 +154,12 @@ def _first_scene_names(truths: Sequence[TruthPath]) -> str:
     return join_first_names(["/".join(one.scene) for one in truths])
 
 
-def understand_layout(source: Path, layout: str = "", reference: str = "") -> Understanding:
+def understand_layout(source: Path, layout: str = "", reference: str = "") -> FolderReading:
     """How the clips of a folder are read, by the user's layout or by what repeats in their paths."""
     place = Path(reference).resolve() if reference else None
     clips = find_clip_paths(source, outside=place if place and place != source.resolve() else None)
     if not clips:
-        return Understanding((), (), ())
+        return FolderReading((), (), ())
     elsewhere = read_truth_folder(place) if place else []
     others, inside = separate_truth_clips(clips, source.resolve().name)
     named = sorted({one.said_by for one in inside if one.in_folder})
@@ -186,7 +186,7 @@ def understand_layout(source: Path, layout: str = "", reference: str = "") -> Un
             f"the clips are {join_first_names([one.name for one in others])}; "
             "--layout says which part of a path is the scene, such as '{model}/{scene}.mp4'"
         )
-    return Understanding(tuple(others), layouts, tuple(truths), reference, samples=samples)
+    return FolderReading(tuple(others), layouts, tuple(truths), reference, samples=samples)
 
 
 def _merge_samples_of_truth(
@@ -209,7 +209,7 @@ def _merge_samples_of_truth(
 
 def _read_with_user_layout(
     clips: Sequence[ClipPath], truths: Sequence[TruthPath], root: str, layout: str, reference: str
-) -> Understanding:
+) -> FolderReading:
     pattern = parse_layout_pattern(layout)
     facts = {clip: one for clip in clips if (one := pattern.match_path(clip.name)) is not None}
     unfitting = tuple(clip.name for clip in clips if clip not in facts)
@@ -223,10 +223,10 @@ def _read_with_user_layout(
     unmatched = [clip for clip in facts if clip.path not in truth_by_clip]
     truth_by_clip.update(pair_clips_with_truth(unmatched, truths, root)[1])
     reading = LayoutReading(facts_by_path, layout, truth_by_clip)
-    return Understanding(tuple(facts), (reading,), tuple(truths), reference, unfitting)
+    return FolderReading(tuple(facts), (reading,), tuple(truths), reference, unfitting)
 
 
-def _cases_of_folder(source: Path, understood: Understanding) -> Iterator[Case | Rejected | Remark]:
+def _cases_of_folder(source: Path, understood: FolderReading) -> Iterator[Case | Rejected | Remark]:
     """Clips of a folder, with the truth and the targets that lie there."""
     if understood.clips:
         for sentence in understood.summary_sentences:

@@ -65,14 +65,14 @@ class SourceSample:
 
 
 def describe_source_video(
-    asker: JudgeClient, video: Path, sample_frames: Callable[[Path], Frames]
+    client: JudgeClient, video: Path, sample_frames: Callable[[Path], Frames]
 ) -> SourceSample | str:
     """What the judge says of a video, or why it is left out."""
     frames = sample_frames(video)
 
     def ask_topic(topic: str, schema: Schema, **values: object) -> Any:
         question = Question(f"mbench.{topic}", WORDS[topic].format(**values), schema)
-        (answer,) = asker.ask(frames, [question])
+        (answer,) = client.ask(frames, [question])
         if answer.status != "answered":
             raise RevisitError(f"{video.name}: the judge did not answer {question.id}: {answer.reason}")
         return answer.value

@@ -68,10 +68,10 @@ def build_both_datasets(
     files = videos_in(videos)
     make_empty_folder(out)
     descriptions = []
-    with judging.open_judge_client(judge) as asker:
+    with judging.open_judge_client(judge) as client:
         for video in files:
             try:
-                answer = describe_source_video(asker, video, lambda path: judging.read_spread_frames(path, frames))
+                answer = describe_source_video(client, video, lambda path: judging.read_spread_frames(path, frames))
             except RevisitError as error:
                 answer = str(error)
             if isinstance(answer, str):

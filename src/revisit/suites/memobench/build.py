@@ -73,14 +73,14 @@ def read_marked_recordings(table: Path, videos: Path) -> list[MarkedRecording]:
 
 
 def fill_subject_and_prompt(
-    asker: JudgeClient | None, recording: MarkedRecording, sample_frames: Callable[[Path], Frames]
+    client: JudgeClient | None, recording: MarkedRecording, sample_frames: Callable[[Path], Frames]
 ) -> MarkedRecording:
     """The recording with its subject and prompt; a judge is asked where one is missing."""
     if recording.subject and recording.prompt:
         return recording
-    if asker is None:
+    if client is None:
         raise UsageError(f"{recording.video.name} has no subject or no prompt; fill in the table, or name a --judge")
-    (answer,) = asker.ask(sample_frames(recording.video), [SUBJECT])
+    (answer,) = client.ask(sample_frames(recording.video), [SUBJECT])
     if answer.status != "answered":
         raise RevisitError(f"{recording.video.name}: the judge wrote no subject: {answer.reason}")
     return replace(

@@ -36,11 +36,11 @@ def build(
 
     recordings = read_marked_recordings(marks, videos)
     with ExitStack() as stack:
-        asker: Any = stack.enter_context(open_judge_client(judge)) if judge else None
+        client: Any = stack.enter_context(open_judge_client(judge)) if judge else None
         described = [
-            fill_subject_and_prompt(asker, one, lambda path: read_spread_frames(path, frames)) for one in recordings
+            fill_subject_and_prompt(client, one, lambda path: read_spread_frames(path, frames)) for one in recordings
         ]
-        banks = (lambda data: _write_question_banks(asker, data, frames)) if asker is not None and questions else None
+        banks = (lambda data: _write_question_banks(client, data, frames)) if client is not None and questions else None
         estimate = estimate_camera_turns if poses else lambda video: "no poses were estimated"
         data, notes = write_memobench_dataset(out, described, estimate, licence=licence, source=source, banks=banks)
     for sentence in notes if poses else ():
@@ -51,7 +51,7 @@ def build(
         typer.echo(f"revisit build check {data}")
 
 
-def _write_question_banks(asker: Any, data: Path, frames: int) -> None:
+def _write_question_banks(client: Any, data: Path, frames: int) -> None:
     """Question banks of the whole set, each with a sheet for review."""
     from revisit.suites.memobench.commands_judge import _make_and_write_bank
     from revisit.suites.memobench.ground_truth import MemoBenchDataset
@@ -62,7 +62,7 @@ def _write_question_banks(asker: Any, data: Path, frames: int) -> None:
     for sentence in left_out:
         console.print_to_stderr(sentence)
     for task in tasks:
-        _make_and_write_bank(asker, task, frames, data / "vqa_questions", {})
+        _make_and_write_bank(client, task, frames, data / "vqa_questions", {})
 
 
 def estimate_camera_turns(video: Path) -> Any:

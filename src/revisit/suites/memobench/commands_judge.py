@@ -76,10 +76,10 @@ def write_question_banks(
         assert name is not None
         todo = [BankTask(name, Clip(truth), prompt, failure, hint)]
     failed = 0
-    with open_judge_client(judge) as asker:
+    with open_judge_client(judge) as client:
         for task in todo:
             try:
-                _make_and_write_bank(asker, task, frames, out, words)
+                _make_and_write_bank(client, task, frames, out, words)
             except RevisitError as error:
                 if root is None:
                     raise
@@ -92,7 +92,7 @@ def write_question_banks(
     raise typer.Exit(1 if failed else 0)
 
 
-def _make_and_write_bank(asker: Any, task: Any, frames: int, out: Path, words: Mapping[str, str]) -> None:
+def _make_and_write_bank(client: Any, task: Any, frames: int, out: Path, words: Mapping[str, str]) -> None:
     """Make the bank of one clip, and say what became of its questions."""
     from revisit.suites.memobench.question_bank import thin_dimensions, write_bank
     from revisit.suites.memobench.question_pipeline import make_question_bank, review_sheet_csv
@@ -100,7 +100,7 @@ def _make_and_write_bank(asker: Any, task: Any, frames: int, out: Path, words: M
     failure = None if task.failure is None else read_spread_frames(task.failure, frames)
     path = task.truth.path
     bank = make_question_bank(
-        asker, task, read_spread_frames(path, 1), read_spread_frames(path, frames), failure, words
+        client, task, read_spread_frames(path, 1), read_spread_frames(path, frames), failure, words
     )
     out.mkdir(parents=True, exist_ok=True)
     (out / f"{bank.scene_and_number}-questions.csv").write_bytes(write_bank(bank).encode())

@@ -102,7 +102,7 @@ def _find_failure_clip(folder: Path, name: ClipName) -> Path | None:
 
 
 def make_question_bank(
-    asker: JudgeClient,
+    client: JudgeClient,
     task: BankTask,
     first: Frames,
     truth: Frames,
@@ -118,12 +118,12 @@ def make_question_bank(
         missing = question_bank.thin_dimensions(bank.final)
         if not missing:
             break
-        new = _ask_for_new_questions(asker, task.prompt, first, bank, missing, wording)
-        stages = {"truth": judge_questions(asker, truth, new, wording)}
+        new = _ask_for_new_questions(client, task.prompt, first, bank, missing, wording)
+        stages = {"truth": judge_questions(client, truth, new, wording)}
         final = question_bank.ground_truth_filter(new, stages["truth"])
         if failure is not None:
-            stages["failure"] = judge_questions(asker, failure, final, wording)
-            stages["hinted"] = judge_questions(asker, failure, final, wording, task.hint)
+            stages["failure"] = judge_questions(client, failure, final, wording)
+            stages["hinted"] = judge_questions(client, failure, final, wording, task.hint)
             final = question_bank.failure_filter(final, stages["failure"], stages["hinted"])
         for name, added in {"start": new, **stages, "final": final}.items():
             bank = replace(bank, **{name: getattr(bank, name) + added})
@@ -131,7 +131,7 @@ def make_question_bank(
 
 
 def judge_questions(
-    asker: JudgeClient,
+    client: JudgeClient,
     frames: Frames,
     questions: Sequence[BankQuestion],
     wording: Mapping[str, str],
@@ -140,10 +140,12 @@ def judge_questions(
     """The judge's answers about one clip, by polarity; questions without a valid answer are left out."""
     words = wording.get("hinted" if hint else "judge")
     if words and questions:
-        return _judge_questions_in_one_table(asker, frames, questions, words, hint)
+        return _judge_questions_in_one_table(client, frames, questions, words, hint)
     judgements = []
     context = f"Somebody who knows this video says that something is wrong with it: {hint.strip()}\n" if hint else ""
-    for question, answer in zip(questions, asker.ask(frames, judge_questions_of_bank(questions, context)), strict=True):
+    for question, answer in zip(
+        questions, client.ask(frames, judge_questions_of_bank(questions, context)), strict=True
+    ):
         if answer.status == "failed":
             raise RevisitError(f"question {question.id} could not be asked: {answer.reason}")
         if (code := yes_no_code(answer)) != UNANSWERED:
@@ -158,10 +160,10 @@ def _judgement_of_answer(question: BankQuestion, code: int, reasoning: str) -> q
 
 
 def _judge_questions_in_one_table(
-    asker: JudgeClient, frames: Frames, questions: Sequence[BankQuestion], words: str, hint: str
+    client: JudgeClient, frames: Frames, questions: Sequence[BankQuestion], words: str, hint: str
 ) -> tuple[question_bank.Judgement, ...]:
     """The same from one table in the user's words; its reasoning is kept."""
-    answer = asker.ask(frames, [ask_all_questions_in_one_table(questions, words, hint=hint)])[0]
+    answer = client.ask(frames, [ask_all_questions_in_one_table(questions, words, hint=hint)])[0]
     if answer.status == "failed":
         raise RevisitError(f"the questions could not be asked: {answer.reason}")
     rows = answer.value if answer.status == "answered" else []
@@ -174,7 +176,7 @@ def _judge_questions_in_one_table(
 
 
 def _ask_for_new_questions(
-    asker: JudgeClient,
+    client: JudgeClient,
     prompt: str,
     first: Frames,
     bank: question_bank.Bank,
@@ -183,7 +185,7 @@ def _ask_for_new_questions(
 ) -> tuple[BankQuestion, ...]:
     """New questions; in later rounds only those of the dimensions that are short of them."""
     request = question_writing_request(prompt, [question.text for question in bank.start], wording.get("questions", ""))
-    answer = asker.ask(first, [request])[0]
+    answer = client.ask(first, [request])[0]
     if answer.status != "answered":
         raise RevisitError(f"the judge wrote no valid list of questions: {answer.reason}")
     offset = max((question.id for question in bank.start), default=0)

@@ -206,9 +206,9 @@ def _caption_recordings(
     captions: dict[str, str] = {}
     kinds: dict[str, str] = {}
     trouble = []
-    with open_judge_client(judge) as asker:
+    with open_judge_client(judge) as client:
         answers = {
-            video.stem: asker.submit_questions(read_spread_frames(video, frames), [caption_question()])[0]
+            video.stem: client.submit_questions(read_spread_frames(video, frames), [caption_question()])[0]
             for video in videos
         }
         for name, future in answers.items():

@@ -74,11 +74,11 @@ def build_scenes(
     """Let a language model write scenes with four events each. What gives away the end is asked for again."""
     from revisit.suites.wrbench.generated_text import generate_scenes, write_or_extend_scenes_file
 
-    with _open_writer_client(writer, out) as asker:
-        families, trouble = generate_scenes(asker, count, about)
+    with _open_writer_client(writer, out) as client:
+        families, trouble = generate_scenes(client, count, about)
         if families:
             write_or_extend_scenes_file(out, families)
-    _print_written_and_exit(out, len(families), "scenes", trouble, asker, json)
+    _print_written_and_exit(out, len(families), "scenes", trouble, client, json)
 
 
 def build_prompts(
@@ -92,12 +92,12 @@ def build_prompts(
     from revisit.suites.wrbench.generated_text import generate_scene_prompts, write_or_extend_scenes_file
 
     families = read_scene_families(source)
-    with _open_writer_client(writer, out) as asker:
-        prompts_by_scene, trouble = generate_scene_prompts(asker, families)
+    with _open_writer_client(writer, out) as client:
+        prompts_by_scene, trouble = generate_scene_prompts(client, families)
         complete = {name: facts for name, facts in prompts_by_scene.items() if "picture" in facts}
         if complete:
             write_or_extend_scenes_file(out, complete)
-    _print_written_and_exit(out, len(complete), "scenes with prompts", trouble, asker, json)
+    _print_written_and_exit(out, len(complete), "scenes with prompts", trouble, client, json)
 
 
 def image_prompts_by_name(source: Path | None) -> dict[str, str]:
@@ -139,16 +139,16 @@ def draw_pictures(
     from contextlib import closing
 
     from revisit.media.cache_folders import cache_root
-    from revisit.servers.image_batch import Album, Spending, draw_missing_pictures
+    from revisit.servers.image_batch import ImageStore, Spending, draw_missing_pictures
     from revisit.servers.images import open_image_backend
 
-    painter = open_image_backend(images)
-    requests = _image_requests(painter, prompts, size, each)
-    album = Album(folder, cache_root())
-    spending = Spending(painter.settings.budget, painter.settings.price)
+    backend = open_image_backend(images)
+    requests = _image_requests(backend, prompts, size, each)
+    store = ImageStore(folder, cache_root())
+    spending = Spending(backend.settings.budget, backend.settings.price)
     ended = []
-    with closing(painter):
-        for one in draw_missing_pictures(requests, painter, album, replace=replace, spending=spending):
+    with closing(backend):
+        for one in draw_missing_pictures(requests, backend, store, replace=replace, spending=spending):
             ended.append(one)
             remark = one.reason or one.remark
             console.print_to_stderr(
@@ -160,11 +160,11 @@ def draw_pictures(
     return ended
 
 
-def _image_requests(painter: Any, prompts: Mapping[str, str], size: str, each: int) -> Sequence[Any]:
+def _image_requests(backend: Any, prompts: Mapping[str, str], size: str, each: int) -> Sequence[Any]:
     from revisit.servers.images import ImageRequest, parse_picture_size
     from revisit.suites.wrbench.build import SIZE as PUBLISHED
 
-    size_text = size or painter.settings.size
+    size_text = size or backend.settings.size
     picture_size = parse_picture_size(size_text) if size_text else PUBLISHED
     return [
         ImageRequest(name if k == 0 else f"{name}-{k + 1}", prompt, picture_size, k)
@@ -177,12 +177,12 @@ def _print_drawing_plan(
     images: str, prompts: Mapping[str, str], folder: Path, size: str, each: int, json: bool
 ) -> None:
     from revisit.media.cache_folders import cache_root
-    from revisit.servers.image_batch import Album, count_and_cost_of_new_pictures
+    from revisit.servers.image_batch import ImageStore, count_and_cost_of_new_pictures
     from revisit.servers.images import open_image_backend
 
-    painter = open_image_backend(images)
-    requests = _image_requests(painter, prompts, size, each)
-    new, money, currency = count_and_cost_of_new_pictures(requests, painter, Album(folder, cache_root()))
+    backend = open_image_backend(images)
+    requests = _image_requests(backend, prompts, size, each)
+    new, money, currency = count_and_cost_of_new_pictures(requests, backend, ImageStore(folder, cache_root()))
     if json:
         console.print_json({"pictures": len(requests), "to_draw": new, "money": money, "currency": currency})
         return
@@ -202,14 +202,14 @@ def _open_writer_client(writer: str, out: Path) -> JudgeClient:
 
 
 def _print_written_and_exit(
-    out: Path, count: int, noun: str, trouble: Sequence[str], asker: JudgeClient, json: bool
+    out: Path, count: int, noun: str, trouble: Sequence[str], client: JudgeClient, json: bool
 ) -> None:
-    spent = asker.budget.spent
+    spent = client.budget.spent
     for sentence in trouble:
         console.print_to_stderr(sentence)
     if json:
         facts = {"file": str(out) if count else None, "written": count, "trouble": list(trouble), "calls": spent.calls}
-        console.print_json({**facts, "recorded": asker.from_store})
+        console.print_json({**facts, "recorded": client.from_store})
     else:
         typer.echo(f"{count} {noun} in {out}" if count else f"nothing was written: there are no {noun}")
     raise typer.Exit(1 if trouble else 0)

@@ -28,7 +28,7 @@ THEIRS = "they have sidecars of another tool"
 
 
 @dataclass
-class Handover:
+class EvaluatorExport:
     """What was written for WRBench's evaluator."""
 
     rows: list[dict[str, object]] = field(default_factory=list)  # of its manifest
@@ -50,7 +50,9 @@ class Handover:
         return [*lines, *([f"{self.missing} clips are missing"] if self.missing else [])]
 
 
-def write_evaluator_sidecars(source: Path, roots: Sequence[Path] = (), *, records: str | None = None) -> Handover:
+def write_evaluator_sidecars(
+    source: Path, roots: Sequence[Path] = (), *, records: str | None = None
+) -> EvaluatorExport:
     """Write the sidecars of all clips in a source, and give the rows of a manifest of them.
 
     Parameters
@@ -62,10 +64,10 @@ def write_evaluator_sidecars(source: Path, roots: Sequence[Path] = (), *, record
 
     Returns
     -------
-    Handover
+    EvaluatorExport
         Rows, and how many clips got sidecars and why others did not. Sidecars of other tools are never touched.
     """
-    handover = Handover()
+    handover = EvaluatorExport()
     for entry in read(source, roots, **({} if records is None else {"records": records})):
         if isinstance(entry, Rejected):
             handover.missing += entry.missing

@@ -104,12 +104,12 @@ def add_prompts_to_scene(facts: Scene, texts: Mapping[str, str]) -> Scene:
     return {**facts, "picture": texts["picture"], **events}
 
 
-def generate_scenes(asker: JudgeClient, count: int, topic: str = "") -> tuple[dict[str, Scene], list[str]]:
+def generate_scenes(client: JudgeClient, count: int, topic: str = "") -> tuple[dict[str, Scene], list[str]]:
     """Scenes one after the other, each told of those before, and a sentence for each that was not to be had."""
     scenes: dict[str, Scene] = {}
     trouble = []
     for number in range(1, count + 1):
-        (answer,) = asker.ask(NOTHING, [next_scene_question(number, scenes, topic)])
+        (answer,) = client.ask(NOTHING, [next_scene_question(number, scenes, topic)])
         if answer.status != "answered":
             trouble.append(f"scene {number}: {_no_answer_reason(answer)}")
             continue
@@ -118,10 +118,10 @@ def generate_scenes(asker: JudgeClient, count: int, topic: str = "") -> tuple[di
     return scenes, trouble
 
 
-def generate_scene_prompts(asker: JudgeClient, families: Mapping[str, Scene]) -> tuple[dict[str, Scene], list[str]]:
+def generate_scene_prompts(client: JudgeClient, families: Mapping[str, Scene]) -> tuple[dict[str, Scene], list[str]]:
     """The scenes with prompts, several asked for at a time; a scene without them stays as it is, with a sentence."""
     futures = {
-        name: asker.submit_questions(NOTHING, [scene_prompts_question(name, facts)])[0]
+        name: client.submit_questions(NOTHING, [scene_prompts_question(name, facts)])[0]
         for name, facts in families.items()
     }
     scenes: dict[str, Scene] = {}

@@ -39,16 +39,15 @@ from revisit.core import Batch, Frame, Observer, UsageError
 from revisit.core.evidence import allow_rows_of_several_clips
 from revisit.core.observer import single_threaded_libraries, start_observer
 from revisit.core.threads import start_thread
-from revisit.engine.jobs import ObserverTask, error_sentence, inputs_of, observer_of
-from revisit.engine.network_client import Address
-from revisit.engine.network_device import (
+from revisit.engine.inference_client import Address
+from revisit.engine.inference_device import (
     SHARE,
     DeviceMemory,
     is_out_of_memory,
     map_shared_file_as_tensor,
     unpin_if_on_gpu,
 )
-from revisit.engine.network_queues import (
+from revisit.engine.inference_queues import (
     MOST,
     Chunk,
     Entry,
@@ -57,6 +56,7 @@ from revisit.engine.network_queues import (
     concatenate_parts_in_order,
     slice_record_rows,
 )
+from revisit.engine.jobs import ObserverTask, error_sentence, inputs_of, observer_of
 from revisit.networks import settings
 from revisit.results.file_types import Details
 

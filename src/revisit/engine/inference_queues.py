@@ -15,8 +15,8 @@ import numpy as np
 
 from revisit.core import ClipInfo, Observer
 from revisit.core.observer import RunningObserver, concatenate_evidence
+from revisit.engine.inference_client import FrameRow
 from revisit.engine.jobs import ObserverTask
-from revisit.engine.network_client import FrameRow
 from revisit.networks import settings
 from revisit.results.file_types import Details
 

@@ -65,7 +65,7 @@ def runs_at_host(task: ObserverTask) -> bool:
         return False
     from revisit import weights  # which few workers need
 
-    return "torch" in weights.needs(observer.weights)
+    return "torch" in weights.required_libraries(observer.weights)
 
 
 class HostError(RevisitError):

@@ -13,7 +13,7 @@ from revisit.servers.failures import NoReply, Stopped
 T = TypeVar("T")
 
 
-class PatientCaller:
+class RetryingCaller:
     """Makes calls to one server, from any number of threads."""
 
     def __init__(
