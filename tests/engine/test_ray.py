@@ -136,7 +136,8 @@ def test_what_a_function_registered_is_observed_by_the_process_that_knows_it(mak
 
 def test_a_cluster_is_not_asked_for_what_a_script_registers(make_clip, tmp_path, monkeypatch):
     make_clip(tmp_path / "videos/m/a.mp4")
-    known, said = OBSERVERS["lite.frames"], []
+    known = OBSERVERS["lite.frames"]
+    said: list[str] = []
     monkeypatch.setattr(known.fn, "__module__", "__main__")
     request = Request.from_options(tmp_path / "videos", metrics=["flicker"])
     run = request.run(tmp_path / "run", warned=said.append, executor=OnRay("nowhere"))

@@ -195,6 +195,16 @@ class Request:
         return asdict(self)
 
     @classmethod
+    def of_run(cls, run: Run) -> Request:
+        """The request that a run was made from."""
+        if not run.facts["request"]:
+            raise UsageError(
+                f"{run.path} does not say how its clips are read, because it was not made by `revisit eval`; what made "
+                "it scores them again"
+            )
+        return cls.from_json(run.facts["request"])
+
+    @classmethod
     def from_json(cls, content: Details) -> Request:
         lists = {name: tuple(content.get(name, ())) for name in ("metrics", "roots", "options")}
         return cls(**{**content, **lists})
@@ -229,8 +239,8 @@ def find_executor(name: str, address: str = "", workers: int | None = None) -> E
 
 def rescore_run_folder(path: Path) -> Run:
     """A run, scored again as it was asked for."""
-    facts = Run(path).facts
-    return rescore(Request.from_json(facts["request"]).plan(judge=facts["protocol"].get("judge")), path)
+    run = Run(path)
+    return rescore(Request.of_run(run).plan(judge=run.facts["protocol"].get("judge")), path)
 
 
 def idle_judge_warning(plan: Plan) -> str:

@@ -7,13 +7,13 @@ where it stopped, and its summary is the same to the byte.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from revisit._version import __version__
 from revisit.core import Case, MissingPrerequisite, Record, UsageError, evidence_id
@@ -269,11 +269,19 @@ def _answers_whose_evidence_failed(plan: Plan, out: Path, cache: EvidenceCache) 
             lost[case.id] = min(gone)
     if lost:
         case_id, kind = next(iter(lost.items()))
-        calls = read_json_object_or_empty(out / "run.json").get("invocations") or [{}]
-        command = calls[-1].get("command")
         raise MissingPrerequisite(
             f"{out} cannot be scored again and stays as it is: the cache ({cache.root}) has no evidence of "
             f"{len(lost)} of {len(plan.cases)} clips, such as {kind} of {case_id}; "
-            + (f"`{command}` makes it again" if command else "evaluate the clips again")
+            + (cache.problems.get("read") or way_to_make_evidence_again(read_json_object_or_empty(out / "run.json")))
         )
     return unmade
+
+
+def way_to_make_evidence_again(facts: Mapping[str, Any]) -> str:
+    """What makes the evidence of a finished run again: its command alone finds all questions answered."""
+    command = ((facts.get("invocations") or [{}])[-1]).get("command") or "the call that made it"
+    if "--fresh" in command.split():
+        return f"`{command}` makes it again"
+    if not command.startswith("revisit "):
+        return f"{command} makes it again with fresh=True or another folder"
+    return f"`{command}` makes it again with --fresh or another --out"

@@ -27,6 +27,7 @@ from revisit.core.cases import case_id
 from revisit.core.text import parse_json
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.resume import hash_of_metrics_and_gates
+from revisit.engine.run import way_to_make_evidence_again
 from revisit.media import file_digest
 from revisit.results import Results
 from revisit.results.ceilings import held_to_truth, metrics_changed_by_truth
@@ -106,7 +107,7 @@ def write_bundle(run: Run, out: Path) -> Path:
     if lost:
         raise UsageError(
             f"{len(lost)} of {len(keys)} pieces of evidence are no longer in the cache; "
-            + (cache.problems.get("read") or "run the same eval command again")
+            + (cache.problems.get("read") or way_to_make_evidence_again(facts))
         )
     files = {case["id"]: _artifact_digests(case["artifacts"]) for case in plan["cases"] if case["artifacts"]}
     planned = PlannedAnswers(plan, facts, files)
