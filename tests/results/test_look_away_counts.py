@@ -67,7 +67,7 @@ def test_without_a_truth_the_request_decides_and_without_either_all_clips_are_as
     views = {"a": [BACK, AWAY], "b": [BACK, BACK]}
     asked = counted(results_of(views, cameras=[OUT_AND_BACK, OUT]))
     assert asked.asked_by == "request" and [count.asked for count in asked.models] == [1, 1]
-    assert asked.headline == "Both models look away and come back on every clip where the camera was asked to"
+    assert asked.headline == "both models look away and come back on every clip where the camera was asked to"
     all_clips = counted(results_of(views))
     assert all_clips.asked_by == "all" and [(c.model, c.text) for c in all_clips.models] == [
         ("b", "2 of 2"), ("a", "1 of 2")
@@ -99,7 +99,7 @@ def test_the_headline_is_the_strongest_statement_that_holds() -> None:
     some = make_verdict(results_of({"a": [BACK, BACK], "b": [STAYED, STAYED]}, [BACK, BACK]), card)
     assert some.headline == "1 of 2 models looks away and comes back: a on 2 of 2 clips"
     none = make_verdict(results_of({"a": [AWAY, AWAY], "b": [STAYED, STAYED]}, [BACK, BACK]), card)
-    assert none.headline == "None of 2 models ever comes back where the truth does"
+    assert none.headline == "none of 2 models ever comes back where the truth does"
     rng = np.random.default_rng(1)
     scores = {"event_outcome": {"a": rng.uniform(0.8, 0.9, 8).tolist(), "b": rng.uniform(0.5, 0.6, 8).tolist()}}
     scores["event_outcome"]["c"] = rng.uniform(0.5, 0.9, 8).tolist()
@@ -110,7 +110,7 @@ def test_the_headline_is_the_strongest_statement_that_holds() -> None:
     assert made.sentence.startswith(made.headline) and "a beats" in made.sentence
     assert "; 3 of 4 models look away and come back: a, b and c on 8 of 8 clips" in made.sentence
     alike = make_verdict(results_of({"a": [BACK] * 3, "b": [BACK] * 3}, [BACK] * 3), card)
-    assert alike.headline == "Both models look away and come back on every clip where the truth does"
+    assert alike.headline == "both models look away and come back on every clip where the truth does"
 
 
 def test_what_happened_unseen_is_counted_among_the_returns() -> None:
@@ -262,9 +262,9 @@ def test_a_truth_that_is_unclear_is_not_said_to_stay() -> None:
 def test_the_headline_has_the_count_of_each_model() -> None:
     views = {"lingbot": [BACK, BACK], "svc": [BACK, BACK], "wan": [BACK, AWAY]}
     three = counted(results_of(views, [BACK] * 2)).headline
-    assert three == "All 3 models look away and come back: lingbot and svc on 2 of 2 clips, wan on 1 of 2"
+    assert three == "all 3 models look away and come back: lingbot and svc on 2 of 2 clips, wan on 1 of 2"
     equal = counted(results_of({"a": [BACK, AWAY], "b": [AWAY, BACK]}, [BACK] * 2)).headline
-    assert equal == "Both models look away and come back: a and b on 1 of 2 clips"
+    assert equal == "both models look away and come back: a and b on 1 of 2 clips"
 
 
 def test_a_missing_clip_is_none_that_came_back() -> None:
@@ -275,7 +275,7 @@ def test_a_missing_clip_is_none_that_came_back() -> None:
     b = counts.count_of_model("b")
     assert b is not None and (b.missing, b.text, b.as_json()["missing"]) == (1, "1 of 2, 1 missing", 1)
     assert counts.sentence == "a and c on 2 of 2 clips where the truth does; b on 1 of 2, 1 missing"
-    assert counts.headline == "All 3 models look away and come back: a and c on 2 of 2 clips, b on 1 of 2, 1 missing"
+    assert counts.headline == "all 3 models look away and come back: a and c on 2 of 2 clips, b on 1 of 2, 1 missing"
 
 
 def test_clips_that_end_before_the_truth_returns_are_not_said_to_stay_away() -> None:

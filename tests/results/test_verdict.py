@@ -384,10 +384,13 @@ def test_a_closed_gate_does_not_hide_that_no_target_was_given() -> None:
     mixed = [
         record.with_changed_fields(reason=lacking) if record.case.id != "0@a" else record for record in results.records
     ]
-    not_asked = "not asked: no target was given for this case; `revisit annotate RUN --task marks` draws its box"
+    not_asked = "not asked: no target was given; `revisit annotate RUN --task marks` draws its box"
     assert rank_question(Results(results.cases, mixed), ASK).sentence == not_asked
     alike = rank_question(Results(results.cases, [record.with_changed_fields(reason=lacking) for record in mixed]), ASK)
     assert alike.sentence == not_asked
+    no_truth = Reason("no_reference", "no reference video was given for this case")
+    unlike = [one.with_changed_fields(reason=no_truth) if one.reason == lacking else one for one in mixed]
+    assert rank_question(Results(results.cases, unlike), ASK).sentence == "not asked: no reference video was given"
     with_target = {case.id: replace(case, target=Target("cup", (0.1, 0.1, 0.2, 0.2))) for case in results.cases[:1]}
     cases = [with_target.get(case.id, case) for case in results.cases]
     some = [record.with_changed_fields(case=with_target.get(record.case.id, record.case)) for record in mixed]

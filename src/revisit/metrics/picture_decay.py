@@ -167,7 +167,7 @@ def blank_end_facts(statistics: PictureStatistics, last: int) -> dict[str, objec
 
 @metric(
     id="time_to_collapse", version=2, title="Time until collapse", unit="score", range=(0, 1), higher_is_better=True,
-    needs=(FrameFacts, PictureStatistics), suites=("folder",), responds_to=("collapse",),
+    needs=(FrameFacts, PictureStatistics), suites=("folder", "memobench"), responds_to=("collapse",),
     blind_to=("a picture that recovers", "a smear while another view is seen", "wrong content in a good picture",
               "frozen camera"),
 )  # fmt: skip

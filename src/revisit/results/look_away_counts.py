@@ -204,12 +204,12 @@ class LookAwayCounts:
         returning = self.returning
         if not returning:
             never = "was seen to come back" if any(count.unclear for count in tested) else "ever comes back"
-            return f"None of {len(tested)} models {never}{where}"
+            return f"none of {len(tested)} models {never}{where}"
         often = first_names(self._share_texts(), GROUPS)
         if len(returning) < len(tested):
             verb = "looks away and comes back" if len(returning) == 1 else "look away and come back"
             return f"{len(returning)} of {len(tested)} models {verb}: {often}"
-        all_of_them = "Both models" if len(tested) == 2 else f"All {len(tested)} models"
+        all_of_them = "both models" if len(tested) == 2 else f"all {len(tested)} models"
         if all(count.returned == count.due for count in tested):
             return f"{all_of_them} look away and come back on every clip{where}"
         return f"{all_of_them} look away and come back: {often}"

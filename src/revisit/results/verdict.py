@@ -87,7 +87,7 @@ class Verdict:
             others = join_names(self.not_compared)
             return [f"{self.ahead} is ahead of all models that can be compared; too few clips of {others}"]
         counts = self.look_away
-        returns = [] if counts is None else counts.outcome_sentences or list(filter(None, [counts.headline]))
+        returns = [] if counts is None else list(filter(None, [*counts.outcome_sentences, counts.headline]))
         if counts is not None and counts.some_return_and_others_never:
             return returns
         decided = list(filter(None, [self._decided_wins_text()]))
