@@ -62,6 +62,11 @@ def signed_number_text(value: float) -> str:
     return text if text.startswith("−") or not value else f"+{text}"
 
 
+def p_value_text(p: float) -> str:
+    """A p with as many digits as it deserves: few scenes cannot show that one is smaller than 0.001."""
+    return f"{p:.3f}" if p >= 0.001 else "< 0.001"
+
+
 def _format_with_decimals(value: float, places: int) -> str:
     text = f"{value:.{places}f}" if places <= MOST_PLACES else f"{value:.1e}"
     digits = text.lstrip("-")
