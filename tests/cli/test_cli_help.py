@@ -75,6 +75,18 @@ def test_dash_o_is_the_path_to_write_to():
                 assert parameter.opts[0] == "--out" and parameter.metavar == "PATH", context.command_path
 
 
+def test_whatever_evaluates_a_run_takes_out_and_fresh():
+    """Messages about a run that is there already name both."""
+    options = {
+        context.command_path: {option for parameter in command.params for option in parameter.opts}
+        for command, context in ALL
+        if context.command_path.split()[1:2] in [["eval"], *([suite] for suite in SUITES)]
+    }
+    evaluate = {path: names for path, names in options.items() if {"--set", "--workers"} <= names}
+    lacking = [path for path, names in evaluate.items() if not {"--out", "--fresh"} <= names]
+    assert len(evaluate) == 7 and not lacking
+
+
 def test_dash_o_is_not_taken_for_an_option_of_a_suite(revisit, tmp_path):
     (tmp_path / "v").mkdir()
     assert "is given as --option gt=data" in revisit("eval", "v", "-o", "gt=data", check=2).stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -95,8 +96,21 @@ def test_upstream_moves_along_the_first_view_and_corrected_along_the_heading() -
         )
     )
     for rule, followed, other in (("corrected", turned, straight), ("upstream", straight, turned)):
-        assert camera_precision(case(script), facts(), followed, rule=rule).value == pytest.approx(1, abs=2.5e-4)
-        assert camera_precision(case(script), facts(), other, rule=rule).value < 0.7
+        asked = replace(case(script), condition="yaw_LR")  # by its label the public evaluator scores it
+        assert camera_precision(asked, facts(), followed, rule=rule).value == pytest.approx(1, abs=2.5e-4)
+        assert camera_precision(asked, facts(), other, rule=rule).value < 0.7
+
+
+@pytest.mark.parametrize(
+    "script", ["yaw:left:60+dolly:forward:1@40,yaw:right:60+dolly:back:1@40", "orbit:left:60@80", "dolly:forward:1@80"]
+)
+def test_upstream_has_no_precision_of_arcs_orbits_and_other_motions(script: str) -> None:
+    """Its status is unsupported_camera_type, and such clips are in no mean, whatever the profile."""
+    for profile in camera.PROFILES:
+        left_out = camera_precision(case(script), facts(), seen(script), rule="upstream", profile=profile)
+        assert isinstance(left_out, Unscored) and left_out.kind == "does_not_apply"
+        assert left_out.facts == {"upstream_reason": "unsupported_camera_type"}
+    assert camera_precision(case(script), facts(), seen(script)).value == pytest.approx(1, abs=1e-6)
 
 
 def test_a_drift_does_not_hurt_a_path_that_only_turns() -> None:

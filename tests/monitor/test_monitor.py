@@ -168,6 +168,20 @@ def test_a_clip_that_is_not_finite_counts_nothing_and_ends_nothing() -> None:
     assert checkpoint.coverage == 0.5 and checkpoint.memory.mean == pytest.approx(0.5, abs=0.01)
 
 
+def test_a_first_checkpoint_without_any_finite_clip_ends_nothing(tmp_path: Path) -> None:
+    monitor = revisit.Monitor(layout="TCHW", value_range=(-1, 1), metrics=METRICS, out=tmp_path)
+    monitor.update(np.full((6, 3, 32, 48), np.nan, np.float32), name="0")
+    checkpoint = monitor.compute(1)
+    assert [entry.reason for entry in checkpoint.results.rejected] == ["0 has values that are not finite"]
+    assert checkpoint.metric == "return_consistency" and checkpoint.tested.mean is None
+    assert checkpoint.scalars()["revisit/coverage"] == 0 and not checkpoint.pictures() and checkpoint.report
+    assert monitor.state_dict()["metric"] == "", "chosen at the first checkpoint that shows something"
+    monitor.reset()
+    monitor.update(to_floats(still(0)[:6]), name="0")
+    monitor.compute(2)
+    assert monitor.state_dict()["metric"] == "return_consistency"
+
+
 def test_a_budget_of_clips_picks_the_same_ones_in_any_order() -> None:
     names = [f"scene-{number}" for number in range(50)]
     one, other = (revisit.Monitor(names=given, clips=5, metrics=["flicker"]) for given in (names, names[::-1]))

@@ -260,6 +260,21 @@ def test_the_command_compares_models_of_a_run_and_gates(two_models: Path, tmp_pa
     assert "psnr was not asked in these runs" in nothing.stderr  # and no gate is passed by comparing nothing
 
 
+def test_a_trend_names_each_point_and_counts_the_clips_that_one_lacks(
+    two_models: Path, tmp_path: Path, revisit: Any
+) -> None:
+    (two_models / "two/clip2.mp4").unlink()
+    revisit("eval", two_models, "--out", tmp_path / "run", "--no-report", "--workers", 0, "-m", "flicker")
+    told = revisit("trend", tmp_path / "run", "-m", "flicker", "--by", "date")
+    assert "of the clips that other points have, " in told.stderr and "(two) lacks 1 of 3\n" in told.stderr
+    content = json.loads(revisit("trend", tmp_path / "run", "-m", "flicker", "--by", "date", "--json").stdout)
+    first, second = content["points"]  # begun in the same minute
+    assert first.endswith(" (one)") and second.endswith(" (two)") and first[:16] == second[:16]
+    assert [(point["lacks"], point["of"]) for point in content["coverage"]] == [(0, 3), (1, 3)]
+    again = revisit("trend", tmp_path / "run:one", tmp_path / "run:one", "-m", "flicker", "--by", "order", "--json")
+    assert json.loads(again.stdout)["points"] == ["run:one (1)", "run:one (2)"]
+
+
 @pytest.mark.slow
 def test_runs_made_by_other_rules_are_refused_with_the_difference(
     two_models: Path, tmp_path: Path, revisit: Any

@@ -21,6 +21,7 @@ from revisit.results.record_files import case_to_json, record_to_line
 from revisit.runs.bundles import Bundle, dataset_fingerprint, read_bundle
 from tests.conftest import in_this_process, moving_frames
 from tests.datasets import memobench
+from tests.suites.memobench.test_suite_memobench import generated, make_dataset
 
 import_registering_modules()
 METRICS = "psnr,ssim,flicker,motion_smoothness,scene_cuts,camera_standstill,target_reappearance"
@@ -312,6 +313,27 @@ def test_a_bundle_from_before_planned_json_is_checked_as_far_as_it_goes(
         assert "does not hold" in revisit("bundle", "check", forged, check=1).stdout, forgery.__name__
     stripped = rewritten(bundle, tmp_path / "stripped.zip", lambda content: content.pop("planned.json", None) and None)
     assert "planned.json" in revisit("bundle", "check", stripped, check=1).stderr
+
+
+@pytest.mark.slow
+def test_a_bundle_written_without_the_files_says_what_that_leaves_open(tmp_path: Path, revisit: Any) -> None:
+    """Neither videos nor poses are needed to check; only the bundle of a run whose poses are gone cannot name them."""
+    make_dataset(tmp_path)
+    generated(tmp_path / "videos/mine")
+    revisit(
+        "eval", "videos", "--suite", "memobench", "--option", "gt=data", "--out", "run", "-m", "true_turn",
+        "--no-report", "--no-truth", "--workers", 0,
+    )  # fmt: skip
+    revisit("bundle", "write", "run", "--out", "whole.zip")
+    shutil.rmtree(tmp_path / "data")
+    shutil.rmtree(tmp_path / "videos")
+    whole = revisit("bundle", "check", "whole.zip")
+    assert "whole.zip: holds; 2 of 2" in whole.stdout and "not checked" not in whole.stderr
+    revisit("bundle", "write", "run", "--out", "later.zip")
+    later = revisit("bundle", "check", "later.zip")
+    assert (
+        "note: that true_pose_track belongs to its clip is not checked for 2 clips: the bundle has no" in later.stderr
+    )
 
 
 @pytest.mark.slow

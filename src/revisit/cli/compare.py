@@ -255,7 +255,7 @@ def _print_trend(
     """Print coverage and scores of each point, what the curves say, and which point to keep."""
     from revisit.core.grouping import group_items
     from revisit.results.display import NOTHING, cell_text, score_title, score_title_with_arrow
-    from revisit.results.trend import common_clips_sentence, coverage_sentence
+    from revisit.results.trend import common_clips_sentence, coverage_sentence, lacking_clips_sentence
 
     scored = [curve for curve in curves if curve.cells]
     mean = "mean [95 %] (common/scored)" if scored else ""
@@ -270,6 +270,8 @@ def _print_trend(
         for k, (label, point) in enumerate(zip(labels, coverage, strict=True))
     ]
     console.print_table(heads, rows, numbers=True)
+    if sentence := lacking_clips_sentence(labels, coverage):
+        console.print_to_stderr(sentence)
     if sentence := common_clips_sentence(curves):
         console.print_to_stderr(sentence)
     if sentence := coverage_sentence(coverage):

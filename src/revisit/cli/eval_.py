@@ -28,7 +28,7 @@ def eval_(
     workers: int = options.WORKERS,
     executor: str = options.EXECUTOR,
     address: str = options.ADDRESS,
-    fresh: bool = options.flag_option("--fresh", "Discard earlier answers of this run and start again."),
+    fresh: bool = options.FRESH,
     rescore: bool = options.flag_option(
         "--rescore", "SOURCE is a run: score it again from cached evidence; nothing is decoded."
     ),

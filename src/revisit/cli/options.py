@@ -69,6 +69,7 @@ ONLY = typer.Option([], help="Only these subsets, conditions or samples (repeata
 JOB_OPTION = typer.Option([], "--option", metavar="NAME=VALUE", help="An option of the jobs of the suite (repeatable).")
 WORKERS = typer.Option(None, help="Number of processes; one per core by default, 0 to use this process only.")
 ALL = flag_option("--all", "Print every metric, part and reason, not only the verdict.")
+FRESH = flag_option("--fresh", "Discard earlier answers of this run and start again.")
 QUIET = flag_option("--quiet", "No progress.")
 JSON = flag_option("--json", "Print JSON.")
 OWN_GENERATORS = typer.Option(None, "--generators", metavar="YAML", help="A file with your own generators.")
@@ -78,6 +79,11 @@ def out_option(help: str, default: Path | None = None, *, required: bool = False
     """`-o, --out PATH`: where a command writes."""
     initial = ... if required else default
     return typer.Option(initial, "--out", "-o", metavar="PATH", help=help, callback=_path_unless_suite_option)
+
+
+def run_option(help: str, default: Any = None, name: str = "--run") -> Any:
+    """`--run, --out PATH`: the run of a benchmark's own command; messages about runs speak of --out."""
+    return typer.Option(default, name, "--out", metavar="PATH", help=help)
 
 
 def _path_unless_suite_option(path: Path | None) -> Path | None:

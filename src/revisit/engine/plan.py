@@ -237,11 +237,12 @@ def make_plan(
     from revisit.results.question_ranking import read_suite_questions  # which workers do not need
 
     read_suite_questions(suite.card)  # says what is wrong with them, before anything is read
-    dataset = read_cases(suite, source, roots, options or {}, limit=limit, truth=truth)
-    cases = dataset.cases
     protocol = protocol or next(iter(suite.protocols))
     if protocol not in suite.protocols:
         raise UsageError(f"suite {suite.id} has no protocol {protocol!r}; {suggest_names(protocol, suite.protocols)}")
+    of_reader = (suite.card.get("reading") or {}).get(protocol) or {}
+    dataset = read_cases(suite, source, roots, {**(options or {}), **of_reader}, limit=limit, truth=truth)
+    cases = dataset.cases
     insisted = (suite.card.get("observers") or {}).get(protocol) or {}  # of the kinds of evidence that the set has
     own = {role: OBSERVERS[id] for role, id in insisted.items() if role in observers.roles}
     observers = replace(observers, roles={**observers.roles, **own})

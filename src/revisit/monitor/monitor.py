@@ -15,6 +15,7 @@ from revisit.core import METRICS, SUITES, Case, Clip, Rejected, Target, UsageErr
 from revisit.core.cases import FRAME_RATE_OF_FOLDERS, IN_MEMORY, InMemory, target_from_box
 from revisit.core.observer import Params
 from revisit.core.text import count_and_noun
+from revisit.engine.plan import Plan
 from revisit.evidence.frames import Thumbnails
 from revisit.monitor.checkpoint import Checkpoint, memory_mean_cell
 from revisit.monitor.layouts import NotFinite, ValueRange, frames_to_uint8, require_valid_layout
@@ -259,12 +260,14 @@ class Monitor:
             results.warn_of_failures()
             self._warned = True
         spent = sum((part.spent for part in parts), Spent())
-        self.metric = self.metric or self._choose_memory_metric(list(clips.values()))
+        memory_metric = self.metric or self._choose_memory_metric(plan, list(clips.values()))
+        if clips:  # refused clips do not tell what can be asked of the next ones
+            self.metric = memory_metric
         report = None
         if self.out is not None and rank_and_count()[0] == 0:
             number = sum(1 for _ in self.out.glob("step-*")) if step is None else step
             report = write_checkpoint_run(self.out / f"step-{number:08d}", plan, list(clips.values()))
-        tested = held_to_truth(results).cell(self.metric)
+        tested = held_to_truth(results).cell(memory_metric)
         pictures = {
             case.id: picture
             for clip in clips.values()
@@ -274,7 +277,7 @@ class Monitor:
             )
         }
         return Checkpoint(
-            results, self.metric, memory_mean_cell(results, self.metric), tested, tested.n / len(results.entries),
+            results, memory_metric, memory_mean_cell(results, memory_metric), tested, tested.n / len(results.entries),
             spent,
             report, tuple(missing), pictures,
         )  # fmt: skip
@@ -356,9 +359,10 @@ class Monitor:
                     "checkpoint, share it"
                 )
 
-    def _choose_memory_metric(self, clips: Sequence[ScoredClip]) -> str:
+    def _choose_memory_metric(self, plan: Plan, clips: Sequence[ScoredClip]) -> str:
         """The best metric of memory that was asked and that the most clips can be asked."""
-        questions = {record.question for clip in clips for record in clip.records}
+        asked = {record.question for clip in clips for record in clip.records}
+        questions = asked or {metric.id for metric in plan.metrics}
         able = [id for id in self._scorer.memory_metrics() if id in questions and None not in METRICS[id].range]
         if not able:
             raise UsageError("no metric of memory was asked; name one in metrics= or memory=, or leave metrics= out")

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from revisit.core import METRICS
-from revisit.core.text import count_and_noun
+from revisit.core.text import count_and_noun, join_names
 from revisit.results.cells import Cell, make_score_cell, range_limits_of_metric
 from revisit.results.compare import Contender, compare_coverage, mean_scores_by_clip
+from revisit.results.pairing import clip_key_without_seed
 from revisit.results.score_names import strip_held_suffix
 from revisit.stats.paired import ALPHA, PairedTest, mean_change_test
 
@@ -91,12 +92,25 @@ class PointCoverage:
     asked: int
     delivered: int
     returned: int | None  # None where no gate asks that
+    lacks: int = 0  # clips that other points have and this one has none of
+    of: int = 0  # clips that any of the points has
 
 
 def coverage_of_points(points: Sequence[Contender]) -> list[PointCoverage]:
     """The coverage of each point: scores over common clips do not show that ever more clips come back."""
     pairs = [compare_coverage(points[0], point) for point in points]
-    return [PointCoverage(p.second, p.asked[1], p.delivered[1], p.posed and p.posed[1]) for p in pairs]
+    clips = [{clip_key_without_seed(case) for case in point.results.readable.cases} for point in points]
+    every = frozenset().union(*clips)
+    return [
+        PointCoverage(p.second, p.asked[1], p.delivered[1], p.posed and p.posed[1], len(every - mine), len(every))
+        for p, mine in zip(pairs, clips, strict=True)
+    ]
+
+
+def lacking_clips_sentence(labels: Sequence[str], coverages: Sequence[PointCoverage]) -> str:
+    """Which points lack how many of the clips that others have; nothing where all have the same."""
+    some = [f"{name} lacks {one.lacks} of {one.of}" for name, one in zip(labels, coverages, strict=True) if one.lacks]
+    return f"of the clips that other points have, {join_names(some)}" if some else ""
 
 
 def coverage_sentence(coverages: Sequence[PointCoverage]) -> str:

@@ -71,6 +71,7 @@ class _Check:
         self.entries: dict[str, CaseEntry] = {entry["id"]: entry for entry in bundle.plan["cases"]}
         self.problems: list[str] = []
         self.unchecked: Counter[str] = Counter()
+        self.taken_as_is: Counter[tuple[str, str]] = Counter()  # kind of evidence, why its address cannot be checked
         self.scores = 0
         self.questions = BundleQuestions(bundle, self.planned)
 
@@ -199,11 +200,18 @@ class _Check:
         if key is None or self.bundle.run.get("adds"):
             return False
         possible = self.planned.possible_evidence_keys(entry, case, kind)
-        return possible is not None and key not in possible
+        if isinstance(possible, str):
+            self.taken_as_is[kind, possible] += 1
+            return False
+        return key not in possible
 
     def _coverage_remarks(self) -> list[str]:
         plan = self.bundle.plan
         remarks = [] if self.bundle.promises is not None else [NO_PLAN]
+        remarks += [
+            f"that {kind} belongs to its clip is not checked for {count_and_noun(n, 'clip')}: {why}"
+            for (kind, why), n in self.taken_as_is.items()
+        ]
         if plan["suite"] not in SUITES:
             remarks.append(
                 f"the suite {plan['suite']} is not installed here: what it asks of which clip is not checked"

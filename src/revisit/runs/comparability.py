@@ -244,14 +244,23 @@ def _clip_with_other_reference(one: Side, other: Side) -> str:
 
 
 def order_sides(sides: Sequence[Side], by: str) -> list[tuple[str, Side]]:
-    """Sides with their labels, by `step`, by `date`, or in the `order` in which they are given."""
+    """Sides with their labels, each its own, by `step`, by `date`, or in the `order` in which they are given."""
     if by not in ("step", "date", "order"):
         raise UsageError(f"--by takes step, date or order, not {by!r}")
     if by == "order":
-        return [(side.entry.name, side) for side in sides]
-    if by == "date":
-        return [(_earliest_start_date(side)[:16], side) for side in sorted(sides, key=_earliest_start_date)]
-    return [(str(_checkpoint_number(side)), side) for side in sorted(sides, key=_checkpoint_number)]
+        ordered, labels = list(sides), [side.entry.name for side in sides]
+    elif by == "date":
+        ordered = sorted(sides, key=_earliest_start_date)
+        labels = [_earliest_start_date(side)[:16] for side in ordered]
+    else:
+        ordered = sorted(sides, key=_checkpoint_number)
+        labels = [str(_checkpoint_number(side)) for side in ordered]
+    for more in ([side.entry.name for side in ordered], range(1, len(ordered) + 1)):
+        labels = [
+            f"{label} ({one})" if labels.count(label) > 1 and label != one else label
+            for label, one in zip(labels, more, strict=True)
+        ]
+    return list(zip(labels, ordered, strict=True))
 
 
 def _checkpoint_number(side: Side) -> int:

@@ -115,14 +115,14 @@ class PlannedAnswers:
         suite = self.plan["suite"]
         return [id for id in self.protocol_tags if suite not in SUITES or SUITES[suite].asks(id, entry)]
 
-    def possible_evidence_keys(self, entry: CaseEntry, case: Case, kind: str) -> set[str] | None:
-        """The addresses that evidence of a case may have; None where that cannot be told here.
+    def possible_evidence_keys(self, entry: CaseEntry, case: Case, kind: str) -> set[str] | str:
+        """The addresses that evidence of a case may have, or why that cannot be told here.
 
         There are several because a run does not record in which precision its networks ran.
         """
         observer = self.recorded_observers.installed_observer(kind)
         if observer is None:
-            return None
+            return "the observer that made it is not installed here in that version"
         inputs: dict[str, object] = {}
         for name in observer.inputs:
             plain_name = name.removesuffix(OPTIONAL)
@@ -130,7 +130,7 @@ class PlannedAnswers:
                 artifact = plain_name.removeprefix(BESIDE)
                 file_digest = self.files.get(case.id, {}).get(artifact) if artifact in case.artifacts else ""
                 if file_digest is None:
-                    return None
+                    return self._file_is_gone_text(artifact)
                 inputs[name] = file_digest
             else:
                 inputs[name] = to_dict_if_dataclass(getattr(case, plain_name))
@@ -138,7 +138,7 @@ class PlannedAnswers:
         if observer.kind == "file":
             content = self.files.get(case.id, {}).get(observer.artifact)
             if content is None:
-                return None
+                return self._file_is_gone_text(observer.artifact)
             facts["file"] = content
         else:
             facts["clip"] = entry["digest"]
@@ -149,6 +149,10 @@ class PlannedAnswers:
                 facts |= {"reference": entry.get("reference_digest"), "align": case.align or self.plan["align"]}
         several = [facts, *({**facts, "precision": name} for name in PRECISIONS if observer.weights)]
         return {digest(one, 40) for one in several}
+
+    @staticmethod
+    def _file_is_gone_text(artifact: str) -> str:
+        return f"the bundle has no digest of the file {artifact} beside the clip, as where it was gone by then"
 
 
 def dataset_slots_by_model(entries: Iterable[CaseEntry | Case]) -> dict[str, set[tuple[Any, ...]]]:

@@ -66,6 +66,20 @@ def test_run_eval_for_one_split_and_for_both(place: Path) -> None:
         memobench("eval", "--mode", "some")
 
 
+def test_clips_of_another_folder_take_another_run_or_replace_it(place: Path) -> None:
+    """Both ways out that the message names are options of this command."""
+    eval_ = ("eval", "--model", "mine", "--workers", 0, "--gen_root")
+    memobench(*eval_, "output/mine/Synthetic")
+    generated(place / "output/other")
+    with pytest.raises(UsageError, match=r"holds a run of .*choose another --out, or --fresh to replace it"):
+        memobench(*eval_, "output/other/Synthetic")
+    memobench(*eval_, "output/other/Synthetic", "--out", "runs/second")
+    memobench(*eval_, "output/other/Synthetic", "--fresh")
+    for run in ("runs/memobench", "runs/second"):
+        request = json.loads((place / run / "mine/eval-synthetic/run.json").read_text())["request"]
+        assert request["source"] == str(place / "output/other/Synthetic")
+
+
 def records(run: str) -> dict[str, dict]:
     """Answers of a run of one clip, by metric."""
     lines = Path("runs/memobench/mine", run, "records.jsonl").read_text().splitlines()

@@ -296,6 +296,19 @@ def test_impossible_marks_are_refused(tmp_path, marks):
     assert isinstance(entry, Rejected) and "the ground truth has 24 frames" in entry.reason
 
 
+@pytest.mark.parametrize("marks", [(15, 6), (15, 15)])
+def test_a_return_before_the_exit_is_clamped_as_upstream_does(tmp_path, marks):
+    """The public evaluator keeps the return two frames behind the exit; other protocols refuse such marks."""
+    gt, source = make_dataset(tmp_path, marks), generated(tmp_path / "m")
+    run = run_memo(source, tmp_path / "upstream", protocol="upstream", metrics=["memo_psnr"], gt=gt)
+    case = next(case for case in run.results.cases if case.sample == "Barnyard_005")
+    assert case.phases == (8, 10) and f"returns at {marks[1]}" in case.annotations["notes"][0]
+    facts = next(one.facts for one in run.results.scores("memo_psnr") if one.case.id == case.id)
+    assert facts["frames"] == {"all": 12, "visible": 9, "hidden": 3, "returned": 2} and not run.results.rejected
+    run = run_memo(source, tmp_path / "corrected", metrics=["memo_psnr"], gt=gt)
+    assert [entry.id for entry in run.results.rejected] == ["Synthetic/Barnyard_005@m"]
+
+
 def test_too_short_clips_are_refused(tmp_path, data):
     write_frames(tmp_path / "m/Barnyard_005/frames", moving_frames(4))
     (entry,) = read(tmp_path / "m", gt=str(data))

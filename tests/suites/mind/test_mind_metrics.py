@@ -126,7 +126,7 @@ def test_upstream_takes_no_substitute_for_its_networks():
     assert isinstance(lcm.lcm_lpips(main(150), facts(150), replace(vgg, net="lpips_alex"), rule="upstream"), Score)
 
 
-@pytest.mark.parametrize(("most", "scored"), [(None, 200), (101, 100), (100, 0), (250, 200)])
+@pytest.mark.parametrize(("most", "scored"), [(None, 200), (101, 100), (100, 0), (200, 100), (201, 200), (250, 200)])
 def test_video_max_time_is_applied_before_chunks_are_dropped(most: int | None, scored: int):
     """n = min(total - mark, frames, video_max_time); of these upstream loses the chunk that it reads last."""
     made = lcm.lcm_mse(main(240), facts(240), pairs(240), rule="upstream", video_max_time=most)

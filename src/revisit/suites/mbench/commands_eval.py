@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from revisit.cli import console
-from revisit.cli.options import JSON, PARAM, WORKERS
+from revisit.cli.options import FRESH, JSON, PARAM, WORKERS, run_option
 from revisit.cli.running import run_evaluation
 from revisit.suites.mbench.commands_options import ARTIFACTS, CONDITIONS, MODELS, ROOT, SAMPLES, SOURCE, SUBSETS
 
@@ -33,7 +33,7 @@ ENDPOINT = "/chat/completions"
 def evaluate_dataset(
     source: Path = SOURCE,
     metrics: list[str] = METRICS,
-    output: Path = typer.Option(..., "--output", help="Run directory."),
+    output: Path = run_option("Run directory.", ..., "--output"),
     models: str = MODELS,
     subsets: str = SUBSETS,
     conditions: str = CONDITIONS,
@@ -62,7 +62,7 @@ def evaluate_dataset(
     observer_set: str = typer.Option("lite", "--set", metavar="SET", help="Observer set."),
     root: list[Path] = ROOT,
     artifacts: list[Path] = ARTIFACTS,
-    fresh: bool = typer.Option(False, "--fresh", help="Discard earlier answers of this run."),
+    fresh: bool = FRESH,
     report: bool = typer.Option(False, "--report/--no-report", help="Also write the HTML report."),
     no_progress_bar: bool = typer.Option(False, "--no-progress-bar", help="No progress."),
     progress_every: int = typer.Option(None, hidden=True),

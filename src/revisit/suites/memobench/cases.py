@@ -86,6 +86,11 @@ def make_clip_case(
             phases = None if frames is None else marks.phases_in_clip_of_length(truth.frames, frames)
             if phases is not None:
                 align = format_phase_rule(phases, (marks.exits, marks.returns))
+                if not marks.are_ordered:
+                    notes.append(
+                        f"the sheet says that the object leaves at frame {marks.exits} and returns at {marks.returns}; "
+                        "as upstream does, the return is put no earlier than two frames after the exit"
+                    )
     bank = context.load_final_questions(name, notes)
     if bank:
         annotations["questions"] = bank

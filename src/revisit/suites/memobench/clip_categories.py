@@ -73,7 +73,7 @@ def trajectory_tables(results: Results) -> list[Table]:
     rows = []
     for (subset, kind), clips in sorted(kinds.items()):
         marks = [(case.annotations.get("gt_phases"), sample) for sample, case in clips.items()]
-        gaps = [(float(pair[1] - pair[0]), sample) for pair, sample in marks if pair]
+        gaps = [(float(pair[1] - pair[0]), sample) for pair, sample in marks if pair and pair[0] < pair[1]]
         farthest = [
             (_numeric_fact_of_case(results, case, "true_turn", "farthest"), sample) for sample, case in clips.items()
         ]

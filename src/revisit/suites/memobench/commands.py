@@ -18,7 +18,7 @@ import typer
 
 from revisit.cli import console
 from revisit.cli.help import Commands
-from revisit.cli.options import JSON, WORKERS
+from revisit.cli.options import FRESH, JSON, WORKERS, run_option
 from revisit.cli.running import run_evaluation
 from revisit.suites.memobench.commands_build import build
 from revisit.suites.memobench.commands_judge import (
@@ -35,7 +35,7 @@ app = Commands("MemoBench: the commands of its public scripts.")
 DATA = typer.Option(Path("data"), help="The dataset, with Synthetic_processed and Real_Raw.")
 SET = typer.Option("lite", "--set", metavar="SET", help="Observer set.")
 PROTOCOL = typer.Option(None, help="corrected (default), upstream or paper.")
-RUN = typer.Option(Path("runs/memobench"), help="Folder of the runs.")
+RUN = run_option("Folder of the runs.", Path("runs/memobench"))
 MODEL_NAME = typer.Option(..., "--model-name", help="The model: a folder in output/, or a name.")
 SKIP_EXISTING = typer.Option(
     False, "--skip-existing", help="Accepted for compatibility: existing answers are always kept."
@@ -84,6 +84,7 @@ def score_automated_metrics(
     observer_set: str = SET,
     protocol: str = PROTOCOL,
     run: Path = RUN,
+    fresh: bool = FRESH,
     workers: int = WORKERS,
     json: bool = JSON,
 ) -> None:
@@ -118,7 +119,7 @@ def score_automated_metrics(
     sampling = {
         name: value for name, value in {"long_side": max_side, "step": sample_step}.items() if value is not None
     }
-    evaluations = Evaluations(data, observer_set, protocol, workers, json)
+    evaluations = Evaluations(data, observer_set, protocol, workers, json, fresh)
     files: list[Path] = []
     for split in splits:
         name = model or _model_name_of_clips_folder(roots[split])
@@ -148,12 +149,13 @@ def score_object_reappearance(
     observer_set: str = typer.Option("paper", "--set", metavar="SET", help="Observer set."),
     protocol: str = PROTOCOL,
     run: Path = RUN,
+    fresh: bool = FRESH,
     workers: int = WORKERS,
     json: bool = JSON,
 ) -> None:
     """Score the object reappearance of clips, as compute_ors.py does."""
     options = [f"detections={detections}"] if detections else []
-    evaluations = Evaluations(data, observer_set, protocol, workers, json)
+    evaluations = Evaluations(data, observer_set, protocol, workers, json, fresh)
     for name, folders in _clip_folders_by_model(model_name, video_dirs).items():
         files: list[Path] = []
         for number, folder in enumerate(folders):
@@ -182,6 +184,7 @@ def score_question_answers(
     observer_set: str = SET,
     protocol: str = PROTOCOL,
     run: Path = RUN,
+    fresh: bool = FRESH,
     workers: int = WORKERS,
     json: bool = JSON,
 ) -> None:
@@ -194,7 +197,7 @@ def score_question_answers(
     options = [f"questions={questions_dir}"]
     if cases_csv is not None:
         options.append(f"only={','.join(case.clip for case in read_failure_cases(cases_csv))}")
-    evaluations = Evaluations(data, observer_set, protocol, workers, json)
+    evaluations = Evaluations(data, observer_set, protocol, workers, json, fresh)
     for name, folders in _clip_folders_by_model(model_name, [*video_dirs, *(further or [])]).items():
         overall: list[Path] = []
         for number, folder in enumerate(folders):
@@ -255,6 +258,7 @@ class Evaluations:
     protocol: str | None
     workers: int | None
     json: bool
+    fresh: bool = False
     summaries: dict[str, Any] = field(default_factory=dict)  # folder of a run -> its summary
 
     def score_clips_into_run(
@@ -275,7 +279,7 @@ class Evaluations:
         )  # fmt: skip
         if sampling:
             request = _request_with_sampling(request, sampling)
-        finished_run = run_evaluation(request, out, workers=self.workers)
+        finished_run = run_evaluation(request, out, fresh=self.fresh, workers=self.workers)
         self.summaries[str(finished_run.path)] = finished_run.summary
         if not self.json:
             print_run_summary(finished_run.summary, show_all=True)

@@ -50,6 +50,7 @@ class MemoBenchDataset:
     """The dataset at `root`; its clips are looked at when they are first asked for."""
 
     root: Path
+    ordered_marks: bool = True  # whether a return that is not after the exit is refused
     true_clips: dict[ClipName, TrueClip | str] = field(default_factory=dict)
 
     @cached_property
@@ -101,7 +102,7 @@ class MemoBenchDataset:
         for name in sorted(sheet.marks if sheet else {clip for clip in self.clip_names if clip.subset == subset}):
             truth, marks = self.true_clip_or_problem(name), sheet.marks[name] if sheet else None
             if isinstance(truth, TrueClip) and marks is not None:
-                truth = marks.problem_sentence(truth.frames) or truth
+                truth = marks.problem_sentence(truth.frames, ordered=self.ordered_marks) or truth
             yield name, marks, truth
 
 

@@ -68,9 +68,15 @@ class Marks:
         hidden = max(2, min(round(self.exits / true_frames * clip_frames), clip_frames - 4))
         return hidden, max(hidden + 2, min(round(self.returns / true_frames * clip_frames), clip_frames - 1))
 
-    def problem_sentence(self, true_frames: int) -> str | None:
-        """What is wrong with the marks, as a sentence, or None."""
-        if 0 <= self.exits < self.returns <= true_frames:
+    @property
+    def are_ordered(self) -> bool:
+        """Whether the object returns after it leaves."""
+        return self.exits < self.returns
+
+    def problem_sentence(self, true_frames: int, *, ordered: bool = True) -> str | None:
+        """What is wrong with the marks, as a sentence, or None; `ordered` asks for a return after the exit."""
+        inside = all(0 <= mark <= true_frames for mark in (self.exits, self.returns))
+        if inside and (self.are_ordered or not ordered):
             return None
         return (
             f"the sheet says that the object leaves at frame {self.exits} and returns at {self.returns}, "

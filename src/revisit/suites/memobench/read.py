@@ -103,14 +103,15 @@ def _read_all_cases(
     marks: str | None = None,
     targets: str | None = None,
     prefer: str = "frames",
+    unordered_marks: str = "reject",
 ) -> Iterator[Case | Rejected]:
-    """All cases and what is missing."""
+    """All cases and what is missing; a protocol may clamp `unordered_marks`."""
     layout_kinds_by_precedence(prefer)
     folders = artifact_folders_from_options({"poses": poses, "vqa_answers": vqa, "detections": detections}, evidence)
     boxes = read_target_boxes(Path(targets).expanduser()) if targets is not None else {}
     places = [existing_option_folder("metadata", metadata)] if metadata is not None else []
     banks = [existing_option_folder("questions", questions)] if questions is not None else []
-    own_marks = _read_user_marks(marks)
+    own_marks, ordered = _read_user_marks(marks), unordered_marks != "clamp"
     words = {} if wording is None else read_question_wording(Path(wording).expanduser())
     strata = {} if categories is None else read_clip_categories(Path(categories).expanduser())
     own_prompts = {} if prompts is None else read_prompts_by_clip(_require_option_file("prompts", prompts))
@@ -121,7 +122,7 @@ def _read_all_cases(
     own = find_dataset_root(source) if source.is_dir() else None
     if own is not None:
         truth = make_context([*places, *_metadata_folders(own)], [*banks, own / BANKS])
-        yield from _ground_truth_cases(MemoBenchDataset(own), model or GROUND_TRUTH, truth)
+        yield from _ground_truth_cases(MemoBenchDataset(own, ordered), model or GROUND_TRUTH, truth)
         return
     plain = find_plain_clips_with_truth(source)
     if plain:
@@ -129,7 +130,7 @@ def _read_all_cases(
             raise UsageError(
                 f"{source} already has the ground truth beside its clips ({{clip}}_gt.mp4); leave out --option gt"
             )
-        yield from _cases_of_plain_clips(plain, own_marks, make_context(places, banks))
+        yield from _cases_of_plain_clips(plain, own_marks, make_context(places, banks), ordered)
         return
     trees = find_model_trees(source)
     if not trees:
@@ -141,7 +142,7 @@ def _read_all_cases(
         if len(trees) > 1:
             raise UsageError(f"{source} holds {len(trees)} models ({', '.join(trees)}); --option model names one")
         trees = {model: next(iter(trees.values()))}
-    data = None if gt is None else open_memobench_dataset(Path(gt).expanduser())
+    data = None if gt is None else replace(open_memobench_dataset(Path(gt).expanduser()), ordered_marks=ordered)
     if data is not None:
         places, banks = [*places, *_metadata_folders(data.root)], [*banks, data.root / BANKS]
     every_clip = make_context(places, banks)
@@ -204,7 +205,7 @@ class _Model:
             return _rejected_clip(clip, self.name, f"missing: no clip of {clip.id} in any layout", True)
         truth = data.true_clip_or_problem(clip)
         if isinstance(truth, TrueClip) and marks is not None:
-            truth = marks.problem_sentence(truth.frames) or truth
+            truth = marks.problem_sentence(truth.frames, ordered=data.ordered_marks) or truth
         if isinstance(truth, str):
             return _rejected_clip(clip, self.name, truth)
         case = self.make_case_of_existing_clip(clip, truth, marks, notes)
@@ -275,6 +276,7 @@ def _cases_of_plain_clips(
     clips: Mapping[tuple[ClipName, str], Path],
     own_marks: Mapping[ClipName, Marks],
     context: ClipContext,
+    ordered: bool,
 ) -> Iterator[Case | Rejected]:
     """The clips of a folder that has the ground truth among them, and marks only if the user gives some."""
     for (name, model), path in sorted(clips.items(), key=lambda item: (item[0][1], item[0][0])):
@@ -284,7 +286,7 @@ def _cases_of_plain_clips(
         if true is not None and (true_frames := count_frames(Clip(true))) is not None:
             truth = TrueClip(Clip(true), true_frames)
         marks = own_marks.get(name)
-        problem = marks.problem_sentence(truth.frames) if marks and truth else None
+        problem = marks.problem_sentence(truth.frames, ordered=ordered) if marks and truth else None
         if problem is not None:
             yield _rejected_clip(name, model, problem)
             continue

@@ -16,7 +16,7 @@ import typer
 
 from revisit.cli import console
 from revisit.cli.judge import FRAMES, open_judge_client, read_spread_frames
-from revisit.cli.options import JSON, QUIET, WORKERS, out_option
+from revisit.cli.options import FRESH, JSON, QUIET, WORKERS, out_option, run_option
 from revisit.cli.running import run_evaluation, write_report_and_print_summary
 
 DINO = "dinov3-base"
@@ -47,9 +47,9 @@ def evaluate_mind_predictions(
     poses: str = typer.Option("", help="Folder of poses that `revisit camera poses` estimated, for action."),
     protocol: str = typer.Option(None, help="corrected (default) or upstream."),
     observer_set: str = typer.Option("paper", "--set", metavar="SET", help="Observer set."),
-    run: Path = typer.Option(None, help="Run directory; runs/<name of the predictions> by default."),
+    run: Path = run_option("Run directory; runs/<name of the predictions> by default."),
     workers: int = WORKERS,
-    fresh: bool = typer.Option(False, "--fresh", help="Discard earlier answers of this run."),
+    fresh: bool = FRESH,
     report: bool = typer.Option(False, "--report/--no-report", help="Also write the HTML report."),
     quiet: bool = QUIET,
     json: bool = JSON,

@@ -8,7 +8,7 @@ import typer
 
 from revisit.cli import console
 from revisit.cli.help import Commands
-from revisit.cli.options import JSON, OPTION, QUIET, WORKERS
+from revisit.cli.options import FRESH, JSON, OPTION, QUIET, WORKERS, run_option
 from revisit.cli.running import run_evaluation, write_report_and_print_summary
 
 app = Commands("WorldMark: the command of its evaluator, and its page's findings.")
@@ -20,8 +20,9 @@ def evaluate_deliveries(
     arena: Path = typer.Option(None, help="The inputs; arena_inputs beside the clips by default."),
     protocol: str = typer.Option("upstream", help="upstream or corrected."),
     observer_set: str = typer.Option("small", "--set", metavar="SET", help="Observer set."),
-    run: Path = typer.Option(None, help="Run directory; runs/<name of the delivery> by default."),
+    run: Path = run_option("Run directory; runs/<name of the delivery> by default."),
     option: list[str] = OPTION,
+    fresh: bool = FRESH,
     workers: int = WORKERS,
     report: bool = typer.Option(False, "--report/--no-report", help="Also write the HTML report."),
     json: bool = JSON,
@@ -50,14 +51,14 @@ def evaluate_deliveries(
     more = []
     if protocol == "upstream" and not any(one.startswith("step=") for one in option):
         first = place.with_name(f"{place.name}-step")
-        run_evaluation(make_request(["worldmark_step"], []), first, quiet=quiet, workers=workers)
+        run_evaluation(make_request(["worldmark_step"], []), first, quiet=quiet, fresh=fresh, workers=workers)
         lengths = [record.value for record in Run(first).results.scores("worldmark_step") if record.value is not None]
         if not lengths:
             raise UsageError("no clip has a flow, so there is no step to take")
         step = statistics.median(lengths)  # of the clips' own
         console.print_to_stderr(f"upstream's step in this folder: {step:.4f} pixels; another model in it changes it")
         more = [f"step={step!r}"]
-    finished = run_evaluation(make_request([], more), place, quiet=quiet, workers=workers)
+    finished = run_evaluation(make_request([], more), place, quiet=quiet, fresh=fresh, workers=workers)
     raise typer.Exit(write_report_and_print_summary(finished, report=report, show_all=True, json=json))
 
 

@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -28,6 +29,7 @@ CARD: dict[str, Any] = {
     "suites": ("wrbench",), "paper": "arXiv:2606.20545", "published_by": (VGGT,),
 }  # fmt: skip
 PROFILES = ("certified_opencv", "main")  # which targets the public evaluator takes (--sidecar-profile-gate)
+CAMERA_TYPES = re.compile(r"static|(yaw\d*|pan)_(LR|RL)")  # labels of the cameras that the public evaluator scores
 MAIN_YAW, SAME_YAW = 60.0, 1e-3  # degrees: the turn of the main profile, and what single precision leaves of it
 DEGREES = 45.0  # of mean rotation error that cost a factor e
 WEAK_YAW = 2.0  # degrees: less is no turn
@@ -110,6 +112,18 @@ def static_hold_score(rotation: np.ndarray, centre: np.ndarray | None) -> float:
     return float(np.clip(1 - max(degrees / HOLD_DEGREES, way / HOLD_WAY), 0, 1))
 
 
+def why_unsupported_camera(case: Case, reference: RequestedCamera) -> str:
+    """Why the public evaluator has no precision for a request, in a sentence; empty where it has one.
+
+    It goes by the label of the camera; the path tells where a request has another name.
+    """
+    in_place = bool(np.abs(reference.c2w[:, :3, 3] - reference.c2w[0, :3, 3]).max() < WEAK_WAY)
+    supported = reference.kind in ("static", "sideways") or (reference.kind == "yaw" and in_place)
+    if CAMERA_TYPES.fullmatch(case.condition or "") or supported:
+        return ""
+    return "the public evaluator scores static, yaw and pan, and the request is another motion, such as an arc or orbit"
+
+
 def why_outside_profile(case: Case, reference: RequestedCamera, profile: str) -> str:
     """Why a target has no place in a profile of the public evaluator, in a sentence; empty where it has one.
 
@@ -132,7 +146,7 @@ def why_outside_profile(case: Case, reference: RequestedCamera, profile: str) ->
 
 
 @metric(
-    id="wr_camera_precision", version=3, title="Camera precision (CamPrec)", upstream="D1_CamPrec",
+    id="wr_camera_precision", version=4, title="Camera precision (CamPrec)", upstream="D1_CamPrec",
     responds_to=("frozen camera", "wrong direction", "camera drift", "turn cut short"),
     blind_to=("content", "translation on a path that only turns", "distance of a sideways motion"), **CARD,
 )  # fmt: skip
@@ -148,12 +162,14 @@ def camera_precision(
 
     Any turn of 2 degrees to the right side of a 60 degree request scores 0.52 at once; the facts hold what a resting
     camera would get without that rule (`resting`). With the profile `main`, other requests than yaw by 60 degrees, pan
-    and static are unscored, as the public evaluator has it.
+    and static are unscored, as the public evaluator has it; `upstream` leaves arcs, orbits and the like out with any.
     """
     require_known_rule(rule)
     if case.annotations.get("viewpoint_condition") == "prompt_only":
         sentence = "the generator got the camera motion as text, so there is no exact path to compare with"
         return Unscored("does_not_apply", sentence)
+    if rule == "upstream" and (unsupported := why_unsupported_camera(case, reference)):
+        return Unscored("does_not_apply", unsupported, {"upstream_reason": "unsupported_camera_type"})
     if outside := why_outside_profile(case, reference, profile):
         return Unscored("mismatch", outside)
     if reference.kind == "sideways" and estimate.centre is None:
