@@ -29,8 +29,8 @@ def write_checkpoint_run(out: Path, plan: Plan, clips: Sequence[ScoredClip]) -> 
                 continue
             try:
                 cache.save(key, record)
-            except OSError as error:  # no training ends for a picture
-                why = error.strerror or type(error).__name__
+            except Exception as error:  # no training ends for a picture
+                why = getattr(error, "strerror", None) or type(error).__name__
                 cache.problems["write"] = (
                     f"the cache folder {cache.root} cannot be written ({why}): pages lack pictures"
                 )
