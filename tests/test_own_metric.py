@@ -185,6 +185,7 @@ def test_the_command_tells_of_a_failing_metric_in_one_line(tmp_path: Path) -> No
     )
     said = [line for line in (done.stdout + done.stderr).splitlines() if "RuntimeError: down" in line]
     assert len(said) == 1 and "and 2 more clips" in said[0], done.stdout + done.stderr
+    assert "RuntimeError: down (falling.py:7)" in said[0]
     assert "Traceback" not in done.stderr and done.returncode == 1
     rows = [json.loads(line) for line in (tmp_path / "run" / "records.jsonl").read_text().splitlines()]
     assert len(rows) == 6

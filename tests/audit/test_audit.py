@@ -17,10 +17,11 @@ from revisit.audit.grid import grid_film, render_grid, story
 from revisit.audit.horizon import curves
 from revisit.audit.page import write_audit_page, write_horizon_page
 from revisit.audit.results import load_saved_audit, saved_metric_audit
-from revisit.audit.run import AuditGrid, run_audit
+from revisit.audit.run import AuditGrid, audit_plan_and_request, run_audit
 from revisit.audit.schema import AuditContent, MetricAudit
 from revisit.core import METRICS, Case, Clip, Reason, Record, UsageError, evidence_id
 from revisit.engine.dependencies import observed_kinds_needed_by
+from revisit.engine.request import Request
 from revisit.observers.sets import load_roles
 from revisit.results import Results
 from revisit.worlds.failures import FAILURES, FLOORS
@@ -378,3 +379,20 @@ def test_cards_show_the_audit_of_their_version_only() -> None:
     assert "Audit (rendered worlds" in cards.audit_table_markdown("psnr_returned", version)
     assert any(line.startswith("AUC") for line in cards.audit_lines("psnr_returned", version).values())
     assert cards.audit_table_markdown("psnr_returned", version + 1) == "" and cards.audit_lines("nothing", 1) == {}
+
+
+@pytest.mark.parametrize("suites", [("folder",), ("folder", "wrbench")])
+def test_the_request_of_an_audit_makes_its_plan_again(
+    suites: tuple[str, ...], make_clip: Callable[..., Path], tmp_path: Path
+) -> None:
+    """`revisit eval --rescore` looked for evidence of another alignment, and did not find it."""
+    for name in ("a", "truth"):
+        make_clip(tmp_path / f"grid/{name}.mp4")
+    (tmp_path / "grid/manifest.jsonl").write_text(json.dumps({"id": "a", "video": "a.mp4", "reference": "truth.mp4"}))
+    plan, request = audit_plan_and_request(tmp_path / "grid", "lite", suites)
+    again = Request.from_json(json.loads(json.dumps(request.as_json()))).plan()
+    assert plan.wanted == again.wanted
+    for case in plan.cases:
+        checks = plan.checks_for(case)
+        assert checks == again.checks_for(case)
+        assert plan.answer_keys_by_check(case, checks) == again.answer_keys_by_check(case, checks)

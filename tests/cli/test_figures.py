@@ -230,7 +230,7 @@ def test_what_looks_less_changed_than_the_truth_is_not_marked_as_measured() -> N
     reset = BoardRow(
         "reset", "run", {"target_identity": cell_around(0.9, 2), "target_identity.held": cell_around(0.1, 2)}
     )
-    board = Board("t", "p", columns, (reset, *rows), truths={"s": "1"})
+    board = Board("t", "p", columns, (reset, *rows), truths={("s",): "1"})
     assert (
         mark_best_and_second_rows(board, board.rows, columns[0]) == {}
     )  # it looks less changed than the truth: no merit

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -10,8 +11,8 @@ import numpy as np
 import pytest
 
 import revisit
-from revisit.core import UsageError
-from revisit.engine.request import Request, recognise_suite
+from revisit.core import SUITES, UsageError
+from revisit.engine.request import Request, recognise_suite, rescore_run_folder
 from revisit.media import encode_mp4
 from revisit.results.run import Run
 
@@ -90,6 +91,30 @@ def test_a_run_in_a_new_folder_of_the_source_is_not_read_as_clips(clips: Path):
     again = revisit.evaluate(clips, metrics=["flicker"], out=clips / "runs/week", workers=0)
     assert [case.id for case in again.cases] == ["a@one#0", "a@two#0"]
     assert any("runs/week" in remark for remark in Run(clips / "runs/week").plan["remarks"])
+
+
+def test_a_run_is_scored_again_from_another_folder(clips: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Options that are paths hold from everywhere, also where the command named them from its own folder."""
+    monkeypatch.chdir(tmp_path)
+    first = scored(clips, tmp_path / "run", options=["reference=gt"])
+    keys = [record.key for record in first.results.records]
+    monkeypatch.chdir(clips)
+    again = rescore_run_folder(tmp_path / "run")
+    assert [record.key for record in again.results.records] == keys and again.results.scores("psnr")
+    assert again.facts["request"]["options"] == [f"reference={tmp_path / 'gt'}"]
+
+
+def test_options_that_are_paths_are_known_as_such(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    kind = re.compile(r"(a |your own )?(folders?|file|CSV|JSON|YAML|sheet)\b", re.IGNORECASE)
+    for suite in SUITES.values():
+        paths = {name for name, meaning in suite.options.items() if kind.match(meaning)}
+        assert paths == set(suite.card.get("paths") or ()), suite.id
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "one,two").mkdir()
+    given = {"artifacts": "da3, /masks", "questions": "one,two", "models": "a"}
+    assert SUITES["mbench"].with_absolute_paths(given) == {
+        "artifacts": f"{tmp_path}/da3,/masks", "questions": f"{tmp_path}/one,two", "models": "a",
+    }  # fmt: skip
 
 
 def test_a_run_is_no_source(clips: Path, tmp_path: Path):

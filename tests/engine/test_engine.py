@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -37,6 +38,7 @@ from revisit.engine.dependencies import ObserverSet
 from revisit.engine.jobs import ClipTask, ObserverTask, ObservingJob
 from revisit.engine.observe import make_single_partner_function
 from revisit.engine.plan import make_plan
+from revisit.engine.request import rescore_run_folder
 from revisit.engine.run import Progress, evaluate, rescore
 from revisit.engine.score import make_scoring_input
 from revisit.engine.scorer_processes import Scorers
@@ -347,7 +349,8 @@ def test_one_bad_case_never_stops_the_others(cases, tmp_path):
     assert "this is text, not a video" in found["bad@m", "test_mean"].sentence
     assert "no such file" in found["missing@m", "test_mean"].sentence
     assert found["a@m", "test_mean"].status == "scored"
-    assert found["a@m", "test_bug"].sentence.startswith("test_bug failed: ZeroDivisionError")
+    fault = found["a@m", "test_bug"].sentence
+    assert re.fullmatch(r"test_bug failed: ZeroDivisionError: .* \(tests/engine/test_engine.py:\d+\)", fault), fault
     assert "a cable was loose" in found["a@m", "test_trouble_x"].sentence
 
 
@@ -438,11 +441,15 @@ def test_rescoring_without_evidence_leaves_the_run_as_it_is_and_names_its_comman
     """Failures must not take the place of scores because somebody cleaned the cache."""
     run = evaluate(plan_for(cases), tmp_path / "run", workers=0, command="revisit audit --seeds 1")
     before = {path.name: path.read_bytes() for path in run.path.glob("*.json*")}
-    with pytest.raises(
-        MissingPrerequisite, match=r"evidence of 4 of 4 clips.*`revisit audit --seeds 1` makes it again"
-    ):
+    way = "`revisit audit --seeds 1` makes it again with --fresh or another --out"  # alone, it has no open question
+    with pytest.raises(MissingPrerequisite, match=rf"evidence of 4 of 4 clips.*{way}"):
         rescore(plan_for(cases), run.path, EvidenceCache(tmp_path / "other cache"))
     assert {path.name: path.read_bytes() for path in run.path.glob("*.json*")} == before
+    cache = EvidenceCache(tmp_path / "other cache")
+    evaluate(plan_for(cases), tmp_path / "another", workers=0, cache=cache)
+    rescore(plan_for(cases), run.path, cache)
+    with pytest.raises(UsageError, match="does not say how its clips are read, because it was not made by"):
+        rescore_run_folder(run.path)
 
 
 def test_rescoring_keeps_the_reason_of_what_failed(cases, tmp_path):

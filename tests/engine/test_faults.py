@@ -13,6 +13,7 @@ import threading
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -201,6 +202,59 @@ def test_damaged_evidence_that_cannot_be_removed_is_missing(tmp_path, monkeypatc
     monkeypatch.setattr(Path, "unlink", refuse)
     assert not cache.verify_or_drop("ab" * 20)
     assert cache.load(FrameFacts, "ab" * 20) is None
+
+
+def test_evidence_that_may_not_be_read_is_no_damaged_evidence(tmp_path, monkeypatch, revisit):
+    """It was removed, as if its bytes were wrong."""
+    cache, key, opened = EvidenceCache(cache_root()), "ab" * 20, Path.open
+    cache.save(key, facts_of(2))
+
+    def refuse(path: Path, *arguments: Any, **settings: Any) -> Any:
+        if path.suffix == ".npz":
+            raise PermissionError(13, "Permission denied")
+        return opened(path, *arguments, **settings)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "open", refuse)
+        assert not cache.verify_or_drop(key) and cache.load(FrameFacts, key) is None
+        done = revisit("cache", "verify", check=1)
+    assert f"{key}.npz (Permission denied): it counts as missing, and is not removed" in cache.problems["read"]
+    assert "0 damaged pieces removed" in done.stdout and "(Permission denied)" in done.stderr
+    assert cache.verify_or_drop(key)
+
+
+def test_a_cache_that_takes_no_evidence_costs_no_score(make_clip, tmp_path, monkeypatch, revisit):
+    """As one that others own, or that is full: it cost the scores of all new clips. The run says it once."""
+    for seed in range(2):
+        make_clip(tmp_path / "videos/m" / f"{seed}.mp4", seed=seed)
+    for fan_out in range(256):
+        place = cache_root() / "evidence" / f"{fan_out:02x}"
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.touch()  # a file where a folder should be made; rights do not stop the user of a container
+    done = revisit("eval", "videos", "--out", "run", "--metric", "flicker", "--no-report", "--workers", 1)
+    assert done.stderr.count("cannot be written (") == 1, done.stderr
+    run = Run(tmp_path / "run")
+    assert len(run.results.scores("flicker")) == 2 and not run.results.failures
+    assert "cannot be written" in (run.path / "run.log").read_text()
+    assert "has no evidence" in revisit("eval", "run", "--rescore", "--no-report", check=None).stderr
+
+
+def test_a_shared_cache_that_fails_costs_no_score(make_clip, tmp_path, monkeypatch):
+    """Its evidence is in the cache of this machine, too; what is not answered is made here."""
+    fsspec = pytest.importorskip("fsspec", reason="needs fsspec: pip install 'revisit-bench[ray]'")
+    make_clip(tmp_path / "videos/m/a.mp4")
+
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    for name in ("pipe_file", "cat_file", "find"):
+        monkeypatch.setattr(fsspec.get_filesystem_class("memory"), name, refuse)
+    cache = EvidenceCache(cache_root(), "memory://failing")
+    run = evaluate(folder_plan(tmp_path / "videos"), tmp_path / "run", workers=0, cache=cache)
+    assert run.results.scores("flicker") and not run.results.failures
+    assert run.facts["notes"]["cache"] == [
+        "REVISIT_SHARED_CACHE=memory://failing cannot be used (Permission denied); the run goes on without it"
+    ]
 
 
 def test_evidence_of_earlier_versions_is_still_read(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import threading
 import time
 from collections.abc import Callable
@@ -458,10 +459,9 @@ def test_reasons_do_not_depend_on_who_ran_the_observer(clips, tmp_path, monkeypa
         monkeypatch.setenv("REVISIT_NETWORKS", where)
         reasons.append(run(jobs_of(clips[:1], "toy.refuses", "toy.stumbles"), EvidenceCache(tmp_path / where)))
     assert reasons[0] == reasons[1]
-    assert reasons[0] == {
-        "toy.refuses-0": "this clip is refused",
-        "toy.stumbles-0": "toy.stumbles failed on frame 1: ValueError: a stone",
-    }
+    stumbled = reasons[0].pop("toy.stumbles-0")
+    assert reasons[0] == {"toy.refuses-0": "this clip is refused"}
+    assert re.fullmatch(r"toy.stumbles failed on frame 1: ValueError: a stone \(tests/hosted.py:\d+\)", stumbled)
 
 
 @pytest.mark.parametrize(

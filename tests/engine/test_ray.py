@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import socket
 import threading
 import time
 from collections import Counter
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
+from types import SimpleNamespace
 
 import pytest
 
-from revisit.core import UsageError
+from revisit.core import OBSERVERS, Clip, UsageError
 from revisit.engine.cache import EvidenceCache
+from revisit.engine.jobs import ClipTask, ObserverTask, ObservingJob
+from revisit.engine.ray_executor import UNKNOWN, OnRay
 from revisit.engine.request import Request, find_executor
+from revisit.media import Limits, clip_digest
 
 FEW = ("flicker", "lighting_consistency", "camera_moved", "frozen_camera")
 ASKED = len(FEW) + 1  # with the gate that one of them stands behind
@@ -86,6 +94,54 @@ def test_two_hundred_clips_and_a_node_killed_on_the_way(make_clip, tmp_path, clu
     run = evaluated(tmp_path, "ray", find_executor("ray", cluster.address), "cache")
     assert killed.is_set()
     checked(tmp_path, run, 200)
+
+
+class RayOfOneProcess:
+    """As much of Ray as `OnRay` calls, with a process for the cluster."""
+
+    exceptions = SimpleNamespace(RayTaskError=KeyError, RuntimeEnvSetupError=KeyError, RayError=KeyError)
+    cluster_resources = staticmethod(lambda: {"CPU": 1})
+    cancel = staticmethod(lambda task, force: task.cancel())
+
+    def __init__(self, pool):
+        self.remote = lambda **_: lambda fn: SimpleNamespace(remote=partial(pool.submit, fn))
+
+    def wait(self, tasks, num_returns):
+        return [next(as_completed(tasks))], []
+
+    def get(self, task):
+        return task.result()
+
+
+def test_what_a_function_registered_is_observed_by_the_process_that_knows_it(make_clip, tmp_path, monkeypatch):
+    """Nodes did not know it: all clips failed. Workers of this machine hand such jobs back, too."""
+    known = OBSERVERS["lite.lab"]
+    monkeypatch.setitem(OBSERVERS._things, "own.lab", replace(known, id="own.lab"))
+    tasks = [
+        ObserverTask("ab" * 20, "own.lab", "no_such_module", {}),
+        ObserverTask("cd" * 20, known.id, known.fn.__module__, {}),
+    ]
+    clip = Clip(make_clip(tmp_path / "a.mp4"))
+    digest = clip_digest(clip)
+    jobs = [ObservingJob((ClipTask(digest, clip, (task,)),), frozenset()) for task in tasks]
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        monkeypatch.setattr("revisit.engine.ray_executor._connect_to_ray", lambda address: RayOfOneProcess(pool))
+        cache = EvidenceCache(tmp_path / "cache")
+        outcomes = [outcome for _, outcome in OnRay()(iter(jobs), cache, Limits(), networks=[])]
+    assert not any(outcome.failed or outcome.broken for outcome in outcomes)
+    by_key = {key: outcome for outcome in outcomes for key in outcome.made}
+    assert [UNKNOWN in by_key[task.key].notes[digest] for task in tasks] == [True, False]
+    assert all(task.key in cache for task in tasks)
+
+
+def test_a_cluster_is_not_asked_for_what_a_script_registers(make_clip, tmp_path, monkeypatch):
+    make_clip(tmp_path / "videos/m/a.mp4")
+    known = OBSERVERS["lite.frames"]
+    said: list[str] = []
+    monkeypatch.setattr(known.fn, "__module__", "__main__")
+    request = Request.from_options(tmp_path / "videos", metrics=["flicker"])
+    run = request.run(tmp_path / "run", warned=said.append, executor=OnRay("nowhere"))
+    assert run.results.scores("flicker") and "lite.frames: what a script registers is unknown" in said[0]
 
 
 def test_what_is_wrong_with_an_executor_is_said():

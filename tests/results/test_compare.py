@@ -17,7 +17,10 @@ from revisit.report.trend import trend_svg
 from revisit.results import Results
 from revisit.results.compare import Contender, compare_coverage, compare_with_first
 from revisit.results.question_ranking import SuiteQuestion, rank_question
+from revisit.results.record_files import case_to_json
+from revisit.results.run import Run
 from revisit.results.trend import common_clips_sentence, score_trends
+from revisit.runs.comparability import Side, protocol_difference_text
 from tests.stats.test_stats import by_scipy
 
 import_registering_modules()
@@ -302,3 +305,29 @@ def make_other_truth(videos: Path, tmp_path: Path, revisit: Any) -> str:
     revisit("eval", videos, "--out", tmp_path / "later", "--no-report", "--workers", 0, "-m", "psnr")
     told: str = revisit("compare", tmp_path / "usual", tmp_path / "later", "-m", "psnr", check=2).stderr
     return told
+
+
+def test_references_are_compared_by_clip(tmp_path: Path) -> None:
+    """A sample may have a reference for each condition: a side that lacks one of its clips compares on the others."""
+
+    def side(name: str, references: Mapping[str, str]) -> Side:
+        cases = [
+            Case(f"s-{condition}@{name}#0", "folder", name, "s", Clip(Path("c")), condition=condition)
+            for condition in references
+        ]
+        entries = [
+            {**case_to_json(case), "reference_digest": digest}
+            for case, digest in zip(cases, references.values(), strict=True)
+        ]
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "run.json").write_text(
+            '{"suite": "folder", "protocol": {"metrics": {"psnr": "corrected:1"}}}'
+        )
+        (tmp_path / name / "plan.json").write_text(json.dumps({"cases": entries}))
+        run = Run(tmp_path / name)
+        return Side(Contender(name, Results(cases, [])), run, name)
+
+    both = side("both", {"near": "1", "far": "2"})
+    assert protocol_difference_text(both, side("one", {"near": "1"}), "psnr") == ""
+    swapped = protocol_difference_text(both, side("swapped", {"near": "2", "far": "1"}), "psnr")
+    assert swapped == "the reference of s-far is not the same file"

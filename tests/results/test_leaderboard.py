@@ -263,6 +263,25 @@ def test_runs_of_two_protocols_or_judges_do_not_share_a_column() -> None:
     assert next(c for c in both.columns if c.key == "memo_vqa_cm").protocol == "bbbb"
 
 
+def test_runs_share_a_board_where_common_clips_have_the_same_references() -> None:
+    """A scene may have a reference for each condition; a run that lacks one of its clips shares the board."""
+    whole = run_facts(models=("A",))
+
+    def as_conditions(run: RunFacts, references: dict[str, str]) -> Board:
+        named = [
+            {**entry, "sample": "one", "reference_digest": references[entry["id"].split("@")[0]]}
+            for entry in run.plan["cases"]
+            if entry["id"].split("@")[0] in references
+        ]
+        return board_of_run(replace(run, plan={**run.plan, "cases": named}), COLUMNS)  # type: ignore[typeddict-item]
+
+    both = as_conditions(whole, {"Barnyard_001": "1", "007": "2"})
+    part = as_conditions(run_facts("two", models=("C",)), {"007": "2"})
+    swapped = as_conditions(run_facts("three", models=("D",)), {"Barnyard_001": "2", "007": "1"})
+    assert len(join_comparable_boards([both, part])) == 1
+    assert len(join_comparable_boards([both, swapped])) == 2
+
+
 def test_a_board_says_how_many_clips_posed_the_test() -> None:
     run = run_facts()
     funnel = [{"stage": "all clips", "n": 3}, {"stage": "memory scored", "n": 1}]

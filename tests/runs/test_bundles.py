@@ -18,7 +18,7 @@ from revisit.engine.dependencies import short_hash
 from revisit.engine.resume import hash_of_metrics_and_gates
 from revisit.report.site import boards_of_bundles, write_site
 from revisit.results.record_files import case_to_json, record_to_line
-from revisit.runs.bundles import Bundle, read_bundle
+from revisit.runs.bundles import Bundle, dataset_fingerprint, read_bundle
 from tests.conftest import in_this_process, moving_frames
 from tests.datasets import memobench
 from tests.suites.memobench.test_suite_memobench import generated, make_dataset
@@ -477,6 +477,38 @@ def test_models_of_two_bundles_are_ranked_on_the_clips_that_both_have() -> None:
     (board,) = boards_of_bundles([bundles[0], still], {bundle.name: BundleCheck(1) for bundle in (bundles[0], still)})
     shown = {row.label: row.cells["event_outcome.places"].mean for row in board.rows}
     assert shown == {"good": 1, "still (floor)": None}
+
+
+def test_bundles_that_lack_clips_share_a_board_with_those_that_have_them() -> None:
+    """Bundles are linked by common clips with the same references, in any order; nothing else joins datasets."""
+
+    def handed_in(name: str, references: dict[str, str]) -> Bundle:
+        cases = [Case(f"{clip}@{name}#0", "folder", name, clip, Clip(Path(f"{clip}.mp4"))) for clip in references]
+        lines = [record_to_line(Record(one, "event_outcome", False, "scored", 0.5)) for one in cases]
+        entries = [
+            {**case_to_json(one), "reference_digest": digest or None}
+            for one, digest in zip(cases, references.values(), strict=True)
+        ]
+        plan: Any = {"suite": "folder", "protocol": "corrected", "cases": entries, "rejected": []}
+        about = {
+            "suite": "folder", "protocol": "corrected", "hash": "aa", "set": "lite", "models": [name],
+            "dataset": dataset_fingerprint(plan),
+        }  # fmt: skip
+        return Bundle(Path(f"{name}.zip"), about, {"environment": {}}, plan, tuple(lines))  # type: ignore[arg-type]
+
+    left, right = handed_in("left", {"a": "1", "b": "2"}), handed_in("right", {"c": "3", "d": ""})
+    whole = handed_in("whole", {"a": "1", "b": "2", "c": "3", "d": ""})
+    for order in ([left, right, whole], [whole, right, left], [left, whole, right]):
+        (board,) = boards_of_bundles(order)
+        assert board.title == f"folder, dataset {whole.about['dataset']}"
+        cells = {row.model: row.cells["event_outcome.unchecked"] for row in board.rows}
+        assert {model: (cell.n, cell.of) for model, cell in cells.items()} == {
+            "left": (2, 4), "right": (2, 4), "whole": (4, 4),
+        }  # fmt: skip
+    assert len(boards_of_bundles([left, right])) == 2  # without a clip in common
+    swapped = handed_in("swapped", {"a": "2", "b": "1"})
+    assert len(boards_of_bundles([left, swapped])) == 2
+    assert len(boards_of_bundles([whole, handed_in("other", {"c": "3", "d": "4"})])) == 2
 
 
 def test_a_board_shows_what_counts_and_names_are_text(tmp_path: Path) -> None:

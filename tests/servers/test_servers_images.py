@@ -208,6 +208,20 @@ def test_tokens_that_a_server_counts_are_paid_for(tmp_path):
 # --- what is kept ----------------------------------------------------------------------------------------------------
 
 
+def test_one_command_at_a_time_draws_into_a_folder(tmp_path):
+    """Each wrote the lines that it knew: what the other had drawn *was not drawn by this command* from then on."""
+    with serving(answer) as server:
+        store = ImageStore(tmp_path / "frames", tmp_path / "cache")  # before the others have drawn
+        draw(server, tmp_path / "frames", "a")
+        first = draw_missing_pictures(requests_of("b", "c"), ImageServer(settings(server.url)), store)
+        next(first)
+        with pytest.raises(UsageError, match=r"another command is drawing pictures in .*frames; wait for it"):
+            draw(server, tmp_path / "frames", "d")
+        list(first)
+        made = draw(server, tmp_path / "frames", "a", "b", "c", "d")
+    assert [made[name].status for name in "abcd"] == ["kept", "kept", "kept", "drawn"]
+
+
 def test_nothing_is_overwritten_in_silence(tmp_path):
     with serving(answer) as server:
         foreign = pixels("somebody else's")

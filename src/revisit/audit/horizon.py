@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from revisit.audit.grid import FPS, PERFECT, TRUTH, grid_film, render_grid, scene_name
-from revisit.audit.run import audit_plan
+from revisit.audit.run import audit_plan_and_request
 from revisit.audit.schema import Content
 from revisit.core import METRICS, Case, UsageError
 from revisit.engine.run import Progress as Watching
@@ -56,8 +56,10 @@ def audit_horizon(
         entries += [_fading_clip_line(folder, line) for line in entries if line["model"] == f"{PERFECT}@0"]
         lines += [_line_for_all_gaps(line, folder.name) for line in entries if not line["model"].startswith(TRUTH)]
     write_json_lines(out / "horizon" / "manifest.jsonl", lines, ascii=True)
-    plan = audit_plan(out / "horizon", set, ("folder",), metrics)
-    run = evaluate(plan, out / "horizon-run", workers=workers, fresh=fresh, progress=observed)
+    plan, request = audit_plan_and_request(out / "horizon", set, ("folder",), metrics)
+    run = evaluate(
+        plan, out / "horizon-run", workers=workers, fresh=fresh, progress=observed, request=request.as_json()
+    )
     content = {
         "set": plan.observers.id,
         "fps": FPS,

@@ -20,8 +20,9 @@ from revisit.audit.grid import FPS, FRAMES, SIZE, render_grid
 from revisit.audit.kind_scores import score_diagnoses
 from revisit.audit.schema import AuditContent
 from revisit.core import SUITES, UsageError
+from revisit.engine.parameters import default_parameters_of_plan
 from revisit.engine.plan import Plan, make_plan
-from revisit.engine.request import load_observer_set
+from revisit.engine.request import Request, load_observer_set
 from revisit.engine.resume import hash_of_metrics_and_gates
 from revisit.engine.run import Progress as Watching
 from revisit.engine.run import evaluate
@@ -92,32 +93,35 @@ def run_audit(
         middle=grid.middle_strength_seeds, size=grid.size,
         workers=workers, fresh=fresh, progress=rendered,
     )  # fmt: skip
-    plan = audit_plan(out / "grid", set, suites, metrics)
+    plan, request = audit_plan_and_request(out / "grid", set, suites, metrics)
     run = evaluate(
-        plan, out / "run", workers=workers, fresh=fresh, progress=observed, command=command,
-        request={"source": str((out / "grid").resolve()), "suite": "folder", "set": set, "metrics": list(metrics)},
-    )  # fmt: skip
+        plan, out / "run", workers=workers, fresh=fresh, progress=observed, command=command, request=request.as_json()
+    )
     content = analyse_run(plan, run, grid)
     write_json(out / "audit.json", content)
     return content
 
 
-def audit_plan(folder: Path, set: str, suites: Sequence[str], metrics: Sequence[str] = ()) -> Plan:
-    """The plan that asks all metrics of the suites of a rendered folder, each under its suite's first protocol."""
+def audit_plan_and_request(
+    folder: Path, set: str, suites: Sequence[str], metrics: Sequence[str] = ()
+) -> tuple[Plan, Request]:
+    """The plan that asks all metrics of the suites of a rendered folder, each under its suite's first protocol.
+
+    And the request that makes the same plan, so that the run can be scored again.
+    """
     overrides: dict[str, Mapping[str, object]] = {}
     metric_ids = list(metrics)
     for suite in (SUITES[suite_id] for suite_id in dict.fromkeys(suites)):
         overrides |= suite.protocols[next(iter(suite.protocols))] or {}
         if not metrics and {*suites} != {"folder"}:
             metric_ids += suite.metrics()
-    return make_plan(
-        SUITES["folder"],
-        folder,
-        load_observer_set(set),
-        metrics=list(dict.fromkeys(metric_ids)),
-        align="index",
-        overrides=overrides,
+    metric_ids = list(dict.fromkeys(metric_ids))
+    plan = make_plan(
+        SUITES["folder"], folder, load_observer_set(set), metrics=metric_ids, align="index", overrides=overrides
     )
+    uses = default_parameters_of_plan(plan)
+    own = {id: parameters for id, parameters in overrides.items() if id in uses}
+    return plan, Request(str(folder.resolve()), "folder", set, metrics=tuple(metric_ids), align="index", parameters=own)
 
 
 def analyse_run(plan: Plan, run: Run, grid: AuditGrid) -> AuditContent:

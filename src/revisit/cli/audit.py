@@ -185,7 +185,7 @@ def sweep(
     from revisit.results.run import Run
 
     if (source / "run.json").is_file():
-        request = Request.from_json(Run(source).facts["request"])
+        request = Request.of_run(Run(source))
         request = replace(request, metrics=tuple(metric) or request.metrics, limit=limit or request.limit)
     else:
         request = Request.from_options(

@@ -48,11 +48,14 @@ def info(json: bool = JSON) -> None:
 def verify(json: bool = JSON) -> None:
     """Check all cached evidence and remove damaged files."""
     from revisit.engine.cache import EvidenceCache, cache_root
+    from revisit.media.files import file_exists
 
     cache = EvidenceCache(cache_root())
-    damaged = [file.name for file in cache.files() if not cache.verify_or_drop(file.stem)]
+    faulty = [file for file in cache.files() if not cache.verify_or_drop(file.stem)]
+    damaged = [file.name for file in faulty if not file_exists(file)]
     console.print_json_or_text({"removed": damaged}, f"{len(damaged)} damaged pieces removed", json)
-    raise typer.Exit(1 if damaged else 0)
+    console.print_to_stderr(*cache.problems.values())
+    raise typer.Exit(1 if faulty else 0)
 
 
 @app.command()

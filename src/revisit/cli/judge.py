@@ -87,7 +87,8 @@ def replay_judge_run(
     from revisit.engine.request import Request
     from revisit.results.run import Run
 
-    recorded, facts = run / "answers.jsonl", Run(run).facts
+    earlier = Run(run)
+    recorded, facts = run / "answers.jsonl", earlier.facts
     if not recorded.is_file():
         raise UsageError(f"{run}: this run asked no judge, so there are no answers to replay")
     folder = out or run.with_name(f"{run.name}-replay")
@@ -95,7 +96,7 @@ def replay_judge_run(
     if (facts["protocol"].get("judge") or {}).get("roles"):
         folder.mkdir(parents=True, exist_ok=True)
         judge = _write_replay_judge_file(facts["protocol"]["judge"], judge, folder / "judge.yaml")
-    request = replace(Request.from_json(facts["request"]), judge=str(judge))
+    request = replace(Request.of_run(earlier), judge=str(judge))
     finished_run = request.run(folder)
     if json:
         console.print_json(finished_run.summary)

@@ -34,6 +34,9 @@ BENCHMARKS = "revisit.suites"
 PARTS = ("evidence", "observers", "metrics", "questions", "imports", "suite")
 
 
+packages_with_registrations = {"revisit"}  # and those of plugins and scripts, whose modules have registered something
+
+
 class Registry(Generic[T]):
     """Named things of one kind; those of a part that is not imported with everything else are there when asked for."""
 
@@ -51,6 +54,7 @@ class Registry(Generic[T]):
                 f"rename one"
             )
         self._things[id] = thing
+        packages_with_registrations.add(_qualified_name(thing).partition(".")[0])
         return thing
 
     def __getitem__(self, id: str) -> T:

@@ -92,6 +92,11 @@ class Suite:
         """What `read` takes besides the source: name -> what it means."""
         return self.card.get("options") or {}
 
+    def with_absolute_paths(self, options: Mapping[str, str]) -> dict[str, str]:
+        """The options; those that are files or folders, by the `paths` of the card, hold from any working folder."""
+        paths = self.card.get("paths") or ()
+        return {name: _absolute_paths(value) if name in paths else value for name, value in options.items()}
+
     @property
     def protocols(self) -> Mapping[str, Details]:
         """Protocol name -> metric, gate or evidence id -> parameters."""
@@ -159,6 +164,13 @@ class Suite:
         if "annotations" in facts:
             return all(facts.get(name, facts["annotations"].get(name)) in values for name, values in where.items())
         return all(facts[name] in values for name, values in where.items() if name in facts)
+
+
+def _absolute_paths(value: str) -> str:
+    """The path, or each of several that are joined by commas, from the root."""
+    whole = Path(value).expanduser()
+    parts = [value] if whole.exists() else value.split(",")
+    return ",".join(str(Path(part.strip()).expanduser().absolute()) if part.strip() else part for part in parts)
 
 
 def read_card(package: str | None) -> Details:

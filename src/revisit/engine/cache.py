@@ -2,11 +2,13 @@
 
 Evidence is stored under the hash of everything that it depends on (clip bytes, observer, version, weights, parameters,
 decoding rule), so it is never stale and never overwritten with something else. A seal tells damaged files, which are
-dropped and made again.
+dropped and made again. What cannot be read because of rights or the disk is left as it is, and what cannot be written
+is kept for one run; `problems` says both.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
@@ -17,13 +19,15 @@ from typing import Any, TypeVar
 import numpy as np
 
 from revisit.core import UsageError, from_arrays, to_arrays
-from revisit.engine.shared_evidence import VARIABLE, open_shared_evidence
+from revisit.core.text import format_error_on_one_line
+from revisit.engine.shared_evidence import VARIABLE, SharedEvidence, open_shared_evidence
 from revisit.media import load_npz, save_npz, verify_seal_if_present
 from revisit.media.cache_folders import EVIDENCE, cache_root
 from revisit.media.files import file_exists
 
 T = TypeVar("T")
 FILES = "*/[!.]*.npz"  # of evidence, in its folder
+OF_DAMAGED_BYTES = (None, errno.EINVAL, errno.ENOENT)  # wrong offsets lead to these, and others who remove files
 LEVEL = 1  # of zlib: packing would otherwise be most of what the engine takes
 FEW = 512  # values: about as many as there are of 1/256 between -1 and 1
 CODES, HIGH, VALUES = ":codes", ":high", ":values"  # of an array of which only the values that it has are kept whole
@@ -36,13 +40,18 @@ class EvidenceCache:
 
     root: Path
     shared: str = field(default_factory=lambda: os.environ.get(VARIABLE, ""))
+    spare: Path | None = None  # a folder of one run, for evidence that the cache does not take
+    problems: dict[str, str] = field(default_factory=dict, compare=False)  # kind -> a sentence on its first case
 
     def path(self, key: str) -> Path:
         return self.root / EVIDENCE / key[:2] / f"{key}.npz"
 
     def __contains__(self, key: str) -> bool:
         is_local = file_exists(f"{self.root}/{EVIDENCE}/{key[:2]}/{key}.npz")  # asked of every clip of a run
-        return is_local or (bool(self.shared) and key in open_shared_evidence(self.shared))
+        return is_local or self._is_spare(key) or bool(self.shared and self._share(lambda shared: key in shared))
+
+    def _is_spare(self, key: str) -> bool:
+        return self.spare is not None and file_exists(self.spare / f"{key}.npz")
 
     def require_usable(self, *, writable: bool) -> None:
         """Refuse a folder that cannot be made, or where `writable` says that evidence will be written, not written."""
@@ -60,11 +69,34 @@ class EvidenceCache:
         )
 
     def save(self, key: str, record: Any) -> None:
-        path = self.path(key)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        save_npz(path, palette_encode_float16_arrays(to_arrays(record)), compress=True, level=LEVEL, seal=True)
+        """Store a record; where the folder does not take it, in the spare one."""
+        path, arrays = self.path(key), palette_encode_float16_arrays(to_arrays(record))
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            save_npz(path, arrays, compress=True, level=LEVEL, seal=True)
+        except OSError as error:
+            if self.spare is None:
+                raise
+            path = self.spare / f"{key}.npz"
+            save_npz(path, arrays, compress=True, level=LEVEL, seal=True)
+            self.problems.setdefault(
+                "write",
+                f"the cache folder {self.root} cannot be written ({_error_text(error)}): evidence that it did not take "
+                "served this run only",
+            )
         if self.shared:
-            open_shared_evidence(self.shared).upload(key, path)
+            self._share(lambda shared: shared.upload(key, path))
+
+    def _share(self, use: Callable[[SharedEvidence], T]) -> T | None:
+        """What the shared cache answers; None where it fails, which costs time and no score."""
+        shared = open_shared_evidence(self.shared)
+        try:
+            return use(shared)
+        except Exception as error:  # every kind of storage has its own
+            self.problems.setdefault(
+                "share", f"{VARIABLE}={self.shared} cannot be used ({_error_text(error)}); the run goes on without it"
+            )
+            return None
 
     def load(self, kind: type, key: str) -> Any:
         """The record under `key`, or None where it is absent or damaged (it is then made again)."""
@@ -80,8 +112,8 @@ class EvidenceCache:
         return bool(self._read_or_drop(key, lambda path: verify_seal_if_present(path) or load_npz(path)))
 
     def _read_or_drop(self, key: str, read: Callable[[Path], T]) -> T | None:
-        path = self.path(key)
-        if not path.is_file() and not (self.shared and open_shared_evidence(self.shared).download(key, path)):
+        path = self.spare / f"{key}.npz" if self.spare is not None and self._is_spare(key) else self.path(key)
+        if not file_exists(path) and not (bool(self.shared) and self._share(lambda shared: shared.download(key, path))):
             return None
         try:
             content = read(path)
@@ -90,15 +122,28 @@ class EvidenceCache:
             return content
         except MemoryError:
             raise
-        except Exception:  # whatever damaged bytes lead to
+        except Exception as error:  # whatever damaged bytes lead to
+            cause = error if isinstance(error, OSError) else error.__cause__
+            if isinstance(cause, OSError) and cause.errno not in OF_DAMAGED_BYTES:
+                self.problems.setdefault(
+                    "read",
+                    f"evidence in the cache folder {self.root} cannot be read, such as {path.name} "
+                    f"({_error_text(cause)}): it counts as missing, and is not removed",
+                )
+                return None
             with suppress(OSError):  # as above
                 path.unlink(missing_ok=True)
             if self.shared:
-                open_shared_evidence(self.shared).remove(key)
+                self._share(lambda shared: shared.remove(key))
             return None
 
     def files(self) -> Iterator[Path]:
         return iter(sorted((self.root / EVIDENCE).glob(FILES)))
+
+
+def _error_text(error: Exception) -> str:
+    """Why something failed, in the words of the system where it has some."""
+    return getattr(error, "strerror", None) or format_error_on_one_line(error)
 
 
 def palette_encode_float16_arrays(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -141,6 +186,7 @@ class MemoryCache:
 
     def __init__(self) -> None:
         self._records: dict[str, object] = {}
+        self.problems: dict[str, str] = {}  # it has none
 
     def __contains__(self, key: str) -> bool:
         return key in self._records

@@ -8,17 +8,20 @@ references are then decoded in each part.
 from __future__ import annotations
 
 import importlib
+import os
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from traceback import walk_tb
 from typing import Any
 
 import msgspec
 import numpy as np
 
 from revisit.core import OBSERVERS, Clip, Observer, RevisitError
+from revisit.core.registry import packages_with_registrations
 
 
 class ObserverTask(msgspec.Struct, frozen=True):
@@ -56,9 +59,20 @@ def wanted_frame_numbers(task: ObserverTask, count: int, fps: float) -> np.ndarr
 
 
 def error_sentence(error: Exception) -> str:
-    """What went wrong, in one line."""
+    """What went wrong, in one line; of what nobody expected also its type and place."""
     text = " ".join(str(error).split())
-    return text if isinstance(error, RevisitError) else f"{type(error).__name__}: {text[:300]}"
+    return text if isinstance(error, RevisitError) else f"{type(error).__name__}: {text[:300]}{_error_place(error)}"
+
+
+def _error_place(error: Exception) -> str:
+    """` (package/file.py:12)`: the innermost line of this package, or of one that registered something."""
+    place = ""
+    for frame, line in walk_tb(error.__traceback__):
+        package = str(frame.f_globals.get("__name__")).partition(".")[0]
+        if package in packages_with_registrations:
+            folder, _, inside = frame.f_code.co_filename.replace(os.sep, "/").rpartition(f"/{package}/")
+            place = f" ({f'{package}/{inside}' if folder else inside.rpartition('/')[2]}:{line})"
+    return place
 
 
 @dataclass(frozen=True)

@@ -67,6 +67,7 @@ class Outcome:
     runs: Counter[tuple[str, str]] = field(default_factory=Counter)  # clip digest and evidence key -> observer runs
     notes: dict[str, tuple[str, ...]] = field(default_factory=dict)  # clip digest -> remarks on the file
     device: str = ""  # that networks ran on, if one process ran them all
+    cache_problems: dict[str, str] = field(default_factory=dict)  # of the process, as `EvidenceCache.problems`
 
 
 def observe_job(
@@ -100,6 +101,7 @@ def observe_job(
             else:
                 if stored is not None:
                     shelves[clip.digest] = stored
+            outcome.cache_problems = dict(cache.problems)
             yield clip, outcome
 
 

@@ -7,7 +7,7 @@ import platform
 import sys
 import time
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
@@ -52,6 +52,7 @@ class InvocationLog:
     clip_costs: Costs = field(default_factory=lambda: Costs({}))
     notes: dict[str, tuple[str, ...]] = field(default_factory=dict)
     devices: set[str] = field(default_factory=set)
+    cache_problems: dict[str, str] = field(default_factory=dict)  # kind -> sentence
     asked: Details = field(default_factory=dict)  # what a judge was asked, and what it cost
 
     def __post_init__(self) -> None:
@@ -85,6 +86,7 @@ class InvocationLog:
         self.runs.update(outcome.runs)
         self.frames += outcome.frames
         self.devices |= {outcome.device} - {""}
+        self.log_cache_problems(outcome.cache_problems)
         for key, seconds in outcome.made.items():
             observer = self.plan.tasks[key][2].observer
             evidence = 0
@@ -96,6 +98,14 @@ class InvocationLog:
         self.notes.update({clip: notes for clip, notes in outcome.notes.items() if notes})
         for sentence in (*outcome.broken.values(), *outcome.failed.values()):
             self.log.write("failed", sentence)
+
+    def log_cache_problems(self, problems: Mapping[str, str]) -> None:
+        """Note each kind of trouble with the cache once."""
+        for sentence in (text for kind, text in problems.items() if kind not in self.cache_problems):
+            self.log.write("note", sentence)
+        self.cache_problems = {**problems, **self.cache_problems}
+        if self.cache_problems:
+            self.notes["cache"] = tuple(self.cache_problems.values())
 
     def log_observed_clip(self, clip: ClipTask, outcome: Outcome) -> None:
         """Log a clip that was observed, and what it took."""
@@ -133,6 +143,7 @@ class InvocationLog:
 
     def write_run_json(self, finished: float | None = None) -> None:
         """Write run.json; it keeps the accounts of earlier invocations."""
+        self.log_cache_problems(self.cache.problems)
         path, plan, whole = self.resumed.folder / "run.json", self.plan, self.resumed.whole
         earlier = read_json_object_or_empty(path).get("invocations", [])
         earlier = [entry for entry in earlier if entry.get("started") != utc_timestamp_text(self.started)]

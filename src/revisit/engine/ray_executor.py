@@ -16,7 +16,12 @@ from revisit.core import MissingPrerequisite, UsageError
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.jobs import ClipTask, ObserverTask, ObservingJob
 from revisit.engine.observe import Outcome, observe_job
-from revisit.engine.worker_processes import BLAS_THREADS, broken_outcomes, one_network_task_per_observer
+from revisit.engine.worker_processes import (
+    BLAS_THREADS,
+    broken_outcomes,
+    can_import_observers,
+    one_network_task_per_observer,
+)
 from revisit.media import Limits
 from revisit.networks import settings
 
@@ -24,6 +29,9 @@ GIB = 1 << 30
 MEMORY = GIB  # of a task, in Ray's books: a worker that decodes 1080p stays below it
 RETRIES = 3  # of a job whose node or process is lost; then it is the clip that kills them
 AHEAD = 2  # tasks per processor that wait at the cluster: enough that none is idle, and few to lose
+UNKNOWN = (
+    "the nodes of the cluster cannot import what observes it, so that this process did; install its module on all nodes"
+)
 HINT = "start one with `ray start --head`, and see docs/scale.md"
 
 
@@ -65,7 +73,7 @@ class OnRay:
                 job, actor = pending.pop(done[0])
                 if actor is not None and with_gpu is not None:
                     with_gpu.return_actor(actor)
-                yield from _outcomes_of_ray_task(ray, done[0], job)
+                yield from _outcomes_of_ray_task(ray, done[0], job, cache, limits)
         finally:
             for left in pending:
                 ray.cancel(left, force=pending[left][1] is None)
@@ -98,17 +106,28 @@ class _Gpus:
 class _Observer:
     """Lives on a node, with the networks that it has loaded."""
 
-    def observed(self, job: ObservingJob, cache: EvidenceCache, limits: Limits) -> list[Outcome]:
+    def observed(self, job: ObservingJob, cache: EvidenceCache, limits: Limits) -> list[Outcome] | None:
         return _observe_job(job, cache, limits)
 
 
-def _observe_job(job: ObservingJob, cache: EvidenceCache, limits: Limits) -> list[Outcome]:
+def _observe_job(job: ObservingJob, cache: EvidenceCache, limits: Limits) -> list[Outcome] | None:
+    """What became of the clips of a job; None where the node cannot import its observers."""
+    if not can_import_observers(job):
+        return None
     return [outcome for _, outcome in observe_job(job, cache, limits)]
 
 
-def _outcomes_of_ray_task(ray: Any, task: Any, job: ObservingJob) -> Iterator[tuple[ClipTask, Outcome]]:
+def _outcomes_of_ray_task(
+    ray: Any, task: Any, job: ObservingJob, cache: EvidenceCache, limits: Limits
+) -> Iterator[tuple[ClipTask, Outcome]]:
     try:
-        yield from zip(job.clips, ray.get(task), strict=True)
+        outcomes = ray.get(task)
+        if outcomes is not None:
+            yield from zip(job.clips, outcomes, strict=True)
+            return
+        for clip, outcome in observe_job(job, cache, limits):  # by this process, which knows them
+            outcome.notes[clip.digest] = (*outcome.notes.get(clip.digest, ()), UNKNOWN)
+            yield clip, outcome
     except (ray.exceptions.RayTaskError, ray.exceptions.RuntimeEnvSetupError):
         raise  # a fault of ours, or of the setup of the cluster: no clip is to blame
     except ray.exceptions.RayError as error:

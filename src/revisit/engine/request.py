@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -165,18 +165,25 @@ class Request:
         require_out_separate_from_source(Path(self.source), out)
         judge = self.chosen_judge()
         plan = self.plan(judge=judge.facts if judge else None)
-        if not how.get("fresh") and not self.only and (sentence := replaced_answers_warning(out, plan, self.as_json())):
+        options = plan.suite.with_absolute_paths(parse_named_values(self.options))
+        kept = replace(self, options=tuple(f"{name}={value}" for name, value in options.items())).as_json()
+        if not how.get("fresh") and not self.only and (sentence := replaced_answers_warning(out, plan, kept)):
             warned(sentence)
         warn_or_raise_if_unavailable(plan, warned)
         if sentence := idle_judge_warning(plan):
             warned(sentence)
-        if any(task.module == "__main__" for _, _, task in plan.tasks.values()):
+        if own := sorted({task.observer for _, _, task in plan.tasks.values() if task.module == "__main__"}):
+            if how.get("executor") is not None:
+                warned(
+                    f"{join_names(own)}: what a script registers is unknown to other machines, so that this process "
+                    "observes all clips; put it into a module that all of them have"
+                )
             how |= {"workers": 0, "executor": None}  # no other process can import what a notebook or script defines
         for remark in plan.remarks:
             on_remark(remark)
         if self.only:  # what was answered before stays
             how["adds"] = {*(case.id for case in plan.cases), *(entry.id for entry in plan.rejected)}
-        return evaluate(plan, out, request=self.as_json(), judge=judge, **how)
+        return evaluate(plan, out, request=kept, judge=judge, **how)
 
     @property
     def default_run_folder(self) -> Path:
@@ -186,6 +193,16 @@ class Request:
 
     def as_json(self) -> Details:
         return asdict(self)
+
+    @classmethod
+    def of_run(cls, run: Run) -> Request:
+        """The request that a run was made from."""
+        if not run.facts["request"]:
+            raise UsageError(
+                f"{run.path} does not say how its clips are read, because it was not made by `revisit eval`; what made "
+                "it scores them again"
+            )
+        return cls.from_json(run.facts["request"])
 
     @classmethod
     def from_json(cls, content: Details) -> Request:
@@ -222,8 +239,8 @@ def find_executor(name: str, address: str = "", workers: int | None = None) -> E
 
 def rescore_run_folder(path: Path) -> Run:
     """A run, scored again as it was asked for."""
-    facts = Run(path).facts
-    return rescore(Request.from_json(facts["request"]).plan(judge=facts["protocol"].get("judge")), path)
+    run = Run(path)
+    return rescore(Request.of_run(run).plan(judge=run.facts["protocol"].get("judge")), path)
 
 
 def idle_judge_warning(plan: Plan) -> str:

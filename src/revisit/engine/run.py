@@ -7,11 +7,13 @@ where it stopped, and its summary is the same to the byte.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
 
 from revisit._version import __version__
 from revisit.core import Case, MissingPrerequisite, Record, UsageError, evidence_id
@@ -89,7 +91,8 @@ def evaluate(
     require_worker_count(workers)
     cache.require_usable(writable=False)
     out.mkdir(parents=True, exist_ok=True)
-    with lock_run(out, alone=judge is not None) as entry:
+    with lock_run(out, alone=judge is not None) as entry, _spare_folder(executor) as spare:
+        cache = replace(cache, spare=spare, problems={})
         if fresh and not entry.first:
             raise RunInUse(out)
         resumed = resume_run(out, plan, fresh=fresh, request=request, adds=adds, joins=not entry.first)
@@ -98,7 +101,6 @@ def evaluate(
         plan, claims = resumed.plan, entry.claims
         needed = resumed.needed_evidence_keys()
         missing = [key for key in plan.tasks if key in needed and not cache.verify_or_drop(key)]
-        cache.require_usable(writable=bool(missing))
         jobs = plan.observing_jobs_for(missing)
         account = InvocationLog(resumed, cache, command, request, len(needed) - len(missing), adds is not None)
         with claims.hold_write_lock():
@@ -139,6 +141,17 @@ def evaluate(
             account.write_run_json(finished=time.time())
         merge_into_saved_costs(cache, account.costs)
         return Run(out, resumed.lines, results)
+
+
+@contextmanager
+def _spare_folder(executor: Executor | None) -> Iterator[Path | None]:
+    """A folder for evidence that the cache does not take, which all processes of the run reach; None where none can."""
+    with ExitStack() as stack:
+        spare = None
+        if executor is None or isinstance(executor, Local):
+            with suppress(OSError):
+                spare = Path(stack.enter_context(TemporaryDirectory(prefix="revisit-evidence-")))
+        yield spare
 
 
 Observing = Callable[[Iterator[ObservingJob]], Iterator[tuple[ClipTask, Outcome]]]
@@ -240,7 +253,7 @@ def _answers_whose_evidence_failed(plan: Plan, out: Path, cache: EvidenceCache) 
     """
     lines, unmade, lost = RecordLines(out / "records.jsonl").newest, set(), {}
     for case in plan.cases:
-        missing = {kind for kind, key in plan.wanted[case.id].keys.items() if key not in cache}
+        missing = {kind for kind, key in plan.wanted[case.id].keys.items() if not cache.verify_or_drop(key)}
         if not missing:
             continue
         answers, failed_kinds, used_kinds = lines.get(case.id, {}), set[str](), set[str]()
@@ -256,11 +269,19 @@ def _answers_whose_evidence_failed(plan: Plan, out: Path, cache: EvidenceCache) 
             lost[case.id] = min(gone)
     if lost:
         case_id, kind = next(iter(lost.items()))
-        calls = read_json_object_or_empty(out / "run.json").get("invocations") or [{}]
-        command = calls[-1].get("command")
         raise MissingPrerequisite(
             f"{out} cannot be scored again and stays as it is: the cache ({cache.root}) has no evidence of "
             f"{len(lost)} of {len(plan.cases)} clips, such as {kind} of {case_id}; "
-            + (f"`{command}` makes it again" if command else "evaluate the clips again")
+            + (cache.problems.get("read") or way_to_make_evidence_again(read_json_object_or_empty(out / "run.json")))
         )
     return unmade
+
+
+def way_to_make_evidence_again(facts: Mapping[str, Any]) -> str:
+    """What makes the evidence of a finished run again: its command alone finds all questions answered."""
+    command = ((facts.get("invocations") or [{}])[-1]).get("command") or "the call that made it"
+    if "--fresh" in command.split():
+        return f"`{command}` makes it again"
+    if not command.startswith("revisit "):
+        return f"{command} makes it again with fresh=True or another folder"
+    return f"`{command}` makes it again with --fresh or another --out"

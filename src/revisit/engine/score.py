@@ -29,6 +29,7 @@ from revisit.core import (
 from revisit.engine.cache import EvidenceCache, MemoryCache
 from revisit.engine.dependencies import Parameters, resolve_parameters
 from revisit.engine.evidence_plan import CaseEvidence
+from revisit.engine.jobs import error_sentence
 from revisit.engine.plan import Plan
 from revisit.media import save_npz
 
@@ -176,8 +177,7 @@ def _record_fields_and_series(scorer: CaseScorer, check: Metric | Gate) -> tuple
     except (CheckFailed, RevisitError) as error:
         return {"status": "failed", "reason": Reason("failed", str(error))}, None
     except Exception as error:  # a fault in one metric must not cost the others their scores
-        sentence = f"{check.id} failed: {type(error).__name__}: {error}"
-        return {"status": "failed", "reason": Reason("failed", sentence)}, None
+        return {"status": "failed", "reason": Reason("failed", f"{check.id} failed: {error_sentence(error)}")}, None
     if isinstance(answer, Unscored):
         return {"status": "unscored", "reason": answer.reason, "facts": facts}, None
     if isinstance(answer, Score):

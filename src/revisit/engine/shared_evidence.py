@@ -29,7 +29,8 @@ class SharedEvidence:
         try:
             self.files, root = url_to_fs(url)
             self.root: str = root.rstrip("/")
-            self.files.makedirs(f"{self.root}/evidence", exist_ok=True)
+            with suppress(PermissionError):  # it may be there to be read only
+                self.files.makedirs(f"{self.root}/evidence", exist_ok=True)
         except Exception as error:  # every kind of storage has its own
             raise UsageError(f"{VARIABLE}={url}: cannot be opened ({type(error).__name__}: {error})") from error
         self._known: set[str] = set()

@@ -353,7 +353,7 @@ def _observe_jobs_in_child(
             if host is not None:
                 host.close()
             return
-        if _can_import_observers(job):
+        if can_import_observers(job):
             for _, outcome in observe_job(job, cache, limits, host):
                 connection.send(outcome)
         else:
@@ -361,7 +361,7 @@ def _observe_jobs_in_child(
         connection.send(None)  # ready for the next job
 
 
-def _can_import_observers(job: ObservingJob) -> bool:
+def can_import_observers(job: ObservingJob) -> bool:
     """Whether this process knows all observers of a job; what a function registered is known where it was called."""
     try:
         return all(observer_of(task) for clip in job.clips for task in clip.observers)

@@ -24,7 +24,7 @@ from revisit.results.leaderboards import (
 from revisit.results.results import Results
 from revisit.results.score_names import strip_held_suffix
 from revisit.runs.bundle_check import BundleCheck
-from revisit.runs.bundles import Bundle, group_comparable_bundles, join_bundles
+from revisit.runs.bundles import Bundle, dataset_name, group_comparable_bundles, join_bundles
 
 TEXTS = read_package_yaml("revisit.report", "site.yaml")
 PROVENANCE = ("bundle", "models", "clips", "made with", "made on", "checked")
@@ -63,7 +63,7 @@ def boards_of_bundles(bundles: Sequence[Bundle], checks: Checks | None = None) -
         any_doubt = any(column.key.endswith(".unchecked") for column in columns)
         boards.append(
             Board(
-                f"{about['suite']}, dataset {about['dataset']}",
+                f"{about['suite']}, dataset {dataset_name(group)}",
                 f"{about['protocol']}:{about['hash']}, observers {' | '.join(observers)}",
                 tuple(columns),
                 tuple(

@@ -16,6 +16,7 @@ from revisit.results.ceilings import LOOK_AWAY, RETURN_GATES
 from revisit.results.cells import Interval, difference_interval, metric_range_width
 from revisit.results.collapses import picture_collapses_unlike_truth
 from revisit.results.display import difference_interval_text
+from revisit.results.pairing import ClipKey, clip_key_without_seed
 from revisit.results.results import Results
 from revisit.results.score_names import strip_held_suffix
 from revisit.stats.paired import (
@@ -28,7 +29,6 @@ from revisit.stats.paired import (
 )
 
 FEWER = 0.5  # of the clips of the first: with fewer that pose the test, a warning says so even where it may be chance
-ClipKey = tuple[str, ...]  # what is the same clip of two models, whatever its seed
 Tested = TypeVar("Tested", "Delta", "Coverage")
 
 
@@ -253,11 +253,6 @@ def _mean_over_equal_seeds_of_common_clips(
             for some, seeds in zip(chosen, clips, strict=True):
                 some += seeds[: min(map(len, clips))]
     return _mean_over_seeds_by_clip(chosen[0]), _mean_over_seeds_by_clip(chosen[1])
-
-
-def clip_key_without_seed(case: Case) -> ClipKey:
-    name = case.clip_name
-    return (name,) if name is not None else (case.subset, case.condition, case.sample)
 
 
 def _paired_test_over_scenes(looks: Sequence[ClipDifference], score_range: float | None) -> PairedTest:

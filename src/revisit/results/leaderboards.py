@@ -7,10 +7,10 @@ rests on. There is no overall rank: columns have units of their own.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from revisit.core import Record, UsageError, digest
+from revisit.core import Case, Record, UsageError, digest
 from revisit.core.cases import CEILING, FLOOR
 from revisit.results.ceilings import held_to_truth, ranking_score_id
 from revisit.results.cells import Cell
@@ -26,6 +26,8 @@ from revisit.results.display import (
 )
 from revisit.results.file_types import CaseEntry, Details, PlanFile, RunFile
 from revisit.results.funnel import count_testable_and_all
+from revisit.results.pairing import ClipKey, clip_key_without_seed
+from revisit.results.record_files import case_from_json
 from revisit.results.results import Results
 from revisit.results.score_names import STAND_IN, find_metric_of_score, strip_held_suffix
 from revisit.results.stand_ins import separate_stand_ins, stand_in_makers_by_metric
@@ -97,7 +99,7 @@ class Board:
     rows: tuple[BoardRow, ...]
     note: str = ""
     as_printed: bool = False  # numbers of a paper, marked by their order as papers do
-    truths: Mapping[str, str] = field(default_factory=dict)  # clip -> digest of what it is compared with
+    truths: Mapping[ClipKey, str] = field(default_factory=dict)  # clip -> digest of what it is compared with
 
     def as_json(self) -> dict[str, object]:
         """As `leaderboard --json` prints it."""
@@ -235,8 +237,9 @@ def board_of_run(run: RunFacts, named_columns: Sequence[BoardColumn] = (), subse
     if part.truths:
         cells = {column.key: _board_cell_of_score(part.truth, column.key) for column in columns}
         rows.append(BoardRow(run.results.truth_name, run.name, cells, role=CEILING))
-    truths = truth_digests_by_sample(run.plan, part)
-    dataset = f", dataset {digest(sorted(truths.items()), 8)}" if truths else ""
+    truths = truth_digests(run.plan, part)
+    by_sample = truth_digests(run.plan, part, lambda case: (case.sample,))
+    dataset = f", dataset {digest(sorted((*key, one) for key, one in by_sample.items()), 8)}" if truths else ""
     limit = f"; --limit took {len(run.plan['cases'])} of {run.plan['total_cases']} clips"
     partial = limit if run.plan.get("partial") else ""
     notes = [_mixed_makers_sentence(columns, run.results), _unanswered_questions_sentence(run.name, part)]
@@ -255,22 +258,24 @@ def protocol_tag(facts: RunFile) -> str:
     return f"{facts['protocol']['name']}:{facts['protocol']['hash']}, observers {observed_by_or_set(facts)}"
 
 
-def truth_digests_by_sample(plan: PlanFile, part: Results) -> dict[str, str]:
-    """Scene -> digests of the true videos that its clips are compared with, by which a board knows its dataset."""
+def truth_digests(
+    plan: PlanFile, part: Results, key: Callable[[Case], ClipKey] = clip_key_without_seed
+) -> dict[ClipKey, str]:
+    """Clip -> digests of the true videos that it is compared with, by which a board knows its dataset."""
     here = {case.id for case in part.cases}
     entries = [case for case in plan["cases"] if case["id"] in here]
-    digests = reference_digests_by_sample(
-        case for case in entries if case.get("reference_digest") != case.get("digest")
-    )
-    return {sample: " ".join(sorted(several)) for sample, several in digests.items()}
+    digests = reference_digests((case for case in entries if case.get("reference_digest") != case.get("digest")), key)
+    return {name: " ".join(sorted(several)) for name, several in digests.items()}
 
 
-def reference_digests_by_sample(entries: Iterable[CaseEntry]) -> dict[str, set[str]]:
-    """Scene -> digests of what its clips are compared with: it may have several, each with a reference of its own."""
-    digests: dict[str, set[str]] = {}
-    for case in entries:
-        if reference := case.get("reference_digest"):
-            digests.setdefault(case["sample"], set()).add(reference)
+def reference_digests(
+    entries: Iterable[CaseEntry], key: Callable[[Case], ClipKey] = clip_key_without_seed
+) -> dict[ClipKey, set[str]]:
+    """Clip -> digests of what its seeds are compared with; a scene may have several clips, each with one of its own."""
+    digests: dict[ClipKey, set[str]] = {}
+    for entry in entries:
+        if reference := entry.get("reference_digest"):
+            digests.setdefault(key(case_from_json(entry)), set()).add(reference)
     return digests
 
 

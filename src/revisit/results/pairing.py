@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
-from revisit.core import METRICS, Record
+from revisit.core import METRICS, Case, Record
 from revisit.results.cells import Interval, difference_interval, metric_range_width
 from revisit.results.score_names import strip_held_suffix
 from revisit.stats.intervals import Estimate
@@ -14,6 +14,13 @@ from revisit.stats.paired import ALPHA, SignedRank, paired_test, wilcoxon_signed
 from revisit.stats.pairwise import Ranking, rank_models
 
 PairingKey = tuple[str | int, ...]  # Case.pairing_key
+ClipKey = tuple[str, ...]  # what is the same clip of two models, whatever its seed
+
+
+def clip_key_without_seed(case: Case) -> ClipKey:
+    """Equal for clips of two models that are compared with each other, by any seed."""
+    name = case.clip_name
+    return (name,) if name is not None else (case.subset, case.condition, case.sample)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,8 @@ from itertools import pairwise
 from revisit.core import METRICS
 from revisit.core.text import count_and_noun, join_names
 from revisit.results.cells import Cell, make_score_cell, range_limits_of_metric
-from revisit.results.compare import Contender, clip_key_without_seed, compare_coverage, mean_scores_by_clip
+from revisit.results.compare import Contender, compare_coverage, mean_scores_by_clip
+from revisit.results.pairing import clip_key_without_seed
 from revisit.results.score_names import strip_held_suffix
 from revisit.stats.paired import ALPHA, PairedTest, mean_change_test
 

@@ -24,14 +24,16 @@ from typing import Any
 
 from revisit.core import Case, MediaError, Rejected, RevisitError, UsageError, digest
 from revisit.core.cases import case_id
-from revisit.core.grouping import group_items
 from revisit.core.text import parse_json
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.resume import hash_of_metrics_and_gates
+from revisit.engine.run import way_to_make_evidence_again
 from revisit.media import file_digest
 from revisit.results import Results
 from revisit.results.ceilings import held_to_truth, metrics_changed_by_truth
 from revisit.results.file_types import CaseEntry, Details, PlanFile, RunFile
+from revisit.results.leaderboards import reference_digests
+from revisit.results.pairing import ClipKey, clip_key_without_seed
 from revisit.results.record_files import Line, case_from_json, decode_line, record_from_line, record_to_line
 from revisit.results.run import Run, assemble_results
 from revisit.results.score_names import add_held_suffix
@@ -72,10 +74,17 @@ class Bundle:
         ]
         return assemble_results(self.plan, list(cases.values()), records, name=self.name)
 
+    @cached_property
+    def references_by_clip(self) -> dict[ClipKey, set[str]]:
+        """All clips of models, each with the digests of its references."""
+        clips = {clip_key_without_seed(case): set[str]() for case in self.results.cases}
+        return {**clips, **reference_digests(case for case in self.plan["cases"] if not case.get("truth"))}
 
-def dataset_fingerprint(plan: PlanFile) -> str:
-    """One digest for a dataset: the samples, and the content of what each is compared with."""
-    return digest(sorted({(case["sample"], case.get("reference_digest") or "") for case in plan["cases"]}), 12)
+
+def dataset_fingerprint(*plans: PlanFile) -> str:
+    """One digest for a dataset: the samples of all plans, and the content of what each is compared with."""
+    cases = [case for plan in plans for case in plan["cases"]]
+    return digest(sorted({(case["sample"], case.get("reference_digest") or "") for case in cases}), 12)
 
 
 def write_bundle(run: Run, out: Path) -> Path:
@@ -97,7 +106,8 @@ def write_bundle(run: Run, out: Path) -> Path:
     lost = set(keys) - set(here) - excused  # what failed left no evidence, and is handed in as failed
     if lost:
         raise UsageError(
-            f"{len(lost)} of {len(keys)} pieces of evidence are no longer in the cache; run the same eval command again"
+            f"{len(lost)} of {len(keys)} pieces of evidence are no longer in the cache; "
+            + (cache.problems.get("read") or way_to_make_evidence_again(facts))
         )
     files = {case["id"]: _artifact_digests(case["artifacts"]) for case in plan["cases"] if case["artifacts"]}
     planned = PlannedAnswers(plan, facts, files)
@@ -251,9 +261,37 @@ def _sha256_of_member(archive: zipfile.ZipFile, name: str) -> str:
 
 
 def group_comparable_bundles(bundles: Sequence[Bundle]) -> list[list[Bundle]]:
-    """Bundles whose numbers compare: one suite, one dataset, one hash of all metrics."""
-    groups = group_items(bundles, lambda one: (one.about["suite"], one.about["dataset"], one.about["hash"]))
-    return list(groups.values())
+    """Bundles whose numbers compare: one suite, one hash of all metrics, and the same references of common clips.
+
+    A bundle may lack clips of the others; one without a clip in common with any is of another dataset.
+    """
+    groups: list[list[Bundle]] = []
+    for bundle in bundles:
+        joined, others = [bundle], []
+        for group in groups:  # those that the bundle links become one
+            if _groups_are_comparable(group, joined):
+                joined = [*joined[:-1], *group, bundle]
+            else:
+                others.append(group)
+        groups = sorted([*others, joined], key=lambda group: bundles.index(group[0]))
+    return groups
+
+
+def _groups_are_comparable(one: Sequence[Bundle], other: Sequence[Bundle]) -> bool:
+    """Whether no common clip has other references, and there is a common clip, or the datasets are the same."""
+    mine, yours = ({k: v for bundle in group for k, v in bundle.references_by_clip.items()} for group in (one, other))
+    both = mine.keys() & yours.keys()
+    return (
+        all(one[0].about[name] == other[0].about[name] for name in ("suite", "hash"))
+        and all(mine[clip] == yours[clip] for clip in both)
+        and (bool(both) or dataset_name(one) == dataset_name(other))
+    )
+
+
+def dataset_name(group: Sequence[Bundle]) -> str:
+    """What the dataset of comparable bundles is called, with the clips of all of them."""
+    names = {str(bundle.about["dataset"]) for bundle in group}
+    return names.pop() if len(names) == 1 else dataset_fingerprint(*(bundle.plan for bundle in group))
 
 
 def join_bundles(group: Sequence[Bundle]) -> tuple[Results, dict[str, str]]:

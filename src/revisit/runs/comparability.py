@@ -23,7 +23,7 @@ from revisit.results.compare import (
     correct_p_values_by_holm,
 )
 from revisit.results.file_types import ObserverEntry, ProtocolEntry, RunFile
-from revisit.results.leaderboards import evidence_makers, reference_digests_by_sample
+from revisit.results.leaderboards import evidence_makers, reference_digests
 from revisit.results.question_ranking import read_suite_questions
 from revisit.results.run import Run
 from revisit.results.score_names import add_held_suffix, strip_held_suffix
@@ -208,7 +208,7 @@ def protocol_difference_text(one: Side, other: Side, metric: str) -> str:
     makers = [evidence_makers(side.entry.results.scores(metric)) for side in (one, other)]
     if all(makers) and makers[0] != makers[1]:
         sentences.append(f"made by {' and '.join(makers[0])}, against {' and '.join(makers[1])}")
-    if clip := _sample_with_other_reference(one, other):
+    if clip := _clip_with_other_reference(one, other):
         sentences.append(f"the reference of {clip} is not the same file")
     return "; ".join(sentences)
 
@@ -235,12 +235,12 @@ def _maker_text(facts: ObserverEntry | None) -> str:
     return f"{facts['observer']} (version {facts['version']}{changed})"
 
 
-def _sample_with_other_reference(one: Side, other: Side) -> str:
+def _clip_with_other_reference(one: Side, other: Side) -> str:
     mine, yours = (
-        reference_digests_by_sample(case for case in side.run.plan["cases"] if case["model"] == side.model)
+        reference_digests(case for case in side.run.plan["cases"] if case["model"] == side.model)
         for side in (one, other)
     )
-    return next((name for name in sorted(mine.keys() & yours.keys()) if mine[name] != yours[name]), "")
+    return next((" ".join(key) for key in sorted(mine.keys() & yours.keys()) if mine[key] != yours[key]), "")
 
 
 def order_sides(sides: Sequence[Side], by: str) -> list[tuple[str, Side]]:

@@ -7,16 +7,18 @@ pays for nothing twice. A file that is there and was drawn from anything else is
 
 from __future__ import annotations
 
+import fcntl
 import json
 import math
 import queue
 import threading
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 
-from revisit.core import RevisitError
+from revisit.core import RevisitError, UsageError
 from revisit.core.threads import start_thread
 from revisit.media.digest import file_digest
 from revisit.media.files import atomic_write_path, write_json_lines, write_text_atomically
@@ -93,8 +95,27 @@ class ImageStore:
 
     def __init__(self, folder: Path, cache: Path) -> None:
         self.folder, self.cache = folder, cache / PICTURES
-        self.lines = {str(line["file"]): line for line in read_drawings(folder / DRAWINGS)}
+        self.lines = self._read_lines()
         self._lock = threading.Lock()
+
+    def _read_lines(self) -> dict[str, Drawing]:
+        return {str(line["file"]): line for line in read_drawings(self.folder / DRAWINGS)}
+
+    @contextmanager
+    def hold_alone(self) -> Iterator[None]:
+        """One command at a time draws into the folder: each writes all lines of drawings.jsonl that it knows."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with (self.folder / ".lock").open("a") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise UsageError(
+                    f"another command is drawing pictures in {self.folder}; wait for it, or choose another --out"
+                ) from None
+            except OSError:
+                pass  # a file system without locks
+            self.lines = self._read_lines()
+            yield
 
     def file_state(self, request: ImageRequest, key: str) -> str:
         """`absent`, `same` (drawn from this), or why the file that is there is another."""
@@ -192,16 +213,17 @@ def draw_missing_pictures(
                 ended.put(error)
                 return
 
-    try:
-        for _ in range(min(backend.settings.concurrency, len(requests))):
-            start_thread(draw_until_done, name="draw")
-        for _ in requests:
-            result = ended.get()
-            if isinstance(result, BaseException):
-                raise result
-            yield result
-    finally:
-        worker.caller.quit.set()
+    with store.hold_alone():
+        try:
+            for _ in range(min(backend.settings.concurrency, len(requests))):
+                start_thread(draw_until_done, name="draw")
+            for _ in requests:
+                result = ended.get()
+                if isinstance(result, BaseException):
+                    raise result
+                yield result
+        finally:
+            worker.caller.quit.set()
 
 
 class _Worker:

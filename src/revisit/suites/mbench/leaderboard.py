@@ -21,7 +21,7 @@ from revisit.results.leaderboards import (
     RunFacts,
     board_columns_of_run,
     protocol_tag,
-    truth_digests_by_sample,
+    truth_digests,
 )
 from revisit.results.score_names import STAND_IN
 from revisit.results.stand_ins import is_stand_in, separate_stand_ins
@@ -67,7 +67,7 @@ def boards_of(run: RunFacts, subset: str = "") -> list[Board]:
     if any("on_shared" in dimension for dimension in part["dimensions"].values()):
         remarks.append("models have different items: values are on those that all compared models of the run have")
     title = f"mbench {part['setting']}, {TITLES[part['rule']]}{', ' + subset if subset else ''}"
-    truths = truth_digests_by_sample(run.plan, run.results)
+    truths = truth_digests(run.plan, run.results)
     return [Board(title, protocol_tag(run.facts), columns, tuple(rows), "; ".join(remarks), truths=truths)]
 
 

@@ -19,7 +19,7 @@ from revisit.results.leaderboards import (
     RunFacts,
     as_board_cell,
     protocol_tag,
-    truth_digests_by_sample,
+    truth_digests,
 )
 from revisit.results.tables import Table, make_table
 from revisit.suites.board_rows import board_row_of_printed_line, board_rows_of_models
@@ -64,7 +64,7 @@ def paper_boards_by_perspective(run: RunFacts) -> list[Board]:
     for perspective, mine, columns in _perspective_parts(run.results):
         heads = tuple(_paper_board_column(column, f"{protocol[column.metric]} {column.test}") for column in columns)
         rows = board_rows_of_models(mine, run.name, partial(_paper_board_cells, columns))
-        truths = truth_digests_by_sample(run.plan, mine)
+        truths = truth_digests(run.plan, mine)
         title = f"mind, {PERSONS[perspective]}, as printed"
         boards.append(Board(title, protocol_tag(run.facts), heads, tuple(rows), NOTE, truths=truths))
     return boards
