@@ -72,7 +72,9 @@ def test_clips_that_differ_in_a_number_and_begin_alike_are_samples_of_a_scene(pa
         name = pattern.format(model=case.model, scene=case.sample, number=case.seed)
         assert case.clip.path == root / name
     assert len(cases) == 12 and understood.readings[0].layout == layout
-    assert understood.summary_sentences[0] == "2 models (alpha, beta) × 2 scenes (foam, kitchen), 3 seeds from names"
+    assert (
+        understood.summary_sentences[0] == "2 models (alpha and beta) × 2 scenes (foam and kitchen), 3 seeds from names"
+    )
     assert "begin with the same picture: they are samples of one scene" in understood.summary_sentences[2]
     assert (f"--layout '{other}' reads each as a scene of its own" if other else "`revisit import scan`") in (
         understood.summary_sentences[2]
@@ -117,7 +119,7 @@ def test_truth_that_has_the_numbers_too_leaves_samples_of_a_scene(tmp_path: Path
             shutil.copyfile(clip(scene, "alpha", number), path)
     understood = understand_layout(root)
     assert understood.summary_sentences[0].startswith(
-        "2 models (alpha, beta) × 2 scenes (foam, kitchen), truth from gt/"
+        "2 models (alpha and beta) × 2 scenes (foam and kitchen), truth from gt/"
     )
     for case in (entry for entry in read(root) if isinstance(entry, Case)):
         assert case.reference is not None and case.reference.path.name == f"{case.sample}_{case.seed}.mp4"

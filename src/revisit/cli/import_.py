@@ -27,7 +27,7 @@ def scan(
 ) -> None:
     """Write a manifest for a folder of videos, to be completed by hand."""
     from revisit.core import UsageError
-    from revisit.core.text import count_and_noun
+    from revisit.core.text import count_and_noun, join_names
     from revisit.suites.clips import read_target_boxes
     from revisit.suites.folder.scan import scan_folder as entries_of
 
@@ -49,7 +49,7 @@ def scan(
     path.write_text(lines, encoding="utf-8")
     models = sorted({entry["model"] for entry in entries} - {reference})
     console.print_to_stderr(
-        f"{count_and_noun(len(entries), 'clip')} of {count_and_noun(len(models), 'model')} ({', '.join(models[:8])})"
+        f"{count_and_noun(len(entries), 'clip')} of {count_and_noun(len(models), 'model')} ({join_names(models, 9)})"
         f"{f' and of the truth ({reference})' if reference else ''} in {path}"
     )
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from revisit.core import UsageError
+from revisit.core.text import join_names
 from revisit.suites.clips import TargetRow, target_name
 from revisit.suites.folder.clip_paths import list_clip_paths
 from revisit.suites.folder.path_patterns import ClipFacts, Pattern, parse_layout_pattern
@@ -32,7 +33,7 @@ def scan_folder(
         raise UsageError(f"{root}: no videos found" + (f" that look like {pattern!r}" if pattern else ""))
     truth = {sample: path for model, sample, _, path in clips if model == reference}
     if reference is not None and not truth:
-        models = ", ".join(sorted({model for model, _, _, _ in clips})[:10])
+        models = join_names(sorted({model for model, _, _, _ in clips}), 11)
         raise UsageError(f"no clip belongs to the reference model {reference!r}; the models found are {models}")
     for model, sample, seed, path in clips:
         entry: dict[str, Any] = {"id": sample, "model": model, "video": path.relative_to(root).as_posix()}
