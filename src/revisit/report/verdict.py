@@ -60,7 +60,7 @@ def _sort_ties_by_other_questions(answer: QuestionRanking, answers: Sequence[Que
 def _capitalize_known_first_word(text: str) -> str:
     """A sentence with a capital, unless it begins with the name of a model."""
     first = text.split(" ", 1)[0]
-    return f"{text[:1].upper()}{text[1:]}" if first in ("no", "none", "all", "see", "the") else text
+    return f"{text[:1].upper()}{text[1:]}" if first in ("no", "none", "all", "both", "see", "the") else text
 
 
 def _look_away_card(counts: LookAwayCounts) -> Context:
@@ -75,7 +75,7 @@ def _look_away_card(counts: LookAwayCounts) -> Context:
         "counts": counts,
         "rows": rows[:ROWS],
         "more": max(0, len(rows) - ROWS),
-        "where": WHERE[counts.asked_by] or "that there are",
+        "where": f"the clips {WHERE[counts.asked_by]}" if WHERE[counts.asked_by] else "all clips",
     }
 
 
@@ -181,7 +181,8 @@ def _model_cell(answer: QuestionRanking, model: str) -> Context:
     span = str(place.low) if place.low == place.high else f"{place.low}–{place.high}"
     common = ""
     if place.common is not None and place.common.n < place.cell.n:
-        common = f"{number_text(place.common.mean)} on {count_and_noun(answer.clips, 'clip')} of all"
+        clips = "the one clip" if answer.clips == 1 else f"the {answer.clips} clips"
+        common = f"{number_text(place.common.mean)} on {clips} that all models have"
     return {
         "cell": place.cell,
         "place": span,

@@ -269,7 +269,8 @@ def _refer_to_outcome_if_capped(results: Results, answer: QuestionRanking, outco
     if new or capped <= len(scores) / 2:
         return answer
     clips = f"{capped} of {count_and_noun(len(scores), 'clip')}"
-    reason = f"see “{outcome.question.ask}”: on {clips} a look counts for no more than what became of the event"
+    why = f"looks are not judged separately: an unseen event was due on {clips}"
+    reason = f"see “{outcome.question.ask}”; {why}"
     return QuestionRanking(answer.question, reason=reason, same_as=outcome.question.ask)
 
 
@@ -386,14 +387,17 @@ def _unanswered_reason_text(results: Results, question: SuiteQuestion) -> str:
     for id in question.metrics:
         reason = results.lacking(id)
         if reason is not None:
-            return "; ".join(filter(None, [f"not asked: {reason.sentence}", REMEDIES.get(reason.kind, "")]))
+            sentence = reason.sentence.replace(" for this case", "")  # it holds for all of them
+            return "; ".join(filter(None, [f"not asked: {sentence}", REMEDIES.get(reason.kind, "")]))
     records = next((records for id in question.metrics if (records := results.records_for(id))), None)
     if records is None:
         return "not asked"
     # What was not given comes first: a gate that closed on some clips must not hide it.
     reasons = Counter(record.reason.kind for record in records if record.reason is not None)
     if "no_target" in reasons and not any(case.target or case.target_name for case in results.cases):
-        return f"not asked: no target was given for this case; {REMEDIES['no_target']}"
+        return f"not asked: no target was given; {REMEDIES['no_target']}"
+    if "no_reference" in reasons and not any(case.reference for case in results.cases):
+        return "not asked: no reference video was given"
     kinds = sorted(reasons, key=lambda kind: (not (kind in KINDS and KINDS[kind].lacking), -reasons[kind], kind))
     counts = [f"{reason_title(kind)} on {reasons[kind]}" for kind in kinds]
     counts[:1] = [f"{text} of {count_and_noun(len(records), 'clip')}" for text in counts[:1]]
