@@ -54,11 +54,15 @@ def scan_folder(
             continue
         path = truth.get((case.sample, case.seed)) or of_scene.get(case.sample)
         path = path or (case.reference.path if case.reference else None)
-        entry = {"id": case.sample, "model": case.model, "video": case.clip.path.relative_to(root).as_posix()}
+        line: dict[str, Any] = {
+            "id": case.sample,
+            "model": case.model,
+            "video": case.clip.path.relative_to(root).as_posix(),
+        }
         if case.seed:
-            entry["seed"] = case.seed
+            line["seed"] = case.seed
         if path:
-            entry["reference"] = path.relative_to(root).as_posix()
+            line["reference"] = path.relative_to(root).as_posix()
         if case.target:
-            entry["target"] = {"name": case.target.name, "box": list(case.target.box)}
-        yield entry
+            line["target"] = {"name": case.target.name, "box": list(case.target.box)}
+        yield line
