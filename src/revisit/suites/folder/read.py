@@ -31,7 +31,7 @@ from revisit.suites.folder.layout import LayoutReading, join_first_names, possib
 from revisit.suites.folder.pairing import pair_clips_with_truth
 from revisit.suites.folder.path_patterns import ClipFacts, infer_layout, merge_seed_into_scene, parse_layout_pattern
 from revisit.suites.folder.path_words import is_generic_word, may_be_truth_word
-from revisit.suites.folder.samples import SampleReading, find_samples_as_seeds
+from revisit.suites.folder.samples import SampleReading, find_grid_of_numbers, find_samples_as_seeds
 
 TARGETS = "targets.json"
 
@@ -135,11 +135,12 @@ class FolderReading:
         way = f"--layout '{layout}' reads" if layout else "a manifest (`revisit import scan`) can name"
         if re.match(r"[^{}/]*\{seed\}/", self.readings[0].layout):  # run1/kitchen.mp4
             way = f"--layout '{{model}}/{{scene}}.mp4' takes folders for models, {way}"
+        unlike = f"; {join_first_names(samples.unlike)} begin otherwise, and are samples by their names"
         return (
             f"{join_first_names(samples.example)} differ only in a number and begin with the same picture: they "
             f"are samples of "
             f"one scene, and intervals resample scenes; {way} each as a scene of its own"
-        )
+        ) + (unlike if samples.unlike else "")
 
     def _other_readings_sentence(self) -> str:
         first, *others = self.readings
@@ -179,12 +180,18 @@ def understand_layout(source: Path, layout: str = "", reference: str = "") -> Fo
     truths = elsewhere or inside
     if layout:
         return _read_with_user_layout(others, truths, root, layout, reference)
-    samples = find_samples_as_seeds(others, {scene for one in truths for scene in one.scene}, root)
+    scenes = {scene for one in truths for scene in one.scene}
+    samples = find_samples_as_seeds(others, scenes, root)
+    grid = find_grid_of_numbers(others, scenes, root, samples if samples and samples.begin_alike else None)
+    if grid is not None and (samples is None or grid.begin_alike):
+        samples, grid = grid, None
     if samples is not None and samples.begin_alike:
         others = samples.clips
     layouts = tuple(possible_readings(others, truths, root))
     if samples is not None and not samples.begin_alike:  # only names say so
-        layouts, samples = (*layouts, *possible_readings(samples.clips, truths, root)[:1]), None
+        samples, grid = None, samples
+    if grid is not None:
+        layouts = (*layouts, *possible_readings(grid.clips, truths, root)[:1])
     if samples is None and layouts[0].truth:
         reading, samples = _merge_samples_of_truth(others, layouts[0], root)
         layouts = (reading, *layouts[1:])
