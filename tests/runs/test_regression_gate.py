@@ -134,6 +134,16 @@ def test_collapses_and_returns_are_tested_between_runs_of_other_seeds(run: Run) 
     assert fewer.worse == ("the camera of after looked away and came back on 6 of 16 clips, that of before on 8 of 8",)
 
 
+def test_other_seeds_and_collapses_that_nobody_could_test_are_said() -> None:
+    seeds = [contender(name, GOOD, [False] * 8, seeds=(seed,)) for name, seed in (("before", 3), ("after", 7))]
+    coverage = compare_coverage(*seeds)
+    assert coverage.collapsed == (0, 0) and coverage.seeds_text.startswith("8 clips of before and after have no seed")
+    assert compare_coverage(seeds[0], seeds[0]).seeds_text == ""
+    half = compare_coverage(seeds[0], contender("after", GOOD, seeds=(3,)))
+    assert half.warnings == ("collapses were not tested: only before was asked for them",)
+    assert compare_coverage(contender("a", GOOD), contender("b", GOOD)).warnings == ()
+
+
 def test_fewer_returns_by_chance_are_a_warning(run: Run) -> None:
     before = contender("before", [*GOOD[:6], None, None])
     rarely = gate(run, (before, contender("after", [*OTHER[:2], *[None] * 6])))

@@ -42,7 +42,7 @@ def test_videos_in_the_root_belong_to_one_model_in_natural_order(tmp_path):
     touch(root / "clip10.mp4", root / "clip2.mp4")
     told, example, *cases = read(root)
     assert [(case.model, case.sample) for case in cases] == [("my model", "clip2"), ("my model", "clip10")]
-    assert told.sentence == "1 model (my model) × 2 scenes (clip2, clip10)"
+    assert told.sentence == "1 model (my model) × 2 scenes (clip2 and clip10)"
     assert example.sentence == "read as {scene}.mp4; for example clip2.mp4 is model my model, scene clip2"
 
 
@@ -178,7 +178,7 @@ def test_flat_names_that_form_a_grid_are_read_as_scenes_and_models(tmp_path):
     }
     assert all(case.reference == Clip(tmp_path / f"{case.sample}_gt.mp4") for case in cases)
     told, example = [entry.sentence for entry in entries if isinstance(entry, Remark)]
-    assert told == "2 models (svc, wan) × 2 scenes (Barnyard_001, Real_020), truth from *_gt.mp4"
+    assert told == "2 models (svc and wan) × 2 scenes (Barnyard_001 and Real_020), truth from *_gt.mp4"
     assert example.startswith("read as {scene}_{model}.mp4; for example Barnyard_001_svc.mp4 is model svc")
 
 
@@ -270,7 +270,7 @@ def test_models_may_come_first_and_numbers_leave_it_open(tmp_path):
         touch(tmp_path / f"mine/{name}.mp4")
     _, _, told, *cases = read(tmp_path / "mine")
     assert {case.model for case in cases} == {"mine"}
-    assert "2 models (run, walk) × 2 scenes (001, 002) with --layout '{model}_{scene}.mp4'" in told.sentence
+    assert "2 models (run and walk) × 2 scenes (001 and 002) with --layout '{model}_{scene}.mp4'" in told.sentence
 
 
 def test_files_that_are_not_read_are_told(tmp_path):

@@ -57,7 +57,12 @@ def compare(
     disjoint = [one.both_names_text for one in comparisons if one.metrics and not one.deltas]
     verdict = check_regressions(comparisons) if gate else None
     if not deltas and (verdict is None or (verdict.untested and not verdict.worse)):
-        raise UsageError(f"nothing to compare: no clip has a score of both {'; of both '.join(disjoint)}")
+        raise UsageError(
+            f"nothing to compare: no clip has a score of both {'; of both '.join(disjoint)}"
+            if disjoint
+            else "nothing to compare: none of the metrics that answer the suite's questions was asked; name others "
+            "with -m, or add --all"
+        )
     console.print_to_stderr(*(f"not compared: no clip has a score of both {names}" for names in disjoint))
     if json:
         coverages = [
@@ -184,7 +189,10 @@ def _print_differing_coverage(coverages: list[Coverage]) -> None:
                 f"the camera of {coverage.second} looked away and came back on "
                 f"{count_and_noun(coverage.posed[1], 'clip')}, that of {coverage.first} on {coverage.posed[0]}"
             )
-        if sentences := [*sentences, *filter(None, [coverage.collapse_text])]:
+        if sentences := [
+            *sentences,
+            *filter(None, [coverage.collapse_text, coverage.collapse_untested, coverage.seeds_text]),
+        ]:
             console.print_to_stderr("; ".join(sentences))
 
 

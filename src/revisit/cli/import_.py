@@ -32,7 +32,7 @@ def scan(
 ) -> None:
     """Write a manifest of a folder of videos as `eval` reads it, to be completed by hand."""
     from revisit.core import UsageError
-    from revisit.core.text import count_and_noun
+    from revisit.core.text import count_and_noun, join_names
     from revisit.suites.clips import read_target_boxes
     from revisit.suites.folder.scan import scan_folder as entries_of
 
@@ -59,7 +59,7 @@ def scan(
     models = sorted({entry["model"] for entry in entries})
     with_truth = sum("reference" in entry for entry in entries)
     console.print_to_stderr(
-        f"{count_and_noun(len(entries), 'clip')} of {count_and_noun(len(models), 'model')} ({', '.join(models[:8])}), "
+        f"{count_and_noun(len(entries), 'clip')} of {count_and_noun(len(models), 'model')} ({join_names(models, 9)}), "
         f"{with_truth or 'none'} with its truth, in {path}"
     )
 

@@ -16,7 +16,7 @@ import typer
 
 from revisit.cli.console import print_first_lines_to_stderr, print_table, print_to_stderr, without_control_characters
 from revisit.core.grouping import group_items
-from revisit.core.text import count_and_noun, first_names
+from revisit.core.text import count_and_noun, join_names
 from revisit.results import Cell
 from revisit.results.display import (
     HELD_TITLE,
@@ -33,7 +33,7 @@ from revisit.results.look_away_counts import ASK
 MODELS_PER_TABLE = 6
 LINES, NOTES = 10, 2  # of a verdict; all notes are in summary.json
 LEAST_COMMON = 3  # clips that all models have, whose means stand beside; fewer are no mean
-NAMED = 8  # metrics that one reason names
+NAMED = 9  # metrics that one reason names
 MEAN = "mean [95 %] (scored/all)"
 
 
@@ -91,7 +91,7 @@ def print_verdict(ranking: Mapping[str, Any], content: Mapping[str, Any], folder
     notes = [("Note", sentence) for sentence in ranking["trade_offs"][:NOTES]]
     if low := ranking["low_ceilings"]:
         titles = [f"{content['metrics'].get(metric, {}).get('title', metric)} ({n} clips)" for metric, n in low.items()]
-        notes.append(("Note", f"the truth itself scores low in {first_names(titles, NAMED)}"))
+        notes.append(("Note", f"the truth itself scores low in {join_names(titles, NAMED)}"))
     moments = [
         f"{moment['model']}, {moment['sample']}"
         + (f", seed {moment['seed']}" if moment.get("seed") else "")
@@ -241,11 +241,11 @@ def _print_unscored_reasons(content: Mapping[str, Any]) -> None:
                 clips_by_kind[kind][id] += n
     for kind, counts in sorted(clips_by_kind.items()):
         print_to_stderr(
-            f"unscored, {reason_title(kind)}: {first_names([f'{id} {n}' for id, n in counts.items()], NAMED)}"
+            f"unscored, {reason_title(kind)}: {join_names([f'{id} {n}' for id, n in counts.items()], NAMED)}"
         )
     reasons = content["not_asked"]
     for reason, ids in sorted(group_items(reasons, reasons.__getitem__).items()):
-        print_to_stderr(f"not asked: {first_names(ids, NAMED)}: {reason}")
+        print_to_stderr(f"not asked: {join_names(ids, NAMED)}: {reason}")
 
 
 def print_suite_table(extra: Mapping[str, Any]) -> None:

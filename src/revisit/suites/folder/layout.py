@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from revisit.core.text import count_and_noun
+from revisit.core.text import count_and_noun, join_names
 from revisit.suites.folder.clip_paths import ClipPath, TruthPath
 from revisit.suites.folder.first_frames import first_half_is_scene, levels_of_one_beginning
 from revisit.suites.folder.pairing import pair_clips_with_truth
@@ -61,13 +61,8 @@ class LayoutReading:
     @property
     def size_text(self) -> str:
         """How many models and scenes, with some of their names."""
-        models = f"{count_and_noun(len(self.model_names), 'model')} ({join_first_names(self.model_names)})"
-        return f"{models} × {count_and_noun(len(self.scene_names), 'scene')} ({join_first_names(self.scene_names)})"
-
-
-def join_first_names(names: Sequence[str], most: int = 3) -> str:
-    """The first of some names, for a sentence; one name more is named, too."""
-    return ", ".join(names) if len(names) <= most + 1 else f"{', '.join(names[:most])}, …"
+        models = f"{count_and_noun(len(self.model_names), 'model')} ({join_names(self.model_names)})"
+        return f"{models} × {count_and_noun(len(self.scene_names), 'scene')} ({join_names(self.scene_names)})"
 
 
 def possible_readings(clips: Sequence[ClipPath], truths: Sequence[TruthPath], root: str) -> list[LayoutReading]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from revisit.core import Case, Clip, Rejected, Remark, Target, UsageError
 from revisit.core.cases import case_id
-from revisit.core.text import count_and_noun
+from revisit.core.text import count_and_noun, join_names
 from revisit.media import CLIP_SUFFIXES
 from revisit.suites.clips import (
     MANIFEST,
@@ -27,7 +27,7 @@ from revisit.suites.folder.clip_paths import (
     read_truth_folder,
     separate_truth_clips,
 )
-from revisit.suites.folder.layout import LayoutReading, join_first_names, possible_readings
+from revisit.suites.folder.layout import LayoutReading, possible_readings
 from revisit.suites.folder.pairing import pair_clips_with_truth
 from revisit.suites.folder.path_patterns import ClipFacts, infer_layout, merge_seed_into_scene, parse_layout_pattern
 from revisit.suites.folder.path_words import is_generic_word, may_be_truth_word
@@ -87,7 +87,7 @@ class FolderReading:
         warnings = [_unpaired_truth_sentence(left, reading)] if left else []
         if self.unfitting:
             count = count_and_noun(len(self.unfitting), "clip")
-            warnings.append(f"{count} left out, which the layout does not fit: {join_first_names(self.unfitting)}")
+            warnings.append(f"{count} left out, which the layout does not fit: {join_names(self.unfitting)}")
         if self.samples is not None:
             warnings.append(self._samples_sentence(self.samples))
         real = [model for model in reading.model_names if may_be_truth_word(model)]
@@ -112,9 +112,7 @@ class FolderReading:
             facts.append(f"{count_and_noun(len(seeds), 'seed')} from names")
         if missing := reading.missing_clips:
             names = [f"{one.scene}{f' (seed {one.seed})' if seeds != {0} else ''} of {one.model}" for one in missing]
-            facts.append(
-                f"{len(missing)} of {len(reading.facts) + len(missing)} clips missing: {join_first_names(names)}"
-            )
+            facts.append(f"{len(missing)} of {len(reading.facts) + len(missing)} clips missing: {join_names(names)}")
         return ", ".join(facts)
 
     def _example_sentence(self, reading: LayoutReading) -> str:
@@ -135,9 +133,9 @@ class FolderReading:
         way = f"--layout '{layout}' reads" if layout else "a manifest (`revisit import scan`) can name"
         if re.match(r"[^{}/]*\{seed\}/", self.readings[0].layout):  # run1/kitchen.mp4
             way = f"--layout '{{model}}/{{scene}}.mp4' takes folders for models, {way}"
-        unlike = f"; {join_first_names(samples.unlike)} begin otherwise, and are samples by their names"
+        unlike = f"; {join_names(samples.unlike)} begin otherwise, and are samples by their names"
         return (
-            f"{join_first_names(samples.example)} differ only in a number and begin with the same picture: they "
+            f"{join_names(samples.example)} differ only in a number and begin with the same picture: they "
             f"are samples of "
             f"one scene, and intervals resample scenes; {way} each as a scene of its own"
         ) + (unlike if samples.unlike else "")
@@ -155,13 +153,13 @@ def _unpaired_truth_sentence(truths: Sequence[TruthPath], reading: LayoutReading
         return f"no model has a clip of {count_and_noun(len(truths), 'scene')} of the truth: {names}"
     return (
         f"{truths[0].said_by} says that it is the truth, but no name in it ({names}) goes with a clip "
-        f"({join_first_names(reading.scene_names)}): nothing is compared with it; give both the same "
+        f"({join_names(reading.scene_names)}): nothing is compared with it; give both the same "
         f"names, or say with --layout which part of a name is the scene"
     )
 
 
 def _first_scene_names(truths: Sequence[TruthPath]) -> str:
-    return join_first_names(["/".join(one.scene) for one in truths])
+    return join_names(["/".join(one.scene) for one in truths])
 
 
 def understand_layout(source: Path, layout: str = "", reference: str = "") -> FolderReading:
@@ -199,7 +197,7 @@ def understand_layout(source: Path, layout: str = "", reference: str = "") -> Fo
         raise UsageError(
             f"no clip of {source} has the name of a true video in {reference}: the truth has "
             f"{_first_scene_names(truths)}, "
-            f"the clips are {join_first_names([one.name for one in others])}; "
+            f"the clips are {join_names([one.name for one in others])}; "
             "--layout says which part of a path is the scene, such as '{model}/{scene}.mp4'"
         )
     return FolderReading(tuple(others), layouts, tuple(truths), reference, samples=samples)
@@ -231,7 +229,7 @@ def _read_with_user_layout(
     unfitting = tuple(clip.name for clip in clips if clip not in facts)
     if not facts:
         raise UsageError(
-            f"no clip fits --layout {layout!r}; they are named {join_first_names([clip.name for clip in clips])}"
+            f"no clip fits --layout {layout!r}; they are named {join_names([clip.name for clip in clips])}"
         )
     facts_by_path = {clip.path: one._replace(model=one.model or root) for clip, one in facts.items()}
     by_scene = {"/".join(one.scene): one for one in truths}
@@ -269,9 +267,7 @@ def cases_of_folder(
         yield Rejected(case_id(missing.scene, missing.model, missing.seed), why, missing.model, missing=True)
     renamed = [clip.name for clip in understood.clips if clip.keeps_ending]
     if renamed:
-        yield Remark(
-            f"clips that differ only in their endings keep them in their names: {join_first_names(renamed, 5)}"
-        )
+        yield Remark(f"clips that differ only in their endings keep them in their names: {join_names(renamed, 6)}")
     yield from unread_files(source)
 
 
@@ -312,7 +308,7 @@ def _add_references_by_name(entries: list[Case | Rejected], folder: Path) -> Ite
         raise UsageError(
             f"no clip of the manifest has the name of a true video in {folder}: the truth has "
             f"{_first_scene_names(truths)}, "
-            f"the clips are {join_first_names([case.id for case in cases])}"
+            f"the clips are {join_names([case.id for case in cases])}"
         )
     without = f"{count_and_noun(len(cases), 'clip')} without a reference"
     yield Remark(f"truth of {len(references)} of {without} from {folder.name}/")

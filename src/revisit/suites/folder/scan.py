@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from revisit.core import Case, Rejected, Remark, UsageError
+from revisit.core.text import join_names
 from revisit.suites.clips import TargetRow
 from revisit.suites.folder.clip_paths import word_starts_or_ends_with
-from revisit.suites.folder.layout import join_first_names
 from revisit.suites.folder.read import cases_of_folder, understand_layout
 
 
@@ -46,7 +46,7 @@ def scan_folder(
         and not truth
         and not any(word_starts_or_ends_with(reference, one.said_by) for one in understood.truths)
     ):
-        models = join_first_names(sorted({case.model for case in cases}), 10)
+        models = join_names(sorted({case.model for case in cases}), 11)
         raise UsageError(f"no clip belongs to the reference model {reference!r}; the models found are {models}")
     of_scene = {scene: path for (scene, _), path in truth.items()}
     for case in cases:
