@@ -19,7 +19,9 @@ from revisit.suites.folder.scan import scan_folder
 def write_manifest(folder, *entries):
     lines = [entry if isinstance(entry, str) else json.dumps(entry) for entry in entries]
     (folder / "manifest.jsonl").write_text("\n".join(lines), encoding="utf-8")
-    return list(read(folder))
+    remark, *others = read(folder)
+    assert remark == Remark("read from manifest.jsonl; clips that it does not name are left out")
+    return others
 
 
 def touch(*paths):
@@ -91,7 +93,7 @@ def test_a_link_that_leads_out_is_refused(tmp_path):
     (tmp_path / "data/innocent.mp4").symlink_to(tmp_path / "secret.mp4")
     [entry] = write_manifest(tmp_path / "data", {"video": "innocent.mp4"})
     assert isinstance(entry, Rejected)
-    [entry] = list(read(tmp_path / "data", [tmp_path]))
+    [_, entry] = list(read(tmp_path / "data", [tmp_path]))
     assert isinstance(entry, Case)
 
 
@@ -117,13 +119,39 @@ def test_scan_reads_names_out_of_paths(tmp_path):
             targets={"Real_007": {"box": [0, 0, 1, 1], "target": "cup"}},
         )
     )
-    assert [entry["model"] for entry in entries] == ["gt", "svc"]
-    assert "reference" not in entries[0] and entries[1]["reference"] == "Real_007_gt.mp4"
-    assert entries[1]["target"] == {"name": "cup", "box": [0, 0, 1, 1]}
+    assert [(entry["model"], entry["reference"]) for entry in entries] == [("svc", "Real_007_gt.mp4")]
+    assert entries[0]["target"] == {"name": "cup", "box": [0, 0, 1, 1]}
     with pytest.raises(UsageError, match="a layout must contain"):
         list(scan_folder(tmp_path, pattern="{name}.mp4"))
     with pytest.raises(UsageError, match="no clip belongs to the reference model"):
         list(scan_folder(tmp_path, pattern="{id}_{model}.mp4", reference="truth"))
+
+
+SCENE_FIRST = [f"{scene}/{name}.mp4" for scene in ("Real_007", "Real_024") for name in ("gt", "svc", "wan")]
+FLAT = [
+    f"{scene}_{model}_seed{seed}.mp4" for scene in ("Real_007", "hall") for model in ("svc", "wan") for seed in (0, 1)
+]
+MODELS_FIRST = ["gt/a.mp4", "wan/a.mp4", "svc/a.mp4", "svc/b.mp4", "svc/notes.txt"]
+
+
+@pytest.mark.parametrize("names", [SCENE_FIRST, FLAT, MODELS_FIRST])
+def test_scan_writes_what_eval_reads(tmp_path, names):
+    touch(*(tmp_path / name for name in names))
+    (tmp_path / "targets.json").write_text(json.dumps({"Real_007": {"box": [0.1, 0.2, 0.3, 0.4], "target": "cup"}}))
+    by_eval = [entry for entry in read(tmp_path) if isinstance(entry, Case)]
+    remarks: list[str] = []
+    by_scan = write_manifest(tmp_path, *scan_folder(tmp_path, on_remark=remarks.append))
+    assert by_scan == by_eval and len(by_eval) >= 3
+    assert any(remark.startswith("read as {") for remark in remarks)
+
+
+def test_scan_takes_the_model_that_is_named_for_the_truth(tmp_path):
+    touch(*(tmp_path / f"{model}/{scene}.mp4" for model in ("film", "wan") for scene in "ab"))
+    entries = list(scan_folder(tmp_path, reference="film"))
+    assert [(entry["video"], entry["reference"]) for entry in entries] == [
+        ("wan/a.mp4", "film/a.mp4"),
+        ("wan/b.mp4", "film/b.mp4"),
+    ]
 
 
 def test_limit_is_spread_over_models_and_takes_the_same_samples(tmp_path):

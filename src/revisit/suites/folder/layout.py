@@ -140,7 +140,7 @@ def _checkpoints_of_one_scene(clips: Sequence[ClipPath], folder: str) -> list[Cl
 def _readings_of_flat_names(clips: Sequence[ClipPath], usual: list[ClipFacts]) -> list[list[ClipFacts]]:
     """Names in one folder: Real_020_wan is a scene and a model where such names form a grid."""
     stems = [clip.words[-1] for clip in clips]
-    last, first = _split_stems_into_grid(stems, model_last=True), _split_stems_into_grid(stems, model_last=False)
+    last, first = split_stems_into_grid(stems, model_last=True), split_stems_into_grid(stems, model_last=False)
     by_last = [ClipFacts(model, scene, clip.seed) for (scene, model), clip in zip(last, clips, strict=False)]
     by_first = [ClipFacts(model, scene, clip.seed) for (model, scene), clip in zip(first, clips, strict=False)]
     if not by_last and not by_first:
@@ -154,7 +154,7 @@ def _readings_of_flat_names(clips: Sequence[ClipPath], usual: list[ClipFacts]) -
     return [one for one in (by_last, *((by_first, usual) if by_last else (usual, by_first))) if one]
 
 
-def _split_stems_into_grid(all_stems: Sequence[str], *, model_last: bool) -> list[Pair]:
+def split_stems_into_grid(all_stems: Sequence[str], *, model_last: bool) -> list[Pair]:
     """(left, right) of every name so that both repeat and fill a grid; nothing where they do not.
 
     Names have several separators: the split is taken whose halves stand in most other names, and of those with the
