@@ -60,7 +60,7 @@ def why_blank(appearance: Appearance) -> str:
     dark = is_black(appearance.small.mean(-1))
     if np.mean(dark) >= MOST:
         return f"{np.sum(dark)} of {dark.size} frames are black"
-    flat: np.ndarray = is_flat(np.moveaxis(appearance.small, -1, 1)).all(axis=1)
+    flat = np.asarray(is_flat(np.moveaxis(appearance.small, -1, 1)).all(axis=1))
     return f"{np.sum(flat)} of {flat.size} frames have one colour" if np.mean(flat) >= MOST else ""
 
 
