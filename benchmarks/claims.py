@@ -1,6 +1,6 @@
 """How often claims about equal models are false, and how often a better model is named, in simulation.
 
-python benchmarks/claims.py --draws 2000 --jobs 2 --out claims.json
+python benchmarks/claims.py --draws 2000 --jobs 2 --out build/claims.json
 python benchmarks/claims.py --former ../former/src ...     # the same with another version, to compare
 python benchmarks/claims.py --show benchmarks/claims/*.json  # the tables of docs/statistics.md
 
@@ -32,6 +32,7 @@ OWN, CLIP = 0.7, 0.3  # of the variance that differs between models: shared by t
 SCENE = 0.3  # of the variance, what all models have in common in a scene (of the kind SHARED only)
 METRIC_OF = {"continuous": "psnr", "skewed": "psnr", "yes or no": "target_reappearance", SHARED: "target_reappearance"}
 GATED = 20
+OUT = Path(__file__).parents[1] / "build" / "claims.json"  # what is kept lies in claims/
 Counts = dict[tuple[Any, ...], dict[str, float]]  # setting -> claims, draws
 
 
@@ -168,7 +169,7 @@ def main() -> None:
     parser.add_argument("--kind", choices=KINDS, help="scores of this kind only")
     parser.add_argument("--only", default="", help="claims or gate, null or power, such as claims-null")
     parser.add_argument("--former", default="", help="the folder src of another version, which is used instead")
-    parser.add_argument("--out", type=Path, default=Path("claims.json"))
+    parser.add_argument("--out", type=Path, default=OUT)
     asked = parser.parse_args()
     if asked.show:
         print(false_claims(added(asked.show)))
@@ -189,6 +190,7 @@ def main() -> None:
         for part in range(asked.draws // asked.chunk)
         for what, setting in wanted
     ]
+    asked.out.parent.mkdir(parents=True, exist_ok=True)
     total: Counts = {}
     begun = time.perf_counter()
     with Pool(asked.jobs) as pool:

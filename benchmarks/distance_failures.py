@@ -213,6 +213,7 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=1000, help="of halves")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--seconds", type=float, default=1e9, help="begin no further scenes after so long")
+    parser.add_argument("--out", type=Path, default=FIGURES, help="where the figures go")
     given = parser.parse_args()
     kinds, scenes = given.kinds.split(","), given.scenes
     os.environ.update(dict.fromkeys(THREADS, "1"))  # of the workers
@@ -227,7 +228,7 @@ def main() -> None:
             "code": code_digest("kernel"), "strengths": STRENGTHS, "failures": all_failures(pool, scenes, kinds),
             "halves": all_halves(pool, scenes, given.draws),
         }  # fmt: skip
-    FIGURES.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
+    given.out.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
     print(json.dumps(figures["halves"]))
     for kind, row in figures["failures"].items():
         shown = {id: [part["spearman"] for part in parts.values()] for id, parts in row.items() if id != "title"}

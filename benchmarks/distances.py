@@ -240,16 +240,16 @@ def goal(cell: Cell, draws: int) -> int:
     return 2 * draws // 5 if cell.distance == "frechet" and cell.dimensions >= 400 else draws
 
 
-def stored_sums(cell: Cell) -> Sums:
+def stored_sums(cell: Cell, folder: Path) -> Sums:
     """What earlier runs of this code left."""
-    path = HERE / cell.file_name
+    path = folder / cell.file_name
     row = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     return Sums(**row["sums"]) if row.get("code") == code_digest(cell.distance) and "sums" in row else Sums()
 
 
-def run(chosen: list[Cell], draws: int, workers: int, seconds: float) -> None:
+def run(chosen: list[Cell], draws: int, workers: int, seconds: float, folder: Path) -> None:
     """Simulate these cells in parallel, some draws of each in turn, and store each after every block of draws."""
-    done = {cell: stored_sums(cell) for cell in chosen}
+    done = {cell: stored_sums(cell, folder) for cell in chosen}
     waiting: dict[tuple[Cell, int], Sums] = {}  # blocks that came before the ones that they follow
     ends = {cell: goal(cell, draws) for cell in chosen}
     most = max((ends[cell] - done[cell].draws for cell in chosen), default=0)
@@ -269,7 +269,7 @@ def run(chosen: list[Cell], draws: int, workers: int, seconds: float) -> None:
             while (cell, done[cell].draws) in waiting:  # in the order of draws: the same whatever the workers do
                 done[cell] = done[cell].plus(waiting.pop((cell, done[cell].draws)))
                 row = summary(cell, done[cell])
-                (HERE / cell.file_name).write_text(json.dumps(row) + "\n", encoding="utf-8")
+                (folder / cell.file_name).write_text(json.dumps(row) + "\n", encoding="utf-8")
     for cell in chosen:
         if done[cell].draws:
             row = summary(cell, done[cell])
@@ -365,11 +365,12 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--seconds", type=float, default=1e9, help="begin no further draws after so long")
     parser.add_argument("--page", action="store_true", help="only write the stored results into docs/distances.md")
+    parser.add_argument("--out", type=Path, default=HERE, help="folder of the results, which the same command adds to")
     given = parser.parse_args()
     if given.page:
         write_page()
         return
-    HERE.mkdir(exist_ok=True)
+    given.out.mkdir(parents=True, exist_ok=True)
     os.environ.update(dict.fromkeys(THREADS, "1"))  # of the workers
     chosen = [
         cell
@@ -379,7 +380,7 @@ def main() -> None:
         and given.shape in (None, cell.shape)
         and given.distance in ("both", cell.distance)
     ]
-    run(chosen, given.draws, given.workers, given.seconds)
+    run(chosen, given.draws, given.workers, given.seconds, given.out)
 
 
 if __name__ == "__main__":

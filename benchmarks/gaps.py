@@ -30,6 +30,7 @@ SHARE = {"a fifth at random": 0.2, "half at random": 0.5}
 ONE, HARD, NONE = "60 % of one model", "hard scenes of half the models", "none"
 GAPS = (NONE, *SHARE, ONE, HARD)
 HALF = 0.5
+OUT = Path(__file__).parents[1] / "build" / "gaps.json"  # what is kept is claims/gaps.json
 
 
 def take_away(rng: np.random.Generator, values: np.ndarray, gaps: str) -> np.ndarray:
@@ -141,12 +142,13 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=2000)
     parser.add_argument("--chunk", type=int, default=100)
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--out", type=Path, default=Path("gaps.json"))
+    parser.add_argument("--out", type=Path, default=OUT)
     asked = parser.parse_args()
     if asked.show:
         print(table(load(asked.show)))
         return
     jobs = [(cell, asked.chunk, part) for part in range(asked.draws // asked.chunk) for cell in settings()]
+    asked.out.parent.mkdir(parents=True, exist_ok=True)
     total: dict[Setting, dict[str, int]] = {}
     begun = time.perf_counter()
     with Pool(asked.jobs) as pool:

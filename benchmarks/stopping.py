@@ -80,6 +80,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--trainings", type=int, default=5000)
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--out", type=Path, default=STORE, help="where the figures go")
     given = parser.parse_args()
     os.environ.update(dict.fromkeys(THREADS, "1"))  # of the workers
     rows, total = [], given.trainings
@@ -96,7 +97,7 @@ def main() -> None:
                     "code": code_digest(),
                 })  # fmt: skip
                 print(json.dumps(rows[-1]), flush=True)
-    STORE.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+    given.out.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -39,6 +39,7 @@ def main() -> None:
     parser.add_argument("--models", nargs="+", default=["lingbot", "wan", "svc"])
     parser.add_argument("--box", nargs=4, type=float, default=[0.31, 0.24, 0.62, 1.0])
     parser.add_argument("--set", default="small")
+    parser.add_argument("--out", type=Path, default=OUT)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         manifest = Path(folder) / "manifest.jsonl"
@@ -68,7 +69,7 @@ def main() -> None:
         }
         gates = {model: results.of(next(c for c in results.cases if c.model == model)) for model in given.models}
         labels = {model: of["target_return"].label for model, of in gates.items() if "target_return" in of}
-    write_json(OUT, {
+    write_json(given.out, {
         "set": given.set, "scene": given.scene,
         "versions": {"target_return": GATES["target_return"].version, **{name: METRICS[name].version for name in ROWS}},
         "measured": scores, "held": held, "target": labels,

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.benchmark_scripts import script
+from tests.conftest import PROJECT
 
 
 def test_the_tables_of_the_paper_set_are_those_of_its_figures() -> None:
@@ -59,3 +60,21 @@ def test_an_answer_that_differs_under_the_same_key_is_no_change_of_version(tmp_p
     assert comparison.unexplained == ["a@m: ssim: score was 0.5 and is 0.6"]
     with pytest.raises(SystemExit, match="no answers"):
         comparison.add(before, write("empty"))
+
+
+@pytest.mark.parametrize("name", ["claims", "distance_failures", "distances", "gaps", "stopping", "truth_table"])
+def test_figures_go_where_out_says_and_never_into_the_current_folder(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", [name, "--help"])
+    with pytest.raises(SystemExit):
+        script(name).main()
+    assert "--out" in capsys.readouterr().out
+    if name in ("claims", "gaps"):
+        assert script(name).OUT.parent == PROJECT / "build"  # which git ignores
+
+
+def test_draws_of_another_folder_are_not_gone_on_with(tmp_path: Path) -> None:
+    distances = script("distances")
+    stored = next(cell for cell in distances.cells() if (distances.HERE / cell.file_name).is_file())
+    assert distances.stored_sums(stored, distances.HERE).draws and not distances.stored_sums(stored, tmp_path).draws

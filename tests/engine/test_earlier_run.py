@@ -62,6 +62,18 @@ def test_a_run_that_is_read_otherwise_is_not_replaced(clips: Path, tmp_path: Pat
         scored(clips, tmp_path / "run", layout="{scene}/{model}.mp4")
 
 
+def test_a_manifest_that_names_clips_otherwise_says_that_it_replaces_answers(clips: Path, tmp_path: Path):
+    out, heard = tmp_path / "run", list[str]()
+    scored(clips, out, metrics=["flicker"])
+    lines = [{"id": "one", "model": "a", "video": "one/a.mp4"}, {"id": "a", "model": "two", "video": "two/a.mp4"}]
+    (clips / "manifest.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    scored(clips, out, metrics=["flicker"], warned=heard)
+    assert heard == [
+        f"{out} holds answers of another reading: 1 of its 2 clips are called otherwise now (a@one#0 is one@a#0), and "
+        "their answers are replaced; another --out keeps both"
+    ]
+
+
 def test_answers_that_are_replaced_are_told_and_growth_is_not(clips: Path, tmp_path: Path):
     out = tmp_path / "run"
     heard: list[str] = []

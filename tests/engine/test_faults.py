@@ -250,6 +250,8 @@ def test_a_shared_cache_that_fails_costs_no_score(make_clip, tmp_path, monkeypat
     for name in ("pipe_file", "cat_file", "find"):
         monkeypatch.setattr(fsspec.get_filesystem_class("memory"), name, refuse)
     cache = EvidenceCache(cache_root(), "memory://failing")
+    with pytest.raises(PermissionError):
+        cache.save("ab" * 20, facts_of(1))  # on a node of a cluster: nobody could read it here
     run = evaluate(folder_plan(tmp_path / "videos"), tmp_path / "run", workers=0, cache=cache)
     assert run.results.scores("flicker") and not run.results.failures
     assert run.facts["notes"]["cache"] == [

@@ -44,7 +44,8 @@ KEY = "sk-very-secret-0123456789"
 
 def judge_file(folder, server, **more):
     path = folder / "judge.yaml"
-    given = {"url": server.url, "model": MODEL, "pause": 0.01, "timeout": 1.5, **more}
+    # A reply that is late on a busy machine must not be a further call.
+    given = {"url": server.url, "model": MODEL, "pause": 0.01, "timeout": 60, **more}
     path.write_text("".join(f"{name}: {json.dumps(value)}\n" for name, value in given.items()))
     return path
 
@@ -58,7 +59,6 @@ FAULTS = {
     "429": status(429),
     "500": status(500),
     "503": status(503, Retry_After="Wed, 21 Oct 2015 07:28:00 GMT"),
-    "stall": stall(2.0),
     "dropped": drop,
     "cut short": raw(b'{"choices": [{"index": 0, "mess', announce=500),
     "no JSON": raw(b"<html>bad gateway</html>"),
@@ -83,6 +83,15 @@ def test_a_fault_of_the_server_costs_a_further_call_and_nothing_else(tmp_path, n
             answer = client.ask(pictures(), [Question("q", "Is it?")])[0]
     assert (answer.status, answer.value) == ("answered", True)
     assert server.calls == 2 and answer.usage == Usage(1, 100, 2)
+
+
+def test_a_server_that_is_silent_is_asked_again(tmp_path):
+    with serving(lambda body: "Yes") as server:
+        server.faults = [stall(60)]
+        with asker_for(tmp_path, server, timeout=0.5, tries=50) as client:
+            answer = client.ask(pictures(), [Question("q", "Is it?")])[0]
+    assert (answer.status, answer.value) == ("answered", True)
+    assert server.calls >= 2 and answer.usage == Usage(1, 100, 2)
 
 
 @pytest.mark.parametrize("name", REPLIES)
@@ -133,7 +142,7 @@ def test_many_questions_against_a_storm(tmp_path):
     asked = [Question(f"q{k}", f"Is the number {k} even?") for k in range(40)]
     answer = lambda body: "Yes" if int(question_of(body).split()[3]) % 2 == 0 else "No"  # noqa: E731
     with serving(answer) as server:
-        server.faults = [fault for name, fault in FAULTS.items() if name != "stall"] * 3
+        server.faults = [*FAULTS.values()] * 3
         with asker_for(tmp_path, server, store=tmp_path / "a.jsonl", tries=20) as client:
             answers = client.ask(pictures(), asked)
             assert [one.value for one in answers] == [k % 2 == 0 for k in range(40)]
@@ -482,18 +491,18 @@ def hears_ctrl_c():
 @pytest.mark.slow
 def test_ctrl_c_does_not_wait_for_a_silent_server(tmp_path, source):
     with serving(obedient) as server:
-        server.faults = [stall(60)] * 50
-        path = judge_file(tmp_path, server, timeout=60)
+        server.faults = [stall(600)] * 50
+        path = judge_file(tmp_path, server, timeout=600)
         command = [sys.executable, "-m", "revisit", "eval", str(source), "-m", "judged_progress", "--judge", str(path)]
         process = subprocess.Popen(
             [*command, "--no-report", "--workers", "1"], cwd=tmp_path, stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE, preexec_fn=hears_ctrl_c,
         )  # fmt: skip
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 300
         while not server.calls and time.monotonic() < deadline:
             time.sleep(0.05)
         process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=25)
+        _, said = process.communicate(timeout=300)
     assert process.returncode == 130 and b"interrupted" in said and b"Traceback" not in said
 
 

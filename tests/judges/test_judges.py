@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import math
+import os
 from dataclasses import replace
 
 import numpy as np
@@ -261,6 +263,32 @@ def test_the_store_survives_a_torn_line_and_serves_both_files(tmp_path):
     assert again.find_answer(pictures(seed=1), question, facts) is None
     again.close()
     assert shared.read_bytes().endswith(b"\n") and len(read_answer_lines(shared)) == len(read_answer_lines(copy)) == 1
+
+
+def test_answers_are_kept_with_the_run_where_the_shared_store_cannot_be_written(tmp_path, monkeypatch):
+    """Of others, or full: the run ended, with answers that were paid for."""
+    frames, facts, answer = pictures(), {"judge": "x"}, JudgeAnswer("answered", True, reply="Yes")
+    (tmp_path / "file").touch()
+    problems: dict[str, str] = {}
+    closed = AnswerStore(tmp_path / "file/shared.jsonl", tmp_path / "one/answers.jsonl", problems)
+    closed.record_answer(frames, Question("q", "Is it?"), facts, answer)
+    assert len(read_answer_lines(tmp_path / "one/answers.jsonl")) == 1
+    assert problems["answers"].endswith("the judge's answers are kept with this run only")
+    with pytest.raises(OSError, match=r"exists|Not a directory"):
+        AnswerStore(tmp_path / "file/shared.jsonl")  # where nothing else would keep them
+    full = AnswerStore(tmp_path / "shared.jsonl", tmp_path / "two/answers.jsonl")
+    written = []
+
+    def append(file: int, data: bytes) -> None:
+        if os.path.samestat(os.fstat(file), (tmp_path / "shared.jsonl").stat()):
+            raise OSError(errno.ENOSPC, "No space left on device")
+        written.append(data)
+
+    monkeypatch.setattr("revisit.judges.store.append_all_or_nothing", append)
+    for number in range(2):
+        full.record_answer(frames, Question("q", f"Is it {number}?"), facts, answer)
+    full.close()
+    assert len(written) == 2 and "(No space left on device)" in full.problems["answers"]
 
 
 def test_replay_is_the_judge_it_recorded(tmp_path):

@@ -19,6 +19,7 @@ from revisit.labels.project import ProjectSettings, make_project, open_project
 from revisit.labels.queue import ItemQueue
 from revisit.labels.start_project import ProjectRequest, open_and_serve_project, open_or_make_project
 from revisit.labels.store import RaterAnswer, Store
+from revisit.results.run import Run
 from revisit.web.server import ListenAddress
 from tests.browsing import serving
 from tests.conftest import moving_frames
@@ -71,6 +72,22 @@ def test_examples_first_gold_in_between_and_who_agrees_is_done(tmp_path):
     labels = labels_of_project(made, store)
     assert {label.right for label in labels if label.case == "s3@x#0"} == {"yes"}
     assert all(label.example == (label.case == "s0@x#0") for label in labels)
+
+
+def test_a_clip_that_cannot_be_read_is_left_out_and_named(tmp_path):
+    run = tiny_run(tmp_path, ("x", "y"), ("cup", "vase"))
+    broken = Path(next(case for case in Run(run).plan["cases"] if case["id"] == "cup@x#0")["clip"]["path"])
+    broken.write_bytes(broken.read_bytes()[:600])
+    told: list[str] = []
+    gold = [Label("marks", "", "expert", "target", "returned", "cup@x#0")]
+    settings = ProjectSettings(("marks",), raters=1, count=3)
+    made = make_project(tmp_path / "p", [run], settings, gold=gold, warned=told.append)
+    assert sorted(made.cases) == ["cup@y#0", "vase@x#0", "vase@y#0"] == sorted(made.shots) and len(made.items) == 3
+    assert len(told) == 1 and told[0].startswith(f"left out: x, cup: {broken.name}: ")
+    for case in Run(run).plan["cases"]:
+        Path(case["clip"]["path"]).write_bytes(b"")
+    with pytest.raises(UsageError, match="no clip of these runs can be read"):
+        make_project(tmp_path / "q", [run], settings, warned=told.append)
 
 
 def test_an_example_shows_what_is_right_and_why(tmp_path):

@@ -194,7 +194,7 @@ def test_digest_of_a_folder_is_of_rate_names_and_bytes(tmp_path: Path) -> None:
         (["1.png", "2.png", "cover.png"], "1.png to 2.png (2 images) and cover.png"),
         (
             ["a1.png", "a2.png", "b1.png", "c1.png"],
-            "3 sequences of images, not one: a1.png to a2.png (2 images) and b1",
+            "3 sequences of images, not one: a1.png to a2.png (2 images), b1.png and c1.png",
         ),
     ],
 )

@@ -182,6 +182,16 @@ def test_a_first_checkpoint_without_any_finite_clip_ends_nothing(tmp_path: Path)
     assert monitor.state_dict()["metric"] == "return_consistency"
 
 
+def test_a_cache_that_cannot_be_written_ends_no_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REVISIT_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "cache/evidence").touch()  # a file where a folder should be made
+    monitor = revisit.Monitor(layout="TCHW", value_range=(-1, 1), metrics=METRICS, out=tmp_path / "runs")
+    monitor.update(to_floats(still(0)[:6]), name="0")
+    assert monitor.compute(1).report
+    assert "cannot be written" in (tmp_path / "runs/step-00000001/run.log").read_text()
+
+
 def test_a_budget_of_clips_picks_the_same_ones_in_any_order() -> None:
     names = [f"scene-{number}" for number in range(50)]
     one, other = (revisit.Monitor(names=given, clips=5, metrics=["flicker"]) for given in (names, names[::-1]))

@@ -22,6 +22,7 @@ from revisit.core import Clip, MissingPrerequisite, UsageError
 from revisit.media import encode_mp4, load_npz
 from revisit.observers.geometry_file import read_geometry
 from revisit.observers.poses import read_poses
+from revisit.posing.odometry import Odometry
 from revisit.posing.programs import ESTIMATORS, Command, Driver
 from revisit.posing.tasks import PoseTask, write_missing_pose_files
 
@@ -489,3 +490,16 @@ def test_frames_are_those_of_the_clip(seen: Any, tmp_path: Path) -> None:
     task = PoseTask("x", Clip(tmp_path / "clip.mp4", start=4, count=5), tmp_path / "poses.npz")
     assert write_missing_pose_files([task], Driver("da3")).made == 1
     assert read_poses(task.place).times.tolist() == [0, 1, 2, 3, 4]
+
+
+def test_odometry_needs_no_cache_that_can_be_written(
+    tmp_path: Path, make_clip: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REVISIT_CACHE", str(tmp_path / "cache"))
+    for fan_out in range(256):
+        place = tmp_path / f"cache/evidence/{fan_out:02x}"
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.touch()  # a file where a folder should be made
+    task = PoseTask("a", Clip(make_clip(tmp_path / "a.mp4", size=(96, 128))), tmp_path / "a.npz")
+    ((_, arrays),) = Odometry(workers=0).run([task])
+    assert not isinstance(arrays, str), arrays

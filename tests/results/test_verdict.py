@@ -399,6 +399,14 @@ def test_a_closed_gate_does_not_hide_that_no_target_was_given() -> None:
     assert answer.sentence == expected + "`revisit annotate RUN --task marks` draws its box"
 
 
+def test_printed_commands_name_the_run(capsys) -> None:
+    sentence = "not asked; `revisit annotate RUN --task marks` draws its box"
+    answer = {"question": {"ask": "Is it there?"}, "sentence": sentence, "metric": None}
+    ranking = {"answers": [answer], "sentence": "", "trade_offs": [], "low_ceilings": {}, "moments": []}
+    print_verdict(ranking, {"models": {}, "metrics": {}}, Path("my runs/a"))
+    assert "`revisit annotate 'my runs/a' --task marks` draws its box" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("suite", ["folder", "memobench", "wrbench", "mbench", "mind"])
 def test_the_questions_of_every_suite_are_answered_by_its_own_metrics(suite: str) -> None:
     asked = read_suite_questions(SUITES[suite].card)

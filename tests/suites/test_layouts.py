@@ -14,7 +14,7 @@ import yaml
 from openpyxl import load_workbook
 from typer.testing import CliRunner
 
-from revisit.core import Case, UsageError
+from revisit.core import Case, Remark, UsageError
 from revisit.core.suites import SUITES
 from revisit.media import load_npz
 from revisit.suites.folder import world as folder
@@ -41,7 +41,7 @@ def film() -> Film:
 
 def cases(suite: str, source: Path, **options: str) -> list[Case]:
     """The cases that a suite reads, none of them rejected."""
-    found = list(SUITES[suite].read(source, **options))
+    found = [entry for entry in SUITES[suite].read(source, **options) if not isinstance(entry, Remark)]
     assert all(isinstance(entry, Case) for entry in found), [e for e in found if not isinstance(e, Case)]
     return [entry for entry in found if isinstance(entry, Case)]
 

@@ -54,6 +54,7 @@ LAYOUTS = {  # as it is written -> as it is read, and the layout of the other re
     "{model}/{scene}_{number}.mp4": ("{model}/{scene}_{seed}.mp4", "{model}/{scene}.mp4"),
     "{model}/{scene}_s{number}.mp4": ("{model}/{scene}_s{seed}.mp4", "{model}/{scene}.mp4"),
     "{model}/{scene}/{number}.mp4": ("{model}/{scene}/{seed}.mp4", "{model}/{scene}.mp4"),
+    "{model}/{number}/{scene}.mp4": ("{model}/{seed}/{scene}.mp4", "{model}/{scene}.mp4"),
     "{model}/sample_{number}/{scene}.mp4": ("{model}/sample_{seed}/{scene}.mp4", "{model}/{scene}.mp4"),
     "{scene}/{model}-{number}.mp4": ("{scene}/{model}-{seed}.mp4", ""),
     "{scene}/{model}/{number}.mp4": ("{scene}/{model}/{seed}.mp4", ""),
@@ -72,7 +73,9 @@ def test_clips_that_differ_in_a_number_and_begin_alike_are_samples_of_a_scene(pa
         name = pattern.format(model=case.model, scene=case.sample, number=case.seed)
         assert case.clip.path == root / name
     assert len(cases) == 12 and understood.readings[0].layout == layout
-    assert understood.summary_sentences[0] == "2 models (alpha, beta) × 2 scenes (foam, kitchen), 3 seeds from names"
+    assert (
+        understood.summary_sentences[0] == "2 models (alpha and beta) × 2 scenes (foam and kitchen), 3 seeds from names"
+    )
     assert "begin with the same picture: they are samples of one scene" in understood.summary_sentences[2]
     assert (f"--layout '{other}' reads each as a scene of its own" if other else "`revisit import scan`") in (
         understood.summary_sentences[2]
@@ -87,6 +90,22 @@ def test_clips_that_begin_otherwise_are_scenes_whatever_they_are_called(tmp_path
     assert understood.samples is None and len(understood.readings[0].scene_names) == 6
     named = build(tmp_path / "named", "{model}_{scene}_sample{number}.mp4", clip, own_scenes=True)
     assert "with --layout '{model}_{scene}_sample{seed}.mp4'" in understand_layout(named).summary_sentences[2]
+    folders = build(tmp_path / "folders", "{model}/{number}/{scene}.mp4", clip, own_scenes=True)
+    assert "3 seeds" not in understand_layout(folders).summary_sentences[0]
+    assert "with --layout '{model}/{seed}/{scene}.mp4'" in understand_layout(folders).summary_sentences[2]
+    grid = build(tmp_path / "grid", "{scene}_{model}_{number}.mp4", clip, own_scenes=True)
+    assert "with --layout '{scene}_{model}_{seed}.mp4'" in understand_layout(grid).summary_sentences[2]
+
+
+def test_samples_of_a_whole_grid_stay_samples_where_one_scene_begins_otherwise(tmp_path: Path, clip):
+    root = build(tmp_path / "clips", "{scene}_{model}_{number}.mp4", clip)
+    for number in NUMBERS:
+        shutil.copyfile(clip(f"other{number}", "beta", number), root / f"kitchen_beta_{number}.mp4")
+    told, example, note = understand_layout(root).summary_sentences
+    assert told == "2 models (alpha and beta) × 2 scenes (foam and kitchen), 3 seeds from names"
+    assert example.startswith("read as {scene}_{model}_{seed}.mp4")
+    others = "kitchen_beta_0.mp4, kitchen_beta_1.mp4 and kitchen_beta_2.mp4"
+    assert note.endswith(f"; {others} begin otherwise, and are samples by their names")
 
 
 def test_numbers_of_checkpoints_are_models(tmp_path: Path, clip):
@@ -117,7 +136,7 @@ def test_truth_that_has_the_numbers_too_leaves_samples_of_a_scene(tmp_path: Path
             shutil.copyfile(clip(scene, "alpha", number), path)
     understood = understand_layout(root)
     assert understood.summary_sentences[0].startswith(
-        "2 models (alpha, beta) × 2 scenes (foam, kitchen), truth from gt/"
+        "2 models (alpha and beta) × 2 scenes (foam and kitchen), truth from gt/"
     )
     for case in (entry for entry in read(root) if isinstance(entry, Case)):
         assert case.reference is not None and case.reference.path.name == f"{case.sample}_{case.seed}.mp4"

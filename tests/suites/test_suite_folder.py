@@ -19,7 +19,9 @@ from revisit.suites.folder.scan import scan_folder
 def write_manifest(folder, *entries):
     lines = [entry if isinstance(entry, str) else json.dumps(entry) for entry in entries]
     (folder / "manifest.jsonl").write_text("\n".join(lines), encoding="utf-8")
-    return list(read(folder))
+    remark, *others = read(folder)
+    assert remark == Remark("read from manifest.jsonl; clips that it does not name are left out")
+    return others
 
 
 def touch(*paths):
@@ -40,7 +42,7 @@ def test_videos_in_the_root_belong_to_one_model_in_natural_order(tmp_path):
     touch(root / "clip10.mp4", root / "clip2.mp4")
     told, example, *cases = read(root)
     assert [(case.model, case.sample) for case in cases] == [("my model", "clip2"), ("my model", "clip10")]
-    assert told.sentence == "1 model (my model) × 2 scenes (clip2, clip10)"
+    assert told.sentence == "1 model (my model) × 2 scenes (clip2 and clip10)"
     assert example.sentence == "read as {scene}.mp4; for example clip2.mp4 is model my model, scene clip2"
 
 
@@ -91,7 +93,7 @@ def test_a_link_that_leads_out_is_refused(tmp_path):
     (tmp_path / "data/innocent.mp4").symlink_to(tmp_path / "secret.mp4")
     [entry] = write_manifest(tmp_path / "data", {"video": "innocent.mp4"})
     assert isinstance(entry, Rejected)
-    [entry] = list(read(tmp_path / "data", [tmp_path]))
+    [_, entry] = list(read(tmp_path / "data", [tmp_path]))
     assert isinstance(entry, Case)
 
 
@@ -117,13 +119,39 @@ def test_scan_reads_names_out_of_paths(tmp_path):
             targets={"Real_007": {"box": [0, 0, 1, 1], "target": "cup"}},
         )
     )
-    assert [entry["model"] for entry in entries] == ["gt", "svc"]
-    assert "reference" not in entries[0] and entries[1]["reference"] == "Real_007_gt.mp4"
-    assert entries[1]["target"] == {"name": "cup", "box": [0, 0, 1, 1]}
+    assert [(entry["model"], entry["reference"]) for entry in entries] == [("svc", "Real_007_gt.mp4")]
+    assert entries[0]["target"] == {"name": "cup", "box": [0, 0, 1, 1]}
     with pytest.raises(UsageError, match="a layout must contain"):
         list(scan_folder(tmp_path, pattern="{name}.mp4"))
     with pytest.raises(UsageError, match="no clip belongs to the reference model"):
         list(scan_folder(tmp_path, pattern="{id}_{model}.mp4", reference="truth"))
+
+
+SCENE_FIRST = [f"{scene}/{name}.mp4" for scene in ("Real_007", "Real_024") for name in ("gt", "svc", "wan")]
+FLAT = [
+    f"{scene}_{model}_seed{seed}.mp4" for scene in ("Real_007", "hall") for model in ("svc", "wan") for seed in (0, 1)
+]
+MODELS_FIRST = ["gt/a.mp4", "wan/a.mp4", "svc/a.mp4", "svc/b.mp4", "svc/notes.txt"]
+
+
+@pytest.mark.parametrize("names", [SCENE_FIRST, FLAT, MODELS_FIRST])
+def test_scan_writes_what_eval_reads(tmp_path, names):
+    touch(*(tmp_path / name for name in names))
+    (tmp_path / "targets.json").write_text(json.dumps({"Real_007": {"box": [0.1, 0.2, 0.3, 0.4], "target": "cup"}}))
+    by_eval = [entry for entry in read(tmp_path) if isinstance(entry, Case)]
+    remarks: list[str] = []
+    by_scan = write_manifest(tmp_path, *scan_folder(tmp_path, on_remark=remarks.append))
+    assert by_scan == by_eval and len(by_eval) >= 3
+    assert any(remark.startswith("read as {") for remark in remarks)
+
+
+def test_scan_takes_the_model_that_is_named_for_the_truth(tmp_path):
+    touch(*(tmp_path / f"{model}/{scene}.mp4" for model in ("film", "wan") for scene in "ab"))
+    entries = list(scan_folder(tmp_path, reference="film"))
+    assert [(entry["video"], entry["reference"]) for entry in entries] == [
+        ("wan/a.mp4", "film/a.mp4"),
+        ("wan/b.mp4", "film/b.mp4"),
+    ]
 
 
 def test_limit_is_spread_over_models_and_takes_the_same_samples(tmp_path):
@@ -150,7 +178,7 @@ def test_flat_names_that_form_a_grid_are_read_as_scenes_and_models(tmp_path):
     }
     assert all(case.reference == Clip(tmp_path / f"{case.sample}_gt.mp4") for case in cases)
     told, example = [entry.sentence for entry in entries if isinstance(entry, Remark)]
-    assert told == "2 models (svc, wan) × 2 scenes (Barnyard_001, Real_020), truth from *_gt.mp4"
+    assert told == "2 models (svc and wan) × 2 scenes (Barnyard_001 and Real_020), truth from *_gt.mp4"
     assert example.startswith("read as {scene}_{model}.mp4; for example Barnyard_001_svc.mp4 is model svc")
 
 
@@ -242,7 +270,7 @@ def test_models_may_come_first_and_numbers_leave_it_open(tmp_path):
         touch(tmp_path / f"mine/{name}.mp4")
     _, _, told, *cases = read(tmp_path / "mine")
     assert {case.model for case in cases} == {"mine"}
-    assert "2 models (run, walk) × 2 scenes (001, 002) with --layout '{model}_{scene}.mp4'" in told.sentence
+    assert "2 models (run and walk) × 2 scenes (001 and 002) with --layout '{model}_{scene}.mp4'" in told.sentence
 
 
 def test_files_that_are_not_read_are_told(tmp_path):

@@ -376,7 +376,7 @@ def test_a_clip_that_one_model_lacks_is_named_and_counted(tmp_path: Path, pool) 
     assert (
         understand_layout(root)
         .summary_sentences[0]
-        .endswith("× 3 scenes (hall, kitchen, yard), 1 of 6 clips missing: yard of svc")
+        .endswith("× 3 scenes (hall, kitchen and yard), 1 of 6 clips missing: yard of svc")
     )
     (missing,) = [entry for entry in read(root) if isinstance(entry, Rejected)]
     assert missing == Rejected("yard@svc#0", "svc has no clip of yard, which others have", "svc", missing=True)
@@ -454,7 +454,7 @@ def test_files_that_are_not_read_are_named(tmp_path: Path, pool) -> None:
         (root / name).write_bytes(b"x")
     np.save(root / "wan/kitchen_poses.npy", np.eye(4))
     told = [entry.sentence for entry in read(root) if isinstance(entry, Remark)]
-    assert "3 other files not read, being no clip: prompt.txt, svc/hall.png, wan/kitchen.csv" in told
+    assert "3 other files not read, being no clip: prompt.txt, svc/hall.png and wan/kitchen.csv" in told
 
 
 def test_on_a_terminal_the_reading_is_asked(tmp_path: Path, pool, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
@@ -466,8 +466,8 @@ def test_on_a_terminal_the_reading_is_asked(tmp_path: Path, pool, monkeypatch: p
     asked = ask_for_layout(request)
     assert asked.options == ("layout={scene}/video.mp4",) and asked.suite == "folder"
     said = capsys.readouterr().err
-    assert "1. 3 models (one, three, two) × 1 scene (video), as {model}/{scene}.mp4" in said
-    assert "2. 1 model (clips) × 3 scenes (one, three, two), as {scene}/video.mp4" in said
+    assert "1. 3 models (one, three and two) × 1 scene (video), as {model}/{scene}.mp4" in said
+    assert "2. 1 model (clips) × 3 scenes (one, three and two), as {scene}/video.mp4" in said
     assert ask_for_layout(asked) is asked and ask_for_layout(request, quiet=True) is request
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from revisit.audit.cards import two_decimals_or_dash
 from revisit.audit.schema import AuditContent, CellJson, Content, KindAudit
 from revisit.core.grouping import group_items
-from revisit.core.text import read_package_yaml
+from revisit.core.text import join_names, read_package_yaml
 from revisit.results import Cell
 from revisit.results.display import cell_text, direction_arrow
 
@@ -73,8 +73,7 @@ def responding_metric_lines(audit: AuditContent) -> list[str]:
     passed = sum(row["passes"] for row in rows.values())
     lines = [f"{passed} of {len(rows)} failures have a metric with AUC >= 0.95 that follows the strength (tau >= 0.8):"]
     for kind, row in rows.items():
-        more = len(row["metrics"]) - 4
-        metric_names = ", ".join(row["metrics"][:4]) + (f" and {more} more" if more > 0 else "")
+        metric_names = join_names(row["metrics"], 5)
         best = row["best"]
         nearest = "none: nothing was scored"
         if best:

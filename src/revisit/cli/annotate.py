@@ -56,5 +56,12 @@ def annotate(
     request = ProjectRequest(tuple(runs), settings, out, tuple(rater), gold, guide, store, raters)
     where = ListenAddress(host, port, tuple(name))
     open_and_serve_project(
-        request, where, token, prepare, typer.echo, console.Counter("clips ready"), console.print_json if json else None
+        request,
+        where,
+        token,
+        prepare,
+        typer.echo,
+        console.Counter("clips ready"),
+        console.print_json if json else None,
+        console.print_to_stderr,
     )

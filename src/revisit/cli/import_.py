@@ -18,22 +18,31 @@ app = Commands("Convert existing files into the formats that Revisit reads.", cl
 @app.command()
 def scan(
     folder: Path = typer.Argument(help="A folder of videos."),
-    pattern: str = typer.Option(None, help="Pattern of the paths, such as '{id}_{model}.mp4' or '{model}/{id}.mp4'."),
-    reference: str = typer.Option(None, help="The model whose clips are the ground truth."),
+    pattern: str = typer.Option(
+        None,
+        "--pattern",
+        "--layout",
+        help="How paths are read, such as '{scene}_{model}.mp4'; as `eval` does by default.",
+    ),
+    reference: str = typer.Option(None, help="The model whose clips are the truth, where its name does not say so."),
     targets: Path = typer.Option(None, help="JSON file: clip name or id to {'box': [x0, y0, x1, y1], 'target': name}."),
     out: Path = out_option("Where to write; manifest.jsonl in the folder by default, - for stdout."),
     force: bool = flag_option("--force", "Overwrite an existing manifest."),
     json: bool = flag_option("--json", "Print the manifest's entries as a JSON list."),
 ) -> None:
-    """Write a manifest for a folder of videos, to be completed by hand."""
+    """Write a manifest of a folder of videos as `eval` reads it, to be completed by hand."""
     from revisit.core import UsageError
-    from revisit.core.text import count_and_noun
+    from revisit.core.text import count_and_noun, join_names
     from revisit.suites.clips import read_target_boxes
     from revisit.suites.folder.scan import scan_folder as entries_of
 
     entries = list(
         entries_of(
-            folder, pattern=pattern, reference=reference, targets=read_target_boxes(targets) if targets else None
+            folder,
+            pattern=pattern,
+            reference=reference,
+            targets=read_target_boxes(targets) if targets else None,
+            on_remark=lambda remark: console.print_to_stderr(f"note: {remark}"),
         )
     )
     lines = "".join(json_.dumps(entry, ensure_ascii=False) + "\n" for entry in entries)
@@ -47,10 +56,11 @@ def scan(
     if path.exists() and not force:
         raise UsageError(f"{path} exists; pass --force to overwrite it, or choose another file with --out")
     path.write_text(lines, encoding="utf-8")
-    models = sorted({entry["model"] for entry in entries} - {reference})
+    models = sorted({entry["model"] for entry in entries})
+    with_truth = sum("reference" in entry for entry in entries)
     console.print_to_stderr(
-        f"{count_and_noun(len(entries), 'clip')} of {count_and_noun(len(models), 'model')} ({', '.join(models[:8])})"
-        f"{f' and of the truth ({reference})' if reference else ''} in {path}"
+        f"{count_and_noun(len(entries), 'clip')} of {count_and_noun(len(models), 'model')} ({join_names(models, 9)}), "
+        f"{with_truth or 'none'} with its truth, in {path}"
     )
 
 

@@ -101,7 +101,7 @@ def replay_judge_run(
     if json:
         console.print_json(finished_run.summary)
     else:
-        print_run_summary(finished_run.summary, show_all=True)
+        print_run_summary(finished_run.summary, show_all=True, folder=finished_run.path)
     raise typer.Exit(finished_run.exit_code)
 
 

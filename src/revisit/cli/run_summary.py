@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 import shutil
 import sys
 import textwrap
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import typer
 
 from revisit.cli.console import print_first_lines_to_stderr, print_table, print_to_stderr, without_control_characters
 from revisit.core.grouping import group_items
-from revisit.core.text import count_and_noun, first_names
+from revisit.core.text import count_and_noun, join_names
 from revisit.results import Cell
 from revisit.results.display import (
     HELD_TITLE,
@@ -30,19 +33,22 @@ from revisit.results.look_away_counts import ASK
 MODELS_PER_TABLE = 6
 LINES, NOTES = 10, 2  # of a verdict; all notes are in summary.json
 LEAST_COMMON = 3  # clips that all models have, whose means stand beside; fewer are no mean
-NAMED = 8  # metrics that one reason names
+NAMED = 9  # metrics that one reason names
 MEAN = "mean [95 %] (scored/all)"
 
 
-def print_run_summary(content: Mapping[str, Any], show_all: bool = False) -> None:
-    """Print what a run found: the verdict and its few columns; with `all`, every metric, part and reason."""
+def print_run_summary(content: Mapping[str, Any], show_all: bool = False, folder: Path | None = None) -> None:
+    """Print what a run found: the verdict and its few columns; with `all`, every metric, part and reason.
+
+    Commands in sentences name the `folder` of the run.
+    """
     if content.get("partial"):
         print_to_stderr(f"partial: --limit took {content['cases']} of {content['total_cases']} cases")
     ranking = content.get("verdict")
     # Where no question could be asked, what there is says why.
     show_all = show_all or not ranking or not any(answer["metric"] for answer in ranking["answers"])
     if ranking:
-        print_verdict(ranking, content)
+        print_verdict(ranking, content, folder)
     for extra in content.get("headline", []):
         print_suite_table(extra)
     if show_all:
@@ -76,13 +82,13 @@ def print_run_summary(content: Mapping[str, Any], show_all: bool = False) -> Non
         print_to_stderr(f"--all shows all {len(content['metrics'])} metrics{unavailable}, and why clips are unscored")
 
 
-def print_verdict(ranking: Mapping[str, Any], content: Mapping[str, Any]) -> None:
+def print_verdict(ranking: Mapping[str, Any], content: Mapping[str, Any], folder: Path | None = None) -> None:
     """Print who looks away and comes back, the answers to the suite's questions, a line each, and a table of both."""
     counts = ranking.get("look_away")
     lines = [("Judge", ranking["judge"]["sentence"])] if ranking.get("judge") else []
     lines += [(ASK, counts["sentence"])] if counts else []
     lines += [
-        (answer["question"]["ask"], answer["sentence"])
+        (answer["question"]["ask"], _name_run_in_commands(answer["sentence"], folder))
         for answer in ranking["answers"]
         if answer.get("asked", True)  # else only other metrics were asked for
     ]
@@ -90,7 +96,7 @@ def print_verdict(ranking: Mapping[str, Any], content: Mapping[str, Any]) -> Non
     notes = [("Note", sentence) for sentence in ranking["trade_offs"][:NOTES]]
     if low := ranking["low_ceilings"]:
         titles = [f"{content['metrics'].get(metric, {}).get('title', metric)} ({n} clips)" for metric, n in low.items()]
-        notes.append(("Note", f"the truth itself scores low in {first_names(titles, NAMED)}"))
+        notes.append(("Note", f"the truth itself scores low in {join_names(titles, NAMED)}"))
     moments = [
         f"{moment['model']}, {moment['sample']}"
         + (f", seed {moment['seed']}" if moment.get("seed") else "")
@@ -106,6 +112,15 @@ def print_verdict(ranking: Mapping[str, Any], content: Mapping[str, Any]) -> Non
     answers = [answer for answer in ranking["answers"] if answer["metric"]]
     if answers or counts:
         print_table(*_verdict_table(answers, content, counts), numbers=True)
+
+
+def _name_run_in_commands(sentence: str, folder: Path | None) -> str:
+    """A sentence of the verdict, which is the same wherever the run lies, with the run's folder in its commands."""
+    return (
+        re.sub(r"(`revisit \w+ )RUN\b", lambda match: match[1] + shlex.quote(str(folder)), sentence)
+        if folder
+        else sentence
+    )
 
 
 def _verdict_table(
@@ -232,11 +247,11 @@ def _print_unscored_reasons(content: Mapping[str, Any]) -> None:
                 clips_by_kind[kind][id] += n
     for kind, counts in sorted(clips_by_kind.items()):
         print_to_stderr(
-            f"unscored, {reason_title(kind)}: {first_names([f'{id} {n}' for id, n in counts.items()], NAMED)}"
+            f"unscored, {reason_title(kind)}: {join_names([f'{id} {n}' for id, n in counts.items()], NAMED)}"
         )
     reasons = content["not_asked"]
     for reason, ids in sorted(group_items(reasons, reasons.__getitem__).items()):
-        print_to_stderr(f"not asked: {first_names(ids, NAMED)}: {reason}")
+        print_to_stderr(f"not asked: {join_names(ids, NAMED)}: {reason}")
 
 
 def print_suite_table(extra: Mapping[str, Any]) -> None:

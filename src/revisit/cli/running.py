@@ -51,7 +51,9 @@ def write_report_and_print_summary(
 
         printed = () if quiet else run.plan["remarks"]  # before the work
         print_run_summary(
-            {**run.summary, "notes": [note for note in run.summary.get("notes", ()) if note not in printed]}, show_all
+            {**run.summary, "notes": [note for note in run.summary.get("notes", ()) if note not in printed]},
+            show_all,
+            run.path,
         )
         print_file_notes(run.plan, run.facts["notes"])
     if report:

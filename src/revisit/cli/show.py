@@ -82,7 +82,7 @@ def _print_run_verdict(path: Path, show_all: bool, json: bool) -> None:
     if json:
         console.print_json(verdict)
     else:
-        print_run_summary({**run.summary, "verdict": verdict}, show_all)
+        print_run_summary({**run.summary, "verdict": verdict}, show_all, run.path)
 
 
 def _print_citations(runs: list[Path], out: Path | None, json: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -235,3 +236,12 @@ class Rejected:
 def case_id(sample: str, model: str, seed: int) -> str:
     """`sample@model#seed`, unique within a run."""
     return f"{sample}@{model}#{seed}"
+
+
+def clip_title(id: str) -> str:
+    """A clip for people: `model, sample` of its id, with the seed where it has one; other ids as they are."""
+    match = re.fullmatch(r"(?P<sample>.+)@(?P<model>[^@]+?)(?:#(?P<seed>-?\d+))?", id, re.DOTALL)
+    if match is None:
+        return id
+    seed = f", seed {match['seed']}" if int(match["seed"] or 0) else ""
+    return f"{match['model']}, {match['sample']}{seed}"

@@ -162,12 +162,12 @@ def suggest_names(name: str, names: Iterable[str]) -> str:
     >>> suggest_names("psnrr", ["ssim", "psnr"])
     'did you mean psnr?'
     >>> suggest_names("x", ["ssim", "psnr"])
-    'there are ssim, psnr'
+    'there are ssim and psnr'
     """
     names = list(names)
     if near := did_you_mean_question(name, names):
         return near
-    return f"there are {first_names(names, MOST_NAMES)}" if names else "there are none"
+    return f"there are {join_names(names, MOST_NAMES + 1)}" if names else "there are none"
 
 
 def did_you_mean_question(name: str, names: Iterable[str]) -> str:
@@ -206,12 +206,6 @@ def parse_width_and_height(text: str, order: str = "width x height, such as 832x
 def count_and_noun(n: int, noun: str) -> str:
     """A number with its noun: 1 clip, 2 clips."""
     return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
-
-
-def first_names(names: Sequence[str], most: int) -> str:
-    """`a, b, c and 4 more`: the first names, and how many more there are."""
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
 
 
 def join_names(names: Sequence[str], most: int = 4) -> str:

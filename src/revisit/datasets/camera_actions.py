@@ -13,7 +13,7 @@ from itertools import groupby
 
 import numpy as np
 
-from revisit.core.text import count_and_noun
+from revisit.core.text import count_and_noun, join_names
 
 KINDS = {
     "yaw": "yaw", "pan": "yaw", "pitch": "tilt", "tilt": "tilt", "roll": "roll",
@@ -31,10 +31,10 @@ def camera_action_columns(names: Sequence[str]) -> tuple[dict[int, tuple[str, fl
     parts = {name: re.split(r"[^a-z]+", name.lower()) for name in names}
     cameras = [name for name, words in parts.items() if {"camera", "cam"} & set(words)]
     if not cameras:
-        few = ", ".join(names[:4])
         return (
             {},
-            f"actions ({few}) are no camera actions by their names, so that no camera was requested (docs/data.md)",
+            f"actions ({join_names(names, 5)}) are no camera actions by their names, so that no camera was requested "
+            "(docs/data.md)",
         )
     columns: dict[int, tuple[str, float]] = {}
     for name in cameras:

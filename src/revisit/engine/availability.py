@@ -6,14 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from revisit.core import METRICS, OBSERVERS, SUITES, Gate, Metric, Observer, evidence_id
-from revisit.core.text import count_and_noun, first_names
+from revisit.core.text import count_and_noun, join_names
 from revisit.engine.dependencies import ObserverSet, gates_of, observed_kinds_needed_by, why_unavailable
 from revisit.observers.sets import load_roles
 from revisit.results.file_types import PlanFile
 from revisit.weights.install import missing_parts
 
 LITE = "lite"
-NAMED = 4  # observers or weights that a line names
+NAMED = 5  # observers or weights that a line names
 
 
 @dataclass(frozen=True)
@@ -33,8 +33,8 @@ class Availability:
         absent = [*missing.weights, *missing.by_hand]
         of = len(self.missing) + len(self.running)
         parts = [f"{' and '.join(missing.libraries)} not installed"] if missing.libraries else []
-        parts += [f"no weights of {first_names(absent, NAMED)}"] if absent else []
-        parts += [f"damaged weights of {first_names(missing.damaged, NAMED)}"] if missing.damaged else []
+        parts += [f"no weights of {join_names(absent, NAMED)}"] if absent else []
+        parts += [f"damaged weights of {join_names(missing.damaged, NAMED)}"] if missing.damaged else []
         parts += [why for observer, why in self.missing.values() if not observer.weights]
         remedy = f": {missing.remedy}" if missing.remedy else ""
         return (
@@ -68,7 +68,7 @@ def observed_by_sets_text(plan: PlanFile) -> str:
             lacks.update(dict.fromkeys(mine["lacking"]))
     if not sets:
         return LITE
-    return " + ".join(sets) + (f" without {first_names(list(lacks), NAMED)}" if lacks else "")
+    return " + ".join(sets) + (f" without {join_names(list(lacks), NAMED)}" if lacks else "")
 
 
 def group_set_observers_by_weights(set: str, suite: str = "", metrics: Sequence[str] = ()) -> dict[str, list[str]]:

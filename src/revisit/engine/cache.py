@@ -84,7 +84,9 @@ class EvidenceCache:
                 f"the cache folder {self.root} cannot be written ({_error_text(error)}): evidence that it did not take "
                 "served this run only",
             )
-        if self.shared:
+        if self.shared and self.spare is None:  # as on a node, whose folder nobody else can read
+            open_shared_evidence(self.shared).upload(key, path)
+        elif self.shared:
             self._share(lambda shared: shared.upload(key, path))
 
     def _share(self, use: Callable[[SharedEvidence], T]) -> T | None:

@@ -72,7 +72,7 @@ def replaced_answers_warning(out: Path, plan: Plan, request: Details) -> str:
     now = {name: list(value) if isinstance(value, tuple) else value for name, value in request.items()}
     changed = [name for name in SETTINGS if name in before and now[name] != before[name]]
     if not changed:
-        return ""
+        return _other_reading_warning(out, plan, earlier)
     asked = {check.id: plan.protocol_with_hash(check) for check in plan.checks}
     hashes = {**earlier.get("gates", {}), **earlier.get("metrics", {})}
     lost = sum(id not in asked for id in hashes)
@@ -92,6 +92,25 @@ def replaced_answers_warning(out: Path, plan: Plan, request: Details) -> str:
     return (
         f"{out} was made with {settings}: {', '.join(losses)}; the earlier command brings them back from the cache, "
         "and another --out keeps both"
+    )
+
+
+def _other_reading_warning(out: Path, plan: Plan, earlier: Details) -> str:
+    """A sentence where clips of the run in `out` have other names now, as after a manifest was written beside them."""
+    present = {case.id for case in plan.cases}
+    names = {str(case.clip.path): case.id for case in plan.cases if not case.truth}
+    of_models = [entry for entry in earlier.get("cases", ()) if not entry.get("truth")]
+    renamed = [
+        (entry["id"], names[entry["clip"]["path"]])
+        for entry in of_models
+        if entry["id"] not in present and entry["clip"]["path"] in names
+    ]
+    if not renamed:
+        return ""
+    old, new = renamed[0]
+    return (
+        f"{out} holds answers of another reading: {len(renamed)} of its {count_and_noun(len(of_models), 'clip')} are "
+        f"called otherwise now ({old} is {new}), and their answers are replaced; another --out keeps both"
     )
 
 

@@ -263,7 +263,7 @@ class JudgeSession(AbstractContextManager["JudgeSession"]):
         role = judge_role_or_empty(task, self.judge)
         if role not in self._judges:
             mine = self.judge.judge_of_observer(role)
-            store = AnswerStore(shared_answers_path(self.cache.root, mine.judge.facts), self.copy)
+            store = AnswerStore(shared_answers_path(self.cache.root, mine.judge.facts), self.copy, self.cache.problems)
             alike = [
                 other for _, _, other in self.plan.tasks.values() if judge_role_or_empty(other, self.judge) == role
             ]

@@ -92,7 +92,7 @@ def evaluate(
     cache.require_usable(writable=False)
     out.mkdir(parents=True, exist_ok=True)
     with lock_run(out, alone=judge is not None) as entry, _spare_folder(executor) as spare:
-        cache = replace(cache, spare=spare, problems={})
+        cache = replace(cache, spare=cache.spare or spare, problems={})
         if fresh and not entry.first:
             raise RunInUse(out)
         resumed = resume_run(out, plan, fresh=fresh, request=request, adds=adds, joins=not entry.first)

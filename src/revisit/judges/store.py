@@ -31,17 +31,27 @@ AnswerLine = dict[str, Any]  # a line of an answer file, as `AnswerStore.record_
 
 
 class AnswerStore:
-    """Answers in memory and in one or two files: the shared one, and the copy of this run."""
+    """Answers in memory and in one or two files: the shared one, and the copy of this run.
 
-    def __init__(self, shared: Path | None, copy: Path | None = None) -> None:
+    Where the shared one cannot be written, the copy alone keeps what is answered, and `problems` says so.
+    """
+
+    def __init__(self, shared: Path | None, copy: Path | None = None, problems: dict[str, str] | None = None) -> None:
         self._lock = threading.Lock()
+        self._shared, self._has_copy = shared, copy is not None
+        self.problems = {} if problems is None else problems
         self._lines: dict[str, bytes] = {}  # as they are in the files, which is a fifth of what they take when read
         self._files: dict[int, set[str]] = {}  # open file -> keys it holds
         for path in [path for path in (shared, copy) if path is not None]:
-            path.parent.mkdir(parents=True, exist_ok=True)
             lines = {str(line["key"]): _encode_json_line(line) for line in read_answer_lines(path)}
             self._lines |= lines
-            self._files[_open_for_append_after_repair(path)] = set(lines)
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                self._files[_open_for_append_after_repair(path)] = set(lines)
+            except OSError as error:
+                if path == copy:
+                    raise
+                self._go_on_without_shared_file(error)
 
     def find_answer(self, frames: Frames, question: Question, judge: Mapping[str, object]) -> JudgeAnswer | None:
         """The recorded answer, or None; the copy of this run gets the line too."""
@@ -83,10 +93,29 @@ class AnswerStore:
             self._files = {}
 
     def _append_to_files(self, key: str, line: bytes) -> None:
-        for file, holds in self._files.items():
-            if key not in holds:
+        files = [*self._files]
+        for file in files:
+            if key in (holds := self._files[file]):
+                continue
+            try:
                 append_all_or_nothing(file, line)  # a kill tears no line but the last, which _open_mended cuts off
+            except OSError as error:
+                if file == files[-1]:  # the copy, or the only one
+                    raise
+                self._go_on_without_shared_file(error)
+                os.close(file)
+                del self._files[file]
+            else:
                 holds.add(key)
+
+    def _go_on_without_shared_file(self, error: OSError) -> None:
+        """Raise the error again where no copy of this run keeps the answers."""
+        if not self._has_copy:
+            raise error
+        why = error.strerror or type(error).__name__
+        self.problems.setdefault(
+            "answers", f"{self._shared} cannot be written ({why}): the judge's answers are kept with this run only"
+        )
 
 
 def _encode_json_line(line: Mapping[str, object]) -> bytes:

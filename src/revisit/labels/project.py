@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
@@ -17,7 +18,8 @@ from typing import Any
 
 import msgspec
 
-from revisit.core import Case, UsageError
+from revisit.core import Case, RevisitError, UsageError
+from revisit.core.cases import clip_title
 from revisit.core.grouping import group_items
 from revisit.core.text import convert_read_errors, parse_json
 from revisit.labels.items import LabelItem, items_of_task, reference_cases
@@ -104,25 +106,41 @@ def make_project(
     gold: Sequence[Label] = (),
     guide: str = "",
     progress: Callable[[int, int, str], None] = lambda done, total, what: None,
+    warned: Callable[[str], None] = warnings.warn,
 ) -> Project:
-    """A new project in an empty folder."""
+    """A new project in an empty folder; clips that cannot be read are left out, and `warned` hears which."""
     if (folder / FILE).exists():
         raise UsageError(f"{folder} is already a project; leave out --task and the other settings to continue it")
     cases, digests, results = _cases_digests_and_results(runs, settings.of)
-    items = _sample_items_of_tasks(settings, list(cases.values()), results)
-    items = add_gold_answers(items, gold, list(cases.values()), settings)
-    used = list(dict.fromkeys(case for item in items for case in item.cases))
-    folder.mkdir(parents=True, exist_ok=True)
-    shots, files = {}, {}
-    for done, case_id in enumerate(used, 1):
-        playable = playable_file(cases[case_id].clip, folder / COPIES)
-        name = secrets.token_urlsafe(12)
-        shots[case_id] = ShownClip(name, playable.fps, playable.frames, playable.width, playable.height)
-        files[name] = playable.path.resolve()
-        progress(done, len(used), case_id)
+    shots: dict[str, ShownClip] = {}
+    files: dict[str, Path] = {}
+    broken: set[str] = set()
+    while True:  # until all that were chosen can be read
+        readable = [case for case in cases.values() if case.id not in broken]
+        if not readable:
+            raise UsageError("no clip of these runs can be read, so there is nothing to show")
+        known = [label for label in gold if not broken & {label.case, label.other}]
+        items = add_gold_answers(_sample_items_of_tasks(settings, readable, results), known, readable, settings)
+        used = list(dict.fromkeys(case for item in items for case in item.cases))
+        folder.mkdir(parents=True, exist_ok=True)
+        for case_id in used:
+            if case_id in shots:
+                continue
+            progress(len(shots) + len(broken) + 1, len({*used, *shots, *broken}), case_id)
+            try:
+                playable = playable_file(cases[case_id].clip, folder / COPIES)
+            except (RevisitError, OSError) as error:
+                broken.add(case_id)
+                warned(f"left out: {clip_title(case_id)}: {error}")
+                continue
+            name = secrets.token_urlsafe(12)
+            shots[case_id] = ShownClip(name, playable.fps, playable.frames, playable.width, playable.height)
+            files[name] = playable.path.resolve()
+        if not broken & set(used):
+            break
     project = Project(
         folder, settings, {case_id: cases[case_id] for case_id in used},
-        {case_id: digests.get(case_id, "") for case_id in used}, shots, files,
+        {case_id: digests.get(case_id, "") for case_id in used}, {case_id: shots[case_id] for case_id in used}, files,
         tuple(items), secrets.token_hex(32), guide, tuple(str(run.resolve()) for run in runs),
         {"created": datetime.now(timezone.utc).isoformat(timespec="seconds")},
     )  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -39,7 +40,11 @@ class ProjectRequest:
     raters: int | None = None  # of each item, where --raters says so; else all that are named
 
 
-def open_or_make_project(request: ProjectRequest, progress: Callable[[int, int, str], None]) -> Project:
+def open_or_make_project(
+    request: ProjectRequest,
+    progress: Callable[[int, int, str], None],
+    warned: Callable[[str], None] = warnings.warn,
+) -> Project:
     """The project that is there, or a new one."""
     if not request.runs:
         raise UsageError("give a run, or the folder of a project")
@@ -60,7 +65,7 @@ def open_or_make_project(request: ProjectRequest, progress: Callable[[int, int, 
         raise UsageError("--sample uncertain needs --metric, the metric whose least certain clips come first")
     gold = read_label_files([request.gold]) if request.gold else []
     guide = _read_guide(request.guide) if request.guide else ""
-    project = make_project(folder, request.runs, settings, gold=gold, guide=guide, progress=progress)
+    project = make_project(folder, request.runs, settings, gold=gold, guide=guide, progress=progress, warned=warned)
     return set_rater_count(project, settings.raters, follows=request.raters is None)
 
 
@@ -77,12 +82,16 @@ def open_and_serve_project(
     say: Callable[[str], object],
     progress: Callable[[int, int, str], None],
     data: Callable[[dict[str, object]], object] | None = None,
+    warned: Callable[[str], None] = warnings.warn,
 ) -> None:
-    """Make or open the project, print the links, and serve until interrupted; `data` gets them instead of `say`."""
+    """Make or open the project, print the links, and serve until interrupted; `data` gets them instead of `say`.
+
+    `warned` hears of clips that cannot be shown.
+    """
     import_optional("starlette"), import_optional("uvicorn")
     require_token_if_public(where, token)
     token = token or secrets.token_urlsafe(24)
-    project = open_or_make_project(request, progress)
+    project = open_or_make_project(request, progress, warned)
     store = Store(request.store or project.default_store, project.hashed_name)
     links = [(name, store.add_rater(name)[1]) for name in request.names]
     if request.raters is not None:

@@ -18,6 +18,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from revisit.core import MediaError
+from revisit.core.text import join_names
 from revisit.media.error_names import printable_line
 
 _DECODERS = {"png": "png", "jpg": "mjpeg", "jpeg": "mjpeg", "webp": "webp"}
@@ -94,11 +95,9 @@ def _group_by_stem_key(paths: tuple[Path, ...], key: Callable[[str], Hashable]) 
 def _several_sequences_error(sequences: list[list[Path]]) -> MediaError:
     """The sentence that names the two longest sequences."""
     longest = sorted(sequences, key=len, reverse=True)
-    names = " and ".join(_first_and_last_name_text(paths) for paths in longest[:2])
-    suffix = f", and {len(longest) - 2} more" if len(longest) > 2 else ""
+    names = join_names([_first_and_last_name_text(paths) for paths in longest], 3)
     return MediaError(
-        f"the folder holds {len(longest)} sequences of images, not one: {names}{suffix}; put each into a folder of its "
-        "own"
+        f"the folder holds {len(longest)} sequences of images, not one: {names}; put each into a folder of its own"
     )
 
 

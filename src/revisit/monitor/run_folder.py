@@ -25,8 +25,15 @@ def write_checkpoint_run(out: Path, plan: Plan, clips: Sequence[ScoredClip]) -> 
     out.mkdir(parents=True, exist_ok=True)
     for clip in clips:
         for key, record in clip.pictures.items():
-            if key not in cache:
+            if key in cache:
+                continue
+            try:
                 cache.save(key, record)
+            except Exception as error:  # no training ends for a picture
+                why = getattr(error, "strerror", None) or type(error).__name__
+                cache.problems["write"] = (
+                    f"the cache folder {cache.root} cannot be written ({why}): pages lack pictures"
+                )
     with lock_run(out, alone=True):
         resumed = resume_run(out, plan, fresh=True, request=None, adds=None)
         account = InvocationLog(resumed, cache, "revisit.Monitor", None, cached=0, adds=False)

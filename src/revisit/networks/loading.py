@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from revisit import weights
 from revisit.core import MissingPrerequisite
-from revisit.core.text import first_names
+from revisit.core.text import join_names
 
 Net = TypeVar("Net", bound=nn.Module)
 
@@ -44,6 +44,6 @@ def raise_for_mismatched_tensors(
     for what, names in (("lacks", missing), ("has besides", unexpected), ("has other shapes of", shapes)):
         if names:
             raise MissingPrerequisite(
-                f"{path}: this is not a weights file of {kind}: it {what} {first_names(names, 3)}. "
+                f"{path}: this is not a weights file of {kind}: it {what} {join_names(names)}. "
                 "Remove it and fetch the published weights with `revisit weights pull`"
             )

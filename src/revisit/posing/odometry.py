@@ -35,14 +35,19 @@ class Odometry:
         cases = [Case(id=task.name, suite="folder", model="-", sample=task.name, clip=task.clip) for task in tasks]
         reader = Suite("folder", {}, lambda *_: cases, lambda _: False, tuple, lambda *_: {})
         plan = make_plan(reader, Path.cwd(), ObserverSet("lite", load_roles("lite")), metrics=["camera_path"])
-        cache = EvidenceCache(cache_root())
         with tempfile.TemporaryDirectory() as folder:
-            run = evaluate(plan, Path(folder), workers=self.workers, cache=cache)
+            cache = EvidenceCache(cache_root(), spare=Path(folder) / "evidence")
+            run = evaluate(plan, Path(folder) / "run", workers=self.workers, cache=cache)
             reasons = {record.case.id: record.sentence for record in run.results.failures}
+            paths = {
+                case.id: cache.load(CameraPath, found.keys["camera_path"])
+                for case in cases
+                if (found := plan.wanted.get(case.id)) is not None
+                and case.id not in reasons
+                and "camera_path" in found.keys
+            }
         for task, case in zip(tasks, cases, strict=True):
-            indices = plan.wanted.get(case.id)
-            key = indices.keys.get("camera_path", "-") if indices is not None and case.id not in reasons else "-"
-            path = cache.load(CameraPath, key) if key != "-" else None
+            path = paths.get(case.id)
             if path is None:
                 yield task, reasons.get(case.id, "its camera could not be tracked")
                 continue

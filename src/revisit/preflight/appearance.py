@@ -59,9 +59,9 @@ def why_blank(appearance: Appearance) -> str:
     """Why a clip shows nothing, or nothing."""
     dark = is_black(appearance.small.mean(-1))
     if np.mean(dark) >= MOST:
-        return f"{np.sum(dark)} of {len(dark)} frames are black"
-    flat = is_flat(np.moveaxis(appearance.small, -1, 1)).all(axis=1)
-    return f"{np.sum(flat)} of {len(flat)} frames have one colour" if np.mean(flat) >= MOST else ""
+        return f"{np.sum(dark)} of {dark.size} frames are black"
+    flat = np.asarray(is_flat(np.moveaxis(appearance.small, -1, 1)).all(axis=1))
+    return f"{np.sum(flat)} of {flat.size} frames have one colour" if np.mean(flat) >= MOST else ""
 
 
 def why_frozen(appearance: Appearance, asked_to_move: bool) -> str:

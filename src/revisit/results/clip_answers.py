@@ -26,7 +26,7 @@ from revisit.core import (
 )
 from revisit.core.cases import CEILING, FLOOR
 from revisit.core.grouping import group_items
-from revisit.core.text import count_and_noun, did_you_mean_question
+from revisit.core.text import count_and_noun, did_you_mean_question, join_names
 from revisit.results.ceilings import held_to_truth
 from revisit.results.metric_columns import Answers, Column, Columns
 from revisit.results.score_names import HELD, strip_held_suffix
@@ -659,7 +659,7 @@ class ClipAnswers:
         if not questions or question in METRICS or question in GATES:
             return
         near = did_you_mean_question(question, questions) or did_you_mean_question(question, METRICS)
-        hint = near or f"these results have {', '.join(list(questions)[:20])}"
+        hint = near or f"these results have {join_names(list(questions), 21)}"
         raise UsageError(f"there is no metric called {question!r}; {hint}")
 
     @cached_property

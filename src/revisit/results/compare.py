@@ -15,10 +15,10 @@ from revisit.core.text import count_and_noun, join_names
 from revisit.results.ceilings import LOOK_AWAY, RETURN_GATES
 from revisit.results.cells import Interval, difference_interval, metric_range_width
 from revisit.results.collapses import picture_collapses_unlike_truth
-from revisit.results.display import difference_interval_text
+from revisit.results.display import difference_interval_text, p_value_text
 from revisit.results.pairing import ClipKey, clip_key_without_seed
 from revisit.results.results import Results
-from revisit.results.score_names import strip_held_suffix
+from revisit.results.score_names import compared_score, strip_held_suffix
 from revisit.stats.paired import (
     ALPHA,
     PairedTest,
@@ -122,8 +122,8 @@ class Delta:
         """`0.391 (0.016 alone)`: p after the correction; the p by itself, too, where only that is significant."""
         if self.p is None or self.corrected is None:
             return ""
-        alone = f" ({_p_text(self.p)} alone)" if self.significant_only_uncorrected else ""
-        return f"{_p_text(self.corrected)}{alone}"
+        alone = f" ({p_value_text(self.p)} alone)" if self.significant_only_uncorrected else ""
+        return f"{p_value_text(self.corrected)}{alone}"
 
     @property
     def interval_text(self) -> str:
@@ -222,7 +222,11 @@ class FoldedClip(NamedTuple):
 def mean_scores_by_clip(results: Results, metric: str) -> dict[ClipKey, FoldedClip]:
     """The scores of all clips."""
     return _mean_over_seeds_by_clip(
-        [(record.case, record.value) for record in results.scores(metric) if record.value is not None]
+        [
+            (record.case, compared_score(metric, record.value))
+            for record in results.scores(metric)
+            if record.value is not None
+        ]
     )
 
 
@@ -278,6 +282,19 @@ class Coverage:
     collapsed: tuple[int, int] | None = None
     newly_collapsed: tuple[str, ...] = ()  # samples on which the second collapses more often than the first
     collapse_p: float | None = None  # of more collapses by chance, in the same way
+    collapse_untested: str = ""  # why collapses were not tested, where one side was asked for them
+    other_seeds: int = 0  # clips of both sides that have no seed in common
+
+    @property
+    def seeds_text(self) -> str:
+        """That the sides have other seeds, where they have."""
+        if not self.other_seeds:
+            return ""
+        clips = count_and_noun(self.other_seeds, "clip")
+        return (
+            f"{clips} of {self.first} and {self.second} have no seed in common: they are compared by their names, "
+            "returns and collapses scene by scene"
+        )
 
     @property
     def delivery_text(self) -> str:
@@ -301,7 +318,7 @@ class Coverage:
             return text
         return (
             f"{text} ({'' if self.second_collapses_significantly_more else 'not significant, '}p "
-            f"{_p_text(self.collapse_p)})"
+            f"{p_value_text(self.collapse_p)})"
         )
 
     @property
@@ -348,9 +365,11 @@ class Coverage:
             and self.posed[1] * self.delivered[0] < FEWER * self.posed[0] * self.delivered[1]  # of as many clips
             and not self.second_returns_significantly_less
         ):
-            sentences.append(f"{self.return_text} (not significant, p {_p_text(self.p or 1.0)})")
+            sentences.append(f"{self.return_text} (not significant, p {p_value_text(self.p or 1.0)})")
         if self._second_has_more_collapses and not self.second_collapses_significantly_more:
             sentences.append(self.collapse_text)
+        if self.collapse_untested:
+            sentences.append(self.collapse_untested)
         return tuple(sentences)
 
 
@@ -366,6 +385,7 @@ def compare_coverage(first: Contender, second: Contender) -> Coverage:
         delivered=(len(sides[0].readable.cases), len(sides[1].readable.cases)),
         posed=None,
         lacking=tuple(dict.fromkeys(case.clip_name or case.sample for case in absent)),
+        other_seeds=_clips_without_common_seed(*sides),
     )
     return _with_collapse_counts(_with_testable_counts(coverage, *sides), *sides)
 
@@ -402,11 +422,12 @@ def _one_sided_sign_test_over_scenes(
 
 def _with_collapse_counts(coverage: Coverage, first: Results, second: Results) -> Coverage:
     """The coverage with the collapses of the clips that both sides have, tested over scenes, where that was asked."""
-    one, other = _mean_over_equal_seeds_of_common_clips(
-        _collapse_flags_of_clips(first), _collapse_flags_of_clips(second)
-    )
+    flags = _collapse_flags_of_clips(first), _collapse_flags_of_clips(second)
+    one, other = _mean_over_equal_seeds_of_common_clips(*flags)
     if not one:
-        return coverage
+        asked = [name for name, side in zip((coverage.first, coverage.second), flags, strict=True) if side]
+        why = "no clip of both was asked for them" if len(asked) == 2 else f"only {' '.join(asked)} was asked for them"
+        return replace(coverage, collapse_untested=f"collapses were not tested: {why}" if asked else "")
     counts = [round(sum(clip.mean * len(clip.cases) for clip in side.values())) for side in (one, other)]
     newly = [other[key].cases[0].sample for key in one if other[key].mean > one[key].mean]
     return replace(
@@ -415,6 +436,15 @@ def _with_collapse_counts(coverage: Coverage, first: Results, second: Results) -
         newly_collapsed=tuple(dict.fromkeys(newly)),
         collapse_p=_one_sided_sign_test_over_scenes(other, one),
     )
+
+
+def _clips_without_common_seed(first: Results, second: Results) -> int:
+    """How many clips both sides have, but no seed of them."""
+    seeds: list[dict[ClipKey, set[int]]] = [
+        {key: {case.seed for case in cases} for key, cases in group_items(side.cases, clip_key_without_seed).items()}
+        for side in (first.readable, second.readable)
+    ]
+    return sum(not seeds[0][key] & seeds[1][key] for key in seeds[0].keys() & seeds[1].keys())
 
 
 def _collapse_flags_of_clips(results: Results) -> list[tuple[Case, float]]:
@@ -440,10 +470,6 @@ def _testable_flags_of_clips(results: Results) -> list[tuple[Case, float]] | Non
 def _wins_and_losses(looks: Sequence[ClipDifference], higher: bool) -> tuple[int, int]:
     up, down = (sum(sign * look.difference > 0 for look in looks) for sign in (1, -1))
     return (up, down) if higher else (down, up)
-
-
-def _p_text(p: float) -> str:
-    return f"{p:.3f}" if p >= 0.001 else "< 0.001"
 
 
 def delta_as_json(delta: Delta) -> dict[str, object]:

@@ -64,6 +64,11 @@ def signed_number_text(value: float) -> str:
     return text if text.startswith("−") or not value else f"+{text}"
 
 
+def p_value_text(p: float) -> str:
+    """A p with as many digits as it deserves: few scenes cannot show that one is smaller than 0.001."""
+    return f"{p:.3f}" if p >= 0.001 else "< 0.001"
+
+
 def _format_with_decimals(value: float, places: int) -> str:
     text = f"{value:.{places}f}" if places <= MOST_PLACES else f"{value:.1e}"
     digits = text.lstrip("-")
@@ -227,7 +232,7 @@ def observed_by_or_set(run_or_summary: Details) -> str:
 
 def clips_of_models_text(counts: Mapping[str, tuple[int, int]], plural: str, singular: str) -> str:
     """`all 3 clips of a turn to noise`, `1 of 4 clips of b and 1 of 3 of c turn to noise`; nothing without a count."""
-    parts = []
+    parts: list[str] = []
     for model, (n, of) in counts.items():
         some = f"{n} of {of}" if parts else f"{n} of {count_and_noun(of, 'clip')}"
         whole = {1: "the one clip", 2: "both clips"}.get(of, f"all {of} clips")

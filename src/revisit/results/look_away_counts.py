@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from revisit.core import Case, Rejected
-from revisit.core.text import count_and_noun, first_names, join_names
+from revisit.core.text import count_and_noun, join_names
 from revisit.geometry.camera_script import leaves_and_returns
 from revisit.results.collapses import is_blank_clip
 from revisit.results.display import clips_of_models_text
@@ -205,7 +205,7 @@ class LookAwayCounts:
         if not returning:
             never = "was seen to come back" if any(count.unclear for count in tested) else "ever comes back"
             return f"none of {len(tested)} models {never}{where}"
-        often = first_names(self._share_texts(), GROUPS)
+        often = join_names(self._share_texts(), GROUPS)
         if len(returning) < len(tested):
             verb = "looks away and comes back" if len(returning) == 1 else "look away and come back"
             return f"{len(returning)} of {len(tested)} models {verb}: {often}"

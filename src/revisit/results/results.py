@@ -263,7 +263,7 @@ class Results(ClipAnswers):
         """
         self._require_known_question(metric)
         if unknown := [model for model in (first, second) if model not in self._whole.models]:
-            names = ", ".join(self._whole.models[:20])
+            names = join_names(self._whole.models, 21)
             raise UsageError(f"there is no model called {unknown[0]!r}; these results have {names}")
         return compare_two_models(self.scores(metric), metric, first, second, self.two_valued(metric))
 
@@ -301,10 +301,11 @@ class Results(ClipAnswers):
                 alike.setdefault(cases, (failed[0].sentence, []))[1].append(metric)
         sentences = {}
         for cases, (sentence, metrics) in alike.items():
-            names = ", ".join(metrics[:3]) + (f" and {len(metrics) - 3} more" if len(metrics) > 3 else "")
             clips = f"{len(cases)} of {count_and_noun(len(self.cases), 'clip')}"
             count = "counts" if len(cases) == 1 else "count"
-            sentences[tuple(metrics)] = f"{names} failed on {clips}, which {count} in no mean; the first: {sentence}"
+            sentences[tuple(metrics)] = (
+                f"{join_names(metrics)} failed on {clips}, which {count} in no mean; the first: {sentence}"
+            )
         return sentences
 
     def warn_of_failures(self, stacklevel: int = 2) -> None:

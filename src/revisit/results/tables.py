@@ -7,6 +7,7 @@ from typing import Any
 
 from revisit.core import METRICS, Rejected
 from revisit.core.cases import CATEGORY
+from revisit.core.text import join_names
 from revisit.results.ceilings import count_low_truth_scores, metrics_changed_by_truth
 from revisit.results.cells import Cell, CellEntry
 from revisit.results.display import name_of_significantly_best, unchanged_look_is_best
@@ -16,7 +17,7 @@ from revisit.results.results import Results
 from revisit.results.score_names import add_held_suffix
 from revisit.results.stand_ins import StandIn, list_stand_ins
 
-NAMED = 5  # missing clips named in a sentence
+NAMED = 6  # missing clips named in a sentence
 Table = dict[str, Any]  # title, note, columns, and rows of a name and cells
 
 
@@ -214,7 +215,6 @@ def rejection_rows(rejected: Sequence[Rejected], noun: str, places: Sequence[str
             missing.setdefault((entry.model, place), []).append(name)
     for (model, place), names in missing.items():
         count = f"1 {noun} is missing" if len(names) == 1 else f"{len(names)} {noun}s are missing"
-        listed_names = ", ".join(names[:NAMED]) + (" and others" if len(names) > NAMED else "")
         id = f"{place}@{model}" if place else model
-        rows.append({"id": id, "reason": f"{count}: {listed_names}", "missing": True})
+        rows.append({"id": id, "reason": f"{count}: {join_names(names, NAMED)}", "missing": True})
     return rows

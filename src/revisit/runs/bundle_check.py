@@ -18,7 +18,7 @@ from typing import Any
 from revisit.core import GATES, METRICS, SUITES, Case, GateResult, Reason
 from revisit.core.grouping import group_items
 from revisit.core.scores import Score, Unscored
-from revisit.core.text import convert_read_errors, count_and_noun
+from revisit.core.text import convert_read_errors, count_and_noun, join_names
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.evidence_plan import CaseEvidence
 from revisit.engine.plan import compute_answer_keys
@@ -145,9 +145,9 @@ class _Check:
         missing = [(id, case) for case, ids in questions.items() for id in ids if (case, id) not in lines]
         for id, some in group_items(missing, lambda one: one[0]).items():
             cases = [case for _, case in some]
-            few = ", ".join(cases[:3]) + (f" and {len(cases) - 3} more" if len(cases) > 3 else "")
             self.problems.append(
-                f"{id} was planned for {count_and_noun(len(cases), 'clip')} that it has no answer for: {few}"
+                f"{id} was planned for {count_and_noun(len(cases), 'clip')} that it has no answer for: "
+                f"{join_names(cases)}"
             )
         return lines
 
@@ -248,7 +248,7 @@ class BundleQuestions:
         promised = None if bundle.promises is None else bundle.promises.get("questions")
         if promised is not None and set(promised) != set(planned.protocol_tags):
             other = sorted(set(promised) ^ set(planned.protocol_tags))
-            self.problems.append(f"planned.json and plan.json do not agree on {', '.join(other[:3])}")
+            self.problems.append(f"planned.json and plan.json do not agree on {join_names(other)}")
         for id, tag in planned.protocol_tags.items():
             self._check_question(id, tag, (promised or {}).get(id))
 

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from revisit.core import SUITES, Case, UsageError
-from revisit.core.text import count_and_noun
+from revisit.core.text import count_and_noun, join_names
 from revisit.results import Results
 from revisit.results.metric_names import resolve_score_ids
 from revisit.results.model_facts import GROUPS, load_model_facts
@@ -134,7 +134,7 @@ def _group_value_reader(key: GroupKey, results: Results) -> Callable[[Case], Any
         return lambda case: _nested_value(case.annotations, key.path)
     raise UsageError(
         f"nothing in this run is called {key.name!r}; group by {', '.join(FIELDS)}, an annotation "
-        f"({', '.join(notes[:12]) or 'there are none'}), a gate ({', '.join(results.gates)}) or a metric with a number"
+        f"({join_names(notes, 13) or 'there are none'}), a gate ({', '.join(results.gates)}) or a metric with a number"
     )
 
 

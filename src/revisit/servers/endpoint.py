@@ -21,6 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from revisit import http_client
 from revisit.core import UsageError
+from revisit.core.text import join_names
 from revisit.servers.failures import NoReply, Refused, Stopped
 
 LARGEST_REPLY = 4 << 20  # bytes
@@ -71,7 +72,7 @@ class Endpoint:
         """Raise Stopped where the server cannot be reached, refuses the key, or does not have the model."""
         names = self.models()
         if names and self.endpoint.model not in names:
-            raise Stopped(f"{self.url} has no model {self.endpoint.model!r}; it has {', '.join(names[:10])}")
+            raise Stopped(f"{self.url} has no model {self.endpoint.model!r}; it has {join_names(names, 11)}")
 
     def models(self) -> list[str]:
         """Names of the models that the server lists; none where it has no list."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from revisit.core import Case, Clip, Rejected, Remark, UsageError
-from revisit.core.text import convert_read_errors, count_and_noun, parse_json, parse_json_or_none
+from revisit.core.text import convert_read_errors, count_and_noun, join_names, parse_json, parse_json_or_none
 from revisit.media import (
     ARRAY_SUFFIXES,
     IMAGE_SUFFIXES,
@@ -35,7 +35,7 @@ UNREAD_ARRAYS = {
     ".pt": "torch", ".pth": "torch", ".safetensors": "safetensors", ".h5": "h5py", ".hdf5": "h5py", ".pkl": "pickle",
     ".zarr": "zarr",
 }  # fmt: skip
-MOST_NAMED = 5  # files named in a sentence
+MOST_NAMED = 6  # files named in a sentence
 EXPECTED = """a manifest line is a JSON object such as {"id": "kitchen-01", "model": "mine", "video": "a.mp4"}"""
 
 
@@ -125,8 +125,7 @@ def unread_files(root: Path) -> Iterator[Rejected | Remark]:
         else:
             other_files.append(name)
     if other_files:
-        rest = f" and {len(other_files) - MOST_NAMED} more" if len(other_files) > MOST_NAMED else ""
-        names = ", ".join(other_files[:MOST_NAMED]) + rest
+        names = join_names(other_files, MOST_NAMED)
         yield Remark(f"{count_and_noun(len(other_files), 'other file')} not read, being no clip: {names}")
 
 

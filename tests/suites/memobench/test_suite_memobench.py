@@ -369,7 +369,7 @@ def test_the_camera_table_in_closed_form(tmp_path):
     assert np.allclose(c2w[0][:3, :3], expected) and c2w[0][:3, 3].tolist() == [1, 2, 3]
     assert np.allclose(c2w[1][:3, :3], np.diag([1.0, -1, -1]))
     for text, said in (
-        ("loc_x,loc_y\n1,2\n", "the table has loc_x, loc_y and 1 rows; expected loc_x, loc_y, loc_z, rot_x"),
+        ("loc_x,loc_y\n1,2\n", "the table has 1 rows of loc_x and loc_y; expected loc_x, loc_y, loc_z, rot_x"),
         ("loc_x,loc_y,loc_z,rot_x,rot_y,rot_z\n1,2,3,0,0\n", "line 2 has no number in each of rot_x, rot_y, rot_z"),
         ("loc_x,loc_y,loc_z,rot_x,rot_y,rot_z\n1,2,nan,0,0,0\n", "is not finite"),
     ):
@@ -502,7 +502,7 @@ def test_hostile_and_foreign_sheets_are_refused_in_a_sentence(tmp_path, monkeypa
         read_marks_sheet(good)
     monkeypatch.undo()
     (tmp_path / "names.csv").write_text("clip,from,to\n1,2,3\n")
-    with pytest.raises(UsageError, match=r"names.csv has the columns clip, from, to; expected video_folder, exits"):
+    with pytest.raises(UsageError, match=r"names.csv has the columns clip, from and to; expected video_folder, exits"):
         read_marks_sheet(tmp_path / "names.csv")
     (tmp_path / "latin.csv").write_bytes("id,exit,reenter\n7,6,ü".encode("latin-1"))
     with pytest.raises(UsageError, match=r"latin.csv is not UTF-8 text"):

@@ -122,6 +122,21 @@ def test_corrected_takes_any_amount_and_unit_and_a_camera_that_looks_down():
     assert both(uneven, actions)[1].accuracy < 0.8, "one amount for all turns"
 
 
+def test_an_odd_loop_is_one_as_upstream_has_it_and_without_a_return_there_is_no_score():
+    """The public evaluator pairs turns from both ends and does not look at the middle one."""
+    from revisit.suites.wbench.evidence import FirstViewDistance
+
+    actions = ["W", "left", "S"]
+    assert actions_form_loop(actions) and actions_form_loop(["W", "wave", "S"])
+    assert not actions_form_loop(["W", "S", "W"]) and not actions_form_loop(["left"])
+    as_asked = path(actions)
+    track = PoseTrack(np.arange(len(as_asked)), as_asked, False, "megasam")
+    distance = FirstViewDistance(np.arange(len(as_asked)), np.linspace(0, 0.5, len(as_asked)), "dreamsim")
+    spatial = METRICS["wb_spatial"]
+    assert spatial(case(actions=actions), track, distance, rule="upstream").value < 0.8
+    assert spatial(case(actions=actions), track, distance).kind == "no_return"
+
+
 def test_words_of_actions():
     assert parse_action("cam_left").keys == ("left",) and parse_action("w + yaw_right").keys == ("W", "right")
     assert parse_action("wave") is None and parse_action("") is None and parse_action("W+W") is None

@@ -12,6 +12,7 @@ import csv
 
 import numpy as np
 
+from revisit.core.text import join_names
 from revisit.geometry.formats.arrays import to_intrinsic_matrices
 from revisit.geometry.poses import InvalidPoses, Trajectory, make_rigid_poses, make_trajectory
 
@@ -28,9 +29,9 @@ def parse_camera_table(text: str) -> Trajectory:
     heads = [cell.strip().lower() for cell in rows[0]] if rows else []
     missing = [name for name in (*PLACE, *TURN) if name not in heads]
     if missing or len(rows) < 2:
-        columns = ", ".join(heads[:12]) or "no columns"
+        columns = join_names(heads, 13) or "no columns"
         raise InvalidPoses(
-            f"the table has {columns} and {max(len(rows) - 1, 0)} rows; expected {', '.join((*PLACE, *TURN))} and one "
+            f"the table has {max(len(rows) - 1, 0)} rows of {columns}; expected {', '.join((*PLACE, *TURN))} and one "
             "row per frame"
         )
     place, angles = _number_columns(rows, heads, PLACE), _number_columns(rows, heads, TURN)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from revisit.core import Case, Clip, Rejected, Remark, UsageError
-from revisit.core.text import count_and_noun
+from revisit.core.text import count_and_noun, join_names
 from revisit.datasets.entries import DatasetEntry
 from revisit.datasets.hugging_face import is_hugging_face_dataset, read_hugging_face
 from revisit.datasets.lerobot import is_lerobot_dataset, read_lerobot
@@ -65,8 +65,8 @@ def _add_truth_by_name(
     with_truth = {case.id for case in cases if {case.sample, case.clip_name} & truths.keys()}
     if cases and not with_truth:
         raise UsageError(
-            f"no clip has the name of one in {place}: there are {', '.join(sorted(truths)[:3])}, and the clips are "
-            f"{', '.join(case.sample for case in cases[:3])}"
+            f"no clip has the name of one in {place}: there are {join_names(sorted(truths))}, and the clips are "
+            f"{join_names([case.sample for case in cases])}"
         )
     yield Remark(f"{len(with_truth)} of {count_and_noun(len(cases), 'clip')} have a reference in {place.name}")
     for entry in entries:

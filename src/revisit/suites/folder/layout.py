@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from revisit.core.text import count_and_noun
+from revisit.core.text import count_and_noun, join_names
 from revisit.suites.folder.clip_paths import ClipPath, TruthPath
 from revisit.suites.folder.first_frames import first_half_is_scene, levels_of_one_beginning
 from revisit.suites.folder.pairing import pair_clips_with_truth
@@ -61,13 +61,8 @@ class LayoutReading:
     @property
     def size_text(self) -> str:
         """How many models and scenes, with some of their names."""
-        models = f"{count_and_noun(len(self.model_names), 'model')} ({join_first_names(self.model_names)})"
-        return f"{models} × {count_and_noun(len(self.scene_names), 'scene')} ({join_first_names(self.scene_names)})"
-
-
-def join_first_names(names: Sequence[str], most: int = 3) -> str:
-    """The first of some names, for a sentence; one name more is named, too."""
-    return ", ".join(names) if len(names) <= most + 1 else f"{', '.join(names[:most])}, …"
+        models = f"{count_and_noun(len(self.model_names), 'model')} ({join_names(self.model_names)})"
+        return f"{models} × {count_and_noun(len(self.scene_names), 'scene')} ({join_names(self.scene_names)})"
 
 
 def possible_readings(clips: Sequence[ClipPath], truths: Sequence[TruthPath], root: str) -> list[LayoutReading]:
@@ -145,7 +140,7 @@ def _checkpoints_of_one_scene(clips: Sequence[ClipPath], folder: str) -> list[Cl
 def _readings_of_flat_names(clips: Sequence[ClipPath], usual: list[ClipFacts]) -> list[list[ClipFacts]]:
     """Names in one folder: Real_020_wan is a scene and a model where such names form a grid."""
     stems = [clip.words[-1] for clip in clips]
-    last, first = _split_stems_into_grid(stems, model_last=True), _split_stems_into_grid(stems, model_last=False)
+    last, first = split_stems_into_grid(stems, model_last=True), split_stems_into_grid(stems, model_last=False)
     by_last = [ClipFacts(model, scene, clip.seed) for (scene, model), clip in zip(last, clips, strict=False)]
     by_first = [ClipFacts(model, scene, clip.seed) for (model, scene), clip in zip(first, clips, strict=False)]
     if not by_last and not by_first:
@@ -159,7 +154,7 @@ def _readings_of_flat_names(clips: Sequence[ClipPath], usual: list[ClipFacts]) -
     return [one for one in (by_last, *((by_first, usual) if by_last else (usual, by_first))) if one]
 
 
-def _split_stems_into_grid(all_stems: Sequence[str], *, model_last: bool) -> list[Pair]:
+def split_stems_into_grid(all_stems: Sequence[str], *, model_last: bool) -> list[Pair]:
     """(left, right) of every name so that both repeat and fill a grid; nothing where they do not.
 
     Names have several separators: the split is taken whose halves stand in most other names, and of those with the

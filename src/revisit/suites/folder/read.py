@@ -9,9 +9,17 @@ from pathlib import Path
 
 from revisit.core import Case, Clip, Rejected, Remark, Target, UsageError
 from revisit.core.cases import case_id
-from revisit.core.text import count_and_noun
+from revisit.core.text import count_and_noun, join_names
 from revisit.media import CLIP_SUFFIXES
-from revisit.suites.clips import MANIFEST, TargetRow, is_frame_folder, read_manifest, read_target_boxes, unread_files
+from revisit.suites.clips import (
+    MANIFEST,
+    TargetRow,
+    is_frame_folder,
+    read_manifest,
+    read_target_boxes,
+    target_name,
+    unread_files,
+)
 from revisit.suites.folder.clip_paths import (
     ClipPath,
     TruthPath,
@@ -19,12 +27,11 @@ from revisit.suites.folder.clip_paths import (
     read_truth_folder,
     separate_truth_clips,
 )
-from revisit.suites.folder.layout import LayoutReading, join_first_names, possible_readings
+from revisit.suites.folder.layout import LayoutReading, possible_readings
 from revisit.suites.folder.pairing import pair_clips_with_truth
 from revisit.suites.folder.path_patterns import ClipFacts, infer_layout, merge_seed_into_scene, parse_layout_pattern
 from revisit.suites.folder.path_words import is_generic_word, may_be_truth_word
-from revisit.suites.folder.samples import SampleReading, find_samples_as_seeds
-from revisit.suites.folder.scan import target_row_of_clip
+from revisit.suites.folder.samples import SampleReading, find_grid_of_numbers, find_samples_as_seeds
 
 TARGETS = "targets.json"
 
@@ -52,10 +59,12 @@ def read(
     elif manifest.is_file():
         if layout:
             raise UsageError(f"{manifest} says what each clip is; leave --layout out, or move the manifest away")
+        if source.is_dir():
+            yield Remark(f"read from {MANIFEST}; clips that it does not name are left out")
         entries = read_manifest(manifest, roots)
         yield from _add_references_by_name(list(entries), Path(reference)) if reference else entries
     else:
-        yield from _cases_of_folder(source, understand_layout(source, layout, reference))
+        yield from cases_of_folder(source, understand_layout(source, layout, reference))
 
 
 @dataclass(frozen=True)
@@ -78,7 +87,7 @@ class FolderReading:
         warnings = [_unpaired_truth_sentence(left, reading)] if left else []
         if self.unfitting:
             count = count_and_noun(len(self.unfitting), "clip")
-            warnings.append(f"{count} left out, which the layout does not fit: {join_first_names(self.unfitting)}")
+            warnings.append(f"{count} left out, which the layout does not fit: {join_names(self.unfitting)}")
         if self.samples is not None:
             warnings.append(self._samples_sentence(self.samples))
         real = [model for model in reading.model_names if may_be_truth_word(model)]
@@ -103,9 +112,7 @@ class FolderReading:
             facts.append(f"{count_and_noun(len(seeds), 'seed')} from names")
         if missing := reading.missing_clips:
             names = [f"{one.scene}{f' (seed {one.seed})' if seeds != {0} else ''} of {one.model}" for one in missing]
-            facts.append(
-                f"{len(missing)} of {len(reading.facts) + len(missing)} clips missing: {join_first_names(names)}"
-            )
+            facts.append(f"{len(missing)} of {len(reading.facts) + len(missing)} clips missing: {join_names(names)}")
         return ", ".join(facts)
 
     def _example_sentence(self, reading: LayoutReading) -> str:
@@ -126,11 +133,12 @@ class FolderReading:
         way = f"--layout '{layout}' reads" if layout else "a manifest (`revisit import scan`) can name"
         if re.match(r"[^{}/]*\{seed\}/", self.readings[0].layout):  # run1/kitchen.mp4
             way = f"--layout '{{model}}/{{scene}}.mp4' takes folders for models, {way}"
+        unlike = f"; {join_names(samples.unlike)} begin otherwise, and are samples by their names"
         return (
-            f"{join_first_names(samples.example)} differ only in a number and begin with the same picture: they "
+            f"{join_names(samples.example)} differ only in a number and begin with the same picture: they "
             f"are samples of "
             f"one scene, and intervals resample scenes; {way} each as a scene of its own"
-        )
+        ) + (unlike if samples.unlike else "")
 
     def _other_readings_sentence(self) -> str:
         first, *others = self.readings
@@ -145,13 +153,13 @@ def _unpaired_truth_sentence(truths: Sequence[TruthPath], reading: LayoutReading
         return f"no model has a clip of {count_and_noun(len(truths), 'scene')} of the truth: {names}"
     return (
         f"{truths[0].said_by} says that it is the truth, but no name in it ({names}) goes with a clip "
-        f"({join_first_names(reading.scene_names)}): nothing is compared with it; give both the same "
+        f"({join_names(reading.scene_names)}): nothing is compared with it; give both the same "
         f"names, or say with --layout which part of a name is the scene"
     )
 
 
 def _first_scene_names(truths: Sequence[TruthPath]) -> str:
-    return join_first_names(["/".join(one.scene) for one in truths])
+    return join_names(["/".join(one.scene) for one in truths])
 
 
 def understand_layout(source: Path, layout: str = "", reference: str = "") -> FolderReading:
@@ -170,12 +178,18 @@ def understand_layout(source: Path, layout: str = "", reference: str = "") -> Fo
     truths = elsewhere or inside
     if layout:
         return _read_with_user_layout(others, truths, root, layout, reference)
-    samples = find_samples_as_seeds(others, {scene for one in truths for scene in one.scene}, root)
+    scenes = {scene for one in truths for scene in one.scene}
+    samples = find_samples_as_seeds(others, scenes, root)
+    grid = find_grid_of_numbers(others, scenes, root, samples if samples and samples.begin_alike else None)
+    if grid is not None and (samples is None or grid.begin_alike):
+        samples, grid = grid, None
     if samples is not None and samples.begin_alike:
         others = samples.clips
     layouts = tuple(possible_readings(others, truths, root))
     if samples is not None and not samples.begin_alike:  # only names say so
-        layouts, samples = (*layouts, *possible_readings(samples.clips, truths, root)[:1]), None
+        samples, grid = None, samples
+    if grid is not None:
+        layouts = (*layouts, *possible_readings(grid.clips, truths, root)[:1])
     if samples is None and layouts[0].truth:
         reading, samples = _merge_samples_of_truth(others, layouts[0], root)
         layouts = (reading, *layouts[1:])
@@ -183,7 +197,7 @@ def understand_layout(source: Path, layout: str = "", reference: str = "") -> Fo
         raise UsageError(
             f"no clip of {source} has the name of a true video in {reference}: the truth has "
             f"{_first_scene_names(truths)}, "
-            f"the clips are {join_first_names([one.name for one in others])}; "
+            f"the clips are {join_names([one.name for one in others])}; "
             "--layout says which part of a path is the scene, such as '{model}/{scene}.mp4'"
         )
     return FolderReading(tuple(others), layouts, tuple(truths), reference, samples=samples)
@@ -215,7 +229,7 @@ def _read_with_user_layout(
     unfitting = tuple(clip.name for clip in clips if clip not in facts)
     if not facts:
         raise UsageError(
-            f"no clip fits --layout {layout!r}; they are named {join_first_names([clip.name for clip in clips])}"
+            f"no clip fits --layout {layout!r}; they are named {join_names([clip.name for clip in clips])}"
         )
     facts_by_path = {clip.path: one._replace(model=one.model or root) for clip, one in facts.items()}
     by_scene = {"/".join(one.scene): one for one in truths}
@@ -226,16 +240,17 @@ def _read_with_user_layout(
     return FolderReading(tuple(facts), (reading,), tuple(truths), reference, unfitting)
 
 
-def _cases_of_folder(source: Path, understood: FolderReading) -> Iterator[Case | Rejected | Remark]:
-    """Clips of a folder, with the truth and the targets that lie there."""
+def cases_of_folder(
+    source: Path, understood: FolderReading, targets: Mapping[str, TargetRow] | None = None
+) -> Iterator[Case | Rejected | Remark]:
+    """Clips of a folder, with the truth and the targets that lie there; `targets` take the place of the latter."""
     if understood.clips:
         for sentence in understood.summary_sentences:
             yield Remark(sentence)
     homes = {clip.path.parent for clip in understood.clips}
     clip_folder = homes.pop() if len(homes) == 1 else source
-    targets: Mapping[str, TargetRow] = {}
-    target_folder = source if (source / TARGETS).is_file() else clip_folder
-    if (target_folder / TARGETS).is_file():
+    target_folder = source if targets is not None or (source / TARGETS).is_file() else clip_folder
+    if targets is None and (target_folder / TARGETS).is_file():
         try:
             targets = read_target_boxes(target_folder / TARGETS)
             yield Remark(f"targets were read from {(target_folder / TARGETS).relative_to(source)}")
@@ -245,17 +260,22 @@ def _cases_of_folder(source: Path, understood: FolderReading) -> Iterator[Case |
     for clip in understood.clips:
         assert reading is not None
         facts, truth = reading.facts[clip.path], reading.truth.get(clip.path)
-        target = target_row_of_clip(targets, target_folder, facts.scene, clip.path)
+        target = _target_row_of_clip(targets or {}, target_folder, facts.scene, clip.path)
         yield _make_folder_case(facts, clip.path, truth.path if truth else None, target)
     for missing in reading.missing_clips if reading else ():
         why = f"{missing.model} has no clip of {missing.scene}, which others have"
         yield Rejected(case_id(missing.scene, missing.model, missing.seed), why, missing.model, missing=True)
     renamed = [clip.name for clip in understood.clips if clip.keeps_ending]
     if renamed:
-        yield Remark(
-            f"clips that differ only in their endings keep them in their names: {join_first_names(renamed, 5)}"
-        )
+        yield Remark(f"clips that differ only in their endings keep them in their names: {join_names(renamed, 6)}")
     yield from unread_files(source)
+
+
+def _target_row_of_clip(targets: Mapping[str, TargetRow], root: Path, scene: str, path: Path) -> TargetRow | None:
+    """Name and box of a clip's target in a table by path without ending, stem or scene."""
+    names = (path.relative_to(root).with_suffix("").as_posix(), path.stem, scene)
+    row = next((targets[name] for name in names if name in targets), None)
+    return None if row is None else {"name": target_name(row), "box": row["box"]}
 
 
 def _case_of_single_clip(source: Path, reference: str) -> Iterator[Case | Rejected | Remark]:
@@ -288,7 +308,7 @@ def _add_references_by_name(entries: list[Case | Rejected], folder: Path) -> Ite
         raise UsageError(
             f"no clip of the manifest has the name of a true video in {folder}: the truth has "
             f"{_first_scene_names(truths)}, "
-            f"the clips are {join_first_names([case.id for case in cases])}"
+            f"the clips are {join_names([case.id for case in cases])}"
         )
     without = f"{count_and_noun(len(cases), 'clip')} without a reference"
     yield Remark(f"truth of {len(references)} of {without} from {folder.name}/")

@@ -17,6 +17,7 @@ from revisit.core import RevisitError
 from revisit.core.grouping import group_items
 from revisit.suites.folder.clip_paths import ClipPath, Words
 from revisit.suites.folder.first_frames import ALIKE, BLANK, CLEAR, load_small_first_frame, mean_picture_difference
+from revisit.suites.folder.layout import split_stems_into_grid
 from revisit.suites.folder.path_words import are_checkpoint_numbers, is_checkpoint_word, mostly_model_names
 
 # Of 255, over pictures of 24 x 24: first frames of one scene by two published models differ by 3.8 in the mean (median
@@ -53,6 +54,7 @@ class SampleReading:
     clips: list[ClipPath]
     example: tuple[str, ...]  # names of clips that are samples of one scene
     begin_alike: bool  # else only their names say so
+    unlike: tuple[str, ...] = ()  # clips that do not begin like the others of their scene, and are samples by name
 
 
 def find_samples_as_seeds(clips: Sequence[ClipPath], scenes: set[str], root: str) -> SampleReading | None:
@@ -63,7 +65,7 @@ def find_samples_as_seeds(clips: Sequence[ClipPath], scenes: set[str], root: str
     """
     if any(clip.seed for clip in clips):
         return None  # names say what the seeds are
-    by_word_only = None
+    by_name_only = None
     for position in range(1, max((len(clip.words) for clip in clips), default=0) + 1):
         groups = _group_by_numbered_word(clips, position, scenes)
         if not groups:
@@ -73,15 +75,39 @@ def find_samples_as_seeds(clips: Sequence[ClipPath], scenes: set[str], root: str
             return _number_samples_as_seeds(
                 clips, [group for group in groups if group[0].base_name in names], root, begin_alike=True
             )
-        if by_word_only is None and all(one.has_word for group in groups for one in group):
-            by_word_only = groups
-    return _number_samples_as_seeds(clips, by_word_only, root, begin_alike=False) if by_word_only else None
+        repeats = position > 1 and len({group[0].base_name for group in groups}) > 1  # of names in numbered folders
+        if by_name_only is None and (repeats or all(one.has_word for group in groups for one in group)):
+            by_name_only = groups
+    return _number_samples_as_seeds(clips, by_name_only, root, begin_alike=False) if by_name_only else None
+
+
+def find_grid_of_numbers(
+    clips: Sequence[ClipPath], scenes: set[str], root: str, alike: SampleReading | None
+) -> SampleReading | None:
+    """kitchen_alpha_0.mp4 with its number as the seed, where scenes, models and numbers form a whole grid; else None.
+
+    `alike` are the samples by first pictures. Where these are half of the clips or more, so are the others.
+    """
+    if any(clip.seed or len(clip.words) > 1 for clip in clips):
+        return None
+    groups = _group_by_numbered_word(clips, 1, scenes)
+    numbers = {tuple(sorted(one.number for one in group)) for group in groups}
+    if len(numbers) != 1 or sum(map(len, groups)) < len(clips):
+        return None
+    stems = [group[0].base_name for group in groups]
+    if not (split_stems_into_grid(stems, model_last=True) or split_stems_into_grid(stems, model_last=False)):
+        return None
+    grid = _number_samples_as_seeds(clips, groups, root, begin_alike=False)
+    seen = {clip.path for clip, other in zip(alike.clips, clips, strict=True) if clip != other} if alike else set()
+    unlike = tuple(clip.name for clip in clips if clip.path not in seen)
+    return replace(grid, begin_alike=True, unlike=unlike) if 2 * len(seen) >= len(clips) else grid
 
 
 def _group_by_numbered_word(clips: Sequence[ClipPath], position: int, scenes: set[str]) -> list[list[NumberedClip]]:
     """Clips that differ only in a number in one of the words, counted from the end of the path; at least two each.
 
-    Of folders only those that say so (sample_0): a number alone may be that of a checkpoint.
+    Of folders only those that say so (sample_0), or numbers below another folder (wan/42/kitchen.mp4): a number alone
+    may be that of a checkpoint.
     """
     candidates = []
     for clip in clips:
@@ -89,7 +115,7 @@ def _group_by_numbered_word(clips: Sequence[ClipPath], position: int, scenes: se
             continue
         at = len(clip.words) - position
         match = None if is_checkpoint_word(clip.words[at]) else _NUMBERED.fullmatch(clip.words[at])
-        if match is None or clip.words[at] in scenes or (position > 1 and (match["base"] or not match["word"])):
+        if match is None or clip.words[at] in scenes or (position > 1 and (match["base"] or not (match["word"] or at))):
             continue
         words = (*clip.words[:at], *filter(None, [match["base"]]), *clip.words[at + 1 :])
         if words:

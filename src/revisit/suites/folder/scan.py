@@ -1,15 +1,16 @@
-"""`import scan`: writes a manifest of the videos in a folder, to be edited by hand afterwards."""
+"""`import scan`: writes a manifest of the videos in a folder as `eval` reads it, to be edited by hand afterwards."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from revisit.core import UsageError
-from revisit.suites.clips import TargetRow, target_name
-from revisit.suites.folder.clip_paths import list_clip_paths
-from revisit.suites.folder.path_patterns import ClipFacts, Pattern, parse_layout_pattern
+from revisit.core import Case, Rejected, Remark, UsageError
+from revisit.core.text import join_names
+from revisit.suites.clips import TargetRow
+from revisit.suites.folder.clip_paths import word_starts_or_ends_with
+from revisit.suites.folder.read import cases_of_folder, understand_layout
 
 
 def scan_folder(
@@ -18,45 +19,50 @@ def scan_folder(
     pattern: str | None = None,
     reference: str | None = None,
     targets: Mapping[str, TargetRow] | None = None,
+    on_remark: Callable[[str], None] = lambda _: None,
 ) -> Iterator[dict[str, Any]]:
-    """Manifest entries for every clip below `root`.
+    """Manifest entries for every clip below `root`, by the reading of `eval`; the truth is named beside its clips.
 
-    `pattern` reads scene, model and seed out of paths, as in "{id}_{model}.mp4" or "{model}/seed{seed}/{scene}.mp4";
-    `reference` names the model whose clips are the truth; `targets` maps a file's path without its ending, its stem or
-    an id to {"box": [x0, y0, x1, y1], "target": name}.
+    `pattern` is a layout, as in "{id}_{model}.mp4" or "{model}/seed{seed}/{scene}.mp4"; `reference` names the model
+    whose clips are the truth, where its name does not say so; `targets` maps a file's path without its ending, its stem
+    or an id to {"box": [x0, y0, x1, y1], "target": name}. `on_remark` hears how the folder is read.
     """
     if not root.is_dir():
         raise UsageError(f"{root}: no such folder")
-    clips = list(_model_sample_seed_paths(root, parse_layout_pattern(pattern) if pattern else None))
-    if not clips:
-        raise UsageError(f"{root}: no videos found" + (f" that look like {pattern!r}" if pattern else ""))
-    truth = {sample: path for model, sample, _, path in clips if model == reference}
-    if reference is not None and not truth:
-        models = ", ".join(sorted({model for model, _, _, _ in clips})[:10])
+    understood = understand_layout(root, pattern or "")
+    if not understood.clips:
+        raise UsageError(f"{root}: no videos found")
+    cases = []
+    for entry in cases_of_folder(root, understood, targets):
+        if isinstance(entry, Case):
+            cases.append(entry)
+        elif isinstance(entry, Remark):
+            on_remark(entry.sentence)
+        elif isinstance(entry, Rejected) and not entry.missing:
+            on_remark(f"left out: {entry.id}: {entry.reason}")
+    truth = {(case.sample, case.seed): case.clip.path for case in reversed(cases) if case.model == reference}
+    if (
+        reference
+        and not truth
+        and not any(word_starts_or_ends_with(reference, one.said_by) for one in understood.truths)
+    ):
+        models = join_names(sorted({case.model for case in cases}), 11)
         raise UsageError(f"no clip belongs to the reference model {reference!r}; the models found are {models}")
-    for model, sample, seed, path in clips:
-        entry: dict[str, Any] = {"id": sample, "model": model, "video": path.relative_to(root).as_posix()}
-        if seed:
-            entry["seed"] = seed
-        if sample in truth and model != reference:
-            entry["reference"] = truth[sample].relative_to(root).as_posix()
-        if target := target_row_of_clip(targets or {}, root, sample, path):
-            entry["target"] = target
-        yield entry
-
-
-def target_row_of_clip(targets: Mapping[str, TargetRow], root: Path, sample: str, path: Path) -> TargetRow | None:
-    """Name and box of a clip's target in a table by path without ending, stem or id."""
-    if not targets:
-        return None
-    names = (path.relative_to(root).with_suffix("").as_posix(), path.stem, sample)
-    row = next((targets[name] for name in names if name in targets), None)
-    return None if row is None else {"name": target_name(row), "box": row["box"]}
-
-
-def _model_sample_seed_paths(root: Path, pattern: Pattern | None) -> Iterator[tuple[str, str, int, Path]]:
-    for clip in list_clip_paths(root):
-        model, *scene = clip.words if len(clip.words) > 1 else (root.resolve().name, *clip.words)
-        facts = ClipFacts(model, "/".join(scene)) if pattern is None else pattern.match_path(clip.name)
-        if facts is not None:
-            yield facts.model or model, facts.scene, facts.seed, clip.path
+    of_scene = {scene: path for (scene, _), path in truth.items()}
+    for case in cases:
+        if case.model == reference:
+            continue
+        path = truth.get((case.sample, case.seed)) or of_scene.get(case.sample)
+        path = path or (case.reference.path if case.reference else None)
+        line: dict[str, Any] = {
+            "id": case.sample,
+            "model": case.model,
+            "video": case.clip.path.relative_to(root).as_posix(),
+        }
+        if case.seed:
+            line["seed"] = case.seed
+        if path:
+            line["reference"] = path.relative_to(root).as_posix()
+        if case.target:
+            line["target"] = {"name": case.target.name, "box": list(case.target.box)}
+        yield line

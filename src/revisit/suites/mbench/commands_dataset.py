@@ -45,10 +45,7 @@ def import_videos(
         f"{outcome.placed} videos placed, {outcome.kept} kept, {len(outcome.missing)} missing in "
         f"{data.root / 'models' / model}"
     )
-    for item in outcome.missing[:10]:
-        console.print_to_stderr(f"missing: {item}")
-    if len(outcome.missing) > 10:
-        console.print_to_stderr(f"... and {len(outcome.missing) - 10} more")
+    console.print_first_lines_to_stderr([f"missing: {item}" for item in outcome.missing], 10)
 
 
 def build_both_datasets(

@@ -121,7 +121,7 @@ def evaluate_dataset(
     elif not quiet:
         from revisit.cli.run_summary import print_file_notes, print_run_summary
 
-        print_run_summary(run.summary, show_all=True)
+        print_run_summary(run.summary, show_all=True, folder=run.path)
         print_file_notes(run.plan, run.facts["notes"])
         console.print_to_stderr(f"results: {run.path / 'metrics'}")
     valid = ("scored", "open", "closed") if not dimensions else ("scored",)

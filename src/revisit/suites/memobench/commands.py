@@ -282,7 +282,7 @@ class Evaluations:
         finished_run = run_evaluation(request, out, fresh=self.fresh, workers=self.workers)
         self.summaries[str(finished_run.path)] = finished_run.summary
         if not self.json:
-            print_run_summary(finished_run.summary, show_all=True)
+            print_run_summary(finished_run.summary, show_all=True, folder=finished_run.path)
         return finished_run.path
 
     def print_summaries_if_json(self) -> None:

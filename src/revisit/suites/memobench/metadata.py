@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from revisit.core import UsageError
+from revisit.core.text import join_names
 from revisit.media.text_files import read_csv_cells
 from revisit.suites.memobench.names import (
     REAL,
@@ -193,7 +194,7 @@ def iter_numbered_table_rows(
     first = next(rows, ())
     heads = [lowercase_letters_and_digits(_stripped_cell_text(cell)) for cell in first]
     if not all(any(head in heads for head in group) for group in needed_heading_groups):
-        heads_text = ", ".join(_stripped_cell_text(cell)[:30] for cell in first[:12])
+        heads_text = join_names([_stripped_cell_text(cell)[:30] for cell in first], 13)
         raise UsageError(f"{path.name} has the columns {heads_text or 'none'}; expected {expected_columns_text}")
     for number, row in enumerate(rows, start=2):
         cells = dict(zip_longest(heads, map(_stripped_cell_text, row[: len(heads)]), fillvalue=""))

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from revisit.core import Case, Clip, MediaError, Rejected, Remark, Target, UsageError
+from revisit.core.text import join_names
 from revisit.media import natural_order
 from revisit.media.text_files import read_json_object
 from revisit.suites.clips import existing_option_folder, video_files, visible_folders
@@ -213,7 +214,7 @@ def read_turn_frames(folder: Path) -> tuple[dict[str, list[int]], str]:
         else:
             wrong.append(str(name))
     if wrong or not turns:
-        named = f" of {', '.join(wrong[:3])}" if wrong else ""
+        named = f" of {join_names(wrong)}" if wrong else ""
         return turns, f"turn_frames{named} in turns.json are no rising frame numbers; expected {TURNS_FILE}"
     return turns, ""
 

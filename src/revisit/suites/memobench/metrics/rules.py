@@ -12,6 +12,7 @@ from functools import partial
 import numpy as np
 
 from revisit.core import Case, Unscored, UsageError, metric
+from revisit.core.text import join_names
 from revisit.evidence.frames import FrameFacts
 
 # What the cards of the benchmark's scores have in common.
@@ -93,9 +94,8 @@ def rows_of_frames_or_unscored(index: np.ndarray, frames: np.ndarray, evidence_n
     missing = np.setdiff1d(frames, index).tolist()
     if not missing:
         return np.searchsorted(index, frames)
-    listed = ", ".join(map(str, missing[:5])) + (", …" if len(missing) > 5 else "")
     return Unscored(
         "not_observed",
-        f"{len(missing)} of the {len(frames)} frames that count have no {evidence_name} (frame {listed}); "
-        f"observe these as well",
+        f"{len(missing)} of the {len(frames)} frames that count have no {evidence_name} (frame "
+        f"{join_names([*map(str, missing)], 6)}); observe these as well",
     )
