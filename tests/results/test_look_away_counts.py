@@ -262,7 +262,7 @@ def test_a_truth_that_is_unclear_is_not_said_to_stay() -> None:
 def test_the_headline_has_the_count_of_each_model() -> None:
     views = {"lingbot": [BACK, BACK], "svc": [BACK, BACK], "wan": [BACK, AWAY]}
     three = counted(results_of(views, [BACK] * 2)).headline
-    assert three == "all 3 models look away and come back: lingbot and svc on 2 of 2 clips, wan on 1 of 2"
+    assert three == "all 3 models look away and come back: lingbot and svc on 2 of 2 clips and wan on 1 of 2"
     equal = counted(results_of({"a": [BACK, AWAY], "b": [AWAY, BACK]}, [BACK] * 2)).headline
     assert equal == "both models look away and come back: a and b on 1 of 2 clips"
 
@@ -275,7 +275,7 @@ def test_a_missing_clip_is_none_that_came_back() -> None:
     b = counts.count_of_model("b")
     assert b is not None and (b.missing, b.text, b.as_json()["missing"]) == (1, "1 of 2, 1 missing", 1)
     assert counts.sentence == "a and c on 2 of 2 clips where the truth does; b on 1 of 2, 1 missing"
-    assert counts.headline == "all 3 models look away and come back: a and c on 2 of 2 clips, b on 1 of 2, 1 missing"
+    assert counts.headline == "all 3 models look away and come back: a and c on 2 of 2 clips and b on 1 of 2, 1 missing"
 
 
 def test_clips_that_end_before_the_truth_returns_are_not_said_to_stay_away() -> None:
