@@ -177,6 +177,9 @@ def test_collapse_and_blur_are_asked_of_every_clip():
     decayed = {**facts, "collapse": 1.0, "frames": [40, 80]}
     found = diagnose(sound | {"time_to_collapse": scored("time_to_collapse", 0.5, decayed)})
     assert kinds(found) == ["collapse"] and found.findings[0].frames == (40, 80)
+    black = {**facts, "blank": "black", "blank_from_frame": 30, "blank_share": 0.6}
+    found = diagnose(sound | {"time_to_collapse": scored("time_to_collapse", 1.0, black)})
+    assert "collapse" in kinds(found) and found.findings[0].frames == (30,)
     soft = diagnose(sound | {"edge_sharpness": scored("edge_sharpness", 0.35)})
     assert soft.words == "never left, perhaps blur (0.70)"  # or a bare wall
 

@@ -20,7 +20,7 @@ from revisit.core import Case, Clip, Reason, Record, Series
 from revisit.engine.cache import EvidenceCache
 from revisit.evidence.frames import FrameFacts, Thumbnails
 from revisit.media import save_npz
-from revisit.report.page_data import _part_tables
+from revisit.report.page_data import _part_tables, _trouble_lists
 from revisit.report.phases import phases_of_gate
 from revisit.report.series import thin_series
 from revisit.report.standalone import page_templates
@@ -497,6 +497,35 @@ def test_a_model_alone_is_not_marked_as_the_best() -> None:
     card = {"questions": [{"ask": "Which?", "metrics": ["event_outcome"]}]}
     table = verdict_content(make_verdict(Results(cases, records), card), {"models": {"a": {}, "b": {}}})["table"]
     assert [row["cells"][0].get("best", False) for row in table["rows"]] == [False, False]
+
+
+FAR = ("a", 0.9, 1), ("b", 0.5, 2), ("c", 0.1, 3)  # models, their scores, and how these go up and down
+
+
+def test_a_place_that_tells_nothing_is_left_out() -> None:
+    """One model alone has no place, nor have two that cannot be told apart; three of which one is beaten have."""
+    far = {name: [level + 0.01 * ((k * step) % 5) for k in range(10)] for name, level, step in FAR}
+    for names, expected in (("a", [""]), ("abc", ["1", "2", "3"])):
+        table = _table_of({name: far[name] for name in names})
+        assert [row["cells"][0]["place"] for row in table["rows"]] == expected
+    alike = _table_of({"a": [0.9, 0.1, 0.5, 0.5], "b": [0.1, 0.9, 0.5, 0.6]})
+    assert [row["cells"][0]["place"] for row in alike["rows"]] == ["", ""]
+
+
+def _table_of(scores: dict[str, list[float]]) -> Any:
+    cases = {
+        (m, k): Case(f"{k}@{m}", "folder", m, f"s{k}", Clip(Path("x"))) for m in scores for k in range(len(scores[m]))
+    }
+    records = [Record(case, "event_outcome", False, "scored", scores[m][k]) for (m, k), case in cases.items()]
+    card = {"questions": [{"ask": "Which?", "metrics": ["event_outcome"]}]}
+    verdict = make_verdict(Results(list(cases.values()), records), card)
+    return verdict_content(verdict, {"models": {name: {} for name in scores}})["table"]
+
+
+def test_missing_clips_stand_apart_from_rejected_ones() -> None:
+    odd, missing = {"id": "line 3", "reason": "odd"}, {"id": "a", "reason": "1 clip is missing: s", "missing": True}
+    trouble = _trouble_lists({"rejected": [odd, missing]})
+    assert (trouble["rejected"], trouble["missing"], trouble["failed"]) == ([odd], [missing], [])
 
 
 def test_the_funnel_says_in_words_what_it_draws() -> None:
