@@ -98,6 +98,7 @@ def _look_away_tip(count: LookAwayCount) -> str:
     parts = [f"moves on {count.moved}", f"looks away on {count.left}", f"comes back on {count.returned}"]
     parts += [f"{words} {n}" for name, words in RARER_RETURNS.items() if (n := getattr(count, name))]
     counts = [f"{', '.join(parts)}, of {count_and_noun(count.asked, 'clip')}"] if count.asked else []
+    counts += [f"{count.missing} missing"] if count.missing else []
     counts += [f"{count_and_noun(count.unreadable, 'clip')} could not be read"] if count.unreadable else []
     return "; ".join(counts)
 
@@ -179,6 +180,8 @@ def _model_cell(answer: QuestionRanking, model: str) -> Context:
     if place is None:
         return {"cell": answer.unranked.get(model) or answer.floors.get(model) or Cell(0, 0), "place": "", "common": ""}
     span = str(place.low) if place.low == place.high else f"{place.low}–{place.high}"
+    if place.high - place.low == len(answer.places) - 1:
+        span = ""  # of all places, or the only one, nothing is known or to be told
     common = ""
     if place.common is not None and place.common.n < place.cell.n:
         clips = "the one clip" if answer.clips == 1 else f"the {answer.clips} clips"
