@@ -94,6 +94,17 @@ def test_import_scan_writes_a_manifest_that_eval_reads(revisit, make_clip, tmp_p
     assert scores["mine"]["scores"]["psnr"]["n"] == 1 and "gt" not in scores
 
 
+@pytest.mark.parametrize("name", ["notes.txt", "manifest.jsonl"])
+def test_a_source_of_which_nothing_can_be_used_makes_no_run(revisit, tmp_path, name):
+    (tmp_path / "v").mkdir()
+    (tmp_path / "v" / name).write_text("two words\n" * 5)
+    said = revisit("eval", f"v/{name}", check=2).stderr
+    assert f"{name}: nothing in it can be used: {name} line 1: not JSON" in said and said.rstrip().endswith(
+        "; and 2 more"
+    )
+    assert not (tmp_path / "runs").exists()
+
+
 @pytest.mark.parametrize(
     ("content", "words"),
     [
