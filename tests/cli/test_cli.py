@@ -62,6 +62,13 @@ def test_a_misspelt_name_is_helped(revisit, tmp_path, make_clip):
     assert "has no protocol 'x'; there are corrected" in revisit("eval", "v", "--protocol", "x", check=2).stderr
     assert "--align takes auto" in revisit("eval", "v", "--align", "x", check=2).stderr
     assert "is not a limit" in revisit("eval", "v", "--limits", "x=1", check=2).stderr
+    said = revisit("wbench", check=2).stderr
+    assert "`revisit eval DATA --suite wbench` evaluates it" in said and "wrbench" not in said
+    said = revisit("labels", "export", "runs/v/labels", check=2).stderr
+    assert "`revisit annotate runs/v` collects labels" in said
+    revisit("eval", "v", "-m", "flicker", "--no-report", "--workers", 0)
+    said = revisit("compare", "runs/v", "vv", "x", check=2).stderr
+    assert "'vv' is neither a run directory nor a model of the runs before it; did you mean v?" in said
 
 
 def test_eval_report_score_cache_on_a_plain_folder(revisit, make_clip, tmp_path):
