@@ -472,6 +472,11 @@ def test_a_frame_metric_of_a_module_runs_in_workers_and_again_when_edited(
     assert values == [[0.0, 0.0], [1.0, 1.0]]
 
 
+def test_a_name_that_does_not_exist_leads_to_those_spelt_alike() -> None:
+    with pytest.raises(AttributeError, match=r"nothing called 'eval'; did you mean evaluate\b"):
+        _ = revisit.eval
+
+
 def test_names_of_benchmarks_lead_somewhere() -> None:
     for name in revisit.benchmark.__all__:
         assert getattr(revisit.benchmark, name) is not None

@@ -106,7 +106,10 @@ def __getattr__(name: str) -> Any:
     elif name in _HOME:
         value = getattr(import_module(_HOME[name]), name)
     else:
-        raise AttributeError(f"revisit has nothing called {name!r}; it has {', '.join(__all__)}")
+        from revisit.core.text import did_you_mean_question
+
+        near = did_you_mean_question(name, __all__) or f"it has {', '.join(__all__)}"
+        raise AttributeError(f"revisit has nothing called {name!r}; {near}")
     globals()[name] = value
     return value
 

@@ -62,6 +62,13 @@ def test_a_misspelt_name_is_helped(revisit, tmp_path, make_clip):
     assert "has no protocol 'x'; there are corrected" in revisit("eval", "v", "--protocol", "x", check=2).stderr
     assert "--align takes auto" in revisit("eval", "v", "--align", "x", check=2).stderr
     assert "is not a limit" in revisit("eval", "v", "--limits", "x=1", check=2).stderr
+    said = revisit("wbench", check=2).stderr
+    assert "`revisit eval DATA --suite wbench` evaluates it" in said and "wrbench" not in said
+    said = revisit("labels", "export", "runs/v/labels", check=2).stderr
+    assert "`revisit annotate runs/v` collects labels" in said
+    revisit("eval", "v", "-m", "flicker", "--no-report", "--workers", 0)
+    said = revisit("compare", "runs/v", "vv", "x", check=2).stderr
+    assert "'vv' is neither a run directory nor a model of the runs before it; did you mean v?" in said
 
 
 def test_eval_report_score_cache_on_a_plain_folder(revisit, make_clip, tmp_path):
@@ -92,6 +99,17 @@ def test_import_scan_writes_a_manifest_that_eval_reads(revisit, make_clip, tmp_p
     done = revisit("eval", "v", "-m", "psnr", "--json", "--no-report", "--workers", 0)
     scores = json.loads(done.stdout)["models"]
     assert scores["mine"]["scores"]["psnr"]["n"] == 1 and "gt" not in scores
+
+
+@pytest.mark.parametrize("name", ["notes.txt", "manifest.jsonl"])
+def test_a_source_of_which_nothing_can_be_used_makes_no_run(revisit, tmp_path, name):
+    (tmp_path / "v").mkdir()
+    (tmp_path / "v" / name).write_text("two words\n" * 5)
+    said = revisit("eval", f"v/{name}", check=2).stderr
+    assert f"{name}: nothing in it can be used: {name} line 1: not JSON" in said and said.rstrip().endswith(
+        "; and 2 more"
+    )
+    assert not (tmp_path / "runs").exists()
 
 
 @pytest.mark.parametrize(

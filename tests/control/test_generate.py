@@ -39,7 +39,7 @@ from revisit.control.jobs import (
     resample_relative_path,
     split_frames,
 )
-from revisit.core import SUITES, UsageError
+from revisit.core import SUITES, Remark, UsageError
 from revisit.geometry.camera_script import camera_path, camera_path_of_length, parse_script, script_of_path
 from revisit.geometry.rotations import yaw_pitch_of_rotation
 from revisit.media import encode_mp4
@@ -74,7 +74,8 @@ def test_every_suite_brings_jobs_that_lie_where_its_reader_looks(worlds: dict[st
             text.split("=", 1) for word, text in zip(options[::2], options[1::2], strict=True) if word == "--option"
         )
         roots = [Path(text) for word, text in zip(options[::2], options[1::2], strict=True) if word == "--root"]
-        cases = list(SUITES[suite.partition("-")[0]].read(source, roots, **asked))
+        entries = SUITES[suite.partition("-")[0]].read(source, roots, **asked)
+        cases = [entry for entry in entries if not isinstance(entry, Remark)]
         refused = [case for case in cases if not hasattr(case, "clip")]
         assert not refused, (suite, refused[:2])
         assert {case.clip.path.resolve() for case in cases} == {job.out.resolve() for job in made.jobs}, suite
@@ -406,6 +407,34 @@ def test_a_rendered_place_is_the_ceiling_where_nobody_filmed_the_truth(worlds: d
         "pan",
         "truth",
     }
+
+
+def test_generated_clips_are_evaluated_without_further_options(
+    worlds: dict[str, Path], tmp_path: Path, revisit
+) -> None:
+    """The truth of a dataset that lies elsewhere comes along, once."""
+    from revisit.engine.request import Request
+
+    words = (
+        "generate",
+        "folder",
+        "--data",
+        worlds["folder"],
+        "--size",
+        "112x64",
+        "--limit",
+        1,
+        "--out",
+        tmp_path / "gen",
+    )
+    for baseline in ("hold", "pan", "pan"):
+        said = revisit(*words, "--baseline", baseline).stdout
+    assert said.splitlines()[-1].split()[2:5] == [str(tmp_path / "gen"), "--suite", "folder"]
+    assert len(list((tmp_path / "gen/references").iterdir())) == 1
+    plan = Request.from_options(tmp_path / "gen").plan()
+    assert not plan.rejected and {case.model for case in plan.cases} == {"hold", "pan", "truth"}
+    assert all(case.reference and case.reference.path.is_file() for case in plan.cases if not case.truth)
+    assert "no suite called 'foldr'; did you mean folder?" in revisit("generate", "foldr", check=2).stderr
 
 
 def test_a_dry_run_makes_nothing(worlds: dict[str, Path], tmp_path: Path, revisit) -> None:

@@ -217,6 +217,7 @@ def test_the_commands_from_clips_to_the_report(tmp_path, revisit):
     revisit("eval", "videos", "--workers", "0", "--metric", "visual_integrity_lite", "--metric", "motion_smoothness")
     said = revisit("annotate", "runs/videos", "--prepare", "--rater", "Ann", "--rater", "Ben", "-d", "integrity")
     assert "link for Ann: http://127.0.0.1:8123/r/" in said.stdout and "9 items" in said.stdout
+    assert "nobody has answered yet" in revisit("labels", "export", "runs/videos/labels", "--out", "none").stderr
     made = open_project(tmp_path / "runs/videos/labels")
     store = Store(made.default_store)
     for rater in store.raters():

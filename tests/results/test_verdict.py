@@ -156,6 +156,19 @@ def test_a_pair_without_a_test_is_not_called_alike() -> None:
     assert "far and a have too few scenes in common for a test" in sentence and "cannot be told" not in sentence
 
 
+def test_a_mean_that_one_clip_made_is_not_called_ahead_and_a_clear_loser_not_alike() -> None:
+    """It said *a is ahead of b on 1 of 4 clips*, and of a model that lost every clip *cannot be told from a either*."""
+    scores: dict[str, list[float | None]] = {
+        "a": [0.95, 0.40, 0.50, 0.60],
+        "b": [0.40, 0.45, 0.52, 0.61],
+        "far": [0.30, 0.35, 0.05, 0.58],
+    }
+    sentence = rank_question(made({METRIC: scores}), ASK).sentence
+    assert sentence.startswith("a has a better mean than b, +0.12 (95 % CI ") and "ahead" not in sentence
+    assert "but is better on only 1 of 4 clips, not significant" in sentence
+    assert sentence.endswith("far is behind a on every clip, too few to prove it")
+
+
 def test_equal_scores_are_alike_and_three_of_three_is_no_proof() -> None:
     came = rank_question(
         made({"target_reappearance": {"a": [1] * 4, "b": [1] * 4}}), SuiteQuestion("?", ("target_reappearance",))

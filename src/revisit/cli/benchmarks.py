@@ -89,9 +89,15 @@ def _to_click_command(command: Source, name: str) -> Any:
 
 
 @cache
+def names_of_own_suites() -> list[str]:
+    """Names of the folders of our suites."""
+    return [name for _, name, is_folder in iter_modules(suites.__path__) if is_folder]
+
+
+@cache
 def _commands_of_own_suites() -> list[tuple[str, Source]]:
     """Without the registries, which bring numpy: `revisit --help` can do without."""
-    names = [f"{suites.__name__}.{name}.{PART}" for _, name, is_folder in iter_modules(suites.__path__) if is_folder]
+    names = [f"{suites.__name__}.{name}.{PART}" for name in names_of_own_suites()]
     return [addition for name in names if find_spec(name) for addition in import_module(name).COMMANDS.items()]
 
 

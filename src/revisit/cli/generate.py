@@ -73,7 +73,7 @@ def generate(
     """
     from revisit.control.generation import GeneratorChoice, batch_requests, generation_settings_for, load_batch
     from revisit.control.generators import find_generator as generator_card
-    from revisit.core import UsageError
+    from revisit.core import SUITES, UsageError
     from revisit.core.text import parse_named_values, split_commas
     from revisit.worlds.on_demand import rendered_world_frames
 
@@ -84,6 +84,7 @@ def generate(
         limits = {"timeout": timeout, "workers": workers, "frames": frames}
         card = generator_card(generator, own)
         _generate_records_and_exit(Path(suite), card, out, json, command=command, checkpoint=checkpoint, **limits)
+    SUITES[suite]  # says so where there is none
     if not model and not baseline:
         raise UsageError("give --model, the name of your model in tables and folders")
     maker = GeneratorChoice(command, serve, baseline, None, workers, split_commas([gpus]), load_timeout)

@@ -25,8 +25,11 @@ def export_labels(
     """Write labels.jsonl, and files for other tools. Parquet, Label Studio, WRBench, MBench, targets, key frames."""
     from revisit.labels.label_files import export_files
 
-    paths = [str(path) for path in export_files(source, out, store)]
-    console.print_json_or_text({"files": paths}, "\n".join(paths), json)
+    paths = export_files(source, out, store)
+    if any(path.name == "labels.jsonl" and not path.stat().st_size for path in paths):
+        console.print_to_stderr("nobody has answered yet: the files hold no labels")
+    texts = [str(path) for path in paths]
+    console.print_json_or_text({"files": texts}, "\n".join(texts), json)
 
 
 @app.command("import")

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import typer
 
 from revisit._version import __version__
-from revisit.cli.benchmarks import OpenGroup
+from revisit.cli.benchmarks import OpenGroup, names_of_own_suites
 from revisit.cli.help import Commands
 
 PANELS = {  # commands by the heading they stand under, and the module and function of each
@@ -64,7 +64,13 @@ class MainGroup(OpenGroup):
         return {title: [*(further if title == "Benchmarks" else ()), *panel] for title, panel in PANELS.items()}
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        return super().resolve_command(ctx, _replace_moved_command(args))
+        words = _replace_moved_command(args)
+        if words and self.get_command(ctx, words[0]) is None and words[0] in names_of_own_suites():
+            ctx.fail(
+                f"the suite {words[0]} has no commands of its own: `revisit eval DATA --suite {words[0]}` evaluates "
+                f"it, and `revisit show {words[0]}` says what it reads"
+            )
+        return super().resolve_command(ctx, words)
 
 
 def _replace_moved_command(words: list[str]) -> list[str]:

@@ -58,6 +58,11 @@ def read_cases(
             f"{source}: no videos found; expected mp4, mov, mkv, webm, avi, gif or animated webp files, "
             "arrays of frames (npy, npz), or folders of frames"
         )
+    refused = [entry for entry in rejected if not entry.missing]
+    if not first and refused:
+        further = f"; and {len(refused) - 3} more" if len(refused) > 3 else ""
+        reasons = "; ".join(f"{entry.id}: {entry.reason}" for entry in refused[:3])
+        raise UsageError(f"{source}: nothing in it can be used: {reasons}{further}")
     of_models = [case for case in first if case.category != CEILING]
     cases = of_models if limit is None else select_stratified_cases(of_models, limit)
     partial = len(cases) < len(of_models)

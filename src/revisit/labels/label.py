@@ -144,7 +144,11 @@ def read_label_files(paths: Sequence[Path]) -> list[Label]:
     for place in paths:
         path = place / "labels.jsonl" if place.is_dir() else place
         if not path.is_file():
-            raise UsageError(f"{path}: no such file; `revisit labels export` writes labels.jsonl")
+            run = place.parent if place.name == "labels" else "RUN"
+            raise UsageError(
+                f"{place}: neither a project nor a file of labels; `revisit annotate {run}` collects labels, and "
+                "`revisit labels export` writes them to a labels.jsonl"
+            )
         with convert_read_errors(path, "a file of labels"):
             for number, content in parse_numbered_json_lines(path.read_text(encoding="utf-8-sig")):
                 where = f"{path}, line {number}"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from revisit.core import METRICS, SUITES, UsageError, evidence_id
 from revisit.core.grouping import group_items
-from revisit.core.text import join_names, suggest_names
+from revisit.core.text import did_you_mean_question, join_names, suggest_names
 from revisit.engine.dependencies import observed_kinds_needed_by
 from revisit.results.ceilings import metrics_changed_by_truth
 from revisit.results.compare import (
@@ -59,8 +59,9 @@ def read_sides(words: Sequence[str]) -> list[Side]:
         else:
             having = [name for name, run in runs.items() if word in run.results.models]
             if not having:
+                near = did_you_mean_question(word, [model for run in runs.values() for model in run.results.models])
                 raise UsageError(
-                    f"{word!r} is neither a run directory nor a model of the runs before it; "
+                    f"{word!r} is neither a run directory nor a model of the runs before it; {near}{near and ' '}"
                     "give runs, RUN:MODEL, or a run and names of its models"
                 )
             words_read = [(name, named) for name, named in words_read if name != having[-1] or named is not None]

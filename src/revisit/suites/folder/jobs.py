@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from revisit.control.job_runner import clip_frames_fps_and_size
 from revisit.control.jobs import FRAMES, SIZE, BatchRequest, Job, JobBatch, file_name_for_id
 from revisit.control.requested_path import compile_script
 from revisit.core import Case, Clip, UsageError
 from revisit.core.text import parse_json
+from revisit.media import clip_digest
 from revisit.media.files import write_json_lines
 from revisit.suites.clips import MANIFEST, read_manifest
 
+REFERENCES = "references"  # the folder of true clips beside those of the models
+
 
 def folder_generation_jobs(data: Path, out: Path | None, request: BatchRequest) -> JobBatch:
-    """The jobs of a manifest; clips go to `out`, a folder per model, beside a manifest of all of them."""
+    """The jobs of a manifest; clips go to `out`, a folder per model, beside their references and a manifest of all."""
     request.refuse_unknown_options()
     source = data / MANIFEST if data.is_dir() else data
     if not source.is_file():
@@ -25,7 +30,7 @@ def folder_generation_jobs(data: Path, out: Path | None, request: BatchRequest) 
     model_folder = root / request.model
     left_out: list[str] = []
     all_jobs = list(_jobs_of_manifest(source, model_folder, request, left_out))
-    words = [str(root), "--suite", "folder", "--root", str(source.parent)]
+    words = [str(root), "--suite", "folder"]
     if any(job.annotations["frames"] not in (None, job.frames) for job in all_jobs):
         words += ["--align", "stretch"]  # the clips have another length than their references
     return JobBatch(
@@ -81,6 +86,32 @@ def _manifest_line_facts(case: Case, clip_id: str) -> dict[str, object]:
     return {name: value for name, value in facts.items() if value not in (None, "", {}, [])}
 
 
+def _reference_within(root: Path, reference: Path) -> str:
+    """The path of a reference that a manifest in `root` may name: one from elsewhere is linked there, or copied."""
+    reference = reference.resolve()
+    if reference.exists() and not reference.is_relative_to(root):
+        name = f"{reference.stem}-{clip_digest(Clip(reference))[:12]}{reference.suffix}"
+        inside = root / REFERENCES / name
+        if not inside.exists():
+            inside.parent.mkdir(exist_ok=True)
+            with TemporaryDirectory(dir=inside.parent, prefix=".") as folder:
+                whole = Path(folder) / name  # what is killed here leaves no half of a clip
+                if reference.is_dir():
+                    shutil.copytree(reference, whole, copy_function=_link_or_copy)
+                else:
+                    _link_or_copy(reference, whole)
+                whole.rename(inside)
+        reference = inside
+    return Path(os.path.relpath(reference, root)).as_posix()
+
+
+def _link_or_copy(file: Path | str, to: Path | str) -> None:
+    try:
+        os.link(Path(file).resolve(), to)
+    except OSError:  # another disk
+        shutil.copyfile(file, to)
+
+
 def _update_manifest(root: Path, jobs: Sequence[Job]) -> None:
     """The manifest of all models in the folder."""
     path = root / MANIFEST
@@ -89,7 +120,8 @@ def _update_manifest(root: Path, jobs: Sequence[Job]) -> None:
     for job in jobs:
         if job.out.is_file():
             line = {**job.annotations["line"], "model": job.model, "video": job.out.relative_to(root).as_posix()}
-            if "reference" in line:
-                line["reference"] = os.path.relpath(str(line["reference"]), root.resolve())
             lines[job.model, line["video"]] = line
+    for line in lines.values():
+        if "reference" in line:
+            line["reference"] = _reference_within(root.resolve(), root / str(line["reference"]))
     write_json_lines(path, lines.values(), ascii=True)
