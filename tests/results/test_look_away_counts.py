@@ -296,6 +296,15 @@ def test_clips_that_end_before_the_truth_returns_are_not_said_to_stay_away() -> 
     assert "both clips of a end before the truth returns" in make_verdict(results, SUITES["folder"].card).details
 
 
+def test_a_target_that_is_gone_without_a_return_is_told_from_one_that_did_not_come_back() -> None:
+    scores = {"target_reappearance": {"opensora": [0.0, 1.0], "forgets": [0.0, 1.0]}}
+    results = results_of({"opensora": [AWAY, BACK], "forgets": [BACK, BACK]}, [BACK] * 2, **scores)
+    assert make_verdict(results, SUITES["folder"].card).trade_offs == (
+        "opensora has 0 in Target reappears on 1 clip without a return of the camera: the target's place was in view "
+        "without it, but not after a return",
+    )
+
+
 def test_the_parts_of_a_bar_are_the_clips_that_were_asked() -> None:
     """A camera that leaves, while nobody can tell whether it comes back, is unclear, and counted once."""
     views = [BACK, AWAY, UNSURE, STAYED, UNSURE]

@@ -23,7 +23,7 @@ from statistics import median
 
 from revisit.core import METRICS, SUITES, Case, digest
 from revisit.core.grouping import group_items
-from revisit.core.text import join_names
+from revisit.core.text import count_and_noun, join_names
 from revisit.results.ceilings import count_low_truth_scores, held_to_truth
 from revisit.results.collapses import (
     BLANK,
@@ -35,10 +35,12 @@ from revisit.results.collapses import (
 )
 from revisit.results.display import number_text
 from revisit.results.file_types import Details
+from revisit.results.funnel import looks_away_and_returns
 from revisit.results.judge_trust import JudgeTrust, measure_judge_trust
 from revisit.results.look_away_counts import LookAwayCounts, count_look_aways, unreadable_clips_text
 from revisit.results.question_ranking import Place, QuestionRanking, rank_questions
 from revisit.results.results import Results
+from revisit.results.returned_states import REAPPEARANCE
 from revisit.results.run import Run
 from revisit.results.worst_frames import Moment, worst_moments
 
@@ -196,6 +198,7 @@ def _compute_verdict(results: Results, suite_card: Details) -> Verdict:
         not_compared,
         (
             *_first_and_last_sentences(answers),
+            *_gone_without_return_sentences(results.ranked, answers),
             *_standing_still_sentences(results.ranked, suite_card.get("standing_still") or {}),
         ),
         tuple(worst_moments(held, answers)),
@@ -277,6 +280,23 @@ def _first_and_last_sentences(answers: Sequence[QuestionRanking]) -> list[str]:
             if other.places[-1].model == model and any(pair.decided and pair.behind == model for pair in other.pairs):
                 sentences.append(f"{model} is first in “{one.question.ask}” and last in “{other.question.ask}”")
     return sentences
+
+
+def _gone_without_return_sentences(results: Results, answers: Sequence[QuestionRanking]) -> list[str]:
+    """Models whose target was seen to be gone, on clips whose camera surely never came back: what their 0 means."""
+    if not any(answer.metric == REAPPEARANCE for answer in answers):
+        return []
+    gone = Counter(
+        record.case.model
+        for record in results.scores(REAPPEARANCE)
+        if record.value == 0 and looks_away_and_returns(results, record.case) is False
+    )
+    title = METRICS[REAPPEARANCE].title
+    return [
+        f"{model} has 0 in {title} on {count_and_noun(n, 'clip')} without a return of the camera: the target's place "
+        "was in view without it, but not after a return"
+        for model, n in sorted(gone.items())
+    ]
 
 
 def _standing_still_sentences(results: Results, rule: Details) -> list[str]:
