@@ -57,6 +57,7 @@ LIBRARIES = {
 FACTS = (
     "unit",
     "range",
+    "noise_floor",
     "better",
     "needs",
     "gates",

@@ -60,7 +60,7 @@ def card_of_id(id: str) -> Card:
             "needs": _evidence_ids(m.needs),
             "gates": list(m.gates), "suites": list(m.suites), "family": m.family, "parameters": dict(m.params),
             "paper": m.paper, "upstream": m.upstream, "responds_to": list(m.responds_to), "blind_to": list(m.blind_to),
-            "rewards_unchanged": m.rewards_unchanged,
+            "rewards_unchanged": m.rewards_unchanged, "noise_floor": m.noise_floor or None,
             "machines": machines.tolerance_lines(m.id), "spread": numeric_spread.card_lines_of_metric(m.id),
             "audit": audited.audit_lines(m.id, m.version),
         }  # fmt: skip

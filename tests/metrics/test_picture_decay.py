@@ -106,6 +106,21 @@ def test_noise_from_the_first_frame_on_is_collapsed_from_the_start() -> None:
     assert collapse_of(noise).value == 0
 
 
+def test_a_clip_that_goes_black_says_from_where() -> None:
+    dark = turning().copy()
+    dark[20:] = 0
+    facts = collapse_of(dark).facts
+    assert (facts["blank"], facts["blank_from_frame"], facts["blank_share"]) == ("black", 20, 0.375)
+    assert collapse_of(np.zeros_like(dark)).facts["blank_share"] == 1
+    assert collapse_of(np.full_like(dark, 128)).facts["blank"] == "one colour"
+
+
+def test_a_clip_that_is_dark_for_a_moment_or_at_night_is_not_blank() -> None:
+    moment, night = turning().copy(), turning() // 12
+    moment[10:16], night[:, 20:40, 20:40] = 0, 200  # a lamp
+    assert "blank" not in collapse_of(moment).facts and "blank" not in collapse_of(night).facts
+
+
 def test_few_frames_are_not_asked() -> None:
     assert isinstance(time_to_collapse(None, picture_statistics(turning()[:5])), Unscored)  # type: ignore[arg-type]
 

@@ -89,3 +89,13 @@ def test_a_checkpoint_that_stands_still_does_not_win() -> None:
     assert (
         coverage.question == COVERAGE and coverage.leading_checkpoint in ("a", "b") and isinstance(refused[0], Record)
     )
+
+
+def test_a_best_checkpoint_that_is_no_proven_gain_does_not_contradict_itself() -> None:
+    """Of two checkpoints the better one is tested at 5 %; a look during training has a smaller share of that."""
+    base = np.linspace(0.2, 0.6, 9)
+    better = base + 0.03 + np.array([0.12, -0.05, 0.08, -0.06, 0.10, -0.02, 0.07, -0.04, 0.05])
+    points = [entry(f"step-{k}", {"event_outcome": own}) for k, own in enumerate((base, base - 0.3, better))]
+    (choice,) = choose_checkpoints(points, ["event_outcome"], [point.name for point in points])
+    assert choice.decided_best == "step-2" and not choice.improving_checkpoints
+    assert "no gain" not in choice.progress_sentence and "more proof" in choice.progress_sentence

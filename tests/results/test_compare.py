@@ -163,6 +163,9 @@ def test_a_trend_is_told_with_its_certainty_and_drawn() -> None:
     made = score_trends(points, ["event_outcome", "psnr"])
     assert made[0].monotone_direction == "falls" and "for the worse" in made[0].sentence
     assert made[1].cells == () and "no clip" in made[1].sentence
+    uneven = [entry(f"step{k}", {"event_outcome": SCENE * 0.5 + level}) for k, level in enumerate((0.0, 0.2, 0.1, 0.4))]
+    (up,) = score_trends(uneven, ["event_outcome"])
+    assert up.sentence == "goes up and down, on the whole better (p < 0.001)"
     table = np.array([[record.value for record in point.results.scores("event_outcome")] for point in points])
     slopes = np.polyfit(range(5), table, 1)[0]
     assert made[0].slope.p == pytest.approx(by_scipy(slopes)[1])

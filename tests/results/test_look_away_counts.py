@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from revisit.core import SUITES, Case, Clip, Reason, Record, import_registering_modules
+from revisit.core import SUITES, Case, Clip, Reason, Record, Rejected, Series, import_registering_modules
 from revisit.geometry.camera_script import leaves_and_returns
 from revisit.report.verdict import _look_away_parts
 from revisit.results import Results
@@ -67,7 +67,7 @@ def test_without_a_truth_the_request_decides_and_without_either_all_clips_are_as
     views = {"a": [BACK, AWAY], "b": [BACK, BACK]}
     asked = counted(results_of(views, cameras=[OUT_AND_BACK, OUT]))
     assert asked.asked_by == "request" and [count.asked for count in asked.models] == [1, 1]
-    assert asked.headline == "Both models look away and come back on every clip where the camera was asked to"
+    assert asked.headline == "both models look away and come back on every clip where the camera was asked to"
     all_clips = counted(results_of(views))
     assert all_clips.asked_by == "all" and [(c.model, c.text) for c in all_clips.models] == [
         ("b", "2 of 2"), ("a", "1 of 2")
@@ -97,18 +97,20 @@ def test_a_return_where_the_truth_does_not_return_gains_nothing() -> None:
 def test_the_headline_is_the_strongest_statement_that_holds() -> None:
     card = SUITES["folder"].card
     some = make_verdict(results_of({"a": [BACK, BACK], "b": [STAYED, STAYED]}, [BACK, BACK]), card)
-    assert some.headline == "1 of 2 models looks away and comes back: a"
+    assert some.headline == "1 of 2 models looks away and comes back: a on 2 of 2 clips"
     none = make_verdict(results_of({"a": [AWAY, AWAY], "b": [STAYED, STAYED]}, [BACK, BACK]), card)
-    assert none.headline == "None of 2 models ever comes back where the truth does"
+    assert none.headline == "none of 2 models ever comes back where the truth does"
     rng = np.random.default_rng(1)
     scores = {"event_outcome": {"a": rng.uniform(0.8, 0.9, 8).tolist(), "b": rng.uniform(0.5, 0.6, 8).tolist()}}
     scores["event_outcome"]["c"] = rng.uniform(0.5, 0.9, 8).tolist()
     views = {"a": [BACK] * 8, "b": [BACK] * 8, "c": [BACK] * 8, "d": [STAYED] * 8}
     made = make_verdict(results_of(views, [BACK] * 8, **scores), card)
-    assert made.headline.startswith("3 of 4 models look away") or made.overall == "a"
-    assert "3 of 4 models look away and come back: a, b and c" in made.sentence and "a beats" in made.sentence
+    # What they come back to is said before how often they do.
+    assert made.headline.startswith("a (8 of 8 clips)") and "come back to a world that went on" in made.headline
+    assert made.sentence.startswith(made.headline) and "a beats" in made.sentence
+    assert "; 3 of 4 models look away and come back: a, b and c on 8 of 8 clips" in made.sentence
     alike = make_verdict(results_of({"a": [BACK] * 3, "b": [BACK] * 3}, [BACK] * 3), card)
-    assert alike.headline == "Both models look away and come back on every clip where the truth does"
+    assert alike.headline == "both models look away and come back on every clip where the truth does"
 
 
 def test_what_happened_unseen_is_counted_among_the_returns() -> None:
@@ -257,12 +259,41 @@ def test_a_truth_that_is_unclear_is_not_said_to_stay() -> None:
     assert counts.sentence == "not asked: it is unclear whether the truth looks away and comes back (1 scene)"
 
 
-def test_a_tie_names_all_that_come_back_most_often() -> None:
+def test_the_headline_has_the_count_of_each_model() -> None:
     views = {"lingbot": [BACK, BACK], "svc": [BACK, BACK], "wan": [BACK, AWAY]}
     three = counted(results_of(views, [BACK] * 2)).headline
-    assert three == "All 3 models look away and come back, lingbot and svc most often (2 of 2 clips)"
+    assert three == "all 3 models look away and come back: lingbot and svc on 2 of 2 clips, wan on 1 of 2"
     equal = counted(results_of({"a": [BACK, AWAY], "b": [AWAY, BACK]}, [BACK] * 2)).headline
-    assert equal == "Both models look away and come back equally often (1 of 2 clips)"
+    assert equal == "both models look away and come back: a and b on 1 of 2 clips"
+
+
+def test_a_missing_clip_is_none_that_came_back() -> None:
+    results = results_of({"a": [BACK] * 2, "b": [BACK] * 3, "c": [BACK] * 2}, [BACK, BACK, STAYED])
+    cases = [case for case in (*results.cases, *results.truths) if case.id not in ("1@b", "2@b")]
+    gone = [Rejected(f"{k}@b", "b has no clip", "b", missing=True) for k in (1, 2)]  # the truth of clip 2 never leaves
+    counts = counted(Results(cases, [record for case in cases for record in results.of(case).values()], gone))
+    b = counts.count_of_model("b")
+    assert b is not None and (b.missing, b.text, b.as_json()["missing"]) == (1, "1 of 2, 1 missing", 1)
+    assert counts.sentence == "a and c on 2 of 2 clips where the truth does; b on 1 of 2, 1 missing"
+    assert counts.headline == "all 3 models look away and come back: a and c on 2 of 2 clips, b on 1 of 2, 1 missing"
+
+
+def test_clips_that_end_before_the_truth_returns_are_not_said_to_stay_away() -> None:
+    views = results_of({"a": [AWAY] * 2, "b": [AWAY] * 2}, [BACK] * 2)
+    series = {}
+    for case in (*views.cases, *views.truths):
+        frame = np.arange(12 if case.model == "a" else 18)
+        series[case.id, "view_return"] = Series(frame=frame, seconds=frame / 24, value=frame / 20)
+
+    def with_return(record: Record) -> Record:
+        back = record.case.truth and record.question == "view_return"
+        return record.with_changed_fields(facts={"first_return_frame": 12}) if back else record
+
+    clips = (*views.cases, *views.truths)
+    records = [with_return(record) for case in clips for record in views.of(case).values()]
+    results = Results(clips, records, series=series)
+    assert counted(results).sentence == ("never where the truth does: b; both clips of a end before the truth returns")
+    assert "both clips of a end before the truth returns" in make_verdict(results, SUITES["folder"].card).details
 
 
 def test_the_parts_of_a_bar_are_the_clips_that_were_asked() -> None:

@@ -48,7 +48,8 @@ def test_coverage_is_of_all_clips_asked_for_and_reasons_count_by_kind() -> None:
         "n": 1, "of": 6, "failed": 1, "mean": 10.0, "interval": None, "unscored": {"missing": 2, "too_short": 2},
     }  # fmt: skip
     assert made["failed"] == [{"case": "d@m", "reason": "it is text"}]
-    assert made["rejected"] == [{"id": "f@m", "reason": "odd"}, {"id": "A@m", "reason": "1 clip is missing: e"}]
+    missing = {"id": "A@m", "reason": "1 clip is missing: e", "missing": True}
+    assert made["rejected"] == [{"id": "f@m", "reason": "odd"}, missing]
     assert made["coverage"]["m"] == {
         "A": {"expected": 5, "found": 4, "missing": 1, "refused": 0},
         "B": {"expected": 1, "found": 0, "missing": 0, "refused": 1},

@@ -156,6 +156,19 @@ def test_a_pair_without_a_test_is_not_called_alike() -> None:
     assert "far and a have too few scenes in common for a test" in sentence and "cannot be told" not in sentence
 
 
+def test_a_mean_that_one_clip_made_is_not_called_ahead_and_a_clear_loser_not_alike() -> None:
+    """It said *a is ahead of b on 1 of 4 clips*, and of a model that lost every clip *cannot be told from a either*."""
+    scores: dict[str, list[float | None]] = {
+        "a": [0.95, 0.40, 0.50, 0.60],
+        "b": [0.40, 0.45, 0.52, 0.61],
+        "far": [0.30, 0.35, 0.05, 0.58],
+    }
+    sentence = rank_question(made({METRIC: scores}), ASK).sentence
+    assert sentence.startswith("a has a better mean than b, +0.12 (95 % CI ") and "ahead" not in sentence
+    assert "but is better on only 1 of 4 clips, not significant" in sentence
+    assert sentence.endswith("far is behind a on every clip, too few to prove it")
+
+
 def test_equal_scores_are_alike_and_three_of_three_is_no_proof() -> None:
     came = rank_question(
         made({"target_reappearance": {"a": [1] * 4, "b": [1] * 4}}), SuiteQuestion("?", ("target_reappearance",))
@@ -205,15 +218,15 @@ def test_consistency_bought_by_standing_still_is_told() -> None:
     }
     told = make_verdict(made(scores), card).trade_offs
     assert told == (
-        "still moves only 2 % as much as the others, which is why it is best in Same view after return (0.99)",
+        "still moves only 2 % as much as the others, probably why it is best in Same view after return (0.99)",
     )
-    scores["return_consistency"]["b"] = [0.99] * 4  # so well does another, which moves
     results = made(scores)
-    assert make_verdict(results, card).trade_offs == ("still moves only 2 % as much as the others",)
     floors = {c.id: replace(c, annotations={"category": "floor"}) for c in results.cases if c.model == "still"}
     cases = [floors.get(case.id, case) for case in results.cases]
     records = [one.with_changed_fields(case=floors.get(one.case.id, one.case)) for one in results.records]
     assert make_verdict(Results(cases, records), card).trade_offs == ()  # a baseline without memory is no model
+    scores["return_consistency"]["b"] = [0.988] * 4  # as shown, so well does another, which moves
+    assert make_verdict(made(scores), card).trade_offs == ()
 
 
 def test_worst_moments_are_of_different_models_and_scenes() -> None:
@@ -333,13 +346,49 @@ def test_nothing_to_compare() -> None:
 def test_collapsed_clips_are_counted_in_the_verdict() -> None:
     results = made({"time_to_collapse": {"a": [1.0, 1.0], "b": [0.4, 1.0], "c": [0.2, 0.3]}})
     verdict = make_verdict(results, SUITES["folder"].card)
-    assert verdict.details == ("the picture collapses on 2 of 2 clips of c and 1 of 2 of b",)
+    assert verdict.details == ("both clips of c and 1 of 2 of b collapse",)
     assert verdict.as_json()["collapses"] == {"c": [2, 2], "b": [1, 2]}
     truth = replace(results.cases[0], id="gt", model="gt", truth=True)
     like_the_truth = [replace(case, reference=truth.clip) for case in results.cases]
     records = [record.with_changed_fields(case=like_the_truth[k]) for k, record in enumerate(results.records)]
     also = Record(truth, "time_to_collapse", False, "scored", 0.5)
-    assert not make_verdict(Results([*like_the_truth, truth], [*records, also]), SUITES["folder"].card).collapses
+    assert not make_verdict(Results([*like_the_truth, truth], [*records, also]), SUITES["folder"].card).picture_faults
+
+
+def with_collapse_facts(results: Results, facts: Mapping[str, Mapping[str, object]]) -> Results:
+    """The results with facts of the collapses of some clips, by their ids."""
+    changed = [record.with_changed_fields(facts=facts.get(record.case.id, {})) for record in results.records]
+    return Results(results.cases, changed)
+
+
+def test_noise_and_oversharpened_pictures_are_told_apart() -> None:
+    results = made({"time_to_collapse": {"wan": [0.4, 0.3, 1.0], "matrix": [0.6, 1.0, 1.0]}})
+    facts = {"0@wan": {"by": "noise"}, "1@wan": {"by": "noise"}, "0@matrix": {"by": "sharpened"}}
+    verdict = make_verdict(with_collapse_facts(results, facts), SUITES["folder"].card)
+    assert verdict.details == ("2 of 3 clips of wan turn to noise", "1 of 3 clips of matrix is over-sharpened")
+    assert verdict.as_json()["collapses"] == {"wan": [2, 3], "matrix": [1, 3]}
+
+
+def test_a_black_model_is_said_to_be_black_and_not_praised() -> None:
+    scores = {
+        "time_to_collapse": {"good": [1.0] * 3, "black": [1.0] * 3},
+        "motion_amount": {"good": [0.4] * 3, "black": [0.0] * 3},
+        "visual_integrity_lite": {"good": [0.8] * 3, "black": [1.0] * 3},
+        METRIC: {"good": [0.83] * 3},
+    }
+    facts = {f"{k}@black": {"blank": "black", "blank_from_frame": 0, "blank_share": 1.0} for k in range(3)}
+    facts |= {"1@good": {"blank": "black", "blank_from_frame": 9, "blank_share": 0.5}}
+    verdict = make_verdict(with_collapse_facts(made(scores), facts), SUITES["folder"].card)
+    assert verdict.headline.startswith("all 3 clips of black are black")
+    assert "1 of 3 clips of good goes black" in verdict.details and verdict.trade_offs == ()
+    assert [(moment.model, moment.frame, moment.why) for moment in verdict.moments] == [
+        ("black", 0, "the clip is black"), ("good", 9, "the clip goes black"), ("black", 0, "the clip is black")
+    ]  # fmt: skip
+
+
+def test_a_clip_that_went_on_is_no_bad_moment() -> None:
+    moments = make_verdict(made({METRIC: {"a": [0.64, 0.3], "b": [0.9, 0.8]}}), SUITES["folder"].card).moments
+    assert [(moment.model, moment.value) for moment in moments] == [("a", 0.3)]
 
 
 def test_a_closed_gate_does_not_hide_that_no_target_was_given() -> None:
@@ -348,10 +397,13 @@ def test_a_closed_gate_does_not_hide_that_no_target_was_given() -> None:
     mixed = [
         record.with_changed_fields(reason=lacking) if record.case.id != "0@a" else record for record in results.records
     ]
-    not_asked = "not asked: no target was given for this case; `revisit annotate RUN --task marks` draws its box"
+    not_asked = "not asked: no target was given; `revisit annotate RUN --task marks` draws its box"
     assert rank_question(Results(results.cases, mixed), ASK).sentence == not_asked
     alike = rank_question(Results(results.cases, [record.with_changed_fields(reason=lacking) for record in mixed]), ASK)
     assert alike.sentence == not_asked
+    no_truth = Reason("no_reference", "no reference video was given for this case")
+    unlike = [one.with_changed_fields(reason=no_truth) if one.reason == lacking else one for one in mixed]
+    assert rank_question(Results(results.cases, unlike), ASK).sentence == "not asked: no reference video was given"
     with_target = {case.id: replace(case, target=Target("cup", (0.1, 0.1, 0.2, 0.2))) for case in results.cases[:1]}
     cases = [with_target.get(case.id, case) for case in results.cases]
     some = [record.with_changed_fields(case=with_target.get(record.case.id, record.case)) for record in mixed]

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from revisit.core import Case, Clip, Reason, Record, import_registering_modules
+from revisit.core import Case, Clip, Reason, Record, UsageError, import_registering_modules
 from revisit.results import Results
 from revisit.results.compare import Contender, compare_coverage, compare_with_first, correct_coverage_p_values_by_holm
+from revisit.results.pairing import rank_models_by_scores
 from revisit.results.run import Run
-from revisit.runs.comparability import Side, SideComparison, pair_sides, read_sides
+from revisit.runs.comparability import Side, SideComparison, order_sides, pair_sides, read_sides, unpaired_models
 from revisit.runs.regression_gate import RegressionGate, check_regressions
 from tests.run_directories import make_scenes
 
@@ -227,3 +228,51 @@ def test_runs_of_one_name_are_told_apart_and_a_better_one_passes(tmp_path: Path,
     before, after = (contender("m", [level + 0.013 * k + 0.001 * k**2 for k in range(9)]) for level in (0.3, 0.6))
     assert compare_with_first(before, [after], [METRIC])[0].word == "better" and gate(run, (before, after)).passed
     assert compare_with_first(after, [before], [METRIC])[0].word == "worse" and not gate(run, (after, before)).passed
+
+
+def test_runs_with_other_models_are_compared_model_by_model(tmp_path: Path, run: Run) -> None:
+    """A checkpoint that became worse is found beside a new model, and one that is gone fails the gate."""
+    (tmp_path / "branch").mkdir()
+    (tmp_path / "branch/run.json").write_text("{}")
+    before, after = run, Run(tmp_path / "branch")
+
+    def sides(place: Run, models: Mapping[str, Sequence[float | None]], named: bool = False) -> list[Side]:
+        return [Side(contender(f"{place.path.name}:{name}", own), place, name, named) for name, own in models.items()]
+
+    worse = [score and score - 0.2 for score in GOOD]
+    old = sides(before, {"s1": GOOD, "s2": GOOD})
+    new = sides(after, {"fresh": GOOD, "s1": GOOD, "s2": worse})
+    pairs = pair_sides([*old, *new])
+    assert [(one.model, other.model) for one, other in pairs] == [("s1", "s1"), ("s2", "s2")]
+    assert not gate(run, *((one.entry, other.entry) for one, other in pairs)).passed
+    unpaired = unpaired_models([*old, *new], pairs)
+    assert not unpaired.lost and len(unpaired.new) == 1 and "fresh" in unpaired.new[0]
+    gone = unpaired_models([*new, *old], pair_sides([*new, *old]))
+    assert len(gone.lost) == 1 and "no clips of fresh" in gone.lost[0]
+    assert gate(run, (old[0].entry, new[1].entry)).passed
+    assert gone.lost[0] in check_regressions([], gone.lost).worse
+    with pytest.raises(UsageError, match="no model in common"):
+        pair_sides([*old, *sides(after, {"fresh": GOOD})])
+    chosen = [*sides(before, {"s1": GOOD}, named=True), *new]
+    assert [other.model for _, other in pair_sides(chosen)] == ["fresh", "s1", "s2"]
+
+
+def test_models_of_one_run_without_numbers_are_no_checkpoints(run: Run) -> None:
+    several = [Side(contender(name, GOOD), run, name) for name in ("svc", "wan")]
+    with pytest.raises(UsageError, match="svc and wan have no number in their names"):
+        order_sides(several, "step")
+    assert [label for label, _ in order_sides(several, "order")] == ["svc", "wan"]
+
+
+def test_errors_of_measurement_are_no_difference(run: Run) -> None:
+    """Cameras that are right by construction measure as 0.0001 to 0.003 of the way, by what is in the picture."""
+    right, blurred = ([level * (k + 1) for k in range(9)] for level in (2e-6, 3e-4))
+    off = [0.02 + value for value in blurred]
+    sides = [contender(name, own, metric="return_shortfall") for name, own in (("a", right), ("b", blurred))]
+    (delta,) = compare_with_first(sides[0], sides[1:], ["return_shortfall"])
+    assert delta.word == "" and delta.wins == delta.losses == 0
+    assert not rank_models_by_scores(
+        [record for side in sides for record in side.results.scores("return_shortfall")], "return_shortfall", False
+    ).best
+    (delta,) = compare_with_first(sides[0], [contender("c", off, metric="return_shortfall")], ["return_shortfall"])
+    assert delta.word == "worse"

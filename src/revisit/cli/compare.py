@@ -41,7 +41,7 @@ def compare(
 
     from revisit.core import UsageError, import_registering_modules
     from revisit.results.compare import delta_as_json
-    from revisit.runs.comparability import compare_sides, pair_sides, read_sides
+    from revisit.runs.comparability import UnpairedModels, compare_sides, pair_sides, read_sides, unpaired_models
     from revisit.runs.regression_gate import check_regressions
 
     import_registering_modules()
@@ -49,13 +49,14 @@ def compare(
     if len(sides) < 2:
         raise UsageError("one model alone has nothing to be compared with; give another run, or RUN:MODEL")
     pairs = _pairs_of_origin_and_model(sides) if increments else pair_sides(sides)
+    unpaired = UnpairedModels() if increments else unpaired_models(sides, pairs)
     comparisons = compare_sides(pairs, _select_metrics(metric, sides), by, every=show_all)
     refused = {f"{id} of {one.both_names_text}": why for one in comparisons for id, why in one.refusals.items()}
     if refused and not any(one.metrics for one in comparisons):
         raise UsageError(f"these runs cannot be subtracted: {'; '.join(sorted(set(refused.values())))}")
     deltas = [delta for one in comparisons for delta in one.deltas]
     disjoint = [one.both_names_text for one in comparisons if one.metrics and not one.deltas]
-    verdict = check_regressions(comparisons) if gate else None
+    verdict = check_regressions(comparisons, unpaired.lost) if gate else None
     if not deltas and (verdict is None or (verdict.untested and not verdict.worse)):
         raise UsageError(
             f"nothing to compare: no clip has a score of both {'; of both '.join(disjoint)}"
@@ -64,12 +65,14 @@ def compare(
             "with -m, or add --all"
         )
     console.print_to_stderr(*(f"not compared: no clip has a score of both {names}" for names in disjoint))
+    console.print_to_stderr(*unpaired.new, *(() if gate else unpaired.lost))
     if json:
         coverages = [
             {**asdict(one.coverage), "problems": one.coverage.problems, "warnings": one.coverage.warnings}
             for one in comparisons
         ]
         content = {"deltas": [delta_as_json(delta) for delta in deltas], "refused": refused, "coverage": coverages}
+        content["unpaired"] = asdict(unpaired)
         if verdict is not None:
             content["gate"] = {name: getattr(verdict, name) for name in ("passed", "problems", "warnings")}
         console.print_json(content)
@@ -262,6 +265,7 @@ def _print_trend(
 ) -> None:
     """Print coverage and scores of each point, what the curves say, and which point to keep."""
     from revisit.core.grouping import group_items
+    from revisit.core.text import join_names
     from revisit.results.display import NOTHING, cell_text, score_title, score_title_with_arrow
     from revisit.results.trend import common_clips_sentence, coverage_sentence, lacking_clips_sentence
 
@@ -284,10 +288,27 @@ def _print_trend(
         console.print_to_stderr(sentence)
     if sentence := coverage_sentence(coverage):
         console.print_to_stderr(f"Camera: {sentence}")
-    console.print_to_stderr(*(f"{score_title(curve.metric)}: {curve.sentence}" for curve in curves))
-    for choice in choices:
-        console.print_to_stderr(f"which to keep, by {choice.title}: {choice.sentence}")
-        if choice.progress_sentence:
-            console.print_to_stderr(f"  {choice.progress_sentence}")
+    console.print_to_stderr(*(f"{score_title(curve.metric)}: {curve.sentence}" for curve in scored))
+    if unscored := [curve for curve in curves if not curve.cells]:
+        titles = join_names([score_title(curve.metric) for curve in unscored])
+        console.print_to_stderr(f"{titles}: {unscored[0].sentence}")
+    _print_choices(choices)
     for sentence, ids in sorted(group_items(refused, refused.__getitem__).items()):
         console.print_to_stderr(f"not followed: {', '.join(ids)}: {sentence}")
+
+
+def _print_choices(choices: list[CheckpointChoice]) -> None:
+    """Print which checkpoint to keep by the first score, the verdict's foremost, and what other scores say of that."""
+    from revisit.core.text import join_names
+
+    for first in choices[:1]:
+        console.print_to_stderr(f"which to keep, by {first.title}: {first.sentence}")
+        if first.progress_sentence:
+            console.print_to_stderr(f"  {first.progress_sentence}")
+        agreeing = [choice for choice in choices[1:] if choice.decided_best == first.decided_best is not None]
+        if agreeing:
+            titles = join_names([choice.title for choice in agreeing])
+            console.print_to_stderr(f"  {first.decided_best} is also best by {titles}")
+        for choice in choices[1:]:
+            if choice not in agreeing:
+                console.print_to_stderr(f"  by {choice.title}: {choice.sentence}")

@@ -30,7 +30,7 @@ def scan(
     force: bool = flag_option("--force", "Overwrite an existing manifest."),
     json: bool = flag_option("--json", "Print the manifest's entries as a JSON list."),
 ) -> None:
-    """Write a manifest of a folder of videos as `eval` reads it, to be completed by hand."""
+    """Write a manifest of a folder of videos as `eval` reads it, to complete by hand."""
     from revisit.core import UsageError
     from revisit.core.text import count_and_noun, join_names
     from revisit.suites.clips import read_target_boxes

@@ -86,7 +86,12 @@ def _all_clips_failed(content: Mapping[str, Any]) -> bool:
 
 def _print_rejected_and_failed(content: Mapping[str, Any]) -> None:
     """Print why entries were refused and what failed, a line per reason."""
-    print_to_stderr(*(f"rejected: {clip_title(entry['id'])}: {entry['reason']}" for entry in content["rejected"][:10]))
+    print_to_stderr(
+        *(
+            f"{'missing' if entry.get('missing') else 'rejected'}: {clip_title(entry['id'])}: {entry['reason']}"
+            for entry in content["rejected"][:10]
+        )
+    )
     failed = list(group_items(content["failed"], lambda entry: entry["reason"]).items())
     for reason, entries in failed[:10]:  # a metric that fails everywhere is one line
         further = f" and {count_and_noun(len(entries) - 1, 'more clip')}" if len(entries) > 1 else ""
@@ -144,17 +149,17 @@ def _verdict_table(
     columns = [_QuestionColumn(answer) for answer in answers]
     models = content["models"]
     if counts:
-        away_heads = ["looks away, comes back"]
-        away = {model: _look_away_text(counts["models"].get(model)) for model in models}
+        away_heads = ["looks away", "comes back"]
+        away = {model: _look_away_texts(counts["models"].get(model)) for model in models}
     else:
-        away = _testable_clip_texts(models)
+        away = {model: [text] for model, text in _testable_clip_texts(models).items()}
         away_heads = ["testable clips"] if away else []
 
     def model_rows(interval: bool) -> list[list[str]]:
         table_rows = []
         for model, entry in models.items():
             texts = [text for column in columns for text in column.cell_texts(model, entry, interval)]
-            table_rows.append([_model_heading(model, entry), *([away[model]] if away else []), *texts])
+            table_rows.append([_model_heading(model, entry), *(away[model] if away else []), *texts])
         if any(column.truth for column in columns):
             texts = [text for column in columns for text in column.truth_cell_texts(interval)]
             table_rows.append([_truth_heading(content["truth"]), *([""] * len(away_heads)), *texts])
@@ -164,19 +169,20 @@ def _verdict_table(
     for column, answer in zip(columns, answers, strict=True):
         mark = stand_in_suffix_text(content["metrics"].get(answer["metric"], {}))
         heads.append(score_title_with_arrow(answer.get("score") or answer["metric"]) + mark)
-        heads += [f"on the {answer['clips']} clips of all"] if column.has_common else []
+        heads += [f"on the {answer['clips']} clips that all have"] if column.has_common else []
     wide = model_rows(interval=True)
     lengths = [max(len(row[column]) for row in [*wide, heads[:1] * len(heads)]) for column in range(len(heads))]
     return heads, wide if sum(lengths) + 3 * len(lengths) <= _screen_width() else model_rows(interval=False)
 
 
-def _look_away_text(count: Mapping[str, int] | None) -> str:
-    """`3, 2 of 4`: clips that look away, and that come back; clips that could not be read beside them."""
+def _look_away_texts(count: Mapping[str, int] | None) -> list[str]:
+    """`3 of 4` and `2 of 4, 1 not read`: clips that look away, and that come back; the others beside them."""
     if not count:
-        return ""
-    unread = f"{count['unreadable']} not read" if count["unreadable"] else ""
-    counts = f"{count['left']}, {count['returned']} of {count['asked']}" if count["asked"] else ""
-    return ", ".join(filter(None, [counts, unread]))
+        return ["", ""]
+    due = count["asked"] + count.get("missing", 0)
+    others = {"missing": count.get("missing", 0), "not read": count["unreadable"]}
+    left, back = (f"{count[name]} of {due}" if due else "" for name in ("left", "returned"))
+    return [left, ", ".join(filter(None, [back, *(f"{n} {what}" for what, n in others.items() if n)]))]
 
 
 def _testable_clip_texts(models: Mapping[str, Any]) -> dict[str, str]:

@@ -128,6 +128,8 @@ class Metric:
     responds_to, blind_to, rewards_unchanged
         Failures it is meant to notice, those it cannot notice, and whether an unchanged look scores best, also where
         something should have changed.
+    noise_floor
+        Of a score of which 0 is best: smaller ones are errors of measurement, and count as 0 where models are compared.
     doc
         Its description, where the docstring of the function serves several metrics.
 
@@ -162,6 +164,7 @@ class Metric:
     doc: str = ""
     rewards_unchanged: bool = False
     published_by: tuple[PublishedMaker, ...] = ()
+    noise_floor: float = 0.0
 
     def __call__(self, *evidence: Any, **params: Any) -> Score | Unscored:
         return to_score_or_unscored(self.id, self.fn(*evidence, **{**self.params, **params}))
@@ -224,6 +227,7 @@ def metric(
     params: Params | None = None,
     rewards_unchanged: bool = False,
     published_by: tuple[PublishedMaker, ...] = (),
+    noise_floor: float = 0.0,
 ) -> Callable[[ScoreFunction], Metric]:
     """Register a pure function of evidence as a metric: `@metric`, or `@metric(...)` with what its card shall say.
 
@@ -266,6 +270,8 @@ def metric(
         Whether an unchanged look scores best, also where something should have changed.
     published_by
         Who makes the evidence of the published column.
+    noise_floor
+        Of a score of which 0 is best: smaller ones are errors of measurement, and count as 0 where models are compared.
 
     Returns
     -------
@@ -300,6 +306,7 @@ def metric(
             suites,
             family, paper, upstream, responds_to, blind_to,
             {**keyword_only_defaults(fn), **(params or {})}, doc, rewards_unchanged, published_by,
+            noise_floor,
         ))  # fmt: skip
 
     return register

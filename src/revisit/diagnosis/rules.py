@@ -186,6 +186,9 @@ def _picture_answers(scores: Scores) -> dict[str, RuleAnswer]:
         sign = scores.get("time_to_collapse", "collapse")
         frames = tuple(scores.named_frames("time_to_collapse"))
         answers["collapse"] = RuleAnswer(max(0.95 * sign, DENIED), sign, frames)
+        if "blank" in scores.facts("time_to_collapse"):  # black, or of one colour: there is nothing left to decay
+            first = int(scores.get("time_to_collapse", "blank_from_frame"))
+            answers["collapse"] = RuleAnswer(0.95, 1.0, (first,))
         if scores.get("time_to_collapse", "first_view_at_end"):
             chroma, light = (abs(scores.get("time_to_collapse", f"{name}_change")) for name in ("chroma", "light"))
             answers["style"] = RuleAnswer(max(BY_ONE_CUE * ramp(chroma, 0.2, 0.45), DENIED), ramp(chroma, 0, 0.5))

@@ -13,6 +13,8 @@ import numpy as np
 
 from revisit.core import InvalidEvidence
 
+DARK, GLEAM = 12.0, 32.0  # of 255: the mean of a black frame, and its brightest hundredth
+FLAT = 1.5  # of 255: how little a frame of one colour varies
 MEASURED = 95  # quality of pictures that metrics measure
 
 
@@ -42,3 +44,14 @@ def unpack_jpegs(files: np.ndarray, begins: np.ndarray, size: tuple[int, int]) -
             raise InvalidEvidence(f"picture {k} is not a JPEG file of {width} x {height} pixels")
         pictures[k] = picture[:, :, ::-1]
     return pictures
+
+
+def is_black(gray: np.ndarray) -> np.ndarray:
+    """Of small gray pictures (..., height, width), which are black; a night scene has lights."""
+    brightest = np.percentile(gray, 99, axis=(-2, -1))
+    return np.asarray((gray.mean(axis=(-2, -1)) < DARK) & (brightest < GLEAM))
+
+
+def is_flat(pictures: np.ndarray) -> np.ndarray:
+    """Of small gray pictures (..., height, width), which show one colour."""
+    return np.asarray(pictures.std(axis=(-2, -1)) < FLAT)

@@ -31,6 +31,7 @@ CLOSE = 0.15  # widths along the way: near enough that perspective does not look
 STILL = 0.12  # of the reference's usual speed on its way: the camera stands
 WAY_BACK = 0.6  # of the farthest point of the clip: where its return is timed
 FOLLOWS = 0.35  # share of the reference's way: a camera that makes less of it has no path that could stray
+NOISE = 0.005  # of right cameras in clips with other failures: up to 0.0030 (0.0052 where the place is another)
 sign = partial(metric, version=1, needs=(CameraPaths,), suites=("folder",))  # what all cards here share
 
 
@@ -125,7 +126,7 @@ def camera_scale(paths: CameraPaths) -> Score | Unscored:
 
 @sign(
     id="return_shortfall", title="Missing part of the return", unit="share", range=(0, None), higher_is_better=False,
-    responds_to=("partial_return",),
+    noise_floor=NOISE, responds_to=("partial_return",),
     blind_to=("content", "a camera that never left", "when the camera comes back"),
 )  # fmt: skip
 def return_shortfall(paths: CameraPaths) -> Score | Unscored:
@@ -178,7 +179,7 @@ def seconds_of_final_fall_below(position: np.ndarray, seconds: np.ndarray, point
 
 @sign(
     id="camera_strays", version=2, title="Camera off the reference path", unit="widths", range=(0, None),
-    higher_is_better=False, responds_to=("camera_drift",),
+    higher_is_better=False, noise_floor=NOISE, responds_to=("camera_drift",),
     blind_to=("content", "going too far or not far enough along the right path", "a camera that never left"),
 )  # fmt: skip
 def camera_strays(paths: CameraPaths) -> Score | Unscored:

@@ -18,6 +18,7 @@ import numpy as np
 from revisit.core import Score, Series, Unscored, metric
 from revisit.evidence.appearance import PictureStatistics
 from revisit.evidence.frames import FrameFacts
+from revisit.evidence.pictures import is_black, is_flat
 from revisit.metrics.frame_index import nearest_rows
 
 FAMILY = "drift"
@@ -148,9 +149,25 @@ def rank_correlation_with_time(values: np.ndarray, seconds: np.ndarray, rows: np
     return float(np.corrcoef(order, time)[0, 1])
 
 
+def rows_from_which_most_are(bad: np.ndarray) -> np.ndarray:
+    """Rows that are bad, as are most of those that follow."""
+    remaining = bad[::-1].cumsum()[::-1] / np.arange(len(bad), 0, -1)
+    return np.flatnonzero(bad & (remaining >= FOR_GOOD))
+
+
+def blank_end_facts(statistics: PictureStatistics, last: int) -> dict[str, object]:
+    """From which frame on a clip shows nothing, for how much of it, and what; empty where it ends otherwise."""
+    for name, blank in (("black", is_black(statistics.thumbnail)), ("one colour", is_flat(statistics.thumbnail))):
+        rows = rows_from_which_most_are(blank)
+        if len(rows) and blank[-last:].mean() > 0.5:
+            first = int(statistics.index[rows[0]])
+            return {"blank": name, "blank_from_frame": first, "blank_share": round(float(blank.mean()), 3)}
+    return {}
+
+
 @metric(
     id="time_to_collapse", version=2, title="Time until collapse", unit="score", range=(0, 1), higher_is_better=True,
-    needs=(FrameFacts, PictureStatistics), suites=("folder",), responds_to=("collapse",),
+    needs=(FrameFacts, PictureStatistics), suites=("folder", "memobench"), responds_to=("collapse",),
     blind_to=("a picture that recovers", "a smear while another view is seen", "wrong content in a good picture",
               "frozen camera"),
 )  # fmt: skip
@@ -159,6 +176,7 @@ def time_to_collapse(frames: FrameFacts, statistics: PictureStatistics) -> Score
 
     Decayed is a picture that turned to noise, or that gained or lost detail everywhere, step by step, against the first
     second of the clip (see `metrics/picture_decay.py`). The facts hold how plain that is in the end, 0 to 1, and what.
+    A clip that is black or of one colour in the end has no detail to decay: the facts say so, and from which frame on.
     """
     n = len(statistics.index)
     if n < LEAST_FRAMES or not len(frames.index):
@@ -168,9 +186,7 @@ def time_to_collapse(frames: FrameFacts, statistics: PictureStatistics) -> Score
     sign = signs.plainest_sign
     last = max(3, round(LAST_SHARE * n))
     collapse = float(np.median(sign[-last:]))
-    bad = sign >= COLLAPSED
-    remaining = bad[::-1].cumsum()[::-1] / np.arange(n, 0, -1)  # share of the frames from here on that are decayed
-    lasting = np.flatnonzero(bad & (remaining >= FOR_GOOD))
+    lasting = rows_from_which_most_are(sign >= COLLAPSED)
     parts = {name: float(np.median(getattr(signs, name)[-last:])) for name in ("noise", "sharpened", "smeared")}
     shared = {
         f"{name}_change": None if np.isnan(values[-last:]).all() else round(float(np.nanmedian(values[-last:])), 3)
@@ -184,6 +200,7 @@ def time_to_collapse(frames: FrameFacts, statistics: PictureStatistics) -> Score
         **shared,
         "collapsed_at_frame": None,
     }
+    facts |= blank_end_facts(statistics, last)
     units = Series(frame=statistics.index, seconds=seconds, value=1 - sign)
     if collapse < COLLAPSED or not len(lasting):
         return Score(1.0, raw=collapse, units=units, facts=facts)

@@ -8,13 +8,12 @@ from pathlib import Path
 import numpy as np
 
 from revisit.core import Clip
+from revisit.evidence.pictures import is_black, is_flat
 from revisit.media import file_digest, open_clip
 
 SIZE = (64, 36)  # width, height of a small copy
 LOOKS = 24  # of a clip, evenly spread
 BLOCK = 4  # pixels of a small copy: change is looked for in blocks
-DARK, GLEAM = 12.0, 32.0  # of 255: the mean of a black frame, and its brightest hundredth
-FLAT = 1.5  # of 255: how little a blank frame varies
 MOST = 0.9  # of the frames are black or blank
 STILL = (1.6, 8.0)  # of 255: mean change, and that of any block, of a clip that was asked to move and does not
 FROZEN = (1.2, 5.0)  # the same, where nobody says what was asked; the stillest of 85 real clips changes by 7 and 34
@@ -58,13 +57,11 @@ def read_small_copy(path: Path) -> np.ndarray | None:
 
 def why_blank(appearance: Appearance) -> str:
     """Why a clip shows nothing, or nothing."""
-    dark = [
-        frame.mean() < DARK and np.percentile(frame.mean(-1), 99) < GLEAM for frame in appearance.small
-    ]  # a night scene has lights
+    dark = is_black(appearance.small.mean(-1))
     if np.mean(dark) >= MOST:
-        return f"{np.sum(dark)} of {len(dark)} frames are black"
-    flat = [float(frame.std(axis=(0, 1)).max()) < FLAT for frame in appearance.small]
-    return f"{np.sum(flat)} of {len(flat)} frames have one colour" if np.mean(flat) >= MOST else ""
+        return f"{np.sum(dark)} of {dark.size} frames are black"
+    flat = np.asarray(is_flat(np.moveaxis(appearance.small, -1, 1)).all(axis=1))
+    return f"{np.sum(flat)} of {flat.size} frames have one colour" if np.mean(flat) >= MOST else ""
 
 
 def why_frozen(appearance: Appearance, asked_to_move: bool) -> str:

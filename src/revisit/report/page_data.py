@@ -55,7 +55,7 @@ def page_content(pages: RunPages, by: Mapping[str, Mapping[str, Any]]) -> Contex
         "people": _people_section(pages.run.path),
         "diagnosis": diagnosis_table(summary.get("diagnosis") or {}),
         "cards": list(cards.values()),
-        "trouble": {name: summary.get(name, []) for name in ("failed", "notes", "rejected")},
+        "trouble": _trouble_lists(summary),
         "not_asked": group_items(summary.get("not_asked", {}).items(), lambda one: one[1]),
         "run": facts,
         "tag": summary["protocol"],
@@ -154,3 +154,13 @@ def _last_run_date(facts: Mapping[str, Any]) -> str:
     """When the run was last worked on; read from the run, so that the same run gives the same page."""
     stamps = [entry["finished"] or entry["started"] for entry in facts["invocations"]]
     return f"{datetime.fromisoformat(stamps[-1]):%Y-%m-%d %H:%M} UTC" if stamps else "not recorded"
+
+
+def _trouble_lists(summary: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """What failed, what was noted, and the clips that are missing or were rejected."""
+    rejected = summary.get("rejected", [])
+    return {
+        **{name: summary.get(name, []) for name in ("failed", "notes")},
+        "missing": [entry for entry in rejected if entry.get("missing")],
+        "rejected": [entry for entry in rejected if not entry.get("missing")],
+    }

@@ -60,7 +60,7 @@ def _sort_ties_by_other_questions(answer: QuestionRanking, answers: Sequence[Que
 def _capitalize_known_first_word(text: str) -> str:
     """A sentence with a capital, unless it begins with the name of a model."""
     first = text.split(" ", 1)[0]
-    return f"{text[:1].upper()}{text[1:]}" if first in ("no", "none", "all", "see", "the") else text
+    return f"{text[:1].upper()}{text[1:]}" if first in ("no", "none", "all", "both", "see", "the") else text
 
 
 def _look_away_card(counts: LookAwayCounts) -> Context:
@@ -75,7 +75,7 @@ def _look_away_card(counts: LookAwayCounts) -> Context:
         "counts": counts,
         "rows": rows[:ROWS],
         "more": max(0, len(rows) - ROWS),
-        "where": WHERE[counts.asked_by] or "that there are",
+        "where": f"the clips {WHERE[counts.asked_by]}" if WHERE[counts.asked_by] else "all clips",
     }
 
 
@@ -98,6 +98,7 @@ def _look_away_tip(count: LookAwayCount) -> str:
     parts = [f"moves on {count.moved}", f"looks away on {count.left}", f"comes back on {count.returned}"]
     parts += [f"{words} {n}" for name, words in RARER_RETURNS.items() if (n := getattr(count, name))]
     counts = [f"{', '.join(parts)}, of {count_and_noun(count.asked, 'clip')}"] if count.asked else []
+    counts += [f"{count.missing} missing"] if count.missing else []
     counts += [f"{count_and_noun(count.unreadable, 'clip')} could not be read"] if count.unreadable else []
     return "; ".join(counts)
 
@@ -179,9 +180,12 @@ def _model_cell(answer: QuestionRanking, model: str) -> Context:
     if place is None:
         return {"cell": answer.unranked.get(model) or answer.floors.get(model) or Cell(0, 0), "place": "", "common": ""}
     span = str(place.low) if place.low == place.high else f"{place.low}–{place.high}"
+    if place.high - place.low == len(answer.places) - 1:
+        span = ""  # of all places, or the only one, nothing is known or to be told
     common = ""
     if place.common is not None and place.common.n < place.cell.n:
-        common = f"{number_text(place.common.mean)} on {count_and_noun(answer.clips, 'clip')} of all"
+        clips = "the one clip" if answer.clips == 1 else f"the {answer.clips} clips"
+        common = f"{number_text(place.common.mean)} on {clips} that all models have"
     return {
         "cell": place.cell,
         "place": span,

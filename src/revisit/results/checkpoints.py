@@ -113,11 +113,12 @@ class CheckpointChoice:
         """Whether training still gains, by a rule that does not count on luck."""
         if len(self.labels) < 3:
             return ""
-        last = (
-            f"last gain beyond doubt at {self.improving_checkpoints[-1]}"
-            if self.improving_checkpoints
-            else "no gain beyond doubt so far"
-        )
+        if self.improving_checkpoints:
+            last = f"last gain beyond doubt at {self.improving_checkpoints[-1]}"
+        elif self.decided_best is not None:
+            last = "a gain of training asks for more proof: of many checkpoints one is easily the best by luck"
+        else:
+            last = "no gain beyond doubt so far"
         if self._tested_looks_since_gain >= PATIENCE:
             return f"{last}; {self._tested_looks_since_gain} looks since found none ({PATIENCE} are enough to stop)"
         return last

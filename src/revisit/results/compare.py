@@ -15,10 +15,10 @@ from revisit.core.text import count_and_noun, join_names
 from revisit.results.ceilings import LOOK_AWAY, RETURN_GATES
 from revisit.results.cells import Interval, difference_interval, metric_range_width
 from revisit.results.collapses import picture_collapses_unlike_truth
-from revisit.results.display import difference_interval_text
+from revisit.results.display import difference_interval_text, p_value_text
 from revisit.results.pairing import ClipKey, clip_key_without_seed
 from revisit.results.results import Results
-from revisit.results.score_names import strip_held_suffix
+from revisit.results.score_names import compared_score, strip_held_suffix
 from revisit.stats.paired import (
     ALPHA,
     PairedTest,
@@ -122,8 +122,8 @@ class Delta:
         """`0.391 (0.016 alone)`: p after the correction; the p by itself, too, where only that is significant."""
         if self.p is None or self.corrected is None:
             return ""
-        alone = f" ({_p_text(self.p)} alone)" if self.significant_only_uncorrected else ""
-        return f"{_p_text(self.corrected)}{alone}"
+        alone = f" ({p_value_text(self.p)} alone)" if self.significant_only_uncorrected else ""
+        return f"{p_value_text(self.corrected)}{alone}"
 
     @property
     def interval_text(self) -> str:
@@ -222,7 +222,11 @@ class FoldedClip(NamedTuple):
 def mean_scores_by_clip(results: Results, metric: str) -> dict[ClipKey, FoldedClip]:
     """The scores of all clips."""
     return _mean_over_seeds_by_clip(
-        [(record.case, record.value) for record in results.scores(metric) if record.value is not None]
+        [
+            (record.case, compared_score(metric, record.value))
+            for record in results.scores(metric)
+            if record.value is not None
+        ]
     )
 
 
@@ -314,7 +318,7 @@ class Coverage:
             return text
         return (
             f"{text} ({'' if self.second_collapses_significantly_more else 'not significant, '}p "
-            f"{_p_text(self.collapse_p)})"
+            f"{p_value_text(self.collapse_p)})"
         )
 
     @property
@@ -361,7 +365,7 @@ class Coverage:
             and self.posed[1] * self.delivered[0] < FEWER * self.posed[0] * self.delivered[1]  # of as many clips
             and not self.second_returns_significantly_less
         ):
-            sentences.append(f"{self.return_text} (not significant, p {_p_text(self.p or 1.0)})")
+            sentences.append(f"{self.return_text} (not significant, p {p_value_text(self.p or 1.0)})")
         if self._second_has_more_collapses and not self.second_collapses_significantly_more:
             sentences.append(self.collapse_text)
         if self.collapse_untested:
@@ -466,10 +470,6 @@ def _testable_flags_of_clips(results: Results) -> list[tuple[Case, float]] | Non
 def _wins_and_losses(looks: Sequence[ClipDifference], higher: bool) -> tuple[int, int]:
     up, down = (sum(sign * look.difference > 0 for look in looks) for sign in (1, -1))
     return (up, down) if higher else (down, up)
-
-
-def _p_text(p: float) -> str:
-    return f"{p:.3f}" if p >= 0.001 else "< 0.001"
 
 
 def delta_as_json(delta: Delta) -> dict[str, object]:

@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from revisit.core import SUITES
 from revisit.core.reasons import KINDS
+from revisit.core.text import count_and_noun, join_names
 from revisit.results.cells import Cell, Interval
 from revisit.results.file_types import Details
 from revisit.results.score_names import find_metric_of_score, strip_held_suffix
@@ -28,6 +29,7 @@ HELD_TITLE = ", held to the truth"
 ALL_EQUAL = "all equal"
 ROUNDING = 1e-6  # of a number: values that differ by less are equal but for the order of sums
 FEW_SCENES = "too few scenes to see rare failures"
+NAMES = 8  # of models, in a sentence on their clips
 MOST_PLACES = 5  # after the point; smaller numbers are written with a power of ten
 # Families of metrics (the chapter a metric lives in) under the headings of tables, in their order. Where the metrics of
 # a suite's own folder belong says its card, under `headings`.
@@ -69,6 +71,11 @@ def signed_number_text(value: float) -> str:
     """A difference with its sign: +0.21."""
     text = number_text(value)
     return text if text.startswith("−") or not value else f"+{text}"
+
+
+def p_value_text(p: float) -> str:
+    """A p with as many digits as it deserves: few scenes cannot show that one is smaller than 0.001."""
+    return f"{p:.3f}" if p >= 0.001 else "< 0.001"
 
 
 def _format_with_decimals(value: float, places: int) -> str:
@@ -230,3 +237,14 @@ def table_heading_of_score(score_name: str) -> str:
 def observed_by_or_set(run_or_summary: Details) -> str:
     """Who really observed, of a run.json or summary.json; of one from before that is said, the set asked for."""
     return str(run_or_summary.get("observed_by") or run_or_summary["set"])
+
+
+def clips_of_models_text(counts: Mapping[str, tuple[int, int]], plural: str, singular: str) -> str:
+    """`all 3 clips of a turn to noise`, `1 of 4 clips of b and 1 of 3 of c turn to noise`; nothing without a count."""
+    parts: list[str] = []
+    for model, (n, of) in counts.items():
+        some = f"{n} of {of}" if parts else f"{n} of {count_and_noun(of, 'clip')}"
+        whole = {1: "the one clip", 2: "both clips"}.get(of, f"all {of} clips")
+        parts.append(f"{whole if n == of else some} of {model}")
+    alone = sum(n for n, _ in counts.values()) == 1
+    return f"{join_names(parts, NAMES)} {singular if alone else plural}" if parts else ""

@@ -2,8 +2,8 @@
 
 A model whose camera never leaves, or never returns, cannot show that it remembers. That is counted before anything is
 compared, and only on the clips on which the truth looks away and comes back; without a truth, on those whose camera
-script does; without either, on all. A return where none was due counts for nothing, and a clip that cannot be read
-neither stays nor returns: it is counted apart.
+script does; without either, on all. A return where none was due counts for nothing. A clip that is missing did not come
+back; one that cannot be read neither stays nor returns, and is counted apart.
 """
 
 from __future__ import annotations
@@ -13,10 +13,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from revisit.core import Case
+import numpy as np
+
+from revisit.core import Case, Rejected
 from revisit.core.text import count_and_noun, join_names
 from revisit.geometry.camera_script import leaves_and_returns
-from revisit.results.funnel import LEAVES, looks_away_and_returns
+from revisit.results.collapses import is_blank_clip
+from revisit.results.display import clips_of_models_text
+from revisit.results.funnel import LEAVES, RETURNED, looks_away_and_returns
 from revisit.results.returned_states import AS_AT_FIRST, AS_NEITHER, TARGET_UNCLEAR, WITHOUT_TARGET, returned_state
 
 if TYPE_CHECKING:
@@ -26,6 +30,8 @@ ASK = "Does it look away and come back?"
 BY_TRUTH, BY_REQUEST, ALL_CLIPS = "truth", "request", "all"
 WHERE = {BY_TRUTH: "where the truth does", BY_REQUEST: "where the camera was asked to", ALL_CLIPS: ""}
 NAMES = 8  # of models, in a sentence
+GROUPS = 5  # of models that come back equally often, in the headline
+UNWRITTEN = ("model", "stayed_away", "short", "blank")  # counts that are not written to files
 
 
 @dataclass(frozen=True)
@@ -44,7 +50,10 @@ class LookAwayCount:
     gone: int = 0  # of these, came back without the target
     neither: int = 0  # of these, came back to what is neither as at first nor as in the truth
     target_unclear: int = 0  # further clips that came back, of which only the target could tell to what
-    stayed_away: int = 0  # left, and surely did not come back; not written to files
+    stayed_away: int = 0  # left, and surely did not come back
+    missing: int = 0  # further clips that were to look away and come back, and that nobody made
+    short: int = 0  # of those asked: left, and end before the truth returns
+    blank: int = 0  # of those asked: show nothing
 
     @property
     def went_on(self) -> int:
@@ -52,18 +61,34 @@ class LookAwayCount:
         return self.judged - self.reset - self.gone - self.neither
 
     @property
+    def due(self) -> int:
+        """Clips that are to look away and come back, missing ones included."""
+        return self.asked + self.missing
+
+    @property
     def share(self) -> float:
         """Share of the clips that came back."""
-        return self.returned / max(self.asked, 1)
+        return self.returned / max(self.due, 1)
 
     @property
     def text(self) -> str:
         """`2 of 3`: clips that came back."""
-        return f"{self.returned} of {self.asked}" if self.asked else "not read"
+        return f"{self.returned} of {self.due}{self.missing_text}" if self.due else "not read"
+
+    @property
+    def missing_text(self) -> str:
+        """`, 1 missing`; nothing where all clips are there."""
+        return f", {self.missing} missing" if self.missing else ""
+
+    @property
+    def is_excused(self) -> bool:
+        """Whether no clip could have come back: each shows nothing, or ends before the truth returns."""
+        return 0 < self.asked == self.short + self.blank
 
     def as_json(self) -> dict[str, int]:
         """As summary.json has it, by the name of the model."""
-        return {name: count for name, count in vars(self).items() if name not in ("model", "stayed_away")}
+        counts = {name: count for name, count in vars(self).items() if name not in UNWRITTEN}
+        return counts if self.missing else {name: count for name, count in counts.items() if name != "missing"}
 
 
 @dataclass(frozen=True)
@@ -99,18 +124,33 @@ class LookAwayCounts:
         """The answer in words."""
         if not self.asked:
             return f"not asked: {self._unasked_reason()}"
-        parts: list[str] = []
-        for share in dict.fromkeys((count.returned, count.asked) for count in self.returning):
-            names = [count.model for count in self.returning if (count.returned, count.asked) == share]
-            clips = count_and_noun(share[1], "clip") if not parts else str(share[1])
-            parts.append(f"{join_names(names, NAMES)} on {share[0]} of {clips}{self._where_text if not parts else ''}")
-        if others := self.counts_without_return:
+        parts = self._share_texts(self._where_text)
+        if others := [count for count in self.counts_without_return if not count.is_excused]:
             never = join_names([count.model for count in others], NAMES)
             unclear = sum(count.unclear for count in others)
             seen = f"never seen to ({count_and_noun(unclear, 'clip')} unclear)" if unclear else "never"
             parts.append(f"{seen}{self._where_text if not parts else ''}: {never}")
         unread = {count.model: count.unreadable for count in self.models if count.unreadable}
-        return "; ".join([*parts, *([unreadable_clips_text(unread)] if unread else [])])
+        blank = {count.model: (count.blank, count.asked) for count in self.models if count.blank}
+        parts += [clips_of_models_text(blank, "show nothing", "shows nothing"), self.short_clips_text]
+        return "; ".join(filter(None, [*parts, unreadable_clips_text(unread) if unread else ""]))
+
+    def _share_texts(self, where: str = "") -> list[str]:
+        """`wan on 2 of 3 clips`, `svc on 1 of 3, 1 missing`: models that come back, those that do as often together."""
+        texts: list[str] = []
+        for share in dict.fromkeys((count.returned, count.due, count.missing_text) for count in self.returning):
+            returned, due, missing = share
+            names = [c.model for c in self.returning if (c.returned, c.due, c.missing_text) == share]
+            clips = str(due) if texts else f"{count_and_noun(due, 'clip')}{where}"
+            texts.append(f"{join_names(names, NAMES)} on {returned} of {clips}{missing}")
+        return texts
+
+    @property
+    def short_clips_text(self) -> str:
+        """`all 3 clips of a end before the truth returns`; nothing where none does."""
+        short = {count.model: (count.short, count.asked) for count in self.models if count.short}
+        words = "before the truth returns"
+        return clips_of_models_text(short, f"end {words}", f"ends {words}")
 
     def _unasked_reason(self) -> str:
         if any(count.unreadable for count in self.models):
@@ -159,24 +199,20 @@ class LookAwayCounts:
             return ""
         where = self._where_text
         if len(tested) == 1:
-            clips = f"{tested[0].returned} of {count_and_noun(tested[0].asked, 'clip')}"
-            return f"{tested[0].model} looks away and comes back on {clips}{where}"
-        returning = [count.model for count in self.returning]
+            clips = f"{tested[0].returned} of {count_and_noun(tested[0].due, 'clip')}"
+            return f"{tested[0].model} looks away and comes back on {clips}{where}{tested[0].missing_text}"
+        returning = self.returning
         if not returning:
             never = "was seen to come back" if any(count.unclear for count in tested) else "ever comes back"
-            return f"None of {len(tested)} models {never}{where}"
+            return f"none of {len(tested)} models {never}{where}"
+        often = join_names(self._share_texts(), GROUPS)
         if len(returning) < len(tested):
             verb = "looks away and comes back" if len(returning) == 1 else "look away and come back"
-            return f"{len(returning)} of {len(tested)} models {verb}: {join_names(returning, NAMES)}"
-        all_of_them = "Both models" if len(tested) == 2 else f"All {len(tested)} models"
-        if all(count.returned == count.asked for count in tested):
+            return f"{len(returning)} of {len(tested)} models {verb}: {often}"
+        all_of_them = "both models" if len(tested) == 2 else f"all {len(tested)} models"
+        if all(count.returned == count.due for count in tested):
             return f"{all_of_them} look away and come back on every clip{where}"
-        first = [count for count in tested if count.share == tested[0].share]
-        clips = f"{' or '.join(dict.fromkeys(count.text for count in first))} clips"
-        if len(first) == len(tested):
-            return f"{all_of_them} look away and come back equally often ({clips})"
-        names = join_names([count.model for count in first], NAMES)
-        return f"{all_of_them} look away and come back, {names} most often ({clips})"
+        return f"{all_of_them} look away and come back: {often}"
 
     @property
     def some_return_and_others_never(self) -> bool:
@@ -222,12 +258,22 @@ def count_look_aways(results: Results) -> LookAwayCounts | None:
 
 def _count_look_aways_of_all_models(results: Results) -> LookAwayCounts:
     is_asked, asked_by, unclear, unreadable = _which_cases_should_return(results)
+    due = {_clip_of_any_model(case) for case in (*results.whole.cases, *results.truths) if is_asked(case)}
     counts = [
-        _count_look_aways_of_model(results, model, [case for case in part.cases if is_asked(case)])
+        _count_look_aways_of_model(
+            results, model, [case for case in part.cases if is_asked(case)],
+            sum(entry.missing and (asked_by == ALL_CLIPS or _clip_of_any_model(entry) in due)
+                for entry in part.rejected),
+        )
         for model, part in results.groups("model").items()
-    ]
+    ]  # fmt: skip
     ordered = sorted(counts, key=lambda count: (-count.share, -count.left, count.model))
     return LookAwayCounts(asked_by, tuple(ordered), unclear, unreadable)
+
+
+def _clip_of_any_model(entry: Case | Rejected) -> str:
+    """The id of a clip, present or missing, without its model."""
+    return entry.id.removesuffix("#0").replace(f"@{entry.model}", "", 1)
 
 
 def _which_cases_should_return(results: Results) -> tuple[Callable[[Case], bool], str, int, int]:
@@ -244,20 +290,23 @@ def _which_cases_should_return(results: Results) -> tuple[Callable[[Case], bool]
     return lambda case: True, ALL_CLIPS, 0, 0
 
 
-def _count_look_aways_of_model(results: Results, model: str, cases: Sequence[Case]) -> LookAwayCount:
+def _count_look_aways_of_model(results: Results, model: str, cases: Sequence[Case], missing: int) -> LookAwayCount:
     readable = [case for case in cases if not results.unreadable(case)]
     back = {case.id: looks_away_and_returns(results, case) for case in readable}
     returned = [case for case in readable if back[case.id]]
     states = Counter(state for case in returned if (state := returned_state(results, case)) is not None)
     left = sum(back[case.id] is True or _camera_leaves(results, case) for case in readable)
-    stayed_away = sum(back[case.id] is False and _camera_leaves(results, case) for case in readable)
+    stayed_away = [case for case in readable if back[case.id] is False and _camera_leaves(results, case)]
+    short = sum(_ends_before_truth_returns(results, case) for case in stayed_away)
+    blank = sum(not back[case.id] and is_blank_clip(results, case) for case in readable)
     moved = sum(
         back[case.id] is True or _camera_leaves(results, case) or _camera_moves(results, case) for case in readable
     )
     return LookAwayCount(
         model, len(readable), moved, left, len(returned), sum(value is None for value in back.values()),
         len(cases) - len(readable), states.total() - states[TARGET_UNCLEAR], states[AS_AT_FIRST],
-        states[WITHOUT_TARGET], states[AS_NEITHER], states[TARGET_UNCLEAR], stayed_away,
+        states[WITHOUT_TARGET], states[AS_NEITHER], states[TARGET_UNCLEAR], len(stayed_away),
+        missing, short, blank,
     )  # fmt: skip
 
 
@@ -269,3 +318,16 @@ def _camera_leaves(results: Results, case: Case) -> bool:
 def _camera_moves(results: Results, case: Case) -> bool:
     moved = results.answer(case, "camera_moved")
     return moved is not None and moved.status == "open"
+
+
+def _ends_before_truth_returns(results: Results, case: Case) -> bool:
+    """Whether a clip is over, in frames and in seconds, when the camera of the truth comes back."""
+    truth = results.truth_of(case)
+    view = None if truth is None else results.answer(truth, "view_return")
+    if truth is None or view is None or view.label != RETURNED or "first_return_frame" not in view.facts:
+        return False
+    own, true = results.series(case, "view_return"), results.series(truth, "view_return")
+    if own is None or true is None or not len(own["frame"]):
+        return False
+    row = int(np.searchsorted(true["frame"], view.facts["first_return_frame"]))
+    return bool(own["frame"][-1] < true["frame"][row] and own["seconds"][-1] < true["seconds"][row])

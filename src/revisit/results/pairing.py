@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from revisit.core import METRICS, Case, Record
 from revisit.results.cells import Interval, difference_interval, metric_range_width
-from revisit.results.score_names import strip_held_suffix
+from revisit.results.score_names import compared_score, strip_held_suffix
 from revisit.stats.intervals import Estimate
 from revisit.stats.paired import ALPHA, SignedRank, paired_test, wilcoxon_signed_rank
 from revisit.stats.pairwise import Ranking, rank_models
@@ -31,10 +31,18 @@ class Pair:
     second: Record
 
     @property
+    def compared_scores(self) -> tuple[float, float]:
+        """Both scores, as models are compared by them."""
+        assert self.first.value is not None and self.second.value is not None
+        return compared_score(self.first.question, self.first.value), compared_score(
+            self.first.question, self.second.value
+        )
+
+    @property
     def difference(self) -> float:
         """How much the second scores above the first."""
-        assert self.first.value is not None and self.second.value is not None
-        return self.second.value - self.first.value
+        first, second = self.compared_scores
+        return second - first
 
 
 @dataclass(frozen=True)
@@ -95,7 +103,7 @@ def rank_models_by_scores(scores: Sequence[Record], metric: str, two_valued: boo
     for record in sorted(scores, key=lambda record: record.case.model):
         key = record.case.pairing_key
         if record.value is not None and (record.case.model, key) not in ambiguous:
-            by_model.setdefault(record.case.model, {})[key] = record.value
+            by_model.setdefault(record.case.model, {})[key] = compared_score(metric, record.value)
     scenes: dict[Hashable, Hashable] = {record.case.pairing_key: record.case.scene for record in scores}
     higher = METRICS[strip_held_suffix(metric)].higher_is_better is not False
     return rank_models(by_model, scenes, higher, metric_range_width(metric) if two_valued else None)
@@ -128,8 +136,8 @@ def compare_two_models(scores: Sequence[Record], metric: str, first: str, second
     higher = METRICS[strip_held_suffix(metric)].higher_is_better is not False
     won = [difference > 0 if higher else difference < 0 for difference in differences if difference]
     test = paired_test(
-        [pair.first.value or 0.0 for pair in pairs],
-        [pair.second.value or 0.0 for pair in pairs],
+        [pair.compared_scores[0] for pair in pairs],
+        [pair.compared_scores[1] for pair in pairs],
         [pair.first.case.scene for pair in pairs],
         metric_range_width(metric) if two_valued else None,
     )

@@ -13,7 +13,14 @@ from revisit.core.reasons import KINDS
 from revisit.core.text import count_and_noun, join_names
 from revisit.results.ceilings import OUTCOME, ranking_score_id
 from revisit.results.cells import Cell, Interval, difference_interval
-from revisit.results.display import cell_text, difference_interval_text, number_text, reason_title, signed_number_text
+from revisit.results.display import (
+    cell_text,
+    difference_interval_text,
+    number_text,
+    p_value_text,
+    reason_title,
+    signed_number_text,
+)
 from revisit.results.file_types import Details
 from revisit.results.funnel import looks_away_and_returns
 from revisit.results.pairing import ranks_from_ranking
@@ -78,23 +85,38 @@ class PairOutcome:
     @property
     def evidence_text(self) -> str:
         """`on 12 of 14 clips: +0.21 (95 % CI 0.05 to 0.37)`."""
+        return f"on {self.wins} of {count_and_noun(self.clips, 'clip')}: {self._difference_text}"
+
+    @property
+    def _difference_text(self) -> str:
+        """`+0.21 (95 % CI 0.05 to 0.37)`."""
         remarks = [f"95 % CI {difference_interval_text(self.interval)}"] if self.interval else []
         remarks += ["lower is better"] if self.lower_is_better and self.difference else []
-        remark = f" ({'; '.join(remarks)})" if remarks else ""
-        return f"on {self.wins} of {count_and_noun(self.clips, 'clip')}: {signed_number_text(self.difference)}{remark}"
+        return signed_number_text(self.difference) + (f" ({'; '.join(remarks)})" if remarks else "")
+
+    @property
+    def _standing_text(self) -> str:
+        """Who is ahead, and by how much; not *ahead* of one that is better on as many clips."""
+        if self.wins > self.losses or not self.losses:
+            return f"{self.ahead} is ahead of {self.behind} {self.evidence_text}"
+        clips = count_and_noun(self.clips, "clip")
+        return (
+            f"{self.ahead} has a better mean than {self.behind}, {self._difference_text}, but is better on only "
+            f"{self.wins} of {clips}"
+        )
 
     @property
     def undecided_text(self) -> str:
         """How it stands where nothing is decided, and what would decide: the one ahead, by how much, clips needed."""
-        stands = f"{self.ahead} is ahead of {self.behind} {self.evidence_text}"
+        stands = self._standing_text
         if self.p is None:
             needed = MIN_SCENES if self.scenes < MIN_SCENES else MIN_SCENES_OF_LEVELS
             return f"{stands}, {count_and_noun(self.scenes, 'scene')}; a test needs {needed}"
         if self.uncorrected is not None and self.uncorrected <= ALPHA:
             if self.wins == self.losses:
-                return f"{stands}: the mean differs (p {self.uncorrected:.2g}), but as many clips are worse as better"
+                return f"{stands} (p of the mean {p_value_text(self.uncorrected)})"
             return (
-                f"{stands}: significant alone (p {self.uncorrected:.2g}), not among all pairs of "
+                f"{stands}: significant alone (p {p_value_text(self.uncorrected)}), not among all pairs of "
                 f"models{self._clips_needed_text}"
             )
         return f"{stands}, not significant{self._clips_needed_text}"
@@ -210,7 +232,12 @@ class QuestionRanking:
         untested = [name for name in further if near and name in pairs and pairs[name].p is None]
         if untested:
             parts.append(f"{join_names(untested)} and {first} have too few scenes in common for a test")
-        if further := [name for name in further if name not in untested]:
+        further = [name for name in further if name not in untested]
+        worse = [name for name in further if name in pairs and pairs[name].wins == pairs[name].clips]
+        if worse:
+            verb = "is" if len(worse) == 1 else "are"
+            parts.append(f"{join_names(worse)} {verb} behind {first} on every clip, too few to prove it")
+        if further := [name for name in further if name not in worse]:
             how = f"cannot be told from {first} either" if near else f"have no clip in common with {first}"
             parts.append(f"{join_names(further)} {how}")
         return parts
@@ -269,7 +296,8 @@ def _refer_to_outcome_if_capped(results: Results, answer: QuestionRanking, outco
     if new or capped <= len(scores) / 2:
         return answer
     clips = f"{capped} of {count_and_noun(len(scores), 'clip')}"
-    reason = f"see “{outcome.question.ask}”: on {clips} a look counts for no more than what became of the event"
+    why = f"looks are not judged separately: an unseen event was due on {clips}"
+    reason = f"see “{outcome.question.ask}”; {why}"
     return QuestionRanking(answer.question, reason=reason, same_as=outcome.question.ask)
 
 
@@ -386,14 +414,17 @@ def _unanswered_reason_text(results: Results, question: SuiteQuestion) -> str:
     for id in question.metrics:
         reason = results.lacking(id)
         if reason is not None:
-            return "; ".join(filter(None, [f"not asked: {reason.sentence}", REMEDIES.get(reason.kind, "")]))
+            sentence = reason.sentence.replace(" for this case", "")  # it holds for all of them
+            return "; ".join(filter(None, [f"not asked: {sentence}", REMEDIES.get(reason.kind, "")]))
     records = next((records for id in question.metrics if (records := results.records_for(id))), None)
     if records is None:
         return "not asked"
     # What was not given comes first: a gate that closed on some clips must not hide it.
     reasons = Counter(record.reason.kind for record in records if record.reason is not None)
     if "no_target" in reasons and not any(case.target or case.target_name for case in results.cases):
-        return f"not asked: no target was given for this case; {REMEDIES['no_target']}"
+        return f"not asked: no target was given; {REMEDIES['no_target']}"
+    if "no_reference" in reasons and not any(case.reference for case in results.cases):
+        return "not asked: no reference video was given"
     kinds = sorted(reasons, key=lambda kind: (not (kind in KINDS and KINDS[kind].lacking), -reasons[kind], kind))
     counts = [f"{reason_title(kind)} on {reasons[kind]}" for kind in kinds]
     counts[:1] = [f"{text} of {count_and_noun(len(records), 'clip')}" for text in counts[:1]]

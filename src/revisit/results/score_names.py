@@ -22,6 +22,12 @@ def strip_held_suffix(score_name: str) -> str:
     return score_name.removesuffix(HELD)
 
 
+def compared_score(score_name: str, score: float) -> float:
+    """A score as models are compared by it: 0 below the noise floor of its metric."""
+    metric = find_metric_of_score(score_name)
+    return 0.0 if metric is not None and score < metric.noise_floor else score
+
+
 def find_metric_of_score(score_name: str) -> Metric | None:
     """The metric of a score; None where its plugin is not installed here."""
     measured = strip_held_suffix(score_name).removesuffix(STAND_IN)

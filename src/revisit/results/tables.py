@@ -202,9 +202,11 @@ def coverage_by_part(parts: Mapping[str, Results]) -> dict[str, dict[str, int]]:
     return counts_by_part
 
 
-def rejection_rows(rejected: Sequence[Rejected], noun: str, places: Sequence[str]) -> list[dict[str, str]]:
+def rejection_rows(rejected: Sequence[Rejected], noun: str, places: Sequence[str]) -> list[dict[str, object]]:
     """What was refused, one by one; what is missing, in one sentence per model and place, which names a few."""
-    rows = [{"id": entry.id, "reason": entry.reason} for entry in rejected if not entry.missing]
+    rows: list[dict[str, object]] = [
+        {"id": entry.id, "reason": entry.reason} for entry in rejected if not entry.missing
+    ]
     missing: dict[tuple[str, str], list[str]] = {}
     for entry in rejected:
         if entry.missing:
@@ -213,5 +215,6 @@ def rejection_rows(rejected: Sequence[Rejected], noun: str, places: Sequence[str
             missing.setdefault((entry.model, place), []).append(name)
     for (model, place), names in missing.items():
         count = f"1 {noun} is missing" if len(names) == 1 else f"{len(names)} {noun}s are missing"
-        rows.append({"id": f"{place}@{model}" if place else model, "reason": f"{count}: {join_names(names, NAMED)}"})
+        id = f"{place}@{model}" if place else model
+        rows.append({"id": id, "reason": f"{count}: {join_names(names, NAMED)}", "missing": True})
     return rows

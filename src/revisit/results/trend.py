@@ -15,6 +15,7 @@ from revisit.core import METRICS
 from revisit.core.text import count_and_noun, join_names
 from revisit.results.cells import Cell, make_score_cell, range_limits_of_metric
 from revisit.results.compare import Contender, compare_coverage, mean_scores_by_clip
+from revisit.results.display import p_value_text
 from revisit.results.pairing import clip_key_without_seed
 from revisit.results.score_names import strip_held_suffix
 from revisit.stats.paired import ALPHA, PairedTest, mean_change_test
@@ -49,16 +50,23 @@ class Trend:
         way = {"rises": "rises and never falls", "falls": "falls and never rises", "flat": "does not change"}
         if all(self._steps_between_means):
             way |= {"rises": "rises at every step", "falls": "falls at every step"}
-        course = way.get(self.monotone_direction, "goes up and down")
+        direction = self.monotone_direction
+        course = way.get(direction, "goes up and down")
         if self.slope is None or self.slope.p is None:
             scenes = 0 if self.slope is None else self.slope.scenes
             few = "one scene" if scenes == 1 else f"{scenes} scenes"
             return f"{course}; {few} cannot tell whether that is more than chance"
         if self.slope.p > ALPHA:
-            return f"{course}; no trend beyond chance (p {self.slope.p:.2f})"
+            return f"{course}; no trend beyond chance (p {p_value_text(self.slope.p)})"
         better = METRICS[strip_held_suffix(self.metric)].higher_is_better
-        word = "" if better is None else "better" if (self.slope.difference > 0) == better else "worse"
-        return f"{course}; a trend{f' for the {word}' if word else ''} (p {self.slope.p:.2g})"
+        up = self.slope.difference > 0
+        word = ("up" if up else "down") if better is None else "better" if up == better else "worse"
+        whole = (
+            f", on the whole {word}"
+            if not direction
+            else "; a trend" + (f" for the {word}" if better is not None else "")
+        )
+        return f"{course}{whole} (p {p_value_text(self.slope.p)})"
 
     def as_json(self) -> dict[str, object]:
         slope = None if self.slope is None else {"mean": self.slope.difference, "p": self.slope.p}

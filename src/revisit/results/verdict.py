@@ -21,11 +21,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from statistics import median
 
-from revisit.core import METRICS, SUITES, digest
+from revisit.core import METRICS, SUITES, Case, digest
 from revisit.core.grouping import group_items
 from revisit.core.text import join_names
 from revisit.results.ceilings import count_low_truth_scores, held_to_truth
-from revisit.results.collapses import collapse_counts_text, count_collapses_by_model
+from revisit.results.collapses import (
+    BLANK,
+    FaultCounts,
+    collapse_counts,
+    count_picture_faults,
+    is_blank_clip,
+    picture_fault_sentences,
+)
 from revisit.results.display import number_text
 from revisit.results.file_types import Details
 from revisit.results.judge_trust import JudgeTrust, measure_judge_trust
@@ -51,7 +58,7 @@ class Verdict:
     moments: tuple[Moment, ...] = ()
     low_ceilings: Mapping[str, int] = field(default_factory=dict)  # metric -> clips on which the truth scores low
     look_away: LookAwayCounts | None = None  # who looks away and comes back; None where no gate was asked
-    collapses: Mapping[str, tuple[int, int]] = field(default_factory=dict)  # model -> clips that do, and of how many
+    picture_faults: FaultCounts = field(default_factory=dict)
     unread: Mapping[str, int] = field(default_factory=dict)  # model, or the truth -> clips that could not be read
     judge: JudgeTrust | None = None  # how often the judge failed its control questions; None where it never did
 
@@ -65,43 +72,58 @@ class Verdict:
 
     @property
     def comparison(self) -> str:
-        """The strongest statement about the models."""
+        """The strongest statement about the models; that all clips of one are blank goes before it."""
+        return "; ".join(self._comparison_sentences())
+
+    def _comparison_sentences(self) -> list[str]:
+        faults = {fault: self.picture_faults[fault] for fault in BLANK if fault in self.picture_faults}
+        whole = {fault: counts for fault, counts in faults.items() if any(n == of for n, of in counts.values())}
+        return [*picture_fault_sentences(whole), *self._strongest_sentences()]
+
+    def _strongest_sentences(self) -> list[str]:
         if self.overall:
-            return f"{self.overall} is ahead: it loses to no model in any question and beats each in at least one"
+            return [f"{self.overall} is ahead: it loses to no model in any question and beats each in at least one"]
         if self.ahead:
             others = join_names(self.not_compared)
-            return f"{self.ahead} is ahead of all models that can be compared; too few clips of {others}"
-        counts = "" if self.look_away is None else self.look_away.headline
-        if self.look_away is not None and self.look_away.some_return_and_others_never:
-            return counts
-        return self._decided_wins_text() or counts or self._no_difference_text() or self._unreadable_text()
+            return [f"{self.ahead} is ahead of all models that can be compared; too few clips of {others}"]
+        counts = self.look_away
+        returns = [] if counts is None else list(filter(None, [*counts.outcome_sentences, counts.headline]))
+        if counts is not None and counts.some_return_and_others_never:
+            return returns
+        decided = list(filter(None, [self._decided_wins_text()]))
+        return decided or returns or list(filter(None, [self._no_difference_text() or self._unreadable_text()]))
 
     @property
     def details(self) -> tuple[str, ...]:
         """What further is known, the strongest first."""
-        return tuple(text for text in self._all_details() if text != self.headline)
+        stated = {self.headline, *(self._comparison_sentences() if self.headline == self.comparison else ())}
+        return tuple(text for text in self._all_details() if text not in stated)
 
     def _all_details(self) -> list[str]:
         counts = self.look_away
-        sentences = [] if self.judge is None else [self.judge.sentence, self.comparison]
+        sentences = [] if self.judge is None else [self.judge.sentence]
+        sentences += self._comparison_sentences()
         if counts is not None:
-            sentences += (
-                [counts.headline]
-                if counts.some_return_and_others_never or not any(map(_has_decided_pair, self.answers))
-                else []
-            )
-            sentences += counts.outcome_sentences
+            sentences += [
+                *counts.outcome_sentences,
+                *(
+                    [counts.headline]
+                    if counts.some_return_and_others_never or not any(map(_has_decided_pair, self.answers))
+                    else []
+                ),
+                counts.short_clips_text,
+            ]
         sentences += [self._decided_wins_text()] if not self.overall else []
-        sentences += [collapse_counts_text(self.collapses), self._unreadable_text()]
+        sentences += [*picture_fault_sentences(self.picture_faults), self._unreadable_text()]
         return list(dict.fromkeys(filter(None, sentences)))
 
     @property
     def sentence(self) -> str:
         """The headline, and what further is known of the models."""
-        texts = dict.fromkeys([self.comparison, *self._all_details()])
+        texts = dict.fromkeys(self._all_details())
         if self.judge is not None:
             texts.pop(self.judge.sentence, None)
-        return "; ".join(filter(None, texts))
+        return "; ".join(texts)
 
     def _unreadable_text(self) -> str:
         """That clips could not be read, and whose; nothing where all could."""
@@ -147,7 +169,7 @@ class Verdict:
             "trade_offs": list(self.trade_offs),
             "moments": [asdict(moment) for moment in self.moments],
             "low_ceilings": dict(self.low_ceilings),
-            "collapses": {model: list(counts) for model, counts in self.collapses.items()},
+            "collapses": {model: list(counts) for model, counts in collapse_counts(self.picture_faults).items()},
             "unread": dict(self.unread),
         }
 
@@ -179,7 +201,7 @@ def _compute_verdict(results: Results, suite_card: Details) -> Verdict:
         tuple(worst_moments(held, answers)),
         count_low_truth_scores(results),
         count_look_aways(results.ranked),
-        count_collapses_by_model(results.ranked),
+        count_picture_faults(results.ranked),
         _count_unreadable_clips(results),
         measure_judge_trust(results),
     )
@@ -258,11 +280,12 @@ def _first_and_last_sentences(answers: Sequence[QuestionRanking]) -> list[str]:
 
 
 def _standing_still_sentences(results: Results, rule: Details) -> list[str]:
-    """Models that hardly move, and look consistent for it: how they do in what a standing picture keeps for nothing."""
+    """Models that hardly move, and are alone the best in what a standing picture keeps for nothing."""
     movement = str(rule.get("movement", ""))
     if movement not in METRICS or len(results.models) < 2:
         return []
-    moved = {model: cell.mean for model, cell in results.mean(movement).items() if cell.mean is not None}
+    shown = results.only(lambda entry: not isinstance(entry, Case) or not is_blank_clip(results, entry))
+    moved = {model: cell.mean for model, cell in shown.mean(movement).items() if cell.mean is not None}
     sentences = []
     for model, amount in moved.items():
         rest = [value for other, value in moved.items() if other != model]
@@ -271,16 +294,15 @@ def _standing_still_sentences(results: Results, rule: Details) -> list[str]:
             continue
         best_in = []
         for id in rule.get("against") or ():
-            cells = {name: cell.mean for name, cell in results.mean(id).items() if cell.mean is not None}
+            cells = {name: cell.mean for name, cell in shown.mean(id).items() if cell.mean is not None}
             if id in METRICS and model in cells and len(cells) > 1:
                 higher = METRICS[id].higher_is_better is not False
-                if all(
-                    (cells[model] > mean) if higher else (cells[model] < mean)
-                    for name, mean in cells.items()
-                    if name != model
-                ):
+                rest = [mean for name, mean in cells.items() if name != model]
+                ahead = all((cells[model] > mean) if higher else (cells[model] < mean) for mean in rest)
+                if ahead and number_text(cells[model]) not in map(number_text, rest):  # a tie as shown proves nothing
                     best_in.append(f"{METRICS[id].title} ({number_text(cells[model])})")
-        share = f"only {100 * amount / usual:.0f} % as much as the others"
-        why = f", which is why it is best in {join_names(best_in)}" if best_in else ""
-        sentences.append((not best_in, f"{model} moves {share if amount > 0.005 * usual else 'hardly at all'}{why}"))
-    return [sentence for _, sentence in sorted(sentences)]
+        percent = f"only {100 * amount / usual:.0f} % as much as the others"
+        share = percent if amount > 0.005 * usual else "hardly at all"
+        if best_in:
+            sentences.append(f"{model} moves {share}, probably why it is best in {join_names(best_in)}")
+    return sorted(sentences)

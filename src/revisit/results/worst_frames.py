@@ -6,13 +6,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from revisit.core import METRICS, Case, Record
-from revisit.results.ceilings import OUTCOME, explain_held_score, ranking_score_id
+from revisit.results.ceilings import OUTCOME, WENT_ON, explain_held_score, ranking_score_id
+from revisit.results.cells import GOOD
+from revisit.results.collapses import COLLAPSE, FAULTS, picture_fault_unlike_truth
 from revisit.results.display import number_text, score_title
 from revisit.results.question_ranking import QuestionRanking
 from revisit.results.results import Results
 
 WORST = 3
-LEAST_LOSS = 0.1  # of the range of a metric: a better score is no bad moment
 # What strikes the eye, whatever was asked: metric -> by how much of its range a clip must stay behind the truth, or
 # behind the best score where there is no truth. Black frames and noise score lowest in them.
 STRIKING = {"time_to_collapse": (0.1, 0.1), "visual_integrity_lite": (0.15, 0.4), "wr_integrity": (0.15, 0.4)}
@@ -48,6 +49,7 @@ def worst_moments(results: Results, answers: Sequence[QuestionRanking], count: i
     """What strikes the eye, then the worst scores in what was asked; of other models and scenes if there are some."""
     candidates = sorted(
         [
+            *_blank_candidates(results),
             *_collapsed_picture_candidates(results),
             *_vanished_target_candidates(results),
             *_low_score_candidates(results, answers),
@@ -65,6 +67,12 @@ def worst_moments(results: Results, answers: Sequence[QuestionRanking], count: i
             if fresh(one.record.case):
                 chosen.append(_make_moment(results, one))
     return chosen
+
+
+def _blank_candidates(results: Results) -> Iterator[_Candidate]:
+    for record in results.scores(COLLAPSE):
+        if "blank" in record.facts and picture_fault_unlike_truth(results, record.case):
+            yield _Candidate(AT_SIGHT, 1.0 + record.facts["blank_share"], 0, record)
 
 
 def _collapsed_picture_candidates(results: Results) -> Iterator[_Candidate]:
@@ -96,8 +104,14 @@ def _low_score_candidates(results: Results, answers: Sequence[QuestionRanking]) 
             continue
         for record in results.scores(answer.metric):
             loss = _share_of_range_from_best(answer.metric, record.value or 0.0)
-            if loss > LEAST_LOSS:
+            if loss > GOOD and not _went_on(record):
                 yield _Candidate(MEMORY if answer.question.memory else OTHER, loss, place, record)
+
+
+def _went_on(record: Record) -> bool:
+    """Whether a score is that of an outcome, or capped by it, which says that the world went on."""
+    by_outcome = record.question == OUTCOME or {"own", "outcome"} <= record.facts.keys()
+    return by_outcome and (record.value or 0.0) >= WENT_ON
 
 
 def _share_of_range_from_best(metric: str, value: float) -> float:
@@ -112,6 +126,10 @@ def _make_moment(results: Results, one: _Candidate) -> Moment:
     if record.question not in METRICS:  # a gate's finding
         since = _frame_in_facts(record, "first_hidden_frame")
         return Moment(case.id, case.model, case.sample, record.question, value, since, VANISHES, case.seed)
+    if record.question == COLLAPSE and "blank" in record.facts:
+        since, fault = _frame_in_facts(record, "blank_from_frame"), picture_fault_unlike_truth(results, case)
+        why = f"the clip {FAULTS[fault or 'collapse'][1]}"
+        return Moment(case.id, case.model, case.sample, COLLAPSE, value, since, why, case.seed)
     metric = METRICS[record.question]
     why = "; ".join(
         filter(

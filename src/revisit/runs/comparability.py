@@ -10,7 +10,7 @@ from pathlib import Path
 
 from revisit.core import METRICS, SUITES, UsageError, evidence_id
 from revisit.core.grouping import group_items
-from revisit.core.text import did_you_mean_question, suggest_names
+from revisit.core.text import did_you_mean_question, join_names, suggest_names
 from revisit.engine.dependencies import observed_kinds_needed_by
 from revisit.results.ceilings import metrics_changed_by_truth
 from revisit.results.compare import (
@@ -37,6 +37,7 @@ class Side:
     entry: Contender
     run: Run
     model: str
+    named: bool = False  # by its model, and not with all models of its run
 
     @property
     def facts(self) -> RunFile:
@@ -67,15 +68,16 @@ def read_sides(words: Sequence[str]) -> list[Side]:
             words_read.append((having[-1], word))
     results = {name: run.results for name, run in runs.items()}
     chosen = [
-        (name, model)
+        (name, model, named is not None)
         for name, named in words_read
         for model in ([named] if named is not None else results[name].models)
     ]
     sides = []
-    for (name, model), label in zip(chosen, _shortest_side_labels(chosen), strict=True):
+    labels = _shortest_side_labels([(name, model) for name, model, _ in chosen])
+    for (name, model, named), label in zip(chosen, labels, strict=True):
         if model not in results[name].models:
             raise UsageError(f"{name} has no model {model!r}; {suggest_names(model, results[name].models)}")
-        sides.append(Side(Contender(label, results[name].where(model=model)), runs[name], model))
+        sides.append(Side(Contender(label, results[name].where(model=model)), runs[name], model, named))
     return sides
 
 
@@ -97,14 +99,51 @@ def _shortest_run_names(paths: Sequence[Path]) -> list[str]:
 
 
 def pair_sides(sides: Sequence[Side]) -> list[tuple[Side, Side]]:
-    """Who is compared with whom: all with the first; of runs with the same several models, model by model."""
-    by_run = [
-        part for own in group_items(sides, lambda side: side.run.path).values() for part in _split_repeated_models(own)
-    ]
-    names = [[side.model for side in own] for own in by_run]
-    if len(names) > 1 and len(names[0]) > 1 and all(one == names[0] for one in names):
-        return [(first, own[k]) for k, first in enumerate(by_run[0]) for own in by_run[1:]]
+    """Who is compared with whom: whole runs model by model, where they have models in common; else all with the first.
+
+    Raises
+    ------
+    UsageError
+        If the first run has several models, and another whole run has none of them.
+    """
+    first, *others = _sides_by_run(sides)
+    same = [(mine, yours) for mine in first for own in others for yours in own if yours.model == mine.model]
+    whole = not any(side.named for side in sides)
+    if same and (whole or (len(first) > 1 and len(same) == len(first) * len(others) == len(sides) - len(first))):
+        return same
+    if whole and others and len(first) > 1:
+        models = " and ".join(join_names([side.model for side in own]) for own in (first, *others))
+        raise UsageError(f"the runs have no model in common ({models}); name whom to compare: RUN:MODEL RUN:MODEL")
     return [(sides[0], other) for other in sides[1:]]
+
+
+@dataclass(frozen=True)
+class UnpairedModels:
+    """Models that only some of the runs have, where runs are compared model by model, as sentences."""
+
+    lost: tuple[str, ...] = ()  # that the first run has, and another has not
+    new: tuple[str, ...] = ()
+
+
+def unpaired_models(sides: Sequence[Side], pairs: Sequence[tuple[Side, Side]]) -> UnpairedModels:
+    """Models that `pair_sides` had to leave out, because not all runs have them."""
+    if any(one.model != other.model for one, other in pairs):
+        return UnpairedModels()
+    by_run = _sides_by_run(sides)
+    names = _shortest_run_names([own[0].run.path.resolve() for own in by_run])
+    models = [[side.model for side in own] for own in by_run]
+    lost, new = [], []
+    for name, own in zip(names[1:], models[1:], strict=True):
+        if missing := [model for model in models[0] if model not in own]:
+            lost.append(f"{name} has no clips of {join_names(missing)}, which {names[0]} has")
+        if more := [model for model in own if model not in models[0]]:
+            new.append(f"{join_names(more)} of {name}: not compared, for {names[0]} has no such model")
+    return UnpairedModels(tuple(lost), tuple(new))
+
+
+def _sides_by_run(sides: Sequence[Side]) -> list[list[Side]]:
+    by_run = group_items(sides, lambda side: side.run.path).values()
+    return [part for own in by_run for part in _split_repeated_models(own)]
 
 
 def _split_repeated_models(sides: Sequence[Side]) -> list[list[Side]]:
@@ -254,6 +293,7 @@ def order_sides(sides: Sequence[Side], by: str) -> list[tuple[str, Side]]:
         ordered = sorted(sides, key=_earliest_start_date)
         labels = [_earliest_start_date(side)[:16] for side in ordered]
     else:
+        _require_one_unnumbered_model_of_each_run(sides)
         ordered = sorted(sides, key=_checkpoint_number)
         labels = [str(_checkpoint_number(side)) for side in ordered]
     for more in ([side.entry.name for side in ordered], range(1, len(ordered) + 1)):
@@ -262,6 +302,17 @@ def order_sides(sides: Sequence[Side], by: str) -> list[tuple[str, Side]]:
             for label, one in zip(labels, more, strict=True)
         ]
     return list(zip(labels, ordered, strict=True))
+
+
+def _require_one_unnumbered_model_of_each_run(sides: Sequence[Side]) -> None:
+    """The number of a run is that of one checkpoint; several models of it are several trainings."""
+    unnumbered = [side for side in sides if not re.search(r"\d", side.model)]
+    for own in group_items(unnumbered, lambda side: side.run.path).values():
+        if len(own) > 1:
+            raise UsageError(
+                f"{join_names([side.model for side in own])} have no number in their names, and are of one run: which "
+                "are checkpoints of one training? Name one model of each run (RUN:MODEL), or take --by order"
+            )
 
 
 def _checkpoint_number(side: Side) -> int:

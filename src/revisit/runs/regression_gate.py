@@ -40,13 +40,15 @@ class RegressionGate:
         return not self.problems
 
 
-def check_regressions(comparisons: Sequence[SideComparison]) -> RegressionGate:
+def check_regressions(comparisons: Sequence[SideComparison], lost: Sequence[str] = ()) -> RegressionGate:
     """Check whether the second side of any comparison is worse than the first.
 
     Parameters
     ----------
     comparisons
         As `compare_sides` makes them.
+    lost
+        Sentences on models that the first side has and another has not (`unpaired_models`).
 
     Returns
     -------
@@ -59,6 +61,7 @@ def check_regressions(comparisons: Sequence[SideComparison]) -> RegressionGate:
         if delta.word == "worse"
     ]
     worse += [problem for one in comparisons for problem in one.coverage.problems]
+    worse += lost
     warnings = [warning for one in comparisons for warning in one.coverage.warnings]
     untestable: list[str] = []  # on both sides
     untested: list[str] = []

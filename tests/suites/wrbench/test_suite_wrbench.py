@@ -267,7 +267,7 @@ def test_missing_clips_count() -> None:
     summary = summarise(results_of([scored(made, "wr_static_hold", 1.0)], absent))
     cell = summary["models"]["m"]["scores"]["wr_static_hold"]
     assert cell["of"] == 2 and cell["unscored"] == {"missing": 1}
-    assert summary["rejected"] == [{"id": "m", "reason": "1 clip is missing: r"}]
+    assert summary["rejected"] == [{"id": "m", "reason": "1 clip is missing: r", "missing": True}]
 
 
 def test_the_suite_is_listed_with_its_protocols() -> None:

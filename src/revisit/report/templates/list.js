@@ -55,7 +55,7 @@ function card(clip) {
   const name = make("h3", {}, make("a", { href: to() }, bdi(clip.sample)), make("span", { class: "model" }, bdi(clip.model)), make("span", { class: "quiet" }, bdi(about)));
   const article = make("article", { class: "clip", id: "clip-" + clip.anchor }, make("div", { class: "head" }, name, values(clip)));
   if (clip.words) article.append(make("p", { class: "words", dir: "auto" }, clip.words));
-  if (clip.failure) article.append(make("p", { class: "failure", dir: "auto" }, clip.failure));
+  if (clip.failure && !(clip.words || "").includes(clip.failure)) article.append(make("p", { class: "failure", dir: "auto" }, clip.failure));
   if (clip.film) {
     const strip = make("div", { class: "strip" });
     for (const frame of clip.film.frames) {

@@ -145,9 +145,9 @@ function openScene(content, anchor, firstFrame) {
   }
 
   function worth(clip) {
-    const parts = headline.map((k) => clip.scores[k]).map((score) => (score && score[0] !== null ? score[1] : "–"));
-    const tip = headline.map((k, j) => data.metrics[k].title + ": " + parts[j]).join("\n");
-    return make("span", { class: "worth", "data-tip": tip }, clip.truth && parts.every((part) => part === "–") ? "" : parts.join(" · "));
+    const scored = headline.filter((k) => clip.scores[k] && clip.scores[k][0] !== null);
+    const parts = scored.map((k) => data.metrics[k].title + " " + clip.scores[k][1]);
+    return make("span", { class: "worth" }, parts.join(" · "));
   }
 
   function ticked() {
@@ -523,7 +523,8 @@ function openScene(content, anchor, firstFrame) {
   function setDetail() {
     const clip = clips[chosen];
     const words = clip.diagnosis ? make("p", { class: "words", tabindex: "0", "data-tip": clip.diagnosis.sentences.join("\n") || null, dir: "auto" }, clip.diagnosis.words) : null;
-    const failure = clip.failure ? make("p", { class: "failure", dir: "auto" }, clip.failure) : null;
+    const isSaid = clip.diagnosis && clip.diagnosis.words.includes(clip.failure);
+    const failure = clip.failure && !isSaid ? make("p", { class: "failure", dir: "auto" }, clip.failure) : null;
     const note = clip.film_note ? make("p", { class: "gone" }, clip.film_note) : null;
     const left = make("div", {}, ...[words, findings(clip), failure, note, hurt(clip), matches(clip), judged(clip), said(clip)].filter(Boolean));
     const right = make("div", { class: "block" }, make("h4", {}, "Scores of this clip"), ...scores(clip));
