@@ -303,6 +303,70 @@ def test_no_label_of_a_radar_or_horizon_lies_over_another(tmp_path: Path) -> Non
     assert named == set(models)  # also who is in a later curve only
 
 
+def test_means_of_a_scatter_are_of_the_clips_that_have_both() -> None:
+    pytest.importorskip("matplotlib")
+    from revisit.report import figures
+
+    cases = [Case(f"s{k}@a#0", "folder", "a", f"s{k}", Clip(Path("x"))) for k in range(3)]
+    values: dict[str, list[float | None]] = {"ssim": [0.2, 0.4, 0.9], "wr_integrity": [0.5, 0.7, None]}
+    records = [
+        Record(case, metric, False, "unscored" if value is None else "scored", value)
+        for metric, column in values.items()
+        for case, value in zip(cases, column, strict=True)
+    ]
+    figure = figures.scatter(Results(cases, records), list(values))
+    (mean,) = [line for line in figure.axes[0].get_lines() if line.get_marker() == "o"]
+    assert (mean.get_xdata()[0], mean.get_ydata()[0]) == pytest.approx((0.3, 0.6))
+
+
+def test_a_radar_says_which_axes_are_turned_round() -> None:
+    pytest.importorskip("matplotlib")
+    from revisit.report import figures
+
+    case = Case("s@a#0", "folder", "a", "s", Clip(Path("x")))
+    metrics = ["ssim", "wr_integrity", "camera_standstill"]
+    figure = figures.radar(Results([case], [Record(case, one, False, "scored", 0.5) for one in metrics]), metrics)
+    titles = [" ".join(text.get_text().split()) for text in figure.axes[0].texts]
+    assert [title.endswith("↓, lowest outside") for title in titles] == [False, False, True]
+
+
+def test_a_path_says_what_it_shows_and_draws_the_truth(tmp_path: Path, revisit: Any) -> None:
+    pytest.importorskip("matplotlib")
+    cases = [Case(f"{scene}@{model}#0", "folder", model, scene, Clip(Path(f"{model}{scene}"))) for scene, model in
+             (("hall", "a"), ("hall", "b"), ("attic", "c"))]  # fmt: skip
+    cases[0] = replace(cases[0], reference=Clip(Path("gt")))
+    truth = Case("hall@truth", "folder", "truth", "hall", Clip(Path("gt")), truth=True)
+    run = write_run(tmp_path / "run", cases=[*cases, truth])
+    said = revisit("figure", "path", run, "--out", tmp_path / "path.svg").stderr
+    assert "scene hall is drawn; --sample draws another of the 2" in said
+    assert "not drawn: b: no texture" in said and "not drawn: c: no clip of this scene" in said
+    assert "truth" in (tmp_path / "path.svg").read_text()
+
+
+def write_run(folder: Path, cases: list[Case]) -> Path:
+    """A run with camera paths of these cases; that of model b could not be followed."""
+    from revisit.core.reasons import Reason
+    from revisit.media import save_npz
+    from revisit.results.record_files import RecordWriter, case_to_json
+
+    (folder / "units").mkdir(parents=True)
+    angles = {name: np.linspace(0, 9, 5) for name in ("value", "yaw", "pitch")}
+    save_npz(folder / "units/one.npz", {"frame": np.arange(5), **angles})
+    entries = [case_to_json(case) for case in cases]
+    plan = {"suite": "folder", "cases": entries, "gates": {}, "metrics": {"camera_path": "p"}, "rejected": []}
+    (folder / "plan.json").write_text(json.dumps(plan))
+    (folder / "run.json").write_text(json.dumps({"suite": "folder", "protocol": {}}))
+    (folder / "summary.json").write_text(json.dumps({"suite": "folder", "verdict": {"moments": [], "answers": []}}))
+    with RecordWriter(folder / "records.jsonl") as writer:
+        for case in cases:
+            if case.model == "b":
+                reason = Reason("not_followed", "no texture")
+                writer.append(Record(case, "camera_path", False, "unscored", reason=reason))
+            else:
+                writer.append(Record(case, "camera_path", False, "scored", 9.0, units="units/one.npz", n_units=5))
+    return folder
+
+
 def test_latex_tables_have_labels_of_their_own() -> None:
     boards = [Board(title, "p", (BoardColumn("psnr", "PSNR"),), ()) for title in ("folder, Real", "folder, Real", "§")]
     text = as_latex(boards)
@@ -332,10 +396,12 @@ def test_a_strip_of_conditions_names_its_scene_and_model(
 
 def test_figures_of_a_run_without_clips_are_refused(tmp_path: Path, revisit: Any) -> None:
     pytest.importorskip("matplotlib")
-    (tmp_path / "videos").mkdir()
-    (tmp_path / "videos/manifest.jsonl").write_text('{"id": "a", "model": "m", "video": 5}\n')
-    words = ("--no-report", "--workers", 0, "-m", "motion_amount")
-    revisit("eval", tmp_path / "videos", "--out", tmp_path / "run", *words, check=None)
+    plan = {"suite": "folder", "cases": [], "gates": {}, "metrics": {"motion_amount": "p"}, "rejected": []}
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run/plan.json").write_text(json.dumps(plan))
+    (tmp_path / "run/run.json").write_text(json.dumps({"suite": "folder", "protocol": {}}))
+    (tmp_path / "run/summary.json").write_text(json.dumps({"suite": "folder", "verdict": {"moments": []}}))
+    (tmp_path / "run/records.jsonl").touch()
     for kind in ("path", "strip", "horizon"):
         said = revisit("figure", kind, tmp_path / "run", "--out", tmp_path / "a.svg", check=2).stderr
         assert "the run has no" in said, said

@@ -110,7 +110,7 @@ def test_each_broken_input_is_one_sentence_and_the_others_are_scored(revisit, zo
         if sentence is not None:
             assert record["status"] == "failed" and sentence in record["reason"]["sentence"], record
             assert "\n" not in record["reason"]["sentence"]
-            assert done.stderr.count(f"failed: {name}@") == 1
+            assert done.stderr.count(f"failed: model, {name}: ") == 1
         elif name == "one frame.mp4":
             assert record["status"] == "unscored", record
         else:

@@ -27,7 +27,7 @@ from revisit.report.videos import Videos
 from revisit.report.write_html import page_html_and_policy
 from revisit.results import Results
 from revisit.results.ceilings import metrics_changed_by_truth
-from revisit.results.display import number_text, score_title
+from revisit.results.display import number_text, round_for_page, score_title
 from revisit.results.record_files import case_to_json, record_to_line
 from revisit.results.run import Run
 from revisit.results.score_names import add_held_suffix
@@ -274,3 +274,10 @@ def test_a_question_that_another_caps_is_one_question(run: Run) -> None:
     assert [question.ask for question in questions if question.memory] == [
         ask for ask, answer in answers.items() if answer["question"]["memory"] and answer is not look
     ]
+
+
+@pytest.mark.parametrize("value", [0.19498, 0.0995, 0.099499, 0.29499999, 104.49998, -0.004449, 0.5, 1e-12, 3.0])
+def test_what_a_page_rounds_first_is_written_as_elsewhere(value: float) -> None:
+    for digits in (3, 4):
+        assert number_text(round_for_page(value, digits)) == number_text(value)
+    assert round_for_page(0.123456, 3) == 0.123

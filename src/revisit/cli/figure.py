@@ -58,6 +58,10 @@ def figure(
         drawing = getattr(figures, kind)(part, metric or usual.get(kind, metrics))
     if kind == "radar" and (left_out := sorted(set(metric) - set(figures.metrics_a_radar_can_show(part, metric)))):
         console.print_to_stderr(f"not drawn, for want of scores, of a range or of a better end: {', '.join(left_out)}")
+    if kind == "scatter":
+        for name, of_model in part.groups("model").items():
+            if all(None in [part.score(case, one) for one in metric or metrics] for case in of_model.cases):
+                console.print_to_stderr(f"not drawn: {name}: no clip has scores of both")
     out = out or Path(f"{kind}.svg")
     figures.save_figure(drawing, out)
     console.print_json_or_text(
@@ -94,6 +98,8 @@ def _draw_path_or_strip(
         raise UsageError("the run has no clip of these models, so there is nothing to draw")
     if not sample:
         sample = next((moment["sample"] for moment in moments if moment["sample"] in samples), samples[0])
+        if len(samples) > 1:
+            console.print_to_stderr(f"scene {sample} is drawn; --sample draws another of the {len(samples)}")
     if sample not in samples:
         raise UsageError(f"there is no scene {sample!r}; {suggest_names(sample, samples)}")
     scene_cases = results.where(sample=sample).cases
@@ -107,7 +113,9 @@ def _draw_path_or_strip(
             turns = camera_path_of_length(parse_script(case.camera), count)[:, :3, :3]
             return np.stack(yaw_pitch_of_rotation(turns @ turns[0].T), axis=1)
 
-        return figures.camera_path_figure(results, scene_cases, requested_turns)
+        _print_models_without_path(results, scene_cases)
+        true_clips = run.results.truth.only(lambda entry: getattr(entry, "sample", "") == sample)
+        return figures.camera_path_figure(results, scene_cases, requested_turns, true_clips)
     cases = _cases_differing_only_in(scene_cases, rows)
     corrected, suite = held_to_truth(results), run.summary["suite"]
     answers = make_verdict(results, SUITES[suite].card if suite in SUITES else {}).answers
@@ -137,6 +145,16 @@ def _draw_path_or_strip(
     # Of what all rows share, the scene, and the model where rows are not models.
     title = sample if rows == "model" else f"{sample}, {cases[0].model}"
     return figures.film_strip_figure(strip_rows, columns, title)
+
+
+def _print_models_without_path(results: Results, cases: Sequence[Case]) -> None:
+    """Name the models of which a path has no line, and why."""
+    answers = {case.model: results.of(case).get("camera_path") for case in cases}
+    for model in results.models:
+        answer = answers.get(model)
+        if answer is None or not answer.scored:
+            reason = answer.reason.sentence if answer is not None and answer.reason else "camera_path was not asked"
+            console.print_to_stderr(f"not drawn: {model}: {reason if model in answers else 'no clip of this scene'}")
 
 
 def _cases_differing_only_in(cases: Sequence[Case], field: str) -> list[Case]:

@@ -15,10 +15,12 @@ from typing import Any
 import typer
 
 from revisit.cli.console import print_first_lines_to_stderr, print_table, print_to_stderr, without_control_characters
+from revisit.core.cases import clip_title
 from revisit.core.grouping import group_items
 from revisit.core.text import count_and_noun, join_names
 from revisit.results import Cell
 from revisit.results.display import (
+    FEW_SCENES,
     HELD_TITLE,
     cell_text,
     direction_arrow,
@@ -34,6 +36,7 @@ MODELS_PER_TABLE = 6
 LINES, NOTES = 10, 2  # of a verdict; all notes are in summary.json
 LEAST_COMMON = 3  # clips that all models have, whose means stand beside; fewer are no mean
 NAMED = 9  # metrics that one reason names
+FEW_MARK = "*"
 MEAN = "mean [95 %] (scored/all)"
 
 
@@ -44,6 +47,10 @@ def print_run_summary(content: Mapping[str, Any], show_all: bool = False, folder
     """
     if content.get("partial"):
         print_to_stderr(f"partial: --limit took {content['cases']} of {content['total_cases']} cases")
+    if _all_clips_failed(content) and not show_all:
+        typer.echo("no clip could be scored")
+        _print_rejected_and_failed(content)
+        return
     ranking = content.get("verdict")
     # Where no question could be asked, what there is says why.
     show_all = show_all or not ranking or not any(answer["metric"] for answer in ranking["answers"])
@@ -64,22 +71,34 @@ def print_run_summary(content: Mapping[str, Any], show_all: bool = False, folder
     print_first_lines_to_stderr(
         [f"note: {remark}" for remark in content.get("notes", [])], 5, "more notes; see summary.json"
     )
+    _print_rejected_and_failed(content)
+    if not show_all:
+        unavailable = f", {len(content['not_asked'])} that could not be asked" if content["not_asked"] else ""
+        print_to_stderr(f"--all shows all {len(content['metrics'])} metrics{unavailable}, and why clips are unscored")
+
+
+def _all_clips_failed(content: Mapping[str, Any]) -> bool:
+    """Whether every metric failed on every clip that is there, as where no file can be read."""
+    cells = [cell for entry in content["models"].values() for cell in entry.get("scores", {}).values()]
+    there = [cell["of"] - cell.get("unscored", {}).get("missing", 0) for cell in cells]
+    return any(there) and all(cell.get("failed", 0) == n for cell, n in zip(cells, there, strict=True))
+
+
+def _print_rejected_and_failed(content: Mapping[str, Any]) -> None:
+    """Print why entries were refused and what failed, a line per reason."""
     print_to_stderr(
         *(
-            f"{'missing' if entry.get('missing') else 'rejected'}: {entry['id']}: {entry['reason']}"
+            f"{'missing' if entry.get('missing') else 'rejected'}: {clip_title(entry['id'])}: {entry['reason']}"
             for entry in content["rejected"][:10]
         )
     )
     failed = list(group_items(content["failed"], lambda entry: entry["reason"]).items())
     for reason, entries in failed[:10]:  # a metric that fails everywhere is one line
         further = f" and {count_and_noun(len(entries) - 1, 'more clip')}" if len(entries) > 1 else ""
-        print_to_stderr(f"failed: {entries[0]['case']}{further}: {reason}")
+        print_to_stderr(f"failed: {clip_title(entries[0]['case'])}{further}: {reason}")
     remaining = len(content["rejected"][10:]) + sum(len(entries) for _, entries in failed[10:])
     if remaining:
         print_to_stderr(f"... and {remaining} more; see summary.json")
-    if not show_all:
-        unavailable = f", {len(content['not_asked'])} that could not be asked" if content["not_asked"] else ""
-        print_to_stderr(f"--all shows all {len(content['metrics'])} metrics{unavailable}, and why clips are unscored")
 
 
 def print_verdict(ranking: Mapping[str, Any], content: Mapping[str, Any], folder: Path | None = None) -> None:
@@ -111,7 +130,7 @@ def print_verdict(ranking: Mapping[str, Any], content: Mapping[str, Any], folder
         typer.echo(_wrap_on_terminal(without_control_characters(f"{name:{indent}}{sentence}"), indent))
     answers = [answer for answer in ranking["answers"] if answer["metric"]]
     if answers or counts:
-        print_table(*_verdict_table(answers, content, counts), numbers=True)
+        _print_score_table(*_verdict_table(answers, content, counts))
 
 
 def _name_run_in_commands(sentence: str, folder: Path | None) -> str:
@@ -190,12 +209,12 @@ class _QuestionColumn:
 
     def cell_texts(self, model: str, entry: Mapping[str, Any], interval: bool) -> list[str]:
         own = score_cell_text(entry.get(self.kind, {}).get(self.metric, {"n": 0, "of": 0}))
-        text = cell_text(self.cells[model], interval) if model in self.cells else own
+        text = _cell_text_with_mark(self.cells[model], interval) if model in self.cells else own
         beside = number_text(self.common[model].mean) if model in self.common else ""
         return [text, beside] if self.has_common else [text]
 
     def truth_cell_texts(self, interval: bool) -> list[str]:
-        text = "" if self.truth is None else cell_text(self.truth, interval)
+        text = "" if self.truth is None else _cell_text_with_mark(self.truth, interval)
         return [text, ""] if self.has_common else [text]
 
 
@@ -226,7 +245,7 @@ def _print_all_scores(content: Mapping[str, Any]) -> None:
             entries[_truth_heading(truth)] = truth
         blanks = [""] * (len(entries) - len(models))
         rows = [["testable clips", *testable.values(), *blanks]] if testable else []
-        print_table([MEAN, *entries], [*rows, *_metric_score_rows(content["metrics"], entries)], numbers=True)
+        _print_score_table([MEAN, *entries], [*rows, *_metric_score_rows(content["metrics"], entries)])
 
 
 def _model_heading(model: str, entry: Mapping[str, Any]) -> str:
@@ -258,7 +277,7 @@ def print_suite_table(extra: Mapping[str, Any]) -> None:
     """Print a table of a suite: of scores, or of texts. Rows that are a detail are left to the report."""
     typer.echo(without_control_characters(f"{extra['title']} ({extra['note']})"))
     rows = [[row["name"], *map(score_cell_text, row["cells"])] for row in extra["rows"] if not row.get("detail")]
-    print_table(["", *extra["columns"]], rows, numbers=True)
+    _print_score_table(["", *extra["columns"]], rows)
 
 
 def print_tables_of_parts(tables: Mapping[str, Any], metrics: Mapping[str, Any]) -> None:
@@ -266,7 +285,7 @@ def print_tables_of_parts(tables: Mapping[str, Any], metrics: Mapping[str, Any])
     for name, part in tables.items():
         columns = {id: metrics[id] for id in part["metrics"]}
         for models in _split_models_into_tables(part["models"]):
-            print_table([name, *models], _metric_score_rows(columns, models), numbers=True)
+            _print_score_table([name, *models], _metric_score_rows(columns, models))
 
 
 def _metric_score_rows(columns: Mapping[str, Any], entries: Mapping[str, Any]) -> list[list[str]]:
@@ -295,15 +314,26 @@ def print_file_notes(plan: Mapping[str, Any], notes_by_clip: Mapping[str, Sequen
     """Print what was noticed about files, a line each, for the first ten."""
     names = {case["digest"]: case["id"] for case in plan["cases"]}
     lines = [
-        f"note: {names.get(clip, clip[:12])}: {note}"
+        f"note: {clip_title(names.get(clip, clip[:12]))}: {note}"
         for clip, clip_notes in notes_by_clip.items()
         for note in clip_notes
     ]
     print_first_lines_to_stderr(lines, 10, "more notes; see run.json")
 
 
+def _cell_text_with_mark(cell: Cell, interval: bool = True) -> str:
+    """The text of a cell; a mark says that scenes are too few, which stands below the table once."""
+    return cell_text(cell, interval).replace(f"; {FEW_SCENES})", f"){FEW_MARK}")
+
+
+def _print_score_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    print_table(columns, rows, numbers=True)
+    if any(cell.endswith(f"){FEW_MARK}") for row in rows for cell in row):
+        typer.echo(f"{FEW_MARK} {FEW_SCENES}: no interval")
+
+
 def score_cell_text(content: Mapping[str, Any] | str) -> str:
     """`0.71 [0.66 to 0.76] (12/20)`; a dash without a score; the cell's own text where it has one, as ranks do."""
     if isinstance(content, str):
         return content
-    return str(content.get("text") or cell_text(Cell.from_json(content)))
+    return str(content.get("text") or _cell_text_with_mark(Cell.from_json(content)))

@@ -240,7 +240,7 @@ def case_id(sample: str, model: str, seed: int) -> str:
 
 def clip_title(id: str) -> str:
     """A clip for people: `model, sample` of its id, with the seed where it has one; other ids as they are."""
-    match = re.fullmatch(r"(?P<sample>.+)@(?P<model>[^@]+?)(?:#(?P<seed>-?\d+))?", id, re.DOTALL)
+    match = re.fullmatch(r"(?P<sample>.+)@(?P<model>[^@#]+)(?:#(?P<seed>-?\d+))?", id, re.DOTALL)
     if match is None:
         return id
     seed = f", seed {match['seed']}" if int(match["seed"] or 0) else ""

@@ -17,7 +17,7 @@ from revisit.report.phases import first_frame_of_each_kind, phases_from_starts, 
 from revisit.report.series import read_drawable_series, thin_series
 from revisit.report.tables import finding_text
 from revisit.results.ceilings import explain_held_score
-from revisit.results.display import number_text
+from revisit.results.display import number_text, round_for_page
 from revisit.results.file_types import Details
 from revisit.web.templates import Context
 
@@ -250,7 +250,7 @@ class ClipEntry:
     def _held_score(self, metric: str) -> float | None:
         """The score that counts, or None."""
         record = self.held.get(metric)
-        return None if record is None or not record.scored else float(f"{record.value:.4g}")
+        return None if record is None or record.value is None else round_for_page(record.value, 4)
 
     def _score_value_and_text(self, metric: str) -> list[Any] | None:
         """[value, text] where scored, [None, reason] where not, None where it was never asked.

@@ -5,14 +5,15 @@ Every text is only text: names with dollars, markup or control characters are sh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from textwrap import wrap
 from typing import Any
 
 import numpy as np
 
-from revisit.core import METRICS, Case, MissingPrerequisite, UsageError
+from revisit.core import METRICS, Case, MissingPrerequisite, Rejected, UsageError
 from revisit.core.grouping import group_items
 from revisit.core.text import printable_text
 from revisit.results import Cell, Results
@@ -97,7 +98,9 @@ def radar(results: Results, metrics: Sequence[str]) -> Any:
         side, height = np.cos(angle), np.sin(angle)
         across = "center" if abs(side) < 0.1 else "left" if side > 0 else "right"
         up = "center" if abs(height) < 0.1 else "bottom" if height > 0 else "top"
-        axes.text(angle, 1.08, _wrap_text(score_title(metric), 20), ha=across, va=up, fontsize=7)
+        higher = METRICS[strip_held_suffix(metric)].higher_is_better
+        title = score_title(metric) + ("" if higher else " ↓, lowest outside")
+        axes.text(angle, 1.08, _wrap_text(title, 20), ha=across, va=up, fontsize=7)
     axes.set_ylim(0, 1)
     axes.set_yticks([0.25, 0.5, 0.75, 1.0], [])
     figure.legend(loc="upper center", bbox_to_anchor=(0.5, 0.02), ncols=3, frameon=False)
@@ -217,16 +220,18 @@ def _phase_means_by_model(results: Results, metric: str) -> dict[str, dict[str, 
 
 
 def scatter(results: Results, metrics: Sequence[str]) -> Any:
-    """Two metrics against each other: a faint point per clip, and per model its means with both intervals."""
+    """Two metrics against each other: a faint point per clip that has both, and per model the means of these clips."""
     if len(metrics) != 2:
         raise UsageError(f"a scatter plot takes two metrics (-m one -m other), not {len(metrics)}")
     first, second = metrics
     figure, axes = load_pyplot().subplots(figsize=(4.6, 3.8))
     for place, (model, part) in enumerate(results.groups("model").items()):
-        both = [(results.score(case, first), results.score(case, second)) for case in part.cases]
-        points = np.array([pair for pair in both if None not in pair], float).reshape(-1, 2)
-        if not len(points):
+        pairs = {case.id: (results.score(case, first), results.score(case, second)) for case in part.cases}
+        both = {id: pair for id, pair in pairs.items() if None not in pair}
+        if not both:
             continue
+        points = np.array(list(both.values()), float)
+        part = part.only(partial(_is_one_of, both))
         color = PALETTE[place % len(PALETTE)]
         axes.scatter(points[:, 0], points[:, 1], s=10, color=color, alpha=0.35, linewidths=0)
         cells = part.cell(first), part.cell(second)
@@ -241,6 +246,10 @@ def scatter(results: Results, metrics: Sequence[str]) -> Any:
     return figure
 
 
+def _is_one_of(ids: Container[str], entry: Case | Rejected) -> bool:
+    return entry.id in ids
+
+
 def _error_bar_lengths(cell: Cell) -> list[list[float]] | None:
     """How far an interval reaches below and above its mean."""
     if cell.mean is None or cell.interval is None:
@@ -249,9 +258,9 @@ def _error_bar_lengths(cell: Cell) -> list[list[float]] | None:
 
 
 def camera_path_figure(
-    results: Results, cases: Sequence[Case], requested_path: Callable[[Case, int], np.ndarray | None]
+    results: Results, cases: Sequence[Case], requested_path: Callable[[Case, int], np.ndarray | None], truth: Results
 ) -> Any:
-    """Where the camera looked, in degrees over frames: what clips show, and what was asked, dotted.
+    """Where the camera looked, in degrees over frames: what clips and their `truth` show, and what was asked, dotted.
 
     `requested_path` gives (frames, 2) of yaw and pitch for a case, or None.
     """
@@ -269,6 +278,10 @@ def camera_path_figure(
         any_path = True
     if not any_path:
         raise UsageError("no clip here has a camera path; the metric camera_path brings it")
+    for case in truth.cases:
+        if (series := truth.series(case, "camera_path")) is not None:
+            for axes, name in zip(grid, ("yaw", "pitch"), strict=True):
+                axes.plot(series["frame"], series[name], label="truth", color="k", linewidth=1.0)
     for axes, name in zip(grid, ("turn to the right, degrees", "turn upwards, degrees"), strict=True):
         axes.set_ylabel(name)
     grid[1].set_xlabel("frame")

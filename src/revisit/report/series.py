@@ -8,6 +8,7 @@ import numpy as np
 
 from revisit.core import Case, MediaError, Series
 from revisit.results import Results
+from revisit.results.display import round_for_page
 from revisit.web.templates import Context
 
 COLUMNS = ("frame", "other", "value", "phase", "hidden")
@@ -43,7 +44,7 @@ def thin_series(series: Series, limits: Sequence[float | None], higher_is_better
     low, high = limits
     return {
         "frame": [int(f) for f in frame[rows]],
-        "value": [float(f"{v:.3g}") if np.isfinite(v) else None for v in value[rows]],
+        "value": [round_for_page(float(v), 3) if np.isfinite(v) else None for v in value[rows]],
         "low": min(least, 0.0 if low is None else low),
         "high": greatest if high is None else max(greatest, high),
         "worst": None if worst is None else int(frame[worst]),

@@ -58,6 +58,15 @@ def number_text(value: float | None, beside: float | None = None) -> str:
     return _format_with_decimals(value, places)
 
 
+def round_for_page(value: float, digits: int) -> float:
+    """The value with so many digits, or with as many more as it takes to be written as the whole value is.
+
+    0.19498 with three digits is 0.195, which a page would write as 0.20.
+    """
+    text = number_text(value)
+    return next(short for n in range(digits, 18) if number_text(short := float(f"{value:.{n}g}")) == text)
+
+
 def signed_number_text(value: float) -> str:
     """A difference with its sign: +0.21."""
     text = number_text(value)
