@@ -114,7 +114,8 @@ def _observer_inputs_or_reason(case: Case, maker: Observer, digest_of: DigestOf)
         if value in (None, "") and not optional:
             if field == "target" and case.target_name:
                 return NEEDS_BOX
-            return Reason(LACKING.get(field, "no_file"), f"no {field.replace('_', ' ')} was given for this case")
+            words = f"{field.replace('_', ' ')} {'were' if field.endswith('s') else 'was'}"
+            return Reason(LACKING.get(field, "no_file"), f"no {words} given for this case")
         inputs[name], hashed[name] = value, to_dict_if_dataclass(value)
     return inputs, hashed, files
 

@@ -61,8 +61,9 @@ class ClipScorer:
 
     def plan_for_cases(self, *cases: Case) -> Plan:
         """What is asked of these cases, or of any."""
+        entries = cases or [Rejected("any", "none came yet", missing=True)]
         return plan_for_given_cases(
-            SUITES[self.suite], cases or [Rejected("any", "none came yet")], load_observer_set(self.observer_set),
+            SUITES[self.suite], entries, load_observer_set(self.observer_set),
             protocol=self.protocol, metrics=self.metrics, parameters=self.params, truth=True,
         )  # fmt: skip
 
