@@ -150,7 +150,7 @@ def test_what_failed_is_not_counted_as_denied() -> None:
 
 def test_a_folder_without_a_readable_clip_is_refused_with_the_reason(tmp_path: Path) -> None:
     (tmp_path / "manifest.jsonl").write_text('{"id": "a", "model": "m", "video": "/elsewhere/gone.mp4"}\n')
-    with pytest.raises(UsageError, match=r"no clip that can be read: .*gone\.mp4"):
+    with pytest.raises(UsageError, match=r"nothing in it can be used: .*gone\.mp4"):
         audit_steadiness(tmp_path / "manifest.jsonl", tmp_path / "out")
 
 

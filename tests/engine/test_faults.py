@@ -549,7 +549,7 @@ def test_a_full_disk_is_one_sentence_and_the_same_command_goes_on(make_clip, tmp
             done = revisit(*asked, "--out", "run", check=None)
         assert done.returncode == 1 and "Traceback" not in done.stderr, (size, done.stderr)
         ends.append(done.stderr)
-    assert sum("too large" in said and said.startswith("revisit: ") for said in ends) >= 2, "some end the command"
+    assert sum("too large" in said and "\nrevisit: " in f"\n{said}" for said in ends) >= 2, "some end the command"
     failed = Run(tmp_path / "run").results.failures
     assert failed and all("could not be observed" in record.sentence for record in failed), "and some cost a clip"
     assert not list(tmp_path.rglob(".writing-*"))

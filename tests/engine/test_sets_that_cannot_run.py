@@ -96,7 +96,7 @@ def test_the_command_that_is_told_works_as_printed(videos: Path, tmp_path: Path,
 def test_torch_without_any_weights_is_told_as_well(videos: Path, revisit: Any) -> None:
     pytest.importorskip("torch")
     done = revisit("eval", videos, "--set", "small", "-m", METRICS, "--workers", 0, check=3)
-    assert "no weights of transnetv2, lpips_alex" in done.stderr
+    assert "no weights of transnetv2 and lpips_alex" in done.stderr
     assert "revisit weights pull transnetv2 lpips_alex" in done.stderr and "pip install" not in done.stderr
 
 

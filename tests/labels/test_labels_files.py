@@ -59,7 +59,7 @@ def test_faults_are_named(tmp_path, change, said):
 
 
 def test_no_file_and_no_json(tmp_path):
-    with pytest.raises(UsageError, match="no such file"):
+    with pytest.raises(UsageError, match="neither a project nor a file of labels"):
         read_label_files([tmp_path])
     (tmp_path / "labels.jsonl").write_text("{")
     with pytest.raises(UsageError, match="line 1: not JSON"):

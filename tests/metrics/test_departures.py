@@ -89,11 +89,11 @@ def test_a_reference_is_joined_once_for_all_clips_that_are_compared_with_it(monk
 
     def counted(maker, a, b):
         joins.append((a, b))
-        return join(maker, a, b)
+        return register(maker, a, b)
 
-    join = reference_alignment.join
-    monkeypatch.setattr(reference_alignment, "join", counted)
-    monkeypatch.setattr(reference_alignment, "_reference_joins", {})
+    register = reference_alignment.register_pictures
+    monkeypatch.setattr(reference_alignment, "register_pictures", counted)
+    monkeypatch.setattr(reference_alignment, "_reference_registrations", {})
     clip, truth = STILL_TRUTH[:6], MOVED_TRUTH[-6:]
     alone = observed(clip, truth)
     first = len(joins)
@@ -102,7 +102,7 @@ def test_a_reference_is_joined_once_for_all_clips_that_are_compared_with_it(monk
     assert len(joins) - first == 6 + 5  # with the reference, and from frame to frame of the clip
     assert all(np.array_equal(getattr(alone, field.name), getattr(again, field.name)) for field in fields(alone))
     other = observed(clip, truth[::-1])  # another order of the same frames is another reference
-    monkeypatch.setattr(reference_alignment, "_reference_joins", {})
+    monkeypatch.setattr(reference_alignment, "_reference_registrations", {})
     fresh = observed(clip, truth[::-1])
     assert all(np.array_equal(getattr(other, field.name), getattr(fresh, field.name)) for field in fields(other))
 

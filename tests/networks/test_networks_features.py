@@ -142,7 +142,7 @@ def test_a_file_of_another_network_is_refused_by_name(random_weights: Path) -> N
     path = random_weights / ID / "efficientnet-lite0-57934424.pth"
     state = torch.load(path, weights_only=True)
     for changed, said in (
-        ({name: value for name, value in state.items() if "_fc" not in name}, "lacks _fc.bias, _fc.weight"),
+        ({name: value for name, value in state.items() if "_fc" not in name}, "lacks _fc.bias and _fc.weight"),
         ({**state, "more": torch.zeros(1)}, "has besides more"),
         ({**state, "_fc.bias": torch.zeros(7)}, r"_fc.bias \(\(7,\) instead of \(1000,\)\)"),
     ):

@@ -133,13 +133,11 @@ def print_verdict(ranking: Mapping[str, Any], content: Mapping[str, Any], folder
         _print_score_table(*_verdict_table(answers, content, counts))
 
 
-def _name_run_in_commands(sentence: str, folder: Path | None) -> str:
+def _name_run_in_commands(text: str, folder: Path | None) -> str:
     """A sentence of the verdict, which is the same wherever the run lies, with the run's folder in its commands."""
-    return (
-        re.sub(r"(`revisit \w+ )RUN\b", lambda match: match[1] + shlex.quote(str(folder)), sentence)
-        if folder
-        else sentence
-    )
+    if folder is None:
+        return text
+    return re.sub(r"(`revisit \w+ )RUN\b", lambda match: match[1] + shlex.quote(str(folder)), text)
 
 
 def _verdict_table(

@@ -350,7 +350,7 @@ def test_missing_predictions_lower_coverage_and_are_no_failure(trees, tmp_path):
     assert (cell["n"], cell["of"], cell["unscored"]) == (1, 4, {"missing": 3})
     assert done.summary["coverage"]["vanish@0.5"]["1st_data mem_test"]["missing"] == 2
     told = [entry["reason"] for entry in done.summary["rejected"]]
-    assert told == ["2 predictions are missing: data-1, data-2", "1 prediction is missing: data-9"]
+    assert told == ["2 predictions are missing: data-1 and data-2", "1 prediction is missing: data-9"]
     rows = json.loads((tmp_path / "run/result.json").read_text())["data"]
     assert [row["metric_status"]["*"]["status"] for row in rows if "*" in row["metric_status"]] == ["missing"] * 3
     assert {row["path"] for row in rows} == {"data-0-1.0x-200", "data-1", "data-2", "data-9"}
@@ -528,7 +528,7 @@ def test_the_command_and_its_card(trees, revisit, tmp_path):
         "--all",
     )
     assert "1st_data mem_test" in done.stdout
-    assert "2 predictions are missing: data-1, data-2" in done.stderr
+    assert "2 predictions are missing: data-1 and data-2" in done.stderr
     again = revisit("eval", tmp_path / "run", "--rescore", "--all", "--no-report")
     assert "Memory: PSNR" in again.stdout
     card = revisit("show", "mind").stdout
