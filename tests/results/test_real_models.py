@@ -111,7 +111,7 @@ def test_the_first_ten_lines_say_so(verdict: Verdict, eye: Eye, capsys: pytest.C
     assert "lingbot and svc on 2 of 2 clips where the truth does" in said and "wan on 1 of 2" in said
     assert len(never) == 5 and all(model in others and model not in said for model in never)
     overall = next(line for line in lines if line.startswith("Overall"))
-    assert "3 of 8 models look away and come back: lingbot and svc on 2 of 2 clips and wan on 1 of 2" in overall
+    assert "3 of 8 models look away and come back, wan on only 1 of 2 clips" in overall
     assert "lingbot (2 of 2 clips) and wan (1 of 1) come back to a world that went on" in overall
     assert "svc (2 of 2 clips) comes back with the world reset" in overall
     assert "decide nothing" not in " ".join(lines)
@@ -122,7 +122,7 @@ def test_the_first_screen_says_so(verdict: Verdict, eye: Eye) -> None:
     assert page["headline"] == (
         "lingbot (2 of 2 clips) and wan (1 of 1) come back to a world that went on; "
         "svc (2 of 2 clips) comes back with the world reset; "
-        "3 of 8 models look away and come back: lingbot and svc on 2 of 2 clips and wan on 1 of 2"
+        "3 of 8 models look away and come back, wan on only 1 of 2 clips"
     )
     assert page["details"] == []
     counts = [row["count"] for row in page["look_away"]["rows"]]

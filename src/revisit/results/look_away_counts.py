@@ -124,7 +124,7 @@ class LookAwayCounts:
         """The answer in words."""
         if not self.asked:
             return f"not asked: {self._unasked_reason()}"
-        parts = self._share_texts(self._where_text)
+        parts = self._share_texts(self.returning, self._where_text)
         if others := [count for count in self.counts_without_return if not count.is_excused]:
             never = join_names([count.model for count in others], NAMES)
             unclear = sum(count.unclear for count in others)
@@ -135,14 +135,14 @@ class LookAwayCounts:
         parts += [clips_of_models_text(blank, "show nothing", "shows nothing"), self.short_clips_text]
         return "; ".join(filter(None, [*parts, unreadable_clips_text(unread) if unread else ""]))
 
-    def _share_texts(self, where: str = "") -> list[str]:
+    def _share_texts(self, counts: Sequence[LookAwayCount], where: str = "", on: str = "on") -> list[str]:
         """`wan on 2 of 3 clips`, `svc on 1 of 3, 1 missing`: models that come back, those that do as often together."""
         texts: list[str] = []
-        for share in dict.fromkeys((count.returned, count.due, count.missing_text) for count in self.returning):
+        for share in dict.fromkeys((count.returned, count.due, count.missing_text) for count in counts):
             returned, due, missing = share
-            names = [c.model for c in self.returning if (c.returned, c.due, c.missing_text) == share]
+            names = [c.model for c in counts if (c.returned, c.due, c.missing_text) == share]
             clips = str(due) if texts else f"{count_and_noun(due, 'clip')}{where}"
-            texts.append(f"{join_names(names, NAMES)} on {returned} of {clips}{missing}")
+            texts.append(f"{join_names(names, NAMES)} {on} {returned} of {clips}{missing}")
         return texts
 
     @property
@@ -205,14 +205,17 @@ class LookAwayCounts:
         if not returning:
             never = "was seen to come back" if any(count.unclear for count in tested) else "ever comes back"
             return f"none of {len(tested)} models {never}{where}"
-        often = join_names(self._share_texts(), GROUPS)
+        often = f": {join_names(self._share_texts(returning), GROUPS)}"
+        if self.outcome_sentences:  # these name the models, so that only those remain which come back on some clips
+            some = self._share_texts([count for count in returning if count.returned < count.due], on="on only")
+            often = f", {join_names(some, GROUPS)}" if some else ""
         if len(returning) < len(tested):
             verb = "looks away and comes back" if len(returning) == 1 else "look away and come back"
-            return f"{len(returning)} of {len(tested)} models {verb}: {often}"
+            return f"{len(returning)} of {len(tested)} models {verb}{often}"
         all_of_them = "both models" if len(tested) == 2 else f"all {len(tested)} models"
         if all(count.returned == count.due for count in tested):
             return f"{all_of_them} look away and come back on every clip{where}"
-        return f"{all_of_them} look away and come back: {often}"
+        return f"{all_of_them} look away and come back{often}"
 
     @property
     def some_return_and_others_never(self) -> bool:
