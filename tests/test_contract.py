@@ -224,6 +224,7 @@ def test_the_card_is_complete(id: str) -> None:
     )
     assert card.blind_to and (card.responds_to or card.higher_is_better is None), "what it notices, and what not"
     assert not card.rewards_unchanged or None not in card.range, "what is held to the truth has a range"
+    assert not card.noise_floor or (card.range[0], card.higher_is_better) == (0, False), "errors are near the best end"
 
 
 @pytest.mark.parametrize("id", [*OURS, *PLUGINS])

@@ -61,12 +61,9 @@ class Trend:
         better = METRICS[strip_held_suffix(self.metric)].higher_is_better
         up = self.slope.difference > 0
         word = ("up" if up else "down") if better is None else "better" if up == better else "worse"
-        whole = (
-            f", on the whole {word}"
-            if not direction
-            else "; a trend" + (f" for the {word}" if better is not None else "")
-        )
-        return f"{course}{whole} (p {p_value_text(self.slope.p)})"
+        if not direction:
+            return f"{course}, on the whole {word} (p {p_value_text(self.slope.p)})"
+        return f"{course}; a trend{'' if better is None else f' for the {word}'} (p {p_value_text(self.slope.p)})"
 
     def as_json(self) -> dict[str, object]:
         slope = None if self.slope is None else {"mean": self.slope.difference, "p": self.slope.p}
