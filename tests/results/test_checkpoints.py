@@ -11,12 +11,11 @@ from revisit.results.compare import Contender
 from revisit.results.trend import score_trends
 from tests.results.test_compare import SCENE, entry
 
-RNG = np.random.default_rng(5)
-
 
 def checkpoints(levels, noise=0.02):
+    rng = np.random.default_rng(0)  # its own, so that the order of tests does not matter
     return [
-        entry(f"step-{k}", {"event_outcome": np.clip(SCENE + level + RNG.normal(0, noise, 12), 0, 1)})
+        entry(f"step-{k}", {"event_outcome": np.clip(SCENE + level + rng.normal(0, noise, 12), 0, 1)})
         for k, level in enumerate(levels)
     ]  # fmt: skip
 
