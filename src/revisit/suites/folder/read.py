@@ -34,6 +34,7 @@ from revisit.suites.folder.path_words import is_generic_word, may_be_truth_word
 from revisit.suites.folder.samples import SampleReading, find_grid_of_numbers, find_samples_as_seeds
 
 TARGETS = "targets.json"
+FolderEntry = Case | Rejected | Remark
 
 
 def source_exists(source: Path) -> bool:
@@ -55,7 +56,9 @@ def read(
     if (source.is_file() and source.suffix.lower() in CLIP_SUFFIXES) or (
         not manifest.is_file() and is_frame_folder(source)
     ):
-        yield from _case_of_single_clip(source, reference)
+        name = source.resolve().name if source.is_dir() else source.stem
+        case = _make_folder_case(ClipFacts(source.resolve().parent.name, name), source)
+        yield from _add_references_by_name([case], Path(reference)) if reference else [case]
     elif manifest.is_file():
         if layout:
             raise UsageError(f"{manifest} says what each clip is; leave --layout out, or move the manifest away")
@@ -167,7 +170,7 @@ def understand_layout(source: Path, layout: str = "", reference: str = "") -> Fo
     place = Path(reference).resolve() if reference else None
     clips = find_clip_paths(source, outside=place if place and place != source.resolve() else None)
     if not clips:
-        return FolderReading((), (), ())
+        return FolderReading((), (LayoutReading({}, ""),), ())
     elsewhere = read_truth_folder(place) if place else []
     others, inside = separate_truth_clips(clips, source.resolve().name)
     named = sorted({one.said_by for one in inside if one.in_folder})
@@ -256,13 +259,12 @@ def cases_of_folder(
             yield Remark(f"targets were read from {(target_folder / TARGETS).relative_to(source)}")
         except UsageError as error:
             yield Remark(f"clips have no targets: {error}")
-    reading = understood.readings[0] if understood.readings else None
+    reading = understood.readings[0]
     for clip in understood.clips:
-        assert reading is not None
         facts, truth = reading.facts[clip.path], reading.truth.get(clip.path)
         target = _target_row_of_clip(targets or {}, target_folder, facts.scene, clip.path)
         yield _make_folder_case(facts, clip.path, truth.path if truth else None, target)
-    for missing in reading.missing_clips if reading else ():
+    for missing in reading.missing_clips:
         why = f"{missing.model} has no clip of {missing.scene}, which others have"
         yield Rejected(case_id(missing.scene, missing.model, missing.seed), why, missing.model, missing=True)
     renamed = [clip.name for clip in understood.clips if clip.keeps_ending]
@@ -278,43 +280,34 @@ def _target_row_of_clip(targets: Mapping[str, TargetRow], root: Path, scene: str
     return None if row is None else {"name": target_name(row), "box": row["box"]}
 
 
-def _case_of_single_clip(source: Path, reference: str) -> Iterator[Case | Rejected | Remark]:
-    """A single video or folder of frames; its truth is the one of its name, or the only one there."""
-    model = source.resolve().parent.name
-    name = source.resolve().name if source.is_dir() else source.stem
-    clip = ClipPath(source, source.name, (name,))
-    truth = None
-    if reference:
-        truths = read_truth_folder(Path(reference))
-        _, pairs = pair_clips_with_truth([clip], truths, model)
-        if not pairs and len(truths) > 1:
-            raise UsageError(f"no true video in {reference} has the name of {source.name}")
-        truth = pairs.get(source, truths[0]).path
-    yield _make_folder_case(ClipFacts(model, name), source, truth)
-
-
-def _add_references_by_name(entries: list[Case | Rejected], folder: Path) -> Iterator[Case | Rejected | Remark]:
-    """The entries of a manifest, with the truth of a folder for those that name none."""
+def _add_references_by_name(entries: Sequence[FolderEntry], folder: Path) -> Iterator[FolderEntry]:
+    """The entries with the truth of a folder for those that name none: by name, or the only one for the only clip."""
     cases = [entry for entry in entries if isinstance(entry, Case) and entry.reference is None]
-    names = {case.id: ClipPath(case.clip.path, case.id, (case.clip_name or case.sample,)) for case in cases}
-    samples = {case.id: ClipPath(case.clip.path, case.id, (case.sample,)) for case in cases}
     truths = read_truth_folder(folder)
-    references: dict[str, Path] = {}
-    for some in (samples, names):
-        for id, name in some.items():
-            for truth in pair_clips_with_truth([name], truths, "")[1].values():
-                references[id] = truth.path
+    references: dict[str, Clip] = {}
+    for case in cases:
+        for name in (case.sample, case.clip_name or case.sample):
+            clip = ClipPath(case.clip.path, case.id, (name,))
+            for truth in pair_clips_with_truth([clip], truths, "")[1].values():
+                references[case.id] = Clip(truth.path, case.clip.fps)
+    if len(cases) == len(truths) == 1:
+        references.setdefault(cases[0].id, Clip(truths[0].path, cases[0].clip.fps))
+    yield from entries_with_references(entries, cases, references, ["/".join(one.scene) for one in truths], folder)
+
+
+def entries_with_references(
+    entries: Sequence[FolderEntry], cases: Sequence[Case], references: Mapping[str, Clip], names: list[str], place: Path
+) -> Iterator[FolderEntry]:
+    """The entries with references by the ids of cases, of which one at least must have one; `names` are those there."""
     if cases and not references:
         raise UsageError(
-            f"no clip of the manifest has the name of a true video in {folder}: the truth has "
-            f"{_first_scene_names(truths)}, "
-            f"the clips are {join_names([case.id for case in cases])}"
+            f"no clip has the name of one in {place}: there are {join_names(names)}, and the clips are "
+            f"{join_names([case.sample for case in cases])}"
         )
-    without = f"{count_and_noun(len(cases), 'clip')} without a reference"
-    yield Remark(f"truth of {len(references)} of {without} from {folder.name}/")
+    yield Remark(f"{len(references)} of {count_and_noun(len(cases), 'clip')} have a reference in {place.name}")
     for entry in entries:
         if isinstance(entry, Case) and entry.id in references:
-            entry = replace(entry, reference=Clip(references[entry.id], entry.clip.fps))
+            entry = replace(entry, reference=references[entry.id])
         yield entry
 
 

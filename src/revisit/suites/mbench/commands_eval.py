@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +18,6 @@ from revisit.suites.mbench.commands_options import ARTIFACTS, CONDITIONS, MODELS
 
 if TYPE_CHECKING:
     from revisit.results.run import Run
-    from revisit.suites.mbench.names import MemoryDimension
 
 METRICS = typer.Option(
     [],
@@ -74,25 +72,36 @@ def evaluate_dataset(
     """Score a dataset. Items that cannot be used are reported. The same command resumes; other metrics are added."""
     from dataclasses import replace
 
+    from revisit.core import UsageError
     from revisit.core.text import split_commas
     from revisit.engine.dependencies import merge_parameters
     from revisit.engine.request import Request
     from revisit.suites.mbench.dataset import open_mbench_dataset
-    from revisit.suites.mbench.names import JUDGED
+    from revisit.suites.mbench.names import JUDGED, TRIGGER, gates_of_setting, named_dimensions_or_all
 
     data = open_mbench_dataset(source, root)
-    gates, dimensions, asked_subsets = _gates_dimensions_and_subsets(
-        split_commas(metrics), data.setting, bool(vlm_judge), ignore_trigger
-    )
+    gates = gates_of_setting(data.setting, bool(vlm_judge) and not ignore_trigger)
+    names = split_commas(metrics)
+    # `trigger` asks whether clips of all subsets pose the test: for a machine that has the judge.
+    asks_trigger, metric_names = "trigger" in names, [name for name in names if name != "trigger"]
+    if asks_trigger and gates != [TRIGGER]:
+        raise UsageError("the metric `trigger` needs a dataset of setting T and --vlm-judge, without --ignore-trigger")
+    dimensions = named_dimensions_or_all(metric_names, data.setting) if metric_names or not asks_trigger else []
+    if metric_names and not asks_trigger:
+        subsets = subsets or ",".join(dict.fromkeys(dimension.subset for dimension in dimensions))
     judge = vlm_judge
     if vlm_judge == "openai-compatible":
-        _require_option_value(vlm_api_style, "chat_completions", "--vlm-api-style")
-        _require_option_value(vlm_endpoint_path, ENDPOINT, "MBENCH_VLM_ENDPOINT_PATH")
+        for option, value, allowed in (
+            ("--vlm-api-style", vlm_api_style, "chat_completions"),
+            ("MBENCH_VLM_ENDPOINT_PATH", vlm_endpoint_path, ENDPOINT),
+        ):
+            if value.lstrip("/") != allowed.lstrip("/"):
+                raise UsageError(f"{option} is {value!r}; only {allowed} is supported")
         judge = str(output / "judge.yaml")
         _write_judge_file(Path(judge), vlm_base_url, vlm_model, vlm_api_key, vlm_max_retries, vlm_max_tokens)
     settings_by_name = {
         "models": models,
-        "subsets": subsets or asked_subsets,
+        "subsets": subsets,
         "conditions": conditions,
         "samples": sample_ids,
         "artifacts": ",".join(str(folder.resolve()) for folder in artifacts),
@@ -127,34 +136,6 @@ def evaluate_dataset(
     valid = ("scored", "open", "closed") if not dimensions else ("scored",)
     scored = any(record.status in valid for record in run.results.records)
     raise typer.Exit(0 if scored else 1)
-
-
-def _gates_dimensions_and_subsets(
-    names: Sequence[str], setting: str, judged: bool, ignore_trigger: bool
-) -> tuple[list[str], Sequence[MemoryDimension], str]:
-    """Gates and dimensions that the names of metrics ask for, and the subsets of a dataset that they are about.
-
-    `trigger` alone asks whether clips pose the test, of all subsets: for a machine that has the judge.
-    """
-    from revisit.core import UsageError
-    from revisit.suites.mbench.names import MOVED, TRIGGER, named_dimensions_or_all
-
-    trigger_only = "trigger" in names
-    if trigger_only and (setting == "A" or ignore_trigger or not judged):
-        raise UsageError("the metric `trigger` needs a dataset of setting T and --vlm-judge, without --ignore-trigger")
-    metric_names = [name for name in names if name != "trigger"]
-    dimensions = named_dimensions_or_all(metric_names, setting) if metric_names or not trigger_only else []
-    gates = [MOVED] if setting == "A" else [TRIGGER] if judged and not ignore_trigger else []
-    everywhere = trigger_only or not metric_names
-    subsets = "" if everywhere else ",".join(dict.fromkeys(dimension.subset for dimension in dimensions))
-    return gates, dimensions, subsets
-
-
-def _require_option_value(value: str, allowed: str, name: str) -> None:
-    from revisit.core import UsageError
-
-    if value.lstrip("/") != allowed.lstrip("/"):
-        raise UsageError(f"{name} is {value!r}; only {allowed} is supported")
 
 
 def _write_judge_file(path: Path, url: str, model: str, key: str, retries: int, longest: int | None) -> None:

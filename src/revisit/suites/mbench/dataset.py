@@ -10,14 +10,14 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from revisit.core import UsageError
-from revisit.core.text import parse_json_or_none, read_yaml_file
+from revisit.core.text import join_names, parse_json_or_none, parse_numbered_json_lines, read_yaml_file
 from revisit.media.files import file_exists, write_text_atomically
 from revisit.suites.mbench.metrics.actions import parse_declared_phases
 from revisit.suites.mbench.names import SETTINGS, SUBSETS
@@ -35,7 +35,6 @@ PLACES = {
 }
 LIFTED = ("caption", "caption_segments", "object_anchor", "object_card", "object_name")  # found beside metadata, too
 NEEDED = ("subset", "sample_id", "condition_id")
-LONGEST = 4 << 20  # characters of one line
 CONDITION = re.compile(r"(?P<action>.+)_(?P<length>\d+(?:\.\d+)?)s")
 
 
@@ -50,9 +49,12 @@ class DatasetProblem:
     text: str
     violation: bool = True
 
+    @property
+    def place(self) -> str:
+        return self.file if self.line is None else f"{self.file}:{self.line}"
+
     def __str__(self) -> str:
-        place = self.file if self.line is None else f"{self.file}:{self.line}"
-        return f"{place}: {self.kind}{f' ({self.item})' if self.item else ''}: {self.text}"
+        return f"{self.place}: {self.kind}{f' ({self.item})' if self.item else ''}: {self.text}"
 
 
 @dataclass(frozen=True)
@@ -201,20 +203,22 @@ class MBenchDataset:
             if content.get(name, expected) != expected
         ]
 
+    def refuse_unknown(self, noun: str, names: Iterable[str], there: Iterable[str]) -> None:
+        """Raise UsageError where the dataset has no model, subset, condition or sample of one of these names."""
+        known = sorted(there)
+        if unknown := [name for name in names if name not in known]:
+            raise UsageError(f"{self.root} has no {noun} {unknown[0]!r}; it has {join_names(known, 12) or 'none'}")
+
     def items_and_problems(self, model: str) -> Iterator[ListItem | DatasetProblem]:
         """The items of a model's list, in its order; of items that are there twice the last one."""
         file = f"models/{model}/{LIST}"
         rows: dict[str, ListItem] = {}
         text = (self.root / file).read_text(encoding="utf-8-sig", errors="replace")
-        for number, line in enumerate(text.split("\n"), start=1):
-            if not line.strip():
-                continue
-            row = parse_json_or_none(line) if len(line) <= LONGEST else None
+        for number, row in parse_numbered_json_lines(text):
             problem = self._list_row_problem(row)
             if problem is not None:
-                yield DatasetProblem(
-                    problem[0], file, number, str(_mapping_or_empty(row).get("item_id", ""))[:200], problem[1]
-                )
+                kind, text = problem
+                yield DatasetProblem(kind, file, number, str(_mapping_or_empty(row).get("item_id", ""))[:200], text)
                 continue
             item = self._make_list_item(model, _mapping_or_empty(row), number, file)
             if item.id in rows:
@@ -260,25 +264,16 @@ class MBenchDataset:
         generated = next((entry for entry in listed if entry.get("role") in ("generated", None)), None)
         if videos and generated is None:
             add_problem("no generated video", "none of media.videos has the role generated")
-        video = self._find_item_file(
-            model,
-            _mapping_or_empty(generated).get("path"),
-            self.path_from_pattern("output_video", **names),
-            "video",
-            add_problem,
-        )
+        default = self.path_from_pattern("output_video", **names)
+        video = self._find_item_file(model, _mapping_or_empty(generated).get("path"), default, "video", add_problem)
         artifacts = {}
         for name in ("da3", *FEATURES):
-            artifact_path = _mapping_or_empty(_mapping_or_empty(row.get("artifacts")).get(name)).get("path")
-            what = "artifact" if name == "da3" else f"{name} file"
-            spare = (
-                [prepared_poses_path(folder, **names) for folder in self.prepared_artifact_folders]
-                if name == "da3"
-                else []
-            )
-            path = self._find_item_file(
-                model, artifact_path, self.path_from_pattern(f"artifact_{name}", **names), what, add_problem, spare
-            )
+            listed_path = _mapping_or_empty(_mapping_or_empty(row.get("artifacts")).get(name)).get("path")
+            default = self.path_from_pattern(f"artifact_{name}", **names)
+            poses = name == "da3"
+            spare = [prepared_poses_path(place, **names) for place in self.prepared_artifact_folders] if poses else []
+            what = "artifact" if poses else f"{name} file"
+            path = self._find_item_file(model, listed_path, default, what, add_problem, spare)
             if path is not None:
                 artifacts[name] = path
         own = {**facts, **{k: v for k, v in flatten_metadata(row).items() if v not in (None, "", [], {})}}
@@ -310,16 +305,11 @@ class MBenchDataset:
             places = [Path(os.path.normpath(base / declared)) for base in bases]
         allowed = [self.root, Path.cwd(), *self.roots, *self.artifacts]
         inside = [place for place in places if _lies_in_any_folder(place, allowed)]
-        path = next(filter(file_exists, inside), None)
-        spare_path = next(filter(file_exists, spare_places), None) if path is None else None
-        if spare_path is not None:
-            if _lies_in_any_folder(spare_path, allowed):
-                return spare_path
-            report_problem(
-                f"{file_kind} outside", f"{spare_path} leads out of the dataset; allow its folder with --root"
-            )
-        elif not inside:
-            text = f"{declared or default} leads out of the dataset; allow its folder with --root, or move it"
+        spare = (place for place in spare_places if _lies_in_any_folder(place, allowed))
+        path = next(filter(file_exists, [*inside, *spare]), None)
+        if path is None and (there := next(filter(file_exists, spare_places), None) or not inside):
+            outside = declared or default if there is True else there
+            text = f"{outside} leads out of the dataset; allow its folder with --root, or move it"
             report_problem(f"{file_kind} outside", text)
         elif path is None:
             links = [place for place in inside if os.path.islink(place)]  # noqa: PTH114 - a name may be too long

@@ -6,13 +6,12 @@ interaction exists for the action-conditioned setting (A) only; all others for t
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
 from revisit.core import METRICS, UsageError
-from revisit.core.text import read_package_yaml
+from revisit.core.text import did_you_mean_question, read_package_yaml
 
 Axis = Literal["entity", "environment", "causal"]
 SETTINGS = {"A": "mbencha", "T": "mbencht"}
@@ -58,6 +57,11 @@ def dimensions_by_upstream_name() -> dict[str, tuple[str, MemoryDimension]]:
     }
 
 
+def gates_of_setting(setting: str, judged: bool) -> list[str]:
+    """The gate that says which clips pose the test; in setting T only a judge can say so."""
+    return [MOVED] if setting == "A" else [TRIGGER] if judged else []
+
+
 def dimensions_of_setting(setting: str) -> list[MemoryDimension]:
     """The dimensions that a setting has."""
     return [dimension for dimension in DIMENSIONS if setting in dimension.settings]
@@ -82,8 +86,7 @@ def named_dimensions_or_all(names: Iterable[str], setting: str) -> list[MemoryDi
                 f"({SETTINGS[setting]}); choose names that begin with {SETTINGS[setting]}"
             )
         else:
-            near = difflib.get_close_matches(name, [*mine, *by_name], n=1)
-            hint = f"did you mean {near[0]}?" if near else "`revisit mbench list-metrics` lists them"
+            hint = did_you_mean_question(name, [*mine, *by_name]) or "`revisit mbench list-metrics` lists them"
             raise UsageError(f"there is no metric called {name!r}; {hint}")
     return list(dimensions.values()) or dimensions_of_setting(setting)
 

@@ -72,12 +72,8 @@ def read(
                     own_wording = {question_id: words for question_id, words in wording.items() if question_id in ids}
                     case = replace(case, annotations={**case.annotations, "wording": own_wording})
                 yield case
-    for name, names, there in (
-        ("condition", keep.conditions, conditions_there),
-        ("sample", keep.samples, samples_there),
-    ):
-        if unknown := [one for one in names if one not in there]:
-            raise UsageError(f"{data.root} has no {name} {unknown[0]!r}; it has {join_names(sorted(there)) or 'none'}")
+    data.refuse_unknown("condition", keep.conditions, conditions_there)
+    data.refuse_unknown("sample", keep.samples, samples_there)
     if repeated:
         yield Remark(
             f"{count_and_noun(len(repeated), 'item')} on several lines of a model's list, of which the last counts: "
@@ -98,10 +94,8 @@ class Filter:
     def from_options(cls, data: MBenchDataset, models: str, subsets: str, conditions: str, samples: str) -> Filter:
         """The filter of lists with commas; a model or a subset that the dataset does not have is refused."""
         model_names, kinds = split_commas([models]), split_commas([subsets])
-        for name, names, available in (("model", model_names, data.models), ("subset", kinds, data.subsets)):
-            unknown = [one for one in names if one not in available]
-            if unknown:
-                raise UsageError(f"{data.root} has no {name} {unknown[0]!r}; it has {', '.join(available) or 'none'}")
+        data.refuse_unknown("model", model_names, data.models)
+        data.refuse_unknown("subset", kinds, data.subsets)
         if not data.models:
             raise UsageError(f"{data.root}: no model has a list; expected models/<id>/samples.jsonl")
         return cls(model_names or data.models, kinds, split_commas([conditions]), split_commas([samples]))
@@ -263,8 +257,7 @@ def object_description(facts: Mapping[str, object]) -> str:
 
 
 def _problem_sentence(problem: DatasetProblem) -> str:
-    place = problem.file if problem.line is None else f"{problem.file}:{problem.line}"
-    return f"{problem.kind}: {problem.text} ({place})"
+    return f"{problem.kind}: {problem.text} ({problem.place})"
 
 
 IDS = (*(f"trigger.{subset}" for subset in SUBSETS), "progress")
