@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -67,6 +69,14 @@ class ClipStore:
                 raise Unusable(str(error)) from None
             return Clip(self._write_folder_once(place, place, lambda at: _write_pngs(at, frames)), fps)
         return Clip(self._write_folder_once(place, place, lambda at: _write_pictures(at, content)), fps)
+
+    def make_entry(
+        self, name: str, content: Content, truth: Content | None, fields: Mapping[str, object]
+    ) -> DatasetEntry:
+        """A clip and its reference, stored under this name, with what `fields` say of it."""
+        fps = float(str(fields["fps"])) if fields.get("fps") else None
+        reference = None if truth is None else self.store_clip(f"{name}.reference", truth, fps)
+        return DatasetEntry(name, self.store_clip(name, content, fps), reference, manifest_details_of(fields))
 
     def _write_folder_once(self, place: Path, path: Path, write: Callable[[Path], object]) -> Path:
         if place.is_dir():
@@ -132,11 +142,15 @@ def first_present_field(fields: Iterable[str], names: Sequence[str]) -> str | No
     return next((name for name in names if name in there), None)
 
 
-def missing_library_error(library: str, extra: str) -> MissingPrerequisite:
-    """What is raised where the library of a format is not there."""
-    return MissingPrerequisite(
-        f"{library} reads this format, and is not installed: pip install 'revisit-bench[{extra}]'"
-    )
+def import_format_library(module: str, extra: str) -> Any:
+    """The library of a format; MissingPrerequisite says how to install it where it is not there."""
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        library = module.partition(".")[0]
+        raise MissingPrerequisite(
+            f"{library} reads this format, and is not installed: pip install 'revisit-bench[{extra}]'"
+        ) from None
 
 
 def _video_suffix_of_bytes(content: bytes) -> str:

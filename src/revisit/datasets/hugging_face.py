@@ -21,8 +21,7 @@ from revisit.datasets.entries import (
     Unusable,
     clip_content_of_field,
     first_present_field,
-    manifest_details_of,
-    missing_library_error,
+    import_format_library,
 )
 
 CLIPS = ("video", "frames", "clip", "images")
@@ -54,10 +53,7 @@ def _declares_clips(shard: Path) -> bool:
 
 def read_hugging_face(source: Path, roots: Sequence[Path] = ()) -> Iterator[DatasetEntry | Rejected]:
     """The rows of all shards; rows without a name are numbered by shard."""
-    try:
-        import datasets
-    except ImportError:
-        raise missing_library_error("datasets", "datasets") from None
+    datasets = import_format_library("datasets", "datasets")
     for shard in _list_shards(source):
         label = shard.relative_to(source).as_posix()
         try:
@@ -129,17 +125,11 @@ def _entry_of_row(
     allowed: Sequence[Path],
 ) -> DatasetEntry | Rejected:
     clip, truth = columns
-    named = first_present_field([name for name, value in row.items() if value not in (None, "")], NAMES)
-    name = str(row[named]) if named else number
+    name = next((str(row[field]) for field in NAMES if row.get(field) not in (None, "")), number)
+    fields = {key: value for key, value in row.items() if key not in columns}
     try:
-        fps = float(row["fps"]) if row.get("fps") else None
-        fields = {key: value for key, value in row.items() if key not in columns}
-        reference = None
-        if truth is not None and row[truth] is not None:
-            reference = store.store_clip(f"{name}.reference", clip_content_of_field(row[truth], allowed), fps)
-        details = {**({"subset": split} if split else {}), **manifest_details_of(fields)}
-        return DatasetEntry(
-            name, store.store_clip(name, clip_content_of_field(row[clip], allowed), fps), reference, details
-        )
+        reference = None if truth is None or row[truth] is None else clip_content_of_field(row[truth], allowed)
+        fields["subset"] = fields.get("subset") or split
+        return store.make_entry(name, clip_content_of_field(row[clip], allowed), reference, fields)
     except (Unusable, ValueError, OSError) as error:
         return Rejected(name, " ".join(str(error).split())[:300])

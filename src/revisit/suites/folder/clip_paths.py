@@ -38,12 +38,7 @@ class TruthPath:
 
 
 def find_clip_paths(root: Path, outside: Path | None = None) -> list[ClipPath]:
-    """The clips below a folder, in natural order, without seeds in their words; those below `outside` are left out."""
-    return _split_off_seeds(list_clip_paths(root, outside))
-
-
-def list_clip_paths(root: Path, outside: Path | None = None) -> list[ClipPath]:
-    """The clips below a folder, in natural order; those below `outside` are left to others.
+    """The clips below a folder, in natural order, without seeds in their words; those below `outside` are left out.
 
     Two that differ only in their endings keep them. Letters are composed (NFC), so that a name is the same whichever
     system wrote it.
@@ -60,7 +55,7 @@ def list_clip_paths(root: Path, outside: Path | None = None) -> list[ClipPath]:
         words = tuple(normalize("NFC", word) for word in (*folders, f"{name}{path.suffix}" if keeps else name))
         below = normalize("NFC", path.relative_to(root).as_posix())
         named.append(ClipPath(path, below, words, keeps_ending=keeps))
-    return named
+    return _split_off_seeds(named)
 
 
 def _split_off_seeds(clips: list[ClipPath]) -> list[ClipPath]:

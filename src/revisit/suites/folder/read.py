@@ -37,11 +37,6 @@ TARGETS = "targets.json"
 FolderEntry = Case | Rejected | Remark
 
 
-def source_exists(source: Path) -> bool:
-    """True for anything: this suite is the fallback for what no benchmark claims."""
-    return source.exists()
-
-
 def read(
     source: Path, roots: Sequence[Path] = (), layout: str = "", reference: str = "", questions: str = ""
 ) -> Iterator[Case | Rejected | Remark]:

@@ -83,13 +83,13 @@ def item_problems(
     motion = parse_requested_motion(item.action, data.declared_motion_of_item(item))
     if "camera_interaction" in names and isinstance(motion, Reason):
         yield DatasetProblem("unknown action", *in_list, motion.sentence)
-    if poses:
-        if item.pose_artifact is None and not any("artifact" in p.kind and p.violation for p in item.problems):
-            text = "results.npz is missing; `revisit mbench prepare` makes one"
-            yield DatasetProblem("missing artifact", *in_list, text)
-        elif item.pose_artifact is not None and (trouble := pose_artifact_problem(item.pose_artifact)) is not None:
-            kind, text = trouble
-            yield DatasetProblem(kind, *in_list, text)
+    path = item.artifacts.get("da3")
+    if poses and path is None and not any("artifact" in p.kind and p.violation for p in item.problems):
+        text = "results.npz is missing; `revisit mbench prepare` makes one"
+        yield DatasetProblem("missing artifact", *in_list, text)
+    elif poses and path is not None and (trouble := pose_artifact_problem(path)) is not None:
+        kind, text = trouble
+        yield DatasetProblem(kind, *in_list, text)
 
 
 def unreadable_video_reason(path: Path) -> str:

@@ -79,12 +79,8 @@ class ListItem:
     @property
     def path_fields(self) -> dict[str, str]:
         """What patterns of paths may hold."""
-        return {"model_id": self.model, **dict(zip(NEEDED, (self.subset, self.sample, self.condition), strict=True))}
-
-    @property
-    def pose_artifact(self) -> Path | None:
-        """The camera poses."""
-        return self.artifacts.get("da3")
+        names = (self.model, self.subset, self.sample, self.condition)
+        return dict(zip(("model_id", *NEEDED), names, strict=True))
 
     @property
     def action(self) -> str:

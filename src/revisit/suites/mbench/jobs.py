@@ -72,10 +72,9 @@ def _iter_jobs(data: MBenchDataset, place: MBenchDataset, request: BatchRequest,
         subset, sample, condition = (row[name] for name in NEEDED)
         facts, problems = data.sample_facts_and_problems(subset, sample)
         item = ListItem(request.model, subset, sample, condition, 0, {}, facts, None, {})
-        if problems:
-            left_out.append(f"{item.id}: {problems[0].text}")
-            continue
         try:
+            if problems:
+                raise UsageError(problems[0].text)
             control = (
                 _caption_job_fields(item, request) if data.setting == "T" else _camera_job_fields(data, item, request)
             )

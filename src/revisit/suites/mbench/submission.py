@@ -198,7 +198,7 @@ def _archive_problems(archive: zipfile.ZipFile) -> list[str]:
     names = set(archive.namelist())
     if FILE not in names:
         return [*problems, f"there is no {FILE} at the root of the zip file"]
-    problems += _content_problems(parse_json_or_none(archive.read(FILE)))
+    problems += content_problems(parse_json_or_none(archive.read(FILE)))
     for name in sorted(names & allowed - {FILE}):
         whole = name.endswith(".json")
         texts = [archive.read(name)] if whole else archive.read(name).splitlines()
@@ -208,7 +208,8 @@ def _archive_problems(archive: zipfile.ZipFile) -> list[str]:
     return problems
 
 
-def _content_problems(content: object) -> list[str]:
+def content_problems(content: object) -> list[str]:
+    """What is wrong with the content of the submission's JSON file, in sentences."""
     if not isinstance(content, dict):
         return [f"{FILE} is not a JSON object"]
     problems = [f"{FILE} has no {name}" for name in REQUIRED if name not in content]
