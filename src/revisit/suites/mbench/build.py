@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import shutil
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -64,11 +64,8 @@ class SourceSample:
         return f"{away}_then_wait_then_{back}"
 
 
-def describe_source_video(
-    client: JudgeClient, video: Path, sample_frames: Callable[[Path], Frames]
-) -> SourceSample | str:
-    """What the judge says of a video, or why it is left out."""
-    frames = sample_frames(video)
+def describe_source_video(client: JudgeClient, video: Path, frames: Frames) -> SourceSample:
+    """What the judge says of a video; RevisitError where it is left out."""
 
     def ask_topic(topic: str, schema: Schema, **values: object) -> Any:
         question = Question(f"mbench.{topic}", WORDS[topic].format(**values), schema)
@@ -82,11 +79,10 @@ def describe_source_video(
     challenge = max(ratings, key=ratings.__getitem__)
     if ratings[challenge] < LEAST:
         rated = ", ".join(f"{name} {rating}" for name, rating in ratings.items())
-        return f"{video.name}: no challenge to memory is rated {LEAST} or more ({rated})"
+        raise RevisitError(f"{video.name}: no challenge to memory is rated {LEAST} or more ({rated})")
     facts = ask_topic("describe", DESCRIPTION)
-    parts = ask_topic(
-        "segments", Many(Text(800), PARTS, PARTS), caption=facts["caption"], name=facts["name"], parts=PARTS
-    )
+    segments = Many(Text(800), PARTS, PARTS)
+    parts = ask_topic("segments", segments, caption=facts["caption"], name=facts["name"], parts=PARTS)
     subset = facts["kind"] if challenge == "entity" else challenge
     digest = hashlib.sha256(video.read_bytes()).hexdigest()[:8]
     return SourceSample(video, f"{video.stem}_{digest}", subset, ratings, facts, parts)
