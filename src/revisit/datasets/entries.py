@@ -148,9 +148,7 @@ def import_format_library(module: str, extra: str) -> Any:
         return importlib.import_module(module)
     except ImportError:
         library = module.partition(".")[0]
-        raise MissingPrerequisite(
-            f"{library} reads this format, and is not installed: pip install 'revisit-bench[{extra}]'"
-        ) from None
+        raise MissingPrerequisite(f"{library} is not installed: pip install 'revisit-bench[{extra}]'") from None
 
 
 def _video_suffix_of_bytes(content: bytes) -> str:

@@ -89,10 +89,8 @@ def _open_undecoded_rows(datasets: Any, shard: Path) -> Any:
     from pyarrow import parquet
 
     table = parquet.read_table(shard)
-    features = datasets.Features.from_arrow_schema(table.schema)
-    return datasets.Dataset(datasets.table.InMemoryTable(table), datasets.DatasetInfo(features=features)).with_format(
-        "arrow"
-    )
+    info = datasets.DatasetInfo(features=datasets.Features.from_arrow_schema(table.schema))
+    return datasets.Dataset(datasets.table.InMemoryTable(table), info).with_format("arrow")
 
 
 def _clip_and_reference_columns(datasets: Any, rows: Any) -> tuple[str, str | None]:

@@ -58,9 +58,8 @@ def visible_folders(folder: Path) -> list[Path]:
 def video_files(folder: Path) -> list[Path]:
     """The videos directly in a folder that are not hidden, in natural order; none where there is no such folder."""
     inside = folder.glob("[!.]*") if folder.is_dir() else ()
-    return sorted(
-        (path for path in inside if path.suffix.lower() in VIDEO_SUFFIXES and path.is_file()), key=natural_order
-    )
+    videos = (path for path in inside if path.suffix.lower() in VIDEO_SUFFIXES and path.is_file())
+    return sorted(videos, key=natural_order)
 
 
 def is_frame_folder(path: Path) -> bool:
@@ -204,10 +203,8 @@ def _manifest_case(content: Mapping[str, object], allowed: Sequence[Path]) -> Ca
 
     unknown = [name for name in content if name not in ManifestEntry.model_fields]
     if unknown:
-        hint = (
-            did_you_mean_question(unknown[0], ManifestEntry.model_fields) or "put your own fields under 'annotations'"
-        )
-        raise ValueError(f"unknown field {unknown[0]!r}; {hint}")
+        near = did_you_mean_question(unknown[0], ManifestEntry.model_fields)
+        raise ValueError(f"unknown field {unknown[0]!r}; {near or 'put your own fields under annotations'}")
     try:
         entry = ManifestEntry.model_validate(content)
     except ValidationError as error:

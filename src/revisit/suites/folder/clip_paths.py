@@ -75,9 +75,8 @@ def separate_truth_clips(clips: Sequence[ClipPath], folder: str) -> tuple[list[C
 
     A gt.mp4 among clips that lie in no folder makes of the source, which is called `folder`, the folder of one scene.
     """
-    if sum(is_truth_word(clip.words[0]) for clip in clips) == 1 < len(clips) and all(
-        len(clip.words) == 1 for clip in clips
-    ):
+    flat = all(len(clip.words) == 1 for clip in clips)
+    if flat and sum(is_truth_word(clip.words[0]) for clip in clips) == 1 < len(clips):
         clips = [replace(clip, words=(folder, *clip.words)) for clip in clips]
     truths = {clip.path: truth for clip in clips if (truth := _truth_path_of_clip(clip)) is not None}
     others = [clip for clip in clips if clip.path not in truths]

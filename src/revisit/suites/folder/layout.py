@@ -211,9 +211,7 @@ def _readings_of_several_folders(clips: Sequence[ClipPath], usual: list[ClipFact
     if len(rest) == 1 or rest == folders:  # kitchen/video.mp4, or kitchen/seed0.mp4
         scenes = [ClipFacts(root, folder, clip.seed) for (folder, _), clip in zip(pairs, clips, strict=True)]
         return [usual] if mostly_model_names(folders) else [usual, scenes]
-    models_first = [
-        _join_step_to_model(folder, name, clip.seed) for (folder, name), clip in zip(pairs, clips, strict=True)
-    ]
+    models_first = [_join_step_to_model(*pair, clip.seed) for pair, clip in zip(pairs, clips, strict=True)]
     depth = {len(clip.words) for clip in clips}
     if depth == {3} and (readings := _readings_with_inner_models(clips, models_first)):
         return readings
@@ -241,11 +239,9 @@ def _words_without_folder_name(clip: ClipPath) -> list[str]:
 def _join_step_to_model(folder: str, name: str, seed: int) -> ClipFacts:
     """A checkpoint in a folder of its own below the model's is part of the model's name."""
     first, _, rest = name.partition("/")
-    return (
-        ClipFacts(f"{folder}-{first}", rest, seed)
-        if rest and is_checkpoint_word(first)
-        else ClipFacts(folder, name, seed)
-    )
+    if rest and is_checkpoint_word(first):
+        return ClipFacts(f"{folder}-{first}", rest, seed)
+    return ClipFacts(folder, name, seed)
 
 
 def _readings_with_inner_models(clips: Sequence[ClipPath], models_first: list[ClipFacts]) -> list[list[ClipFacts]]:

@@ -101,10 +101,8 @@ def _casefold_without_separators(word: str) -> str:
 
 def _is_model_name(word: str) -> bool:
     """Whether a name begins with that of a published model, or calls itself one."""
-    heads = (re.match(r"[^\W\d_]+", text) for text in (_casefold_without_separators(word), word.casefold()))
-    return any(
-        head is not None and (_FAMILY.fullmatch(head[0]) or head[0] in _generator_name_heads()) for head in heads
-    )
+    heads = (re.match(r"[^\W\d_]*", text) for text in (_casefold_without_separators(word), word.casefold()))
+    return any(head and (_FAMILY.fullmatch(head[0]) or head[0] in _generator_name_heads()) for head in heads)
 
 
 @cache

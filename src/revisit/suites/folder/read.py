@@ -48,9 +48,8 @@ def read(
     if not source.exists():
         raise UsageError(f"{source}: no such file or folder")
     manifest = source / MANIFEST if source.is_dir() else source
-    if (source.is_file() and source.suffix.lower() in CLIP_SUFFIXES) or (
-        not manifest.is_file() and is_frame_folder(source)
-    ):
+    is_clip = source.is_file() and source.suffix.lower() in CLIP_SUFFIXES
+    if is_clip or (not manifest.is_file() and is_frame_folder(source)):
         name = source.resolve().name if source.is_dir() else source.stem
         case = _make_folder_case(ClipFacts(source.resolve().parent.name, name), source)
         yield from _add_references_by_name([case], Path(reference)) if reference else [case]
@@ -133,9 +132,8 @@ class FolderReading:
             way = f"--layout '{{model}}/{{scene}}.mp4' takes folders for models, {way}"
         unlike = f"; {join_names(samples.unlike)} begin otherwise, and are samples by their names"
         return (
-            f"{join_names(samples.example)} differ only in a number and begin with the same picture: they "
-            f"are samples of "
-            f"one scene, and intervals resample scenes; {way} each as a scene of its own"
+            f"{join_names(samples.example)} differ only in a number and begin with the same picture: they are samples "
+            f"of one scene, and intervals resample scenes; {way} each as a scene of its own"
         ) + (unlike if samples.unlike else "")
 
     def _other_readings_sentence(self) -> str:
@@ -194,8 +192,7 @@ def understand_layout(source: Path, layout: str = "", reference: str = "") -> Fo
     if place and not layouts[0].truth:
         raise UsageError(
             f"no clip of {source} has the name of a true video in {reference}: the truth has "
-            f"{_first_scene_names(truths)}, "
-            f"the clips are {join_names([one.name for one in others])}; "
+            f"{_first_scene_names(truths)}, the clips are {join_names([one.name for one in others])}; "
             "--layout says which part of a path is the scene, such as '{model}/{scene}.mp4'"
         )
     return FolderReading(tuple(others), layouts, tuple(truths), reference, samples=samples)
@@ -226,9 +223,7 @@ def _read_with_user_layout(
     facts = {clip: one for clip in clips if (one := pattern.match_path(clip.name)) is not None}
     unfitting = tuple(clip.name for clip in clips if clip not in facts)
     if not facts:
-        raise UsageError(
-            f"no clip fits --layout {layout!r}; they are named {join_names([clip.name for clip in clips])}"
-        )
+        raise UsageError(f"no clip fits --layout {layout!r}; they are named {join_names(unfitting)}")
     facts_by_path = {clip.path: one._replace(model=one.model or root) for clip, one in facts.items()}
     by_scene = {"/".join(one.scene): one for one in truths}
     truth_by_clip = {path: by_scene[one.scene] for path, one in facts_by_path.items() if one.scene in by_scene}

@@ -67,12 +67,9 @@ def validate(
     for problem in problems if not json else ():
         typer.echo(console.without_control_characters(f"{'' if problem.violation else 'note: '}{problem}"))
     violations = sum(problem.violation for problem in problems)
-    if not items:
-        console.print_to_stderr("nothing was checked: no item of these models and subsets has these metrics")
-    else:
-        console.print_to_stderr(
-            f"{violations} violations in {items} items" if violations else f"valid: {items} items checked"
-        )
+    sentence = f"{violations} violations in {items} items" if violations else f"valid: {items} items checked"
+    nothing = "nothing was checked: no item of these models and subsets has these metrics"
+    console.print_to_stderr(sentence if items else nothing)
     raise typer.Exit(1 if violations or not items else 0)
 
 
@@ -114,9 +111,7 @@ def prepare(
     from revisit.suites.mbench.read import Filter
 
     if (producer == "command") != bool(command):
-        raise UsageError(
-            "--producer command needs --command, a program that reads {video} and writes {npz}, and the reverse"
-        )
+        raise UsageError("--producer command and --command, a program that reads {video} and writes {npz}, go together")
     data = open_mbench_dataset(source, root)
     keep = Filter.from_options(data, models, subsets, conditions, sample_ids)
     estimator = make_pose_estimator(command or producer, python, model, device, frames, convention, timeout, workers)
@@ -165,9 +160,7 @@ def submit(
     request = finished_run.facts.get("request") or {}
     source = dataset or Path(str(request.get("source")))
     if not source.is_dir():
-        raise UsageError(
-            f"{source}: the dataset of this run is missing, so its completeness cannot be checked; --dataset"
-        )
+        raise UsageError(f"{source}: the dataset of this run, which tells whether it is whole, is missing; --dataset")
     roots = [Path(folder) for folder in request.get("roots", ())]
     data, results = open_mbench_dataset(source, roots), finished_run.results
     partial = submission.partial_run_reason(data, finished_run.facts, finished_run.plan, results, model)

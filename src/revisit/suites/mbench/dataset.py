@@ -35,6 +35,7 @@ PLACES = {
 }
 LIFTED = ("caption", "caption_segments", "object_anchor", "object_card", "object_name")  # found beside metadata, too
 NEEDED = ("subset", "sample_id", "condition_id")
+KindAndText = tuple[str, str]  # of a problem
 CONDITION = re.compile(r"(?P<action>.+)_(?P<length>\d+(?:\.\d+)?)s")
 
 
@@ -87,7 +88,7 @@ class ListItem:
         """What the camera was asked to do, such as left_then_right; the whole condition where nothing else says so."""
         declared = _mapping_or_empty(self.row.get("annotations")).get("action")
         match = CONDITION.fullmatch(self.condition)
-        return str(declared or (match["action"] if match else "") or self.facts.get("action") or self.condition)
+        return str(declared or (match and match["action"]) or self.facts.get("action") or self.condition)
 
     @property
     def seconds_in_condition(self) -> float | None:
@@ -105,7 +106,7 @@ class MBenchDataset:
     setting: str
     roots: Sequence[Path] = ()
     artifacts: Sequence[Path] = ()  # folders of pose artifacts that the user names
-    samples: dict[tuple[str, str], tuple[dict[str, object], list[DatasetProblem]]] = field(default_factory=dict)
+    samples: dict[tuple[str, str], tuple[dict[str, object], list[KindAndText]]] = field(default_factory=dict)
 
     @cached_property
     def subsets(self) -> list[str]:
@@ -125,9 +126,7 @@ class MBenchDataset:
         path = self.root / ANCHORS
         content = parse_json_or_none(path.read_text(encoding="utf-8-sig")) if path.is_file() else {}
         if not isinstance(content, dict):
-            raise UsageError(
-                f"{path}: expected sample ids with anchors, such as {{'sample_1': {{'center_x': 10, ...}}}}"
-            )
+            raise UsageError(f"{path}: expected sample ids with anchors, such as {{'sample_1': {{'center_x': 10}}}}")
         return content
 
     @cached_property
@@ -141,18 +140,10 @@ class MBenchDataset:
     @cached_property
     def declared_motions(self) -> Mapping[str, list[tuple[str, float]]]:
         """What the card declares of actions or whole conditions: phases with relative lengths, by name."""
-        actions = self.card.get("actions") or {}
+        actions, where = self.card.get("actions") or {}, f"{self.root / CARD}: actions"
         if not isinstance(actions, dict):
-            raise UsageError(
-                f"{self.root / CARD}: actions is {str(actions)[:60]!r}; expected names with lists of phases"
-            )
-        phases_by_name = {}
-        for name, value in actions.items():
-            phases = parse_declared_phases(value)
-            if isinstance(phases, str):
-                raise UsageError(f"{self.root / CARD}: actions.{name}: {phases}")
-            phases_by_name[str(name)] = phases
-        return phases_by_name
+            raise UsageError(f"{where} is {str(actions)[:60]!r}; expected names with lists of phases")
+        return {str(name): parse_declared_phases(value, f"{where}.{name}") for name, value in actions.items()}
 
     def declared_motion_of_item(self, item: ListItem) -> list[tuple[str, float]] | None:
         """The declared phases of an item, by its condition or its action; None where the name has to do."""
@@ -169,33 +160,26 @@ class MBenchDataset:
                 "{subset}, {sample_id} and {condition_id}"
             ) from None
 
-    def sample_facts_and_problems(self, subset: str, sample: str) -> tuple[dict[str, object], list[DatasetProblem]]:
+    def sample_facts_and_problems(self, subset: str, sample: str) -> tuple[dict[str, object], list[KindAndText]]:
         """What a sample says of itself, lifted to one level, and what is wrong with its file."""
         if (subset, sample) not in self.samples:
             self.samples[subset, sample] = self._read_sample_facts_and_problems(subset, sample)
         return self.samples[subset, sample]
 
-    def _read_sample_facts_and_problems(
-        self, subset: str, sample: str
-    ) -> tuple[dict[str, object], list[DatasetProblem]]:
-        where = f"samples/{subset}/{sample}/{SAMPLE}"
-
-        def sample_problem(kind: str, text: str) -> DatasetProblem:
-            return DatasetProblem(kind, where, None, "", text)
-
-        if not file_exists(self.root / where):
+    def _read_sample_facts_and_problems(self, subset: str, sample: str) -> tuple[dict[str, object], list[KindAndText]]:
+        path = self.root / "samples" / subset / sample / SAMPLE
+        if not file_exists(path):
             elsewhere = [s for s in SUBSETS if s != subset and file_exists(self.root / "samples" / s / sample / SAMPLE)]
             if elsewhere:
                 text = f"the sample {sample} is in samples/{elsewhere[0]}, not in samples/{subset}; correct the subset"
-                return {}, [sample_problem("wrong subset", text)]
-            return {}, [sample_problem("no sample", "there is no such file; every item needs a sample")]
-        content = parse_json_or_none((self.root / where).read_text(encoding="utf-8-sig", errors="replace"))
+                return {}, [("wrong subset", text)]
+            return {}, [("no sample", "there is no such file; every item needs a sample")]
+        content = parse_json_or_none(path.read_text(encoding="utf-8-sig", errors="replace"))
         if not isinstance(content, dict):
-            return {}, [sample_problem("not JSON", "expected one JSON object with sample_id and subset")]
-        own_names = {"sample_id": (sample, "wrong sample"), "subset": (subset, "wrong subset")}
+            return {}, [("not JSON", "expected one JSON object with sample_id and subset")]
         return flatten_metadata(content), [
-            sample_problem(kind, f"it says {name} {content[name]!r}, and its folder says {expected!r}")
-            for name, (expected, kind) in own_names.items()
+            (kind, f"it says {name} {content[name]!r}, and its folder says {expected!r}")
+            for name, expected, kind in (("sample_id", sample, "wrong sample"), ("subset", subset, "wrong subset"))
             if content.get(name, expected) != expected
         ]
 
@@ -247,7 +231,8 @@ class MBenchDataset:
         subset, sample, condition = (names[name] for name in NEEDED)
         item_id = f"{subset}:{sample}:{condition}"
         facts, sample_problems = self.sample_facts_and_problems(subset, sample)
-        problems = [DatasetProblem(p.kind, p.file, p.line, item_id, p.text) for p in sample_problems]
+        sample_file = f"samples/{subset}/{sample}/{SAMPLE}"
+        problems = [DatasetProblem(kind, sample_file, None, item_id, text) for kind, text in sample_problems]
 
         def add_problem(kind: str, text: str, violation: bool = True) -> None:
             problems.append(DatasetProblem(kind, file, line, item_id, text, violation))
@@ -383,9 +368,8 @@ def _mapping_or_empty(value: object) -> Mapping[str, object]:
 
 def is_single_path_part(value: object) -> bool:
     """Whether a value can be a part of a path: text that does not climb out of its folder."""
-    return (
-        isinstance(value, str) and value not in ("", ".", "..") and value.isprintable() and not set(value) & set("/\\:")
-    )
+    name = value if isinstance(value, str) and value.isprintable() else ""
+    return name not in ("", ".", "..") and not set(name) & set("/\\:")
 
 
 def _lies_in_any_folder(path: Path, folders: Sequence[Path]) -> bool:

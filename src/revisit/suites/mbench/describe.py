@@ -32,14 +32,12 @@ def describe_dataset(folder: Path) -> DatasetDescription:
         "with an anchor": sum("object_anchor" in one for one in samples.values()),
         "with a named target": sum(bool(object_description(one)) for one in samples.values()),
     }  # fmt: skip
+    histograms: dict[str, Sequence[float]] = {"seconds": seconds, "words of a caption": words}
     tables = [
         value_count_table("Items by subset", ("subset", "items"), (job.subset for job in batch.jobs)),
         value_count_table("Items by condition", ("condition", "items"), (job.condition for job in batch.jobs)),
-        least_median_most_table(
-            "Lengths", {"seconds": seconds, "words of a caption": words, "caption segments": parts}
-        ),
+        least_median_most_table("Lengths", {**histograms, "caption segments": parts}),
     ]
-    histograms: dict[str, Sequence[float]] = {"seconds": seconds, "words of a caption": words}
     return DatasetDescription(f"MBench-{data.setting}", facts, tables, histograms)
 
 

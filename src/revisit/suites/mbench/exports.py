@@ -30,9 +30,8 @@ STANDING_FIELDS = (  # what a group's scores rest on: fields of a Standing
 def export(run: Path, facts: Mapping[str, Any], results: Results) -> dict[str, object]:
     """Texts and contents of the files by name."""
     answers = answers_with_rule(results)
-    files: dict[str, object] = {
-        "items.jsonl": _json_lines_text({"item_id": _item_id(c), "model_id": c.model} for c in results.cases)
-    }
+    items = ({"item_id": _item_id(case), "model_id": case.model} for case in results.cases)
+    files: dict[str, object] = {"items.jsonl": _json_lines_text(items)}
     for dimension in answers.asked_dimensions():
         name = upstream_name(dimension, answers.setting)
         mine = results.records_for(dimension.id)
@@ -112,9 +111,8 @@ def model_group_row(answers: Answers, model: str, dimension: MemoryDimension, st
     scores = _score_fields(standing.reliability, standing.raw)
     if answers.rule == "trigger":
         cases = answers.results_by_model[model].where(subset=dimension.subset).cases
-        sure = [
-            v.confidence for case in cases if (v := answers.trigger_verdict(case, dimension.id)).confidence is not None
-        ]
+        confidences = (answers.trigger_verdict(case, dimension.id).confidence for case in cases)
+        sure = [confidence for confidence in confidences if confidence is not None]
         decided = standing.of - standing.unknown
         if decided:
             scores["triggered"] = standing.posed / decided

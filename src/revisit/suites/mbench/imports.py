@@ -78,9 +78,8 @@ def faces(path: Path) -> FaceFeatures:
         same_face = np.ravel(arrays.get("same", FaceFeatures.same))
         if same_face.dtype.kind not in "iuf" or same_face.shape != (1,) or not -1 <= same_face[0] <= 1:
             raise MediaError(f"its `same` is {same_face[:3]}; expected one cosine: {FACES}")
-        return FaceFeatures(
-            np.union1d(looked, frame), frame, vector, label_or_default(arrays, "maker"), float(same_face[0])
-        )
+        maker = label_or_default(arrays, "maker")
+        return FaceFeatures(np.union1d(looked, frame), frame, vector, maker, float(same_face[0]))
 
 
 @observer(id="import.bodies", version=1, kind="file", makes=BodyFeatures, artifact="bodies", sets=("lite",))
@@ -102,11 +101,10 @@ def grams(path: Path) -> GramDistances:
     """Distances of Gram matrices, from an npz file."""
     with raise_media_errors_naming_file(path):
         arrays = read_npz_with_frames(path, "difference", GRAMS)
-        if "other" not in arrays or not {"norm", "other_norm"} <= arrays.keys():
+        names = ("difference", "norm", "other_norm")
+        if not {"other", *names} <= arrays.keys():
             raise MediaError(f"it holds {', '.join(sorted(arrays))}; expected {GRAMS}")
-        difference, norm, other_norm = (
-            finite_float_table(arrays, name, GRAMS) for name in ("difference", "norm", "other_norm")
-        )
+        difference, norm, other_norm = (finite_float_table(arrays, name, GRAMS) for name in names)
         other = parse_frame_numbers(np.ravel(arrays["other"]), GRAMS)
         fold = np.ravel(arrays.get("fold", np.zeros(len(other)))) > 0
         maker = label_or_default(arrays, "maker")

@@ -74,7 +74,7 @@ def _iter_jobs(data: MBenchDataset, place: MBenchDataset, request: BatchRequest,
         item = ListItem(request.model, subset, sample, condition, 0, {}, facts, None, {})
         try:
             if problems:
-                raise UsageError(problems[0].text)
+                raise UsageError(problems[0][1])
             control = (
                 _caption_job_fields(item, request) if data.setting == "T" else _camera_job_fields(data, item, request)
             )
@@ -128,9 +128,7 @@ def _camera_job_fields(data: MBenchDataset, item: ListItem, request: BatchReques
             steps.append(Step((), count))
             continue
         kind, direction = MOVES[word]
-        usual_amount = (
-            request.suite_option("degrees", "60") if kind in ("yaw", "tilt") else request.suite_option("metres", "1")
-        )
+        usual_amount = request.suite_option(*(("degrees", "60") if kind in ("yaw", "tilt") else ("metres", "1")))
         steps.append(Step((Move(kind, direction, float(next(amounts, None) or usual_amount)),), count))
     script = ",".join(map(str, steps))
     return {

@@ -53,10 +53,8 @@ def make_contest(answers: Answers, dimensions: Sequence[MemoryDimension]) -> Con
     ranked = answers.results.ranked.models
     counts = {model: len(answers.results_by_model[model].readable.cases) for model in ranked if not reasons[model]}
     for model in models_with_few_clips(counts):
-        typical = statistics.median(counts.values())
-        reasons[model] = (
-            f"it has {count_and_noun(counts[model], 'video')}, fewer than half of the median model's {typical:g}"
-        )
+        videos, usual = count_and_noun(counts[model], "video"), statistics.median(counts.values())
+        reasons[model] = f"it has {videos}, fewer than half of the median model's {usual:g}"
     rivals = [model for model in ranked if not reasons[model]] or ranked
     shared = {d.id: answers.shared_items(d, rivals) for d in dimensions}
     on_shared = {
@@ -102,9 +100,7 @@ def rank_models(answers: Answers, dimensions: Sequence[MemoryDimension], contest
                 "ungated": ungated_by_model[model],
             }
         )
-    rows.sort(
-        key=lambda row: (row["floor"], bool(row["reason"]), -(row["order"][0] if row["order"] else 0), row["model"])
-    )
+    rows.sort(key=lambda row: (row["floor"], bool(row["reason"]), -(row["order"] or [0])[0], row["model"]))
     ranked = answers.results.ranked.models  # without floors, unless there is nothing else
     scores = [row["order"][0] if not row["reason"] and row["model"] in ranked else None for row in rows]
     for row, rank in zip(rows, ranks_with_ties(scores), strict=True):
@@ -168,9 +164,8 @@ def _axis_intervals_in_percent(
         )
         for end in (0, 1)
     )
-    return {
-        name: None if first is None or (last := high[name]) is None else [first, last] for name, first in low.items()
-    }
+    ends = {name: (first, high[name]) for name, first in low.items()}
+    return {name: None if first is None or last is None else [first, last] for name, (first, last) in ends.items()}
 
 
 def _total_or_mean_of_axes(axes: AxisScores) -> list[float] | None:

@@ -252,9 +252,7 @@ def _summary_sentences(answers: Answers, contest: Contest, ranked: Sequence[Rank
     unknown = sum(verdict is not None and verdict.posed is None for verdict in answers.posed.values())
     if unknown:
         who = "the judge" if answers.setting == "T" else "the camera gate"
-        sentences.append(
-            f"for {unknown} clips {who} could not say whether they pose the test; they are left out of all means"
-        )
+        sentences.append(f"{who} could not say of {unknown} clips whether they pose the test; all means leave them out")
     if ranked and ranked[0]["left_out"] and ranked[0]["rank"]:
         sentences += _left_out_dimension_sentences(contest, ranked[0]["left_out"], answers.rule)
     sentences += _unequal_item_sentences(contest)

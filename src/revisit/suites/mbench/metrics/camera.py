@@ -46,9 +46,7 @@ def best_phase_switches(values: np.ndarray, at: np.ndarray, switches: np.ndarray
     for k in range(len(switches)):
         after = chosen_switches[k - 1] if k else -np.inf
         before = switches[k + 1] if k + 1 < len(switches) else np.inf
-        near = (
-            at[(np.abs(at - switches[k]) <= tolerance * span) & (at > after) & (at < before)] if tolerance > 0 else []
-        )
+        near = at[(np.abs(at - switches[k]) <= tolerance * span) & (at > after) & (at < before)]
         if len(near):
             inside = (at >= after) & (at < before)
             gains = [np.where(at < c, values[:, k], values[:, k + 1])[inside].sum() for c in near]

@@ -122,10 +122,7 @@ def score_pair_errors(
 ) -> Score | Unscored:
     """Mean over pairs of exp(-E / tau), with what is known about them in the facts."""
     if len(matches.points) != int(matches.offsets[-1]):
-        raise InvalidEvidence(
-            f"PairMatches has {len(matches.points)} points, but its offsets end at {matches.offsets[-1]}; both must "
-            "be equal"
-        )
+        raise InvalidEvidence(f"PairMatches has {len(matches.points)} points; its offsets end at {matches.offsets[-1]}")
     if len(matches.frame) and max(matches.row.max(), matches.other_row.max()) >= len(track.c2w):
         raise InvalidEvidence(f"PairMatches refers to a row beyond the {len(track.c2w)} poses of GeometryTrack")
     tau = TAU[check_rule(rule)] if tau is None else tau
@@ -169,9 +166,8 @@ def score_pair_errors(
         swapped = matched_views_of_pairs(track, matches, invert_rigid_poses(track.c2w))
         usable = [one for k in rows if len(one := finite_errors(swapped[k], errors_of))]
         means = [scale * mean_error_trimmed_by_rule(one, rule) for one in usable]
-        facts |= _swapped_convention_facts(
-            track.convention, float(error.mean()), float(np.mean(means)) if means else None
-        )
+        mean_if_swapped = float(np.mean(means)) if means else None
+        facts |= _swapped_convention_facts(track.convention, float(error.mean()), mean_if_swapped)
     units = Series(
         frame=matches.frame[rows], other=matches.other[rows], value=np.exp(-error / tau), raw=error, matches=counts,
         parallax=angles,

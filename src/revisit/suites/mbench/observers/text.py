@@ -70,9 +70,8 @@ def text_features(
     def describe_frames(batch: list[Frame]) -> None:
         frames.extend(frame.index for frame in batch)
         with runtime.inference(networks.HALF):
-            vectors.append(
-                runtime.to_numpy(net.images(runtime.channels_first_on_device([frame.rgb for frame in batch])))
-            )
+            pictures = runtime.channels_first_on_device([frame.rgb for frame in batch])
+            vectors.append(runtime.to_numpy(net.images(pictures)))
 
     yield from feed_frames_in_groups(AT_ONCE, describe_frames)
     text, cut = np.zeros((0, 1), np.float32), False
