@@ -76,9 +76,8 @@ def folder_story_answer(question: Question) -> StoryAnswer | None:
 
 TRUTHS: Mapping[str, Callable[[ClipStory], bool]] = {
     RETURNS: lambda story: story.has_place_left_and_returned,
-    "place": lambda story: (
-        story.has_place_left_and_returned
-    ),  # what shows another place is read as no view of the scene at all
+    # What shows another place is read as no view of the scene at all.
+    "place": lambda story: story.has_place_left_and_returned,
     "things": lambda story: story.returned and story.spatial,
     "state": lambda story: story.state,
     "look": lambda story: story.state,

@@ -93,11 +93,8 @@ class FolderReading:
             warnings.append(f"if {real[0]} is the truth, rename it to gt: as it is, it is ranked as a model")
         if len(self.readings) > 1:
             warnings.append(self._other_readings_sentence())
-        return [
-            self._counts_sentence(reading),
-            self._example_sentence(reading),
-            *(["; ".join(warnings)] if warnings else []),
-        ]
+        sentences = [self._counts_sentence(reading), self._example_sentence(reading), "; ".join(warnings)]
+        return list(filter(None, sentences))
 
     def _counts_sentence(self, reading: LayoutReading) -> str:
         facts = [reading.size_text]

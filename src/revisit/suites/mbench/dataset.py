@@ -132,10 +132,8 @@ class MBenchDataset:
     @cached_property
     def prepared_artifact_folders(self) -> list[Path]:
         """Folders that hold pose artifacts beside those of the models: named by the user, or noted by `prepare`."""
-        return [
-            *self.artifacts,
-            *(Path(os.path.normpath(self.root / folder)) for folder in read_noted_artifact_folders(self.root)),
-        ]
+        noted = read_noted_artifact_folders(self.root)
+        return [*self.artifacts, *(Path(os.path.normpath(self.root / folder)) for folder in noted)]
 
     @cached_property
     def declared_motions(self) -> Mapping[str, list[tuple[str, float]]]:

@@ -266,10 +266,8 @@ def _summary_sentences(answers: Answers, contest: Contest, ranked: Sequence[Rank
             verdicts = [answers.posed[case.id] for case in mine.cases]
             still = sum(verdict is not None and verdict.posed is False for verdict in verdicts)
             if still > len(mine.entries) / 2:
-                sentences.append(
-                    f"the paper ranks every model: the camera of {model} stays still in {still} of {len(verdicts)} "
-                    "clips"
-                )
+                share = f"{still} of {len(verdicts)} clips"
+                sentences.append(f"the paper ranks every model: the camera of {model} stays still in {share}")
     for row in ranked:
         if row["rank"] is None and not row["floor"] and (answers.rule != "all" or answers.setting == "A"):
             sentences.append(f"{row['model']} is not ranked: {row['reason']}")

@@ -102,10 +102,8 @@ def object_texture(features: ObjectFeatures, pairs: FoldPairs, *, rule: str = "c
         "turnaround": pairs.turnaround,
     }
     if len(features.frame) < 2:
-        sentence = (
-            f"the target was not seen twice, so nothing can be compared ({len(features.frame)} of "
-            f"{len(features.index)} frames show it, by {features.maker})"
-        )
+        times = f"{len(features.frame)} of {len(features.index)} frames"
+        sentence = f"the target was not seen twice, so nothing can be compared ({times} show it, by {features.maker})"
         return Unscored("not_seen", sentence, facts)
     if rule == "corrected" and not returned:
         return Unscored("not_seen", "the target was not seen after the camera turned back", facts)

@@ -65,11 +65,8 @@ def returned_pairs_frames_and_note(
     with raise_media_errors_naming_file(path):
         frame, note = frame_numbers_of_poses(len(geometry.c2w), geometry.frame, count)
     depth = float(np.nan_to_num(geometry.median_depth[0], nan=1.0))
-    return (
-        segment_or_out_and_back_pairs(geometry.c2w, frame, count, annotations, depth, literal=rule == "paper"),
-        frame,
-        note,
-    )
+    pairs = segment_or_out_and_back_pairs(geometry.c2w, frame, count, annotations, depth, literal=rule == "paper")
+    return pairs, frame, note
 
 
 @observer(

@@ -38,10 +38,8 @@ def segment_by_sampled_frame(count: int, segments: int, per_segment: int) -> dic
 def _sampled_frames_of_segments(
     count: int, fps: float, annotations: CaseAnnotations, prompt: str, *, per_segment: int
 ) -> np.ndarray:
-    return np.array(
-        list(segment_by_sampled_frame(count, len(captions_of_segments(annotations, prompt)), per_segment)),
-        dtype=np.int64,
-    )
+    segments = len(captions_of_segments(annotations, prompt))
+    return np.array(list(segment_by_sampled_frame(count, segments, per_segment)), dtype=np.int64)
 
 
 @register_observer_per_network(
