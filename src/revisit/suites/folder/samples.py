@@ -187,12 +187,10 @@ def _number_samples_as_seeds(
     one_scene = bool(folders) and (mostly_model_names(folders) or _groups_share_first_picture(groups))
     changed = []
     for clip in clips:
-        one = numbered.get(clip.path)
-        if one is None:
-            changed.append(clip)
-            continue
-        alone = one_scene and len(one.words) == 1  # wan/0.mp4, svc/0.mp4: models, and one scene without a name
-        changed.append(replace(clip, words=(*one.words, root) if alone else one.words, seed=one.number))
+        if one := numbered.get(clip.path):
+            alone = one_scene and len(one.words) == 1  # wan/0.mp4, svc/0.mp4: models, and one scene without a name
+            clip = replace(clip, words=(*one.words, root) if alone else one.words, seed=one.number)
+        changed.append(clip)
     return SampleReading(changed, tuple(one.clip.name for one in groups[0]), begin_alike)
 
 

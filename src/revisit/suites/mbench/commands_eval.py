@@ -7,7 +7,7 @@ import shlex
 import sys
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -151,12 +151,10 @@ def _write_judge_file(path: Path, url: str, model: str, key: str, retries: int, 
             raise UsageError(f"--vlm-judge openai-compatible needs {flag}, or $MBENCH_VLM_{name}")
     if key:
         os.environ[KEY] = key
-    settings: dict[str, Any] = {"url": url, "model": model, "tries": retries + 1}
-    if os.environ.get(KEY):
-        settings["key_env"] = KEY
-    if longest is not None:
-        settings["max_tokens"] = longest
-    write_text_atomically(path, yaml.safe_dump(settings, sort_keys=True))
+    key_env = KEY if os.environ.get(KEY) else None
+    settings = {"url": url, "model": model, "tries": retries + 1, "key_env": key_env, "max_tokens": longest}
+    given = {name: value for name, value in settings.items() if value is not None}
+    write_text_atomically(path, yaml.safe_dump(given, sort_keys=True))
 
 
 def _command_without_key(key: str) -> str:
