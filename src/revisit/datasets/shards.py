@@ -20,14 +20,7 @@ import numpy as np
 
 from revisit.core import Rejected, Remark
 from revisit.core.text import count_and_noun, parse_json
-from revisit.datasets.entries import (
-    REFERENCES,
-    ClipStore,
-    Content,
-    DatasetEntry,
-    Unusable,
-    import_format_library,
-)
+from revisit.datasets.entries import REFERENCES, ClipStore, Content, DatasetEntry, Unusable, import_format_library
 from revisit.media import IMAGE_SUFFIXES, VIDEO_SUFFIXES
 
 VIDEOS = tuple(suffix[1:] for suffix in VIDEO_SUFFIXES)

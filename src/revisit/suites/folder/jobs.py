@@ -6,7 +6,6 @@ import os
 import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from revisit.control.job_runner import clip_frames_fps_and_size
 from revisit.control.jobs import FRAMES, SIZE, BatchRequest, Job, JobBatch, file_name_for_id
@@ -14,7 +13,7 @@ from revisit.control.requested_path import compile_script
 from revisit.core import Case, Clip, UsageError
 from revisit.core.text import parse_json
 from revisit.media import clip_digest
-from revisit.media.files import write_json_lines
+from revisit.media.files import atomic_write_path, write_json_lines
 from revisit.suites.clips import MANIFEST, read_manifest
 
 REFERENCES = "references"  # the folder of true clips beside those of the models
@@ -93,14 +92,11 @@ def _reference_within(root: Path, reference: Path) -> str:
         name = f"{reference.stem}-{clip_digest(Clip(reference))[:12]}{reference.suffix}"
         inside = root / REFERENCES / name
         if not inside.exists():
-            inside.parent.mkdir(exist_ok=True)
-            with TemporaryDirectory(dir=inside.parent, prefix=".") as folder:
-                whole = Path(folder) / name  # what is killed here leaves no half of a clip
+            with atomic_write_path(inside) as whole:  # what is killed here leaves no half of a clip
                 if reference.is_dir():
                     shutil.copytree(reference, whole, copy_function=_link_or_copy)
                 else:
                     _link_or_copy(reference, whole)
-                whole.rename(inside)
         reference = inside
     return Path(os.path.relpath(reference, root)).as_posix()
 

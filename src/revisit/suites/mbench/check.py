@@ -18,13 +18,7 @@ from revisit.suites.mbench.dataset import LIST, DatasetProblem, ListItem, MBench
 from revisit.suites.mbench.imports import count_poses_in_file
 from revisit.suites.mbench.metrics.actions import parse_requested_motion
 from revisit.suites.mbench.names import MemoryDimension
-from revisit.suites.mbench.read import (
-    Filter,
-    object_anchor_and_source,
-    object_description,
-    segment_captions,
-    target_and_anchor_kind,
-)
+from revisit.suites.mbench.read import Filter, find_object_anchor, object_description, segment_captions
 
 
 def check_dataset_items(
@@ -66,12 +60,12 @@ def item_problems(
         yield DatasetProblem("not a video", *in_list, f"{item.video.name}: {reason}")
     names = {dimension.name for dimension in dimensions}
     if item.subset == "object" and any(name.startswith("object_") for name in names):
-        anchor = object_anchor_and_source(data, item)[0]
-        if data.setting == "A" and anchor is None:
+        anchor = find_object_anchor(data, item)
+        if data.setting == "A" and anchor.fields is None:
             text = "metadata.object_anchor is missing; add it there, or to anchors.json of the dataset"
             yield DatasetProblem("no anchor", *in_sample, text)
-        elif anchor is not None and target_and_anchor_kind(data, item, anchor)[0] is None:
-            anchor_text = json.dumps(anchor)[:120]
+        elif anchor.fields is not None and anchor.target is None:
+            anchor_text = json.dumps(anchor.fields)[:120]
             text = f"the anchor {anchor_text} is not inside the frame; expected center_x, center_y, width, height"
             yield DatasetProblem("bad anchor", *in_sample, text)
         if data.setting == "T" and not object_description({**item.facts, "object_name": ""}):

@@ -9,13 +9,7 @@ from revisit.control.jobs import BatchRequest
 from revisit.suites.authoring import DatasetDescription, DatasetTools, least_median_most_table, value_count_table
 from revisit.suites.mbench.dataset import ListItem, open_mbench_dataset
 from revisit.suites.mbench.jobs import jobs
-from revisit.suites.mbench.read import (
-    is_mbench_dataset,
-    object_anchor_and_source,
-    object_description,
-    segment_captions,
-    target_and_anchor_kind,
-)
+from revisit.suites.mbench.read import find_object_anchor, is_mbench_dataset, object_description, segment_captions
 
 
 def describe_dataset(folder: Path) -> DatasetDescription:
@@ -55,7 +49,7 @@ def dataset_problems(folder: Path) -> list[str]:
             sentences.append(f"{job.id}: metadata.object_card is missing, or has no name")
         if job.subset == "object" and data.setting == "A":
             item = ListItem("", job.subset, job.sample, job.condition, 0, {}, facts, None, {})
-            if target_and_anchor_kind(data, item, object_anchor_and_source(data, item)[0])[0] is None:
+            if find_object_anchor(data, item).target is None:
                 sentences.append(f"{job.id}: metadata.object_anchor is missing, or lies in no frame")
     return sentences
 

@@ -276,35 +276,30 @@ def _summary_sentences(answers: Answers, contest: Contest, ranked: Sequence[Rank
 
 def _left_out_dimension_sentences(contest: Contest, left_out: Sequence[str], rule: str) -> list[str]:
     """Sentences on the dimensions that axes and total leave out, and on whose account."""
-    titles_by_cause: dict[str, list[str]] = {}
-    for metric_id in left_out:
+
+    def cause(metric_id: str) -> str:
         without = [model for model in contest.rivals if ranking_interval(contest.own[metric_id][model], rule) is None]
-        cause = (
-            f"{join_names(without, NAMED_MODELS)}: no value for" if without else "no item is common to all models in"
-        )
-        titles_by_cause.setdefault(cause, []).append(BY_ID[metric_id].title.lower())
+        return f"{join_names(without, NAMED_MODELS)}: no value for" if without else "no item is common to all models in"
+
     return [
-        f"{cause} {join_names(titles)}; axes and total leave {'it' if len(titles) == 1 else 'them'} out for all models"
-        for cause, titles in titles_by_cause.items()
+        f"{why} {_titles(ids)}; axes and total leave {'it' if len(ids) == 1 else 'them'} out for all models"
+        for why, ids in group_items(left_out, cause).items()
     ]
 
 
 def _unequal_item_sentences(contest: Contest) -> list[str]:
-    """Sentences on the items that some compared models lack: of whole subsets, or of single dimensions."""
-    names_by_lack: dict[str, list[str]] = {}
+    """Sentences on the items that some compared models lack, and on the dimensions that they are of."""
     scored = [id for id, standings in contest.standings.items() if any(one.n for one in standings.values())]
-    for subset, metric_ids in group_items(scored, lambda metric_id: BY_ID[metric_id].subset).items():
-        lacks = {metric_id: _lacking_items_text(contest.shared[metric_id]) for metric_id in metric_ids}
-        same = len(set(lacks.values())) == 1
-        for metric_id, lack in list(lacks.items())[: 1 if same else None]:
-            names_by_lack.setdefault(lack, []).append(subset if same else BY_ID[metric_id].title.lower())
-    return [f"{join_names(names)}: {lack}" for lack, names in names_by_lack.items() if lack]
+    lacks = {id: _lacking_items_text(contest.shared[id]) for id in scored if contest.shared[id].lacks}
+    return [f"{_titles(ids)}: {lack}" for lack, ids in group_items(lacks, lacks.__getitem__).items()]
+
+
+def _titles(metric_ids: Sequence[str]) -> str:
+    return join_names([BY_ID[metric_id].title.lower() for metric_id in metric_ids])
 
 
 def _lacking_items_text(shared: SharedItems) -> str:
-    """Who lacks how many items, and what follows; empty where nobody does."""
-    if not shared.lacks:
-        return ""
+    """Who lacks how many items, and what follows."""
     who = join_names([f"{model} {count}" for model, count in shared.lacks.items()], NAMED_MODELS)
     return (
         f"models lack items that others have ({who}), so tables and ranks are on the {len(shared.items)} of "
