@@ -127,11 +127,8 @@ def manifest_details_of(fields: Mapping[str, object]) -> dict[str, object]:
     fields_of_manifest = ("model", "camera", "seed", "fps", "target", "phases", "group", "subset", "condition")
     details = {name: fields[name] for name in fields_of_manifest if fields.get(name) not in (None, "")}
     prompt = next((str(fields[name]) for name in PROMPTS if fields.get(name)), "")
-    rest = {
-        name: value
-        for name, value in fields.items()
-        if name not in (*fields_of_manifest, *PROMPTS, *NAMES) and isinstance(value, str | int | float | bool)
-    }
+    others = fields.keys() - {*fields_of_manifest, *PROMPTS, *NAMES}
+    rest = {name: value for name, value in fields.items() if name in others and isinstance(value, str | int | float)}
     return {**details, **({"prompt": prompt} if prompt else {}), **({"annotations": rest} if rest else {})}
 
 

@@ -261,6 +261,7 @@ def read_target_boxes(path: Path) -> dict[str, TargetRow]:
         box = row["box"] if isinstance(row, dict) else None
         sides = [side for side in box if type(side) in (int, float) and 0 <= side <= 1] if isinstance(box, list) else []
         if len(sides) != 4 or box != sides:
-            expected = "{'box': [x0, y0, x1, y1]} in fractions of the frame"
-            raise UsageError(f"{path}: {name!r} has no box; expected {expected}")
+            raise UsageError(
+                f"{path}: {name!r} has no box; expected {{'box': [x0, y0, x1, y1]}}, fractions of the frame"
+            )
     return rows

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from revisit.core.text import count_and_noun, join_names
 from revisit.suites.folder.clip_paths import ClipPath, TruthPath
-from revisit.suites.folder.first_frames import first_half_is_scene, levels_of_one_beginning
+from revisit.suites.folder.first_frames import levels_of_one_beginning
 from revisit.suites.folder.pairing import pair_clips_with_truth
 from revisit.suites.folder.path_patterns import ClipFacts, infer_layout
 from revisit.suites.folder.path_words import (
@@ -284,8 +284,8 @@ def _second_half_is_model(pairs: Sequence[Pair], paths: Sequence[Path], counted_
     first, second = {left for left, _ in pairs}, {right for _, right in pairs}
     if mostly_model_names(first) != mostly_model_names(second):
         return mostly_model_names(second)
-    if (by_pictures := first_half_is_scene(pairs, paths)) is not None:
-        return by_pictures
+    if levels := levels_of_one_beginning(pairs, paths):
+        return levels == [1]  # clips that share the first half begin alike: it is the scene
     if mostly_scene_names(second) and not mostly_scene_names(first) and not all(map(is_digits_word, second)):
         return False
     if counted_first and mostly_scene_names(first) and not mostly_scene_names(second):

@@ -109,9 +109,5 @@ def _is_model_name(word: str) -> bool:
 def _generator_name_heads() -> frozenset[str]:
     from revisit.control.generators import load_generators
 
-    published = (
-        re.match(r"[^\W\d_]+", _casefold_without_separators(id))
-        for id in load_generators()
-        if id not in ("prompt", "poses")
-    )
-    return frozenset(match[0] for match in published if match is not None)
+    published = (_casefold_without_separators(id) for id in load_generators() if id not in ("prompt", "poses"))
+    return frozenset(match[0] for name in published if (match := re.match(r"[^\W\d_]+", name)) is not None)

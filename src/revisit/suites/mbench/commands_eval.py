@@ -70,11 +70,8 @@ def evaluate_dataset(
     json: bool = JSON,
 ) -> None:
     """Score a dataset. Items that cannot be used are reported. The same command resumes; other metrics are added."""
-    from dataclasses import replace
-
     from revisit.core import UsageError
     from revisit.core.text import split_commas
-    from revisit.engine.dependencies import merge_parameters
     from revisit.engine.request import Request
     from revisit.suites.mbench.dataset import open_mbench_dataset
     from revisit.suites.mbench.names import JUDGED, TRIGGER, gates_of_setting, named_dimensions_or_all
@@ -109,14 +106,14 @@ def evaluate_dataset(
     }
     options = [f"{name}={value}" for name, value in settings_by_name.items() if value]
     ids = [*gates, *(dimension.id for dimension in dimensions)]
+    if vlm_n_frames != 8 and JUDGED & {*ids}:
+        param = [*param, f"judge.frames.at_most={vlm_n_frames}"]
     request = Request.from_options(
         source, "mbench", observer_set, protocol, ids, limit, "auto", root, options, judge, param, truth=False
     )
-    if vlm_n_frames != 8 and JUDGED & {*ids}:
-        parameters = merge_parameters({"judge.frames": {"at_most": vlm_n_frames}}, request.parameters)
-        request = replace(request, parameters=parameters)
+    words = [part.replace(vlm_api_key, "[key]") if vlm_api_key else part for part in sys.argv[1:]]
     run = run_evaluation(
-        request, output, quiet=quiet or no_progress_bar, command=_command_without_key(vlm_api_key), fresh=fresh,
+        request, output, quiet=quiet or no_progress_bar, command=shlex.join(["revisit", *words]), fresh=fresh,
         workers=workers, adds=data.all_case_ids(),
     )  # fmt: skip
     if not no_log_file:
@@ -155,11 +152,6 @@ def _write_judge_file(path: Path, url: str, model: str, key: str, retries: int, 
     settings = {"url": url, "model": model, "tries": retries + 1, "key_env": key_env, "max_tokens": longest}
     given = {name: value for name, value in settings.items() if value is not None}
     write_text_atomically(path, yaml.safe_dump(given, sort_keys=True))
-
-
-def _command_without_key(key: str) -> str:
-    """The command line, without the key."""
-    return shlex.join(["revisit", *(part.replace(key, "[key]") if key else part for part in sys.argv[1:])])
 
 
 def _write_log(run: Run, path: Path) -> None:

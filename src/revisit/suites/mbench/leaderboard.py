@@ -81,16 +81,14 @@ def _board_cells_of_model(
         if is_apart != column.key.endswith(STAND_IN):
             cells[column.key] = BoardCell(0, 0, reason="measured by a stand-in" if is_apart else "no stand-in")
             continue
-        if metric_id in part["dimensions"] and model in part["dimensions"][metric_id]["models"]:
-            dimension = part["dimensions"][metric_id]
+        if dimension := part["dimensions"].get(metric_id):
             standing = dimension.get("on_shared", dimension["models"])[model]
             s = standing["reliability"]
             ends = standing["m_interval"] if part["rule"] == "trigger" else None if s is None else (s, s)
             scaled = None if ends is None else [100 * end for end in ends]
             cells[column.key] = _board_cell_of_interval(scaled, row["reason"], standing["n"], standing["of"])
-        else:  # an axis, the total, or a dimension without this model
-            sums = row.get(metric_id) if metric_id in (*AXES, "total") else None
-            cells[column.key] = _board_cell_of_interval(sums, row["reason"])
+        else:  # an axis, or the total
+            cells[column.key] = _board_cell_of_interval(row[metric_id], row["reason"])
     return cells
 
 

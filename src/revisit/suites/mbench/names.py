@@ -49,12 +49,7 @@ def upstream_name(dimension: MemoryDimension, setting: str) -> str:
 
 def dimensions_by_upstream_name() -> dict[str, tuple[str, MemoryDimension]]:
     """Upstream's 23 names -> setting and dimension, first all of A, then all of T."""
-    return {
-        upstream_name(dimension, setting): (setting, dimension)
-        for setting in SETTINGS
-        for dimension in DIMENSIONS
-        if setting in dimension.settings
-    }
+    return {upstream_name(d, setting): (setting, d) for setting in SETTINGS for d in dimensions_of_setting(setting)}
 
 
 def gates_of_setting(setting: str, judged: bool) -> list[str]:
@@ -73,9 +68,8 @@ def named_dimensions_or_all(names: Iterable[str], setting: str) -> list[MemoryDi
     A name is upstream's, its last part, or our metric's id.
     """
     by_name = dimensions_by_upstream_name()
-    mine = {
-        spelling: d for d in dimensions_of_setting(setting) for spelling in (upstream_name(d, setting), d.name, d.id)
-    }
+    every = dimensions_of_setting(setting)
+    mine = {spelling: d for d in every for spelling in (upstream_name(d, setting), d.name, d.id)}
     dimensions: dict[str, MemoryDimension] = {}
     for name in names:
         if name in mine:
@@ -88,7 +82,7 @@ def named_dimensions_or_all(names: Iterable[str], setting: str) -> list[MemoryDi
         else:
             hint = did_you_mean_question(name, [*mine, *by_name]) or "`revisit mbench list-metrics` lists them"
             raise UsageError(f"there is no metric called {name!r}; {hint}")
-    return list(dimensions.values()) or dimensions_of_setting(setting)
+    return list(dimensions.values()) or every
 
 
 def suite_metric_ids() -> list[str]:

@@ -15,7 +15,7 @@ from revisit.core import Case, Clip, Rejected, Remark, Target, UsageError
 from revisit.core.text import count_and_noun, join_names, read_yaml_file, split_commas
 from revisit.media import VIDEO_SUFFIXES
 from revisit.media.files import file_exists
-from revisit.suites.mbench.dataset import ANCHORS, CARD, DatasetProblem, ListItem, MBenchDataset, open_mbench_dataset
+from revisit.suites.mbench.dataset import ANCHORS, DatasetProblem, ListItem, MBenchDataset, open_mbench_dataset
 from revisit.suites.mbench.names import SUBSETS
 
 SOURCE = "source_video"
@@ -25,8 +25,6 @@ SAME = 0.05  # how far the size beside an anchor may be from the frame's to be t
 
 def is_mbench_dataset(source: Path) -> bool:
     """Whether there is a dataset.yaml that names a dataset of MBench."""
-    if not (source.is_dir() and (source / CARD).is_file()):
-        return False
     try:
         open_mbench_dataset(source)
     except UsageError:
