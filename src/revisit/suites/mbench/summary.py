@@ -128,6 +128,8 @@ def _summary_tables(
     order = [row["model"] for row in ranked]
     replaced = {(record.case.model, record.question) for record in answers.results.records if is_stand_in(record)}
     of_dimensions, of_sums = _dimension_and_sum_columns(answers, dimensions, replaced)
+    mixed = " with stand-ins" if any(c.key == "total" and c.by_stand_in for c in of_sums) else ""
+    number = f"{_ranked_number_title(ranked)}{mixed}"
 
     def cells_in_columns(model: str, columns: Sequence[_Column], cells: Mapping[str, TableCell]) -> list[TableCell]:
         """The cells of a model, each in the column of who measured it."""
@@ -171,25 +173,22 @@ def _summary_tables(
         title = "M-Score" if answers.rule == "trigger" else "Reliability"
         columns = [c.title for c in (*of_dimensions, *of_sums)]
         if unequal:
-            mixed = " with stand-ins" if any(c.key == "total" and c.by_stand_in for c in of_sums) else ""
-            columns.append(f"{_ranked_number_title(ranked)}{mixed} on its own list")
+            columns.append(f"{number} on its own list")
         note = f"{NOTES[answers.rule]}; behind axes and total, dimensions that they are over{on_shared}"
         tables.append(make_table(f"{title}, MBench-{answers.setting}", note, columns, rows))
     if answers.rule != "all" and len(ranked) > 1 and any(row["rank"] for row in ranked):
-        tables.append(_rank_table(answers, ranked, any(c.key == "total" and c.by_stand_in for c in of_sums)))
+        tables.append(_rank_table(answers, ranked, number))
     return tables
 
 
-def _rank_table(answers: Answers, ranked: Sequence[RankRow], by_stand_ins: bool) -> Table:
+def _rank_table(answers: Answers, ranked: Sequence[RankRow], number: str) -> Table:
     """Ranks with and without the gate, and the numbers behind them: the total, or the mean of the axes there are."""
     gate = "the trigger" if answers.setting == "T" else "the camera gate"
-    number = _ranked_number_title(ranked)
-    partial_total = "no total, which takes all three axes: the mean of those that every ranked model has; "
+    no_total = "no total, which takes all three axes: the mean of those that every ranked model has; "
     note = (
-        f"x 100; {'' if number == 'total' else partial_total}with {gate}: as above, over clips that pose the test; "
+        f"x 100; {'' if number.startswith('total') else no_total}with {gate}: as above, over clips that pose the test; "
         f"without: the same dimensions over all scored clips; up: ranks gained by {gate}"
     )
-    number += " with stand-ins" if by_stand_ins else ""
     columns = [f"{number} (with)", "rank (with)", f"{number} (without)", "rank (without)", "up"]
     rows = [(row["model"], _rank_cells(row)) for row in ranked]
     return make_table(f"Ranks with and without {gate}", note, columns, rows)
