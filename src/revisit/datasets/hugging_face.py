@@ -13,16 +13,7 @@ from typing import Any
 
 from revisit.core import Rejected, UsageError
 from revisit.core.text import parse_json
-from revisit.datasets.entries import (
-    NAMES,
-    REFERENCES,
-    ClipStore,
-    DatasetEntry,
-    Unusable,
-    clip_content_of_field,
-    first_present_field,
-    import_format_library,
-)
+from revisit.datasets import entries
 
 CLIPS = ("video", "frames", "clip", "images")
 STATE, SPLITS = "state.json", "dataset_dict.json"
@@ -51,9 +42,9 @@ def _declares_clips(shard: Path) -> bool:
     return any(kind in declared for kind in (b'"Video"', b'"Image"', b'"Array4D"'))
 
 
-def read_hugging_face(source: Path, roots: Sequence[Path] = ()) -> Iterator[DatasetEntry | Rejected]:
+def read_hugging_face(source: Path, roots: Sequence[Path] = ()) -> Iterator[entries.DatasetEntry | Rejected]:
     """The rows of all shards; rows without a name are numbered by shard."""
-    datasets = import_format_library("datasets", "datasets")
+    datasets = entries.import_format_library("datasets", "datasets")
     for shard in _list_shards(source):
         label = shard.relative_to(source).as_posix()
         try:
@@ -65,7 +56,7 @@ def read_hugging_face(source: Path, roots: Sequence[Path] = ()) -> Iterator[Data
             why = " ".join(str(error).split())[:120] or type(error).__name__
             yield Rejected(label, f"the shard cannot be read ({why}); others are read")
             continue
-        store, split = ClipStore.for_shard(shard), shard.parent.name if (source / SPLITS).is_file() else ""
+        store, split = entries.ClipStore.for_shard(shard), shard.parent.name if (source / SPLITS).is_file() else ""
         for number in range(len(rows)):
             row = rows[number : number + 1].to_pylist()[0]
             yield _entry_of_row(row, columns, store, f"{shard.stem}-{number:05d}", split, (source, *roots))
@@ -96,9 +87,9 @@ def _open_undecoded_rows(datasets: Any, shard: Path) -> Any:
 def _clip_and_reference_columns(datasets: Any, rows: Any) -> tuple[str, str | None]:
     """The column of clips, and that of references."""
     media = [name for name, kind in rows.features.items() if _is_clip_feature(datasets, kind)]
-    truth = first_present_field(media, REFERENCES)
-    mine = [name for name in media if name not in REFERENCES]
-    clip = first_present_field(mine, CLIPS) or (mine[0] if len(mine) == 1 else None)
+    truth = entries.first_present_field(media, entries.REFERENCES)
+    mine = [name for name in media if name not in entries.REFERENCES]
+    clip = entries.first_present_field(mine, CLIPS) or (mine[0] if len(mine) == 1 else None)
     if clip is None:
         there = ", ".join(mine or rows.features)
         raise UsageError(f"no column is called video or frames, and it is unclear which one holds the clips: {there}")
@@ -117,17 +108,17 @@ def _is_clip_feature(datasets: Any, kind: Any) -> bool:
 def _entry_of_row(
     row: dict[str, Any],
     columns: tuple[str, str | None],
-    store: ClipStore,
+    store: entries.ClipStore,
     number: str,
     split: str,
     allowed: Sequence[Path],
-) -> DatasetEntry | Rejected:
+) -> entries.DatasetEntry | Rejected:
     clip, truth = columns
-    name = next((str(row[field]) for field in NAMES if row.get(field) not in (None, "")), number)
+    name = next((str(row[field]) for field in entries.NAMES if row.get(field) not in (None, "")), number)
     fields = {key: value for key, value in row.items() if key not in columns}
     try:
-        reference = None if truth is None or row[truth] is None else clip_content_of_field(row[truth], allowed)
+        reference = None if truth is None or row[truth] is None else entries.clip_content_of_field(row[truth], allowed)
         fields["subset"] = fields.get("subset") or split
-        return store.make_entry(name, clip_content_of_field(row[clip], allowed), reference, fields)
-    except (Unusable, ValueError, OSError) as error:
+        return store.make_entry(name, entries.clip_content_of_field(row[clip], allowed), reference, fields)
+    except (entries.Unusable, ValueError, OSError) as error:
         return Rejected(name, " ".join(str(error).split())[:300])
