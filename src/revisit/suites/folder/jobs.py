@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 from revisit.control.job_runner import clip_frames_fps_and_size
@@ -32,21 +33,19 @@ def folder_generation_jobs(data: Path, out: Path | None, request: BatchRequest) 
     words = [str(root), "--suite", "folder"]
     if any(job.annotations["frames"] not in (None, job.frames) for job in all_jobs):
         words += ["--align", "stretch"]  # the clips have another length than their references
-    return JobBatch(
-        request.select_jobs(all_jobs), model_folder, words, lambda finished: _update_manifest(root, finished), left_out
-    )
+    write_index = partial(_update_manifest, root)
+    return JobBatch(request.select_jobs(all_jobs), model_folder, words, write_index, left_out)
 
 
 def _jobs_of_manifest(source: Path, model_folder: Path, request: BatchRequest, left_out: list[str]) -> Iterator[Job]:
-    yielded: set[tuple[str, int]] = set()
+    first: dict[tuple[str, int], Case] = {}
     for case in read_manifest(source):
         if not isinstance(case, Case):
             left_out.append(f"{case.id}: {case.reason}")
             continue
         clip_id = case.id.removesuffix(f"@{case.model}#{case.seed}")
-        if (clip_id, case.seed) in yielded:  # another model's clip of the same
+        if first.setdefault((clip_id, case.seed), case) is not case:  # another model's clip of the same
             continue
-        yielded.add((clip_id, case.seed))
         name = f"{clip_id}#{case.seed}" if case.seed else clip_id
         truth = case.reference or case.clip
         properties = clip_frames_fps_and_size(truth.path) if truth.path.is_file() else {}
