@@ -18,7 +18,6 @@ from revisit.core import Case, Record
 from revisit.results import Results
 from revisit.suites.mbench.names import TRIGGER, MemoryDimension, upstream_name
 from revisit.suites.mbench.records import Answers, TriggerVerdict, answers_with_rule
-from revisit.suites.mbench.scoring import Standing
 
 FOLDER = "metrics"
 STANDING_FIELDS = (  # what a group's scores rest on: fields of a Standing
@@ -92,7 +91,7 @@ def metric_summary_content(
     name: str, facts: Mapping[str, Any], answers: Answers, dimension: MemoryDimension
 ) -> dict[str, object]:
     """The content of summary.json: the canonical scores by model, and beside them what they rest on."""
-    standings = {model: answers.standing_of_model(model, dimension) for model in answers.results_by_model}
+    groups = {model: model_group_row(answers, model, dimension) for model in answers.results_by_model}
     return {
         "metric": name,
         "group_by": "model_id",
@@ -100,14 +99,13 @@ def metric_summary_content(
         **facts["made_by"].get(dimension.id, {}),
         **({"trigger_judge": judge} if (judge := facts["made_by"].get(TRIGGER, {}).get("judge")) else {}),
         "rule": answers.rule,
-        "groups": {
-            m: model_group_row(answers, m, dimension, standing) for m, standing in standings.items() if standing.of
-        },
+        "groups": {model: row for model, row in groups.items() if row["of"]},
     }
 
 
-def model_group_row(answers: Answers, model: str, dimension: MemoryDimension, standing: Standing) -> dict[str, object]:
+def model_group_row(answers: Answers, model: str, dimension: MemoryDimension) -> dict[str, object]:
     """The group of a model."""
+    standing = answers.standing_of_model(model, dimension)
     scores = _score_fields(standing.reliability, standing.raw)
     if answers.rule == "trigger":
         cases = answers.results_by_model[model].where(subset=dimension.subset).cases
