@@ -14,7 +14,6 @@ from revisit.media import CLIP_SUFFIXES
 
 PLACEHOLDERS = {
     "scene": r"(?P<scene>.+)",
-    "id": r"(?P<scene>.+)",
     "model": r"(?P<model>[^/]+?)",
     "seed": r"(?P<seed>\d{1,18})",
     "step": r"(?P<step>\d+[kKmM]?)",
@@ -36,7 +35,6 @@ class ClipFacts(NamedTuple):
 class Pattern:
     """A layout that can be tried on paths."""
 
-    text: str
     expression: re.Pattern[str]
     with_suffix: bool  # the pattern names the ending; without, it fits any
 
@@ -59,8 +57,9 @@ def parse_layout_pattern(text: str) -> Pattern:
     UsageError
         Where it has no scene, a placeholder twice, or one that does not exist.
     """
-    pieces = re.split(r"\{(\w+)\}", unicodedata.normalize("NFC", text).removeprefix("./"))
-    names = ["scene" if name == "id" else name for name in pieces[1::2]]
+    plain = unicodedata.normalize("NFC", text).removeprefix("./").replace("{id}", "{scene}")
+    pieces = re.split(r"\{(\w+)\}", plain)
+    names = pieces[1::2]
     unknown = [name for name in names if name not in PLACEHOLDERS]
     if unknown or names.count("scene") != 1 or len(set(names)) < len(names):
         raise UsageError(
@@ -70,7 +69,7 @@ def parse_layout_pattern(text: str) -> Pattern:
     globs = [re.escape(piece).replace(r"\*\*", ".*").replace(r"\*", "[^/]*") for piece in pieces]
     parts = [PLACEHOLDERS[piece] if k % 2 else globs[k] for k, piece in enumerate(pieces)]
     with_suffix = pieces[-1].lower().endswith((*CLIP_SUFFIXES, ".*"))
-    return Pattern(text, re.compile("".join(parts)), with_suffix)
+    return Pattern(re.compile("".join(parts)), with_suffix)
 
 
 def infer_layout(names: Sequence[str], facts: Sequence[ClipFacts], root: str) -> str:

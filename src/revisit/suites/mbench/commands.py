@@ -160,7 +160,7 @@ def submit(
     request = finished_run.facts.get("request") or {}
     source = dataset or Path(str(request.get("source")))
     if not source.is_dir():
-        raise UsageError(f"{source}: the dataset of this run, which tells whether it is whole, is missing; --dataset")
+        raise UsageError(f"{source}: the dataset of this run is missing; say where it is with --dataset")
     roots = [Path(folder) for folder in request.get("roots", ())]
     data, results = open_mbench_dataset(source, roots), finished_run.results
     partial = submission.partial_run_reason(data, finished_run.facts, finished_run.plan, results, model)
