@@ -59,7 +59,8 @@ def read_hugging_face(source: Path, roots: Sequence[Path] = ()) -> Iterator[entr
         store, split = entries.ClipStore.for_shard(shard), shard.parent.name if (source / SPLITS).is_file() else ""
         for number in range(len(rows)):
             row = rows[number : number + 1].to_pylist()[0]
-            yield _entry_of_row(row, columns, store, f"{shard.stem}-{number:05d}", split, (source, *roots))
+            row["subset"] = row.get("subset") or split
+            yield _entry_of_row(row, columns, store, f"{shard.stem}-{number:05d}", (source, *roots))
 
 
 def _list_shards(source: Path) -> list[Path]:
@@ -106,19 +107,13 @@ def _is_clip_feature(datasets: Any, kind: Any) -> bool:
 
 
 def _entry_of_row(
-    row: dict[str, Any],
-    columns: tuple[str, str | None],
-    store: entries.ClipStore,
-    number: str,
-    split: str,
-    allowed: Sequence[Path],
+    row: dict[str, Any], columns: tuple[str, str | None], store: entries.ClipStore, number: str, allowed: Sequence[Path]
 ) -> entries.DatasetEntry | Rejected:
     clip, truth = columns
     name = next((str(row[field]) for field in entries.NAMES if row.get(field) not in (None, "")), number)
     fields = {key: value for key, value in row.items() if key not in columns}
     try:
         reference = None if truth is None or row[truth] is None else entries.clip_content_of_field(row[truth], allowed)
-        fields["subset"] = fields.get("subset") or split
         return store.make_entry(name, entries.clip_content_of_field(row[clip], allowed), reference, fields)
     except (entries.Unusable, ValueError, OSError) as error:
         return Rejected(name, " ".join(str(error).split())[:300])

@@ -244,7 +244,7 @@ class MBenchDataset:
         if videos and generated is None:
             add_problem("no generated video", "none of media.videos has the role generated")
         default = self.path_from_pattern("output_video", **names)
-        video = self._find_item_file(model, _mapping_or_empty(generated).get("path"), default, "video", add_problem)
+        video = self._find_item_file(model, _mapping_or_empty(generated).get("path"), default, "video", add_problem, ())
         artifacts = {}
         for name in ("da3", *FEATURES):
             listed_path = _mapping_or_empty(_mapping_or_empty(row.get("artifacts")).get(name)).get("path")
@@ -265,7 +265,7 @@ class MBenchDataset:
         default: Path,
         file_kind: str,
         report_problem: Any,
-        spare_places: Sequence[Path] = (),
+        spare_places: Sequence[Path],
     ) -> Path | None:
         """The file of an item, by the path its line gives or else by the pattern; tells what is wrong with it.
 

@@ -42,6 +42,7 @@ class Contest:
     shared: Mapping[str, SharedItems]  # by dimension
     standings: Mapping[str, Mapping[str, Standing]]  # dimension -> model -> on shared items
     own: Mapping[str, Mapping[str, Standing]]  # dimension -> model -> on the model's list
+    dimensions: Sequence[MemoryDimension]
 
 
 def make_contest(answers: Answers, dimensions: Sequence[MemoryDimension]) -> Contest:
@@ -61,17 +62,17 @@ def make_contest(answers: Answers, dimensions: Sequence[MemoryDimension]) -> Con
         d.id: {model: answers.standing_of_model(model, d, shared[d.id]) for model in reasons} for d in dimensions
     }
     own = {d.id: {model: answers.standing_of_model(model, d) for model in reasons} for d in dimensions}
-    return Contest(rivals, reasons, shared, on_shared, own)
+    return Contest(rivals, reasons, shared, on_shared, own, dimensions)
 
 
-def rank_models(answers: Answers, dimensions: Sequence[MemoryDimension], contest: Contest) -> list[RankRow]:
+def rank_models(answers: Answers, contest: Contest) -> list[RankRow]:
     """A row per model, the best first: axes and total in percent as intervals, the rank, or why there is none.
 
     `order` is what models are ordered by, and `left_out` are the dimensions that not every model has. `own` are the
     axes and the total over all dimensions of the setting and all items, where the model has them all, and `own_order`
     is `order` over all items of the model's list. `ungated` has total and rank where all scored clips count.
     """
-    reasons = contest.reasons
+    reasons, dimensions = contest.reasons, contest.dimensions
     values, own_values = (
         {m: {id: ranking_interval(of[m], answers.rule) for id, of in standings.items()} for m in reasons}
         for standings in (contest.standings, contest.own)

@@ -40,7 +40,7 @@ def summarise(results: Results) -> dict[str, Any]:
     answers = answers_with_rule(results)
     dimensions = [dimension for dimension in answers.asked_dimensions() if results.lacking(dimension.id) is None]
     contest = make_contest(answers, dimensions)
-    ranked = rank_models(answers, dimensions, contest)
+    ranked = rank_models(answers, contest)
     parts = {subset or "unknown subset": answers.results_that_count.where(subset=subset) for subset in (*SUBSETS, "")}
     return {
         **standard_summary(
@@ -52,7 +52,7 @@ def summarise(results: Results) -> dict[str, Any]:
             noun="video",
         ),
         "sentences": _summary_sentences(answers, contest, ranked),
-        "tables": _summary_tables(answers, dimensions, contest, ranked),
+        "tables": _summary_tables(answers, contest, ranked),
         "mbench": {
             "setting": answers.setting,
             "rule": answers.rule,
@@ -116,13 +116,8 @@ def rests_on_stand_in(key: str, model: str, setting: str, measured_by_stand_in: 
     return any(key in ("total", d.axis) and setting in d.averaged for d in own)
 
 
-def _summary_tables(
-    answers: Answers,
-    dimensions: Sequence[MemoryDimension],
-    contest: Contest,
-    ranked: Sequence[RankRow],
-) -> list[Table]:
-    standings = contest.standings
+def _summary_tables(answers: Answers, contest: Contest, ranked: Sequence[RankRow]) -> list[Table]:
+    standings, dimensions = contest.standings, contest.dimensions
     unequal = any(shared.lacks for shared in contest.shared.values())
     on_shared = "; on the items that all compared models have" if unequal else ""
     order = [row["model"] for row in ranked]
