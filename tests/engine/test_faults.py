@@ -449,7 +449,7 @@ def test_a_name_that_is_too_long_for_any_disk_is_no_file(tmp_path):
 def test_numbers_that_are_none_are_passed_over(tmp_path):
     """What a long fuzz run found: NaN in recorded answers, and a target further away than any number goes."""
     from revisit.judges.store import read_answer_lines
-    from revisit.suites.mbench.read import object_anchor_and_source, target_and_anchor_kind
+    from revisit.suites.mbench.read import ObjectAnchor, find_object_anchor
 
     kept = {"key": "k", "frames": "f", "question": {"digest": "q"}, "judge": {}, "answer": {"status": "answered"}}
     lines = [{**kept, "key": "n", "asked": float("nan")}, {**kept, "key": "i", "judge": {"x": float("inf")}}, kept]
@@ -460,13 +460,12 @@ def test_numbers_that_are_none_are_passed_over(tmp_path):
 
     data = SimpleNamespace(root=tmp_path, anchors_from_side_file={})
     for far in (10**400, float("nan"), float("inf")):
-        facts = {"object_anchor": {"center_x": 30, "center_y": far, "width": 64, "height": 64}}
-        assert object_anchor_and_source(data, SimpleNamespace(facts=facts, sample="s")) == (None, None)
-        item = SimpleNamespace(facts={}, sample="s", subset="object")
-        assert target_and_anchor_kind(data, item, {"center_x": 30, "center_y": 30, "width": far, "height": 64}) == (
-            None,
-            None,
-        )
+        item = SimpleNamespace(sample="s", subset="object")
+        item.facts = {"object_anchor": {"center_x": 30, "center_y": far, "width": 64, "height": 64}}
+        assert find_object_anchor(data, item) == ObjectAnchor()
+        item.facts = {"object_anchor": {"center_x": 30, "center_y": 30, "width": far, "height": 64}}
+        anchor = find_object_anchor(data, item)
+        assert anchor.source == "sample" and anchor.target is None and anchor.kind is None
 
 
 def test_deep_and_swollen_yaml_is_one_sentence(make_clip, tmp_path, revisit):

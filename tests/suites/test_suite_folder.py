@@ -73,7 +73,7 @@ def test_a_manifest_line_becomes_a_case(tmp_path):
         ({"video": "a.mp4", "reference": "../../b.mp4"}, "leads out of the manifest's folder"),
         ({"video": "https://example.org/a.mp4"}, "is a web address"),
         ({"video": "a\u0000.mp4"}, "NUL character"),
-        ({"video": "a.mp4", "refrence": "b.mp4"}, "did you mean 'reference'?"),
+        ({"video": "a.mp4", "refrence": "b.mp4"}, "did you mean reference?"),
         ({"video": "a.mp4", "target": {"box": [0.5, 0.5, 0.2, 0.9]}}, "a box is [x0, y0, x1, y1] as fractions"),
         ({"video": "a.mp4", "phases": [20, 10]}, "phases are [first hidden frame, first returned frame]"),
         ({"video": "a.mp4", "model": "m\u001b[31m"}, "only printable characters"),

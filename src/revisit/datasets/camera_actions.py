@@ -29,28 +29,20 @@ TURNS = ("yaw", "tilt", "roll")
 def camera_action_columns(names: Sequence[str]) -> tuple[dict[int, tuple[str, float]], str]:
     """Column of the action -> (move, degrees or metres of one unit); and a sentence on what was made of the names."""
     parts = {name: re.split(r"[^a-z]+", name.lower()) for name in names}
-    cameras = [name for name, words in parts.items() if {"camera", "cam"} & set(words)]
-    if not cameras:
-        return (
-            {},
-            f"actions ({join_names(names, 5)}) are no camera actions by their names, so that no camera was requested "
-            "(docs/data.md)",
-        )
+    if not (cameras := [name for name, words in parts.items() if {"camera", "cam"} & set(words)]):
+        named = join_names(names, 5)
+        return {}, f"actions ({named}) are no camera actions by their names: no camera was requested (docs/data.md)"
     columns: dict[int, tuple[str, float]] = {}
     for name in cameras:
         kind = next((KINDS[word] for word in parts[name] if word in KINDS), None)
         unit = next((word for word in reversed(parts[name]) if word in UNITS), None)
         if kind is None or unit is None or (kind in TURNS) == (unit in ("m", "metres")):
-            return {}, (
-                f"the camera action {name} says no unit, so that no camera was requested; names such as camera_yaw_deg "
-                "or camera_forward_m say it (docs/data.md)"
-            )
+            example = "as camera_yaw_deg or camera_forward_m do"
+            return {}, f"the camera action {name} says no unit, {example}: no camera was requested (docs/data.md)"
         columns[list(names).index(name)] = kind, UNITS[unit]
     moves = ", ".join(dict.fromkeys(f"{kind} {POSITIVE[kind]}" for kind, _ in columns.values()))
-    return columns, (
-        f"{count_and_noun(len(columns), 'camera action')} became the camera request, positive values as {moves}, "
-        f"per frame"
-    )
+    count = count_and_noun(len(columns), "camera action")
+    return columns, f"{count} became the camera request, positive values as {moves}, per frame"
 
 
 def camera_script_of_actions(actions: np.ndarray, columns: dict[int, tuple[str, float]]) -> str:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from revisit.core import Clip, MissingPrerequisite, UsageError, digest
 from revisit.core.frames import as_pixel_array
-from revisit.media import IMAGE_SUFFIXES, VIDEO_SUFFIXES
 from revisit.media.cache_folders import INPUTS, cache_root
 
 IMAGE_KINDS = {b"\x89PNG": ".png", b"\xff\xd8\xff": ".jpg", b"RIFF": ".webp"}
@@ -58,30 +59,38 @@ class ClipStore:
         plain = re.sub(r"[^A-Za-z0-9._-]+", "_", name)[-80:].strip("._") or "clip"
         place = self.folder / f"{digest(name, 8)}-{plain}"
         if isinstance(content, bytes):
-            path = place / f"clip{_video_suffix_of_bytes(content)}"
-            return Clip(self._write_folder_once(place, path, lambda at: (at / path.name).write_bytes(content)))
-        if isinstance(content, np.ndarray):
-            try:
-                frames = as_pixel_array(content, name)
-            except UsageError as error:
-                raise Unusable(str(error)) from None
-            return Clip(self._write_folder_once(place, place, lambda at: _write_pngs(at, frames)), fps)
-        return Clip(self._write_folder_once(place, place, lambda at: _write_pictures(at, content)), fps)
+            kinds = {content[:4] + b"ftyp": ".mp4", **VIDEO_KINDS}
+            video = f"clip{_suffix_by_first_bytes(content, kinds, 'its bytes are no video (mp4, mkv, webm, mov)')}"
+            _write_folder_once(place, [(video, content)])
+            return Clip(place / video)
+        files = _png_files(content, name) if isinstance(content, np.ndarray) else _picture_files(content)
+        _write_folder_once(place, files)
+        return Clip(place, fps)
 
-    def _write_folder_once(self, place: Path, path: Path, write: Callable[[Path], object]) -> Path:
-        if place.is_dir():
-            return path
-        temporary = place.with_name(f".{place.name}-{os.getpid()}-{os.urandom(4).hex()}")
-        temporary.mkdir(parents=True)
-        try:
-            write(temporary)
-            temporary.rename(place)
-        except OSError:
-            if not place.is_dir():  # another process was first
-                raise
-        finally:
-            shutil.rmtree(temporary, ignore_errors=True)
-        return path
+    def make_entry(
+        self, name: str, content: Content, truth: Content | None, fields: Mapping[str, object]
+    ) -> DatasetEntry:
+        """A clip and its reference, stored under this name, with what `fields` say of it."""
+        fps = float(str(fields["fps"])) if fields.get("fps") else None
+        reference = None if truth is None else self.store_clip(f"{name}.reference", truth, fps)
+        return DatasetEntry(name, self.store_clip(name, content, fps), reference, manifest_details_of(fields))
+
+
+def _write_folder_once(place: Path, files: Iterable[tuple[str, bytes]]) -> None:
+    """A folder of files by name; one that is there is left as it is."""
+    if place.is_dir():
+        return
+    temporary = place.with_name(f".{place.name}-{os.getpid()}-{os.urandom(4).hex()}")
+    temporary.mkdir(parents=True)
+    try:
+        for name, content in files:
+            (temporary / name).write_bytes(content)
+        temporary.rename(place)
+    except OSError:
+        if not place.is_dir():  # another process was first
+            raise
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def clip_content_of_field(value: object, allowed: Sequence[Path] = ()) -> Content:
@@ -118,11 +127,8 @@ def manifest_details_of(fields: Mapping[str, object]) -> dict[str, object]:
     fields_of_manifest = ("model", "camera", "seed", "fps", "target", "phases", "group", "subset", "condition")
     details = {name: fields[name] for name in fields_of_manifest if fields.get(name) not in (None, "")}
     prompt = next((str(fields[name]) for name in PROMPTS if fields.get(name)), "")
-    rest = {
-        name: value
-        for name, value in fields.items()
-        if name not in (*fields_of_manifest, *PROMPTS, *NAMES) and isinstance(value, str | int | float | bool)
-    }
+    others = fields.keys() - {*fields_of_manifest, *PROMPTS, *NAMES}
+    rest = {name: value for name, value in fields.items() if name in others and isinstance(value, str | int | float)}
     return {**details, **({"prompt": prompt} if prompt else {}), **({"annotations": rest} if rest else {})}
 
 
@@ -132,34 +138,35 @@ def first_present_field(fields: Iterable[str], names: Sequence[str]) -> str | No
     return next((name for name in names if name in there), None)
 
 
-def missing_library_error(library: str, extra: str) -> MissingPrerequisite:
-    """What is raised where the library of a format is not there."""
-    return MissingPrerequisite(
-        f"{library} reads this format, and is not installed: pip install 'revisit-bench[{extra}]'"
-    )
+def import_format_library(module: str, extra: str) -> Any:
+    """The library of a format; MissingPrerequisite says how to install it where it is not there."""
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        library = module.partition(".")[0]
+        raise MissingPrerequisite(f"{library} is not installed: pip install 'revisit-bench[{extra}]'") from None
 
 
-def _video_suffix_of_bytes(content: bytes) -> str:
-    if content[4:8] == b"ftyp":
-        return ".mp4"
-    suffix = next((end for start, end in VIDEO_KINDS.items() if content.startswith(start)), None)
-    if suffix not in VIDEO_SUFFIXES:
-        raise Unusable("its bytes are no video that is known here (mp4, mkv, webm, mov)")
+def _suffix_by_first_bytes(content: bytes, kinds: Mapping[bytes, str], otherwise: str) -> str:
+    suffix = next((end for start, end in kinds.items() if content.startswith(start)), None)
+    if suffix is None:
+        raise Unusable(otherwise)
     return suffix
 
 
-def _write_pngs(folder: Path, frames: np.ndarray) -> None:
+def _png_files(array: np.ndarray, name: str) -> Iterator[tuple[str, bytes]]:
     import cv2
 
+    try:
+        frames = as_pixel_array(array, name)
+    except UsageError as error:
+        raise Unusable(str(error)) from None
     for number, frame in enumerate(frames):
-        good, content = cv2.imencode(".png", frame[..., ::-1], [cv2.IMWRITE_PNG_COMPRESSION, 1])
-        assert good
-        (folder / f"{number:06d}.png").write_bytes(content.tobytes())
+        _, content = cv2.imencode(".png", frame[..., ::-1], [cv2.IMWRITE_PNG_COMPRESSION, 1])
+        yield f"{number:06d}.png", content.tobytes()
 
 
-def _write_pictures(folder: Path, pictures: Sequence[bytes]) -> None:
+def _picture_files(pictures: Sequence[bytes]) -> Iterator[tuple[str, bytes]]:
     for number, picture in enumerate(pictures):
-        suffix = next((end for start, end in IMAGE_KINDS.items() if picture.startswith(start)), None)
-        if suffix not in IMAGE_SUFFIXES:
-            raise Unusable(f"picture {number} is no png, jpg or webp")
-        (folder / f"{number:06d}{suffix}").write_bytes(picture)
+        suffix = _suffix_by_first_bytes(picture, IMAGE_KINDS, f"picture {number} is no png, jpg or webp")
+        yield f"{number:06d}{suffix}", picture

@@ -13,17 +13,7 @@ from typing import Any
 
 from revisit.core import Rejected, UsageError
 from revisit.core.text import parse_json
-from revisit.datasets.entries import (
-    NAMES,
-    REFERENCES,
-    ClipStore,
-    DatasetEntry,
-    Unusable,
-    clip_content_of_field,
-    first_present_field,
-    manifest_details_of,
-    missing_library_error,
-)
+from revisit.datasets import entries
 
 CLIPS = ("video", "frames", "clip", "images")
 STATE, SPLITS = "state.json", "dataset_dict.json"
@@ -52,12 +42,9 @@ def _declares_clips(shard: Path) -> bool:
     return any(kind in declared for kind in (b'"Video"', b'"Image"', b'"Array4D"'))
 
 
-def read_hugging_face(source: Path, roots: Sequence[Path] = ()) -> Iterator[DatasetEntry | Rejected]:
+def read_hugging_face(source: Path, roots: Sequence[Path] = ()) -> Iterator[entries.DatasetEntry | Rejected]:
     """The rows of all shards; rows without a name are numbered by shard."""
-    try:
-        import datasets
-    except ImportError:
-        raise missing_library_error("datasets", "datasets") from None
+    datasets = entries.import_format_library("datasets", "datasets")
     for shard in _list_shards(source):
         label = shard.relative_to(source).as_posix()
         try:
@@ -69,10 +56,11 @@ def read_hugging_face(source: Path, roots: Sequence[Path] = ()) -> Iterator[Data
             why = " ".join(str(error).split())[:120] or type(error).__name__
             yield Rejected(label, f"the shard cannot be read ({why}); others are read")
             continue
-        store, split = ClipStore.for_shard(shard), shard.parent.name if (source / SPLITS).is_file() else ""
+        store, split = entries.ClipStore.for_shard(shard), shard.parent.name if (source / SPLITS).is_file() else ""
         for number in range(len(rows)):
             row = rows[number : number + 1].to_pylist()[0]
-            yield _entry_of_row(row, columns, store, f"{shard.stem}-{number:05d}", split, (source, *roots))
+            row["subset"] = row.get("subset") or split
+            yield _entry_of_row(row, columns, store, f"{shard.stem}-{number:05d}", (source, *roots))
 
 
 def _list_shards(source: Path) -> list[Path]:
@@ -93,18 +81,16 @@ def _open_undecoded_rows(datasets: Any, shard: Path) -> Any:
     from pyarrow import parquet
 
     table = parquet.read_table(shard)
-    features = datasets.Features.from_arrow_schema(table.schema)
-    return datasets.Dataset(datasets.table.InMemoryTable(table), datasets.DatasetInfo(features=features)).with_format(
-        "arrow"
-    )
+    info = datasets.DatasetInfo(features=datasets.Features.from_arrow_schema(table.schema))
+    return datasets.Dataset(datasets.table.InMemoryTable(table), info).with_format("arrow")
 
 
 def _clip_and_reference_columns(datasets: Any, rows: Any) -> tuple[str, str | None]:
     """The column of clips, and that of references."""
     media = [name for name, kind in rows.features.items() if _is_clip_feature(datasets, kind)]
-    truth = first_present_field(media, REFERENCES)
-    mine = [name for name in media if name not in REFERENCES]
-    clip = first_present_field(mine, CLIPS) or (mine[0] if len(mine) == 1 else None)
+    truth = entries.first_present_field(media, entries.REFERENCES)
+    mine = [name for name in media if name not in entries.REFERENCES]
+    clip = entries.first_present_field(mine, CLIPS) or (mine[0] if len(mine) == 1 else None)
     if clip is None:
         there = ", ".join(mine or rows.features)
         raise UsageError(f"no column is called video or frames, and it is unclear which one holds the clips: {there}")
@@ -121,25 +107,13 @@ def _is_clip_feature(datasets: Any, kind: Any) -> bool:
 
 
 def _entry_of_row(
-    row: dict[str, Any],
-    columns: tuple[str, str | None],
-    store: ClipStore,
-    number: str,
-    split: str,
-    allowed: Sequence[Path],
-) -> DatasetEntry | Rejected:
+    row: dict[str, Any], columns: tuple[str, str | None], store: entries.ClipStore, number: str, allowed: Sequence[Path]
+) -> entries.DatasetEntry | Rejected:
     clip, truth = columns
-    named = first_present_field([name for name, value in row.items() if value not in (None, "")], NAMES)
-    name = str(row[named]) if named else number
+    name = next((str(row[field]) for field in entries.NAMES if row.get(field) not in (None, "")), number)
+    fields = {key: value for key, value in row.items() if key not in columns}
     try:
-        fps = float(row["fps"]) if row.get("fps") else None
-        fields = {key: value for key, value in row.items() if key not in columns}
-        reference = None
-        if truth is not None and row[truth] is not None:
-            reference = store.store_clip(f"{name}.reference", clip_content_of_field(row[truth], allowed), fps)
-        details = {**({"subset": split} if split else {}), **manifest_details_of(fields)}
-        return DatasetEntry(
-            name, store.store_clip(name, clip_content_of_field(row[clip], allowed), fps), reference, details
-        )
-    except (Unusable, ValueError, OSError) as error:
+        reference = None if truth is None or row[truth] is None else entries.clip_content_of_field(row[truth], allowed)
+        return store.make_entry(name, entries.clip_content_of_field(row[clip], allowed), reference, fields)
+    except (entries.Unusable, ValueError, OSError) as error:
         return Rejected(name, " ".join(str(error).split())[:300])

@@ -17,7 +17,7 @@ import numpy as np
 from revisit.core import Clip, Rejected, Remark, UsageError
 from revisit.core.text import parse_json
 from revisit.datasets.camera_actions import camera_action_columns, camera_script_of_actions
-from revisit.datasets.entries import ClipStore, DatasetEntry, Unusable, clip_content_of_field, missing_library_error
+from revisit.datasets.entries import ClipStore, DatasetEntry, Unusable, clip_content_of_field, import_format_library
 
 INFO = "meta/info.json"
 IMAGES = "observation.images."  # how the names of cameras begin
@@ -101,12 +101,10 @@ class LeRobot:
     def make_entry(self, episode: Mapping[str, Any], camera: str, name: str) -> DatasetEntry:
         tasks = [str(task) for task in episode.get("tasks") or ()]
         details = {"group": name.partition("/")[0], "prompt": "; ".join(tasks), "fps": None}
-        columns = self.camera_columns_and_note[0] if self.action_names else {}
-        script = (
-            camera_script_of_actions(np.array(self._rows_of_episode(episode)["action"].to_pylist(), float), columns)
-            if columns
-            else ""
-        )
+        script = ""
+        if self.action_names and (columns := self.camera_columns_and_note[0]):
+            actions = np.array(self._rows_of_episode(episode)["action"].to_pylist(), float)
+            script = camera_script_of_actions(actions, columns)
         return DatasetEntry(name, self._clip_of_episode(episode, camera, name), None, details, script)
 
     def _clip_of_episode(self, episode: Mapping[str, Any], camera: str, name: str) -> Clip:
@@ -143,11 +141,8 @@ class LeRobot:
 
 def _read_parquet(path: Path) -> Any:
     """A parquet file, or Unusable with the sentence why not."""
-    try:
-        from pyarrow import ArrowException, parquet
-    except ImportError:
-        raise missing_library_error("pyarrow", "tables") from None
+    pyarrow, parquet = (import_format_library(name, "tables") for name in ("pyarrow", "pyarrow.parquet"))
     try:
         return parquet.read_table(path)
-    except (ArrowException, OSError) as error:
+    except (pyarrow.ArrowException, OSError) as error:
         raise Unusable(f"{path.name} cannot be read as parquet ({' '.join(str(error).split())[:120]})") from None

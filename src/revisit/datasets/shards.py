@@ -20,16 +20,7 @@ import numpy as np
 
 from revisit.core import Rejected, Remark
 from revisit.core.text import count_and_noun, parse_json
-from revisit.datasets.entries import (
-    REFERENCES,
-    ClipStore,
-    Content,
-    DatasetEntry,
-    Unusable,
-    first_present_field,
-    manifest_details_of,
-    missing_library_error,
-)
+from revisit.datasets.entries import REFERENCES, ClipStore, Content, DatasetEntry, Unusable, import_format_library
 from revisit.media import IMAGE_SUFFIXES, VIDEO_SUFFIXES
 
 VIDEOS = tuple(suffix[1:] for suffix in VIDEO_SUFFIXES)
@@ -45,17 +36,14 @@ def list_tar_shards(source: Path) -> list[Path]:
 
 def read_shards(source: Path, roots: Sequence[Path] = ()) -> Iterator[DatasetEntry | Rejected | Remark]:
     """The samples of all shards; a name that an earlier shard has gets that of its own shard in front of it."""
-    try:
-        from webdataset.tariterators import group_by_keys, tar_file_expander
-    except ImportError:
-        raise missing_library_error("webdataset", "webdataset") from None
+    tars = import_format_library("webdataset.tariterators", "webdataset")
     names: set[tuple[object, ...]] = set()
     renamed: list[str] = []
     for shard in list_tar_shards(source):
         store, count, own_names = ClipStore.for_shard(shard), 0, set[tuple[object, ...]]()
         try:
             with shard.open("rb") as file:
-                for sample in group_by_keys(tar_file_expander([{"url": shard.name, "stream": file}])):
+                for sample in tars.group_by_keys(tars.tar_file_expander([{"url": shard.name, "stream": file}])):
                     count += 1
                     entry = _entry_of_sample(sample, store)
                     if isinstance(entry, DatasetEntry):
@@ -78,25 +66,21 @@ def read_shards(source: Path, roots: Sequence[Path] = ()) -> Iterator[DatasetEnt
 def _entry_of_sample(sample: Mapping[str, Any], store: ClipStore) -> DatasetEntry | Rejected:
     name = str(sample["__key__"])
     try:
-        fields = _text_and_json_fields(sample)
-        fps = float(str(fields["fps"])) if "fps" in fields else None
         content = _clip_content_with_prefix(sample, "")
         if content is None:
             endings = ", ".join(key for key in sample if not key.startswith("__"))
             raise Unusable(f"none of its files is a video, a picture with a number or an npy array ({endings})")
-        truth = next(
-            (part for word in REFERENCES if (part := _clip_content_with_prefix(sample, f"{word}.")) is not None), None
-        )
-        reference = None if truth is None else store.store_clip(f"{name}.reference", truth, fps)
-        return DatasetEntry(name, store.store_clip(name, content, fps), reference, manifest_details_of(fields))
+        truths = (_clip_content_with_prefix(sample, f"{word}.") for word in REFERENCES)
+        truth = next((part for part in truths if part is not None), None)
+        return store.make_entry(name, content, truth, _text_and_json_fields(sample))
     except (Unusable, ValueError, OSError) as error:
         return Rejected(name, " ".join(str(error).split())[:300])
 
 
 def _text_and_json_fields(sample: Mapping[str, Any]) -> dict[str, object]:
     fields: dict[str, object] = {}
-    if text := first_present_field(sample, ("txt", "text")):
-        fields["prompt"] = sample[text].decode().strip()
+    if text := sample.get("txt") or sample.get("text"):
+        fields["prompt"] = text.decode().strip()
     if "json" in sample:
         content = parse_json(sample["json"].decode())
         fields |= content if isinstance(content, dict) else {}

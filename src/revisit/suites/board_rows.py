@@ -14,9 +14,8 @@ def board_row_of_printed_line(
 ) -> BoardRow:
     """The row of a model whose numbers stand in a line, each as it is printed."""
     texts = zip(columns, line.split(), strict=True)
-    return BoardRow(
-        model, source, {column.key: cell_without_counts(float(text), text) for column, text in texts}, group
-    )
+    cells = {column.key: cell_without_counts(float(text), text) for column, text in texts}
+    return BoardRow(model, source, cells, group)
 
 
 def board_rows_of_models(

@@ -6,7 +6,6 @@ other lines are read on. Paths stay inside the manifest's folder, or inside a ro
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from revisit.core import Case, Clip, Rejected, Remark, UsageError
-from revisit.core.text import convert_read_errors, count_and_noun, join_names, parse_json, parse_json_or_none
+from revisit.core.text import convert_read_errors, count_and_noun, did_you_mean_question, join_names, parse_json
 from revisit.media import (
     ARRAY_SUFFIXES,
     IMAGE_SUFFIXES,
@@ -59,9 +58,8 @@ def visible_folders(folder: Path) -> list[Path]:
 def video_files(folder: Path) -> list[Path]:
     """The videos directly in a folder that are not hidden, in natural order; none where there is no such folder."""
     inside = folder.glob("[!.]*") if folder.is_dir() else ()
-    return sorted(
-        (path for path in inside if path.suffix.lower() in VIDEO_SUFFIXES and path.is_file()), key=natural_order
-    )
+    videos = (path for path in inside if path.suffix.lower() in VIDEO_SUFFIXES and path.is_file())
+    return sorted(videos, key=natural_order)
 
 
 def is_frame_folder(path: Path) -> bool:
@@ -171,11 +169,12 @@ def read_manifest(path: Path, roots: Sequence[Path] = ()) -> Iterator[Case | Rej
         if not line.strip():
             continue
         where = f"{path.name} line {number}"
+        content: dict[str, object] = {}
         try:
-            entry = _parse_manifest_line(line)
-            case = _manifest_case(entry, allowed)
+            content = _parse_manifest_line(line)
+            case = _manifest_case(content, allowed)
         except ValueError as error:
-            yield Rejected(where, " ".join(str(error).split()), _model_of_manifest_line(line))
+            yield Rejected(where, " ".join(str(error).split()), str(content.get("model", ""))[:200])
             continue
         first = line_by_id.setdefault(case.id, number)
         if first != number:
@@ -204,41 +203,32 @@ def _manifest_case(content: Mapping[str, object], allowed: Sequence[Path]) -> Ca
 
     unknown = [name for name in content if name not in ManifestEntry.model_fields]
     if unknown:
-        near = difflib.get_close_matches(unknown[0], ManifestEntry.model_fields, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else "put your own fields under 'annotations'"
-        raise ValueError(f"unknown field {unknown[0]!r}; {hint}")
+        near = did_you_mean_question(unknown[0], ManifestEntry.model_fields)
+        raise ValueError(f"unknown field {unknown[0]!r}; {near or 'put your own fields under annotations'}")
     try:
         entry = ManifestEntry.model_validate(content)
     except ValidationError as error:
         problem, text = first_validation_problem(error)
         raise ValueError(f"{problem} (found {text})") from None
-    base = allowed[0]
-    video = _resolve_allowed_path(base, entry.video, allowed)
-    reference = (
-        None if entry.reference is None else Clip(_resolve_allowed_path(base, entry.reference, allowed), entry.fps)
-    )
-    return entry.make_case(entry.id or Path(entry.video).stem, Clip(video, entry.fps), reference, entry.camera)
+    video = Clip(_resolve_allowed_path(entry.video, allowed), entry.fps)
+    truth = None if entry.reference is None else Clip(_resolve_allowed_path(entry.reference, allowed), entry.fps)
+    return entry.make_case(entry.id or Path(entry.video).stem, video, truth, entry.camera)
 
 
-def _resolve_allowed_path(base: Path, name: str, allowed: Sequence[Path]) -> Path:
-    """The path a manifest names, refused where it leaves the allowed folders (also through links)."""
+def _resolve_allowed_path(name: str, allowed: Sequence[Path]) -> Path:
+    """The path a manifest names from the first allowed folder on, refused where it leaves all of them, or by links."""
     if re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", name):
         raise ValueError(f"{name[:80]!r} is a web address; a manifest names files on this machine")
     if "\x00" in name:
         raise ValueError("a path contains a NUL character")
     try:
-        path = (base / name).resolve()
+        path = (allowed[0] / name).resolve()
         path.is_file()
     except (OSError, RuntimeError):  # a loop of links
         raise ValueError(f"{name[:80]!r} is no path that this system takes") from None
     if not any(path.is_relative_to(root) for root in allowed):
         raise ValueError(f"{name!r} leads out of the manifest's folder; move it there, or allow its folder with --root")
     return path
-
-
-def _model_of_manifest_line(line: str) -> str:
-    content = parse_json_or_none(line)
-    return str(content.get("model", ""))[:200] if isinstance(content, dict) else ""
 
 
 def existing_option_folder(option: str, value: str) -> Path:
@@ -271,6 +261,7 @@ def read_target_boxes(path: Path) -> dict[str, TargetRow]:
         box = row["box"] if isinstance(row, dict) else None
         sides = [side for side in box if type(side) in (int, float) and 0 <= side <= 1] if isinstance(box, list) else []
         if len(sides) != 4 or box != sides:
-            expected = "{'box': [x0, y0, x1, y1]} in fractions of the frame"
-            raise UsageError(f"{path}: {name!r} has no box; expected {expected}")
+            raise UsageError(
+                f"{path}: {name!r} has no box; expected {{'box': [x0, y0, x1, y1]}}, fractions of the frame"
+            )
     return rows

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from revisit.core import InvalidEvidence, Score, Unscored
+from revisit.core import InvalidEvidence, Score, Unscored, UsageError
 from revisit.geometry.camera_script import camera_path, parse_script
 from revisit.geometry.rotations import rotation_from_axis_angle
 from revisit.suites.mbench.evidence import GeometryTrack
@@ -213,8 +213,9 @@ def test_sequences_that_the_dataset_declares(rule: str) -> None:
 def test_declarations_are_checked() -> None:
     from revisit.suites.mbench.metrics.actions import parse_declared_phases
 
-    assert parse_declared_phases([{"left": 4}, {"pause": 2}, {"right": 4}]) == [("left", 4), ("wait", 2), ("right", 4)]
-    assert parse_declared_phases(["left", "right", "left"]) == [("left", 1), ("right", 1), ("left", 1)]
+    swing = parse_declared_phases([{"left": 4}, {"pause": 2}, {"right": 4}], "card")
+    assert swing == [("left", 4), ("wait", 2), ("right", 4)]
+    assert parse_declared_phases(["left", "right", "left"], "card") == [("left", 1), ("right", 1), ("left", 1)]
     for wrong in (
         "left",
         [],
@@ -224,4 +225,5 @@ def test_declarations_are_checked() -> None:
         [{"left": 1}, "right"],
         [{"left": 1, "up": 1}],
     ):
-        assert isinstance(said := parse_declared_phases(wrong), str) and "expected a list such as" in said
+        with pytest.raises(UsageError, match=r"^card: .*expected a list such as"):
+            parse_declared_phases(wrong, "card")

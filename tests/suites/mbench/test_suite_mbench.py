@@ -94,7 +94,7 @@ def test_filters(tmp_path: Path, make_clip):
         list(read(root, conditions="text"))
     with pytest.raises(UsageError, match="has no sample 's7'; it has s0 and s1"):
         list(read(root, samples="s1,s7"))
-    with pytest.raises(UsageError, match="has no model 'three'; it has one, two"):
+    with pytest.raises(UsageError, match="has no model 'three'; it has one and two"):
         list(read(root, models="three"))
     with pytest.raises(UsageError, match="has no subset 'objects'"):
         list(read(root, subsets="objects"))

@@ -38,21 +38,12 @@ class TruthPath:
 
 
 def find_clip_paths(root: Path, outside: Path | None = None) -> list[ClipPath]:
-    """The clips below a folder, in natural order, without seeds in their words; those below `outside` are left out."""
-    return _split_off_seeds(list_clip_paths(root, outside))
-
-
-def list_clip_paths(root: Path, outside: Path | None = None) -> list[ClipPath]:
-    """The clips below a folder, in natural order; those below `outside` are left to others.
+    """The clips below a folder, in natural order, without seeds in their words; those below `outside` are left out.
 
     Two that differ only in their endings keep them. Letters are composed (NFC), so that a name is the same whichever
     system wrote it.
     """
-    clips = [
-        (folders, name, path)
-        for folders, name, path in find_clip_files(root)
-        if outside is None or not path.resolve().is_relative_to(outside)
-    ]
+    clips = [one for one in find_clip_files(root) if outside is None or not one[2].resolve().is_relative_to(outside)]
     counts = Counter((folders, name) for folders, name, _ in clips)
     named = []
     for folders, name, path in clips:
@@ -60,7 +51,7 @@ def list_clip_paths(root: Path, outside: Path | None = None) -> list[ClipPath]:
         words = tuple(normalize("NFC", word) for word in (*folders, f"{name}{path.suffix}" if keeps else name))
         below = normalize("NFC", path.relative_to(root).as_posix())
         named.append(ClipPath(path, below, words, keeps_ending=keeps))
-    return named
+    return _split_off_seeds(named)
 
 
 def _split_off_seeds(clips: list[ClipPath]) -> list[ClipPath]:
@@ -80,9 +71,8 @@ def separate_truth_clips(clips: Sequence[ClipPath], folder: str) -> tuple[list[C
 
     A gt.mp4 among clips that lie in no folder makes of the source, which is called `folder`, the folder of one scene.
     """
-    if sum(is_truth_word(clip.words[0]) for clip in clips) == 1 < len(clips) and all(
-        len(clip.words) == 1 for clip in clips
-    ):
+    flat = all(len(clip.words) == 1 for clip in clips)
+    if flat and sum(is_truth_word(clip.words[0]) for clip in clips) == 1 < len(clips):
         clips = [replace(clip, words=(folder, *clip.words)) for clip in clips]
     truths = {clip.path: truth for clip in clips if (truth := _truth_path_of_clip(clip)) is not None}
     others = [clip for clip in clips if clip.path not in truths]

@@ -7,13 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from revisit.core import Case, Clip, Rejected, Remark, UsageError
-from revisit.core.text import count_and_noun, join_names
 from revisit.datasets.entries import DatasetEntry
 from revisit.datasets.hugging_face import is_hugging_face_dataset, read_hugging_face
 from revisit.datasets.lerobot import is_lerobot_dataset, read_lerobot
 from revisit.datasets.shards import list_tar_shards, read_shards
 from revisit.geometry.camera_script import parse_script
 from revisit.suites.clips import MANIFEST, find_clips
+from revisit.suites.folder.read import FolderEntry, entries_with_references
 from revisit.suites.folder.read import read as read_folder
 
 Reader = Callable[[Path, Sequence[Path]], Iterable[DatasetEntry | Rejected | Remark]]
@@ -31,7 +31,7 @@ def dataset_reader_of(source: Path) -> Reader | None:
     return read_shards if list_tar_shards(source) and not has_clips else None
 
 
-def read(source: Path, roots: Sequence[Path] = (), **options: str) -> Iterator[Case | Rejected | Remark]:
+def read(source: Path, roots: Sequence[Path] = (), **options: str) -> Iterator[FolderEntry]:
     """Cases of a dataset, of a folder of videos or of a manifest; `reference` may be a dataset, too."""
     reference = options.get("reference", "")
     reader = dataset_reader_of(source)
@@ -49,9 +49,7 @@ def read(source: Path, roots: Sequence[Path] = (), **options: str) -> Iterator[C
     yield from entries if not reference else _add_truth_by_name(entries, Path(reference), truth_reader)
 
 
-def _add_truth_by_name(
-    entries: list[Case | Rejected | Remark], place: Path, reader: Reader | None
-) -> Iterator[Case | Rejected | Remark]:
+def _add_truth_by_name(entries: list[FolderEntry], place: Path, reader: Reader | None) -> Iterator[FolderEntry]:
     """The entries with the truth of the same name."""
     truths: dict[str, Clip] = {}
     for truth in reader(place, ()) if reader else ():
@@ -62,21 +60,12 @@ def _add_truth_by_name(
     if reader is None:
         truths = {sample: Clip(path) for _, sample, path in find_clips(place)}
     cases = [entry for entry in entries if isinstance(entry, Case)]
-    with_truth = {case.id for case in cases if {case.sample, case.clip_name} & truths.keys()}
-    if cases and not with_truth:
-        raise UsageError(
-            f"no clip has the name of one in {place}: there are {join_names(sorted(truths))}, and the clips are "
-            f"{join_names([case.sample for case in cases])}"
-        )
-    yield Remark(f"{len(with_truth)} of {count_and_noun(len(cases), 'clip')} have a reference in {place.name}")
-    for entry in entries:
-        if isinstance(entry, Case) and entry.id in with_truth:
-            name = entry.clip_name if entry.clip_name in truths else entry.sample
-            entry = replace(entry, reference=truths[str(name)])
-        yield entry
+    named = [(case, truths.get(case.clip_name or "") or truths.get(case.sample)) for case in cases]
+    references = {case.id: truth for case, truth in named if truth is not None}
+    yield from entries_with_references(entries, cases, references, sorted(truths), place)
 
 
-def _case_of_entry(entry: DatasetEntry | Rejected | Remark, source: Path) -> Case | Rejected | Remark:
+def _case_of_entry(entry: DatasetEntry | Rejected | Remark, source: Path) -> FolderEntry:
     """The case of an entry, with its fields checked as those of a manifest are."""
     from pydantic import ValidationError
 

@@ -18,15 +18,6 @@ ALIKE = 6.0  # of 255, on average: one scene by two models
 BLANK = 3.0  # a first picture whose pixels vary by less says nothing
 
 
-def first_half_is_scene(pairs: Sequence[tuple[str, str]], paths: Sequence[Path]) -> bool | None:
-    """Whether clips that share the first half begin alike (it is the scene), or those that share the second.
-
-    None where clips cannot be read, or begin alike either way or neither way.
-    """
-    levels = levels_of_one_beginning(pairs, paths)
-    return levels == [1] if levels else None
-
-
 def levels_of_one_beginning(words: Sequence[tuple[str, ...]], paths: Sequence[Path]) -> list[int]:
     """The levels of a path that leave the first frame as it is, where others change it; none where nothing tells."""
     looked_at = 3 if len(words[0]) == 2 else 2  # of each level

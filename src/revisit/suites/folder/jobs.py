@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from revisit.control.job_runner import clip_frames_fps_and_size
 from revisit.control.jobs import FRAMES, SIZE, BatchRequest, Job, JobBatch, file_name_for_id
@@ -14,7 +14,7 @@ from revisit.control.requested_path import compile_script
 from revisit.core import Case, Clip, UsageError
 from revisit.core.text import parse_json
 from revisit.media import clip_digest
-from revisit.media.files import write_json_lines
+from revisit.media.files import atomic_write_path, write_json_lines
 from revisit.suites.clips import MANIFEST, read_manifest
 
 REFERENCES = "references"  # the folder of true clips beside those of the models
@@ -33,21 +33,19 @@ def folder_generation_jobs(data: Path, out: Path | None, request: BatchRequest) 
     words = [str(root), "--suite", "folder"]
     if any(job.annotations["frames"] not in (None, job.frames) for job in all_jobs):
         words += ["--align", "stretch"]  # the clips have another length than their references
-    return JobBatch(
-        request.select_jobs(all_jobs), model_folder, words, lambda finished: _update_manifest(root, finished), left_out
-    )
+    write_index = partial(_update_manifest, root)
+    return JobBatch(request.select_jobs(all_jobs), model_folder, words, write_index, left_out)
 
 
 def _jobs_of_manifest(source: Path, model_folder: Path, request: BatchRequest, left_out: list[str]) -> Iterator[Job]:
-    yielded: set[tuple[str, int]] = set()
+    first: dict[tuple[str, int], Case] = {}
     for case in read_manifest(source):
         if not isinstance(case, Case):
             left_out.append(f"{case.id}: {case.reason}")
             continue
         clip_id = case.id.removesuffix(f"@{case.model}#{case.seed}")
-        if (clip_id, case.seed) in yielded:  # another model's clip of the same
+        if first.setdefault((clip_id, case.seed), case) is not case:  # another model's clip of the same
             continue
-        yielded.add((clip_id, case.seed))
         name = f"{clip_id}#{case.seed}" if case.seed else clip_id
         truth = case.reference or case.clip
         properties = clip_frames_fps_and_size(truth.path) if truth.path.is_file() else {}
@@ -93,14 +91,11 @@ def _reference_within(root: Path, reference: Path) -> str:
         name = f"{reference.stem}-{clip_digest(Clip(reference))[:12]}{reference.suffix}"
         inside = root / REFERENCES / name
         if not inside.exists():
-            inside.parent.mkdir(exist_ok=True)
-            with TemporaryDirectory(dir=inside.parent, prefix=".") as folder:
-                whole = Path(folder) / name  # what is killed here leaves no half of a clip
+            with atomic_write_path(inside) as whole:  # what is killed here leaves no half of a clip
                 if reference.is_dir():
                     shutil.copytree(reference, whole, copy_function=_link_or_copy)
                 else:
                     _link_or_copy(reference, whole)
-                whole.rename(inside)
         reference = inside
     return Path(os.path.relpath(reference, root)).as_posix()
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from revisit.core.text import count_and_noun, join_names
 from revisit.suites.folder.clip_paths import ClipPath, TruthPath
-from revisit.suites.folder.first_frames import first_half_is_scene, levels_of_one_beginning
+from revisit.suites.folder.first_frames import levels_of_one_beginning
 from revisit.suites.folder.pairing import pair_clips_with_truth
 from revisit.suites.folder.path_patterns import ClipFacts, infer_layout
 from revisit.suites.folder.path_words import (
@@ -211,9 +211,7 @@ def _readings_of_several_folders(clips: Sequence[ClipPath], usual: list[ClipFact
     if len(rest) == 1 or rest == folders:  # kitchen/video.mp4, or kitchen/seed0.mp4
         scenes = [ClipFacts(root, folder, clip.seed) for (folder, _), clip in zip(pairs, clips, strict=True)]
         return [usual] if mostly_model_names(folders) else [usual, scenes]
-    models_first = [
-        _join_step_to_model(folder, name, clip.seed) for (folder, name), clip in zip(pairs, clips, strict=True)
-    ]
+    models_first = [_join_step_to_model(*pair, clip.seed) for pair, clip in zip(pairs, clips, strict=True)]
     depth = {len(clip.words) for clip in clips}
     if depth == {3} and (readings := _readings_with_inner_models(clips, models_first)):
         return readings
@@ -241,11 +239,9 @@ def _words_without_folder_name(clip: ClipPath) -> list[str]:
 def _join_step_to_model(folder: str, name: str, seed: int) -> ClipFacts:
     """A checkpoint in a folder of its own below the model's is part of the model's name."""
     first, _, rest = name.partition("/")
-    return (
-        ClipFacts(f"{folder}-{first}", rest, seed)
-        if rest and is_checkpoint_word(first)
-        else ClipFacts(folder, name, seed)
-    )
+    if rest and is_checkpoint_word(first):
+        return ClipFacts(f"{folder}-{first}", rest, seed)
+    return ClipFacts(folder, name, seed)
 
 
 def _readings_with_inner_models(clips: Sequence[ClipPath], models_first: list[ClipFacts]) -> list[list[ClipFacts]]:
@@ -288,8 +284,8 @@ def _second_half_is_model(pairs: Sequence[Pair], paths: Sequence[Path], counted_
     first, second = {left for left, _ in pairs}, {right for _, right in pairs}
     if mostly_model_names(first) != mostly_model_names(second):
         return mostly_model_names(second)
-    if (by_pictures := first_half_is_scene(pairs, paths)) is not None:
-        return by_pictures
+    if levels := levels_of_one_beginning(pairs, paths):
+        return levels == [1]  # clips that share the first half begin alike: it is the scene
     if mostly_scene_names(second) and not mostly_scene_names(first) and not all(map(is_digits_word, second)):
         return False
     if counted_first and mostly_scene_names(first) and not mostly_scene_names(second):

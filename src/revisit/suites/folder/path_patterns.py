@@ -14,7 +14,6 @@ from revisit.media import CLIP_SUFFIXES
 
 PLACEHOLDERS = {
     "scene": r"(?P<scene>.+)",
-    "id": r"(?P<scene>.+)",
     "model": r"(?P<model>[^/]+?)",
     "seed": r"(?P<seed>\d{1,18})",
     "step": r"(?P<step>\d+[kKmM]?)",
@@ -36,7 +35,6 @@ class ClipFacts(NamedTuple):
 class Pattern:
     """A layout that can be tried on paths."""
 
-    text: str
     expression: re.Pattern[str]
     with_suffix: bool  # the pattern names the ending; without, it fits any
 
@@ -59,21 +57,19 @@ def parse_layout_pattern(text: str) -> Pattern:
     UsageError
         Where it has no scene, a placeholder twice, or one that does not exist.
     """
-    pieces = re.split(r"\{(\w+)\}", unicodedata.normalize("NFC", text).removeprefix("./"))
-    names = ["scene" if name == "id" else name for name in pieces[1::2]]
+    plain = unicodedata.normalize("NFC", text).removeprefix("./").replace("{id}", "{scene}")
+    pieces = re.split(r"\{(\w+)\}", plain)
+    names = pieces[1::2]
     unknown = [name for name in names if name not in PLACEHOLDERS]
     if unknown or names.count("scene") != 1 or len(set(names)) < len(names):
         raise UsageError(
             f"a layout must contain {{scene}} (or {{id}}) once and may contain {{model}}, {{seed}} and {{step}}, such "
             f"as '{{scene}}/{{model}}.mp4'; got {text!r}"
         )
-    parts = [PLACEHOLDERS[piece] if k % 2 else _glob_to_regex(piece) for k, piece in enumerate(pieces)]
+    globs = [re.escape(piece).replace(r"\*\*", ".*").replace(r"\*", "[^/]*") for piece in pieces]
+    parts = [PLACEHOLDERS[piece] if k % 2 else globs[k] for k, piece in enumerate(pieces)]
     with_suffix = pieces[-1].lower().endswith((*CLIP_SUFFIXES, ".*"))
-    return Pattern(text, re.compile("".join(parts)), with_suffix)
-
-
-def _glob_to_regex(text: str) -> str:
-    return re.escape(text).replace(r"\*\*", ".*").replace(r"\*", "[^/]*")
+    return Pattern(re.compile("".join(parts)), with_suffix)
 
 
 def infer_layout(names: Sequence[str], facts: Sequence[ClipFacts], root: str) -> str:
@@ -110,14 +106,8 @@ def merge_seed_into_scene(layout: str) -> str:
 def _candidate_layouts(name: str, facts: ClipFacts, root: str) -> Iterator[str]:
     """The path with placeholders in the place of what is known, wherever that may stand."""
     for named in [True] if facts.model != root else [False, True]:
-        for scene_at in _word_positions(name, facts.scene):
-            with_scene = _replace_with_placeholder(name, scene_at, facts.scene, "{scene}")
-            for model_at in _word_positions(with_scene, facts.model) if named else [None]:
-                text = (
-                    with_scene
-                    if model_at is None
-                    else _replace_with_placeholder(with_scene, model_at, facts.model, "{model}")
-                )
+        for with_scene in _with_placeholder(name, facts.scene, "{scene}"):
+            for text in _with_placeholder(with_scene, facts.model, "{model}") if named else [with_scene]:
                 named_seeds = [m for m in _SEED.finditer(text) if int(m[1]) == facts.seed]
                 numbers = [m for m in _NUMBER.finditer(_strip_clip_suffix(text)) if int(m[1]) == facts.seed]
                 for match in named_seeds[:1] or numbers[::-1]:
@@ -131,11 +121,7 @@ def _strip_clip_suffix(name: str) -> str:
     return name.removesuffix(ending) if ending.lower() in CLIP_SUFFIXES else name
 
 
-def _word_positions(text: str, word: str) -> Iterator[int]:
-    """Where a word stands in a text, at borders of names."""
+def _with_placeholder(text: str, word: str, placeholder: str) -> Iterator[str]:
+    """The text with a placeholder for a word, at each place where it stands at borders of names."""
     for match in re.finditer(rf"(?<![^/_\-. }}]){re.escape(word)}(?![^/_\-. {{])", text) if word else ():
-        yield match.start()
-
-
-def _replace_with_placeholder(text: str, at: int, word: str, placeholder: str) -> str:
-    return text[:at] + placeholder + text[at + len(word) :]
+        yield text[: match.start()] + placeholder + text[match.end() :]

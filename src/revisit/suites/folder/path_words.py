@@ -101,19 +101,13 @@ def _casefold_without_separators(word: str) -> str:
 
 def _is_model_name(word: str) -> bool:
     """Whether a name begins with that of a published model, or calls itself one."""
-    heads = (re.match(r"[^\W\d_]+", text) for text in (_casefold_without_separators(word), word.casefold()))
-    return any(
-        head is not None and (_FAMILY.fullmatch(head[0]) or head[0] in _generator_name_heads()) for head in heads
-    )
+    heads = (re.match(r"[^\W\d_]*", text) for text in (_casefold_without_separators(word), word.casefold()))
+    return any(head and (_FAMILY.fullmatch(head[0]) or head[0] in _generator_name_heads()) for head in heads)
 
 
 @cache
 def _generator_name_heads() -> frozenset[str]:
     from revisit.control.generators import load_generators
 
-    published = (
-        re.match(r"[^\W\d_]+", _casefold_without_separators(id))
-        for id in load_generators()
-        if id not in ("prompt", "poses")
-    )
-    return frozenset(match[0] for match in published if match is not None)
+    published = (_casefold_without_separators(id) for id in load_generators() if id not in ("prompt", "poses"))
+    return frozenset(match[0] for name in published if (match := re.match(r"[^\W\d_]+", name)) is not None)

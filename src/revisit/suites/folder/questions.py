@@ -16,20 +16,13 @@ from revisit.core import UsageError, observer
 from revisit.core.text import read_yaml_file
 from revisit.evidence.answers import YES
 from revisit.evidence.judged import JudgeFrames
-from revisit.judges.banks import (
-    bank_questions_from_rows,
-    judge_questions_of_bank,
-    load_package_bank,
-    make_bank_evidence,
-    yes_no_code,
-    yes_no_or_empty,
-)
+from revisit.judges import banks
 from revisit.judges.instrumented import ClipStory, StoryAnswer, register_story_answers, yes_no_text
 from revisit.judges.protocol import Frames, JudgeDialogue
 from revisit.judges.questions import Question
 from revisit.suites.folder.evidence import OWN, RETURNS, MemoryAnswers
 
-QUESTIONS = load_package_bank(__package__, "questions.yaml")
+QUESTIONS = banks.load_package_bank(__package__, "questions.yaml")
 OwnQuestions = Sequence[Mapping[str, str]]  # text, answer and dimension of each
 
 
@@ -37,13 +30,13 @@ OwnQuestions = Sequence[Mapping[str, str]]  # text, answer and dimension of each
 def ask_memory_questions(frames: Frames, *, questions: OwnQuestions = ()) -> JudgeDialogue:
     """A judge's answers to questions of memory that fit any clip, and to the user's own."""
     rows = [{**one, "dimension": f"{OWN}: {one['dimension']}"} for one in questions]
-    own = bank_questions_from_rows(rows, first=len(QUESTIONS) + 1)
+    own = banks.bank_questions_from_rows(rows, first=len(QUESTIONS) + 1)
     asking = [QUESTIONS[0], *own]
-    answers = list((yield judge_questions_of_bank(asking)))
-    if yes_no_code(answers[0]) == YES:
+    answers = list((yield banks.judge_questions_of_bank(asking)))
+    if banks.yes_no_code(answers[0]) == YES:
         asking += QUESTIONS[1:]
-        answers += list((yield judge_questions_of_bank(QUESTIONS[1:])))
-    return make_bank_evidence(MemoryAnswers, asking, answers, frames.digest)
+        answers += list((yield banks.judge_questions_of_bank(QUESTIONS[1:])))
+    return banks.make_bank_evidence(MemoryAnswers, asking, answers, frames.digest)
 
 
 def folder_parameters_from_options(questions: str = "", **_: str) -> dict[str, dict[str, object]]:
@@ -58,7 +51,7 @@ def read_own_questions(path: Path) -> list[dict[str, str]]:
         raise UsageError(f"{path}: expected a list of questions, each with text and answer (yes or no)")
     read = []
     for number, one in enumerate(content, 1):
-        answer = yes_no_or_empty(one)
+        answer = banks.yes_no_or_empty(one)
         if not answer or not isinstance(one.get("text"), str) or not one["text"].strip():
             raise UsageError(f"{path}: question {number} needs a text and the right answer, yes or no")
         if unknown := sorted(set(one) - {"text", "answer", "dimension"}):
@@ -76,9 +69,8 @@ def folder_story_answer(question: Question) -> StoryAnswer | None:
 
 TRUTHS: Mapping[str, Callable[[ClipStory], bool]] = {
     RETURNS: lambda story: story.has_place_left_and_returned,
-    "place": lambda story: (
-        story.has_place_left_and_returned
-    ),  # what shows another place is read as no view of the scene at all
+    # What shows another place is read as no view of the scene at all.
+    "place": lambda story: story.has_place_left_and_returned,
     "things": lambda story: story.returned and story.spatial,
     "state": lambda story: story.state,
     "look": lambda story: story.state,

@@ -34,11 +34,7 @@ from revisit.suites.folder.path_words import is_generic_word, may_be_truth_word
 from revisit.suites.folder.samples import SampleReading, find_grid_of_numbers, find_samples_as_seeds
 
 TARGETS = "targets.json"
-
-
-def source_exists(source: Path) -> bool:
-    """True for anything: this suite is the fallback for what no benchmark claims."""
-    return source.exists()
+FolderEntry = Case | Rejected | Remark
 
 
 def read(
@@ -52,10 +48,11 @@ def read(
     if not source.exists():
         raise UsageError(f"{source}: no such file or folder")
     manifest = source / MANIFEST if source.is_dir() else source
-    if (source.is_file() and source.suffix.lower() in CLIP_SUFFIXES) or (
-        not manifest.is_file() and is_frame_folder(source)
-    ):
-        yield from _case_of_single_clip(source, reference)
+    is_clip = source.is_file() and source.suffix.lower() in CLIP_SUFFIXES
+    if is_clip or (not manifest.is_file() and is_frame_folder(source)):
+        name = source.resolve().name if source.is_dir() else source.stem
+        case = _make_folder_case(ClipFacts(source.resolve().parent.name, name), source)
+        yield from _add_references_by_name([case], Path(reference)) if reference else [case]
     elif manifest.is_file():
         if layout:
             raise UsageError(f"{manifest} says what each clip is; leave --layout out, or move the manifest away")
@@ -96,11 +93,8 @@ class FolderReading:
             warnings.append(f"if {real[0]} is the truth, rename it to gt: as it is, it is ranked as a model")
         if len(self.readings) > 1:
             warnings.append(self._other_readings_sentence())
-        return [
-            self._counts_sentence(reading),
-            self._example_sentence(reading),
-            *(["; ".join(warnings)] if warnings else []),
-        ]
+        sentences = [self._counts_sentence(reading), self._example_sentence(reading), "; ".join(warnings)]
+        return list(filter(None, sentences))
 
     def _counts_sentence(self, reading: LayoutReading) -> str:
         facts = [reading.size_text]
@@ -135,9 +129,8 @@ class FolderReading:
             way = f"--layout '{{model}}/{{scene}}.mp4' takes folders for models, {way}"
         unlike = f"; {join_names(samples.unlike)} begin otherwise, and are samples by their names"
         return (
-            f"{join_names(samples.example)} differ only in a number and begin with the same picture: they "
-            f"are samples of "
-            f"one scene, and intervals resample scenes; {way} each as a scene of its own"
+            f"{join_names(samples.example)} differ only in a number and begin with the same picture: they are samples "
+            f"of one scene, and intervals resample scenes; {way} each as a scene of its own"
         ) + (unlike if samples.unlike else "")
 
     def _other_readings_sentence(self) -> str:
@@ -167,7 +160,7 @@ def understand_layout(source: Path, layout: str = "", reference: str = "") -> Fo
     place = Path(reference).resolve() if reference else None
     clips = find_clip_paths(source, outside=place if place and place != source.resolve() else None)
     if not clips:
-        return FolderReading((), (), ())
+        return FolderReading((), (LayoutReading({}, ""),), ())
     elsewhere = read_truth_folder(place) if place else []
     others, inside = separate_truth_clips(clips, source.resolve().name)
     named = sorted({one.said_by for one in inside if one.in_folder})
@@ -196,8 +189,7 @@ def understand_layout(source: Path, layout: str = "", reference: str = "") -> Fo
     if place and not layouts[0].truth:
         raise UsageError(
             f"no clip of {source} has the name of a true video in {reference}: the truth has "
-            f"{_first_scene_names(truths)}, "
-            f"the clips are {join_names([one.name for one in others])}; "
+            f"{_first_scene_names(truths)}, the clips are {join_names([one.name for one in others])}; "
             "--layout says which part of a path is the scene, such as '{model}/{scene}.mp4'"
         )
     return FolderReading(tuple(others), layouts, tuple(truths), reference, samples=samples)
@@ -228,9 +220,7 @@ def _read_with_user_layout(
     facts = {clip: one for clip in clips if (one := pattern.match_path(clip.name)) is not None}
     unfitting = tuple(clip.name for clip in clips if clip not in facts)
     if not facts:
-        raise UsageError(
-            f"no clip fits --layout {layout!r}; they are named {join_names([clip.name for clip in clips])}"
-        )
+        raise UsageError(f"no clip fits --layout {layout!r}; they are named {join_names(unfitting)}")
     facts_by_path = {clip.path: one._replace(model=one.model or root) for clip, one in facts.items()}
     by_scene = {"/".join(one.scene): one for one in truths}
     truth_by_clip = {path: by_scene[one.scene] for path, one in facts_by_path.items() if one.scene in by_scene}
@@ -256,13 +246,12 @@ def cases_of_folder(
             yield Remark(f"targets were read from {(target_folder / TARGETS).relative_to(source)}")
         except UsageError as error:
             yield Remark(f"clips have no targets: {error}")
-    reading = understood.readings[0] if understood.readings else None
+    reading = understood.readings[0]
     for clip in understood.clips:
-        assert reading is not None
         facts, truth = reading.facts[clip.path], reading.truth.get(clip.path)
         target = _target_row_of_clip(targets or {}, target_folder, facts.scene, clip.path)
         yield _make_folder_case(facts, clip.path, truth.path if truth else None, target)
-    for missing in reading.missing_clips if reading else ():
+    for missing in reading.missing_clips:
         why = f"{missing.model} has no clip of {missing.scene}, which others have"
         yield Rejected(case_id(missing.scene, missing.model, missing.seed), why, missing.model, missing=True)
     renamed = [clip.name for clip in understood.clips if clip.keeps_ending]
@@ -278,43 +267,34 @@ def _target_row_of_clip(targets: Mapping[str, TargetRow], root: Path, scene: str
     return None if row is None else {"name": target_name(row), "box": row["box"]}
 
 
-def _case_of_single_clip(source: Path, reference: str) -> Iterator[Case | Rejected | Remark]:
-    """A single video or folder of frames; its truth is the one of its name, or the only one there."""
-    model = source.resolve().parent.name
-    name = source.resolve().name if source.is_dir() else source.stem
-    clip = ClipPath(source, source.name, (name,))
-    truth = None
-    if reference:
-        truths = read_truth_folder(Path(reference))
-        _, pairs = pair_clips_with_truth([clip], truths, model)
-        if not pairs and len(truths) > 1:
-            raise UsageError(f"no true video in {reference} has the name of {source.name}")
-        truth = pairs.get(source, truths[0]).path
-    yield _make_folder_case(ClipFacts(model, name), source, truth)
-
-
-def _add_references_by_name(entries: list[Case | Rejected], folder: Path) -> Iterator[Case | Rejected | Remark]:
-    """The entries of a manifest, with the truth of a folder for those that name none."""
+def _add_references_by_name(entries: Sequence[FolderEntry], folder: Path) -> Iterator[FolderEntry]:
+    """The entries with the truth of a folder for those that name none: by name, or the only one for the only clip."""
     cases = [entry for entry in entries if isinstance(entry, Case) and entry.reference is None]
-    names = {case.id: ClipPath(case.clip.path, case.id, (case.clip_name or case.sample,)) for case in cases}
-    samples = {case.id: ClipPath(case.clip.path, case.id, (case.sample,)) for case in cases}
     truths = read_truth_folder(folder)
-    references: dict[str, Path] = {}
-    for some in (samples, names):
-        for id, name in some.items():
-            for truth in pair_clips_with_truth([name], truths, "")[1].values():
-                references[id] = truth.path
+    references: dict[str, Clip] = {}
+    for case in cases:
+        for name in (case.sample, case.clip_name or case.sample):
+            clip = ClipPath(case.clip.path, case.id, (name,))
+            for truth in pair_clips_with_truth([clip], truths, "")[1].values():
+                references[case.id] = Clip(truth.path, case.clip.fps)
+    if len(cases) == len(truths) == 1:
+        references.setdefault(cases[0].id, Clip(truths[0].path, cases[0].clip.fps))
+    yield from entries_with_references(entries, cases, references, ["/".join(one.scene) for one in truths], folder)
+
+
+def entries_with_references(
+    entries: Sequence[FolderEntry], cases: Sequence[Case], references: Mapping[str, Clip], names: list[str], place: Path
+) -> Iterator[FolderEntry]:
+    """The entries with references by the ids of cases, of which one at least must have one; `names` are those there."""
     if cases and not references:
         raise UsageError(
-            f"no clip of the manifest has the name of a true video in {folder}: the truth has "
-            f"{_first_scene_names(truths)}, "
-            f"the clips are {join_names([case.id for case in cases])}"
+            f"no clip has the name of one in {place}: there are {join_names(names)}, and the clips are "
+            f"{join_names([case.sample for case in cases])}"
         )
-    without = f"{count_and_noun(len(cases), 'clip')} without a reference"
-    yield Remark(f"truth of {len(references)} of {without} from {folder.name}/")
+    yield Remark(f"{len(references)} of {count_and_noun(len(cases), 'clip')} have a reference in {place.name}")
     for entry in entries:
         if isinstance(entry, Case) and entry.id in references:
-            entry = replace(entry, reference=Clip(references[entry.id], entry.clip.fps))
+            entry = replace(entry, reference=references[entry.id])
         yield entry
 
 

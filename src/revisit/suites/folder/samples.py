@@ -72,9 +72,8 @@ def find_samples_as_seeds(clips: Sequence[ClipPath], scenes: set[str], root: str
             continue
         names = _names_with_same_first_frames(groups)
         if names:
-            return _number_samples_as_seeds(
-                clips, [group for group in groups if group[0].base_name in names], root, begin_alike=True
-            )
+            alike = [group for group in groups if group[0].base_name in names]
+            return _number_samples_as_seeds(clips, alike, root, begin_alike=True)
         repeats = position > 1 and len({group[0].base_name for group in groups}) > 1  # of names in numbered folders
         if by_name_only is None and (repeats or all(one.has_word for group in groups for one in group)):
             by_name_only = groups
@@ -188,18 +187,15 @@ def _number_samples_as_seeds(
     one_scene = bool(folders) and (mostly_model_names(folders) or _groups_share_first_picture(groups))
     changed = []
     for clip in clips:
-        one = numbered.get(clip.path)
-        if one is None:
-            changed.append(clip)
-            continue
-        alone = one_scene and len(one.words) == 1  # wan/0.mp4, svc/0.mp4: models, and one scene without a name
-        changed.append(replace(clip, words=(*one.words, root) if alone else one.words, seed=one.number))
+        if one := numbered.get(clip.path):
+            alone = one_scene and len(one.words) == 1  # wan/0.mp4, svc/0.mp4: models, and one scene without a name
+            clip = replace(clip, words=(*one.words, root) if alone else one.words, seed=one.number)
+        changed.append(clip)
     return SampleReading(changed, tuple(one.clip.name for one in groups[0]), begin_alike)
 
 
 def _groups_share_first_picture(groups: Sequence[Sequence[NumberedClip]]) -> bool:
     """Whether several groups begin with one picture: then they are of one scene, by several models."""
     pictures = [some[0] for group in groups[:MOST_GROUPS] if (some := _usable_first_pictures(group))]
-    return len(pictures) > 1 and all(
-        mean_picture_difference(one, other) <= ALIKE for one, other in combinations(pictures, 2)
-    )
+    differences = [mean_picture_difference(one, other) for one, other in combinations(pictures, 2)]
+    return len(pictures) > 1 and max(differences) <= ALIKE

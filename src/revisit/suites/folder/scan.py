@@ -41,11 +41,8 @@ def scan_folder(
         elif isinstance(entry, Rejected) and not entry.missing:
             on_remark(f"left out: {entry.id}: {entry.reason}")
     truth = {(case.sample, case.seed): case.clip.path for case in reversed(cases) if case.model == reference}
-    if (
-        reference
-        and not truth
-        and not any(word_starts_or_ends_with(reference, one.said_by) for one in understood.truths)
-    ):
+    named = any(word_starts_or_ends_with(reference, one.said_by) for one in understood.truths) if reference else True
+    if not truth and not named:
         models = join_names(sorted({case.model for case in cases}), 11)
         raise UsageError(f"no clip belongs to the reference model {reference!r}; the models found are {models}")
     of_scene = {scene: path for (scene, _), path in truth.items()}
@@ -54,11 +51,8 @@ def scan_folder(
             continue
         path = truth.get((case.sample, case.seed)) or of_scene.get(case.sample)
         path = path or (case.reference.path if case.reference else None)
-        line: dict[str, Any] = {
-            "id": case.sample,
-            "model": case.model,
-            "video": case.clip.path.relative_to(root).as_posix(),
-        }
+        video = case.clip.path.relative_to(root).as_posix()
+        line: dict[str, Any] = {"id": case.sample, "model": case.model, "video": video}
         if case.seed:
             line["seed"] = case.seed
         if path:

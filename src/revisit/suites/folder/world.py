@@ -24,19 +24,12 @@ def write_folder_film(
     video(folder / "truth" / f"{name}.mp4", true_frames(film), film.fps)
     if not (folder / "truth" / f"{name}.npz").is_file():
         save_truth(film, folder / "truth" / f"{name}.npz")
-    rendered = []
+    lines = []
     for model in each_that_applies(models, film, name, tell):
-        rendered.append(model)
-        video(folder / model.name / f"{name}.mp4", model.frames(film, seed), film.fps)
-    lines = [
-        {
-            **film.manifest_line(name, seed),
-            "model": model.name,
-            "video": f"{model.name}/{name}.mp4",
-            "annotations": {"kind": model.kind, "strength": model.strength},
-        }
-        for model in rendered
-    ]
+        clip = f"{model.name}/{name}.mp4"
+        video(folder / clip, model.frames(film, seed), film.fps)
+        about = {"kind": model.kind, "strength": model.strength}
+        lines.append({**film.manifest_line(name, seed), "model": model.name, "video": clip, "annotations": about})
     return {"lines": lines}
 
 

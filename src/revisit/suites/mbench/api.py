@@ -11,15 +11,13 @@ The run folder is that of `revisit mbench eval`: calls into one folder add up, a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any
 
-from revisit.core import Case, Rejected, UsageError
-from revisit.suites.mbench.names import MOVED, TRIGGER, dimensions_by_upstream_name, named_dimensions_or_all
-
-T = TypeVar("T")
+from revisit.core import Case, UsageError
+from revisit.suites.mbench.names import dimensions_by_upstream_name, gates_of_setting, named_dimensions_or_all
 
 
 @dataclass(frozen=True)
@@ -29,8 +27,7 @@ class Items(Sequence[Case]):
     source: Path
     options: Mapping[str, str]
     limit: int | None
-    cases: tuple[Case, ...]
-    rejected: tuple[Rejected, ...]
+    cases: Sequence[Case]
 
     def __len__(self) -> int:
         return len(self.cases)
@@ -40,21 +37,20 @@ class Items(Sequence[Case]):
 
 
 @dataclass(frozen=True)
-class NameRegistry(Generic[T]):
+class NameRegistry:
     """Things by name, with a sentence for a name that is not there."""
 
     kind: str
-    things: Callable[[], Mapping[str, T]]
+    things: Mapping[str, Any]
 
-    def get(self, name: str) -> T:
-        things = self.things()
-        if name not in things:
-            raise UsageError(f"there is no {self.kind} called {name!r}; choose one of {', '.join(things)}")
-        return things[name]
+    def get(self, name: str) -> Any:
+        if name not in self.things:
+            raise UsageError(f"there is no {self.kind} called {name!r}; choose one of {', '.join(self.things)}")
+        return self.things[name]
 
     def names(self) -> list[str]:
         """All names."""
-        return list(self.things())
+        return list(self.things)
 
 
 class Adapter:
@@ -75,18 +71,14 @@ class Adapter:
 
         filters = {"models": models, "subsets": subsets, "conditions": conditions, "samples": sample_ids}
         options = {name: ",".join(values) for name, values in filters.items() if values}
-        entries = list(read(Path(source), (), **options))
-        cases = [entry for entry in entries if isinstance(entry, Case)]
-        rejected = tuple(entry for entry in entries if isinstance(entry, Rejected))
+        cases = [entry for entry in read(Path(source), (), **options) if isinstance(entry, Case)]
         chosen = cases if limit is None else select_stratified_cases(cases, limit)
-        return Items(Path(source), options, limit, tuple(chosen), rejected)
+        return Items(Path(source), options, limit, chosen)
 
 
-adapter_registry: NameRegistry[Adapter] = NameRegistry("adapter", lambda: {"mbench-dir": Adapter()})
-metric_registry: NameRegistry[str] = NameRegistry(
-    "metric", lambda: {name: name for name in dimensions_by_upstream_name()}
-)
-aggregator_registry: NameRegistry[str] = NameRegistry("aggregator", lambda: {"mean": "mean"})
+adapter_registry = NameRegistry("adapter", {"mbench-dir": Adapter()})
+metric_registry = NameRegistry("metric", {name: name for name in dimensions_by_upstream_name()})
+aggregator_registry = NameRegistry("aggregator", {"mean": "mean"})
 
 
 def run_eval(
@@ -114,8 +106,8 @@ def run_eval(
     if not items:
         raise UsageError(f"{items.source}: none of the chosen items has a video")
     data = open_mbench_dataset(items.source)
-    gates = [MOVED] if data.setting == "A" else [TRIGGER] if judge else []
-    ids = [*gates, *(dimension.id for dimension in named_dimensions_or_all(metrics, data.setting))]
+    dimensions = named_dimensions_or_all(metrics, data.setting)
+    ids = [*gates_of_setting(data.setting, bool(judge)), *(dimension.id for dimension in dimensions)]
     options = [f"{name}={value}" for name, value in items.options.items()]
     request = Request.from_options(
         items.source, "mbench", set, protocol, ids, items.limit, "auto", [], options, judge, list(params), truth=False

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import shutil
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -64,11 +64,8 @@ class SourceSample:
         return f"{away}_then_wait_then_{back}"
 
 
-def describe_source_video(
-    client: JudgeClient, video: Path, sample_frames: Callable[[Path], Frames]
-) -> SourceSample | str:
-    """What the judge says of a video, or why it is left out."""
-    frames = sample_frames(video)
+def describe_source_video(client: JudgeClient, video: Path, frames: Frames) -> SourceSample:
+    """What the judge says of a video; RevisitError where it is left out."""
 
     def ask_topic(topic: str, schema: Schema, **values: object) -> Any:
         question = Question(f"mbench.{topic}", WORDS[topic].format(**values), schema)
@@ -82,11 +79,10 @@ def describe_source_video(
     challenge = max(ratings, key=ratings.__getitem__)
     if ratings[challenge] < LEAST:
         rated = ", ".join(f"{name} {rating}" for name, rating in ratings.items())
-        return f"{video.name}: no challenge to memory is rated {LEAST} or more ({rated})"
+        raise RevisitError(f"{video.name}: no challenge to memory is rated {LEAST} or more ({rated})")
     facts = ask_topic("describe", DESCRIPTION)
-    parts = ask_topic(
-        "segments", Many(Text(800), PARTS, PARTS), caption=facts["caption"], name=facts["name"], parts=PARTS
-    )
+    segments = Many(Text(800), PARTS, PARTS)
+    parts = ask_topic("segments", segments, caption=facts["caption"], name=facts["name"], parts=PARTS)
     subset = facts["kind"] if challenge == "entity" else challenge
     digest = hashlib.sha256(video.read_bytes()).hexdigest()[:8]
     return SourceSample(video, f"{video.stem}_{digest}", subset, ratings, facts, parts)
@@ -129,38 +125,35 @@ def _dataset_card_yaml(setting: str, samples: Sequence[SourceSample]) -> str:
     return yaml.safe_dump(card, sort_keys=False, allow_unicode=True)
 
 
-def _write_sample(place: Path, source_sample: SourceSample, setting: str, number: int) -> None:
+def _write_sample(place: Path, sample: SourceSample, setting: str, number: int) -> None:
     place.mkdir(parents=True)
     media = {
-        "source_video": f"source_video{source_sample.video.suffix.lower()}", "first_frame": "first_frame.png",
+        "source_video": f"source_video{sample.video.suffix.lower()}", "first_frame": "first_frame.png",
         "reference": "reference.png",
     }  # fmt: skip
-    shutil.copyfile(source_sample.video, place / media["source_video"])
-    first = authoring.read_video_frame(source_sample.video, 0)
+    shutil.copyfile(sample.video, place / media["source_video"])
+    first = authoring.read_video_frame(sample.video, 0)
     write_picture(place / media["first_frame"], first)
-    write_picture(place / media["reference"], authoring.read_video_frame(source_sample.video, -1))
+    write_picture(place / media["reference"], authoring.read_video_frame(sample.video, -1))
     height, width = first.shape[:2]
-    caption, name = source_sample.facts["caption"], source_sample.facts["name"]
+    facts, name = sample.facts, sample.facts["name"]
     metadata: dict[str, object] = {
-        "caption": caption, "challenges": dict(source_sample.ratings), "object_name": name,
+        "caption": facts["caption"], "challenges": dict(sample.ratings), "object_name": name,
         "object_anchor": {
-            "center_x": round(source_sample.facts["x"] * width, 1),
-            "center_y": round(source_sample.facts["y"] * height, 1),
+            "center_x": round(facts["x"] * width, 1), "center_y": round(facts["y"] * height, 1),
             "width": width, "height": height, "source": "judge",
         },
-        "object_card": {"name": name, "attributes": list(source_sample.facts["attributes"])},
+        "object_card": {"name": name, "attributes": list(facts["attributes"])},
     }  # fmt: skip
-    annotations: dict[str, object] = {"action": source_sample.action, "phases_seconds": list(PHASES)}
+    annotations: dict[str, object] = {"action": sample.action, "phases_seconds": list(PHASES)}
     if setting == "T":
-        away, back = source_sample.turn_directions
+        away, back = sample.turn_directions
         motion = list(WORDS["camera"])[number % len(WORDS["camera"])]
         heads = [text.format(away=away, back=back, name=name) for text in WORDS["camera"][motion]]
-        metadata["caption_segments"] = [
-            f"{head} {text}" for head, text in zip(heads, source_sample.segments, strict=True)
-        ]
+        metadata["caption_segments"] = [f"{head} {text}" for head, text in zip(heads, sample.segments, strict=True)]
         annotations = {"camera_motion": motion}
     content = {
-        "sample_id": source_sample.id, "subset": source_sample.subset, "caption": caption, "ground_truth_media": media,
-        "metadata": metadata, "annotations": annotations,
+        "sample_id": sample.id, "subset": sample.subset, "caption": facts["caption"],
+        "ground_truth_media": media, "metadata": metadata, "annotations": annotations,
     }  # fmt: skip
     authoring.write_json_file(place / "sample.json", content)

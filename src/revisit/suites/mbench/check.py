@@ -18,13 +18,7 @@ from revisit.suites.mbench.dataset import LIST, DatasetProblem, ListItem, MBench
 from revisit.suites.mbench.imports import count_poses_in_file
 from revisit.suites.mbench.metrics.actions import parse_requested_motion
 from revisit.suites.mbench.names import MemoryDimension
-from revisit.suites.mbench.read import (
-    Filter,
-    object_anchor_and_source,
-    object_description,
-    segment_captions,
-    target_and_anchor_kind,
-)
+from revisit.suites.mbench.read import Filter, find_object_anchor, object_description, segment_captions
 
 
 def check_dataset_items(
@@ -60,48 +54,36 @@ def item_problems(
         if poses or "artifact" not in problem.kind:
             yield problem
 
-    def list_line_problem(kind: str, text: str) -> DatasetProblem:
-        return DatasetProblem(kind, f"models/{item.model}/{LIST}", item.line, item.id, text)
-
+    in_list = f"models/{item.model}/{LIST}", item.line, item.id
+    in_sample = f"samples/{item.subset}/{item.sample}/sample.json", None, item.id
     if dimensions and item.video is not None and (reason := unreadable_video_reason(item.video)):
-        yield list_line_problem("not a video", f"{item.video.name}: {reason}")
-    sample = f"samples/{item.subset}/{item.sample}/sample.json"
+        yield DatasetProblem("not a video", *in_list, f"{item.video.name}: {reason}")
     names = {dimension.name for dimension in dimensions}
-
-    def sample_file_problem(kind: str, text: str) -> DatasetProblem:
-        return DatasetProblem(kind, sample, None, item.id, text)
-
     if item.subset == "object" and any(name.startswith("object_") for name in names):
-        anchor = object_anchor_and_source(data, item)[0]
-        if data.setting == "A" and anchor is None:
+        anchor = find_object_anchor(data, item)
+        if data.setting == "A" and anchor.fields is None:
             text = "metadata.object_anchor is missing; add it there, or to anchors.json of the dataset"
-            yield sample_file_problem("no anchor", text)
-        elif anchor is not None and target_and_anchor_kind(data, item, anchor)[0] is None:
-            anchor_text = json.dumps(anchor)[:120]
+            yield DatasetProblem("no anchor", *in_sample, text)
+        elif anchor.fields is not None and anchor.target is None:
+            anchor_text = json.dumps(anchor.fields)[:120]
             text = f"the anchor {anchor_text} is not inside the frame; expected center_x, center_y, width, height"
-            yield sample_file_problem("bad anchor", text)
+            yield DatasetProblem("bad anchor", *in_sample, text)
         if data.setting == "T" and not object_description({**item.facts, "object_name": ""}):
-            yield sample_file_problem(
-                "no object card", "metadata.object_card is missing, or has no name: name and attributes"
-            )
-    if item.subset == "causal" and dimensions:
-        if data.setting == "T" and not segment_captions(item.facts):
-            yield sample_file_problem(
-                "no caption segments", "metadata.caption_segments is missing: a list of texts, one per part"
-            )
-        if data.setting == "A" and not (item.action or item.facts.get("caption")):
-            yield sample_file_problem(
-                "no action", "neither annotations.action nor metadata.caption says what should happen"
-            )
-    if "camera_interaction" in names and isinstance(
-        motion := parse_requested_motion(item.action, data.declared_motion_of_item(item)), Reason
-    ):
-        yield list_line_problem("no action" if motion.kind == "no_camera" else "unknown action", motion.sentence)
-    if poses:
-        if item.pose_artifact is None and not any("artifact" in p.kind and p.violation for p in item.problems):
-            yield list_line_problem("missing artifact", "results.npz is missing; `revisit mbench prepare` makes one")
-        elif item.pose_artifact is not None and (trouble := pose_artifact_problem(item.pose_artifact)) is not None:
-            yield list_line_problem(*trouble)
+            text = "metadata.object_card is missing, or has no name: name and attributes"
+            yield DatasetProblem("no object card", *in_sample, text)
+    if item.subset == "causal" and dimensions and data.setting == "T" and not segment_captions(item.facts):
+        text = "metadata.caption_segments is missing: a list of texts, one per part"
+        yield DatasetProblem("no caption segments", *in_sample, text)
+    motion = parse_requested_motion(item.action, data.declared_motion_of_item(item))
+    if "camera_interaction" in names and isinstance(motion, Reason):
+        yield DatasetProblem("unknown action", *in_list, motion.sentence)
+    path = item.artifacts.get("da3")
+    if poses and path is None and not any("artifact" in p.kind and p.violation for p in item.problems):
+        text = "results.npz is missing; `revisit mbench prepare` makes one"
+        yield DatasetProblem("missing artifact", *in_list, text)
+    elif poses and path is not None and (trouble := pose_artifact_problem(path)) is not None:
+        kind, text = trouble
+        yield DatasetProblem(kind, *in_list, text)
 
 
 def unreadable_video_reason(path: Path) -> str:

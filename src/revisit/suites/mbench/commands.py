@@ -31,12 +31,9 @@ def list_metrics(json: bool = JSON) -> None:
         name: {"id": d.id, "subset": d.subset, "summary": METRICS[d.id].summary}
         for name, (_, d) in dimensions_by_upstream_name().items()
     }
-    if json:
-        console.print_json(rows)
-        return
     width = max(map(len, rows))
-    for name, row in rows.items():
-        typer.echo(console.without_control_characters(f"{name:{width}}  {row['summary']}"))
+    text = "\n".join(f"{name:{width}}  {row['summary']}" for name, row in rows.items())
+    console.print_json_or_text(rows, text, json)
 
 
 @app.command()
@@ -70,12 +67,9 @@ def validate(
     for problem in problems if not json else ():
         typer.echo(console.without_control_characters(f"{'' if problem.violation else 'note: '}{problem}"))
     violations = sum(problem.violation for problem in problems)
-    if not items:
-        console.print_to_stderr("nothing was checked: no item of these models and subsets has these metrics")
-    else:
-        console.print_to_stderr(
-            f"{violations} violations in {items} items" if violations else f"valid: {items} items checked"
-        )
+    sentence = f"{violations} violations in {items} items" if violations else f"valid: {items} items checked"
+    nothing = "nothing was checked: no item of these models and subsets has these metrics"
+    console.print_to_stderr(sentence if items else nothing)
     raise typer.Exit(1 if violations or not items else 0)
 
 
@@ -117,9 +111,7 @@ def prepare(
     from revisit.suites.mbench.read import Filter
 
     if (producer == "command") != bool(command):
-        raise UsageError(
-            "--producer command needs --command, a program that reads {video} and writes {npz}, and the reverse"
-        )
+        raise UsageError("--producer command and --command, a program that reads {video} and writes {npz}, go together")
     data = open_mbench_dataset(source, root)
     keep = Filter.from_options(data, models, subsets, conditions, sample_ids)
     estimator = make_pose_estimator(command or producer, python, model, device, frames, convention, timeout, workers)
@@ -131,8 +123,7 @@ def prepare(
         if item.video is not None
     ]
     outcome = write_missing_pose_files(tasks, estimator, tell=None if quiet else console.Counter("prepared"))
-    for line in outcome.failed:
-        console.print_to_stderr(line)
+    console.print_to_stderr(*outcome.failed)
     if output is not None and outcome.made + outcome.kept:
         console.print_to_stderr(note_artifact_folder(data, output))
     missing = len(items) - len(tasks)
@@ -166,12 +157,11 @@ def submit(
     finished_run = RunFolder(run)
     if finished_run.facts["suite"] != "mbench" or model not in finished_run.summary["models"]:
         submission.submission_content(finished_run.summary, model, name, link)  # says what is wrong
-    source = dataset or Path(str((finished_run.facts.get("request") or {}).get("source")))
+    request = finished_run.facts.get("request") or {}
+    source = dataset or Path(str(request.get("source")))
     if not source.is_dir():
-        raise UsageError(
-            f"{source}: the dataset of this run is missing, so its completeness cannot be checked; --dataset"
-        )
-    roots = [Path(folder) for folder in (finished_run.facts.get("request") or {}).get("roots", ())]
+        raise UsageError(f"{source}: the dataset of this run is missing; say where it is with --dataset")
+    roots = [Path(folder) for folder in request.get("roots", ())]
     data, results = open_mbench_dataset(source, roots), finished_run.results
     partial = submission.partial_run_reason(data, finished_run.facts, finished_run.plan, results, model)
     if partial:
@@ -180,17 +170,11 @@ def submit(
     if replacements := list_stand_ins(results.where(model=model)):
         sentences = "; ".join(one.sentence for one in replacements)
         raise UsageError(f"{model} cannot be submitted, because the leaderboard takes no stand-ins: {sentences}")
-    submission.write_submission_zip(run, path, content, model, data.setting)
-    faults = submission.submission_problems(path)
-    if faults:
-        path.unlink()
+    if faults := submission.content_problems(content):
         raise UsageError(faults[0])
-    for line in submission.maker_lines(finished_run.plan, data.setting):
-        console.print_to_stderr(line)
-    if json:
-        console.print_json({"file": str(path), **content})
-    else:
-        typer.echo(str(path))
+    submission.write_submission_zip(run, path, content, model, data.setting)
+    console.print_to_stderr(*submission.maker_lines(finished_run.plan, data.setting))
+    console.print_json_or_text({"file": str(path), **content}, str(path), json)
 
 
 @app.command("check-submission")

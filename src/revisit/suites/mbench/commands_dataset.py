@@ -68,20 +68,15 @@ def build_both_datasets(
     with judging.open_judge_client(judge) as client:
         for video in files:
             try:
-                answer = describe_source_video(client, video, lambda path: judging.read_spread_frames(path, frames))
+                sample = describe_source_video(client, video, judging.read_spread_frames(video, frames))
             except RevisitError as error:
-                answer = str(error)
-            if isinstance(answer, str):
-                console.print_to_stderr(f"left out: {answer}")
-            else:
-                descriptions.append(answer)
-                console.print_to_stderr(f"{video.name}: {answer.subset}, {answer.facts['name']}")
+                console.print_to_stderr(f"left out: {error}")
+                continue
+            descriptions.append(sample)
+            console.print_to_stderr(f"{video.name}: {sample.subset}, {sample.facts['name']}")
     if not descriptions:
         raise UsageError("no video was chosen; the reasons are above")
     places = write_both_datasets(out, descriptions, licence=licence, source=source)
     console.print_to_stderr(f"{len(descriptions)} of {len(files)} videos chosen")
-    if json:
-        facts = {"chosen": len(descriptions), "videos": len(files), "datasets": [str(place) for place in places]}
-        console.print_json(facts)
-    for place in places if not json else ():
-        typer.echo(f"revisit build check {place}")
+    facts = {"chosen": len(descriptions), "videos": len(files), "datasets": [str(place) for place in places]}
+    console.print_json_or_text(facts, "\n".join(f"revisit build check {place}" for place in places), json)

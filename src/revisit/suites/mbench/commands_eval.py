@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Sequence
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -19,7 +18,6 @@ from revisit.suites.mbench.commands_options import ARTIFACTS, CONDITIONS, MODELS
 
 if TYPE_CHECKING:
     from revisit.results.run import Run
-    from revisit.suites.mbench.names import MemoryDimension
 
 METRICS = typer.Option(
     [],
@@ -72,27 +70,35 @@ def evaluate_dataset(
     json: bool = JSON,
 ) -> None:
     """Score a dataset. Items that cannot be used are reported. The same command resumes; other metrics are added."""
-    from dataclasses import replace
-
+    from revisit.core import UsageError
     from revisit.core.text import split_commas
-    from revisit.engine.dependencies import merge_parameters
     from revisit.engine.request import Request
     from revisit.suites.mbench.dataset import open_mbench_dataset
-    from revisit.suites.mbench.names import JUDGED
+    from revisit.suites.mbench.names import JUDGED, TRIGGER, gates_of_setting, named_dimensions_or_all
 
     data = open_mbench_dataset(source, root)
-    gates, dimensions, asked_subsets = _gates_dimensions_and_subsets(
-        split_commas(metrics), data.setting, bool(vlm_judge), ignore_trigger
-    )
+    gates = gates_of_setting(data.setting, bool(vlm_judge) and not ignore_trigger)
+    names = split_commas(metrics)
+    # `trigger` asks whether clips of all subsets pose the test: for a machine that has the judge.
+    asks_trigger, metric_names = "trigger" in names, [name for name in names if name != "trigger"]
+    if asks_trigger and gates != [TRIGGER]:
+        raise UsageError("the metric `trigger` needs a dataset of setting T and --vlm-judge, without --ignore-trigger")
+    dimensions = named_dimensions_or_all(metric_names, data.setting) if metric_names or not asks_trigger else []
+    if metric_names and not asks_trigger:
+        subsets = subsets or ",".join(dict.fromkeys(dimension.subset for dimension in dimensions))
     judge = vlm_judge
     if vlm_judge == "openai-compatible":
-        _require_option_value(vlm_api_style, "chat_completions", "--vlm-api-style")
-        _require_option_value(vlm_endpoint_path, ENDPOINT, "MBENCH_VLM_ENDPOINT_PATH")
+        for option, value, allowed in (
+            ("--vlm-api-style", vlm_api_style, "chat_completions"),
+            ("MBENCH_VLM_ENDPOINT_PATH", vlm_endpoint_path, ENDPOINT),
+        ):
+            if value.lstrip("/") != allowed.lstrip("/"):
+                raise UsageError(f"{option} is {value!r}; only {allowed} is supported")
         judge = str(output / "judge.yaml")
         _write_judge_file(Path(judge), vlm_base_url, vlm_model, vlm_api_key, vlm_max_retries, vlm_max_tokens)
     settings_by_name = {
         "models": models,
-        "subsets": subsets or asked_subsets,
+        "subsets": subsets,
         "conditions": conditions,
         "samples": sample_ids,
         "artifacts": ",".join(str(folder.resolve()) for folder in artifacts),
@@ -100,14 +106,14 @@ def evaluate_dataset(
     }
     options = [f"{name}={value}" for name, value in settings_by_name.items() if value]
     ids = [*gates, *(dimension.id for dimension in dimensions)]
+    if vlm_n_frames != 8 and JUDGED & {*ids}:
+        param = [*param, f"judge.frames.at_most={vlm_n_frames}"]
     request = Request.from_options(
         source, "mbench", observer_set, protocol, ids, limit, "auto", root, options, judge, param, truth=False
     )
-    if vlm_n_frames != 8 and JUDGED & {*ids}:
-        parameters = merge_parameters({"judge.frames": {"at_most": vlm_n_frames}}, request.parameters)
-        request = replace(request, parameters=parameters)
+    words = [part.replace(vlm_api_key, "[key]") if vlm_api_key else part for part in sys.argv[1:]]
     run = run_evaluation(
-        request, output, quiet=quiet or no_progress_bar, command=_command_without_key(vlm_api_key), fresh=fresh,
+        request, output, quiet=quiet or no_progress_bar, command=shlex.join(["revisit", *words]), fresh=fresh,
         workers=workers, adds=data.all_case_ids(),
     )  # fmt: skip
     if not no_log_file:
@@ -129,34 +135,6 @@ def evaluate_dataset(
     raise typer.Exit(0 if scored else 1)
 
 
-def _gates_dimensions_and_subsets(
-    names: Sequence[str], setting: str, judged: bool, ignore_trigger: bool
-) -> tuple[list[str], Sequence[MemoryDimension], str]:
-    """Gates and dimensions that the names of metrics ask for, and the subsets of a dataset that they are about.
-
-    `trigger` alone asks whether clips pose the test, of all subsets: for a machine that has the judge.
-    """
-    from revisit.core import UsageError
-    from revisit.suites.mbench.names import MOVED, TRIGGER, named_dimensions_or_all
-
-    trigger_only = "trigger" in names
-    if trigger_only and (setting == "A" or ignore_trigger or not judged):
-        raise UsageError("the metric `trigger` needs a dataset of setting T and --vlm-judge, without --ignore-trigger")
-    metric_names = [name for name in names if name != "trigger"]
-    dimensions = named_dimensions_or_all(metric_names, setting) if metric_names or not trigger_only else []
-    gates = [MOVED] if setting == "A" else [TRIGGER] if judged and not ignore_trigger else []
-    everywhere = trigger_only or not metric_names
-    subsets = "" if everywhere else ",".join(dict.fromkeys(dimension.subset for dimension in dimensions))
-    return gates, dimensions, subsets
-
-
-def _require_option_value(value: str, allowed: str, name: str) -> None:
-    from revisit.core import UsageError
-
-    if value.lstrip("/") != allowed.lstrip("/"):
-        raise UsageError(f"{name} is {value!r}; only {allowed} is supported")
-
-
 def _write_judge_file(path: Path, url: str, model: str, key: str, retries: int, longest: int | None) -> None:
     """The judge file of a server; the key stays in the environment."""
     import yaml
@@ -170,17 +148,10 @@ def _write_judge_file(path: Path, url: str, model: str, key: str, retries: int, 
             raise UsageError(f"--vlm-judge openai-compatible needs {flag}, or $MBENCH_VLM_{name}")
     if key:
         os.environ[KEY] = key
-    settings: dict[str, Any] = {"url": url, "model": model, "tries": retries + 1}
-    if os.environ.get(KEY):
-        settings["key_env"] = KEY
-    if longest is not None:
-        settings["max_tokens"] = longest
-    write_text_atomically(path, yaml.safe_dump(settings, sort_keys=True))
-
-
-def _command_without_key(key: str) -> str:
-    """The command line, without the key."""
-    return shlex.join(["revisit", *(part.replace(key, "[key]") if key else part for part in sys.argv[1:])])
+    key_env = KEY if os.environ.get(KEY) else None
+    settings = {"url": url, "model": model, "tries": retries + 1, "key_env": key_env, "max_tokens": longest}
+    given = {name: value for name, value in settings.items() if value is not None}
+    write_text_atomically(path, yaml.safe_dump(given, sort_keys=True))
 
 
 def _write_log(run: Run, path: Path) -> None:

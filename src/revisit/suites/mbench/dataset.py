@@ -10,14 +10,14 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from revisit.core import UsageError
-from revisit.core.text import parse_json_or_none, read_yaml_file
+from revisit.core.text import join_names, parse_json_or_none, parse_numbered_json_lines, read_yaml_file
 from revisit.media.files import file_exists, write_text_atomically
 from revisit.suites.mbench.metrics.actions import parse_declared_phases
 from revisit.suites.mbench.names import SETTINGS, SUBSETS
@@ -35,7 +35,7 @@ PLACES = {
 }
 LIFTED = ("caption", "caption_segments", "object_anchor", "object_card", "object_name")  # found beside metadata, too
 NEEDED = ("subset", "sample_id", "condition_id")
-LONGEST = 4 << 20  # characters of one line
+KindAndText = tuple[str, str]  # of a problem
 CONDITION = re.compile(r"(?P<action>.+)_(?P<length>\d+(?:\.\d+)?)s")
 
 
@@ -50,9 +50,12 @@ class DatasetProblem:
     text: str
     violation: bool = True
 
+    @property
+    def place(self) -> str:
+        return self.file if self.line is None else f"{self.file}:{self.line}"
+
     def __str__(self) -> str:
-        place = self.file if self.line is None else f"{self.file}:{self.line}"
-        return f"{place}: {self.kind}{f' ({self.item})' if self.item else ''}: {self.text}"
+        return f"{self.place}: {self.kind}{f' ({self.item})' if self.item else ''}: {self.text}"
 
 
 @dataclass(frozen=True)
@@ -77,19 +80,15 @@ class ListItem:
     @property
     def path_fields(self) -> dict[str, str]:
         """What patterns of paths may hold."""
-        return {"model_id": self.model, **dict(zip(NEEDED, (self.subset, self.sample, self.condition), strict=True))}
-
-    @property
-    def pose_artifact(self) -> Path | None:
-        """The camera poses."""
-        return self.artifacts.get("da3")
+        names = (self.model, self.subset, self.sample, self.condition)
+        return dict(zip(("model_id", *NEEDED), names, strict=True))
 
     @property
     def action(self) -> str:
         """What the camera was asked to do, such as left_then_right; the whole condition where nothing else says so."""
         declared = _mapping_or_empty(self.row.get("annotations")).get("action")
         match = CONDITION.fullmatch(self.condition)
-        return str(declared or (match["action"] if match else "") or self.facts.get("action") or self.condition)
+        return str(declared or (match and match["action"]) or self.facts.get("action") or self.condition)
 
     @property
     def seconds_in_condition(self) -> float | None:
@@ -107,7 +106,7 @@ class MBenchDataset:
     setting: str
     roots: Sequence[Path] = ()
     artifacts: Sequence[Path] = ()  # folders of pose artifacts that the user names
-    samples: dict[tuple[str, str], tuple[dict[str, object], list[DatasetProblem]]] = field(default_factory=dict)
+    samples: dict[tuple[str, str], tuple[dict[str, object], list[KindAndText]]] = field(default_factory=dict)
 
     @cached_property
     def subsets(self) -> list[str]:
@@ -127,34 +126,22 @@ class MBenchDataset:
         path = self.root / ANCHORS
         content = parse_json_or_none(path.read_text(encoding="utf-8-sig")) if path.is_file() else {}
         if not isinstance(content, dict):
-            raise UsageError(
-                f"{path}: expected sample ids with anchors, such as {{'sample_1': {{'center_x': 10, ...}}}}"
-            )
+            raise UsageError(f"{path}: expected sample ids with anchors, such as {{'sample_1': {{'center_x': 10}}}}")
         return content
 
     @cached_property
     def prepared_artifact_folders(self) -> list[Path]:
         """Folders that hold pose artifacts beside those of the models: named by the user, or noted by `prepare`."""
-        return [
-            *self.artifacts,
-            *(Path(os.path.normpath(self.root / folder)) for folder in read_noted_artifact_folders(self.root)),
-        ]
+        noted = read_noted_artifact_folders(self.root)
+        return [*self.artifacts, *(Path(os.path.normpath(self.root / folder)) for folder in noted)]
 
     @cached_property
     def declared_motions(self) -> Mapping[str, list[tuple[str, float]]]:
         """What the card declares of actions or whole conditions: phases with relative lengths, by name."""
-        actions = self.card.get("actions") or {}
+        actions, where = self.card.get("actions") or {}, f"{self.root / CARD}: actions"
         if not isinstance(actions, dict):
-            raise UsageError(
-                f"{self.root / CARD}: actions is {str(actions)[:60]!r}; expected names with lists of phases"
-            )
-        phases_by_name = {}
-        for name, value in actions.items():
-            phases = parse_declared_phases(value)
-            if isinstance(phases, str):
-                raise UsageError(f"{self.root / CARD}: actions.{name}: {phases}")
-            phases_by_name[str(name)] = phases
-        return phases_by_name
+            raise UsageError(f"{where} is {str(actions)[:60]!r}; expected names with lists of phases")
+        return {str(name): parse_declared_phases(value, f"{where}.{name}") for name, value in actions.items()}
 
     def declared_motion_of_item(self, item: ListItem) -> list[tuple[str, float]] | None:
         """The declared phases of an item, by its condition or its action; None where the name has to do."""
@@ -171,50 +158,45 @@ class MBenchDataset:
                 "{subset}, {sample_id} and {condition_id}"
             ) from None
 
-    def sample_facts_and_problems(self, subset: str, sample: str) -> tuple[dict[str, object], list[DatasetProblem]]:
+    def sample_facts_and_problems(self, subset: str, sample: str) -> tuple[dict[str, object], list[KindAndText]]:
         """What a sample says of itself, lifted to one level, and what is wrong with its file."""
         if (subset, sample) not in self.samples:
             self.samples[subset, sample] = self._read_sample_facts_and_problems(subset, sample)
         return self.samples[subset, sample]
 
-    def _read_sample_facts_and_problems(
-        self, subset: str, sample: str
-    ) -> tuple[dict[str, object], list[DatasetProblem]]:
-        where = f"samples/{subset}/{sample}/{SAMPLE}"
-
-        def sample_problem(kind: str, text: str) -> DatasetProblem:
-            return DatasetProblem(kind, where, None, "", text)
-
-        if not file_exists(self.root / where):
+    def _read_sample_facts_and_problems(self, subset: str, sample: str) -> tuple[dict[str, object], list[KindAndText]]:
+        path = self.root / "samples" / subset / sample / SAMPLE
+        if not file_exists(path):
             elsewhere = [s for s in SUBSETS if s != subset and file_exists(self.root / "samples" / s / sample / SAMPLE)]
             if elsewhere:
                 text = f"the sample {sample} is in samples/{elsewhere[0]}, not in samples/{subset}; correct the subset"
-                return {}, [sample_problem("wrong subset", text)]
-            return {}, [sample_problem("no sample", "there is no such file; every item needs a sample")]
-        content = parse_json_or_none((self.root / where).read_text(encoding="utf-8-sig", errors="replace"))
+                return {}, [("wrong subset", text)]
+            return {}, [("no sample", "there is no such file; every item needs a sample")]
+        content = parse_json_or_none(path.read_text(encoding="utf-8-sig", errors="replace"))
         if not isinstance(content, dict):
-            return {}, [sample_problem("not JSON", "expected one JSON object with sample_id and subset")]
-        own_names = {"sample_id": (sample, "wrong sample"), "subset": (subset, "wrong subset")}
+            return {}, [("not JSON", "expected one JSON object with sample_id and subset")]
         return flatten_metadata(content), [
-            sample_problem(kind, f"it says {name} {content[name]!r}, and its folder says {expected!r}")
-            for name, (expected, kind) in own_names.items()
+            (kind, f"it says {name} {content[name]!r}, and its folder says {expected!r}")
+            for name, expected, kind in (("sample_id", sample, "wrong sample"), ("subset", subset, "wrong subset"))
             if content.get(name, expected) != expected
         ]
+
+    def refuse_unknown(self, noun: str, names: Iterable[str], there: Iterable[str]) -> None:
+        """Raise UsageError where the dataset has no model, subset, condition or sample of one of these names."""
+        known = sorted(there)
+        if unknown := [name for name in names if name not in known]:
+            raise UsageError(f"{self.root} has no {noun} {unknown[0]!r}; it has {join_names(known, 12) or 'none'}")
 
     def items_and_problems(self, model: str) -> Iterator[ListItem | DatasetProblem]:
         """The items of a model's list, in its order; of items that are there twice the last one."""
         file = f"models/{model}/{LIST}"
         rows: dict[str, ListItem] = {}
         text = (self.root / file).read_text(encoding="utf-8-sig", errors="replace")
-        for number, line in enumerate(text.split("\n"), start=1):
-            if not line.strip():
-                continue
-            row = parse_json_or_none(line) if len(line) <= LONGEST else None
+        for number, row in parse_numbered_json_lines(text):
             problem = self._list_row_problem(row)
             if problem is not None:
-                yield DatasetProblem(
-                    problem[0], file, number, str(_mapping_or_empty(row).get("item_id", ""))[:200], problem[1]
-                )
+                kind, text = problem
+                yield DatasetProblem(kind, file, number, str(_mapping_or_empty(row).get("item_id", ""))[:200], text)
                 continue
             item = self._make_list_item(model, _mapping_or_empty(row), number, file)
             if item.id in rows:
@@ -247,7 +229,8 @@ class MBenchDataset:
         subset, sample, condition = (names[name] for name in NEEDED)
         item_id = f"{subset}:{sample}:{condition}"
         facts, sample_problems = self.sample_facts_and_problems(subset, sample)
-        problems = [DatasetProblem(p.kind, p.file, p.line, item_id, p.text) for p in sample_problems]
+        sample_file = f"samples/{subset}/{sample}/{SAMPLE}"
+        problems = [DatasetProblem(kind, sample_file, None, item_id, text) for kind, text in sample_problems]
 
         def add_problem(kind: str, text: str, violation: bool = True) -> None:
             problems.append(DatasetProblem(kind, file, line, item_id, text, violation))
@@ -260,25 +243,16 @@ class MBenchDataset:
         generated = next((entry for entry in listed if entry.get("role") in ("generated", None)), None)
         if videos and generated is None:
             add_problem("no generated video", "none of media.videos has the role generated")
-        video = self._find_item_file(
-            model,
-            _mapping_or_empty(generated).get("path"),
-            self.path_from_pattern("output_video", **names),
-            "video",
-            add_problem,
-        )
+        default = self.path_from_pattern("output_video", **names)
+        video = self._find_item_file(model, _mapping_or_empty(generated).get("path"), default, "video", add_problem, ())
         artifacts = {}
         for name in ("da3", *FEATURES):
-            artifact_path = _mapping_or_empty(_mapping_or_empty(row.get("artifacts")).get(name)).get("path")
-            what = "artifact" if name == "da3" else f"{name} file"
-            spare = (
-                [prepared_poses_path(folder, **names) for folder in self.prepared_artifact_folders]
-                if name == "da3"
-                else []
-            )
-            path = self._find_item_file(
-                model, artifact_path, self.path_from_pattern(f"artifact_{name}", **names), what, add_problem, spare
-            )
+            listed_path = _mapping_or_empty(_mapping_or_empty(row.get("artifacts")).get(name)).get("path")
+            default = self.path_from_pattern(f"artifact_{name}", **names)
+            poses = name == "da3"
+            spare = [prepared_poses_path(place, **names) for place in self.prepared_artifact_folders] if poses else []
+            what = "artifact" if poses else f"{name} file"
+            path = self._find_item_file(model, listed_path, default, what, add_problem, spare)
             if path is not None:
                 artifacts[name] = path
         own = {**facts, **{k: v for k, v in flatten_metadata(row).items() if v not in (None, "", [], {})}}
@@ -291,7 +265,7 @@ class MBenchDataset:
         default: Path,
         file_kind: str,
         report_problem: Any,
-        spare_places: Sequence[Path] = (),
+        spare_places: Sequence[Path],
     ) -> Path | None:
         """The file of an item, by the path its line gives or else by the pattern; tells what is wrong with it.
 
@@ -310,16 +284,11 @@ class MBenchDataset:
             places = [Path(os.path.normpath(base / declared)) for base in bases]
         allowed = [self.root, Path.cwd(), *self.roots, *self.artifacts]
         inside = [place for place in places if _lies_in_any_folder(place, allowed)]
-        path = next(filter(file_exists, inside), None)
-        spare_path = next(filter(file_exists, spare_places), None) if path is None else None
-        if spare_path is not None:
-            if _lies_in_any_folder(spare_path, allowed):
-                return spare_path
-            report_problem(
-                f"{file_kind} outside", f"{spare_path} leads out of the dataset; allow its folder with --root"
-            )
-        elif not inside:
-            text = f"{declared or default} leads out of the dataset; allow its folder with --root, or move it"
+        spare = (place for place in spare_places if _lies_in_any_folder(place, allowed))
+        path = next(filter(file_exists, [*inside, *spare]), None)
+        if path is None and (there := next(filter(file_exists, spare_places), None) or not inside):
+            outside = declared or default if there is True else there
+            text = f"{outside} leads out of the dataset; allow its folder with --root, or move it"
             report_problem(f"{file_kind} outside", text)
         elif path is None:
             links = [place for place in inside if os.path.islink(place)]  # noqa: PTH114 - a name may be too long
@@ -397,9 +366,8 @@ def _mapping_or_empty(value: object) -> Mapping[str, object]:
 
 def is_single_path_part(value: object) -> bool:
     """Whether a value can be a part of a path: text that does not climb out of its folder."""
-    return (
-        isinstance(value, str) and value not in ("", ".", "..") and value.isprintable() and not set(value) & set("/\\:")
-    )
+    name = value if isinstance(value, str) and value.isprintable() else ""
+    return name not in ("", ".", "..") and not set(name) & set("/\\:")
 
 
 def _lies_in_any_folder(path: Path, folders: Sequence[Path]) -> bool:

@@ -9,13 +9,7 @@ from revisit.control.jobs import BatchRequest
 from revisit.suites.authoring import DatasetDescription, DatasetTools, least_median_most_table, value_count_table
 from revisit.suites.mbench.dataset import ListItem, open_mbench_dataset
 from revisit.suites.mbench.jobs import jobs
-from revisit.suites.mbench.read import (
-    is_mbench_dataset,
-    object_anchor_and_source,
-    object_description,
-    segment_captions,
-    target_and_anchor_kind,
-)
+from revisit.suites.mbench.read import find_object_anchor, is_mbench_dataset, object_description, segment_captions
 
 
 def describe_dataset(folder: Path) -> DatasetDescription:
@@ -32,14 +26,12 @@ def describe_dataset(folder: Path) -> DatasetDescription:
         "with an anchor": sum("object_anchor" in one for one in samples.values()),
         "with a named target": sum(bool(object_description(one)) for one in samples.values()),
     }  # fmt: skip
+    histograms: dict[str, Sequence[float]] = {"seconds": seconds, "words of a caption": words}
     tables = [
         value_count_table("Items by subset", ("subset", "items"), (job.subset for job in batch.jobs)),
         value_count_table("Items by condition", ("condition", "items"), (job.condition for job in batch.jobs)),
-        least_median_most_table(
-            "Lengths", {"seconds": seconds, "words of a caption": words, "caption segments": parts}
-        ),
+        least_median_most_table("Lengths", {**histograms, "caption segments": parts}),
     ]
-    histograms: dict[str, Sequence[float]] = {"seconds": seconds, "words of a caption": words}
     return DatasetDescription(f"MBench-{data.setting}", facts, tables, histograms)
 
 
@@ -57,7 +49,7 @@ def dataset_problems(folder: Path) -> list[str]:
             sentences.append(f"{job.id}: metadata.object_card is missing, or has no name")
         if job.subset == "object" and data.setting == "A":
             item = ListItem("", job.subset, job.sample, job.condition, 0, {}, facts, None, {})
-            if target_and_anchor_kind(data, item, object_anchor_and_source(data, item)[0])[0] is None:
+            if find_object_anchor(data, item).target is None:
                 sentences.append(f"{job.id}: metadata.object_anchor is missing, or lies in no frame")
     return sentences
 

@@ -18,7 +18,6 @@ from revisit.core import Case, Record
 from revisit.results import Results
 from revisit.suites.mbench.names import TRIGGER, MemoryDimension, upstream_name
 from revisit.suites.mbench.records import Answers, TriggerVerdict, answers_with_rule
-from revisit.suites.mbench.scoring import Standing
 
 FOLDER = "metrics"
 STANDING_FIELDS = (  # what a group's scores rest on: fields of a Standing
@@ -30,9 +29,8 @@ STANDING_FIELDS = (  # what a group's scores rest on: fields of a Standing
 def export(run: Path, facts: Mapping[str, Any], results: Results) -> dict[str, object]:
     """Texts and contents of the files by name."""
     answers = answers_with_rule(results)
-    files: dict[str, object] = {
-        "items.jsonl": _json_lines_text({"item_id": _item_id(c), "model_id": c.model} for c in results.cases)
-    }
+    items = ({"item_id": _item_id(case), "model_id": case.model} for case in results.cases)
+    files: dict[str, object] = {"items.jsonl": _json_lines_text(items)}
     for dimension in answers.asked_dimensions():
         name = upstream_name(dimension, answers.setting)
         mine = results.records_for(dimension.id)
@@ -93,7 +91,7 @@ def metric_summary_content(
     name: str, facts: Mapping[str, Any], answers: Answers, dimension: MemoryDimension
 ) -> dict[str, object]:
     """The content of summary.json: the canonical scores by model, and beside them what they rest on."""
-    standings = {model: answers.standing_of_model(model, dimension) for model in answers.results_by_model}
+    groups = {model: model_group_row(answers, model, dimension) for model in answers.results_by_model}
     return {
         "metric": name,
         "group_by": "model_id",
@@ -101,20 +99,18 @@ def metric_summary_content(
         **facts["made_by"].get(dimension.id, {}),
         **({"trigger_judge": judge} if (judge := facts["made_by"].get(TRIGGER, {}).get("judge")) else {}),
         "rule": answers.rule,
-        "groups": {
-            m: model_group_row(answers, m, dimension, standing) for m, standing in standings.items() if standing.of
-        },
+        "groups": {model: row for model, row in groups.items() if row["of"]},
     }
 
 
-def model_group_row(answers: Answers, model: str, dimension: MemoryDimension, standing: Standing) -> dict[str, object]:
+def model_group_row(answers: Answers, model: str, dimension: MemoryDimension) -> dict[str, object]:
     """The group of a model."""
+    standing = answers.standing_of_model(model, dimension)
     scores = _score_fields(standing.reliability, standing.raw)
     if answers.rule == "trigger":
         cases = answers.results_by_model[model].where(subset=dimension.subset).cases
-        sure = [
-            v.confidence for case in cases if (v := answers.trigger_verdict(case, dimension.id)).confidence is not None
-        ]
+        confidences = (answers.trigger_verdict(case, dimension.id).confidence for case in cases)
+        sure = [confidence for confidence in confidences if confidence is not None]
         decided = standing.of - standing.unknown
         if decided:
             scores["triggered"] = standing.posed / decided

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -56,15 +57,9 @@ def jobs(data: Path, out: Path | None, request: BatchRequest) -> JobBatch:
         raise UsageError(f"{request.model!r} cannot be a model's name, because it becomes a folder's name")
     left_out: list[str] = []
     all_jobs = list(_iter_jobs(opened, place, request, left_out))
-
-    def write_index(finished_jobs: Sequence[Job]) -> None:
-        if out is not None:
-            _copy_card_and_link_samples(opened, root)
-        _write_model_list(model_folder, opened.setting, finished_jobs)
-
-    return JobBatch(
-        request.select_jobs(all_jobs), model_folder, [str(root), "--suite", "mbench"], write_index, left_out
-    )
+    write_index = partial(_write_index, opened, model_folder)
+    words = [str(root), "--suite", "mbench"]
+    return JobBatch(request.select_jobs(all_jobs), model_folder, words, write_index, left_out)
 
 
 def _iter_jobs(data: MBenchDataset, place: MBenchDataset, request: BatchRequest, left_out: list[str]) -> Iterator[Job]:
@@ -72,10 +67,9 @@ def _iter_jobs(data: MBenchDataset, place: MBenchDataset, request: BatchRequest,
         subset, sample, condition = (row[name] for name in NEEDED)
         facts, problems = data.sample_facts_and_problems(subset, sample)
         item = ListItem(request.model, subset, sample, condition, 0, {}, facts, None, {})
-        if problems:
-            left_out.append(f"{item.id}: {problems[0].text}")
-            continue
         try:
+            if problems:
+                raise UsageError(problems[0][1])
             control = (
                 _caption_job_fields(item, request) if data.setting == "T" else _camera_job_fields(data, item, request)
             )
@@ -129,9 +123,7 @@ def _camera_job_fields(data: MBenchDataset, item: ListItem, request: BatchReques
             steps.append(Step((), count))
             continue
         kind, direction = MOVES[word]
-        usual_amount = (
-            request.suite_option("degrees", "60") if kind in ("yaw", "tilt") else request.suite_option("metres", "1")
-        )
+        usual_amount = request.suite_option(*(("degrees", "60") if kind in ("yaw", "tilt") else ("metres", "1")))
         steps.append(Step((Move(kind, direction, float(next(amounts, None) or usual_amount)),), count))
     script = ",".join(map(str, steps))
     return {
@@ -163,21 +155,21 @@ def _first_frame_of_sample(data: MBenchDataset, item: ListItem) -> Path | Clip |
     return None if video is None else Clip(video.path, count=1)
 
 
-def _copy_card_and_link_samples(data: MBenchDataset, root: Path) -> None:
-    """The card and the samples of the dataset, for clips that lie elsewhere."""
+def _write_index(data: MBenchDataset, model_folder: Path, jobs: Sequence[Job]) -> None:
+    """The list of the model: every clip that was asked for, so that coverage counts those that are missing.
+
+    Where clips lie elsewhere, the card and the samples of the dataset are put beside them.
+    """
+    root = model_folder.parents[1]
     root.mkdir(parents=True, exist_ok=True)
     for name in (CARD, ANCHORS, ASSIGNMENTS):
         if (data.root / name).is_file() and not (root / name).exists():
             shutil.copyfile(data.root / name, root / name)
-    if not (root / "samples").exists():
+    if root != data.root and not (root / "samples").exists():
         (root / "samples").symlink_to((data.root / "samples").resolve(), target_is_directory=True)
-
-
-def _write_model_list(model_folder: Path, setting: str, jobs: Sequence[Job]) -> None:
-    """The list of the model: every clip that was asked for, so that coverage counts those that are missing."""
     rows = read_model_list_by_item(model_folder / LIST)
     for job in jobs:
         row = dict(zip(NEEDED, (job.subset, job.sample, job.condition), strict=True))
-        line = model_list_row(model_folder.parents[1], setting, job.model, row, job.out)
+        line = model_list_row(root, data.setting, job.model, row, job.out)
         rows[job.id] = {**line, "artifacts": {}, "annotations": {}, "metadata": {}}
     write_json_lines(model_folder / LIST, rows.values())

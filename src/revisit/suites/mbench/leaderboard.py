@@ -12,7 +12,6 @@ from typing import Any
 
 from revisit.core import UsageError
 from revisit.core.cases import CEILING, FLOOR
-from revisit.results.cells import Cell
 from revisit.results.leaderboards import (
     Board,
     BoardCell,
@@ -40,28 +39,19 @@ def boards_of(run: RunFacts, subset: str = "") -> list[Board]:
     part = run.summary["mbench"]
     apart = {(record.case.model, record.question) for record in run.results.records if is_stand_in(record)}
     run = replace(run, results=separate_stand_ins(run.results))
-    dimension_columns = [
-        BoardColumn(metric_id, BY_ID[metric_id].short)
-        for metric_id in part["dimensions"]
-        if not subset or BY_ID[metric_id].subset == subset.lower()
-    ]
+    dimensions = [BY_ID[id] for id in part["dimensions"] if not subset or BY_ID[id].subset == subset.lower()]
+    dimension_columns = [BoardColumn(d.id, d.short) for d in dimensions]
     metric_columns = board_columns_of_run(run, dimension_columns) if dimension_columns else ()
     mixed = tuple(replace(total, key=f"{total.key}{STAND_IN}", title=f"{total.title} with stand-ins") for total in SUMS)
     sums = (*SUMS, *(mixed if apart else ())) if not subset else ()
     columns = (*(_column_with_gate_protocol(run, part["rule"], c) for c in metric_columns), *sums)
-    rows = [
-        BoardRow(
-            row["model"],
-            run.name,
-            _board_cells_of_model(row, part, columns, apart),
-            role=FLOOR if row.get("floor") else "",
-        )
-        for row in part["ranking"]
-    ]
+    rows = []
+    for row in part["ranking"]:
+        cells = _board_cells_of_model(row, part, columns, apart)
+        rows.append(BoardRow(row["model"], run.name, cells, role=FLOOR if row["floor"] else ""))
     if run.results.truths:  # the filmed videos that the samples were made from
-        truth = run.results.truth
-        keys = [c.key for c in columns if c.key.removesuffix(STAND_IN) in part["dimensions"]]
-        cells = {key: _percent_board_cell(truth.cell(key)) for key in keys}
+        scores = {c.key: run.results.truth.cell(c.key) for c in metric_columns}
+        cells = {key: BoardCell(c.n, c.of, None if c.mean is None else 100 * c.mean) for key, c in scores.items()}
         rows.append(BoardRow(run.results.truth_name, run.name, cells, role=CEILING))
     remarks = [f"{row['model']} is not ranked: {row['reason']}" for row in part["ranking"] if row["reason"]]
     if any("on_shared" in dimension for dimension in part["dimensions"].values()):
@@ -91,21 +81,15 @@ def _board_cells_of_model(
         if is_apart != column.key.endswith(STAND_IN):
             cells[column.key] = BoardCell(0, 0, reason="measured by a stand-in" if is_apart else "no stand-in")
             continue
-        if metric_id in part["dimensions"] and model in part["dimensions"][metric_id]["models"]:
-            dimension = part["dimensions"][metric_id]
+        if dimension := part["dimensions"].get(metric_id):
             standing = dimension.get("on_shared", dimension["models"])[model]
             s = standing["reliability"]
             ends = standing["m_interval"] if part["rule"] == "trigger" else None if s is None else (s, s)
             scaled = None if ends is None else [100 * end for end in ends]
             cells[column.key] = _board_cell_of_interval(scaled, row["reason"], standing["n"], standing["of"])
-        else:
-            sums = {axis: row[axis] for axis in AXES} | {"total": row["total"]}
-            cells[column.key] = _board_cell_of_interval(sums.get(metric_id), row["reason"])
+        else:  # an axis, or the total
+            cells[column.key] = _board_cell_of_interval(row[metric_id], row["reason"])
     return cells
-
-
-def _percent_board_cell(cell: Cell) -> BoardCell:
-    return BoardCell(cell.n, cell.of, None if cell.mean is None else 100 * cell.mean)
 
 
 def _board_cell_of_interval(ends: Sequence[float] | None, reason: str, n: int = 0, of: int = 0) -> BoardCell:

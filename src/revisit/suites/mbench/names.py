@@ -6,13 +6,12 @@ interaction exists for the action-conditioned setting (A) only; all others for t
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
 from revisit.core import METRICS, UsageError
-from revisit.core.text import read_package_yaml
+from revisit.core.text import did_you_mean_question, read_package_yaml
 
 Axis = Literal["entity", "environment", "causal"]
 SETTINGS = {"A": "mbencha", "T": "mbencht"}
@@ -50,12 +49,12 @@ def upstream_name(dimension: MemoryDimension, setting: str) -> str:
 
 def dimensions_by_upstream_name() -> dict[str, tuple[str, MemoryDimension]]:
     """Upstream's 23 names -> setting and dimension, first all of A, then all of T."""
-    return {
-        upstream_name(dimension, setting): (setting, dimension)
-        for setting in SETTINGS
-        for dimension in DIMENSIONS
-        if setting in dimension.settings
-    }
+    return {upstream_name(d, setting): (setting, d) for setting in SETTINGS for d in dimensions_of_setting(setting)}
+
+
+def gates_of_setting(setting: str, judged: bool) -> list[str]:
+    """The gate that says which clips pose the test; in setting T only a judge can say so."""
+    return [MOVED] if setting == "A" else [TRIGGER] if judged else []
 
 
 def dimensions_of_setting(setting: str) -> list[MemoryDimension]:
@@ -69,9 +68,8 @@ def named_dimensions_or_all(names: Iterable[str], setting: str) -> list[MemoryDi
     A name is upstream's, its last part, or our metric's id.
     """
     by_name = dimensions_by_upstream_name()
-    mine = {
-        spelling: d for d in dimensions_of_setting(setting) for spelling in (upstream_name(d, setting), d.name, d.id)
-    }
+    every = dimensions_of_setting(setting)
+    mine = {spelling: d for d in every for spelling in (upstream_name(d, setting), d.name, d.id)}
     dimensions: dict[str, MemoryDimension] = {}
     for name in names:
         if name in mine:
@@ -82,10 +80,9 @@ def named_dimensions_or_all(names: Iterable[str], setting: str) -> list[MemoryDi
                 f"({SETTINGS[setting]}); choose names that begin with {SETTINGS[setting]}"
             )
         else:
-            near = difflib.get_close_matches(name, [*mine, *by_name], n=1)
-            hint = f"did you mean {near[0]}?" if near else "`revisit mbench list-metrics` lists them"
+            hint = did_you_mean_question(name, [*mine, *by_name]) or "`revisit mbench list-metrics` lists them"
             raise UsageError(f"there is no metric called {name!r}; {hint}")
-    return list(dimensions.values()) or dimensions_of_setting(setting)
+    return list(dimensions.values()) or every
 
 
 def suite_metric_ids() -> list[str]:

@@ -87,9 +87,8 @@ def read_assignments(path: Path, data: MBenchDataset) -> list[dict[str, str]]:
         fields = content if isinstance(content, dict) else {}
         row = {name: str(fields[name]) for name in NEEDED if is_single_path_part(fields.get(name))}
         if len(row) < len(NEEDED) or row["subset"] not in data.subsets:
-            raise UsageError(
-                f"{path}:{number}: expected subset ({', '.join(data.subsets)}), sample_id and condition_id as names"
-            )
+            subsets = ", ".join(data.subsets)
+            raise UsageError(f"{path}:{number}: expected subset ({subsets}), sample_id and condition_id as names")
         rows[tuple(row.values())] = row
     return list(rows.values())
 
@@ -123,9 +122,7 @@ def _find_video_by_patterns(videos: Path, row: Mapping[str, str], patterns: Sequ
         try:
             path = videos / pattern.format(**row)
         except (KeyError, IndexError, ValueError):
-            raise UsageError(
-                f"{pattern!r}: a pattern may contain {{subset}}, {{sample_id}} and {{condition_id}}"
-            ) from None
+            raise UsageError(f"{pattern!r}: patterns may hold {{subset}}, {{sample_id}}, {{condition_id}}") from None
         if path.is_file():
             return path
     return None

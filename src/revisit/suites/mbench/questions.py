@@ -62,9 +62,8 @@ def ask_progress_ratings(frames: Frames, prompt: str, annotations: Mapping[str, 
     """How far the described change went and how rightly, from 1 to 5 each, in one call."""
     schema = JsonObject({"progress": Rating(1, 5), "correctness": Rating(1, 5)})
     words, by = question_words_and_judge_suffix("progress", RATINGS, annotations)
-    answers: list[JudgeAnswer] = yield [
-        Question("progress", requested_content_text(prompt, annotations) + words, schema)
-    ]
+    text = requested_content_text(prompt, annotations) + words
+    answers: list[JudgeAnswer] = yield [Question("progress", text, schema)]
     value = answers[0].value or {}
     return ProgressRatings(
         progress=float(value.get("progress", math.nan)),

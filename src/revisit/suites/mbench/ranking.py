@@ -42,6 +42,7 @@ class Contest:
     shared: Mapping[str, SharedItems]  # by dimension
     standings: Mapping[str, Mapping[str, Standing]]  # dimension -> model -> on shared items
     own: Mapping[str, Mapping[str, Standing]]  # dimension -> model -> on the model's list
+    dimensions: Sequence[MemoryDimension]
 
 
 def make_contest(answers: Answers, dimensions: Sequence[MemoryDimension]) -> Contest:
@@ -50,52 +51,41 @@ def make_contest(answers: Answers, dimensions: Sequence[MemoryDimension]) -> Con
     A model with fewer than half of the median model's videos is not ranked: the others would be compared on few items.
     """
     reasons = {model: unranked_reason(answers, model) for model in answers.results_by_model}
-    floors = floors_left_unranked(answers)
-    ranked = [model for model in answers.results_by_model if model not in floors]
+    ranked = answers.results.ranked.models
     counts = {model: len(answers.results_by_model[model].readable.cases) for model in ranked if not reasons[model]}
     for model in models_with_few_clips(counts):
-        typical = statistics.median(counts.values())
-        reasons[model] = (
-            f"it has {count_and_noun(counts[model], 'video')}, fewer than half of the median model's {typical:g}"
-        )
+        videos, usual = count_and_noun(counts[model], "video"), statistics.median(counts.values())
+        reasons[model] = f"it has {videos}, fewer than half of the median model's {usual:g}"
     rivals = [model for model in ranked if not reasons[model]] or ranked
     shared = {d.id: answers.shared_items(d, rivals) for d in dimensions}
-    return Contest(
-        rivals,
-        reasons,
-        shared,
-        {
-            d.id: {model: answers.standing_of_model(model, d, shared[d.id]) for model in answers.results_by_model}
-            for d in dimensions
-        },
-        {d.id: {model: answers.standing_of_model(model, d) for model in answers.results_by_model} for d in dimensions},
-    )
+    on_shared = {
+        d.id: {model: answers.standing_of_model(model, d, shared[d.id]) for model in reasons} for d in dimensions
+    }
+    own = {d.id: {model: answers.standing_of_model(model, d) for model in reasons} for d in dimensions}
+    return Contest(rivals, reasons, shared, on_shared, own, dimensions)
 
 
-def rank_models(answers: Answers, dimensions: Sequence[MemoryDimension], contest: Contest) -> list[RankRow]:
+def rank_models(answers: Answers, contest: Contest) -> list[RankRow]:
     """A row per model, the best first: axes and total in percent as intervals, the rank, or why there is none.
 
     `order` is what models are ordered by, and `left_out` are the dimensions that not every model has. `own` are the
     axes and the total over all dimensions of the setting and all items, where the model has them all, and `own_order`
     is `order` over all items of the model's list. `ungated` has total and rank where all scored clips count.
     """
-    reasons = contest.reasons
+    reasons, dimensions = contest.reasons, contest.dimensions
     values, own_values = (
-        {
-            m: {d.id: ranking_interval(standings[d.id][m], answers.rule) for d in dimensions}
-            for m in answers.results_by_model
-        }
+        {m: {id: ranking_interval(of[m], answers.rule) for id, of in standings.items()} for m in reasons}
         for standings in (contest.standings, contest.own)
     )
-    floors = floors_left_unranked(answers)
     scored = [d.id for d in dimensions if any(standing.n for standing in contest.own[d.id].values())]
     common = [m_id for m_id in scored if all(values[model][m_id] is not None for model in contest.rivals)]
-    ungated_by_model = totals_and_ranks_without_gate(answers, dimensions, contest.standings, common)
+    ungated_by_model = totals_and_ranks_without_gate(answers, contest.standings, common)
     left_out = [d.id for d in dimensions if answers.setting in d.averaged and d.id not in common]
     no_axis = "no dimension has a value for every model" if scored else "nothing was scored"
     rows: list[RankRow] = []
-    for model in answers.results_by_model:
+    for model in reasons:
         axes = _axis_intervals_in_percent(values[model], answers.setting, common)
+        own_axes = _axis_intervals_in_percent(own_values[model], answers.setting, common)
         order = _total_or_mean_of_axes(axes)
         rows.append(
             {
@@ -106,27 +96,17 @@ def rank_models(answers: Answers, dimensions: Sequence[MemoryDimension], contest
                 "reason": reasons[model] or ("" if order else no_axis),
                 "left_out": left_out,
                 "own": _axis_intervals_in_percent(own_values[model], answers.setting, None),
-                "own_order": _total_or_mean_of_axes(
-                    _axis_intervals_in_percent(own_values[model], answers.setting, common)
-                ),
+                "own_order": _total_or_mean_of_axes(own_axes),
                 "rank": None,
                 "ungated": ungated_by_model[model],
             }
         )
-    rows.sort(
-        key=lambda row: (row["floor"], bool(row["reason"]), -(row["order"][0] if row["order"] else 0), row["model"])
-    )
-    ranked = [not row["reason"] and row["model"] not in floors for row in rows]
-    scores = [row["order"][0] if row["order"] and counts else None for row, counts in zip(rows, ranked, strict=True)]
+    rows.sort(key=lambda row: (row["floor"], bool(row["reason"]), -(row["order"] or [0])[0], row["model"]))
+    ranked = answers.results.ranked.models  # without floors, unless there is nothing else
+    scores = [row["order"][0] if not row["reason"] and row["model"] in ranked else None for row in rows]
     for row, rank in zip(rows, ranks_with_ties(scores), strict=True):
         row["rank"] = rank
     return rows
-
-
-def floors_left_unranked(answers: Answers) -> set[str]:
-    """Baselines without memory, which are not ranked; where there is nothing else, they are."""
-    floors = answers.results.floors
-    return floors if floors < set(answers.results_by_model) else set()
 
 
 def ranks_with_ties(values: Sequence[float | None]) -> list[int | None]:
@@ -135,31 +115,26 @@ def ranks_with_ties(values: Sequence[float | None]) -> list[int | None]:
 
 
 def totals_and_ranks_without_gate(
-    answers: Answers,
-    dimensions: Sequence[MemoryDimension],
-    standings: Mapping[str, Mapping[str, Standing]],
-    common: Sequence[str],
+    answers: Answers, standings: Mapping[str, Mapping[str, Standing]], common: Sequence[str]
 ) -> dict[str, dict[str, float | None]]:
     """Total (the mean of the axes that are there) and rank of every model where all scored clips count.
 
     Over the dimensions `common` that models are ranked on with the gate, so that both totals are of the same ones;
     where there is none, over those that all models with a score have.
     """
-    values = {m: {d.id: standings[d.id][m].ungated for d in dimensions} for m in answers.results_by_model}
+    values = {m: {id: of[m].ungated for id, of in standings.items()} for m in answers.results_by_model}
     if not common:
-        scored_models = [m for m in answers.results_by_model if any(value is not None for value in values[m].values())]
-        common = [d.id for d in dimensions if scored_models and all(values[m][d.id] is not None for m in scored_models)]
-    totals: list[float | None] = []
-    for model in answers.results_by_model:
-        percents = {metric_id: value and 100 * value for metric_id, value in values[model].items()}
+        scored = [of for of in values.values() if any(value is not None for value in of.values())]
+        common = [id for id in standings if scored and all(of[id] is not None for of in scored)]
+    totals: dict[str, float | None] = {}
+    for model, of in values.items():
+        percents = {metric_id: value and 100 * value for metric_id, value in of.items()}
         scores = axis_and_total_means(percents, answers.setting, common)
         axes = [value for axis in AXES if (value := scores[axis]) is not None]
-        totals.append(sum(axes) / len(axes) if axes else None)
-    floors = floors_left_unranked(answers)
-    ranks = ranks_with_ties(
-        [None if m in floors else total for m, total in zip(answers.results_by_model, totals, strict=True)]
-    )
-    return {m: {"total": t, "rank": r} for m, t, r in zip(answers.results_by_model, totals, ranks, strict=True)}
+        totals[model] = sum(axes) / len(axes) if axes else None
+    ranked = answers.results.ranked.models
+    ranks = ranks_with_ties([total if model in ranked else None for model, total in totals.items()])
+    return {m: {"total": t, "rank": r} for (m, t), r in zip(totals.items(), ranks, strict=True)}
 
 
 def unranked_reason(answers: Answers, model: str) -> str:
@@ -171,11 +146,8 @@ def unranked_reason(answers: Answers, model: str) -> str:
     if answers.literal and answers.setting == "A":
         return ""
     if not verdicts:
-        return (
-            "no judge said which clips pose the test"
-            if answers.setting == "T"
-            else "its camera motion was not measured"
-        )
+        no_gate = {"T": "no judge said which clips pose the test", "A": "its camera motion was not measured"}
+        return no_gate[answers.setting]
     posed, of = sum(verdict.posed is True for verdict in verdicts), len(mine.entries)
     if not posed or (answers.setting == "A" and posed < LEAST_POSED * of):
         some = "" if len(verdicts) == len(mine.cases) else f" ({len(verdicts)} were asked about)"
@@ -193,8 +165,7 @@ def _axis_intervals_in_percent(
         )
         for end in (0, 1)
     )
-
-    ends = {name: (low[name], high[name]) for name in (*AXES, "total")}
+    ends = {name: (first, high[name]) for name, first in low.items()}
     return {name: None if first is None or last is None else [first, last] for name, (first, last) in ends.items()}
 
 

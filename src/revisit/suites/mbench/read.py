@@ -15,7 +15,7 @@ from revisit.core import Case, Clip, Rejected, Remark, Target, UsageError
 from revisit.core.text import count_and_noun, join_names, read_yaml_file, split_commas
 from revisit.media import VIDEO_SUFFIXES
 from revisit.media.files import file_exists
-from revisit.suites.mbench.dataset import CARD, DatasetProblem, ListItem, MBenchDataset, open_mbench_dataset
+from revisit.suites.mbench.dataset import ANCHORS, DatasetProblem, ListItem, MBenchDataset, open_mbench_dataset
 from revisit.suites.mbench.names import SUBSETS
 
 SOURCE = "source_video"
@@ -25,8 +25,6 @@ SAME = 0.05  # how far the size beside an anchor may be from the frame's to be t
 
 def is_mbench_dataset(source: Path) -> bool:
     """Whether there is a dataset.yaml that names a dataset of MBench."""
-    if not (source.is_dir() and (source / CARD).is_file()):
-        return False
     try:
         open_mbench_dataset(source)
     except UsageError:
@@ -72,12 +70,8 @@ def read(
                     own_wording = {question_id: words for question_id, words in wording.items() if question_id in ids}
                     case = replace(case, annotations={**case.annotations, "wording": own_wording})
                 yield case
-    for name, names, there in (
-        ("condition", keep.conditions, conditions_there),
-        ("sample", keep.samples, samples_there),
-    ):
-        if unknown := [one for one in names if one not in there]:
-            raise UsageError(f"{data.root} has no {name} {unknown[0]!r}; it has {join_names(sorted(there)) or 'none'}")
+    data.refuse_unknown("condition", keep.conditions, conditions_there)
+    data.refuse_unknown("sample", keep.samples, samples_there)
     if repeated:
         yield Remark(
             f"{count_and_noun(len(repeated), 'item')} on several lines of a model's list, of which the last counts: "
@@ -98,10 +92,8 @@ class Filter:
     def from_options(cls, data: MBenchDataset, models: str, subsets: str, conditions: str, samples: str) -> Filter:
         """The filter of lists with commas; a model or a subset that the dataset does not have is refused."""
         model_names, kinds = split_commas([models]), split_commas([subsets])
-        for name, names, available in (("model", model_names, data.models), ("subset", kinds, data.subsets)):
-            unknown = [one for one in names if one not in available]
-            if unknown:
-                raise UsageError(f"{data.root} has no {name} {unknown[0]!r}; it has {', '.join(available) or 'none'}")
+        data.refuse_unknown("model", model_names, data.models)
+        data.refuse_unknown("subset", kinds, data.subsets)
         if not data.models:
             raise UsageError(f"{data.root}: no model has a list; expected models/<id>/samples.jsonl")
         return cls(model_names or data.models, kinds, split_commas([conditions]), split_commas([samples]))
@@ -125,15 +117,14 @@ def case_or_rejected(data: MBenchDataset, item: ListItem) -> Case | Rejected:
         return Rejected(title, reason, item.model, item.subset, item.condition, missing=absent)
     facts = item.facts
     segments = segment_captions(facts)
-    anchor, source = object_anchor_and_source(data, item)
-    target, kind = target_and_anchor_kind(data, item, anchor)
+    anchor = find_object_anchor(data, item)
     card = facts.get("object_card")
     annotations: dict[str, object] = {
         "setting": data.setting,
         "item_id": item.id,
-        "anchor": anchor,
-        "anchor_kind": kind,
-        "anchor_from": source,
+        "anchor": anchor.fields,
+        "anchor_kind": anchor.kind,
+        "anchor_from": anchor.source,
         "segments": segments,
         "caption_segments": segments,  # as the judges' questions read them
         "action": item.action if data.setting == "A" else "",
@@ -153,8 +144,8 @@ def case_or_rejected(data: MBenchDataset, item: ListItem) -> Case | Rejected:
         condition=item.condition,
         prompt=caption_or_joined_segments(facts),
         camera=item.action if data.setting == "A" else "",
-        target=target,
-        target_name="" if target else object_description(facts),
+        target=anchor.target,
+        target_name="" if anchor.target else object_description(facts),
         annotations=annotations,
         artifacts=item.artifacts,
     )
@@ -185,27 +176,33 @@ def segment_captions(facts: Mapping[str, object]) -> list[str]:
     return captions
 
 
-def object_anchor_and_source(data: MBenchDataset, item: ListItem) -> tuple[dict[str, object] | None, str | None]:
-    """The anchor of the object and where it is from: the sample, or the side file."""
-    for anchor, source in (
-        (item.facts.get("object_anchor"), "sample"),
-        (data.anchors_from_side_file.get(item.sample), "anchors.json"),
-    ):
+@dataclass(frozen=True)
+class ObjectAnchor:
+    """Where the object is in the first frame, as far as anybody says."""
+
+    fields: dict[str, object] | None = None
+    source: str | None = None  # the sample, or the side file
+    target: Target | None = None  # None where the anchor lies in no frame
+    kind: str | None = None  # a point or a box
+
+
+def find_object_anchor(data: MBenchDataset, item: ListItem) -> ObjectAnchor:
+    """The anchor of the object of an item; an empty one where there is none."""
+    anchors = {"sample": item.facts.get("object_anchor"), ANCHORS: data.anchors_from_side_file.get(item.sample)}
+    for source, anchor in anchors.items():
         if isinstance(anchor, Mapping) and all(_is_pixel_number(anchor.get(name)) for name in ("center_x", "center_y")):
-            return dict(anchor), source
-    return None, None
+            return ObjectAnchor(dict(anchor), source, *_target_and_anchor_kind(data, item, anchor))
+    return ObjectAnchor()
 
 
-def target_and_anchor_kind(
-    data: MBenchDataset, item: ListItem, anchor: Mapping[str, object] | None
+def _target_and_anchor_kind(
+    data: MBenchDataset, item: ListItem, anchor: Mapping[str, object]
 ) -> tuple[Target | None, str | None]:
     """The target of an anchor, and whether the anchor is a point or a box.
 
     Beside the centre there are a width and a height. In the published demo these are the frame's, so the anchor is a
     point. Where the size of the first frame is known and another, they are the object's.
     """
-    if anchor is None:
-        return None, None
     called = object_description(item.facts) or "target"
     frame = read_png_size(data.root / "samples" / item.subset / item.sample / "first_frame.png")
     x, y = (float(value) for name in ("center_x", "center_y") if _is_pixel_number(value := anchor[name]))
@@ -263,8 +260,7 @@ def object_description(facts: Mapping[str, object]) -> str:
 
 
 def _problem_sentence(problem: DatasetProblem) -> str:
-    place = problem.file if problem.line is None else f"{problem.file}:{problem.line}"
-    return f"{problem.kind}: {problem.text} ({place})"
+    return f"{problem.kind}: {problem.text} ({problem.place})"
 
 
 IDS = (*(f"trigger.{subset}" for subset in SUBSETS), "progress")

@@ -68,15 +68,9 @@ class Answers:
 
     def trigger_verdict(self, case: Case, metric_id: str) -> TriggerVerdict:
         """Whether an item counts under a metric, by the rule."""
-        if self.rule == "all" or not (metric_id not in BY_ID or BY_ID[metric_id].conditioned):
+        if self.rule == "all" or (metric_id in BY_ID and not BY_ID[metric_id].conditioned):
             return TriggerVerdict(True)
         return self.posed[case.id] or NOT_ASKED
-
-    def item_outcome(self, case: Case, metric_id: str) -> ItemOutcome:
-        """What an item comes to under a metric, by the rule."""
-        record, verdict = self.results.answer(case, metric_id), self.trigger_verdict(case, metric_id)
-        value, raw = (record.value, record.raw) if record is not None and record.scored else (None, None)
-        return ItemOutcome(value, raw, verdict.posed)
 
     def standing_of_model(self, model: str, dimension: MemoryDimension, shared: SharedItems | None = None) -> Standing:
         """What a model comes to in a dimension: over its own list, or over the items that models share."""
@@ -85,7 +79,11 @@ class Answers:
         if shared is not None:
             mine = mine.only(lambda entry: item_id_of_entry(entry) in shared.items)
             of = len(mine.entries) + len(shared.items - {item_id_of_entry(entry) for entry in mine.entries})
-        outcomes = [self.item_outcome(case, dimension.id) for case in mine.cases]
+        outcomes = []
+        for case in mine.cases:
+            record, verdict = self.results.answer(case, dimension.id), self.trigger_verdict(case, dimension.id)
+            value, raw = (record.value, record.raw) if record is not None and record.scored else (None, None)
+            outcomes.append(ItemOutcome(value, raw, verdict.posed))
         return model_standing(outcomes, of, covers=self.rule == "trigger")
 
     def shared_items(self, dimension: MemoryDimension, models: Collection[str]) -> SharedItems:
@@ -96,11 +94,10 @@ class Answers:
         """
         mine = {model: self.results_by_model[model].where(subset=dimension.subset) for model in models}
         listed = {item_id_of_entry(entry) for part in mine.values() for entry in part.entries}
-        measured = {
-            model: {item_id_of_entry(case) for case in part.cases if self._is_measured(case, dimension.id)}
-            for model, part in mine.items()
-        }
-        measured = {model: own for model, own in measured.items() if own}
+        measured = {}
+        for model, part in mine.items():
+            if own := {item_id_of_entry(case) for case in part.cases if self._is_measured(case, dimension.id)}:
+                measured[model] = own
         some = set().union(*measured.values())
         every = some.intersection(*measured.values())
         lacks = {model: len(some - own) for model, own in measured.items() if some - own}

@@ -65,6 +65,7 @@ def model_standing(outcomes: Sequence[ItemOutcome], of: int, *, covers: bool) ->
     raws = [outcome.raw for outcome in triggered if outcome.score is not None and outcome.raw is not None]
     choices = list(_reliability_and_coverage_choices(sure, len(triggered), maybe, len(unknown), of)) if of else []
     reliable = [s for s, _ in choices if s is not None]
+    covers = covers and of > 0
     return Standing(
         n=len(sure),
         of=of,
@@ -75,9 +76,9 @@ def model_standing(outcomes: Sequence[ItemOutcome], of: int, *, covers: bool) ->
         raw=_mean_or_none(raws),
         strict=math.fsum(sure) / of if of and sure else None,
         ungated=_mean_or_none(every),
-        coverage=(len(triggered) / of, (len(triggered) + len(unknown)) / of) if covers and of else None,
+        coverage=(len(triggered) / of, (len(triggered) + len(unknown)) / of) if covers else None,
         reliability_interval=(min(reliable), max(reliable)) if reliable else None,
-        m_interval=_m_score_interval(choices) if covers and of else None,
+        m_interval=_m_score_interval(choices) if covers else None,
     )
 
 
@@ -106,8 +107,10 @@ def _m_score_interval(choices: Sequence[tuple[float | None, float]]) -> Interval
     return (min(values), max(values)) if values and (scored or hopeless) else None
 
 
-def _mean_or_none(values: Sequence[float]) -> float | None:
-    return math.fsum(values) / len(values) if values else None
+def _mean_or_none(values: Sequence[float | None]) -> float | None:
+    """The mean; None where there is no value, or one of them is None."""
+    present = [value for value in values if value is not None]
+    return math.fsum(present) / len(present) if present and len(present) == len(values) else None
 
 
 def axis_and_total_means(
@@ -120,10 +123,6 @@ def axis_and_total_means(
     """
     scores: dict[str, float | None] = {}
     for axis in AXES:
-        mine = [d for d in DIMENSIONS if d.axis == axis and setting in d.averaged]
-        ids = [d.id for d in mine if reported is None or d.id in reported]
-        present = [value for metric_id in ids if (value := values.get(metric_id)) is not None]
-        scores[axis] = _mean_or_none(present) if ids and len(present) == len(ids) else None
-    totals = [value for axis in AXES if (value := scores[axis]) is not None]
-    scores["total"] = _mean_or_none(totals) if len(totals) == len(AXES) else None
-    return scores
+        mine = [d.id for d in DIMENSIONS if d.axis == axis and setting in d.averaged]
+        scores[axis] = _mean_or_none([values.get(id) for id in mine if reported is None or id in reported])
+    return {**scores, "total": _mean_or_none(list(scores.values()))}

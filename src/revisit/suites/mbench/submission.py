@@ -84,9 +84,8 @@ def partial_run_reason(
     items = data.items_of_model(model)
     absent = [item.id for item in items if item.id not in item_ids]
     if absent:
-        return (
-            f"it has {len(items) - len(absent)} of the {len(items)} items of the model's list; {absent[0]} is missing"
-        )
+        count = len(items) - len(absent)
+        return f"it has {count} of the {len(items)} items of the model's list; {absent[0]} is missing"
     if mine.rejected:
         first = mine.rejected[0]
         return (
@@ -103,9 +102,7 @@ def partial_run_reason(
             return f"{title} was scored under several protocols ({', '.join(protocols)})"
     present = {f"{item.id}@{model}": item.video for item in items}
     scored = {case["id"]: case["digest"] for case in plan["cases"] if case["model"] == model}
-    changed = [
-        record_id for record_id, digest in scored.items() if not _video_has_digest(present.get(record_id), digest)
-    ]
+    changed = [id for id, digest in scored.items() if not _video_has_digest(present.get(id), digest)]
     if changed:
         return f"{len(changed)} videos have changed since they were scored, such as that of {changed[0]}"
     return ""
@@ -113,10 +110,8 @@ def partial_run_reason(
 
 def _titles_ids_and_subsets(setting: str) -> list[tuple[str, str, str | None]]:
     """Everything that a submission rests on: a title, our id, and the subset it is asked of."""
-    dimensions: list[tuple[str, str, str | None]] = [
-        (d.title.lower(), d.id, d.subset) for d in dimensions_of_setting(setting)
-    ]
-    return dimensions if setting == "A" else [("the trigger", TRIGGER, None), *dimensions]
+    dimensions = [(d.title.lower(), d.id, d.subset) for d in dimensions_of_setting(setting)]
+    return [*([("the trigger", TRIGGER, None)] if setting == "T" else []), *dimensions]
 
 
 def _video_has_digest(video: Path | None, digest: str | None) -> bool:
@@ -192,13 +187,11 @@ def _archive_problems(archive: zipfile.ZipFile) -> list[str]:
         if member.file_size > LARGEST:
             return [f"{member.filename} is larger than {LARGEST >> 20} MiB"]
         if not member.is_dir() and member.filename not in allowed:
-            problems.append(
-                f"{member.filename} is not allowed in the zip file; allowed are {FILE} and verification/<axis>/<file>"
-            )
+            problems.append(f"{member.filename} is not allowed; allowed are {FILE} and verification/<axis>/<file>")
     names = set(archive.namelist())
     if FILE not in names:
         return [*problems, f"there is no {FILE} at the root of the zip file"]
-    problems += _content_problems(parse_json_or_none(archive.read(FILE)))
+    problems += content_problems(parse_json_or_none(archive.read(FILE)))
     for name in sorted(names & allowed - {FILE}):
         whole = name.endswith(".json")
         texts = [archive.read(name)] if whole else archive.read(name).splitlines()
@@ -208,7 +201,8 @@ def _archive_problems(archive: zipfile.ZipFile) -> list[str]:
     return problems
 
 
-def _content_problems(content: object) -> list[str]:
+def content_problems(content: object) -> list[str]:
+    """What is wrong with the content of the submission's JSON file, in sentences."""
     if not isinstance(content, dict):
         return [f"{FILE} is not a JSON object"]
     problems = [f"{FILE} has no {name}" for name in REQUIRED if name not in content]

@@ -12,11 +12,12 @@ from operator import attrgetter
 from typing import Any
 
 from revisit.core.cases import FLOOR
+from revisit.core.grouping import group_items
 from revisit.core.text import join_names
 from revisit.results import Cell, Results
 from revisit.results.file_types import Stage
-from revisit.results.funnel import make_stage
-from revisit.results.stand_ins import StandIn, is_stand_in, list_stand_ins, stand_in_makers_by_metric
+from revisit.results.funnel import dataset_funnel, make_stage
+from revisit.results.stand_ins import is_stand_in, list_stand_ins, stand_in_makers_by_metric
 from revisit.results.tables import Table, make_table, standard_summary
 from revisit.suites.mbench.names import AXES, BY_ID, DIMENSIONS, SUBSETS, MemoryDimension, upstream_name
 from revisit.suites.mbench.ranking import Contest, RankRow, make_contest, rank_models, ranking_interval
@@ -39,18 +40,19 @@ def summarise(results: Results) -> dict[str, Any]:
     answers = answers_with_rule(results)
     dimensions = [dimension for dimension in answers.asked_dimensions() if results.lacking(dimension.id) is None]
     contest = make_contest(answers, dimensions)
-    ranked = rank_models(answers, dimensions, contest)
+    ranked = rank_models(answers, contest)
     parts = {subset or "unknown subset": answers.results_that_count.where(subset=subset) for subset in (*SUBSETS, "")}
     return {
         **standard_summary(
             answers.results_that_count,
-            cell=partial(_reliability_cell, answers),
+            # Where items count whether they pose the test or not, nothing may be called best.
+            cell=mean_without_interval if answers.rule == "all" else Results.cell,
             funnel=partial(_funnel_stages, answers),
             parts=parts,
             noun="video",
         ),
         "sentences": _summary_sentences(answers, contest, ranked),
-        "tables": _summary_tables(answers, dimensions, contest, ranked),
+        "tables": _summary_tables(answers, contest, ranked),
         "mbench": {
             "setting": answers.setting,
             "rule": answers.rule,
@@ -67,18 +69,14 @@ def summarise(results: Results) -> dict[str, Any]:
     }
 
 
+def mean_without_interval(part: Results, metric_id: str) -> Cell:
+    """The mean of a metric as a cell without an interval."""
+    return replace(part.cell(metric_id), interval=None)
+
+
 def _standing_rows(standings: Mapping[str, Standing]) -> dict[str, dict[str, object]]:
     """Standings as summary.json has them."""
     return {model: {**asdict(standing), "m_score": standing.m_score} for model, standing in standings.items()}
-
-
-def _reliability_cell(answers: Answers, part: Results, metric_id: str) -> Cell:
-    """Reliability under a metric: the mean over the items that count.
-
-    Where items count whether they pose the test or not, there is no interval: nothing may be called best then.
-    """
-    cell = part.cell(metric_id)
-    return replace(cell, interval=None) if answers.rule == "all" else cell
 
 
 @dataclass(frozen=True)
@@ -100,15 +98,13 @@ def _dimension_and_sum_columns(
         of_dimensions.append(_Column(d.id, d.short))
         if d.id in makers:
             of_dimensions.append(_Column(d.id, f"{d.short} by {makers[d.id]} (stand-in)", True))
-    sums: dict[str, str] = {axis: f"{axis} axis" for axis in AXES} | {"total": "total"}
-    mixed = {
-        key
-        for key in sums
-        for model in answers.results_by_model
-        if rests_on_stand_in(key, model, answers.setting, measured_by_stand_in)
-    }
-    of_sums = [_Column(key, title) for key, title in sums.items()]
-    of_sums += [_Column(key, f"{title} with stand-ins", True) for key, title in sums.items() if key in mixed]
+    of_sums = [*(_Column(axis, f"{axis} axis") for axis in AXES), _Column("total", "total")]
+    models = answers.results_by_model
+    of_sums += [
+        _Column(one.key, f"{one.title} with stand-ins", True)
+        for one in of_sums
+        if any(rests_on_stand_in(one.key, model, answers.setting, measured_by_stand_in) for model in models)
+    ]
     return of_dimensions, of_sums
 
 
@@ -120,18 +116,15 @@ def rests_on_stand_in(key: str, model: str, setting: str, measured_by_stand_in: 
     return any(key in ("total", d.axis) and setting in d.averaged for d in own)
 
 
-def _summary_tables(
-    answers: Answers,
-    dimensions: Sequence[MemoryDimension],
-    contest: Contest,
-    ranked: Sequence[RankRow],
-) -> list[Table]:
-    standings = contest.standings
+def _summary_tables(answers: Answers, contest: Contest, ranked: Sequence[RankRow]) -> list[Table]:
+    standings, dimensions = contest.standings, contest.dimensions
     unequal = any(shared.lacks for shared in contest.shared.values())
     on_shared = "; on the items that all compared models have" if unequal else ""
     order = [row["model"] for row in ranked]
     replaced = {(record.case.model, record.question) for record in answers.results.records if is_stand_in(record)}
     of_dimensions, of_sums = _dimension_and_sum_columns(answers, dimensions, replaced)
+    mixed = " with stand-ins" if any(c.key == "total" and c.by_stand_in for c in of_sums) else ""
+    number = f"{_ranked_number_title(ranked)}{mixed}"
 
     def cells_in_columns(model: str, columns: Sequence[_Column], cells: Mapping[str, TableCell]) -> list[TableCell]:
         """The cells of a model, each in the column of who measured it."""
@@ -170,30 +163,27 @@ def _summary_tables(
             cells["total"] = _cell_with_counts(sum(n for n, _ in counts), sum(of for _, of in counts), row["total"])
             name = model if row["rank"] is None else f"{row['rank']}. {model}"
             name += f" ({FLOOR})" if row["floor"] else ""
-            on_own_list = [_interval_cell_without_clips(row["own_order"])] if unequal else []
+            on_own_list = [_cell_without_clips(_midpoint_and_interval(row["own_order"]))] if unequal else []
             rows.append((name, [*cells_in_columns(model, [*of_dimensions, *of_sums], cells), *on_own_list]))
         title = "M-Score" if answers.rule == "trigger" else "Reliability"
         columns = [c.title for c in (*of_dimensions, *of_sums)]
         if unequal:
-            mixed = " with stand-ins" if any(c.key == "total" and c.by_stand_in for c in of_sums) else ""
-            columns.append(f"{_ranked_number_title(ranked)}{mixed} on its own list")
+            columns.append(f"{number} on its own list")
         note = f"{NOTES[answers.rule]}; behind axes and total, dimensions that they are over{on_shared}"
         tables.append(make_table(f"{title}, MBench-{answers.setting}", note, columns, rows))
     if answers.rule != "all" and len(ranked) > 1 and any(row["rank"] for row in ranked):
-        tables.append(_rank_table(answers, ranked, any(c.key == "total" and c.by_stand_in for c in of_sums)))
+        tables.append(_rank_table(answers, ranked, number))
     return tables
 
 
-def _rank_table(answers: Answers, ranked: Sequence[RankRow], by_stand_ins: bool) -> Table:
+def _rank_table(answers: Answers, ranked: Sequence[RankRow], number: str) -> Table:
     """Ranks with and without the gate, and the numbers behind them: the total, or the mean of the axes there are."""
     gate = "the trigger" if answers.setting == "T" else "the camera gate"
-    number = _ranked_number_title(ranked)
-    partial_total = "no total, which takes all three axes: the mean of those that every ranked model has; "
+    no_total = "no total, which takes all three axes: the mean of those that every ranked model has; "
     note = (
-        f"x 100; {'' if number == 'total' else partial_total}with {gate}: as above, over clips that pose the test; "
+        f"x 100; {'' if number.startswith('total') else no_total}with {gate}: as above, over clips that pose the test; "
         f"without: the same dimensions over all scored clips; up: ranks gained by {gate}"
     )
-    number += " with stand-ins" if by_stand_ins else ""
     columns = [f"{number} (with)", "rank (with)", f"{number} (without)", "rank (without)", "up"]
     rows = [(row["model"], _rank_cells(row)) for row in ranked]
     return make_table(f"Ranks with and without {gate}", note, columns, rows)
@@ -206,16 +196,9 @@ def _ranked_number_title(ranked: Sequence[RankRow]) -> str:
 
 
 def _cell_without_clips(content: TableCell) -> TableCell:
-    """A cell that counts no clips."""
-    return {"n": int(bool(content)), "of": 1, "interval": None, **content}
-
-
-def _number_cell(value: float | None, text: str = "") -> TableCell:
-    return _cell_without_clips({} if value is None else {"mean": value, **({"text": text} if text else {})})
-
-
-def _interval_cell_without_clips(interval: Sequence[float] | None) -> TableCell:
-    return _cell_without_clips(_midpoint_and_interval(interval))
+    """A cell that counts no clips; empty where it has no mean."""
+    filled = content.get("mean") is not None
+    return {"n": int(filled), "of": 1, "interval": None, **(content if filled else {})}
 
 
 def _rank_cells(row: RankRow) -> list[TableCell]:
@@ -223,11 +206,11 @@ def _rank_cells(row: RankRow) -> list[TableCell]:
     rank, other = row["rank"], row["ungated"]["rank"]
     up = None if rank is None or other is None else other - rank
     return [
-        _interval_cell_without_clips(row["order"] if rank else None),
-        _number_cell(rank, str(rank)),
-        _number_cell(row["ungated"]["total"]),
-        _number_cell(other, str(other)),
-        _number_cell(up, f"{up:+d}" if up else "0"),
+        _cell_without_clips(_midpoint_and_interval(row["order"] if rank else None)),
+        _cell_without_clips({"mean": rank, "text": str(rank)}),
+        _cell_without_clips({"mean": row["ungated"]["total"]}),
+        _cell_without_clips({"mean": other, "text": str(other)}),
+        _cell_without_clips({"mean": up, "text": f"{up:+d}" if up else "0"}),
     ]
 
 
@@ -253,9 +236,9 @@ def _midpoint_and_interval(interval: Sequence[float] | None) -> TableCell:
 
 def _summary_sentences(answers: Answers, contest: Contest, ranked: Sequence[RankRow]) -> list[str]:
     sentences = []
-    expected, usable = len(answers.results.entries), len(answers.results.cases)
-    if usable < expected:
-        sentences.append(f"coverage: {usable} of {expected} items have a video that can be used")
+    if answers.results.rejected:
+        usable = f"{len(answers.results.cases)} of {len(answers.results.entries)}"
+        sentences.append(f"coverage: {usable} items have a video that can be used")
     if answers.rule == "all" and answers.setting == "T":
         sentences.append(
             "no judge was asked which clips pose the test: scores are raw, there is no M-Score, and no model is ranked"
@@ -263,76 +246,54 @@ def _summary_sentences(answers: Answers, contest: Contest, ranked: Sequence[Rank
     unknown = sum(verdict is not None and verdict.posed is None for verdict in answers.posed.values())
     if unknown:
         who = "the judge" if answers.setting == "T" else "the camera gate"
-        sentences.append(
-            f"for {unknown} clips {who} could not say whether they pose the test; they are left out of all means"
-        )
+        sentences.append(f"{who} could not say of {unknown} clips whether they pose the test; all means leave them out")
     if ranked and ranked[0]["left_out"] and ranked[0]["rank"]:
         sentences += _left_out_dimension_sentences(contest, ranked[0]["left_out"], answers.rule)
     sentences += _unequal_item_sentences(contest)
     if any(row["rank"] for row in ranked):
-        counted = [
-            one
-            for one in list_stand_ins(answers.results)
-            if _stand_in_counts_in_ranking(one, answers, ranked[0]["left_out"])
-        ]
-        if counted:
-            named = "; ".join(dict.fromkeys(one.sentence for one in counted))
+        averaged = {d.id for d in DIMENSIONS if answers.setting in d.averaged and d.id not in ranked[0]["left_out"]}
+        if counted := [one.sentence for one in list_stand_ins(answers.results) if one.metric in averaged]:
+            named = "; ".join(dict.fromkeys(counted))
             sentences.append(f"ranks count stand-ins, so they are none of the published table: {named}")
     if answers.literal and answers.setting == "A":
         for model, mine in answers.results_by_model.items():
             verdicts = [answers.posed[case.id] for case in mine.cases]
             still = sum(verdict is not None and verdict.posed is False for verdict in verdicts)
             if still > len(mine.entries) / 2:
-                sentences.append(
-                    f"the paper ranks every model: the camera of {model} stays still in {still} of {len(verdicts)} "
-                    "clips"
-                )
+                share = f"{still} of {len(verdicts)} clips"
+                sentences.append(f"the paper ranks every model: the camera of {model} stays still in {share}")
     for row in ranked:
         if row["rank"] is None and not row["floor"] and (answers.rule != "all" or answers.setting == "A"):
             sentences.append(f"{row['model']} is not ranked: {row['reason']}")
     return sentences
 
 
-def _stand_in_counts_in_ranking(one: StandIn, answers: Answers, left_out: Sequence[str]) -> bool:
-    """Whether what a stand-in measured is part of the axes that models are ranked by."""
-    dimension = BY_ID.get(one.metric)
-    return dimension is not None and answers.setting in dimension.averaged and one.metric not in left_out
-
-
 def _left_out_dimension_sentences(contest: Contest, left_out: Sequence[str], rule: str) -> list[str]:
     """Sentences on the dimensions that axes and total leave out, and on whose account."""
-    titles_by_cause: dict[str, list[str]] = {}
-    for metric_id in left_out:
+
+    def cause(metric_id: str) -> str:
         without = [model for model in contest.rivals if ranking_interval(contest.own[metric_id][model], rule) is None]
-        cause = (
-            f"{join_names(without, NAMED_MODELS)}: no value for" if without else "no item is common to all models in"
-        )
-        titles_by_cause.setdefault(cause, []).append(BY_ID[metric_id].title.lower())
+        return f"{join_names(without, NAMED_MODELS)}: no value for" if without else "no item is common to all models in"
+
     return [
-        f"{cause} {join_names(titles)}; axes and total leave {'it' if len(titles) == 1 else 'them'} out for all models"
-        for cause, titles in titles_by_cause.items()
+        f"{why} {_titles(ids)}; axes and total leave {'it' if len(ids) == 1 else 'them'} out for all models"
+        for why, ids in group_items(left_out, cause).items()
     ]
 
 
 def _unequal_item_sentences(contest: Contest) -> list[str]:
-    """Sentences on the items that some compared models lack: of whole subsets, or of single dimensions."""
-    names_by_lack: dict[str, list[str]] = {}
-    ids_by_subset: dict[str, list[str]] = {}
-    for metric_id, standings in contest.standings.items():
-        if any(standing.n for standing in standings.values()):
-            ids_by_subset.setdefault(BY_ID[metric_id].subset, []).append(metric_id)
-    for subset, metric_ids in ids_by_subset.items():
-        lacks = {metric_id: _lacking_items_text(contest.shared[metric_id]) for metric_id in metric_ids}
-        same = len(set(lacks.values())) == 1
-        for metric_id, lack in list(lacks.items())[: 1 if same else None]:
-            names_by_lack.setdefault(lack, []).append(subset if same else BY_ID[metric_id].title.lower())
-    return [f"{join_names(names)}: {lack}" for lack, names in names_by_lack.items() if lack]
+    """Sentences on the items that some compared models lack, and on the dimensions that they are of."""
+    scored = [id for id, standings in contest.standings.items() if any(one.n for one in standings.values())]
+    lacks = {id: _lacking_items_text(contest.shared[id]) for id in scored if contest.shared[id].lacks}
+    return [f"{_titles(ids)}: {lack}" for lack, ids in group_items(lacks, lacks.__getitem__).items()]
+
+
+def _titles(metric_ids: Sequence[str]) -> str:
+    return join_names([BY_ID[metric_id].title.lower() for metric_id in metric_ids])
 
 
 def _lacking_items_text(shared: SharedItems) -> str:
-    """Who lacks how many items, and what follows; empty where nobody does."""
-    if not shared.lacks:
-        return ""
+    """Who lacks how many items, and what follows."""
     who = join_names([f"{model} {count}" for model, count in shared.lacks.items()], NAMED_MODELS)
     return (
         f"models lack items that others have ({who}), so tables and ranks are on the {len(shared.items)} of "
@@ -342,8 +303,7 @@ def _lacking_items_text(shared: SharedItems) -> str:
 
 def _funnel_stages(answers: Answers, part: Results) -> list[Stage]:
     readable = part.readable.cases
-    clips = {"expected clips": part.entries, "all clips": part.cases, "readable": readable}
-    stages = [make_stage(name, entries) for name, entries in clips.items()]
+    stages = dataset_funnel(part, [])
     gated = any(answers.posed[case.id] is not None for case in part.cases)
     remaining = [case for case in readable if not gated or ((v := answers.posed[case.id]) is not None and v.posed)]
     if gated:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from revisit.core import Reason
+from revisit.core import Reason, UsageError
 
 # Components of the camera's motion in its own axes (x right, y down, z ahead): way, then turn.
 IDEAL = {
@@ -20,7 +20,6 @@ IDEAL = {
 }  # fmt: skip
 WAIT = "wait"
 WAITS = (WAIT, "static", "pause", "hold", "stay", "rest")
-EXAMPLE = "actions: {%s: [{left: 4}, {wait: 2}, {right: 4}]}"
 PART = re.compile(r"(?P<word>[a-z_]+?)(?:_\d+)?")
 
 
@@ -46,42 +45,40 @@ def parse_requested_motion(
         return RequestedMotion(tuple((word, length / total) for word, length in declared))
     if not action:
         return Reason("no_camera", "neither the condition nor the dataset gives the camera's action")
+    hint = (
+        f"declare its phases in dataset.yaml, such as actions: {{{action}: [{{left: 4}}, {{wait: 2}}, {{right: 4}}]}}"
+    )
     words = [_direction_or_wait(part) for part in action.split("_then_")]
     directions = [word for word in words if word is not None]
     if len(directions) < len(words):
+        words_there = f"{', '.join(IDEAL)} and {WAIT}"
         return Reason(
-            "unreadable",
-            f"the action {action!r} is not a sequence of {', '.join(IDEAL)} and {WAIT} joined by _then_; declare "
-            f"its phases in dataset.yaml, such as {EXAMPLE % action}",
+            "unreadable", f"the action {action!r} is not a sequence of {words_there} joined by _then_; {hint}"
         )
     moving = [word for word in directions if word != WAIT]
     if len(directions) == 1:
         return RequestedMotion(((directions[0], 1.0),))
     if len(moving) == 2 and directions in (moving, [moving[0], WAIT, moving[1]]):
         return RequestedMotion(tuple((word, 0.5) for word in moving), waits=WAIT in directions)
-    return Reason(
-        "unreadable",
-        f"the action {action!r} does not say how long its phases are; declare them in dataset.yaml, such as "
-        f"{EXAMPLE % action}",
-    )
+    return Reason("unreadable", f"the action {action!r} does not say how long its phases are; {hint}")
 
 
-def parse_declared_phases(value: object) -> list[tuple[str, float]] | str:
-    """Phases as dataset.yaml declares them, or what is wrong with them: words, or words with a relative length."""
+def parse_declared_phases(value: object, where: str) -> list[tuple[str, float]]:
+    """Phases as dataset.yaml declares them: words, or words with a relative length; UsageError names the place."""
     expected = f"expected a list such as [{{left: 4}}, {{wait: 2}}, {{right: 4}}], of {', '.join(IDEAL)} and {WAIT}"
     if not isinstance(value, list) or not value:
-        return expected
+        raise UsageError(f"{where}: {expected}")
     phases = []
     for part in value:
         word, length = next(iter(part.items())) if isinstance(part, dict) and len(part) == 1 else (part, 1)
         direction = WAIT if word in WAITS else word if isinstance(word, str) and word in IDEAL else None
         number = isinstance(length, int | float) and not isinstance(length, bool) and 0 < length < float("inf")
         if direction is None or not number:
-            return f"{part!r} is not a phase; {expected}"
+            raise UsageError(f"{where}: {part!r} is not a phase; {expected}")
         phases.append((direction, float(length)))
     bare = [part for part in value if not isinstance(part, dict)]
     if bare and len(bare) < len(value):
-        return f"some phases have a length and {bare[0]!r} has none; {expected}"
+        raise UsageError(f"{where}: some phases have a length and {bare[0]!r} has none; {expected}")
     return phases
 
 

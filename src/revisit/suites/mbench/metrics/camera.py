@@ -39,14 +39,6 @@ def motion_between_poses(c2w: np.ndarray, depth: float, literal: bool = False) -
     return np.hstack([step, np.array(turns).reshape(-1, 3)])
 
 
-def unit_motion_of_direction(direction: str, literal: bool) -> np.ndarray:
-    """The unit motion of a direction; world-to-camera matrices tell it the other way round."""
-    component, sign = IDEAL[direction]
-    motion = np.zeros(6)
-    motion[component] = -sign if literal else sign
-    return motion
-
-
 def best_phase_switches(values: np.ndarray, at: np.ndarray, switches: np.ndarray, tolerance: float) -> np.ndarray:
     """Where each further phase begins: as asked, or at the best moment within the tolerance around that."""
     span = at[-1] - at[0]
@@ -54,9 +46,7 @@ def best_phase_switches(values: np.ndarray, at: np.ndarray, switches: np.ndarray
     for k in range(len(switches)):
         after = chosen_switches[k - 1] if k else -np.inf
         before = switches[k + 1] if k + 1 < len(switches) else np.inf
-        near = (
-            at[(np.abs(at - switches[k]) <= tolerance * span) & (at > after) & (at < before)] if tolerance > 0 else []
-        )
+        near = at[(np.abs(at - switches[k]) <= tolerance * span) & (at > after) & (at < before)]
         if len(near):
             inside = (at >= after) & (at < before)
             gains = [np.where(at < c, values[:, k], values[:, k + 1])[inside].sum() for c in near]
@@ -117,9 +107,8 @@ def camera_interaction(
     unit = motion / np.maximum(size, 1e-12)[:, None]
     pace = float(np.median(size[moves]))
     still = 1 - np.minimum(size / pace, 1)
-    values = np.stack(
-        [still if word == WAIT else unit @ unit_motion_of_direction(word, literal) for word in words], axis=1
-    )
+    unit *= -1 if literal else 1  # world-to-camera matrices tell a direction the other way round
+    values = np.stack([still if word == WAIT else unit[:, IDEAL[word][0]] * IDEAL[word][1] for word in words], axis=1)
     rests = np.array([word == WAIT for word in words])
     scored_steps = (moves[:, None] & ~rests) | (rests & (not literal))
     begins = np.cumsum([share for _, share in requested.phases])[:-1] * (count - 1)  # frames, not whole numbers
@@ -129,7 +118,8 @@ def camera_interaction(
     if not counts.any():
         return Score(0.0, raw=0.0, facts={**facts, "note": "the camera moves in none of the phases in which it should"})
     mean = float(value[counts].mean())
-    by = {f"{k + 1} {word}": _mean_or_none(value[counts & (phase == k)]) for k, word in enumerate(words)}
+    parts = {f"{k + 1} {word}": value[counts & (phase == k)] for k, word in enumerate(words)}
+    by = {name: float(part.mean()) if len(part) else None for name, part in parts.items()}
     facts |= {"cosine": by, "half_of_one_plus_cosine": (1 + mean) / 2}
     if len(switches):
         facts["switch_frame"] = switches.tolist() if len(switches) > 1 else float(switches[0])
@@ -137,7 +127,3 @@ def camera_interaction(
         facts["note"] = "; ".join(filter(None, [note, "how long to wait is not declared, so waiting is not scored"]))
     units = Series(frame=numbers[:-1][counts], other=numbers[1:][counts], value=value[counts], size=size[counts])
     return Score(max(0.0, mean), raw=mean, units=units, facts=facts)
-
-
-def _mean_or_none(values: np.ndarray) -> float | None:
-    return float(values.mean()) if len(values) else None

@@ -28,10 +28,10 @@ def cosines_with_mean_vector(vectors: np.ndarray) -> np.ndarray:
 
 def cosine_before_and_after_turn(vectors: np.ndarray, frame: np.ndarray, turnaround: int) -> float | None:
     """Cosine between the mean descriptors before and after the camera turned back; None without both."""
-    early, late = (unit_vectors(vectors)[frame <= turnaround], unit_vectors(vectors)[frame > turnaround])
-    if not len(early) or not len(late):
+    unit, late = unit_vectors(vectors), frame > turnaround
+    if late.all() or not late.any():
         return None
-    return float(unit_vectors(early.mean(axis=0)) @ unit_vectors(late.mean(axis=0)))
+    return float(unit_vectors(unit[~late].mean(axis=0)) @ unit_vectors(unit[late].mean(axis=0)))
 
 
 def assign_face_tracks(frame: np.ndarray, vectors: np.ndarray, least_cosine: float = FaceFeatures.same) -> np.ndarray:
@@ -102,10 +102,8 @@ def object_texture(features: ObjectFeatures, pairs: FoldPairs, *, rule: str = "c
         "turnaround": pairs.turnaround,
     }
     if len(features.frame) < 2:
-        sentence = (
-            f"the target was not seen twice, so nothing can be compared ({len(features.frame)} of "
-            f"{len(features.index)} frames show it, by {features.maker})"
-        )
+        times = f"{len(features.frame)} of {len(features.index)} frames"
+        sentence = f"the target was not seen twice, so nothing can be compared ({times} show it, by {features.maker})"
         return Unscored("not_seen", sentence, facts)
     if rule == "corrected" and not returned:
         return Unscored("not_seen", "the target was not seen after the camera turned back", facts)
@@ -130,12 +128,8 @@ def human_identity(
         return Unscored("not_seen", no_face_sentence(faces), {"described_by": faces.maker})
     track, names, facts = face_tracks_and_counted_ones(faces, rule, same_face)
     if not len(names):
-        return Unscored(
-            "not_seen",
-            f"no face was seen in at least two frames and a tenth of all frames ({facts['left_out']} were seen more "
-            "briefly)",
-            facts,
-        )
+        sentence = f"no face was seen in two frames and a tenth of all ({facts['left_out']} were seen more briefly)"
+        return Unscored("not_seen", sentence, facts)
     return score_tracks(faces.frame, faces.vector, track, names, pairs.turnaround, facts)
 
 

@@ -31,9 +31,8 @@ def scaled_gaussian_window_mean(picture: np.ndarray, scale: float, offset: float
     rows, columns = picture.shape
     wide = np.pad(picture, EDGE, mode="reflect")
     down = sum((w * wide[k : k + rows] for k, w in enumerate(weights)), np.zeros((rows, wide.shape[1])))
-    return (
-        scale * sum((w * down[:, k : k + columns] for k, w in enumerate(weights)), np.zeros((rows, columns))) + offset
-    )
+    mean = sum((w * down[:, k : k + columns] for k, w in enumerate(weights)), np.zeros((rows, columns)))
+    return scale * mean + offset
 
 
 def ssim_of_grey_pictures(first: np.ndarray, second: np.ndarray) -> np.ndarray:
@@ -162,12 +161,11 @@ def object_geometry(
         shares.append(float(valid.sum() / mask.sum()))
     facts |= {"least_pixels": least, "pairs_without_target": unseen, "pairs_with_too_little_of_it": small}
     if not rows:
-        return Unscored(
-            "not_seen",
+        sentence = (
             f"no pair shows enough of the target twice: {unseen} do not show it, {small} share less than "
-            f"{least} of its pixels or {least_share:.0%} of it (target from {region.source})",
-            facts,
+            f"{least} of its pixels or {least_share:.0%} of it (target from {region.source})"
         )
+        return Unscored("not_seen", sentence, facts)
     value = np.array(zeroed if rule == "paper" else inside)
     facts |= {"zero_padded": float(np.mean(zeroed)), "inside": float(np.mean(inside)), "shared": float(np.mean(shares))}
     units = Series(frame=views.frame[rows], other=views.other[rows], value=np.clip(value, 0, 1), raw=value)

@@ -71,16 +71,13 @@ def mean_lab_around_frames(lab: LabStats, frames: np.ndarray) -> np.ndarray:
 def rendering_style(grams: GramDistances, *, rule: str = "corrected") -> Score | Unscored:
     """1 minus the mean distance of Gram matrices of neighbouring frames, between 0 and 1."""
     check_rule(rule)
-    if not (~grams.fold).any():
+    near = ~grams.fold
+    if not near.any():
         return Unscored("not_observed", "no neighbouring frames were compared")
     distance = mean_gram_distances_over_layers(grams, rule)
-    near = ~grams.fold
     value = 1 - distance
-    facts: dict[str, object] = {
-        "pairs": int(near.sum()),
-        "layers": grams.difference.shape[1],
-        "described_by": grams.maker,
-    }
+    layers = grams.difference.shape[1]
+    facts: dict[str, object] = {"pairs": int(near.sum()), "layers": layers, "described_by": grams.maker}
     if grams.fold.any():
         facts["return_score"] = float(np.clip(value[grams.fold].mean(), 0, 1))
     units = Series(frame=grams.frame[near], other=grams.other[near], value=value[near], raw=distance[near])

@@ -122,10 +122,7 @@ def score_pair_errors(
 ) -> Score | Unscored:
     """Mean over pairs of exp(-E / tau), with what is known about them in the facts."""
     if len(matches.points) != int(matches.offsets[-1]):
-        raise InvalidEvidence(
-            f"PairMatches has {len(matches.points)} points, but its offsets end at {matches.offsets[-1]}; both must "
-            "be equal"
-        )
+        raise InvalidEvidence(f"PairMatches has {len(matches.points)} points; its offsets end at {matches.offsets[-1]}")
     if len(matches.frame) and max(matches.row.max(), matches.other_row.max()) >= len(track.c2w):
         raise InvalidEvidence(f"PairMatches refers to a row beyond the {len(track.c2w)} poses of GeometryTrack")
     tau = TAU[check_rule(rule)] if tau is None else tau
@@ -169,26 +166,19 @@ def score_pair_errors(
         swapped = matched_views_of_pairs(track, matches, invert_rigid_poses(track.c2w))
         usable = [one for k in rows if len(one := finite_errors(swapped[k], errors_of))]
         means = [scale * mean_error_trimmed_by_rule(one, rule) for one in usable]
-        facts |= _swapped_convention_facts(
-            track.convention, float(error.mean()), float(np.mean(means)) if means else None
-        )
+        if_swapped = float(np.mean(means)) if means else np.inf
+        facts["error_if_mixed_up"] = if_swapped if means else None
+        if if_swapped <= SHARE_MIXED_UP * error.mean():
+            other = "camera-to-world" if track.convention == "w2c" else "world-to-camera"
+            facts["warning"] = (
+                f"the pose convention seems wrong: read as {other} the error is {if_swapped:.2f} px instead of "
+                f"{error.mean():.2f} px; correct 'convention' in the pose file"
+            )
     units = Series(
         frame=matches.frame[rows], other=matches.other[rows], value=np.exp(-error / tau), raw=error, matches=counts,
         parallax=angles,
     )  # fmt: skip
     return Score(float(np.exp(-error / tau).mean()), raw=float(error.mean()), units=units, facts=facts)
-
-
-def _swapped_convention_facts(convention: str, error: float, swapped: float | None) -> dict[str, object]:
-    """What the error would be if the poses were meant the other way round, and whether that is likely."""
-    if swapped is None or swapped > SHARE_MIXED_UP * error:
-        return {"error_if_mixed_up": swapped}
-    other = "camera-to-world" if convention == "w2c" else "world-to-camera"
-    warning = (
-        f"the pose convention seems wrong: read as {other} the error is {swapped:.2f} px instead of {error:.2f} px; "
-        "correct 'convention' in the pose file"
-    )
-    return {"error_if_mixed_up": swapped, "warning": warning}
 
 
 def make_spatial_metric(

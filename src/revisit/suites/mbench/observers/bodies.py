@@ -8,6 +8,7 @@ MobileSAM is shown two points, because the box as a prompt gives parts of people
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -95,17 +96,14 @@ def describe_masked_regions(picture: np.ndarray, masks: Sequence[np.ndarray]) ->
 
     if not masks:
         return np.zeros((0, CHANNELS), np.float32)
+
+    def squares(image: np.ndarray) -> Any:
+        cut = (runtime.channels_first_on_device([cut_square_on_grey(image, mask)]) for mask in masks)
+        return torch.cat([resize_levels(square, (SIDE, SIDE)) for square in cut])
+
     with runtime.inference():
         network = runtime.network(ID, build)
-        levels, there = (
-            torch.cat(
-                [
-                    resize_levels(runtime.channels_first_on_device([cut_square_on_grey(image, mask)]), (SIDE, SIDE))
-                    for mask in masks
-                ]
-            )
-            for image in (picture, np.full_like(picture, 255))
-        )
+        levels, there = squares(picture), squares(np.full_like(picture, 255))
         maps = network.stage_maps(levels)
         early = maps[CLOTH]
         share = resize_levels((there[:, :1] - GREY).clamp(min=0), tuple(early.shape[-2:]), "bilinear", unrounded=True)

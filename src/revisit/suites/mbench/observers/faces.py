@@ -8,7 +8,6 @@ thresholds chosen on photos; `paper.faces` is InsightFace's `buffalo_l` (SCRFD a
 from __future__ import annotations
 
 import hashlib
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
@@ -109,7 +108,7 @@ def find_faces_by_buffalo(picture: np.ndarray) -> DetectedFaces:
     return DetectedFaces(detections.box, arcface.unit_face_embeddings(embedder, faces))
 
 
-_known: OrderedDict[tuple[Find, bytes], DetectedFaces] = OrderedDict()
+_known: dict[tuple[Find, bytes], DetectedFaces] = {}
 
 
 def find_faces_cached(find: Find, picture: np.ndarray) -> DetectedFaces:
@@ -118,5 +117,5 @@ def find_faces_cached(find: Find, picture: np.ndarray) -> DetectedFaces:
     if key not in _known:
         _known[key] = find(picture)
         if len(_known) > KEPT:
-            _known.popitem(last=False)
+            del _known[next(iter(_known))]
     return _known[key]

@@ -8,7 +8,6 @@ both ends. Matrices are forgotten as soon as no later frame is compared with the
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -78,10 +77,7 @@ def observe_gram_distances(pairs: list[Compared], matrices: Any, maker: str) -> 
     from revisit.networks import runtime
     from revisit.networks.gram import gram_difference_and_own_norms
 
-    uses = Counter(number for later, earlier, _ in pairs for number in (later, earlier))
-    ending: dict[int, list[int]] = defaultdict(list)  # the later frame -> numbers of its pairs
-    for number, (later, _, _) in enumerate(pairs):
-        ending[later].append(number)
+    last_use = {earlier: later for later, earlier, _ in sorted(pairs)}
     features: dict[int, list[Any]] = {}
     rows: dict[int, list[np.ndarray]] = {}
     count = 0
@@ -92,24 +88,21 @@ def observe_gram_distances(pairs: list[Compared], matrices: Any, maker: str) -> 
         count = len(layers)
         for row, frame in enumerate(frames):
             features[frame.index] = [layer[row : row + 1] for layer in layers]
-            for number in ending[frame.index]:
-                later, earlier, _ = pairs[number]
-                if earlier in features:
+            for number, (later, earlier, _) in enumerate(pairs):
+                if later == frame.index and earlier in features:
                     with runtime.inference():
                         distance = gram_difference_and_own_norms(features[later], features[earlier])
                         rows[number] = [runtime.to_numpy(part[0]) for part in distance]
-                uses.subtract((later, earlier))
-            for spent in [number for number in features if uses[number] <= 0]:
+            for spent in [number for number in features if last_use.get(number, 0) <= frame.index]:
                 del features[spent]
 
     yield from feed_frames_in_groups(AT_ONCE, compare_group)
-    order = sorted(rows)
-    ordered = [pairs[number] for number in order]
-    table = np.array([rows[number] for number in order], dtype=np.float32).reshape(len(order), 3, count)
+    compared = [pairs[number] for number in sorted(rows)]
+    table = np.array([rows[number] for number in sorted(rows)], dtype=np.float32).reshape(len(rows), 3, count)
     return GramDistances(
-        frame=np.array([later for later, _, _ in ordered], dtype=np.int64),
-        other=np.array([earlier for _, earlier, _ in ordered], dtype=np.int64),
-        fold=np.array([fold for _, _, fold in ordered], dtype=bool),
+        frame=np.array([later for later, _, _ in compared], dtype=np.int64),
+        other=np.array([earlier for _, earlier, _ in compared], dtype=np.int64),
+        fold=np.array([fold for _, _, fold in compared], dtype=bool),
         difference=table[:, 0],
         norm=table[:, 1],
         other_norm=table[:, 2],

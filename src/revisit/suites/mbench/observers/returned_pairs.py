@@ -8,6 +8,7 @@ ahead of the second best; nothing is thrown out for disagreeing with the poses, 
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,10 +39,13 @@ class ChosenPairs:
     note: str
 
     @property
-    def compared_frame_numbers(self) -> set[int]:
-        """Numbers of the frames that are looked at."""
-        rows = np.concatenate([self.pairs.row, self.pairs.other])
-        return set(self.frame[rows].tolist())
+    def ends(self) -> np.ndarray:
+        """(pairs, 2) numbers of their frames."""
+        return self.frame[np.stack([self.pairs.row, self.pairs.other], axis=1)]
+
+    def pairs_with_both(self, numbers: Collection[int]) -> np.ndarray:
+        """Positions of the pairs both of whose frames have these numbers."""
+        return np.flatnonzero(np.isin(self.ends, list(numbers)).all(axis=1))
 
 
 def choose_returned_pairs(
@@ -61,11 +65,8 @@ def returned_pairs_frames_and_note(
     with raise_media_errors_naming_file(path):
         frame, note = frame_numbers_of_poses(len(geometry.c2w), geometry.frame, count)
     depth = float(np.nan_to_num(geometry.median_depth[0], nan=1.0))
-    return (
-        segment_or_out_and_back_pairs(geometry.c2w, frame, count, annotations, depth, literal=rule == "paper"),
-        frame,
-        note,
-    )
+    pairs = segment_or_out_and_back_pairs(geometry.c2w, frame, count, annotations, depth, literal=rule == "paper")
+    return pairs, frame, note
 
 
 @observer(
@@ -78,13 +79,11 @@ def return_matches(
     """Matching points of the frames that see one view out and back."""
     choice = choose_returned_pairs(clip, path, annotations, rule, convention)
     points = {number: find_sift_points(grey) for number, grey in (yield from collect_grey_pictures(choice)).items()}
-    frame, other = choice.frame[choice.pairs.row], choice.frame[choice.pairs.other]
-    ends = list(zip(frame.tolist(), other.tolist(), strict=True))
-    at = np.array([k for k, (first, second) in enumerate(ends) if first in points and second in points], dtype=int)
-    tables = [match_sift_points(*(points[number] for number in ends[k])) for k in at]
+    at = choice.pairs_with_both(points)
+    tables = [match_sift_points(points[first], points[second]) for first, second in choice.ends[at].tolist()]
     return PairMatches(
-        frame=frame[at],
-        other=other[at],
+        frame=choice.ends[at, 0],
+        other=choice.ends[at, 1],
         row=choice.pairs.row[at],
         other_row=choice.pairs.other[at],
         distance=choice.pairs.distance[at],
@@ -107,21 +106,17 @@ def warped_views(
     choice = choose_returned_pairs(clip, path, annotations, rule, convention)
     geometry = choice.geometry
     pictures = yield from collect_grey_pictures(choice)
-    parts: list[tuple[int, int, np.ndarray, np.ndarray, np.ndarray]] = []
-    for i, j in zip(choice.pairs.row.tolist(), choice.pairs.other.tolist(), strict=True):
-        first, second = int(choice.frame[i]), int(choice.frame[j])
-        if geometry.depth is not None and first in pictures and second in pictures:
-            parts.append((first, second, pictures[first], *warp_to_other_view(geometry, i, j, pictures[second])))
-    shape = (0, geometry.height, geometry.width)
-    frame, other, picture, warped, visible = (
-        zip(*parts, strict=True) if parts else ((), (), np.zeros(shape), np.zeros(shape), np.zeros(shape))
-    )
+    at = choice.pairs_with_both(pictures if geometry.depth is not None else ())
+    frame, other = choice.ends[at, 0], choice.ends[at, 1]
+    rows = zip(choice.pairs.row[at].tolist(), choice.pairs.other[at].tolist(), other.tolist(), strict=True)
+    views = [warp_to_other_view(geometry, i, j, pictures[number]) for i, j, number in rows]
+    shape = (len(at), geometry.height, geometry.width)
     return WarpedViews(
-        frame=np.array(frame, dtype=np.int64),
-        other=np.array(other, dtype=np.int64),
-        picture=np.array(picture, dtype=np.uint8),
-        warped=np.array(warped, dtype=np.uint8),
-        visible=np.array(visible, dtype=bool),
+        frame=frame,
+        other=other,
+        picture=np.array([pictures[number] for number in frame.tolist()], dtype=np.uint8).reshape(shape),
+        warped=np.array([warped for warped, _ in views], dtype=np.uint8).reshape(shape),
+        visible=np.array([visible for _, visible in views], dtype=bool).reshape(shape),
         how=choice.pairs.how,
         note=choice.note,
     )
@@ -133,7 +128,7 @@ def collect_grey_pictures(choice: ChosenPairs) -> Any:
 
     pictures: dict[int, np.ndarray] = {}
     size = choice.geometry.width, choice.geometry.height
-    frame_numbers = choice.compared_frame_numbers
+    frame_numbers = set(choice.ends.ravel().tolist())
     while (frame := (yield)) is not None:
         if frame.index in frame_numbers:
             grey = cv2.cvtColor(frame.rgb, cv2.COLOR_RGB2GRAY)

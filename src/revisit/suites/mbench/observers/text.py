@@ -38,10 +38,8 @@ def segment_by_sampled_frame(count: int, segments: int, per_segment: int) -> dic
 def _sampled_frames_of_segments(
     count: int, fps: float, annotations: CaseAnnotations, prompt: str, *, per_segment: int
 ) -> np.ndarray:
-    return np.array(
-        list(segment_by_sampled_frame(count, len(captions_of_segments(annotations, prompt)), per_segment)),
-        dtype=np.int64,
-    )
+    segments = len(captions_of_segments(annotations, prompt))
+    return np.array(list(segment_by_sampled_frame(count, segments, per_segment)), dtype=np.int64)
 
 
 @register_observer_per_network(
@@ -70,9 +68,8 @@ def text_features(
     def describe_frames(batch: list[Frame]) -> None:
         frames.extend(frame.index for frame in batch)
         with runtime.inference(networks.HALF):
-            vectors.append(
-                runtime.to_numpy(net.images(runtime.channels_first_on_device([frame.rgb for frame in batch])))
-            )
+            pictures = runtime.channels_first_on_device([frame.rgb for frame in batch])
+            vectors.append(runtime.to_numpy(net.images(pictures)))
 
     yield from feed_frames_in_groups(AT_ONCE, describe_frames)
     text, cut = np.zeros((0, 1), np.float32), False
