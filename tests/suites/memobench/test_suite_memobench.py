@@ -477,10 +477,12 @@ def test_hostile_and_foreign_sheets_are_refused_in_a_sentence(tmp_path, monkeypa
         find_xlsx_or_csv((tmp_path / "old",), "Real_ExitReenter")
     good = write_xlsx(tmp_path / "good.xlsx", [["id", "exit", "reenter"], [7, 6, 15]])
     (tmp_path / "text.xlsx").write_text("id,exit,reenter")
-    with pytest.raises(UsageError, match=r"text.xlsx is not an xlsx file; save it again as xlsx or as CSV"):
+    with pytest.raises(
+        UsageError, match=r"text.xlsx cannot be read as a spreadsheet \(BadZipFile\); save it again as xlsx"
+    ):
         read_marks_sheet(tmp_path / "text.xlsx")
     (tmp_path / "cut.xlsx").write_bytes(good.read_bytes()[:-200])
-    with pytest.raises(UsageError, match=r"cut.xlsx is not an xlsx file"):
+    with pytest.raises(UsageError, match=r"cut.xlsx cannot be read as a spreadsheet"):
         read_marks_sheet(tmp_path / "cut.xlsx")
     with zipfile.ZipFile(tmp_path / "other.xlsx", "w") as archive:
         archive.writestr("hello.txt", "x")

@@ -189,14 +189,14 @@ def score_question_answers(
     json: bool = JSON,
 ) -> None:
     """Ask a judge the questions about clips, as llm-vqa.py does."""
-    from revisit.suites.memobench.question_bank import read_failure_cases
+    from revisit.suites.memobench.question_bank import read_failure_hints
 
     if model_id:
         os.environ["REVISIT_JUDGE_MODEL"] = model_id
     judge = judge or _configure_gemini_judge(model_id)
     options = [f"questions={questions_dir}"]
     if cases_csv is not None:
-        options.append(f"only={','.join(case.clip for case in read_failure_cases(cases_csv))}")
+        options.append(f"only={','.join(read_failure_hints(cases_csv))}")
     evaluations = Evaluations(data, observer_set, protocol, workers, json, fresh)
     for name, folders in _clip_folders_by_model(model_name, [*video_dirs, *(further or [])]).items():
         overall: list[Path] = []

@@ -56,9 +56,9 @@ def _write_question_banks(client: Any, data: Path, frames: int) -> None:
     from revisit.suites.memobench.commands_judge import _make_and_write_bank
     from revisit.suites.memobench.ground_truth import MemoBenchDataset
     from revisit.suites.memobench.question_pipeline import make_bank_tasks
-    from revisit.suites.memobench.read import read_dataset_metadata
 
-    tasks, left_out = make_bank_tasks(MemoBenchDataset(data), read_dataset_metadata(data))
+    dataset = MemoBenchDataset(data)
+    tasks, left_out = make_bank_tasks(dataset, dataset.read_metadata())
     for sentence in left_out:
         console.print_to_stderr(sentence)
     for task in tasks:

@@ -22,7 +22,7 @@ from revisit.observers.target_presence import (
     collect_shrunk_frames,
     frame_numbers_to_look_at,
 )
-from revisit.suites.memobench.evidence import Detections
+from revisit.suites.memobench.evidence import Detections, expected_detector_prompt
 
 SAM3 = "sam3"
 GROUP = 4  # frames at a time
@@ -143,8 +143,7 @@ def detector_prompt_in_style(
     """The words to ask with; empty where neither the dataset nor the target has any."""
     if style not in STYLES:
         raise UsageError(f"unknown prompt style {style!r} for the detector; choose one of {', '.join(STYLES)}")
-    by_rule = annotations.get("ors_prompts") or {}
-    words = str(by_rule.get(rule) or annotations.get("ors_prompt") or (target.name if target else ""))
+    words = expected_detector_prompt(annotations, rule) or (target.name if target else "")
     if style == "first":
         words = words.partition(" ")[0]
     return STYLES[style].format(words) if words else ""
