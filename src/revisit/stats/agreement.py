@@ -92,9 +92,6 @@ class Coded:
     codes: np.ndarray  # things x raters
     names: tuple[Any, ...]
 
-    def __len__(self) -> int:
-        return len(self.codes)
-
     def select_rows(self, rows: np.ndarray) -> Coded:
         return Coded(self.codes[rows], self.names)
 

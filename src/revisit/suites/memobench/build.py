@@ -107,7 +107,9 @@ def write_memobench_dataset(
         place = data / "Real_Raw" / f"{number:03d}"
         place.mkdir(parents=True)
         shutil.copyfile(one.video, place / f"{number:03d}.mp4")
-        _write_frames_as_jpeg(one.video, place / "FRAMES")
+        with open_clip(Clip(one.video)) as stream:
+            for frame in stream:
+                write_picture(place / "FRAMES" / f"frame_{frame.index + 1:04d}.jpg", frame.rgb)
         poses = estimate_poses(one.video)
         trouble = _excessive_pose_error_sentence(poses) if isinstance(poses, PoseEstimate) else poses
         if isinstance(poses, PoseEstimate) and not trouble:
@@ -146,9 +148,3 @@ def _write_smoothed_poses(path: Path, estimate: PoseEstimate) -> None:
     poses[:, :3, :3] = smooth_rotations(poses[:, :3, :3], SMOOTH)
     error, producer = np.array(estimate.error), np.array(estimate.producer)
     save_npz(path, {"cam_c2w": poses, "intrinsic": estimate.K, "own_error_degrees": error, "producer": producer})
-
-
-def _write_frames_as_jpeg(video: Path, folder: Path) -> None:
-    with open_clip(Clip(video)) as stream:
-        for frame in stream:
-            write_picture(folder / f"frame_{frame.index + 1:04d}.jpg", frame.rgb)

@@ -97,14 +97,22 @@ def make_question_bank(
 ) -> question_bank.Bank:
     """The bank of one clip, made by a judge; with `wording` in the user's own words, all questions in one call.
 
-    The judge sees the clip's first frame, the true clip, and one that is known to fail, if there is.
+    The judge sees the clip's first frame, the true clip, and one that is known to fail, if there is. Later rounds add
+    only questions of the dimensions that are short of them.
     """
     bank = question_bank.Bank(task.name.bank_scene, task.name.number, (), (), (), (), ())
     for _ in range(ROUNDS):
         missing = question_bank.thin_dimensions(bank.final)
         if not missing:
             break
-        new = _ask_for_new_questions(client, task.prompt, first, bank, missing, wording)
+        earlier = [question.text for question in bank.start]
+        request = question_writing_request(task.prompt, earlier, wording.get("questions", ""))
+        (answer,) = client.ask(first, [request])
+        if answer.status != "answered":
+            raise RevisitError(f"the judge wrote no valid list of questions: {answer.reason}")
+        offset = max((question.id for question in bank.start), default=0)
+        written = questions_from_written_answer(answer.value)
+        new = tuple(replace(one, id=one.id + offset) for one in written if one.dimension in missing)
         stages = {"truth": judge_questions(client, truth, new, wording)}
         final = question_bank.ground_truth_filter(new, stages["truth"])
         if failure is not None:
@@ -125,60 +133,25 @@ def judge_questions(
 ) -> tuple[question_bank.Judgement, ...]:
     """The judge's answers about one clip, by polarity; questions without a valid answer are left out."""
     words = wording.get("hinted" if hint else "judge")
-    if words and questions:
-        return _judge_questions_in_one_table(client, frames, questions, words, hint)
-    judgements = []
-    context = f"Somebody who knows this video says that something is wrong with it: {hint.strip()}\n" if hint else ""
-    for question, answer in zip(
-        questions, client.ask(frames, judge_questions_of_bank(questions, context)), strict=True
-    ):
-        if answer.status == "failed":
-            raise RevisitError(f"question {question.id} could not be asked: {answer.reason}")
-        if (code := yes_no_code(answer)) != UNANSWERED:
-            judgements.append(
-                _judgement_of_answer(question, code, "" if answer.p_yes is None else f"p_yes {answer.p_yes:.3f}")
-            )
-    return tuple(judgements)
-
-
-def _judgement_of_answer(question: BankQuestion, code: int, reasoning: str) -> question_bank.Judgement:
-    return question_bank.Judgement(question, code, code == (YES if question.positive else NO), reasoning)
-
-
-def _judge_questions_in_one_table(
-    client: JudgeClient, frames: Frames, questions: Sequence[BankQuestion], words: str, hint: str
-) -> tuple[question_bank.Judgement, ...]:
-    """The same from one table in the user's words; its reasoning is kept."""
-    answer = client.ask(frames, [ask_all_questions_in_one_table(questions, words, hint=hint)])[0]
-    if answer.status == "failed":
-        raise RevisitError(f"the questions could not be asked: {answer.reason}")
-    rows = answer.value if answer.status == "answered" else []
-    reasons = {entry_question_number(row): str(row.get("Reasoning", "")) for row in rows if isinstance(row, dict)}
+    if words and questions:  # in one table, whose reasoning is kept
+        answers = client.ask(frames, [ask_all_questions_in_one_table(questions, words, hint=hint)])
+        rows = answers[0].value if answers[0].status == "answered" else []
+        reasons = {entry_question_number(row): str(row.get("Reasoning", "")) for row in rows if isinstance(row, dict)}
+        codes = judge_answers_from_table(questions, answers[0]).answer.tolist()
+    else:
+        hinted = f"Somebody who knows this video says that something is wrong with it: {hint.strip()}\n" if hint else ""
+        answers = client.ask(frames, judge_questions_of_bank(questions, hinted))
+        reasons = {
+            question.id: "" if answer.p_yes is None else f"p_yes {answer.p_yes:.3f}"
+            for question, answer in zip(questions, answers, strict=True)
+        }
+        codes = [yes_no_code(answer) for answer in answers]
+    if failed := next((answer for answer in answers if answer.status == "failed"), None):
+        raise RevisitError(f"the questions could not be asked: {failed.reason}")
     return tuple(
-        _judgement_of_answer(question, int(code), reasons.get(question.id, ""))
-        for question, code in zip(questions, judge_answers_from_table(questions, answer).answer, strict=True)
+        question_bank.Judgement(one, code, code == (YES if one.positive else NO), reasons.get(one.id, ""))
+        for one, code in zip(questions, codes, strict=True)
         if code != UNANSWERED
-    )
-
-
-def _ask_for_new_questions(
-    client: JudgeClient,
-    prompt: str,
-    first: Frames,
-    bank: question_bank.Bank,
-    dimensions: Mapping[str, int],
-    wording: Mapping[str, str],
-) -> tuple[BankQuestion, ...]:
-    """New questions; in later rounds only those of the dimensions that are short of them."""
-    request = question_writing_request(prompt, [question.text for question in bank.start], wording.get("questions", ""))
-    answer = client.ask(first, [request])[0]
-    if answer.status != "answered":
-        raise RevisitError(f"the judge wrote no valid list of questions: {answer.reason}")
-    offset = max((question.id for question in bank.start), default=0)
-    return tuple(
-        replace(question, id=question.id + offset)
-        for question in questions_from_written_answer(answer.value)
-        if question.dimension in dimensions
     )
 
 

@@ -178,18 +178,15 @@ def build_mind_dataset(
     from revisit.suites.mind.world_keys import KeySteps
 
     videos = videos_in(recordings)
-    kinds_by_name = (
-        {name: kind for (_, name), kind in read_scene_kinds(None, scenes).items()} if scenes is not None else {}
-    )
     captions, kinds, trouble = _caption_recordings(videos, judge, frames) if judge else ({}, {}, [])
+    if scenes is not None:
+        kinds |= {name: kind for (_, name), kind in read_scene_kinds(None, scenes).items()}
     data, left_out = write_mind_dataset(
         out, videos, perspective=perspective, mark=mark, steps=KeySteps(metres, degrees), licence=licence,
-        source=source, captions=captions, kinds={**kinds, **kinds_by_name},
+        source=source, captions=captions, kinds=kinds,
     )  # fmt: skip
-    for sentence in trouble:
+    for sentence in (*trouble, *(f"left out: {sentence}" for sentence in left_out)):
         console.print_to_stderr(sentence)
-    for sentence in left_out:
-        console.print_to_stderr(f"left out: {sentence}")
     if json:
         console.print_json({"dataset": str(data), "left_out": list(left_out), "problems": list(trouble)})
     else:
@@ -207,12 +204,10 @@ def _caption_recordings(
     kinds: dict[str, str] = {}
     trouble = []
     with open_judge_client(judge) as client:
-        answers = {
-            video.stem: client.submit_questions(read_spread_frames(video, frames), [caption_question()])[0]
-            for video in videos
-        }
-        for name, future in answers.items():
-            answer = future.result()
+        asked = [
+            client.submit_questions(read_spread_frames(video, frames), [caption_question()])[0] for video in videos
+        ]
+        for name, answer in ((video.stem, future.result()) for video, future in zip(videos, asked, strict=True)):
             if answer.status == "answered":
                 captions[name], kinds[name] = answer.value["caption"], answer.value["kind"]
             else:

@@ -24,12 +24,6 @@ DIMENSIONS = {
 }
 
 
-def passed_by_question(answers: JudgeAnswers) -> np.ndarray:
-    """Per question 1 if it passes, 0 if it fails, nan if it was not answered."""
-    passed = (answers.answer == np.where(answers.positive, YES, NO)).astype(float)
-    return np.where(answers.answer == UNANSWERED, np.nan, passed)
-
-
 def upstream_pass_rates(answers: JudgeAnswers) -> dict[str, float] | Unscored:
     """Pass rate per dimension as the public script computes it from the judge's own list."""
     entries = json.loads(answers.reply) if answers.reply else _entries_from_parsed_answers(answers)
@@ -66,7 +60,8 @@ def score_pass_rate(answers: JudgeAnswers, dimension: str, rule: str) -> Score |
     total = int(mine.sum())
     if not total:
         return Unscored("does_not_apply", f"the question bank of this clip has no question about {dimension}")
-    values, numbers = passed_by_question(answers)[mine], answers.question[mine]
+    passed = np.where(answers.answer == UNANSWERED, np.nan, answers.answer == np.where(answers.positive, YES, NO))
+    values, numbers = passed[mine], answers.question[mine]
     valid = ~np.isnan(values)
     facts = _pass_rate_facts(answers, mine, values)
     if rule != "upstream" and (reason := unscored_for_failed_canary(answers.canary)):

@@ -68,11 +68,8 @@ def detections_by_sam3(
         answers = sam3.network(SAM3).detect_named_objects(pictures, words, threshold=threshold)
         return [(one.score, one.coverage) for one in answers]
 
-    return (
-        yield from _observe_detections(
-            detector_prompt_in_style(annotations, target, rule, style), ask_sam3, threshold, SAM3
-        )
-    )
+    words = detector_prompt_in_style(annotations, target, rule, style)
+    return (yield from _observe_detections(words, ask_sam3, threshold, SAM3))
 
 
 @observer(
@@ -97,10 +94,8 @@ def detections_by_grounding_dino(
         from revisit.networks import grounding_dino, runtime, sam2
 
         rows: Rows = []
-        boxes_by_frame = grounding_dino.network(masks.DINO).detect_scores_and_boxes(
-            pictures, words, threshold=threshold
-        )
-        for k, (score, boxes) in enumerate(boxes_by_frame):
+        detector = grounding_dino.network(masks.DINO)
+        for k, (score, boxes) in enumerate(detector.detect_scores_and_boxes(pictures, words, threshold=threshold)):
             share = np.zeros(0, np.float32)
             if len(score):
                 logits, _ = sam2.Sam2Tracker(sam2.network(masks.SAM2), pictures[k : k + 1], boxes.tolist()).first
