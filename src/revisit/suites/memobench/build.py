@@ -83,11 +83,8 @@ def fill_subject_and_prompt(
     (answer,) = client.ask(sample_frames(recording.video), [SUBJECT])
     if answer.status != "answered":
         raise RevisitError(f"{recording.video.name}: the judge wrote no subject: {answer.reason}")
-    return replace(
-        recording,
-        subject=recording.subject or answer.value["subject"],
-        prompt=recording.prompt or answer.value["prompt"],
-    )
+    texts = {name: getattr(recording, name) or answer.value[name] for name in ("subject", "prompt")}
+    return replace(recording, **texts)
 
 
 def write_memobench_dataset(

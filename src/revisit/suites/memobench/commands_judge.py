@@ -51,9 +51,7 @@ def write_question_banks(
     root = find_dataset_root(truth) if truth.is_dir() else None
     if root is not None:
         if prompt or scene or number is not None or hint:
-            raise UsageError(
-                f"{truth} is a dataset, which has prompts, scenes and numbers; leave out --prompt, --scene and --number"
-            )
+            raise UsageError(f"{truth} is a dataset: leave out --prompt, --scene, --number and --hint")
         dataset = MemoBenchDataset(root)
         folders = [] if metadata is None else [metadata]
         tasks, left_out = make_bank_tasks(dataset, dataset.read_metadata(*folders), failure)
@@ -69,9 +67,7 @@ def write_question_banks(
         if not prompt or not scene or number is None:
             raise UsageError("a single clip needs --prompt, --scene and --number; or give the folder of the dataset")
         if (failure is None) != (not hint):
-            raise UsageError(
-                "--failure and --hint must be given together: the hint says what is wrong with the failure clip"
-            )
+            raise UsageError("--failure and --hint go together: the hint says what is wrong with the failure clip")
         name = parse_clip_name(f"{number}" if scene.lower() == "real" else f"{scene}_{number}")
         assert name is not None
         todo = [BankTask(name, Clip(truth), prompt, failure, hint)]
@@ -149,9 +145,7 @@ def extract_upstream_wording(
     out.write_text(wording_as_yaml(wording_from_repository(repository)), encoding="utf-8")
     if json:
         console.print_json({"file": str(out)})
-    console.print_to_stderr(
-        f"{out}: pass it with --option wording={out} to eval, or --wording {out} to judge questions"
-    )
+    console.print_to_stderr(f"{out}: pass it as --option wording={out} to eval, or as --wording to judge questions")
 
 
 def apply_question_reviews(

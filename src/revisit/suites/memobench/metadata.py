@@ -107,8 +107,7 @@ def find_xlsx_or_csv(folders: Sequence[Path], stem: str) -> Path | None:
             return path
         if (folder / f"{stem}.xls").is_file():
             raise UsageError(
-                f"{stem}.xls: the old Excel format is not read; open it in a spreadsheet program and save it as "
-                f"{stem}.xlsx or {stem}.csv beside it"
+                f"{stem}.xls: the old Excel format is not read; open it, and save it as {stem}.xlsx or .csv"
             )
     return None
 

@@ -126,9 +126,7 @@ def _read_all_cases(
     plain = find_plain_clips_with_truth(source)
     if plain:
         if gt is not None:
-            raise UsageError(
-                f"{source} already has the ground truth beside its clips ({{clip}}_gt.mp4); leave out --option gt"
-            )
+            raise UsageError(f"{source} has the ground truth beside its clips ({{clip}}_gt.mp4); leave out --option gt")
         yield from _cases_of_plain_clips(plain, own_marks, make_context(places, banks), ordered)
         return
     trees = find_model_trees(source)

@@ -138,7 +138,6 @@ def _select_gpus(number: int) -> None:
     """Let the networks run on as many GPUs as were asked for, or as there are."""
     from importlib.util import find_spec
 
-    from revisit.core.text import count_and_noun
     from revisit.networks import settings
 
     if number < 2 or find_spec("torch") is None:
@@ -147,9 +146,7 @@ def _select_gpus(number: int) -> None:
 
     available = torch.cuda.device_count()
     if available < number:
-        console.print_to_stderr(
-            f"--num_gpus {number}: only {count_and_noun(available, 'GPU')} available; networks run on these"
-        )
+        console.print_to_stderr(f"--num_gpus {number}: only {available} available, which the networks run on")
     if available:
         os.environ[settings.DEVICE] = ",".join(f"cuda:{k}" for k in range(min(number, available)))
 

@@ -58,10 +58,8 @@ def detections(path: Path) -> Detections:
                 ends = f"{values.min():g} to {values.max():g}"
                 raise MediaError(f"{name} ranges from {ends}; expected values from 0 to 1")
         if not len(frame) == len(coverage) == len(score):
-            raise MediaError(
-                f"it has {len(frame)} frames, {len(coverage)} coverages and {len(score)} scores; expected one of each "
-                "per mask"
-            )
+            counts = f"{len(frame)} frames, {len(coverage)} coverages and {len(score)} scores"
+            raise MediaError(f"it has {counts}; expected one of each per mask")
         threshold = parse_finite_floats([facts.get("threshold") or 0], "threshold", DETECTIONS)[0]
     return Detections(
         index=np.union1d(index, frame),
