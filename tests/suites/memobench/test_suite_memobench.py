@@ -593,7 +593,7 @@ def test_tables_per_model_and_split_with_coverage_phases_and_order(run):
     visible, _, returned, _, drop = (cell["mean"] for cell in row["cells"])
     assert drop == pytest.approx(visible - returned) and row["cells"][4]["n"] == 2
     (said,) = [sentence for sentence in summary["sentences"] if sentence.startswith("PSNR")]
-    assert "best mean first: good" in said and "2 clips" in said
+    assert "best mean first: good" in said and "(2/2" in said
 
 
 def test_the_page_shows_them_and_groups_on_request(run, revisit):
@@ -745,7 +745,7 @@ def test_an_order_needs_differences_that_hold_clip_by_clip():
     clips = np.array([10.0, 20, 30, 40, 50, 60])
     results = scores_of(high=clips + 2, low=clips + 0.01 * np.arange(6), other=clips[::-1])
     said = model_order_sentence("memo_psnr", results) or ""
-    assert said.startswith("PSNR against the true video, best mean first: high 37.00 (")
+    assert said.startswith("PSNR against the true video, best mean first: high 37.00 [")
     assert said.endswith("Clip by clip: high beats low.")
     few = scores_of(a=[10, 30], b=[12, 33])
     assert (model_order_sentence("memo_psnr", few) or "").endswith("these clips do not give a ranking.")

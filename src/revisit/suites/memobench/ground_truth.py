@@ -142,7 +142,7 @@ def _read_synthetic_true_clip(folder: Path, name: ClipName) -> TrueClip | str:
     n = name.number
     pictures = folder / f"RGB{n}"
     if not pictures.is_dir():
-        missing = _path_from_dataset_folder_on(pictures)
+        missing = "/".join(pictures.parts[-4:])  # from the dataset's folder on
         return f"the ground truth has no {missing}; download it, or leave the clip out of the sheet"
     clip = Clip(pictures, FRAME_RATES[SYNTHETIC])
     frames = len(find_frame_files(pictures).paths)
@@ -165,15 +165,15 @@ def _read_real_true_clip(folder: Path, name: ClipName) -> TrueClip | str:
         clip = Clip(video)
         frames = count_frames(clip)
         if frames is None:
-            return f"the ground truth {_path_from_dataset_folder_on(video)} cannot be read; download it again"
+            return f"the ground truth {'/'.join(video.parts[-3:])} cannot be read; download it again"
         if pictures.is_dir() and (images := count_frames(Clip(pictures))) not in (None, frames):
             notes.append(f"{video.name} has {frames} frames and {FRAMES} {images} images; the video counts")
     elif pictures.is_dir():
         clip = Clip(pictures, FRAME_RATES[REAL])
         frames = len(find_frame_files(pictures).paths)
     else:
-        expected = _path_from_dataset_folder_on(folder / f"{name.id}.mp4")
-        return f"the ground truth has neither {expected} nor {FRAMES} beside it; download it"
+        place = "/".join(folder.parts[-2:])
+        return f"the ground truth has neither {place}/{name.id}.mp4 nor {FRAMES} beside it; download it"
     poses = first_file(folder / f"raw/{spelling}_mapanything.npz" for spelling in name.spellings)
     lens = None
     if poses is not None:
@@ -195,10 +195,3 @@ def _intrinsics_of_first_frame(
         return None
     fx, fy, cx, cy = (float(value) for value in first)
     return fx, fy, cx, cy
-
-
-def _path_from_dataset_folder_on(path: Path) -> str:
-    """The path from the dataset's folder on."""
-    parts = path.parts
-    start = max((k for k, part in enumerate(parts) if part in FOLDERS.values()), default=0)
-    return "/".join(parts[start:])

@@ -36,6 +36,14 @@ from revisit.suites.mind.world_keys import (
     walk_with_keys,
 )
 
+# What a recording shows, for a generator that is to go on with it.
+CAPTION = Question(
+    "mind.caption",
+    "These are frames of one recording, in order: somebody walks through a place and looks around. Describe the place, "
+    "what stands in it and how it looks, and who or what is seen, in two or three sentences. Say nothing of the camera "
+    "and of what may come next. Then name the kind of place in one or two words.",
+    JsonObject({"caption": Text(900), "kind": Text(40)}),
+)
 TICKS = 24  # out, and as many back
 STILL = 0.2  # of a usual step: what is less is no key
 
@@ -84,16 +92,6 @@ def _median_moving_step(change: np.ndarray) -> float:
     """The size of a usual step; 0 where nothing moves."""
     moved = np.abs(change)[np.abs(change) > 1e-6]
     return float(np.median(moved)) if len(moved) else 0.0
-
-
-def caption_question() -> Question:
-    """What a recording shows, for a generator that is to go on with it."""
-    text = (
-        "These are frames of one recording, in order: somebody walks through a place and looks around. Describe the "
-        "place, what stands in it and how it looks, and who or what is seen, in two or three sentences. Say nothing of "
-        "the camera and of what may come next. Then name the kind of place in one or two words."
-    )
-    return Question("mind.caption", text, JsonObject({"caption": Text(900), "kind": Text(40)}))
 
 
 def write_mind_dataset(
