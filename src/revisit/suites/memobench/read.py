@@ -177,7 +177,7 @@ class _Model:
         self, data: MemoBenchDataset, present: set[ClipName], subsets: set[str]
     ) -> Iterator[Case | Rejected]:
         """Cases of the clips that the dataset expects, and what is wrong with the others."""
-        for subset in [subset for subset in SHEETS if subset in subsets]:
+        for subset in (subset for subset in SHEETS if subset in subsets):
             sheet = data.marks_sheets.get(subset)
             own_clips = {clip for clip in present if clip.subset == subset}
             if sheet is None:
@@ -223,10 +223,8 @@ def _ground_truth_cases(data: MemoBenchDataset, model: str, context: ClipContext
             if isinstance(truth, str):
                 yield _rejected_clip(clip, model, truth)
                 continue
-            case = make_clip_case(
-                clip, model, truth.clip, truth.frames, truth, marks, context, truth.notes, "ground truth"
-            )
-            yield replace(case, reference=None, align="")
+            facts = truth.clip, truth.frames, truth, marks, context, truth.notes, "ground truth"
+            yield replace(make_clip_case(clip, model, *facts), reference=None, align="")
 
 
 def find_plain_clips_with_truth(folder: Path) -> dict[tuple[ClipName, str], Path]:

@@ -73,9 +73,7 @@ class WarpRows:
     closed: bool
     maker: str
     size: tuple[int, int] = (0, 0)  # height and width of the pictures
-    rows: list[tuple[float, ...]] = field(
-        default_factory=list
-    )  # the earlier frame, the later one, the phase, `NUMBERS`
+    rows: list[tuple[float, ...]] = field(default_factory=list)  # earlier frame, later frame, phase, `NUMBERS`
 
     def __post_init__(self) -> None:
         self.step = step_or_quarter_second(self.step, self.clip.fps)
