@@ -74,8 +74,8 @@ def test_a_planted_ranking_is_recovered_with_its_intervals():
     strengths: Any = {one["model"]: one for one in found.strengths[DIMENSION]["models"]}
     assert [one["model"] for one in found.strengths[DIMENSION]["models"]] == list(MODELS)
     assert strengths["a"]["low"] > strengths["c"]["high"] > strengths["e"]["high"]
-    assert bridge.holdout.n + bridge.fitted_on == bridge.bridged
-    assert bridge.holdout.reversals / bridge.holdout.preferred < 0.1
+    assert bridge.holdout["n"] + bridge.fitted_on == bridge.bridged
+    assert bridge.holdout["reversals"] / bridge.holdout["preferred"] < 0.1
     assert bridge.rho > 0.6 and bridge.holdout_rho > 0.6
     noise: Any = people_alignment(
         run.mapped(lambda r: Record(r.case, METRIC, False, "scored", hash(r.case.id) % 97 / 97)), labels

@@ -8,6 +8,7 @@ from revisit.core import UsageError
 from revisit.labels.export import label_export_files, write_files
 from revisit.labels.label import Label
 from revisit.suites.memobench.question_bank import find_bank_file, read_bank, write_reviewed_banks
+from tests.memo import clip_folder_of_bank
 
 
 def test_reviews_make_the_final_questions(shared, tmp_path):
@@ -15,7 +16,7 @@ def test_reviews_make_the_final_questions(shared, tmp_path):
     path = sorted(banks.glob("*-questions.csv"))[3]
     bank = read_bank(path)
     first, second, third = (str(question.id) for question in bank.final[:3])
-    clip = bank.clip_folder_name
+    clip = clip_folder_of_bank(bank)
 
     def label(question: str, rater: str, answer: str, text: str = "") -> Label:
         return Label("review", f"{clip}{question}", rater, question, answer, f"{clip}@gt", "gt", clip, text=text)

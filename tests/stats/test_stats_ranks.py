@@ -60,9 +60,13 @@ def test_auc_agrees_with_mann_whitney() -> None:
 def test_paired_effect_is_mean_over_deviation() -> None:
     found = paired_cohen_d([1.0, 2.0, 3.0, 4.0], [0.5, 1.2, 2.9, 3.0])
     change = np.array([-0.5, -0.8, -0.1, -1.0])
-    assert found is not None and found.size == pytest.approx(change.mean() / change.std(ddof=1))
-    assert found.difference == pytest.approx(-0.6) and found.n == 4
-    assert found.low is not None and found.high is not None and found.low < -0.6 / change.std(ddof=1) < found.high
+    assert found is not None and found["size"] == pytest.approx(change.mean() / change.std(ddof=1))
+    assert found["difference"] == pytest.approx(-0.6) and found["n"] == 4
+    assert (
+        found["low"] is not None
+        and found["high"] is not None
+        and found["low"] < -0.6 / change.std(ddof=1) < found["high"]
+    )
 
 
 def test_paired_effect_interval_covers_as_the_bootstrap_of_scipy() -> None:
@@ -70,7 +74,7 @@ def test_paired_effect_interval_covers_as_the_bootstrap_of_scipy() -> None:
     before = rng.normal(0, 1, 40)
     after = before + rng.normal(0.8, 1.0, 40)
     found = paired_cohen_d(before.tolist(), after.tolist())
-    assert found is not None and found.low is not None and found.high is not None
+    assert found is not None and found["low"] is not None and found["high"] is not None
 
     def size(change: np.ndarray, axis: int) -> np.ndarray:
         return np.asarray(change.mean(axis=axis) / change.std(axis=axis, ddof=1))
@@ -78,14 +82,14 @@ def test_paired_effect_interval_covers_as_the_bootstrap_of_scipy() -> None:
     theirs = scipy_stats.bootstrap(
         (after - before,), size, method="percentile", n_resamples=4000, rng=np.random.default_rng(0)
     ).confidence_interval
-    assert found.low == pytest.approx(theirs.low, abs=0.06) and found.high == pytest.approx(theirs.high, abs=0.06)
+    assert found["low"] == pytest.approx(theirs.low, abs=0.06) and found["high"] == pytest.approx(theirs.high, abs=0.06)
 
 
 def test_equal_differences_have_no_bound_and_no_difference_is_zero() -> None:
     equal = paired_cohen_d([1, 2, 3], [0, 1, 2])
-    assert equal is not None and equal.size is None and equal.difference == -1
+    assert equal is not None and equal["size"] is None and equal["difference"] == -1
     none = paired_cohen_d([1, 2, 3], [1, 2, 3])
-    assert none is not None and none.size == 0
+    assert none is not None and none["size"] == 0
     assert paired_cohen_d([1], [0]) is None
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
 
 from revisit.audit.claims import is_memory_metric, metric_claims
 from revisit.audit.schema import AuditContent, Content, KindAudit, MetricAudit
@@ -132,7 +131,7 @@ def _audit_failure_kind(metric: Metric, answers: Answers, kind: str, claimed: bo
         "of": len(records),
         "auc": separation,
         "tau": tau,
-        "effect": None if effect is None else asdict(effect),
+        "effect": effect,
         "read": side,
         "means": {f"{at:g}": _mean_with_interval(answers[kind, at]) for name, at in sorted(answers) if name == kind},
         "unscored": dict(reasons.most_common()),

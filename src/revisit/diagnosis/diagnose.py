@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import TypedDict
 
 from revisit.core import Record
-from revisit.diagnosis.kinds import KINDS, Kind
+from revisit.diagnosis.kinds import KINDS
 from revisit.diagnosis.responses import fitted_confidence
 from revisit.diagnosis.rules import (
     IN_VIEW,
@@ -98,8 +98,8 @@ class Diagnosis:
 
     @property
     def is_mostly_decided(self) -> bool:
-        """Whether more than half of all kinds, and of memory's, are affirmed or denied."""
-        return is_mostly_decided(self.undecided_kinds)
+        """Whether more than half of all kinds, and of memory's, are told: then a clip without findings is sound."""
+        return all(2 * len(kinds & self.undecided_kinds) < len(kinds) for kinds in (ALL, MEMORY))
 
     @property
     def is_sound(self) -> bool:
@@ -132,30 +132,20 @@ def diagnose(records: Mapping[str, Record]) -> Diagnosis:
                 why = "was asked to rest" if rests else "never left" if stays else "perhaps never left"
                 undecided[kind_id] = f"the camera {why}, so memory was not tested"
                 continue
-        elif (sure := fitted_confidence(kind_id, signs_by_group)) is not None:
+        elif (fit := fitted_confidence(kind_id, signs_by_group)) is not None:
             strength = ramp(scores.get(kind.shown_by, default=kind.full[1]), *kind.full)
-            fitted = RuleAnswer(sure, strength, tuple(scores.named_frames(kind.shown_by)))
+            fitted = RuleAnswer(fit, strength, tuple(scores.named_frames(kind.shown_by)))
             answer = limit_fitted_answer(kind_id, fitted, answer, scores)
         if answer is None:
             undecided[kind_id] = unknown[kind.needs]
         elif answer.sure > 1 - SURE:
-            findings.append(_make_finding(kind_id, kind, answer, stays))
+            says = "the camera never left" if stays and kind_id in ("frozen_camera", "timid_camera") else kind.says
+            strength, sure = round(answer.strength, 3), round(answer.sure, 3)
+            findings.append(Finding(kind_id, kind.title, strength, sure, answer.frames, says))
     findings.sort(key=lambda finding: -finding.confidence)
     sure_ones = tuple(finding for finding in findings if finding.confidence >= SURE)
     doubtful = tuple(finding for finding in findings if finding.confidence < SURE)
     return Diagnosis(sure_ones, doubtful, undecided, _return_label(scores, stays, rests))
-
-
-def is_mostly_decided(undecided: Collection[str]) -> bool:
-    """Whether a clip without findings may be called sound: more than half of all kinds, and of memory's, are told."""
-    return all(2 * len(kinds.intersection(undecided)) < len(kinds) for kinds in (ALL, MEMORY))
-
-
-def _make_finding(kind_id: str, kind: Kind, answer: RuleAnswer, stays: bool) -> Finding:
-    sentence = kind.says
-    if stays and kind_id in ("frozen_camera", "timid_camera"):
-        sentence = "the camera never left"
-    return Finding(kind_id, kind.title, round(answer.strength, 3), round(answer.sure, 3), answer.frames, sentence)
 
 
 def _return_label(scores: Scores, stays: bool, rests: bool) -> str:

@@ -11,29 +11,14 @@ import math
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
-from typing import Any, TypedDict
+from typing import Any
 
 from revisit.diagnosis.kinds import KINDS, Kind
 
 
-class Response(TypedDict):
-    """The logistic model of one kind of failure."""
-
-    offset: float
-    weights: dict[str, float]
-
-
-class Responses(TypedDict):
-    """The content of responses.json."""
-
-    provenance: dict[str, object]
-    kinds: dict[str, Response]
-    held_out: dict[str, Any]  # how well the models do on clips that they were not fitted on
-
-
 @cache
-def load_response_models() -> Responses:
-    """The fitted models, with where they come from."""
+def load_response_models() -> dict[str, Any]:
+    """The content of responses.json: under `kinds` the offset and the weights of each, and where they come from."""
     return json.loads((files("revisit.diagnosis") / "responses.json").read_text(encoding="utf-8"))
 
 

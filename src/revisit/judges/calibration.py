@@ -11,7 +11,7 @@ import random
 import statistics
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -119,7 +119,7 @@ def _counts_and_agreement_by_form(rows: Sequence[JudgeLabel], answers: Sequence[
     rated = [(value, row.right) for row, value in answered if isinstance(row.question.schema, Rating)]
     choices = [(value, row.right) for row, value in answered if isinstance(row.question.schema, Choice)]
     if plain:
-        scores["yes_no"] = asdict(yes_no_agreement(*_unzip(plain)))
+        scores["yes_no"] = yes_no_agreement(*_unzip(plain))
     if rated:
         given_answers, right = _unzip(rated)
         off = [a - b for a, b in rated]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from revisit.core import METRICS, UsageError
@@ -30,7 +30,6 @@ from revisit.stats.agreement import (
 )
 from revisit.stats.alignment import (
     Comparison,
-    Decisions,
     WinRatios,
     compare_win_ratios,
     draw_fit_scenes,
@@ -71,7 +70,7 @@ class Bridge:
     rho: float | None
     fitted_on: int  # pairs of the scenes on which the tie region was fitted
     holdout_rho: float | None
-    holdout: Decisions | None  # decisions on the other scenes
+    holdout: Mapping[str, float | None] | None  # decisions on the other scenes
     agreement: float | None  # AC1 of the raters
     judgeable: Mapping[str, float | int | None] | None = None
     left_out: Mapping[str, int] = field(default_factory=dict)  # why pairs have no score of both clips -> how many
@@ -260,7 +259,7 @@ def _gate_agreement_by_subset(results: Results, labels: Sequence[Label], gate: s
         for name in dict.fromkeys((votes[0].subset or "clips", "all")):
             rows[name].append((record.status == "open", most == "yes"))
     figures: dict[str, Figures] = {
-        name: asdict(yes_no_agreement([g for g, _ in pairs], [p for _, p in pairs])) for name, pairs in rows.items()
+        name: yes_no_agreement([g for g, _ in pairs], [p for _, p in pairs]) for name, pairs in rows.items()
     }
     if "all" in figures:
         figures["all"]["undecided"] = unknown

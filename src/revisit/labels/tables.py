@@ -136,7 +136,7 @@ def _correlation_table(alignment: PeopleAlignment) -> Table:
 def _pair_agreement_table(alignment: PeopleAlignment) -> Table:
     rows = []
     for bridge in alignment.bridges:
-        holdout: Mapping[str, float | None] = vars(bridge.holdout) if bridge.holdout else {}
+        holdout = bridge.holdout or {}
         judged: Mapping[str, Any] = {**bridge.judgeable} if bridge.judgeable else {}
         cells = [
             score_title(bridge.metric),

@@ -22,47 +22,33 @@ from revisit.core import UsageError
 from revisit.stats.intervals import t_quantile
 
 Weights = Literal["nominal", "linear", "quadratic"]
-Scale = Literal["nominal", "ordinal", "interval"]
+Scale = Literal["nominal", "ordinal"]
 Ratings = Sequence[Sequence[Any]]  # a row per thing, a column per rater, None where there is no rating
 Interval = tuple[float, float]
 LEVEL = 0.95  # of intervals
 
 
-@dataclass(frozen=True)
-class YesNoAgreement:
-    """How a judge's yes and no agree with the right ones; a rate is None where nothing could show it."""
+def yes_no_agreement(answers: Sequence[bool], right: Sequence[bool]) -> dict[str, float | None]:
+    """How a judge's yes and no agree with the right ones, in equal order; a rate is None where nothing could show it.
 
-    n: int
-    right_yes: int  # said yes, and yes is right
-    wrong_yes: int
-    wrong_no: int
-    right_no: int
-    accuracy: float | None
-    balanced_accuracy: float | None  # mean of the accuracies where yes is right and where no is; 0.5 is chance
-    precision: float | None
-    recall: float | None
-    f1: float | None
-    kappa: float | None
-
-
-def yes_no_agreement(answers: Sequence[bool], right: Sequence[bool]) -> YesNoAgreement:
-    """The agreement of answers with labels, in equal order."""
-    counts = Counter(zip((bool(x) for x in answers), (bool(x) for x in right), strict=True))
+    `balanced_accuracy` is the mean of the accuracies where yes is right and where no is; 0.5 is chance.
+    """
+    counts = Counter(zip(answers, right, strict=True))
     tp, fp, fn, tn = counts[True, True], counts[True, False], counts[False, True], counts[False, False]
     recall, rejection = _ratio_or_none(tp, tp + fn), _ratio_or_none(tn, tn + fp)
-    return YesNoAgreement(
-        n=len(answers),
-        right_yes=tp,
-        wrong_yes=fp,
-        wrong_no=fn,
-        right_no=tn,
-        accuracy=_ratio_or_none(tp + tn, len(answers)),
-        balanced_accuracy=None if recall is None or rejection is None else (recall + rejection) / 2,
-        precision=_ratio_or_none(tp, tp + fp),
-        recall=recall,
-        f1=_ratio_or_none(2 * tp, 2 * tp + fp + fn),
-        kappa=cohen_kappa([bool(x) for x in answers], [bool(x) for x in right]),
-    )
+    return {
+        "n": len(answers),
+        "right_yes": tp,
+        "wrong_yes": fp,
+        "wrong_no": fn,
+        "right_no": tn,
+        "accuracy": _ratio_or_none(tp + tn, len(answers)),
+        "balanced_accuracy": None if recall is None or rejection is None else (recall + rejection) / 2,
+        "precision": _ratio_or_none(tp, tp + fp),
+        "recall": recall,
+        "f1": _ratio_or_none(2 * tp, 2 * tp + fp + fn),
+        "kappa": cohen_kappa(answers, right),
+    }
 
 
 def cohen_kappa(one: Sequence[Any], other: Sequence[Any], weights: Weights = "nominal") -> float | None:
@@ -70,10 +56,6 @@ def cohen_kappa(one: Sequence[Any], other: Sequence[Any], weights: Weights = "no
 
     With linear and quadratic weights ratings are numbers, and their distance counts.
     """
-    if len(one) != len(other):
-        raise UsageError(f"two raters need the same number of ratings; got {len(one)} and {len(other)}")
-    if weights not in ("nominal", "linear", "quadratic"):
-        raise UsageError(f"unknown weights {weights!r}; choose nominal, linear or quadratic")
     names = list(dict.fromkeys([*one, *other]))
     place = {name: k for k, name in enumerate(names)}
     codes = np.array([[place[rating] for rating in both] for both in zip(one, other, strict=True)], int).reshape(-1, 2)
@@ -110,9 +92,6 @@ class Coded:
     codes: np.ndarray  # things x raters
     names: tuple[Any, ...]
 
-    def __len__(self) -> int:
-        return len(self.codes)
-
     def select_rows(self, rows: np.ndarray) -> Coded:
         return Coded(self.codes[rows], self.names)
 
@@ -147,20 +126,19 @@ def gwet_ac(
     counts, several, names = _counts_per_category(ratings, categories)
     if not len(several) or len(names) < 2:
         return None
-    weights = _agreement_weights(names, scale)
+    weights = _agreement_weights(len(names), scale)
     shares = (counts / counts.sum(axis=1, keepdims=True)).mean(axis=0)
     expected = weights.sum() * (shares * (1 - shares)).sum() / (len(names) * (len(names) - 1))
     return _chance_corrected(_weighted_agreement(several, weights), float(expected))
 
 
-def fleiss_kappa(ratings: Ratings | Coded, scale: Scale = "nominal") -> float | None:
-    """Fleiss' kappa, weighted on a scale with an order; None where it is not defined."""
+def fleiss_kappa(ratings: Ratings | Coded) -> float | None:
+    """Fleiss' kappa; None where it is not defined."""
     counts, several, names = _counts_per_category(ratings)
     if not len(several):
         return None
-    weights = _agreement_weights(names, scale)
     shares = (counts / counts.sum(axis=1, keepdims=True)).mean(axis=0)
-    return _chance_corrected(_weighted_agreement(several, weights), float(shares @ weights @ shares))
+    return _chance_corrected(_weighted_agreement(several, np.eye(len(names))), float(shares @ shares))
 
 
 def krippendorff_alpha(ratings: Ratings | Coded, scale: Scale = "nominal") -> float | None:
@@ -171,16 +149,17 @@ def krippendorff_alpha(ratings: Ratings | Coded, scale: Scale = "nominal") -> fl
     sizes = several.sum(axis=1, keepdims=True)
     pairs = (several / (sizes - 1)).T @ several - np.diag((several / (sizes - 1)).sum(axis=0))
     totals = pairs.sum(axis=1)
-    apart = _krippendorff_distances(names, totals, scale)
+    middles = np.cumsum(totals) - totals / 2
+    apart = 1 - np.eye(len(names)) if scale == "nominal" else np.subtract.outer(middles, middles) ** 2
     expected = float((np.outer(totals, totals) * apart).sum()) / (totals.sum() - 1)
     return 1 - float((pairs * apart).sum()) / expected if expected else None
 
 
-def light_kappa(ratings: Ratings | Coded, weights: Weights = "nominal") -> float | None:
+def light_kappa(ratings: Ratings | Coded) -> float | None:
     """The mean of Cohen's kappa over the pairs of raters who rated some things both; of two raters, theirs."""
     table = encode_ratings(ratings)
     pairs = [table.codes[:, pair] for pair in combinations(range(table.codes.shape[1]), 2)]
-    every = [_cohen_kappa_of_codes(both[(both >= 0).all(axis=1)], table.names, weights) for both in pairs]
+    every = [_cohen_kappa_of_codes(both[(both >= 0).all(axis=1)], table.names) for both in pairs]
     kappas = [kappa for kappa in every if kappa is not None]
     return math.fsum(kappas) / len(kappas) if kappas else None
 
@@ -230,11 +209,13 @@ def _counts_per_category(
     return counts[ratings_of > 0], counts[ratings_of >= 2], table.names
 
 
-def _cohen_kappa_of_codes(both: np.ndarray, names: Sequence[Any], weights: Weights) -> float | None:
+def _cohen_kappa_of_codes(both: np.ndarray, names: Sequence[Any], weights: Weights = "nominal") -> float | None:
     """Cohen's kappa of two columns of codes."""
     q = len(names)
     table = np.bincount(both[:, 0] * q + both[:, 1], minlength=q * q).reshape(q, q).astype(float)
-    apart = np.array([[_rating_distance(a, b, weights) for b in names] for a in names])
+    apart = 1 - np.eye(q) if weights == "nominal" else np.abs(np.subtract.outer(names, names)).astype(float)
+    if weights == "quadratic":
+        apart *= apart
     expected = float((np.outer(table.sum(axis=1), table.sum(axis=0)) * apart).sum())
     return 1 - float((table * apart).sum()) * table.sum() / expected if expected else None
 
@@ -245,33 +226,17 @@ def _weighted_agreement(several: np.ndarray, weights: np.ndarray) -> float:
     return float(((several * (several @ weights - 1)).sum(axis=1) / (sizes * (sizes - 1))).mean())
 
 
-def _agreement_weights(names: Sequence[Any], scale: Scale) -> np.ndarray:
+def _agreement_weights(categories: int, scale: Scale) -> np.ndarray:
     """What a pair of ratings counts as agreement: 1 for equal ones, less with their distance."""
-    at = np.arange(len(names)) if scale == "ordinal" else np.array(names, dtype=float) if scale == "interval" else None
-    if at is None:
-        return np.eye(len(names))
-    apart = np.abs(at[:, None] - at[None, :])
-    # On an ordinal scale: the number of pairs of categories between the two, ends included.
-    apart = (apart + 1) * apart / 2 if scale == "ordinal" else apart**2
-    return 1 - apart / apart.max() if apart.max() else np.ones_like(apart)
-
-
-def _krippendorff_distances(names: Sequence[Any], totals: np.ndarray, scale: Scale) -> np.ndarray:
     if scale == "nominal":
-        return 1 - np.eye(len(names))
-    at = np.array(names, dtype=float) if scale == "interval" else np.cumsum(totals) - totals / 2
-    return (at[:, None] - at[None, :]) ** 2
+        return np.eye(categories)
+    apart = np.abs(np.subtract.outer(np.arange(categories), np.arange(categories)))
+    apart = (apart + 1) * apart / 2  # the number of pairs of categories between the two, ends included
+    return np.asarray(1 - apart / apart.max())
 
 
 def _chance_corrected(observed: float, expected: float) -> float | None:
     return (observed - expected) / (1 - expected) if expected < 1 else None
-
-
-def _rating_distance(one: Any, other: Any, weights: Weights) -> float:
-    if weights == "nominal":
-        return float(one != other)
-    distance = abs(float(one) - float(other))
-    return distance if weights == "linear" else distance * distance
 
 
 def _ratio_or_none(part: int, whole: int) -> float | None:

@@ -46,21 +46,6 @@ class WinRatios:
     tau_interval: Interval | None
 
 
-@dataclass(frozen=True)
-class Decisions:
-    """How a metric's decisions with a tie region agree with people's verdicts."""
-
-    tau: float  # the tie region
-    n: int
-    exact: float | None  # share of verdicts, ties included, that the metric shares
-    strict: float | None  # of pairs in which people prefer one
-    tie: float | None  # of pairs that people find equal
-    kappa: float | None
-    weighted_kappa: float | None  # linear: a tie is nearer to a preference than its opposite is
-    reversals: int
-    preferred: int  # pairs in which people prefer one
-
-
 def compare_win_ratios(pairs: Sequence[Comparison], seed: int = 0) -> WinRatios | None:
     """Win ratios by people and by the metric, a tie half, with rho and tau between them; None without a pair."""
     if not pairs:
@@ -109,25 +94,34 @@ def decide_with_tie_region(difference: float, tau: float) -> int:
 
 def fit_tie_region(pairs: Sequence[Comparison]) -> float:
     """The tie region under which decisions agree best with people (Cohen's kappa); the smallest of the best."""
-    sizes = np.unique(np.abs([pair.difference for pair in pairs])) if pairs else np.zeros(0)
-    tried = [0.0, *((sizes[:-1] + sizes[1:]) / 2).tolist(), *(sizes[-1:] if len(sizes) else [])]
-    tried = sorted(dict.fromkeys(float(tau) for tau in tried))
+    sizes = np.unique(np.abs([pair.difference for pair in pairs]))
+    tried = np.unique([0.0, *(sizes[:-1] + sizes[1:]) / 2, *sizes[-1:]]).tolist()
     return max(tried, key=lambda tau: (_kappa_at_tie_region(pairs, tau), -tau))
 
 
-def evaluate_decisions(pairs: Sequence[Comparison], tau: float) -> Decisions:
-    """How decisions with this tie region agree with people."""
+def evaluate_decisions(pairs: Sequence[Comparison], tau: float) -> dict[str, float | None]:
+    """How decisions with this tie region agree with people.
+
+    `exact` is the share of verdicts, ties included, that the metric shares, `strict` that of the `preferred` pairs in
+    which people prefer one, `tie` that of pairs that they find equal.
+    """
     predicted = [decide_with_tie_region(pair.difference, tau) for pair in pairs]
     right = [pair.verdict for pair in pairs]
     agree = [a == b for a, b in zip(predicted, right, strict=True)]
     strict = [ok for ok, verdict in zip(agree, right, strict=True) if verdict]
     ties = [ok for ok, verdict in zip(agree, right, strict=True) if not verdict]
     reversals = sum(a * b == -1 for a, b in zip(predicted, right, strict=True))
-    return Decisions(
-        tau, len(pairs), _mean_or_none(agree), _mean_or_none(strict), _mean_or_none(ties), cohen_kappa(predicted,
-        right),
-        cohen_kappa(predicted, right, "linear"), reversals, len(strict),
-    )  # fmt: skip
+    return {
+        "tau": tau,
+        "n": len(pairs),
+        "exact": _mean_or_none(agree),
+        "strict": _mean_or_none(strict),
+        "tie": _mean_or_none(ties),
+        "kappa": cohen_kappa(predicted, right),
+        "weighted_kappa": cohen_kappa(predicted, right, "linear"),  # a tie is nearer to a preference than its opposite
+        "reversals": reversals,
+        "preferred": len(strict),
+    }
 
 
 def draw_fit_scenes(scenes: Sequence[Hashable], share: float = 0.5, seed: int = 0) -> set[Hashable]:
@@ -147,9 +141,8 @@ def gate_judgeability(gate: Sequence[bool], people: Sequence[bool]) -> dict[str,
 
 
 def _kappa_at_tie_region(pairs: Sequence[Comparison], tau: float) -> float:
-    kappa = cohen_kappa(
-        [decide_with_tie_region(pair.difference, tau) for pair in pairs], [pair.verdict for pair in pairs]
-    )
+    predicted = [decide_with_tie_region(pair.difference, tau) for pair in pairs]
+    kappa = cohen_kappa(predicted, [pair.verdict for pair in pairs])
     return -1.0 if kappa is None else round(kappa, 12)
 
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from revisit.core import UsageError
 from revisit.stats.intervals import t_quantile
+from revisit.stats.pairwise import linked_by_chains
 
 MOST_STEPS = 100
 UPPER = (1 + 0.95) / 2  # where intervals end
@@ -153,8 +154,6 @@ def _clustered_score_covariance(
 
 def _is_strongly_connected(pairs: np.ndarray, n: int) -> bool:
     """Whether preferences lead from everybody to everybody: only then is there a finite summit (Ford 1957)."""
-    reach = np.eye(n, dtype=bool)
-    reach[pairs[:, 0], pairs[:, 1]] = True
-    for _ in range(n.bit_length()):
-        reach = reach @ reach
-    return bool(reach.all())
+    preferred = np.eye(n, dtype=bool)
+    preferred[pairs[:, 0], pairs[:, 1]] = True
+    return bool(linked_by_chains(preferred).all())

@@ -199,12 +199,17 @@ def clip_adjusted_means(values: np.ndarray) -> list[float]:
     residue = filled.sum(axis=1) - share @ filled.sum(axis=0)
     levels = np.linalg.pinv(np.diag(has.sum(axis=1)) - share @ has.T) @ residue
     clip_levels = (filled - np.where(has, levels[:, None], 0.0)).sum(axis=0) / np.maximum(count, 1)
-    linked = has.astype(float) @ has.T > 0
-    for _ in range(len(values).bit_length()):
-        linked = linked @ linked  # by a chain twice as long
+    linked = linked_by_chains(has.astype(float) @ has.T > 0)
     clips = linked @ has  # of a model, and of all that it is linked with
     levels += (clips * clip_levels).sum(axis=1) / clips.sum(axis=1)
     return [float(level) for level in levels.round(12)]
+
+
+def linked_by_chains(links: np.ndarray) -> np.ndarray:
+    """Which of several things are linked through others; a square array of bool, everything linked with itself."""
+    for _ in range(len(links).bit_length()):
+        links = links @ links  # by a chain twice as long
+    return links
 
 
 def _with_family_wise_p(
@@ -236,20 +241,15 @@ def _model_beating_all_others(order: Sequence[str], pairs: Sequence[ModelPair]) 
 
 def _undecide_pairs_in_cycles(pairs: Sequence[ModelPair]) -> tuple[ModelPair, ...]:
     """The pairs; those that contradict each other along a cycle are not decided."""
-    beats: dict[str, set[str]] = {}
+    models = {
+        model: number for number, model in enumerate({name for pair in pairs for name in (pair.ahead, pair.behind)})
+    }
+    beats = np.eye(len(models), dtype=bool)
     for pair in pairs:
-        if pair.decided:
-            beats.setdefault(pair.ahead, set()).add(pair.behind)
-
-    def reaches(start: str, end: str) -> bool:
-        reached, front = {start}, {start}
-        while front:
-            front = {other for model in front for other in beats.get(model, ())} - reached
-            reached |= front
-        return end in reached
-
+        beats[models[pair.ahead], models[pair.behind]] |= pair.decided
+    beats = linked_by_chains(beats)
     return tuple(
-        replace(pair, decided=False) if pair.decided and reaches(pair.behind, pair.ahead) else pair for pair in pairs
+        replace(pair, decided=pair.decided and not beats[models[pair.behind], models[pair.ahead]]) for pair in pairs
     )
 
 
@@ -258,38 +258,17 @@ def _overall_permutation_p(values: np.ndarray, clusters: Sequence[Hashable], pai
     values, clusters = values[:, shared], [clusters[int(place)] for place in shared]
     number = {name: number for number, name in enumerate(dict.fromkeys(clusters))}
     scene = np.array([number[name] for name in clusters])
-    if np.isfinite(values).all():
-        return permutation_test(np.column_stack([np.bincount(scene, mine) for mine in values]))
-    return permutation_test_with_gaps(values, scene, pairs)
+    if np.isfinite(values).all():  # then the sum of a scene stands for its clips
+        values, scene = np.array([np.bincount(scene, mine) for mine in values]), np.arange(len(number))
+        pairs = list(combinations(range(len(values)), 2))
+    return permutation_test(values, scene, pairs)
 
 
-def permutation_test(sums: np.ndarray) -> float:
+def permutation_test(values: np.ndarray, scene: np.ndarray, pairs: Sequence[tuple[int, int]]) -> float:
     """P of whether several models differ at all: their scores are exchanged at random within each scene.
 
-    Parameters
-    ----------
-    sums
-        Array (scenes, models): the sum of a model's scores in a scene.
-
-    Returns
-    -------
-    float
-        How often the largest |mean difference| over its spread, of all pairs, is as large by chance (mid-p), plus
-        the standard error that this has with 999 exchanges.
-    """
-    centred = sums - sums.mean(axis=1, keepdims=True)
-    orders = _random_model_orders(*sums.shape)
-    exchanged = np.take_along_axis(np.broadcast_to(centred, orders.shape), orders, axis=2)
-    return _mid_p_with_simulation_error(
-        float(_largest_pair_statistic(centred[None])[0]), _largest_pair_statistic(exchanged)
-    )
-
-
-def permutation_test_with_gaps(values: np.ndarray, scene: np.ndarray, pairs: Sequence[tuple[int, int]]) -> float:
-    """P of whether several models differ at all, where models lack clips.
-
-    As `permutation_test`, with every clip's scores exchanged among the models that have it, in one random order of all
-    models per scene; what is missing stays missing.
+    Every clip's scores are exchanged among the models that have it, in one random order of all models per scene; what
+    is missing stays missing.
 
     Parameters
     ----------
@@ -303,7 +282,8 @@ def permutation_test_with_gaps(values: np.ndarray, scene: np.ndarray, pairs: Seq
     Returns
     -------
     float
-        P, as that of `permutation_test`.
+        How often the largest |mean difference| over its spread, of these pairs, is as large by chance (mid-p), plus
+        the standard error that this has with 999 exchanges.
     """
     has = np.isfinite(values).T
     filled = np.where(has, values.T, 0.0)
@@ -317,10 +297,9 @@ def permutation_test_with_gaps(values: np.ndarray, scene: np.ndarray, pairs: Seq
         present = np.take_along_axis(np.broadcast_to(has, order.shape), order, axis=2)
         drawn = np.take_along_axis(np.broadcast_to(centred, order.shape), order, axis=2)
         exchanged[np.broadcast_to(has, order.shape)] = drawn[present]  # as many in every clip, in the random order
-        chance.append(_largest_pair_statistic_with_gaps(exchanged, has, clips, pairs))
-    return _mid_p_with_simulation_error(
-        float(_largest_pair_statistic_with_gaps(centred[None], has, clips, pairs)[0]), np.concatenate(chance)
-    )
+        chance.append(_largest_pair_statistic(exchanged, has, clips, pairs))
+    observed = float(_largest_pair_statistic(centred[None], has, clips, pairs)[0])
+    return _mid_p_with_simulation_error(observed, np.concatenate(chance))
 
 
 @lru_cache(maxsize=8)
@@ -335,10 +314,13 @@ def _mid_p_with_simulation_error(observed: float, chance: np.ndarray) -> float:
     return min(1.0, p + float(np.sqrt(p * (1 - p) / PERMUTATIONS)))
 
 
-def _largest_pair_statistic_with_gaps(
+def _largest_pair_statistic(
     values: np.ndarray, has: np.ndarray, clips: Sequence[np.ndarray], pairs: Sequence[tuple[int, int]]
 ) -> np.ndarray:
-    """The statistic of `_largest_pair_statistic` on the common clips of each pair; values (draws, clips, models)."""
+    """The largest |sum of differences| / sqrt(sum of their squares) over scenes, on the common clips of each pair.
+
+    `values` is an array (draws, clips, models), `clips` the clips of each scene.
+    """
     totals = squares = np.zeros((len(values), has.shape[1], has.shape[1]))
     for mine in clips:
         sums = values[:, mine].transpose(0, 2, 1) @ has[mine].astype(float)  # of one model, on the clips of another
@@ -348,18 +330,6 @@ def _largest_pair_statistic_with_gaps(
     ratio = np.where(squares > scale, np.abs(totals) / np.sqrt(np.maximum(squares, scale)), 0.0)
     first, second = np.array(pairs).T
     return np.asarray(ratio[:, first, second].max(axis=1))
-
-
-def _largest_pair_statistic(sums: np.ndarray) -> np.ndarray:
-    """The largest |sum of differences| / sqrt(sum of their squares) of all pairs; arrays (draws, scenes, models)."""
-    totals = sums.sum(axis=1)
-    products = np.einsum("nsi,nsj->nij", sums, sums)
-    own = np.einsum("nii->ni", products)
-    i, j = np.triu_indices(sums.shape[2], 1)
-    squares = own[:, i] + own[:, j] - 2 * products[:, i, j]
-    scale = 1e-12 * max(float(np.abs(own).max()), 1e-280)  # above what flushing of denormals would make 0
-    difference = np.abs(totals[:, i] - totals[:, j])
-    return np.asarray(np.where(squares > scale, difference / np.sqrt(np.maximum(squares, scale)), 0.0).max(axis=1))
 
 
 def shaffer_step_down_p(p: Sequence[float], models: int, overall: float) -> list[float]:

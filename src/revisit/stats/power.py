@@ -10,21 +10,12 @@ from __future__ import annotations
 
 import math
 from statistics import NormalDist
-from typing import NamedTuple
 
 from revisit.stats.intervals import Estimate
 
 POWER = 0.8
 LEVEL = 0.5  # of the range
 MANY = 1000  # nobody will make so many clips to tell two models apart
-
-
-class ClustersNeeded(NamedTuple):
-    """Clusters in all, not more: the likely number, and its range; None where there is no end to it."""
-
-    about: float | None
-    low: float | None
-    high: float | None
 
 
 def clusters_to_detect(effect: float, alpha: float = 0.05) -> float:
@@ -34,8 +25,11 @@ def clusters_to_detect(effect: float, alpha: float = 0.05) -> float:
     return ((sure + normal.inv_cdf(POWER)) / effect) ** 2 + sure**2 / 2
 
 
-def clusters_needed(difference: Estimate, alpha: float = 0.05) -> ClustersNeeded | None:
-    """How many clusters would decide, judging by what was seen; None where all differences are equal."""
+def clusters_needed(difference: Estimate, alpha: float = 0.05) -> list[float | None] | None:
+    """How many clusters would decide, judging by what was seen; None where all differences are equal.
+
+    In all, not more: the likely number, and the ends of its range; None where there is no end to it.
+    """
     if difference.error == 0:
         return None
     t = abs(difference.mean) / difference.error
@@ -44,9 +38,7 @@ def clusters_needed(difference: Estimate, alpha: float = 0.05) -> ClustersNeeded
         shift = _shift_exceeding_t_in_share(t, difference.freedom, share)
         return clusters_to_detect(shift / math.sqrt(difference.clusters), alpha) if shift > 0 else None
 
-    return ClustersNeeded(
-        clusters_at_share(0.5), clusters_at_share((1 + LEVEL) / 2), clusters_at_share((1 - LEVEL) / 2)
-    )
+    return [clusters_at_share(share) for share in (0.5, (1 + LEVEL) / 2, (1 - LEVEL) / 2)]
 
 
 def _shift_exceeding_t_in_share(t: float, freedom: float, share_of_cases: float) -> float:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -50,21 +49,11 @@ def auc(above: Sequence[float], below: Sequence[float]) -> float | None:
     return float(higher + (a[:, None] == b[None, :]).mean() / 2)
 
 
-@dataclass(frozen=True)
-class Effect:
-    """A mean difference in units of the standard deviation of the differences, with its 95 % interval."""
-
-    size: float | None  # None where all differences are equal and not 0: the size has no bound
-    low: float | None
-    high: float | None
-    difference: float  # in the units of the values
-    n: int
-
-
-def paired_cohen_d(before: Sequence[float], after: Sequence[float], seed: int = 0) -> Effect | None:
+def paired_cohen_d(before: Sequence[float], after: Sequence[float]) -> dict[str, float | None] | None:
     """Cohen's d of paired values (mean over deviation of after - before); None for fewer than two pairs.
 
-    The interval is that of the percentile bootstrap over pairs; few pairs make it wide, as it should be.
+    `size` is None where all differences are equal and not 0, and has no bound; `difference` is in the units of the
+    values. The interval is that of the percentile bootstrap over pairs; few pairs make it wide, as it should be.
     Resamples whose differences are all equal say nothing of the size and are left out.
     """
     change = np.asarray(after, dtype=float) - np.asarray(before, dtype=float)
@@ -72,13 +61,12 @@ def paired_cohen_d(before: Sequence[float], after: Sequence[float], seed: int = 
         return None
     mean = float(change.mean())
     size = _standardised_mean_per_row(change[None])[0]
-    resamples = np.random.default_rng(seed).integers(0, len(change), (RESAMPLES, len(change)))
+    resamples = np.random.default_rng(0).integers(0, len(change), (RESAMPLES, len(change)))
     sizes = _standardised_mean_per_row(change[resamples])
     sizes = sizes[np.isfinite(sizes)]
-    if not math.isfinite(size):
-        return Effect(None, None, None, mean, len(change))
-    low, high = np.quantile(sizes, [0.025, 0.975]) if len(sizes) else (size, size)
-    return Effect(float(size), float(low), float(high), mean, len(change))
+    ends = (size, *(np.quantile(sizes, [0.025, 0.975]) if len(sizes) else (size, size)))
+    bounded = map(float, ends) if math.isfinite(size) else (None, None, None)
+    return {**dict(zip(("size", "low", "high"), bounded, strict=True)), "difference": mean, "n": len(change)}
 
 
 def _standardised_mean_per_row(change: np.ndarray) -> np.ndarray:

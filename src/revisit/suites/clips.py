@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +60,11 @@ def video_files(folder: Path) -> list[Path]:
     inside = folder.glob("[!.]*") if folder.is_dir() else ()
     videos = (path for path in inside if path.suffix.lower() in VIDEO_SUFFIXES and path.is_file())
     return sorted(videos, key=natural_order)
+
+
+def first_file(paths: Iterable[Path]) -> Path | None:
+    """The first of these paths that is a file; None where there is none."""
+    return next((path for path in paths if path.is_file()), None)
 
 
 def is_frame_folder(path: Path) -> bool:

@@ -19,6 +19,7 @@ from revisit.suites.memobench.names import parse_clip_name
 from revisit.suites.memobench.question_bank import find_bank_file, read_bank
 from revisit.suites.memobench.wording import read_question_wording, wording_as_yaml, wording_from_repository
 from tests.judging import MODEL, question_of, sees_cards, serving
+from tests.memo import clip_folder_of_bank
 from tests.suites.memobench.test_suite_memobench import FRAMES, generated, make_dataset
 
 DIMENSIONS = ("Instruction Following", "Object and Background", "Continuity of Memory", "Physics Adherence")
@@ -114,7 +115,7 @@ def test_banks_of_a_whole_dataset_are_made_in_one_call_and_found(data: Path, tmp
         calls = server.calls
         again = revisit("judge", "questions", data, "--judge", file, "--out", "banks", "--frames", 2)
         assert "0 banks written" in again.stderr and server.calls == calls  # what is there is kept
-    assert read_bank(tmp_path / "banks/Real-7-questions.csv").clip_folder_name == "007"
+    assert clip_folder_of_bank(read_bank(tmp_path / "banks/Real-7-questions.csv")) == "007"
     plan = make_plan(
         SUITES["memobench"], generated(tmp_path / "mine"), ObserverSet("lite", load_roles("lite")),
         metrics=["vqa"], options={"gt": str(data), "questions": str(tmp_path / "banks")},

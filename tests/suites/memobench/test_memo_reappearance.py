@@ -13,7 +13,7 @@ import pytest
 
 from revisit import observe
 from revisit.core import InvalidEvidence, Unscored, UsageError
-from revisit.suites.memobench.cases import detector_prompt_for_rule, detector_prompts_by_rule
+from revisit.suites.memobench.cases import detector_prompt_for_rule
 from revisit.suites.memobench.evidence import Detections
 from revisit.suites.memobench.metrics.reappearance import best_confidence_per_frame, object_reappearance, ors_statistics
 from tests.memo import RULES, case, frames, refused, scored
@@ -147,14 +147,18 @@ def test_upstream_takes_all_that_stands_before_the_mark():
     )
 
 
+def prompts_by_rule(prompt: str, subject: str, split: str) -> dict[str, str]:
+    return {rule: detector_prompt_for_rule(prompt, subject, split, rule) for rule in RULES}
+
+
 def test_words_by_rule():
     prompt = (
         "First person view sees a pig (subject) running from left to right. Observer turns, and re-sees the subject."
     )
-    assert detector_prompts_by_rule(prompt, "pig", "Synthetic") == {
+    assert prompts_by_rule(prompt, "pig", "Synthetic") == {
         "corrected": "a pig", "upstream": "a pig (subject) running from left to right", "paper": "pig"
     }  # fmt: skip
-    assert detector_prompts_by_rule("A view of a test tube.", "a test tube filled", "Real") == {
+    assert prompts_by_rule("A view of a test tube.", "a test tube filled", "Real") == {
         "corrected": "a test tube", "upstream": "a test tube filled", "paper": "a test tube filled"
     }  # fmt: skip
     assert detector_prompt_for_rule("Nobody is marked.", "pig", "Synthetic") == "pig"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -28,21 +28,19 @@ from revisit.suites.memobench.imports.answers import read_answer_entries, vqa_an
 from revisit.suites.memobench.metrics.answers import DIMENSIONS, score_pass_rate, upstream_pass_rates, vqa_cm, vqa_if
 from revisit.suites.memobench.names import parse_clip_name
 from revisit.suites.memobench.question_bank import (
-    CASE_COLUMNS,
     STAGES,
     Bank,
-    FailureCase,
-    csv_text,
     failure_filter,
     find_bank_file,
     ground_truth_filter,
     questions_as_dicts,
     read_bank,
-    read_failure_cases,
+    read_failure_hints,
     review_filter,
     thin_dimensions,
     write_bank,
 )
+from tests.memo import clip_folder_of_bank, name_of_bank
 
 IF, CM = DIMENSIONS["if"], DIMENSIONS["cm"]
 QUESTIONS = (
@@ -123,7 +121,7 @@ def contradictions(bank: Bank) -> list[Contradiction]:
     polarity = {question.id: question.positive for question in bank.start}
     return [
         Contradiction(
-            bank.scene_and_number, stage, judged.question.id, judged.question.positive, judged.answer, judged.verdict
+            name_of_bank(bank), stage, judged.question.id, judged.question.positive, judged.answer, judged.verdict
         )
         for stage in STAGES
         for judged in getattr(bank, stage)
@@ -138,12 +136,6 @@ def telling(bank: Bank) -> tuple[int, ...]:
     return tuple(q.id for q in bank.final if truth.get(q.id, False) and not failure.get(q.id, True))
 
 
-def write_failure_cases(cases: Iterable[FailureCase]) -> str:
-    """The text of failure-cases.csv; the public file's last line has no end."""
-    rows = [[case.scene, str(case.number), case.hint, case.clip, case.finished, case.prompt] for case in cases]
-    return csv_text(CASE_COLUMNS, rows).removesuffix("\r\n")
-
-
 def test_two_rules_rebuild_every_published_bank(banks: list[Bank]) -> None:
     assert len(banks) == 45
     assert all(rebuilt(bank) == bank.final for bank in banks)
@@ -152,16 +144,14 @@ def test_two_rules_rebuild_every_published_bank(banks: list[Bank]) -> None:
 
 def test_files_are_written_as_they_were_read(folder: Path, banks: list[Bank]) -> None:
     for bank in banks:
-        assert write_bank(bank).encode() == (folder / f"{bank.scene_and_number}-questions.csv").read_bytes()
-    cases = folder / "failure-cases.csv"
-    assert write_failure_cases(read_failure_cases(cases)).encode() == cases.read_bytes()
+        assert write_bank(bank).encode() == (folder / f"{name_of_bank(bank)}-questions.csv").read_bytes()
 
 
 def test_failure_cases_and_banks_are_of_the_same_clips(folder: Path, banks: list[Bank]) -> None:
-    cases = read_failure_cases(folder / "failure-cases.csv")
-    assert {case.clip for case in cases} == {bank.clip_folder_name for bank in banks}
+    hints = read_failure_hints(folder / "failure-cases.csv")
+    assert set(hints) == {clip_folder_of_bank(bank) for bank in banks} and all(hints.values())
     assert all(
-        (name := parse_clip_name(bank.clip_folder_name)) and name.question_key == bank.scene_and_number
+        (name := parse_clip_name(clip_folder_of_bank(bank))) and name.question_key == name_of_bank(bank)
         for bank in banks
     )
     assert find_bank_file(folder, "ZenGarden_010") == folder / "Zen_Garden-10-questions.csv"
@@ -201,7 +191,7 @@ def test_every_clip_scores_as_the_public_script_scores_it(banks: list[Bank], ora
     for bank in banks:
         for stage, name in (("truth", "gt"), ("failure", "failure"), ("hinted", "revised")):
             rates = upstream_pass_rates(judged(bank, stage))
-            assert rates == expected[bank.scene_and_number][name]["polarity_rule"]
+            assert rates == expected[name_of_bank(bank)][name]["polarity_rule"]
 
 
 def test_counts_of_the_bank_and_what_it_separates(banks: list[Bank]) -> None:
@@ -219,7 +209,7 @@ def test_counts_of_the_bank_and_what_it_separates(banks: list[Bank]) -> None:
 
 def test_one_text_changes_on_the_way_and_numbers_still_join(banks: list[Bank]) -> None:
     changed = [
-        (bank.scene_and_number, one.question.id)
+        (name_of_bank(bank), one.question.id)
         for bank in banks
         for stage in STAGES
         for one in getattr(bank, stage)
@@ -254,10 +244,10 @@ def test_banks_with_faults_are_refused_in_a_sentence(tmp_path: Path, banks: list
         "0 rows of data": text.partition("\r\n")[0] + "\r\n",
         "Final questions is not JSON": text.partition('"[')[0] + '"[]","[]","[]","[]",oops\r\n',
         "ID in Start Questions is 'x'": text.replace('""ID"": 1,', '""ID"": ""x"",', 1),
-        "expected Positive or Negative": text.replace("Negative", "Neutral", 1),
+        "expected Positive, Negative": text.replace("Negative", "Neutral", 1),
         "Start Questions has question 1 more than once": text.replace('""ID"": 2,', '""ID"": 1,', 1),
         "Final questions has question 99, which Start Questions does not have": last_id_99,
-        "Verdict is 'Maybe', not Pass or Fail": text.replace('""Verdict"": ""Pass""', '""Verdict"": ""Maybe""', 1),
+        "Verdict is 'Maybe'; expected Pass, Fail": text.replace('""Verdict"": ""Pass""', '""Verdict"": ""Maybe""', 1),
         "Dimension is 'Style'": text.replace("Physics Adherence", "Style", 1),
     }
     path = tmp_path / "Barnyard-1-questions.csv"
@@ -434,11 +424,11 @@ def test_importer_reads_every_format(tmp_path: Path, banks: list[Bank]) -> None:
     bank = banks[0]
     entries = [{"ID": one.question.id, "Answer": "Yes" if one.answer else "No"} for one in bank.truth]
     kept = [entry for entry in entries if entry["ID"] in {question.id for question in bank.final}]
-    upstream = tmp_path / f"{bank.scene_and_number}.csv"
+    upstream = tmp_path / f"{name_of_bank(bank)}.csv"
     with upstream.open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(["scene", "video_id", "folder", "Evaluation", "score"])
-        writer.writerow([bank.scene, bank.number, bank.clip_folder_name, json.dumps(kept), "{}"])
+        writer.writerow([bank.scene, bank.number, clip_folder_of_bank(bank), json.dumps(kept), "{}"])
     (tmp_path / "a.json").write_text(json.dumps({"judge": "a model", "frames": "abc", "answers": kept}))
     (tmp_path / "b.json").write_text("```json\n" + json.dumps(kept) + "\n```")
     (tmp_path / "c.jsonl").write_text("\n".join(json.dumps(entry) for entry in kept))
@@ -450,8 +440,8 @@ def test_importer_reads_every_format(tmp_path: Path, banks: list[Bank]) -> None:
     assert (named.judge, named.frames) == ("a model", "abc")
     with pytest.raises(MediaError, match="no question bank"):
         vqa_answers.fn(tmp_path / "a.json", {})
-    assert find_judge_answer_file(tmp_path.parent, tmp_path.name, bank.clip_folder_name) == upstream
-    assert find_judge_answer_file(tmp_path, "other", bank.clip_folder_name) == upstream
+    assert find_judge_answer_file(tmp_path.parent, tmp_path.name, clip_folder_of_bank(bank)) == upstream
+    assert find_judge_answer_file(tmp_path, "other", clip_folder_of_bank(bank)) == upstream
     assert find_judge_answer_file(tmp_path, "other", "Miami_001") is None
 
 
@@ -468,9 +458,9 @@ def test_importer_takes_echoed_questions_where_there_is_no_bank(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("name", "content", "sentence"),
     [
-        ("x.json", "no json here", "x.json: this is not JSON"),
-        ("x.json", '{"a": 1}', "found a dict"),
-        ("x.jsonl", '{"ID": 1}\n{"ID"', "this is not JSON"),
+        ("x.json", "no json here", "x.json: it is not JSON"),
+        ("x.json", '{"a": 1}', "it is a dict"),
+        ("x.jsonl", '{"ID": 1}\n{"ID"', "it is not JSON"),
         ("x.csv", "a,b\r\n1,2\r\n", "expected one row with the judge's list"),
         ("x.csv", "Evaluation\r\nnothing\r\n", "its Evaluation is not JSON"),
         ("x.csv", 'Evaluation\r\n"{""a"": 1}"\r\n', "its Evaluation is a dict"),

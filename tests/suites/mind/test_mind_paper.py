@@ -168,7 +168,7 @@ def test_the_kind_of_a_scene_comes_from_the_table_the_action_file_or_the_name(tm
     own.write_text("clip,scene\ndata-25,SciFi\n")
     with pytest.raises(UsageError, match="columns name, kind"):
         list(read(source, gt=str(gt), scenes=str(own)))
-    with pytest.raises(UsageError, match=r"own2\.csv: expected a CSV file"):
+    with pytest.raises(UsageError, match=r"own2\.csv: this is not a CSV file"):
         read_scene_kinds(None, tmp_path / "own2.csv")
 
 

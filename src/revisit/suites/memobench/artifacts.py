@@ -12,7 +12,7 @@ from itertools import product
 from pathlib import Path
 
 from revisit.core import UsageError
-from revisit.suites.clips import existing_option_folder
+from revisit.suites.clips import existing_option_folder, first_file
 from revisit.suites.memobench.names import ClipName, possible_bank_file_stems
 
 POSE_FILES = (".npz", ".npy", ".txt", ".csv", ".json")
@@ -24,23 +24,16 @@ EVIDENCE = ("poses", "detections", "depth", "tokens", "aesthetic", "image_qualit
 
 def find_clip_artifacts(folders: Mapping[str, Path], name: ClipName, model: str, clip: Path) -> dict[str, Path]:
     """Artifact -> its file, for one clip of one model; poses may also lie beside the clip."""
-    paths = {}
-    for artifact, folder in folders.items():
-        answers = artifact == "vqa_answers"
-        path = (
-            find_judge_answer_file(folder, model, name.id)
-            if answers
-            else next(_existing_artifact_files(folder, name, model, artifact), None)
-        )
-        if path is not None:
-            paths[artifact] = path
-    if "poses" not in paths:
-        clip_folder = clip.parent if clip.name in ("frames", "samples-rgb") or clip.is_file() else clip
-        names = [f"poses{suffix}" for suffix in POSE_FILES] if clip_folder.name in name.spellings else []
-        own = next((clip_folder / file for file in names if (clip_folder / file).is_file()), None)
-        if own is not None:
-            paths["poses"] = own
-    return paths
+    paths = {
+        artifact: find_judge_answer_file(folder, model, name.id)
+        if artifact == "vqa_answers"
+        else first_file(_possible_artifact_files(folder, name, model, artifact))
+        for artifact, folder in folders.items()
+    }
+    clip_folder = clip.parent if clip.name in ("frames", "samples-rgb") or clip.is_file() else clip
+    if paths.get("poses") is None and clip_folder.name in name.spellings:
+        paths["poses"] = first_file(clip_folder / f"poses{suffix}" for suffix in POSE_FILES)
+    return {artifact: path for artifact, path in paths.items() if path is not None}
 
 
 def artifact_folders_from_options(options: Mapping[str, str | None], evidence_folder: str | None) -> dict[str, Path]:
@@ -63,17 +56,12 @@ def find_judge_answer_file(root: Path, model: str, clip: str) -> Path | None:
     Looked for, first hit: `<root>/<model>/<name>` before `<root>/<name>`, where name is the bank's name of the clip
     (Zen_Garden-3, Real-7) before its folder's (ZenGarden_003, 007), as .csv before .json before .jsonl.
     """
-    for folder, name, suffix in product((root / model, root), possible_bank_file_stems(clip), ANSWERS):
-        path = folder / f"{name}{suffix}"
-        if path.is_file():
-            return path
-    return None
+    places = product((root / model, root), possible_bank_file_stems(clip), ANSWERS)
+    return first_file(folder / f"{name}{suffix}" for folder, name, suffix in places)
 
 
-def _existing_artifact_files(folder: Path, name: ClipName, model: str, artifact: str) -> Iterator[Path]:
+def _possible_artifact_files(folder: Path, name: ClipName, model: str, artifact: str) -> Iterator[Path]:
     suffixes: Sequence[str] = POSE_FILES if artifact == "poses" else TABLES
     places = (folder / model, folder / model / name.subset, folder / name.subset, folder)
     for place, stem, suffix in product(places, name.spellings, suffixes):
-        for path in (place / f"{stem}{suffix}", place / stem / f"{artifact}{suffix}"):
-            if path.is_file():
-                yield path
+        yield from (place / f"{stem}{suffix}", place / stem / f"{artifact}{suffix}")

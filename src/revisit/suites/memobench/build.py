@@ -83,11 +83,8 @@ def fill_subject_and_prompt(
     (answer,) = client.ask(sample_frames(recording.video), [SUBJECT])
     if answer.status != "answered":
         raise RevisitError(f"{recording.video.name}: the judge wrote no subject: {answer.reason}")
-    return replace(
-        recording,
-        subject=recording.subject or answer.value["subject"],
-        prompt=recording.prompt or answer.value["prompt"],
-    )
+    texts = {name: getattr(recording, name) or answer.value[name] for name in ("subject", "prompt")}
+    return replace(recording, **texts)
 
 
 def write_memobench_dataset(
@@ -107,7 +104,9 @@ def write_memobench_dataset(
         place = data / "Real_Raw" / f"{number:03d}"
         place.mkdir(parents=True)
         shutil.copyfile(one.video, place / f"{number:03d}.mp4")
-        _write_frames_as_jpeg(one.video, place / "FRAMES")
+        with open_clip(Clip(one.video)) as stream:
+            for frame in stream:
+                write_picture(place / "FRAMES" / f"frame_{frame.index + 1:04d}.jpg", frame.rgb)
         poses = estimate_poses(one.video)
         trouble = _excessive_pose_error_sentence(poses) if isinstance(poses, PoseEstimate) else poses
         if isinstance(poses, PoseEstimate) and not trouble:
@@ -146,9 +145,3 @@ def _write_smoothed_poses(path: Path, estimate: PoseEstimate) -> None:
     poses[:, :3, :3] = smooth_rotations(poses[:, :3, :3], SMOOTH)
     error, producer = np.array(estimate.error), np.array(estimate.producer)
     save_npz(path, {"cam_c2w": poses, "intrinsic": estimate.K, "own_error_degrees": error, "producer": producer})
-
-
-def _write_frames_as_jpeg(video: Path, folder: Path) -> None:
-    with open_clip(Clip(video)) as stream:
-        for frame in stream:
-            write_picture(folder / f"frame_{frame.index + 1:04d}.jpg", frame.rgb)

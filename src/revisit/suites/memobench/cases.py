@@ -37,7 +37,7 @@ class ClipContext:
 
     def load_final_questions(self, name: ClipName, notes: list[str]) -> list[dict[str, object]]:
         """The final questions about a clip; a file that cannot be used becomes a note."""
-        path = next((path for folder in self.banks if (path := find_bank_file(folder, name.id)) is not None), None)
+        path = next(filter(None, (find_bank_file(folder, name.id) for folder in self.banks)), None)
         try:
             return [] if path is None else questions_as_dicts(read_bank(path).final)
         except MediaError as error:
@@ -59,9 +59,8 @@ def make_clip_case(
     """A clip of a model with everything that is known of it."""
     facts, notes = context.metadata.get(name, {}), list(notes)
     prompt, subject = prompt_from_metadata_or_sheet(facts, marks), facts.get("subject", "")
-    words = detector_prompts_by_rule(
-        prompt, subject, name.subset
-    )  # whatever a model was told, the target is the dataset's
+    # Whatever a model was told, the target is the dataset's.
+    words = {rule: detector_prompt_for_rule(prompt, subject, name.subset, rule) for rule in RULES}
     annotations: dict[str, object] = {
         "clip_number": name.number,
         "vqa_key": name.question_key,
@@ -149,8 +148,3 @@ def detector_prompt_for_rule(prompt: str, subject: str, split: str, rule: str = 
         return HANGING.sub("", subject.strip()) if rule == "corrected" else subject.strip()
     words = clause.group(1).strip()
     return MARK.sub("", words) if rule == "corrected" else words
-
-
-def detector_prompts_by_rule(prompt: str, subject: str, split: str) -> dict[str, str]:
-    """The words to ask with under every rule."""
-    return {rule: detector_prompt_for_rule(prompt, subject, split, rule) for rule in RULES}

@@ -14,7 +14,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from revisit.core import Case, UsageError
+from revisit.core import Case
 from revisit.core.text import read_package_yaml
 from revisit.results import Results
 from revisit.results.cells import make_mean_cell
@@ -32,8 +32,6 @@ Categories = Mapping[str, Mapping[str, str]]  # clip id or scene -> kind -> valu
 
 def read_clip_categories(path: Path) -> Categories:
     """What a file of the user's own says of clips and scenes."""
-    if not path.is_file():
-        raise UsageError(f"--option categories={path}: there is no such file; expected a CSV with the column clip")
     categories: dict[str, dict[str, str]] = {}
     for _, row in iter_numbered_table_rows(path, [("clip",), KINDS], f"clip and some of {', '.join(KINDS)}"):
         name = parse_clip_name(row["clip"])

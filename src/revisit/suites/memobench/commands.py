@@ -98,10 +98,8 @@ def score_automated_metrics(
     if device:
         os.environ[settings.DEVICE] = device
     splits = ("synthetic", "real") if mode == "both" else (mode,)
-    roots = {
-        "synthetic": gen_root_syn or _clips_folder_of_split(gen_root, "Synthetic"),
-        "real": gen_root_real or _clips_folder_of_split(gen_root, "Real"),
-    }
+    named = {"synthetic": gen_root_syn, "real": gen_root_real}
+    roots = {split: named[split] or _clips_folder_of_split(gen_root, split.capitalize()) for split in splits}
     for split in splits:
         if not roots[split].is_dir():
             other = "synthetic" if split == "real" else "real"
@@ -116,9 +114,7 @@ def score_automated_metrics(
     metrics = [metric for metric in OWN if metric not in left_out and not metric.startswith("memo_vqa")]
     only = [f"only={','.join(filter(None, (clip, scene)))}"] if clip or scene else []
     prompts = {"synthetic": ("--prompt_src_syn", prompt_src_syn), "real": ("--prompt_src_real", prompt_src_real)}
-    sampling = {
-        name: value for name, value in {"long_side": max_side, "step": sample_step}.items() if value is not None
-    }
+    sampling = {name: value for name, value in (("long_side", max_side), ("step", sample_step)) if value is not None}
     evaluations = Evaluations(data, observer_set, protocol, workers, json, fresh)
     files: list[Path] = []
     for split in splits:
@@ -189,14 +185,14 @@ def score_question_answers(
     json: bool = JSON,
 ) -> None:
     """Ask a judge the questions about clips, as llm-vqa.py does."""
-    from revisit.suites.memobench.question_bank import read_failure_cases
+    from revisit.suites.memobench.question_bank import read_failure_hints
 
     if model_id:
         os.environ["REVISIT_JUDGE_MODEL"] = model_id
     judge = judge or _configure_gemini_judge(model_id)
     options = [f"questions={questions_dir}"]
     if cases_csv is not None:
-        options.append(f"only={','.join(case.clip for case in read_failure_cases(cases_csv))}")
+        options.append(f"only={','.join(read_failure_hints(cases_csv))}")
     evaluations = Evaluations(data, observer_set, protocol, workers, json, fresh)
     for name, folders in _clip_folders_by_model(model_name, [*video_dirs, *(further or [])]).items():
         overall: list[Path] = []
@@ -267,11 +263,8 @@ class Evaluations:
     ) -> Path:  # fmt: skip
         """Score a folder of clips, and print what came of it unless JSON is printed later; the folder of the run."""
         from revisit.cli.run_summary import print_run_summary
-        from revisit.core import UsageError
         from revisit.engine.request import Request
 
-        if not source.is_dir():
-            raise UsageError(f"{source}: there is no such folder of generated clips")
         suite_options = [f"gt={self.data.resolve()}", f"model={model}", *options]
         request = Request.from_options(
             source, "memobench", self.observer_set, self.protocol, metrics, None, "auto", [], suite_options, judge,
@@ -295,11 +288,11 @@ def _request_with_sampling(request: Request, sampling: Mapping[str, int]) -> Req
     """The request with a size or a step of frames for everything in it that has one."""
     from revisit.engine.parameters import default_parameters_of_plan
 
-    values = {
-        check: {k: v for k, v in sampling.items() if k in has}
-        for check, has in default_parameters_of_plan(request.plan()).items()
-    }
-    return replace(request, parameters={check: own for check, own in values.items() if own})
+    parameters = {}
+    for check, has in default_parameters_of_plan(request.plan()).items():
+        if own := {name: value for name, value in sampling.items() if name in has}:
+            parameters[check] = own
+    return replace(request, parameters=parameters)
 
 
 def _prompt_file_option(flag: str, file: Path | None) -> list[str]:

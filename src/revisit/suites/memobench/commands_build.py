@@ -56,9 +56,9 @@ def _write_question_banks(client: Any, data: Path, frames: int) -> None:
     from revisit.suites.memobench.commands_judge import _make_and_write_bank
     from revisit.suites.memobench.ground_truth import MemoBenchDataset
     from revisit.suites.memobench.question_pipeline import make_bank_tasks
-    from revisit.suites.memobench.read import read_dataset_metadata
 
-    tasks, left_out = make_bank_tasks(MemoBenchDataset(data), read_dataset_metadata(data))
+    dataset = MemoBenchDataset(data)
+    tasks, left_out = make_bank_tasks(dataset, dataset.read_metadata())
     for sentence in left_out:
         console.print_to_stderr(sentence)
     for task in tasks:
@@ -99,6 +99,5 @@ def estimate_camera_turns(video: Path) -> Any:
     reversed_turns = backward[0, :3, :3].T @ backward[:, :3, :3]
     focal = info.width / 2 / np.tan(np.radians(there.field_of_view) / 2)
     K = np.array([[focal, 0, info.width / 2], [0, focal, info.height / 2], [0, 0, 1.0]])
-    return PoseEstimate(
-        forward, float(angle_between_rotations(forward[:, :3, :3], reversed_turns).max()), K, "odometry, turns only"
-    )
+    error = float(angle_between_rotations(forward[:, :3, :3], reversed_turns).max())
+    return PoseEstimate(forward, error, K, "odometry, turns only")

@@ -45,21 +45,19 @@ def write_question_banks(
     from revisit.suites.memobench.ground_truth import MemoBenchDataset, find_dataset_root
     from revisit.suites.memobench.names import parse_clip_name
     from revisit.suites.memobench.question_pipeline import BankTask, make_bank_tasks
-    from revisit.suites.memobench.read import read_dataset_metadata
     from revisit.suites.memobench.wording import read_question_wording
 
     words = {} if wording is None else read_question_wording(wording)
     root = find_dataset_root(truth) if truth.is_dir() else None
     if root is not None:
         if prompt or scene or number is not None or hint:
-            raise UsageError(
-                f"{truth} is a dataset, which has prompts, scenes and numbers; leave out --prompt, --scene and --number"
-            )
+            raise UsageError(f"{truth} is a dataset: leave out --prompt, --scene, --number and --hint")
+        dataset = MemoBenchDataset(root)
         folders = [] if metadata is None else [metadata]
-        tasks, left_out = make_bank_tasks(MemoBenchDataset(root), read_dataset_metadata(root, *folders), failure)
+        tasks, left_out = make_bank_tasks(dataset, dataset.read_metadata(*folders), failure)
         for line in left_out:
             console.print_to_stderr(line)
-        without_bank = [task for task in tasks if fresh or not (out / task.bank_file_name).is_file()]
+        without_bank = [task for task in tasks if fresh or not (out / f"{task.name.bank_name}-questions.csv").is_file()]
         todo = without_bank[:limit]
         done, later = len(tasks) - len(without_bank), len(without_bank) - len(todo)
         console.print_to_stderr(
@@ -69,9 +67,7 @@ def write_question_banks(
         if not prompt or not scene or number is None:
             raise UsageError("a single clip needs --prompt, --scene and --number; or give the folder of the dataset")
         if (failure is None) != (not hint):
-            raise UsageError(
-                "--failure and --hint must be given together: the hint says what is wrong with the failure clip"
-            )
+            raise UsageError("--failure and --hint go together: the hint says what is wrong with the failure clip")
         name = parse_clip_name(f"{number}" if scene.lower() == "real" else f"{scene}_{number}")
         assert name is not None
         todo = [BankTask(name, Clip(truth), prompt, failure, hint)]
@@ -94,30 +90,26 @@ def write_question_banks(
 
 def _make_and_write_bank(client: Any, task: Any, frames: int, out: Path, words: Mapping[str, str]) -> None:
     """Make the bank of one clip, and say what became of its questions."""
+    from revisit.media.files import write_text_atomically
     from revisit.suites.memobench.question_bank import thin_dimensions, write_bank
     from revisit.suites.memobench.question_pipeline import make_question_bank, review_sheet_csv
 
     failure = None if task.failure is None else read_spread_frames(task.failure, frames)
-    path = task.truth.path
-    bank = make_question_bank(
-        client, task, read_spread_frames(path, 1), read_spread_frames(path, frames), failure, words
-    )
-    out.mkdir(parents=True, exist_ok=True)
-    (out / f"{bank.scene_and_number}-questions.csv").write_bytes(write_bank(bank).encode())
-    (out / f"{bank.scene_and_number}-review.csv").write_bytes(review_sheet_csv(bank).encode())
+    first, truth = (read_spread_frames(task.truth.path, count) for count in (1, frames))
+    bank = make_question_bank(client, task, first, truth, failure, words)
+    name = task.name.bank_name
+    path, sheet = out / f"{name}-questions.csv", out / f"{name}-review.csv"
+    write_text_atomically(path, write_bank(bank))
+    write_text_atomically(sheet, review_sheet_csv(bank))
     console.print_to_stderr(
-        f"{len(bank.start)} questions written, {len(bank.final)} left; "
-        f"fill in {out / f'{bank.scene_and_number}-review.csv'}, then: revisit judge review "
-        f"{out / f'{bank.scene_and_number}-questions.csv'}"
+        f"{len(bank.start)} questions written, {len(bank.final)} left; fill in {sheet}, then: revisit judge review "
+        f"{path}"
     )
+    sentences = [f"{dimension} has only {n} questions left" for dimension, n in thin_dimensions(bank.final).items()]
     if failure is None:
-        console.print_to_stderr(
-            f"{bank.scene_and_number}: no failure clip was given: the questions were filtered on the true clip only"
-        )
-    for name, count in thin_dimensions(bank.final).items():
-        console.print_to_stderr(f"{bank.scene_and_number}: {name} has only {count} questions left")
-    for sentence in _near_duplicate_sentences({one.id: one.text for one in bank.final}):
-        console.print_to_stderr(f"{bank.scene_and_number}: {sentence}")
+        sentences.insert(0, "no failure clip was given: the questions were filtered on the true clip only")
+    for sentence in (*sentences, *_near_duplicate_sentences({one.id: one.text for one in bank.final})):
+        console.print_to_stderr(f"{name}: {sentence}")
 
 
 def _near_duplicate_sentences(texts: Mapping[int, str]) -> list[str]:
@@ -153,9 +145,7 @@ def extract_upstream_wording(
     out.write_text(wording_as_yaml(wording_from_repository(repository)), encoding="utf-8")
     if json:
         console.print_json({"file": str(out)})
-    console.print_to_stderr(
-        f"{out}: pass it with --option wording={out} to eval, or --wording {out} to judge questions"
-    )
+    console.print_to_stderr(f"{out}: pass it as --option wording={out} to eval, or as --wording to judge questions")
 
 
 def apply_question_reviews(

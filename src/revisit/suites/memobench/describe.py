@@ -10,7 +10,6 @@ from revisit.geometry.rotations import angle_between_rotations
 from revisit.suites.authoring import DatasetDescription, DatasetTools, least_median_most_table, value_count_table
 from revisit.suites.memobench.ground_truth import FRAME_RATES, TrueClip, find_dataset_root, open_memobench_dataset
 from revisit.suites.memobench.jobs import jobs
-from revisit.suites.memobench.read import read_dataset_metadata
 
 
 def is_memobench_dataset(folder: Path) -> bool:
@@ -21,11 +20,10 @@ def is_memobench_dataset(folder: Path) -> bool:
 def describe_dataset(folder: Path) -> DatasetDescription:
     """Counts by split, scene and subject, lengths, gaps between leaving and returning, and turns."""
     data = open_memobench_dataset(folder)
-    metadata = read_dataset_metadata(data.root)
+    metadata = data.read_metadata()
     batch = jobs(folder, None, BatchRequest("describe"))
-    marks = {name: one for sheet in data.marks_sheets.values() for name, one in sheet.marks.items()}
     lengths, gaps, shares = [], [], []
-    for name, one in marks.items():
+    for name, one in data.marks.items():
         truth = data.true_clip_or_problem(name)
         if isinstance(truth, TrueClip):
             rate = truth.clip.fps or FRAME_RATES[name.subset]
@@ -61,14 +59,13 @@ def dataset_problems(folder: Path) -> list[str]:
     sentences = list(batch.left_out)
     if not data.marks_sheets:
         sentences.append("there is no sheet of exits and returns, so phases are not known")
-    metadata = read_dataset_metadata(data.root)
-    for sheet in data.marks_sheets.values():
-        for name in sorted(sheet.marks):
-            missing = [what for what in ("subject", "prompt") if not metadata.get(name, {}).get(what)]
-            sentences += [f"{name.title}: the metadata has no {what}" for what in missing]
-            truth = data.true_clip_or_problem(name)
-            if isinstance(truth, TrueClip):
-                sentences += [f"{name.title}: {note}" for note in truth.notes]
+    metadata = data.read_metadata()
+    for name in (name for sheet in data.marks_sheets.values() for name in sorted(sheet.marks)):
+        missing = [what for what in ("subject", "prompt") if not metadata.get(name, {}).get(what)]
+        sentences += [f"{name.title}: the metadata has no {what}" for what in missing]
+        truth = data.true_clip_or_problem(name)
+        if isinstance(truth, TrueClip):
+            sentences += [f"{name.title}: {note}" for note in truth.notes]
     return sentences
 
 

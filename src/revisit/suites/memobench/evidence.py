@@ -6,10 +6,18 @@ Every kind can be filled by classical vision, by a network, or from a file that 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
+
+import numpy as np
 
 from revisit.core import Array, evidence
+
+
+def evenly_spread_frames(first: int, last: int, count: int) -> np.ndarray:
+    """`count` frames from `first` to `last`, evenly, each rounded down; a short stretch repeats frames."""
+    return first + (np.arange(max(count, 1)) * (last - first) / max(count - 1, 1)).astype(np.int64)
 
 
 @evidence(id="warp_errors")
@@ -72,6 +80,11 @@ class Detections:
     threshold: float  # confidence below which it returned nothing
     maker: str
     guessed: bool = False  # whether nobody said what the object is: what is salient in the first frame was taken for it
+
+
+def expected_detector_prompt(annotations: Mapping[str, Any], rule: str) -> str:
+    """The words that the dataset gives for the target under a rule; nothing where the case does not say them."""
+    return str((annotations.get("ors_prompts") or {}).get(rule) or annotations.get("ors_prompt") or "")
 
 
 @dataclass(frozen=True)

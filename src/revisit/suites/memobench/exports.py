@@ -22,6 +22,7 @@ from revisit.suites.memobench.names import REAL, parse_clip_name
 from revisit.suites.memobench.radar import radar_svg
 
 FOLDER = "memobench_csv"
+IDENTITY = ("id", "scene", "data_type")  # columns of every file that say which clip a row is of
 
 
 def export(run: Path, facts: Mapping[str, Any], results: Results) -> dict[str, str]:
@@ -40,29 +41,27 @@ def export(run: Path, facts: Mapping[str, Any], results: Results) -> dict[str, s
         for name, text in vqa_csv_texts_by_name(mine).items():
             files[f"{FOLDER}/vqa_results/{folder}/{name}"] = text
         board.append([model, *(_column_mean_text(mine, column) for column in LEADERBOARD.values())])
-    figure = radar_svg({model: _mean_by_metric(mine) for model, mine in models.items()})
-    if figure:
+    means = {model: {id: mine.cell(id).mean for id in mine.metrics} for model, mine in models.items()}
+    if figure := radar_svg(means):
         files["radar.svg"] = figure
     if board:
         files[f"{FOLDER}/leaderboard.csv"] = csv_text(("Model", *LEADERBOARD), board, "\n")
     return files
 
 
-def _mean_by_metric(results: Results) -> dict[str, float]:
-    """Metric -> mean over the clips that have a score."""
-    cells = {metric_id: results.cell(metric_id) for metric_id in results.metrics}
-    return {metric_id: cell.mean for metric_id, cell in cells.items() if cell.mean is not None}
-
-
 def eval_csv_text(results: Results) -> str:
     """One row per clip with the 48 public columns; a column `error` where a clip failed."""
-    errors = {case.id: _failure_sentence_if_all_failed(results.of(case)) for case in results.cases}
-    head = [*EVAL_COLUMNS, *(["error"] if any(errors.values()) else [])]
+    errors = {
+        case.id: next(iter(records.values())).sentence
+        for case in results.cases
+        if (records := results.of(case)) and all(record.failed for record in records.values())
+    }
+    head = [*EVAL_COLUMNS, *(["error"] if errors else [])]
     rows = []
     for case in results.cases:
-        row = {**_clip_identity_cells(case), "error": errors[case.id] or ""}
-        if not row["error"]:
-            row |= _frame_count_phase_and_focal_cells(case) | _metric_cells_by_column(EVAL_COLUMNS, results.of(case))
+        row = _clip_cells(case) | _metric_cells_by_column(EVAL_COLUMNS, results.of(case))
+        if error := errors.get(case.id):
+            row = {**{name: row[name] for name in IDENTITY}, "error": error}
         rows.append([row.get(name, "") for name in head])
     return csv_text(head, rows, "\n")
 
@@ -71,11 +70,7 @@ def ors_csv_text(results: Results) -> str:
     """One row per clip whose object was looked for."""
     rows = []
     for record in results.scores("memo_ors"):
-        row = (
-            _clip_identity_cells(record.case)
-            | _frame_count_phase_and_focal_cells(record.case)
-            | _metric_cells_by_column(ORS_COLUMNS, {"memo_ors": record})
-        )
+        row = _clip_cells(record.case) | _metric_cells_by_column(ORS_COLUMNS, {"memo_ors": record})
         row |= {"clip_id": row["id"], "n_gen": row["num_frames"]}
         rows.append([row[name] for name in ORS_COLUMNS])
     return csv_text(tuple(ORS_COLUMNS), rows)
@@ -93,15 +88,10 @@ def vqa_csv_texts_by_name(results: Results) -> dict[str, str]:
         if not scores or clip is None:
             continue
         scene, _, number = clip.question_key.rpartition("-")
-        row = [
-            scene or "real",
-            number,
-            case.sample,
-            json.dumps(_judged_answer_entries(case, records)),
-            json.dumps(scores),
-        ]
+        judged, head = _judged_answer_entries(case, records), (scene or "real", number)
+        row = (*head, case.sample, json.dumps(judged), json.dumps(scores))
         files[f"{clip.question_key}.csv"] = csv_text(("scene", "video_id", "folder", "Evaluation", "score"), [row])
-        overall.append([*row[:2], *(_format_public_number(scores.get(name), 1, 4) for name in DIMENSIONS.values())])
+        overall.append([*head, *(_format_public_number(scores.get(name), 1, 4) for name in DIMENSIONS.values())])
     if overall:
         files["overall.csv"] = csv_text(("scene", "video_id", *DIMENSIONS.values()), overall)
     return files
@@ -134,15 +124,13 @@ def record_number_at(record: Record | None, place: Place) -> float | None:
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
-def _clip_identity_cells(case: Case) -> dict[str, str]:
+def _clip_cells(case: Case) -> dict[str, str]:
+    """What a row says of its clip: which it is, its length, phases and lens."""
     scene = "real" if case.subset == REAL else case.sample.rpartition("_")[0]
-    return {"id": case.sample, "scene": scene, "data_type": case.subset.lower()}
-
-
-def _frame_count_phase_and_focal_cells(case: Case) -> dict[str, str]:
     hidden, returned = case.phases or ("", "")
     frames, true_frames = (case.annotations.get(name, "") for name in ("frames", "gt_frames"))
-    cells = {"num_frames": frames, "h_start": hidden, "r_start": returned, "gt_frames": true_frames}
+    cells = dict(zip(IDENTITY, (case.sample, scene, case.subset.lower()), strict=True))
+    cells |= {"num_frames": frames, "h_start": hidden, "r_start": returned, "gt_frames": true_frames}
     cells |= {name: round(float(case.annotations[name]), 2) for name in ("fx", "fy") if name in case.annotations}
     return {name: str(value) for name, value in cells.items()}
 
@@ -151,13 +139,12 @@ def _metric_cells_by_column(
     columns: Mapping[str, PublicColumn | None], records: Mapping[str, Record]
 ) -> dict[str, str]:
     """Column -> its number, of the columns that have a metric."""
-    return {
-        name: _format_public_number(
-            record_number_at(records.get(column.metric), column.place), column.factor, column.decimals or 0
-        )
-        for name, column in columns.items()
-        if column is not None
-    }
+    cells = {}
+    for name, column in columns.items():
+        if column is not None:
+            value = record_number_at(records.get(column.metric), column.place)
+            cells[name] = _format_public_number(value, column.factor, column.decimals or 0)
+    return cells
 
 
 def _format_public_number(value: float | None, factor: float, decimals: int) -> str:
@@ -169,19 +156,9 @@ def _format_public_number(value: float | None, factor: float, decimals: int) -> 
 
 
 def _column_mean_text(results: Results, column: PublicColumn) -> str:
-    values = [
-        value
-        for record in results.records_for(column.metric)
-        if (value := record_number_at(record, column.place)) is not None
-    ]
+    numbers = (record_number_at(record, column.place) for record in results.records_for(column.metric))
+    values = [number for number in numbers if number is not None]
     return f"{column.factor * sum(values) / len(values):.4f}" if values else ""
-
-
-def _failure_sentence_if_all_failed(records: Mapping[str, Record]) -> str | None:
-    """The sentence of a clip of which nothing could be measured."""
-    if records and all(record.failed for record in records.values()):
-        return next(iter(records.values())).sentence
-    return None
 
 
 def _judged_answer_entries(case: Case, records: Mapping[str, Record | None]) -> list[dict[str, object]]:

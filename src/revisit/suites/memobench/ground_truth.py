@@ -17,12 +17,14 @@ import numpy as np
 from revisit.core import Clip, MediaError, UsageError
 from revisit.media import load_npy, load_npz
 from revisit.media.frame_folder import find_frame_files
+from revisit.suites.clips import first_file
 from revisit.suites.memobench.layouts import count_frames
 from revisit.suites.memobench.metadata import (
     SELECTED,
     SHEETS,
     Marks,
     MarksSheet,
+    find_and_read_metadata,
     find_xlsx_or_csv,
     read_available_real_clips,
     read_marks_sheet,
@@ -70,15 +72,28 @@ class MemoBenchDataset:
             sheets[REAL] = MarksSheet(sheet.file, marks, sheet.unusable, frozenset(left_out))
         return sheets
 
+    @property
+    def marks(self) -> dict[ClipName, Marks]:
+        """The marks of all clips of the sheets."""
+        return {name: one for sheet in self.marks_sheets.values() for name, one in sheet.marks.items()}
+
+    @property
+    def metadata_folders(self) -> list[Path]:
+        """Where the dataset keeps its CSV files."""
+        root = self.root
+        return [root / "sam3_metadata", root / "metadata", root, *(root / folder for folder in FOLDERS.values())]
+
+    def read_metadata(self, *first: Path) -> dict[ClipName, dict[str, str]]:
+        """Clip -> subject and prompt, from the dataset's CSV files, or from folders that come first."""
+        return find_and_read_metadata([*first, *self.metadata_folders])
+
     @cached_property
     def clip_names(self) -> set[ClipName]:
         """Names of the clips that have a folder in the dataset."""
         patterns = {SYNTHETIC: "*/*", REAL: "*"}
         folders = {subset: (self.root / folder).glob(patterns[subset]) for subset, folder in FOLDERS.items()}
-        names = {
-            parse_clip_name(one.name, subset) for subset, inside in folders.items() for one in inside if one.is_dir()
-        }
-        return {name for name in names if name is not None}
+        paths = ((subset, path) for subset, inside in folders.items() for path in inside if path.is_dir())
+        return {name for subset, path in paths if (name := parse_clip_name(path.name, subset)) is not None}
 
     def clip_folder(self, name: ClipName) -> Path:
         """The folder of a clip, whichever way its number is written."""
@@ -86,24 +101,25 @@ class MemoBenchDataset:
         places = [top / name.scene / spelling for spelling in name.spellings]  # a real clip has no scene
         return next((place for place in places if place.is_dir()), places[0])
 
-    def true_clip_or_problem(self, name: ClipName) -> TrueClip | str:
-        """What there is of a clip, or the sentence that says what is missing."""
+    def true_clip_or_problem(self, name: ClipName, marks: Marks | None = None) -> TrueClip | str:
+        """What there is of a clip, or the sentence that says what is missing or wrong with its marks."""
         if name not in self.true_clips:
             read = _read_synthetic_true_clip if name.scene else _read_real_true_clip
             try:
                 self.true_clips[name] = read(self.clip_folder(name), name)
             except MediaError as error:
                 self.true_clips[name] = f"the ground truth of {name.id} cannot be used: {error}"
-        return self.true_clips[name]
+        truth = self.true_clips[name]
+        if isinstance(truth, str) or marks is None:
+            return truth
+        return marks.problem_sentence(truth.frames, ordered=self.ordered_marks) or truth
 
     def iter_marks_and_truth(self, subset: str) -> Iterator[tuple[ClipName, Marks | None, TrueClip | str]]:
         """The clips of a split by its sheet, or by its folders, each with its marks, and with what is wrong with it."""
         sheet = self.marks_sheets.get(subset)
         for name in sorted(sheet.marks if sheet else {clip for clip in self.clip_names if clip.subset == subset}):
-            truth, marks = self.true_clip_or_problem(name), sheet.marks[name] if sheet else None
-            if isinstance(truth, TrueClip) and marks is not None:
-                truth = marks.problem_sentence(truth.frames, ordered=self.ordered_marks) or truth
-            yield name, marks, truth
+            marks = sheet.marks[name] if sheet else None
+            yield name, marks, self.true_clip_or_problem(name, marks)
 
 
 def find_dataset_root(folder: Path) -> Path | None:
@@ -126,16 +142,14 @@ def _read_synthetic_true_clip(folder: Path, name: ClipName) -> TrueClip | str:
     n = name.number
     pictures = folder / f"RGB{n}"
     if not pictures.is_dir():
-        return (
-            f"the ground truth has no {_path_from_dataset_folder_on(pictures)}; download it, or leave the "
-            f"clip out of the sheet"
-        )
+        missing = "/".join(pictures.parts[-4:])  # from the dataset's folder on
+        return f"the ground truth has no {missing}; download it, or leave the clip out of the sheet"
     clip = Clip(pictures, FRAME_RATES[SYNTHETIC])
     frames = len(find_frame_files(pictures).paths)
-    poses = _first_existing_file(folder / f"{n}/poses.npy", folder / "poses.npy", folder / f"camera_full{n}.csv")
+    poses = first_file(folder / file for file in (f"{n}/poses.npy", "poses.npy", f"camera_full{n}.csv"))
     notes: list[str] = []
     lens = None
-    if (path := _first_existing_file(folder / f"{n}/intrinsics.npy", folder / "intrinsics.npy")) is not None:
+    if (path := first_file(folder / file for file in (f"{n}/intrinsics.npy", "intrinsics.npy"))) is not None:
         values = load_npy(path)
         lens = _intrinsics_of_first_frame(values, path.name, notes)
         if values.ndim > 1 and values.shape != (3, 3) and len(values) != frames:
@@ -144,23 +158,23 @@ def _read_synthetic_true_clip(folder: Path, name: ClipName) -> TrueClip | str:
 
 
 def _read_real_true_clip(folder: Path, name: ClipName) -> TrueClip | str:
-    video = _first_existing_file(*(folder / f"{spelling}.mp4" for spelling in name.spellings))
+    video = first_file(folder / f"{spelling}.mp4" for spelling in name.spellings)
     pictures = folder / FRAMES
     notes: list[str] = []
     if video is not None:
         clip = Clip(video)
         frames = count_frames(clip)
         if frames is None:
-            return f"the ground truth {_path_from_dataset_folder_on(video)} cannot be read; download it again"
+            return f"the ground truth {'/'.join(video.parts[-3:])} cannot be read; download it again"
         if pictures.is_dir() and (images := count_frames(Clip(pictures))) not in (None, frames):
             notes.append(f"{video.name} has {frames} frames and {FRAMES} {images} images; the video counts")
     elif pictures.is_dir():
         clip = Clip(pictures, FRAME_RATES[REAL])
         frames = len(find_frame_files(pictures).paths)
     else:
-        expected = _path_from_dataset_folder_on(folder / f"{name.id}.mp4")
-        return f"the ground truth has neither {expected} nor {FRAMES} beside it; download it"
-    poses = _first_existing_file(*(folder / f"raw/{spelling}_mapanything.npz" for spelling in name.spellings))
+        place = "/".join(folder.parts[-2:])
+        return f"the ground truth has neither {place}/{name.id}.mp4 nor {FRAMES} beside it; download it"
+    poses = first_file(folder / f"raw/{spelling}_mapanything.npz" for spelling in name.spellings)
     lens = None
     if poses is not None:
         arrays = load_npz(poses)
@@ -181,14 +195,3 @@ def _intrinsics_of_first_frame(
         return None
     fx, fy, cx, cy = (float(value) for value in first)
     return fx, fy, cx, cy
-
-
-def _first_existing_file(*places: Path) -> Path | None:
-    return next((place for place in places if place.is_file()), None)
-
-
-def _path_from_dataset_folder_on(path: Path) -> str:
-    """The path from the dataset's folder on."""
-    parts = path.parts
-    start = max((k for k, part in enumerate(parts) if part in FOLDERS.values()), default=0)
-    return "/".join(parts[start:])

@@ -18,7 +18,6 @@ from revisit.media.text_files import read_text
 from revisit.suites.memobench.ground_truth import MemoBenchDataset, TrueClip, open_memobench_dataset
 from revisit.suites.memobench.metadata import SHEETS, prompt_from_metadata_or_sheet
 from revisit.suites.memobench.names import SYNTHETIC, ClipName
-from revisit.suites.memobench.read import read_dataset_metadata
 
 CENTIMETRES = 0.01  # of a synthetic clip's engine, in metres
 
@@ -37,7 +36,7 @@ def jobs(data: Path, out: Path | None, request: BatchRequest) -> JobBatch:
 
 
 def _clip_jobs(data: MemoBenchDataset, model_folder: Path, request: BatchRequest, left_out: list[str]) -> Iterator[Job]:
-    metadata = read_dataset_metadata(data.root)
+    metadata = data.read_metadata()
     frames = request.clip_length(FRAMES)
     for subset in SHEETS:
         sheet = data.marks_sheets.get(subset)

@@ -13,17 +13,11 @@ from pathlib import Path
 
 import numpy as np
 
-from revisit.core import Clip, MediaError, UsageError
+from revisit.core import Clip, MediaError
 from revisit.media import IMAGE_SUFFIXES, VIDEO_SUFFIXES, frame_count_in_mp4_index, natural_order, open_clip
 from revisit.media.frame_folder import find_frame_files
-from revisit.suites.memobench.names import (
-    QUESTION_SCENES,
-    REAL,
-    SYNTHETIC,
-    ClipName,
-    canonical_scene_name,
-    parse_clip_name,
-)
+from revisit.suites.clips import visible_folders
+from revisit.suites.memobench.names import REAL, SYNTHETIC, ClipName, canonical_scene_name, parse_clip_name
 
 FOLDERS = ("frames", "samples-rgb")
 KINDS = (*FOLDERS, "images", "video", "file")
@@ -42,9 +36,7 @@ class ClipLocation:
 def find_clip_location(tree: Path, name: ClipName, prefer: str = "frames") -> ClipLocation | None:
     """Where the tree of a model has this clip; None where it has none."""
     places = [_clip_paths_by_layout_kind(place) for place in _possible_clip_folders(tree, name)]
-    candidates = [
-        (kind, path) for kind in layout_kinds_by_precedence(prefer) for paths in places for path in paths[kind]
-    ]
+    candidates = [(kind, path) for kind in PREFER[prefer] for paths in places for path in paths[kind]]
     unique = list({path.resolve(): (kind, path) for kind, path in reversed(candidates)}.values())[::-1]
     if not unique:
         return None
@@ -52,31 +44,23 @@ def find_clip_location(tree: Path, name: ClipName, prefer: str = "frames") -> Cl
     return ClipLocation(path, kind, tuple(other for _, other in others))
 
 
-def layout_kinds_by_precedence(prefer: str) -> tuple[str, ...]:
-    """The kinds of layout in order of precedence."""
-    if prefer not in PREFER:
-        raise UsageError(f"--option prefer takes {' or '.join(PREFER)}, not {prefer!r}")
-    return PREFER[prefer]
-
-
 def clip_names_in_tree(tree: Path) -> set[ClipName]:
     """Names of all clips in the tree of a model."""
-    return set(_iter_clip_names(tree)) if tree.is_dir() else set()
+    return set(_iter_clip_names(tree))
 
 
 def find_model_trees(source: Path) -> dict[str, Path]:
     """Model -> tree of its clips: the source itself, or each folder in it that is such a tree."""
     if not source.is_dir():
         return {}
-    if next(_iter_clip_names(source), None) is not None:
+    if clip_names_in_tree(source):
         return {source.resolve().name: source}
-    folders = [entry for entry in _visible_entries_in_order(source) if entry.is_dir()]
-    return {folder.name: folder for folder in folders if next(_iter_clip_names(folder), None) is not None}
+    return {folder.name: folder for folder in visible_folders(source) if clip_names_in_tree(folder)}
 
 
 def _possible_clip_folders(tree: Path, name: ClipName) -> Iterator[Path]:
     """Folders that the clip may have, the documented one first."""
-    scenes = [*dict.fromkeys((name.scene, QUESTION_SCENES.get(name.scene, name.scene)))] if name.scene else []
+    scenes = dict.fromkeys((name.scene, name.bank_scene)) if name.scene else ()
     for root in (tree / name.subset, tree):
         for spelling in name.spellings:
             yield from (root / scene / spelling for scene in scenes)

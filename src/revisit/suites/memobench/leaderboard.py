@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from revisit.core import METRICS, MediaError, UsageError
+from revisit.core.grouping import group_items
 from revisit.core.text import join_names, parse_json_or_none, read_package_yaml
 from revisit.media.error_names import printable_line, raise_media_errors_naming_file
 from revisit.media.text_files import csv_dict_reader, csv_text, read_text
@@ -91,12 +92,12 @@ def board_from_public_folders(
             f"{folder_names or 'no folder'}: no result files of the public scripts; expected <model>/eval_*.csv, "
             "<model>/ors_scores.csv or <model>/<Scene>-<n>.csv"
         )
-    if merge:
-        return _board_from_result_files(result_files, next(iter(folders.values())), subset)
-    left_out = [path for kind, path in result_files if kind == "vqa" and path.parent.name == STALE_ANSWERS]
-    result_files = [(kind, path) for kind, path in result_files if path not in left_out]
-    notes = [f"{left_out[0].parent}: passed over, as the public script does; rename it to count it"] if left_out else []
-    return _board_from_result_files(result_files, next(iter(folders.values())), subset, public=True, notes=notes)
+    stale = (
+        [] if merge else [file for file in result_files if file[0] == "vqa" and file[1].parent.name == STALE_ANSWERS]
+    )
+    result_files = [file for file in result_files if file not in stale]
+    notes = [f"{path.parent}: passed over, as the public script does; rename it to count it" for _, path in stale[:1]]
+    return _board_from_result_files(result_files, next(iter(folders.values())), subset, public=not merge, notes=notes)
 
 
 def _board_from_result_files(
@@ -158,16 +159,12 @@ def _mean_cell_over_clips(values: Mapping[str, float | None], clips: Iterable[st
 
 def _similar_model_name_sentences(names: Mapping[str, str]) -> list[str]:
     """A sentence for each group of rows whose names differ in case and punctuation only."""
-    groups: dict[str, list[str]] = defaultdict(list)
-    for key, name in sorted(names.items()):
-        groups[canonical_model_key(key)].append(name)
-    return [
-        f"{' and '.join(map(printable_line, spellings))} look like one model and have a row each, as the public "
-        f"script has "
-        "it; name their folders alike, or add --merge"
-        for spellings in groups.values()
-        if len(spellings) > 1
-    ]
+    groups = group_items(sorted(names), canonical_model_key)
+    alike = [" and ".join(printable_line(names[key]) for key in keys) for keys in groups.values() if len(keys) > 1]
+    what = (
+        "look like one model and have a row each, as the public script has it; name their folders alike, or add --merge"
+    )
+    return [f"{spellings} {what}" for spellings in alike]
 
 
 def _camera_rescaling_sentences(rows: Iterable[boards.BoardRow]) -> list[str]:
@@ -201,9 +198,8 @@ def board_as_public_csv(board: boards.Board, decimals: int = 4, sort: str = "") 
     return csv_text(["Model", *LEADERBOARD], rows, "\n")
 
 
-# The forms of a saved table: head -> its column, whose factor is what a value is multiplied by for the file.
-PUBLIC_TABLE = LEADERBOARD
-TITLED_TABLE = {column.title: column._replace(factor=1) for column in LEADERBOARD.values()}  # of earlier versions
+# A saved table of earlier versions: head -> its column. In `LEADERBOARD` a value is multiplied by the factor.
+TITLED_TABLE = {column.title: column._replace(factor=1) for column in LEADERBOARD.values()}
 
 
 def read_saved_board(path: Path) -> boards.Board:
@@ -244,8 +240,8 @@ def read_saved_board(path: Path) -> boards.Board:
 
 def _columns_of_saved_table(head: Sequence[str]) -> Mapping[str, PublicColumn]:
     """The form of a table with these columns; those of both cannot be told apart where they share a name."""
-    shared = PUBLIC_TABLE.keys() & TITLED_TABLE.keys()
-    public, titled = (set(head) & form.keys() - shared for form in (PUBLIC_TABLE, TITLED_TABLE))
+    shared = LEADERBOARD.keys() & TITLED_TABLE.keys()
+    public, titled = (set(head) & form.keys() - shared for form in (LEADERBOARD, TITLED_TABLE))
     if public and titled:
         raise MediaError(
             f"it has {min(public)}, as the public script names columns, and {min(titled)}, as tables show them; keep "
@@ -253,7 +249,7 @@ def _columns_of_saved_table(head: Sequence[str]) -> Mapping[str, PublicColumn]:
         )
     if not public and not titled and not shared & set(head):
         raise MediaError(f"it has no column of the benchmark; expected some of {', '.join(LEADERBOARD)}")
-    return TITLED_TABLE if titled else PUBLIC_TABLE
+    return TITLED_TABLE if titled else LEADERBOARD
 
 
 def _parse_saved_cell(column: PublicColumn, text: str) -> tuple[float | None, str]:
@@ -299,14 +295,11 @@ ClipRows = list[tuple[str, str, Mapping[str, float | None]]]  # clip, part of th
 def _read_eval_clip_rows(path: Path) -> ClipRows:
     head, rows = _read_header_and_rows(path, "id")
     source = {name: name + PERCENT if name == IMAGE_REWARD and name + PERCENT in head else name for name in AUTOMATED}
-    return [
-        (
-            row["id"],
-            row.get("data_type", ""),
-            {ours: _finite_number_or_none(row.get(source[theirs])) for theirs, ours in AUTOMATED.items()},
-        )
-        for row in rows
-    ]
+    clips: ClipRows = []
+    for row in rows:
+        values = {ours: _finite_number_or_none(row.get(source[theirs])) for theirs, ours in AUTOMATED.items()}
+        clips.append((row["id"], row.get("data_type", ""), values))
+    return clips
 
 
 def _read_ors_clip_rows(path: Path) -> ClipRows:

@@ -19,6 +19,7 @@ from typing import Any
 from revisit.core import UsageError
 from revisit.core.text import join_names
 from revisit.media.text_files import read_csv_cells
+from revisit.suites.clips import first_file
 from revisit.suites.memobench.names import (
     REAL,
     SYNTHETIC,
@@ -102,13 +103,11 @@ def prompt_from_metadata_or_sheet(facts: Mapping[str, str], marks: Marks | None)
 def find_xlsx_or_csv(folders: Sequence[Path], stem: str) -> Path | None:
     """The xlsx or csv file of this name in the first folder that has one; an xls file is refused."""
     for folder in folders:
-        for suffix in (".xlsx", ".csv"):
-            if (folder / f"{stem}{suffix}").is_file():
-                return folder / f"{stem}{suffix}"
+        if (path := first_file((folder / f"{stem}.xlsx", folder / f"{stem}.csv"))) is not None:
+            return path
         if (folder / f"{stem}.xls").is_file():
             raise UsageError(
-                f"{stem}.xls: the old Excel format is not read; open it in a spreadsheet program and save it as "
-                f"{stem}.xlsx or {stem}.csv beside it"
+                f"{stem}.xls: the old Excel format is not read; open it, and save it as {stem}.xlsx or .csv"
             )
     return None
 
@@ -144,8 +143,8 @@ def read_marks_sheet(path: Path, subset: str | None = None) -> MarksSheet:
 def read_available_real_clips(path: Path) -> set[ClipName]:
     """The real clips that a selection marks as available."""
     rows = iter_numbered_table_rows(path, [("id",), ("availability",)], "ID and Availability")
-    names = {_parse_clip_cell(row["id"], REAL) for _, row in rows if row.get("availability", "").lower() == "yes"}
-    return {name for name in names if name is not None}
+    available = (_parse_clip_cell(row["id"], REAL) for _, row in rows if row["availability"].lower() == "yes")
+    return {name for name in available if name is not None}
 
 
 def read_metadata_rows_by_clip(path: Path, subset: str) -> dict[ClipName, dict[str, str]]:
@@ -164,8 +163,7 @@ def find_and_read_metadata(folders: list[Path]) -> dict[ClipName, dict[str, str]
     """Clip -> subject, prompt and first frame, from the CSV files in the first folders that have them."""
     metadata: dict[ClipName, dict[str, str]] = {}
     for subset, file in METADATA.items():
-        path = next((folder / file for folder in folders if (folder / file).is_file()), None)
-        if path is not None:
+        if (path := first_file(folder / file for folder in folders)) is not None:
             metadata |= read_metadata_rows_by_clip(path, subset)
     return metadata
 
@@ -228,10 +226,10 @@ def _iter_csv_rows(path: Path) -> Iterator[Sequence[Any]]:
 
 
 def _iter_xlsx_rows(path: Path) -> Iterator[Sequence[Any]]:
-    _refuse_unsafe_xlsx(path)
     from openpyxl import load_workbook
 
     try:
+        _refuse_unsafe_xlsx(path)
         with closing(load_workbook(path, read_only=True, data_only=True, keep_links=False)) as book:
             sheet = book.worksheets[0]
             sheet.reset_dimensions()  # what the file says of its own size need not be true
@@ -245,24 +243,19 @@ def _iter_xlsx_rows(path: Path) -> Iterator[Sequence[Any]]:
 
 
 def _refuse_unsafe_xlsx(path: Path) -> None:
-    """Refuse what is no xlsx file, or one that would unpack to more than a sheet is."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            members = archive.infolist()
-            total = sum(member.file_size for member in members)
-            if len(members) > MOST_MEMBERS or total > MOST_UNPACKED:
-                raise UsageError(
-                    f"{path.name} unpacks to {total >> 20} MiB in {len(members)} parts, more than is allowed for a "
-                    "sheet; it is not opened"
-                )
-            for member in members:
-                if member.filename.endswith((".xml", ".rels")) and b"<!DOCTYPE" in archive.read(member):
-                    what = "declares XML entities, which spreadsheets do not need"
-                    raise UsageError(f"{path.name} {what}; it is not opened")
-    except UsageError:
-        raise
-    except Exception:  # as below
-        raise UsageError(f"{path.name} is not an xlsx file; save it again as xlsx or as CSV") from None
+    """Refuse a file that would unpack to more than a sheet is, or that declares entities."""
+    with zipfile.ZipFile(path) as archive:
+        members = archive.infolist()
+        total = sum(member.file_size for member in members)
+        if len(members) > MOST_MEMBERS or total > MOST_UNPACKED:
+            raise UsageError(
+                f"{path.name} unpacks to {total >> 20} MiB in {len(members)} parts, more than is allowed for a sheet; "
+                "it is not opened"
+            )
+        for member in members:
+            if member.filename.endswith((".xml", ".rels")) and b"<!DOCTYPE" in archive.read(member):
+                what = "declares XML entities, which spreadsheets do not need"
+                raise UsageError(f"{path.name} {what}; it is not opened")
 
 
 def _parse_clip_cell(cell: Any, subset: str | None) -> ClipName | None:

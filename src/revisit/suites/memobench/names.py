@@ -38,15 +38,25 @@ class ClipName:
         return f"{self.subset}/{self.id}"
 
     @property
+    def bank_scene(self) -> str:
+        """The scene as the question bank spells it."""
+        return QUESTION_SCENES.get(self.scene, self.scene) or self.subset
+
+    @property
+    def bank_name(self) -> str:
+        """The name of its file in the question bank: Zen_Garden-10, Real-7. The published bank has no real clips."""
+        return f"{self.bank_scene}-{self.number}"
+
+    @property
     def question_key(self) -> str:
-        """The name of its file in the question bank."""
-        return f"{QUESTION_SCENES.get(self.scene, self.scene)}-{self.number}" if self.scene else str(self.number)
+        """Its key in results of the public scripts: as in the bank, and the number alone of a real clip."""
+        return self.bank_name if self.scene else str(self.number)
 
     @property
     def spellings(self) -> tuple[str, ...]:
         """Names that a folder or a file of this clip may have, the documented one first."""
         if self.scene:
-            scenes = dict.fromkeys((self.scene, QUESTION_SCENES.get(self.scene, self.scene)))
+            scenes = dict.fromkeys((self.scene, self.bank_scene))
             return tuple(dict.fromkeys(f"{s}_{n}" for n in (f"{self.number:03d}", str(self.number)) for s in scenes))
         numbers = dict.fromkeys((f"{self.number:03d}", str(self.number)))
         return tuple(f"{prefix}{n}" for prefix in ("", "real_", "Real_") for n in numbers)
@@ -71,16 +81,11 @@ def parse_clip_name(name: str, subset: str | None = None) -> ClipName | None:
 
 
 def possible_bank_file_stems(clip: str) -> tuple[str, ...]:
-    """Names that a file of questions or answers about a clip may have, before its ending, the first one first.
-
-    The published bank has no real clips; our own command names theirs Real-7.
-    """
+    """Names that a file of questions or answers about a clip may have, before its ending, the first one first."""
     name = parse_clip_name(clip)
     if name is None:
         return (clip,)
-    if name.scene:
-        return tuple(dict.fromkeys((name.question_key, f"{name.scene}-{name.number}", name.id)))
-    return tuple(dict.fromkeys((f"{REAL}-{name.number}", name.question_key, f"real-{name.number}", name.id)))
+    return tuple(dict.fromkeys((name.bank_name, name.question_key, f"{name.scene or 'real'}-{name.number}", name.id)))
 
 
 def lowercase_letters_and_digits(name: str) -> str:

@@ -18,8 +18,9 @@ from revisit.core.text import parse_json
 from revisit.evidence.answers import NO, YES, BankQuestion, find_json_in_reply, parse_whole_number, parse_yes_or_no
 from revisit.media.error_names import raise_media_errors_naming_file
 from revisit.media.text_files import csv_dict_reader, csv_text, read_text
+from revisit.suites.clips import first_file
 from revisit.suites.memobench.metrics.answers import DIMENSIONS
-from revisit.suites.memobench.names import REAL, canonical_scene_name, possible_bank_file_stems
+from revisit.suites.memobench.names import possible_bank_file_stems
 
 STAGES = {
     "truth": "Evaluation on ground truth",
@@ -55,34 +56,11 @@ class Bank:
     hinted: tuple[Judgement, ...]
     final: tuple[BankQuestion, ...]
 
-    @property
-    def scene_and_number(self) -> str:
-        """The clip as the bank names it: Zen_Garden-10."""
-        return f"{self.scene}-{self.number}"
-
-    @property
-    def clip_folder_name(self) -> str:
-        """The clip as its folder is named: ZenGarden_010, or 007 for a real one."""
-        real = self.scene.lower() in ("", REAL.lower())
-        return f"{self.number:03d}" if real else f"{canonical_scene_name(self.scene)}_{self.number:03d}"
-
-
-@dataclass(frozen=True)
-class FailureCase:
-    """A row of failure-cases.csv: the clip, what is known to be wrong with its failure clip, and the prompt."""
-
-    scene: str
-    number: int
-    hint: str
-    clip: str
-    finished: str
-    prompt: str
-
 
 def ground_truth_filter(questions: Sequence[BankQuestion], truth: Iterable[Judgement]) -> tuple[BankQuestion, ...]:
     """The questions whose verdict on the true clip is Pass."""
-    verdicts = {judged.question.id: judged.verdict for judged in truth}
-    return tuple(question for question in questions if verdicts.get(question.id, False))
+    passed = {judged.question.id for judged in truth if judged.verdict}
+    return tuple(question for question in questions if question.id in passed)
 
 
 def failure_filter(
@@ -110,9 +88,7 @@ def thin_dimensions(questions: Iterable[BankQuestion]) -> dict[str, int]:
 
 def find_bank_file(folder: Path, clip: str) -> Path | None:
     """The file of a clip's questions in a folder of the bank, or None."""
-    return next(
-        (path for name in possible_bank_file_stems(clip) if (path := folder / f"{name}-questions.csv").is_file()), None
-    )
+    return first_file(folder / f"{name}-questions.csv" for name in possible_bank_file_stems(clip))
 
 
 def questions_as_dicts(questions: Iterable[BankQuestion]) -> list[dict[str, object]]:
@@ -130,8 +106,8 @@ def read_bank(path: Path) -> Bank:
         bank = Bank(
             scene=row["scene"],
             number=_parse_natural_number(row["video_id"], "video_id"),
-            start=_parse_questions(row[START], START),
-            final=_parse_questions(row[FINAL], FINAL),
+            start=tuple(_parse_question(entry, START) for entry in _parse_json_objects(row[START], START)),
+            final=tuple(_parse_question(entry, FINAL) for entry in _parse_json_objects(row[FINAL], FINAL)),
             **{stage: _parse_judgements(row[column], column) for stage, column in STAGES.items()},
         )
         _refuse_inconsistent_bank(bank)
@@ -145,19 +121,15 @@ def write_bank(bank: Bank) -> str:
     return csv_text(COLUMNS, [[bank.scene, str(bank.number), *map(json.dumps, (start, *stages, final))]])
 
 
-def read_failure_cases(path: Path) -> list[FailureCase]:
-    """The rows of failure-cases.csv."""
+def read_failure_hints(path: Path) -> dict[str, str]:
+    """Clip -> what is known to be wrong with its failure clip, from failure-cases.csv."""
     with raise_media_errors_naming_file(path):
-        rows = [list(row.values()) for row in _read_csv_rows_with_columns(path, CASE_COLUMNS)]
-        return [
-            FailureCase(scene, _parse_natural_number(number, "video_id"), *others) for scene, number, *others in rows
-        ]
+        return {row["folder"]: row["hint"] for row in _read_csv_rows_with_columns(path, CASE_COLUMNS)}
 
 
 def _read_csv_rows_with_columns(path: Path, columns: Sequence[str]) -> list[dict[str, str]]:
     reader = csv_dict_reader(read_text(path, MOST_BYTES))
-    missing = [name for name in columns if name not in (reader.fieldnames or ())]
-    if missing:
+    if missing := [name for name in columns if name not in (reader.fieldnames or ())]:
         raise MediaError(f"it has no column {', '.join(missing)}; expected {', '.join(columns)}")
     return [{name: row.get(name) or "" for name in columns} for row in reader]
 
@@ -179,43 +151,35 @@ def _parse_json_objects(cell: str, column: str) -> list[dict[str, object]]:
     return entries
 
 
-def _parse_questions(cell: str, column: str) -> tuple[BankQuestion, ...]:
-    return tuple(_parse_question(entry, column) for entry in _parse_json_objects(cell, column))
-
-
 def _parse_question(entry: Mapping[str, object], column: str) -> BankQuestion:
     number = _parse_natural_number(entry.get("ID"), f"an ID in {column}")
-    dimension, polarity = entry.get("Dimension"), entry.get("Dimension Polarity")
-    if dimension not in DIMENSIONS.values():
-        expected = ", ".join(DIMENSIONS.values())
-        raise MediaError(f"{column}, question {number}: Dimension is {str(dimension)[:40]!r}; expected {expected}")
-    if polarity not in ("Positive", "Negative"):
-        raise MediaError(
-            f"{column}, question {number}: Dimension Polarity is {str(polarity)[:40]!r}; expected Positive or Negative"
-        )
+    where = f"{column}, question {number}"
+    dimension = _require_word(entry, "Dimension", DIMENSIONS.values(), where)
+    polarity = _require_word(entry, "Dimension Polarity", ("Positive", "Negative"), where)
     text = entry.get("Question")
     if not isinstance(text, str) or not text.strip():
-        raise MediaError(f"{column}, question {number}: it has no text under Question")
-    return BankQuestion(number, str(dimension), polarity == "Positive", text)
+        raise MediaError(f"{where}: it has no text under Question")
+    return BankQuestion(number, dimension, polarity == "Positive", text)
+
+
+def _require_word(entry: Mapping[str, object], name: str, words: Iterable[str], where: str) -> str:
+    """What an entry has under a name, if it is one of these words."""
+    value = entry.get(name)
+    if value not in (*words,):
+        raise MediaError(f"{where}: {name} is {str(value)[:40]!r}; expected {', '.join(words)}")
+    return str(value)
 
 
 def _parse_judgements(cell: str, column: str) -> tuple[Judgement, ...]:
     judgements = []
     for entry in _parse_json_objects(cell, column):
         question = _parse_question(entry, column)
-        answer = parse_yes_or_no(entry.get("Answer"))
+        answer, where = parse_yes_or_no(entry.get("Answer")), f"{column}, question {question.id}"
         if answer not in (YES, NO):
-            raise _unexpected_value_error(column, question, "Answer", entry, "yes or no")
-        if entry.get("Verdict") not in ("Pass", "Fail"):
-            raise _unexpected_value_error(column, question, "Verdict", entry, "Pass or Fail")
-        judgements.append(Judgement(question, answer, entry["Verdict"] == "Pass", str(entry.get("Reasoning", ""))))
+            raise MediaError(f"{where}: Answer is {str(entry.get('Answer'))[:40]!r}; expected yes or no")
+        verdict = _require_word(entry, "Verdict", ("Pass", "Fail"), where)
+        judgements.append(Judgement(question, answer, verdict == "Pass", str(entry.get("Reasoning", ""))))
     return tuple(judgements)
-
-
-def _unexpected_value_error(
-    column: str, question: BankQuestion, name: str, entry: Mapping[str, object], expected: str
-) -> MediaError:
-    return MediaError(f"{column}, question {question.id}: {name} is {str(entry.get(name))[:40]!r}, not {expected}")
 
 
 def _refuse_inconsistent_bank(bank: Bank) -> None:

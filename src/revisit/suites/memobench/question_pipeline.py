@@ -17,10 +17,11 @@ from revisit.judges.banks import judge_questions_of_bank, yes_no_code
 from revisit.judges.batch import JudgeClient
 from revisit.judges.protocol import Frames
 from revisit.media.text_files import csv_dict_reader, csv_text
+from revisit.suites.clips import first_file
 from revisit.suites.memobench import question_bank
 from revisit.suites.memobench.ground_truth import MemoBenchDataset
 from revisit.suites.memobench.metadata import prompt_from_metadata_or_sheet
-from revisit.suites.memobench.names import QUESTION_SCENES, ClipName, parse_clip_name
+from revisit.suites.memobench.names import ClipName, parse_clip_name
 from revisit.suites.memobench.questions import (
     ask_all_questions_in_one_table,
     judge_answers_from_table,
@@ -44,16 +45,6 @@ class BankTask:
     failure: Path | None = None
     hint: str = ""
 
-    @property
-    def bank_scene_name(self) -> str:
-        """The scene as a bank names it."""
-        return QUESTION_SCENES.get(self.name.scene, self.name.scene) or self.name.subset
-
-    @property
-    def bank_file_name(self) -> str:
-        """The name of the bank's file."""
-        return f"{self.bank_scene_name}-{self.name.number}-questions.csv"
-
 
 def make_bank_tasks(
     data: MemoBenchDataset, metadata: Mapping[ClipName, Mapping[str, str]], failures: Path | None = None
@@ -63,8 +54,13 @@ def make_bank_tasks(
     `failures` is a folder with failure-cases.csv, which tells what is wrong with which clip, and with these clips:
     `<clip>.mp4`, or `<...>_Failure_<NNN>.mp4` as the public script names them.
     """
-    failure_by_clip = {parse_clip_name(case.clip): case for case in _read_failure_cases_in_folder(failures)}
-    marks = {name: one for sheet in data.marks_sheets.values() for name, one in sheet.marks.items()}
+    hints: dict[ClipName | None, str] = {}
+    if failures is not None:
+        path = failures / "failure-cases.csv"
+        if not path.is_file():
+            raise UsageError(f"{failures}: it has no failure-cases.csv, which says what is wrong with each clip")
+        hints = {parse_clip_name(clip): hint for clip, hint in question_bank.read_failure_hints(path).items()}
+    marks = data.marks
     tasks, left_out = [], []
     for name in sorted(marks.keys() or data.clip_names):
         truth = data.true_clip_or_problem(name)
@@ -75,9 +71,9 @@ def make_bank_tasks(
             left_out.append(f"{name.title}: {truth}")
             continue
         task = BankTask(name, truth.clip, prompt)
-        if failures is not None and (case := failure_by_clip.get(name)) is not None:
+        if failures is not None and name in hints:
             if clip := _find_failure_clip(failures, name):
-                task = replace(task, failure=clip, hint=case.hint)
+                task = replace(task, failure=clip, hint=hints[name])
             else:
                 left_out.append(
                     f"{name.title}: its failure clip is not in {failures}; questions are filtered on the true clip only"
@@ -86,19 +82,9 @@ def make_bank_tasks(
     return tasks, left_out
 
 
-def _read_failure_cases_in_folder(folder: Path | None) -> list[question_bank.FailureCase]:
-    if folder is None:
-        return []
-    path = folder / "failure-cases.csv"
-    if not path.is_file():
-        raise UsageError(f"{folder}: it has no failure-cases.csv, which says what is wrong with each clip")
-    return question_bank.read_failure_cases(path)
-
-
 def _find_failure_clip(folder: Path, name: ClipName) -> Path | None:
     places = [folder / f"{stem}.mp4" for stem in name.spellings]
-    places += sorted(folder.glob(f"{name.scene or name.subset}*_Failure_{name.number:03d}.mp4"))
-    return next((path for path in places if path.is_file()), None)
+    return first_file([*places, *sorted(folder.glob(f"{name.scene or name.subset}*_Failure_{name.number:03d}.mp4"))])
 
 
 def make_question_bank(
@@ -111,14 +97,22 @@ def make_question_bank(
 ) -> question_bank.Bank:
     """The bank of one clip, made by a judge; with `wording` in the user's own words, all questions in one call.
 
-    The judge sees the clip's first frame, the true clip, and one that is known to fail, if there is.
+    The judge sees the clip's first frame, the true clip, and one that is known to fail, if there is. Later rounds add
+    only questions of the dimensions that are short of them.
     """
-    bank = question_bank.Bank(task.bank_scene_name, task.name.number, (), (), (), (), ())
+    bank = question_bank.Bank(task.name.bank_scene, task.name.number, (), (), (), (), ())
     for _ in range(ROUNDS):
         missing = question_bank.thin_dimensions(bank.final)
         if not missing:
             break
-        new = _ask_for_new_questions(client, task.prompt, first, bank, missing, wording)
+        earlier = [question.text for question in bank.start]
+        request = question_writing_request(task.prompt, earlier, wording.get("questions", ""))
+        (answer,) = client.ask(first, [request])
+        if answer.status != "answered":
+            raise RevisitError(f"the judge wrote no valid list of questions: {answer.reason}")
+        offset = max((question.id for question in bank.start), default=0)
+        written = questions_from_written_answer(answer.value)
+        new = tuple(replace(one, id=one.id + offset) for one in written if one.dimension in missing)
         stages = {"truth": judge_questions(client, truth, new, wording)}
         final = question_bank.ground_truth_filter(new, stages["truth"])
         if failure is not None:
@@ -139,78 +133,36 @@ def judge_questions(
 ) -> tuple[question_bank.Judgement, ...]:
     """The judge's answers about one clip, by polarity; questions without a valid answer are left out."""
     words = wording.get("hinted" if hint else "judge")
-    if words and questions:
-        return _judge_questions_in_one_table(client, frames, questions, words, hint)
-    judgements = []
-    context = f"Somebody who knows this video says that something is wrong with it: {hint.strip()}\n" if hint else ""
-    for question, answer in zip(
-        questions, client.ask(frames, judge_questions_of_bank(questions, context)), strict=True
-    ):
-        if answer.status == "failed":
-            raise RevisitError(f"question {question.id} could not be asked: {answer.reason}")
-        if (code := yes_no_code(answer)) != UNANSWERED:
-            judgements.append(
-                _judgement_of_answer(question, code, "" if answer.p_yes is None else f"p_yes {answer.p_yes:.3f}")
-            )
-    return tuple(judgements)
-
-
-def _judgement_of_answer(question: BankQuestion, code: int, reasoning: str) -> question_bank.Judgement:
-    return question_bank.Judgement(question, code, code == (YES if question.positive else NO), reasoning)
-
-
-def _judge_questions_in_one_table(
-    client: JudgeClient, frames: Frames, questions: Sequence[BankQuestion], words: str, hint: str
-) -> tuple[question_bank.Judgement, ...]:
-    """The same from one table in the user's words; its reasoning is kept."""
-    answer = client.ask(frames, [ask_all_questions_in_one_table(questions, words, hint=hint)])[0]
-    if answer.status == "failed":
-        raise RevisitError(f"the questions could not be asked: {answer.reason}")
-    rows = answer.value if answer.status == "answered" else []
-    reasons = {entry_question_number(row): str(row.get("Reasoning", "")) for row in rows if isinstance(row, dict)}
+    if words and questions:  # in one table, whose reasoning is kept
+        answers = client.ask(frames, [ask_all_questions_in_one_table(questions, words, hint=hint)])
+        rows = answers[0].value if answers[0].status == "answered" else []
+        reasons = {entry_question_number(row): str(row.get("Reasoning", "")) for row in rows if isinstance(row, dict)}
+        codes = judge_answers_from_table(questions, answers[0]).answer.tolist()
+    else:
+        hinted = f"Somebody who knows this video says that something is wrong with it: {hint.strip()}\n" if hint else ""
+        answers = client.ask(frames, judge_questions_of_bank(questions, hinted))
+        reasons = {
+            question.id: "" if answer.p_yes is None else f"p_yes {answer.p_yes:.3f}"
+            for question, answer in zip(questions, answers, strict=True)
+        }
+        codes = [yes_no_code(answer) for answer in answers]
+    if failed := next((answer for answer in answers if answer.status == "failed"), None):
+        raise RevisitError(f"the questions could not be asked: {failed.reason}")
     return tuple(
-        _judgement_of_answer(question, int(code), reasons.get(question.id, ""))
-        for question, code in zip(questions, judge_answers_from_table(questions, answer).answer, strict=True)
+        question_bank.Judgement(one, code, code == (YES if one.positive else NO), reasons.get(one.id, ""))
+        for one, code in zip(questions, codes, strict=True)
         if code != UNANSWERED
-    )
-
-
-def _ask_for_new_questions(
-    client: JudgeClient,
-    prompt: str,
-    first: Frames,
-    bank: question_bank.Bank,
-    dimensions: Mapping[str, int],
-    wording: Mapping[str, str],
-) -> tuple[BankQuestion, ...]:
-    """New questions; in later rounds only those of the dimensions that are short of them."""
-    request = question_writing_request(prompt, [question.text for question in bank.start], wording.get("questions", ""))
-    answer = client.ask(first, [request])[0]
-    if answer.status != "answered":
-        raise RevisitError(f"the judge wrote no valid list of questions: {answer.reason}")
-    offset = max((question.id for question in bank.start), default=0)
-    return tuple(
-        replace(question, id=question.id + offset)
-        for question in questions_from_written_answer(answer.value)
-        if question.dimension in dimensions
     )
 
 
 def review_sheet_csv(bank: question_bank.Bank) -> str:
     """A CSV for a person: each final question, what the judge said of the clips, and three checks to fill in."""
 
-    def answer_words_by_question(stage: Sequence[question_bank.Judgement]) -> dict[int, str]:
-        return {one.question.id: WORDS[one.answer] for one in stage}
-
-    stages = [
-        answer_words_by_question(bank.truth),
-        answer_words_by_question(bank.failure),
-        answer_words_by_question(bank.hinted),
-    ]
     rows = []
     for question in bank.final:
         polarity = "positive" if question.positive else "negative"
-        answers = [stage.get(question.id, "") for stage in stages]
+        stages = ({one.question.id: one.answer for one in stage} for stage in (bank.truth, bank.failure, bank.hinted))
+        answers = [WORDS[stage.get(question.id, UNANSWERED)] for stage in stages]
         rows.append([question.id, question.dimension, polarity, question.text, *answers, *("" for _ in CHECKS)])
     return csv_text(SHEET, rows)
 

@@ -21,26 +21,24 @@ PANELS = {
 RADIUS, WIDTH, MIDDLE = 150, 460, (230, 215)
 COLOURS = ("#1b6ca8", "#d1495b", "#3c8d53", "#8a5fbf", "#c77d0a", "#2a9d8f", "#6b4f3a", "#b03a8c", "#4a6fe3", "#777777")
 
-Scores = Mapping[str, Mapping[str, float]]  # model -> metric -> mean
+Scores = Mapping[str, Mapping[str, float | None]]  # model -> metric -> mean
 
 
 def radar_svg(scores: Scores) -> str:
     """The picture; an empty text where no panel has three spokes with a score."""
     panels = {
-        title: [column for column in columns if any(column.metric in mine for mine in scores.values())]
+        title: [c for c in columns if any(mine.get(c.metric) is not None for mine in scores.values())]
         for title, columns in PANELS.items()
     }
     panels = {title: columns for title, columns in panels.items() if len(columns) > 2}
     if not panels:
         return ""
     models = sorted(scores)
-    parts = [
-        _radar_panel_svg(title, columns, scores, models, k * WIDTH) for k, (title, columns) in enumerate(panels.items())
-    ]
+    parts = [_radar_panel_svg(*panel, scores, k * WIDTH) for k, panel in enumerate(panels.items())]
     height = 2 * RADIUS + 130
     legend = "".join(
         f'<g transform="translate({20 + 150 * (k % 3)},{height + 18 * (k // 3)})">'
-        f'<rect width="12" height="12" fill="{_colour_of_model_number(k)}"/><text x="18" '
+        f'<rect width="12" height="12" fill="{COLOURS[k % len(COLOURS)]}"/><text x="18" '
         f'y="11">{escape(model)}</text></g>'
         for k, model in enumerate(models)
     )
@@ -58,9 +56,7 @@ def point_of_score_on_spoke(score: float, spoke_number: int, spoke_count: int) -
     return round(MIDDLE[0] + length * math.sin(angle), 2), round(MIDDLE[1] - length * math.cos(angle), 2)
 
 
-def _radar_panel_svg(
-    title: str, columns: Sequence[PublicColumn], scores: Scores, models: Sequence[str], x_offset: int
-) -> str:
+def _radar_panel_svg(title: str, columns: Sequence[PublicColumn], scores: Scores, x_offset: int) -> str:
     count = len(columns)
     parts = [f'<g transform="translate({x_offset},0)"><text x="{MIDDLE[0]}" y="24" text-anchor="middle">{title}</text>']
     for ring in (25, 50, 75, 100):
@@ -71,14 +67,11 @@ def _radar_panel_svg(
         parts.append(f'<line x1="{MIDDLE[0]}" y1="{MIDDLE[1]}" x2="{x}" y2="{y}" stroke="#ddd"/>')
         at = MIDDLE[0] + 1.13 * (x - MIDDLE[0]), MIDDLE[1] + 1.13 * (y - MIDDLE[1])
         parts.append(f'<text x="{at[0]:.1f}" y="{at[1] + 4:.1f}" text-anchor="middle">{name}</text>')
-    for number, model in enumerate(models):
-        mine = scores[model]
-        path = _path_between_neighbouring_scores(
-            [c.factor * mine[c.metric] if c.metric in mine else None for c in columns]
-        )
-        if path:
+    for number, (model, mine) in enumerate(sorted(scores.items())):
+        values = [None if (mean := mine.get(c.metric)) is None else c.factor * mean for c in columns]
+        if path := _path_between_neighbouring_scores(values):
             parts.append(
-                f'<path data-model="{escape(model)}" d="{path}" fill="none" stroke="{_colour_of_model_number(number)}" '
+                f'<path data-model="{escape(model)}" d="{path}" fill="none" stroke="{COLOURS[number % len(COLOURS)]}" '
                 f'stroke-width="2"><title>{escape(model)}</title></path>'
             )
     return "".join([*parts, "</g>"])
@@ -96,7 +89,3 @@ def _path_between_neighbouring_scores(values: Sequence[float | None]) -> str:
         elif current is not None and spots[k - 1] is None:
             parts.append("M{},{} h0.01".format(*current))  # a score without neighbours is a dot
     return " ".join(parts)
-
-
-def _colour_of_model_number(number: int) -> str:
-    return COLOURS[number % len(COLOURS)]

@@ -19,19 +19,18 @@ from revisit.suites.memobench.artifacts import artifact_folders_from_options
 from revisit.suites.memobench.cases import ClipContext, frame_rate_for_true_duration, make_clip_case
 from revisit.suites.memobench.clip_categories import read_clip_categories
 from revisit.suites.memobench.ground_truth import (
-    FOLDERS,
     MemoBenchDataset,
     TrueClip,
     find_dataset_root,
     open_memobench_dataset,
 )
 from revisit.suites.memobench.layouts import (
+    PREFER,
     ClipLocation,
     clip_names_in_tree,
     count_frames,
     find_clip_location,
     find_model_trees,
-    layout_kinds_by_precedence,
 )
 from revisit.suites.memobench.metadata import (
     FEWEST_FRAMES,
@@ -64,15 +63,13 @@ def read(
 ) -> Iterator[Case | Rejected]:
     """Cases of all models in `source`, and what is missing or cannot be used; `only` of some clips or scenes."""
     names = None if only is None else {_canonical_clip_or_scene(part) for part in only.split(",") if part.strip()}
-    entries = (
-        entry for entry in _read_all_cases(source, **options) if names is None or _is_clip_or_scene_among(entry, names)
-    )
-    first = next(entries, None)
-    if first is not None:
-        yield first
-    elif names is not None:
+    has_some = names is None
+    for entry in _read_all_cases(source, **options):
+        if names is None or _is_clip_or_scene_among(entry, names):
+            has_some = True
+            yield entry
+    if not has_some:
         raise UsageError(f"--option only={only}: there is no clip and no scene of that name in {source}")
-    yield from entries
 
 
 def _canonical_clip_or_scene(text: str) -> str:
@@ -106,14 +103,15 @@ def _read_all_cases(
     unordered_marks: str = "reject",
 ) -> Iterator[Case | Rejected]:
     """All cases and what is missing; a protocol may clamp `unordered_marks`."""
-    layout_kinds_by_precedence(prefer)
+    if prefer not in PREFER:
+        raise UsageError(f"--option prefer takes {' or '.join(PREFER)}, not {prefer!r}")
     folders = artifact_folders_from_options({"poses": poses, "vqa_answers": vqa, "detections": detections}, evidence)
     boxes = read_target_boxes(Path(targets).expanduser()) if targets is not None else {}
     places = [existing_option_folder("metadata", metadata)] if metadata is not None else []
     banks = [existing_option_folder("questions", questions)] if questions is not None else []
     own_marks, ordered = _read_user_marks(marks), unordered_marks != "clamp"
     words = {} if wording is None else read_question_wording(Path(wording).expanduser())
-    strata = {} if categories is None else read_clip_categories(Path(categories).expanduser())
+    strata = {} if categories is None else read_clip_categories(_require_option_file("categories", categories))
     own_prompts = {} if prompts is None else read_prompts_by_clip(_require_option_file("prompts", prompts))
 
     def make_context(places: list[Path], banks: list[Path]) -> ClipContext:
@@ -121,15 +119,14 @@ def _read_all_cases(
 
     own = find_dataset_root(source) if source.is_dir() else None
     if own is not None:
-        truth = make_context([*places, *_metadata_folders(own)], [*banks, own / BANKS])
-        yield from _ground_truth_cases(MemoBenchDataset(own, ordered), model or GROUND_TRUTH, truth)
+        truth = MemoBenchDataset(own, ordered)
+        context = make_context([*places, *truth.metadata_folders], [*banks, own / BANKS])
+        yield from _ground_truth_cases(truth, model or GROUND_TRUTH, context)
         return
     plain = find_plain_clips_with_truth(source)
     if plain:
         if gt is not None:
-            raise UsageError(
-                f"{source} already has the ground truth beside its clips ({{clip}}_gt.mp4); leave out --option gt"
-            )
+            raise UsageError(f"{source} has the ground truth beside its clips ({{clip}}_gt.mp4); leave out --option gt")
         yield from _cases_of_plain_clips(plain, own_marks, make_context(places, banks), ordered)
         return
     trees = find_model_trees(source)
@@ -144,15 +141,14 @@ def _read_all_cases(
         trees = {model: next(iter(trees.values()))}
     data = None if gt is None else replace(open_memobench_dataset(Path(gt).expanduser()), ordered_marks=ordered)
     if data is not None:
-        places, banks = [*places, *_metadata_folders(data.root)], [*banks, data.root / BANKS]
+        places, banks = [*places, *data.metadata_folders], [*banks, data.root / BANKS]
     every_clip = make_context(places, banks)
     present = {name: clip_names_in_tree(tree) for name, tree in trees.items()}
     subsets = {clip.subset for clips in present.values() for clip in clips}
     for name, tree in trees.items():
         clips_of_model = _Model(name, tree, every_clip, prefer, own_marks)
         if data is None:
-            for clip in sorted(present[name]):
-                yield clips_of_model.make_case_of_existing_clip(clip, None, None)
+            yield from (clips_of_model.case_or_rejected(None, clip) for clip in sorted(present[name]))
         else:
             yield from clips_of_model.cases_of_dataset_clips(data, present[name], subsets)
 
@@ -181,52 +177,42 @@ class _Model:
         self, data: MemoBenchDataset, present: set[ClipName], subsets: set[str]
     ) -> Iterator[Case | Rejected]:
         """Cases of the clips that the dataset expects, and what is wrong with the others."""
-        for subset in [subset for subset in SHEETS if subset in subsets]:
+        for subset in (subset for subset in SHEETS if subset in subsets):
             sheet = data.marks_sheets.get(subset)
             own_clips = {clip for clip in present if clip.subset == subset}
             if sheet is None:
                 missing = (f"there is no {SHEETS[subset]}.xlsx, so phases are unknown",)
                 for clip in sorted(own_clips | {clip for clip in data.clip_names if clip.subset == subset}):
                     own_marks = self.marks.get(clip)
-                    yield self._case_or_rejected(data, clip, own_marks, missing if own_marks is None else ())
+                    yield self.case_or_rejected(data, clip, own_marks, missing if own_marks is None else ())
                 continue
             yield from _rejected_sheet_rows(data, subset, self.name)
             for clip in sorted(sheet.marks):
-                yield self._case_or_rejected(data, clip, sheet.marks[clip], ())
+                yield self.case_or_rejected(data, clip, sheet.marks[clip])
             for clip in sorted(own_clips - sheet.marks.keys() - sheet.skipped):
                 if clip.id not in sheet.unusable:
                     reason = f"{clip.id} is not in {sheet.file}, so it is unknown when its object leaves and returns"
                     yield _rejected_clip(clip, self.name, reason)
 
-    def _case_or_rejected(
-        self, data: MemoBenchDataset, clip: ClipName, marks: Marks | None, notes: tuple[str, ...]
+    def case_or_rejected(
+        self, data: MemoBenchDataset | None, name: ClipName, marks: Marks | None = None, notes: tuple[str, ...] = ()
     ) -> Case | Rejected:
-        if find_clip_location(self.tree, clip, self.prefer) is None:
-            return _rejected_clip(clip, self.name, f"missing: no clip of {clip.id} in any layout", True)
-        truth = data.true_clip_or_problem(clip)
-        if isinstance(truth, TrueClip) and marks is not None:
-            truth = marks.problem_sentence(truth.frames, ordered=data.ordered_marks) or truth
-        if isinstance(truth, str):
-            return _rejected_clip(clip, self.name, truth)
-        case = self.make_case_of_existing_clip(clip, truth, marks, notes)
-        frames = case.annotations.get("frames")
-        if frames is not None and frames < FEWEST_FRAMES:
-            reason = f"too short: the clip has {frames} frames, but three phases need {FEWEST_FRAMES}"
-            return _rejected_clip(clip, self.name, reason)
-        return case
-
-    def make_case_of_existing_clip(
-        self, name: ClipName, truth: TrueClip | None, marks: Marks | None, notes: tuple[str, ...] = ()
-    ) -> Case:
-        """The case of a clip that is there."""
+        """The case of a clip, compared with the dataset where there is one."""
         location = find_clip_location(self.tree, name, self.prefer)
-        assert location is not None
+        if location is None:
+            return _rejected_clip(name, self.name, f"missing: no clip of {name.id} in any layout", True)
+        truth = None if data is None else data.true_clip_or_problem(name, marks)
+        if isinstance(truth, str):
+            return _rejected_clip(name, self.name, truth)
         frames = count_frames(Clip(location.path))
-        clip = Clip(
-            location.path, frame_rate_for_true_duration(name, frames, truth) if location.path.is_dir() else None
-        )
+        if truth is not None and frames is not None and frames < FEWEST_FRAMES:
+            reason = f"too short: the clip has {frames} frames, but three phases need {FEWEST_FRAMES}"
+            return _rejected_clip(name, self.name, reason)
+        rate = frame_rate_for_true_duration(name, frames, truth) if location.path.is_dir() else None
         all_notes = [*notes, *_note_on_ignored_places(location, self.tree), *(truth.notes if truth else ())]
-        return make_clip_case(name, self.name, clip, frames, truth, marks, self.context, all_notes, location.kind)
+        return make_clip_case(
+            name, self.name, Clip(location.path, rate), frames, truth, marks, self.context, all_notes, location.kind
+        )
 
 
 def _ground_truth_cases(data: MemoBenchDataset, model: str, context: ClipContext) -> Iterator[Case | Rejected]:
@@ -237,10 +223,8 @@ def _ground_truth_cases(data: MemoBenchDataset, model: str, context: ClipContext
             if isinstance(truth, str):
                 yield _rejected_clip(clip, model, truth)
                 continue
-            case = make_clip_case(
-                clip, model, truth.clip, truth.frames, truth, marks, context, truth.notes, "ground truth"
-            )
-            yield replace(case, reference=None, align="")
+            facts = truth.clip, truth.frames, truth, marks, context, truth.notes, "ground truth"
+            yield replace(make_clip_case(clip, model, *facts), reference=None, align="")
 
 
 def find_plain_clips_with_truth(folder: Path) -> dict[tuple[ClipName, str], Path]:
@@ -303,13 +287,3 @@ def _note_on_ignored_places(location: ClipLocation, tree: Path) -> list[str]:
         for path in (location.path, *location.others)
     )
     return [f"{place} was used ({location.kind}); also found, and not used: {', '.join(others)}"]
-
-
-def read_dataset_metadata(root: Path, *first: Path) -> dict[ClipName, dict[str, str]]:
-    """Clip -> subject and prompt, from the dataset's CSV files, or from folders that come first."""
-    return find_and_read_metadata([*first, *_metadata_folders(root)])
-
-
-def _metadata_folders(root: Path) -> list[Path]:
-    """Where the dataset keeps its CSV files."""
-    return [root / "sam3_metadata", root / "metadata", root, *(root / folder for folder in FOLDERS.values())]

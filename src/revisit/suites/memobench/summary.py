@@ -14,7 +14,7 @@ from revisit.core.text import count_and_noun, join_names
 from revisit.results import Cell, Results
 from revisit.results.ceilings import OUTCOME, RESET, WENT_ON, held_to_truth
 from revisit.results.cells import Limits, make_mean_cell
-from revisit.results.display import FEW_SCENES, interval_ends_text, number_text
+from revisit.results.display import cell_text
 from revisit.results.question_ranking import SuiteQuestion, rank_question
 from revisit.results.tables import Table, make_table, standard_summary
 from revisit.suites.memobench.clip_categories import ors_tables_by_size_and_angle, trajectory_tables
@@ -145,7 +145,7 @@ def summary_sentences(results: Results) -> list[str]:
 
 
 def model_order_sentence(metric_id: str, results: Results) -> str | None:
-    """The models by their mean with intervals and numbers of clips, and who beats whom.
+    """The models by their mean as in tables, and who beats whom.
 
     The pairs are those of the verdict, by the same test and correction: a ranking of means alone does not count.
     """
@@ -153,7 +153,7 @@ def model_order_sentence(metric_id: str, results: Results) -> str | None:
     answer = rank_question(held_to_truth(results).ranked, question)
     if len(answer.places) < 2:
         return None
-    means = [f"{place.model} {_mean_and_interval_text(place.cell)}" for place in answer.places]
+    means = [f"{place.model} {cell_text(place.cell)}" for place in answer.places]
     beaten: dict[str, list[str]] = {}
     for pair in answer.pairs:
         if pair.decided:
@@ -164,13 +164,6 @@ def model_order_sentence(metric_id: str, results: Results) -> str | None:
         order = "no two of them differ beyond chance: these clips do not give a ranking"
     rest = "".join(f"; {text}" for text in answer.left_out_sentences)
     return f"{question.ask}, best mean first: {'; '.join(means)}{rest}. Clip by clip: {order}."
-
-
-def _mean_and_interval_text(cell: Cell) -> str:
-    between = FEW_SCENES if cell.few_scenes else "no interval"
-    if cell.interval is not None:
-        between = interval_ends_text(cell.interval)
-    return f"{number_text(cell.mean)} ({between}, {count_and_noun(cell.n, 'clip')})"
 
 
 def _event_outcome_sentence(results: Results) -> str | None:

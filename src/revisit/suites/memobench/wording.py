@@ -49,12 +49,13 @@ def wording_from_repository(folder: Path) -> dict[str, str]:
     except (SyntaxError, ValueError):
         raise UsageError(f"{scripts[0]}: this Python file cannot be read") from None
     functions = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
-    texts = {ours: _longest_f_string(functions[theirs]) for ours, theirs in FUNCTIONS.items() if theirs in functions}
-    for name in FUNCTIONS:
-        if not all(f"{{{place}}}" in texts.get(name, "") for place in PLACES[name]):
-            raise UsageError(
-                f"{scripts[0]}: no prompt was found in {FUNCTIONS[name]}(); is this the script of MemoBench?"
-            )
+    texts = {}
+    for ours, theirs in FUNCTIONS.items():
+        parts = ast.walk(functions[theirs]) if theirs in functions else ()
+        templates = [_f_string_template(part) for part in parts if isinstance(part, ast.JoinedStr)]
+        texts[ours] = max(templates, key=len, default="").strip()  # the longest
+        if not all(f"{{{place}}}" in texts[ours] for place in PLACES[ours]):
+            raise UsageError(f"{scripts[0]}: no prompt was found in {theirs}(); is this the script of MemoBench?")
     return texts
 
 
@@ -63,13 +64,8 @@ def wording_as_yaml(texts: Mapping[str, str]) -> str:
     return yaml.safe_dump(dict(texts), sort_keys=False, allow_unicode=True, default_style="|")
 
 
-def _longest_f_string(function: ast.FunctionDef) -> str:
-    """The longest f-string of a function, its variables as {names}."""
-    texts = [_f_string_template(node) for node in ast.walk(function) if isinstance(node, ast.JoinedStr)]
-    return max(texts, key=len, default="").strip()
-
-
 def _f_string_template(node: ast.JoinedStr) -> str:
+    """An f-string, its variables as {names}."""
     parts = []
     for part in node.values:
         if isinstance(part, ast.Constant):

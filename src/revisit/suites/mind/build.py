@@ -36,6 +36,14 @@ from revisit.suites.mind.world_keys import (
     walk_with_keys,
 )
 
+# What a recording shows, for a generator that is to go on with it.
+CAPTION = Question(
+    "mind.caption",
+    "These are frames of one recording, in order: somebody walks through a place and looks around. Describe the place, "
+    "what stands in it and how it looks, and who or what is seen, in two or three sentences. Say nothing of the camera "
+    "and of what may come next. Then name the kind of place in one or two words.",
+    JsonObject({"caption": Text(900), "kind": Text(40)}),
+)
 TICKS = 24  # out, and as many back
 STILL = 0.2  # of a usual step: what is less is no key
 
@@ -48,8 +56,7 @@ def read_held_keys(path: Path, frames: int) -> list[str]:
     keys, keys_by_frame = "", []
     for frame in range(frames):
         keys = changes.get(frame, keys)
-        unknown = sorted(set(keys) - set(CODES))
-        if unknown:
+        if unknown := sorted(set(keys) - set(CODES)):
             raise UsageError(f"{path}: frame {frame} holds {unknown[0]!r}; keys are {', '.join(CODES)}")
         keys_by_frame.append(keys)
     return keys_by_frame
@@ -87,19 +94,9 @@ def _median_moving_step(change: np.ndarray) -> float:
     return float(np.median(moved)) if len(moved) else 0.0
 
 
-def caption_question() -> Question:
-    """What a recording shows, for a generator that is to go on with it."""
-    text = (
-        "These are frames of one recording, in order: somebody walks through a place and looks around. Describe the "
-        "place, what stands in it and how it looks, and who or what is seen, in two or three sentences. Say nothing of "
-        "the camera and of what may come next. Then name the kind of place in one or two words."
-    )
-    return Question("mind.caption", text, JsonObject({"caption": Text(900), "kind": Text(40)}))
-
-
 def write_mind_dataset(
     root: Path, videos: Iterable[Path], *, perspective: str, mark: float, steps: KeySteps, licence: str, source: str,
-    captions: Mapping[str, str] | None = None, kinds: Mapping[str, str] | None = None,
+    captions: Mapping[str, str], kinds: Mapping[str, str],
 ) -> tuple[Path, list[str]]:  # fmt: skip
     """The dataset of some recordings with its mirror tests, and a sentence for each that was left out.
 
@@ -132,7 +129,7 @@ def write_mind_dataset(
         authoring.write_json_file(place / "action.json", action_file_content(keys, dict.fromkeys(whose, c2w), first))
         write_text_atomically(place / "images.txt", format_colmap(make_trajectory(c2w[first:])))
         write_picture(test / MIRROR / f"{video.stem}.png", authoring.read_video_frame(video, 0))
-        if caption := (captions or {}).get(video.stem):
+        if caption := captions.get(video.stem):
             write_text_atomically(data / perspective / "description" / f"{video.stem}.txt", f"{caption}\n")
         names.append(video.stem)
     if not names:
@@ -140,15 +137,12 @@ def write_mind_dataset(
     for name, out_keys in MIRRORS.items():
         keys = keys_out_and_back(out_keys, TICKS)
         half = camera_path_of_keys(keys[:TICKS], steps)
-        path = np.concatenate([half, half[::-1]])  # frame i and frame n-1-i are one view
-        authoring.write_json_file(
-            test / MIRROR / f"{name}.json", action_file_content(keys, dict.fromkeys(whose, path), 0)
-        )
-    kind_rows = [(name, kinds[name], perspective) for name in names if kinds and kinds.get(name)]
-    if kind_rows:
+        paths = dict.fromkeys(whose, np.concatenate([half, half[::-1]]))  # frame i and frame n-1-i are one view
+        authoring.write_json_file(test / MIRROR / f"{name}.json", action_file_content(keys, paths, 0))
+    if kind_rows := [(name, kinds[name], perspective) for name in names if kinds.get(name)]:
         authoring.write_csv_file(data / SCENES, ("name", "kind", "perspective"), kind_rows, newline="\n")
     counts = {"recordings": len(names), "first frames of mirror tests": len(names)}
-    counts |= {"go-and-return files": len(MIRRORS), "recordings with a caption": len(captions or {})}
+    counts |= {"go-and-return files": len(MIRRORS), "recordings with a caption": len(captions)}
     title = f"MIND recordings of {source}"
     authoring.write_dataset_card(data, "mind", title=title, licence=licence, source=source, counts=counts)
     return data, left_out

@@ -21,8 +21,6 @@ from revisit.cli.running import run_evaluation, write_report_and_print_summary
 
 DINO = "dinov3-base"
 DINO_PATH = Path("dinov3_vitb16")  # where the public evaluator looks
-GROUPS = "lcm,visual,dino,action,gsc"
-CACHE_VARIABLE = "MIND_CACHE_DIR"
 CACHED_FILES = {  # weights -> where the public evaluator keeps them below its cache
     "musiq-spaq": "pyiqa_model/musiq_spaq_ckpt-358bb6af.pth",
     "clip-vit-l-14-openai": "clip_model/ViT-L-14.pt",
@@ -43,7 +41,9 @@ def evaluate_mind_predictions(
         None, "--video_max_time", min=1, help="Only the first N frames of a prediction, for lcm, visual and dino."
     ),
     output: Path = typer.Option(None, "--output", help="The JSON file; result_<model>_<time>.json by default."),
-    metrics: str = typer.Option(GROUPS, "--metrics", help="Groups or metrics, separated by commas."),
+    metrics: str = typer.Option(
+        "lcm,visual,dino,action,gsc", "--metrics", help="Groups or metrics, separated by commas."
+    ),
     poses: str = typer.Option("", help="Folder of poses that `revisit camera poses` estimated, for action."),
     protocol: str = typer.Option(None, help="corrected (default) or upstream."),
     observer_set: str = typer.Option("paper", "--set", metavar="SET", help="Observer set."),
@@ -62,7 +62,7 @@ def evaluate_mind_predictions(
     from revisit.media.files import atomic_write_path
 
     _use_dino_weights(dino_path)
-    _install_cached_weights(Path(os.environ.get(CACHE_VARIABLE) or "~/.cache/mind").expanduser())
+    _install_cached_weights(Path(os.environ.get("MIND_CACHE_DIR") or "~/.cache/mind").expanduser())
     _select_gpus(num_gpus)
     for folder, flag in ((gt_root, "--gt_root"), (test_root, "--test_root")):
         if not folder.is_dir():
@@ -117,7 +117,7 @@ def _install_cached_weights(cache: Path) -> None:
     }
     if not files:
         return
-    before = os.environ.get(MIRROR)
+    before = {MIRROR: os.environ[MIRROR]} if MIRROR in os.environ else {}
     with tempfile.TemporaryDirectory() as mirror:
         for id, path in files.items():
             place = Path(mirror) / id / path.name
@@ -128,8 +128,7 @@ def _install_cached_weights(cache: Path) -> None:
             outcomes = pull_weights(list(files), offline=True)
         finally:
             os.environ.pop(MIRROR)
-            if before is not None:
-                os.environ[MIRROR] = before
+            os.environ |= before
     for outcome in outcomes:
         console.print_to_stderr(f"{outcome.id}: {outcome.state} from {files[outcome.id]}")
 
@@ -138,7 +137,6 @@ def _select_gpus(number: int) -> None:
     """Let the networks run on as many GPUs as were asked for, or as there are."""
     from importlib.util import find_spec
 
-    from revisit.core.text import count_and_noun
     from revisit.networks import settings
 
     if number < 2 or find_spec("torch") is None:
@@ -147,9 +145,7 @@ def _select_gpus(number: int) -> None:
 
     available = torch.cuda.device_count()
     if available < number:
-        console.print_to_stderr(
-            f"--num_gpus {number}: only {count_and_noun(available, 'GPU')} available; networks run on these"
-        )
+        console.print_to_stderr(f"--num_gpus {number}: only {available} available, which the networks run on")
     if available:
         os.environ[settings.DEVICE] = ",".join(f"cuda:{k}" for k in range(min(number, available)))
 
@@ -178,18 +174,15 @@ def build_mind_dataset(
     from revisit.suites.mind.world_keys import KeySteps
 
     videos = videos_in(recordings)
-    kinds_by_name = (
-        {name: kind for (_, name), kind in read_scene_kinds(None, scenes).items()} if scenes is not None else {}
-    )
     captions, kinds, trouble = _caption_recordings(videos, judge, frames) if judge else ({}, {}, [])
+    if scenes is not None:
+        kinds |= {name: kind for (_, name), kind in read_scene_kinds(None, scenes).items()}
     data, left_out = write_mind_dataset(
         out, videos, perspective=perspective, mark=mark, steps=KeySteps(metres, degrees), licence=licence,
-        source=source, captions=captions, kinds={**kinds, **kinds_by_name},
+        source=source, captions=captions, kinds=kinds,
     )  # fmt: skip
-    for sentence in trouble:
+    for sentence in (*trouble, *(f"left out: {sentence}" for sentence in left_out)):
         console.print_to_stderr(sentence)
-    for sentence in left_out:
-        console.print_to_stderr(f"left out: {sentence}")
     if json:
         console.print_json({"dataset": str(data), "left_out": list(left_out), "problems": list(trouble)})
     else:
@@ -201,18 +194,14 @@ def _caption_recordings(
     videos: Sequence[Path], judge: str, frames: int
 ) -> tuple[dict[str, str], dict[str, str], list[str]]:
     """Captions and kinds of scenes by the names of recordings, as a judge tells them, and what it could not tell."""
-    from revisit.suites.mind.build import caption_question
+    from revisit.suites.mind.build import CAPTION
 
     captions: dict[str, str] = {}
     kinds: dict[str, str] = {}
     trouble = []
     with open_judge_client(judge) as client:
-        answers = {
-            video.stem: client.submit_questions(read_spread_frames(video, frames), [caption_question()])[0]
-            for video in videos
-        }
-        for name, future in answers.items():
-            answer = future.result()
+        asked = [client.submit_questions(read_spread_frames(video, frames), [CAPTION])[0] for video in videos]
+        for name, answer in ((video.stem, future.result()) for video, future in zip(videos, asked, strict=True)):
             if answer.status == "answered":
                 captions[name], kinds[name] = answer.value["caption"], answer.value["kind"]
             else:

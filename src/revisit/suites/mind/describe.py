@@ -41,10 +41,9 @@ def describe_mind_dataset(folder: Path) -> DatasetDescription:
     }  # fmt: skip
     spaces = [parse_action_space(job.sample, job.condition) for job in main if job.condition == VARIED]
     spaces_in_words = [f"{space.get('speed', '?')}x, {space.get('angle', '?')}" for space in spaces]
+    clips = [f"{job.subset} {job.condition}" for job in all_jobs]
     tables = [
-        value_count_table(
-            "Clips", ("perspective and test", "clips"), (f"{job.subset} {job.condition}" for job in all_jobs)
-        ),
+        value_count_table("Clips", ("perspective and test", "clips"), clips),
         least_median_most_table("Lengths and ways", ranges),
         value_count_table("Keys held (frames)", ("axis", "frames"), key_axes),
         value_count_table("Varied action spaces", ("speed and angle", "clips"), spaces_in_words),
@@ -53,9 +52,8 @@ def describe_mind_dataset(folder: Path) -> DatasetDescription:
     kinds_by_name = read_scene_kinds(root)
     kinds = [_scene_kind_of_recording(root, job.subset, job.condition, job.sample, kinds_by_name) for job in main]
     if any(kinds):
-        tables.append(
-            value_count_table("Kinds of scenes", ("kind", "recordings"), (kind or "not told" for kind in kinds))
-        )
+        kinds = [kind or "not told" for kind in kinds]
+        tables.append(value_count_table("Kinds of scenes", ("kind", "recordings"), kinds))
     facts = {"recordings": len(main), "mirror clips": len(all_jobs) - len(main), "with poses": len(turns)}
     return DatasetDescription("MIND", facts, tables, {"frames to predict": lengths, "greatest turn, degrees": turns})
 
@@ -66,8 +64,8 @@ def _scene_kind_of_recording(
     """The kind of a recording's scene: by the table, by its action file, by its name."""
     entry = read_recording_info(root / perspective / "test" / test / name)
     own = "" if isinstance(entry, str) else entry.kind
-    kind = kinds_by_name.get((perspective, name)) or kinds_by_name.get(("", name)) or own
-    return kind or str(parse_action_space(name, test).get(KIND, ""))
+    told = kinds_by_name.get((perspective, name)) or kinds_by_name.get(("", name))
+    return told or own or str(parse_action_space(name, test).get(KIND, ""))
 
 
 def mind_dataset_problems(folder: Path) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import numpy as np
@@ -22,14 +23,13 @@ def read_action_track(path: Path) -> ActionTrack:
         rows = read_json_object(path, f"an object with {EXPECTED}").get("data")
         if not isinstance(rows, list) or not rows:
             raise MediaError(f"it has no rows; expected {EXPECTED}")
-        frames = [_row_integer(row, k, "time", k, None) for k, row in enumerate(rows)]
-        columns = {axis: [_row_integer(row, k, key, 0, 2) for k, row in enumerate(rows)] for axis, key in AXES.items()}
-    keys = {axis: np.array(codes, np.int8) for axis, codes in columns.items()}
-    return ActionTrack(frame=np.array(frames, dtype=np.int64), **keys)
+        frames = np.array([_row_integer(row, k, "time", k) for k, row in enumerate(rows)], dtype=np.int64)
+        keys = {axis: [_row_integer(row, k, key, 0, 2) for k, row in enumerate(rows)] for axis, key in AXES.items()}
+    return ActionTrack(frame=frames, **{axis: np.array(codes, np.int8) for axis, codes in keys.items()})
 
 
-def _row_integer(row: object, k: int, key: str, default: int, most: int | None) -> int:
+def _row_integer(row: object, k: int, key: str, default: int, most: float = math.inf) -> int:
     value = row.get(key, default) if isinstance(row, dict) else None
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0 or (most is not None and value > most):
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= most:
         raise MediaError(f"row {k} has {key} = {str(value)[:40]!r}; expected {EXPECTED}")
     return value

@@ -33,14 +33,11 @@ def mind_generation_jobs(data: Path, out: Path | None, request: BatchRequest) ->
     root = find_truth_root(data)
     folder = (out or Path("generated/mind")) / request.model
     left_out: list[str] = []
-    candidates = [
-        job
-        for perspective in PERSPECTIVES
-        for job in (
-            *(job for test in MAIN for job in _recording_jobs(root, perspective, test, folder, request, left_out)),
-            *_mirror_jobs(root, perspective, folder, request, left_out),
-        )
-    ]
+    candidates: list[Job] = []
+    for perspective in PERSPECTIVES:
+        for test in MAIN:
+            candidates += _recording_jobs(root, perspective, test, folder, request, left_out)
+        candidates += _mirror_jobs(root, perspective, folder, request, left_out)
     words = [str(folder.parent), "--suite", "mind", "--option", f"gt={data}"]
     return JobBatch(request.select_jobs(candidates), folder, words, left_out=left_out)
 

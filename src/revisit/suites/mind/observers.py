@@ -43,10 +43,9 @@ def feature_error_by_efficientnet(batch: Batch) -> FeatureError:
     from revisit.networks.efficientnet_lite import resize_to_whole_patches, unit_patch_and_picture_descriptors
 
     with runtime.inference():
-        pictures = resize_to_whole_patches(runtime.channels_first_on_device(batch.rgb))
-        truth = resize_to_whole_patches(runtime.channels_first_on_device(batch.reference))
-        difference = unit_patch_and_picture_descriptors(pictures)[0] - unit_patch_and_picture_descriptors(truth)[0]
-        error = difference.square().mean(dim=(1, 2, 3))
+        pictures = (runtime.channels_first_on_device(rgb) for rgb in (batch.rgb, batch.reference))
+        own, true = (unit_patch_and_picture_descriptors(resize_to_whole_patches(x))[0] for x in pictures)
+        error = (own - true).square().mean(dim=(1, 2, 3))
     return FeatureError(batch.index, batch.reference_index, runtime.to_numpy(error), EFFICIENTNET)
 
 
@@ -71,18 +70,14 @@ def feature_error_by_dino(batch: Batch, *, rescaled_twice: bool = False) -> Feat
     net = dino.network("dinov3-base")
 
     def unit_patch_tokens(pictures: Tensor) -> Tensor:
-        levels = preprocessing.resize_levels(
-            preprocessing.resize_to_cover_and_crop(pictures, MIND_SIZE), MIND_SQUARE, "bilinear", unrounded=True
-        )
-        return preprocessing.unit_vectors(
-            net(preprocessing.normalise_by_channel(levels / 255 if rescaled_twice else levels))[1]
-        )
+        covering = preprocessing.resize_to_cover_and_crop(pictures, MIND_SIZE)
+        levels = preprocessing.resize_levels(covering, MIND_SQUARE, "bilinear", unrounded=True)
+        _, tokens = net(preprocessing.normalise_by_channel(levels / 255 if rescaled_twice else levels))
+        return preprocessing.unit_vectors(tokens)
 
     # Half precision knows ten levels between the darkest and the brightest pixel of what upstream shows the network.
     with runtime.inference(None if rescaled_twice else dino.HALF):
-        difference = unit_patch_tokens(runtime.channels_first_on_device(batch.rgb)) - unit_patch_tokens(
-            runtime.channels_first_on_device(batch.reference)
-        )
-        error = difference.square().mean(dim=(1, 2))
+        tokens, truth = (unit_patch_tokens(runtime.channels_first_on_device(x)) for x in (batch.rgb, batch.reference))
+        error = (tokens - truth).square().mean(dim=(1, 2))
     maker = "dinov3-base, rescaled twice" if rescaled_twice else "dinov3-base"
     return FeatureError(batch.index, batch.reference_index, runtime.to_numpy(error, np.float64), maker)

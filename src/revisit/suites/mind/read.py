@@ -6,7 +6,6 @@ counts it. Files that belong to no test are passed over. A name is never split a
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from revisit.core import Case, Clip, Rejected, UsageError
-from revisit.core.text import parse_json
+from revisit.core.text import convert_read_errors, parse_json
 from revisit.media import VIDEO_SUFFIXES, frame_count_in_mp4_index
 from revisit.media.text_files import csv_dict_reader
-from revisit.suites.clips import existing_option_folder, video_files, visible_folders
+from revisit.suites.clips import existing_option_folder, first_file, video_files, visible_folders
 from revisit.suites.mind.metrics.selection import MAIN, MIRROR, SHARED, VARIED
 
 PERSPECTIVES = ("1st_data", "3rd_data")
@@ -73,7 +72,7 @@ def read(
         raise UsageError(f"{source} holds {len(trees)} models ({', '.join(trees)}); --option model names one")
     truth = None if gt is None else find_truth_root(Path(gt).expanduser())
     estimated = None if poses is None else existing_option_folder("poses", poses)
-    tests = sorted({test for tree in trees.values() for test in MAIN if _test_folders(tree, test)})
+    tests = sorted({test for tree in trees.values() for test in MAIN if _has_test(tree, test)})
     if truth is None and tests:
         needed = "the dataset's ground truth: add --option gt=DIR, the folder with 1st_data/test"
         raise UsageError(f"{' and '.join(tests)} need {needed}")
@@ -89,16 +88,13 @@ def read(
 
     for name, tree in trees.items():
         for perspective in PERSPECTIVES:
-            for test in MAIN:
-                for entry in _prediction_cases(
-                    model or name, tree, truth, perspective, test, load_recording, longest_prediction_frames
-                ):
-                    if isinstance(entry, Case):
-                        entry = _add_scene_kind(entry, kinds)
-                        entry = entry if estimated is None else _add_estimated_poses(entry, estimated)
-                    yield entry
-            for entry in _mirror_cases(model or name, tree, truth, perspective, load_recording):
-                yield _add_scene_kind(entry, kinds) if isinstance(entry, Case) else entry
+            entries: list[Case | Rejected] = []
+            for test in MAIN if truth is not None else ():
+                place = truth / perspective / "test" / test
+                entries += _prediction_cases(model or name, tree, place, load_recording, longest_prediction_frames)
+            entries += _mirror_cases(model or name, tree, truth, perspective, load_recording)
+            for entry in entries:
+                yield _add_kind_and_poses(entry, kinds, estimated) if isinstance(entry, Case) else entry
 
 
 def read_scene_kinds(truth: Path | None, own_table: Path | None = None) -> dict[tuple[str, str], str]:
@@ -106,25 +102,24 @@ def read_scene_kinds(truth: Path | None, own_table: Path | None = None) -> dict[
     path = own_table or (None if truth is None else truth / SCENES)
     if path is None or (own_table is None and not path.is_file()):
         return {}
-    columns = "name, kind, and perspective where a name means two scenes"
-    try:
+    with convert_read_errors(
+        path, "a CSV file with the columns name, kind, and perspective where a name means two scenes"
+    ):
         rows = list(csv_dict_reader(path.read_text(encoding="utf-8-sig")))
         return {((row.get("perspective") or "").strip(), row["name"].strip()): row["kind"].strip() for row in rows}
-    except (OSError, UnicodeDecodeError, csv.Error, KeyError, AttributeError) as error:
-        raise UsageError(f"{path}: expected a CSV file with the columns {columns} ({error})") from error
 
 
-def _add_scene_kind(case: Case, kinds: Mapping[tuple[str, str], str]) -> Case:
-    """The case with the kind of its scene, where a table tells one: it goes before what names and files tell."""
+def _add_kind_and_poses(case: Case, kinds: Mapping[tuple[str, str], str], estimated: Path | None) -> Case:
+    """The case with the kind of its scene by the table, and with its file of estimated poses, where there are such.
+
+    The table goes before what names and files tell; a file of poses is <model>/<perspective>/<test>/<name>.npz.
+    """
     name = case.sample.rpartition("/")[2]
-    kind = kinds.get((case.subset, name)) or kinds.get(("", name)) or ""
-    return replace(case, annotations={**case.annotations, KIND: kind}) if kind else case
-
-
-def _add_estimated_poses(case: Case, folder: Path) -> Case:
-    """The case with its file of estimated poses, <model>/<perspective>/<test>/<name>.npz, if there is one."""
-    places = (folder / case.model / f"{case.sample}{suffix}" for suffix in (".npz", ".npy", ".txt"))
-    file = next((place for place in places if place.is_file()), None)
+    if kind := kinds.get((case.subset, name)) or kinds.get(("", name)):
+        case = replace(case, annotations={**case.annotations, KIND: kind})
+    if estimated is None or case.condition == MIRROR:
+        return case
+    file = first_file(estimated / case.model / f"{case.sample}{suffix}" for suffix in (".npz", ".npy", ".txt"))
     return case if file is None else replace(case, artifacts={**case.artifacts, "poses": file})
 
 
@@ -138,40 +133,36 @@ def find_truth_root(folder: Path) -> Path:
 
 def _prediction_trees_by_model(source: Path) -> dict[str, Path]:
     """Model name -> tree of its predictions."""
-    if any(_test_folders(source, test) for test in TESTS):
+    if _has_test(source, *TESTS):
         return {source.resolve().name: source}
-    inside = visible_folders(source)
-    return {entry.name: entry for entry in inside if any(_test_folders(entry, test) for test in TESTS)}
+    return {entry.name: entry for entry in visible_folders(source) if _has_test(entry, *TESTS)}
 
 
-def _test_folders(tree: Path, test: str) -> list[Path]:
-    return [tree / perspective / test for perspective in PERSPECTIVES if (tree / perspective / test).is_dir()]
+def _has_test(tree: Path, *tests: str) -> bool:
+    return any((tree / perspective / test).is_dir() for perspective in PERSPECTIVES for test in tests)
 
 
 def _prediction_cases(
     model: str,
     tree: Path,
-    truth: Path | None,
-    perspective: str,
-    test: str,
+    truth: Path,
     load_recording: Callable[[Path], RecordingInfo | str],
     longest: Callable[[str], int | None],
 ) -> Iterator[Case | Rejected]:
-    """The predictions of recordings."""
-    names = [place.name for place in visible_folders(truth / perspective / "test" / test)] if truth is not None else []
-    folder = tree / perspective / test
-    for name in names:
-        assert truth is not None
+    """The predictions of the recordings of a test, which lie in `truth`."""
+    perspective, test = truth.parts[-3], truth.name
+    recordings = {place.name: place for place in visible_folders(truth)}
+    for name in recordings:
         sample = f"{perspective}/{test}/{name}"
-        video = find_video_file(folder / name)
+        video = find_video_file(tree / sample)
         absent = f"missing: there is no {sample}/video.mp4"
-        entry = absent if video is None else load_recording(truth / perspective / "test" / test / name)
+        entry = absent if video is None else load_recording(recordings[name])
         if video is None or isinstance(entry, str):
             yield Rejected(f"{sample}@{model}", str(entry), model, perspective, test, missing=video is None)
         else:
             yield _prediction_case(model, sample, video, entry, longest(sample))
-    for place in visible_folders(folder):
-        if place.name not in names and find_video_file(place) is not None:
+    for place in visible_folders(tree / perspective / test):
+        if place.name not in recordings and find_video_file(place) is not None:
             name = f"{perspective}/{test}/{place.name}"
             reason = f"the dataset has no {perspective}/test/{test}/{place.name}; name a prediction after its recording"
             yield Rejected(f"{name}@{model}", reason, model, perspective, test)
@@ -179,7 +170,7 @@ def _prediction_cases(
 
 def _prediction_case(model: str, sample: str, video: Path, entry: RecordingInfo, frames: int | None) -> Case:
     perspective, test, name = sample.split("/")
-    own = next((video.parent / file for file in POSES if (video.parent / file).is_file()), None)
+    own = first_file(video.parent / file for file in POSES)
     artifacts = {"actions": entry.actions, "true_poses": entry.poses, "poses": own}
     remaining = entry.total - entry.mark
     return Case(
@@ -227,14 +218,14 @@ def _mirror_cases(
 ) -> Iterator[Case | Rejected]:
     """Clips that go out and come back; the dataset says how many, and not which is which."""
     test = None if truth is None else truth / perspective / "test"
-    scene_names = [] if test is None else [place.name for place in visible_folders(test / SHARED)]
+    scenes = {} if test is None else {place.name: place for place in visible_folders(test / SHARED)}
     folder = tree / perspective / MIRROR
     videos = [video for place in (folder, *visible_folders(folder)) for video in video_files(place)]
     for video in videos:
         inside = video.relative_to(folder).with_suffix("")
         clip = Clip(video)
         # First frames of these tests are those of recordings: a folder that is called like one shows its scene.
-        first = load_recording(test / SHARED / inside.parts[0]) if test and inside.parts[0] in scene_names else ""
+        first = load_recording(scenes[inside.parts[0]]) if inside.parts[0] in scenes else ""
         kind = first.kind if isinstance(first, RecordingInfo) else ""
         yield Case(
             id=f"{perspective}/{MIRROR}/{inside.as_posix()}@{model}",
@@ -248,24 +239,17 @@ def _mirror_cases(
             condition=MIRROR,
             annotations={"video_name": video.name, "action_space": "shared", **({KIND: kind} if kind else {})},
         )
-    for k in range(len(videos), _count_expected_mirrors(test)):
+    inputs = [] if test is None else [path.suffix.lower() for path in (test / MIRROR).glob("*") if path.is_file()]
+    for k in range(len(videos), inputs.count(".png") * inputs.count(".json")):
         yield Rejected(
             f"{perspective}/{MIRROR}/clip {k + 1}@{model}", "missing: fewer clips than first frames times action files",
             model, perspective, MIRROR, True,
         )  # fmt: skip
 
 
-def _count_expected_mirrors(test: Path | None) -> int:
-    if test is None or not (test / MIRROR).is_dir():
-        return 0
-    files = [entry.suffix.lower() for entry in (test / MIRROR).iterdir() if entry.is_file()]
-    return files.count(".png") * files.count(".json")
-
-
 def find_video_file(folder: Path) -> Path | None:
     """The file called `video` with one of the suffixes of videos, in small letters or capitals."""
-    names = (f"video{ending}" for suffix in VIDEO_SUFFIXES for ending in (suffix, suffix.upper()))
-    return next((path for name in names if (path := folder / name).is_file()), None)
+    return first_file(folder / f"video{end}" for suffix in VIDEO_SUFFIXES for end in (suffix, suffix.upper()))
 
 
 def read_recording_info(folder: Path) -> RecordingInfo | str:

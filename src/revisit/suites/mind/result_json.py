@@ -86,7 +86,8 @@ def _measured_row_fields(case: Case, results: Results) -> Row:
     for key in keys:
         records = {name: record for name, metric_id in KEYS[key].items() if (record := results.answer(case, metric_id))}
         for name, record in records.items():
-            row["metric_status"][f"{key}.{name}"] = _status_json(record)
+            status = {"status": "ok"} if record.scored else {"status": record.status, "reason": record.sentence}
+            row["metric_status"][f"{key}.{name}"] = status
             if record.failed or record.facts.get("refused"):
                 row["error"] = record.sentence
             row["sample_frames"] = record.facts.get("sample_frames", row["sample_frames"])
@@ -129,10 +130,6 @@ def _action_fields(records: Mapping[str, Record]) -> Row:
             unit, values = "_deg" if name == "rpe_rot" else "", statistics.get(name, {})
             fields[group] |= {f"{name}_{what}{unit}": values.get(what) for what in ("mean", "median")}
     return fields
-
-
-def _status_json(record: Record) -> dict[str, str]:
-    return {"status": "ok"} if record.scored else {"status": record.status, "reason": record.sentence}
 
 
 def _rejected_row(entry: Rejected) -> Row:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any
 
 from revisit.core import METRICS, Case
@@ -31,7 +30,7 @@ def summarise(results: Results) -> dict[str, Any]:
     """The tables of the suite."""
     standard = standard_summary(
         results,
-        funnel=partial(_asked_clips_funnel, metric_ids=results.metrics),
+        funnel=_asked_clips_funnel,
         parts=results_by_perspective_and_test(results),
         noun="prediction",
         places=("subset", "condition"),
@@ -55,10 +54,9 @@ def results_by_perspective_and_test(results: Results) -> dict[str, Results]:
     }
 
 
-def _asked_clips_funnel(results: Results, metric_ids: Sequence[str]) -> list[Stage]:
+def _asked_clips_funnel(results: Results) -> list[Stage]:
     """The stages of the clips of which something was asked; the others pose no test."""
-    mine = results.only(lambda entry: any(results.asks(metric_id, entry) for metric_id in metric_ids))
-    return dataset_funnel(mine, MEMORY)
+    return dataset_funnel(results.only(lambda entry: any(results.asks(id, entry) for id in results.metrics)), MEMORY)
 
 
 def _mean_action_errors(results: Results) -> Mapping[str, Mapping[str, float]]:
@@ -133,8 +131,7 @@ def _action_space_of_entry(entry: Entry) -> Space:
 
 
 def _action_space_name(varied: bool, speed: float, angle: float) -> str:
-    text = "" if math.isinf(speed) else f"{speed:g}x, angle {angle:g}"
-    return " ".join(filter(None, ["varied" if varied else "shared", text]))
+    return ("varied" if varied else "shared") + ("" if math.isinf(speed) else f" {speed:g}x, angle {angle:g}")
 
 
 def _varied_minus_shared_cell(results: Results, metric_id: str) -> Cell:

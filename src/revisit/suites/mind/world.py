@@ -129,13 +129,11 @@ def render_mind(
     with ThreadPoolExecutor(max_workers=min(4, os.cpu_count() or 1)) as pool:
         jobs = []
         for perspective in perspectives:
+            place = truth, predictions, perspective
             for take in recordings:
                 studio = Studio(worlds[take.room], size)
-                jobs.append(
-                    pool.submit(_write_recording_and_predictions, truth, predictions, perspective, take, studio)
-                )
-            shared = mirrors, mirror_half, Studio(worlds[0], size)
-            jobs.append(pool.submit(_write_mirror_test, truth, predictions, perspective, *shared))
+                jobs.append(pool.submit(_write_recording_and_predictions, *place, take, studio))
+            jobs.append(pool.submit(_write_mirror_test, *place, mirrors, mirror_half, Studio(worlds[0], size)))
         for finished, job in enumerate(as_completed(jobs), start=1):
             what = job.result()
             if progress is not None:
@@ -194,10 +192,9 @@ def _write_mirror_test(
 
 def write_action_file(path: Path, keys: Sequence[Keys], actors: Sequence[Actor], mark: int, third: bool) -> None:
     """Write an action.json."""
-    tracks = {
-        "actor": camera_poses_of_actors(actors, False),
-        **({"camera": camera_poses_of_actors(actors, True)} if third else {}),
-    }
+    tracks = {"actor": camera_poses_of_actors(actors, False)}
+    if third:
+        tracks["camera"] = camera_poses_of_actors(actors, True)
     write_text_atomically(path, json.dumps(action_file_content(keys, tracks, mark)))
 
 
@@ -220,7 +217,7 @@ def write(folder: Path, size: tuple[int, int], tell: StepCallback = lambda _: No
             tell(f"part {step + 1} is there")
     else:
         render_mind(
-            folder, size=size, future=frames or FUTURE, spaces=SPACES, progress=lambda finished, total, what: tell(what)
+            folder, size=size, future=frames or FUTURE, spaces=SPACES, progress=lambda done, of, what: tell(what)
         )
     return folder / "predictions"
 

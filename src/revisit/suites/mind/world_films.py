@@ -63,10 +63,6 @@ def _keys_of_poses(c2w: np.ndarray) -> list[str]:
     return [*(WALKS[int(walk)] + TURNS[int(turn)] for walk, turn in zip(*signs, strict=True)), ""]
 
 
-def write_no_lists(folder: Path, rows: Sequence[Row]) -> None:
-    """There is no list: the folders are it."""
-
-
 def mind_film_orders(seed: int) -> list[Order]:
     """The film of a seed."""
     kind, event = CAST[seed % len(CAST)]
@@ -81,7 +77,7 @@ LAYOUT = layout(
         mind_film_orders,
         MODELS,
         write_mind_film,
-        write_no_lists,
+        lambda folder, rows: None,  # the folders are the list
         "predictions",
         OPTIONS,
         least_frames=LEAST_FRAMES,

@@ -42,19 +42,22 @@ def vqa_answers(path: Path, annotations: Mapping[str, object]) -> JudgeAnswers:
 
 def read_answer_entries(path: Path) -> tuple[Sequence[Any], str, str]:
     """The entries of a file of answers, unchecked, who gave them, and the digest of the frames they are about."""
-    text = read_text(path, MOST_BYTES)
-    name = f"answers in {path.suffix.removeprefix('.') or 'a file'}"
-    if path.suffix.lower() == ".csv":
-        return _answer_entries_from_csv(text), name, ""
-    lines = path.suffix.lower() in (".jsonl", ".ndjson")
+    text, what = read_text(path, MOST_BYTES), "it"
+    name, kind = f"answers in {path.suffix.removeprefix('.') or 'a file'}", path.suffix.lower()
+    if kind == ".csv":
+        rows = list(csv_dict_reader(text))
+        if len(rows) != 1 or not rows[0].get("Evaluation"):
+            raise MediaError(f"it has {len(rows)} rows; expected one row with the judge's list under Evaluation")
+        text, what = rows[0]["Evaluation"], "its Evaluation"
     try:
+        lines = kind in (".jsonl", ".ndjson")
         content = [parse_json(line) for line in text.split("\n") if line.strip()] if lines else find_json_in_reply(text)
     except ValueError as error:
-        raise MediaError(f"this is not JSON ({error}); expected {EXPECTED}") from None
+        raise MediaError(f"{what} is not JSON ({error}); expected {EXPECTED}") from None
     if isinstance(content, dict) and isinstance(content.get("answers"), list):
         return content["answers"], str(content.get("judge") or name), str(content.get("frames") or "")
     if not isinstance(content, list):
-        raise MediaError(f"found a {type(content).__name__}; expected {EXPECTED}")
+        raise MediaError(f"{what} is a {type(content).__name__}; expected {EXPECTED}")
     return content, name, ""
 
 
@@ -72,16 +75,3 @@ def questions_from_answer_entries(entries: Sequence[Any]) -> tuple[BankQuestion,
         question = BankQuestion(number, str(entry["Dimension"]), polarity == "Positive", str(entry.get("Question", "")))
         questions.setdefault(number, question)
     return tuple(questions.values())
-
-
-def _answer_entries_from_csv(text: str) -> list[Any]:
-    rows = list(csv_dict_reader(text))
-    if len(rows) != 1 or not rows[0].get("Evaluation"):
-        raise MediaError(f"it has {len(rows)} rows; expected one row with the judge's list under Evaluation")
-    try:
-        entries = find_json_in_reply(rows[0]["Evaluation"])
-    except ValueError as error:
-        raise MediaError(f"its Evaluation is not JSON ({error}); expected {EXPECTED}") from None
-    if not isinstance(entries, list):
-        raise MediaError(f"its Evaluation is a {type(entries).__name__}; expected {EXPECTED}")
-    return entries

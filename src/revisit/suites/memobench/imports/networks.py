@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -45,22 +46,20 @@ TOKENS = "an npz with tokens (frames, patches, channels), frame, cropped and mak
 def detections(path: Path) -> Detections:
     """Masks of a text-prompted detector (coverage and confidence of each), from a file."""
     with raise_media_errors_naming_file(path):
-        read = {".csv": _read_detections_csv, ".json": _read_detections_json}.get(
-            path.suffix.lower(), _read_detections_npz
-        )
-        looked, columns, facts = read(path)
-        index, frame = (parse_frame_numbers(column, DETECTIONS) for column in (looked, columns["frame"]))
-        coverage, score = (parse_finite_floats(columns[name], name, DETECTIONS) for name in ("coverage", "score"))
+        reader = {".csv": _read_detections_csv, ".json": _read_detections_json}.get(path.suffix.lower())
+        facts = read_npz_with_frames(path, "score", DETECTIONS) if reader is None else reader(path)
+        if "coverage" not in facts:
+            raise MediaError(f"it has no coverage; expected {DETECTIONS}")
+        looked = facts.get("looked", facts["frame"])
+        index, frame = (parse_frame_numbers(np.ravel(column), DETECTIONS) for column in (looked, facts["frame"]))
+        coverage, score = (parse_finite_floats(np.ravel(facts[name]), name, DETECTIONS) for name in COLUMNS[1:])
         for name, values in (("coverage", coverage), ("score", score)):
             if len(values) and (values.min() < 0 or values.max() > 1):
-                raise MediaError(
-                    f"{name} ranges from {values.min():g} to {values.max():g}; expected values from 0 to 1"
-                )
+                ends = f"{values.min():g} to {values.max():g}"
+                raise MediaError(f"{name} ranges from {ends}; expected values from 0 to 1")
         if not len(frame) == len(coverage) == len(score):
-            raise MediaError(
-                f"it has {len(frame)} frames, {len(coverage)} coverages and {len(score)} scores; expected one of each "
-                "per mask"
-            )
+            counts = f"{len(frame)} frames, {len(coverage)} coverages and {len(score)} scores"
+            raise MediaError(f"it has {counts}; expected one of each per mask")
         threshold = parse_finite_floats([facts.get("threshold") or 0], "threshold", DETECTIONS)[0]
     return Detections(
         index=np.union1d(index, frame),
@@ -73,8 +72,8 @@ def detections(path: Path) -> Detections:
     )
 
 
-# Frames looked at; frame, coverage and score of each mask; what the file says of itself.
-DetectionTable = tuple[Sequence[object] | np.ndarray, Mapping[str, Sequence[object] | np.ndarray], Mapping[str, object]]
+# `looked`, the frames that were looked at; frame, coverage and score of each mask; what the file says of itself.
+DetectionTable = Mapping[str, Any]
 
 
 def _read_detections_csv(path: Path) -> DetectionTable:
@@ -83,8 +82,8 @@ def _read_detections_csv(path: Path) -> DetectionTable:
     prompts = {row["prompt"] for row in rows if row.get("prompt")}
     if len(prompts) > 1:
         raise MediaError(f"it has {len(prompts)} different prompts; write one file for each")
-    facts = (rows[0] if rows else {}) | ({"prompt": prompts.pop()} if prompts else {})
-    return [row["frame"] for row in rows], _detection_columns(masks), facts
+    facts = {**(rows[0] if rows else {}), "prompt": "".join(prompts)}
+    return {**facts, **_detection_columns(masks), "looked": [row["frame"] for row in rows]}
 
 
 def _read_detections_json(path: Path) -> DetectionTable:
@@ -98,18 +97,11 @@ def _read_detections_json(path: Path) -> DetectionTable:
         if not isinstance(frame_masks, list) or not all(isinstance(mask, dict) for mask in frame_masks):
             raise MediaError(f"the masks of frame {number} are not a list of objects; expected {DETECTIONS}")
         masks += [{**mask, "frame": number} for mask in frame_masks]
-    return [entry.get("frame") for entry in frames], _detection_columns(masks), content
+    return {**content, **_detection_columns(masks), "looked": [entry.get("frame") for entry in frames]}
 
 
 def _detection_columns(rows: Sequence[Mapping[str, object]]) -> dict[str, list[object]]:
     return {name: [row.get(name) for row in rows] for name in COLUMNS}
-
-
-def _read_detections_npz(path: Path) -> DetectionTable:
-    arrays = read_npz_with_frames(path, "score", DETECTIONS)
-    if "coverage" not in arrays:
-        raise MediaError(f"it has no coverage; expected {DETECTIONS}")
-    return np.ravel(arrays.get("looked", arrays["frame"])), {name: np.ravel(arrays[name]) for name in COLUMNS}, arrays
 
 
 @observer(id="import.depth", version=1, kind="file", makes=DepthMaps, artifact="depth", sets=("lite",))
@@ -133,9 +125,8 @@ def tokens(path: Path) -> IdentityTokens:
         if descriptors.ndim == 4:
             descriptors = descriptors.reshape(len(descriptors), -1, descriptors.shape[3])
         if descriptors.ndim != 3 or not np.isfinite(descriptors).all():
-            raise MediaError(
-                f"its tokens have the shape {descriptors.shape} or values that are not finite; expected {TOKENS}"
-            )
+            shape = descriptors.shape
+            raise MediaError(f"its tokens have the shape {shape} or values that are not finite; expected {TOKENS}")
         frame, descriptors = sort_by_frame(arrays["frame"], descriptors.astype(np.float32))
     return IdentityTokens(
         frame, descriptors, label_or_default(arrays, "maker"), bool(arrays.get("cropped", np.array(False)).any())
@@ -167,13 +158,12 @@ def _read_frame_values_and_maker(path: Path) -> tuple[np.ndarray, np.ndarray, st
     with raise_media_errors_naming_file(path):
         if path.suffix.lower() == ".csv":
             rows = read_csv(path, ("frame", "value"), VALUES)
-            frame = parse_frame_numbers([row["frame"] for row in rows], VALUES)
-            value = parse_finite_floats([row["value"] for row in rows], "value", VALUES)
-            facts: Mapping[str, object] = rows[0] if rows else {}
+            columns = {name: [row[name] for row in rows] for name in ("frame", "value")}
+            facts: Mapping[str, Any] = {**(rows[0] if rows else {}), **columns}
         else:
-            arrays = read_npz_with_frames(path, "value", VALUES)
-            frame, facts = arrays["frame"], arrays
-            value = parse_finite_floats(np.ravel(arrays["value"]), "value", VALUES)
+            facts = read_npz_with_frames(path, "value", VALUES)
+        frame = parse_frame_numbers(facts["frame"], VALUES)
+        value = parse_finite_floats(np.ravel(facts["value"]), "value", VALUES)
         if not len(frame):
             raise MediaError(f"it has no frames; expected {VALUES}")
         return (*sort_by_frame(frame, value), label_or_default(facts, "maker"))

@@ -7,7 +7,6 @@ the denominator and count them; `upstream` scores the judge's own list as the pu
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 
 import numpy as np
 
@@ -22,12 +21,6 @@ DIMENSIONS = {
     "cm": "Continuity of Memory",
     "pa": "Physics Adherence",
 }
-
-
-def passed_by_question(answers: JudgeAnswers) -> np.ndarray:
-    """Per question 1 if it passes, 0 if it fails, nan if it was not answered."""
-    passed = (answers.answer == np.where(answers.positive, YES, NO)).astype(float)
-    return np.where(answers.answer == UNANSWERED, np.nan, passed)
 
 
 def upstream_pass_rates(answers: JudgeAnswers) -> dict[str, float] | Unscored:
@@ -60,15 +53,33 @@ def _entries_from_parsed_answers(answers: JudgeAnswers) -> list[dict[str, object
 
 
 def score_pass_rate(answers: JudgeAnswers, dimension: str, rule: str) -> Score | Unscored:
-    """Pass rate in percent of one dimension, with counts, interval and the questions that failed."""
+    """Pass rate in percent of one dimension.
+
+    Facts: counts, the interval that unanswered questions leave open, and which questions failed.
+    """
     rules.check_rule(rule)
     mine = np.array([name == dimension for name in answers.dimension], bool)
     total = int(mine.sum())
     if not total:
         return Unscored("does_not_apply", f"the question bank of this clip has no question about {dimension}")
-    values, numbers = passed_by_question(answers)[mine], answers.question[mine]
-    valid = ~np.isnan(values)
-    facts = _pass_rate_facts(answers, mine, values)
+    passed = np.where(answers.answer == UNANSWERED, np.nan, answers.answer == np.where(answers.positive, YES, NO))
+    values, numbers = passed[mine], answers.question[mine]
+    valid, passes = ~np.isnan(values), int(np.nansum(values))
+    p_pass = np.where(answers.positive, answers.p_yes, 1 - answers.p_yes)[mine]
+    facts: dict[str, object] = {
+        "asked": total,
+        "answered": int(valid.sum()),
+        "passed": passes,
+        "unanswered": numbers[~valid].tolist(),
+        "failed": numbers[values == 0].tolist(),
+        "interval": [100 * passes / total, 100 * (passes + int((~valid).sum())) / total],
+        "judge": answers.judge,
+        "bank": answers.bank,
+        "frames": answers.frames,
+        "problems": list(answers.problems),
+    }
+    if not np.isnan(p_pass).any():
+        facts["expected"] = 100 * float(p_pass.mean())  # the pass rate, each question weighed by its probability
     if rule != "upstream" and (reason := unscored_for_failed_canary(answers.canary)):
         return Unscored(reason.reason, facts=facts)
     if rule == "upstream":
@@ -84,29 +95,6 @@ def score_pass_rate(answers: JudgeAnswers, dimension: str, rule: str) -> Score |
         value = 100 * float(values[valid].mean())
     units = Series(question=numbers[valid], value=values[valid])
     return Score(value, units=units if len(units) else None, facts=facts)
-
-
-def _pass_rate_facts(answers: JudgeAnswers, in_dimension: np.ndarray, values: np.ndarray) -> Mapping[str, object]:
-    """Counts, the interval that unanswered questions leave open, and which questions failed."""
-    numbers, total = answers.question[in_dimension], int(in_dimension.sum())
-    open_ = np.isnan(values)
-    passed = int(np.nansum(values))
-    p_pass = np.where(answers.positive, answers.p_yes, 1 - answers.p_yes)[in_dimension]
-    facts: dict[str, object] = {
-        "asked": total,
-        "answered": int((~open_).sum()),
-        "passed": passed,
-        "unanswered": numbers[open_].tolist(),
-        "failed": numbers[values == 0].tolist(),
-        "interval": [100 * passed / total, 100 * (passed + int(open_.sum())) / total],
-        "judge": answers.judge,
-        "bank": answers.bank,
-        "frames": answers.frames,
-        "problems": list(answers.problems),
-    }
-    if not np.isnan(p_pass).any():
-        facts["expected"] = 100 * float(p_pass.mean())  # the pass rate, each question weighed by its probability
-    return facts
 
 
 def make_vqa_metric(

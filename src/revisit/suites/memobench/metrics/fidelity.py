@@ -53,22 +53,20 @@ def make_fidelity_metric(measure: Measure, *also: str) -> Metric:
         values = measure.values(fidelity, **params)
         if isinstance(values, Unscored):
             return values
-        if measure is LPIPS and fidelity.net != (net := NETS.get(check_rule(rule), fidelity.net)):
-            return Unscored("other_settings", f"the rule {rule} needs {net}, but {fidelity.net} was used")
         check_rule(rule)
+        if measure is LPIPS and fidelity.net != (net := NETS.get(rule, fidelity.net)):
+            return Unscored("other_settings", f"the rule {rule} needs {net}, but {fidelity.net} was used")
         if not len(fidelity.index):
             return Unscored(NO_FRAMES)
         phases = checked_clip_phases(case, frames)
         rows = {"all": first_row_of_each_frame(fidelity.index)}
         if isinstance(phases, ClipPhases):
             rows |= rows_by_phase(case, phases, fidelity.index, fidelity.reference, rule)
-        means = {
-            name: round_if_upstream_rule(values[at].mean(), 4, rule) if len(at) else None for name, at in rows.items()
-        }
+        means = {name: round_if_upstream_rule(values[at].mean(), 4, rule) for name, at in rows.items() if len(at)}
         visible, returned = means.get("visible"), means.get("returned")
         sign = 1 if measure.higher_is_better else -1
         facts: dict[str, object] = {
-            "mean": means,
+            "mean": {name: means.get(name) for name in rows},
             "frames": {name: len(at) for name, at in rows.items()},
             "drop": None if visible is None or returned is None else sign * (visible - returned),
             **measure.comparison_facts(fidelity),
@@ -77,7 +75,7 @@ def make_fidelity_metric(measure: Measure, *also: str) -> Metric:
             facts["note"] = phases.sentence
         every = rows["all"]
         units = Series(frame=fidelity.index[every], other=fidelity.reference[every], value=values[every])
-        return Score(round_if_upstream_rule(values[every].mean(), 4, rule), units=units, facts=facts)
+        return Score(means["all"], units=units, facts=facts)
 
     return metric(
         id=f"memo_{measure.id}", version=1, title=f"{measure.called} against the true video",

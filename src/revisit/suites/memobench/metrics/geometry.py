@@ -61,13 +61,15 @@ def geo3d_consistency(
         if isinstance(at, Unscored):
             return at
         parts[name] = successive_depth_cosines(maps.depth[at])
-    by_phase = {name: _rounded_mean_and_minimum(part, rule) for name, part in parts.items()}
-    mean = rules.round_if_upstream_rule(float(np.mean([part[0] for part in by_phase.values()])), 4, rule)
-    minimum = min(part[1] for part in by_phase.values())
+    # A phase without a pair, which only upstream gets here with, counts as 0.
+    some = {name: part if len(part) else np.zeros(1) for name, part in parts.items()}
+    by_phase = {name: rules.round_if_upstream_rule(part.mean(), 4, rule) for name, part in some.items()}
+    mean = rules.round_if_upstream_rule(float(np.mean(list(by_phase.values()))), 4, rule)
+    minimum = min(rules.round_if_upstream_rule(part.min(), 4, rule) for part in some.values())
     facts: dict[str, object] = {
         "mean": mean,
         "minimum": minimum,
-        "by_phase": {name: part[0] for name, part in by_phase.items()},
+        "by_phase": by_phase,
         "depth_by": maps.maker,
         "near_is_large": maps.inverse,
     }
@@ -77,12 +79,3 @@ def geo3d_consistency(
         value=np.concatenate(list(parts.values())),
     )
     return Score(rules.weighted_mean_and_worst_percent(mean, minimum, rule, alpha), mean, units, facts)
-
-
-def _rounded_mean_and_minimum(values: np.ndarray, rule: str) -> tuple[float, float]:
-    """Both as upstream rounds them; zeros for a phase without a pair, which only upstream gets here with."""
-    if not len(values):
-        return 0.0, 0.0
-    return rules.round_if_upstream_rule(float(values.mean()), 4, rule), rules.round_if_upstream_rule(
-        float(values.min()), 4, rule
-    )

@@ -8,8 +8,6 @@ few degrees short loses, one that never moved wins (docs/memobench-metrics.md).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from revisit.core import Case, InvalidEvidence, PublishedMaker, Score, Series, Unscored
@@ -19,23 +17,12 @@ from revisit.suites.memobench.evidence import IdentityTokens
 from revisit.suites.memobench.metrics import rules
 
 
-@dataclass(frozen=True)
-class PatchSimilarity:
-    """Mean and minimum similarity of the best patches, over all frames and for each of them."""
-
-    mean: float
-    minimum: float
-    means: np.ndarray
-    minima: np.ndarray
-
-
-def best_patch_similarity(first: np.ndarray, later: np.ndarray, best_share: float) -> PatchSimilarity:
-    """How similar the best share of the patches of `later` (N, patches, D) is to those of `first` (patches, D)."""
+def best_patch_similarity(first: np.ndarray, later: np.ndarray, best_share: float) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and minimum similarity of the best share of the patches of each of `later` (N, patches, D) to `first`."""
     similar = np.clip((unit_vectors(later) * unit_vectors(first)).sum(axis=-1), 0, 1)
     count = max(1, int(similar.shape[1] * best_share))
     best = np.sort(similar, axis=1)[:, -count:]
-    means, minima = best.mean(axis=1), best[:, 0]
-    return PatchSimilarity(float(means.mean()), float(minima.min()), means, minima)
+    return best.mean(axis=1), best[:, 0]
 
 
 @rules.percent_metric(
@@ -71,8 +58,8 @@ def object_identity(
     at = rules.rows_of_frames_or_unscored(patches.index, sampled, "patch descriptors")
     if isinstance(at, Unscored):
         return at
-    similarity = best_patch_similarity(patches.tokens[0], patches.tokens[at], top)
-    mean, minimum = (rules.round_if_upstream_rule(one, 4, rule) for one in (similarity.mean, similarity.minimum))
+    means, minima = best_patch_similarity(patches.tokens[0], patches.tokens[at], top)
+    mean, minimum = (rules.round_if_upstream_rule(one, 4, rule) for one in (means.mean(), minima.min()))
     facts = {
         "mean": mean,
         "minimum": minimum,
@@ -80,5 +67,5 @@ def object_identity(
         "described_by": patches.maker,
         "middle_of_the_frame_only": patches.cropped,
     }
-    units = Series(frame=sampled, value=similarity.means, minimum=similarity.minima)
-    return Score(rules.weighted_mean_and_worst_percent(mean, minimum, rule, alpha), similarity.mean, units, facts)
+    units = Series(frame=sampled, value=means, minimum=minima)
+    return Score(rules.weighted_mean_and_worst_percent(mean, minimum, rule, alpha), float(means.mean()), units, facts)

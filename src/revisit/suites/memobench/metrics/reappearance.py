@@ -13,7 +13,7 @@ import numpy as np
 
 from revisit.core import Case, InvalidEvidence, PublishedMaker, Score, Series, Unscored, metric
 from revisit.evidence.frames import FrameFacts
-from revisit.suites.memobench.evidence import Detections
+from revisit.suites.memobench.evidence import Detections, expected_detector_prompt
 from revisit.suites.memobench.metrics import rules
 
 SMALLEST, LARGEST = 0.0005, 0.5  # coverage of a mask that counts
@@ -71,7 +71,7 @@ def object_reappearance(
     if isinstance(phases, Unscored):
         return phases
     limit = threshold if threshold is not None else THRESHOLD if rules.check_rule(rule) == "corrected" else 0.0
-    expected = _expected_detector_prompt(case, rule)
+    expected = expected_detector_prompt(case.annotations, rule) or None
     facts: dict[str, object] = {
         "prompt": detections.prompt or None,
         "expected_prompt": expected,
@@ -143,9 +143,3 @@ def ors_statistics(confidence: np.ndarray, frame_count: int, rule: str) -> dict[
 def _detection_rate_in_phase(values: np.ndarray, index: np.ndarray, phase: tuple[int, int]) -> float | None:
     mine = (index >= phase[0]) & (index <= phase[1])
     return float(np.isfinite(values[mine]).mean()) if mine.any() else None
-
-
-def _expected_detector_prompt(case: Case, rule: str) -> str | None:
-    """The words that the dataset gives for this rule, where the case says them."""
-    by_rule = case.annotations.get("ors_prompts") or {}
-    return by_rule.get(rule) or case.annotations.get("ors_prompt") or None

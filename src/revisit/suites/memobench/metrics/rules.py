@@ -14,6 +14,7 @@ import numpy as np
 from revisit.core import Case, Unscored, UsageError, metric
 from revisit.core.text import join_names
 from revisit.evidence.frames import FrameFacts
+from revisit.suites.memobench.evidence import evenly_spread_frames
 
 # What the cards of the benchmark's scores have in common.
 percent_metric = partial(metric, unit="percent", range=(0, 100), higher_is_better=True, suites=("memobench",))
@@ -56,13 +57,6 @@ def checked_clip_phases(case: Case, frames: FrameFacts) -> ClipPhases | Unscored
             f"the phases do not fit the clip: hidden from frame {hidden}, back from frame {returned}, {count} frames",
         )
     return ClipPhases(hidden, returned, count)
-
-
-def evenly_spread_frames(first: int, last: int, count: int) -> np.ndarray:
-    """`count` frames from `first` to `last`, evenly, each rounded down; a short stretch repeats frames."""
-    if count < 2:
-        return np.array([first])
-    return first + (np.arange(count) * (last - first) / (count - 1)).astype(np.int64)
 
 
 def sampled_frames_by_rule(first: int, last: int, count: int, rule: str) -> np.ndarray:

@@ -62,7 +62,12 @@ def motion_smoothness(
     if isinstance(phases, Unscored):
         return phases
     if (rule != "corrected" and warps.step != step) or (rule == "upstream" and not warps.closed):
-        return _unscored_for_other_sampling(warps, step)
+        return Unscored(
+            "other_settings",
+            f"the pairs are {warps.step} frames apart with boundary frames {'' if warps.closed else 'not '}shared; "
+            f"this rule asks for {step}, and upstream for shared ones: set `step` and `closed` of the flow's observer "
+            "in the protocol",
+        )
     if rule != "upstream":
         warps = drop_pairs_ending_on_hidden_frame(warps, phases.hidden)
     errors = warps.error if rule == "corrected" else warps.wrong_way
@@ -88,15 +93,6 @@ def motion_smoothness(
         score = float(np.exp(-float(errors.mean()) / tau))
     units = Series(frame=warps.index, other=warps.other, value=np.exp(-errors / tau), still=np.exp(-warps.still / tau))
     return Score(rules.scale_to_percent(score, 0, 1, rule), mean, units, {**facts, "temporal_score": score})
-
-
-def _unscored_for_other_sampling(warps: WarpErrors, step: int) -> Unscored:
-    phases = "shared" if warps.closed else "not shared"
-    return Unscored(
-        "other_settings",
-        f"the pairs are {warps.step} frames apart with boundary frames {phases}; this rule asks for {step}, "
-        "and upstream for shared ones: set `step` and `closed` of the flow's observer in the protocol",
-    )
 
 
 def _smoothness_facts(warps: WarpErrors, scores: Mapping[str, float | None], tau: float) -> dict[str, object]:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from revisit.core import Batch, Frame, observer, register_observer_per_network
-from revisit.suites.memobench.evidence import DepthMaps
+from revisit.suites.memobench.evidence import DepthMaps, evenly_spread_frames
 
 SIDE = 224
 LONG_SIDE = 640
@@ -26,8 +26,7 @@ def sampled_frames_of_both_phases(
     """
     hidden, returned = phases
     spans = ((0, hidden - 1), (0, hidden), (returned, count - 1))
-    steps = np.arange(samples)
-    return np.unique(np.concatenate([a + (steps * (b - a) / max(samples - 1, 1)).astype(np.int64) for a, b in spans]))
+    return np.unique(np.concatenate([evenly_spread_frames(first, last, samples) for first, last in spans]))
 
 
 def resize_to_224(frame: Frame, **_: Any) -> np.ndarray:

@@ -22,7 +22,7 @@ from revisit.observers.target_presence import (
     collect_shrunk_frames,
     frame_numbers_to_look_at,
 )
-from revisit.suites.memobench.evidence import Detections
+from revisit.suites.memobench.evidence import Detections, expected_detector_prompt
 
 SAM3 = "sam3"
 GROUP = 4  # frames at a time
@@ -68,11 +68,8 @@ def detections_by_sam3(
         answers = sam3.network(SAM3).detect_named_objects(pictures, words, threshold=threshold)
         return [(one.score, one.coverage) for one in answers]
 
-    return (
-        yield from _observe_detections(
-            detector_prompt_in_style(annotations, target, rule, style), ask_sam3, threshold, SAM3
-        )
-    )
+    words = detector_prompt_in_style(annotations, target, rule, style)
+    return (yield from _observe_detections(words, ask_sam3, threshold, SAM3))
 
 
 @observer(
@@ -97,10 +94,8 @@ def detections_by_grounding_dino(
         from revisit.networks import grounding_dino, runtime, sam2
 
         rows: Rows = []
-        boxes_by_frame = grounding_dino.network(masks.DINO).detect_scores_and_boxes(
-            pictures, words, threshold=threshold
-        )
-        for k, (score, boxes) in enumerate(boxes_by_frame):
+        detector = grounding_dino.network(masks.DINO)
+        for k, (score, boxes) in enumerate(detector.detect_scores_and_boxes(pictures, words, threshold=threshold)):
             share = np.zeros(0, np.float32)
             if len(score):
                 logits, _ = sam2.Sam2Tracker(sam2.network(masks.SAM2), pictures[k : k + 1], boxes.tolist()).first
@@ -143,8 +138,7 @@ def detector_prompt_in_style(
     """The words to ask with; empty where neither the dataset nor the target has any."""
     if style not in STYLES:
         raise UsageError(f"unknown prompt style {style!r} for the detector; choose one of {', '.join(STYLES)}")
-    by_rule = annotations.get("ors_prompts") or {}
-    words = str(by_rule.get(rule) or annotations.get("ors_prompt") or (target.name if target else ""))
+    words = expected_detector_prompt(annotations, rule) or (target.name if target else "")
     if style == "first":
         words = words.partition(" ")[0]
     return STYLES[style].format(words) if words else ""

@@ -13,7 +13,7 @@ import numpy as np
 
 from revisit.core import Batch, ClipInfo, FrameStream, observer, register_observer_per_network
 from revisit.observers.patches import EFFICIENTNET, LONG_SIDE, patch_tokens
-from revisit.suites.memobench.evidence import IdentityTokens
+from revisit.suites.memobench.evidence import IdentityTokens, evenly_spread_frames
 
 KEPT = 7 / 8  # a side of 224 out of 256
 SHORT_SIDE = 224
@@ -24,7 +24,7 @@ def identity_by_gradients_and_colour(
     clip: ClipInfo, phases: tuple[int, int], *, samples: int = 9, crop: bool = False
 ) -> FrameStream:
     """Descriptors of the patches of the first frame and of `samples` frames spread over the returned phase."""
-    frame_numbers = set(first_and_returned_frames(clip.count, phases, samples))
+    frame_numbers = first_and_returned_frames(clip.count, clip.fps, phases, samples=samples)
     index: list[int] = []
     tokens: list[np.ndarray] = []
     while (frame := (yield)) is not None:
@@ -35,15 +35,15 @@ def identity_by_gradients_and_colour(
     return IdentityTokens(np.array(index, dtype=np.int64), np.stack(tokens), "gradients and colour", crop)
 
 
-def _first_and_returned_frames_array(
-    count: int, fps: float, phases: tuple[int, int], *, samples: int, **_: Any
-) -> np.ndarray:
-    return np.array(first_and_returned_frames(count, phases, samples))
+def first_and_returned_frames(count: int, fps: float, phases: tuple[int, int], *, samples: int, **_: Any) -> np.ndarray:
+    """Numbers of the first frame and of `samples` frames spread over the returned phase of a clip of `count` frames."""
+    first, last = phases[1], count - 1
+    return np.union1d([0], evenly_spread_frames(first, last, samples) if first <= last else [0])
 
 
 @observer(
     id="small.identity", version=1, kind="frame", makes=IdentityTokens, inputs=("phases",),
-    choose=_first_and_returned_frames_array,
+    choose=first_and_returned_frames,
     weights=(EFFICIENTNET,),
 )  # fmt: skip
 def identity_by_efficientnet(batch: Batch, *, samples: int = 9, crop: bool = False) -> IdentityTokens:
@@ -61,7 +61,7 @@ def identity_by_efficientnet(batch: Batch, *, samples: int = 9, crop: bool = Fal
 
 @register_observer_per_network(
     {"paper.identity": "dinov2-base", "paper.identity_small": "dinov2-small", "paper.identity_large": "dinov2-large"},
-    version=1, kind="frame", makes=IdentityTokens, inputs=("phases",), choose=_first_and_returned_frames_array,
+    version=1, kind="frame", makes=IdentityTokens, inputs=("phases",), choose=first_and_returned_frames,
     size="long_side",
 )  # fmt: skip
 def identity_by_dino(
@@ -81,13 +81,6 @@ def identity_by_dino(
         _, tokens = net(preprocessing.normalise_by_channel(levels), as_hub=crop)
         unit = preprocessing.unit_vectors(tokens)
     return IdentityTokens(batch.index, runtime.to_numpy(unit, np.float16), network, crop)
-
-
-def first_and_returned_frames(count: int, phases: tuple[int, int], samples: int) -> list[int]:
-    """Numbers of the first frame and of `samples` frames spread over the returned phase of a clip of `count` frames."""
-    first, last = phases[1], count - 1
-    spread = {first + int(k * (last - first) / max(samples - 1, 1)) for k in range(samples) if first <= last}
-    return sorted({0, *spread})
 
 
 def crop_central_square(rgb: np.ndarray) -> np.ndarray:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from revisit.core import Batch, observer
-from revisit.suites.memobench.evidence import AestheticScores, ImageQuality, ImageRewards
+from revisit.suites.memobench.evidence import AestheticScores, ImageQuality, ImageRewards, evenly_spread_frames
 
 STEP, LONG_SIDE, REWARDED = 4, 640, 5
 CLIP = "clip-vit-l-14-openai"
@@ -51,7 +51,7 @@ def image_quality(batch: Batch, *, step: int = STEP, long_side: int = LONG_SIDE)
 
 def five_evenly_spread_frames(count: int, fps: float, prompt: str, **_: Any) -> np.ndarray:
     """Five frames from the first to the last, each rounded down."""
-    return (np.arange(REWARDED) * (count - 1) / (REWARDED - 1)).astype(np.int64)
+    return evenly_spread_frames(0, count - 1, REWARDED)
 
 
 @observer(

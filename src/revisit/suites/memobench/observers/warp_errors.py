@@ -38,6 +38,7 @@ LEAST_FOLLOWED = 0.5
 SMOOTHED = 1.0  # pixels, standard deviation
 RELATIVE, ABSOLUTE = 0.01, 0.5  # Sundaram's constants, for flow in pixels
 VISIBLE, RETURNED = 0, 2
+NUMBERS = ("error", "compared", "inside", "wrong_way", "still", "length")  # of each pair, as `WarpErrors` names them
 
 # Flow there and back, (height, width, 2) each in pixels, of each pair of earlier and later RGB pictures.
 Flow = Callable[[Sequence[np.ndarray], Sequence[np.ndarray]], Iterable[tuple[np.ndarray, np.ndarray]]]
@@ -72,8 +73,7 @@ class WarpRows:
     closed: bool
     maker: str
     size: tuple[int, int] = (0, 0)  # height and width of the pictures
-    places: list[tuple[int, int, int]] = field(default_factory=list)  # the earlier frame, the later one, the phase
-    rows: list[tuple[float, ...]] = field(default_factory=list)
+    rows: list[tuple[float, ...]] = field(default_factory=list)  # earlier frame, later frame, phase, `NUMBERS`
 
     def __post_init__(self) -> None:
         self.step = step_or_quarter_second(self.step, self.clip.fps)
@@ -83,18 +83,16 @@ class WarpRows:
         self, place: tuple[int, int, int], earlier: np.ndarray, later: np.ndarray, there: np.ndarray, back: np.ndarray
     ) -> None:
         """A pair of RGB pictures with the flow between them."""
-        self.places.append(place)
-        self.rows.append(warp_statistics_of_pair(divide_by_255(earlier), divide_by_255(later), there, back))
+        self.rows.append((*place, *warp_statistics_of_pair(divide_by_255(earlier), divide_by_255(later), there, back)))
 
     def to_warp_errors(self) -> WarpErrors:
         """All pairs as evidence."""
-        table = np.array(self.rows, dtype=np.float64).reshape(-1, 6)
-        where = np.array(self.places, dtype=np.int64).reshape(-1, 3)
-        names = ("error", "compared", "inside", "wrong_way", "still", "length")
+        columns = np.array(self.rows, dtype=np.float64).reshape(-1, 3 + len(NUMBERS)).T
+        index, other, phase = columns[:3].astype(np.int64)
         height, width = self.size
         return WarpErrors(
-            index=where[:, 0], other=where[:, 1], phase=where[:, 2], **dict(zip(names, table.T, strict=True)),
-            step=self.step, fps=self.clip.fps, closed=self.closed, maker=self.maker, width=width, height=height,
+            index=index, other=other, phase=phase, **dict(zip(NUMBERS, columns[3:], strict=True)), step=self.step,
+            fps=self.clip.fps, closed=self.closed, maker=self.maker, width=width, height=height,
         )  # fmt: skip
 
 
@@ -210,7 +208,7 @@ def dis_warp(
             grays = to_gray(picture_before), to_gray(picture)
             there, back = maker.calc(*grays, there), maker.calc(*grays[::-1], back)
             rows.add_pair((earlier, frame.index, phase), picture_before, picture, there, back)
-        before, path = (frame.index, picture), path.restarted_at_last_picture()
+        before, path = (frame.index, picture), AccumulatedFlow(small, step=path.step)
     return rows.to_warp_errors()
 
 
@@ -234,11 +232,7 @@ class AccumulatedFlow:
             back = backward + warp_back_with_mask(backward, self.back)[0]
         return AccumulatedFlow(picture, there, back, (forward, backward))
 
-    def restarted_at_last_picture(self) -> AccumulatedFlow:
-        """A way that begins here."""
-        return AccumulatedFlow(self.last, step=self.step)
-
-    def flows_at_size(self, height: int, width: int) -> tuple[np.ndarray, np.ndarray]:
+    def flows_at_size(self, height: int, width: int) -> list[np.ndarray]:
         """Flow there and back in pixels of a picture of this size."""
         import cv2
 
@@ -248,7 +242,7 @@ class AccumulatedFlow:
             rows, columns = flow.shape[:2]
             scale = np.array([width / columns, height / rows], dtype=np.float32)
             flows.append(np.ascontiguousarray(cv2.resize(flow, (width, height)) * scale))
-        return flows[0], flows[1]
+        return flows
 
 
 def divide_by_255(rgb: np.ndarray) -> np.ndarray:
@@ -260,16 +254,9 @@ def warp_statistics_of_pair(
     earlier: np.ndarray, later: np.ndarray, flow: np.ndarray, back: np.ndarray | None = None
 ) -> tuple[float, float, float, float, float, float]:
     """One row of WarpErrors, from `error` to `length`, of two pictures (0-1) and the flow (pixels) between them."""
-    error, compared, inside = warp_error_and_shares(earlier, later, flow, back)
+    errors, still = warp_error_and_shares(earlier, later, flow, back), float(np.abs(earlier - later).mean())
     length = float(np.hypot(flow[:, :, 0], flow[:, :, 1]).mean()) / flow.shape[1]
-    return (
-        error,
-        compared,
-        inside,
-        reversed_warp_error(earlier, later, flow),
-        float(np.abs(earlier - later).mean()),
-        length,
-    )
+    return (*errors, reversed_warp_error(earlier, later, flow), still, length)
 
 
 def warp_error_and_shares(

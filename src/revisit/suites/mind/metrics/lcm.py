@@ -78,10 +78,8 @@ def measure_values_or_refusal(
     measure: Measure, comparison: Any, rule: str, params: Mapping[str, Any]
 ) -> np.ndarray | Unscored:
     """A number for each pair of frames, by the network that the rule takes."""
-    values = measure.values(comparison, **params)
-    if measure is LPIPS and (other := refuse_other_network(comparison.net, "lpips_alex", rule)) is not None:
-        return other
-    return values
+    other = refuse_other_network(comparison.net, "lpips_alex", rule) if measure is LPIPS else None
+    return measure.values(comparison, **params) if other is None else other
 
 
 def register_memory_metric(measure: Measure, *also: str) -> Metric:

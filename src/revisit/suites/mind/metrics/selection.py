@@ -63,13 +63,11 @@ def action_group_of_label(label: str, rule: str) -> str:
 
 def error_statistics_by_group(errors: np.ndarray, names: Sequence[str], rule: str) -> dict[str, dict[str, float]]:
     """Count, mean and median over all steps, over each group, and over each action."""
-    groups: dict[str, list[float]] = {"__overall__": list(errors)}
-    for name in ("translation", "rotation", "mixed", NO_OP, "other"):
-        members = [e for e, label in zip(errors, names, strict=True) if action_group_of_label(label, rule) == name]
-        if members:
-            groups[name] = members
-    for label in sorted(set(names)):
-        groups[f"act:{label}"] = [e for e, other in zip(errors, names, strict=True) if other == label]
+    labels = np.array(names, dtype=str)
+    group_of_step = np.array([action_group_of_label(label, rule) for label in names], dtype=str)
+    parts = {name: group_of_step == name for name in ("translation", "rotation", "mixed", NO_OP, "other")}
+    parts |= {f"act:{label}": labels == label for label in sorted(set(names))}
+    groups = {"__overall__": errors, **{name: errors[rows] for name, rows in parts.items() if rows.any()}}
     return {
         name: {"count": len(members), "mean": float(np.mean(members)), "median": float(np.median(members))}
         for name, members in groups.items()
