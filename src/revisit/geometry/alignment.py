@@ -14,14 +14,13 @@ from __future__ import annotations
 
 from bisect import bisect
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
 from revisit.geometry.poses import InvalidPoses, Trajectory, invert_rigid_poses
 
 Method = Literal["none", "origin", "se3", "sim3"]
-METHODS: tuple[Method, ...] = ("none", "origin", "se3", "sim3")
 
 STILL = "no motion: all camera centres are in one place, so scale and rotation are not determined"
 STRAIGHT = "straight path: all camera centres are on one line, so the rotation about it is not determined"
@@ -45,9 +44,7 @@ class TrajectoryAlignment:
     scale: float = 1.0
     degenerate: str | None = None  # why the alignment is not unique; None when it is
     mirrored: bool = False  # a reflection would fit better: one of the two paths has left-handed axes
-    agreement: float | None = (
-        None  # 0-1: how alike the shapes of both paths are; scale and rotation mean little when low
-    )
+    agreement: float | None = None  # 0-1: how alike both shapes are; scale and rotation mean little when low
 
 
 def align(estimate: Trajectory, reference: Trajectory, method: Method = "sim3") -> TrajectoryAlignment:
@@ -60,7 +57,7 @@ def align(estimate: Trajectory, reference: Trajectory, method: Method = "sim3") 
         return TrajectoryAlignment(method, first[:3, :3], first[:3, 3])
     if method in ("se3", "sim3"):
         return umeyama(estimate.centres, reference.centres, with_scale=method == "sim3")
-    raise InvalidPoses(f"there is no alignment called {method!r}; choose one of {', '.join(METHODS)}")
+    raise InvalidPoses(f"there is no alignment called {method!r}; choose one of {', '.join(get_args(Method))}")
 
 
 def umeyama(source: np.ndarray, target: np.ndarray, *, with_scale: bool = True) -> TrajectoryAlignment:
