@@ -8,7 +8,7 @@ from pathlib import Path
 
 from revisit.control.camera_records import GenerationRecord, read_generation_records
 from revisit.control.delivery import refusal_reasons
-from revisit.control.jobs import FRAMES, BatchRequest, Job, JobBatch, file_name_for_id
+from revisit.control.jobs import BatchRequest, Job, JobBatch, file_name_for_id
 from revisit.control.requested_path import compile_script
 from revisit.core import UsageError
 from revisit.core.cases import CATEGORY, CEILING
@@ -18,7 +18,7 @@ from revisit.suites.clips import MANIFEST
 from revisit.suites.wrbench.evaluator import write_evaluator_sidecars
 from revisit.suites.wrbench.prompts import own_event_tasks, read_natural25_tasks
 from revisit.suites.wrbench.read import RECORDS
-from revisit.suites.wrbench.records import event_views, generator_takes_commands, interface_of_generator, record_line
+from revisit.suites.wrbench.records import event_view_records
 
 PUBLISHED = "natural25"
 RENDERED = "rendered"  # the model that stands for the truth, which nobody filmed
@@ -82,26 +82,23 @@ def _generation_records(data: Path | None, request: BatchRequest) -> list[Genera
         if data is None
         else read_natural25_tasks(data, _optional_path(request.suite_option("wrbench")))
     )
-    interface = request.suite_option("interface") or interface_of_generator(request.to)
     cameras = [name for name in request.suite_option("cameras").split(",") if name]
-    nothing = not request.first_frame or (request.to is not None and request.to.takes == "nothing")
-    views = event_views(
-        tasks, interface, cameras, first_frame=not nothing, commands=generator_takes_commands(request.to)
-    )
     images, videos = (_optional_path(request.suite_option(name)) for name in ("first_frames", "source_videos"))
-    frames = request.frames or (request.to.frames if request.to else FRAMES)
-    lines = [record_line(view, images, videos, frames, request.seed) for view in views]
-    return [
-        GenerationRecord(
-            line["id"], line["prompt"], line["camera"], _optional_path(line.get("image")),
-            _optional_path(line.get("source_video")),
-            line["seed"], annotations=line["annotations"],
-        )
-        for line in lines
-    ]  # fmt: skip
+    records = event_view_records(
+        tasks,
+        request.suite_option("interface"),
+        cameras,
+        card=request.to,
+        first_frame=request.first_frame,
+        frames=request.frames,
+        seed=request.seed,
+        first_frames=images,
+        source_videos=videos,
+    )
+    return list(records)
 
 
-def _optional_path(name: str | None) -> Path | None:
+def _optional_path(name: str) -> Path | None:
     return Path(name) if name else None
 
 

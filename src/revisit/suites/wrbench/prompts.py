@@ -83,7 +83,16 @@ def _camera_sentences(camera: str) -> list[str]:
 @cache
 def own_event_tasks() -> tuple[EventTask, ...]:
     """The 100 tasks of our own scenes."""
-    families = read_package_yaml(__package__, "scenes.yaml")["families"]
+    return event_tasks_of_families(own_scene_families())
+
+
+def own_scene_families() -> dict[str, Scene]:
+    """Our own scenes by name."""
+    return dict(read_package_yaml(__package__, "scenes.yaml")["families"])
+
+
+def event_tasks_of_families(families: Mapping[str, Scene]) -> tuple[EventTask, ...]:
+    """Every event of every family."""
     return tuple(event_task_of_scene(family, facts, event) for family, facts in families.items() for event in EVENTS)
 
 

@@ -34,6 +34,7 @@ from revisit.suites.wrbench.tables import (
     best_models_by_condition,
     event_factor_contrasts,
     left_to_right_support_ratio,
+    measure_cells_json,
     measure_correlations,
     output_weighted_means,
     pool_model_rows,
@@ -80,8 +81,8 @@ def summarise(results: Results) -> dict[str, Any]:
     shares = {model: f"{support['share']:.1%}" for model, support in pixels.items() if support}
     remarks = [_evidence_makers_text(measured), _lacking_clips_note(by_model)]
     headline = [
-        display.published_columns_table(rows, "WRBench", total=overall, remarks=remarks, extra_rows=extra_rows),
-        display.stand_in_measures_table(rows, overall, shares, extra_rows),
+        display.published_columns_table(rows, "WRBench", remarks=remarks, extra_rows=extra_rows),
+        display.stand_in_measures_table(rows, shares, extra_rows),
     ]
     tables: list[Table] = [
         _situation_shares_table(situations),
@@ -104,17 +105,17 @@ def summarise(results: Results) -> dict[str, Any]:
         "tables": [one for one in tables if one["rows"]],
         "wrbench": {
             "rows": [
-                {**_model_row_json(row, models[row.model]), "role": FLOOR if row.model in results.floors else ""}
+                _model_row_json(row, models[row.model], FLOOR if row.model in results.floors else "")
                 for row in everybody
             ],
-            "truth": None if truth is None else {**_model_row_json(truth, results.truth), "role": CEILING},
-            "totals": _measure_cells_json(overall),
+            "truth": None if truth is None else _model_row_json(truth, results.truth, CEILING),
+            "totals": measure_cells_json(overall),
             "correlations": measure_correlations(rows) if len(rows) > 2 else None,
             "frontiers": best_models_by_condition(rows),
             "events": events,
             "slices": _slice_rows_json({**slices, "matched support": matched}),
             "series": {
-                name: {"models": [row.model for row in members], **_measure_cells_json(sums[name])}
+                name: {"models": [row.model for row in members], **measure_cells_json(sums[name])}
                 for name, members in series.items()
             },
             "directions": directions,
@@ -133,7 +134,10 @@ def summarise(results: Results) -> dict[str, Any]:
 def _slice_rows_json(slices: Mapping[str, Mapping[str, Mapping[str, ModelRow]]]) -> dict[str, object]:
     """Slice -> value -> model -> its cells."""
     return {
-        name: {value: {row.model: _row_cells_json(row) for row in rows.values()} for value, rows in values.items()}
+        name: {
+            value: {row.model: {"clips": row.outputs, **measure_cells_json(row.cells)} for row in rows.values()}
+            for value, rows in values.items()
+        }
         for name, values in slices.items()
     }
 
@@ -234,33 +238,15 @@ def _mean_cell(mine: Results, measure: str) -> Cell:
     return Cell(len(values), len(mine.cases), sum(values) / len(values) if values else None)
 
 
-def _model_row_json(row: ModelRow, mine: Results) -> dict[str, object]:
-    mixed = row.average_with_stand_ins
-    return {
-        "model": row.model,
-        "condition": row.condition,
-        "input": _joined_annotation_values(mine, "input"),
-        "checkpoint": _joined_annotation_values(mine, "checkpoint"),
-        "outputs": row.outputs,
-        **_row_cells_json(row),
-        "support": {"judged": _gate_support(mine, JUDGED), "pixels": _pixel_gate_support(mine)},
-        "sparse": row.has_few_returns,
-        "average": row.average,
-        "average_with_stand_ins": None if mixed is None else {"value": mixed[0], "stand_ins": list(mixed[1])},
-    }
+def _model_row_json(row: ModelRow, mine: Results, role: str) -> dict[str, object]:
+    made_with = (_joined_annotation_values(mine, name) for name in ("input", "checkpoint"))
+    support = {"judged": _gate_support(mine, JUDGED), "pixels": _pixel_gate_support(mine)}
+    return row.to_json(support, *made_with) | {"role": role}
 
 
 def _joined_annotation_values(mine: Results, name: str) -> str:
     """What the clips of a model have in an annotation; several values are all named."""
     return ", ".join(sorted({str(case.annotations[name]) for case in mine.cases if case.annotations.get(name)}))
-
-
-def _row_cells_json(row: ModelRow) -> dict[str, object]:
-    return {"clips": row.outputs, **_measure_cells_json(row.cells)}
-
-
-def _measure_cells_json(cells: Mapping[str, Cell]) -> dict[str, object]:
-    return {measure: {"value": cells[measure].mean, "n": cells[measure].n} for measure in ALL}
 
 
 def _gate_support(part: Results, gate: str) -> dict[str, Any] | None:

@@ -79,6 +79,29 @@ class ModelRow:
             used += [source] if source != measure else []
         return (sum(values) / len(values), tuple(used)) if used else None
 
+    def to_json(self, support: SummaryRow, input: str = "", checkpoint: str = "") -> dict[str, Any]:
+        """The row as summary.json has it, with support by the judge's gate and by that of the pixels."""
+        mixed = self.average_with_stand_ins
+        return {
+            "model": self.model,
+            "condition": self.condition,
+            "input": input,
+            "checkpoint": checkpoint,
+            "outputs": self.outputs,
+            "clips": self.outputs,
+            **measure_cells_json(self.cells),
+            "support": support,
+            "sparse": self.has_few_returns,
+            "average": self.average,
+            "average_with_stand_ins": None if mixed is None else {"value": mixed[0], "stand_ins": list(mixed[1])},
+        }
+
+
+def measure_cells_json(cells: Mapping[str, Cell]) -> dict[str, Any]:
+    """Mean and n of each measure and stand-in."""
+    every = {measure: cells.get(measure, Cell(0, 0)) for measure in ALL}
+    return {measure: {"value": cell.mean, "n": cell.n} for measure, cell in every.items()}
+
 
 def output_weighted_means(rows: Iterable[ModelRow]) -> dict[str, Cell]:
     """Means over all outputs of all models, each model counting by its n."""
@@ -181,22 +204,18 @@ def event_factor_contrasts(
 def published_model_rows() -> tuple[str, tuple[ModelRow, ...]]:
     """(source, rows) of the paper's table."""
     content = read_package_yaml(__package__, "published.yaml")
-    return content["source"], tuple(_published_model_row(row) for row in content["rows"])
+    rows = []
+    for row in content["rows"]:
+        cells = {name: Cell(n, row["outputs"], mean) for name in MEASURES for mean, n in [row[name]]}
+        facts = {name: row.get(name) for name in ("model", "title", "condition", "outputs", "group", "printed_average")}
+        rows.append(ModelRow(cells=cells, **facts))
+    return content["source"], tuple(rows)
 
 
 def published_row_of_model(model: str) -> ModelRow | None:
     """The row of a model in the paper's table, whatever its name is written like; None where it has none."""
     name = re.sub(r"[^a-z0-9]+", "_", model.lower())
     return next((row for row in published_model_rows()[1] if row.model == name), None)
-
-
-def _published_model_row(facts: SummaryRow) -> ModelRow:
-    outputs = facts["outputs"]
-    cells = {name: Cell(n, outputs, mean) for name in MEASURES for mean, n in [facts[name]]}
-    return ModelRow(
-        facts["model"], facts["title"], facts["condition"], outputs, cells, group=facts["group"],
-        printed_average=facts.get("printed_average"),
-    )  # fmt: skip
 
 
 def printed_averages_note() -> str:
