@@ -10,7 +10,7 @@ and its unit matter. docs/poses.md describes each convention and file format.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -87,19 +87,13 @@ class Trajectory:
         return replace(self, c2w=self.c2w[index], times=self.times[index], intrinsics=intrinsics)
 
 
-def make_trajectory(
-    c2w: np.ndarray,
-    times: np.ndarray | None = None,
-    *,
-    time_unit: TimeUnit = "frames",
-    scale: Scale = "unknown",
-    intrinsics: np.ndarray | None = None,
-    intrinsics_unit: PixelUnit = "pixels",
-) -> Trajectory:
-    """A Trajectory of camera-to-world matrices (N, 3, 4) or (N, 4, 4); without times, frames 0 to N-1."""
-    c2w = to_4x4_poses(c2w)
-    numbers = np.arange(len(c2w)) if times is None else times
-    return Trajectory(c2w, numbers, time_unit, scale, intrinsics, intrinsics_unit)
+def make_trajectory(c2w: np.ndarray, times: np.ndarray | None = None, **facts: Any) -> Trajectory:
+    """A Trajectory of camera-to-world matrices (N, 3, 4) or (N, 4, 4); without times, frames 0 to N-1.
+
+    `facts` are its unit of time, its scale, its intrinsics and their unit.
+    """
+    poses = to_4x4_poses(c2w)
+    return Trajectory(poses, np.arange(len(poses)) if times is None else times, **facts)
 
 
 def to_4x4_poses(poses: np.ndarray) -> np.ndarray:

@@ -12,7 +12,6 @@ from typing import Any
 from revisit.results import Cell
 from revisit.results.tables import Table, make_table
 from revisit.suites.wrbench.metrics import STAND_INS, TITLES
-from revisit.suites.wrbench.slices import SLICES
 from revisit.suites.wrbench.tables import (
     ALL,
     CONDITIONS,
@@ -102,21 +101,16 @@ def _measure_texts(row: ModelRow, measures: Sequence[str], counts: bool = True) 
     return texts
 
 
-def slice_table(
-    name: str, values: Mapping[str, Mapping[str, ModelRow]], pooled: Mapping[str, ModelRow], title: str = ""
-) -> Table:
+def slice_table(values: Mapping[str, Mapping[str, ModelRow]], title: str, note: str = SPARSE_NOTE) -> Table:
     """A row per value of a slice over all models, and one per model below it."""
     rows: list[dict[str, object]] = []
+    pooled = {value: pool_model_rows(value, members.values()) for value, members in values.items()}
     names = names_of_present_measures(pooled.values())
-    for value, pooled_row in pooled.items():
-        rows.append({"name": value, "cells": _slice_row_texts(pooled_row, names)})
-        if len(values[value]) > 1:
-            rows += [
-                {"name": model, "cells": _slice_row_texts(row, names), "detail": True}
-                for model, row in values[value].items()
-            ]
-    title = title or f"By {name}: {SLICES[name]}"
-    return {"title": title, "note": SPARSE_NOTE, "columns": ["clips", "support", *_measure_titles(names)], "rows": rows}
+    for value, members in values.items():
+        rows.append({"name": value, "cells": _slice_row_texts(pooled[value], names)})
+        below = members if len(members) > 1 else {}
+        rows += [{"name": one, "cells": _slice_row_texts(row, names), "detail": True} for one, row in below.items()]
+    return {"title": title, "note": note, "columns": ["clips", "support", *_measure_titles(names)], "rows": rows}
 
 
 def support_by_direction_table(directions: Mapping[str, Mapping[str, Any]]) -> Table:

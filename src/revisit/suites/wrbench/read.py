@@ -36,11 +36,10 @@ from revisit.suites.wrbench.metrics.camera import PROFILES
 from revisit.suites.wrbench.prompts import Row, read_json_lines_with_keys
 from revisit.suites.wrbench.questions import read_question_set
 from revisit.suites.wrbench.records import (
-    input_type_of_model,
+    condition_and_input_of_model,
     make_record_case,
     normalize_record_id,
     record_id_of_case,
-    viewpoint_condition_of_model,
 )
 from revisit.suites.wrbench.tables import CONDITIONS
 
@@ -245,12 +244,13 @@ def _add_sidecar_facts(case: Case) -> Case | Rejected:
     except UsageError as error:
         return Rejected(case.id, str(error), case.model)
     notes = {**case.annotations, **sidecar_notes, **_provenance_annotations(case.clip.path)}
-    condition = notes.get("viewpoint_condition") or viewpoint_condition_of_model(case.model)
+    usual_condition, usual_input = condition_and_input_of_model(case.model)
+    condition = notes.get("viewpoint_condition") or usual_condition
     if not condition and notes.get("interface") == "words":
         condition = "prompt_only"  # the camera was put into words: no other viewpoint was given
     notes["viewpoint_condition"] = condition
     notes.setdefault("interface", "words" if condition == "prompt_only" else "path")
-    notes["input"] = notes.get("input") or input_type_of_model(case.model)
+    notes["input"] = notes.get("input") or usual_input
     scripts = [text for text in (script, case.camera, upstream.SCRIPTS.get(case.condition, "")) if text]
     readable = (
         text for text in scripts if isinstance(camera_request_of_case(replace(case, camera=text)), CameraRequest)

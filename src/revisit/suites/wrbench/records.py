@@ -147,21 +147,17 @@ def normalize_record_id(record_id: str) -> str:
     return re.sub(rf"__({'|'.join(TIERS)})__none(?=__|$)", r"__\1", record_id)
 
 
-def viewpoint_condition_of_model(model: str) -> str:
-    """The viewpoint condition of a model by its card, or by the published table; nothing where neither knows it."""
+def condition_and_input_of_model(model: str) -> tuple[str, str]:
+    """Viewpoint condition of a model, and what it starts from as the published table calls it, by its card.
+
+    The condition of a model without a card is that of the published table; what is not known is empty.
+    """
     try:
-        return find_generator(model).condition
+        card = find_generator(model)
     except UsageError:
         row = published_row_of_model(model)
-        return row.condition if row else ""
-
-
-def input_type_of_model(model: str) -> str:
-    """What a model starts from, as the published table calls it; nothing where no card knows it."""
-    try:
-        return {"image": "TI2V", "source_video": "TV2V", "nothing": "T2V"}[find_generator(model).takes]
-    except UsageError:
-        return ""
+        return row.condition if row else "", ""
+    return card.condition, {"image": "TI2V", "source_video": "TV2V", "nothing": "T2V"}[card.takes]
 
 
 def make_record_case(

@@ -26,7 +26,7 @@ from revisit.suites.wrbench.metrics import COLUMNS
 from revisit.suites.wrbench.preference_pairs import count_preference_pairs
 from revisit.suites.wrbench.records import record_id_of_case
 from revisit.suites.wrbench.situations import JUDGED, SITUATIONS, classify_situation
-from revisit.suites.wrbench.slices import DIRECTIONS, split_results_by_slice
+from revisit.suites.wrbench.slices import DIRECTIONS, SLICES, split_results_by_slice
 from revisit.suites.wrbench.tables import (
     ALL,
     FACTORS,
@@ -37,7 +37,6 @@ from revisit.suites.wrbench.tables import (
     measure_cells_json,
     measure_correlations,
     output_weighted_means,
-    pool_model_rows,
     published_model_rows,
 )
 
@@ -45,6 +44,7 @@ RETURNED = (COLUMNS["returned_spatial"], COLUMNS["returned_state"])
 MOVED, IN_PLACE = ("spatial", "full"), ("state_only",)  # events that a matched support compares
 MATCHED = "At matched support: events that move the subject and events in place, direction by direction"
 MAKERS = {"poses_from": "poses by", "described_by": "descriptors by", "judge": "judged by"}  # fact -> how it is told
+OTHERS = "another protocol: other poses, features and judges"
 ByModel = Mapping[str, Results]
 
 
@@ -74,7 +74,7 @@ def summarise(results: Results) -> dict[str, Any]:
     situations = {model: _count_situations(mine) for model, mine in models.items()}
     pairs, left_out = count_preference_pairs(measured)
     shown = {model: sum(map(inputs_may_show_return, mine.cases)) for model, mine in models.items()}
-    overall = output_weighted_means(rows)
+    overall, best = output_weighted_means(rows), best_models_by_condition(rows)
     pixels = {model: _pixel_gate_support(mine) for model, mine in models.items()}
     if truth:
         pixels[truth.model] = _pixel_gate_support(results.truth)
@@ -87,14 +87,11 @@ def summarise(results: Results) -> dict[str, Any]:
     tables: list[Table] = [
         _situation_shares_table(situations),
         display.support_by_direction_table(directions),
-        *(display.slice_table(name, values, _pool_rows_by_value(values)) for name, values in slices.items()),
-        display.slice_table("event", matched, _pool_rows_by_value(matched), MATCHED),
+        *(display.slice_table(values, f"By {name}: {SLICES[name]}") for name, values in slices.items()),
+        display.slice_table(matched, MATCHED),
         *_common_returns_tables(by_model),
-        *(
-            [display.event_effects_table(tested), display.best_models_table(best_models_by_condition(rows))]
-            if len(rows) > 1
-            else []
-        ),
+        display.event_effects_table(tested if len(rows) > 1 else ()),
+        display.best_models_table(best if len(rows) > 1 else {}),
         display.patch_mean_sensitivity_table(sensitivity),
         display.model_series_table(series, sums),
         display.preference_pair_counts_table(pairs, left_out),
@@ -111,7 +108,7 @@ def summarise(results: Results) -> dict[str, Any]:
             "truth": None if truth is None else _model_row_json(truth, results.truth, CEILING),
             "totals": measure_cells_json(overall),
             "correlations": measure_correlations(rows) if len(rows) > 2 else None,
-            "frontiers": best_models_by_condition(rows),
+            "frontiers": best,
             "events": events,
             "slices": _slice_rows_json({**slices, "matched support": matched}),
             "series": {
@@ -123,10 +120,7 @@ def summarise(results: Results) -> dict[str, Any]:
             "situations": situations,
             "pairs": {"counts": pairs, "left_out": left_out},
             "left_out": {model: count for model, count in shown.items() if count},
-            "published": {
-                "source": published_model_rows()[0],
-                "note": "another protocol: other poses, features and judges",
-            },
+            "published": {"source": published_model_rows()[0], "note": OTHERS},
         },
     }
 
@@ -149,9 +143,8 @@ def _results_by_model(results: Results) -> dict[str, Results]:
 
 def _cell_without_shown_returns(part: Results, metric_id: str) -> Cell:
     """Clips whose inputs may have shown the return do not count for it."""
-    return (part.only(lambda entry: not inputs_may_show_return(entry)) if metric_id in RETURNED else part).cell(
-        metric_id
-    )
+    counted = part.only(lambda entry: not inputs_may_show_return(entry)) if metric_id in RETURNED else part
+    return counted.cell(metric_id)
 
 
 def _patch_mean_sensitivity(mine: Results) -> dict[str, float]:
@@ -175,11 +168,6 @@ def _evidence_makers_text(measured: Results) -> str:
 def _rows_by_model(part: Results) -> dict[str, ModelRow]:
     """A row per model of these clips."""
     return {model: _model_row(model, mine) for model, mine in _results_by_model(part).items()}
-
-
-def _pool_rows_by_value(values: dict[str, dict[str, ModelRow]]) -> dict[str, ModelRow]:
-    """A row per value, over the clips of all models."""
-    return {value: pool_model_rows(value, rows.values()) for value, rows in values.items()}
 
 
 def _rows_by_direction_and_event(measured: Results) -> dict[str, dict[str, ModelRow]]:
@@ -215,14 +203,12 @@ def _common_returns_tables(by_model: ByModel) -> list[Table]:
     records = set.intersection(*opened) if len(opened) > 1 else set()
     if not records:
         return []
-    rows = {
-        model: _model_row(
-            model, mine.only(lambda entry: isinstance(entry, Case) and record_id_of_case(entry) in records)
-        )
-        for model, mine in by_model.items()
-    }
+    rows = {}
+    for model, mine in by_model.items():
+        common = mine.only(lambda entry: isinstance(entry, Case) and record_id_of_case(entry) in records)
+        rows[model] = {model: _model_row(model, common)}
     note = f"the {len(records)} records whose return can be judged for every model; {display.SPARSE_NOTE}"
-    return [{**display.slice_table("event", {m: {} for m in rows}, rows, "Returns that all models have"), "note": note}]
+    return [display.slice_table(rows, "Returns that all models have", note)]
 
 
 def _model_row(model: str, mine: Results) -> ModelRow:

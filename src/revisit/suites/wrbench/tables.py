@@ -169,35 +169,24 @@ def event_factor_contrasts(
     spatial), `interaction` their difference of differences: `mean` over the `models`, with `p`, and with `p_holm` by
     Holm's correction over everything asked here.
     """
-    tests: list[tuple[str, str, list[float], float | None]] = []
+    rows: list[dict[str, Any]] = []
     for measure in measures:
         cells = [
             [by_model[model][factor][measure] for factor in FACTORS]
             for model in sorted(by_model)
             if all(measure in by_model[model].get(factor, {}) for factor in FACTORS)
         ]
-        if not cells:
-            continue
         effects = {
             "moves": [((s - o) + (f - t)) / 2 for o, s, t, f in cells],
             "changes": [((t - o) + (f - s)) / 2 for o, s, t, f in cells],
             "interaction": [(f - t) - (s - o) for o, s, t, f in cells],
         }
-        for factor, values in effects.items():
+        for factor, values in effects.items() if cells else ():
             test = wilcoxon_signed_rank([0.0] * len(values), values)
-            tests.append((factor, measure, values, None if test is None else test.p))
-    corrected = iter(holm_corrected_p([p for *_, p in tests if p is not None]))
-    return [
-        {
-            "factor": factor,
-            "measure": measure,
-            "mean": sum(values) / len(values),
-            "models": len(values),
-            "p": p,
-            "p_holm": None if p is None else next(corrected),
-        }
-        for factor, measure, values, p in tests
-    ]
+            effect = {"factor": factor, "measure": measure, "mean": sum(values) / len(values), "models": len(values)}
+            rows.append({**effect, "p": None if test is None else test.p})
+    corrected = iter(holm_corrected_p([row["p"] for row in rows if row["p"] is not None]))
+    return [{**row, "p_holm": None if row["p"] is None else next(corrected)} for row in rows]
 
 
 @cache
