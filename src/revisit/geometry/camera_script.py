@@ -37,11 +37,9 @@ MOVES: dict[str, dict[str, tuple[str, int]]] = {
     "lights": {"up": ("light", 1), "down": ("light", -1)},
     "screen": {"in": ("screen", 1), "out": ("screen", -1)},
 }
-UNITS = {
-    "yaw": "degrees", "tilt": "degrees", "roll": "degrees", "orbit": "degrees",
-    "dolly": "metres", "truck": "metres", "crane": "metres",
-}  # fmt: skip
-SIGNED = ("yaw", "tilt", "roll", "dolly", "truck", "crane")  # where an amount below zero goes the other way
+UNITS = dict.fromkeys(("yaw", "tilt", "roll", "orbit"), "degrees")
+UNITS |= dict.fromkeys(("dolly", "truck", "crane"), "metres")
+SIGNED = UNITS.keys() - {"orbit"}  # where an amount below zero goes the other way
 PIVOT = 2.0  # metres ahead of the first view, where nothing else is given to orbit around
 AWAY_TURN = 15.0  # degrees: a quarter of the view at a field of view of 60
 RESTS = ("hold", "static")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from revisit.core.text import parse_json
-from revisit.geometry.formats.names import frame_numbers_from_names, natural_sort_key
+from revisit.geometry.formats.text import frame_numbers_from_names, natural_sort_key
 from revisit.geometry.poses import InvalidPoses, Trajectory, from_opengl, from_unreal, make_trajectory
 
 MATRIX = "a transform_matrix of 4 rows of 4 numbers"

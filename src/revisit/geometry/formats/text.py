@@ -5,12 +5,12 @@ Lines that are empty or begin with # are skipped. Numbers are separated by space
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 import numpy as np
 
-from revisit.geometry.formats.names import frame_numbers_from_names, natural_sort_key
 from revisit.geometry.poses import InvalidPoses, Trajectory, from_w2c, make_trajectory
 from revisit.geometry.rotations import rotations_from_quaternions
 
@@ -20,6 +20,7 @@ REALESTATE10K = "timestamp fx fy cx cy 0 0 and the 12 numbers of a 3x4 matrix, r
 COLMAP = "ID QW QX QY QZ TX TY TZ CAMERA NAME"
 # Quaternions with four decimals are off by 1e-4; other columns taken for a quaternion by far more.
 UNIT = 1e-2
+LONGEST_NUMBER = 9  # longer ones are time stamps, not frame numbers
 
 
 def parse_tum(text: str) -> Trajectory:
@@ -128,3 +129,21 @@ def _rotations_of_unit_quaternions(wxyz: np.ndarray, lines: list[int]) -> np.nda
 
 def _join_3x4_poses(rotation: np.ndarray, translation: np.ndarray) -> np.ndarray:
     return np.concatenate([rotation, translation[:, :, None]], axis=2)
+
+
+def natural_sort_key(name: str) -> list[str | int]:
+    """A key that sorts `frame_2` before `frame_10`."""
+    return [int(part) if part.isdecimal() else part for part in re.split(r"([0-9]+)", name)]
+
+
+def frame_numbers_from_names(names: Sequence[str]) -> np.ndarray:
+    """Frame numbers (N,) of sorted names: the last number in each, or 0 to N-1 if these do not rise.
+
+    A reconstruction leaves out images it could not place, so the position in a list says little.
+    """
+    matches = [re.search(r"([0-9]+)[^0-9/]*$", re.sub(r"\.[A-Za-z0-9]+$", "", name)) for name in names]
+    texts = [match[1] for match in matches if match and len(match[1]) <= LONGEST_NUMBER]
+    numbers = np.array([int(text) for text in texts])
+    if len(texts) == len(names) and (np.diff(numbers) > 0).all():
+        return numbers
+    return np.arange(len(names))

@@ -74,8 +74,8 @@ def records(
     scripts = {row["annotations"]["camera"]: row["camera"] for row in rows}
     reasons = {} if card is None else refusal_reasons(scripts, card, length)
     refused = group_items(reasons, reasons.__getitem__)
-    needed = takes if takes in ("image", "source_video") else ""
-    without = sum(needed not in row for row in rows) if needed else 0
+    what = {"image": "first frame", "source_video": "source video"}.get(takes, "")
+    without = sum(takes not in row for row in rows) if what else 0
     write_json_lines(out, rows)
     cameras = Counter(row["annotations"]["camera"] for row in rows)
     if json:
@@ -86,7 +86,6 @@ def records(
     if card is None and frames is None:
         console.print_to_stderr(f"clips of {length} frames; --model NAME uses the settings of a generator")
     if without:
-        what = {"image": "first frame", "source_video": "source video"}[needed]
         option = f"--{what.replace(' ', '-')}s"
         console.print_to_stderr(f"{without} records have no {what}; give a folder of them with {option}")
     for reason, labels in refused.items():
@@ -94,12 +93,8 @@ def records(
         console.print_to_stderr(
             f"{card.id if card else ''} will refuse {count} records ({', '.join(labels)}): {reason}"
         )
-    if (
-        data is not None
-        and (takes == "nothing" or generator_takes_commands(card))
-        and tasks
-        and tasks[0].wording.source is None
-    ):
+    in_parts = takes == "nothing" or generator_takes_commands(card)
+    if data is not None and in_parts and {task.wording.source for task in tasks} == {None}:
         console.print_to_stderr(
             "the parts of the prompts are joined by words of Revisit, because no copy of WRBench was found; --wrbench "
             "names yours, and its words are used"

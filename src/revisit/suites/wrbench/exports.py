@@ -11,11 +11,10 @@ from revisit.core.text import parse_json
 from revisit.media.text_files import csv_text
 from revisit.results import Results
 from revisit.results.stand_ins import rejoin_stand_ins
-from revisit.suites.wrbench.measures import rename_scores_by_measure
 from revisit.suites.wrbench.metrics import STAND_INS
 from revisit.suites.wrbench.preference_pairs import preference_pair_lines
 from revisit.suites.wrbench.summary import summarise
-from revisit.suites.wrbench.tables import MEASURES, SummaryRow, published_groups_of_model
+from revisit.suites.wrbench.tables import MEASURES, SummaryRow, published_groups_of_model, rename_scores_by_measure
 
 COLUMNS = ("D1_CamPrec", "D1_CamAlign_common_yaw", "D1_CamAlign_static_hold", "D2", "D3", "D4", "D5", "D6")
 NAMES = dict(zip(MEASURES, COLUMNS, strict=True))

@@ -17,13 +17,13 @@ from revisit.results.leaderboards import (
     protocol_tag,
 )
 from revisit.suites.wrbench.display import BEFORE_SUPPORT, DAGGER, SPARSE_NOTE
-from revisit.suites.wrbench.measures import metric_id_of_measure
 from revisit.suites.wrbench.metrics import STAND_INS, TITLES
 from revisit.suites.wrbench.tables import (
     ALL,
     MEASURES,
     T2V_MEASURES,
     SummaryRow,
+    metric_id_of_measure,
     printed_averages_note,
     published_model_rows,
     published_text_to_video_rows,

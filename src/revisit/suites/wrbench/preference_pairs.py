@@ -16,9 +16,8 @@ from typing import Any
 from revisit.core import Case
 from revisit.core.grouping import group_items
 from revisit.results import Results
-from revisit.suites.wrbench.measures import inputs_may_show_return
 from revisit.suites.wrbench.records import record_id_of_case
-from revisit.suites.wrbench.tables import ALL
+from revisit.suites.wrbench.tables import ALL, inputs_may_show_return
 
 MARGIN = 0.1  # of a score from 0 to 1: smaller differences are ties
 DEGREES = 5.0  # of a turn: smaller differences are ties

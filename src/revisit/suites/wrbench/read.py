@@ -49,16 +49,10 @@ POSE_FILES = ("{id}/poses.npy", "{id}/extrinsics_opencv_w2c.npy", "{id}.npy", "{
 
 def is_wrbench_source(source: Path) -> bool:
     """Whether the clips come with event-view records."""
-    if upstream.find_wrbench_manifests(source):
+    manifests = _own_manifest_paths(source)
+    if upstream.find_wrbench_manifests(source) or any(map(_first_row_is_event_record, manifests)):
         return True
-    if source.is_file():
-        return source.suffix == ".jsonl" and _first_row_is_event_record(source)
-    if not source.is_dir():
-        return False
-    if (source / RECORDS).is_file() or upstream.has_sidecars(source):
-        return True
-    manifests = [source / MANIFEST, *(folder / MANIFEST for folder in source.iterdir() if folder.is_dir())]
-    return any(_first_row_is_event_record(path) for path in manifests if path.is_file())
+    return source.is_dir() and ((source / RECORDS).is_file() or upstream.has_sidecars(source))
 
 
 def read(
@@ -195,23 +189,22 @@ def _cases_from_tree(source: Path, records_by_id: Mapping[str, Row]) -> Iterator
         name = sample.rpartition("/")[2]
         candidates = [normalize_record_id(record_id) for record_id in (sample, name, name.partition("@")[0])]
         record = next((record_id for record_id in candidates if record_id in records_by_id), None)
-        if record is None:
-            try:
-                case = upstream.case_from_sidecar(path)
-            except UsageError as error:
-                yield Rejected(f"{sample}@{model}", str(error), model)
-                continue
-            if case is not None:
-                yield _add_sidecar_facts(case)
-                continue
-        records_by_model.setdefault(model, set())
-        if record is None:
-            yield Rejected(f"{sample}@{model}", f"no record is called {candidates[-1]!r}", model)
+        if record is not None:
+            records_by_model.setdefault(model, set()).add(record)
+            row = records_by_id[record]
+            asked = str(row.get("prompt", "")), str(row.get("camera", "")), int(row.get("seed", 0))
+            yield _add_sidecar_facts(make_record_case(record, model, path, *asked, row.get("annotations", {})))
             continue
-        records_by_model[model].add(record)
-        row = records_by_id[record]
-        asked = str(row.get("prompt", "")), str(row.get("camera", "")), int(row.get("seed", 0))
-        yield _add_sidecar_facts(make_record_case(record, model, path, *asked, row.get("annotations", {})))
+        try:
+            case = upstream.case_from_sidecar(path)
+        except UsageError as error:
+            yield Rejected(f"{sample}@{model}", str(error), model)
+            continue
+        if case is None:
+            records_by_model.setdefault(model, set())
+            yield Rejected(f"{sample}@{model}", f"no record is called {candidates[-1]!r}", model)
+        else:
+            yield _add_sidecar_facts(case)
     for model, records in records_by_model.items():
         yield from _missing_record_entries(records_by_id, records, model)
 
@@ -310,6 +303,6 @@ def _read_series_by_model(path: Path) -> dict[str, str]:
 
 
 def _first_row_is_event_record(path: Path) -> bool:
-    first = upstream.first_manifest_row(path) or {}
-    notes = first.get("annotations")
+    first = upstream.first_manifest_row(path) if path.suffix == ".jsonl" else None
+    notes = (first or {}).get("annotations")
     return isinstance(notes, dict) and {"task", "factor"} <= set(notes)

@@ -20,7 +20,7 @@ import revisit
 from revisit.control.requested_path import FIELD_OF_VIEW, intrinsics
 from revisit.core import UsageError
 from revisit.core.text import parse_json, read_package_yaml
-from revisit.geometry.camera_script import Step, parse_script
+from revisit.geometry.camera_script import parse_script
 from revisit.media.files import atomic_write_path, write_text_atomically
 from revisit.metrics.requested_camera import kind_of_path, relative_yaw, value_farthest_from_zero
 from revisit.suites.wrbench.records import CAMERAS
@@ -214,12 +214,11 @@ def to_wrbench_script(script: str) -> str:
         return script
     if any(move.kind == "orbit" for step in steps for move in step.moves):
         return script
-    return ",".join(_to_wrbench_step(step) for step in steps)
-
-
-def _to_wrbench_step(step: Step) -> str:
-    moves = [f"{FACTS['words'].get(move.kind, move.kind)}:{move.direction}:{move.amount:.12g}" for move in step.moves]
-    return f"{'+'.join(moves) or 'static'}@{step.frames}"
+    words, parts = FACTS["words"], []
+    for step in steps:
+        moves = [f"{words.get(move.kind, move.kind)}:{move.direction}:{move.amount:.12g}" for move in step.moves]
+        parts.append(f"{'+'.join(moves) or 'static'}@{step.frames}")
+    return ",".join(parts)
 
 
 def sidecar_path(clip: Path, name: str) -> Path:

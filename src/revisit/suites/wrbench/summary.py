@@ -21,7 +21,6 @@ from revisit.results.file_types import Stage
 from revisit.results.funnel import TARGET, VIEW, cases_passing_gate, make_stage
 from revisit.results.tables import Table, make_table, standard_summary
 from revisit.suites.wrbench import display
-from revisit.suites.wrbench.measures import inputs_may_show_return, rename_scores_by_measure
 from revisit.suites.wrbench.metrics import COLUMNS
 from revisit.suites.wrbench.preference_pairs import count_preference_pairs
 from revisit.suites.wrbench.records import record_id_of_case
@@ -33,11 +32,13 @@ from revisit.suites.wrbench.tables import (
     ModelRow,
     best_models_by_condition,
     event_factor_contrasts,
+    inputs_may_show_return,
     left_to_right_support_ratio,
     measure_cells_json,
     measure_correlations,
     output_weighted_means,
     published_model_rows,
+    rename_scores_by_measure,
 )
 
 RETURNED = (COLUMNS["returned_spatial"], COLUMNS["returned_state"])
@@ -127,13 +128,11 @@ def summarise(results: Results) -> dict[str, Any]:
 
 def _slice_rows_json(slices: Mapping[str, Mapping[str, Mapping[str, ModelRow]]]) -> dict[str, object]:
     """Slice -> value -> model -> its cells."""
-    return {
-        name: {
-            value: {row.model: {"clips": row.outputs, **measure_cells_json(row.cells)} for row in rows.values()}
-            for value, rows in values.items()
-        }
-        for name, values in slices.items()
-    }
+
+    def cells_json(rows: Mapping[str, ModelRow]) -> dict[str, object]:
+        return {row.model: {"clips": row.outputs, **measure_cells_json(row.cells)} for row in rows.values()}
+
+    return {name: {value: cells_json(rows) for value, rows in values.items()} for name, values in slices.items()}
 
 
 def _results_by_model(results: Results) -> dict[str, Results]:

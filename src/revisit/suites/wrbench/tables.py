@@ -12,8 +12,10 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
+from revisit.core import Case, Record, Rejected
 from revisit.core.text import join_names, read_package_yaml
-from revisit.results import Cell
+from revisit.results import Cell, Results
+from revisit.results.stand_ins import is_stand_in
 from revisit.stats.correlation import pearson_matrix
 from revisit.stats.paired import holm_corrected_p, wilcoxon_signed_rank
 from revisit.suites.wrbench.metrics import COLUMNS, STAND_INS
@@ -24,7 +26,44 @@ CONDITIONS = ("source_video", "geometry_cache", "model_inferred", "prompt_only")
 AVERAGED = ("alignment", "integrity", "visible_spatial", "visible_state", "returned_spatial", "returned_state")
 SPARSE_COUNT, SPARSE_SHARE = 10, 0.10
 FACTORS = ("none", "spatial", "state_only", "full")  # of events: does the subject move, does its state change, or both
+ODOMETRY, NETWORK = "odometry", "network"  # ends of the names of stand-ins: who made them
 SummaryRow = Mapping[str, Any]  # of summary.json: facts of a model, and a value and n under the name of each measure
+
+
+def metric_id_of_measure(measure: str) -> str:
+    """The metric that a measure or a stand-in is read from."""
+    return STAND_INS[measure][1] if measure in STAND_INS else COLUMNS[measure]
+
+
+def rename_scores_by_measure(results: Results) -> Results:
+    """The scores under the name of their measure or stand-in, and the gates as they are.
+
+    Clips whose inputs may have shown the return have no returned measures.
+    """
+
+    def rename_record(record: Record) -> Record | None:
+        name = measure_of_record(record) if record.scored else None
+        if name is None or (name.startswith("returned") and inputs_may_show_return(record.case)):
+            return record if record.is_gate else None
+        return record.with_changed_fields(question=name)
+
+    return results.mapped(rename_record)
+
+
+def inputs_may_show_return(entry: Case | Rejected) -> bool:
+    """Whether the inputs of a clip may have shown what comes back."""
+    return isinstance(entry, Case) and bool(entry.annotations.get("leaks"))
+
+
+def measure_of_record(record: Record) -> str | None:
+    """The measure or stand-in that a score belongs to, by its metric and by who made its evidence."""
+    metric_id = record.question
+    if is_stand_in(record):
+        kind = ODOMETRY if record.facts.get("poses_from") == ODOMETRY else NETWORK
+        return next((name for name, (_, of) in STAND_INS.items() if of == metric_id and name.endswith(kind)), None)
+    if metric_id == "visual_integrity_lite":
+        return "integrity_lite"
+    return next((name for name, of in COLUMNS.items() if of == metric_id), None)
 
 
 @dataclass(frozen=True)
