@@ -106,7 +106,7 @@ def test_none_changes_nothing():
 def test_applying_turns_poses_and_scales_centres_only():
     estimate = make_trajectory(random_poses(0))
     turn = rotation_from_axis_angle((0, 1, 0), 90)
-    moved = apply(TrajectoryAlignment("sim3", turn, np.array([1.0, 2, 3]), 10.0), estimate)
+    moved = apply(TrajectoryAlignment(turn, np.array([1.0, 2, 3]), 10.0), estimate)
     assert np.allclose(moved.rotations, turn @ estimate.rotations)
     assert np.allclose(moved.centres, 10 * estimate.centres @ turn.T + [1, 2, 3])
 

@@ -33,7 +33,7 @@ seeds = st.integers(0, 2**32 - 1)
 
 def similarity(seed: int, scale: float = 1.0) -> TrajectoryAlignment:
     rng = np.random.default_rng(seed)
-    return TrajectoryAlignment("sim3", rotations_from_quaternions(rng.normal(size=4)), rng.normal(size=3) * 5, scale)
+    return TrajectoryAlignment(rotations_from_quaternions(rng.normal(size=4)), rng.normal(size=3) * 5, scale)
 
 
 # Definitions

@@ -189,11 +189,6 @@ def test_unreal_round_trip(seed):
     assert np.allclose(from_unreal(*to_unreal(poses)), poses, atol=1e-9)
 
 
-def test_unreal_shapes_are_explained():
-    with pytest.raises(InvalidPoses, match=r"both need \(N, 3\)"):
-        from_unreal(np.zeros(3), np.zeros(3))
-
-
 # Quaternions
 
 

@@ -79,8 +79,3 @@ def test_points_behind_the_camera_or_at_infinity_have_an_infinite_error():
     assert error.tolist() == [0, np.inf, np.inf]
     same = np.array([[320.0, 240], [100, 7]])  # both cameras see it in the same direction: parallel rays
     assert np.isinf(triangulate(same, same, P1, projection_matrix(K, np.eye(3), np.array([1.0, 0, 0])))).all()
-
-
-def test_wrong_shapes_say_what_a_valid_one_looks_like():
-    with pytest.raises(InvalidPoses, match=r"both need \(N, 2\)"):
-        symmetric_epipolar_distance(np.zeros((3, 3)), np.zeros((3, 3)), np.eye(3))

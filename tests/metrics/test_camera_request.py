@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from revisit.core import Case, Clip, InvalidEvidence, Metric, Score, Unscored
+from revisit.core import Case, Clip, InvalidEvidence, Metric, Score, Unscored, UsageError
 from revisit.evidence.camera import CameraPath, ObservedCamera
 from revisit.evidence.frames import FrameFacts
 from revisit.evidence.poses import PoseTrack
@@ -185,6 +185,6 @@ def test_odometry_serves_turns() -> None:
 def test_malformed_evidence_raises() -> None:
     with pytest.raises(InvalidEvidence, match="it must be"):
         ObservedCamera(np.arange(3), np.zeros((2, 3, 3)), None, "test")
-    with pytest.raises(InvalidEvidence, match="rule"):
+    with pytest.raises(UsageError, match="rule"):
         camera_alignment(case(OUT_AND_BACK), facts(), seen(OUT_AND_BACK), rule="generous")
     assert isinstance(camera_alignment(case(OUT_AND_BACK), facts(), seen(OUT_AND_BACK)), Score)

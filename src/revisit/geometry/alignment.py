@@ -14,14 +14,13 @@ from __future__ import annotations
 
 from bisect import bisect
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
 from revisit.geometry.poses import InvalidPoses, Trajectory, invert_rigid_poses
 
 Method = Literal["none", "origin", "se3", "sim3"]
-METHODS: tuple[Method, ...] = ("none", "origin", "se3", "sim3")
 
 STILL = "no motion: all camera centres are in one place, so scale and rotation are not determined"
 STRAIGHT = "straight path: all camera centres are on one line, so the rotation about it is not determined"
@@ -39,28 +38,25 @@ FLAT = 0.1**2
 class TrajectoryAlignment:
     """A similarity that brings an estimate into the world of the reference: p -> scale · rotation @ p + translation."""
 
-    method: Method
     rotation: np.ndarray  # (3, 3)
     translation: np.ndarray  # (3,)
     scale: float = 1.0
     degenerate: str | None = None  # why the alignment is not unique; None when it is
     mirrored: bool = False  # a reflection would fit better: one of the two paths has left-handed axes
-    agreement: float | None = (
-        None  # 0-1: how alike the shapes of both paths are; scale and rotation mean little when low
-    )
+    agreement: float | None = None  # 0-1: how alike both shapes are; scale and rotation mean little when low
 
 
 def align(estimate: Trajectory, reference: Trajectory, method: Method = "sim3") -> TrajectoryAlignment:
     """The alignment of an estimate to the reference; pose i of one belongs to pose i of the other."""
     require_same_length(estimate, reference)
     if method == "none":
-        return TrajectoryAlignment(method, np.eye(3), np.zeros(3))
+        return TrajectoryAlignment(np.eye(3), np.zeros(3))
     if method == "origin":
         first = reference.c2w[0] @ invert_rigid_poses(estimate.c2w[0])
-        return TrajectoryAlignment(method, first[:3, :3], first[:3, 3])
+        return TrajectoryAlignment(first[:3, :3], first[:3, 3])
     if method in ("se3", "sim3"):
         return umeyama(estimate.centres, reference.centres, with_scale=method == "sim3")
-    raise InvalidPoses(f"there is no alignment called {method!r}; choose one of {', '.join(METHODS)}")
+    raise InvalidPoses(f"there is no alignment called {method!r}; choose one of {', '.join(get_args(Method))}")
 
 
 def umeyama(source: np.ndarray, target: np.ndarray, *, with_scale: bool = True) -> TrajectoryAlignment:
@@ -68,11 +64,10 @@ def umeyama(source: np.ndarray, target: np.ndarray, *, with_scale: bool = True) 
     x, y = np.asarray(source, dtype=float), np.asarray(target, dtype=float)
     if x.ndim != 2 or x.shape[1:] != (3,) or x.shape != y.shape or not len(x):
         raise InvalidPoses(f"points of shapes {x.shape} and {y.shape} cannot be aligned; both need the same (N, 3)")
-    method: Method = "sim3" if with_scale else "se3"
     x_mean, y_mean = x.mean(axis=0), y.mean(axis=0)
     spread, y_spread = (np.square(points - points.mean(axis=0)).sum(axis=1).mean() for points in (x, y))
     if _are_all_in_one_place(x, spread) or _are_all_in_one_place(y, y_spread):
-        return TrajectoryAlignment(method, np.eye(3), y_mean - x_mean, degenerate=STILL)
+        return TrajectoryAlignment(np.eye(3), y_mean - x_mean, degenerate=STILL)
 
     u, d, vt = np.linalg.svd((y - y_mean).T @ (x - x_mean) / len(x))
     flip = np.linalg.det(u) * np.linalg.det(vt) < 0
@@ -80,7 +75,6 @@ def umeyama(source: np.ndarray, target: np.ndarray, *, with_scale: bool = True) 
     rotation = (u * sign) @ vt
     scale = float(d @ sign / spread) if with_scale else 1.0
     return TrajectoryAlignment(
-        method,
         rotation,
         y_mean - scale * rotation @ x_mean,
         scale,

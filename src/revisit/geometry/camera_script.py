@@ -37,11 +37,9 @@ MOVES: dict[str, dict[str, tuple[str, int]]] = {
     "lights": {"up": ("light", 1), "down": ("light", -1)},
     "screen": {"in": ("screen", 1), "out": ("screen", -1)},
 }
-UNITS = {
-    "yaw": "degrees", "tilt": "degrees", "roll": "degrees", "orbit": "degrees",
-    "dolly": "metres", "truck": "metres", "crane": "metres",
-}  # fmt: skip
-SIGNED = ("yaw", "tilt", "roll", "dolly", "truck", "crane")  # where an amount below zero goes the other way
+UNITS = dict.fromkeys(("yaw", "tilt", "roll", "orbit"), "degrees")
+UNITS |= dict.fromkeys(("dolly", "truck", "crane"), "metres")
+SIGNED = UNITS.keys() - {"orbit"}  # where an amount below zero goes the other way
 PIVOT = 2.0  # metres ahead of the first view, where nothing else is given to orbit around
 AWAY_TURN = 15.0  # degrees: a quarter of the view at a field of view of 60
 RESTS = ("hold", "static")
@@ -139,11 +137,8 @@ def camera_path(
             positions = np.cumsum([position, *np.stack(displacements, axis=1).reshape(-1, 3)], axis=0)[3::3]
         about_vertical = rotation_from_axis_angle((0, 1, 0), yaw + turn * after)
         tilted = start[:3, :3] @ rotation_from_axis_angle((1, 0, 0), pitch + lift * after)
-        parts.append(
-            make_rigid_poses(
-                about_vertical @ tilted @ rotation_from_axis_angle((0, 0, 1), roll + lean * after), positions
-            )
-        )
+        rolled = rotation_from_axis_angle((0, 0, 1), roll + lean * after)
+        parts.append(make_rigid_poses(about_vertical @ tilted @ rolled, positions))
         position = positions[-1]
         yaw, pitch, roll = yaw + turn, pitch + lift, roll + lean
     return np.concatenate(parts)
@@ -171,11 +166,8 @@ def camera_path_of_length(steps: Sequence[Step], frames: int | None = None, *, a
     if not 2 <= frames <= LONGEST:
         raise UsageError(f"a camera path has 2 to {LONGEST} frames, not {frames}")
     total = sum(step.frames for step in steps)
-    c2w = (
-        _path_with_repeated_step_ends(steps)
-        if frames == total and _has_two_frames_per_step(steps)
-        else camera_path(steps)
-    )
+    repeated = frames == total and _has_two_frames_per_step(steps)
+    c2w = _path_with_repeated_step_ends(steps) if repeated else camera_path(steps)
     if axes == "first_view":
         c2w[:, :3, 3] = _centres_along_first_view(steps, frames == len(c2w) == total)
     if len(c2w) == frames:
@@ -307,10 +299,7 @@ def _parse_move(text: str, step: str) -> Move:
         opposite = next(other for other in directions if other != direction)
         return Move(kind, opposite if amount < 0 else direction, abs(amount))
     if kind in SIGNED or not 0 < amount <= FARTHEST:
-        unit = f"a number of {UNITS[kind]} up to {FARTHEST:.0f}" if kind in SIGNED else f"a positive {_unit_text(kind)}"
+        unit = f"a positive {f'number of {UNITS[kind]}' if kind in UNITS else 'share of 1'}"
+        unit = f"a number of {UNITS[kind]} up to {FARTHEST:.0f}" if kind in SIGNED else unit
         raise UsageError(f"camera step {step[:60]!r} moves by {fields[1][:60]!r}; give {unit}")
     return Move(kind, direction, amount)
-
-
-def _unit_text(kind: str) -> str:
-    return f"number of {UNITS[kind]}" if kind in UNITS else "share of 1"

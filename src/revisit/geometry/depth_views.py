@@ -14,9 +14,7 @@ from revisit.geometry.two_view import relative_pose
 
 SAMPLED_POSES = 16
 COMPARED = 12  # pairs of poses that decide on the convention
-TELLING = (
-    12.0  # degrees of motion that tell most: views still share most of what they see, and a wrong reading is far off
-)
+TELLING = 12.0  # degrees of motion that tell most: views still share most of what they see; a wrong reading is far off
 FARTHEST = 40.0  # degrees: further apart, views have little in common
 LEAST_SHARED = 0.2  # of the pixels; where fewer meet, a reading of the poses has failed
 THIN = 48  # pixels on the longer side that are compared

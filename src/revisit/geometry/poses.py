@@ -10,7 +10,7 @@ and its unit matter. docs/poses.md describes each convention and file format.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -49,9 +49,9 @@ class Trajectory:
         if times.shape != (n,):
             raise InvalidPoses(f"the times have shape {times.shape}; {n} poses need ({n},): one number for each")
         if not np.isfinite(times).all():
-            raise InvalidPoses(f"the time of pose {_index_of_first_true(~np.isfinite(times))} is not a finite number")
+            raise InvalidPoses(f"the time of pose {np.argmax(~np.isfinite(times))} is not a finite number")
         if (np.diff(times) < 0).any():
-            k = _index_of_first_true(np.diff(times) < 0)
+            k = np.argmax(np.diff(times) < 0)
             raise InvalidPoses(
                 f"time runs backwards from pose {k} ({times[k]:.6f}) to pose {k + 1} ({times[k + 1]:.6f}); "
                 "sort the poses by time"
@@ -87,20 +87,13 @@ class Trajectory:
         return replace(self, c2w=self.c2w[index], times=self.times[index], intrinsics=intrinsics)
 
 
-def make_trajectory(
-    c2w: np.ndarray,
-    times: np.ndarray | None = None,
-    *,
-    time_unit: TimeUnit = "frames",
-    scale: Scale = "unknown",
-    intrinsics: np.ndarray | None = None,
-    intrinsics_unit: PixelUnit = "pixels",
-) -> Trajectory:
-    """A Trajectory of camera-to-world matrices (N, 3, 4) or (N, 4, 4); without times, frames 0 to N-1."""
-    c2w = to_4x4_poses(c2w)
-    if times is None:
-        times = np.arange(len(c2w))
-    return Trajectory(c2w, times, time_unit, scale, intrinsics, intrinsics_unit)
+def make_trajectory(c2w: np.ndarray, times: np.ndarray | None = None, **facts: Any) -> Trajectory:
+    """A Trajectory of camera-to-world matrices (N, 3, 4) or (N, 4, 4); without times, frames 0 to N-1.
+
+    `facts` are its unit of time, its scale, its intrinsics and their unit.
+    """
+    poses = to_4x4_poses(c2w)
+    return Trajectory(poses, np.arange(len(poses)) if times is None else times, **facts)
 
 
 def to_4x4_poses(poses: np.ndarray) -> np.ndarray:
@@ -139,19 +132,17 @@ def require_rigid_poses(poses: np.ndarray) -> None:
     """Raise InvalidPoses unless every matrix (N, 4, 4) is a rotation and a translation."""
     finite = np.isfinite(poses).all(axis=(1, 2))
     if not finite.all():
-        raise InvalidPoses(
-            f"pose {_index_of_first_true(~finite)} holds NaN or infinity; leave out frames without a pose"
-        )
+        raise InvalidPoses(f"pose {np.argmin(finite)} holds NaN or infinity; leave out frames without a pose")
     last_row_ok = np.abs(poses[:, 3] - [0, 0, 0, 1]).max(axis=1) <= ORTHONORMAL
     if not last_row_ok.all():
-        k = _index_of_first_true(~last_row_ok)
+        k = np.argmin(last_row_ok)
         raise InvalidPoses(
             f"pose {k} ends in the row {poses[k, 3].tolist()} where [0, 0, 0, 1] is expected; is the matrix transposed?"
         )
     r = poses[:, :3, :3]
     off = np.abs(np.swapaxes(r, 1, 2) @ r - np.eye(3)).max(axis=(1, 2))
     if (off > ORTHONORMAL).any():
-        k = _index_of_first_true(off > ORTHONORMAL)
+        k = np.argmax(off > ORTHONORMAL)
         raise InvalidPoses(
             f"the rotation of pose {k} is not orthonormal (off by {off[k]:.2g}, allowed are {ORTHONORMAL:g}); "
             "are the columns in another order, or is a scale folded into the matrix?"
@@ -159,9 +150,8 @@ def require_rigid_poses(poses: np.ndarray) -> None:
     mirrored = np.linalg.det(r) < 0
     if mirrored.any():
         raise InvalidPoses(
-            f"pose {_index_of_first_true(mirrored)} is mirrored: its determinant is -1, so it is not a rotation; "
-            f"convert "
-            "left-handed axes (such as Unreal's) before making a trajectory"
+            f"pose {np.argmax(mirrored)} is mirrored: its determinant is -1, so it is not a rotation; "
+            "convert left-handed axes (such as Unreal's) before making a trajectory"
         )
 
 
@@ -197,16 +187,11 @@ def from_unreal(position: np.ndarray, roll_pitch_yaw: np.ndarray) -> np.ndarray:
     Unreal: X forward, Y right, Z up, left-handed. Yaw turns right, pitch looks up, roll leans right. The world
     becomes (Y, -Z, X) / 100, so that a camera without rotation is the identity and the mirror is undone.
     """
-    at, angles = to_float_array(position, "positions"), to_float_array(roll_pitch_yaw, "rotations")
-    if at.ndim != 2 or at.shape[1:] != (3,) or angles.shape != at.shape:
-        raise InvalidPoses(
-            f"the positions have shape {at.shape} and the rotations {angles.shape}; both need (N, 3): "
-            "x, y, z in centimetres, and roll, pitch, yaw in degrees"
-        )
     rotations = [
-        rotation_from_yaw_pitch(yaw, pitch) @ rotation_from_axis_angle((0, 0, 1), roll) for roll, pitch, yaw in angles
+        rotation_from_yaw_pitch(yaw, pitch) @ rotation_from_axis_angle((0, 0, 1), roll)
+        for roll, pitch, yaw in roll_pitch_yaw
     ]
-    centres = np.stack([at[:, 1], -at[:, 2], at[:, 0]], axis=1) / 100
+    centres = np.stack([position[:, 1], -position[:, 2], position[:, 0]], axis=1) / 100
     return make_rigid_poses(np.reshape(rotations, (-1, 3, 3)), centres)
 
 
@@ -240,18 +225,15 @@ def resample(path: Trajectory, times: np.ndarray) -> Trajectory:
     after = np.minimum(after, len(path) - 1)
     span = path.times[after] - path.times[before]
     share = np.divide(targets - path.times[before], span, out=np.zeros_like(targets), where=span > 0)
-    c2w = _interpolate_matrices(path.c2w[before], path.c2w[after], share)
+    weight = share[:, None, None]
+    c2w, intrinsics = (
+        None if matrices is None else (1 - weight) * matrices[before] + weight * matrices[after]
+        for matrices in (path.c2w, path.intrinsics)
+    )
+    assert c2w is not None
     for k, (i, j, t) in enumerate(zip(before, after, share, strict=True)):
         c2w[k, :3, :3] = slerp(path.rotations[i], path.rotations[j], t)
-    intrinsics = path.intrinsics
-    if intrinsics is not None:
-        intrinsics = _interpolate_matrices(intrinsics[before], intrinsics[after], share)
     return replace(path, c2w=c2w, times=targets, intrinsics=intrinsics)
-
-
-def _interpolate_matrices(first: np.ndarray, second: np.ndarray, share: np.ndarray) -> np.ndarray:
-    t = share[:, None, None]
-    return (1 - t) * first + t * second
 
 
 def _require_valid_intrinsics(intrinsics: np.ndarray, n: int) -> np.ndarray:
@@ -262,12 +244,7 @@ def _require_valid_intrinsics(intrinsics: np.ndarray, n: int) -> np.ndarray:
     wrong |= (k[:, 0, 0] <= 0) | (k[:, 1, 1] <= 0) | (np.abs(k[:, 2] - [0, 0, 1]).max(axis=1) > ORTHONORMAL)
     if wrong.any():
         raise InvalidPoses(
-            f"the intrinsics of pose {_index_of_first_true(wrong)} are "
-            f"{k[_index_of_first_true(wrong)].tolist()}; expected "
+            f"the intrinsics of pose {np.argmax(wrong)} are {k[np.argmax(wrong)].tolist()}; expected "
             "[[fx, 0, cx], [0, fy, cy], [0, 0, 1]] with focal lengths above zero"
         )
     return k
-
-
-def _index_of_first_true(marked: np.ndarray) -> int:
-    return int(np.argmax(marked))

@@ -9,9 +9,6 @@ from __future__ import annotations
 
 import numpy as np
 
-IDENTITY = np.eye(3)
-IDENTITY.flags.writeable = False
-
 
 def rotation_from_axis_angle(axis: np.ndarray | tuple[float, float, float], degrees: float | np.ndarray) -> np.ndarray:
     """The rotation about an axis of any length but zero, by the right-hand rule (Rodrigues); one for every angle."""
@@ -19,7 +16,7 @@ def rotation_from_axis_angle(axis: np.ndarray | tuple[float, float, float], degr
     x, y, z = (vector / np.sqrt(vector.dot(vector))).tolist()
     cross = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
     angle = np.radians(degrees)[..., None, None]
-    return IDENTITY + np.sin(angle) * cross + (1 - np.cos(angle)) * cross @ cross
+    return np.eye(3) + np.sin(angle) * cross + (1 - np.cos(angle)) * cross @ cross
 
 
 def axis_angle_of_rotation(rotation: np.ndarray) -> tuple[np.ndarray, float]:

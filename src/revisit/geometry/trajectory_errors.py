@@ -37,21 +37,11 @@ class Statistics:
 
 
 @dataclass(frozen=True, eq=False)
-class AbsoluteErrors:
-    """Errors of each pose."""
+class PoseErrors:
+    """Errors of each pose, or of the motion over each pair of poses."""
 
     translation: np.ndarray  # (N,) in the unit of the reference
     rotation: np.ndarray  # (N,) degrees
-
-
-@dataclass(frozen=True, eq=False)
-class RelativeErrors:
-    """Errors of the motion over each pair of poses."""
-
-    start: np.ndarray  # (M,) position of the first pose of each pair
-    stop: np.ndarray  # (M,) position of the second
-    translation: np.ndarray  # (M,) in the unit of the reference
-    rotation: np.ndarray  # (M,) degrees
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +49,6 @@ class Directions:
     """How the directions of both motions agree, pair by pair; pairs in which one camera rests are left out."""
 
     start: np.ndarray  # (M,) position of the first pose of each pair
-    stop: np.ndarray  # (M,)
     cosine: np.ndarray  # (M,) 1 the same direction, -1 the opposite one
     resting: int  # pairs left out
 
@@ -81,10 +70,10 @@ def statistics(errors: np.ndarray) -> Statistics:
     )
 
 
-def absolute_errors(estimate: Trajectory, reference: Trajectory) -> AbsoluteErrors:
+def absolute_errors(estimate: Trajectory, reference: Trajectory) -> PoseErrors:
     """The absolute trajectory error (ATE) of every pose, of an estimate that is aligned already."""
     require_same_length(estimate, reference)
-    return AbsoluteErrors(
+    return PoseErrors(
         translation=np.linalg.norm(reference.centres - estimate.centres, axis=1),
         rotation=angle_between_rotations(reference.rotations, estimate.rotations),
     )
@@ -92,15 +81,13 @@ def absolute_errors(estimate: Trajectory, reference: Trajectory) -> AbsoluteErro
 
 def relative_errors(
     estimate: Trajectory, reference: Trajectory, pairs: tuple[np.ndarray, np.ndarray] | None = None
-) -> RelativeErrors:
+) -> PoseErrors:
     """The relative pose error (RPE) over pairs of poses, by default from each pose to the next."""
     require_same_length(estimate, reference)
     start, stop = frame_pairs(len(reference)) if pairs is None else pairs
     expected = relative_motions(reference.c2w, start, stop)
     off = invert_rigid_poses(expected) @ relative_motions(estimate.c2w, start, stop)
-    return RelativeErrors(
-        start, stop, np.linalg.norm(off[:, :3, 3], axis=1), angle_between_rotations(np.eye(3), off[:, :3, :3])
-    )
+    return PoseErrors(np.linalg.norm(off[:, :3, 3], axis=1), angle_between_rotations(np.eye(3), off[:, :3, :3]))
 
 
 def direction_agreement(estimate: Trajectory, reference: Trajectory) -> Directions:
@@ -116,7 +103,7 @@ def direction_agreement(estimate: Trajectory, reference: Trajectory) -> Directio
     moving = (lengths[0] > least[0]) & (lengths[1] > least[1])
     first, second = (step[moving] / length[moving, None] for step, length in zip(steps, lengths, strict=True))
     cosine = np.clip((first * second).sum(axis=1), -1, 1)
-    return Directions(start[moving], stop[moving], cosine, int((~moving).sum()))
+    return Directions(start[moving], cosine, int((~moving).sum()))
 
 
 def relative_motions(c2w: np.ndarray, start: np.ndarray, stop: np.ndarray) -> np.ndarray:

@@ -36,7 +36,7 @@ def fundamental(k1: np.ndarray, k2: np.ndarray, rotation: np.ndarray, translatio
 
 def symmetric_epipolar_distance(x1: np.ndarray, x2: np.ndarray, f: np.ndarray) -> np.ndarray:
     """Distance of each pixel to the line its partner draws in its image: the mean of both images."""
-    first, second = (np.column_stack([x, np.ones(len(x))]) for x in _require_matching_pixels(x1, x2))
+    first, second = (np.column_stack([x, np.ones(len(x))]) for x in (x1, x2))
     line1, line2 = second @ f, first @ f.T
     residual = (second * line2).sum(axis=1)  # x2ᵀ F x1
     lengths = [np.linalg.norm(line[:, :2], axis=1) for line in (line1, line2)]
@@ -57,7 +57,6 @@ def triangulate(x1: np.ndarray, x2: np.ndarray, p1: np.ndarray, p2: np.ndarray) 
 
     A match whose rays are parallel has its point at infinity, and gives infinite coordinates.
     """
-    x1, x2 = _require_matching_pixels(x1, x2)
     rows = [x[:, [k]] * p[2] - p[k] for x, p in ((x1, p1), (x2, p2)) for k in (0, 1)]
     homogeneous = np.linalg.svd(np.stack(rows, axis=1))[2][:, -1]
     depth = homogeneous[:, 3:]
@@ -72,12 +71,3 @@ def reprojection_error(points: np.ndarray, pixels: np.ndarray, p: np.ndarray) ->
     front = finite & (projected[:, 2] > 0)
     at = projected[:, :2] / np.where(front, projected[:, 2], 1)[:, None]
     return np.where(front, np.linalg.norm(at - pixels, axis=1), np.inf)
-
-
-def _require_matching_pixels(x1: np.ndarray, x2: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    first, second = np.asarray(x1, dtype=float), np.asarray(x2, dtype=float)
-    if first.ndim != 2 or first.shape[1:] != (2,) or first.shape != second.shape:
-        raise InvalidPoses(
-            f"matches have shapes {first.shape} and {second.shape}; both need (N, 2): x and y of every match"
-        )
-    return first, second

@@ -50,7 +50,7 @@ def path(
 def both(c2w: np.ndarray, actions: list[str], person: str = FIRST):
     bounds = [(EACH * k, EACH * (k + 1)) for k in range(len(actions))]
     parsed = [parse_action(text) for text in actions]
-    return published_path_score(c2w, bounds, parsed, person), requested_path_score(c2w, bounds, parsed, person)
+    return tuple(score(c2w, bounds, parsed, person == FIRST) for score in (published_path_score, requested_path_score))
 
 
 def test_upstream_returns_what_the_public_function_returns():
@@ -61,7 +61,7 @@ def test_upstream_returns_what_the_public_function_returns():
     assert len(cases) == 40
     for case in cases:
         actions = [parse_action(text) for text in case["actions"]]
-        score = published_path_score(poses[case["poses"]], case["turns"], actions, case["perspective"])
+        score = published_path_score(poses[case["poses"]], case["turns"], actions, case["perspective"] == FIRST)
         ours = {
             **score.facts,
             "accuracy": score.accuracy,

@@ -13,11 +13,8 @@ from revisit.core import METRICS, Case, Clip, Score, Unscored
 from revisit.evidence.frames import FrameFacts
 from revisit.suites.worldmark.evidence import KeyFlow, KeySplit
 from revisit.suites.worldmark.metrics.control import (
-    direction,
-    latency_scores,
-    purity_scores,
+    control_scores,
     sideways_step_shares,
-    stability_scores,
 )
 from revisit.suites.worldmark.metrics.signal import Signal, make_signal
 from revisit.suites.worldmark.observers import fit_parallax_line, make_key_parallax
@@ -59,10 +56,10 @@ def test_the_public_functions_numbers_on_seeded_signals(shared: Path) -> None:
             assert (round(near, 3), round(far, 3)) == (wanted["a"], wanted["b_far"])
             assert round(abs(near) * spread, 3) == wanted["trans_amp"]
         columns = {
-            "M1": ("dir_gated", direction(signal, steps, "upstream")),
-            "M2": ("purity", purity_scores(signal, steps, "upstream")),
-            "M3": ("score", latency_scores(signal, "upstream")),
-            "M4": ("score", stability_scores(signal, "upstream")),
+            "M1": ("dir_gated", control_scores("direction", signal, steps, "upstream")),
+            "M2": ("purity", control_scores("purity", signal, steps, "upstream")),
+            "M3": ("score", control_scores("latency", signal, steps, "upstream")),
+            "M4": ("score", control_scores("stability", signal, steps, "upstream")),
         }
         for name, (field, scores) in columns.items():
             wanted = [None if row.get("na") else row[field] for row in truth[name]]
@@ -83,7 +80,7 @@ def test_stability_depends_on_the_frame_rate_upstream_alone(start: float) -> Non
     rates = (12, 16, 24, 30)
     scores = {
         rule: [
-            stability_scores(signal_of("W", 0 * way, way, fps, rule), rule)[0].score
+            control_scores("stability", signal_of("W", 0 * way, way, fps, rule), {}, rule)[0].score
             for fps in rates
             if (way := stalling(fps, start)) is not None
         ]
@@ -99,7 +96,8 @@ def test_a_late_answer_takes_its_seconds_at_every_rate(fps: float) -> None:
     time = (np.arange(int(40 * fps) - 2) + 1) / fps  # in the middle of a pair
     away = np.where(time < 22, 3.0, -3.0)  # the switch is at 20
     seconds = {
-        rule: latency_scores(signal_of("WS", 0 * away, away, fps, rule), rule)[0].parts["seconds"] for rule in RULES
+        rule: control_scores("latency", signal_of("WS", 0 * away, away, fps, rule), {}, rule)[0].parts["seconds"]
+        for rule in RULES
     }
     assert seconds["corrected"] == pytest.approx(2.1, abs=0.15)
     assert seconds["upstream"] == pytest.approx(2.1 * fps / 16, abs=0.3), "counted as if there were 16 a second"

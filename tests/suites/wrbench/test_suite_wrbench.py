@@ -14,12 +14,12 @@ import pytest
 from revisit.core import OBSERVERS, SUITES, Case, Clip, Reason, Record, Rejected, Remark, UsageError, per_second
 from revisit.results import Results
 from revisit.suites.wrbench.exports import export_wrbench_files
-from revisit.suites.wrbench.measures import rename_scores_by_measure
 from revisit.suites.wrbench.preference_pairs import preference_pair_lines
 from revisit.suites.wrbench.prompts import own_event_tasks
 from revisit.suites.wrbench.read import is_wrbench_source, read
-from revisit.suites.wrbench.records import event_views
+from revisit.suites.wrbench.records import event_view_records, record_row
 from revisit.suites.wrbench.summary import summarise
+from revisit.suites.wrbench.tables import rename_scores_by_measure
 
 SITUATION_SEED = 1  # a gift that is moved while nobody looks
 SCRIPT = "yaw:left:60@40,yaw:right:60@40"
@@ -33,7 +33,7 @@ def lines(path: Path, rows: list[dict[str, Any]]) -> Path:
 
 @pytest.fixture
 def views() -> list[dict[str, Any]]:
-    return [dict(view.to_record_row(SCRIPT)) for view in event_views(own_event_tasks()[:2], "words")]
+    return [record_row(replace(record, camera=SCRIPT)) for record in event_view_records(own_event_tasks()[:2], "words")]
 
 
 def test_a_tree_of_models_with_records(tmp_path: Path, views: list[dict[str, Any]]) -> None:

@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from revisit.control.camera_records import GenerationRecord
 from revisit.core import Case, Clip, UsageError
 from revisit.judges.settings import judge_from_source
 from revisit.media import encode_mp4
 from revisit.suites.wrbench.prompts import own_event_tasks, read_natural25_tasks
 from revisit.suites.wrbench.questions import PROBES, format_event_context, read_question_set
 from revisit.suites.wrbench.read import read
-from revisit.suites.wrbench.records import EventView, camera_script_of_view, event_views, make_record_case
+from revisit.suites.wrbench.records import event_view_records, make_record_case, record_row
 from tests.judging import MODEL, completion, question_of, sees_cards, serving, token
 
 QUESTIONS = """
@@ -30,31 +31,31 @@ first_look: "Say for seconds 0 to {last} whether {subject} can be judged, {secon
 """
 
 
-def told(view: EventView) -> str:
+def told(record: GenerationRecord) -> str:
     """What a judge is told of a record, as the suite reads it from a manifest."""
     from revisit.suites.wrbench.judge_context import judge_context_annotations
 
-    line = view.to_record_row(camera_script_of_view(view, 81))
-    made = make_record_case(view.id, "m", Path("c.mp4"), line["prompt"], line["camera"], 0, line["annotations"])
+    made = make_record_case(record.id, "m", Path("c.mp4"), record.prompt, record.camera, 0, record.annotations)
     return format_event_context(made.prompt, {**made.annotations, **judge_context_annotations(made)})
 
 
 def test_the_judge_is_told_the_event_and_no_style(shared: Path) -> None:
-    for view in event_views(read_natural25_tasks(shared / "wrbench/natural25"), "path", ["yaw30_RL", "static"]):
-        said = told(view)
+    tasks = read_natural25_tasks(shared / "wrbench/natural25")
+    for record in event_view_records(tasks, "path", ["yaw30_RL", "static"]):
+        said, notes = told(record), record.annotations
         assert "hotograph" not in said and "deep focus" not in said and "lens" not in said
-        assert f"Event: {view.task.expected}\n" in said and "In the end" not in said  # progress is no end
-        assert f"Scene: {view.task.place}, with {view.task.anchors[0]} and {view.task.anchors[1]}\n" in said
-        assert f"Subject: {view.task.subject}\n" in said and f"It deals with: {view.task.anchors[2]}\n" in said
-        if view.camera == "static":
+        assert f"Event: {notes['expected']}\n" in said and "In the end" not in said  # progress is no end
+        assert f"Scene: {notes['scene']}, with {' and '.join(notes['anchors'])}\n" in said
+        assert f"Subject: {notes['subject']}\n" in said and f"It deals with: {notes['acts_on']}\n" in said
+        if notes["camera"] == "static":
             assert "Camera: it is asked to rest." in said and "should stay in view" in said
         else:
             assert "Camera: it is asked to turn right by 30 degrees and back again." in said
             assert "may be out of view while the camera is turned away" in said
-    for view in event_views(own_event_tasks(), "words", ["yaw_LR"]):
-        said = told(view)
+    for record in event_view_records(own_event_tasks(), "words", ["yaw_LR"]):
+        said = told(record)
         assert "realistic" not in said.lower() and "everything in focus" not in said
-        assert f"In the end: {view.task.expected}\n" in said
+        assert f"In the end: {record.annotations['expected']}\n" in said
         assert "Camera: it is asked to turn left and back again." in said  # no degrees were told in words
 
 
@@ -82,8 +83,7 @@ def test_a_file_of_questions_that_cannot_be_used_says_why(tmp_path: Path, text: 
 @pytest.fixture
 def clips(tmp_path: Path) -> Path:
     """One clip of one record, four seconds long."""
-    view = next(event_views(own_event_tasks(), "path", ["yaw60_LR"]))
-    row = view.to_record_row(camera_script_of_view(view, 33))
+    row = record_row(next(event_view_records(own_event_tasks(), "path", ["yaw60_LR"], frames=33)))
     (tmp_path / "clips/mine").mkdir(parents=True)
     (tmp_path / "clips/records.jsonl").write_text(json.dumps(row) + "\n")
     frames = np.random.default_rng(0).integers(0, 255, (33, 48, 64, 3), dtype=np.uint8)

@@ -18,7 +18,7 @@ from revisit.suites.wrbench.prompts import (
     read_json_lines_with_keys,
     read_natural25_tasks,
 )
-from revisit.suites.wrbench.records import CAMERAS, INTERFACES, event_views
+from revisit.suites.wrbench.records import CAMERAS, INTERFACES, event_view_records, record_row
 
 COUNTS = {"path": 500, "moving_path": 400, "words": 300}
 
@@ -36,41 +36,43 @@ def test_our_own_scenes_cross_two_factors() -> None:
 
 @pytest.mark.parametrize("interface", sorted(INTERFACES))
 def test_our_own_records_enumerate_to_the_same_counts(interface: str) -> None:
-    views = list(event_views(own_event_tasks(), interface))
+    views = list(event_view_records(own_event_tasks(), interface))
     assert len(views) == COUNTS[interface]
     assert len({view.id for view in views}) == COUNTS[interface]
 
 
 def test_words_say_turn_where_a_rotation_is_meant() -> None:
-    for view in event_views(own_event_tasks()[:4], "words"):
-        words = CAMERA_WORDS[CAMERAS[view.camera][0]]
+    for view in event_view_records(own_event_tasks()[:4], "words"):
+        preset = CAMERAS[view.annotations["camera"]][0]
+        words = CAMERA_WORDS[preset]
         assert words in view.prompt
-        assert ("turns" in words) == CAMERAS[view.camera][0].startswith("yaw")
+        assert ("turns" in words) == preset.startswith("yaw")
     for camera, words in CAMERA_WORDS.items():
         assert ("slides" in words) == camera.startswith(("pan", "orbit"))
 
 
 def test_paths_are_not_put_into_words() -> None:
-    assert all(view.prompt == view.task.prompt for view in event_views(own_event_tasks()[:4], "path"))
-    nothing = next(event_views(own_event_tasks(), "path", first_frame=False))
+    prompts = {task.id: task.prompt for task in own_event_tasks()[:4]}
+    for view in event_view_records(own_event_tasks()[:4], "path"):
+        assert view.prompt == prompts[view.annotations["task"]]
+    nothing = next(event_view_records(own_event_tasks(), "path", first_frame=False))
     assert "on the left" in nothing.prompt
 
 
 def test_further_scopes_by_name() -> None:
-    views = list(event_views(own_event_tasks()[:2], "path", ["pan_LR", "arc_RL", "orbit"]))
-    assert [view.camera for view in views] == ["pan_LR", "arc_RL", "orbit"] * 2
+    views = list(event_view_records(own_event_tasks()[:2], "path", ["pan_LR", "arc_RL", "orbit"]))
+    assert [view.annotations["camera"] for view in views] == ["pan_LR", "arc_RL", "orbit"] * 2
     with pytest.raises(UsageError, match="unknown camera 'zoom'"):
-        list(event_views(own_event_tasks(), "path", ["zoom"]))
+        list(event_view_records(own_event_tasks(), "path", ["zoom"]))
     with pytest.raises(UsageError, match="unknown interface"):
-        list(event_views(own_event_tasks(), "telepathy"))
+        list(event_view_records(own_event_tasks(), "telepathy"))
     assert set(INTERFACES["path"]) <= set(CAMERAS)
 
 
 def test_a_record_keeps_the_end_apart_from_what_is_told() -> None:
-    view = next(event_views(own_event_tasks(), "words"))
-    line = view.to_record_row("hold@80", seed=3)
-    assert line["annotations"]["expected"] == view.task.expected
-    assert view.task.expected not in line["prompt"]
+    line = record_row(next(event_view_records(own_event_tasks(), "words", seed=3)))
+    assert line["annotations"]["expected"] == own_event_tasks()[0].expected and line["seed"] == 3
+    assert own_event_tasks()[0].expected not in line["prompt"]
 
 
 @pytest.fixture(scope="module")
@@ -92,17 +94,17 @@ def test_the_published_variants(natural25: Path) -> None:
 
 @pytest.mark.parametrize("interface", sorted(INTERFACES))
 def test_the_published_records_enumerate(natural25: Path, interface: str) -> None:
-    views = list(event_views(read_natural25_tasks(natural25), interface))
+    views = list(event_view_records(read_natural25_tasks(natural25), interface))
     assert len(views) == COUNTS[interface]
     assert len({view.id for view in views}) == COUNTS[interface]
     assert all(view.prompt for view in views)
     if interface == "words":
-        told = {view.prompt for view in views if view.camera == "yaw_LR"}
+        told = {view.prompt for view in views if view.annotations["camera"] == "yaw_LR"}
         assert told == {task.camera_prompts["yaw_LR"] for task in read_natural25_tasks(natural25)}
 
 
 def test_prompts_for_text_alone(natural25: Path) -> None:
-    views = list(event_views(read_natural25_tasks(natural25), "path", first_frame=False))
+    views = list(event_view_records(read_natural25_tasks(natural25), "path", first_frame=False))
     assert len(views) == 500
     assert all("left third" in view.prompt for view in views[:5])
 
@@ -125,13 +127,13 @@ def test_text_alone_keeps_the_published_words_and_no_image(natural25: Path) -> N
         for row in map(json.loads, (natural25 / "t2v_event_tails.jsonl").read_text().splitlines())
     }
     for interface, variant in (("path", "none"), ("words", "yaw_LR")):
-        views = event_views(read_natural25_tasks(natural25), interface, ["yaw_LR"], first_frame=False)
+        views = event_view_records(read_natural25_tasks(natural25), interface, ["yaw_LR"], first_frame=False)
         for view in views:
-            line = view.to_record_row("hold@80")
-            assert line["prompt"].endswith(tails[f"{view.task.id}__{variant}"])
+            line = record_row(view)
+            assert line["prompt"].endswith(tails[f"{view.annotations['task']}__{variant}"])
             assert "image" not in line and "source_video" not in line
     # Our own scenes put the camera into words, too.
-    told = next(event_views(own_event_tasks(), "words", ["yaw_LR"], first_frame=False)).prompt
+    told = next(event_view_records(own_event_tasks(), "words", ["yaw_LR"], first_frame=False)).prompt
     assert "on the left" in told and CAMERA_WORDS["yaw_LR"] in told
 
 

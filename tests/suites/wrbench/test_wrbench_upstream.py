@@ -13,7 +13,7 @@ import pytest
 from revisit.core import Case, Rejected
 from revisit.geometry.rotations import angle_between_rotations, rotation_from_axis_angle, scale_turns_from_first
 from revisit.suites.wrbench.read import is_wrbench_source, read
-from revisit.suites.wrbench.records import normalize_record_id, viewpoint_condition_of_model
+from revisit.suites.wrbench.records import condition_and_input_of_model, normalize_record_id
 
 FAMILY = "bedroom_adult_bed_sit"
 FRAMES = 81
@@ -187,8 +187,8 @@ def test_conditions_and_interfaces_are_those_of_each_model(example: Path, tmp_pa
     assert len(cases) == 12
     assert {case.clip.start for case in cases if case.model == "hydra"} == {4}  # after the source it was given
     assert (
-        viewpoint_condition_of_model("HappyHorse 1.0 I2V") == "prompt_only"
-        and viewpoint_condition_of_model("Gen3C") == "geometry_cache"
+        condition_and_input_of_model("HappyHorse 1.0 I2V")[0] == "prompt_only"
+        and condition_and_input_of_model("Gen3C")[0] == "geometry_cache"
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from revisit.core.text import parse_json
-from revisit.geometry.formats.names import frame_numbers_from_names, natural_sort_key
+from revisit.geometry.formats.text import frame_numbers_from_names, natural_sort_key
 from revisit.geometry.poses import InvalidPoses, Trajectory, from_opengl, from_unreal, make_trajectory
 
 MATRIX = "a transform_matrix of 4 rows of 4 numbers"
@@ -68,13 +68,12 @@ def from_unreal_rows(rows: Sequence[Mapping[str, object]]) -> Trajectory:
     if not rows or not all(isinstance(row, Mapping) for row in rows):
         raise InvalidPoses("there are no rows with poses; expected one object per frame with actor_pos and actor_rpy")
     who = "camera" if "camera_pos" in rows[0] else "actor"
-    position = np.array([_parse_xyz(row, k, f"{who}_pos", "in centimetres") for k, row in enumerate(rows)])
-    angles = np.array(
-        [_parse_xyz(row, k, f"{who}_rpy", "with roll, pitch, yaw in degrees") for k, row in enumerate(rows)]
+    units = {f"{who}_pos": "in centimetres", f"{who}_rpy": "with roll, pitch, yaw in degrees"}
+    position, angles = (
+        np.array([_parse_xyz(row, k, name, unit) for k, row in enumerate(rows)]) for name, unit in units.items()
     )
-    times = [
-        _require_finite_number(row.get("time", k), f"row {k}: time", "a frame number") for k, row in enumerate(rows)
-    ]
+    numbers = enumerate(row.get("time", k) for k, row in enumerate(rows))
+    times = [_require_finite_number(number, f"row {k}: time", "a frame number") for k, number in numbers]
     return make_trajectory(from_unreal(position, angles), np.array(times), scale="metres")
 
 
@@ -89,15 +88,11 @@ def _parse_json_object(text: str) -> dict[str, Any]:
 
 
 def _parse_4x4_matrix(value: object, frame: int) -> np.ndarray:
-    shaped = (
-        isinstance(value, list) and len(value) == 4 and all(isinstance(row, list) and len(row) == 4 for row in value)
-    )
-    if not shaped:
+    rows = value if isinstance(value, list) else []
+    if [len(row) if isinstance(row, list) else 0 for row in rows] != [4] * 4:
         raise InvalidPoses(f"frame {frame} has no pose; expected {MATRIX}")
-    assert isinstance(value, list)
-    return np.array(
-        [[_require_finite_number(x, f"frame {frame}: the transform_matrix", "a number") for x in row] for row in value]
-    )
+    where = f"frame {frame}: the transform_matrix"
+    return np.array([[_require_finite_number(x, where, "a number") for x in row] for row in rows])
 
 
 def _intrinsic_matrix_or_none(values: Mapping[str, object]) -> list[list[float]] | None:

@@ -35,14 +35,11 @@ def parse_camera_table(text: str) -> Trajectory:
             "row per frame"
         )
     place, angles = _number_columns(rows, heads, PLACE), _number_columns(rows, heads, TURN)
-    lens = _number_columns(rows, heads, LENS) if all(name in heads for name in LENS) else None
-    rotations = (
-        _left_handed_rotations(angles[:, 2], 0, 1)
-        @ _left_handed_rotations(angles[:, 1], 2, 0)
-        @ _left_handed_rotations(angles[:, 0], 1, 2)
-    )
-    intrinsics = None if lens is None else to_intrinsic_matrices(lens, len(place))
-    return make_trajectory(make_rigid_poses(rotations, place) @ TO_OPENCV, intrinsics=intrinsics)
+    axes = ((2, 0, 1), (1, 2, 0), (0, 1, 2))
+    z, y, x = (_left_handed_rotations(angles[:, axis], first, second) for axis, first, second in axes)
+    has_lens = all(name in heads for name in LENS)
+    intrinsics = to_intrinsic_matrices(_number_columns(rows, heads, LENS), len(place)) if has_lens else None
+    return make_trajectory(make_rigid_poses(z @ y @ x, place) @ TO_OPENCV, intrinsics=intrinsics)
 
 
 def _left_handed_rotations(angle: np.ndarray, first: int, second: int) -> np.ndarray:

@@ -5,12 +5,12 @@ Lines that are empty or begin with # are skipped. Numbers are separated by space
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 import numpy as np
 
-from revisit.geometry.formats.names import frame_numbers_from_names, natural_sort_key
 from revisit.geometry.poses import InvalidPoses, Trajectory, from_w2c, make_trajectory
 from revisit.geometry.rotations import rotations_from_quaternions
 
@@ -20,6 +20,7 @@ REALESTATE10K = "timestamp fx fy cx cy 0 0 and the 12 numbers of a 3x4 matrix, r
 COLMAP = "ID QW QX QY QZ TX TY TZ CAMERA NAME"
 # Quaternions with four decimals are off by 1e-4; other columns taken for a quaternion by far more.
 UNIT = 1e-2
+LONGEST_NUMBER = 9  # longer ones are time stamps, not frame numbers
 
 
 def parse_tum(text: str) -> Trajectory:
@@ -45,13 +46,8 @@ def parse_realestate10k(text: str) -> Trajectory:
     _, rows = _parse_number_table(body, 19, REALESTATE10K)
     intrinsics = np.tile(np.eye(3), (len(rows), 1, 1))
     intrinsics[:, [0, 1, 0, 1], [0, 1, 2, 2]] = rows[:, 1:5]
-    return make_trajectory(
-        from_w2c(rows[:, 7:].reshape(-1, 3, 4)),
-        rows[:, 0] / 1e6,
-        time_unit="seconds",
-        intrinsics=intrinsics,
-        intrinsics_unit="normalised",
-    )
+    c2w = from_w2c(rows[:, 7:].reshape(-1, 3, 4))
+    return Trajectory(c2w, rows[:, 0] / 1e6, "seconds", "unknown", intrinsics, "normalised")
 
 
 def parse_colmap(text: str) -> Trajectory:
@@ -63,12 +59,11 @@ def parse_colmap(text: str) -> Trajectory:
     images = sorted(_iterate_colmap_images(text), key=lambda image: natural_sort_key(image[0]))
     if not images:
         raise InvalidPoses(f"the file has no images; expected lines of {COLMAP}")
-    names = [name for name, _, _ in images]
+    names, lines, numbers = (list(column) for column in zip(*images, strict=True))
     twice = next((name for name, after in pairwise(names) if name == after), None)
     if twice is not None:
         raise InvalidPoses(f"the image {twice[:80]!r} occurs twice; expected one line per image")
-    lines = [line for _, line, _ in images]
-    values = np.array([numbers for _, _, numbers in images])
+    values = np.array(numbers)
     w2c = _join_3x4_poses(_rotations_of_unit_quaternions(values[:, :4], lines), values[:, 4:7])
     return make_trajectory(from_w2c(w2c), frame_numbers_from_names(names))
 
@@ -77,7 +72,7 @@ def _iterate_colmap_images(text: str) -> Iterator[tuple[str, int, list[float]]]:
     """(name, line, QW QX QY QZ TX TY TZ) of every image."""
     points_may_follow = False
     for line, words in _iterate_word_lines(text):
-        if points_may_follow and len(words) % 3 == 0 and all(_is_number(word) for word in words):
+        if points_may_follow and len(words) % 3 == 0 and None not in map(_float_or_none, words):
             points_may_follow = False
             continue
         image = " ".join(words).split(" ", 9)
@@ -108,21 +103,17 @@ def _iterate_word_lines(text: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def _parse_finite_number(word: str, line: int, layout: str) -> float:
-    try:
-        value = float(word)
-    except ValueError:
-        value = float("nan")
-    if not np.isfinite(value):
+    value = _float_or_none(word)
+    if value is None or not np.isfinite(value):
         raise InvalidPoses(f"line {line} has {word[:40]!r} where a finite number is expected; expected {layout}")
     return value
 
 
-def _is_number(word: str) -> bool:
+def _float_or_none(word: str) -> float | None:
     try:
-        float(word)
+        return float(word)
     except ValueError:
-        return False
-    return True
+        return None
 
 
 def _rotations_of_unit_quaternions(wxyz: np.ndarray, lines: list[int]) -> np.ndarray:
@@ -138,3 +129,21 @@ def _rotations_of_unit_quaternions(wxyz: np.ndarray, lines: list[int]) -> np.nda
 
 def _join_3x4_poses(rotation: np.ndarray, translation: np.ndarray) -> np.ndarray:
     return np.concatenate([rotation, translation[:, :, None]], axis=2)
+
+
+def natural_sort_key(name: str) -> list[str | int]:
+    """A key that sorts `frame_2` before `frame_10`."""
+    return [int(part) if part.isdecimal() else part for part in re.split(r"([0-9]+)", name)]
+
+
+def frame_numbers_from_names(names: Sequence[str]) -> np.ndarray:
+    """Frame numbers (N,) of sorted names: the last number in each, or 0 to N-1 if these do not rise.
+
+    A reconstruction leaves out images it could not place, so the position in a list says little.
+    """
+    matches = [re.search(r"([0-9]+)[^0-9/]*$", re.sub(r"\.[A-Za-z0-9]+$", "", name)) for name in names]
+    texts = [match[1] for match in matches if match and len(match[1]) <= LONGEST_NUMBER]
+    numbers = np.array([int(text) for text in texts])
+    if len(texts) == len(names) and (np.diff(numbers) > 0).all():
+        return numbers
+    return np.arange(len(names))

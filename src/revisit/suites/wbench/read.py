@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -27,37 +27,11 @@ from revisit.suites.clips import existing_option_folder, video_files, visible_fo
 from revisit.suites.wbench.metrics.actions import FIRST_PERSON, actions_form_loop, parse_action
 
 VIDEO = re.compile(r"case_(?P<id>.+?)(?:_combined)?")
-CASE = re.compile(r"case_(?P<id>.+)\.json")
 NAVIGATION = "navigation"
 SPLITS = (NAVIGATION, "full")
 TYPES = ("event_edit", "subject_action", "perspective_switch")
 CASE_FILE = "an object with id, settings and interactions [{turn, type, action, prompt}]"
 TURNS_FILE = '{"fps": 24, "cases": {"1": {"turn_frames": [0, 40, 81]}}}'
-
-
-@dataclass(frozen=True)
-class RequestedCase:
-    """A case of the benchmark: what its file says, as the suite asks for it."""
-
-    id: str
-    perspective: str
-    scene: str
-    prompt: str
-    subject: str
-    actions: tuple[str, ...]
-    types: tuple[str, ...]
-    judged: Mapping[str, str]  # question -> what the video should show
-    mask: Path | None
-
-    @property
-    def asks_for_navigation(self) -> bool:
-        """Whether a turn asks something of the camera, so that the case belongs to the navigation split."""
-        return NAVIGATION in self.types or any(map(parse_action, self.actions))
-
-    @property
-    def is_loop_case(self) -> bool:
-        walks = [action for kind, action in zip(self.types, self.actions, strict=True) if kind in ("", NAVIGATION)]
-        return actions_form_loop(walks)
 
 
 def is_wbench_source(source: Path) -> bool:
@@ -115,15 +89,14 @@ def _find_data_folder(source: Path, data: str | None) -> Path:
     )
 
 
-def read_cases(data: Path) -> tuple[dict[str, RequestedCase], list[Rejected]]:
+def read_cases(data: Path) -> tuple[dict[str, Case], list[Rejected]]:
     """The cases of a dataset by id, and a sentence for each file that is none."""
-    cases: dict[str, RequestedCase] = {}
+    cases: dict[str, Case] = {}
     refused = []
     for path in sorted((data / "cases").glob("case_*.json"), key=natural_order):
-        match = CASE.fullmatch(path.name)
         try:
-            case = _parse_requested_case(read_json_object(path, CASE_FILE), match["id"] if match else path.stem, data)
-            cases[case.id] = case
+            case = _parse_case(read_json_object(path, CASE_FILE), path.stem.removeprefix("case_"), data)
+            cases[case.sample] = case
         except (MediaError, ValueError, TypeError, AttributeError, KeyError) as error:
             refused.append(Rejected(path.name, f"cannot be read ({error}); expected {CASE_FILE}"))
     if not cases:
@@ -131,15 +104,17 @@ def read_cases(data: Path) -> tuple[dict[str, RequestedCase], list[Rejected]]:
     return cases, refused
 
 
-def _parse_requested_case(content: Mapping[str, Any], name: str, data: Path) -> RequestedCase:
+def _parse_case(content: Mapping[str, Any], name: str, data: Path) -> Case:
+    """A case as its file describes it, without the clip of a model."""
     settings: Mapping[str, Any] = content.get("settings") or {}
     turns = list(content["interactions"])
     if not turns:
         raise ValueError("it has no interactions")
-    scene, subject = settings.get("scene") or {}, settings.get("subject") or {}
+    actions, types = ([str(turn.get(field) or "") for turn in turns] for field in ("action", "type"))
+    prompts = [str(turn.get("prompt") or "") for turn in turns]
     place, looks = content.get("scene_adherence") or {}, content.get("subject_adherence") or {}
     of_type = {
-        kind: " ".join(str(turn.get("prompt") or "") for turn in turns if turn.get("type") == kind).strip()
+        kind: " ".join(prompt for prompt, of in zip(prompts, types, strict=True) if of == kind).strip()
         for kind in TYPES
     }
     judged = {
@@ -148,46 +123,65 @@ def _parse_requested_case(content: Mapping[str, Any], name: str, data: Path) -> 
         **{f"{kind}_adherence": text for kind, text in of_type.items()},
         "causal_fidelity": _flatten_text(content.get("causal_fidelity")),
     }
-    mask = data / "masks" / f"case_{name}_mask.png"
-    return RequestedCase(
-        id=str(content.get("id", name)),
-        perspective=str(settings.get("perspective") or FIRST_PERSON),
-        scene=str(scene.get("name") or scene.get("environment") or "") if isinstance(scene, Mapping) else str(scene),
-        prompt=" ".join(str(turn.get("prompt") or "") for turn in turns).strip()
-        or str(content.get("description") or ""),
-        subject=str(subject.get("desc") or subject.get("type") or "") if isinstance(subject, Mapping) else str(subject),
-        actions=tuple(str(turn.get("action") or "") for turn in turns),
-        types=tuple(str(turn.get("type") or "") for turn in turns),
-        judged={question: text for question, text in judged.items() if text},
-        mask=mask if mask.is_file() else None,
+    walks = [action for kind, action in zip(types, actions, strict=True) if kind in ("", NAVIGATION)]
+    id, perspective = str(content.get("id", name)), str(settings.get("perspective") or FIRST_PERSON)
+    annotations = {
+        "actions": actions,
+        "types": types,
+        "perspective": perspective,
+        "scene": _name_of_thing(settings.get("scene"), "name", "environment"),
+        "navigation": NAVIGATION in types or any(map(parse_action, actions)),
+        "loop": actions_form_loop(walks),
+        **{kind: kind in types for kind in TYPES},
+        "judged": {question: text for question, text in judged.items() if text},
+    }
+    mask, subject = data / "masks" / f"case_{name}_mask.png", _name_of_thing(settings.get("subject"), "desc", "type")
+    return Case(
+        id=id,
+        suite="wbench",
+        model="",
+        sample=id,
+        clip=Clip(Path(name)),
+        subset=perspective,
+        condition="loop" if annotations["loop"] else NAVIGATION if annotations["navigation"] else "other",
+        prompt=" ".join(prompts).strip() or str(content.get("description") or ""),
+        target=_subject_target(mask, subject) if mask.is_file() else None,
+        target_name="" if mask.is_file() else subject,
+        annotations=annotations,
     )
+
+
+def _name_of_thing(thing: object, *fields: str) -> str:
+    """What a thing is called: by the first of these fields that says it, or by the text that it is."""
+    if isinstance(thing, Mapping):
+        return next((str(thing[field]) for field in fields if thing.get(field)), "")
+    return str(thing or "")
 
 
 def _flatten_text(value: object) -> str:
     """A text, or the texts in a list or an object, as one."""
-    if isinstance(value, Mapping):
-        return " ".join(filter(None, map(_flatten_text, value.values())))
-    if isinstance(value, list | tuple):
-        return " ".join(filter(None, map(_flatten_text, value)))
+    if isinstance(value, Mapping | list):
+        parts = value.values() if isinstance(value, Mapping) else value
+        return " ".join(filter(None, map(_flatten_text, parts)))
     return "" if value is None else str(value)
 
 
 def _entries_of_model(
-    model: str, folder: Path, cases: Mapping[str, RequestedCase], split: str | None, poses: Path | None
+    model: str, folder: Path, cases: Mapping[str, Case], split: str | None, poses: Path | None
 ) -> Iterator[Case | Rejected | Remark]:
     """The cases of one model."""
     videos = _videos_by_case(folder)
     turns, trouble = read_turn_frames(folder)
     if trouble:
         yield Remark(f"{model}: {trouble}")
-    others = [case_id for case_id in videos if case_id in cases and not cases[case_id].asks_for_navigation]
-    whole = split == "full" or (split is None and bool(others))
+    walked = {case_id for case_id, case in cases.items() if case.annotations["navigation"]}
+    whole = split == "full" or (split is None and not videos.keys() & cases.keys() <= walked)
     for case_id, case in cases.items():
-        if not (whole or case.asks_for_navigation):
+        if not (whole or case_id in walked):
             continue
         if case_id not in videos:
             reason = f"missing: there is no videos/case_{case_id}_combined.mp4"
-            yield Rejected(f"{case_id}@{model}", reason, model, case.perspective, missing=True)
+            yield Rejected(f"{case_id}@{model}", reason, model, case.subset, missing=True)
         else:
             yield _case_of_video(model, folder, case, videos[case_id], turns.get(case_id), poses)
     for case_id in videos.keys() - cases.keys():
@@ -209,8 +203,11 @@ def read_turn_frames(folder: Path) -> tuple[dict[str, list[int]], str]:
     wrong = []
     for name, entry in (entries if isinstance(entries, Mapping) else {}).items():
         frames = entry.get("turn_frames") if isinstance(entry, Mapping) else None
-        if isinstance(frames, list) and _is_rising_frame_list(frames):
-            turns[str(name)] = frames
+        numbers = (
+            [frame for frame in frames if isinstance(frame, int) and frame >= 0] if isinstance(frames, list) else []
+        )
+        if numbers == frames and len(numbers) > 1 and all(a < b for a, b in pairwise(numbers)):
+            turns[str(name)] = numbers
         else:
             wrong.append(str(name))
     if wrong or not turns:
@@ -219,20 +216,15 @@ def read_turn_frames(folder: Path) -> tuple[dict[str, list[int]], str]:
     return turns, ""
 
 
-def _is_rising_frame_list(frames: list[object]) -> bool:
-    """Whether these are at least two frame numbers, each above the one before."""
-    numbers = [frame for frame in frames if isinstance(frame, int) and frame >= 0]
-    return len(numbers) == len(frames) > 1 and all(a < b for a, b in pairwise(numbers))
-
-
 def _case_of_video(
-    model: str, folder: Path, case: RequestedCase, video: Path, turn_frames: list[int] | None, poses: Path | None
+    model: str, folder: Path, case: Case, video: Path, turn_frames: list[int] | None, poses: Path | None
 ) -> Case | Rejected:
-    name = f"case_{case.id}"
+    name, id, annotations = f"case_{case.sample}", f"{case.sample}@{model}", dict(case.annotations)
     base = folder.parent if folder.resolve().name == "videos" else folder
-    if turn_frames is not None and len(turn_frames) != len(case.actions) + 1:
-        reason = f"turns.json has {len(turn_frames)} marks and the case {len(case.actions)} turns; expected one more"
-        return Rejected(f"{case.id}@{model}", reason, model, case.perspective)
+    turns = len(annotations["actions"])
+    if turn_frames is not None and len(turn_frames) != turns + 1:
+        reason = f"turns.json has {len(turn_frames)} marks and the case {turns} turns; expected one more"
+        return Rejected(id, reason, model, case.subset)
     pose_folders = [base / "megasam"] if poses is None else [poses / model, poses, base / "megasam"]
     places = {
         "poses": [folder / f"{name}{end}.npz" for folder in pose_folders for end in ("_combined", "")],
@@ -242,44 +234,20 @@ def _case_of_video(
         "dreamsim": [base / "dreamsim" / f"{name}.csv"],
         "results": sorted((base / "evaluation").glob(f"*/{name}.json")) if (base / "evaluation").is_dir() else [],
     }
-    artifacts = {kind: next((path for path in paths if path.is_file()), None) for kind, paths in places.items()}
-    annotations: dict[str, object] = {
-        "actions": list(case.actions),
-        "types": list(case.types),
-        "perspective": case.perspective,
-        "scene": case.scene,
-        "navigation": case.asks_for_navigation,
-        "loop": case.is_loop_case,
-        **{kind: kind in case.types for kind in TYPES},
-        "judged": dict(case.judged),
-    }
+    files = {kind: next((path for path in paths if path.is_file()), None) for kind, paths in places.items()}
+    artifacts = {kind: path for kind, path in files.items() if path is not None}
     if turn_frames is not None:
         annotations["turn_frames"] = turn_frames
-    return Case(
-        id=f"{case.id}@{model}",
-        suite="wbench",
-        model=model,
-        sample=case.id,
-        clip=Clip(video),
-        subset=case.perspective,
-        condition="loop" if case.is_loop_case else NAVIGATION if case.asks_for_navigation else "other",
-        prompt=case.prompt,
-        target=_subject_target(case),
-        target_name="" if case.mask else case.subject,
-        annotations=annotations,
-        artifacts={kind: path for kind, path in artifacts.items() if path is not None},
-    )
+    return replace(case, id=id, model=model, clip=Clip(video), annotations=annotations, artifacts=artifacts)
 
 
-def _subject_target(case: RequestedCase) -> Target | None:
+def _subject_target(mask: Path, subject: str) -> Target | None:
     """The subject, from its mask in the first frame."""
-    if case.mask is None:
-        return None
     import cv2
 
-    picture = cv2.imdecode(np.fromfile(case.mask, np.uint8), cv2.IMREAD_GRAYSCALE)
+    picture = cv2.imread(str(mask), cv2.IMREAD_GRAYSCALE)
     if picture is None or not (picture > 127).any():
         return None
     x, y, w, h = cv2.boundingRect((picture > 127).astype(np.uint8))
     height, width = picture.shape
-    return Target(case.subject or "subject", (x / width, y / height, (x + w) / width, (y + h) / height))
+    return Target(subject or "subject", (x / width, y / height, (x + w) / width, (y + h) / height))

@@ -39,9 +39,8 @@ def read_geometry_error(path: Path, model: str, annotations: Mapping[str, Any]) 
         entry = read_result_entry(path, model, annotations)
         with raise_media_errors_naming_file(path):
             median = _require_number(entry, "global_median_e", missing=np.nan)
-            return GeometryError(
-                np.zeros(0, np.int64), np.zeros(0), median, _require_number(entry, "covis_ratio", 0.0), VGGT
-            )
+            shared = _require_number(entry, "covis_ratio", 0.0)
+            return GeometryError(np.zeros(0, np.int64), np.zeros(0), median, shared, VGGT)
     geometry = read_geometry(path)
     with raise_media_errors_naming_file(path):
         if geometry.depth is None or geometry.refused:
@@ -72,11 +71,8 @@ def point_errors(
     """
     count, height, width = depth.shape
     y, x = np.mgrid[:height, :width].astype(np.float64)
-    w2c, scale, least = (
-        invert_rigid_poses(c2w),
-        float(np.median(depth[depth > 1e-6])),
-        float(np.quantile(sure, LEAST_SURE)),
-    )
+    w2c, scale = invert_rigid_poses(c2w), float(np.median(depth[depth > 1e-6]))
+    least = float(np.quantile(sure, LEAST_SURE))
     focal, centre = intrinsics[:, [0, 1], [0, 1]], intrinsics[:, :2, 2]
 
     def pixels_to_world(k: int, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:

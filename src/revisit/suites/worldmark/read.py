@@ -85,7 +85,7 @@ def read(
 
 
 def _delivery_cases(
-    delivered: Delivered, expected: Mapping[str, ArenaCase], arena: Path | None, folders: Mapping[str, Path]
+    delivered: Delivered, expected: dict[str, ArenaCase], arena: Path | None, folders: Mapping[str, Path]
 ) -> Iterator[Case | Rejected]:
     """The clips of one delivery, and those that it lacks."""
     actions, complete = read_action_keys(arena), arena is not None
@@ -108,8 +108,7 @@ def _delivery_cases(
             there[name] = path
             if not complete:
                 image, action = int(name[:3]), int(name[4:])
-                question = ArenaCase(delivered.view, delivered.domain, image, action, actions[action])
-                yield _case_of_clip(question, model, path, folders)
+                expected[name] = ArenaCase(delivered.view, delivered.domain, image, action, actions[action])
     for name, question in expected.items():
         if name in there:
             yield _case_of_clip(question, model, there[name], folders)

@@ -26,11 +26,11 @@ from revisit.suites.wrbench.prompts import (
     WORDS,
     EventTask,
     Scene,
-    event_task_of_scene,
+    event_tasks_of_families,
 )
 
 GAPS = ("none", "static", "yaw_LR", "yaw_RL")
-TIER_OF = dict(zip(EVENTS, TIERS, strict=True))  # our event -> the published tier
+TIER_OF = {factor: tier for tier, factor in TIERS.items()}
 NEEDED = ("place", "subject", "then", "with", "behind", *EVENTS)
 CAMERA = re.compile(r"\b(camera|pans?|panning|zooms?|zooming|dolly|yaw|tilts?|orbits?|tracking shot)\b", re.IGNORECASE)
 FIRST_FRAMES = "first_frames"
@@ -64,15 +64,10 @@ def first_frame_prompt(facts: Scene) -> str:
     )
 
 
-def event_tasks_of_families(families: Mapping[str, Scene]) -> list[tuple[str, EventTask]]:
-    """Every event of every family, with its event's name."""
-    return [(event, event_task_of_scene(name, facts, event)) for name, facts in families.items() for event in EVENTS]
-
-
 def prompts_revealing_end_or_camera(families: Mapping[str, Scene]) -> list[str]:
     """Prompts that tell the end, or speak of the camera where no camera is asked for, as sentences."""
     problems = []
-    for _, task in event_tasks_of_families(families):
+    for task in event_tasks_of_families(families):
         prompts = {"the prompt": task.prompt, "the prompt without a first frame": task.from_nothing}
         for what, prompt in prompts.items():
             if shared := _first_ending_phrase_in_prompt(task.expected, prompt):
@@ -106,17 +101,12 @@ def write_wrbench_dataset(
     notes = [f"{name}: no first frame: {why}" for name, why in trouble.items()]
     write_json_lines(root / "families.jsonl", [_family_row(name, facts) for name, facts in families.items()])
     tasks = event_tasks_of_families(families)
-    write_json_lines(root / "variants.jsonl", [_variant_row(event, task, gap) for event, task in tasks for gap in GAPS])
-    write_json_lines(
-        root / "t2v_event_tails.jsonl", [_event_tail_row(event, task, gap) for event, task in tasks for gap in GAPS]
-    )
+    write_json_lines(root / "variants.jsonl", [_variant_row(task, gap) for task in tasks for gap in GAPS])
+    write_json_lines(root / "t2v_event_tails.jsonl", [_event_tail_row(task, gap) for task in tasks for gap in GAPS])
     write_json_lines(root / "t2v_layout_anchors.jsonl", [_layout_row(name, facts) for name, facts in families.items()])
     _write_events_table(root / "scene_events_25x4.csv", families)
-    frames = [
-        _first_frame_row(root, name, facts)
-        for name, facts in families.items()
-        if _first_frame_path(root, name).is_file()
-    ]
+    pictures = {name: root / FIRST_FRAMES / f"{name}.png" for name in families}
+    frames = [_first_frame_row(path, prompts[name]) for name, path in pictures.items() if path.is_file()]
     authoring.write_json_file(root / "first_frames_manifest.json", frames)
     counts = {"families": len(families), "events": len(tasks), "variants": len(tasks) * len(GAPS)}
     counts["first frames"] = len(frames)
@@ -124,10 +114,6 @@ def write_wrbench_dataset(
         root, "wrbench", title=f"Scenes of {source}", licence=licence, source=source, counts=counts
     )
     return root, notes
-
-
-def _first_frame_path(root: Path, name: str) -> Path:
-    return root / FIRST_FRAMES / f"{name}.png"
 
 
 def _family_row(name: str, facts: Scene) -> dict[str, object]:
@@ -142,24 +128,23 @@ def _family_row(name: str, facts: Scene) -> dict[str, object]:
     }  # fmt: skip
 
 
-def _variant_id(event: str, task: EventTask, gap: str) -> str:
-    return f"{task.family}__{TIER_OF[event]}__{gap}"
+def _variant_id(task: EventTask, gap: str) -> str:
+    return f"{task.family}__{TIER_OF[task.factor]}__{gap}"
 
 
-def _variant_row(event: str, task: EventTask, gap: str) -> dict[str, object]:
-    tier = TIER_OF[event]
+def _variant_row(task: EventTask, gap: str) -> dict[str, object]:
+    tier = TIER_OF[task.factor]
     return {
-        "variant_id": _variant_id(event, task, gap), "family_id": task.family, "reasoning_tier": tier[:2],
-        "oov_gap": gap,
-        "event_delta": task.factor, "divergence_id": tier[3:] or None, "world_state_prompt": task.event,
+        "variant_id": _variant_id(task, gap), "family_id": task.family, "reasoning_tier": tier[:2],
+        "oov_gap": gap, "event_delta": task.factor, "divergence_id": tier[3:] or None, "world_state_prompt": task.event,
         "expected_state": task.expected, "ti2v_prompt": task.prompt if gap == "none"
         else task.prompt_with_camera_words(gap),
     }  # fmt: skip
 
 
-def _event_tail_row(event: str, task: EventTask, gap: str) -> dict[str, object]:
+def _event_tail_row(task: EventTask, gap: str) -> dict[str, object]:
     camera = [] if gap == "none" else [CAMERA_WORDS[gap]]
-    return {"variant_id": _variant_id(event, task, gap), "t2v_event_tail": " ".join([task.event, *camera])}
+    return {"variant_id": _variant_id(task, gap), "t2v_event_tail": " ".join([task.event, *camera])}
 
 
 def _layout_row(name: str, facts: Scene) -> dict[str, object]:
@@ -172,16 +157,16 @@ def _layout_row(name: str, facts: Scene) -> dict[str, object]:
     }  # fmt: skip
 
 
-def _first_frame_row(root: Path, name: str, facts: Scene) -> dict[str, object]:
+def _first_frame_row(path: Path, prompt: str) -> dict[str, object]:
     import cv2
 
-    picture = cv2.imread(str(_first_frame_path(root, name)))
+    picture = cv2.imread(str(path))
     if picture is None:
-        raise UsageError(f"{_first_frame_path(root, name)}: the command wrote no picture that can be read")
+        raise UsageError(f"{path}: the command wrote no picture that can be read")
     return {
-        "family_id": name, "image_path": f"first_frames/{name}.png", "prompt_source": "t2i_scene",
-        "t2i_scene": first_frame_prompt(facts), "width": picture.shape[1], "height": picture.shape[0], "format": "png",
-        "release_note": "", "sha256": file_digest(_first_frame_path(root, name)),
+        "family_id": path.stem, "image_path": f"first_frames/{path.name}", "prompt_source": "t2i_scene",
+        "t2i_scene": prompt, "width": picture.shape[1], "height": picture.shape[0], "format": "png",
+        "release_note": "", "sha256": file_digest(path),
     }  # fmt: skip
 
 
@@ -191,7 +176,7 @@ def _write_events_table(path: Path, families: Mapping[str, Scene]) -> None:
     columns += [*(f"event_id_{tier}" for tier in TIERS), *(f"event_delta_{tier}" for tier in TIERS)]
     rows: list[Sequence[object]] = []
     for number, (name, facts) in enumerate(families.items(), start=1):
-        tasks = [event_task_of_scene(name, facts, event) for event in EVENTS]
+        tasks = event_tasks_of_families({name: facts})
         rows.append([
             number, name, facts["place"], facts["subject"], facts["with"], "; ".join(facts["behind"]),
             first_frame_prompt(facts), *(task.event for task in tasks),

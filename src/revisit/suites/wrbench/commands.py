@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 import typer
@@ -47,33 +48,36 @@ def records(
     """Write records for a generator, and say which it will refuse."""
     from collections import Counter
 
+    from revisit.control.delivery import refusal_reasons
     from revisit.control.generators import find_generator
+    from revisit.core.grouping import group_items
     from revisit.media.files import write_json_lines
     from revisit.suites.wrbench.prompts import own_event_tasks, read_natural25_tasks
-    from revisit.suites.wrbench.records import (
-        event_views,
-        generator_takes_commands,
-        interface_of_generator,
-        record_line,
-        refused_cameras_by_reason,
-        select_views,
-    )
+    from revisit.suites.wrbench.records import event_view_records, generator_takes_commands, record_row, select_records
 
     card = find_generator(model, own) if model else None
     length = frames or (card.frames if card else 81)
     takes = "nothing" if no_first_frame else card.takes if card else "image"
     tasks = read_natural25_tasks(data, wrbench) if data is not None else own_event_tasks()
-    commands = generator_takes_commands(card)
-    every = event_views(
-        tasks, interface or interface_of_generator(card), camera, first_frame=takes != "nothing", commands=commands
+    every = event_view_records(
+        tasks,
+        interface,
+        camera,
+        card=card,
+        first_frame=not no_first_frame,
+        frames=length,
+        seed=seed,
+        first_frames=first_frames,
+        source_videos=source_videos,
     )
-    views = select_views(list(every), family, limit)
-    refused = refused_cameras_by_reason(views, card, length) if card is not None else {}
-    rows = [record_line(view, first_frames, source_videos, length, seed) for view in views]
-    needed = takes if takes in ("image", "source_video") else ""
-    without = sum(needed not in row for row in rows) if needed else 0
+    rows = [record_row(record) for record in select_records(list(every), family, limit)]
+    scripts = {row["annotations"]["camera"]: row["camera"] for row in rows}
+    reasons = {} if card is None else refusal_reasons(scripts, card, length)
+    refused = group_items(reasons, reasons.__getitem__)
+    what = {"image": "first frame", "source_video": "source video"}.get(takes, "")
+    without = sum(takes not in row for row in rows) if what else 0
     write_json_lines(out, rows)
-    cameras = Counter(view.camera for view in views)
+    cameras = Counter(row["annotations"]["camera"] for row in rows)
     if json:
         facts = {"records": len(rows), "cameras": dict(cameras), "frames": length, "starts_from": takes}
         console.print_json({**facts, "without_it": without, "refused": refused, "file": str(out)})
@@ -82,7 +86,6 @@ def records(
     if card is None and frames is None:
         console.print_to_stderr(f"clips of {length} frames; --model NAME uses the settings of a generator")
     if without:
-        what = {"image": "first frame", "source_video": "source video"}[needed]
         option = f"--{what.replace(' ', '-')}s"
         console.print_to_stderr(f"{without} records have no {what}; give a folder of them with {option}")
     for reason, labels in refused.items():
@@ -90,7 +93,8 @@ def records(
         console.print_to_stderr(
             f"{card.id if card else ''} will refuse {count} records ({', '.join(labels)}): {reason}"
         )
-    if data is not None and (takes == "nothing" or commands) and tasks and tasks[0].wording.source is None:
+    in_parts = takes == "nothing" or generator_takes_commands(card)
+    if data is not None and in_parts and {task.wording.source for task in tasks} == {None}:
         console.print_to_stderr(
             "the parts of the prompts are joined by words of Revisit, because no copy of WRBench was found; --wrbench "
             "names yours, and its words are used"
@@ -145,9 +149,9 @@ def published(
         MEASURES,
         T2V_MEASURES,
         printed_averages_note,
+        published_model_rows,
         published_text_to_video_rows,
     )
-    from revisit.suites.wrbench.tables import published_model_rows as rows_of
 
     if t2v:
         source, addendum = published_text_to_video_rows()
@@ -161,21 +165,17 @@ def published(
         ]
         console.print_table(["model", "camera", "n", *(TITLES[name] for name in T2V_MEASURES)], cells, numbers=True)
         return
-    source, rows = rows_of()
+    source, rows = published_model_rows()
     if json:
-        console.print_json(
+        entries = [
             {
-                "source": source,
-                "rows": [
-                    {
-                        "model": row.model, "condition": row.condition, "outputs": row.outputs, "support": row.support,
-                        "sparse": row.has_few_returns, "average": row.average,
-                        **{measure: row.mean_of_measure(measure) for measure in MEASURES},
-                    }
-                    for row in rows
-                ],
+                "model": row.model, "condition": row.condition, "outputs": row.outputs, "support": row.support,
+                "sparse": row.has_few_returns, "average": row.average,
+                **{measure: row.mean_of_measure(measure) for measure in MEASURES},
             }
-        )  # fmt: skip
+            for row in rows
+        ]  # fmt: skip
+        console.print_json({"source": source, "rows": entries})
         return
     table = published_columns_table(rows, source, counts=False)
     typer.echo(f"{table['title']}; {table['note']}; {printed_averages_note()}")
@@ -205,13 +205,9 @@ def build_wrbench_dataset(
     if t2i and images:
         raise UsageError("first frames are drawn by --t2i, a command, or by --images, a server; give one of them")
     families = read_scene_families(scenes)
-    draw: Draw | None = (
-        _first_frame_drawer_by_command(t2i, timeout)
-        if t2i
-        else _first_frame_drawer_by_server(images, size)
-        if images
-        else None
-    )
+    draw: Draw | None = partial(_draw_by_server, images, size) if images else None
+    if t2i:
+        draw = partial(_draw_by_command, t2i, timeout)
     place, problems = write_wrbench_dataset(out, families, licence=licence, source=source, draw=draw)
     for sentence in problems:
         console.print_to_stderr(sentence)
@@ -223,38 +219,28 @@ def build_wrbench_dataset(
     raise typer.Exit(1 if problems else 0)
 
 
-def _first_frame_drawer_by_command(
-    command: str, timeout: float
-) -> Callable[[Mapping[str, str], Path], Mapping[str, str]]:
-    """Draws with a command for each picture."""
+def _draw_by_command(command: str, timeout: float, prompts: Mapping[str, str], folder: Path) -> dict[str, str]:
+    """Draw with a command for each picture; why some have none."""
     from revisit.control.generator_backends import CommandBackend
     from revisit.control.jobs import Job
     from revisit.suites.wrbench.build import SIZE as PUBLISHED
 
     maker = CommandBackend(command, {})
-
-    def draw_and_collect_failures(prompts: Mapping[str, str], folder: Path) -> dict[str, str]:
-        folder.mkdir(parents=True, exist_ok=True)
-        trouble = {}
-        for name, prompt in prompts.items():
-            path = folder / f"{name}.png"
-            request = Job(name, path, 1, 1.0, PUBLISHED, sample=name, prompt=prompt).as_json(path, None, {})
-            ended = maker.make(request, path, timeout)
-            if ended.status or not path.is_file():
-                trouble[name] = f"{ended.status}: {ended.reason}" if ended.status else "the command wrote no file"
-        return trouble
-
-    return draw_and_collect_failures
+    folder.mkdir(parents=True, exist_ok=True)
+    trouble = {}
+    for name, prompt in prompts.items():
+        path = folder / f"{name}.png"
+        request = Job(name, path, 1, 1.0, PUBLISHED, sample=name, prompt=prompt).as_json(path, None, {})
+        ended = maker.make(request, path, timeout)
+        if ended.status or not path.is_file():
+            trouble[name] = f"{ended.status}: {ended.reason}" if ended.status else "the command wrote no file"
+    return trouble
 
 
-def _first_frame_drawer_by_server(images: str, size: str) -> Callable[[Mapping[str, str], Path], Mapping[str, str]]:
-    """Draws with a text-to-image server."""
-
-    def draw_and_collect_failures(prompts: Mapping[str, str], folder: Path) -> dict[str, str]:
-        ended = draw_pictures(images, prompts, folder, size)
-        return {one.id: f"{one.status}: {one.reason}" for one in ended if not one.has_picture}
-
-    return draw_and_collect_failures
+def _draw_by_server(images: str, size: str, prompts: Mapping[str, str], folder: Path) -> dict[str, str]:
+    """Draw with a text-to-image server; why some pictures are not there."""
+    ended = draw_pictures(images, prompts, folder, size)
+    return {one.id: f"{one.status}: {one.reason}" for one in ended if not one.has_picture}
 
 
 COMMANDS = {

@@ -104,26 +104,21 @@ def image_prompts_by_name(source: Path | None) -> dict[str, str]:
     """What a text-to-image model is told, by the name of the picture; of our own scenes where nothing is named."""
     from revisit.control.jobs import is_folder_name
     from revisit.core import UsageError
-    from revisit.core.text import read_package_yaml
     from revisit.suites.wrbench.build import first_frame_prompt, read_scene_families
-    from revisit.suites.wrbench.prompts import read_json_lines_with_keys
+    from revisit.suites.wrbench.prompts import own_scene_families, read_json_lines_with_keys
 
-    if source is None:
-        own_scenes = read_package_yaml("revisit.suites.wrbench", "scenes.yaml")["families"]
-        return {name: first_frame_prompt(facts) for name, facts in own_scenes.items()}
-    if source.is_dir():
-        texts = {
-            row["family_id"]: str(row["t2i_scene"])
-            for row in read_json_lines_with_keys(source / "families.jsonl", "family_id", "t2i_scene")
-        }
-    elif source.suffix == ".jsonl":
+    if source is not None and source.is_dir():
+        rows = read_json_lines_with_keys(source / "families.jsonl", "family_id", "t2i_scene")
+        texts = {row["family_id"]: str(row["t2i_scene"]) for row in rows}
+    elif source is not None and source.suffix == ".jsonl":
         rows = read_json_lines_with_keys(source, "id")
         without = next((row["id"] for row in rows if not (row.get("image_prompt") or row.get("prompt"))), None)
         if without is not None:
             raise UsageError(f"{source}: {without!r} has neither image_prompt nor prompt")
         texts = {str(row["id"]): str(row.get("image_prompt") or row["prompt"]) for row in rows}
     else:
-        texts = {name: first_frame_prompt(facts) for name, facts in read_scene_families(source).items()}
+        families = own_scene_families() if source is None else read_scene_families(source)
+        texts = {name: first_frame_prompt(facts) for name, facts in families.items()}
     wrong = next((name for name in texts if not is_folder_name(name)), None)
     if wrong is not None:
         raise UsageError(f"{source}: {wrong!r} cannot be the name of a picture; use letters, digits, _, ., @ and -")
@@ -140,10 +135,8 @@ def draw_pictures(
 
     from revisit.media.cache_folders import cache_root
     from revisit.servers.image_batch import ImageStore, Spending, draw_missing_pictures
-    from revisit.servers.images import open_image_backend
 
-    backend = open_image_backend(images)
-    requests = _image_requests(backend, prompts, size, each)
+    backend, requests = _image_backend_and_requests(images, prompts, size, each)
     store = ImageStore(folder, cache_root())
     spending = Spending(backend.settings.budget, backend.settings.price)
     ended = []
@@ -160,13 +153,16 @@ def draw_pictures(
     return ended
 
 
-def _image_requests(backend: Any, prompts: Mapping[str, str], size: str, each: int) -> Sequence[Any]:
-    from revisit.servers.images import ImageRequest, parse_picture_size
+def _image_backend_and_requests(
+    images: str, prompts: Mapping[str, str], size: str, each: int
+) -> tuple[Any, Sequence[Any]]:
+    from revisit.servers.images import ImageRequest, open_image_backend, parse_picture_size
     from revisit.suites.wrbench.build import SIZE as PUBLISHED
 
+    backend = open_image_backend(images)
     size_text = size or backend.settings.size
     picture_size = parse_picture_size(size_text) if size_text else PUBLISHED
-    return [
+    return backend, [
         ImageRequest(name if k == 0 else f"{name}-{k + 1}", prompt, picture_size, k)
         for name, prompt in prompts.items()
         for k in range(each)
@@ -178,10 +174,8 @@ def _print_drawing_plan(
 ) -> None:
     from revisit.media.cache_folders import cache_root
     from revisit.servers.image_batch import ImageStore, count_and_cost_of_new_pictures
-    from revisit.servers.images import open_image_backend
 
-    backend = open_image_backend(images)
-    requests = _image_requests(backend, prompts, size, each)
+    backend, requests = _image_backend_and_requests(images, prompts, size, each)
     new, money, currency = count_and_cost_of_new_pictures(requests, backend, ImageStore(folder, cache_root()))
     if json:
         console.print_json({"pictures": len(requests), "to_draw": new, "money": money, "currency": currency})

@@ -6,13 +6,20 @@ A table is a title, a note, columns, and rows of texts. Rows marked `detail` are
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from revisit.results import Cell
 from revisit.results.tables import Table, make_table
 from revisit.suites.wrbench.metrics import STAND_INS, TITLES
-from revisit.suites.wrbench.slices import SLICES
-from revisit.suites.wrbench.tables import ALL, CONDITIONS, MEASURES, ModelRow, names_of_present_measures
+from revisit.suites.wrbench.tables import (
+    ALL,
+    CONDITIONS,
+    MEASURES,
+    ModelRow,
+    names_of_present_measures,
+    pool_model_rows,
+)
 
 BEFORE_SUPPORT = ("precision", "alignment", "hold", "integrity")  # the published table has support in the middle
 DAGGER = "†"
@@ -24,15 +31,14 @@ def published_columns_table(
     rows: Sequence[ModelRow],
     title: str,
     *,
-    total: Mapping[str, Cell] | None = None,
     counts: bool = True,
     remarks: Sequence[str] = (),
     extra_rows: Sequence[ModelRow] = (),
 ) -> Table:
     """The published columns, one row per model, by viewpoint condition: D1 to D6, support and Avg.
 
-    `total` are the means over all clips; `counts` puts n behind means that are not over all clips of a model; `remarks`
-    stand in the note; `extra_rows` are rows outside the contest, which come last.
+    `counts` puts n behind means that are not over all clips of a model, and adds a row of all clips; `remarks` stand in
+    the note; `extra_rows` are rows outside the contest, which come last.
     """
     after = [measure for measure in MEASURES if measure not in BEFORE_SUPPORT]
     columns = ["viewpoint", "clips", *_measure_titles(BEFORE_SUPPORT), "support", *_measure_titles(after), "Avg"]
@@ -40,18 +46,15 @@ def published_columns_table(
     def row_cells(row: ModelRow) -> list[str]:
         texts = [(row.condition.replace("_", " ") or "unknown") if row.model else "", str(row.outputs)]
         texts += [*_measure_texts(row, BEFORE_SUPPORT, counts), f"{row.support:.1%}" if row.judged else NONE]
-        return [
-            *texts,
-            *_measure_texts(row, after, counts),
-            format_mean_cell(Cell(0, 0, row.average)) if row.model else "",
-        ]
+        average = format_mean_cell(Cell(0, 0, row.average)) if row.model else ""
+        return [*texts, *_measure_texts(row, after, counts), average]
 
     note = "; ".join(filter(None, [SPARSE_NOTE, "(n) where a mean is not over all clips" if counts else "", *remarks]))
-    return make_table(title, note, columns, _titled_cells_by_condition(rows, total, row_cells, extra_rows))
+    return make_table(title, note, columns, _titled_cells_by_condition(rows, row_cells, extra_rows, counts))
 
 
 def stand_in_measures_table(
-    rows: Sequence[ModelRow], total: Mapping[str, Cell], pixels: Mapping[str, str], extra_rows: Sequence[ModelRow] = ()
+    rows: Sequence[ModelRow], pixels: Mapping[str, str], extra_rows: Sequence[ModelRow] = ()
 ) -> Table:
     """What was measured in another way than the published columns, and an Avg that holds it.
 
@@ -69,24 +72,20 @@ def stand_in_measures_table(
         return [*_measure_texts(row, names), *(texts.get(row.model, "") for texts in further.values())]
 
     columns = [*_measure_titles(names), *further]
-    note = "odometry for poses, other descriptors for DINOv2, pixels for the judge"
-    note = f"substitutes for the published measures: {note}"
-    return make_table(
-        "Stand-ins", note, columns, _titled_cells_by_condition(rows, total, row_cells, extra_rows) if columns else []
+    note = (
+        "substitutes for the published measures: odometry for poses, other descriptors for DINOv2, pixels for the judge"
     )
+    lines = _titled_cells_by_condition(rows, row_cells, extra_rows, True) if columns else []
+    return make_table("Stand-ins", note, columns, lines)
 
 
 def _titled_cells_by_condition(
-    rows: Sequence[ModelRow],
-    total: Mapping[str, Cell] | None,
-    cells: Callable[[ModelRow], list[str]],
-    extra_rows: Sequence[ModelRow] = (),
+    rows: Sequence[ModelRow], cells: Callable[[ModelRow], list[str]], extra_rows: Sequence[ModelRow], total: bool
 ) -> list[tuple[str, list[str]]]:
-    """Rows by viewpoint condition and, where there are several models, all clips at the end."""
+    """Rows by viewpoint condition and, with `total`, all clips at the end where there are several models."""
     ordered = sorted(rows, key=lambda row: (_condition_rank(row.condition), row.title.lower()))
-    if total is not None and len(rows) > 1:
-        outputs, judged = sum(row.outputs for row in rows), any(row.judged for row in rows)
-        ordered.append(ModelRow("", "all clips", "", outputs, total, judged))
+    if total and len(rows) > 1:
+        ordered.append(replace(pool_model_rows("all clips", rows), model=""))
     return [(row.title, cells(row)) for row in (*ordered, *extra_rows)]
 
 
@@ -95,28 +94,23 @@ def _measure_titles(measures: Iterable[str]) -> list[str]:
 
 
 def _measure_texts(row: ModelRow, measures: Sequence[str], counts: bool = True) -> list[str]:
-    def measure_text(measure: str) -> str:
+    texts = []
+    for measure in measures:
         mark = DAGGER if measure.startswith("returned") and row.has_few_returns and row.model else ""
-        return format_mean_cell(row.cells.get(measure, Cell(0, 0)), row.outputs if counts else None, mark)
+        texts.append(format_mean_cell(row.cells.get(measure, Cell(0, 0)), row.outputs if counts else None, mark))
+    return texts
 
-    return [measure_text(measure) for measure in measures]
 
-
-def slice_table(
-    name: str, values: Mapping[str, Mapping[str, ModelRow]], pooled: Mapping[str, ModelRow], title: str = ""
-) -> Table:
+def slice_table(values: Mapping[str, Mapping[str, ModelRow]], title: str, note: str = SPARSE_NOTE) -> Table:
     """A row per value of a slice over all models, and one per model below it."""
     rows: list[dict[str, object]] = []
+    pooled = {value: pool_model_rows(value, members.values()) for value, members in values.items()}
     names = names_of_present_measures(pooled.values())
-    for value, pooled_row in pooled.items():
-        rows.append({"name": value, "cells": _slice_row_texts(pooled_row, names)})
-        if len(values[value]) > 1:
-            rows += [
-                {"name": model, "cells": _slice_row_texts(row, names), "detail": True}
-                for model, row in values[value].items()
-            ]
-    title = title or f"By {name}: {SLICES[name]}"
-    return {"title": title, "note": SPARSE_NOTE, "columns": ["clips", "support", *_measure_titles(names)], "rows": rows}
+    for value, members in values.items():
+        rows.append({"name": value, "cells": _slice_row_texts(pooled[value], names)})
+        below = members if len(members) > 1 else {}
+        rows += [{"name": one, "cells": _slice_row_texts(row, names), "detail": True} for one, row in below.items()]
+    return {"title": title, "note": note, "columns": ["clips", "support", *_measure_titles(names)], "rows": rows}
 
 
 def support_by_direction_table(directions: Mapping[str, Mapping[str, Any]]) -> Table:
@@ -126,7 +120,8 @@ def support_by_direction_table(directions: Mapping[str, Mapping[str, Any]]) -> T
         cells = []
         for gate in ("judged", "pixels"):
             ratio = supports[f"retention_{gate}"]
-            cells += [_format_support((supports[side] or {}).get(gate)) for side in ("LR", "RL")]
+            parts = [(supports[side] or {}).get(gate) for side in ("LR", "RL")]
+            cells += [f"{part['open']}/{part['of']} {part['share']:.1%}" if part else NONE for part in parts]
             cells.append(NONE if ratio is None else f"{ratio:.2f}")
         if supports["LR"] or supports["RL"]:
             rows.append((model, cells))
@@ -205,10 +200,6 @@ def format_mean_cell(cell: Cell, outputs: int | None = None, mark: str = "") -> 
 
 def _slice_row_texts(row: ModelRow, names: Sequence[str]) -> list[str]:
     return [str(row.outputs), f"{row.support:.1%}" if row.judged else NONE, *_measure_texts(row, names)]
-
-
-def _format_support(support: Mapping[str, Any] | None) -> str:
-    return NONE if support is None else f"{support['open']}/{support['of']} {support['share']:.1%}"
 
 
 def _condition_rank(condition: str) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -40,9 +41,8 @@ class EvaluatorExport:
     def warning_sentences(self) -> list[str]:
         """What a user must know of it."""
         lines = [f"{count} clips got no sidecar: {why}" for why, count in sorted(self.without.items())]
-        other = {name: count for name, count in self.profiles.items() if not name.startswith("canonical")}
-        if other:
-            names = ", ".join(f"{count} {name}" for name, count in sorted(other.items()))
+        profiles = sorted(self.profiles.items())
+        if names := ", ".join(f"{count} {name}" for name, count in profiles if not name.startswith("canonical")):
             lines.append(
                 f"WRBench scores {names} with --sidecar-profile-gate certified_opencv only; main takes yaw by 60 "
                 "degrees, pan and static"
@@ -101,9 +101,8 @@ def camera_target_or_reason(case: Case) -> CameraTarget | str:
         return THEIRS
     provenance = read_provenance_or_none(clip) or {}
     output = provenance.get("output") or {}
-    output = (
-        output if output.get("frames") and output.get("size") and output.get("fps") else clip_frames_fps_and_size(clip)
-    )
+    if not all(map(output.get, ("frames", "size", "fps"))):
+        output = clip_frames_fps_and_size(clip)
     if not output.get("frames"):
         return f"they cannot be read ({output.get('problem') or 'the length is not known'})"
     frames, fps, size = int(output["frames"]) - case.clip.start, float(output["fps"]), tuple(output["size"])
@@ -113,10 +112,13 @@ def camera_target_or_reason(case: Case) -> CameraTarget | str:
         path = camera_path_of_length(parse_script(case.camera), frames)
     except RevisitError as error:
         return f"their camera script cannot be read ({error})"
-    own_path = _load_target_poses(clip, frames)
-    path = path if own_path is None else own_path
-    delivered = provenance.get("delivered") if isinstance(provenance.get("delivered"), Mapping) else {}
-    return CameraTarget(case.model, case.condition, case.camera, path, fps, size, delivered or {})
+    with suppress(MediaError):  # the path that was written when the clip was made, if it has a pose for each frame
+        own_path = load_npy(clip.with_suffix(".target_c2w.npy"))
+        if own_path.shape == (frames, 4, 4) and own_path.dtype.kind == "f" and np.isfinite(own_path).all():
+            path = np.asarray(own_path, float)
+    delivered = provenance.get("delivered")
+    delivered = delivered if isinstance(delivered, Mapping) else {}
+    return CameraTarget(case.model, case.condition, case.camera, path, fps, size, delivered)
 
 
 def evaluator_manifest_row(case: Case, target: CameraTarget | None) -> dict[str, object]:
@@ -146,14 +148,3 @@ def evaluator_manifest_row(case: Case, target: CameraTarget | None) -> dict[str,
         "viewpoint_condition_type": str(notes.get("viewpoint_condition") or "").replace("_", "-"),
         **({"condition_frame_count": case.clip.start} if case.clip.start else {}),
     }
-
-
-def _load_target_poses(clip: Path, frames: int) -> np.ndarray | None:
-    """The path that was written when the clip was made, if it has a pose for each frame."""
-    path = clip.with_suffix(".target_c2w.npy")
-    try:
-        poses = load_npy(path)
-    except MediaError:
-        return None
-    fits = poses.shape == (frames, 4, 4) and poses.dtype.kind == "f" and np.isfinite(poses).all()
-    return np.asarray(poses, float) if fits else None

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from revisit.control.camera_records import GenerationRecord, read_generation_records
 from revisit.control.delivery import refusal_reasons
-from revisit.control.jobs import FRAMES, BatchRequest, Job, JobBatch, file_name_for_id
+from revisit.control.jobs import BatchRequest, Job, JobBatch, file_name_for_id
 from revisit.control.requested_path import compile_script
 from revisit.core import UsageError
 from revisit.core.cases import CATEGORY, CEILING
@@ -18,7 +18,7 @@ from revisit.suites.clips import MANIFEST
 from revisit.suites.wrbench.evaluator import write_evaluator_sidecars
 from revisit.suites.wrbench.prompts import own_event_tasks, read_natural25_tasks
 from revisit.suites.wrbench.read import RECORDS
-from revisit.suites.wrbench.records import event_views, generator_takes_commands, interface_of_generator, record_line
+from revisit.suites.wrbench.records import event_view_records
 
 PUBLISHED = "natural25"
 RENDERED = "rendered"  # the model that stands for the truth, which nobody filmed
@@ -31,10 +31,7 @@ def wrbench_generation_jobs(data: Path | None, out: Path | None, request: BatchR
         sentence = f"the folder {RENDERED} is that of the ceiling, which is rendered beside baselines"
         raise UsageError(f"{sentence}; choose another --model")
     folder = (out or Path("generated/wrbench")) / request.model
-    records = (
-        read_generation_records(data) if data is not None and data.is_file() else _generation_records(data, request)
-    )
-    selected = request.select_jobs([_job_of_record(record, folder, request) for record in records])
+    selected = request.select_jobs(_job_of_record(record, folder, request) for record in _records(data, request))
     without = [job for job in selected if job.image is None]
     remark = (
         f"{len(without)} of {count_and_noun(len(selected), 'record')} without a first frame; --option first_frames "
@@ -73,47 +70,37 @@ def _rendered_ceiling_jobs(jobs: Sequence[Job], folder: Path, evaluate: Sequence
     return JobBatch(rendered, folder, evaluate, lambda finished: _update_model_manifest(folder, finished))
 
 
-def _generation_records(data: Path | None, request: BatchRequest) -> list[GenerationRecord]:
-    """The records of the published prompts, or of our own scenes."""
+def _records(data: Path | None, request: BatchRequest) -> Iterable[GenerationRecord]:
+    """The records in a file, or those of the published prompts or of our own scenes."""
+    if data is not None and data.is_file():
+        return read_generation_records(data)
+    copy, images, videos = (
+        Path(name) if (name := request.suite_option(option)) else None
+        for option in ("wrbench", "first_frames", "source_videos")
+    )
     if data is not None and (data / PUBLISHED).is_dir():
         data = data / PUBLISHED
-    tasks = (
-        own_event_tasks()
-        if data is None
-        else read_natural25_tasks(data, _optional_path(request.suite_option("wrbench")))
+    return event_view_records(
+        own_event_tasks() if data is None else read_natural25_tasks(data, copy),
+        request.suite_option("interface"),
+        [name for name in request.suite_option("cameras").split(",") if name],
+        card=request.to,
+        first_frame=request.first_frame,
+        frames=request.frames,
+        seed=request.seed,
+        first_frames=images,
+        source_videos=videos,
     )
-    interface = request.suite_option("interface") or interface_of_generator(request.to)
-    cameras = [name for name in request.suite_option("cameras").split(",") if name]
-    nothing = not request.first_frame or (request.to is not None and request.to.takes == "nothing")
-    views = event_views(
-        tasks, interface, cameras, first_frame=not nothing, commands=generator_takes_commands(request.to)
-    )
-    images, videos = (_optional_path(request.suite_option(name)) for name in ("first_frames", "source_videos"))
-    frames = request.frames or (request.to.frames if request.to else FRAMES)
-    lines = [record_line(view, images, videos, frames, request.seed) for view in views]
-    return [
-        GenerationRecord(
-            line["id"], line["prompt"], line["camera"], _optional_path(line.get("image")),
-            _optional_path(line.get("source_video")),
-            line["seed"], annotations=line["annotations"],
-        )
-        for line in lines
-    ]  # fmt: skip
-
-
-def _optional_path(name: str | None) -> Path | None:
-    return Path(name) if name else None
 
 
 def _job_of_record(record: GenerationRecord, folder: Path, request: BatchRequest) -> Job:
     usual = request.frames or (request.to.frames if request.to else None)
     path = compile_script(record.camera, frames=usual).path.c2w
     notes = record.annotations
+    asked = {**vars(record), **request.size_model_and_seed, "seed": record.seed or request.seed}
+    asked |= {} if request.first_frame else {"image": None}
     return Job(
-        size=request.size_model_and_seed["size"],
-        model=request.model,
-        seed=record.seed or request.seed,
-        id=record.id,
+        **asked,
         out=folder / f"{file_name_for_id(record.id)}.mp4",
         suite="wrbench",
         sample=str(notes.get("task") or record.id),
@@ -121,13 +108,7 @@ def _job_of_record(record: GenerationRecord, folder: Path, request: BatchRequest
         condition=str(notes.get("camera", "")),
         frames=len(path),
         fps=request.frame_rate,
-        prompt=record.prompt,
-        image=record.image if request.first_frame else None,
-        source_video=record.source_video,
-        camera=record.camera,
         path=path,
-        policy=record.policy,
-        annotations=notes,
     )
 
 
@@ -139,27 +120,25 @@ def _job_record_line(job: Job) -> dict[str, object]:
 
 def _update_model_manifest(folder: Path, jobs: Sequence[Job]) -> None:
     """The manifest of the model's clips."""
-    finished = [job for job in jobs if job.out.is_file()]
-    lines = [{"id": job.id, "model": job.model, "video": job.out.name, **_job_record_line(job)} for job in finished]
-    _merge_json_lines_by_id(folder / MANIFEST, lines, lambda line: (folder / str(line["video"])).is_file())
+    clips = [job for job in jobs if job.out.is_file()]
+    lines = [{"id": job.id, "model": job.model, "video": job.out.name, **_job_record_line(job)} for job in clips]
+    _merge_json_lines_by_id(folder / MANIFEST, lines)
 
 
 def _write_manifest_records_and_sidecars(folder: Path, jobs: Sequence[Job]) -> None:
     """The manifest of the model's clips with their sidecars, and the records that all models should have clips of."""
     _update_model_manifest(folder, jobs)
-    _merge_json_lines_by_id(folder.parent / RECORDS, [_job_record_line(job) for job in jobs], lambda line: True)
+    _merge_json_lines_by_id(folder.parent / RECORDS, [_job_record_line(job) for job in jobs])
     write_evaluator_sidecars(folder / MANIFEST)
 
 
-def _merge_json_lines_by_id(
-    path: Path, lines: Sequence[Mapping[str, object]], keep: Callable[[Mapping[str, object]], bool]
-) -> None:
-    """Lines by id: those that are there and these, which come in the place of theirs."""
+def _merge_json_lines_by_id(path: Path, lines: Sequence[Mapping[str, object]]) -> None:
+    """Lines by id: those that are there, but for those whose video is gone, and these, which come in their place."""
     try:
         there = [parse_json(line) for line in path.read_text(encoding="utf-8").split("\n") if line.strip()]
     except FileNotFoundError:
         there = []
     except ValueError as error:
         raise UsageError(f"{path}: expected JSON lines ({error}); move it away") from error
-    rows = {str(line["id"]): line for line in there if keep(line)} | {str(line["id"]): line for line in lines}
-    write_json_lines(path, rows.values(), ascii=True)
+    kept = [line for line in there if "video" not in line or (path.parent / str(line["video"])).is_file()]
+    write_json_lines(path, {str(line["id"]): line for line in (*kept, *lines)}.values(), ascii=True)

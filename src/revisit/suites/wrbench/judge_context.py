@@ -6,8 +6,15 @@ knows one that is not the event itself: "walks toward the bed" is progress, and 
 
 from __future__ import annotations
 
+import numpy as np
+
 from revisit.core import Case, Unscored
-from revisit.metrics.requested_camera import camera_request_of_case, relative_yaw, value_farthest_from_zero
+from revisit.metrics.requested_camera import (
+    CameraRequest,
+    camera_request_of_case,
+    relative_yaw,
+    value_farthest_from_zero,
+)
 from revisit.suites.wrbench.slices import known_family_facts
 
 FRAMES = 81  # over which a script is read to say how far it turns
@@ -23,7 +30,7 @@ def judge_context_annotations(case: Case) -> dict[str, str]:
     pieces = {
         "event": event,
         "scene": str(notes.get("scene") or venue),
-        "told_camera": requested_camera_sentence(case),
+        "told_camera": "" if isinstance(request, Unscored) else _requested_camera_sentence(case, request),
         "told_visible": "" if isinstance(request, Unscored) else RESTS if request.kind == "static" else LEAVES,
         "told_ends": expected if expected != event and event else "",
     }
@@ -33,23 +40,22 @@ def judge_context_annotations(case: Case) -> dict[str, str]:
     return {name: text for name, text in pieces.items() if text}
 
 
-def requested_camera_sentence(case: Case) -> str:
+def _requested_camera_sentence(case: Case, request: CameraRequest) -> str:
     """What the camera was asked, in words."""
-    request = camera_request_of_case(case)
-    if isinstance(request, Unscored):
-        return ""
     if request.kind == "static":
         return "it is asked to rest."
     path = request.requested_poses(FRAMES)
     if request.kind == "yaw":
         yaw = relative_yaw(path[:, :3, :3])
-        farthest = value_farthest_from_zero(yaw)
-        side, back = "right" if farthest > 0 else "left", abs(yaw[-1]) < abs(farthest) / 4
-        in_words = case.annotations.get("interface") == "words"
-        by = "" if in_words else f" by {abs(farthest):.0f} degrees"
-        return f"it is asked to turn {side}{by}{' and back again' if back else ''}."
+        by = "" if case.annotations.get("interface") == "words" else f" by {np.abs(yaw).max():.0f} degrees"
+        return f"it is asked to turn {_side_and_return(yaw, by)}."
     if request.kind == "sideways":
-        sideways = value_farthest_from_zero(path[:, 0, 3])
-        back = abs(path[-1, 0, 3]) < abs(sideways) / 4
-        return f"it is asked to move to the {'right' if sideways > 0 else 'left'}{' and back again' if back else ''}."
+        return f"it is asked to move to the {_side_and_return(path[:, 0, 3])}."
     return f"it is asked to move ({case.camera})."
+
+
+def _side_and_return(motion: np.ndarray, by: str = "") -> str:
+    """The side to which something goes farthest, and whether it comes back from there."""
+    farthest = value_farthest_from_zero(motion)
+    back = " and back again" if abs(motion[-1]) < abs(farthest) / 4 else ""
+    return f"{'right' if farthest > 0 else 'left'}{by}{back}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Iterable
 
 from revisit.core import UsageError
 from revisit.results.leaderboards import (
@@ -17,13 +17,13 @@ from revisit.results.leaderboards import (
     protocol_tag,
 )
 from revisit.suites.wrbench.display import BEFORE_SUPPORT, DAGGER, SPARSE_NOTE
-from revisit.suites.wrbench.measures import metric_id_of_measure
 from revisit.suites.wrbench.metrics import STAND_INS, TITLES
 from revisit.suites.wrbench.tables import (
     ALL,
     MEASURES,
     T2V_MEASURES,
     SummaryRow,
+    metric_id_of_measure,
     printed_averages_note,
     published_model_rows,
     published_text_to_video_rows,
@@ -31,6 +31,7 @@ from revisit.suites.wrbench.tables import (
 
 CONDITION = BoardColumn("viewpoint", "viewpoint", None)
 SUPPORT = BoardColumn("support", "support")
+EMPTY = cell_without_counts(None)
 AVERAGE, MIXED = BoardColumn("average", "Avg", decimals=3), BoardColumn("mixed", "Avg with stand-ins", decimals=3)
 
 
@@ -45,14 +46,16 @@ def wrbench_run_boards(run: RunFacts, subset: str = "") -> list[Board]:
         one.key: one.protocol
         for one in board_columns_of_run(run, [BoardColumn(metric_id_of_measure(name), "") for name in names])
     }
-    measures = {name: _measure_column(name, hashed.get(metric_id_of_measure(name), "")) for name in names}
-    mixed = (MIXED,) if any(row["average_with_stand_ins"] for row in rows) else ()
-    substitutes = [f"{row['model']}: {', '.join(TITLES[name] for name in row['average_with_stand_ins']['stand_ins'])}"
-            for row in rows if row["average_with_stand_ins"]]  # fmt: skip
+    measures = [_measure_column(name, hashed.get(metric_id_of_measure(name), "")) for name in names]
+    substitutes = [
+        f"{row['model']}: {', '.join(TITLES[name] for name in row['average_with_stand_ins']['stand_ins'])}"
+        for row in rows
+        if row["average_with_stand_ins"]
+    ]
     board = Board(
         title="wrbench",
         protocol=protocol_tag(run.facts),
-        columns=(*_order_board_columns(measures, STAND_INS), *mixed),
+        columns=(*_order_board_columns(measures), *([MIXED] if substitutes else [])),
         rows=tuple(
             BoardRow(row["model"], run.name, _board_cells(row, names), role=row.get("role", "")) for row in rows
         ),
@@ -64,23 +67,15 @@ def wrbench_run_boards(run: RunFacts, subset: str = "") -> list[Board]:
 def published_wrbench_boards(supplement: bool) -> list[Board]:
     """The paper's table, and, as its supplement, the addendum for generators that get only text."""
     source, rows = published_model_rows()
-    measures = {name: _measure_column(name) for name in MEASURES}
-    board_rows = []
-    for row in rows:
-        facts: dict[str, object] = {
-            name: {"value": row.mean_of_measure(name), "n": row.cells[name].n} for name in MEASURES
-        }
-        facts |= {
-            "condition": row.condition,
-            "outputs": row.outputs,
-            "sparse": row.has_few_returns,
-            "average": row.average,
-        }
-        facts |= {"support": {"judged": {"share": row.support}}, "average_with_stand_ins": None}
-        board_rows.append(BoardRow(row.title, "paper", _board_cells(facts, MEASURES), row.condition))
+    board_rows = [
+        BoardRow(
+            row.title, "paper", _board_cells(row.to_json({"judged": {"share": row.support}}), MEASURES), row.condition
+        )
+        for row in rows
+    ]
     protocol = "the paper's own poses, features and judges: another protocol than any run of yours"
     main = Board(
-        f"wrbench, {source}", protocol, _order_board_columns(measures, ()), tuple(board_rows),
+        f"wrbench, {source}", protocol, _order_board_columns(map(_measure_column, MEASURES)), tuple(board_rows),
         f"{SPARSE_NOTE}; {printed_averages_note()}", as_printed=True,
     )  # fmt: skip
     return [main, *([_text_to_video_board(protocol)] if supplement else [])]
@@ -102,12 +97,12 @@ def _measure_column(name: str, protocol: str = "") -> BoardColumn:
     return BoardColumn(name, TITLES[name], decimals=3, protocol=protocol)
 
 
-def _order_board_columns(measures: Mapping[str, BoardColumn], last: Container[str]) -> tuple[BoardColumn, ...]:
+def _order_board_columns(measures: Iterable[BoardColumn]) -> tuple[BoardColumn, ...]:
     """Columns in the order of the published table: support in the middle, Avg behind D6, stand-ins at the end."""
-    first = [measures[name] for name in BEFORE_SUPPORT]
-    then = [column for name, column in measures.items() if name not in BEFORE_SUPPORT and name not in last]
-    stand_ins = [column for name, column in measures.items() if name in last]
-    return (CONDITION, *first, SUPPORT, *then, AVERAGE, *stand_ins)
+    columns = list(measures)
+    first = [column for column in columns if column.key in BEFORE_SUPPORT]
+    last = [column for column in columns if column.key in STAND_INS]
+    return (CONDITION, *first, SUPPORT, *(one for one in columns if one not in (*first, *last)), AVERAGE, *last)
 
 
 def _board_cells(row: SummaryRow, names: Iterable[str]) -> dict[str, BoardCell]:
@@ -117,13 +112,10 @@ def _board_cells(row: SummaryRow, names: Iterable[str]) -> dict[str, BoardCell]:
         text = f"{value:.3f}{DAGGER}" if value is not None and name.startswith("returned") and row["sparse"] else ""
         cells[name] = BoardCell(n, row["outputs"], value, text=text, reason="" if value is not None else "no score")
     judged = row["support"]["judged"]
-    cells["support"] = (
-        cell_without_counts(None) if judged is None else cell_without_counts(judged["share"], f"{judged['share']:.1%}")
-    )
-    cells["average"] = cell_without_counts(
-        row["average"], reason="" if row["average"] is not None else "a measure is missing"
-    )
+    cells["support"] = cell_without_counts(judged["share"], f"{judged['share']:.1%}") if judged else EMPTY
+    reason = "" if row["average"] is not None else "a measure is missing"
+    cells["average"] = cell_without_counts(row["average"], reason=reason)
     mixed = row["average_with_stand_ins"]
-    cells["mixed"] = cell_without_counts(None if mixed is None else mixed["value"])
+    cells["mixed"] = cell_without_counts(mixed["value"]) if mixed else EMPTY
     cells["viewpoint"] = cell_without_counts(0.0, str(row["condition"]).replace("_", "-") or "unknown")
     return cells

@@ -16,9 +16,8 @@ from typing import Any
 from revisit.core import Case
 from revisit.core.grouping import group_items
 from revisit.results import Results
-from revisit.suites.wrbench.measures import inputs_may_show_return
 from revisit.suites.wrbench.records import record_id_of_case
-from revisit.suites.wrbench.tables import ALL
+from revisit.suites.wrbench.tables import ALL, inputs_may_show_return
 
 MARGIN = 0.1  # of a score from 0 to 1: smaller differences are ties
 DEGREES = 5.0  # of a turn: smaller differences are ties
@@ -50,7 +49,6 @@ def preference_pair_lines(measured: Results, digests: Mapping[str, str]) -> Iter
     for verdict in _pair_verdicts(measured):
         if verdict.why_not:
             continue
-        gates = {side: _gate_states(case, measured) for side, case in (("a", verdict.a), ("b", verdict.b))}
         yield {
             "record": record_id_of_case(verdict.a),
             "measure": verdict.measure,
@@ -60,7 +58,7 @@ def preference_pair_lines(measured: Results, digests: Mapping[str, str]) -> Iter
             "preferred": verdict.preferred_side,
             "margin": verdict.margin,
             "return_judgeable": _both_returns_judgeable(verdict, measured),
-            "gates": gates,
+            "gates": {"a": _gate_states(verdict.a, measured), "b": _gate_states(verdict.b, measured)},
         }
 
 
@@ -78,34 +76,30 @@ def count_preference_pairs(measured: Results) -> tuple[dict[str, dict[str, int]]
 
 def _pair_verdicts(measured: Results) -> Iterator[PairVerdict]:
     """Every pair of clips under every rule that both have a score for; and those that are no pair."""
-    for a, b, why in _clip_pairs_with_reason(measured):
-        if why:
-            yield PairVerdict(a, b, why_not=why)
-            continue
-        for measure in ALL:
-            one, other = (measured.score(case, measure) for case in (a, b))
-            if one is not None and other is not None:
-                yield PairVerdict(a, b, measure, (one, other), MARGIN)
-        far = [_turn_to_requested_side(case, measured) for case in (a, b)]
-        if far[0] is not None and far[1] is not None and far[0][1] == far[1][1]:
-            verdict = PairVerdict(a, b, DISPLACEMENT, (far[0][0], far[1][0]), DEGREES)
-            yield replace(verdict, why_not=_reason_to_withhold(verdict, measured))
-
-
-def _clip_pairs_with_reason(measured: Results) -> Iterator[tuple[Case, Case, str]]:
-    """Two models' clips of one record, and why they are no pair; nothing where they are one."""
     for _, clips in sorted(group_items(measured.cases, record_id_of_case).items()):
         for a, b in combinations(sorted(clips, key=lambda case: case.model), 2):
             if a.model == b.model:
                 continue
-            if inputs_may_show_return(a) or inputs_may_show_return(b):
-                yield a, b, LEAKS
-            elif a.condition == "static":
-                yield a, b, STATIC
-            elif not all(_gate_is_open(case, "camera_moved", measured) for case in (a, b)):
-                yield a, b, AT_REST
-            else:
-                yield a, b, ""
+            if why := _reason_for_no_pair(a, b, measured):
+                yield PairVerdict(a, b, why_not=why)
+                continue
+            for measure in ALL:
+                one, other = (measured.score(case, measure) for case in (a, b))
+                if one is not None and other is not None:
+                    yield PairVerdict(a, b, measure, (one, other), MARGIN)
+            far = [_turn_to_requested_side(case, measured) for case in (a, b)]
+            if far[0] is not None and far[1] is not None and far[0][1] == far[1][1]:
+                verdict = PairVerdict(a, b, DISPLACEMENT, (far[0][0], far[1][0]), DEGREES)
+                yield replace(verdict, why_not=_reason_to_withhold(verdict, measured))
+
+
+def _reason_for_no_pair(a: Case, b: Case, measured: Results) -> str:
+    """Why two models' clips of one record are no pair; nothing where they are one."""
+    if inputs_may_show_return(a) or inputs_may_show_return(b):
+        return LEAKS
+    if a.condition == "static":
+        return STATIC
+    return "" if all(_gate_is_open(case, "camera_moved", measured) for case in (a, b)) else AT_REST
 
 
 def _both_returns_judgeable(verdict: PairVerdict, measured: Results) -> bool:

@@ -64,8 +64,8 @@ class EventTask:
             return "\n".join(filter(None, [base, keep, out]))
         scene, mark, event = base.removesuffix(".").rpartition(". ")
         scene, event = (f"{scene}.", f"{event}.") if mark else (base, "")
-        closing = _last_of_several_sentences(self.camera_prompts.get(camera, ""))
-        ending = [self.wording.back.get(camera, ", then ".join(back)), closing]
+        _, several, last = self.camera_prompts.get(camera, "").strip().removesuffix(".").rpartition(". ")
+        ending = [self.wording.back.get(camera, ", then ".join(back)), f"{last}." if several else ""]
         return "\n".join(filter(None, [scene, keep, out, event, *ending]))
 
     def prompt_with_camera_words(self, camera: str) -> str:
@@ -83,7 +83,16 @@ def _camera_sentences(camera: str) -> list[str]:
 @cache
 def own_event_tasks() -> tuple[EventTask, ...]:
     """The 100 tasks of our own scenes."""
-    families = read_package_yaml(__package__, "scenes.yaml")["families"]
+    return event_tasks_of_families(own_scene_families())
+
+
+def own_scene_families() -> dict[str, Scene]:
+    """Our own scenes by name."""
+    return dict(read_package_yaml(__package__, "scenes.yaml")["families"])
+
+
+def event_tasks_of_families(families: Mapping[str, Scene]) -> tuple[EventTask, ...]:
+    """Every event of every family."""
     return tuple(event_task_of_scene(family, facts, event) for family, facts in families.items() for event in EVENTS)
 
 
@@ -140,11 +149,10 @@ def read_natural25_tasks(folder: Path, copy: Path | None = None) -> tuple[EventT
         if plain is None:
             raise UsageError(f"{folder / 'variants.jsonl'}: {family}__{tier} has no variant without a camera")
         facts, layout = families[family], layouts.get(family)
-        event_tails = {camera: tails.get(row["variant_id"], "") for camera, row in rows.items()}
         from_nothing = {
-            camera: wording.format_layout_prompt(layout, tail)
-            for camera, tail in event_tails.items()
-            if layout and tail
+            camera: wording.format_layout_prompt(layout, tails[row["variant_id"]])
+            for camera, row in rows.items()
+            if layout and tails.get(row["variant_id"])
         }
         tasks.append(
             EventTask(
@@ -165,12 +173,6 @@ def read_natural25_tasks(folder: Path, copy: Path | None = None) -> tuple[EventT
             )
         )
     return tuple(tasks)
-
-
-def _last_of_several_sentences(text: str) -> str:
-    """The last sentence of a text of several; empty where there is only one."""
-    _, mark, last = text.strip().removesuffix(".").rpartition(". ")
-    return f"{last}." if mark else ""
 
 
 def _first_frame_paths_by_family(folder: Path) -> dict[str, Path]:

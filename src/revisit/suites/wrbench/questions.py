@@ -55,9 +55,8 @@ def ask_event_probes(
     asking, preamble = PROBES, format_event_context(prompt, annotations)
     if questions is not None:
         places, preamble = _template_values_and_context(questions, frames, prompt, annotations)
-        asking = bank_questions_from_rows(
-            [{**one, "text": fill_template(one["text"], places)} for one in questions["probes"]]
-        )
+        rows = [{**one, "text": fill_template(one["text"], places)} for one in questions["probes"]]
+        asking = bank_questions_from_rows(rows)
     answers = yield judge_questions_of_bank(asking, preamble)
     return make_bank_evidence(ProbeAnswers, asking, answers, frames.digest)
 
@@ -75,18 +74,15 @@ def ask_judgeability(
     questions: QuestionSet | None = None,
 ) -> JudgeDialogue:
     """The seconds in which the subject can be judged and, where they show no return, a second look."""
-    preamble, seconds_of = format_event_context(prompt, annotations), _template_second_values(frames)
-    count = int(seconds_of["seconds"])
-    schemas = (
-        _per_second_schema(count, {"subject": Text(120)}),
-        _per_second_schema(count, {"place": YesNo(), "state": YesNo()}),
-    )
+    fields: tuple[dict[str, Schema], ...] = ({"subject": Text(120)}, {"place": YesNo(), "state": YesNo()})
     looks = []
-    for name, schema in zip(LOOKS, schemas, strict=True):
-        text = preamble + fill_template(LOOKS[name], seconds_of)
+    for name, parts in zip(LOOKS, fields, strict=True):
+        places, context = _template_values_and_context(questions or {}, frames, prompt, annotations)
+        text = format_event_context(prompt, annotations) + fill_template(LOOKS[name], places)
         if questions is not None and questions.get(name):
-            places, context = _template_values_and_context(questions, frames, prompt, annotations)
             text = context + fill_template(questions[name], places)
+        count = int(places["seconds"])
+        schema = JsonObject({**parts, "seconds": Many(YesNo(), count, count)})
         looks.append(Question(f"judgeability.{name.removesuffix('_look')}", text, schema))
     answers: list[JudgeAnswer] = yield [looks[0]]
     seconds = _judgeable_seconds(answers[0])
@@ -155,17 +151,9 @@ def _template_values_and_context(
     questions: QuestionSet, frames: Frames, prompt: str, annotations: Mapping[str, object]
 ) -> tuple[dict[str, str], str]:
     """What the user's templates may name, and their context."""
-    places = {**event_context_fields(prompt, annotations), **_template_second_values(frames)}
-    return places, fill_template(questions.get("context") or "", places)
-
-
-def _template_second_values(frames: Frames) -> dict[str, str]:
     count = max(1, math.ceil(frames.seconds - 1e-6))
-    return {"seconds": str(count), "last": str(count - 1)}
-
-
-def _per_second_schema(count: int, fields: Mapping[str, Schema]) -> JsonObject:
-    return JsonObject({**fields, "seconds": Many(YesNo(), count, count)})
+    places = {**event_context_fields(prompt, annotations), "seconds": str(count), "last": str(count - 1)}
+    return places, fill_template(questions.get("context") or "", places)
 
 
 def _judgeable_seconds(answer: JudgeAnswer) -> np.ndarray:
@@ -182,15 +170,14 @@ def wrbench_story_answer(question: Question) -> StoryAnswer | None:
     return (lambda story: _judgeability_json(story, question)) if question.id.startswith("judgeability.") else None
 
 
-def _clear_readings(story: ClipStory) -> list[Any]:
-    return [reading for reading in story.valid_readings if reading.clear]
+def _is_clearly(story: ClipStory, field: str) -> bool:
+    """Whether no clear reading has its place or state elsewhere."""
+    return all(getattr(reading, field) != ELSEWHERE for reading in story.valid_readings if reading.clear)
 
 
 TRUTHS: dict[str, Callable[[ClipStory], bool]] = {
-    "visible_spatial": lambda story: all(one.place != ELSEWHERE for one in _clear_readings(story)),
-    "visible_state": lambda story: (
-        story.event_progress > 0 and all(one.state != ELSEWHERE for one in _clear_readings(story))
-    ),
+    "visible_spatial": lambda story: _is_clearly(story, "place"),
+    "visible_state": lambda story: story.event_progress > 0 and _is_clearly(story, "state"),
     "returned_spatial": lambda story: story.spatial,
     "returned_state": lambda story: story.state,
 }

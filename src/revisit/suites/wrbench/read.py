@@ -12,9 +12,8 @@ controls of the target view say nothing about memory; they are kept and marked (
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from revisit.control.job_runner import read_provenance_or_none
 from revisit.core import Case, Clip, Rejected, Remark, Target, UsageError, digest
@@ -23,18 +22,24 @@ from revisit.core.text import convert_read_errors, count_and_noun, join_names, p
 from revisit.media import VIDEO_SUFFIXES, natural_order
 from revisit.media.files import file_exists
 from revisit.metrics.requested_camera import CameraRequest, camera_request_of_case
-from revisit.suites.clips import MANIFEST, existing_option_folder, find_clips, read_manifest, read_target_boxes
+from revisit.suites.clips import (
+    MANIFEST,
+    TargetRow,
+    existing_option_folder,
+    find_clips,
+    read_manifest,
+    read_target_boxes,
+)
 from revisit.suites.wrbench import upstream
 from revisit.suites.wrbench.judge_context import judge_context_annotations
 from revisit.suites.wrbench.metrics.camera import PROFILES
 from revisit.suites.wrbench.prompts import Row, read_json_lines_with_keys
 from revisit.suites.wrbench.questions import read_question_set
 from revisit.suites.wrbench.records import (
-    input_type_of_model,
+    condition_and_input_of_model,
     make_record_case,
     normalize_record_id,
     record_id_of_case,
-    viewpoint_condition_of_model,
 )
 from revisit.suites.wrbench.tables import CONDITIONS
 
@@ -44,16 +49,10 @@ POSE_FILES = ("{id}/poses.npy", "{id}/extrinsics_opencv_w2c.npy", "{id}.npy", "{
 
 def is_wrbench_source(source: Path) -> bool:
     """Whether the clips come with event-view records."""
-    if upstream.find_wrbench_manifests(source):
+    manifests = _own_manifest_paths(source)
+    if upstream.find_wrbench_manifests(source) or any(map(_first_row_is_event_record, manifests)):
         return True
-    if source.is_file():
-        return source.suffix == ".jsonl" and _first_row_is_event_record(source)
-    if not source.is_dir():
-        return False
-    if (source / RECORDS).is_file() or upstream.has_sidecars(source):
-        return True
-    manifests = [source / MANIFEST, *(folder / MANIFEST for folder in source.iterdir() if folder.is_dir())]
-    return any(_first_row_is_event_record(path) for path in manifests if path.is_file())
+    return source.is_dir() and ((source / RECORDS).is_file() or upstream.has_sidecars(source))
 
 
 def read(
@@ -66,20 +65,19 @@ def read(
     targets: str | None = None,
     reference: str | None = None,
     series: str | None = None,
-    questions: str | None = None,
-    profile: str | None = None,
+    **_: str,
 ) -> Iterator[Case | Rejected | Remark]:
     """Cases of all models in `source`, what is missing or cannot be used, and a remark on videos in no manifest.
 
-    `questions` and `profile` are read by `wrbench_parameters_from_options`.
+    The other options are read by `wrbench_parameters_from_options`.
     """
     if condition is not None and condition not in CONDITIONS:
         raise UsageError(f"--option condition takes {', '.join(CONDITIONS)}, not {condition!r}")
-    extra = _Options(
-        None if poses is None else existing_option_folder("poses", poses),
+    extra = (
+        existing_option_folder("poses", poses) if poses is not None else None,
         condition,
         read_target_boxes(Path(targets).expanduser()) if targets is not None else {},
-        None if reference is None else existing_option_folder("reference", reference),
+        existing_option_folder("reference", reference) if reference is not None else None,
         _read_series_by_model(Path(series).expanduser()) if series is not None else {},
     )
     records_by_id = _read_records_by_id(
@@ -100,7 +98,7 @@ def read(
                 yield Rejected(entry.id, "two clips have this record and model; only one is allowed", entry.model)
                 continue
             case_ids.add(entry.id)
-            yield extra.apply_to_case(entry)
+            yield _apply_options(entry, *extra)
         else:
             yield entry
     if theirs or ours:
@@ -121,43 +119,36 @@ def wrbench_parameters_from_options(
     return parameters | {"judge.probes": wording, "judge.judgeability": wording}
 
 
-@dataclass(frozen=True)
-class _Options:
-    """What the options add to every case."""
-
-    poses: Path | None
-    condition: str | None
-    targets: Mapping[str, Mapping[str, Any]]
-    reference: Path | None
-    series: Mapping[str, str]
-
-    def apply_to_case(self, case: Case) -> Case:
-        notes = dict(case.annotations)
-        if self.condition is not None:
-            notes["viewpoint_condition"] = self.condition
-            notes["interface"] = "words" if self.condition == "prompt_only" else "path"
-        if case.model in self.series:
-            notes["series"] = self.series[case.model]
-        artifacts = dict(case.artifacts)
-        if self.poses is not None:
-            record, video = record_id_of_case(case), str(notes.get("video_id") or "")
-            stem = case.clip.path.stem
-            ids = [f"{case.model}/{record}", f"{case.model}/{stem}", case.id, record, video, stem]
-            ids += [f"pose/{upstream.pose_folder_name(clip_id)}" for clip_id in (video, record) if clip_id]
-            names = [name.format(id=clip_id) for clip_id in ids if clip_id for name in POSE_FILES]
-            file = next((path for name in names if (path := _find_file_below(self.poses, name)) is not None), None)
-            if file is not None:
-                artifacts["poses"] = file
-        target = case.target
-        for key in (case.id, case.clip.path.name, case.clip.path.stem, case.sample):
-            if target is None and key in self.targets:
-                entry = self.targets[key]
-                target = Target(str(entry.get("target", "target")), tuple(entry["box"]))
-        truth = case.reference
-        if self.reference is not None:
-            file = _find_file_below(self.reference, f"{record_id_of_case(case)}.mp4")
-            truth = Clip(file) if file is not None else None
-        return replace(case, annotations=notes, artifacts=artifacts, target=target, reference=truth)
+def _apply_options(
+    case: Case,
+    poses: Path | None,
+    condition: str | None,
+    targets: Mapping[str, TargetRow],
+    reference: Path | None,
+    series: Mapping[str, str],
+) -> Case:
+    """A case with what the options add to it."""
+    notes = dict(case.annotations)
+    if condition is not None:
+        notes |= {"viewpoint_condition": condition, "interface": "words" if condition == "prompt_only" else "path"}
+    if case.model in series:
+        notes["series"] = series[case.model]
+    artifacts, target, truth = dict(case.artifacts), case.target, case.reference
+    record = record_id_of_case(case)
+    if poses is not None:
+        video, stem = str(notes.get("video_id") or ""), case.clip.path.stem
+        ids = [f"{case.model}/{record}", f"{case.model}/{stem}", case.id, record, video, stem]
+        ids += [f"pose/{upstream.pose_folder_name(clip_id)}" for clip_id in (video, record) if clip_id]
+        names = (name.format(id=clip_id) for clip_id in ids if clip_id for name in POSE_FILES)
+        if file := next(filter(None, (_find_file_below(poses, name) for name in names)), None):
+            artifacts["poses"] = file
+    keys = (case.id, case.clip.path.name, case.clip.path.stem, case.sample)
+    if target is None and (row := next((targets[key] for key in keys if key in targets), None)):
+        target = Target(str(row.get("target", "target")), tuple(row["box"]))
+    if reference is not None:
+        file = _find_file_below(reference, f"{record}.mp4")
+        truth = None if file is None else Clip(file)
+    return replace(case, annotations=notes, artifacts=artifacts, target=target, reference=truth)
 
 
 def _cases_from_manifests(
@@ -198,23 +189,22 @@ def _cases_from_tree(source: Path, records_by_id: Mapping[str, Row]) -> Iterator
         name = sample.rpartition("/")[2]
         candidates = [normalize_record_id(record_id) for record_id in (sample, name, name.partition("@")[0])]
         record = next((record_id for record_id in candidates if record_id in records_by_id), None)
-        if record is None:
-            try:
-                case = upstream.case_from_sidecar(path)
-            except UsageError as error:
-                yield Rejected(f"{sample}@{model}", str(error), model)
-                continue
-            if case is not None:
-                yield _add_sidecar_facts(case)
-                continue
-        records_by_model.setdefault(model, set())
-        if record is None:
-            yield Rejected(f"{sample}@{model}", f"no record is called {candidates[-1]!r}", model)
+        if record is not None:
+            records_by_model.setdefault(model, set()).add(record)
+            row = records_by_id[record]
+            asked = str(row.get("prompt", "")), str(row.get("camera", "")), int(row.get("seed", 0))
+            yield _add_sidecar_facts(make_record_case(record, model, path, *asked, row.get("annotations", {})))
             continue
-        records_by_model[model].add(record)
-        row = records_by_id[record]
-        asked = str(row.get("prompt", "")), str(row.get("camera", "")), int(row.get("seed", 0))
-        yield _add_sidecar_facts(make_record_case(record, model, path, *asked, row.get("annotations", {})))
+        try:
+            case = upstream.case_from_sidecar(path)
+        except UsageError as error:
+            yield Rejected(f"{sample}@{model}", str(error), model)
+            continue
+        if case is None:
+            records_by_model.setdefault(model, set())
+            yield Rejected(f"{sample}@{model}", f"no record is called {candidates[-1]!r}", model)
+        else:
+            yield _add_sidecar_facts(case)
     for model, records in records_by_model.items():
         yield from _missing_record_entries(records_by_id, records, model)
 
@@ -247,12 +237,13 @@ def _add_sidecar_facts(case: Case) -> Case | Rejected:
     except UsageError as error:
         return Rejected(case.id, str(error), case.model)
     notes = {**case.annotations, **sidecar_notes, **_provenance_annotations(case.clip.path)}
-    condition = notes.get("viewpoint_condition") or viewpoint_condition_of_model(case.model)
+    usual_condition, usual_input = condition_and_input_of_model(case.model)
+    condition = notes.get("viewpoint_condition") or usual_condition
     if not condition and notes.get("interface") == "words":
         condition = "prompt_only"  # the camera was put into words: no other viewpoint was given
     notes["viewpoint_condition"] = condition
     notes.setdefault("interface", "words" if condition == "prompt_only" else "path")
-    notes["input"] = notes.get("input") or input_type_of_model(case.model)
+    notes["input"] = notes.get("input") or usual_input
     scripts = [text for text in (script, case.camera, upstream.SCRIPTS.get(case.condition, "")) if text]
     readable = (
         text for text in scripts if isinstance(camera_request_of_case(replace(case, camera=text)), CameraRequest)
@@ -312,6 +303,6 @@ def _read_series_by_model(path: Path) -> dict[str, str]:
 
 
 def _first_row_is_event_record(path: Path) -> bool:
-    first = upstream.first_manifest_row(path) or {}
-    notes = first.get("annotations")
+    first = upstream.first_manifest_row(path) if path.suffix == ".jsonl" else None
+    notes = (first or {}).get("annotations")
     return isinstance(notes, dict) and {"task", "factor"} <= set(notes)

@@ -8,6 +8,7 @@ given. The path is never amplified: the gains of the file are those of the path 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +20,7 @@ import revisit
 from revisit.control.requested_path import FIELD_OF_VIEW, intrinsics
 from revisit.core import UsageError
 from revisit.core.text import parse_json, read_package_yaml
-from revisit.geometry.camera_script import Step, parse_script
+from revisit.geometry.camera_script import parse_script
 from revisit.media.files import atomic_write_path, write_text_atomically
 from revisit.metrics.requested_camera import kind_of_path, relative_yaw, value_farthest_from_zero
 from revisit.suites.wrbench.records import CAMERAS
@@ -55,7 +56,10 @@ class CameraTarget:
     @property
     def control_profile(self) -> str:
         """The control profile that WRBench's evaluator asks for."""
-        return control_profile_of(self.camera_type, self.peak_yaw)
+        family, yaw = DIRECTIONS.get(self.camera_type, ""), abs(self.peak_yaw)
+        if family == "rotation":
+            return "canonical_60deg" if abs(yaw - MAIN_YAW) <= SAME_YAW else f"diagnostic_{yaw:g}deg"
+        return {"translation": "canonical_pan", "static": "canonical_static"}.get(family, "unknown")
 
     @property
     def peak_yaw(self) -> float:
@@ -76,14 +80,6 @@ def camera_type_of_path(c2w: np.ndarray) -> str:
     return ""
 
 
-def control_profile_of(camera_type: str, yaw: float) -> str:
-    """The control profile of a camera type whose farthest yaw is so many degrees."""
-    family = DIRECTIONS.get(camera_type)
-    if family == "rotation":
-        return "canonical_60deg" if abs(abs(yaw) - MAIN_YAW) <= SAME_YAW else f"diagnostic_{abs(yaw):g}deg"
-    return {"translation": "canonical_pan", "static": "canonical_static"}.get(family or "", "unknown")
-
-
 def why_not_main_profile(facts: Mapping[str, Any]) -> str:
     """Why a sidecar has no place in WRBench's main table, in a sentence; empty where it has one.
 
@@ -99,7 +95,13 @@ def why_not_main_profile(facts: Mapping[str, Any]) -> str:
     profiles = {"rotation": ("canonical_60deg",), "static": ("canonical_static",)}
     if profile not in profiles.get(str(family), ("canonical_pan", "canonical_translation")):
         return f"its control profile is {profile}, and the main profile takes yaw by 60 degrees, pan and static"
-    if family == "rotation" and not (_converts_to_float(yaw) and abs(abs(float(yaw)) - MAIN_YAW) <= SAME_YAW):
+    off = 0.0
+    if family == "rotation":
+        try:
+            off = abs(abs(float(yaw)) - MAIN_YAW)
+        except (TypeError, ValueError):
+            off = math.inf
+    if not off <= SAME_YAW:
         return f"its farthest yaw is {yaw}, not 60 degrees"
     level = facts.get("evidence_level")
     if level not in EVIDENCE and not (level is None and facts.get("target_certification_status") == "certified"):
@@ -117,15 +119,7 @@ def write_sidecars(clip: Path, target: CameraTarget) -> None:
         The video. Paths in the sidecars are absolute: WRBench looks for them from where it is called.
     target
         What the clip was asked to show.
-
-    Raises
-    ------
-    UsageError
-        Where another tool wrote the sidecar that is there.
     """
-    if sidecar_adapter(clip) not in (None, ADAPTER):
-        other = sidecar_path(clip, "camera.json")
-        raise UsageError(f"{other} is another tool's; move it away to have one written here")
     names = {kind: sidecar_path(clip, kind) for kind in ("target_c2w.npy", "camera_trajectory.json")}
     poses = np.asarray(target.c2w, np.float32)
     with atomic_write_path(names["target_c2w.npy"]) as temporary, temporary.open("wb") as file:
@@ -220,12 +214,11 @@ def to_wrbench_script(script: str) -> str:
         return script
     if any(move.kind == "orbit" for step in steps for move in step.moves):
         return script
-    return ",".join(_to_wrbench_step(step) for step in steps)
-
-
-def _to_wrbench_step(step: Step) -> str:
-    moves = [f"{FACTS['words'].get(move.kind, move.kind)}:{move.direction}:{move.amount:.12g}" for move in step.moves]
-    return f"{'+'.join(moves) or 'static'}@{step.frames}"
+    words, parts = FACTS["words"], []
+    for step in steps:
+        moves = [f"{words.get(move.kind, move.kind)}:{move.direction}:{move.amount:.12g}" for move in step.moves]
+        parts.append(f"{'+'.join(moves) or 'static'}@{step.frames}")
+    return ",".join(parts)
 
 
 def sidecar_path(clip: Path, name: str) -> Path:
@@ -246,11 +239,3 @@ def sidecar_adapter(clip: Path) -> str | None:
 
 def _payload_type(target: CameraTarget) -> str:
     return str(target.delivered.get("family") or "camera_path")
-
-
-def _converts_to_float(value: Any) -> bool:
-    try:
-        float(value)
-    except (TypeError, ValueError):
-        return False
-    return True

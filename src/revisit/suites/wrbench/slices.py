@@ -25,14 +25,18 @@ def slice_values_of_case(case: Case) -> dict[str, str]:
     notes = case.annotations
     own = {name: notes[name] for name in ("verb", "venue", "outdoors", "animal") if notes.get(name) is not None}
     family = {**known_family_facts().get(str(notes.get("family") or ""), {}), **own}
+
+    def choice_text(fact: str, yes: str, no: str) -> str:
+        return "" if family.get(fact) is None else yes if family[fact] else no
+
     values = {
         "event": EVENTS.get(case.subset, ""),
         "direction": next((words for side, words in DIRECTIONS.items() if case.condition.endswith(f"_{side}")), ""),
         "camera": case.condition,
         "verb": family.get("verb", ""),
         "venue": family.get("venue", ""),
-        "place": _choice_text(family.get("outdoors"), "outdoors", "indoors"),
-        "actor": _choice_text(family.get("animal"), "animal", "human"),
+        "place": choice_text("outdoors", "outdoors", "indoors"),
+        "actor": choice_text("animal", "animal", "human"),
     }
     return {name: str(value) for name, value in values.items() if value}
 
@@ -60,7 +64,3 @@ def known_family_facts() -> dict[str, FamilyFacts]:
     content = read_package_yaml(__package__, "families.yaml")
     usual = {"outdoors": False, "animal": False}
     return {family: {**usual, **facts} for part in content.values() for family, facts in part.items()}
-
-
-def _choice_text(value: Any, yes: str, no: str) -> str:
-    return "" if value is None else yes if value else no

@@ -21,29 +21,31 @@ from revisit.results.file_types import Stage
 from revisit.results.funnel import TARGET, VIEW, cases_passing_gate, make_stage
 from revisit.results.tables import Table, make_table, standard_summary
 from revisit.suites.wrbench import display
-from revisit.suites.wrbench.measures import inputs_may_show_return, rename_scores_by_measure
 from revisit.suites.wrbench.metrics import COLUMNS
 from revisit.suites.wrbench.preference_pairs import count_preference_pairs
 from revisit.suites.wrbench.records import record_id_of_case
 from revisit.suites.wrbench.situations import JUDGED, SITUATIONS, classify_situation
-from revisit.suites.wrbench.slices import DIRECTIONS, split_results_by_slice
+from revisit.suites.wrbench.slices import DIRECTIONS, SLICES, split_results_by_slice
 from revisit.suites.wrbench.tables import (
     ALL,
     FACTORS,
     ModelRow,
     best_models_by_condition,
     event_factor_contrasts,
+    inputs_may_show_return,
     left_to_right_support_ratio,
+    measure_cells_json,
     measure_correlations,
     output_weighted_means,
-    pool_model_rows,
     published_model_rows,
+    rename_scores_by_measure,
 )
 
 RETURNED = (COLUMNS["returned_spatial"], COLUMNS["returned_state"])
 MOVED, IN_PLACE = ("spatial", "full"), ("state_only",)  # events that a matched support compares
 MATCHED = "At matched support: events that move the subject and events in place, direction by direction"
 MAKERS = {"poses_from": "poses by", "described_by": "descriptors by", "judge": "judged by"}  # fact -> how it is told
+OTHERS = "another protocol: other poses, features and judges"
 ByModel = Mapping[str, Results]
 
 
@@ -73,27 +75,24 @@ def summarise(results: Results) -> dict[str, Any]:
     situations = {model: _count_situations(mine) for model, mine in models.items()}
     pairs, left_out = count_preference_pairs(measured)
     shown = {model: sum(map(inputs_may_show_return, mine.cases)) for model, mine in models.items()}
-    overall = output_weighted_means(rows)
+    overall, best = output_weighted_means(rows), best_models_by_condition(rows)
     pixels = {model: _pixel_gate_support(mine) for model, mine in models.items()}
     if truth:
         pixels[truth.model] = _pixel_gate_support(results.truth)
     shares = {model: f"{support['share']:.1%}" for model, support in pixels.items() if support}
     remarks = [_evidence_makers_text(measured), _lacking_clips_note(by_model)]
     headline = [
-        display.published_columns_table(rows, "WRBench", total=overall, remarks=remarks, extra_rows=extra_rows),
-        display.stand_in_measures_table(rows, overall, shares, extra_rows),
+        display.published_columns_table(rows, "WRBench", remarks=remarks, extra_rows=extra_rows),
+        display.stand_in_measures_table(rows, shares, extra_rows),
     ]
     tables: list[Table] = [
         _situation_shares_table(situations),
         display.support_by_direction_table(directions),
-        *(display.slice_table(name, values, _pool_rows_by_value(values)) for name, values in slices.items()),
-        display.slice_table("event", matched, _pool_rows_by_value(matched), MATCHED),
+        *(display.slice_table(values, f"By {name}: {SLICES[name]}") for name, values in slices.items()),
+        display.slice_table(matched, MATCHED),
         *_common_returns_tables(by_model),
-        *(
-            [display.event_effects_table(tested), display.best_models_table(best_models_by_condition(rows))]
-            if len(rows) > 1
-            else []
-        ),
+        display.event_effects_table(tested if len(rows) > 1 else ()),
+        display.best_models_table(best if len(rows) > 1 else {}),
         display.patch_mean_sensitivity_table(sensitivity),
         display.model_series_table(series, sums),
         display.preference_pair_counts_table(pairs, left_out),
@@ -104,17 +103,17 @@ def summarise(results: Results) -> dict[str, Any]:
         "tables": [one for one in tables if one["rows"]],
         "wrbench": {
             "rows": [
-                {**_model_row_json(row, models[row.model]), "role": FLOOR if row.model in results.floors else ""}
+                _model_row_json(row, models[row.model], FLOOR if row.model in results.floors else "")
                 for row in everybody
             ],
-            "truth": None if truth is None else {**_model_row_json(truth, results.truth), "role": CEILING},
-            "totals": _measure_cells_json(overall),
+            "truth": None if truth is None else _model_row_json(truth, results.truth, CEILING),
+            "totals": measure_cells_json(overall),
             "correlations": measure_correlations(rows) if len(rows) > 2 else None,
-            "frontiers": best_models_by_condition(rows),
+            "frontiers": best,
             "events": events,
             "slices": _slice_rows_json({**slices, "matched support": matched}),
             "series": {
-                name: {"models": [row.model for row in members], **_measure_cells_json(sums[name])}
+                name: {"models": [row.model for row in members], **measure_cells_json(sums[name])}
                 for name, members in series.items()
             },
             "directions": directions,
@@ -122,20 +121,18 @@ def summarise(results: Results) -> dict[str, Any]:
             "situations": situations,
             "pairs": {"counts": pairs, "left_out": left_out},
             "left_out": {model: count for model, count in shown.items() if count},
-            "published": {
-                "source": published_model_rows()[0],
-                "note": "another protocol: other poses, features and judges",
-            },
+            "published": {"source": published_model_rows()[0], "note": OTHERS},
         },
     }
 
 
 def _slice_rows_json(slices: Mapping[str, Mapping[str, Mapping[str, ModelRow]]]) -> dict[str, object]:
     """Slice -> value -> model -> its cells."""
-    return {
-        name: {value: {row.model: _row_cells_json(row) for row in rows.values()} for value, rows in values.items()}
-        for name, values in slices.items()
-    }
+
+    def cells_json(rows: Mapping[str, ModelRow]) -> dict[str, object]:
+        return {row.model: {"clips": row.outputs, **measure_cells_json(row.cells)} for row in rows.values()}
+
+    return {name: {value: cells_json(rows) for value, rows in values.items()} for name, values in slices.items()}
 
 
 def _results_by_model(results: Results) -> dict[str, Results]:
@@ -145,9 +142,8 @@ def _results_by_model(results: Results) -> dict[str, Results]:
 
 def _cell_without_shown_returns(part: Results, metric_id: str) -> Cell:
     """Clips whose inputs may have shown the return do not count for it."""
-    return (part.only(lambda entry: not inputs_may_show_return(entry)) if metric_id in RETURNED else part).cell(
-        metric_id
-    )
+    counted = part.only(lambda entry: not inputs_may_show_return(entry)) if metric_id in RETURNED else part
+    return counted.cell(metric_id)
 
 
 def _patch_mean_sensitivity(mine: Results) -> dict[str, float]:
@@ -171,11 +167,6 @@ def _evidence_makers_text(measured: Results) -> str:
 def _rows_by_model(part: Results) -> dict[str, ModelRow]:
     """A row per model of these clips."""
     return {model: _model_row(model, mine) for model, mine in _results_by_model(part).items()}
-
-
-def _pool_rows_by_value(values: dict[str, dict[str, ModelRow]]) -> dict[str, ModelRow]:
-    """A row per value, over the clips of all models."""
-    return {value: pool_model_rows(value, rows.values()) for value, rows in values.items()}
 
 
 def _rows_by_direction_and_event(measured: Results) -> dict[str, dict[str, ModelRow]]:
@@ -211,14 +202,12 @@ def _common_returns_tables(by_model: ByModel) -> list[Table]:
     records = set.intersection(*opened) if len(opened) > 1 else set()
     if not records:
         return []
-    rows = {
-        model: _model_row(
-            model, mine.only(lambda entry: isinstance(entry, Case) and record_id_of_case(entry) in records)
-        )
-        for model, mine in by_model.items()
-    }
+    rows = {}
+    for model, mine in by_model.items():
+        common = mine.only(lambda entry: isinstance(entry, Case) and record_id_of_case(entry) in records)
+        rows[model] = {model: _model_row(model, common)}
     note = f"the {len(records)} records whose return can be judged for every model; {display.SPARSE_NOTE}"
-    return [{**display.slice_table("event", {m: {} for m in rows}, rows, "Returns that all models have"), "note": note}]
+    return [display.slice_table(rows, "Returns that all models have", note)]
 
 
 def _model_row(model: str, mine: Results) -> ModelRow:
@@ -234,33 +223,15 @@ def _mean_cell(mine: Results, measure: str) -> Cell:
     return Cell(len(values), len(mine.cases), sum(values) / len(values) if values else None)
 
 
-def _model_row_json(row: ModelRow, mine: Results) -> dict[str, object]:
-    mixed = row.average_with_stand_ins
-    return {
-        "model": row.model,
-        "condition": row.condition,
-        "input": _joined_annotation_values(mine, "input"),
-        "checkpoint": _joined_annotation_values(mine, "checkpoint"),
-        "outputs": row.outputs,
-        **_row_cells_json(row),
-        "support": {"judged": _gate_support(mine, JUDGED), "pixels": _pixel_gate_support(mine)},
-        "sparse": row.has_few_returns,
-        "average": row.average,
-        "average_with_stand_ins": None if mixed is None else {"value": mixed[0], "stand_ins": list(mixed[1])},
-    }
+def _model_row_json(row: ModelRow, mine: Results, role: str) -> dict[str, object]:
+    made_with = (_joined_annotation_values(mine, name) for name in ("input", "checkpoint"))
+    support = {"judged": _gate_support(mine, JUDGED), "pixels": _pixel_gate_support(mine)}
+    return row.to_json(support, *made_with) | {"role": role}
 
 
 def _joined_annotation_values(mine: Results, name: str) -> str:
     """What the clips of a model have in an annotation; several values are all named."""
     return ", ".join(sorted({str(case.annotations[name]) for case in mine.cases if case.annotations.get(name)}))
-
-
-def _row_cells_json(row: ModelRow) -> dict[str, object]:
-    return {"clips": row.outputs, **_measure_cells_json(row.cells)}
-
-
-def _measure_cells_json(cells: Mapping[str, Cell]) -> dict[str, object]:
-    return {measure: {"value": cells[measure].mean, "n": cells[measure].n} for measure in ALL}
 
 
 def _gate_support(part: Results, gate: str) -> dict[str, Any] | None:

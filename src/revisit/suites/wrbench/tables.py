@@ -12,8 +12,10 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
+from revisit.core import Case, Record, Rejected
 from revisit.core.text import join_names, read_package_yaml
-from revisit.results import Cell
+from revisit.results import Cell, Results
+from revisit.results.stand_ins import is_stand_in
 from revisit.stats.correlation import pearson_matrix
 from revisit.stats.paired import holm_corrected_p, wilcoxon_signed_rank
 from revisit.suites.wrbench.metrics import COLUMNS, STAND_INS
@@ -24,7 +26,44 @@ CONDITIONS = ("source_video", "geometry_cache", "model_inferred", "prompt_only")
 AVERAGED = ("alignment", "integrity", "visible_spatial", "visible_state", "returned_spatial", "returned_state")
 SPARSE_COUNT, SPARSE_SHARE = 10, 0.10
 FACTORS = ("none", "spatial", "state_only", "full")  # of events: does the subject move, does its state change, or both
+ODOMETRY, NETWORK = "odometry", "network"  # ends of the names of stand-ins: who made them
 SummaryRow = Mapping[str, Any]  # of summary.json: facts of a model, and a value and n under the name of each measure
+
+
+def metric_id_of_measure(measure: str) -> str:
+    """The metric that a measure or a stand-in is read from."""
+    return STAND_INS[measure][1] if measure in STAND_INS else COLUMNS[measure]
+
+
+def rename_scores_by_measure(results: Results) -> Results:
+    """The scores under the name of their measure or stand-in, and the gates as they are.
+
+    Clips whose inputs may have shown the return have no returned measures.
+    """
+
+    def rename_record(record: Record) -> Record | None:
+        name = measure_of_record(record) if record.scored else None
+        if name is None or (name.startswith("returned") and inputs_may_show_return(record.case)):
+            return record if record.is_gate else None
+        return record.with_changed_fields(question=name)
+
+    return results.mapped(rename_record)
+
+
+def inputs_may_show_return(entry: Case | Rejected) -> bool:
+    """Whether the inputs of a clip may have shown what comes back."""
+    return isinstance(entry, Case) and bool(entry.annotations.get("leaks"))
+
+
+def measure_of_record(record: Record) -> str | None:
+    """The measure or stand-in that a score belongs to, by its metric and by who made its evidence."""
+    metric_id = record.question
+    if is_stand_in(record):
+        kind = ODOMETRY if record.facts.get("poses_from") == ODOMETRY else NETWORK
+        return next((name for name, (_, of) in STAND_INS.items() if of == metric_id and name.endswith(kind)), None)
+    if metric_id == "visual_integrity_lite":
+        return "integrity_lite"
+    return next((name for name, of in COLUMNS.items() if of == metric_id), None)
 
 
 @dataclass(frozen=True)
@@ -78,6 +117,29 @@ class ModelRow:
             values.append(self.mean_of_measure(source) or 0.0)
             used += [source] if source != measure else []
         return (sum(values) / len(values), tuple(used)) if used else None
+
+    def to_json(self, support: SummaryRow, input: str = "", checkpoint: str = "") -> dict[str, Any]:
+        """The row as summary.json has it, with support by the judge's gate and by that of the pixels."""
+        mixed = self.average_with_stand_ins
+        return {
+            "model": self.model,
+            "condition": self.condition,
+            "input": input,
+            "checkpoint": checkpoint,
+            "outputs": self.outputs,
+            "clips": self.outputs,
+            **measure_cells_json(self.cells),
+            "support": support,
+            "sparse": self.has_few_returns,
+            "average": self.average,
+            "average_with_stand_ins": None if mixed is None else {"value": mixed[0], "stand_ins": list(mixed[1])},
+        }
+
+
+def measure_cells_json(cells: Mapping[str, Cell]) -> dict[str, Any]:
+    """Mean and n of each measure and stand-in."""
+    every = {measure: cells.get(measure, Cell(0, 0)) for measure in ALL}
+    return {measure: {"value": cell.mean, "n": cell.n} for measure, cell in every.items()}
 
 
 def output_weighted_means(rows: Iterable[ModelRow]) -> dict[str, Cell]:
@@ -146,57 +208,42 @@ def event_factor_contrasts(
     spatial), `interaction` their difference of differences: `mean` over the `models`, with `p`, and with `p_holm` by
     Holm's correction over everything asked here.
     """
-    tests: list[tuple[str, str, list[float], float | None]] = []
+    rows: list[dict[str, Any]] = []
     for measure in measures:
         cells = [
             [by_model[model][factor][measure] for factor in FACTORS]
             for model in sorted(by_model)
             if all(measure in by_model[model].get(factor, {}) for factor in FACTORS)
         ]
-        if not cells:
-            continue
         effects = {
             "moves": [((s - o) + (f - t)) / 2 for o, s, t, f in cells],
             "changes": [((t - o) + (f - s)) / 2 for o, s, t, f in cells],
             "interaction": [(f - t) - (s - o) for o, s, t, f in cells],
         }
-        for factor, values in effects.items():
+        for factor, values in effects.items() if cells else ():
             test = wilcoxon_signed_rank([0.0] * len(values), values)
-            tests.append((factor, measure, values, None if test is None else test.p))
-    corrected = iter(holm_corrected_p([p for *_, p in tests if p is not None]))
-    return [
-        {
-            "factor": factor,
-            "measure": measure,
-            "mean": sum(values) / len(values),
-            "models": len(values),
-            "p": p,
-            "p_holm": None if p is None else next(corrected),
-        }
-        for factor, measure, values, p in tests
-    ]
+            effect = {"factor": factor, "measure": measure, "mean": sum(values) / len(values), "models": len(values)}
+            rows.append({**effect, "p": None if test is None else test.p})
+    corrected = iter(holm_corrected_p([row["p"] for row in rows if row["p"] is not None]))
+    return [{**row, "p_holm": None if row["p"] is None else next(corrected)} for row in rows]
 
 
 @cache
 def published_model_rows() -> tuple[str, tuple[ModelRow, ...]]:
     """(source, rows) of the paper's table."""
     content = read_package_yaml(__package__, "published.yaml")
-    return content["source"], tuple(_published_model_row(row) for row in content["rows"])
+    rows = []
+    for row in content["rows"]:
+        cells = {name: Cell(n, row["outputs"], mean) for name in MEASURES for mean, n in [row[name]]}
+        facts = {name: row.get(name) for name in ("model", "title", "condition", "outputs", "group", "printed_average")}
+        rows.append(ModelRow(cells=cells, **facts))
+    return content["source"], tuple(rows)
 
 
 def published_row_of_model(model: str) -> ModelRow | None:
     """The row of a model in the paper's table, whatever its name is written like; None where it has none."""
     name = re.sub(r"[^a-z0-9]+", "_", model.lower())
     return next((row for row in published_model_rows()[1] if row.model == name), None)
-
-
-def _published_model_row(facts: SummaryRow) -> ModelRow:
-    outputs = facts["outputs"]
-    cells = {name: Cell(n, outputs, mean) for name in MEASURES for mean, n in [facts[name]]}
-    return ModelRow(
-        facts["model"], facts["title"], facts["condition"], outputs, cells, group=facts["group"],
-        printed_average=facts.get("printed_average"),
-    )  # fmt: skip
 
 
 def printed_averages_note() -> str:

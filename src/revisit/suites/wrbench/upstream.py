@@ -11,14 +11,13 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 from revisit.core import Case, Clip, Rejected, UsageError
 from revisit.core.text import convert_read_errors, parse_json, parse_numbered_json_lines, read_package_yaml
 from revisit.media.files import file_exists
 from revisit.suites.wrbench.prompts import TIERS, Row
-from revisit.suites.wrbench.records import CAMERAS, make_record_case, normalize_record_id, viewpoint_condition_of_model
-from revisit.suites.wrbench.sidecars import why_not_main_profile
+from revisit.suites.wrbench.records import CAMERAS, condition_and_input_of_model, make_record_case, normalize_record_id
+from revisit.suites.wrbench.sidecars import sidecar_path, why_not_main_profile
 
 LIST = "manifest.json"
 SHARDS = "manifest.shard*.jsonl"
@@ -40,13 +39,18 @@ def find_wrbench_manifests(source: Path) -> list[Path]:
 def read_wrbench_manifests(paths: Sequence[Path], roots: Sequence[Path]) -> Iterator[Case | Rejected]:
     """Cases of these manifests."""
     for path in paths:
-        for where, row in _manifest_rows(path):
-            if isinstance(row, Rejected):
-                yield row
-            elif not row.get("video_id") or not (row.get("path") or row.get("video_path")):
-                yield Rejected(where, "expected an object with video_id and path", str(row.get("model") or ""))
+        with convert_read_errors(path, "a manifest of JSON"):
+            text = path.read_text(encoding="utf-8-sig")
+            videos = parse_json(text) if path.suffix == ".json" else None
+        if path.suffix == ".json" and not isinstance(videos, list):
+            raise UsageError(f"{path}: expected a JSON list of videos")
+        for k, row in parse_numbered_json_lines(text) if videos is None else enumerate(videos, start=1):
+            where = f"{path.name} {'line' if videos is None else 'entry'} {k}"
+            facts = row if isinstance(row, dict) else {}
+            if facts.get("video_id") and (facts.get("path") or facts.get("video_path")):
+                yield _case_of_manifest_row(where, facts, path.parent, roots)
             else:
-                yield _case_of_manifest_row(where, row, path.parent, roots)
+                yield Rejected(where, "expected an object with video_id and path", str(facts.get("model") or ""))
 
 
 def read_sidecar_facts(clip: Path) -> tuple[str, dict[str, object], dict[str, Path]]:
@@ -54,9 +58,8 @@ def read_sidecar_facts(clip: Path) -> tuple[str, dict[str, object], dict[str, Pa
 
     Raises UsageError for a file that is there and cannot be read: its clip was perhaps never finished.
     """
-    facts, payload, samples = (
-        _read_sidecar_object(clip, name) for name in ("camera", "payload", "model_control_samples")
-    )
+    names = ("camera", "payload", "model_control_samples")
+    facts, payload, samples = (_read_sidecar_object(clip, name) for name in names)
     timeline = samples.get("model_control_timeline") or facts.get("model_control_timeline") or {}
     notes = {
         "asked_frames": facts.get("requested_frame_count") or timeline.get("requested_frame_count"),
@@ -71,7 +74,7 @@ def read_sidecar_facts(clip: Path) -> tuple[str, dict[str, object], dict[str, Pa
         notes["outside_main_profile"] = why_not_main_profile(facts)
     script = str(facts.get("camera_script") or payload.get("camera_script") or "")
     annotations = {name: value for name, value in notes.items() if value is not None}
-    paths = [clip.with_name(f"{clip.name}.{name}") for name in ("target_c2w.npy", "camera_trajectory.json")]
+    paths = [sidecar_path(clip, name) for name in ("target_c2w.npy", "camera_trajectory.json")]
     pose_file = next((path for path in paths if path.is_file()), None)
     return script, annotations, {} if pose_file is None else {"true_poses": pose_file}
 
@@ -83,7 +86,7 @@ def case_from_sidecar(clip: Path) -> Case | None:
         return None
     record, model = normalize_record_id(clip.stem), str(facts.get("canonical_model_key") or clip.parent.name)
     parts = clip.stem.split("__")
-    tier = parts[1] if len(parts) > 1 and parts[1] in TIERS else ""
+    tier = next((part for part in parts[1:2] if part in TIERS), "")
     notes = {
         "video_id": clip.stem,
         "family": parts[0],
@@ -101,7 +104,7 @@ def has_sidecars(folder: Path) -> bool:
 
 def _read_sidecar_object(clip: Path, name: str) -> Row:
     """The JSON object in <video>.mp4.<name>.json; empty where there is no such file."""
-    path = clip.with_name(f"{clip.name}.{name}.json")
+    path = sidecar_path(clip, f"{name}.json")
     if not path.is_file():
         return {}
     try:
@@ -117,7 +120,9 @@ def _case_of_manifest_row(where: str, row: Row, folder: Path, roots: Sequence[Pa
     video_id, model = str(row["video_id"]), str(row.get("model") or "model")
     video_name = str(row.get("eval_video_path") or row.get("path") or row["video_path"])
     camera = str(row.get("camera") if row.get("camera") in CAMERAS else row.get("camera_type") or "")
-    family, tier = _family_and_tier(row, video_id)
+    parts = video_id.split("__")
+    family, tier = str(row.get("family_id") or parts[0]), str(row.get("reasoning_tier") or "".join(parts[1:2]))
+    tier += f"_{row['divergence_id']}" if row.get("divergence_id") else ""
     record = normalize_record_id(video_id)
     factor = str(row.get("event_delta") or TIERS.get(tier, ""))
     if str(row.get("status") or "") not in MADE:
@@ -129,7 +134,9 @@ def _case_of_manifest_row(where: str, row: Row, folder: Path, roots: Sequence[Pa
             return Rejected(where, f"{video_name!r} lies outside the manifest's folder; allow it with --root", model)
         return Rejected(f"{record}@{model}", "nobody made this clip", model, factor, camera, missing=True)
     event = str(row.get("world_state_prompt") or row.get("prompt_text") or "")
-    condition = str(row.get("viewpoint_condition_type") or "").replace("-", "_") or viewpoint_condition_of_model(model)
+    condition = (
+        str(row.get("viewpoint_condition_type") or "").replace("-", "_") or condition_and_input_of_model(model)[0]
+    )
     in_prompt = str(row.get("oov_gap") or "none") != "none"  # the camera stands in the prompt
     notes: dict[str, object] = {
         "video_id": video_id,
@@ -146,16 +153,8 @@ def _case_of_manifest_row(where: str, row: Row, folder: Path, roots: Sequence[Pa
     prompt = str(row.get("prompt") or row.get("ti2v_prompt") or event)
     case = make_record_case(record, model, video, prompt, SCRIPTS.get(camera, ""), int(row.get("seed") or 0), notes)
     # HyDRA's videos begin with the source: what was generated follows after it.
-    before = int(row.get("condition_frame_count") or 0) if not row.get("eval_video_path") else 0
-    return replace(case, clip=Clip(video, start=before)) if before else case
-
-
-def _family_and_tier(row: Row, video_id: str) -> tuple[str, str]:
-    parts = video_id.split("__")
-    tier = str(row.get("reasoning_tier") or (parts[1] if len(parts) > 1 else ""))
-    if row.get("divergence_id"):
-        tier = f"{tier}_{row['divergence_id']}"
-    return str(row.get("family_id") or parts[0]), tier
+    before = 0 if row.get("eval_video_path") else int(row.get("condition_frame_count") or 0)
+    return replace(case, clip=Clip(video, start=before))
 
 
 def _find_named_video(name: str, folder: Path, roots: Sequence[Path]) -> Path | None:
@@ -167,21 +166,6 @@ def _find_named_video(name: str, folder: Path, roots: Sequence[Path]) -> Path | 
             if file_exists(path) and path.resolve().is_relative_to(root.resolve()):
                 return path.resolve()
     return None
-
-
-def _manifest_rows(path: Path) -> Iterator[tuple[str, Any]]:
-    """(where, row) of a manifest; what is no object is a Rejected in its place."""
-    with convert_read_errors(path, "a manifest of JSON"):
-        text = path.read_text(encoding="utf-8-sig")
-        rows = parse_json(text) if path.suffix == ".json" else parse_numbered_json_lines(text)
-    if path.suffix == ".json":
-        if not isinstance(rows, list):
-            raise UsageError(f"{path}: expected a JSON list of videos")
-        entries = [(f"{path.name} entry {k}", row) for k, row in enumerate(rows, start=1)]
-    else:
-        entries = [(f"{path.name} line {k}", row) for k, row in rows]
-    for where, row in entries:
-        yield where, row if isinstance(row, dict) else Rejected(where, "expected an object with video_id and path")
 
 
 def _is_wrbench_manifest(manifest: Path) -> bool:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -40,7 +41,7 @@ class Wording:
         return self.layout.format(**plain, anchor_text=anchors[:1].upper() + anchors[1:], tail=tail)
 
 
-def read_wording_of_copy(data: Path | None, copy: Path | None = None) -> Wording:
+def read_wording_of_copy(data: Path, copy: Path | None = None) -> Wording:
     """The wording of the user's copy of WRBench; ours where there is none.
 
     Parameters
@@ -55,31 +56,24 @@ def read_wording_of_copy(data: Path | None, copy: Path | None = None) -> Wording
     UsageError
         Where the copy that the user names has no such files.
     """
-    package = find_wrbench_package(data, copy)
-    if package is None:
-        return Wording()
-    layout = next(_layout_templates(package / LAYOUT_FILE), OWN_LAYOUT)
-    constants = dict(_literal_constants(package / CAMERA_FILE))
-    keep, back = constants.get(KEEP, ""), constants.get(BACK, {})
-    return Wording(
-        layout, keep if isinstance(keep, str) else "", back if isinstance(back, dict) else {},
-        package if layout != OWN_LAYOUT or keep else None,
-    )  # fmt: skip
-
-
-def find_wrbench_package(data: Path | None, copy: Path | None = None) -> Path | None:
-    """The folder of WRBench's package; None where there is none."""
     if copy is not None:
         places = [copy, copy / "src/wrbench", copy / "wrbench"]
     else:
         spec = find_spec("wrbench")
         installed = spec.submodule_search_locations if spec is not None else None
-        around = [] if data is None else [data.resolve().parent.parent]
-        places = [*around, *map(Path, installed or ())]
+        places = [data.resolve().parent.parent, *map(Path, installed or ())]
     package = next((place for place in places if (place / LAYOUT_FILE).is_file()), None)
     if package is None and copy is not None:
         raise UsageError(f"{copy}: no copy of WRBench; expected src/wrbench/{LAYOUT_FILE} in it")
-    return package
+    if package is None:
+        return Wording()
+    layout = next(_layout_templates(package / LAYOUT_FILE), OWN_LAYOUT)
+    constants = dict(_literal_constants(package / CAMERA_FILE))
+    keep, back = constants.get(KEEP), constants.get(BACK)
+    return Wording(
+        layout, keep if isinstance(keep, str) else "", back if isinstance(back, dict) else {},
+        package if layout != OWN_LAYOUT or keep else None,
+    )  # fmt: skip
 
 
 def _layout_templates(path: Path) -> Iterator[str]:
@@ -107,10 +101,8 @@ def _literal_constants(path: Path) -> Iterator[tuple[str, Any]]:
         target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
         value = getattr(node, "value", None)
         if isinstance(target, ast.Name) and isinstance(value, ast.expr):
-            try:
+            with suppress(ValueError, TypeError, MemoryError, RecursionError):
                 yield target.id, ast.literal_eval(value)
-            except (ValueError, TypeError, MemoryError, RecursionError):
-                continue
 
 
 def _parse_python_file(path: Path) -> ast.Module:

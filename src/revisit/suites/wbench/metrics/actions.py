@@ -85,9 +85,3 @@ def actions_form_loop(texts: list[str]) -> bool:
         and sorted(last.keys) == sorted(first.opposite.keys)
         for k in range(count // 2)
     )
-
-
-def split_into_equal_turns(count: int, turns: int) -> list[tuple[int, int]]:
-    """Turns of equal length, rounded down, as the public evaluator cuts them; what is left over belongs to none."""
-    each = count // max(turns, 1)
-    return [(k * each, (k + 1) * each) for k in range(turns)]

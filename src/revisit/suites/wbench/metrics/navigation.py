@@ -6,8 +6,8 @@ from revisit.core import Case, PublishedMaker, Score, Unscored, metric
 from revisit.evidence.poses import PoseTrack
 from revisit.metrics.rules import is_upstream_rule
 from revisit.suites.wbench.metrics.actions import FIRST_PERSON
-from revisit.suites.wbench.metrics.published_path import NavigationScore, published_path_score
-from revisit.suites.wbench.metrics.requested_path import count_comparable_turn_pairs, requested_path_score
+from revisit.suites.wbench.metrics.published_path import NavigationScore, comparable_turn_pairs, published_path_score
+from revisit.suites.wbench.metrics.requested_path import requested_path_score
 from revisit.suites.wbench.metrics.rules import CARD, find_requested_turns
 
 # Files that name no estimator are taken for MegaSAM's, whose files do not name it either.
@@ -24,12 +24,12 @@ def _navigation_scores(
     turns = find_requested_turns(case, track, upstream)
     if isinstance(turns, Unscored):
         return turns
-    perspective = str(case.annotations.get("perspective") or FIRST_PERSON)
+    first_person = (case.annotations.get("perspective") or FIRST_PERSON) == FIRST_PERSON
     score = published_path_score if upstream else requested_path_score
-    navigation = score(track.c2w, turns.bounds, turns.actions, perspective)
+    navigation = score(track.c2w, turns.bounds, turns.actions, first_person)
     by = "turns.json" if turns.from_file else "equal parts"
     facts: dict[str, object] = {**navigation.facts, "poses_from": track.source, "turns_by": by}
-    if in_pairs and not count_comparable_turn_pairs(turns.actions):
+    if in_pairs and not comparable_turn_pairs(turns.actions):
         return Unscored("does_not_apply", NO_PAIR, facts)
     return navigation, facts
 

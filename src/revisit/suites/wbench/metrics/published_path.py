@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import accumulate, combinations, product
 
 import numpy as np
 
 from revisit.geometry.poses import make_rigid_poses
 from revisit.geometry.rotations import angle_between_rotations, rotation_from_axis_angle, slerp
-from revisit.suites.wbench.metrics.actions import FIRST_PERSON, CameraAction
+from revisit.suites.wbench.metrics.actions import CameraAction
 
 SAMPLES = 20  # poses of a turn that are compared
 LEAST_WAY, LEAST_TURN = 0.5, 10.0  # what errors are divided by, at least: units and degrees
@@ -24,13 +24,7 @@ USUAL_WAY, USUAL_TURN, USUAL_DEPTH = 1.0, 30.0, 1.0  # taken where the predictio
 STEP = 2.0  # units that a turn with both a walk and a rotation goes, before it is scaled
 
 # Sums that its table knows once their keys are sorted; of others, diagonals among them, the truth is no motion.
-KNOWN = {
-    frozenset(keys)
-    for keys in (
-        *(("W", turn) for turn in ("left", "right", "up", "down")),
-        *((key, turn) for key in "SAD" for turn in ("left", "right")),
-    )
-}
+KNOWN = {frozenset(keys) for keys in (("W", "up"), ("W", "down"), *product("WSAD", ("left", "right")))}
 
 Bounds = Sequence[tuple[int, int]]
 
@@ -49,10 +43,10 @@ class NavigationScore:
 
 
 def published_path_score(
-    c2w: np.ndarray, bounds: Bounds, actions: Sequence[CameraAction], perspective: str
+    c2w: np.ndarray, bounds: Bounds, actions: Sequence[CameraAction], first_person: bool
 ) -> NavigationScore:
     """Accuracy against the path built from the prediction, and likeness of turns that mirror each other."""
-    truth = _build_true_turns(c2w, bounds, actions, perspective)
+    truth = _build_true_turns(c2w, bounds, actions, first_person)
     predicted = np.concatenate([resample_by_distance(c2w[start:end]) for start, end in bounds])
     target = np.concatenate([resample_by_distance(part) for part in truth])
     whole = c2w[bounds[0][0] : bounds[-1][1]]
@@ -61,7 +55,10 @@ def published_path_score(
     error_angle = float(angle_between_rotations(predicted[:, :3, :3], target[:, :3, :3]).mean())
     share_way = min(error_way / max(way, LEAST_WAY), 1.0)
     share_angle = min(error_angle / max(angle, LEAST_TURN), 1.0)
-    pairs = _errors_of_turn_pairs(c2w, bounds, actions)
+    pairs = [
+        turn_pair_error(c2w[slice(*bounds[j])], c2w[slice(*bounds[k])], actions[j].mirror_signs(actions[k]))
+        for j, k in comparable_turn_pairs(actions)
+    ]
     facts = {
         "nATE_t": share_way, "nATE_r": share_angle, "ATE_t": error_way, "ATE_r": error_angle,
         "total_path_length": way, "total_rotation_deg": angle, "consistency_pairs": float(len(pairs)),
@@ -102,9 +99,7 @@ def resample_by_distance(c2w: np.ndarray) -> np.ndarray:
     for axis in range(3):
         poses[:, axis, 3] = np.interp(marks, arc, c2w[:, axis, 3])
     # A pose that has not moved from the one before counts as a tiny step, so that the last of them is the one met.
-    share = arc / arc[-1]
-    for k in range(1, len(share)):
-        share[k] = max(share[k], share[k - 1] + 1e-12)
+    share = np.array(list(accumulate(arc / arc[-1], lambda last, here: max(here, last + 1e-12))))
     for pose, mark in zip(poses, np.clip(marks / arc[-1], share[0], share[-1]), strict=True):
         after = min(max(int(np.searchsorted(share, mark)), 1), len(share) - 1)
         t = (mark - share[after - 1]) / (share[after] - share[after - 1])
@@ -113,7 +108,7 @@ def resample_by_distance(c2w: np.ndarray) -> np.ndarray:
 
 
 def _build_true_turns(
-    c2w: np.ndarray, bounds: Bounds, actions: Sequence[CameraAction], perspective: str
+    c2w: np.ndarray, bounds: Bounds, actions: Sequence[CameraAction], first_person: bool
 ) -> list[np.ndarray]:
     """The truth of each turn, each beginning where the one before it ended."""
     position, heading = c2w[bounds[0][0], :3, 3], c2w[bounds[0][0], :3, :3]
@@ -124,7 +119,8 @@ def _build_true_turns(
         if action.turn_axis is None and is_known:
             part = _straight_true_turn(turn, action, heading)
         else:
-            part = _rotating_true_turn(turn, action, perspective) if is_known else np.tile(np.eye(4), (len(turn), 1, 1))
+            part = np.tile(np.eye(4), (len(turn), 1, 1))
+            part = _rotating_true_turn(turn, action, first_person) if is_known else part
             heading = part[-1, :3, :3]
         part[:, :3, 3] += position - part[0, :3, 3]
         position = part[-1, :3, 3].copy()
@@ -141,7 +137,7 @@ def _straight_true_turn(turn: np.ndarray, action: CameraAction, heading: np.ndar
     return make_rigid_poses(np.broadcast_to(heading, (len(turn), 3, 3)), way)
 
 
-def _rotating_true_turn(turn: np.ndarray, action: CameraAction, perspective: str) -> np.ndarray:
+def _rotating_true_turn(turn: np.ndarray, action: CameraAction, first_person: bool) -> np.ndarray:
     """A turn of the prediction's angle from its first orientation: in place, along an arc, or around a subject."""
     assert action.turn_axis is not None
     angle = total_turn(turn)
@@ -150,7 +146,7 @@ def _rotating_true_turn(turn: np.ndarray, action: CameraAction, perspective: str
     has_radius = angle >= RADIUS_TURN and sine >= 1e-6
     degrees = max(angle, USUAL_TURN) if has_radius else USUAL_TURN
     depth = max(chord / (2 * sine), USUAL_DEPTH) if has_radius else USUAL_DEPTH
-    part = _rotation_template(len(turn), action, degrees, depth, first_person=perspective == FIRST_PERSON)
+    part = _rotation_template(len(turn), action, degrees, depth, first_person)
     away = np.linalg.norm(turn[:, :3, 3] - turn[0, :3, 3], axis=1).mean() + 1e-12
     usual = np.linalg.norm(part[:, :3, 3] - part[0, :3, 3], axis=1).mean() + 1e-12
     scale = 1.0 if angle < STILL_TURN or away < STILL_WAY else away / usual
@@ -159,7 +155,7 @@ def _rotating_true_turn(turn: np.ndarray, action: CameraAction, perspective: str
 
 
 def _rotation_template(
-    count: int, action: CameraAction, degrees: float, depth: float, *, first_person: bool
+    count: int, action: CameraAction, degrees: float, depth: float, first_person: bool
 ) -> np.ndarray:
     """The poses of an action with a rotation, from the origin looking ahead."""
     assert action.turn_axis is not None
@@ -189,15 +185,10 @@ def _level_look_at_rotation(direction: np.ndarray) -> np.ndarray:
     return np.stack([right, -np.cross(right, ahead), ahead], axis=1)
 
 
-def _errors_of_turn_pairs(
-    c2w: np.ndarray, bounds: Bounds, actions: Sequence[CameraAction]
-) -> list[tuple[float, float]]:
-    """Errors of way and angle, as shares, of every two turns of one group, opposites reflected."""
-    errors = []
-    for (one, first), (other, second) in combinations(list(zip(bounds, actions, strict=True)), 2):
-        if first.motion_group == second.motion_group:
-            errors.append(turn_pair_error(c2w[slice(*one)], c2w[slice(*other)], first.mirror_signs(second)))
-    return errors
+def comparable_turn_pairs(actions: Sequence[CameraAction]) -> list[tuple[int, int]]:
+    """Every two turns of one group, which the case asks to be alike."""
+    pairs = combinations(range(len(actions)), 2)
+    return [(j, k) for j, k in pairs if actions[j].motion_group == actions[k].motion_group]
 
 
 def turn_pair_error(first: np.ndarray, second: np.ndarray, signs: np.ndarray) -> tuple[float, float]:

@@ -12,12 +12,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations, pairwise
+from itertools import pairwise
 
 import numpy as np
 
 from revisit.geometry.rotations import angle_between_rotations, axis_angle_of_rotation, rotation_from_axis_angle
-from revisit.suites.wbench.metrics.actions import FIRST_PERSON, CameraAction
+from revisit.suites.wbench.metrics.actions import CameraAction
 from revisit.suites.wbench.metrics.published_path import (
     SAMPLES,
     STILL_TURN,
@@ -25,6 +25,7 @@ from revisit.suites.wbench.metrics.published_path import (
     USUAL_TURN,
     Bounds,
     NavigationScore,
+    comparable_turn_pairs,
     path_length,
     resample_by_distance,
     turn_pair_error,
@@ -66,7 +67,7 @@ class Fit:
 
 
 def requested_path_score(
-    c2w: np.ndarray, bounds: Bounds, actions: Sequence[CameraAction], perspective: str
+    c2w: np.ndarray, bounds: Bounds, actions: Sequence[CameraAction], first_person: bool
 ) -> NavigationScore:
     """Mean over turns of how much of the motion is the asked one, and likeness of turns that mirror each other.
 
@@ -75,14 +76,14 @@ def requested_path_score(
     # A turn begins where the one before it ended.
     stretches = [c2w[max(start - 1, 0) : end] for start, end in bounds]
     motions = [_measure_turn_motion(poses, action) for poses, action in zip(stretches, actions, strict=True)]
-    best = _fit_amounts_for_tilt(motions, perspective, 0.0)
+    best = _fit_amounts_for_tilt(motions, first_person, 0.0)
     for tilts in TILTS:
-        fits = [_fit_amounts_for_tilt(motions, perspective, best.tilt + tilt) for tilt in tilts]
+        fits = [_fit_amounts_for_tilt(motions, first_person, best.tilt + tilt) for tilt in tilts]
         best = max([best, *fits], key=lambda fit: round(sum(fit.scores), 9))
     pairs = [
-        turn_pair_error(one.poses, other.poses, one.action.mirror_signs(other.action))
-        for (k, one), (j, other) in combinations(enumerate(motions), 2)
-        if one.action.motion_group == other.action.motion_group and best.scores[k] > 0 and best.scores[j] > 0
+        turn_pair_error(motions[j].poses, motions[k].poses, actions[j].mirror_signs(actions[k]))
+        for j, k in comparable_turn_pairs(actions)
+        if best.scores[j] > 0 and best.scores[k] > 0
     ]
     facts = {
         "turns_that_went": float(sum(score > 0 for score in best.scores)), "turns": float(len(best.scores)),
@@ -93,15 +94,14 @@ def requested_path_score(
     return NavigationScore(float(np.mean(best.scores)), consistency, facts)
 
 
-def _fit_amounts_for_tilt(motions: Sequence[TurnMotion], perspective: str, tilt: float) -> Fit:
+def _fit_amounts_for_tilt(motions: Sequence[TurnMotion], first_person: bool, tilt: float) -> Fit:
     """The amounts that explain all turns best, for a camera that looks down by `tilt`."""
     level = rotation_from_axis_angle((1.0, 0.0, 0.0), tilt)  # from the axes of the level ground to those of the camera
     degrees = _fit_turn_degrees(motions, level)
-    columns = [_position_columns(motion.action, level, degrees, perspective) for motion in motions]
+    columns = [_position_columns(motion.action, level, degrees, first_person) for motion in motions]
     amounts = _fit_walk_and_distance(columns, [motion.way for motion in motions])
-    third = perspective != FIRST_PERSON
     scores = tuple(
-        _explained_turn_share(motion, column @ amounts, level, degrees, float(amounts[0]), third)
+        _explained_turn_share(motion, column @ amounts, level, degrees, float(amounts[0]), first_person)
         for motion, column in zip(motions, columns, strict=True)
     )
     return Fit(scores, float(amounts[0]), degrees, float(tilt))
@@ -110,11 +110,6 @@ def _fit_amounts_for_tilt(motions: Sequence[TurnMotion], perspective: str, tilt:
 def _requested_turn_axis(action: CameraAction, level: np.ndarray) -> np.ndarray | None:
     """The axis of the asked turn as the camera sees it: up and down about its own right, aside about the vertical."""
     return None if action.turn_axis is None else level @ action.turn_axis
-
-
-def count_comparable_turn_pairs(actions: Sequence[CameraAction]) -> int:
-    """How many pairs of turns the case asks to be alike."""
-    return sum(first.motion_group == second.motion_group for first, second in combinations(actions, 2))
 
 
 def _measure_turn_motion(turn: np.ndarray, action: CameraAction) -> TurnMotion:
@@ -139,10 +134,9 @@ def _fit_turn_degrees(motions: Sequence[TurnMotion], level: np.ndarray) -> float
     return max(0.0, projected / size) if size > 0 else 0.0
 
 
-def _position_columns(action: CameraAction, level: np.ndarray, degrees: float, perspective: str) -> np.ndarray:
+def _position_columns(action: CameraAction, level: np.ndarray, degrees: float, first_person: bool) -> np.ndarray:
     """(SAMPLES, 3, 2) positions of an asked turn per unit of walk, and per unit of the subject's distance."""
     columns = np.zeros((SAMPLES, 3, 2))
-    first_person = perspective == FIRST_PERSON
     axis = _requested_turn_axis(action, level)
     turned = np.tile(np.eye(3), (SAMPLES, 1, 1)) if axis is None else rotation_from_axis_angle(axis, degrees * SHARES)
     if action.walk_direction is not None:
@@ -174,14 +168,14 @@ def _fit_walk_and_distance(columns: Sequence[np.ndarray], ways: Sequence[np.ndar
 
 
 def _explained_turn_share(
-    motion: TurnMotion, requested_way: np.ndarray, level: np.ndarray, degrees: float, walk: float, third: bool
+    motion: TurnMotion, requested_way: np.ndarray, level: np.ndarray, degrees: float, walk: float, first_person: bool
 ) -> float:
     """Share of a turn's motion that was asked for: 1 all of it, 0 none, or no motion where one was asked."""
     if not motion.moved_as_asked:
         return 0.0
     parts = []
     length = float(np.sqrt((motion.way**2).sum(axis=1).mean()))
-    if length > STILL_WAY and (third or motion.action.walk_direction is not None):
+    if length > STILL_WAY and (not first_person or motion.action.walk_direction is not None):
         parts.append(_explained_share(np.linalg.norm(motion.way - requested_way, axis=1), length))
     elif motion.action.walk_direction is not None:
         parts.append(0.0)
@@ -193,7 +187,7 @@ def _explained_turn_share(
     score = min(parts)
     if axis is None:  # a turn that was not asked for
         score *= max(0.0, 1 - float(angle_between_rotations(np.eye(3), motion.rotation).mean()) / USUAL_TURN)
-    elif motion.action.walk_direction is None and not third and walk > 0:  # a walk that was not asked for
+    elif motion.action.walk_direction is None and first_person and walk > 0:  # a walk that was not asked for
         score *= max(0.0, 1 - length / walk)
     return score
 

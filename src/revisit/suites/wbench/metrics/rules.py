@@ -11,7 +11,7 @@ import numpy as np
 
 from revisit.core import Case, Unscored
 from revisit.evidence.poses import PoseTrack
-from revisit.suites.wbench.metrics.actions import CameraAction, parse_action, split_into_equal_turns
+from revisit.suites.wbench.metrics.actions import CameraAction, parse_action
 
 PAPER = "WBench (arXiv 2605.25874)"
 CARD: dict[str, Any] = {  # of most metrics
@@ -44,7 +44,8 @@ def find_requested_turns(case: Case, track: PoseTrack, upstream: bool) -> Reques
         edges = np.searchsorted(number, np.asarray(ends, dtype=float) - 1e-6).tolist()
         bounds = list(itertools.pairwise(edges))
     else:
-        bounds = split_into_equal_turns(count, len(texts))
+        each = count // len(texts)  # as the public evaluator cuts them; what is left over belongs to no turn
+        bounds = [(k * each, (k + 1) * each) for k in range(len(texts))]
     if any(end - start < LEAST for start, end in bounds):
         return Unscored("too_short", f"{count} poses are too few for {len(texts)} turns of at least {LEAST}")
     chosen = [bound for action, bound in zip(actions, bounds, strict=True) if action is not None]

@@ -12,7 +12,7 @@ A score of a clip is the mean over its keys of one family; a model's, the mean o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,81 +69,70 @@ def round_if_upstream(value: float, rule: str, digits: int = 3) -> float:
     return round(value, digits) if rule == "upstream" else value
 
 
-def direction(signal: Signal, steps: Mapping[int, float], rule: str) -> list[KeyScore]:
-    """-1 to 1 for each key: how much of its flow goes as asked, and is of the kind that was asked for.
+def control_scores(aspect: str, signal: Signal, steps: Mapping[int, float], rule: str) -> list[KeyScore]:
+    """The scores of all keys in one aspect, from -1 or 0 to 1; None where too few samples are steady.
 
     Examples
     --------
     >>> frames = revisit.observe(np.zeros((64, 32, 48, 3), np.uint8), "lite.frames", fps=16)
     >>> flow = KeyFlow(np.arange(62), np.zeros(62), np.full(62, 2.0), "simulated")
-    >>> direction(make_signal("W", frames, flow, "corrected"), {}, "corrected")[0].score
+    >>> control_scores("direction", make_signal("W", frames, flow, "corrected"), {}, "corrected")[0].score
     1.0
     """
-
-    def direction_of_key(number: int, key: Key, steady: np.ndarray) -> KeyParts:
-        flow = signal.signed_flow_of_key(key)[steady]
-        agreement = round_if_upstream(float(flow.mean() / (np.abs(flow).mean() + 1e-9)), rule)
-        weight, note, share = 1.0, "", steps.get(number, np.nan)
-        if key.axis != "forward":
-            weight = round_if_upstream(share if key.axis == "sideways" else 1.0 - share, rule)
-        if not is_upstream_rule(rule) and _is_at_rest(signal, steady):
-            agreement, note = 0.0, RESTS
-            weight = 1.0 if np.isnan(weight) else weight
-        if np.isnan(weight):
-            return None, {"direction": agreement}, NO_DEPTH
-        return round_if_upstream(agreement * weight, rule), {"direction": agreement, "weight": weight}, note
-
-    return _score_keys_on_steady_samples(signal, direction_of_key)
-
-
-def purity_scores(signal: Signal, steps: Mapping[int, float], rule: str) -> list[KeyScore]:
-    """0 to 1 for each key: flow along its axis over that along all three."""
-
-    def purity_of_key(number: int, key: Key, steady: np.ndarray) -> KeyParts:
-        across, ahead = (float(np.abs(values[steady]).mean()) for values in (signal.horizontal, signal.radial))
-        share = 0.5 if key.axis == "forward" else steps.get(number, np.nan)
-        rests = not is_upstream_rule(rule) and _is_at_rest(signal, steady)
-        if rests or np.isnan(share):
-            return None, {"forward": ahead}, RESTS if rests else NO_DEPTH
-        sideways, turn = round_if_upstream(share, rule) * across, round_if_upstream(1.0 - share, rule) * across
-        parts = {"sideways": sideways, "forward": ahead, "turn": turn}
-        return round_if_upstream(parts[key.axis] / (sideways + turn + ahead + 1e-9), rule), parts, ""
-
-    return _score_keys_on_steady_samples(signal, purity_of_key)
-
-
-def stability_scores(signal: Signal, rule: str) -> list[KeyScore]:
-    """0 to 1 for each key: is the usual speed kept, without stalls, to the end?"""
-
-    def stability_of_key(number: int, key: Key, steady: np.ndarray) -> KeyParts:
-        speed = signal.signed_flow_of_key(key)[steady]
-        usual = float(np.percentile(speed, USUAL))
-        if usual <= (1e-6 if is_upstream_rule(rule) else AT_REST):
-            return 0.0, {"sustained": 0.0}, "the camera never goes as asked"
-        smoothed = moving_average(speed, STALL_SAMPLES)
-        sustained = float((smoothed >= STALLED * usual).mean())
-        stalls = count_stalls(smoothed, STALLED * usual, GOING * usual)
-        left = float(smoothed[-ENDS_SAMPLES:].mean() / (smoothed[:ENDS_SAMPLES].mean() + 1e-9))
-        left = min(max(left, 0.0), 1.2)
-        score = sustained * float(np.exp(-stalls / (len(speed) / RATE) / STALLS)) * min(1.0, left / FADED)
-        kept, end = round_if_upstream(sustained, rule), round_if_upstream(left, rule)
-        return round_if_upstream(score, rule), {"sustained": kept, "stalls": float(stalls), "left": end}, ""
-
-    return _score_keys_on_steady_samples(signal, stability_of_key)
-
-
-def _score_keys_on_steady_samples(signal: Signal, of_key: Callable[[int, Key, np.ndarray], KeyParts]) -> list[KeyScore]:
-    """The scores of all keys from their steady samples, and none where these are too few."""
     scores = []
     for number, key in enumerate(signal.keys):
         steady = signal.steady_mask_of_key(number)
-        if steady.sum() < LEAST_SAMPLES:
-            note = f"only {steady.sum()} samples are steady; {LEAST_SAMPLES} are needed"
-            parts: KeyParts = None, {}, note
+        if aspect == "latency":
+            parts = _latency_of_key(signal, number, key, steady, rule)
+        elif steady.sum() < LEAST_SAMPLES:
+            parts = None, {}, f"only {steady.sum()} samples are steady; {LEAST_SAMPLES} are needed"
         else:
-            parts = of_key(number, key, steady)
+            parts = FORMULAS[aspect](signal, key, steady, steps.get(number, np.nan), rule)
         scores.append(KeyScore(number, signal.names[number], key.family, *parts))
-    return scores
+    return scores[1:] if aspect == "latency" else scores  # nobody switches to the first key
+
+
+def _direction_of_key(signal: Signal, key: Key, steady: np.ndarray, share: float, rule: str) -> KeyParts:
+    """-1 to 1: how much of a key's flow goes as asked, and is of the kind that was asked for."""
+    flow = signal.signed_flow_of_key(key)[steady]
+    agreement = round_if_upstream(float(flow.mean() / (np.abs(flow).mean() + 1e-9)), rule)
+    weight, note = 1.0, ""
+    if key.axis != "forward":
+        weight = round_if_upstream(share if key.axis == "sideways" else 1.0 - share, rule)
+    if not is_upstream_rule(rule) and _is_at_rest(signal, steady):
+        agreement, note = 0.0, RESTS
+        weight = 1.0 if np.isnan(weight) else weight
+    if np.isnan(weight):
+        return None, {"direction": agreement}, NO_DEPTH
+    return round_if_upstream(agreement * weight, rule), {"direction": agreement, "weight": weight}, note
+
+
+def _purity_of_key(signal: Signal, key: Key, steady: np.ndarray, share: float, rule: str) -> KeyParts:
+    """0 to 1: flow along a key's axis over that along all three."""
+    across, ahead = (float(np.abs(values[steady]).mean()) for values in (signal.horizontal, signal.radial))
+    share = 0.5 if key.axis == "forward" else share
+    rests = not is_upstream_rule(rule) and _is_at_rest(signal, steady)
+    if rests or np.isnan(share):
+        return None, {"forward": ahead}, RESTS if rests else NO_DEPTH
+    sideways, turn = round_if_upstream(share, rule) * across, round_if_upstream(1.0 - share, rule) * across
+    parts = {"sideways": sideways, "forward": ahead, "turn": turn}
+    return round_if_upstream(parts[key.axis] / (sideways + turn + ahead + 1e-9), rule), parts, ""
+
+
+def _stability_of_key(signal: Signal, key: Key, steady: np.ndarray, share: float, rule: str) -> KeyParts:
+    """0 to 1: is the usual speed kept, without stalls, to the end?"""
+    speed = signal.signed_flow_of_key(key)[steady]
+    usual = float(np.percentile(speed, USUAL))
+    if usual <= (1e-6 if is_upstream_rule(rule) else AT_REST):
+        return 0.0, {"sustained": 0.0}, "the camera never goes as asked"
+    smoothed = moving_average(speed, STALL_SAMPLES)
+    sustained = float((smoothed >= STALLED * usual).mean())
+    stalls = count_stalls(smoothed, STALLED * usual, GOING * usual)
+    left = float(smoothed[-ENDS_SAMPLES:].mean() / (smoothed[:ENDS_SAMPLES].mean() + 1e-9))
+    left = min(max(left, 0.0), 1.2)
+    score = sustained * float(np.exp(-stalls / (len(speed) / RATE) / STALLS)) * min(1.0, left / FADED)
+    kept, end = round_if_upstream(sustained, rule), round_if_upstream(left, rule)
+    return round_if_upstream(score, rule), {"sustained": kept, "stalls": float(stalls), "left": end}, ""
 
 
 def count_stalls(speed: np.ndarray, low: float, high: float) -> int:
@@ -160,25 +149,19 @@ def count_stalls(speed: np.ndarray, low: float, high: float) -> int:
     return stalls + (length >= STALL_SAMPLES)
 
 
-def latency_scores(signal: Signal, rule: str) -> list[KeyScore]:
-    """0 to 1 for each key but the first: how soon the camera answers a switch."""
-    share = signal.seconds / len(signal.keys)
-    scores = []
-    for number, key in list(enumerate(signal.keys))[1:]:
-        speed, switch = signal.signed_flow_of_key(key), number * share
-        reference = float(np.percentile(np.abs(speed), REFERENCE)) + 1e-9
-        steady = speed[signal.steady_mask_of_key(number)]
-        reached = float(np.median(steady)) if len(steady) >= LEAST_SAMPLES else 0.0
-        seconds, score, note = share, 0.0, "the camera does not answer"
-        if reached > ANSWERS * reference and (is_upstream_rule(rule) or reference > AT_REST):
-            within = (signal.time >= switch) & (signal.time <= switch + share)
-            answers = within & (moving_average(speed, RESPONSE_SAMPLES)[: len(speed)] >= RESPONDS * reference)
-            seconds = float(signal.time[answers.argmax()] - switch) if answers.any() else share
-            score, note = round_if_upstream(1 - min(max(seconds, 0.0), share) / share, rule), ""
-        parts = {"switch": switch, "reached": round_if_upstream(reached / reference, rule)}
-        parts["seconds"] = round_if_upstream(seconds, rule, 2)
-        scores.append(KeyScore(number, signal.names[number], key.family, score, parts, note))
-    return scores
+def _latency_of_key(signal: Signal, number: int, key: Key, steady: np.ndarray, rule: str) -> KeyParts:
+    """0 to 1: how soon the camera answers a switch to this key."""
+    speed, share = signal.signed_flow_of_key(key), signal.seconds / len(signal.keys)
+    switch, reference = number * share, float(np.percentile(np.abs(speed), REFERENCE)) + 1e-9
+    reached = float(np.median(speed[steady])) if steady.sum() >= LEAST_SAMPLES else 0.0
+    seconds, score, note = share, 0.0, "the camera does not answer"
+    if reached > ANSWERS * reference and (is_upstream_rule(rule) or reference > AT_REST):
+        within = (signal.time >= switch) & (signal.time <= switch + share)
+        answers = within & (moving_average(speed, RESPONSE_SAMPLES)[: len(speed)] >= RESPONDS * reference)
+        seconds = float(signal.time[answers.argmax()] - switch) if answers.any() else share
+        score, note = round_if_upstream(1 - min(max(seconds, 0.0), share) / share, rule), ""
+    parts = {"switch": switch, "reached": round_if_upstream(reached / reference, rule)}
+    return score, {**parts, "seconds": round_if_upstream(seconds, rule, 2)}, note
 
 
 def _is_at_rest(signal: Signal, steady: np.ndarray) -> bool:
@@ -186,12 +169,7 @@ def _is_at_rest(signal: Signal, steady: np.ndarray) -> bool:
 
 
 ASPECTS: Mapping[str, Mapping[str, Any]] = read_package_yaml("revisit.suites.worldmark", "control.yaml")
-FORMULAS: Mapping[str, Callable[[Signal, Mapping[int, float], str], Sequence[KeyScore]]] = {
-    "direction": direction,
-    "purity": purity_scores,
-    "stability": lambda signal, steps, rule: stability_scores(signal, rule),
-    "latency": lambda signal, steps, rule: latency_scores(signal, rule),
-}
+FORMULAS = {"direction": _direction_of_key, "purity": _purity_of_key, "stability": _stability_of_key}
 
 
 def register_control_metric(aspect: str, family: Family) -> Metric:
@@ -205,19 +183,21 @@ def register_control_metric(aspect: str, family: Family) -> Metric:
         if isinstance(signal, Unscored):
             return signal
         steps = dict(zip(split.segment.tolist(), split.step_share.tolist(), strict=True))
-        keys = [one for one in FORMULAS[aspect](signal, steps, rule) if one.family == family]
+        keys = [one for one in control_scores(aspect, signal, steps, rule) if one.family == family]
         facts: dict[str, object] = {"flow": flow.maker, "keys": [_key_score_json(one) for one in keys]}
         if needs_depth and split.maker and any(key != "W" and key != "S" for key in signal.names):
             facts["depth_by"] = split.maker
-        with_score = [one for one in keys if one.score is not None]
+        scored = {one.number: 100 * one.score for one in keys if one.score is not None}
         if not keys:
             return Unscored("does_not_apply", f"{case.condition} has no key that this column asks about", facts)
-        if not with_score:
-            return Unscored(_unscored_kind_of_note(keys[0].note), f"{keys[0].key}: {keys[0].note}", facts)
-        values = np.array([100 * one.score for one in with_score if one.score is not None])
-        numbers = [one.number for one in with_score]
-        units = Series(frame=_first_frames_of_keys(signal, numbers), value=values, segment=numbers)
-        return Score(float(values.mean()), units=units, facts=facts)
+        if not scored:
+            note = keys[0].note
+            kind = "too_short" if "steady" in note else "not_in_set" if "depth" in note else "at_rest"
+            return Unscored(kind, f"{keys[0].key}: {note}", facts)
+        values, numbers, share = np.array(list(scored.values())), list(scored), signal.seconds / len(signal.keys)
+        at = np.searchsorted(signal.time, [number * share for number in numbers])
+        first = signal.frame[np.minimum(at, len(signal.frame) - 1)]  # at which a key begins
+        return Score(float(values.mean()), units=Series(frame=first, value=values, segment=numbers), facts=facts)
 
     return metric(
         id=f"worldmark_{aspect}_{family}", version=1, title=f"{about['title']}, {family}",
@@ -232,17 +212,6 @@ def _key_score_json(key_score: KeyScore) -> dict[str, Any]:
     score = None if key_score.score is None else 100 * key_score.score
     note = {"note": key_score.note} if key_score.note else {}
     return {"number": key_score.number, "key": key_score.key, "score": score, **key_score.parts, **note}
-
-
-def _unscored_kind_of_note(note: str) -> str:
-    return "too_short" if "steady" in note else "not_in_set" if "depth" in note else "at_rest"
-
-
-def _first_frames_of_keys(signal: Signal, numbers: Sequence[int]) -> np.ndarray:
-    """The frames at which these keys begin."""
-    share = signal.seconds / len(signal.keys)
-    at = np.searchsorted(signal.time, [number * share for number in numbers])
-    return np.asarray(signal.frame[np.minimum(at, len(signal.frame) - 1)])
 
 
 CONTROL = [register_control_metric(aspect, family) for aspect in ASPECTS for family in ("translation", "rotation")]

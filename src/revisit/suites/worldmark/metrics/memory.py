@@ -34,7 +34,7 @@ LEAST_FRAMES = 5  # fewer steps than that, and a camera is at rest
 CUT, NEAR_CUT = 0.5, 0.5  # probability of a cut; seconds around it whose pairs do not count
 # Distance of vectors that is a mutation. DINOv2's is the benchmark's. EfficientNet's is above all 78 half seconds of
 # seven other clips without a cut (0.135 at most) and below the cuts of an edited film (0.38 at least).
-MUTATION = {"frame_vectors": 0.10, "small_frame_vectors": 0.15}
+MUTATION: dict[type, float] = {FrameVectors: 0.10, SmallFrameVectors: 0.15}
 FIELD_OF_VIEW = 70.0  # degrees across, where no lens is known
 AGREES, ANSWERS, ANSWER_SAMPLES, ALIKE = 0.3, 0.2, 3, 0.5  # gates of a return
 TURNED, TURN_FROM, TURN_WITHIN = 15.0, 5.0, 3.0  # degrees
@@ -77,9 +77,8 @@ def cosine_distances(vectors: FrameVectors, earlier: np.ndarray, later: np.ndarr
     return np.asarray(1 - (a * b).sum(axis=1))
 
 
-def register_local_memory_metric(kind: type, id: str, title: str, published: tuple[PublishedMaker, ...]) -> Metric:
-    """Local memory by the vectors of one kind."""
-    name = str(getattr(kind, "evidence_id", ""))
+def register_local_memory_metric(kind: type, end: str, by: str, published: tuple[PublishedMaker, ...]) -> Metric:
+    """Local memory by the vectors of one kind; its id has an `end`, and its title says `by` whom."""
 
     def score_local_memory(
         case: Case,
@@ -90,7 +89,7 @@ def register_local_memory_metric(kind: type, id: str, title: str, published: tup
         *,
         rule: str = "corrected",
         step: float | None = None,
-        threshold: float = MUTATION[name],
+        threshold: float = MUTATION[kind],
     ) -> Score | Unscored:
         signal = make_signal(case.condition, frames, flow, rule)
         if isinstance(signal, Unscored):
@@ -122,8 +121,9 @@ def register_local_memory_metric(kind: type, id: str, title: str, published: tup
         return Score(0.0 if len(cuts) else 100 * (1 - (share or 0.0)), units=units, facts=facts)
 
     return metric(
-        id=id, version=1, title=title, needs=(Case, FrameFacts, KeyFlow, kind, ShotChanges), **CARD,
-        upstream="Local" if published else "", published_by=published, responds_to=("scene change", "cut", "mutation"),
+        id=f"worldmark_local{end}", version=1, title=f"Local memory{by}", upstream="Local" if published else "",
+        needs=(Case, FrameFacts, KeyFlow, kind, ShotChanges), **CARD, published_by=published,
+        responds_to=("scene change", "cut", "mutation"),
         blind_to=("frozen camera", "what is forgotten out of view"), rewards_unchanged=True,
         doc="100 x the share of equal steps of the way without a mutation; 0 with a cut.",
     )(score_local_memory)  # fmt: skip
@@ -180,10 +180,8 @@ def find_return_pairs(signal: Signal, degree: float, rule: str) -> Returns:
 def _check_turning_point(signal: Signal, number: int, borders: tuple[int, int, int], upstream: bool) -> tuple[str, int]:
     """Why a turning point does not count, or "", and the sample at which the camera turns."""
     start, turn, end = borders
-    out, back = (
-        signal.signed_flow_of_key(signal.keys[number - 1])[start:turn],
-        signal.signed_flow_of_key(signal.keys[number])[turn:end],
-    )
+    out, back = (signal.signed_flow_of_key(key) for key in signal.keys[number - 1 : number + 1])
+    out, back = out[start:turn], back[turn:end]
     lengths = [float(np.abs(part).sum()) for part in (out, back)]
     shares = [part.sum() / length if length >= 1e-6 else 0.0 for part, length in zip((out, back), lengths, strict=True)]
     if min(shares) < AGREES:
@@ -191,16 +189,15 @@ def _check_turning_point(signal: Signal, number: int, borders: tuple[int, int, i
     means = [length / max(len(part), 1) for part, length in zip((out, back), lengths, strict=True)]
     if not upstream and min(means) < AT_REST / 2:
         return "the camera is at rest", 0
-    answer = None
+    answering = np.zeros(0, np.int64)
     if len(back) > ANSWER_SAMPLES and means[1] >= 1e-6:
         means_of_three = np.convolve(back, np.ones(ANSWER_SAMPLES) / ANSWER_SAMPLES, mode="valid")[:-1]
         answering = np.flatnonzero(means_of_three >= ANSWERS * means[1])
-        answer = turn + int(answering[0]) if len(answering) else None
-    if answer is None:
+    if not len(answering):
         return "the camera never turns back", 0
     if min(means) / max(*means, 1e-6) < ALIKE:
         return "one way is more than twice as fast as the other", 0
-    return "", answer
+    return "", turn + int(answering[0])
 
 
 def sample_pairs_around_turn(
@@ -232,8 +229,8 @@ def sample_pairs_around_turn(
     return [(a, b, float(abs(back[b - turn] - out[a - start]))) for a, b in rows]
 
 
-def register_revisit_memory_metric(kind: type, id: str, title: str, published: tuple[PublishedMaker, ...]) -> Metric:
-    """Revisit memory by the vectors of one kind."""
+def register_revisit_memory_metric(kind: type, end: str, by: str, published: tuple[PublishedMaker, ...]) -> Metric:
+    """Revisit memory by the vectors of one kind; its id has an `end`, and its title says `by` whom."""
 
     def score_revisit_memory(
         case: Case, frames: FrameFacts, flow: KeyFlow, vectors: Any, *, rule: str = "corrected", scale: float = 1.0
@@ -266,22 +263,17 @@ def register_revisit_memory_metric(kind: type, id: str, title: str, published: t
         return Score(round(score, 3) if is_upstream_rule(rule) else score, units=units, facts=facts)
 
     return metric(
-        id=id, version=1, title=title, needs=(Case, FrameFacts, KeyFlow, kind), **CARD,
-        upstream="Rev" if published else "", published_by=published,
+        id=f"worldmark_revisit{end}", version=1, title=f"Revisit memory{by}", upstream="Rev" if published else "",
+        needs=(Case, FrameFacts, KeyFlow, kind), **CARD, published_by=published,
         responds_to=("forgotten content", "another place after the return"), rewards_unchanged=True,
         blind_to=("cuts", "what was never left"), doc="100 / (1 + mean distance of frames that see one place again).",
     )(score_revisit_memory)  # fmt: skip
 
 
-PUBLISHED = (SEA_RAFT, DINO)
-local = register_local_memory_metric(FrameVectors, "worldmark_local", "Local memory", PUBLISHED)
-revisit = register_revisit_memory_metric(FrameVectors, "worldmark_revisit", "Revisit memory", PUBLISHED)
-local_small = register_local_memory_metric(
-    SmallFrameVectors, "worldmark_local_small", "Local memory by a small network", ()
-)
-revisit_small = register_revisit_memory_metric(
-    SmallFrameVectors, "worldmark_revisit_small", "Revisit memory by a small network", ()
-)
+register_local_memory_metric(FrameVectors, "", "", (SEA_RAFT, DINO))
+register_revisit_memory_metric(FrameVectors, "", "", (SEA_RAFT, DINO))
+register_local_memory_metric(SmallFrameVectors, "_small", " by a small network", ())
+register_revisit_memory_metric(SmallFrameVectors, "_small", " by a small network", ())
 
 
 @metric(

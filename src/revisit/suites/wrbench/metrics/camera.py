@@ -19,8 +19,13 @@ from revisit.core import Case, InvalidEvidence, PublishedMaker, Score, Series, U
 from revisit.evidence.camera import ObservedCamera, RequestedCamera
 from revisit.geometry.poses import make_trajectory, resample
 from revisit.geometry.rotations import angle_between_rotations
-from revisit.metrics.requested_camera import camera_request_of_case, relative_yaw, value_farthest_from_zero
-from revisit.metrics.rules import RULES
+from revisit.metrics.requested_camera import (
+    CameraRequest,
+    camera_request_of_case,
+    relative_yaw,
+    value_farthest_from_zero,
+)
+from revisit.metrics.rules import is_upstream_rule
 
 # Files that name no estimator are taken for VGGT's: those of the public evaluator do not name it either.
 VGGT = PublishedMaker("VGGT-Omega", "poses_from", others=("odometry", "mapanything", "vipe", "da3"))
@@ -38,12 +43,6 @@ UPSTREAM_YAW = 30.0  # degrees: what the public code asks of every turn
 PROMPTED_YAW = 30.0  # degrees: what a sentence without a number is taken to ask for
 STATIC_DEGREES, STATIC_WAY = 2.0, 0.05  # CamPrec of a resting camera: within these it is 1
 HOLD_DEGREES, HOLD_WAY = 5.0, 0.10  # static hold falls to 0 there
-
-
-def require_known_rule(rule: str) -> None:
-    """Raise InvalidEvidence unless there is such a rule."""
-    if rule not in RULES:
-        raise InvalidEvidence(f"unknown rule {rule!r}; choose one of {', '.join(RULES)}")
 
 
 def rotation_errors(target: np.ndarray, estimate: np.ndarray, rule: str) -> np.ndarray:
@@ -99,13 +98,6 @@ def _is_weak_or_opposite_motion(asked: np.ndarray, made: np.ndarray, least: floa
     return min(map(abs, peaks)) < least or peaks[0] * peaks[1] < 0
 
 
-def camera_alignment_score(yaw: float, target_yaw: float, requested: float) -> float:
-    """CamAlign: how much of the requested yaw was turned, beyond what counts as no turn."""
-    if abs(yaw) < WEAK_YAW or yaw * target_yaw < 0:
-        return 0.0
-    return float(np.clip((abs(yaw) - WEAK_YAW) / (requested - WEAK_YAW), 0, 1))
-
-
 def static_hold_score(rotation: np.ndarray, centre: np.ndarray | None) -> float:
     """Static hold: 1 for a camera that rests, 0 from 5 degrees or a tenth of a unit on."""
     degrees, way = largest_turn_and_distance(rotation, centre)
@@ -117,11 +109,15 @@ def why_unsupported_camera(case: Case, reference: RequestedCamera) -> str:
 
     It goes by the label of the camera; the path tells where a request has another name.
     """
-    in_place = bool(np.abs(reference.c2w[:, :3, 3] - reference.c2w[0, :3, 3]).max() < WEAK_WAY)
-    supported = reference.kind in ("static", "sideways") or (reference.kind == "yaw" and in_place)
+    supported = reference.kind in ("static", "sideways") or _is_turn_in_place(reference)
     if CAMERA_TYPES.fullmatch(case.condition or "") or supported:
         return ""
     return "the public evaluator scores static, yaw and pan, and the request is another motion, such as an arc or orbit"
+
+
+def _is_turn_in_place(reference: RequestedCamera) -> bool:
+    motion = reference.c2w[:, :3, 3] - reference.c2w[0, :3, 3]
+    return reference.kind == "yaw" and bool(np.abs(motion).max() < WEAK_WAY)
 
 
 def why_outside_profile(case: Case, reference: RequestedCamera, profile: str) -> str:
@@ -131,15 +127,12 @@ def why_outside_profile(case: Case, reference: RequestedCamera, profile: str) ->
     """
     if profile not in PROFILES:
         raise InvalidEvidence(f"unknown profile {profile!r}; choose one of {', '.join(PROFILES)}")
-    if profile != "main":
-        return ""
-    if "outside_main_profile" in case.annotations:
+    if profile == "main" and "outside_main_profile" in case.annotations:
         return str(case.annotations["outside_main_profile"])
-    if reference.kind in ("static", "sideways"):
+    if profile != "main" or reference.kind in ("static", "sideways"):
         return ""
-    motion = reference.c2w[:, :3, 3] - reference.c2w[0, :3, 3]
     yaw = abs(value_farthest_from_zero(relative_yaw(reference.c2w[:, :3, :3])))
-    if reference.kind == "yaw" and abs(yaw - MAIN_YAW) <= SAME_YAW and np.abs(motion).max() < WEAK_WAY:
+    if _is_turn_in_place(reference) and abs(yaw - MAIN_YAW) <= SAME_YAW:
         return ""
     turn = f"a yaw by {yaw:g} degrees" if reference.kind == "yaw" else "another motion"
     return f"the main profile takes yaw by 60 degrees, pan and static, and the request is {turn}"
@@ -164,26 +157,26 @@ def camera_precision(
     camera would get without that rule (`resting`). With the profile `main`, other requests than yaw by 60 degrees, pan
     and static are unscored, as the public evaluator has it; `upstream` leaves arcs, orbits and the like out with any.
     """
-    require_known_rule(rule)
+    upstream = is_upstream_rule(rule)
     if case.annotations.get("viewpoint_condition") == "prompt_only":
         sentence = "the generator got the camera motion as text, so there is no exact path to compare with"
         return Unscored("does_not_apply", sentence)
-    if rule == "upstream" and (unsupported := why_unsupported_camera(case, reference)):
+    if upstream and (unsupported := why_unsupported_camera(case, reference)):
         return Unscored("does_not_apply", unsupported, {"upstream_reason": "unsupported_camera_type"})
     if outside := why_outside_profile(case, reference, profile):
         return Unscored("mismatch", outside)
     if reference.kind == "sideways" and estimate.centre is None:
         return Unscored("no_camera", "a sideways motion needs a pose file, because odometry measures only rotations")
     target = reference.c2w
-    if rule == "upstream":
+    if upstream:
         lengths = {len(target)} if reference.written is None else {len(target), len(estimate.index)}
         if not lengths & set(reference.frames):
             return Unscored("mismatch", f"the path has {reference.frames[0]} frames but the clip has {len(target)}")
-        if reference.written is None:
-            request = camera_request_of_case(case)
-            target = reference.c2w if isinstance(request, Unscored) else request.requested_poses(len(target), rule)
-        else:
+        request = camera_request_of_case(case)
+        if reference.written is not None:
             target = reference.written
+        elif isinstance(request, CameraRequest):
+            target = request.requested_poses(len(target), rule)
     poses = poses_within_clip(estimate, len(target))
     if isinstance(poses, Unscored):
         return poses
@@ -200,12 +193,11 @@ def camera_precision(
         "way_judged": centre is not None,
         "poses_from": estimate.source,
     }
-    if rule == "corrected" and reference.written is not None:  # with its maker's gain, which is no part of the request
+    if not upstream and reference.written is not None:  # with its maker's gain, which is no part of the request
         times = np.linspace(0, len(reference.written) - 1, len(reference.c2w))
-        as_written = resample(make_trajectory(reference.written), times).c2w[poses.index]
-        facts["against_the_target_as_written"] = camera_precision_score(
-            as_written, rotation, centre, reference.kind, rule
-        )
+        written = resample(make_trajectory(reference.written), times).c2w[poses.index]
+        as_written = camera_precision_score(written, rotation, centre, reference.kind, rule)
+        facts["against_the_target_as_written"] = as_written
     return Score(value, units=Series(frame=poses.index, value=errors), facts=facts)
 
 
@@ -221,7 +213,7 @@ def camera_alignment(
 
     `upstream` takes 30 degrees for every request; so does `corrected` for generators that were told in words.
     """
-    require_known_rule(rule)
+    upstream = is_upstream_rule(rule)
     if reference.kind != "yaw":
         return Unscored("does_not_apply", f"alignment is only defined for turns, and the request is {reference.kind}")
     poses = poses_within_clip(estimate, len(reference.c2w))
@@ -229,21 +221,20 @@ def camera_alignment(
         return poses
     target_yaw = value_farthest_from_zero(relative_yaw(reference.c2w[:, :3, :3]))
     in_words = case.annotations.get("viewpoint_condition") == "prompt_only"
-    requested = UPSTREAM_YAW if rule == "upstream" else PROMPTED_YAW if in_words else abs(target_yaw)
+    requested = UPSTREAM_YAW if upstream else PROMPTED_YAW if in_words else abs(target_yaw)
     if requested <= WEAK_YAW:
         return Unscored("at_rest", f"the requested turn is only {requested:.1f} degrees, too small to be measured")
     yaw = relative_yaw(poses.rotation)
     reached = value_farthest_from_zero(yaw)
-    finding = "wrong direction" if reached * target_yaw < 0 else "turned as asked"
+    weak, opposite = abs(reached) < WEAK_YAW, reached * target_yaw < 0
     facts = {
         "yaw_deg": reached,
         "requested_deg": float(np.copysign(requested, target_yaw)),
-        "finding": "weak motion" if abs(reached) < WEAK_YAW else finding,
+        "finding": "weak motion" if weak else "wrong direction" if opposite else "turned as asked",
         "poses_from": estimate.source,
     }
-    return Score(
-        camera_alignment_score(reached, target_yaw, requested), reached, Series(frame=poses.index, value=yaw), facts
-    )
+    turned = 0.0 if weak or opposite else float(np.clip((abs(reached) - WEAK_YAW) / (requested - WEAK_YAW), 0, 1))
+    return Score(turned, reached, Series(frame=poses.index, value=yaw), facts)
 
 
 @metric(
@@ -254,7 +245,7 @@ def static_hold(
     case: Case, reference: RequestedCamera, estimate: ObservedCamera, *, rule: str = "corrected"
 ) -> Score | Unscored:
     """1 - max(largest turn / 5 degrees, largest way / 0.1), not below 0, of a camera that was asked to rest."""
-    require_known_rule(rule)
+    is_upstream_rule(rule)  # both rules say the same here
     if reference.kind != "static":
         sentence = "static hold is only for cameras that should stay still, and this one should move"
         return Unscored("does_not_apply", sentence)
