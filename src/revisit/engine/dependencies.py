@@ -75,15 +75,21 @@ class ObserverSet:
         facts = observer_facts(maker, chosen, self.decoding) if maker else None
         if maker and facts and maker.shows is not None:
             shown = self.maker(maker.shows)
-            facts["judge"] = self.judge_facts_for_observer(maker.id)
+            facts["judge"] = judge_facts_for_observer(self.judge, maker.id)
             facts["shown"] = observer_facts(shown, chosen, self.decoding) if shown else None
         return facts
 
-    def judge_facts_for_observer(self, observer_id: str) -> Details | None:
-        """Facts of the judge that an observer asks: that of its role, else the one for all."""
-        if self.judge is None or "roles" not in self.judge:
-            return self.judge
-        return self.judge["roles"].get(observer_id) or {k: v for k, v in self.judge.items() if k != "roles"}
+    def makers_for(self, check: Metric | Gate) -> list[Observer]:
+        """The observers that make evidence for a metric or gate."""
+        makers = (self.maker(kind) for kind in observed_kinds_needed_by(check))
+        return [maker for maker in makers if maker is not None]
+
+
+def judge_facts_for_observer(judge: Details | None, observer_id: str) -> Details | None:
+    """Facts of the judge that an observer asks: that of its role, else the one for all."""
+    if judge is None or "roles" not in judge:
+        return judge
+    return judge["roles"].get(observer_id) or {name: value for name, value in judge.items() if name != "roles"}
 
 
 def walk_dependencies(check: Metric | Gate | Derived, *, optional: bool = True) -> Iterator[Gate | Derived | type]:
@@ -103,6 +109,11 @@ def observed_kinds_needed_by(check: Metric | Gate | Derived, *, optional: bool =
     return {one for one in walk_dependencies(check, optional=optional) if isinstance(one, type)}
 
 
+def observed_ids_needed_by(check: Metric | Gate | Derived, *, optional: bool = True) -> tuple[str, ...]:
+    """The ids of these kinds, sorted."""
+    return tuple(sorted(map(evidence_id, observed_kinds_needed_by(check, optional=optional))))
+
+
 def reads_case(check: Metric | Gate | Derived) -> bool:
     """Whether a check, or a gate or derivation that it rests on, is given the case itself."""
     below = [one for one in walk_dependencies(check) if not isinstance(one, type)]
@@ -117,8 +128,7 @@ def why_unavailable(observer: Observer) -> str:
 
 def asks_judge(check: Metric | Gate, observers: ObserverSet) -> bool:
     """Whether a judge is asked for the answer."""
-    makers = (observers.maker(kind) for kind in observed_kinds_needed_by(check))
-    return observers.judge is not None and any(maker is not None and maker.shows is not None for maker in makers)
+    return observers.judge is not None and any(maker.shows is not None for maker in observers.makers_for(check))
 
 
 def resolve_parameters(check: Metric | Gate | Derived | Observer, chosen: Parameters) -> Details:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from revisit.core import NEEDS_BOX, OBSERVERS, Case, Clip, MediaError, Observer, Reason, digest, evidence_id
-from revisit.engine.dependencies import ObserverSet, Parameters, why_unavailable
+from revisit.engine.dependencies import ObserverSet, Parameters, judge_facts_for_observer, why_unavailable
 from revisit.engine.jobs import ObserverTask
 from revisit.networks import settings
 from revisit.observers.sets import sets_that_make
@@ -24,7 +24,6 @@ DigestOf = Callable[[Clip | Path], str]
 def observer_task_or_reason(
     case: Case,
     kind: type,
-    maker: Observer | None,
     observers: ObserverSet,
     parameters: Parameters,
     clip_digest: str,
@@ -32,6 +31,7 @@ def observer_task_or_reason(
     digest_of: DigestOf,
 ) -> ObserverTask | Reason:
     """How to make one kind of evidence for one case, or the reason why it cannot be made."""
+    maker = observers.maker(kind)
     if maker is None:
         return _not_in_set_reason(evidence_id(kind), observers.id)
     if case.truth and maker.shows is not None:
@@ -63,13 +63,10 @@ def observer_task_or_reason(
     if maker.shows is not None:
         if observers.judge is None:
             return Reason("no_judge", "no judge was given; pass --judge, see docs/judges.md")
-        shows = observers.maker(maker.shows)
-        pictures = observer_task_or_reason(
-            case, maker.shows, shows, observers, parameters, clip_digest, align, digest_of
-        )
+        pictures = observer_task_or_reason(case, maker.shows, observers, parameters, clip_digest, align, digest_of)
         if isinstance(pictures, Reason):
             return pictures
-        facts["judge"], facts["shown"] = observers.judge_facts_for_observer(maker.id), pictures.key
+        facts["judge"], facts["shown"] = judge_facts_for_observer(observers.judge, maker.id), pictures.key
         return make(digest(facts, 40), shown=pictures)
     align = case.align or align
     reference = None

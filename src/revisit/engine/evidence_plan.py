@@ -11,7 +11,7 @@ import msgspec
 
 from revisit.core import OBSERVERS, Case, Clip, Gate, MediaError, Metric, Reason, Suite, evidence_id
 from revisit.engine.clip_digests import ClipDigests
-from revisit.engine.dependencies import ObserverSet, Parameters, observed_kinds_needed_by
+from revisit.engine.dependencies import ObserverSet, Parameters, observed_ids_needed_by, observed_kinds_needed_by
 from revisit.engine.evidence_keys import BESIDE, OPTIONAL, observer_task_or_reason
 from revisit.engine.jobs import ObserverTask
 from revisit.media import file_digest
@@ -122,9 +122,8 @@ class EvidencePlanner:
         return tasks, absent
 
     def _task_or_reason(self, case: Case, kind: type, clip_digest: str) -> ObserverTask | Reason:
-        maker = self.observers.maker(kind)
         return observer_task_or_reason(
-            case, kind, maker, self.observers, self.parameters, clip_digest, self.align, self.cached_digest_of
+            case, kind, self.observers, self.parameters, clip_digest, self.align, self.cached_digest_of
         )
 
     def _plan_reference_pictures(self, case: Case, keys: Mapping[str, str]) -> dict[str, str]:
@@ -150,10 +149,7 @@ class EvidenceNeeds:
     def __init__(self, checks: Sequence[Metric | Gate], always: Sequence[type]) -> None:
         self.always = always
         self._used = {check.id: observed_kinds_needed_by(check) for check in checks}
-        self._required = {
-            check.id: {evidence_id(kind) for kind in observed_kinds_needed_by(check, optional=False)}
-            for check in checks
-        }
+        self._required = {check.id: {*observed_ids_needed_by(check, optional=False)} for check in checks}
         self.kinds, self.useless = cache(self._kinds_used_or_always_shown), cache(self._find_unusable_evidence)
 
     def _kinds_used_or_always_shown(self, ids: tuple[str, ...]) -> list[type]:

@@ -14,12 +14,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
-from revisit.core import Case, Gate, GateResult, Metric, Unscored, UsageError, digest, evidence_id
+from revisit.core import Case, Gate, GateResult, Metric, Unscored, UsageError, digest
 from revisit.core.records import GATE_STATES
 from revisit.core.text import parse_json
-from revisit.engine.dependencies import observed_kinds_needed_by, short_hash
+from revisit.engine.dependencies import observed_ids_needed_by, short_hash
 from revisit.engine.leases import RunInUse
 from revisit.engine.plan import Plan
 from revisit.media.files import UNFINISHED, atomic_write_path
@@ -222,13 +222,13 @@ def _read_compatible_earlier_plan(out: Path, plan: Plan, present: Collection[str
 def _drop_unanswerable_answered_metrics(plan: Plan, earlier: PlanFile) -> Plan:
     """The plan without metrics that cannot be answered here for any clip, where an earlier call answered them."""
 
-    def is_unanswerable(metric: Any) -> bool:
-        kinds = {evidence_id(kind) for kind in observed_kinds_needed_by(metric, optional=False)}
+    def is_answerable(metric: Metric) -> bool:
+        kinds = {*observed_ids_needed_by(metric, optional=False)}
         cases = [case for case in plan.cases if metric in plan.checks_for(case) and case.id not in plan.unreadable]
-        return all(kinds & plan.wanted[case.id].absent.keys() for case in cases)
+        return not all(kinds & plan.wanted[case.id].absent.keys() for case in cases)
 
-    answered = [metric for metric in plan.metrics if metric.id in earlier["metrics"] and is_unanswerable(metric)]
-    return replace(plan, metrics=tuple(metric for metric in plan.metrics if metric not in answered))
+    keep = (metric for metric in plan.metrics if metric.id not in earlier["metrics"] or is_answerable(metric))
+    return replace(plan, metrics=tuple(keep))
 
 
 def _merge_plans(earlier: PlanFile | None, now: PlanFile) -> PlanFile:

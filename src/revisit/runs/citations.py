@@ -8,8 +8,8 @@ from functools import cache
 from importlib.resources import files
 
 from revisit._version import __version__
-from revisit.core import METRICS, SUITES, Metric, Observer, evidence_id
-from revisit.engine.dependencies import observed_kinds_needed_by
+from revisit.core import METRICS, SUITES, Metric, Observer
+from revisit.engine.dependencies import observed_ids_needed_by
 from revisit.observers.sets import load_roles
 from revisit.results.file_types import Details
 from revisit.results.run import Run
@@ -75,9 +75,7 @@ def _keys_of_papers_for(kind: str, id: str) -> list[str]:
 def required_observers(metric: Metric, observer_set: str) -> list[Observer]:
     """Who makes the evidence of a metric in an observer set."""
     roles = load_roles(observer_set)
-    return [
-        roles[role] for kind in observed_kinds_needed_by(metric, optional=False) if (role := evidence_id(kind)) in roles
-    ]
+    return [roles[role] for role in observed_ids_needed_by(metric, optional=False) if role in roles]
 
 
 def bibtex_text(uses_by_paper: Mapping[str, list[str]]) -> str:

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from revisit.core import METRICS, SUITES, UsageError, evidence_id
+from revisit.core import METRICS, SUITES, UsageError
 from revisit.core.grouping import group_items
 from revisit.core.text import did_you_mean_question, join_names, suggest_names
-from revisit.engine.dependencies import observed_kinds_needed_by
+from revisit.engine.dependencies import observed_ids_needed_by
 from revisit.results.ceilings import metrics_changed_by_truth
 from revisit.results.compare import (
     Contender,
@@ -255,7 +255,7 @@ def protocol_difference_text(one: Side, other: Side, metric: str) -> str:
 
 def _protocol_difference_sentences(mine: ProtocolEntry, yours: ProtocolEntry, metric: str) -> list[str]:
     sentences = []
-    for kind in sorted(map(evidence_id, observed_kinds_needed_by(METRICS[metric]))) if metric in METRICS else ():
+    for kind in observed_ids_needed_by(METRICS[metric]) if metric in METRICS else ():
         a, b = (side["observers"].get(kind) for side in (mine, yours))
         if a != b:
             sentences.append(f"{kind} by {_maker_text(a)}, against {_maker_text(b)}")
