@@ -61,11 +61,6 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "revisit.api": "evaluate failure_clips generate load observe rescore score",
-    "revisit.core": (
-        "ANY_SET Array Batch Case Clip ClipInfo Frame FrameStream Gate GateResult Metric Observer PairStream Reason "
-        "Record Rejected RevisitError Sampling Score Series Suite Target Unscored UsageError derived every "
-        "frame_metric gate metric observer per_second suite"
-    ),
     "revisit.core.suites": "metrics_of read_card",
     "revisit.measures": "frame_lpips frame_mse frame_psnr frame_ssim",
     "revisit.monitor.checkpoint": "Checkpoint",
@@ -75,7 +70,7 @@ _HOMES = {
     "revisit.results.tables": "standard_summary",
     "revisit.set_distances": "DistanceEstimate fid fvd kid kvd",
 }
-_HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
+_HOME = {name: module for module, names in _HOMES.items() for name in names.split()}  # of others `revisit.core`
 _SUBMODULES = ("benchmark", "evidence")
 _DEPRECATED = {
     "Verdict": "GateResult", "lpips": "frame_lpips", "mse": "frame_mse", "psnr": "frame_psnr", "ssim": "frame_ssim",
@@ -103,8 +98,8 @@ def __getattr__(name: str) -> Any:
         return __getattr__(new)
     if name == "evidence_kind":  # `revisit.evidence` is the package of all kinds
         value = import_module("revisit.core").evidence
-    elif name in _HOME:
-        value = getattr(import_module(_HOME[name]), name)
+    elif name in __all__:
+        value = getattr(import_module(_HOME.get(name, "revisit.core")), name)
     else:
         from revisit.core.text import did_you_mean_question
 

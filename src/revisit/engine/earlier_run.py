@@ -120,14 +120,12 @@ def _refuse_options_that_change_clips(
     effects += [f"{compared} {of_clips} compared with another truth or none"] if compared else []
     flags = {name: f"--{name} " if name in OWN_FLAGS else f"--option {name}=" for name in names}
     was, now = (
-        " ".join(
-            flag + shlex.quote(one[name]) if name in one else f"no {flag.strip(' =')}" for name, flag in flags.items()
-        )
+        " ".join(flag + shlex.quote(one[name]) if name in one else f"no {flag[:-1]}" for name, flag in flags.items())
         for one in (old, new)
     )
     raise UsageError(
-        f"{out} holds a run with {was}, and this call has {now}: {' and '.join(effects)}; give {was} again to go on with "
-        "that run, choose another --out to keep both, or --fresh to replace it"
+        f"{out} holds a run with {was}, and this call has {now}: {' and '.join(effects)}; give the former to go on "
+        "with that run, choose another --out to keep both, or --fresh to replace it"
     )
 
 

@@ -205,9 +205,6 @@ class HostClip:
             self.host.clip = self
         return HostWatcher(self, task)
 
-    def get_or_create_stream(self, place: Any, pairs: bool) -> _Stream:
-        return self.streams.setdefault(place, _Stream(self.host, pairs))
-
     def wait_for_evidence(self, key: str) -> Any:
         """The evidence under `key`; the first call waits for all of the clip's."""
         if self.answers is None:
@@ -230,7 +227,7 @@ class HostWatcher:
         self.clip, self.task, self.observer = clip, task, observer_of(task)
 
     def see(self, frame: Frame, reference: Frame | None) -> None:
-        stream = self.clip.get_or_create_stream(self._stream_key(), self.observer.pairs)
+        stream = self.clip.streams.setdefault(self._stream_key(), _Stream(self.clip.host, self.observer.pairs))
         if not stream.add_key_to_last_frame(frame.index, self.task.key, repeat=self.observer.pairs):
             stream.append_picture(self._prepare_picture(frame, reference), self.task.key)
         elif self.observer.kind != "frame":  # whoever put it may not have needed its digest

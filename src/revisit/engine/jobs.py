@@ -64,6 +64,12 @@ def error_sentence(error: Exception) -> str:
     return text if isinstance(error, RevisitError) else f"{type(error).__name__}: {text[:300]}{_error_place(error)}"
 
 
+def observer_error_sentence(task: ObserverTask, error: Exception) -> str:
+    """The same of an observer, which is named where nobody expected the error."""
+    text = error_sentence(error)
+    return text if isinstance(error, RevisitError) else f"{task.observer} failed: {text}"
+
+
 def _error_place(error: Exception) -> str:
     """` (package/file.py:12)`: the innermost line of this package, or of one that registered something."""
     place = ""

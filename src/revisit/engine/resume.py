@@ -100,10 +100,6 @@ class ResumedRun:
                 results[gate.id] = Unscored(record.reason, facts=record.facts)
         return results
 
-    def metrics_and_gates_hash(self) -> str:
-        """One hash over all metrics and gates of the run."""
-        return hash_of_metrics_and_gates(self.whole)
-
 
 def resume_run(
     out: Path,

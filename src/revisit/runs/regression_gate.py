@@ -72,18 +72,17 @@ def check_regressions(comparisons: Sequence[SideComparison], lost: Sequence[str]
         metric_ids = [id for id in one.metrics if _is_metric_of_memory_question(strip_held_suffix(id), suites)]
         deltas = [delta for delta in one.deltas if delta.metric in metric_ids]
         before, after = (len(side.results.scored_cases(metric_ids)) for side in (first, second))
+        between = f"memory was not tested between {one.both_names_text}:"
         if any(delta.p is not None for delta in deltas):
             saw_memory = True
         elif not one.refusals and have_same_answers(first.results, second.results):
             saw_memory = True
             why = deltas[0].method if deltas else _no_memory_score_text(second.results, metric_ids)
-            warnings.append(
-                f"memory was not tested between {one.both_names_text}: {why}; all their answers are the same"
-            )
+            warnings.append(f"{between} {why}; all their answers are the same")
         elif not metric_ids:
-            untested.append(f"no metric of memory was compared between {one.both_names_text}")
+            untested.append(f"{between} no metric of it was compared")
         elif deltas:
-            untested.append(f"no metric of memory could be tested between {one.both_names_text}: {deltas[0].method}")
+            untested.append(f"{between} {deltas[0].method}")
         elif before and not after:
             scored = count_and_noun(before, "clip")
             worse.append(
@@ -91,19 +90,14 @@ def check_regressions(comparisons: Sequence[SideComparison], lost: Sequence[str]
                 f"{second.name} on none ({_most_frequent_reason_text(second.results, metric_ids)})"
             )
         elif before:
-            untested.append(
-                f"no metric of memory was compared between {one.both_names_text}: they have no scored clip in common"
-            )
+            untested.append(f"{between} they have no scored clip in common")
         elif after:
             saw_memory = True
-            warnings.append(
-                f"memory was not tested between {one.both_names_text}: {first.name} has no score of it "
-                f"({_most_frequent_reason_text(first.results, metric_ids)}), {second.name} has on "
-                f"{count_and_noun(after, 'clip')}"
-            )
+            reason = _most_frequent_reason_text(first.results, metric_ids)
+            scored = count_and_noun(after, "clip")
+            warnings.append(f"{between} {first.name} has no score of it ({reason}), {second.name} has on {scored}")
         else:
-            why = _no_memory_score_text(second.results, metric_ids)
-            untestable.append(f"memory was not tested between {one.both_names_text}: {why}")
+            untestable.append(f"{between} {_no_memory_score_text(second.results, metric_ids)}")
     (warnings if saw_memory else untested).extend(untestable)
     return RegressionGate(tuple(worse), tuple(untested), tuple(warnings))
 
