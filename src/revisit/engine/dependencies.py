@@ -15,6 +15,7 @@ from revisit import weights
 from revisit.core import DERIVED, GATES, Case, Derived, Gate, Metric, Observer, UsageError, digest, evidence_id
 from revisit.core.protocol import canonical_json, sha256_hex_prefix
 from revisit.media import DECODING_RULE, decoding_build, decoding_by_name
+from revisit.networks import settings
 from revisit.results.file_types import Details, ObserverEntry
 
 CLIP = "\0"  # where the digest of a clip comes, which is hexadecimal
@@ -37,30 +38,21 @@ class ObserverSet:
             facts = observer_facts(observer, chosen, self.decoding)
             if self.decoding:  # the same protocol, but not the same pixels, with another version of the library
                 facts["decoded_by"] = decoding_build(self.decoding)
-            cached = chosen, resolve_parameters(observer, chosen), facts
+            if observer.weights and (precision := settings.requested_precision()):
+                facts["precision"] = precision  # what was made in half precision does not answer for float32
+            before, _, after = canonical_json({**facts, "inputs": {}, "clip": CLIP}).partition(canonical_json(CLIP))
+            cached = chosen, resolve_parameters(observer, chosen), facts, before, after
             self._facts_by_observer[observer.id] = cached
-            self._facts_text_around_clip.pop(observer.id, None)
-        return cached[1:]
-
-    def compute_evidence_key(self, observer_id: str, facts: ObserverEntry) -> str:
-        """The digest of these facts, which are the same for all clips of an observer but for the clip."""
-        if observer_id not in self._facts_text_around_clip:
-            before, _, after = canonical_json({**facts, "clip": CLIP}).partition(canonical_json(CLIP))
-            self._facts_text_around_clip[observer_id] = before, after
-        return self.evidence_key_for_clip(observer_id, facts["clip"])
+        return cached[1:3]
 
     def evidence_key_for_clip(self, observer_id: str, clip_digest: str) -> str:
-        """The same for another clip, of which nothing else is given either; empty where it is not known."""
-        before, after = self._facts_text_around_clip.get(observer_id, ("", ""))
-        return before and sha256_hex_prefix(f'{before}"{clip_digest}"{after}'.encode(), 40)
+        """The digest of the facts of an observer and a clip of which nothing else is given."""
+        *_, before, after = self._facts_by_observer[observer_id]
+        return sha256_hex_prefix(f'{before}"{clip_digest}"{after}'.encode(), 40)
 
     @cached_property
-    def _facts_text_around_clip(self) -> dict[str, tuple[str, str]]:
-        """The text of an observer's facts, before and after the clip."""
-        return {}
-
-    @cached_property
-    def _facts_by_observer(self) -> dict[str, tuple[Parameters, Details, ObserverEntry]]:
+    def _facts_by_observer(self) -> dict[str, tuple[Parameters, Details, ObserverEntry, str, str]]:
+        """Observer -> chosen parameters, all of its own, its facts, and the text of these before and after the clip."""
         return {}
 
     def maker(self, kind: type) -> Observer | None:

@@ -11,7 +11,6 @@ from typing import Any
 from revisit.core import NEEDS_BOX, OBSERVERS, Case, Clip, MediaError, Observer, Reason, digest, evidence_id
 from revisit.engine.dependencies import ObserverSet, Parameters, judge_facts_for_observer, why_unavailable
 from revisit.engine.jobs import ObserverTask
-from revisit.networks import settings
 from revisit.observers.sets import sets_that_make
 from revisit.results.file_types import ObserverEntry
 
@@ -45,8 +44,6 @@ def observer_task_or_reason(
         ObserverTask, observer=maker.id, module=maker.fn.__module__, params=params, inputs=inputs, files=files
     )
     facts: ObserverEntry = {**observer_entry, "inputs": hashed_inputs}
-    if maker.weights and settings.requested_precision():  # what was made in half precision does not answer for float32
-        facts["precision"] = settings.requested_precision()
     if maker.kind == "file":
         imported = _artifact_file_or_reason(case, maker.artifact, digest_of)
         if isinstance(imported, Reason):
@@ -82,7 +79,8 @@ def observer_task_or_reason(
     if why := why_unavailable(maker):
         return Reason("not_installed", why)
     alone = not hashed_inputs and reference is None  # thousands of clips differ in nothing but themselves
-    return make(observers.compute_evidence_key(maker.id, facts) if alone else digest(facts, 40), reference=reference)
+    key = observers.evidence_key_for_clip(maker.id, clip_digest) if alone else digest(facts, 40)
+    return make(key, reference=reference)
 
 
 Inputs = tuple[dict[str, object], dict[str, object], dict[Path, str]]  # values, as hashed, and files with digests

@@ -74,16 +74,11 @@ def forecast_work(plan: Plan, missing: Sequence[str], cache: EvidenceCache, work
     hands = max(count, 1)
     clips = [clip for job in jobs for clip in job.clips]
     tasks = [(clip.clip, task) for clip in clips for task in clip.observers if task.shown is None]
-    scoring = (
-        sum(costs.estimate_seconds(case.clip, SCORING) for case in plan.cases) if SCORING in costs.per_frame else 0.0
-    )
-    own = [
-        costs.estimate_total_seconds(
-            (clip.clip, task) for task in clip.observers if task.key not in hosted and task.shown is None
-        )
-        + (costs.estimate_seconds(clip.clip, DECODING) if DECODING in costs.per_frame else 0.0)
-        for clip in clips
-    ]
+    scoring = sum(costs.estimate_seconds(case.clip, SCORING) for case in plan.cases)
+    own = []  # seconds that a worker spends on each clip
+    for clip in clips:
+        mine = [(clip.clip, task) for task in clip.observers if task.key not in hosted and task.shown is None]
+        own.append(costs.estimate_total_seconds(mine) + costs.estimate_seconds(clip.clip, DECODING))
     networks = costs.estimate_total_seconds((clip, task) for clip, task in tasks if task.key in hosted)
     busy = max(_seconds_until_last_worker_ends(own, hands), networks)  # one host runs all networks
     sizes = [size for clip in clips if (size := costs.picture(clip.clip)) is not None]

@@ -51,15 +51,10 @@ class CheckReport:
     """What was looked at, what is wrong, and what could not be told."""
 
     clips: int = 0
-    there: int = 0
+    there: int = 0  # without any only inputs were checked
     faults: list[Fault] = field(default_factory=list)
     unchecked: Counter[str] = field(default_factory=Counter)  # what could not be held to anything -> clips
     remarks: list[str] = field(default_factory=list)  # what is no fault and may be none of the user's intentions
-
-    @property
-    def has_no_clips_yet(self) -> bool:
-        """Whether there is no clip yet: then only inputs were checked."""
-        return self.there == 0
 
 
 def check_clips(
@@ -82,7 +77,7 @@ def check_clips(
     for one in expected:
         if one.problem:
             report.faults.append(_fault_of_clip("bad input", one, one.problem))
-        if not one.clip.exists() and not report.has_no_clips_yet:
+        if not one.clip.exists() and report.there:
             report.faults.append(_fault_of_clip("missing", one, f"there is no {one.clip}"))
     there = [one for one in expected if one.clip.exists()]
     seen: list[tuple[Expected, Appearance]] = []
