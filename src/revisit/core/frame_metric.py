@@ -111,11 +111,8 @@ def frame_metric(
         positional = [one for one in parameters if one.kind is not inspect.Parameter.KEYWORD_ONLY]
         if len(positional) not in (1, 2):
             raise TypeError(f"{name}: a frame metric is a function of frames, or of frames and reference")
-        about = {
-            "__doc__": f"What {fn.__name__} returned.",
-            "__module__": fn.__module__,
-            "__qualname__": fn.__qualname__,
-        }
+        about = {"__module__": fn.__module__, "__qualname__": fn.__qualname__}
+        about["__doc__"] = f"What {fn.__name__} returned."
         kind: type[FrameValues] = evidence(id=f"values_of_{name}")(type("FrameValues", (FrameValues,), about))
         pairs = len(positional) == 2
         observer(

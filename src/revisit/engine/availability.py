@@ -39,8 +39,7 @@ class Availability:
         remedy = f": {missing.remedy}" if missing.remedy else ""
         return (
             f"{len(self.missing)} of the {count_and_noun(of, 'observer')} that the set {self.set} adds to {LITE} "
-            f"cannot run "
-            f"here ({'; '.join(parts)}){remedy}"
+            f"cannot run here ({'; '.join(parts)}){remedy}"
         )
 
 

@@ -34,9 +34,8 @@ class ObserverTask(msgspec.Struct, frozen=True):
     inputs: Mapping[str, Any] = msgspec.field(default_factory=dict)
     reference: str | None = None  # digest of the other clip, for observers of pairs
     file: Path | None = None  # what an importer reads, instead of frames
-    files: Mapping[Path, str] = msgspec.field(
-        default_factory=dict
-    )  # all files that are read besides the clip, with digests
+    # All files that are read besides the clip, with digests.
+    files: Mapping[Path, str] = msgspec.field(default_factory=dict)
     shown: ObserverTask | None = None  # makes the pictures that a judge is asked about
 
 

@@ -81,9 +81,8 @@ def observe_job(
     broken: dict[str, str] = {}
     with single_threaded_libraries(), ExitStack() as stack:
         shelves: dict[str, ReferenceFrames] = {}
-        streams = (
-            _open_compared_clips_if_few(job, limits, stack) if host is None else {}
-        )  # beside a GPU, workers are many
+        # Beside a GPU, workers are many.
+        streams = _open_compared_clips_if_few(job, limits, stack) if host is None else {}
         uses = _uses_by_reference(job, limits, streams)
         room = KEPT_BYTES // max(len(job.references), 1)
         for clip in job.clips:

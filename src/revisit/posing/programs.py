@@ -100,10 +100,6 @@ class Driver:
     most: int | None = None  # frames of a clip, evenly spread; all where None
     timeout: float | None = None
 
-    def __post_init__(self) -> None:
-        if self.name not in ESTIMATORS:
-            raise UsageError(f"unknown estimator {self.name!r}; choose one of {', '.join(ESTIMATORS)}")
-
     @property
     def checkpoint(self) -> str:
         return self.model or str(ESTIMATORS[self.name][0])
@@ -209,9 +205,8 @@ class _DriverProcess:
         if answer is None or "ready" not in answer:
             reason = (answer or {}).get("error") or last_printed_line(self.log)
             raise MissingPrerequisite(
-                f"{driver.python} cannot load {driver.name}: {printable_line(reason, 300)}. Give with --python "
-                f"the Python "
-                f"of an environment that has {ESTIMATORS[driver.name][1]}, and with --model a checkpoint it can read"
+                f"{driver.python} cannot load {driver.name}: {printable_line(reason, 300)}. Give with --python the "
+                f"Python of an environment that has {ESTIMATORS[driver.name][1]}, and with --model a checkpoint it can read"
             )
 
     def send_clip_and_wait(self, clip: Mapping[str, object], timeout: float | None, log: Path) -> None:
