@@ -205,8 +205,9 @@ class _DriverProcess:
         if answer is None or "ready" not in answer:
             reason = (answer or {}).get("error") or last_printed_line(self.log)
             raise MissingPrerequisite(
-                f"{driver.python} cannot load {driver.name}: {printable_line(reason, 300)}. Give with --python the "
-                f"Python of an environment that has {ESTIMATORS[driver.name][1]}, and with --model a checkpoint it can read"
+                f"{driver.python} cannot load {driver.name}: {printable_line(reason, 300)}. Give with --python "
+                f"the Python of an environment that has {ESTIMATORS[driver.name][1]}, and with --model a checkpoint "
+                "it can read"
             )
 
     def send_clip_and_wait(self, clip: Mapping[str, object], timeout: float | None, log: Path) -> None:

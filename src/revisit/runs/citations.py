@@ -39,7 +39,7 @@ def citations_of_run(run: Run) -> dict[str, list[str]]:
                 citations[key].append(what)
 
     suite = run.facts["suite"]
-    add_use(suite_citation_keys(suite), f"the benchmark {SUITES[suite].title}" if suite in SUITES else suite)
+    add_use(keys_of_papers_for("suites", suite), f"the benchmark {SUITES[suite].title}" if suite in SUITES else suite)
     scored = sorted({record.question for record in run.results.records if record.status == "scored"} & set(METRICS))
     for id in scored:
         add_use(metric_citation_keys(METRICS[id]), id)
@@ -47,15 +47,10 @@ def citations_of_run(run: Run) -> dict[str, list[str]]:
     for id in scored:
         chosen = made_by.get(id, {}).get("set", run.facts["set"])
         for observer in required_observers(METRICS[id], chosen):
-            add_use(_keys_of_papers_for("observers", observer.id), observer.id)
+            add_use(keys_of_papers_for("observers", observer.id), observer.id)
             for weight in observer.weights:
-                add_use(_keys_of_papers_for("weights", weight), f"the network {weight}")
+                add_use(keys_of_papers_for("weights", weight), f"the network {weight}")
     return citations
-
-
-def suite_citation_keys(suite: str) -> list[str]:
-    """Keys of a benchmark's papers."""
-    return _keys_of_papers_for("suites", suite)
 
 
 def metric_citation_keys(metric: Metric) -> list[str]:
@@ -68,7 +63,8 @@ def metric_citation_keys(metric: Metric) -> list[str]:
     ]
 
 
-def _keys_of_papers_for(kind: str, id: str) -> list[str]:
+def keys_of_papers_for(kind: str, id: str) -> list[str]:
+    """Keys of the papers of one of the `suites`, `observers` or `weights`."""
     return [key for key, entry in load_bibliography().items() if id in entry["for"].get(kind, ())]
 
 

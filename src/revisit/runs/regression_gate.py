@@ -110,15 +110,15 @@ def _is_metric_of_memory_question(metric: str, suites: Collection[str]) -> bool:
 
 def have_same_answers(first: Results, second: Results) -> bool:
     """Whether two sides have the same clips, and the same answer to every question of each."""
-    return len(first.entries) == len(second.entries) and _answer_counts(first) == _answer_counts(second)
-
-
-def _answer_counts(results: Results) -> Counter[tuple[object, ...]]:
-    return Counter(
-        (case.pairing_key, id, record.status, record.value, record.label, record.reason and record.reason.kind)
-        for case in results.cases
-        for id, record in results.of(case).items()
+    answers, others = (
+        Counter(
+            (case.pairing_key, id, record.status, record.value, record.label, record.reason and record.reason.kind)
+            for case in results.cases
+            for id, record in results.of(case).items()
+        )
+        for results in (first, second)
     )
+    return len(first.entries) == len(second.entries) and answers == others
 
 
 def _no_memory_score_text(results: Results, metrics: Sequence[str]) -> str:
