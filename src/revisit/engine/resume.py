@@ -76,12 +76,8 @@ class ResumedRun:
         newest, questions = self.lines.newest.get(case.id, {}), []
         for check in checks:
             line = newest.get(check.id)
-            if (
-                line is None
-                or line.key != keys[check.id]
-                or line.schema != SCHEMA  # earlier answers have no kinds of reasons
-                or (line.status == "failed" and failed.get((case.id, check.id)) == line)
-            ):
+            again = line is not None and line.status == "failed" and failed.get((case.id, check.id)) == line
+            if line is None or line.key != keys[check.id] or again:
                 questions.append(check)
         return questions
 
@@ -207,7 +203,6 @@ def _read_compatible_earlier_plan(out: Path, plan: Plan, present: Collection[str
                 f"{out} holds answers of the {name} {theirs!r}, but this call uses {mine!r}; choose another "
                 "folder, or --fresh to replace them"
             )
-    earlier.setdefault("made_by", {})
     earlier.setdefault("observers", {})
     if present is not None:
         earlier["cases"] = [entry for entry in earlier["cases"] if entry["id"] in present]

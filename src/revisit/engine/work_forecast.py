@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import heapq
 import os
-import shutil
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from revisit.engine.observe import KEPT_BYTES, OPEN_AHEAD
 from revisit.engine.plan import Plan
 from revisit.engine.worker_count import observing_workers
 from revisit.engine.worker_processes import one_network_task_per_observer
+from revisit.media.files import free_disk_bytes
 
 START = 2.0  # seconds until the first worker has its libraries
 WORKER_BYTES = 180e6  # of a worker with its decoder, before it holds a frame
@@ -94,7 +94,7 @@ def forecast_work(plan: Plan, missing: Sequence[str], cache: EvidenceCache, work
         memory=processes + _reference_memory_bytes(jobs, costs, hands) + _network_memory_bytes(tasks),
         memory_free=free_memory_bytes(),
         disk=disk,
-        disk_free=_free_disk_bytes(cache.root),
+        disk_free=float(free_disk_bytes(cache.root)),
         temporary=sum(heapq.nlargest(hands, on_disk)),
         guessed=tuple(sorted({task.observer for _, task in tasks} - costs.per_frame.keys())),
         megapixels=sum(sizes) / len(sizes) if sizes else None,
@@ -151,9 +151,3 @@ def free_memory_bytes() -> float | None:
             if line.startswith("MemAvailable:"):
                 return 1024.0 * int(line.split()[1])
     return memory_bytes("SC_AVPHYS_PAGES")
-
-
-def _free_disk_bytes(folder: Path) -> float:
-    while not folder.exists() and folder != folder.parent:
-        folder = folder.parent
-    return float(shutil.disk_usage(folder).free)

@@ -296,8 +296,9 @@ def difference_from_rescored_text(bench: CaseScorer, id: str, line: Line, *, is_
     if status != "scored":
         return f"{id} is claimed as {status}, and scores {answer.value:.6g}"
     for name, claimed, value in (("", line["score"], answer.value), (" (raw)", line.get("raw"), answer.raw)):
-        known = claimed is not None and value is not None
-        if claimed != value and not (known and isclose(claimed, value, rel_tol=CLOSE, abs_tol=CLOSE)):
+        if claimed != value and (
+            claimed is None or value is None or not isclose(claimed, value, rel_tol=CLOSE, abs_tol=CLOSE)
+        ):
             numbers = ["nothing" if number is None else f"{number:.6g}" for number in (claimed, value)]
             return f"{id}{name} is claimed as {numbers[0]}, and scores {numbers[1]}"
     facts, facts_here = line.get("facts") or {}, to_json_value(answer.facts)

@@ -38,27 +38,23 @@ class PlannedAnswers:
     def is_gate(self, id: str) -> bool:
         return id in self.plan["gates"]
 
-    @property
-    def observers(self) -> Mapping[str, ObserverEntry]:
-        """Kind of evidence -> facts of its observer, as run.json has them: those of this machine may be others."""
-        return self.run["protocol"].get("observers") or {}
-
     def installed_observer(self, kind: str) -> Observer | None:
         """The observer of this machine that made a kind of evidence; None where it is not the same version."""
-        recorded = self.observers.get(kind) or {}
+        recorded = self.run["protocol"]["observers"].get(kind) or {}
         id = str(recorded.get("observer"))
         return OBSERVERS[id] if id in OBSERVERS and OBSERVERS[id].version == recorded.get("version") else None
 
     def judge_of(self, observer: Observer) -> Details | None:
         """Facts of the judge that an observer asked."""
-        return judge_facts_for_observer(self.run["protocol"].get("judge"), observer.id)
+        return judge_facts_for_observer(self.run["protocol"]["judge"], observer.id)
 
     def maker_facts(self, kind: type, chosen: Parameters) -> ObserverEntry | None:
         """Everything that a kind of evidence depends on, except the clip; None where nobody made it."""
-        facts, observer = self.observers.get(evidence_id(kind)), self.installed_observer(evidence_id(kind))
+        recorded = self.run["protocol"]["observers"]  # those of this machine may be others
+        facts, observer = recorded.get(evidence_id(kind)), self.installed_observer(evidence_id(kind))
         if facts is None or observer is None or observer.shows is None:
             return facts
-        return {**facts, "judge": self.judge_of(observer), "shown": self.observers.get(evidence_id(observer.shows))}
+        return {**facts, "judge": self.judge_of(observer), "shown": recorded.get(evidence_id(observer.shows))}
 
     @property
     def parameters(self) -> Parameters:
@@ -109,7 +105,7 @@ class PlannedAnswers:
                 inputs[name] = file_digest
             else:
                 inputs[name] = to_dict_if_dataclass(getattr(case, plain_name))
-        facts = {**self.observers[kind], "inputs": inputs}
+        facts = {**self.run["protocol"]["observers"][kind], "inputs": inputs}
         if observer.kind == "file":
             content = self.files.get(case.id, {}).get(observer.artifact)
             if content is None:
