@@ -95,14 +95,12 @@ def _observer_inputs_or_reason(case: Case, maker: Observer, digest_of: DigestOf)
         field, optional = name.removesuffix(OPTIONAL), name.endswith(OPTIONAL)
         if field.startswith(BESIDE):
             artifact = field.removeprefix(BESIDE)
-            is_given = artifact in case.artifacts or not optional
-            beside: tuple[Path | None, str] | Reason = (
-                _artifact_file_or_reason(case, artifact, digest_of) if is_given else (None, "")
-            )
-            if isinstance(beside, Reason):
-                return beside
-            inputs[name], hashed[name] = beside
-            if beside[0] is not None:
+            inputs[name], hashed[name] = None, ""
+            if artifact in case.artifacts or not optional:
+                beside = _artifact_file_or_reason(case, artifact, digest_of)
+                if isinstance(beside, Reason):
+                    return beside
+                inputs[name], hashed[name] = beside
                 files[beside[0]] = beside[1]
             continue
         value = getattr(case, field)

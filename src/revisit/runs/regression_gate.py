@@ -129,11 +129,8 @@ def _no_memory_score_text(results: Results, metrics: Sequence[str]) -> str:
 
 def _most_frequent_reason_text(results: Results, metrics: Sequence[str]) -> str:
     """Why most clips have no score of memory: `test not posed on 9 of 9 clips`."""
-    kinds: dict[str, set[str]] = {}
-    for record in (record for id in metrics for record in results.records_for(id)):
-        if record.reason is not None:
-            kinds.setdefault(record.reason.kind, set()).add(record.case.id)
-    if not kinds:
-        return "not asked"
-    kind = max(kinds, key=lambda kind: len(kinds[kind]))
-    return f"{reason_title(kind)} on {len(kinds[kind])} of {count_and_noun(len(results.entries), 'clip')}"
+    records = (record for id in metrics for record in results.records_for(id))
+    clips = dict.fromkeys((record.reason.kind, record.case.id) for record in records if record.reason is not None)
+    for kind, count in Counter(kind for kind, _ in clips).most_common(1):
+        return f"{reason_title(kind)} on {count} of {count_and_noun(len(results.entries), 'clip')}"
+    return "not asked"
