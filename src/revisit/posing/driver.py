@@ -110,8 +110,7 @@ def load_vipe(model: str, device: str) -> Estimate:
         command(["infer", *source, "--output", str(folder), "--pipeline", model], standalone_mode=False)
         with np.load(next(folder.glob("pose/*.npz"))) as poses, np.load(next(folder.glob("intrinsics/*.npz"))) as lens:
             return {"extrinsics": poses["data"], "numbers": poses["inds"],
-                "intrinsics": intrinsic_matrices(lens["data"]),
-                    "convention": "c2w_opencv"}  # fmt: skip
+                    "intrinsics": intrinsic_matrices(lens["data"]), "convention": "c2w_opencv"}  # fmt: skip
 
     return estimate_poses
 
