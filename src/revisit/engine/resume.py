@@ -145,14 +145,9 @@ def _fill_in_open_questions(resumed: ResumedRun, *, remember: bool) -> None:
     once. Without the file, or with a damaged one, every answer is looked at.
     """
     path, plan = resumed.folder / "settled.json", resumed.plan
-    content = read_json_object_or_empty(path)
-    basis = digest(
-        [
-            SCHEMA,
-            [[check.id, plan.protocol_with_hash(check), plan.evidence_ids_by_check[check.id]] for check in plan.checks],
-        ],
-        40,
-    )
+    content, ids_by_check = read_json_object_or_empty(path), plan.evidence_ids_by_check
+    questions = [[check.id, plan.protocol_with_hash(check), ids_by_check[check.id]] for check in plan.checks]
+    basis = digest([SCHEMA, questions], 40)
     cases = content.get("cases") if content.get("basis") == basis else None
     known = cases if isinstance(cases, dict) else {}
     settled = {}
