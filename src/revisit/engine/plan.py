@@ -261,11 +261,9 @@ def make_plan(
     evidence = EvidencePlanner(suite, [*gates, *chosen], observers, parameters, align, source)
     for case in cases:
         evidence.plan_case_evidence(case)
-    repeated = (
-        find_copies_under_other_samples(cases, evidence.digests, evidence.cached_digest_of)
-        if suite.card.get("copies_count_once")
-        else {}
-    )
+    repeated: dict[str, str] = {}
+    if suite.card.get("copies_count_once"):
+        repeated = find_copies_under_other_samples(cases, evidence.digests, evidence.cached_digest_of)
     remarks = (*dataset.remarks, *identical_clip_sentences(cases, evidence.digests, repeated))
     cases = [case for case in cases if case.id not in repeated]
     evidence.clip_digests.save()

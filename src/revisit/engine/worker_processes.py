@@ -102,13 +102,10 @@ def _run_jobs_on_workers(
     try:
         while True:
             while len(busy) < workers and (job := next(jobs, None)) is not None:
-                process, connection = (
-                    idle.pop()
-                    if idle
-                    else _start_child(
-                        context, _observe_jobs_in_child, (cache, limits, os.getpid(), next(addresses)), children
-                    )
-                )
+                if not idle:
+                    arguments = (cache, limits, os.getpid(), next(addresses))
+                    idle.append(_start_child(context, _observe_jobs_in_child, arguments, children))
+                process, connection = idle.pop()
                 with suppress(OSError):  # of one that died: it is told below
                     connection.send(job)
                 busy[connection] = (process, list(job.clips))

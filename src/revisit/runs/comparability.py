@@ -142,17 +142,13 @@ def unpaired_models(sides: Sequence[Side], pairs: Sequence[tuple[Side, Side]]) -
 
 
 def _sides_by_run(sides: Sequence[Side]) -> list[list[Side]]:
-    by_run = group_items(sides, lambda side: side.run.path).values()
-    return [part for own in by_run for part in _split_repeated_models(own)]
-
-
-def _split_repeated_models(sides: Sequence[Side]) -> list[list[Side]]:
-    """The sides of one run by its mentions: a run that is named twice is compared with itself."""
+    """The sides of each run by its mentions: a run that is named twice is compared with itself."""
     parts: list[list[Side]] = []
-    for side in sides:
-        if not parts or side.model in {other.model for other in parts[-1]}:
-            parts.append([])
-        parts[-1].append(side)
+    for own in group_items(sides, lambda side: side.run.path).values():
+        for number, side in enumerate(own):
+            if not number or side.model in {other.model for other in parts[-1]}:
+                parts.append([])
+            parts[-1].append(side)
     return parts
 
 
