@@ -1,3 +1,4 @@
+# ruff: noqa: F403, F405
 """Revisit: how well does a video world model remember?
 
     results = revisit.evaluate("videos/")
@@ -17,40 +18,18 @@ from revisit._version import __version__ as __version__
 if TYPE_CHECKING:
     from revisit import benchmark, evidence
     from revisit.api import evaluate, failure_clips, generate, load, observe, rescore, score
-    from revisit.core import (
-        ANY_SET,
-        Array,
-        Batch,
-        Case,
-        Clip,
-        ClipInfo,
-        Frame,
-        FrameStream,
-        Gate,
-        GateResult,
-        Metric,
-        Observer,
-        PairStream,
-        Reason,
-        Record,
-        Rejected,
-        RevisitError,
-        Sampling,
-        Score,
-        Series,
-        Suite,
-        Target,
-        Unscored,
-        UsageError,
-        every,
-        per_second,
-        suite,
-    )
+    from revisit.core.cases import *
+    from revisit.core.errors import *
+    from revisit.core.evidence import Array
     from revisit.core.evidence import evidence as evidence_kind
-    from revisit.core.frame_metric import frame_metric
-    from revisit.core.metric import derived, gate, metric
-    from revisit.core.observer import observer
-    from revisit.core.suites import metrics_of, read_card
+    from revisit.core.frame_metric import *
+    from revisit.core.frames import *
+    from revisit.core.metric import *
+    from revisit.core.observer import *
+    from revisit.core.reasons import *
+    from revisit.core.records import *
+    from revisit.core.scores import *
+    from revisit.core.suites import *
     from revisit.measures import frame_lpips, frame_mse, frame_psnr, frame_ssim
     from revisit.monitor.checkpoint import Checkpoint
     from revisit.monitor.loggers import lightning_callback
@@ -61,11 +40,6 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "revisit.api": "evaluate failure_clips generate load observe rescore score",
-    "revisit.core": (
-        "ANY_SET Array Batch Case Clip ClipInfo Frame FrameStream Gate GateResult Metric Observer PairStream Reason "
-        "Record Rejected RevisitError Sampling Score Series Suite Target Unscored UsageError derived every "
-        "frame_metric gate metric observer per_second suite"
-    ),
     "revisit.core.suites": "metrics_of read_card",
     "revisit.measures": "frame_lpips frame_mse frame_psnr frame_ssim",
     "revisit.monitor.checkpoint": "Checkpoint",
@@ -75,7 +49,7 @@ _HOMES = {
     "revisit.results.tables": "standard_summary",
     "revisit.set_distances": "DistanceEstimate fid fvd kid kvd",
 }
-_HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
+_HOME = {name: module for module, names in _HOMES.items() for name in names.split()}  # of others `revisit.core`
 _SUBMODULES = ("benchmark", "evidence")
 _DEPRECATED = {
     "Verdict": "GateResult", "lpips": "frame_lpips", "mse": "frame_mse", "psnr": "frame_psnr", "ssim": "frame_ssim",
@@ -103,8 +77,8 @@ def __getattr__(name: str) -> Any:
         return __getattr__(new)
     if name == "evidence_kind":  # `revisit.evidence` is the package of all kinds
         value = import_module("revisit.core").evidence
-    elif name in _HOME:
-        value = getattr(import_module(_HOME[name]), name)
+    elif name in __all__:
+        value = getattr(import_module(_HOME.get(name, "revisit.core")), name)
     else:
         from revisit.core.text import did_you_mean_question
 

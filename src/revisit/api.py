@@ -146,6 +146,7 @@ def evaluate(
     """
     from dataclasses import replace
 
+    from revisit.cli.console import make_progress_display
     from revisit.engine.parameters import check_parameters
     from revisit.engine.request import Request, find_executor, temporary_network_settings
     from revisit.media import Limits
@@ -166,15 +167,10 @@ def evaluate(
         truth=truth, only=only, layout=layout, reference=None if reference is None else Path(reference),
     )  # fmt: skip
     request = replace(request, parameters=check_parameters(params or {}))
-    bar = None
-    if progress:
-        from revisit.cli.console import make_progress_display as progress_bar
-
-        bar = progress_bar(quiet=False)
     with temporary_network_settings(device, precision, batch):
         run = request.run(
             request.default_run_folder if out is None else Path(out),
-            progress=bar,
+            progress=make_progress_display(quiet=not progress),
             command="revisit.evaluate",
             fresh=fresh,
             workers=workers,

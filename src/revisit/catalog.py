@@ -57,8 +57,8 @@ def card_of_id(id: str) -> Card:
         return {
             "kind": "metric", "id": m.id, "version": m.version, "title": m.title, "description": m.description,
             "unit": m.unit, "range": list(m.range), "better": _direction_word(m.higher_is_better),
-            "needs": _evidence_ids(m.needs),
-            "gates": list(m.gates), "suites": list(m.suites), "family": m.family, "parameters": dict(m.params),
+            "needs": _evidence_ids(m.needs), "gates": list(m.gates), "suites": list(m.suites),
+            "family": m.family, "parameters": dict(m.params),
             "paper": m.paper, "upstream": m.upstream, "responds_to": list(m.responds_to), "blind_to": list(m.blind_to),
             "rewards_unchanged": m.rewards_unchanged, "noise_floor": m.noise_floor or None,
             "machines": machines.tolerance_lines(m.id), "spread": numeric_spread.card_lines_of_metric(m.id),
@@ -76,8 +76,7 @@ def card_of_id(id: str) -> Card:
             "kind": "observer", "id": o.id, "version": o.version, "description": inspect.getdoc(o.fn) or "",
             "sees": o.kind, "makes": evidence_id(o.makes), "frames": o.frames_in_words,
             "long_side": o.long_side_pixels(o.params), "reference": o.pairs, "inputs": list(o.inputs),
-            "weights": list(o.weights),
-            "parameters": dict(o.params),
+            "weights": list(o.weights), "parameters": dict(o.params),
         }  # fmt: skip
     if id in SUITES:
         suite = SUITES[id]

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from revisit.api import observe
 from revisit.core import UsageError
 from revisit.core.frames import as_pixel_array
@@ -137,12 +135,7 @@ def _fidelity_evidence(a: Any, b: Any, families: str = "") -> Any:
 
 def _pair_evidence(observer: str, a: Any, b: Any, **params: Any) -> Any:
     """The evidence of an observer of pairs, of every frame at its own size."""
-    clip, truth = _as_clips_of_same_shape(a, b)
+    clip, truth = (as_pixel_array(one[None] if getattr(one, "ndim", 0) == 3 else one) for one in (a, b))
+    if clip.shape != truth.shape:
+        raise UsageError(f"two clips of one size and length are compared, not {clip.shape} and {truth.shape}")
     return observe(clip, observer, reference=truth, resize="area", long_side=None, rate=None, **params)
-
-
-def _as_clips_of_same_shape(a: Any, b: Any) -> tuple[np.ndarray, np.ndarray]:
-    first, second = (as_pixel_array(clip[None] if getattr(clip, "ndim", 0) == 3 else clip) for clip in (a, b))
-    if first.shape != second.shape:
-        raise UsageError(f"two clips of one size and length are compared, not {first.shape} and {second.shape}")
-    return first, second

@@ -250,17 +250,14 @@ def _estimate_set_distance(
             raise UsageError(f"{count} {what} have {len(named)} scenes; name one for each")
     if not names or not true_names:
         raise UsageError("a set of videos is empty; a distance is between two sets of some")
-    first, facts = _extract_features(
-        [videos[0]], extract, "video"
-    )  # before all others: a refusal need not wait for them
+    # Before all others: a refusal need not wait for them.
+    first, facts = _extract_features([videos[0]], extract, "video")
     fewest, dimensions = min(len(set(names)), len(set(true_names))), first[0].shape[1]
     needed, network = formula.least_scenes(dimensions), str(facts["maker"])
     value, interval, unscored = None, None, f"{needed} scenes are needed, and there are {fewest}"
     if fewest >= needed:
-        mine, theirs = (
-            _extract_features(videos, extract, "video")[0],
-            _extract_features(reference, extract, "reference")[0],
-        )
+        mine, _ = _extract_features(videos, extract, "video")
+        theirs, _ = _extract_features(reference, extract, "reference")
         distance = formula.compute(
             np.concatenate(mine),
             np.concatenate(theirs),

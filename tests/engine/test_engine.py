@@ -36,7 +36,7 @@ from revisit.core import (
 from revisit.engine.cache import EvidenceCache, cache_root
 from revisit.engine.dependencies import ObserverSet
 from revisit.engine.jobs import ClipTask, ObserverTask, ObservingJob
-from revisit.engine.observe import make_single_partner_function
+from revisit.engine.observe import make_partners_function
 from revisit.engine.plan import make_plan
 from revisit.engine.request import rescore_run_folder
 from revisit.engine.run import Progress, evaluate, rescore
@@ -379,11 +379,11 @@ def test_alignment_rules():
     frames = [Frame(i, i / 10, np.zeros((4, 4, 3), np.uint8), "") for i in range(5)]
     times = np.arange(10) / 20
     picks = {
-        rule: [make_single_partner_function(rule, info, 10, times)(frame) for frame in frames]
+        rule: [partner for frame in frames for partner in make_partners_function(rule, info, 10, times)(frame)]
         for rule in ("index", "time", "stretch")
     }
     assert picks == {"index": [0, 1, 2, 3, 4], "time": [0, 2, 4, 6, 8], "stretch": [0, 2, 4, 7, 9]}
-    assert [make_single_partner_function("index", info, 3, times)(frame) for frame in frames] == [0, 1, 2, None, None]
+    assert [make_partners_function("index", info, 3, times)(frame) for frame in frames] == [[0], [1], [2], [], []]
 
 
 def test_a_torn_last_line_is_cut_off_and_answered_again(cases, tmp_path):

@@ -115,7 +115,7 @@ def test_a_file_beside_a_clip_that_changes_under_way_is_refused(make_clip, tmp_p
     case = Case("a@m", "t", "m", "a", Clip(make_clip(tmp_path / "a.mp4")), artifacts={"poses": poses})
     maker = OBSERVERS["import.poses"]
     task = observer_task_or_reason(
-        case, maker.makes, maker, load_observer_set("lite"), {}, clip_digest(case.clip), "auto", file_digest
+        case, maker.makes, load_observer_set("lite"), {}, clip_digest(case.clip), "auto", file_digest
     )
     assert isinstance(task, ObserverTask)
     cache, job = (

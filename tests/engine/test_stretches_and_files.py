@@ -217,7 +217,7 @@ def test_frames_of_a_reference_are_the_same_in_memory_and_on_disk(room, tmp_path
     stored = observing.ReferenceFrames(room)
     for number, picture in enumerate(pictures):
         stored.put(Frame(2 * number, number / 8, picture))
-    stored.flush_and_set_info(ClipInfo(64, 48, 10, 8.0, np.arange(10) / 8))
+    stored.info = ClipInfo(64, 48, 10, 8.0, np.arange(10) / 8)
     assert len(stored.kept) == min(5, room // pictures[0].nbytes) and (stored.file is None) == (len(stored.kept) == 5)
     for number in (4, 0, 2, 3, 1, 4):
         frame = stored.get(2 * number)

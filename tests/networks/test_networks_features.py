@@ -258,10 +258,8 @@ def test_the_papers_style_is_over_all_frames_in_closed_form() -> None:
 def test_a_file_of_poses_is_used_where_there_is_one_and_not_asked_for(random_weights: Path, tmp_path: Path) -> None:
     def task(artifacts: dict[str, Path]) -> Any:
         case = Case("s@m", "mbench", "m", "s", Clip(Path("a.mp4")), artifacts=artifacts)
-        known = ObserverSet("small", {})
-        return observer_task_or_reason(
-            case, GramDistances, OBSERVERS["small.grams"], known, {}, "clip", "auto", lambda path: f"digest of {path}"
-        )
+        known = ObserverSet("small", {GramDistances.evidence_id: OBSERVERS["small.grams"]})
+        return observer_task_or_reason(case, GramDistances, known, {}, "clip", "auto", lambda path: f"digest of {path}")
 
     without, given = task({}), task({"da3": tmp_path / "poses.npz"})
     assert without.inputs["artifacts.da3?"] is None

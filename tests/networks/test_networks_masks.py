@@ -316,7 +316,7 @@ def test_clips_that_share_a_process_do_not_share_what_is_known_of_their_frames(
     from revisit.engine.cache import EvidenceCache
     from revisit.engine.jobs import ClipTask, ObserverTask, ObservingJob
     from revisit.engine.worker_processes import Local, one_network_task_per_observer
-    from revisit.evidence.objects import ObjectMasks
+    from revisit.evidence.target import ObjectMasks
     from revisit.media import Limits, clip_digest, encode_mp4
 
     monkeypatch.setenv("REVISIT_DEVICE", "cpu")

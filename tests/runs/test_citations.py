@@ -9,10 +9,10 @@ import pytest
 from revisit.core import METRICS, SUITES
 from revisit.runs.citations import (
     bibtex_text,
+    keys_of_papers_for,
     load_bibliography,
     metric_citation_keys,
     required_observers,
-    suite_citation_keys,
 )
 from revisit.weights.lock import read_lock_entries as weights
 
@@ -32,7 +32,7 @@ def test_every_metric_suite_and_network_with_a_paper_has_its_entry():
         if "citation" in suite.card:
             assert [
                 key
-                for key in suite_citation_keys(suite.id)
+                for key in keys_of_papers_for("suites", suite.id)
                 if load_bibliography()[key]["eprint"] in suite.card["citation"]
             ], suite.id
     cited = {id for entry in load_bibliography().values() for id in entry["for"].get("weights", ())}

@@ -121,7 +121,7 @@ def check(
     for reason, clips in result.unchecked.items():
         console.print_to_stderr(f"not checked in {clips} of {result.there} clips, {reason}")
     finding = f"{count_and_noun(len(result.faults), 'fault') if result.faults else 'no faults'} found"
-    if result.has_no_clips_yet:
+    if not result.there:
         typer.echo(f"there are no clips yet; the inputs of {result.clips} clips were checked: {finding}")
     else:
         typer.echo(f"{result.there} of {result.clips} clips exist; {finding}")

@@ -110,7 +110,8 @@ def generate(
 
 def _print_plans(batches: Sequence[JobBatch], maker: GeneratorChoice, json: bool) -> None:
     """Print what would be made, and the space it needs."""
-    from revisit.control.generation import ceiling_batches, free_disk_bytes, plan_rows_by_condition
+    from revisit.control.generation import ceiling_batches, plan_rows_by_condition
+    from revisit.media.files import free_disk_bytes
 
     columns = ["subset", "condition", "jobs", "there", "frames", "fps", "size", "seconds"]
     for batch in (*batches, *ceiling_batches(batches, maker)):
@@ -130,14 +131,9 @@ def _generate_batches_and_exit(
     batches: Sequence[JobBatch], maker: GeneratorChoice, settings: GenerationSettings, json: bool
 ) -> NoReturn:
     """Make the clips, and print what became of them and the command that scores them."""
-    from revisit.control.generation import (
-        batch_cost,
-        ceiling_batches,
-        free_disk_bytes,
-        generate_batches,
-        plan_rows_by_condition,
-    )
+    from revisit.control.generation import batch_cost, ceiling_batches, generate_batches, plan_rows_by_condition
     from revisit.core import UsageError
+    from revisit.media.files import free_disk_bytes
     from revisit.worlds.on_demand import rendered_world_frames
 
     results: list[JobResult] = []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -235,13 +234,6 @@ def plan_rows_by_condition(jobs: Sequence[Job]) -> list[dict[str, Any]]:
         }
         for (subset, condition), mine in group_items(jobs, lambda job: (job.subset, job.condition)).items()
     ]  # fmt: skip
-
-
-def free_disk_bytes(place: Path) -> int:
-    """Bytes that are free where clips shall go."""
-    while not place.exists():
-        place = place.absolute().parent
-    return shutil.disk_usage(place).free
 
 
 def _range_text(values: Sequence[float]) -> str:

@@ -177,11 +177,8 @@ def _rule_violation(values: np.ndarray, rule: str) -> str:
         good = values.dtype.kind != "f" or bool(np.isfinite(values).all())
         return "" if good else "has values that are not finite; every row needs a number"
     if rule == "rising":
-        return (
-            "must be increasing: frame numbers in the order of the clip, without duplicates"
-            if (np.diff(values) <= 0).any()
-            else ""
-        )
+        sentence = "must be increasing: frame numbers in the order of the clip, without duplicates"
+        return sentence if (np.diff(values) <= 0).any() else ""
     if rule == "in order":
         return "must not decrease: frame numbers in the order of the clip" if (np.diff(values) < 0).any() else ""
     if rule == "each once":

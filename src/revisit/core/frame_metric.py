@@ -111,7 +111,10 @@ def frame_metric(
         positional = [one for one in parameters if one.kind is not inspect.Parameter.KEYWORD_ONLY]
         if len(positional) not in (1, 2):
             raise TypeError(f"{name}: a frame metric is a function of frames, or of frames and reference")
-        kind, pairs = evidence(id=f"values_of_{name}")(_evidence_kind_for(fn)), len(positional) == 2
+        about = {"__module__": fn.__module__, "__qualname__": fn.__qualname__}
+        about["__doc__"] = f"What {fn.__name__} returned."
+        kind: type[FrameValues] = evidence(id=f"values_of_{name}")(type("FrameValues", (FrameValues,), about))
+        pairs = len(positional) == 2
         observer(
             id=name, version=version, kind="clip", makes=kind, frames=frames, size=size, pairs=pairs,
             sets=(ANY_SET,), params=keyword_only_defaults(fn),
@@ -123,12 +126,6 @@ def frame_metric(
         )(_copy_name_and_module(fn, lambda values, **_: _score_of_values(name, values)))  # fmt: skip
 
     return register
-
-
-def _evidence_kind_for(fn: FrameFunction) -> type[FrameValues]:
-    """The kind of evidence of one function."""
-    names = {"__doc__": f"What {fn.__name__} returned.", "__module__": fn.__module__, "__qualname__": fn.__qualname__}
-    return type("FrameValues", (FrameValues,), names)
 
 
 def _copy_name_and_module(fn: FrameFunction, other: Callable[..., Any]) -> Callable[..., Any]:

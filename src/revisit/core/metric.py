@@ -303,10 +303,8 @@ def metric(
         family = getattr(sys.modules.get(fn.__module__), "FAMILY", "") or _metric_family_of_module(fn.__module__)
         return METRICS.add(name, Metric(
             name, version, title or title_from_function_name(fn), unit, range, higher_is_better, kinds, fn, gates,
-            suites,
-            family, paper, upstream, responds_to, blind_to,
-            {**keyword_only_defaults(fn), **(params or {})}, doc, rewards_unchanged, published_by,
-            noise_floor,
+            suites, family, paper, upstream, responds_to, blind_to, {**keyword_only_defaults(fn), **(params or {})},
+            doc, rewards_unchanged, published_by, noise_floor,
         ))  # fmt: skip
 
     return register

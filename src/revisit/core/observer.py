@@ -449,7 +449,15 @@ class _Frames:
 
     def _run_waiting_batch(self) -> None:
         rows, self.waiting = self.waiting, []
-        self.parts.append(self.observer.fn(make_batch(rows, [self.inputs] * len(rows)), **self.params))
+        batch = Batch(
+            np.array([row.index for row in rows]),
+            np.array([row.time for row in rows]),
+            [row.rgb for row in rows],
+            [row.reference for row in rows if row.reference is not None],
+            np.array([row.reference_index for row in rows if row.reference is not None], dtype=np.int64),
+            [self.inputs] * len(rows),
+        )
+        self.parts.append(self.observer.fn(batch, **self.params))
 
     def finish(self) -> Any:
         if self.waiting:
@@ -485,19 +493,6 @@ def prepare_frame(observer: Observer, params: Params, frame: Frame, reference: F
 
         other = cv2.resize(other, mine.shape[1::-1], interpolation=cv2.INTER_AREA)
     return PreparedFrame(frame.index, frame.time, mine, reference.index, other)
-
-
-def make_batch(rows: Sequence[PreparedFrame], inputs: Sequence[tuple[Any, ...]]) -> Batch:
-    """Prepared frames as one batch."""
-    pairs = rows[0].reference is not None
-    return Batch(
-        np.array([row.index for row in rows]),
-        np.array([row.time for row in rows]),
-        [row.rgb for row in rows],
-        [row.reference for row in rows if row.reference is not None],
-        np.array([row.reference_index for row in rows if pairs], dtype=np.int64),
-        inputs,
-    )
 
 
 def concatenate_evidence(parts: Sequence[Any]) -> Any:

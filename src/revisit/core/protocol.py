@@ -29,6 +29,5 @@ def _encode_for_json(value: Any) -> Any:
     raise TypeError(f"a value of type {type(value).__name__} cannot be part of a protocol")
 
 
-_ENCODER = json.JSONEncoder(
-    sort_keys=True, separators=(",", ":"), default=_encode_for_json
-)  # made once: it is asked for often
+# Made once: it is asked for often.
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=_encode_for_json)

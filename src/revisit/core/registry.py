@@ -51,7 +51,7 @@ class Registry(Generic[T]):
         if existing is not None and _qualified_name(existing) != _qualified_name(thing):
             raise UsageError(
                 f"two {self.kind}s are called {id!r}: {_qualified_name(existing)} and {_qualified_name(thing)}; "
-                f"rename one"
+                "rename one"
             )
         self._things[id] = thing
         packages_with_registrations.add(_qualified_name(thing).partition(".")[0])

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from revisit.core import METRICS, OBSERVERS, SUITES, Gate, Metric, Observer, evidence_id
+from revisit.core import METRICS, OBSERVERS, SUITES, Gate, Metric, Observer
 from revisit.core.text import count_and_noun, join_names
-from revisit.engine.dependencies import ObserverSet, gates_of, observed_kinds_needed_by, why_unavailable
+from revisit.engine.dependencies import ObserverSet, gates_of, observed_ids_needed_by, why_unavailable
 from revisit.observers.sets import load_roles
 from revisit.results.file_types import PlanFile
 from revisit.weights.install import missing_parts
@@ -39,16 +39,14 @@ class Availability:
         remedy = f": {missing.remedy}" if missing.remedy else ""
         return (
             f"{len(self.missing)} of the {count_and_noun(of, 'observer')} that the set {self.set} adds to {LITE} "
-            f"cannot run "
-            f"here ({'; '.join(parts)}){remedy}"
+            f"cannot run here ({'; '.join(parts)}){remedy}"
         )
 
 
 def check_observer_availability(observers: ObserverSet, checks: Iterable[Metric | Gate]) -> Availability:
     """Which own observers of a set these metrics and gates need, and whether they can run here."""
     common = {observer.id for observer in load_roles(LITE).values()}
-    needed = (observers.maker(kind) for check in checks for kind in observed_kinds_needed_by(check))
-    makers = {one.id: one for one in needed if one is not None}
+    makers = {maker.id: maker for check in checks for maker in observers.makers_for(check)}
     own = [makers[id] for id in sorted(makers) if id not in common and makers[id].kind not in ("file", "judge")]
     why = {one.id: why_unavailable(one) for one in own}
     running = tuple(one for one in own if not why[one.id])
@@ -79,8 +77,8 @@ def group_set_observers_by_weights(set: str, suite: str = "", metrics: Sequence[
         chosen_metrics = [METRICS[id] for id in (metrics or SUITES[suite].metrics())]
         always = SUITES[suite].card.get("gates", ()) if suite and not metrics else ()
         checks: list[Metric | Gate] = [*gates_of(chosen_metrics, always), *chosen_metrics]
-        kinds = {kind for check in checks for kind in observed_kinds_needed_by(check)}
-        observers = [roles[id] for id in sorted(map(evidence_id, kinds)) if id in roles]
+        kinds = {id for check in checks for id in observed_ids_needed_by(check)}
+        observers = [roles[id] for id in sorted(kinds & roles.keys())]
     return group_observers_by_weights(observers)
 
 

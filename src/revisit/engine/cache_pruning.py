@@ -13,6 +13,7 @@ import shutil
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 
 from revisit.core import UsageError
@@ -59,19 +60,15 @@ def plan_pruning(root: Path, *, max_bytes: int | None = None, max_age_days: floa
     files = [piece for folder in FOLDERS for piece in list_cache_files(root, folder)]
     since = -float("inf") if max_age_days is None else time.time() - max_age_days * 86400
     room = max_bytes if max_bytes is not None else 0 if max_age_days is None else float("inf")
-    old, recent = [], []
-    full = False
-    for piece in sorted(files, key=lambda piece: (-piece.used, piece.path)):
-        full = full or piece.used <= since or piece.bytes > room
-        if full:
-            old.append(piece)
-        else:
-            recent.append(piece)
-            room -= piece.bytes
+    files.sort(key=lambda piece: (-piece.used, piece.path))
+    totals = accumulate(piece.bytes for piece in files)
+    stays = (piece.used > since and total <= room for piece, total in zip(files, totals, strict=True))
+    first_to_go = next((number for number, stay in enumerate(stays) if not stay), len(files))
     unfinished = (
         _measure_cache_file(path) for folder in FOLDERS for path in sorted((root / folder).rglob(f"{UNFINISHED}*"))
     )
-    return PruningPlan(old, recent, [one for one in unfinished if one and one.used <= time.time() - ABANDONED])
+    kept, old = files[:first_to_go], files[first_to_go:]
+    return PruningPlan(old, kept, [one for one in unfinished if one and one.used <= time.time() - ABANDONED])
 
 
 def list_cache_files(root: Path, folder: str) -> list[CacheFile]:

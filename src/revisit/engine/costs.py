@@ -53,7 +53,8 @@ class Costs:
         What looks at whole pictures takes as much longer as they are larger than those it was learnt from; an
         observer that has them scaled to a size of its own does not.
         """
-        seconds = self.frames(clip) * self.per_frame.get(observer, UNKNOWN)
+        unknown = 0.0 if observer in (DECODING, SCORING) else UNKNOWN
+        seconds = self.frames(clip) * self.per_frame.get(observer, unknown)
         usual = self.megapixels.get(observer)
         takes_any_size = observer == DECODING or (observer in OBSERVERS and OBSERVERS[observer].size is None)
         if not usual or not takes_any_size:

@@ -79,10 +79,9 @@ def ensure_writable_entry(entry: Case | Rejected | Remark) -> Case | Rejected | 
     if not isinstance(entry, Case):
         return replace(entry, **{name: replace_surrogates(value) for name, value in vars(entry).items()})
     try:
-        content = {**vars(entry), "clip": str(entry.clip.path), "reference": None, "target": None, "artifacts": None}
+        paths = [str(clip.path) for clip in (entry.clip, entry.reference) if clip is not None]
+        content = {**vars(entry), "clip": paths, "reference": None, "target": None, "artifacts": None}
         _ENCODER.encode(content).encode()
-        if entry.reference is not None:
-            str(entry.reference.path).encode()
         case_to_json(entry)
     except UnicodeEncodeError:
         why = "a name or text of it is not UTF-8; rename the file, or mend the text"

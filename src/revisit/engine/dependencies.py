@@ -15,6 +15,7 @@ from revisit import weights
 from revisit.core import DERIVED, GATES, Case, Derived, Gate, Metric, Observer, UsageError, digest, evidence_id
 from revisit.core.protocol import canonical_json, sha256_hex_prefix
 from revisit.media import DECODING_RULE, decoding_build, decoding_by_name
+from revisit.networks import settings
 from revisit.results.file_types import Details, ObserverEntry
 
 CLIP = "\0"  # where the digest of a clip comes, which is hexadecimal
@@ -37,30 +38,21 @@ class ObserverSet:
             facts = observer_facts(observer, chosen, self.decoding)
             if self.decoding:  # the same protocol, but not the same pixels, with another version of the library
                 facts["decoded_by"] = decoding_build(self.decoding)
-            cached = chosen, resolve_parameters(observer, chosen), facts
+            if observer.weights and (precision := settings.requested_precision()):
+                facts["precision"] = precision  # what was made in half precision does not answer for float32
+            before, _, after = canonical_json({**facts, "inputs": {}, "clip": CLIP}).partition(canonical_json(CLIP))
+            cached = chosen, resolve_parameters(observer, chosen), facts, before, after
             self._facts_by_observer[observer.id] = cached
-            self._facts_text_around_clip.pop(observer.id, None)
-        return cached[1:]
-
-    def compute_evidence_key(self, observer_id: str, facts: ObserverEntry) -> str:
-        """The digest of these facts, which are the same for all clips of an observer but for the clip."""
-        if observer_id not in self._facts_text_around_clip:
-            before, _, after = canonical_json({**facts, "clip": CLIP}).partition(canonical_json(CLIP))
-            self._facts_text_around_clip[observer_id] = before, after
-        return self.evidence_key_for_clip(observer_id, facts["clip"])
+        return cached[1:3]
 
     def evidence_key_for_clip(self, observer_id: str, clip_digest: str) -> str:
-        """The same for another clip, of which nothing else is given either; empty where it is not known."""
-        before, after = self._facts_text_around_clip.get(observer_id, ("", ""))
-        return before and sha256_hex_prefix(f'{before}"{clip_digest}"{after}'.encode(), 40)
+        """The digest of the facts of an observer and a clip of which nothing else is given."""
+        *_, before, after = self._facts_by_observer[observer_id]
+        return sha256_hex_prefix(f'{before}"{clip_digest}"{after}'.encode(), 40)
 
     @cached_property
-    def _facts_text_around_clip(self) -> dict[str, tuple[str, str]]:
-        """The text of an observer's facts, before and after the clip."""
-        return {}
-
-    @cached_property
-    def _facts_by_observer(self) -> dict[str, tuple[Parameters, Details, ObserverEntry]]:
+    def _facts_by_observer(self) -> dict[str, tuple[Parameters, Details, ObserverEntry, str, str]]:
+        """Observer -> chosen parameters, all of its own, its facts, and the text of these before and after the clip."""
         return {}
 
     def maker(self, kind: type) -> Observer | None:
@@ -75,15 +67,21 @@ class ObserverSet:
         facts = observer_facts(maker, chosen, self.decoding) if maker else None
         if maker and facts and maker.shows is not None:
             shown = self.maker(maker.shows)
-            facts["judge"] = self.judge_facts_for_observer(maker.id)
+            facts["judge"] = judge_facts_for_observer(self.judge, maker.id)
             facts["shown"] = observer_facts(shown, chosen, self.decoding) if shown else None
         return facts
 
-    def judge_facts_for_observer(self, observer_id: str) -> Details | None:
-        """Facts of the judge that an observer asks: that of its role, else the one for all."""
-        if self.judge is None or "roles" not in self.judge:
-            return self.judge
-        return self.judge["roles"].get(observer_id) or {k: v for k, v in self.judge.items() if k != "roles"}
+    def makers_for(self, check: Metric | Gate) -> list[Observer]:
+        """The observers that make evidence for a metric or gate."""
+        makers = (self.maker(kind) for kind in observed_kinds_needed_by(check))
+        return [maker for maker in makers if maker is not None]
+
+
+def judge_facts_for_observer(judge: Details | None, observer_id: str) -> Details | None:
+    """Facts of the judge that an observer asks: that of its role, else the one for all."""
+    if judge is None or "roles" not in judge:
+        return judge
+    return judge["roles"].get(observer_id) or {name: value for name, value in judge.items() if name != "roles"}
 
 
 def walk_dependencies(check: Metric | Gate | Derived, *, optional: bool = True) -> Iterator[Gate | Derived | type]:
@@ -103,6 +101,11 @@ def observed_kinds_needed_by(check: Metric | Gate | Derived, *, optional: bool =
     return {one for one in walk_dependencies(check, optional=optional) if isinstance(one, type)}
 
 
+def observed_ids_needed_by(check: Metric | Gate | Derived, *, optional: bool = True) -> tuple[str, ...]:
+    """The ids of these kinds, sorted."""
+    return tuple(sorted(map(evidence_id, observed_kinds_needed_by(check, optional=optional))))
+
+
 def reads_case(check: Metric | Gate | Derived) -> bool:
     """Whether a check, or a gate or derivation that it rests on, is given the case itself."""
     below = [one for one in walk_dependencies(check) if not isinstance(one, type)]
@@ -117,8 +120,7 @@ def why_unavailable(observer: Observer) -> str:
 
 def asks_judge(check: Metric | Gate, observers: ObserverSet) -> bool:
     """Whether a judge is asked for the answer."""
-    makers = (observers.maker(kind) for kind in observed_kinds_needed_by(check))
-    return observers.judge is not None and any(maker is not None and maker.shows is not None for maker in makers)
+    return observers.judge is not None and any(maker.shows is not None for maker in observers.makers_for(check))
 
 
 def resolve_parameters(check: Metric | Gate | Derived | Observer, chosen: Parameters) -> Details:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +19,8 @@ FLAGS = {"parameters": "--param", "metrics": "-m"}  # of those that the command 
 
 def is_run_folder(folder: Path) -> bool:
     """Whether a folder is a run directory."""
-    return (folder / "plan.json").is_file() and {"suite", "protocol"} <= read_json_object_or_empty(
-        folder / "run.json"
-    ).keys()
+    facts = read_json_object_or_empty(folder / "run.json")
+    return (folder / "plan.json").is_file() and {"suite", "protocol"} <= facts.keys()
 
 
 def require_not_run_folder(source: Path) -> None:
@@ -42,13 +40,7 @@ def require_out_separate_from_source(source: Path, out: Path) -> None:
             f"--out {out} is the source itself, where a run would write among the clips; choose another folder, such "
             f"as runs/{source.name}"
         )
-    if (
-        source.is_dir()
-        and out.is_relative_to(source)
-        and out.is_dir()
-        and not is_run_folder(out)
-        and any(out.iterdir())
-    ):
+    if out.is_relative_to(source) and out.is_dir() and any(out.iterdir()) and not is_run_folder(out):
         raise UsageError(
             f"--out {out} is a folder of the source, where a run would write among its files; choose a new folder, "
             "or one elsewhere"
@@ -99,18 +91,13 @@ def _other_reading_warning(out: Path, plan: Plan, earlier: Details) -> str:
     """A sentence where clips of the run in `out` have other names now, as after a manifest was written beside them."""
     present = {case.id for case in plan.cases}
     names = {str(case.clip.path): case.id for case in plan.cases if not case.truth}
-    of_models = [entry for entry in earlier.get("cases", ()) if not entry.get("truth")]
-    renamed = [
-        (entry["id"], names[entry["clip"]["path"]])
-        for entry in of_models
-        if entry["id"] not in present and entry["clip"]["path"] in names
-    ]
+    paths = {entry["id"]: entry["clip"]["path"] for entry in earlier.get("cases", ()) if not entry.get("truth")}
+    renamed = [f"{id} is {names[path]}" for id, path in paths.items() if id not in present and path in names]
     if not renamed:
         return ""
-    old, new = renamed[0]
     return (
-        f"{out} holds answers of another reading: {len(renamed)} of its {count_and_noun(len(of_models), 'clip')} are "
-        f"called otherwise now ({old} is {new}), and their answers are replaced; another --out keeps both"
+        f"{out} holds answers of another reading: {len(renamed)} of its {count_and_noun(len(paths), 'clip')} are "
+        f"called otherwise now ({renamed[0]}), and their answers are replaced; another --out keeps both"
     )
 
 
@@ -120,39 +107,26 @@ def _refuse_options_that_change_clips(
     """Refuse other options of the suite where a clip of the earlier run has another truth by them, or another name."""
     old, new = (dict(option.split("=", 1) for option in one.get("options", ())) for one in (before, request))
     names = [name for name in {**old, **new} if old.get(name) != new.get(name)]
-    if not names:
-        return
     ids = {case.id for case in plan.cases}
-    cases = [entry for entry in earlier.get("cases", ()) if not entry.get("truth")]
-    renamed = [entry for entry in cases if entry["id"] not in ids] if plan.partial is None else []
-    compared = [
-        entry
-        for entry in cases
-        if entry["id"] in ids and entry.get("reference_digest") != plan.references.get(entry["id"])
-    ]
-    if not renamed and not compared:
+    references = {
+        entry["id"]: entry.get("reference_digest") for entry in earlier.get("cases", ()) if not entry.get("truth")
+    }
+    renamed = len(references.keys() - ids) if plan.partial is None else 0
+    compared = sum(id in ids and digest != plan.references.get(id) for id, digest in references.items())
+    if not names or not (renamed or compared):
         return
-    of_clips = f"of its {count_and_noun(len(cases), 'clip')} would be"
-    effects = [f"{len(renamed)} {of_clips} read otherwise"] if renamed else []
-    effects += [f"{len(compared)} {of_clips} compared with another truth or none"] if compared else []
-    same = " ".join(_format_suite_option(name, old[name]) for name in names if name in old)
-    way_back = f"add {same}" if same else "leave it out"
-    raise UsageError(
-        f"{out} holds a run with {_format_suite_options(names, old)}, and this call has "
-        f"{_format_suite_options(names, new)}: "
-        f"{' and '.join(effects)}; {way_back} to go on with that run, choose another --out to keep both, or --fresh to "
-        "replace it"
+    of_clips = f"of its {count_and_noun(len(references), 'clip')} would be"
+    effects = [f"{renamed} {of_clips} read otherwise"] if renamed else []
+    effects += [f"{compared} {of_clips} compared with another truth or none"] if compared else []
+    flags = {name: f"--{name} " if name in OWN_FLAGS else f"--option {name}=" for name in names}
+    was, now = (
+        " ".join(flag + shlex.quote(one[name]) if name in one else f"no {flag[:-1]}" for name, flag in flags.items())
+        for one in (old, new)
     )
-
-
-def _format_suite_options(names: list[str], values: Mapping[str, str]) -> str:
-    return " ".join(_format_suite_option(name, values.get(name)) for name in names)
-
-
-def _format_suite_option(name: str, value: str | None) -> str:
-    if value is None:
-        return f"no --{name}" if name in OWN_FLAGS else f"no {name}"
-    return f"--{name} {shlex.quote(value)}" if name in OWN_FLAGS else f"--option {shlex.quote(f'{name}={value}')}"
+    raise UsageError(
+        f"{out} holds a run with {was}, and this call has {now}: {' and '.join(effects)}; give the former to go on "
+        "with that run, choose another --out to keep both, or --fresh to replace it"
+    )
 
 
 def _format_setting_value(value: Any) -> str:

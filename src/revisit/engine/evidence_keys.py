@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from revisit.core import NEEDS_BOX, OBSERVERS, Case, Clip, MediaError, Observer, Reason, digest, evidence_id
-from revisit.engine.dependencies import ObserverSet, Parameters, why_unavailable
+from revisit.engine.dependencies import ObserverSet, Parameters, judge_facts_for_observer, why_unavailable
 from revisit.engine.jobs import ObserverTask
-from revisit.networks import settings
 from revisit.observers.sets import sets_that_make
 from revisit.results.file_types import ObserverEntry
 
@@ -24,7 +23,6 @@ DigestOf = Callable[[Clip | Path], str]
 def observer_task_or_reason(
     case: Case,
     kind: type,
-    maker: Observer | None,
     observers: ObserverSet,
     parameters: Parameters,
     clip_digest: str,
@@ -32,6 +30,7 @@ def observer_task_or_reason(
     digest_of: DigestOf,
 ) -> ObserverTask | Reason:
     """How to make one kind of evidence for one case, or the reason why it cannot be made."""
+    maker = observers.maker(kind)
     if maker is None:
         return _not_in_set_reason(evidence_id(kind), observers.id)
     if case.truth and maker.shows is not None:
@@ -45,8 +44,6 @@ def observer_task_or_reason(
         ObserverTask, observer=maker.id, module=maker.fn.__module__, params=params, inputs=inputs, files=files
     )
     facts: ObserverEntry = {**observer_entry, "inputs": hashed_inputs}
-    if maker.weights and settings.requested_precision():  # what was made in half precision does not answer for float32
-        facts["precision"] = settings.requested_precision()
     if maker.kind == "file":
         imported = _artifact_file_or_reason(case, maker.artifact, digest_of)
         if isinstance(imported, Reason):
@@ -63,13 +60,10 @@ def observer_task_or_reason(
     if maker.shows is not None:
         if observers.judge is None:
             return Reason("no_judge", "no judge was given; pass --judge, see docs/judges.md")
-        shows = observers.maker(maker.shows)
-        pictures = observer_task_or_reason(
-            case, maker.shows, shows, observers, parameters, clip_digest, align, digest_of
-        )
+        pictures = observer_task_or_reason(case, maker.shows, observers, parameters, clip_digest, align, digest_of)
         if isinstance(pictures, Reason):
             return pictures
-        facts["judge"], facts["shown"] = observers.judge_facts_for_observer(maker.id), pictures.key
+        facts["judge"], facts["shown"] = judge_facts_for_observer(observers.judge, maker.id), pictures.key
         return make(digest(facts, 40), shown=pictures)
     align = case.align or align
     reference = None
@@ -85,7 +79,8 @@ def observer_task_or_reason(
     if why := why_unavailable(maker):
         return Reason("not_installed", why)
     alone = not hashed_inputs and reference is None  # thousands of clips differ in nothing but themselves
-    return make(observers.compute_evidence_key(maker.id, facts) if alone else digest(facts, 40), reference=reference)
+    key = observers.evidence_key_for_clip(maker.id, clip_digest) if alone else digest(facts, 40)
+    return make(key, reference=reference)
 
 
 Inputs = tuple[dict[str, object], dict[str, object], dict[Path, str]]  # values, as hashed, and files with digests
@@ -100,14 +95,12 @@ def _observer_inputs_or_reason(case: Case, maker: Observer, digest_of: DigestOf)
         field, optional = name.removesuffix(OPTIONAL), name.endswith(OPTIONAL)
         if field.startswith(BESIDE):
             artifact = field.removeprefix(BESIDE)
-            is_given = artifact in case.artifacts or not optional
-            beside: tuple[Path | None, str] | Reason = (
-                _artifact_file_or_reason(case, artifact, digest_of) if is_given else (None, "")
-            )
-            if isinstance(beside, Reason):
-                return beside
-            inputs[name], hashed[name] = beside
-            if beside[0] is not None:
+            inputs[name], hashed[name] = None, ""
+            if artifact in case.artifacts or not optional:
+                beside = _artifact_file_or_reason(case, artifact, digest_of)
+                if isinstance(beside, Reason):
+                    return beside
+                inputs[name], hashed[name] = beside
                 files[beside[0]] = beside[1]
             continue
         value = getattr(case, field)

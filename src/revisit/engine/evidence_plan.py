@@ -11,7 +11,7 @@ import msgspec
 
 from revisit.core import OBSERVERS, Case, Clip, Gate, MediaError, Metric, Reason, Suite, evidence_id
 from revisit.engine.clip_digests import ClipDigests
-from revisit.engine.dependencies import ObserverSet, Parameters, observed_kinds_needed_by
+from revisit.engine.dependencies import ObserverSet, Parameters, observed_ids_needed_by, observed_kinds_needed_by
 from revisit.engine.evidence_keys import BESIDE, OPTIONAL, observer_task_or_reason
 from revisit.engine.jobs import ObserverTask
 from revisit.media import file_digest
@@ -19,9 +19,8 @@ from revisit.media.cache_folders import cache_root
 
 ALWAYS = ("frame_facts", "thumbnails")  # evidence the report shows, whatever is scored
 PICTURES = ("thumbnails",)  # what it shows of a reference, which may be long
-TasksAndReasons = tuple[
-    dict[str, ObserverTask], dict[str, Reason]
-]  # kind of evidence -> its task, or why there is none
+# Kind of evidence -> its task, or why there is none.
+TasksAndReasons = tuple[dict[str, ObserverTask], dict[str, Reason]]
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,11 @@ class EvidencePlanner:
         self.clip_digests = ClipDigests(cache_root(), self.source)
         self._digest_of: dict[Clip | Path, str] = {}
         roles = self.observers.roles
-        self._needs = EvidenceNeeds(self.checks, [roles[id].makes for id in ALWAYS if id in roles])
+        self._always = [roles[id].makes for id in ALWAYS if id in roles]
+        self._used = {check.id: observed_kinds_needed_by(check) for check in self.checks}
+        self._required = {check.id: {*observed_ids_needed_by(check, optional=False)} for check in self.checks}
+        # Answers are kept, because thousands of cases are alike.
+        self._kinds, self._useless = cache(self._kinds_used_or_always_shown), cache(self._find_unusable_evidence)
         inputs = {name.removesuffix(OPTIONAL) for maker in roles.values() for name in maker.inputs}
         self._fields = {name for name in inputs if not name.startswith(BESIDE)}  # of a case, which observers read
         self._of_clip_alone: dict[tuple[str, ...], TasksAndReasons] = {}  # by ids of checks
@@ -106,13 +109,13 @@ class EvidencePlanner:
             }, absent
         tasks: dict[str, ObserverTask] = {}
         absent = {}
-        for kind in self._needs.kinds(ids):
+        for kind in self._kinds(ids):
             task = self._task_or_reason(case, kind, clip_digest)
             if isinstance(task, Reason):
                 absent[evidence_id(kind)] = task
             else:
                 tasks[evidence_id(kind)] = task
-        useless = self._needs.useless(ids, frozenset(tasks), frozenset(absent))
+        useless = self._useless(ids, frozenset(tasks), frozenset(absent))
         absent |= {id: absent[lacked] for id, lacked in useless.items()}
         tasks = {kind: task for kind, task in tasks.items() if kind not in absent}
         shown = [task.shown for task in tasks.values() if task.shown is not None]
@@ -122,9 +125,8 @@ class EvidencePlanner:
         return tasks, absent
 
     def _task_or_reason(self, case: Case, kind: type, clip_digest: str) -> ObserverTask | Reason:
-        maker = self.observers.maker(kind)
         return observer_task_or_reason(
-            case, kind, maker, self.observers, self.parameters, clip_digest, self.align, self.cached_digest_of
+            case, kind, self.observers, self.parameters, clip_digest, self.align, self.cached_digest_of
         )
 
     def _plan_reference_pictures(self, case: Case, keys: Mapping[str, str]) -> dict[str, str]:
@@ -140,31 +142,15 @@ class EvidencePlanner:
                 self.tasks.setdefault(task.key, (self.cached_digest_of(alone.clip), alone.clip, task))
         return pictures
 
-
-class EvidenceNeeds:
-    """The evidence that metrics and gates need, by their ids; answers are kept, because thousands of cases are alike.
-
-    Of every clip there is also what a report `always` shows.
-    """
-
-    def __init__(self, checks: Sequence[Metric | Gate], always: Sequence[type]) -> None:
-        self.always = always
-        self._used = {check.id: observed_kinds_needed_by(check) for check in checks}
-        self._required = {
-            check.id: {evidence_id(kind) for kind in observed_kinds_needed_by(check, optional=False)}
-            for check in checks
-        }
-        self.kinds, self.useless = cache(self._kinds_used_or_always_shown), cache(self._find_unusable_evidence)
-
     def _kinds_used_or_always_shown(self, ids: tuple[str, ...]) -> list[type]:
-        """All that they use, and what is always shown."""
-        return sorted({*self.always, *(kind for id in ids for kind in self._used[id])}, key=evidence_id)
+        """All evidence that these checks use, and what is always shown."""
+        return sorted({*self._always, *(kind for id in ids for kind in self._used[id])}, key=evidence_id)
 
     def _find_unusable_evidence(
         self, ids: tuple[str, ...], made: frozenset[str], absent: frozenset[str]
     ) -> dict[str, str]:
         """Evidence that none of them can use, because each that wants it lacks other evidence -> which one."""
-        used = {evidence_id(kind) for kind in self.always}
+        used = {evidence_id(kind) for kind in self._always}
         lacking: dict[str, str] = {}
         for id in ids:
             kinds = {evidence_id(kind) for kind in self._used[id]}

@@ -13,7 +13,7 @@ import itertools
 import os
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Client, Connection
 from multiprocessing.reduction import send_handle
@@ -101,22 +101,24 @@ class HostConnection:
         self.broken = self.connection is None
         self.patience = 0.0 if self.broken else PATIENCE  # it is waited for once
 
-    def send(self, message: Any) -> None:
+    @contextlib.contextmanager
+    def _open_connection(self) -> Iterator[Connection]:
+        """The connection; HostGone where it breaks off within the block, or did before."""
         try:
             if self.connection is None:
                 raise EOFError
-            self.connection.send(message)
+            yield self.connection
         except (EOFError, OSError) as error:
             raise self._host_gone_error() from error
 
+    def send(self, message: Any) -> None:
+        with self._open_connection() as connection:
+            connection.send(message)
+
     def receive_message(self) -> None:
         """Take one message of the host."""
-        try:
-            if self.connection is None:
-                raise EOFError
-            message = self.connection.recv()
-        except (EOFError, OSError) as error:
-            raise self._host_gone_error() from error
+        with self._open_connection() as connection:
+            message = connection.recv()
         if isinstance(message, dict):
             self.answer = message
         elif isinstance(message, str):
@@ -156,11 +158,8 @@ class HostConnection:
         with self._create_unnamed_file(size) as file:
             self.slots[number] = np.memmap(file, dtype=np.uint8, mode="r+")
             self.send(("memory", number))
-            assert self.connection is not None
-            try:
-                send_handle(self.connection, file.fileno(), None)
-            except OSError as error:
-                raise self._host_gone_error() from error
+            with self._open_connection() as connection:
+                send_handle(connection, file.fileno(), None)
         return number, self.slots[number]
 
     def _create_unnamed_file(self, size: int) -> IO[bytes]:
@@ -205,9 +204,6 @@ class HostClip:
             self.host.clip = self
         return HostWatcher(self, task)
 
-    def get_or_create_stream(self, place: Any, pairs: bool) -> _Stream:
-        return self.streams.setdefault(place, _Stream(self.host, pairs))
-
     def wait_for_evidence(self, key: str) -> Any:
         """The evidence under `key`; the first call waits for all of the clip's."""
         if self.answers is None:
@@ -230,7 +226,7 @@ class HostWatcher:
         self.clip, self.task, self.observer = clip, task, observer_of(task)
 
     def see(self, frame: Frame, reference: Frame | None) -> None:
-        stream = self.clip.get_or_create_stream(self._stream_key(), self.observer.pairs)
+        stream = self.clip.streams.setdefault(self._stream_key(), _Stream(self.clip.host, self.observer.pairs))
         if not stream.add_key_to_last_frame(frame.index, self.task.key, repeat=self.observer.pairs):
             stream.append_picture(self._prepare_picture(frame, reference), self.task.key)
         elif self.observer.kind != "frame":  # whoever put it may not have needed its digest

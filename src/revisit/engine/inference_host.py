@@ -37,7 +37,7 @@ import numpy as np
 
 from revisit.core import Batch, Frame, Observer, UsageError
 from revisit.core.evidence import allow_rows_of_several_clips
-from revisit.core.observer import single_threaded_libraries, start_observer
+from revisit.core.observer import concatenate_evidence, single_threaded_libraries, start_observer
 from revisit.core.threads import start_thread
 from revisit.engine.inference_client import Address
 from revisit.engine.inference_device import (
@@ -53,7 +53,6 @@ from revisit.engine.inference_queues import (
     Entry,
     HostedClip,
     Queue,
-    concatenate_parts_in_order,
     slice_record_rows,
 )
 from revisit.engine.jobs import ObserverTask, error_sentence, inputs_of, observer_of
@@ -297,7 +296,7 @@ class Host:
         self.at_work.remove(q)
         spent = end - max(start, self.done)  # batches overlap
         self.done = end
-        if isinstance(result, _TooLarge):
+        if result is None:
             q.put_back(batch)
             return
         total = sum(len(rows) for _, _, rows in batch)
@@ -323,6 +322,7 @@ class Host:
             self.memory.release_bytes(chunk.bytes)
 
     def _run_observer_on_batch(self, q: Queue, batch_entries: Sequence[Entry]) -> Any:
+        """What the observer makes of a batch; None for one that did not fit, which is tried again in parts."""
         import torch
 
         def select_rows(rows: list[int], pictures: Any) -> Any:
@@ -360,7 +360,7 @@ class Host:
                     "the GPU has too little free memory for a single frame; close other programs, or pass --device cpu"
                 ) from error
             q.most, q.measured = max(1, min(q.most, len(described)) // 2), True
-            raise _TooLarge from error
+            return None
         if self.gpu and not q.measured:
             q.measured = True
             used_by_row = max((torch.cuda.max_memory_allocated() - before) / len(described), 1)
@@ -376,12 +376,12 @@ class Host:
             record = None
             started = time.perf_counter()
             if key not in clip.failed:
+                parts = sorted(clip.parts[key], key=lambda part: part[:2])  # batches that overlap may end in any order
                 try:
-                    record = (
-                        clip.watchers[key].finish()
-                        if key in clip.watchers
-                        else concatenate_parts_in_order(clip.parts[key])
-                    )
+                    if key in clip.watchers:
+                        record = clip.watchers[key].finish()
+                    else:
+                        record = concatenate_evidence([rows for _, _, rows in parts])
                 except Exception as error:  # as above
                     clip.failed[key] = f"{task.observer} failed: {error_sentence(error)}"
             clip.seconds[key] += time.perf_counter() - started
@@ -416,7 +416,3 @@ def resize_batch_on_gpu(observer: Observer, params: Details, batch: Batch) -> Ba
         rgb=preprocessing.resize_bytes_as_on_cpu(pictures, size),
         reference=preprocessing.resize_bytes_as_on_cpu(reference, size) if observer.pairs else reference,
     )
-
-
-class _TooLarge(Exception):
-    """A batch that did not fit; it is tried again in parts."""

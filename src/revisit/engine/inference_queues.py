@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from revisit.core import ClipInfo, Observer
-from revisit.core.observer import RunningObserver, concatenate_evidence
+from revisit.core.observer import RunningObserver
 from revisit.engine.inference_client import FrameRow
 from revisit.engine.jobs import ObserverTask
 from revisit.networks import settings
@@ -93,11 +93,6 @@ class Queue:
     def put_back(self, taken: Sequence[Entry]) -> None:
         self.waiting[:0] = taken
         self.rows += sum(len(rows) for _, _, rows in taken)
-
-
-def concatenate_parts_in_order(parts: list[Part]) -> Any:
-    """All rows of a clip in their order; batches that overlap may be done in another."""
-    return concatenate_evidence([part for _, _, part in sorted(parts, key=lambda one: one[:2])])
 
 
 def slice_record_rows(record: Any, start: int, end: int, count: int, observer: str) -> Any:

@@ -34,9 +34,8 @@ class ObserverTask(msgspec.Struct, frozen=True):
     inputs: Mapping[str, Any] = msgspec.field(default_factory=dict)
     reference: str | None = None  # digest of the other clip, for observers of pairs
     file: Path | None = None  # what an importer reads, instead of frames
-    files: Mapping[Path, str] = msgspec.field(
-        default_factory=dict
-    )  # all files that are read besides the clip, with digests
+    # All files that are read besides the clip, with digests.
+    files: Mapping[Path, str] = msgspec.field(default_factory=dict)
     shown: ObserverTask | None = None  # makes the pictures that a judge is asked about
 
 
@@ -62,6 +61,12 @@ def error_sentence(error: Exception) -> str:
     """What went wrong, in one line; of what nobody expected also its type and place."""
     text = " ".join(str(error).split())
     return text if isinstance(error, RevisitError) else f"{type(error).__name__}: {text[:300]}{_error_place(error)}"
+
+
+def observer_error_sentence(task: ObserverTask, error: Exception) -> str:
+    """The same of an observer, which is named where nobody expected the error."""
+    text = error_sentence(error)
+    return text if isinstance(error, RevisitError) else f"{task.observer} failed: {text}"
 
 
 def _error_place(error: Exception) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -61,14 +62,15 @@ def forecast_judge_usage(plan: Plan, cache: EvidenceCache, judge: ChosenJudge) -
     spent: dict[str, Usage] = {}
     questions = answered = guessed = 0
     counted: set[tuple[str, str, str]] = set()
-    try:
+    with ExitStack() as stack:
         for key, (_, clip, task) in plan.tasks.items():
             if task.shown is None or key in cache:
                 continue
             mine, role = judge.judge_of_observer(task.observer), judge_role_or_empty(task, judge)
             if role not in stores:
                 path = shared_answers_path(cache.root, mine.judge.facts)
-                stores[role], spent[role] = AnswerStore(path if path.is_file() else None), Usage()
+                stores[role] = stack.enter_context(closing(AnswerStore(path if path.is_file() else None)))
+                spent[role] = Usage()
             shown = cache.load(JudgeFrames, task.shown.key)
             guessed += shown is None
             frames = convert_judge_frames(shown) if shown is not None else _placeholder_frames(clip, task.shown)
@@ -84,22 +86,15 @@ def forecast_judge_usage(plan: Plan, cache: EvidenceCache, judge: ChosenJudge) -
                     answered += 1
                 else:
                     spent[role] += estimate_call_usage(pictures, question, mine.settings.tokens_per_image)
-    finally:
-        for store in stores.values():
-            store.close()
     money = sum(judge.judge_of_observer(role).settings.price.cost_of_usage(usage) for role, usage in spent.items())
     usage = sum(spent.values(), Usage())
     return Forecast(questions, answered, usage, money, judge.settings.price.currency, guessed)
 
 
 def _first_questions(task: ObserverTask, frames: Frames) -> Sequence[Question]:
-    talk = start_judge_dialogue(task, frames)
-    try:
-        return next(talk)
-    except (StopIteration, RevisitError):
-        return ()
-    finally:
-        talk.close()
+    with suppress(RevisitError), closing(start_judge_dialogue(task, frames)) as talk:
+        return next(talk, ())
+    return ()
 
 
 def _placeholder_frames(clip: Clip, shown: ObserverTask) -> Frames:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from revisit.core import OBSERVERS, Clip, RevisitError
 from revisit.engine.cache import EvidenceCache
-from revisit.engine.jobs import ObserverTask, error_sentence, inputs_of, observer_of
+from revisit.engine.jobs import ObserverTask, inputs_of, observer_error_sentence, observer_of
 from revisit.engine.plan import Plan
 from revisit.evidence.judged import PASSED, JudgeFrames
 from revisit.judges.batch import JudgeClient
@@ -90,11 +90,7 @@ class JudgeSession(AbstractContextManager["JudgeSession"]):
 
         Gives back the keys of evidence that is there, or that cannot be made, by now.
         """
-        due = (
-            [key for key in self.todo if key in self.cache]
-            if picture_keys is None
-            else [k for k in picture_keys if k in self.todo]
-        )
+        due = [key for key in self.todo if key in (self.cache if picture_keys is None else picture_keys)]
         for shown in due:
             for task in self.todo.pop(shown):
                 if shown in self.cache:
@@ -190,7 +186,7 @@ class JudgeSession(AbstractContextManager["JudgeSession"]):
                 self.cache.save(task.key, stop.value)
                 yield self._count_done(task)
             except Exception as error:  # one clip must not cost the others their answers
-                yield self._record_failure(task, _observer_error_sentence(task, error))
+                yield self._record_failure(task, observer_error_sentence(task, error))
 
     def _next_task(self, last: bool) -> ObserverTask | None:
         """The next clip to talk about; None while enough are under way, or the judge is being tested on the first."""
@@ -232,7 +228,7 @@ class JudgeSession(AbstractContextManager["JudgeSession"]):
             return self._save_evidence(clip, stop.value)
         except Exception as error:  # as above
             self._open -= 1
-            return self._record_failure(task, _observer_error_sentence(task, error))
+            return self._record_failure(task, observer_error_sentence(task, error))
 
     def _save_evidence(self, clip: _ClipTalk, evidence: object) -> str:
         """Keep the evidence of a clip, marked with what its control questions say."""
@@ -342,8 +338,3 @@ def read_judge_frames_of_clip(path: Path, **params: Any) -> Frames:
     """The pictures of a clip, outside any run."""
     with open_clip(Clip(path), Limits()) as stream:
         return convert_judge_frames(OBSERVERS["judge.frames"](stream, **params))
-
-
-def _observer_error_sentence(task: ObserverTask, error: Exception) -> str:
-    text = error_sentence(error)
-    return text if isinstance(error, RevisitError) else f"{task.observer} failed: {text}"

@@ -113,7 +113,10 @@ class RunLock:
         self._file = (out / ".lock").open("a+")
         self.first = self._try_flock(fcntl.LOCK_EX)
         if self.first:
-            self._write_lock_mode(ALONE if alone else "")
+            self._file.seek(0)
+            self._file.truncate()
+            self._file.write(ALONE if alone else "")
+            self._file.flush()
         elif alone:
             self._file.close()
             raise RunInUse(out)
@@ -139,12 +142,6 @@ class RunLock:
     def close(self) -> None:
         self.claims.close()
         self._file.close()
-
-    def _write_lock_mode(self, mode: str) -> None:
-        self._file.seek(0)
-        self._file.truncate()
-        self._file.write(mode)
-        self._file.flush()
 
     def _try_flock(self, operation: int) -> bool:
         return _is_lock_granted(fcntl.flock, self._file, operation | fcntl.LOCK_NB)

@@ -31,13 +31,14 @@ from revisit.engine.jobs import (
     ObservingJob,
     error_sentence,
     inputs_of,
+    observer_error_sentence,
     observer_of,
     wanted_frame_numbers,
 )
 from revisit.media import Limits, clip_digest, file_digest, open_clip
 from revisit.media.decode import ClipStream, FramesInMemory
 
-PartnersOf = Callable[[Frame], Sequence[Frame]]  # frames of the reference that a frame is compared with
+PartnersOf = Callable[[Frame], Sequence[Frame | None]]  # frames of the reference that a frame is compared with
 CHANGED = "it was changed while it was evaluated; leave it alone, and run the same command again"
 WHOLE = ("auto", "time")  # rules that may need any frame of a reference
 SHAPE = 0.05  # share by which the ratio of width to height may differ; sizes rounded to 16 pixels differ by less
@@ -80,9 +81,8 @@ def observe_job(
     broken: dict[str, str] = {}
     with single_threaded_libraries(), ExitStack() as stack:
         shelves: dict[str, ReferenceFrames] = {}
-        streams = (
-            _open_compared_clips_if_few(job, limits, stack) if host is None else {}
-        )  # beside a GPU, workers are many
+        # Beside a GPU, workers are many.
+        streams = _open_compared_clips_if_few(job, limits, stack) if host is None else {}
         uses = _uses_by_reference(job, limits, streams)
         room = KEPT_BYTES // max(len(job.references), 1)
         for clip in job.clips:
@@ -141,7 +141,7 @@ class _ObservedClip:
     out: Outcome
     watchers: dict[str, RunningObserver] = field(default_factory=dict)  # by evidence key, as are the next three
     chosen: dict[str, set[int]] = field(default_factory=dict)  # frame numbers
-    partners: dict[str, PartnersOf | None] = field(default_factory=dict)
+    partners: dict[str, PartnersOf] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
     remarks: list[str] = field(default_factory=list)
     hosted: HostClip | None = None
@@ -176,7 +176,7 @@ class _ObservedClip:
         if task.clip.frames is None and clip_digest(task.clip) != task.digest:
             raise MediaError(f"{task.clip.path.name}: {CHANGED}")
         if self.stored is not None:
-            self.stored.flush_and_set_info(info)
+            self.stored.info = info
         self.save_evidence(cache)
 
     @property
@@ -205,14 +205,7 @@ class _ObservedClip:
             self.hosted = HostClip(host, info, [todo for todo in self.watching if runs_at_host(todo)])
         for todo in self.watching:
             try:
-                if todo.reference == self.task.digest:
-                    self.partners[todo.key] = (
-                        _make_mirror_partners_function(info, self.stored) if self.is_compared_with_own_reverse else None
-                    )
-                elif todo.reference is not None:
-                    self.partners[todo.key] = _make_reference_partners_function(
-                        todo, info, self.shelves, self.out, self.remarks
-                    )
+                self.partners[todo.key] = self._make_partners_function(todo, info)
                 self.chosen[todo.key] = set(wanted_frame_numbers(todo, info.count, info.fps).tolist())
                 self.watchers[todo.key] = (
                     self.hosted.create_watcher(todo)
@@ -235,7 +228,7 @@ class _ObservedClip:
                     continue
                 started = time.perf_counter()
                 try:
-                    for partner in self._frames_to_compare_with(todo, frame):
+                    for partner in self.partners[todo.key](frame):
                         self.watchers[todo.key].see(frame, partner)
                 except Exception as error:
                     self._record_failure(
@@ -243,12 +236,17 @@ class _ObservedClip:
                     )
                 self.seconds[todo.key] += time.perf_counter() - started
 
-    def _frames_to_compare_with(self, todo: ObserverTask, frame: Frame) -> Sequence[Frame | None]:
-        """The frames of the reference that a frame is compared with, one after the other; None without a reference."""
+    def _make_partners_function(self, todo: ObserverTask, info: ClipInfo) -> PartnersOf:
+        """A function from a frame to those that it is compared with, one after the other; None without a reference."""
         if todo.reference is None:
-            return [None]
-        find = self.partners[todo.key]
-        return [frame] if find is None else find(frame)
+            return lambda frame: [None]
+        if todo.reference != self.task.digest:
+            return _make_reference_partners_function(todo, info, self.shelves, self.out, self.remarks)
+        if not self.is_compared_with_own_reverse:
+            return lambda frame: [frame]
+        stored, second_half = self.stored, info.count - info.count // 2  # a frame in the middle has no mirror image
+        assert stored is not None
+        return lambda frame: [stored.get(info.count - 1 - frame.index)] if frame.index >= second_half else []
 
     def save_evidence(self, cache: EvidenceCache | MemoryCache) -> None:
         """Save what the observers made."""
@@ -267,8 +265,7 @@ class _ObservedClip:
                 )
                 continue
             spent = self.seconds[todo.key] + time.perf_counter() - started
-            at_host = self.hosted is not None and todo.key in self.hosted.tasks
-            self.out.made[todo.key] = self.hosted.seconds[todo.key] if self.hosted and at_host else spent
+            self.out.made[todo.key] = spent if self.hosted is None else self.hosted.seconds.get(todo.key, spent)
 
     def _import_from_file(self, todo: ObserverTask, cache: EvidenceCache | MemoryCache) -> None:
         """Make evidence from a file that came with the clip."""
@@ -278,10 +275,8 @@ class _ObservedClip:
             record = observer_of(todo).fn(todo.file, *inputs_of(todo), **todo.params)
             _require_unchanged_files(todo)
             cache.save(todo.key, record)
-        except RevisitError as error:
-            self._record_failure(todo.key, str(error))
         except Exception as error:  # one file that cannot be read must not cost the clip its other evidence
-            self._record_failure(todo.key, f"{todo.observer} failed: {error_sentence(error)}")
+            self._record_failure(todo.key, observer_error_sentence(todo, error))
         else:
             self.out.made[todo.key] = time.perf_counter() - started
 
@@ -383,11 +378,6 @@ class ReferenceFrames:
         self.rows[frame.index] = len(self.rows)
         self.file.write(np.ascontiguousarray(frame.rgb).data)
 
-    def flush_and_set_info(self, info: ClipInfo) -> None:
-        if self.file is not None:
-            self.file.flush()
-        self.info = info
-
     def get(self, index: int) -> Frame:
         """The frame of this number."""
         if self.last is None or self.last.index != index:
@@ -400,17 +390,6 @@ class ReferenceFrames:
         size = int(np.prod(self.shape))
         self.file.seek(self.rows[index] * size)
         return np.frombuffer(self.file.read(size), dtype=np.uint8).reshape(self.shape)
-
-
-def _make_mirror_partners_function(info: ClipInfo, stored: ReferenceFrames | None) -> PartnersOf:
-    """A function from a frame of the second half to its mirror image in time; a frame in the middle has none."""
-    assert stored is not None
-
-    def find_mirror_partner(frame: Frame) -> list[Frame]:
-        position = info.count - 1 - frame.index
-        return [stored.get(position)] if position < info.count // 2 <= frame.index else []
-
-    return find_mirror_partner
 
 
 def _make_reference_partners_function(
@@ -441,26 +420,21 @@ def _make_reference_partners_function(
     return lambda frame: [stored.get(number) for number in partners_of(frame)]
 
 
-def make_partners_function(rule: str, info: ClipInfo, reference_count: int, reference_times: np.ndarray) -> Any:
-    """A function from a frame to the numbers of its partners: one at most, or by phases one for each map it is in."""
-    if not rule.startswith(RULE):
-        one = make_single_partner_function(rule, info, reference_count, reference_times)
-        return lambda frame: [] if (position := one(frame)) is None else [position]
-    partners_by_frame: dict[int, dict[int, None]] = defaultdict(dict)
-    for members, partners in frame_pairs_by_phase(info.count, reference_count, *parse_phase_rule(rule)).values():
-        for member, partner in zip(members.tolist(), partners.tolist(), strict=True):
-            partners_by_frame[member][partner] = None
-    return lambda frame: list(partners_by_frame.get(frame.index, ()))
-
-
-def make_single_partner_function(rule: str, info: ClipInfo, reference_count: int, reference_times: np.ndarray) -> Any:
-    """A function from a frame to the position of its partner among `reference_count` reference frames.
+def make_partners_function(
+    rule: str, info: ClipInfo, reference_count: int, reference_times: np.ndarray
+) -> Callable[[Frame], list[int]]:
+    """A function from a frame to the numbers of its partners: one at most, or by phases one for each map it is in.
 
     `index`: same number, the longer clip's rest is left out; `time`: nearest in seconds;
     `stretch`: same share of the length; `auto`: by number, if both have equally many frames. The rule `mirror`
-    of a clip that is its own reference, its second half against the first backwards, is in
-    `_make_mirror_partners_function`; several partners, by phases, in `make_partners_function`.
+    of a clip that is its own reference, its second half against the first backwards, is that of `_ObservedClip`.
     """
+    if rule.startswith(RULE):
+        partners_by_frame: dict[int, dict[int, None]] = defaultdict(dict)
+        for members, partners in frame_pairs_by_phase(info.count, reference_count, *parse_phase_rule(rule)).values():
+            for member, partner in zip(members.tolist(), partners.tolist(), strict=True):
+                partners_by_frame[member][partner] = None
+        return lambda frame: list(partners_by_frame.get(frame.index, ()))
     if rule == "auto":
         if reference_count != info.count:
             raise MediaError(
@@ -469,8 +443,8 @@ def make_single_partner_function(rule: str, info: ClipInfo, reference_count: int
             )
         rule = "index"
     if rule == "index":
-        return lambda frame: frame.index if frame.index < reference_count else None
+        return lambda frame: [frame.index] if frame.index < reference_count else []
     if rule == "time":
-        return lambda frame: int(np.abs(reference_times - frame.time).argmin())
+        return lambda frame: [int(np.abs(reference_times - frame.time).argmin())]
     span = max(info.count - 1, 1)
-    return lambda frame: min(round(frame.index * (reference_count - 1) / span), reference_count - 1)
+    return lambda frame: [min(round(frame.index * (reference_count - 1) / span), reference_count - 1)]

@@ -12,7 +12,7 @@ import numpy as np
 
 from revisit.core import DERIVED, GATES, METRICS, OBSERVERS, UsageError
 from revisit.core.text import did_you_mean_question, parse_yaml
-from revisit.engine.dependencies import Parameters, observed_kinds_needed_by, walk_dependencies
+from revisit.engine.dependencies import Parameters, walk_dependencies
 from revisit.engine.plan import Plan
 from revisit.results.file_types import Details
 
@@ -68,12 +68,10 @@ def default_parameters_of_plan(plan: Plan) -> dict[str, Details]:
     parameters: dict[str, Details] = {check.id: check.params for check in plan.checks}
     for check in plan.checks:
         parameters |= {one.id: one.params for one in walk_dependencies(check) if not isinstance(one, type)}
-    makers = [plan.observers.maker(kind) for check in plan.checks for kind in observed_kinds_needed_by(check)]
-    for maker in makers:
-        if maker is not None:
+        for maker in plan.observers.makers_for(check):
             parameters[maker.id] = maker.params
-            shows = plan.observers.maker(maker.shows) if maker.shows is not None else None
-            parameters |= {shows.id: shows.params} if shows is not None else {}
+            if maker.shows is not None and (shows := plan.observers.maker(maker.shows)) is not None:
+                parameters[shows.id] = shows.params
     return parameters
 
 

@@ -33,7 +33,7 @@ from revisit.engine.dependencies import (
     asks_judge,
     gates_of,
     merge_parameters,
-    observed_kinds_needed_by,
+    observed_ids_needed_by,
     protocol_facts,
     reads_case,
     resolve_parameters,
@@ -82,19 +82,16 @@ class Plan:
 
     def protocol_with_hash(self, check: Metric | Gate) -> str:
         """`protocol:hash`, the comparability tag of one metric's or gate's results."""
-        if check.id not in self._hash_cache:
-            hash_ = short_hash(protocol_facts(check, self.observers, self.parameters))
-            self._hash_cache[check.id] = f"{self.protocol}:{hash_}"
-        return self._hash_cache[check.id]
+        return f"{self.protocol}:{self._protocol_hashes[check.id]}"
 
     @cached_property
-    def _hash_cache(self) -> dict[str, str]:
-        return {}
+    def _protocol_hashes(self) -> dict[str, str]:
+        return {one.id: short_hash(protocol_facts(one, self.observers, self.parameters)) for one in self.checks}
 
     @cached_property
     def evidence_ids_by_check(self) -> dict[str, tuple[str, ...]]:
         """Ids of the evidence that observers make for each metric and gate."""
-        return {check.id: tuple(sorted(map(evidence_id, observed_kinds_needed_by(check)))) for check in self.checks}
+        return {check.id: observed_ids_needed_by(check) for check in self.checks}
 
     def evidence_keys_for(self, case: Case, checks: Sequence[Metric | Gate]) -> set[str]:
         """Keys of the evidence of a case that these use, with what is always shown; none where nothing is asked."""
@@ -123,11 +120,7 @@ class Plan:
         ran = {task.observer for _, _, task in self.tasks.values()} & {one.id for one in self.availability.running}
         by_check: dict[str, OwnObservers] = {}
         for check in self.checks:
-            makers = {
-                maker.id
-                for kind in observed_kinds_needed_by(check)
-                if (maker := self.observers.maker(kind)) is not None
-            }
+            makers = {maker.id for maker in self.observers.makers_for(check)}
             lacks = sorted(makers & self.availability.missing.keys())
             by_check[check.id] = {"own": bool(makers & ran), "lacking": lacks}
         return by_check
@@ -146,12 +139,12 @@ class Plan:
 
         Where the target went into evidence, the address of that evidence tells one target from another.
         """
-        makers = {kind: self.observers.maker(kind) for check in self.checks for kind in observed_kinds_needed_by(check)}
-        of_target = {kind for kind, maker in makers.items() if maker is not None and TARGET_INPUTS & {*maker.inputs}}
+        makers = [maker for check in self.checks for maker in self.observers.makers_for(check)]
+        of_target = {evidence_id(maker.makes) for maker in makers if TARGET_INPUTS & {*maker.inputs}}
         return frozenset(
             check.id
             for check in self.checks
-            if reads_case(check) and not observed_kinds_needed_by(check, optional=False) & of_target
+            if reads_case(check) and not of_target.intersection(observed_ids_needed_by(check, optional=False))
         )
 
     def encode_answer_dependencies(self, case: Case) -> bytes:
@@ -268,11 +261,9 @@ def make_plan(
     evidence = EvidencePlanner(suite, [*gates, *chosen], observers, parameters, align, source)
     for case in cases:
         evidence.plan_case_evidence(case)
-    repeated = (
-        find_copies_under_other_samples(cases, evidence.digests, evidence.cached_digest_of)
-        if suite.card.get("copies_count_once")
-        else {}
-    )
+    repeated: dict[str, str] = {}
+    if suite.card.get("copies_count_once"):
+        repeated = find_copies_under_other_samples(cases, evidence.digests, evidence.cached_digest_of)
     remarks = (*dataset.remarks, *identical_clip_sentences(cases, evidence.digests, repeated))
     cases = [case for case in cases if case.id not in repeated]
     evidence.clip_digests.save()
@@ -293,11 +284,7 @@ def make_plan(
         evidence.clips,
         limit if dataset.partial else None,
         dataset.total,
-        {
-            case.id: evidence.reference_digest_or_empty(case)
-            for case in cases
-            if evidence.reference_digest_or_empty(case)
-        },
+        {case.id: digest for case in cases if (digest := evidence.reference_digest_or_empty(case))},
         remarks,
     )
 

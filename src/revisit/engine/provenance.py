@@ -24,7 +24,7 @@ from revisit.engine.costs import DECODING, SCORING, Costs, CostSums
 from revisit.engine.dependencies import observer_facts
 from revisit.engine.jobs import ClipTask
 from revisit.engine.observe import Outcome
-from revisit.engine.resume import ResumedRun, read_json_object_or_empty
+from revisit.engine.resume import ResumedRun, hash_of_metrics_and_gates, read_json_object_or_empty
 from revisit.engine.run_log import RunLog, utc_timestamp_text
 from revisit.media import decoding_build
 from revisit.networks import settings
@@ -66,10 +66,9 @@ class InvocationLog:
         )
         self.log.write(
             "plan",
-            f"suite {plan.suite.id}, protocol {plan.protocol}:{self.resumed.metrics_and_gates_hash()}, set "
-            f"{plan.observers.id}, "
-            f"{len(plan.cases)} cases, {len(plan.clips)} clips, {self.cached} of {len(plan.tasks)} pieces of evidence "
-            f"known, {len(plan.rejected)} entries rejected",
+            f"suite {plan.suite.id}, protocol {plan.protocol}:{hash_of_metrics_and_gates(self.resumed.whole)}, set "
+            f"{plan.observers.id}, {len(plan.cases)} cases, {len(plan.clips)} clips, {self.cached} of "
+            f"{len(plan.tasks)} pieces of evidence known, {len(plan.rejected)} entries rejected",
         )
         for sentence in (*plan.remarks, plan.availability.missing_observers_sentence, *plan.unreadable.values()):
             if sentence:
@@ -158,7 +157,7 @@ class InvocationLog:
         decoding = plan.observers.decoding
         protocol: ProtocolEntry = {
             "name": plan.protocol,
-            "hash": self.resumed.metrics_and_gates_hash(),
+            "hash": hash_of_metrics_and_gates(whole),
             "parameters": dict(plan.parameters),
             "align": plan.align,
             "judge": plan.observers.judge,

@@ -50,17 +50,20 @@ class OnRay:
             return
         ray = _connect_to_ray(self.address)
         pending: dict[Any, tuple[ObservingJob, Any]] = {}  # task -> its job, and its actor if it has one
-        with_gpu = _Gpus(ray) if networks and ray.cluster_resources().get("GPU") else None
-        task = ray.remote(num_cpus=1, memory=MEMORY, max_retries=RETRIES, runtime_env=_worker_environment())(
-            _observe_job
-        )
+        gpus = int(ray.cluster_resources().get("GPU", 0)) if networks else 0
+        environment = _worker_environment()
+        task = ray.remote(num_cpus=1, memory=MEMORY, max_retries=RETRIES, runtime_env=environment)(_observe_job)
+        lost = {"max_restarts": -1, "max_task_retries": RETRIES}
+        make_actor = ray.remote(num_gpus=1, num_cpus=1, runtime_env=environment, **lost)(_Observer).remote
+        further = (make_actor() for _ in range(gpus))  # an actor for each GPU, made when there is work for it
+        free: list[Any] = []
         waiting: list[ObservingJob] = [first]
         try:
             while True:
                 most = self.workers or AHEAD * self.jobs_at_a_time()
                 while len(pending) < most and (job := waiting.pop() if waiting else next(jobs, None)) is not None:
-                    if with_gpu is not None and one_network_task_per_observer([job]):
-                        actor = with_gpu.free_actor_or_none()
+                    if gpus and one_network_task_per_observer([job]):
+                        actor = free.pop() if free else next(further, None)
                         if actor is None:
                             waiting.append(job)
                             break
@@ -71,8 +74,8 @@ class OnRay:
                     return
                 done, _ = ray.wait(list(pending), num_returns=1)
                 job, actor = pending.pop(done[0])
-                if actor is not None and with_gpu is not None:
-                    with_gpu.return_actor(actor)
+                if actor is not None:
+                    free.append(actor)
                 yield from _outcomes_of_ray_task(ray, done[0], job, cache, limits)
         finally:
             for left in pending:
@@ -80,27 +83,6 @@ class OnRay:
 
     def jobs_at_a_time(self) -> int:
         return self.workers or max(1, int(_connect_to_ray(self.address).cluster_resources().get("CPU", 1)))
-
-
-class _Gpus:
-    """An actor for each GPU of the cluster, made when there is work for it."""
-
-    def __init__(self, ray: Any) -> None:
-        self._most = int(ray.cluster_resources()["GPU"])
-        lost = {"max_restarts": -1, "max_task_retries": RETRIES}
-        self._make = ray.remote(num_gpus=1, num_cpus=1, runtime_env=_worker_environment(), **lost)(_Observer)
-        self._all: list[Any] = []
-        self._free: list[Any] = []
-
-    def free_actor_or_none(self) -> Any:
-        """An actor without work, or None."""
-        if not self._free and len(self._all) < self._most:
-            self._all.append(self._make.remote())
-            return self._all[-1]
-        return self._free.pop() if self._free else None
-
-    def return_actor(self, actor: Any) -> None:
-        self._free.append(actor)
 
 
 class _Observer:

@@ -14,12 +14,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
-from revisit.core import Case, Gate, GateResult, Metric, Unscored, UsageError, digest, evidence_id
+from revisit.core import Case, Gate, GateResult, Metric, Unscored, UsageError, digest
 from revisit.core.records import GATE_STATES
 from revisit.core.text import parse_json
-from revisit.engine.dependencies import observed_kinds_needed_by, short_hash
+from revisit.engine.dependencies import observed_ids_needed_by, short_hash
 from revisit.engine.leases import RunInUse
 from revisit.engine.plan import Plan
 from revisit.media.files import UNFINISHED, atomic_write_path
@@ -76,12 +76,8 @@ class ResumedRun:
         newest, questions = self.lines.newest.get(case.id, {}), []
         for check in checks:
             line = newest.get(check.id)
-            if (
-                line is None
-                or line.key != keys[check.id]
-                or line.schema != SCHEMA  # earlier answers have no kinds of reasons
-                or (line.status == "failed" and failed.get((case.id, check.id)) == line)
-            ):
+            again = line is not None and line.status == "failed" and failed.get((case.id, check.id)) == line
+            if line is None or line.key != keys[check.id] or again:
                 questions.append(check)
         return questions
 
@@ -99,10 +95,6 @@ class ResumedRun:
             elif record.reason is not None:
                 results[gate.id] = Unscored(record.reason, facts=record.facts)
         return results
-
-    def metrics_and_gates_hash(self) -> str:
-        """One hash over all metrics and gates of the run."""
-        return hash_of_metrics_and_gates(self.whole)
 
 
 def resume_run(
@@ -153,14 +145,9 @@ def _fill_in_open_questions(resumed: ResumedRun, *, remember: bool) -> None:
     once. Without the file, or with a damaged one, every answer is looked at.
     """
     path, plan = resumed.folder / "settled.json", resumed.plan
-    content = read_json_object_or_empty(path)
-    basis = digest(
-        [
-            SCHEMA,
-            [[check.id, plan.protocol_with_hash(check), plan.evidence_ids_by_check[check.id]] for check in plan.checks],
-        ],
-        40,
-    )
+    content, ids_by_check = read_json_object_or_empty(path), plan.evidence_ids_by_check
+    questions = [[check.id, plan.protocol_with_hash(check), ids_by_check[check.id]] for check in plan.checks]
+    basis = digest([SCHEMA, questions], 40)
     cases = content.get("cases") if content.get("basis") == basis else None
     known = cases if isinstance(cases, dict) else {}
     settled = {}
@@ -211,7 +198,6 @@ def _read_compatible_earlier_plan(out: Path, plan: Plan, present: Collection[str
                 f"{out} holds answers of the {name} {theirs!r}, but this call uses {mine!r}; choose another "
                 "folder, or --fresh to replace them"
             )
-    earlier.setdefault("made_by", {})
     earlier.setdefault("observers", {})
     if present is not None:
         earlier["cases"] = [entry for entry in earlier["cases"] if entry["id"] in present]
@@ -222,13 +208,13 @@ def _read_compatible_earlier_plan(out: Path, plan: Plan, present: Collection[str
 def _drop_unanswerable_answered_metrics(plan: Plan, earlier: PlanFile) -> Plan:
     """The plan without metrics that cannot be answered here for any clip, where an earlier call answered them."""
 
-    def is_unanswerable(metric: Any) -> bool:
-        kinds = {evidence_id(kind) for kind in observed_kinds_needed_by(metric, optional=False)}
+    def is_answerable(metric: Metric) -> bool:
+        kinds = {*observed_ids_needed_by(metric, optional=False)}
         cases = [case for case in plan.cases if metric in plan.checks_for(case) and case.id not in plan.unreadable]
-        return all(kinds & plan.wanted[case.id].absent.keys() for case in cases)
+        return not all(kinds & plan.wanted[case.id].absent.keys() for case in cases)
 
-    answered = [metric for metric in plan.metrics if metric.id in earlier["metrics"] and is_unanswerable(metric)]
-    return replace(plan, metrics=tuple(metric for metric in plan.metrics if metric not in answered))
+    keep = (metric for metric in plan.metrics if metric.id not in earlier["metrics"] or is_answerable(metric))
+    return replace(plan, metrics=tuple(keep))
 
 
 def _merge_plans(earlier: PlanFile | None, now: PlanFile) -> PlanFile:

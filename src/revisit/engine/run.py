@@ -16,11 +16,11 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from revisit._version import __version__
-from revisit.core import Case, MissingPrerequisite, Record, UsageError, evidence_id
+from revisit.core import Case, MissingPrerequisite, Record, UsageError
 from revisit.core.processes import cores
 from revisit.engine.cache import EvidenceCache, cache_root
 from revisit.engine.costs import load_costs, merge_into_saved_costs
-from revisit.engine.dependencies import observed_kinds_needed_by
+from revisit.engine.dependencies import observed_ids_needed_by
 from revisit.engine.jobs import ClipTask, ObservingJob
 from revisit.engine.judging import JudgeSession
 from revisit.engine.leases import RunInUse, lock_run
@@ -258,7 +258,7 @@ def _answers_whose_evidence_failed(plan: Plan, out: Path, cache: EvidenceCache) 
             continue
         answers, failed_kinds, used_kinds = lines.get(case.id, {}), set[str](), set[str]()
         for check in plan.checks_for(case):
-            kinds = missing & {evidence_id(kind) for kind in observed_kinds_needed_by(check, optional=False)}
+            kinds = missing.intersection(observed_ids_needed_by(check, optional=False))
             answer = answers.get(check.id)
             if answer is not None and answer.status == "failed":
                 failed_kinds |= kinds

@@ -74,19 +74,17 @@ class CurrentResults:
     results: Results
     summary: Details
     diagnosis: Details
-    finished: bool
 
 
 def current_results(run: Run) -> CurrentResults:
     """A finished run as it was summed up; one that is still going, summed up now."""
     facts = run.facts
     if facts["invocations"] and facts["invocations"][-1]["finished"] and (run.path / "summary.json").is_file():
-        return CurrentResults(run.results, run.summary, run.diagnosis, True)
-    plan = run.plan
-    everything = run.results
+        return CurrentResults(run.results, run.summary, run.diagnosis)
+    plan, everything = run.plan, run.results
     results = everything.only(lambda entry: isinstance(entry, Rejected) or bool(everything.of(entry)))
     summary, diagnoses = summarise_results(results, SUITES[plan["suite"]], plan)
-    return CurrentResults(results, {**_run_details(plan, facts), **summary}, diagnoses, False)
+    return CurrentResults(results, {**_run_details(plan, facts), **summary}, diagnoses)
 
 
 def _write_exported_files(resumed: ResumedRun, results: Results) -> set[Path]:

@@ -63,14 +63,10 @@ class SharedWork:
         todo, self._left, self._busy = self._left, [], False
         # The longest comes first; what needs no observing comes last, while the others are observed.
         missing = [self._missing_evidence_keys(unit.cases) for unit in todo]
-        cost = {
-            id(unit): self._estimated_seconds_of_evidence(keys)
-            for unit, keys in zip(todo, missing, strict=True)
-            if keys
-        }
-        self._to_do = self._to_take = sum(cost.values())
-        lacking = sorted((unit for unit in todo if id(unit) in cost), key=lambda unit: -cost[id(unit)])
-        return self._claim_units_and_yield_jobs([*lacking, *(unit for unit in todo if id(unit) not in cost)])
+        cost = [self._estimated_seconds_of_evidence(keys) if keys else -1.0 for keys in missing]
+        self._to_do = self._to_take = sum(max(seconds, 0.0) for seconds in cost)
+        order = sorted(range(len(todo)), key=lambda k: -cost[k])
+        return self._claim_units_and_yield_jobs([todo[k] for k in order])
 
     def score_unblocked_cases(self, keys: Collection[str]) -> None:
         """Score the cases that waited for this evidence, made or given up, and for nothing else."""

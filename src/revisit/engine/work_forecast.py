@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import heapq
 import os
-import shutil
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from revisit.engine.observe import KEPT_BYTES, OPEN_AHEAD
 from revisit.engine.plan import Plan
 from revisit.engine.worker_count import observing_workers
 from revisit.engine.worker_processes import one_network_task_per_observer
+from revisit.media.files import free_disk_bytes
 
 START = 2.0  # seconds until the first worker has its libraries
 WORKER_BYTES = 180e6  # of a worker with its decoder, before it holds a frame
@@ -74,16 +74,11 @@ def forecast_work(plan: Plan, missing: Sequence[str], cache: EvidenceCache, work
     hands = max(count, 1)
     clips = [clip for job in jobs for clip in job.clips]
     tasks = [(clip.clip, task) for clip in clips for task in clip.observers if task.shown is None]
-    scoring = (
-        sum(costs.estimate_seconds(case.clip, SCORING) for case in plan.cases) if SCORING in costs.per_frame else 0.0
-    )
-    own = [
-        costs.estimate_total_seconds(
-            (clip.clip, task) for task in clip.observers if task.key not in hosted and task.shown is None
-        )
-        + (costs.estimate_seconds(clip.clip, DECODING) if DECODING in costs.per_frame else 0.0)
-        for clip in clips
-    ]
+    scoring = sum(costs.estimate_seconds(case.clip, SCORING) for case in plan.cases)
+    own = []  # seconds that a worker spends on each clip
+    for clip in clips:
+        mine = [(clip.clip, task) for task in clip.observers if task.key not in hosted and task.shown is None]
+        own.append(costs.estimate_total_seconds(mine) + costs.estimate_seconds(clip.clip, DECODING))
     networks = costs.estimate_total_seconds((clip, task) for clip, task in tasks if task.key in hosted)
     busy = max(_seconds_until_last_worker_ends(own, hands), networks)  # one host runs all networks
     sizes = [size for clip in clips if (size := costs.picture(clip.clip)) is not None]
@@ -99,7 +94,7 @@ def forecast_work(plan: Plan, missing: Sequence[str], cache: EvidenceCache, work
         memory=processes + _reference_memory_bytes(jobs, costs, hands) + _network_memory_bytes(tasks),
         memory_free=free_memory_bytes(),
         disk=disk,
-        disk_free=_free_disk_bytes(cache.root),
+        disk_free=float(free_disk_bytes(cache.root)),
         temporary=sum(heapq.nlargest(hands, on_disk)),
         guessed=tuple(sorted({task.observer for _, task in tasks} - costs.per_frame.keys())),
         megapixels=sum(sizes) / len(sizes) if sizes else None,
@@ -156,9 +151,3 @@ def free_memory_bytes() -> float | None:
             if line.startswith("MemAvailable:"):
                 return 1024.0 * int(line.split()[1])
     return memory_bytes("SC_AVPHYS_PAGES")
-
-
-def _free_disk_bytes(folder: Path) -> float:
-    while not folder.exists() and folder != folder.parent:
-        folder = folder.parent
-    return float(shutil.disk_usage(folder).free)

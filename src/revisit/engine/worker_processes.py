@@ -15,7 +15,7 @@ import tempfile
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import cycle
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
@@ -102,13 +102,10 @@ def _run_jobs_on_workers(
     try:
         while True:
             while len(busy) < workers and (job := next(jobs, None)) is not None:
-                process, connection = (
-                    idle.pop()
-                    if idle
-                    else _start_child(
-                        context, _observe_jobs_in_child, (cache, limits, os.getpid(), next(addresses)), children
-                    )
-                )
+                if not idle:
+                    arguments = (cache, limits, os.getpid(), next(addresses))
+                    idle.append(_start_child(context, _observe_jobs_in_child, arguments, children))
+                process, connection = idle.pop()
                 with suppress(OSError):  # of one that died: it is told below
                     connection.send(job)
                 busy[connection] = (process, list(job.clips))
@@ -192,9 +189,13 @@ class _Host:
     address: Address
     device: str  # as the user named it; "" where the host chooses
     tasks: Sequence[ObserverTask]
-    process: Any
-    connection: Connection
+    process: Any = field(init=False)
+    connection: Connection = field(init=False)
     restarts: int = RESTARTS
+
+    def start(self, context: Any, children: set[Any]) -> None:
+        arguments = (self.address, self.device, self.tasks, os.getpid())
+        self.process, self.connection = _start_child(context, _serve_networks_in_child, arguments, children)
 
     def restart(self, context: Any, children: set[Any]) -> None:
         """Begin anew after a death; workers find the new process where the old one was."""
@@ -202,16 +203,14 @@ class _Host:
         children.discard(self.process)
         self.process.join()
         self.connection.close()
-        arguments = (self.address, self.device, self.tasks, os.getpid())
-        self.process, self.connection = _start_child(context, _serve_networks_in_child, arguments, children)
+        self.start(context, children)
 
 
 @contextmanager
 def _host(context: Any, device: str, tasks: Sequence[ObserverTask], children: set[Any]) -> Iterator[_Host]:
     with _listening_address() as place:
-        address = Address(place, os.urandom(16))
-        arguments = (address, device, tasks, os.getpid())
-        host = _Host(address, device, tasks, *_start_child(context, _serve_networks_in_child, arguments, children))
+        host = _Host(Address(place, os.urandom(16)), device, tasks)
+        host.start(context, children)
         try:
             try:
                 answer = host.connection.recv()
@@ -219,7 +218,7 @@ def _host(context: Any, device: str, tasks: Sequence[ObserverTask], children: se
                 raise RevisitError("the process that runs the networks did not start; try --device cpu") from None
             if isinstance(answer, UsageError):
                 raise answer
-            host.address = address._replace(told=answer)
+            host.address = host.address._replace(told=answer)
             yield host
         finally:
             host.connection.close()

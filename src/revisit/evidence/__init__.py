@@ -21,12 +21,9 @@ if TYPE_CHECKING:
     from revisit.evidence.frames import *
     from revisit.evidence.judged import *
     from revisit.evidence.motion import *
-    from revisit.evidence.objects import *
     from revisit.evidence.poses import *
-    from revisit.evidence.quality import *
     from revisit.evidence.reference_alignment import *
     from revisit.evidence.target import *
-    from revisit.evidence.video import *
     from revisit.evidence.views import *
 
 

@@ -1,4 +1,4 @@
-"""Appearance: descriptors and statistics of how frames look."""
+"""Appearance: descriptors and statistics of how frames look, and how networks rate them."""
 
 from __future__ import annotations
 
@@ -77,3 +77,23 @@ class PictureStatistics:
     density: Annotated[Array, "N; finite"]  # how evenly gradients of colour fill the picture, 0 few edges, 1 everywhere
     sharpness: Annotated[Array, "N"]  # fine over coarse gradient on the strongest edges; nan without an edge
     thumbnail: Annotated[Array, "N, thumbnail_rows, thumbnail_columns"]  # uint8 luma
+
+
+@evidence(id="imaging_quality")
+@dataclass(frozen=True)
+class ImagingQuality:
+    """Technical quality of each frame as a network rates it, 0 to 1."""
+
+    index: Annotated[Array, "N"]
+    value: Annotated[Array, "N"]
+    net: str
+
+
+@evidence(id="aesthetic_quality")
+@dataclass(frozen=True)
+class AestheticQuality:
+    """Beauty of each frame as a network rates it, 0 to 1."""
+
+    index: Annotated[Array, "N"]
+    value: Annotated[Array, "N"]
+    net: str

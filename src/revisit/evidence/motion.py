@@ -1,4 +1,4 @@
-"""Motion: movement between successive frames and away from the first one, and cuts."""
+"""Motion: movement between successive frames and away from the first one, cuts, and the action of a clip."""
 
 from __future__ import annotations
 
@@ -61,3 +61,15 @@ class ShotChanges:
     probability: Annotated[Array, "N; finite, 0 to 1"]  # that the earlier frame ends a shot, or is half-way in a fade
     during: Annotated[Array, "N; finite, 0 to 1"]  # that the earlier frame belongs to a change; all along a gradual one
     maker: str
+
+
+@evidence(id="video_features")
+@dataclass(frozen=True)
+class VideoFeatures:
+    """Logits of a network for actions, of frames evenly spread over the clip; no row where there are too few frames."""
+
+    index: Annotated[Array, "N; rising"]  # frame numbers
+    logits: Annotated[Array, "K, D; finite"]  # K is 1, or 0
+    size: int  # pixels on each side, of the middle square
+    maker: str  # such as i3d-kinetics-400
+    action: str  # the most probable one

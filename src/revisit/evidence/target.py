@@ -1,4 +1,4 @@
-"""The target: where a thing of the first frame is later on, as raw cues without a verdict.
+"""The target: where a thing of the first frame is later on, as raw cues without a verdict; its pixels and looks.
 
 Boxes are x0, y0, x1, y1 in fractions of the frame and may reach outside it. Similarities are
 correlations of whitened edge and colour layouts: 1 is the same picture, what unrelated things
@@ -95,3 +95,24 @@ class TargetPhases:
     sure: Annotated[Array, "N"]  # whether this frame itself decided, or its neighbours did
     box: Annotated[Array, "N, 4"]  # where the target is taken to be; its last or expected place while hidden
     lead: Annotated[Array, "N"]  # similarity beyond what clutter, or the background, reaches
+
+
+@evidence(id="object_masks")
+@dataclass(frozen=True)
+class ObjectMasks:
+    """Which pixels are the target's, in some frames."""
+
+    index: Annotated[Array, "N"]  # frames that were looked at
+    mask: Annotated[Array, "N, height, width"]  # bool; empty masks where it is not seen
+    maker: str
+
+
+@evidence(id="object_features")
+@dataclass(frozen=True)
+class ObjectFeatures:
+    """A descriptor of the target in each frame that shows it."""
+
+    index: Annotated[Array, "F"]  # frames that were looked at
+    frame: Annotated[Array, "N"]  # those that show it
+    vector: Annotated[Array, "N, D; finite"]
+    maker: str

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -48,6 +49,13 @@ def append_all_or_nothing(file: int, data: bytes) -> None:
         if os.fstat(file).st_size == before + written:  # nobody else has written to it meanwhile
             os.ftruncate(file, before)
         raise
+
+
+def free_disk_bytes(place: Path) -> int:
+    """Bytes that are free where a file or folder is, or would be."""
+    while not place.exists():
+        place = place.absolute().parent
+    return shutil.disk_usage(place).free
 
 
 def file_exists(path: Path | str) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 
 from revisit.core import Score, Series, Unscored, metric
 from revisit.evidence.appearance import IntegrityTokens
-from revisit.evidence.video import VideoFeatures
+from revisit.evidence.motion import VideoFeatures
 
 FRAMES = 16  # of a clip count for FID and KID, evenly spread
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from revisit.core import Batch, observer
-from revisit.evidence.quality import AestheticQuality, ImagingQuality
+from revisit.evidence.appearance import AestheticQuality, ImagingQuality
 
 MIND_SIZE = 720, 1280
 CLIP = "clip-vit-l-14-openai"

@@ -25,7 +25,7 @@ from revisit.core import (
     observer,
     register_observer_per_network,
 )
-from revisit.evidence.objects import ObjectMasks
+from revisit.evidence.target import ObjectMasks
 from revisit.observers.mask_tracking import STORED_SIDE, Box, Tracker
 from revisit.observers.pictures import feed_frames_in_groups, shrunk_size
 from revisit.observers.rows import columns_of_rows

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from revisit.core import ClipInfo, FrameStream, Target, observer
-from revisit.evidence.objects import ObjectFeatures
+from revisit.evidence.target import ObjectFeatures
 from revisit.observers.mask_tracking import bounding_box_of_mask
 from revisit.observers.masks import (
     AT_MOST,

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from revisit.core import Batch, Frame, every, observer
-from revisit.evidence.video import VideoFeatures
+from revisit.evidence.motion import VideoFeatures
 
 I3D = "i3d-kinetics-400"
 FRAMES, SIDE = 16, 224

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-Arrays = dict[str, Any]  # of an estimate: numpy arrays or tensors by name, and the convention of its poses
+Arrays = dict[str, Any]  # of an estimate: numpy arrays or tensors by name, and the convention of poses, if not w2c
 ClipRequest = dict[str, Any]  # a line of the input
 Estimate = Callable[[ClipRequest], Arrays]
 
@@ -31,8 +31,7 @@ def load_depth_anything_3(model: str, device: str) -> Estimate:
 
     def estimate_poses(clip: ClipRequest) -> Arrays:
         prediction = net.inference(clip["frames"], process_res=504, process_res_method="upper_bound_resize")
-        return {"extrinsics": prediction.extrinsics, "intrinsics": prediction.intrinsics, "depth": prediction.depth,
-                "convention": "w2c_opencv"}  # fmt: skip
+        return {"extrinsics": prediction.extrinsics, "intrinsics": prediction.intrinsics, "depth": prediction.depth}
 
     return estimate_poses
 
@@ -52,8 +51,7 @@ def load_vggt(model: str, device: str) -> Estimate:
                 tokens, start = net.aggregator(pictures)
             extrinsics, intrinsics = poses(net.camera_head(tokens)[-1], pictures.shape[-2:])
             depth, _ = net.depth_head(tokens, pictures, start)
-        return {"extrinsics": extrinsics[0], "intrinsics": intrinsics[0], "depth": depth[0, ..., 0],
-                "convention": "w2c_opencv"}  # fmt: skip
+        return {"extrinsics": extrinsics[0], "intrinsics": intrinsics[0], "depth": depth[0, ..., 0]}
 
     return estimate_poses
 
@@ -79,8 +77,8 @@ def load_vggt_omega(model: str, device: str) -> Estimate:
             prediction = net(pictures)
             extrinsics, intrinsics = poses(prediction["pose_enc"], prediction["images"].shape[-2:])
         depth = to_numpy(prediction["depth"])[0]
-        return {"extrinsics": extrinsics[0], "intrinsics": intrinsics[0],
-                "depth": depth[..., 0] if depth.ndim == 4 else depth, "convention": "w2c_opencv"}  # fmt: skip
+        depth = depth[..., 0] if depth.ndim == 4 else depth
+        return {"extrinsics": extrinsics[0], "intrinsics": intrinsics[0], "depth": depth}
 
     return estimate_poses
 
@@ -112,8 +110,7 @@ def load_vipe(model: str, device: str) -> Estimate:
         command(["infer", *source, "--output", str(folder), "--pipeline", model], standalone_mode=False)
         with np.load(next(folder.glob("pose/*.npz"))) as poses, np.load(next(folder.glob("intrinsics/*.npz"))) as lens:
             return {"extrinsics": poses["data"], "numbers": poses["inds"],
-                "intrinsics": intrinsic_matrices(lens["data"]),
-                    "convention": "c2w_opencv"}  # fmt: skip
+                    "intrinsics": intrinsic_matrices(lens["data"]), "convention": "c2w_opencv"}  # fmt: skip
 
     return estimate_poses
 
@@ -140,7 +137,6 @@ def load_pycolmap(model: str, device: str) -> Estimate:
         return {
             "extrinsics": np.stack([pose.matrix() for pose in poses]), "numbers": [number[one.name] for one in placed],
             "intrinsics": np.stack([camera.calibration_matrix()] * len(poses)), "size": [camera.width, camera.height],
-            "convention": "w2c_opencv",
         }  # fmt: skip
 
     return estimate_poses
@@ -173,14 +169,13 @@ def intrinsic_matrices(lens: np.ndarray) -> np.ndarray:
 def save_prediction(clip: ClipRequest, prediction: Arrays) -> None:
     """Write the arrays of a clip, with the numbers of its frames; depth that is not finite is a hole."""
     numbers = prediction.pop("numbers", clip["numbers"])
-    arrays: Arrays = {
-        name: values if isinstance(values, str) else to_numpy(values) for name, values in prediction.items()
-    }
+    convention = prediction.pop("convention", "w2c_opencv")
+    arrays: Arrays = {name: to_numpy(values) for name, values in prediction.items()}
     if len(numbers) != len(arrays["extrinsics"]):
         raise ValueError(f"it gave {len(arrays['extrinsics'])} poses for {len(numbers)} frames")
     if "depth" in arrays:
         arrays["depth"] = np.nan_to_num(arrays["depth"], nan=0.0, posinf=0.0, neginf=0.0)
-    np.savez(clip["out"], frame_indices=np.asarray(numbers), **arrays)
+    np.savez(clip["out"], frame_indices=np.asarray(numbers), convention=convention, **arrays)
 
 
 def estimate_and_save(clip: ClipRequest, estimate: Estimate) -> dict[str, str]:

@@ -39,13 +39,8 @@ class Odometry:
             cache = EvidenceCache(cache_root(), spare=Path(folder) / "evidence")
             run = evaluate(plan, Path(folder) / "run", workers=self.workers, cache=cache)
             reasons = {record.case.id: record.sentence for record in run.results.failures}
-            paths = {
-                case.id: cache.load(CameraPath, found.keys["camera_path"])
-                for case in cases
-                if (found := plan.wanted.get(case.id)) is not None
-                and case.id not in reasons
-                and "camera_path" in found.keys
-            }
+            keys = {case.id: plan.wanted[case.id].keys.get("camera_path") for case in plan.cases}
+            paths = {id: cache.load(CameraPath, key) for id, key in keys.items() if key and id not in reasons}
         for task, case in zip(tasks, cases, strict=True):
             path = paths.get(case.id)
             if path is None:

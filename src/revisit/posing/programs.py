@@ -100,10 +100,6 @@ class Driver:
     most: int | None = None  # frames of a clip, evenly spread; all where None
     timeout: float | None = None
 
-    def __post_init__(self) -> None:
-        if self.name not in ESTIMATORS:
-            raise UsageError(f"unknown estimator {self.name!r}; choose one of {', '.join(ESTIMATORS)}")
-
     @property
     def checkpoint(self) -> str:
         return self.model or str(ESTIMATORS[self.name][0])
@@ -142,9 +138,7 @@ class Driver:
             clip["video"] = str(images) if self.name == "vipe" else clip["video"]
         frames = [str(images / f"{number:06d}.png") for number in numbers]
         clip |= {"frames": frames, "numbers": numbers, "log": str(log.resolve())}
-        problem = process.send_clip_and_wait(clip, self.timeout, log)
-        if problem is not None:
-            raise MediaError(problem)
+        process.send_clip_and_wait(clip, self.timeout, log)
         arrays = load_npz(out, members=[name for name in READ if name in array_shapes_in_npz(out)])
         if "depth" not in arrays and "size" not in arrays:
             arrays["size"] = np.array(size)
@@ -212,12 +206,12 @@ class _DriverProcess:
             reason = (answer or {}).get("error") or last_printed_line(self.log)
             raise MissingPrerequisite(
                 f"{driver.python} cannot load {driver.name}: {printable_line(reason, 300)}. Give with --python "
-                f"the Python "
-                f"of an environment that has {ESTIMATORS[driver.name][1]}, and with --model a checkpoint it can read"
+                f"the Python of an environment that has {ESTIMATORS[driver.name][1]}, and with --model a checkpoint "
+                "it can read"
             )
 
-    def send_clip_and_wait(self, clip: Mapping[str, object], timeout: float | None, log: Path) -> str | None:
-        """Why a clip has no poses; None where it has."""
+    def send_clip_and_wait(self, clip: Mapping[str, object], timeout: float | None, log: Path) -> None:
+        """Have the poses of a clip made; MediaError says why it has none."""
         if self.running is None or self.running.poll() is not None:
             self.start()
         assert self.running is not None and self.running.stdin is not None
@@ -229,12 +223,13 @@ class _DriverProcess:
             answer = {"dead": ""}
         if answer is None:
             self.stop()
-            return f"{self.asked.name} was stopped after {timeout:g} s; --timeout allows more"
+            raise MediaError(f"{self.asked.name} was stopped after {timeout:g} s; --timeout allows more")
         if "dead" in answer:
             code = self.running.wait()
             self.stop()
-            return f"{self.asked.name} ended with {code}: {last_printed_line(log)}"
-        return printable_line(answer["error"], 300) if "error" in answer else None
+            raise MediaError(f"{self.asked.name} ended with {code}: {last_printed_line(log)}")
+        if "error" in answer:
+            raise MediaError(printable_line(answer["error"], 300))
 
     def _wait_for_answer(self, timeout: float | None) -> dict[str, str] | None:
         """What it answers; None where that takes too long."""

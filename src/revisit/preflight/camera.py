@@ -76,20 +76,13 @@ def turn_fault(requested: np.ndarray, estimate: np.ndarray, rests: bool) -> str:
     together = float((requested * estimate).sum())
     agrees = together / max(float(np.linalg.norm(requested) * np.linalg.norm(estimate)), 1e-9)
     gain = together / float((requested * requested).sum())
-    if got < LEAST * want:
-        return f"it turns by {got:.0f} degrees, and {want:.0f} were asked for"
-    if agrees < -AGREES:
-        return (
-            f"it turns the other way: {_farthest_turn_text(estimate)}, and {_farthest_turn_text(requested)} "
-            f"was asked for"
-        )
-    if agrees < AGREES:
-        return (
-            f"it goes another way: {_farthest_turn_text(estimate)}, and {_farthest_turn_text(requested)} was asked for"
-        )
-    if not LEAST <= gain <= MOST:
-        return f"it turns by {got:.0f} degrees, and {want:.0f} were asked for"
-    return ""
+    if got >= LEAST * want:
+        if agrees < AGREES:
+            how = "it turns the other way" if agrees < -AGREES else "it goes another way"
+            return f"{how}: {_farthest_turn_text(estimate)}, and {_farthest_turn_text(requested)} was asked for"
+        if LEAST <= gain <= MOST:
+            return ""
+    return f"it turns by {got:.0f} degrees, and {want:.0f} were asked for"
 
 
 def _largest_turn(turns: np.ndarray) -> float:

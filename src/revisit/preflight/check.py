@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -51,15 +51,10 @@ class CheckReport:
     """What was looked at, what is wrong, and what could not be told."""
 
     clips: int = 0
-    there: int = 0
+    there: int = 0  # without any only inputs were checked
     faults: list[Fault] = field(default_factory=list)
     unchecked: Counter[str] = field(default_factory=Counter)  # what could not be held to anything -> clips
     remarks: list[str] = field(default_factory=list)  # what is no fault and may be none of the user's intentions
-
-    @property
-    def has_no_clips_yet(self) -> bool:
-        """Whether there is no clip yet: then only inputs were checked."""
-        return self.there == 0
 
 
 def check_clips(
@@ -82,7 +77,7 @@ def check_clips(
     for one in expected:
         if one.problem:
             report.faults.append(_fault_of_clip("bad input", one, one.problem))
-        if not one.clip.exists() and not report.has_no_clips_yet:
+        if not one.clip.exists() and report.there:
             report.faults.append(_fault_of_clip("missing", one, f"there is no {one.clip}"))
     there = [one for one in expected if one.clip.exists()]
     seen: list[tuple[Expected, Appearance]] = []
@@ -109,59 +104,38 @@ def _check_single_clip(expected_clip: Expected) -> tuple[Appearance | None, list
         appearance = measure_appearance(expected_clip.clip)
     except RevisitError as error:
         return None, [_fault_of_clip("unreadable", expected_clip, str(error))], []
-    faults: list[Fault] = []
-    undecided: list[str] = []
-    if expected_clip.tolerance:
-        faults += _duration_faults(expected_clip, appearance)
-        expected_clip = replace(expected_clip, frames=None, size=None, fps=None)
-    if expected_clip.frames is not None and appearance.frames != expected_clip.frames:
-        faults.append(
-            _fault_of_clip(
-                "wrong length",
-                expected_clip,
-                f"it has {appearance.frames} frames, and {expected_clip.frames} were asked for",
-            )
-        )
-    if expected_clip.size is not None and appearance.size != tuple(expected_clip.size):
-        is_, expected_size = ("x".join(map(str, size)) for size in (appearance.size, expected_clip.size))
-        faults.append(_fault_of_clip("wrong size", expected_clip, f"it is {is_}, and {expected_size} was asked for"))
-    if expected_clip.fps is not None and abs(appearance.fps - expected_clip.fps) > RATE * expected_clip.fps:
-        faults.append(
-            _fault_of_clip(
-                "wrong rate",
-                expected_clip,
-                f"it has {appearance.fps:g} frames a second, and {expected_clip.fps:g} were asked for",
-            )
-        )
-    problem = why_blank(appearance)
-    if problem:
-        return appearance, [*faults, _fault_of_clip("black", expected_clip, problem)], undecided
-    rests = expected_clip.path is not None and not camera.camera_moves(expected_clip.path)
-    problem = "" if rests else why_frozen(appearance, camera.camera_moves(expected_clip.path))
-    if problem:
-        return appearance, [*faults, _fault_of_clip("frozen", expected_clip, problem)], undecided
-    if expected_clip.path is None or not camera.can_be_checked_by_odometry(expected_clip.path):
+    problems = dict(_size_and_length_problems(expected_clip, appearance))
+    path, undecided = expected_clip.path, []
+    moves = camera.camera_moves(path)
+    if blank := why_blank(appearance):
+        problems["black"] = blank
+    elif (path is None or moves) and (frozen := why_frozen(appearance, moves)):
+        problems["frozen"] = frozen
+    elif path is None or not camera.can_be_checked_by_odometry(path):
         undecided.append("camera: no turn was asked for that could be seen")
-    else:
-        wrong = camera.camera_fault(expected_clip.clip, expected_clip.path)
-        if wrong is None:
-            undecided.append("camera: the picture does not tell how it turns")
-        elif wrong:
-            faults.append(_fault_of_clip("camera", expected_clip, wrong))
-    return appearance, faults, undecided
+    elif (wrong := camera.camera_fault(expected_clip.clip, path)) is None:
+        undecided.append("camera: the picture does not tell how it turns")
+    elif wrong:
+        problems["camera"] = wrong
+    return appearance, [_fault_of_clip(kind, expected_clip, why) for kind, why in problems.items()], undecided
 
 
-def _duration_faults(expected_clip: Expected, appearance: Appearance) -> list[Fault]:
-    """Whether a clip whose generator chooses its rate is longer or shorter than it may be."""
-    if expected_clip.frames is None or expected_clip.fps is None or not appearance.fps:
-        return []
-    seconds, requested = appearance.frames / appearance.fps, expected_clip.frames / expected_clip.fps
-    if abs(seconds - requested) <= expected_clip.tolerance * requested:
-        return []
-    sentence = (
-        f"it takes {seconds:.1f} s, and {requested:.1f} s were asked for ({expected_clip.tolerance:.0%} more or less)"
-    )
-    return [_fault_of_clip("wrong length", expected_clip, sentence)]
+def _size_and_length_problems(one: Expected, appearance: Appearance) -> Iterator[tuple[str, str]]:
+    """Kinds of faults in length, size and rate, each with a sentence; with a tolerance only the seconds count."""
+    if one.tolerance:
+        if one.frames is not None and one.fps is not None and appearance.fps:
+            seconds, requested = appearance.frames / appearance.fps, one.frames / one.fps
+            if abs(seconds - requested) > one.tolerance * requested:
+                wanted = f"{requested:.1f} s were asked for ({one.tolerance:.0%} more or less)"
+                yield "wrong length", f"it takes {seconds:.1f} s, and {wanted}"
+        return
+    if one.frames is not None and appearance.frames != one.frames:
+        yield "wrong length", f"it has {appearance.frames} frames, and {one.frames} were asked for"
+    if one.size is not None and appearance.size != tuple(one.size):
+        size, expected_size = ("x".join(map(str, size)) for size in (appearance.size, one.size))
+        yield "wrong size", f"it is {size}, and {expected_size} was asked for"
+    if one.fps is not None and abs(appearance.fps - one.fps) > RATE * one.fps:
+        yield "wrong rate", f"it has {appearance.fps:g} frames a second, and {one.fps:g} were asked for"
 
 
 def _mixed_size_and_rate_remarks(seen: Sequence[tuple[Expected, Appearance]]) -> list[str]:
@@ -169,13 +143,11 @@ def _mixed_size_and_rate_remarks(seen: Sequence[tuple[Expected, Appearance]]) ->
     remarks = []
     free = [(one.model, appearance) for one, appearance in seen if one.tolerance]
     for model, of_model in group_items(free, lambda pair: pair[0]).items():
-        mine = [appearance for _, appearance in of_model]
-        sizes = sorted({f"{width}x{height}" for width, height in (look.size for look in mine)})
-        rates = sorted({f"{look.fps:g}" for look in mine})
-        if len(sizes) > 1:
-            remarks.append(f"{model}: clips have {len(sizes)} sizes ({', '.join(sizes)})")
-        if len(rates) > 1:
-            remarks.append(f"{model}: clips have {len(rates)} frame rates ({', '.join(rates)})")
+        sizes = {"x".join(map(str, look.size)) for _, look in of_model}
+        rates = {f"{look.fps:g}" for _, look in of_model}
+        for what, several in (("sizes", sizes), ("frame rates", rates)):
+            if len(several) > 1:
+                remarks.append(f"{model}: clips have {len(several)} {what} ({', '.join(sorted(several))})")
     return remarks
 
 

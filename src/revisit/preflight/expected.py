@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -104,11 +103,12 @@ def _expected_of_job_files(folder: Path) -> Iterator[Expected]:
             job = parse_json(file.read_text(encoding="utf-8"))
             inputs, control = job["inputs"], job["control"]
             clip = file.with_name(file.name.removesuffix(JOB) + Path(job["out"]).suffix)
+            first = Path(inputs["image"] or "")
             path = file.with_name(Path(control["path"]).name) if control.get("path") else None
             inputs_of_job = [inputs["prompt"], inputs["segments"], inputs["image"], job["seed"], control["script"]]
             yield Expected(
                 str(job["id"]), clip, str(job["model"]), int(job["frames"]), float(job["fps"]), tuple(job["size"]),
-                _existing_file_or_none(inputs["image"]), load_npy(path) if path and path.is_file() else None,
+                first if first.is_file() else None, load_npy(path) if path and path.is_file() else None,
                 json.dumps(inputs_of_job), CATEGORY in (read_provenance_or_none(clip) or {}),
             )  # fmt: skip
         except MediaError as error:
@@ -117,7 +117,3 @@ def _expected_of_job_files(folder: Path) -> Iterator[Expected]:
             )
         except (OSError, ValueError, KeyError, TypeError) as error:
             yield Expected(file.name, file.with_suffix(""), problem=f"{file}: this is no job file ({error})")
-
-
-def _existing_file_or_none(name: Any) -> Path | None:
-    return Path(name) if name and Path(name).is_file() else None

@@ -62,7 +62,7 @@ def _write_report_files(run: Run, copy_clips: bool, by: Mapping[str, Mapping[str
     shutil.rmtree(folder / "clips", ignore_errors=True)
     (folder / "scenes").mkdir(parents=True, exist_ok=True)
     videos = Videos(folder, copy_clips)
-    pages = RunPages(run, CurrentResults(run.results, run.summary, run.diagnosis, True), videos)
+    pages = RunPages(run, CurrentResults(run.results, run.summary, run.diagnosis), videos)
     basis, lines, missing = digest_shared_by_scenes(pages), run.lines, missing_unit_files(pages)
     there = addresses_of_page_files(folder)
     earlier = take_intact_scene_parts(folder, basis, there)

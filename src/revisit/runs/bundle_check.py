@@ -10,7 +10,7 @@ import zipfile
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from functools import cached_property
+from math import isclose
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -20,6 +20,7 @@ from revisit.core.grouping import group_items
 from revisit.core.scores import Score, Unscored
 from revisit.core.text import convert_read_errors, count_and_noun, join_names
 from revisit.engine.cache import EvidenceCache
+from revisit.engine.dependencies import observed_ids_needed_by
 from revisit.engine.evidence_plan import CaseEvidence
 from revisit.engine.plan import compute_answer_keys
 from revisit.engine.score import CaseScorer, CheckFailed, ScoringInput, to_json_value
@@ -27,7 +28,7 @@ from revisit.results.file_types import CaseEntry, Details
 from revisit.results.leaderboards import MAKERS
 from revisit.results.record_files import FACTS_OF_CASE, Line
 from revisit.runs.bundles import Bundle, read_bundle
-from revisit.runs.expected_answers import PlannedAnswers, changed_fact_paths, dataset_slots_by_model
+from revisit.runs.expected_answers import changed_fact_paths, dataset_slots_by_model
 
 CLOSE = 1e-6  # by how much a score may differ between machines, in units of its size
 FAILED = "it failed when it was made, and left no evidence"
@@ -73,15 +74,16 @@ class _Check:
         self.unchecked: Counter[str] = Counter()
         self.taken_as_is: Counter[tuple[str, str]] = Counter()  # kind of evidence, why its address cannot be checked
         self.scores = 0
-        self.questions = BundleQuestions(bundle, self.planned)
+        self.unknown: dict[str, str] = {}  # metric or gate -> why it cannot be asked again here
+        self.versions: dict[str, int | None] = {}  # metric or gate -> the version that was planned
 
     def run(self) -> BundleCheck:
         questions = self._planned_questions_by_case()
-        self.problems += [*self._plan_problems(questions), *self.questions.problems]
+        self._check_plan(questions)
+        self._check_questions()
         lines = self._match_lines_to_questions(questions)
         results = self.bundle.results
-        path = self.bundle.path
-        with TemporaryDirectory(prefix="revisit-") as folder, zipfile.ZipFile(path) as archive:
+        with TemporaryDirectory(prefix="revisit-") as folder, zipfile.ZipFile(self.bundle.path) as archive:
             cache = EvidenceCache(Path(folder))
             there = set(archive.namelist())
             for case in (*results.cases, *results.truths):
@@ -97,7 +99,7 @@ class _Check:
                     file.unlink()
         total = sum(map(len, questions.values()))
         return BundleCheck(
-            self.scores, tuple(self.problems), dict(self.unchecked), total, dict(self.questions.unknown),
+            self.scores, tuple(self.problems), dict(self.unchecked), total, self.unknown,
             tuple(self._coverage_remarks()),
         )  # fmt: skip
 
@@ -109,17 +111,17 @@ class _Check:
             return {id: list(self.bundle.promises["asked"].get(id, ())) for id in self.entries}
         answered: dict[str, dict[str, None]] = {id: {} for id in self.entries}
         for line in self.bundle.lines:
-            answered.setdefault(line["case"], {})[line.get("metric") or line["gate"]] = None
+            answered.setdefault(line["case"], {})[_question_of_line(line)] = None
         return {id: list(answered[id]) for id in self.entries}
 
-    def _plan_problems(self, questions: Mapping[str, list[str]]) -> list[str]:
-        """What is wrong with the plan itself: cases that are there twice, or fewer than it counts."""
+    def _check_plan(self, questions: Mapping[str, list[str]]) -> None:
+        """Look what is wrong with the plan itself: cases that are there twice, or fewer than it counts."""
         plan, promises = self.bundle.plan, self.bundle.promises
-        ids = Counter([entry["id"] for entry in plan["cases"]] + [entry["id"] for entry in plan["rejected"]])
-        problems = [f"plan.json has {id} {n} times" for id, n in ids.items() if n > 1]
+        ids = Counter(entry["id"] for entry in (*plan["cases"], *plan["rejected"]))
+        self.problems += [f"plan.json has {id} {n} times" for id, n in ids.items() if n > 1]
         own = [entry for entry in plan["cases"] if not entry.get("truth")]
         if plan["partial"] is None and len(own) != plan["total_cases"]:
-            problems.append(
+            self.problems.append(
                 f"plan.json counts {count_and_noun(plan['total_cases'], 'clip')} of models, and has {len(own)}"
             )
         if promises is not None:
@@ -127,14 +129,13 @@ class _Check:
             before |= {id: set() for id in promises["rejected"]}
             now = {id: set(ids) for id, ids in questions.items()} | {entry["id"]: set() for entry in plan["rejected"]}
             changed = [id for id in sorted({*before, *now}) if before.get(id) != now.get(id)]
-            problems += [f"planned.json and plan.json do not agree on {id}" for id in changed]
-        return problems
+            self.problems += [f"planned.json and plan.json do not agree on {id}" for id in changed]
 
     def _match_lines_to_questions(self, questions: Mapping[str, list[str]]) -> dict[tuple[str, str], Line]:
         """The claimed answer to each planned question; what is missing, doubled or was never planned is a problem."""
         lines: dict[tuple[str, str], Line] = {}
         for line in self.bundle.lines:
-            id = line.get("metric") or line["gate"]
+            id = _question_of_line(line)
             at = line["case"], id
             if id not in questions.get(line["case"], ()) or self.planned.is_gate(id) != ("gate" in line):
                 self.problems.append(f"{line['case']}: {id} was not planned, and is answered")
@@ -155,8 +156,8 @@ class _Check:
         entry = self.entries[case.id]
         evidence = CaseEvidence(entry["evidence"], {id: Reason(**why) for id, why in entry["absent"].items()})
         bench = CaseScorer(ScoringInput(case, evidence, self.planned.parameters), cache)
-        installed = [id for id in lines if id not in self.questions.unknown]
-        kinds = {id: self.planned.evidence_ids(id) for id in installed}
+        installed = [id for id in lines if id not in self.unknown]
+        kinds = {id: observed_ids_needed_by(GATES[id] if self.planned.is_gate(id) else METRICS[id]) for id in installed}
         tags_and_kinds = {id: (self.planned.protocol_tags[id], kinds[id]) for id in installed}
         # Addresses once left out the target of a case, and still do where evidence was made of it.
         keys = [compute_answer_keys(case, evidence, tags_and_kinds, reading) for reading in ((), installed)]
@@ -166,8 +167,8 @@ class _Check:
             if (claim := self._wrong_claim_text(id, line, case)) is not None:
                 self.problems.append(f"{case.id}: {claim}")
                 continue
-            if id in self.questions.unknown:
-                self.unchecked[f"{id}: {self.questions.unknown[id]}"] += 1
+            if id in self.unknown:
+                self.unchecked[f"{id}: {self.unknown[id]}"] += 1
                 continue
             if wrong := strange & set(kinds[id]):
                 difference = f"{id} rests on {sorted(wrong)[0]} that was not made of this clip"
@@ -189,7 +190,7 @@ class _Check:
                 return f"{id} is answered for the {name} {line[name]!r}, and the clip is of {getattr(case, name)!r}"
         if line["protocol"] != self.planned.protocol_tags[id]:
             return f"{id} was answered under {line['protocol']}, and {self.planned.protocol_tags[id]} was planned"
-        version = self.questions.versions.get(id)
+        version = self.versions.get(id)
         if version is not None and line["version"] != version:
             return f"{id} was answered by version {line['version']}, and version {version} was planned"
         return None
@@ -236,26 +237,14 @@ class _Check:
         ]
         return remarks
 
-
-class BundleQuestions:
-    """The metrics and gates of a bundle: the versions that were planned, and why one cannot be asked again here."""
-
-    def __init__(self, bundle: Bundle, planned: PlannedAnswers) -> None:
-        self.bundle, self.planned = bundle, planned
-        self.problems: list[str] = []
-        self.unknown: dict[str, str] = {}
-        self.versions: dict[str, int | None] = {}
-        promised = None if bundle.promises is None else bundle.promises.get("questions")
-        if promised is not None and set(promised) != set(planned.protocol_tags):
-            other = sorted(set(promised) ^ set(planned.protocol_tags))
+    def _check_questions(self) -> None:
+        """Find the versions of metrics and gates that were planned, and why one cannot be asked again here."""
+        tags = self.planned.protocol_tags
+        promised = {} if self.bundle.promises is None else self.bundle.promises["questions"]
+        if self.bundle.promises is not None and (other := sorted(promised.keys() ^ tags.keys())):
             self.problems.append(f"planned.json and plan.json do not agree on {join_names(other)}")
-        for id, tag in planned.protocol_tags.items():
-            self._check_question(id, tag, (promised or {}).get(id))
-
-    @cached_property
-    def _lines_by_question(self) -> dict[str, list[Line]]:
-        """The answers of each question."""
-        return group_items(self.bundle.lines, lambda line: line.get("metric") or line["gate"])
+        for id, tag in tags.items():
+            self._check_question(id, tag, promised.get(id))
 
     def _check_question(self, id: str, tag: str, promised: Details | None) -> None:
         facts, check = self.planned.protocol_facts_of(id), self.planned.installed_metric_or_gate(id)
@@ -271,18 +260,17 @@ class BundleQuestions:
         if facts is not None and self.planned.protocol_tag_of(facts) == tag:
             self.versions[id] = check.version  # the protocol names it, whatever the answers say
             return
-        claimed = [promised] if promised is not None else self._lines_by_question.get(id, [])
+        claimed = [promised] if promised else [line for line in self.bundle.lines if _question_of_line(line) == id]
         versions_claimed = {line["version"] for line in claimed if line["version"] is not None}
         if versions_claimed - {check.version}:
             versions = " and ".join(map(str, sorted(versions_claimed)))
             self.unknown[id] = f"it was answered by version {versions}, and version {check.version} is installed here"
             return
-        before = None if promised is None else promised["facts"]
-        # What depends on the code that is installed may differ; the rest is of the run.
-        places = changed_fact_paths(before, facts) if before is not None and facts is not None else []
-        edited = [place for place in places if place.rpartition(".")[2] not in ("version", "decoding")]
-        if edited:
-            self.problems.append(f"{edited[0]} of {id} in run.json is not what its protocol {tag} was made with")
+        if promised and promised["facts"] and facts:
+            places = changed_fact_paths(promised["facts"], facts)
+            # What depends on the code that is installed may differ; the rest is of the run.
+            if edited := [place for place in places if place.rpartition(".")[2] not in ("version", "decoding")]:
+                self.problems.append(f"{edited[0]} of {id} in run.json is not what its protocol {tag} was made with")
         self.unknown[id] = f"its protocol {tag} cannot be made again from its parameters and observers here"
 
 
@@ -308,22 +296,17 @@ def difference_from_rescored_text(bench: CaseScorer, id: str, line: Line, *, is_
     if status != "scored":
         return f"{id} is claimed as {status}, and scores {answer.value:.6g}"
     for name, claimed, value in (("", line["score"], answer.value), (" (raw)", line.get("raw"), answer.raw)):
-        if not _is_close(claimed, value):
-            return (
-                f"{id}{name} is claimed as {_number_or_nothing_text(claimed)}, and scores "
-                f"{_number_or_nothing_text(value)}"
-            )
+        if claimed != value and (
+            claimed is None or value is None or not isclose(claimed, value, rel_tol=CLOSE, abs_tol=CLOSE)
+        ):
+            numbers = ["nothing" if number is None else f"{number:.6g}" for number in (claimed, value)]
+            return f"{id}{name} is claimed as {numbers[0]}, and scores {numbers[1]}"
     facts, facts_here = line.get("facts") or {}, to_json_value(answer.facts)
     makers = ((facts.get(name), facts_here.get(name)) for name in MAKERS)
     other = next(((claimed, maker) for claimed, maker in makers if claimed != maker), None)
     return "" if other is None else f"{id} is claimed as made by {other[0]}, and was by {other[1]}"
 
 
-def _is_close(claimed: Any, value: float | None) -> bool:
-    if claimed is None or value is None:
-        return claimed is None and value is None
-    return bool(abs(value - claimed) <= CLOSE * max(1.0, abs(value)))
-
-
-def _number_or_nothing_text(value: Any) -> str:
-    return "nothing" if value is None else f"{value:.6g}"
+def _question_of_line(line: Line) -> str:
+    """The metric or gate that a line answers."""
+    return line.get("metric") or line["gate"]

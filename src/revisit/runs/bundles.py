@@ -64,7 +64,7 @@ class Bundle:
     @property
     def planned(self) -> PlannedAnswers:
         """What was to be answered, by plan.json and run.json."""
-        return PlannedAnswers(self.plan, self.run, (self.promises.get("files") or {}) if self.promises else {})
+        return PlannedAnswers(self.plan, self.run, self.promises["files"] if self.promises else {})
 
     @cached_property
     def results(self) -> Results:
@@ -187,17 +187,14 @@ def _artifact_digests(artifacts: Mapping[str, str]) -> dict[str, str]:
     return digests
 
 
-def _without_paths(case: CaseEntry) -> CaseEntry:
+def _without_paths(case: CaseEntry) -> Details:
     """An entry of plan.json with names of files in the place of paths, after the digests that tell them apart."""
 
-    def with_file_name_only(clip: Details, digest: str | None) -> Details:
-        return {**clip, "path": f"{(digest or '')[:12]}/{Path(clip['path']).name}", "frames": None}
-
-    entry = case.copy()
-    entry["clip"] = with_file_name_only(case["clip"], case.get("digest"))
-    if case.get("reference"):
-        entry["reference"] = with_file_name_only(case["reference"], case.get("reference_digest"))
-    entry["artifacts"] = {name: Path(path).name for name, path in case["artifacts"].items()}
+    entry: dict[str, Any] = {**case, "artifacts": {name: Path(path).name for name, path in case["artifacts"].items()}}
+    for name, digest_of_file in (("clip", case.get("digest")), ("reference", case.get("reference_digest"))):
+        if clip := entry.get(name):
+            path = f"{(digest_of_file or '')[:12]}/{Path(clip['path']).name}"
+            entry[name] = {**clip, "path": path, "frames": None}
     return entry
 
 

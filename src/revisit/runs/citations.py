@@ -8,8 +8,8 @@ from functools import cache
 from importlib.resources import files
 
 from revisit._version import __version__
-from revisit.core import METRICS, SUITES, Metric, Observer, evidence_id
-from revisit.engine.dependencies import observed_kinds_needed_by
+from revisit.core import METRICS, SUITES, Metric, Observer
+from revisit.engine.dependencies import observed_ids_needed_by
 from revisit.observers.sets import load_roles
 from revisit.results.file_types import Details
 from revisit.results.run import Run
@@ -39,7 +39,7 @@ def citations_of_run(run: Run) -> dict[str, list[str]]:
                 citations[key].append(what)
 
     suite = run.facts["suite"]
-    add_use(suite_citation_keys(suite), f"the benchmark {SUITES[suite].title}" if suite in SUITES else suite)
+    add_use(keys_of_papers_for("suites", suite), f"the benchmark {SUITES[suite].title}" if suite in SUITES else suite)
     scored = sorted({record.question for record in run.results.records if record.status == "scored"} & set(METRICS))
     for id in scored:
         add_use(metric_citation_keys(METRICS[id]), id)
@@ -47,15 +47,10 @@ def citations_of_run(run: Run) -> dict[str, list[str]]:
     for id in scored:
         chosen = made_by.get(id, {}).get("set", run.facts["set"])
         for observer in required_observers(METRICS[id], chosen):
-            add_use(_keys_of_papers_for("observers", observer.id), observer.id)
+            add_use(keys_of_papers_for("observers", observer.id), observer.id)
             for weight in observer.weights:
-                add_use(_keys_of_papers_for("weights", weight), f"the network {weight}")
+                add_use(keys_of_papers_for("weights", weight), f"the network {weight}")
     return citations
-
-
-def suite_citation_keys(suite: str) -> list[str]:
-    """Keys of a benchmark's papers."""
-    return _keys_of_papers_for("suites", suite)
 
 
 def metric_citation_keys(metric: Metric) -> list[str]:
@@ -68,16 +63,15 @@ def metric_citation_keys(metric: Metric) -> list[str]:
     ]
 
 
-def _keys_of_papers_for(kind: str, id: str) -> list[str]:
+def keys_of_papers_for(kind: str, id: str) -> list[str]:
+    """Keys of the papers of one of the `suites`, `observers` or `weights`."""
     return [key for key, entry in load_bibliography().items() if id in entry["for"].get(kind, ())]
 
 
 def required_observers(metric: Metric, observer_set: str) -> list[Observer]:
     """Who makes the evidence of a metric in an observer set."""
     roles = load_roles(observer_set)
-    return [
-        roles[role] for kind in observed_kinds_needed_by(metric, optional=False) if (role := evidence_id(kind)) in roles
-    ]
+    return [roles[role] for role in observed_ids_needed_by(metric, optional=False) if role in roles]
 
 
 def bibtex_text(uses_by_paper: Mapping[str, list[str]]) -> str:

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from revisit.core import METRICS, SUITES, UsageError, evidence_id
+from revisit.core import METRICS, SUITES, UsageError
 from revisit.core.grouping import group_items
 from revisit.core.text import did_you_mean_question, join_names, suggest_names
-from revisit.engine.dependencies import observed_kinds_needed_by
+from revisit.engine.dependencies import observed_ids_needed_by
 from revisit.results.ceilings import metrics_changed_by_truth
 from revisit.results.compare import (
     Contender,
@@ -142,17 +142,13 @@ def unpaired_models(sides: Sequence[Side], pairs: Sequence[tuple[Side, Side]]) -
 
 
 def _sides_by_run(sides: Sequence[Side]) -> list[list[Side]]:
-    by_run = group_items(sides, lambda side: side.run.path).values()
-    return [part for own in by_run for part in _split_repeated_models(own)]
-
-
-def _split_repeated_models(sides: Sequence[Side]) -> list[list[Side]]:
-    """The sides of one run by its mentions: a run that is named twice is compared with itself."""
+    """The sides of each run by its mentions: a run that is named twice is compared with itself."""
     parts: list[list[Side]] = []
-    for side in sides:
-        if not parts or side.model in {other.model for other in parts[-1]}:
-            parts.append([])
-        parts[-1].append(side)
+    for own in group_items(sides, lambda side: side.run.path).values():
+        for number, side in enumerate(own):
+            if not number or side.model in {other.model for other in parts[-1]}:
+                parts.append([])
+            parts[-1].append(side)
     return parts
 
 
@@ -255,7 +251,7 @@ def protocol_difference_text(one: Side, other: Side, metric: str) -> str:
 
 def _protocol_difference_sentences(mine: ProtocolEntry, yours: ProtocolEntry, metric: str) -> list[str]:
     sentences = []
-    for kind in sorted(map(evidence_id, observed_kinds_needed_by(METRICS[metric]))) if metric in METRICS else ():
+    for kind in observed_ids_needed_by(METRICS[metric]) if metric in METRICS else ():
         a, b = (side["observers"].get(kind) for side in (mine, yours))
         if a != b:
             sentences.append(f"{kind} by {_maker_text(a)}, against {_maker_text(b)}")

@@ -14,49 +14,12 @@ from typing import Any
 from revisit.core import GATES, METRICS, OBSERVERS, SUITES, Case, Gate, Metric, Observer, RevisitError, digest
 from revisit.core.evidence import evidence_id
 from revisit.core.registry import Registry
-from revisit.engine.dependencies import (
-    ObserverSet,
-    Parameters,
-    ProtocolFacts,
-    observed_kinds_needed_by,
-    protocol_facts,
-    short_hash,
-)
+from revisit.engine.dependencies import Parameters, ProtocolFacts, judge_facts_for_observer, protocol_facts, short_hash
 from revisit.engine.evidence_keys import BESIDE, OPTIONAL, to_dict_if_dataclass
 from revisit.networks.settings import PRECISIONS
 from revisit.results.file_types import CaseEntry, Details, ObserverEntry, PlanFile, RunFile
 
-
-@dataclass(frozen=True)
-class RecordedObservers:
-    """The observers of a run, as its run.json describes them: those of this machine may be others."""
-
-    observers: Mapping[str, ObserverEntry]  # kind of evidence -> facts of its observer
-    judge: Details | None = None
-
-    def maker_facts(self, kind: type, chosen: Parameters) -> ObserverEntry | None:
-        """Everything that a kind of evidence depends on, except the clip; None where nobody made it."""
-        recorded = self.observers.get(evidence_id(kind))
-        if recorded is None:
-            return None
-        facts = recorded.copy()
-        observer = self.installed_observer(evidence_id(kind))
-        if observer is not None and observer.shows is not None:
-            picture_observer = self.observers.get(evidence_id(observer.shows))
-            facts["judge"], facts["shown"] = self.judge_of(observer.id), picture_observer
-        return facts
-
-    def installed_observer(self, kind: str) -> Observer | None:
-        """The observer of this machine that made a kind of evidence; None where it is not the same version."""
-        recorded = self.observers.get(kind) or {}
-        id = str(recorded.get("observer"))
-        if id not in OBSERVERS or OBSERVERS[id].version != recorded.get("version"):
-            return None
-        return OBSERVERS[id]
-
-    def judge_of(self, observer: str) -> Details | None:
-        """Facts of the judge that an observer asked."""
-        return ObserverSet("", {}, self.judge).judge_facts_for_observer(observer)
+FILE_IS_GONE = "the bundle has no digest of the file {} beside the clip, as where it was gone by then"
 
 
 @dataclass(frozen=True)
@@ -75,10 +38,23 @@ class PlannedAnswers:
     def is_gate(self, id: str) -> bool:
         return id in self.plan["gates"]
 
-    @cached_property
-    def recorded_observers(self) -> RecordedObservers:
-        protocol = self.run["protocol"]
-        return RecordedObservers(protocol.get("observers") or {}, protocol.get("judge"))
+    def installed_observer(self, kind: str) -> Observer | None:
+        """The observer of this machine that made a kind of evidence; None where it is not the same version."""
+        recorded = self.run["protocol"]["observers"].get(kind) or {}
+        id = str(recorded.get("observer"))
+        return OBSERVERS[id] if id in OBSERVERS and OBSERVERS[id].version == recorded.get("version") else None
+
+    def judge_of(self, observer: Observer) -> Details | None:
+        """Facts of the judge that an observer asked."""
+        return judge_facts_for_observer(self.run["protocol"]["judge"], observer.id)
+
+    def maker_facts(self, kind: type, chosen: Parameters) -> ObserverEntry | None:
+        """Everything that a kind of evidence depends on, except the clip; None where nobody made it."""
+        recorded = self.run["protocol"]["observers"]  # those of this machine may be others
+        facts, observer = recorded.get(evidence_id(kind)), self.installed_observer(evidence_id(kind))
+        if facts is None or observer is None or observer.shows is None:
+            return facts
+        return {**facts, "judge": self.judge_of(observer), "shown": recorded.get(evidence_id(observer.shows))}
 
     @property
     def parameters(self) -> Parameters:
@@ -97,18 +73,13 @@ class PlannedAnswers:
         if check is None:
             return None
         try:
-            return protocol_facts(check, self.recorded_observers, self.parameters)
+            return protocol_facts(check, self, self.parameters)
         except RevisitError:  # parameters that the version here does not have
             return None
 
     def protocol_tag_of(self, facts: ProtocolFacts) -> str:
         """The protocol of a question that these facts make."""
         return f"{self.plan['protocol']}:{short_hash(facts)}"
-
-    def evidence_ids(self, id: str) -> tuple[str, ...]:
-        """Ids of the evidence that observers made for a question."""
-        check = self.installed_metric_or_gate(id)
-        return () if check is None else tuple(sorted(map(evidence_id, observed_kinds_needed_by(check))))
 
     def questions_for(self, entry: CaseEntry) -> list[str]:
         """Metrics and gates that are asked of a case of the plan."""
@@ -120,7 +91,7 @@ class PlannedAnswers:
 
         There are several because a run does not record in which precision its networks ran.
         """
-        observer = self.recorded_observers.installed_observer(kind)
+        observer = self.installed_observer(kind)
         if observer is None:
             return "the observer that made it is not installed here in that version"
         inputs: dict[str, object] = {}
@@ -130,29 +101,25 @@ class PlannedAnswers:
                 artifact = plain_name.removeprefix(BESIDE)
                 file_digest = self.files.get(case.id, {}).get(artifact) if artifact in case.artifacts else ""
                 if file_digest is None:
-                    return self._file_is_gone_text(artifact)
+                    return FILE_IS_GONE.format(artifact)
                 inputs[name] = file_digest
             else:
                 inputs[name] = to_dict_if_dataclass(getattr(case, plain_name))
-        facts = {**self.recorded_observers.observers[kind], "inputs": inputs}
+        facts = {**self.run["protocol"]["observers"][kind], "inputs": inputs}
         if observer.kind == "file":
             content = self.files.get(case.id, {}).get(observer.artifact)
             if content is None:
-                return self._file_is_gone_text(observer.artifact)
+                return FILE_IS_GONE.format(observer.artifact)
             facts["file"] = content
         else:
             facts["clip"] = entry["digest"]
             if observer.shows is not None:
                 picture_key = entry["evidence"].get(evidence_id(observer.shows))
-                facts |= {"judge": self.recorded_observers.judge_of(observer.id), "shown": picture_key}
+                facts |= {"judge": self.judge_of(observer), "shown": picture_key}
             if observer.pairs:
                 facts |= {"reference": entry.get("reference_digest"), "align": case.align or self.plan["align"]}
         several = [facts, *({**facts, "precision": name} for name in PRECISIONS if observer.weights)]
         return {digest(one, 40) for one in several}
-
-    @staticmethod
-    def _file_is_gone_text(artifact: str) -> str:
-        return f"the bundle has no digest of the file {artifact} beside the clip, as where it was gone by then"
 
 
 def dataset_slots_by_model(entries: Iterable[CaseEntry | Case]) -> dict[str, set[tuple[Any, ...]]]:

@@ -72,18 +72,17 @@ def check_regressions(comparisons: Sequence[SideComparison], lost: Sequence[str]
         metric_ids = [id for id in one.metrics if _is_metric_of_memory_question(strip_held_suffix(id), suites)]
         deltas = [delta for delta in one.deltas if delta.metric in metric_ids]
         before, after = (len(side.results.scored_cases(metric_ids)) for side in (first, second))
+        between = f"memory was not tested between {one.both_names_text}:"
         if any(delta.p is not None for delta in deltas):
             saw_memory = True
         elif not one.refusals and have_same_answers(first.results, second.results):
             saw_memory = True
             why = deltas[0].method if deltas else _no_memory_score_text(second.results, metric_ids)
-            warnings.append(
-                f"memory was not tested between {one.both_names_text}: {why}; all their answers are the same"
-            )
+            warnings.append(f"{between} {why}; all their answers are the same")
         elif not metric_ids:
-            untested.append(f"no metric of memory was compared between {one.both_names_text}")
+            untested.append(f"{between} no metric of it was compared")
         elif deltas:
-            untested.append(f"no metric of memory could be tested between {one.both_names_text}: {deltas[0].method}")
+            untested.append(f"{between} {deltas[0].method}")
         elif before and not after:
             scored = count_and_noun(before, "clip")
             worse.append(
@@ -91,19 +90,14 @@ def check_regressions(comparisons: Sequence[SideComparison], lost: Sequence[str]
                 f"{second.name} on none ({_most_frequent_reason_text(second.results, metric_ids)})"
             )
         elif before:
-            untested.append(
-                f"no metric of memory was compared between {one.both_names_text}: they have no scored clip in common"
-            )
+            untested.append(f"{between} they have no scored clip in common")
         elif after:
             saw_memory = True
-            warnings.append(
-                f"memory was not tested between {one.both_names_text}: {first.name} has no score of it "
-                f"({_most_frequent_reason_text(first.results, metric_ids)}), {second.name} has on "
-                f"{count_and_noun(after, 'clip')}"
-            )
+            reason = _most_frequent_reason_text(first.results, metric_ids)
+            scored = count_and_noun(after, "clip")
+            warnings.append(f"{between} {first.name} has no score of it ({reason}), {second.name} has on {scored}")
         else:
-            why = _no_memory_score_text(second.results, metric_ids)
-            untestable.append(f"memory was not tested between {one.both_names_text}: {why}")
+            untestable.append(f"{between} {_no_memory_score_text(second.results, metric_ids)}")
     (warnings if saw_memory else untested).extend(untestable)
     return RegressionGate(tuple(worse), tuple(untested), tuple(warnings))
 
@@ -116,15 +110,15 @@ def _is_metric_of_memory_question(metric: str, suites: Collection[str]) -> bool:
 
 def have_same_answers(first: Results, second: Results) -> bool:
     """Whether two sides have the same clips, and the same answer to every question of each."""
-    return len(first.entries) == len(second.entries) and _answer_counts(first) == _answer_counts(second)
-
-
-def _answer_counts(results: Results) -> Counter[tuple[object, ...]]:
-    return Counter(
-        (case.pairing_key, id, record.status, record.value, record.label, record.reason and record.reason.kind)
-        for case in results.cases
-        for id, record in results.of(case).items()
+    answers, others = (
+        Counter(
+            (case.pairing_key, id, record.status, record.value, record.label, record.reason and record.reason.kind)
+            for case in results.cases
+            for id, record in results.of(case).items()
+        )
+        for results in (first, second)
     )
+    return len(first.entries) == len(second.entries) and answers == others
 
 
 def _no_memory_score_text(results: Results, metrics: Sequence[str]) -> str:
@@ -135,11 +129,8 @@ def _no_memory_score_text(results: Results, metrics: Sequence[str]) -> str:
 
 def _most_frequent_reason_text(results: Results, metrics: Sequence[str]) -> str:
     """Why most clips have no score of memory: `test not posed on 9 of 9 clips`."""
-    kinds: dict[str, set[str]] = {}
-    for record in (record for id in metrics for record in results.records_for(id)):
-        if record.reason is not None:
-            kinds.setdefault(record.reason.kind, set()).add(record.case.id)
-    if not kinds:
-        return "not asked"
-    kind = max(kinds, key=lambda kind: len(kinds[kind]))
-    return f"{reason_title(kind)} on {len(kinds[kind])} of {count_and_noun(len(results.entries), 'clip')}"
+    records = (record for id in metrics for record in results.records_for(id))
+    clips = dict.fromkeys((record.reason.kind, record.case.id) for record in records if record.reason is not None)
+    for kind, count in Counter(kind for kind, _ in clips).most_common(1):
+        return f"{reason_title(kind)} on {count} of {count_and_noun(len(results.entries), 'clip')}"
+    return "not asked"

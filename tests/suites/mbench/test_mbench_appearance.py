@@ -12,8 +12,7 @@ import pytest
 
 from revisit.core import Batch, InvalidEvidence, MediaError, Reason, Score, Unscored
 from revisit.evidence.appearance import LabStats
-from revisit.evidence.objects import ObjectFeatures, ObjectMasks
-from revisit.evidence.target import HIDDEN, RETURNED, VISIBLE, TargetPhases
+from revisit.evidence.target import HIDDEN, RETURNED, VISIBLE, ObjectFeatures, ObjectMasks, TargetPhases
 from revisit.media import save_npz
 from revisit.observers.color_texture import lab_stats
 from revisit.observers.imports import objects

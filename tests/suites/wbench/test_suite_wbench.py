@@ -13,7 +13,7 @@ from revisit.core import METRICS, SUITES, Case, Rejected, Remark, UsageError
 from revisit.engine.dependencies import ObserverSet
 from revisit.engine.plan import make_plan
 from revisit.engine.run import evaluate
-from revisit.evidence.objects import ObjectFeatures, ObjectMasks
+from revisit.evidence.target import ObjectFeatures, ObjectMasks
 from revisit.media import encode_mp4
 from revisit.observers.sets import load_roles
 from revisit.results.leaderboards import RunFacts

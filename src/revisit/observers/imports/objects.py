@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from revisit.core import MediaError, observer
-from revisit.evidence.objects import ObjectFeatures, ObjectMasks
+from revisit.evidence.target import ObjectFeatures, ObjectMasks
 from revisit.media.error_names import raise_media_errors_naming_file
 from revisit.observers.imports.tables import (
     finite_float_table,

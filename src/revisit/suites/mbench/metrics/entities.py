@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from revisit.core import InvalidEvidence, PublishedMaker, Score, Series, Unscored
-from revisit.evidence.objects import ObjectFeatures
+from revisit.evidence.target import ObjectFeatures
 from revisit.metrics.vectors import unit_vectors
 from revisit.suites.mbench.evidence import BodyFeatures, FaceFeatures, FoldPairs
 from revisit.suites.mbench.metrics.rules import PAPER, check_rule, score_metric

@@ -9,8 +9,8 @@ from dataclasses import replace
 from typing import Any
 
 from revisit.core import Case, Metric, PublishedMaker, Score, Unscored, metric
+from revisit.evidence.appearance import AestheticQuality, ImagingQuality
 from revisit.evidence.frames import FrameFacts
-from revisit.evidence.quality import AestheticQuality, ImagingQuality
 from revisit.suites.mind.evidence import FeatureError
 from revisit.suites.mind.metrics.lcm import score_counted_frames
 from revisit.suites.mind.metrics.selection import refuse_other_network

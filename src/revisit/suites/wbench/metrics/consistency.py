@@ -7,7 +7,7 @@ import numpy as np
 from revisit.core import PublishedMaker, Score, Series, Unscored, derived, metric
 from revisit.evidence.appearance import NetworkPatches, PatchFeatures
 from revisit.evidence.motion import ShotChanges
-from revisit.evidence.objects import ObjectFeatures, ObjectMasks
+from revisit.evidence.target import ObjectFeatures, ObjectMasks
 from revisit.suites.wbench.evidence import BackgroundLooks, BackgroundVectors, Reprojections
 from revisit.suites.wbench.metrics.rules import CARD
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from revisit.core import Metric, PublishedMaker, Score, Series, Unscored, metric
+from revisit.evidence.appearance import AestheticQuality, ImagingQuality
 from revisit.evidence.motion import FlowStats
-from revisit.evidence.quality import AestheticQuality, ImagingQuality
 from revisit.suites.wbench.evidence import NeighbourDifference, ResultFile
 from revisit.suites.wbench.metrics.rules import CARD
 
