@@ -68,26 +68,25 @@ def read_array_clip(path: Path, limits: Limits) -> ArrayFrames:
     with raise_media_errors_naming_file(path):
         name = _name_of_only_frame_array(headers)
         header = headers[name]
-        layout, shape = _axis_layout_and_unbatched_shape(header)
-        rows, columns = (shape[axis] for axis in _LAYOUTS[layout][1:3])
-        _require_frames_within_limits(shape[_LAYOUTS[layout][0]], rows, columns, limits)
-        rates = [one for one in headers if one == "fps" and headers[one].shape in ((), (1,))]
-    arrays = load_npz(
-        path, max_bytes=limits.memory, members=None if is_single_array_named_as_file(headers, path) else [name, *rates]
-    )
+        layout, *others = _fitting_axis_layouts(header)
+        if others:
+            raise MediaError(
+                f"its shape {header.shape} may be {' or '.join([layout, *others])}; save (T, H, W, 3) with another "
+                "number of frames than 3, or write a video"
+            )
+        shape = _without_batch_axis_of_one(header.shape)
+        count, height, width, _ = (shape[axis] for axis in _LAYOUTS[layout])
+        _require_frames_within_limits(count, height, width, limits)
+        has_rate = "fps" in headers and headers["fps"].shape in ((), (1,))
+    arrays = load_npz(path, max_bytes=limits.memory, members=[name, "fps"] if has_rate else [name])
     with raise_media_errors_naming_file(path):
         frames = arrays[name].reshape(shape).transpose(_LAYOUTS[layout])
-        rate = arrays[rates[0]].reshape(-1)[0] if rates else None
+        rate = arrays["fps"].reshape(-1)[0] if has_rate else None
         if rate is not None and not (rate.dtype.kind in "iuf" and 0 < rate < math.inf):
             raise MediaError(f"its fps is {printable_line(str(rate), 40)}; write a number above zero")
         rgb, levels = _frames_to_uint8_and_range_text(frames)
     fps = None if rate is None else float(rate)
     return ArrayFrames(rgb, fps, (f"the array {printable_line(name)} {header.shape} was read as {layout}{levels}",))
-
-
-def is_single_array_named_as_file(headers: Mapping[str, ArrayHeader], path: Path) -> bool:
-    """Whether the only array is the file itself."""
-    return list(headers) == [path.stem]
 
 
 def _names_of_frame_arrays(headers: Mapping[str, ArrayHeader]) -> list[str]:
@@ -124,16 +123,6 @@ def _fitting_axis_layouts(header: ArrayHeader) -> list[str]:
 def _without_batch_axis_of_one(shape: tuple[int, ...]) -> tuple[int, ...]:
     """The shape without a batch of one before it."""
     return shape[1:] if len(shape) == 5 and shape[0] == 1 else shape
-
-
-def _axis_layout_and_unbatched_shape(header: ArrayHeader) -> tuple[str, tuple[int, ...]]:
-    layouts = _fitting_axis_layouts(header)
-    if len(layouts) > 1:
-        raise MediaError(
-            f"its shape {header.shape} may be {' or '.join(layouts)}; save (T, H, W, 3) with another number of frames "
-            "than 3, or write a video"
-        )
-    return layouts[0], _without_batch_axis_of_one(header.shape)
 
 
 def _require_frames_within_limits(count: int, height: int, width: int, limits: Limits) -> None:

@@ -24,8 +24,8 @@ from revisit.evidence.motion import CutSignal, ShotChanges
 from revisit.observers.pictures import (
     Flows,
     create_dis_flow,
+    flow_both_ways,
     flow_destinations_and_inside,
-    flow_with_initial_shift,
     gray_at,
     median,
     sample_picture_at,
@@ -152,13 +152,6 @@ def _sums_of_common_part(picture: np.ndarray, y: np.ndarray, x: np.ndarray) -> n
     )
     lower, upper = sums[bottom], sums[top]
     return np.asarray(lower[:, right] - lower[:, left] - upper[:, right] + upper[:, left])
-
-
-def flow_both_ways(
-    maker: Any, a: np.ndarray, b: np.ndarray, start: tuple[float, float]
-) -> tuple[np.ndarray, np.ndarray]:
-    """Flow from a to b and back that sets out from a shift in pixels."""
-    return flow_with_initial_shift(maker, a, b, start), flow_with_initial_shift(maker, b, a, (-start[0], -start[1]))
 
 
 def resize_flow(flow: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:

@@ -168,14 +168,7 @@ def integrity_by_efficientnet(batch: Batch, *, crop: bool = False) -> IntegrityT
     from revisit.networks.efficientnet_lite import LONG_SIDE, PATCH, unit_patch_and_picture_descriptors
 
     with runtime.inference():
-        pictures = runtime.channels_first_on_device(batch.rgb)
-        if crop:
-            levels, inside = preprocessing.pad_to_whole_patches(preprocessing.resize_256_and_crop_224(pictures), PATCH)
-        else:
-            scaled = preprocessing.resize_levels(
-                pictures, preprocessing.size_with_long_side(tuple(pictures.shape[-2:]), LONG_SIDE)
-            )
-            levels, inside = preprocessing.pad_to_whole_patches(scaled, PATCH, GREY)
+        levels, inside = preprocessing.pad_to_whole_patches(cropped_or_whole_field(batch, crop, LONG_SIDE), PATCH, GREY)
         tokens, whole = unit_patch_and_picture_descriptors(levels)
     return integrity_record(batch, tokens.flatten(1, 2), inside, whole, EFFICIENTNET, crop)
 
@@ -190,18 +183,23 @@ def integrity_by_dino(network: str, batch: Batch, *, crop: bool = False) -> Inte
 
     net = dino.network(network)
     with runtime.inference(dino.HALF):
-        pictures = runtime.channels_first_on_device(batch.rgb)
-        if crop:
-            levels = preprocessing.resize_256_and_crop_224(pictures)
-        else:
-            levels = preprocessing.resize_levels(
-                pictures, preprocessing.size_with_long_side(tuple(pictures.shape[-2:]), DINO_LONG_SIDE)
-            )
+        levels = cropped_or_whole_field(batch, crop, DINO_LONG_SIDE)
         # Padding after normalisation: zero is the mean colour.
         pixels, inside = preprocessing.pad_to_whole_patches(preprocessing.normalise_by_channel(levels), net.patch)
         whole, tokens = net(pixels)
         whole, tokens = preprocessing.unit_vectors(whole), preprocessing.unit_vectors(tokens)
     return integrity_record(batch, tokens, inside, whole, network, crop)
+
+
+def cropped_or_whole_field(batch: Batch, crop: bool, long_side: int) -> Any:
+    """Levels of the middle 224 x 224 of the frames, or of all of them at this longer side."""
+    from revisit.networks import preprocessing, runtime
+
+    pictures = runtime.channels_first_on_device(batch.rgb)
+    if crop:
+        return preprocessing.resize_256_and_crop_224(pictures)
+    size = preprocessing.size_with_long_side(tuple(pictures.shape[-2:]), long_side)
+    return preprocessing.resize_levels(pictures, size)
 
 
 def integrity_record(batch: Batch, tokens: Any, inside: Any, whole: Any, maker: str, crop: bool) -> IntegrityTokens:

@@ -21,6 +21,7 @@ from revisit.evidence.reference_alignment import Departures
 from revisit.observers.matching import Structure, best_shift_correlations, gradient_structure
 from revisit.observers.pictures import (
     create_dis_flow,
+    flow_both_ways,
     flow_with_initial_shift,
     pixel_coordinates,
     resize_by_halving,
@@ -95,10 +96,8 @@ def departures_from_reference(clip: ClipInfo) -> PairStream:
             continue  # a frame that is compared with several of the reference speaks once
         picture = small_rgb_from_shared_size(pair[0], LONG_SIDE)
         height, width = picture.shape[:2]
-        mine, true = (
-            aligned_picture_of_rgb(picture),
-            aligned_picture_of_rgb(resize_by_halving(rgb_at_shared_size(pair[1]), width, height)),
-        )
+        mine = aligned_picture_of_rgb(picture)
+        true = aligned_picture_of_rgb(resize_by_halving(rgb_at_shared_size(pair[1]), width, height))
         offset = register_pictures(maker, mine, true)
         if start is None or before is None:
             start = true
@@ -174,10 +173,9 @@ def register_pictures(maker: Any, a: AlignedPicture, b: AlignedPicture) -> Regis
         return centred
     ((_, lead, (x, y)),) = best_shift_correlations(a.edges, [b.edges])
     start = x * a.gray.shape[1], y * a.gray.shape[0]
-    other = (
-        registration_from_shift(maker, a, b, start) if lead >= LEAST_LEAD and float(np.hypot(*start)) >= FAR else APART
-    )
-    best = centred if centred.share >= other.share else other
+    best = centred
+    if lead >= LEAST_LEAD and float(np.hypot(*start)) >= FAR:
+        best = max(centred, registration_from_shift(maker, a, b, start), key=lambda one: one.share)
     return best if best.share >= LEAST_SHARE else APART
 
 
@@ -190,10 +188,7 @@ def registration_from_shift(
     height, width = a.gray.shape
     if len(a.points) < LEAST_POINTS or len(b.points) < LEAST_POINTS:
         return APART
-    there, back = (
-        flow_with_initial_shift(maker, a.gray, b.gray, start),
-        flow_with_initial_shift(maker, b.gray, a.gray, (-start[0], -start[1])),
-    )
+    there, back = flow_both_ways(maker, a.gray, b.gray, start)
     x, y = a.points.astype(int).T
     out = there[y, x]
     moved = a.points + out

@@ -38,7 +38,7 @@ def check_local_weights(id: str) -> WeightsCheck:
         return WeightsCheck(
             id, "by hand", "; ".join(_digest_comparison_text(locked, *one) for one in local.files.items())
         )
-    return WeightsCheck(id, "ok", f"{local.first_file} from {local.receipt.get('source')}")
+    return WeightsCheck(id, "ok", f"{local.first_file} from {local.receipt.source}")
 
 
 def _digest_comparison_text(locked: LockedWeights, name: str, path: Path) -> str:
