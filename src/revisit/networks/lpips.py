@@ -75,20 +75,17 @@ class Lpips(nn.Module):
         super().__init__()
         self.table = table
         self.kept = FeatureCache()
-        self.net = nn.Module()
+        self.net = nn.ModuleDict()
         inputs = 3
         for depth, layers in enumerate(table):
-            part = nn.Module()
+            self.net[f"slice{depth + 1}"] = part = nn.ModuleDict()
             for layer in layers:
                 if isinstance(layer, Conv):
                     conv = nn.Conv2d(inputs, layer.outputs, layer.kernel, layer.stride, layer.padding)
-                    part.add_module(str(layer.number), conv)
+                    part[str(layer.number)] = conv
                     inputs = layer.outputs
-            self.net.add_module(f"slice{depth + 1}", part)
-            head, model = nn.Module(), nn.Module()
-            model.add_module("1", nn.Conv2d(inputs, 1, 1, bias=False))
-            head.add_module("model", model)
-            self.add_module(f"lin{depth}", head)
+            model = nn.ModuleDict({"1": nn.Conv2d(inputs, 1, 1, bias=False)})
+            self.add_module(f"lin{depth}", nn.ModuleDict({"model": model}))
 
     def conv_features(self, x: Tensor) -> list[Tensor]:
         """Features at the five depths of normalised pictures (B, 3, H, W)."""

@@ -132,10 +132,8 @@ def best_shift_correlation(a: np.ndarray, b: np.ndarray) -> float:
     y, x = (np.arange(-reach, reach + 1) for reach in (rows, columns))
     count = np.outer(height - np.abs(y), width - np.abs(x))
     # Sums over the common part under each shift; of whole numbers, and therefore exact.
-    (sum_a, sum_aa), (sum_b, sum_bb) = (
-        [_sums_of_common_part(one, sign * y, sign * x) for one in (picture, picture * picture)]
-        for picture, sign in ((a, 1), (b, -1))
-    )
+    sum_a, sum_aa = (_sums_of_common_part(one, y, x) for one in (a, a * a))
+    sum_b, sum_bb = (_sums_of_common_part(one, -y, -x) for one in (b, b * b))
     shape = 2 * height, 2 * width
     product = np.fft.irfft2(np.fft.rfft2(a, shape) * np.fft.rfft2(b, shape).conj(), shape)
     product = np.rint(product[np.ix_(y, x)])
@@ -241,11 +239,7 @@ def shot_change_probabilities(clip: ClipInfo) -> FrameStream:
         rows.append((frame.index, frame.time, cv2.resize(frame.rgb, TRANSNET_SIZE, interpolation=cv2.INTER_AREA)))
     index, seconds, pictures = columns_of_rows(rows, 3)
     network = runtime.network(transnet.ID, transnet.build)
-    ends, during = (
-        transnet.shot_end_and_transition_probabilities(network, np.stack(pictures))
-        if pictures
-        else (np.zeros(0), np.zeros(0))
-    )
+    ends, during = transnet.shot_end_and_transition_probabilities(network, np.stack(pictures))
     # The network marks the last frame of a shot; a step is named by its later frame.
     return ShotChanges(
         index=np.array(index[1:], dtype=np.int64),

@@ -121,10 +121,7 @@ def track_target(clip: ClipInfo, target: Target) -> FrameStream:
     x0, y0, x1, y1 = target.box
     width, height = float((x1 - x0) * clip.width), float((y1 - y0) * clip.height)
     first = yield
-    if first is None:
-        return TargetTrack(
-            **evidence_arrays_of_rows(TargetTrack, []), cells=0, texture=0.0, width_px=width, height_px=height
-        )
+    assert first is not None
     search = TargetSearch(rgb_at_long_side(first, LONG_SIDE), target.box)
     spot, missed, last, before = search.start, 0.0, float(first.time), first
     flow, camera = 1.0, 0.0  # of the motion since the last search: the smallest share to be trusted, and the sum
@@ -136,13 +133,9 @@ def track_target(clip: ClipInfo, target: Target) -> FrameStream:
         is_lost = missed > LOST_AFTER
         if frame is not first:
             greys = gray_at(before, FLOW_SIDE), gray_at(frame, FLOW_SIDE)
-            step = target_and_camera_motion(
-                *greys,
-                *flows.forward_and_backward_flow(before, frame),
-                spot.box_of_target(search.size),
-                is_lost,
-                search.figure,
-            )
+            there, back = flows.forward_and_backward_flow(before, frame)
+            box = spot.box_of_target(search.size)
+            step = target_and_camera_motion(*greys, there, back, box, is_lost, search.figure)
             spot = Spot(spot.centre + step.shift, float(np.clip(spot.scale * step.growth, 0.4, 4.0)))
             flow, camera, before = min(flow, step.flow), camera + step.camera, frame
             if calm and frame.time - last < SEARCH_GAP and frame.index < clip.count - 1:
@@ -161,12 +154,8 @@ def track_target(clip: ClipInfo, target: Target) -> FrameStream:
         missed = 0.0 if there and inside > OUT else missed + float(frame.time) - last
         search.frozen = search.frozen or missed > LOST_AFTER
         colour, own_colour = search.colour_overlaps_with_looks(rgb, sighting.peak_at.box_of_target(search.size))
-        if (
-            missed > LOST_AFTER
-            and sighting.peak >= FOUND
-            and sighting.peak - sighting.second >= CLEAR
-            and colour >= SAME_COLOUR
-        ):
+        stands_out = sighting.peak >= FOUND and sighting.peak - sighting.second >= CLEAR
+        if missed > LOST_AFTER and stands_out and colour >= SAME_COLOUR:
             spot, missed = sighting.peak_at, 0.0
             inside = share_of_box_inside_frame(spot.box_of_target(search.size))
         setting = search.state_of_surroundings(spot, sighting, camera)
@@ -481,12 +470,8 @@ class TargetSearch:
         best = 0.0
         for grid, values, size in zip(grids, maps, self.sizes, strict=True):
             rows, columns = grid.cells_within_reach(spot.centre, self.size * (spot.scale + size) * 0.45, closed=True)
-            sides = (
-                values[: rows.start],
-                values[rows.stop :],
-                values[rows, : columns.start],
-                values[rows, columns.stop :],
-            )
+            beside = values[rows, : columns.start], values[rows, columns.stop :]
+            sides = (values[: rows.start], values[rows.stop :], *beside)
             best = max([best, *(float(side.max()) for side in sides if side.size)])
         return best
 
