@@ -114,9 +114,8 @@ def save_npz(
                 if compress:  # in one go: zipfile takes no level for a member that is written piece by piece
                     buffer = io.BytesIO()
                     np.lib.format.write_array(buffer, array, allow_pickle=False)
-                    compression = (
-                        zipfile.ZIP_DEFLATED if _is_worth_compressing(buffer.getbuffer()) else zipfile.ZIP_STORED
-                    )
+                    packed = _is_worth_compressing(buffer.getbuffer())
+                    compression = zipfile.ZIP_DEFLATED if packed else zipfile.ZIP_STORED
                     archive.writestr(member, buffer.getbuffer(), compression, level)
                     continue
                 with archive.open(member, "w", force_zip64=array.nbytes > GIB) as file:
@@ -237,9 +236,8 @@ def _read_npy_header(stream: IO[bytes], name: str) -> ArrayHeader:
     try:
         version = np.lib.format.read_magic(stream)
         size = stream.read({(1, 0): 2, (2, 0): 4}[version])
-        shape, fortran, dtype = _parse_npy_header(
-            version, size + stream.read(min(int.from_bytes(size, "little"), LONGEST_HEADER))
-        )
+        header = stream.read(min(int.from_bytes(size, "little"), LONGEST_HEADER))
+        shape, fortran, dtype = _parse_npy_header(version, size + header)
     except (zipfile.BadZipFile, zlib.error, OSError, MemoryError):
         raise
     except Exception as error:  # numpy parses it as Python, which fails in many ways

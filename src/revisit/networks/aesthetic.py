@@ -57,8 +57,6 @@ def aesthetic_scores(net: nn.Module, embedding: Tensor) -> Tensor:
 
 def preprocess_for_clip_without_antialias(levels: Tensor, side: int) -> Tensor:
     """Pictures for CLIP as MIND makes them: the shorter side bicubic without antialiasing, the middle square."""
-    height, width = levels.shape[-2:]
-    smaller = functional.interpolate(
-        levels, size_with_short_side((height, width), side), mode="bicubic", align_corners=False
-    )
+    size = size_with_short_side(tuple(levels.shape[-2:]), side)
+    smaller = functional.interpolate(levels, size, mode="bicubic", align_corners=False)
     return normalise_by_channel(centre_crop(smaller, (side, side), odd="even"), CLIP_MEAN, CLIP_STD)

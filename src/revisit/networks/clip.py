@@ -69,9 +69,8 @@ class ClipNetwork(nn.Module):
 
     def images(self, pictures: Tensor) -> Tensor:
         """(B, D) unit vectors of RGB pictures (B, 3, H, W) with levels from 0 to 255."""
-        return preprocessing.unit_vectors(
-            _apply_in_float32(self.model.visual_projection, compiled.run(self._preprocess_and_pool, pictures))
-        )
+        pooled = compiled.run(self._preprocess_and_pool, pictures)
+        return preprocessing.unit_vectors(_apply_in_float32(self.model.visual_projection, pooled))
 
     def _preprocess_and_pool(self, pictures: Tensor) -> Tensor:
         return self._pooled_vision_output(self.prepared(pictures))
@@ -116,9 +115,8 @@ def embed_captions_and_tell_if_split(
     rows = [tokens for caption in parts for tokens in caption]
     table = torch.tensor([vocabulary.pad_tokens(tokens) for tokens in rows], device=device)
     vectors = embed(table, torch.tensor([len(tokens) - 1 for tokens in rows], device=device))
-    means = [
-        part.mean(dim=0) for part in preprocessing.unit_vectors(vectors).split([len(caption) for caption in parts])
-    ]
+    vectors_of_each = preprocessing.unit_vectors(vectors).split([len(caption) for caption in parts])
+    means = [part.mean(dim=0) for part in vectors_of_each]
     return preprocessing.unit_vectors(torch.stack(means)), any(len(caption) > 1 for caption in parts)
 
 

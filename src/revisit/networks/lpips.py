@@ -113,15 +113,11 @@ class Lpips(nn.Module):
         the next that is compared with it.
         """
         if a.device.type == "cpu":
-            pairs = zip(a.split(1), b.split(1), strict=True)
-            return torch.cat(
-                [
-                    self._weighted_feature_distance(
-                        self._unit_features_by_openvino(a, keep=False), self._unit_features_by_openvino(b, keep=True)
-                    )
-                    for a, b in pairs
-                ]
+            features = (
+                [self._unit_features_by_openvino(one, keep=keep) for one, keep in ((x, False), (y, True))]
+                for x, y in zip(a.split(1), b.split(1), strict=True)
             )
+            return torch.cat([self._weighted_feature_distance(*pair) for pair in features])
         convolutions = sum(isinstance(layer, Conv) for layers in self.table for layer in layers)
         few = max(1, PIXELS * ON_GPU[convolutions] // (a.shape[-1] * a.shape[-2]))
         if len(a) > few:

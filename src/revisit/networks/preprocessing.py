@@ -57,9 +57,8 @@ class _Passes:
             if width != size[1]:
                 levels = _round_and_clamp_levels(sum(levels[..., at].float() * weight for at, weight in self.across))
             if height != size[0]:
-                levels = _round_and_clamp_levels(
-                    sum(levels[..., at, :].float() * weight[:, None] for at, weight in self.down)
-                )
+                lines = (levels[..., at, :].float() * weight[:, None] for at, weight in self.down)
+                levels = _round_and_clamp_levels(sum(lines))
             return levels.float()
         if compiled.is_compilation_enabled() and self.across is None:  # while these are traced it would be too late
             self.across = _filter_table(width, size[1], self.method, pictures.device)
@@ -122,9 +121,8 @@ class _Fit:
                 here = levels[:, rows]
                 return here[:, :, left] * (256 - near) + here[:, :, right] * near
 
-            levels = (
-                (interpolate_across(top) * (256 - low) + interpolate_across(bottom) * low + 32768) / 65536
-            ).floor()
+            levels = interpolate_across(top) * (256 - low) + interpolate_across(bottom) * low
+            levels = ((levels + 32768) / 65536).floor()
         return levels.to(torch.uint8)
 
 
@@ -148,9 +146,8 @@ def _filter_table(before: int, after: int, method: Method, device: torch.device)
     first, last = there.argmax(dim=1), before - 1 - there.flip(1).argmax(dim=1)
     count = int((last - first).max()) + 1
     places = first.clamp(max=before - count)[:, None] + torch.arange(count, device=device)
-    return [
-        (at.contiguous(), weight.contiguous()) for at, weight in zip(places.T, weights.gather(1, places).T, strict=True)
-    ]
+    taps = zip(places.T, weights.gather(1, places).T, strict=True)
+    return [(at.contiguous(), weight.contiguous()) for at, weight in taps]
 
 
 def _resize_antialiased(levels: torch.Tensor, size: Size, method: Method) -> torch.Tensor:

@@ -79,9 +79,8 @@ def cut_signal(clip: ClipInfo) -> FrameStream:
                 middle["lasting"] = combine_cues(cut_cues(maker, recent[0], recent[-1]))
     both = np.array([min(row["step"], row["lasting"]) for row in rows])
     above = excess_over_local_median(both, max(2, round(NEIGHBOURHOOD_SECONDS * clip.fps)))
-    return CutSignal(
-        **evidence_arrays_of_rows(CutSignal, [{**row, "score": score} for row, score in zip(rows, above, strict=True)])
-    )
+    scored = [{**row, "score": score} for row, score in zip(rows, above, strict=True)]
+    return CutSignal(**evidence_arrays_of_rows(CutSignal, scored))
 
 
 def cut_picture_of_frame(frame: Frame) -> CutPicture:
@@ -102,16 +101,13 @@ def cut_cues(
     `flows` is the flow there and back, at any size, where somebody has it already.
     """
     histogram = float(np.clip(1 - np.dot(a.histogram, b.histogram), 0, 1))
-    there, back = flows or flow_both_ways(maker, a.gray, b.gray, (0.0, 0.0))
-    shape = a.gray.shape
-    structure, disagreement = structure_change_and_flow_disagreement(
-        a.gray, b.gray, resize_flow(there, shape), resize_flow(back, shape)
-    )
+    both = flows or flow_both_ways(maker, a.gray, b.gray, (0.0, 0.0))
+    there, back = (resize_flow(flow, a.gray.shape) for flow in both)
+    structure, disagreement = structure_change_and_flow_disagreement(a.gray, b.gray, there, back)
     if structure * disagreement > RETRY**2:
         # Flow alone loses a camera that jumps by a tenth of the frame; the best plain shift puts it on the track.
-        second = structure_change_and_flow_disagreement(
-            a.gray, b.gray, *flow_both_ways(maker, a.gray, b.gray, best_shift(a.gray, b.gray))
-        )
+        both = flow_both_ways(maker, a.gray, b.gray, best_shift(a.gray, b.gray))
+        second = structure_change_and_flow_disagreement(a.gray, b.gray, *both)
         if second[0] < FOLLOWED and second[0] * second[1] < structure * disagreement:
             structure, disagreement = second
     if structure * disagreement > RETRY**2:

@@ -109,9 +109,8 @@ class Tracker:
         small = shrink_to_long_side(rgb, LONG_SIDE)
         grey = _gray_for_flow(small)
         there, back = self._flow.calc(self._before, grey, None), self._flow.calc(grey, self._before, None)
-        moved = target_and_camera_motion(
-            self._before, grey, there, back, self.spot.box_of_target(self.search.size), self.lost
-        )
+        box = self.spot.box_of_target(self.search.size)
+        moved = target_and_camera_motion(self._before, grey, there, back, box, self.lost)
         self._before = grey
         self._frames += 1
         expected = Spot(self.spot.centre + moved.shift, float(np.clip(self.spot.scale * moved.growth, 0.4, 4.0)))
@@ -134,11 +133,9 @@ class Tracker:
         self, sight: Sighting, expected: Spot, carried: bool, embedding: PictureEmbedding
     ) -> tuple[Spot, Cut, float] | None:
         """Where the target is, its mask, and how sure that is."""
-        cells = unit_cell_features(embedding)
-        like = self._rule(cells)
-        centre = centre_most_like_target(
-            like.reshape(tuple(embedding.features_without_padding.shape[1:])), self.search.size * expected.scale
-        )
+        like = self._rule(unit_cell_features(embedding))
+        grid = like.reshape(tuple(embedding.features_without_padding.shape[1:]))
+        centre = centre_most_like_target(grid, self.search.size * expected.scale)
         trusted = [expected] * carried
         trusted += [sight.near_at] * (sight.near - sight.second >= STANDS_OUT)
         trusted += [sight.peak_at] * (sight.peak - sight.second >= STANDS_OUT)

@@ -78,9 +78,8 @@ def network_patches(batch: Batch) -> NetworkPatches:
     from revisit.networks.efficientnet_lite import resize_to_whole_patches, unit_patch_and_picture_descriptors
 
     with runtime.inference():
-        tokens, whole = unit_patch_and_picture_descriptors(
-            resize_to_whole_patches(runtime.channels_first_on_device(batch.rgb))
-        )
+        pictures = resize_to_whole_patches(runtime.channels_first_on_device(batch.rgb))
+        tokens, whole = unit_patch_and_picture_descriptors(pictures)
     return NetworkPatches(batch.index, runtime.to_numpy(tokens, np.float16), runtime.to_numpy(whole), EFFICIENTNET)
 
 
@@ -103,9 +102,8 @@ def patch_tokens(rgb: np.ndarray) -> np.ndarray:
     parts += [WIDER_WEIGHT * wider[y : y + 2 * rows : 2, x : x + 2 * columns : 2] for y in (0, 2) for x in (0, 2)]
     parts.append(np.full((rows, columns, 1), FLAT, dtype=np.float32))
     shape = unit_vectors(np.sqrt(np.concatenate(parts, axis=2)), centred=True)
-    colour = unit_vectors(
-        soft_colour_bins(cv2.resize(lab, (columns, rows), interpolation=cv2.INTER_AREA)), centred=True
-    )
+    mean_colours = cv2.resize(lab, (columns, rows), interpolation=cv2.INTER_AREA)
+    colour = unit_vectors(soft_colour_bins(mean_colours), centred=True)
     return np.concatenate([np.sqrt(1 - COLOUR_WEIGHT) * shape, np.sqrt(COLOUR_WEIGHT) * colour], axis=2)
 
 

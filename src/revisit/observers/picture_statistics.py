@@ -55,9 +55,8 @@ def picture_statistics(frames: Batch) -> PictureStatistics:
         fine_colour = sum(np.abs(one - cv2.GaussianBlur(one, (5, 5), SOFTENED)) for one in colours)
         chroma = np.log(grid_cell_means((brightest - darkest).astype(np.float32)) + CHROMA_FLOOR)
         speckle = median(np.log(grid_cell_means(fine_colour) + FLOOR) - logs[0])
-        density = squared_mean_over_mean_square(
-            gradient_lengths(shrink_to_half(colours[0])) + gradient_lengths(shrink_to_half(colours[1]))
-        )
+        first, second = (gradient_lengths(shrink_to_half(one)) for one in colours)
+        density = squared_mean_over_mean_square(first + second)
         whole = (speckle, gradient_coherence(half), density, edge_sharpness(luma, fine))
         thumbnail = cv2.resize(luma, THUMBNAIL, interpolation=cv2.INTER_AREA).round().astype(np.uint8)
         rows.append(((logs[0] + logs[1]) / 2, grid_cell_means(luma), chroma, *whole, thumbnail))

@@ -115,10 +115,10 @@ def departures_from_reference(clip: ClipInfo) -> PairStream:
     index, seconds, reference, registrations, pictures, covered, truths, details = columns_of_rows(rows, 8)
     height, width = pictures[0].shape[:2] if n else (1, 1)
     to_pixels = np.diag([width, height, 1.0])
-    warps = np.array([[np.linalg.inv(to_pixels) @ j.warp @ to_pixels for j in row] for row in registrations]).reshape(
-        n, 4, 3, 3
-    )
-    shares = np.array([[j.share for j in row] for row in registrations], dtype=np.float64).reshape(n, 4)
+    to_fractions = np.linalg.inv(to_pixels)
+    warps = np.array([[to_fractions @ one.warp @ to_pixels for one in row] for row in registrations])
+    warps = warps.reshape(n, 4, 3, 3)
+    shares = np.array([[one.share for one in row] for row in registrations], dtype=np.float64).reshape(n, 4)
     shown_files, truth_files = pack_jpegs(pictures), pack_jpegs(truths)
     detail = np.array(details, dtype=np.float64).reshape(n, 2, SCALES)
     return Departures(
@@ -208,9 +208,8 @@ def registration_from_shift(
     common = np.count_nonzero(is_inside_picture(landed, width, height))
     if common < max(LEAST_POINTS, LEAST_OVERLAP * len(a.points)):
         return APART
-    return Registration(
-        np.asarray(warp, dtype=np.float64), min(1.0, float(agrees.mean()) * float(count) / float(common))
-    )
+    share = float(agrees.mean()) * float(count) / float(common)
+    return Registration(np.asarray(warp, dtype=np.float64), min(1.0, share))
 
 
 def is_inside_picture(points: np.ndarray, width: int, height: int) -> np.ndarray:

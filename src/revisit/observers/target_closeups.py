@@ -66,9 +66,8 @@ class CloseUps:
         scale = float(np.clip(np.sqrt(np.prod(self.place[2:] - self.place[:2]) / np.prod(size)), 0.5, 2.5))
         small = shrink_to_long_side(picture, LAYOUT_SIDE)
         sighting = self.layout.search_frame(small, Spot(centre, scale))
-        boxes = drop_overlapping_boxes(
-            [sighting.near_at.box_of_target(size), sighting.peak_at.box_of_target(size), window]
-        )
+        places = (spot.box_of_target(size) for spot in (sighting.near_at, sighting.peak_at))
+        boxes = drop_overlapping_boxes([*places, window])
         vectors = self._described(picture, boxes)
         likeness = (vectors @ np.stack(self.views).T).max(axis=1)
         unlike = (vectors @ self.nulls.T).max(axis=1, initial=0.0)
@@ -79,9 +78,8 @@ class CloseUps:
         like, colours = float(vectors[best] @ self.views[0]), lab_colours_in_box(small, box)
         if len(self.views) > len(self.own_colours.views):
             self.own_colours.add_view(colours)
-        return CloseLook(
-            like, float(likeness[best]), self.own_colours.best_view_overlap(colours), float(unlike[best]), box
-        )
+        colour = self.own_colours.best_view_overlap(colours)
+        return CloseLook(like, float(likeness[best]), colour, float(unlike[best]), box)
 
     def _keep_new_view(self, vector: np.ndarray, likeness: float, margin: float, box: np.ndarray) -> None:
         """Keep this view of the target if it goes on from the look before; none is learnt once it was lost."""

@@ -110,9 +110,8 @@ def head_maps_of_pictures(pictures: list[np.ndarray]) -> Iterator[np.ndarray]:
     for some in runtime.split_into_batches(pictures, 1 if runtime.device() == "cpu" else GROUP):
         with runtime.inference():
             levels = runtime.channels_first_on_device(some)
-            size = shapes.nearest_size_of_multiples(
-                shapes.size_with_long_side(tuple(levels.shape[-2:]), LONG_SIDE), CELL
-            )
+            size = shapes.size_with_long_side(tuple(levels.shape[-2:]), LONG_SIDE)
+            size = shapes.nearest_size_of_multiples(size, CELL)
             yield from runtime.to_numpy(head_maps(shapes.resize_levels(levels, size)))
 
 

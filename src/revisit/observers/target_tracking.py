@@ -437,9 +437,8 @@ class TargetSearch:
         pieces = np.stack([cut_window_of_cells(view.white, centre + step, rows, columns) for step in STEPS])
         theirs = sums_over_halves(np.einsum("pyxc,pyxc->pyx", pieces, pieces) * self.weight)
         own = np.stack([look.halves for look in self.looks])[:, None]
-        product = sums_over_halves(
-            np.einsum("lyxc,pyxc->lpyx", np.stack([look.weighted for look in self.looks]), pieces)
-        )
+        looks = np.stack([look.weighted for look in self.looks])
+        product = sums_over_halves(np.einsum("lyxc,pyxc->lpyx", looks, pieces))
         cosines = product / np.sqrt(np.maximum(own * np.maximum(theirs, FAINTEST * own), 1e-12))
         tells = own > 0.15 * own.sum(-1, keepdims=True)  # a half that holds little of the target says nothing
         return float(np.where(tells, cosines, -1.0).max())
@@ -458,10 +457,8 @@ class TargetSearch:
         best = -1.0
         for grid, values, size in zip(grids, maps, self.sizes, strict=True):
             if abs(np.log(size / spot.scale)) < 0.36:
-                cell = 1.0 / np.array(values.shape[::-1])
-                close = values[
-                    grid.cells_within_reach(spot.centre, np.maximum(cell, self.size * spot.scale / 6), closed=True)
-                ]
+                reach = np.maximum(1.0 / np.array(values.shape[::-1]), self.size * spot.scale / 6)
+                close = values[grid.cells_within_reach(spot.centre, reach, closed=True)]
                 best = max(best, float(close.max())) if close.size else best
         return best
 

