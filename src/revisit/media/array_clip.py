@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -22,15 +21,6 @@ _LAYOUTS = {"THWC": (0, 1, 2, 3), "TCHW": (0, 2, 3, 1), "CTHW": (1, 2, 3, 0)}  #
 _LEAST = 8  # rows and columns: below, an array is no picture
 _SLACK = 0.1  # decoders of latents overshoot their range by so much
 _STATED = "frames are (T, H, W, 3), (T, 3, H, W) or (3, T, H, W), as uint8, or as floats in 0..1, -1..1 or 0..255"
-
-
-@dataclass(frozen=True)
-class ArrayFrames:
-    """Frames (count, height, width, 3) of bytes, their rate where the file says one, and how they were read."""
-
-    rgb: np.ndarray
-    fps: float | None
-    notes: tuple[str, ...]
 
 
 def is_npy_or_zip_file(path: Path) -> bool:
@@ -62,8 +52,8 @@ def why_picture_arrays_are_no_clip(path: Path) -> str:
     return ""
 
 
-def read_array_clip(path: Path, limits: Limits) -> ArrayFrames:
-    """The frames of a npy or npz file."""
+def read_array_clip(path: Path, limits: Limits) -> tuple[np.ndarray, float | None, str]:
+    """Frames (count, height, width, 3) of bytes, their rate where the file says one, and how they were read."""
     headers = read_array_headers(path)
     with raise_media_errors_naming_file(path):
         name = _name_of_only_frame_array(headers)
@@ -86,7 +76,7 @@ def read_array_clip(path: Path, limits: Limits) -> ArrayFrames:
             raise MediaError(f"its fps is {printable_line(str(rate), 40)}; write a number above zero")
         rgb, levels = _frames_to_uint8_and_range_text(frames)
     fps = None if rate is None else float(rate)
-    return ArrayFrames(rgb, fps, (f"the array {printable_line(name)} {header.shape} was read as {layout}{levels}",))
+    return rgb, fps, f"the array {printable_line(name)} {header.shape} was read as {layout}{levels}"
 
 
 def _names_of_frame_arrays(headers: Mapping[str, ArrayHeader]) -> list[str]:

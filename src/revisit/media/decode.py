@@ -55,11 +55,11 @@ def _open_array_clip(clip: Clip, limits: Limits, wanted: FrameSelection) -> Fram
     """The frames of a npy or npz file, which needs no decoder."""
     with raise_media_errors_naming_file(clip.path):
         _require_size_within_limit(clip.path.stat().st_size, limits)
-    array = read_array_clip(clip.path, limits)
+    rgb, fps, note = read_array_clip(clip.path, limits)
     with raise_media_errors_naming_file(clip.path):
-        fps = _frame_rate_or_default(clip) if clip.fps is not None else array.fps
-        stream = FramesInMemory(replace(clip, frames=InMemory(array.rgb), fps=fps), wanted)
-    stream.notes = array.notes
+        fps = fps if clip.fps is None else _frame_rate_or_default(clip)
+        stream = FramesInMemory(replace(clip, frames=InMemory(rgb), fps=fps), wanted)
+    stream.notes = (note,)
     return stream
 
 

@@ -25,7 +25,6 @@ from revisit import weights
 from revisit.core import MissingPrerequisite
 from revisit.networks import compiled, gpu_layers, hub, preprocessing, runtime
 from revisit.networks.tokenizing import Captions, read_clip_captions
-from revisit.weights.torchscript import is_torchscript, read_torchscript_tensors
 
 HALF = "float16"
 QUICK, PLAIN = "quick_gelu", "gelu"
@@ -149,8 +148,7 @@ def build(path: Path, id: str) -> ClipNetwork:
     # OpenAI's weights are also published with a configuration that leaves QuickGELU out: only a plain "false" counts.
     if stated is not None:
         _require_trained_activation(id, stated, folder / OPEN_CONFIG)
-    tensors = read_torchscript_tensors(path) if is_torchscript(path) else weights.tensors(path)
-    return clip_from_openai_or_openclip_names(tensors, path, expected or str(stated), head)
+    return clip_from_openai_or_openclip_names(weights.tensors(path), path, expected or str(stated), head)
 
 
 def _require_trained_activation(id: str, activation: str, source: Path) -> None:
