@@ -352,7 +352,7 @@ def relative_pose(
     # The best two starts lead to where all of them would.
     first = rays.sampson_distances(np.array([essential_matrix(*start) for start in starts]))
     order = np.log1p((first / (0.3 * tolerance)) ** 2).sum(axis=1).argsort(kind="stable")
-    refined = (refine_pose(rays, *starts[k], 0.3 * tolerance) for k in order[:2])
+    refined = (refine_pose(rays, starts[k][0], starts[k][1], 0.3 * tolerance) for k in order[:2])
     _, rotation, step = min(refined, key=lambda pose: pose[0])
     count = int((rays.sampson_distances(essential_matrix(rotation, step)[None])[0] < 0.7 * tolerance).sum())
     if count < max(LEAST_TRACKS, 0.5 * len(a)) or rotation_angles_in_degrees(rotation @ turn.T) > FAR_OFF:

@@ -133,9 +133,9 @@ def track_target(clip: ClipInfo, target: Target) -> FrameStream:
         is_lost = missed > LOST_AFTER
         if frame is not first:
             greys = gray_at(before, FLOW_SIDE), gray_at(frame, FLOW_SIDE)
-            there, back = flows.forward_and_backward_flow(before, frame)
+            both = flows.forward_and_backward_flow(before, frame)
             box = spot.box_of_target(search.size)
-            step = target_and_camera_motion(*greys, there, back, box, is_lost, search.figure)
+            step = target_and_camera_motion(*greys, *both, box, is_lost, search.figure)
             spot = Spot(spot.centre + step.shift, float(np.clip(spot.scale * step.growth, 0.4, 4.0)))
             flow, camera, before = min(flow, step.flow), camera + step.camera, frame
             if calm and frame.time - last < SEARCH_GAP and frame.index < clip.count - 1:
