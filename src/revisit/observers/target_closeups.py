@@ -29,13 +29,13 @@ LOST_LIKE, LOST_MARGIN, LOST_LOOKS = 0.4, 0.0, 2  # the target is lost after so 
 
 
 class CloseLook(NamedTuple):
-    """The candidate of a frame that is most like the target and least like its background, seen closely."""
+    """The candidate of a frame that is most like the target and least like its background, seen closely; see `TargetLooks`."""
 
-    like: float  # cosine to the target in the first frame
-    view: float  # cosine to the most alike of its views, the first among them
-    colour: float  # overlap of the colours inside the target's silhouette with those of the first frame
-    unlike: float  # cosine to the most alike cut of the first frame's background
-    box: np.ndarray
+    close: float  # cosine to the target in the first frame
+    close_view: float  # cosine to the most alike of its views, the first among them
+    close_colour: float  # overlap of the colours inside the target's silhouette with those of the first frame
+    close_unlike: float  # cosine to the most alike cut of the first frame's background
+    close_box: np.ndarray
 
 
 class CloseUps:

@@ -58,11 +58,7 @@ def target_looks(clip: ClipInfo, target: Target) -> FrameStream:
     rows = []
     for frame, window in zip(frames, best_windows, strict=True):
         close = close_ups.best_close_look(frame.rgb, window.box)
-        rows.append({
-            **window._asdict(), "index": frame.index, "seconds": frame.time, "close": close.like,
-            "close_view": close.view, "close_colour": close.colour, "close_unlike": close.unlike,
-            "close_box": close.box,
-        })  # fmt: skip
+        rows.append({**window._asdict(), **close._asdict(), "index": frame.index, "seconds": frame.time})
     return TargetLooks(
         **evidence_arrays_of_rows(TargetLooks, rows),
         lookalike=search.lookalike,
