@@ -15,7 +15,7 @@ from revisit.core import Score, Unscored
 from revisit.evidence.frames import FrameFacts
 from revisit.metrics.picture_decay import edge_sharpness, time_to_collapse
 from revisit.observers.picture_statistics import edge_sharpness as sharpness_of
-from revisit.observers.picture_statistics import gradient_coherence, picture_statistics
+from revisit.observers.picture_statistics import gradient_coherence, gradient_lengths, picture_statistics
 
 FPS = 8.0
 
@@ -138,7 +138,8 @@ def test_sharpness_follows_the_width_of_an_edge() -> None:
     x = np.arange(320, dtype=np.float32)
     step = np.where(x < 161, 40, 200).astype(np.float32)
     picture = np.tile(step, (180, 1))
-    values = [sharpness_of(cv2.GaussianBlur(picture, (0, 0), sigma)) for sigma in (0.3, 1.5, 3.0, 8.0)]
+    blurred = [cv2.GaussianBlur(picture, (0, 0), sigma) for sigma in (0.3, 1.5, 3.0, 8.0)]
+    values = [sharpness_of(one, gradient_lengths(one)) for one in blurred]
     assert values == sorted(values, reverse=True)
     assert values[0] >= 0.9 and values[-1] == pytest.approx(
         0.25, abs=0.03

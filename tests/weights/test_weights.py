@@ -642,13 +642,13 @@ def put(path: Path, body: bytes, changed: int = LONG_AGO) -> None:
 def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Names of the files whose bytes were read for a digest."""
     found: list[str] = []
-    hashed = weights_folder.sha256
+    hashed = weights_folder.file_digest
 
     def counted(path: Path) -> str:
         found.append(path.name)
         return hashed(path)
 
-    monkeypatch.setattr(weights_folder, "sha256", counted)
+    monkeypatch.setattr(weights_folder, "file_digest", counted)
     return found
 
 

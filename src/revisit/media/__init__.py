@@ -2,7 +2,7 @@
 
 from revisit.media.array_clip import why_picture_arrays_are_no_clip
 from revisit.media.clip_files import ARRAY_SUFFIXES, CLIP_SUFFIXES, IMAGE_SUFFIXES, VIDEO_SUFFIXES, is_clip_file
-from revisit.media.decode import ClipStream, FrameSelection, open_clip
+from revisit.media.decode import open_clip
 from revisit.media.digest import clip_digest, file_digest
 from revisit.media.encode import encode_mp4, write_picture
 from revisit.media.frame_count import frame_count_in_mp4_index, frame_size_in_mp4_index
@@ -13,32 +13,3 @@ from revisit.media.pixel_rules import DECODINGS, decoding_build, decoding_by_nam
 
 # Part of every piece of evidence's address: raise it when the rules in decode.py change what frames look like.
 DECODING_RULE = 2
-
-__all__ = [
-    "ARRAY_SUFFIXES",
-    "CLIP_SUFFIXES",
-    "DECODINGS",
-    "DECODING_RULE",
-    "IMAGE_SUFFIXES",
-    "VIDEO_SUFFIXES",
-    "ClipStream",
-    "FrameSelection",
-    "Limits",
-    "array_shapes_in_npz",
-    "clip_digest",
-    "decoding_build",
-    "decoding_by_name",
-    "encode_mp4",
-    "file_digest",
-    "frame_count_in_mp4_index",
-    "frame_size_in_mp4_index",
-    "is_clip_file",
-    "load_npy",
-    "load_npz",
-    "natural_order",
-    "open_clip",
-    "save_npz",
-    "verify_seal_if_present",
-    "why_picture_arrays_are_no_clip",
-    "write_picture",
-]  # fmt: skip

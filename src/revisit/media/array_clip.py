@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -22,15 +21,6 @@ _LAYOUTS = {"THWC": (0, 1, 2, 3), "TCHW": (0, 2, 3, 1), "CTHW": (1, 2, 3, 0)}  #
 _LEAST = 8  # rows and columns: below, an array is no picture
 _SLACK = 0.1  # decoders of latents overshoot their range by so much
 _STATED = "frames are (T, H, W, 3), (T, 3, H, W) or (3, T, H, W), as uint8, or as floats in 0..1, -1..1 or 0..255"
-
-
-@dataclass(frozen=True)
-class ArrayFrames:
-    """Frames (count, height, width, 3) of bytes, their rate where the file says one, and how they were read."""
-
-    rgb: np.ndarray
-    fps: float | None
-    notes: tuple[str, ...]
 
 
 def is_npy_or_zip_file(path: Path) -> bool:
@@ -62,32 +52,31 @@ def why_picture_arrays_are_no_clip(path: Path) -> str:
     return ""
 
 
-def read_array_clip(path: Path, limits: Limits) -> ArrayFrames:
-    """The frames of a npy or npz file."""
+def read_array_clip(path: Path, limits: Limits) -> tuple[np.ndarray, float | None, str]:
+    """Frames (count, height, width, 3) of bytes, their rate where the file says one, and how they were read."""
     headers = read_array_headers(path)
     with raise_media_errors_naming_file(path):
         name = _name_of_only_frame_array(headers)
         header = headers[name]
-        layout, shape = _axis_layout_and_unbatched_shape(header)
-        rows, columns = (shape[axis] for axis in _LAYOUTS[layout][1:3])
-        _require_frames_within_limits(shape[_LAYOUTS[layout][0]], rows, columns, limits)
-        rates = [one for one in headers if one == "fps" and headers[one].shape in ((), (1,))]
-    arrays = load_npz(
-        path, max_bytes=limits.memory, members=None if is_single_array_named_as_file(headers, path) else [name, *rates]
-    )
+        layout, *others = _fitting_axis_layouts(header)
+        if others:
+            raise MediaError(
+                f"its shape {header.shape} may be {' or '.join([layout, *others])}; save (T, H, W, 3) with another "
+                "number of frames than 3, or write a video"
+            )
+        shape = _without_batch_axis_of_one(header.shape)
+        count, height, width, _ = (shape[axis] for axis in _LAYOUTS[layout])
+        _require_frames_within_limits(count, height, width, limits)
+        has_rate = "fps" in headers and headers["fps"].shape in ((), (1,))
+    arrays = load_npz(path, max_bytes=limits.memory, members=[name, "fps"] if has_rate else [name])
     with raise_media_errors_naming_file(path):
         frames = arrays[name].reshape(shape).transpose(_LAYOUTS[layout])
-        rate = arrays[rates[0]].reshape(-1)[0] if rates else None
+        rate = arrays["fps"].reshape(-1)[0] if has_rate else None
         if rate is not None and not (rate.dtype.kind in "iuf" and 0 < rate < math.inf):
             raise MediaError(f"its fps is {printable_line(str(rate), 40)}; write a number above zero")
         rgb, levels = _frames_to_uint8_and_range_text(frames)
     fps = None if rate is None else float(rate)
-    return ArrayFrames(rgb, fps, (f"the array {printable_line(name)} {header.shape} was read as {layout}{levels}",))
-
-
-def is_single_array_named_as_file(headers: Mapping[str, ArrayHeader], path: Path) -> bool:
-    """Whether the only array is the file itself."""
-    return list(headers) == [path.stem]
+    return rgb, fps, f"the array {printable_line(name)} {header.shape} was read as {layout}{levels}"
 
 
 def _names_of_frame_arrays(headers: Mapping[str, ArrayHeader]) -> list[str]:
@@ -124,16 +113,6 @@ def _fitting_axis_layouts(header: ArrayHeader) -> list[str]:
 def _without_batch_axis_of_one(shape: tuple[int, ...]) -> tuple[int, ...]:
     """The shape without a batch of one before it."""
     return shape[1:] if len(shape) == 5 and shape[0] == 1 else shape
-
-
-def _axis_layout_and_unbatched_shape(header: ArrayHeader) -> tuple[str, tuple[int, ...]]:
-    layouts = _fitting_axis_layouts(header)
-    if len(layouts) > 1:
-        raise MediaError(
-            f"its shape {header.shape} may be {' or '.join(layouts)}; save (T, H, W, 3) with another number of frames "
-            "than 3, or write a video"
-        )
-    return layouts[0], _without_batch_axis_of_one(header.shape)
 
 
 def _require_frames_within_limits(count: int, height: int, width: int, limits: Limits) -> None:

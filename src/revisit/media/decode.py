@@ -20,7 +20,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
-from typing import BinaryIO
 
 import numpy as np
 
@@ -31,7 +30,8 @@ from revisit.media.array_clip import is_npy_or_zip_file, read_array_clip
 from revisit.media.container import ANIMATION, detect_demuxer
 from revisit.media.decoder_process import DecoderProcess
 from revisit.media.error_names import printable_line, raise_media_errors_naming_file
-from revisit.media.frame_folder import FrameFiles, find_frame_files
+from revisit.media.files import open_regular_file
+from revisit.media.frame_folder import find_frame_files
 from revisit.media.limits import GIB, Limits, format_size
 from revisit.media.perturb import perturb_frame
 
@@ -55,11 +55,11 @@ def _open_array_clip(clip: Clip, limits: Limits, wanted: FrameSelection) -> Fram
     """The frames of a npy or npz file, which needs no decoder."""
     with raise_media_errors_naming_file(clip.path):
         _require_size_within_limit(clip.path.stat().st_size, limits)
-    array = read_array_clip(clip.path, limits)
+    rgb, fps, note = read_array_clip(clip.path, limits)
     with raise_media_errors_naming_file(clip.path):
-        fps = _frame_rate_or_default(clip) if clip.fps is not None else array.fps
-        stream = FramesInMemory(replace(clip, frames=InMemory(array.rgb), fps=fps), wanted)
-    stream.notes = array.notes
+        fps = fps if clip.fps is None else _frame_rate_or_default(clip)
+        stream = FramesInMemory(replace(clip, frames=InMemory(rgb), fps=fps), wanted)
+    stream.notes = (note,)
     return stream
 
 
@@ -117,19 +117,20 @@ class ClipStream(AbstractContextManager["ClipStream"]):
             files = find_frame_files(clip.path)
             _require_size_within_limit(sum(path.stat().st_size for path in files.paths), self._limits)
             self._worker = DecoderProcess(self._limits, decoding=clip.decoding)
-            self._worker.send_job(_frame_folder_job(clip, files))
+            names = [printable_line(path.name) for path in files.paths]
+            self._worker.send_job({"names": names, "decoder": files.decoder, "fps": _frame_rate_or_default(clip)})
             self._images = files.paths
             self._send_images_up_to(0)
             notes = files.notes
         else:
-            with _open_regular_file(clip.path) as file:
+            with open_regular_file(clip.path) as file:
                 _require_size_within_limit(os.fstat(file.fileno()).st_size, self._limits)
                 demuxer = detect_demuxer(file)
-                job = {"demuxer": demuxer, "default_fps": FRAME_RATE_OF_FOLDERS}
+
                 # FFmpeg does not know animated WebP; OpenCV's libwebp does.
                 decoding = ANIMATION if demuxer == ANIMATION else clip.decoding
                 self._worker = DecoderProcess(self._limits, file.fileno(), decoding)
-                self._worker.send_job(job)
+                self._worker.send_job({"demuxer": demuxer, "default_fps": FRAME_RATE_OF_FOLDERS})
             ignored = "the video has its own timestamps; the given {:g} frames per second were ignored"
             notes = (ignored.format(clip.fps),) if clip.fps else ()
         head = self._worker.read_header()
@@ -188,7 +189,7 @@ class ClipStream(AbstractContextManager["ClipStream"]):
         """Hand the images of a folder up to number `last` to the decoder; a video it reads by itself."""
         while self._fed <= last and self._fed < len(self._images):
             path = self._images[self._fed]
-            with raise_media_errors_naming_file(path), _open_regular_file(path) as file:
+            with raise_media_errors_naming_file(path), open_regular_file(path) as file:
                 data = file.read()
             assert self._worker is not None
             self._worker.send_bytes(struct.pack(">Q", len(data)), data)
@@ -207,11 +208,6 @@ class ClipStream(AbstractContextManager["ClipStream"]):
         self.close()
 
 
-def _frame_folder_job(clip: Clip, files: FrameFiles) -> dict[str, object]:
-    fps = _frame_rate_or_default(clip)
-    return {"names": [printable_line(path.name) for path in files.paths], "decoder": files.decoder, "fps": fps}
-
-
 def _frame_rate_or_default(clip: Clip) -> float:
     fps = FRAME_RATE_OF_FOLDERS if clip.fps is None else float(clip.fps)
     if not 0 < fps < math.inf:
@@ -219,15 +215,6 @@ def _frame_rate_or_default(clip: Clip) -> float:
             f"{printable_line(clip.path.name)}: {fps:g} is not a valid frame rate; give a number above zero"
         )
     return fps
-
-
-def _open_regular_file(path: Path) -> BinaryIO:
-    """The file, open. Pipes and devices are refused: they would block or never end."""
-    if not path.exists():
-        raise MediaError("there is no such file or folder")
-    if not path.is_file():
-        raise MediaError("this is neither a regular file nor a folder")
-    return path.open("rb", buffering=0)
 
 
 def _require_size_within_limit(size: int, limits: Limits) -> None:

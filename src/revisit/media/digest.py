@@ -6,15 +6,15 @@ import hashlib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import BinaryIO
 
 import numpy as np
 
-from revisit.core import Clip, MediaError
+from revisit.core import Clip
 from revisit.core.cases import FRAME_RATE_OF_FOLDERS
 from revisit.core.processes import cores
 from revisit.media.array_clip import is_npy_or_zip_file
 from revisit.media.error_names import raise_media_errors_naming_file
+from revisit.media.files import open_regular_file
 from revisit.media.frame_folder import find_frame_files
 from revisit.media.orientation import is_video_mirrored
 
@@ -69,20 +69,14 @@ def _bytes_of_frame_folder(clip: Clip) -> Iterator[bytes]:
 
 
 def _file_chunks(path: Path) -> Iterator[bytes]:
-    with _open_regular_file(path) as file:
+    with open_regular_file(path) as file:
         while chunk := file.read(1 << 20):
             yield chunk
 
 
-def _open_regular_file(path: Path) -> BinaryIO:
-    if not path.is_file():
-        raise MediaError("this is not a regular file" if path.exists() else "there is no such file or folder")
-    return path.open("rb")
-
-
 def digest_of_size_and_ends(path: Path) -> str:
     """SHA-256 in hex of a file's length and its first and last MiB: tells recordings apart without reading them all."""
-    with raise_media_errors_naming_file(path), _open_regular_file(path) as file:
+    with raise_media_errors_naming_file(path), open_regular_file(path) as file:
         size = path.stat().st_size
         sha256 = hashlib.sha256(f"{size}\n".encode() + file.read(1 << 20))
         file.seek(max(0, size - (1 << 20)))

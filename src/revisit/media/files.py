@@ -1,4 +1,4 @@
-"""Files: atomic writing: a file is written completely or not at all."""
+"""Files: written completely or not at all, and opened only if they are no pipes or devices."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
+
+from revisit.core import MediaError
 
 UNFINISHED = ".writing-"  # how names of files begin that are being written, or that a kill left so
 
@@ -36,6 +38,15 @@ def write_text_atomically(path: Path, text: str) -> None:
 def write_json_lines(path: Path, rows: Iterable[Any], *, ascii: bool = False) -> None:
     """Write one JSON object per line; in ASCII, where not every text can be written in UTF-8."""
     write_text_atomically(path, "".join(json.dumps(row, ensure_ascii=ascii) + "\n" for row in rows))
+
+
+def open_regular_file(path: Path) -> BinaryIO:
+    """The file, open. Pipes and devices are refused: they would block or never end."""
+    if not path.is_file():
+        raise MediaError(
+            "this is neither a regular file nor a folder" if path.exists() else "there is no such file or folder"
+        )
+    return path.open("rb", buffering=0)
 
 
 def append_all_or_nothing(file: int, data: bytes) -> None:

@@ -48,20 +48,11 @@ def find_frame_files(folder: Path) -> FrameFiles:
         raise MediaError(f"the folder has images of several formats ({kinds}); keep one format in a folder of frames")
     (tag, decoder), paths = next(iter(candidates.items()))
     left_out = sorted({other for other, _ in groups if other != tag})
-    notes = tuple(f"images marked .{other} were ignored: they accompany the frames" for other in left_out)
+    notes = [f"images marked .{other} were ignored: they accompany the frames" for other in left_out]
     ordered = tuple(sorted(paths, key=natural_sort_key))
     _require_one_numbered_sequence(ordered)
-    return FrameFiles(
-        ordered,
-        decoder,
-        (
-            *notes,
-            *filter(
-                None,
-                [_differing_names_note(ordered), _mixed_zero_padding_note(ordered), _missing_numbers_note(ordered)],
-            ),
-        ),
-    )
+    notes += [_differing_names_note(ordered), _mixed_zero_padding_note(ordered), _missing_numbers_note(ordered)]
+    return FrameFiles(ordered, decoder, tuple(filter(None, notes)))
 
 
 def _require_one_numbered_sequence(paths: tuple[Path, ...]) -> None:

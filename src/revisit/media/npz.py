@@ -15,10 +15,10 @@ import math
 import struct
 import zipfile
 import zlib
-from collections.abc import Collection, Mapping
-from functools import lru_cache
+from collections.abc import Callable, Collection, Mapping
+from functools import lru_cache, partial
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -26,6 +26,8 @@ from revisit.core import MediaError
 from revisit.media.error_names import printable_line, raise_media_errors_naming_file
 from revisit.media.files import atomic_write_path
 from revisit.media.limits import GIB, format_size
+
+Part = TypeVar("Part")
 
 MOST_MEMBERS = 4096
 DAMAGED = (
@@ -53,7 +55,7 @@ def load_npz(path: Path, max_bytes: int = 2 * GIB, members: Collection[str] | No
             if start.startswith(b"\x93NUMPY"):
                 arrays = {path.stem: _read_array(file, path.stem, path.stat().st_size, max_bytes)}
             elif start.startswith(b"PK"):
-                arrays = _read_npz_arrays(file, max_bytes, members)
+                arrays = _read_npz_members(file, max_bytes, members, partial(_read_whole_array, max_bytes=max_bytes))
             elif start.startswith(b"\x80"):
                 raise MediaError(_NEVER)
             else:
@@ -73,9 +75,10 @@ def load_npy(path: Path) -> np.ndarray:
 
 
 class ArrayHeader(NamedTuple):
-    """Shape and type of an array, before its data is read."""
+    """Shape, order and type of an array, before its data is read."""
 
     shape: tuple[int, ...]
+    is_fortran: bool
     dtype: np.dtype
 
 
@@ -84,21 +87,8 @@ def read_array_headers(path: Path) -> dict[str, ArrayHeader]:
     with raise_media_errors_naming_file(path), path.open("rb") as file:
         if file.read(6).startswith(b"\x93NUMPY"):
             file.seek(0)
-            return {path.stem: _read_shape_and_dtype(file, path.stem)}
-        try:
-            with zipfile.ZipFile(file) as archive:
-                headers = {}
-                for name, member in _select_npz_members(archive, 1 << 62, None).items():
-                    with archive.open(member) as stream:
-                        headers[name] = _read_shape_and_dtype(stream, name)
-                return headers
-        except DAMAGED as error:
-            raise MediaError("the archive is damaged; write it again") from error
-
-
-def _read_shape_and_dtype(stream: IO[bytes], name: str) -> ArrayHeader:
-    shape, _, dtype = _read_npy_header(stream, printable_line(name))
-    return ArrayHeader(shape, dtype)
+            return {path.stem: _read_npy_header(file, path.stem)}
+        return _read_npz_members(file, 1 << 62, None, lambda stream, name, size: _read_npy_header(stream, name))
 
 
 def array_shapes_in_npz(path: Path) -> dict[str, tuple[int, ...]]:
@@ -124,9 +114,8 @@ def save_npz(
                 if compress:  # in one go: zipfile takes no level for a member that is written piece by piece
                     buffer = io.BytesIO()
                     np.lib.format.write_array(buffer, array, allow_pickle=False)
-                    compression = (
-                        zipfile.ZIP_DEFLATED if _is_worth_compressing(buffer.getbuffer()) else zipfile.ZIP_STORED
-                    )
+                    packed = _is_worth_compressing(buffer.getbuffer())
+                    compression = zipfile.ZIP_DEFLATED if packed else zipfile.ZIP_STORED
                     archive.writestr(member, buffer.getbuffer(), compression, level)
                     continue
                 with archive.open(member, "w", force_zip64=array.nbytes > GIB) as file:
@@ -165,19 +154,17 @@ def _sha256_without_seal(file: IO[bytes]) -> bytes:
     return checksum.hexdigest().encode()
 
 
-def _read_npz_arrays(file: IO[bytes], max_bytes: int, members: Collection[str] | None) -> dict[str, np.ndarray]:
+def _read_npz_members(
+    file: IO[bytes], max_bytes: int, members: Collection[str] | None, read: Callable[[IO[bytes], str, int], Part]
+) -> dict[str, Part]:
+    """What `read` makes of the stream, the name and the size of each member."""
     try:
         with zipfile.ZipFile(file) as archive:
-            entries = _select_npz_members(archive, max_bytes, members)
-            arrays = {}
-            for name, member in entries.items():
+            parts = {}
+            for name, member in _select_npz_members(archive, max_bytes, members).items():
                 with archive.open(member) as stream:
-                    arrays[name] = _read_array(stream, name, member.file_size, max_bytes)
-                    if stream.read(1):  # reading to the end also compares the checksum
-                        raise MediaError(
-                            f"the array {printable_line(name)!r} has more data than its shape; write it again"
-                        )
-            return arrays
+                    parts[name] = read(stream, name, member.file_size)
+            return parts
     except DAMAGED as error:
         raise MediaError("the archive is damaged; write it again") from error
 
@@ -208,10 +195,17 @@ def _select_npz_members(
     return chosen
 
 
+def _read_whole_array(stream: IO[bytes], name: str, size: int, max_bytes: int) -> np.ndarray:
+    array = _read_array(stream, name, size, max_bytes)
+    if stream.read(1):  # reading to the end also compares the checksum
+        raise MediaError(f"the array {printable_line(name)!r} has more data than its shape; write it again")
+    return array
+
+
 def _read_array(stream: IO[bytes], name: str, size: int, max_bytes: int) -> np.ndarray:
     """One array, whose header and data together are `size` bytes."""
     label = printable_line(name)
-    shape, fortran, dtype = _read_npy_header(stream, label)
+    shape, is_fortran, dtype = _read_npy_header(stream, name)
     if dtype.hasobject:
         raise MediaError(f"the array {label!r}: {_NEVER}")
     if dtype.kind not in _KINDS:
@@ -234,24 +228,23 @@ def _read_array(stream: IO[bytes], name: str, size: int, max_bytes: int) -> np.n
         if not taken:
             raise MediaError(f"the array {label!r} ends {format_size(len(view))} early; the file is truncated")
         view = view[taken:]
-    return data.view(dtype).reshape(shape, order="F" if fortran else "C")
+    return data.view(dtype).reshape(shape, order="F" if is_fortran else "C")
 
 
-def _read_npy_header(stream: IO[bytes], label: str) -> tuple[tuple[int, ...], bool, np.dtype]:
-    """Shape, order and type of an array, from the head of its file."""
+def _read_npy_header(stream: IO[bytes], name: str) -> ArrayHeader:
+    """The header of an array, from the head of its file."""
     try:
         version = np.lib.format.read_magic(stream)
         size = stream.read({(1, 0): 2, (2, 0): 4}[version])
-        shape, fortran, dtype = _parse_npy_header(
-            version, size + stream.read(min(int.from_bytes(size, "little"), LONGEST_HEADER))
-        )
+        header = stream.read(min(int.from_bytes(size, "little"), LONGEST_HEADER))
+        shape, fortran, dtype = _parse_npy_header(version, size + header)
     except (zipfile.BadZipFile, zlib.error, OSError, MemoryError):
         raise
     except Exception as error:  # numpy parses it as Python, which fails in many ways
         raise MediaError(
-            f"the array {label!r} has no readable header; write the file with numpy.save or savez"
+            f"the array {printable_line(name)!r} has no readable header; write the file with numpy.save or savez"
         ) from error
-    return tuple(shape), bool(fortran), dtype
+    return ArrayHeader(tuple(shape), bool(fortran), dtype)
 
 
 @lru_cache(maxsize=256)

@@ -86,10 +86,9 @@ def _read_first_sample(file: BinaryIO, table: dict[bytes, bytes]) -> bytes:
     places, wide = table.get(b"stco", b""), table.get(b"co64", b"")
     at = int.from_bytes(places[8:12], "big") or int.from_bytes(wide[8:16], "big")
     if not at:  # in fragments: the first begins with the first sample
-        media_data = next(
-            ((s, e) for kind, s, e in iterate_mp4_boxes(file, _file_size(file)) if kind == b"mdat"), (0, 0)
-        )
-        at, size = media_data[0], max(0, media_data[1] - media_data[0])
+        boxes = iterate_mp4_boxes(file, _file_size(file))
+        at, end = next(((start, end) for kind, start, end in boxes if kind == b"mdat"), (0, 0))
+        size = max(0, end - at)
     file.seek(min(at, _file_size(file)))
     return file.read(min(size, _FIRST_FRAME))
 

@@ -21,12 +21,11 @@ class Decoding:
 
     rule: int  # raise it when what we ask of the library changes
     modules: tuple[str, ...]  # that the decoding process imports
-    about: str
 
 
 DECODINGS: Mapping[str, Decoding] = {
-    "opencv": Decoding(1, ("cv2", "numpy"), "cv2.VideoCapture for videos, cv2.imdecode for images"),
-    "pyav": Decoding(1, (), "PyAV's conversion to rgb24, which is swscale's"),
+    "opencv": Decoding(1, ("cv2", "numpy")),  # cv2.VideoCapture for videos, cv2.imdecode for images
+    "pyav": Decoding(1, ()),  # PyAV's conversion to rgb24, which is swscale's
 }
 
 
@@ -50,8 +49,8 @@ def decoding_by_name(name: str) -> Decoding:
 
     Examples
     --------
-    >>> decoding_of("pyav").about
-    "PyAV's conversion to rgb24, which is swscale's"
+    >>> decoding_by_name("opencv").modules
+    ('cv2', 'numpy')
     """
     if name not in DECODINGS:
         raise UsageError(f"there is no decoding called {name!r}; a protocol may name {' or '.join(DECODINGS)}")

@@ -32,7 +32,7 @@ import struct
 import sys
 from collections.abc import Iterator
 from fractions import Fraction
-from itertools import chain, pairwise
+from itertools import accumulate, chain, pairwise
 from typing import Any, NoReturn
 
 # Names of decoders. Whatever else a file asks for is not even opened to look at it.
@@ -62,9 +62,8 @@ def main(av: Any = None) -> None:
         av = av or import_all_av_modules()
         pixels = PIXELS[job["decoding"]](job)
         if job["gpu"] is None:  # where the driver of a GPU may open nothing, later frames are silently wrong
-            set_resource_limit(
-                resource.RLIMIT_NOFILE, 0
-            )  # what is open stays open; nothing else can be opened from here on
+            # What is open stays open; nothing else can be opened from here on.
+            set_resource_limit(resource.RLIMIT_NOFILE, 0)
         frames, facts = open_video_frames(av, job, pixels) if "fd" in job else open_image_frames(av, job, pixels)
         send_clip(frames, facts, job, pixels)
     except Problem as problem:
@@ -99,9 +98,8 @@ def limit_process_and_tie_to_parent(job: Json, parent: int) -> None:
     set_resource_limit(resource.RLIMIT_CORE, 0)
     set_resource_limit(resource.RLIMIT_FSIZE, 0)
     decoders = 2 if job["decoding"] == "opencv" else 1
-    set_resource_limit(
-        resource.RLIMIT_CPU, decoders * job["seconds"] * job["threads"] + 1, spare=5
-    )  # first a signal that tells why
+    # With some to spare: first a signal that tells why.
+    set_resource_limit(resource.RLIMIT_CPU, decoders * job["seconds"] * job["threads"] + 1, spare=5)
     if job["gpu"] is None:  # CUDA sets aside more addresses than any machine has memory
         set_resource_limit(resource.RLIMIT_AS, job["memory"])
     if sys.platform == "linux":
@@ -165,9 +163,8 @@ def display_rotation_and_mirroring(frame: Any) -> tuple[int, bool]:
     """What the display matrix does to the frame: degrees counterclockwise, 0 to 359, and whether left and right change
     places before it is turned.
     """
-    side_data = (
-        frame.side_data
-    )  # by number, because PyAV 19 iterates over its keys and earlier versions over its values
+    side_data = frame.side_data
+    # By number, because PyAV 19 iterates over its keys and earlier versions over its values.
     for data in (side_data[k] for k in range(len(side_data))):
         if data.type.name == "DISPLAYMATRIX":
             matrix = struct.unpack("=9i", bytes(data)[:36])
@@ -201,16 +198,11 @@ def open_video_stream(av: Any, file: Any, job: Json, decoders: str, **hardware: 
     # Titles in some other encoding are no reason to refuse a clip; PyAV 19 replaces what it cannot read by itself.
     lenient = {"metadata_errors": "replace"} if int(av.__version__.split(".")[0]) < 19 else {}
     container = av.open(file, format=job["demuxer"], options=options, buffer_size=1 << 18, **lenient, **hardware)
-    streams = [stream for stream in container.streams.video if not is_cover_picture(stream)]
-    if not streams:
-        sound = bool(container.streams.audio)
-        raise Problem("it has sound but no picture" if sound else "it holds no video stream; give the clip itself")
-    return container, streams[0]
-
-
-def is_cover_picture(stream: Any) -> bool:
-    """True for the still picture that music files carry."""
-    return bool(int(getattr(stream, "disposition", 0)) & ATTACHED_PICTURE)
+    for stream in container.streams.video:
+        if not int(getattr(stream, "disposition", 0)) & ATTACHED_PICTURE:  # the still picture that music files carry
+            return container, stream
+    sound = bool(container.streams.audio)
+    raise Problem("it has sound but no picture" if sound else "it holds no video stream; give the clip itself")
 
 
 def probe_video_timing(av: Any, file: Any, job: Json) -> Json:
@@ -225,7 +217,8 @@ def probe_video_timing(av: Any, file: Any, job: Json) -> Json:
     for packet in container.demux(stream):
         if packet.is_corrupt:
             raise Problem(f"reading stopped after {len(pts)} frames; {STOPPED}")
-        if not packet.size or packet.is_discard or is_hidden_vp8_frame(context.name, packet):
+        is_hidden = context.name in ("vp8", "libvpx") and packet.size and not bytes(packet)[0] & 0x10
+        if not packet.size or packet.is_discard or is_hidden:  # VP8 has packets that are only referred to, never shown
             continue
         pts.append(packet.pts)
         require_count_within_limit(len(pts), job)
@@ -238,11 +231,6 @@ def probe_video_timing(av: Any, file: Any, job: Json) -> Json:
     times, fps = frame_times_and_rate(pts, stream.time_base, declared, job["default_fps"], notes)
     container.close()
     return {"count": len(pts), "times": times, "fps": fps, "notes": notes}
-
-
-def is_hidden_vp8_frame(decoder: str, packet: Any) -> bool:
-    """True for VP8 packets that are only referred to, never shown."""
-    return decoder in ("vp8", "libvpx") and not bytes(packet)[0] & 0x10
 
 
 def frame_times_and_rate(
@@ -428,13 +416,11 @@ def open_animated_webp(job: Json, pixels: Any) -> tuple[Iterator[Any], Json]:
     if not durations:
         raise Problem(f"it holds no frames; {STOPPED}")
     notes: list[str] = []
+    stamps: list[int | None] = [None] * len(durations)
     if min(durations) > 0:
-        stamps = [sum(durations[:k]) for k in range(len(durations))]
-        times, fps = frame_times_and_rate(
-            list(stamps), Fraction(1, 1000), 1000 * len(durations) / sum(durations), 0, notes
-        )
-    else:
-        times, fps = frame_times_and_rate([None] * len(durations), Fraction(1), 0, job["default_fps"], notes)
+        stamps = [0, *accumulate(durations[:-1])]
+    declared = 1000 * len(durations) / sum(durations) if min(durations) > 0 else 0
+    times, fps = frame_times_and_rate(stamps, Fraction(1, 1000), declared, job["default_fps"], notes)
     facts = {"count": len(durations), "times": times, "fps": fps, "notes": notes}
     return pixels.pictures(data), facts
 

@@ -8,6 +8,7 @@ The embedding is OpenAI's, whose ViT-L/14 has QuickGELU. Runs in float32; the em
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from pathlib import Path
 
 from torch import Tensor, nn
@@ -35,12 +36,11 @@ class Layers(nn.Module):
     def __init__(self, width: int) -> None:
         super().__init__()
         sizes = zip((width, *WIDTHS), WIDTHS, strict=False)
-        self.layers = nn.ModuleDict({str(place): nn.Linear(*size) for place, size in zip(PLACES, sizes, strict=True)})
+        layers = {str(place): nn.Linear(*size) for place, size in zip(PLACES, sizes, strict=True)}
+        self.layers = nn.Sequential(OrderedDict(layers))
 
     def forward(self, x: Tensor) -> Tensor:
-        for layer in self.layers.values():
-            x = layer(x)
-        return x
+        return self.layers(x)
 
 
 def load_aesthetic_head(path: Path, width: int = 768) -> nn.Module:
@@ -57,8 +57,6 @@ def aesthetic_scores(net: nn.Module, embedding: Tensor) -> Tensor:
 
 def preprocess_for_clip_without_antialias(levels: Tensor, side: int) -> Tensor:
     """Pictures for CLIP as MIND makes them: the shorter side bicubic without antialiasing, the middle square."""
-    height, width = levels.shape[-2:]
-    smaller = functional.interpolate(
-        levels, size_with_short_side((height, width), side), mode="bicubic", align_corners=False
-    )
+    size = size_with_short_side(tuple(levels.shape[-2:]), side)
+    smaller = functional.interpolate(levels, size, mode="bicubic", align_corners=False)
     return normalise_by_channel(centre_crop(smaller, (side, side), odd="even"), CLIP_MEAN, CLIP_STD)

@@ -25,7 +25,6 @@ from revisit import weights
 from revisit.core import MissingPrerequisite
 from revisit.networks import compiled, gpu_layers, hub, preprocessing, runtime
 from revisit.networks.tokenizing import Captions, read_clip_captions
-from revisit.weights.torchscript import is_torchscript, read_torchscript_tensors
 
 HALF = "float16"
 QUICK, PLAIN = "quick_gelu", "gelu"
@@ -69,9 +68,8 @@ class ClipNetwork(nn.Module):
 
     def images(self, pictures: Tensor) -> Tensor:
         """(B, D) unit vectors of RGB pictures (B, 3, H, W) with levels from 0 to 255."""
-        return preprocessing.unit_vectors(
-            _apply_in_float32(self.model.visual_projection, compiled.run(self._preprocess_and_pool, pictures))
-        )
+        pooled = compiled.run(self._preprocess_and_pool, pictures)
+        return preprocessing.unit_vectors(_apply_in_float32(self.model.visual_projection, pooled))
 
     def _preprocess_and_pool(self, pictures: Tensor) -> Tensor:
         return self._pooled_vision_output(self.prepared(pictures))
@@ -116,9 +114,8 @@ def embed_captions_and_tell_if_split(
     rows = [tokens for caption in parts for tokens in caption]
     table = torch.tensor([vocabulary.pad_tokens(tokens) for tokens in rows], device=device)
     vectors = embed(table, torch.tensor([len(tokens) - 1 for tokens in rows], device=device))
-    means = [
-        part.mean(dim=0) for part in preprocessing.unit_vectors(vectors).split([len(caption) for caption in parts])
-    ]
+    vectors_of_each = preprocessing.unit_vectors(vectors).split([len(caption) for caption in parts])
+    means = [part.mean(dim=0) for part in vectors_of_each]
     return preprocessing.unit_vectors(torch.stack(means)), any(len(caption) > 1 for caption in parts)
 
 
@@ -151,8 +148,7 @@ def build(path: Path, id: str) -> ClipNetwork:
     # OpenAI's weights are also published with a configuration that leaves QuickGELU out: only a plain "false" counts.
     if stated is not None:
         _require_trained_activation(id, stated, folder / OPEN_CONFIG)
-    tensors = read_torchscript_tensors(path) if is_torchscript(path) else weights.tensors(path)
-    return clip_from_openai_or_openclip_names(tensors, path, expected or str(stated), head)
+    return clip_from_openai_or_openclip_names(weights.tensors(path), path, expected or str(stated), head)
 
 
 def _require_trained_activation(id: str, activation: str, source: Path) -> None:

@@ -79,9 +79,8 @@ def _repeat_last_row_until(tensor: Tensor, rows: int) -> Tensor:
 def _compile_or_return_uncompiled(step: Step, tensors: tuple[Tensor, ...]) -> Step:
     """The step, compiled and tried; itself where that fails."""
     try:
-        compiled: Step = torch.compile(
-            _with_weights_in_autocast_dtype(step, tensors[0].device.type), dynamic=False, backend=BACKEND
-        )
+        lean = _with_weights_in_autocast_dtype(step, tensors[0].device.type)
+        compiled: Step = torch.compile(lean, dynamic=False, backend=BACKEND)
         inputs = tuple(one.clone() for one in tensors)
         compiled(*inputs)
         return _capture_cuda_graph(compiled, inputs) if inputs[0].is_cuda else compiled

@@ -91,9 +91,7 @@ class DepthAnything(nn.Module):
             fused = self._upsample_by_tables(layer.projection(layer.residual_layer2(fused)), sizes[number + 1])
         conv = head.conv1
         large = functional.conv2d(fused, conv.weight, None, conv.stride, conv.padding)
-        large = self._upsample_by_tables(
-            large, sizes[-1], conv.bias
-        )  # a constant may be added behind the interpolation
+        large = self._upsample_by_tables(large, sizes[-1], conv.bias)  # a constant may be added behind interpolation
         return head.activation2(head.conv3(head.activation1(head.conv2(large)))).squeeze(dim=1)
 
     def _tokens_that_head_reads(self, pixels: Tensor) -> list[Tensor]:
@@ -126,9 +124,7 @@ def inverse_depth(id: str, pictures: Tensor) -> Tensor:
     """(B, h, w) inverse depth of (B, 3, H, W) pictures from 0 to 255."""
     network = runtime.network(id, build)
     if compiled.is_compilation_enabled():
-        network.prepare_interpolation_tables(
-            network_input_size((pictures.shape[-2], pictures.shape[-1])), pictures.device
-        )
+        network.prepare_interpolation_tables(network_input_size(tuple(pictures.shape[-2:])), pictures.device)
     with runtime.inference(HALF):
         return compiled.run(network.forward, pictures).float()
 

@@ -174,6 +174,5 @@ def build(path: Path) -> EfficientNetLite0:
 
 def resize_to_whole_patches(pictures: Tensor) -> Tensor:
     """The pictures with a longer side of 320 pixels, stretched to whole patches by half a patch at most."""
-    return resize_levels(
-        pictures, nearest_size_of_multiples(size_with_long_side(tuple(pictures.shape[-2:]), LONG_SIDE), PATCH)
-    )
+    size = size_with_long_side(tuple(pictures.shape[-2:]), LONG_SIDE)
+    return resize_levels(pictures, nearest_size_of_multiples(size, PATCH))

@@ -57,9 +57,9 @@ def non_maximum_suppression(
         wide = np.minimum(x1[best], x1[remaining]) - np.maximum(x0[best], x0[remaining])
         high = np.minimum(y1[best], y1[remaining]) - np.maximum(y0[best], y0[remaining])
         common = np.maximum(wide, 0) * np.maximum(high, 0)
-        denominator = (
-            np.minimum(area[best], area[remaining]) if relative_to_smaller else area[best] + area[remaining] - common
-        )
+        denominator = area[best] + area[remaining] - common
+        if relative_to_smaller:
+            denominator = np.minimum(area[best], area[remaining])
         remaining = remaining[common <= max_overlap * denominator]
     return np.array(rows, dtype=np.int64)
 
@@ -80,6 +80,5 @@ def align_face(rgb: np.ndarray, landmarks: np.ndarray) -> np.ndarray:
     """(112, 112, 3) the face with these five points, where recognition expects it; black outside the picture."""
     import cv2
 
-    return np.asarray(
-        cv2.warpAffine(rgb, fit_similarity_transform(landmarks, TEMPLATE), (SIDE, SIDE), flags=cv2.INTER_LINEAR)
-    )
+    warp = fit_similarity_transform(landmarks, TEMPLATE)
+    return np.asarray(cv2.warpAffine(rgb, warp, (SIDE, SIDE), flags=cv2.INTER_LINEAR))

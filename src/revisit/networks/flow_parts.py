@@ -12,12 +12,8 @@ from torch.nn import functional
 
 def coordinate_grid(height: int, width: int, like: Tensor) -> Tensor:
     """(2, height, width) coordinate grid: x and y of each pixel."""
-    y, x = torch.meshgrid(
-        torch.arange(height, device=like.device, dtype=like.dtype),
-        torch.arange(width, device=like.device, dtype=like.dtype),
-        indexing="ij",
-    )
-    return torch.stack([x, y])
+    sides = (torch.arange(length, device=like.device, dtype=like.dtype) for length in (width, height))
+    return torch.stack(torch.meshgrid(*sides, indexing="xy"))
 
 
 def sample_bilinear(maps: Tensor, x: Tensor, y: Tensor) -> Tensor:

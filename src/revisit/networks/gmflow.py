@@ -105,15 +105,10 @@ class FeatureTransformer(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.layers = nn.ModuleList(
-            nn.ModuleDict(
-                {
-                    "self_attn": ShiftedWindowAttention(shifts, False),
-                    "cross_attn_ffn": ShiftedWindowAttention(shifts, feeds=True),
-                }
-            )
-            for shifts in [False, True] * (LAYERS // 2)
-        )
+        self.layers = nn.ModuleList()
+        for shifts in [False, True] * (LAYERS // 2):
+            within, across = (ShiftedWindowAttention(shifts, feeds) for feeds in (False, True))
+            self.layers.append(nn.ModuleDict({"self_attn": within, "cross_attn_ffn": across}))
 
     def forward(self, a: Tensor, b: Tensor, splits: int) -> tuple[Tensor, Tensor]:
         height, width = a.shape[-2:]
@@ -143,12 +138,9 @@ class FlowPropagation(nn.Module):
 
     def propagate_to_neighbours(self, features: Tensor, flow: Tensor) -> Tensor:
         query, key = (layer(features.permute(0, 2, 3, 1)).permute(0, 3, 1, 2) for layer in (self.q_proj, self.k_proj))
-        likeness = (
-            torch.stack([(query * near).sum(dim=1) for near in shifted_neighbours(key, 1)], dim=1) / CHANNELS**0.5
-        )
-        return torch.einsum(
-            "bnhw,bcnhw->bchw", likeness.softmax(dim=1), torch.stack(shifted_neighbours(flow, 1), dim=2)
-        )
+        likeness = likeness_to_neighbours(query, key, 1)
+        near = torch.stack(shifted_neighbours(flow, 1), dim=2)
+        return torch.einsum("bnhw,bcnhw->bchw", likeness.softmax(dim=1), near)
 
 
 class GMFlow(nn.Module):
@@ -180,20 +172,15 @@ class GMFlow(nn.Module):
 
 def cut_into_windows(maps: Tensor, windows_per_side: int) -> Tensor:
     """(B, H, W, C) cut into (B, splits * splits, places, C)."""
-    batch, height, width, channels = maps.shape
-    cut = maps.reshape(
-        batch, windows_per_side, height // windows_per_side, windows_per_side, width // windows_per_side, channels
-    )
-    return cut.transpose(2, 3).reshape(batch, windows_per_side * windows_per_side, -1, channels)
+    cut = maps.unflatten(2, (windows_per_side, -1)).unflatten(1, (windows_per_side, -1))
+    return cut.transpose(2, 3).flatten(3, 4).flatten(1, 2)
 
 
 def join_windows(windows: Tensor, windows_per_side: int, height: int, width: int) -> Tensor:
     """The maps that `windows` cut."""
-    batch, _, _, channels = windows.shape
-    parts = windows.reshape(
-        batch, windows_per_side, windows_per_side, height // windows_per_side, width // windows_per_side, channels
-    )
-    return parts.transpose(2, 3).reshape(batch, height, width, channels)
+    places = height // windows_per_side, width // windows_per_side
+    parts = windows.unflatten(2, places).unflatten(1, (windows_per_side, windows_per_side))
+    return parts.transpose(2, 3).flatten(3, 4).flatten(1, 2)
 
 
 def shifted_window_attention_mask(height: int, width: int, windows_per_side: int, like: Tensor) -> Tensor:
@@ -235,9 +222,14 @@ def global_matching_flow_both_ways(a: Tensor, b: Tensor) -> Tensor:
     return ends.transpose(1, 2).reshape(-1, 2, height, width) - cells
 
 
+def likeness_to_neighbours(a: Tensor, b: Tensor, radius: int) -> Tensor:
+    """(B, neighbours, H, W) correlation of each place of a with those of b around it."""
+    return torch.stack([(a * near).sum(dim=1) for near in shifted_neighbours(b, radius)], dim=1) / CHANNELS**0.5
+
+
 def local_matching_flow(a: Tensor, b: Tensor) -> Tensor:
     """Local matching: (B, 2, H, W) flow from a to b by softmax over correlations within `REACH`, inside the picture."""
-    likeness = torch.stack([(a * near).sum(dim=1) for near in shifted_neighbours(b, REACH)], dim=1) / CHANNELS**0.5
+    likeness = likeness_to_neighbours(a, b, REACH)
     inside = torch.stack(shifted_neighbours(a.new_ones(a.shape[-2:]), REACH)) > 0
     shares = likeness.masked_fill(~inside, -1e9).softmax(dim=1)
     steps = coordinate_grid(2 * REACH + 1, 2 * REACH + 1, like=a).flatten(1) - REACH

@@ -152,10 +152,8 @@ class PatchConv2d(nn.Conv2d):
             output = (patches.float() * weight[0].float()).sum(dim=-1, keepdim=True)
             output = output if self.bias is None else output + self.bias
         else:
-            spare = -weight.shape[1] % ALIGNED
-            output = functional.linear(
-                functional.pad(patches, (0, spare)), functional.pad(weight, (0, spare)), self.bias
-            )
+            spare = 0, -weight.shape[1] % ALIGNED
+            output = functional.linear(functional.pad(patches, spare), functional.pad(weight, spare), self.bias)
         return output.permute(0, 3, 1, 2)
 
 
@@ -187,7 +185,7 @@ def interpolate_by_tables(maps: Tensor, down: Taps, across: Taps, bias: Tensor |
     A number for each channel may be added.
     """
     lines = maps.permute(0, 2, 3, 1)
-    if maps.is_cuda and _is_power_of_two(maps.shape[1]):
+    if maps.is_cuda and maps.shape[1] & (maps.shape[1] - 1) == 0:  # a power of two
         return interpolate_bilinearly_on_gpu(lines.contiguous(), *down, *across, bias).permute(0, 3, 1, 2)
     (top, bottom, low), (left, right, near) = down, across
     low, near = low[:, None, None], near[:, None]
@@ -199,10 +197,6 @@ def interpolate_by_tables(maps: Tensor, down: Taps, across: Taps, bias: Tensor |
     output = torch.lerp(interpolate_across(top), interpolate_across(bottom), low)
     output = output if bias is None else output + bias
     return output.to(maps.dtype).permute(0, 3, 1, 2)
-
-
-def _is_power_of_two(number: int) -> bool:
-    return number & (number - 1) == 0
 
 
 @torch.library.custom_op("revisit::interpolate_rows", mutates_args=())

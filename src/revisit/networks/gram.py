@@ -60,20 +60,15 @@ def gram(maps: Tensor) -> Tensor:
 
 def gram_difference_and_own_norms(later: Grams, earlier: Grams) -> tuple[Tensor, Tensor, Tensor]:
     """Frobenius norms of the difference, of the later and of the earlier matrices, each (B, depths)."""
-    pairs = list(zip(later, earlier, strict=True))
-    parts = [[a - b for a, b in pairs], later, earlier]
-    difference, norm, other = (
-        torch.stack([torch.linalg.matrix_norm(one) for one in part], dim=1) for part in parts
-    )  # fmt: skip
+    parts = [a - b for a, b in zip(later, earlier, strict=True)], later, earlier
+    difference, norm, other = (torch.stack([torch.linalg.matrix_norm(one) for one in part], dim=1) for part in parts)
     return difference, norm, other
 
 
 def build_vgg16_from_lpips_file(path: Path) -> Vgg:
     """VGG16 with the trunk in a file of LPIPS."""
-    tensors = weights.tensors(path)
-    return _build_vgg_up_to_relu5_1(
-        VGG16, {re.sub(r"^net\.slice\d+", "features", name): value for name, value in tensors.items()}, path
-    )
+    tensors = {re.sub(r"^net\.slice\d+", "features", name): one for name, one in weights.tensors(path).items()}
+    return _build_vgg_up_to_relu5_1(VGG16, tensors, path)
 
 
 def build_vgg19_from_torchvision_file(path: Path) -> Vgg:
@@ -83,5 +78,5 @@ def build_vgg19_from_torchvision_file(path: Path) -> Vgg:
 
 def _build_vgg_up_to_relu5_1(blocks: Sequence[int], tensors: Mapping[str, Tensor], path: Path) -> Vgg:
     net = Vgg(blocks)
-    deeper = {name for name in tensors if name not in net.state_dict()}  # what comes behind relu5_1: no use here
-    return load_tensors_strictly(net, {name: value for name, value in tensors.items() if name not in deeper}, path)
+    needed = net.state_dict().keys()  # what comes behind relu5_1 is of no use here
+    return load_tensors_strictly(net, {name: value for name, value in tensors.items() if name in needed}, path)

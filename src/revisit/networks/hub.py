@@ -102,11 +102,10 @@ def read_config(folder: Path, *, model_types: Iterable[str]) -> Mapping[str, obj
 
 def load_tokenizer(folder: Path) -> Any:
     """The tokenizer in a folder."""
+    tokenizer = transformers_class("AutoTokenizer")
     try:
         with _silence_transformers():
-            return transformers_class("AutoTokenizer").from_pretrained(folder, local_files_only=True)
-    except MissingPrerequisite:
-        raise
+            return tokenizer.from_pretrained(folder, local_files_only=True)
     except Exception as error:  # transformers raises all sorts for files that lack or are damaged
         cause = " ".join(f"{type(error).__name__}: {error}".split())[:200]
         raise MissingPrerequisite(

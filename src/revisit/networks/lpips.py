@@ -75,20 +75,17 @@ class Lpips(nn.Module):
         super().__init__()
         self.table = table
         self.kept = FeatureCache()
-        self.net = nn.Module()
+        self.net = nn.ModuleDict()
         inputs = 3
         for depth, layers in enumerate(table):
-            part = nn.Module()
+            self.net[f"slice{depth + 1}"] = part = nn.ModuleDict()
             for layer in layers:
                 if isinstance(layer, Conv):
                     conv = nn.Conv2d(inputs, layer.outputs, layer.kernel, layer.stride, layer.padding)
-                    part.add_module(str(layer.number), conv)
+                    part[str(layer.number)] = conv
                     inputs = layer.outputs
-            self.net.add_module(f"slice{depth + 1}", part)
-            head, model = nn.Module(), nn.Module()
-            model.add_module("1", nn.Conv2d(inputs, 1, 1, bias=False))
-            head.add_module("model", model)
-            self.add_module(f"lin{depth}", head)
+            model = nn.ModuleDict({"1": nn.Conv2d(inputs, 1, 1, bias=False)})
+            self.add_module(f"lin{depth}", nn.ModuleDict({"model": model}))
 
     def conv_features(self, x: Tensor) -> list[Tensor]:
         """Features at the five depths of normalised pictures (B, 3, H, W)."""
@@ -116,15 +113,11 @@ class Lpips(nn.Module):
         the next that is compared with it.
         """
         if a.device.type == "cpu":
-            pairs = zip(a.split(1), b.split(1), strict=True)
-            return torch.cat(
-                [
-                    self._weighted_feature_distance(
-                        self._unit_features_by_openvino(a, keep=False), self._unit_features_by_openvino(b, keep=True)
-                    )
-                    for a, b in pairs
-                ]
+            features = (
+                [self._unit_features_by_openvino(one, keep=keep) for one, keep in ((x, False), (y, True))]
+                for x, y in zip(a.split(1), b.split(1), strict=True)
             )
+            return torch.cat([self._weighted_feature_distance(*pair) for pair in features])
         convolutions = sum(isinstance(layer, Conv) for layers in self.table for layer in layers)
         few = max(1, PIXELS * ON_GPU[convolutions] // (a.shape[-1] * a.shape[-2]))
         if len(a) > few:

@@ -53,20 +53,18 @@ def next_round_number(least: float) -> float:
 
 def card_lines_of_metric(metric: str) -> list[str]:
     """What a metric's card says of it, a line for each set that was measured."""
-    measured = [
-        (name, measured_spread_by_set()[name], measured_spread_by_set()[name]["metrics"].get(metric))
-        for name in measured_spread_by_set()
-    ]
-    return [_card_line(name, result["device"], result["weights"], row) for name, result, row in measured if row]
+    spreads = measured_spread_by_set()
+    return [_card_line(name, spread, metric) for name, spread in spreads.items() if metric in spread["metrics"]]
 
 
-def _card_line(set_name: str, device: str, weights: str, spread: MetricSpread) -> str:
+def _card_line(set_name: str, measured: SetSpread, metric: str) -> str:
+    spread = measured["metrics"][metric]
     low, high = f"{spread['from']:.4g}", f"{spread['to']:.4g}"
     scores = low if low == high else f"{low} to {high}"
     clips = "1 clip" if spread["cases"] == 1 else f"{spread['cases']} clips"
     batches = ", batches of 1 and 64" if any("batch" in name for name in spread["differences"]) else ""
-    where = f"CPU and {device}{batches}"
-    return f"set {set_name}, {weights} weights, {clips} with scores of {scores}, {where}: {describe_spread(spread)}"
+    where = f"set {set_name}, {measured['weights']} weights, {clips} with scores of {scores}, CPU and "
+    return f"{where}{measured['device']}{batches}: {describe_spread(spread)}"
 
 
 def describe_spread(spread: MetricSpread) -> str:

@@ -114,9 +114,8 @@ def _cache_name(step: Step, x: Tensor, environment: list[Any]) -> str:
     """Tells all that a converted step depends on: its code, its weights, the shape, libraries and processor."""
     network: nn.Module = step.__self__  # type: ignore[attr-defined]
     code = inspect.getsource(sys.modules[type(network).__module__])
-    parts = hashlib.blake2b(
-        repr((code, step.__qualname__, tuple(x.shape), x.dtype, environment)).encode(), digest_size=16
-    )
+    facts = code, step.__qualname__, tuple(x.shape), x.dtype, environment
+    parts = hashlib.blake2b(repr(facts).encode(), digest_size=16)
     for name, tensor in network.state_dict().items():
         parts.update(name.encode())
         parts.update(tensor.contiguous().numpy().data)

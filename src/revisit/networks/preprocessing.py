@@ -57,9 +57,8 @@ class _Passes:
             if width != size[1]:
                 levels = _round_and_clamp_levels(sum(levels[..., at].float() * weight for at, weight in self.across))
             if height != size[0]:
-                levels = _round_and_clamp_levels(
-                    sum(levels[..., at, :].float() * weight[:, None] for at, weight in self.down)
-                )
+                lines = (levels[..., at, :].float() * weight[:, None] for at, weight in self.down)
+                levels = _round_and_clamp_levels(sum(lines))
             return levels.float()
         if compiled.is_compilation_enabled() and self.across is None:  # while these are traced it would be too late
             self.across = _filter_table(width, size[1], self.method, pictures.device)
@@ -122,9 +121,8 @@ class _Fit:
                 here = levels[:, rows]
                 return here[:, :, left] * (256 - near) + here[:, :, right] * near
 
-            levels = (
-                (interpolate_across(top) * (256 - low) + interpolate_across(bottom) * low + 32768) / 65536
-            ).floor()
+            levels = interpolate_across(top) * (256 - low) + interpolate_across(bottom) * low
+            levels = ((levels + 32768) / 65536).floor()
         return levels.to(torch.uint8)
 
 
@@ -148,9 +146,8 @@ def _filter_table(before: int, after: int, method: Method, device: torch.device)
     first, last = there.argmax(dim=1), before - 1 - there.flip(1).argmax(dim=1)
     count = int((last - first).max()) + 1
     places = first.clamp(max=before - count)[:, None] + torch.arange(count, device=device)
-    return [
-        (at.contiguous(), weight.contiguous()) for at, weight in zip(places.T, weights.gather(1, places).T, strict=True)
-    ]
+    taps = zip(places.T, weights.gather(1, places).T, strict=True)
+    return [(at.contiguous(), weight.contiguous()) for at, weight in taps]
 
 
 def _resize_antialiased(levels: torch.Tensor, size: Size, method: Method) -> torch.Tensor:
@@ -198,27 +195,20 @@ def nearest_size_of_multiples(size: Size, factor: int) -> Size:
 
 
 def centre_crop(pictures: torch.Tensor, size: Size, *, odd: Literal["before", "even"] = "before") -> torch.Tensor:
-    """The middle of the pictures; zeros where they are smaller.
+    """The middle of the pictures, which are no smaller.
 
     Where one pixel more must go on one side, transformers takes it from the end ("before": the crop starts early), and
     torchvision, which rounds halves to even numbers, from either end ("even"). Features differ, so protocols say which.
     """
-    height, width = pictures.shape[-2:]
-    missing = max(0, size[0] - height), max(0, size[1] - width)
-    if any(missing):
-        top, left = missing[0] // 2, missing[1] // 2
-        pictures = functional.pad(pictures, (left, missing[1] - left, top, missing[0] - top))
-        height, width = pictures.shape[-2:]
-    spare = height - size[0], width - size[1]
+    spare = pictures.shape[-2] - size[0], pictures.shape[-1] - size[1]
     top, left = (n // 2 if odd == "before" else round(n / 2) for n in spare)
     return pictures[..., top : top + size[0], left : left + size[1]]
 
 
 def resize_256_and_crop_224(pictures: torch.Tensor, *, odd: Literal["before", "even"] = "before") -> torch.Tensor:
     """Levels of the middle 224 x 224 of a shorter side of 256, as networks with square inputs take it."""
-    return centre_crop(
-        resize_levels(pictures, size_with_short_side(tuple(pictures.shape[-2:]), 256)), (224, 224), odd=odd
-    )
+    smaller = resize_levels(pictures, size_with_short_side(tuple(pictures.shape[-2:]), 256))
+    return centre_crop(smaller, (224, 224), odd=odd)
 
 
 def preprocess_for_clip(pictures: torch.Tensor, side: int) -> torch.Tensor:

@@ -133,9 +133,8 @@ class RAFT(nn.Module):
         for _ in range(self.rounds):
             state, change = self.update_block(state, context, look_up_correlation(levels, cells + flow), flow)
             flow = flow + change
-        return upsample_flow_convexly(
-            flow, SOFTER * self.mask_predictor["conv"](self.mask_predictor["convrelu"](state)), 8
-        )
+        logits = self.mask_predictor["conv"](self.mask_predictor["convrelu"](state))
+        return upsample_flow_convexly(flow, SOFTER * logits, 8)
 
 
 def correlation_pyramid(a: Tensor, b: Tensor) -> list[Tensor]:

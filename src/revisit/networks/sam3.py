@@ -32,7 +32,6 @@ class TextDetections:
     score: np.ndarray  # (M,) 0-1
     coverage: np.ndarray  # (M,) share of the picture's pixels
     box: np.ndarray  # (M, 4) fractions
-    mask: np.ndarray | None  # (M, height, width), where it was asked for
 
 
 class Sam3(nn.Module):
@@ -54,38 +53,25 @@ class Sam3(nn.Module):
         ).to(runtime.device())  # fmt: skip
         return tokens["input_ids"], tokens["attention_mask"]
 
-    def detect_named_objects(
-        self, pictures: Tensor, text: str, *, threshold: float = 0.0, masks: bool = False
-    ) -> list[TextDetections]:
+    def detect_named_objects(self, pictures: Tensor, text: str, *, threshold: float = 0.0) -> list[TextDetections]:
         """What the words name in each picture, every mask with a score above the threshold."""
         tokens, counting = (part.expand(len(pictures), -1) for part in self.tokenize_with_mask(text))
         out = self.model(pixel_values=self.preprocess(pictures), input_ids=tokens, attention_mask=counting)
         score = out.pred_logits.float().sigmoid() * out.presence_logits.float().sigmoid()
         size = (int(pictures.shape[-2]), int(pictures.shape[-1]))
-        return [
-            _detections_above_threshold(
-                score[k], out.pred_masks[k].float(), out.pred_boxes[k].float(), size, threshold, masks
-            )
-            for k in range(len(pictures))
-        ]
+        rows = zip(score, out.pred_masks.float(), out.pred_boxes.float(), strict=True)
+        return [_detections_above_threshold(*row, size, threshold) for row in rows]
 
 
 def _detections_above_threshold(
-    score: Tensor, logits: Tensor, boxes: Tensor, size: tuple[int, int], threshold: float, with_masks: bool
+    score: Tensor, logits: Tensor, boxes: Tensor, size: tuple[int, int], threshold: float
 ) -> TextDetections:
     keep = score > threshold
-    score, logits, boxes = score[keep], logits[keep], boxes[keep]
-    shares, stack = [], []
-    for some in logits.split(MASKS):  # a few at a time: 200 masks of a large picture would fill a small GPU
+    coverage = [torch.zeros(0)]
+    for some in logits[keep].split(MASKS):  # a few at a time: 200 masks of a large picture would fill a small GPU
         fine = functional.interpolate(some[:, None], size, mode="bilinear", align_corners=False)[:, 0] > 0
-        shares.append(fine.float().mean((1, 2)))
-        if with_masks:
-            stack.append(fine.cpu().numpy())
-    coverage = torch.cat(shares) if shares else torch.zeros(0)
-    mask = None
-    if with_masks:
-        mask = np.concatenate(stack) if stack else np.zeros((0, *size), bool)
-    return TextDetections(runtime.to_numpy(score), runtime.to_numpy(coverage), runtime.to_numpy(boxes), mask)
+        coverage.append(fine.float().mean((1, 2)).cpu())
+    return TextDetections(runtime.to_numpy(score[keep]), torch.cat(coverage).numpy(), runtime.to_numpy(boxes[keep]))
 
 
 def network(id: str) -> Sam3:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from collections.abc import Sequence
 
 from revisit.core import UsageError
 
@@ -53,10 +54,7 @@ def requested_devices() -> list[str]:
 
 def requested_precision() -> str:
     """The precision that was asked for, or nothing."""
-    value = os.environ.get(PRECISION, "")
-    if value and value not in PRECISIONS:
-        raise UsageError(f"{_setting_as_given(PRECISION)}: choose one of {', '.join(PRECISIONS)}")
-    return value
+    return _choice(PRECISION, PRECISIONS, f"one of {', '.join(PRECISIONS)}") or ""
 
 
 def requested_batch_size() -> int | None:
@@ -71,10 +69,7 @@ def cpu_threads() -> int:
 
 def process_of_networks() -> str:
     """Which processes run the networks."""
-    value = os.environ.get(NETWORKS) or "auto"
-    if value not in WHERE:
-        raise UsageError(f"{NETWORKS}={value}: choose auto, host (one process) or workers (one copy each)")
-    return value
+    return _choice(NETWORKS, WHERE, "auto, host (one process) or workers (one copy each)") or "auto"
 
 
 def compile_mode() -> str:
@@ -89,10 +84,16 @@ def openvino_mode() -> str:
 
 def _on_off_or_auto(name: str) -> str:
     """On, off or auto; off where exact numbers are asked for."""
-    value = os.environ.get(name) or "auto"
-    if value not in ("on", "off", "auto"):
-        raise UsageError(f"{_setting_as_given(name)}: choose on, off or auto")
+    value = _choice(name, ("on", "off", "auto"), "on, off or auto") or "auto"
     return "off" if requested_precision() == "float32" else value
+
+
+def _choice(name: str, choices: Sequence[str], advice: str) -> str | None:
+    """One of several words; nothing where none is given."""
+    value = os.environ.get(name)
+    if value and value not in choices:
+        raise UsageError(f"{_setting_as_given(name)}: choose {advice}")
+    return value
 
 
 def _positive_number_or_none(name: str) -> int | None:

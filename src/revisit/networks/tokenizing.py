@@ -104,17 +104,15 @@ def _load_clip_tokenizer(folder: Path) -> Any:
 
 def read_siglip_captions(folder: Path, length: int) -> Captions:
     """SigLIP's reading of captions: small letters, no punctuation, padded with the token of the end."""
-    if (folder / "tokenizer.json").is_file():
-        words = load_plain_tokenizer(folder / "tokenizer.json")
+    tokenizer_file, pieces_file = folder / "tokenizer.json", folder / "spiece.model"
+    if tokenizer_file.is_file():
+        words = load_plain_tokenizer(tokenizer_file)
 
         def token_ids(text: str) -> list[int]:
             return words.encode(text, add_special_tokens=False).ids
-    elif (folder / "spiece.model").is_file():
-        token_ids = (
-            import_tokenizer_library("sentencepiece")
-            .SentencePieceProcessor(model_file=str(folder / "spiece.model"))
-            .encode
-        )
+    elif pieces_file.is_file():
+        pieces = import_tokenizer_library("sentencepiece")
+        token_ids = pieces.SentencePieceProcessor(model_file=str(pieces_file)).encode
     else:
         raise MissingPrerequisite(f"{folder}: captions need the vocabulary of SigLIP: tokenizer.json or spiece.model")
 

@@ -149,9 +149,8 @@ def unit_colour_histograms(frames: Tensor) -> Tensor:
     """(B, T, 512) counts of colours in 8 x 8 x 8 bins, as unit vectors."""
     level = frames.long() // (256 // BINS)
     place = (level[..., 0] * BINS + level[..., 1]) * BINS + level[..., 2]
-    counts = place.new_zeros(*frames.shape[:2], BINS**3).scatter_add_(
-        2, place.flatten(2), torch.ones_like(place).flatten(2)
-    )
+    place = place.flatten(2)
+    counts = place.new_zeros(*frames.shape[:2], BINS**3).scatter_add_(2, place, torch.ones_like(place))
     return functional.normalize(counts.float(), dim=2)
 
 

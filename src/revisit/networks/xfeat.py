@@ -163,10 +163,8 @@ def local_features(
     for picture in range(len(pictures)):
         y, x = is_keypoint[picture, 0].nonzero(as_tuple=True)
         grid = torch.stack([2 * x / (size[1] - 1) - 1, 2 * y / (size[0] - 1) - 1], dim=-1)[None, None]
-        scores = (
-            _sample_at_places(probability[picture], grid, "nearest")[:, 0]
-            * _sample_at_places(reliability[picture], grid, "bilinear")[:, 0]
-        )
+        scores = _sample_at_places(probability[picture], grid, "nearest")[:, 0]
+        scores = scores * _sample_at_places(reliability[picture], grid, "bilinear")[:, 0]
         best = scores.argsort(descending=True, stable=True)[: min(most, int((scores > 0).sum()))]
         vectors = unit_vectors(_sample_at_places(descriptors[picture], grid[:, :, best], "bicubic"))
         xy = torch.stack([x[best], y[best]], dim=-1)

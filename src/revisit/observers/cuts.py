@@ -24,8 +24,8 @@ from revisit.evidence.motion import CutSignal, ShotChanges
 from revisit.observers.pictures import (
     Flows,
     create_dis_flow,
+    flow_both_ways,
     flow_destinations_and_inside,
-    flow_with_initial_shift,
     gray_at,
     median,
     sample_picture_at,
@@ -79,9 +79,8 @@ def cut_signal(clip: ClipInfo) -> FrameStream:
                 middle["lasting"] = combine_cues(cut_cues(maker, recent[0], recent[-1]))
     both = np.array([min(row["step"], row["lasting"]) for row in rows])
     above = excess_over_local_median(both, max(2, round(NEIGHBOURHOOD_SECONDS * clip.fps)))
-    return CutSignal(
-        **evidence_arrays_of_rows(CutSignal, [{**row, "score": score} for row, score in zip(rows, above, strict=True)])
-    )
+    scored = [{**row, "score": score} for row, score in zip(rows, above, strict=True)]
+    return CutSignal(**evidence_arrays_of_rows(CutSignal, scored))
 
 
 def cut_picture_of_frame(frame: Frame) -> CutPicture:
@@ -102,16 +101,13 @@ def cut_cues(
     `flows` is the flow there and back, at any size, where somebody has it already.
     """
     histogram = float(np.clip(1 - np.dot(a.histogram, b.histogram), 0, 1))
-    there, back = flows or flow_both_ways(maker, a.gray, b.gray, (0.0, 0.0))
-    shape = a.gray.shape
-    structure, disagreement = structure_change_and_flow_disagreement(
-        a.gray, b.gray, resize_flow(there, shape), resize_flow(back, shape)
-    )
+    both = flows or flow_both_ways(maker, a.gray, b.gray, (0.0, 0.0))
+    there, back = (resize_flow(flow, a.gray.shape) for flow in both)
+    structure, disagreement = structure_change_and_flow_disagreement(a.gray, b.gray, there, back)
     if structure * disagreement > RETRY**2:
         # Flow alone loses a camera that jumps by a tenth of the frame; the best plain shift puts it on the track.
-        second = structure_change_and_flow_disagreement(
-            a.gray, b.gray, *flow_both_ways(maker, a.gray, b.gray, best_shift(a.gray, b.gray))
-        )
+        both = flow_both_ways(maker, a.gray, b.gray, best_shift(a.gray, b.gray))
+        second = structure_change_and_flow_disagreement(a.gray, b.gray, *both)
         if second[0] < FOLLOWED and second[0] * second[1] < structure * disagreement:
             structure, disagreement = second
     if structure * disagreement > RETRY**2:
@@ -132,10 +128,8 @@ def best_shift_correlation(a: np.ndarray, b: np.ndarray) -> float:
     y, x = (np.arange(-reach, reach + 1) for reach in (rows, columns))
     count = np.outer(height - np.abs(y), width - np.abs(x))
     # Sums over the common part under each shift; of whole numbers, and therefore exact.
-    (sum_a, sum_aa), (sum_b, sum_bb) = (
-        [_sums_of_common_part(one, sign * y, sign * x) for one in (picture, picture * picture)]
-        for picture, sign in ((a, 1), (b, -1))
-    )
+    sum_a, sum_aa = (_sums_of_common_part(one, y, x) for one in (a, a * a))
+    sum_b, sum_bb = (_sums_of_common_part(one, -y, -x) for one in (b, b * b))
     shape = 2 * height, 2 * width
     product = np.fft.irfft2(np.fft.rfft2(a, shape) * np.fft.rfft2(b, shape).conj(), shape)
     product = np.rint(product[np.ix_(y, x)])
@@ -152,13 +146,6 @@ def _sums_of_common_part(picture: np.ndarray, y: np.ndarray, x: np.ndarray) -> n
     )
     lower, upper = sums[bottom], sums[top]
     return np.asarray(lower[:, right] - lower[:, left] - upper[:, right] + upper[:, left])
-
-
-def flow_both_ways(
-    maker: Any, a: np.ndarray, b: np.ndarray, start: tuple[float, float]
-) -> tuple[np.ndarray, np.ndarray]:
-    """Flow from a to b and back that sets out from a shift in pixels."""
-    return flow_with_initial_shift(maker, a, b, start), flow_with_initial_shift(maker, b, a, (-start[0], -start[1]))
 
 
 def resize_flow(flow: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
@@ -248,11 +235,7 @@ def shot_change_probabilities(clip: ClipInfo) -> FrameStream:
         rows.append((frame.index, frame.time, cv2.resize(frame.rgb, TRANSNET_SIZE, interpolation=cv2.INTER_AREA)))
     index, seconds, pictures = columns_of_rows(rows, 3)
     network = runtime.network(transnet.ID, transnet.build)
-    ends, during = (
-        transnet.shot_end_and_transition_probabilities(network, np.stack(pictures))
-        if pictures
-        else (np.zeros(0), np.zeros(0))
-    )
+    ends, during = transnet.shot_end_and_transition_probabilities(network, np.stack(pictures))
     # The network marks the last frame of a shot; a step is named by its later frame.
     return ShotChanges(
         index=np.array(index[1:], dtype=np.int64),

@@ -19,11 +19,8 @@ def aesthetic_quality_as_mind(batch: Batch) -> AestheticQuality:
 
     head, net = runtime.network("laion-aesthetic-v1", aesthetic.load_aesthetic_head), clip.network(CLIP)
     with runtime.inference(clip.HALF):
-        vectors = net.embed_preprocessed(
-            aesthetic.preprocess_for_clip_without_antialias(
-                resize_to_cover_and_crop(runtime.channels_first_on_device(batch.rgb), MIND_SIZE), net.side
-            )
-        )
+        pictures = resize_to_cover_and_crop(runtime.channels_first_on_device(batch.rgb), MIND_SIZE)
+        vectors = net.embed_preprocessed(aesthetic.preprocess_for_clip_without_antialias(pictures, net.side))
     with runtime.inference():
         value = aesthetic.aesthetic_scores(head, vectors)
     return AestheticQuality(batch.index, runtime.to_numpy(value) / 10, "laion-aesthetic-v1")

@@ -16,6 +16,7 @@ import numpy as np
 
 from revisit.core.frames import resize_by_area_averaging
 from revisit.observers.pictures import FLOW_SIDE, create_dis_flow, shrunk_size
+from revisit.observers.target_closeups import overlap_by_union_and_by_smaller
 from revisit.observers.target_tracking import (
     COVERED,
     LONG_SIDE,
@@ -108,9 +109,8 @@ class Tracker:
         small = shrink_to_long_side(rgb, LONG_SIDE)
         grey = _gray_for_flow(small)
         there, back = self._flow.calc(self._before, grey, None), self._flow.calc(grey, self._before, None)
-        moved = target_and_camera_motion(
-            self._before, grey, there, back, self.spot.box_of_target(self.search.size), self.lost
-        )
+        box = self.spot.box_of_target(self.search.size)
+        moved = target_and_camera_motion(self._before, grey, there, back, box, self.lost)
         self._before = grey
         self._frames += 1
         expected = Spot(self.spot.centre + moved.shift, float(np.clip(self.spot.scale * moved.growth, 0.4, 4.0)))
@@ -133,19 +133,16 @@ class Tracker:
         self, sight: Sighting, expected: Spot, carried: bool, embedding: PictureEmbedding
     ) -> tuple[Spot, Cut, float] | None:
         """Where the target is, its mask, and how sure that is."""
-        cells = unit_cell_features(embedding)
-        like = self._rule(cells)
-        centre = centre_most_like_target(
-            like.reshape(tuple(embedding.features_without_padding.shape[1:])), self.search.size * expected.scale
-        )
+        like = self._rule(unit_cell_features(embedding))
+        grid = like.reshape(tuple(embedding.features_without_padding.shape[1:]))
+        centre = centre_most_like_target(grid, self.search.size * expected.scale)
         trusted = [expected] * carried
         trusted += [sight.near_at] * (sight.near - sight.second >= STANDS_OUT)
         trusted += [sight.peak_at] * (sight.peak - sight.second >= STANDS_OUT)
         trusted += [sight.place_at] * (sight.place - sight.place_second >= STANDS_OUT)
         places = [_clipped_box_of_spot(spot, self.search) for spot in trusted]
-        spots = self._distinct_spots_in_view(
-            [*trusted, sight.near_at, sight.peak_at, sight.place_at, Spot(centre, expected.scale)]
-        )
+        spots = [*trusted, sight.near_at, sight.peak_at, sight.place_at, Spot(centre, expected.scale)]
+        spots = self._distinct_spots_in_view(spots)
         cuts = segment_things_in_boxes(self.net, embedding, [_clipped_box_of_spot(spot, self.search) for spot in spots])
         best, most = None, 0.0
         for spot, cut in zip(spots, cuts, strict=True):
@@ -190,10 +187,8 @@ class Tracker:
 
     def _remember_changed_look(self, small: np.ndarray, sight: Sighting, camera: float) -> None:
         """Let the search know how the target looks now, where it changes in view."""
-        if (
-            box_iou(_clipped_box_of_spot(self.spot, self.search), _clipped_box_of_spot(sight.near_at, self.search))
-            < 0.8
-        ):
+        now, near = (_clipped_box_of_spot(spot, self.search) for spot in (self.spot, sight.near_at))
+        if box_iou(now, near) < 0.8:
             return
         setting = self.search.state_of_surroundings(self.spot, sight, camera)
         whole = share_of_box_inside_frame(self.spot.box_of_target(self.search.size)) > 0.9
@@ -236,9 +231,8 @@ def unit_cell_features(embedding: PictureEmbedding) -> np.ndarray:
     """(cells, channels) of unit length."""
     from revisit.networks import runtime
 
-    cells = (
-        runtime.to_numpy(embedding.features_without_padding).reshape(embedding.features_without_padding.shape[0], -1).T
-    )
+    features = runtime.to_numpy(embedding.features_without_padding)
+    cells = features.reshape(len(features), -1).T
     return np.asarray(cells / np.maximum(np.linalg.norm(cells, axis=1, keepdims=True), 1e-9))
 
 
@@ -278,10 +272,7 @@ def bounding_box_of_mask(mask: np.ndarray) -> Box:
 
 def box_iou(one: Box, other: Box) -> float:
     """Intersection over union of two boxes."""
-    sides = [max(0.0, min(one[k + 2], other[k + 2]) - max(one[k], other[k])) for k in (0, 1)]
-    areas = [max(0.0, box[2] - box[0]) * max(0.0, box[3] - box[1]) for box in (one, other)]
-    common = sides[0] * sides[1]
-    return float(common / max(sum(areas) - common, 1e-12))
+    return float(overlap_by_union_and_by_smaller(np.array(one), np.array(other))[0])
 
 
 def shrink_to_long_side(rgb: np.ndarray, long_side: int) -> np.ndarray:

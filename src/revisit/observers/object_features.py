@@ -129,9 +129,7 @@ def dino_cls_of_masked_object(picture: Any, mask: np.ndarray) -> np.ndarray:
     from revisit.networks.preprocessing import IMAGENET_MEAN, normalise_by_channel, resize_levels
 
     height, width = mask.shape
-    x0, y0, x1, y1 = (
-        round(edge * side) for edge, side in zip(bounding_box_of_mask(mask), (width, height) * 2, strict=True)
-    )
+    x0, y0, x1, y1 = np.rint(np.multiply(bounding_box_of_mask(mask), (width, height) * 2)).astype(int)
     own = torch.from_numpy(np.ascontiguousarray(mask[y0:y1, x0:x1])).to(picture.device)
     mean = torch.tensor(IMAGENET_MEAN, device=picture.device)[:, None, None] * 255
     crop = torch.where(own, picture[0, :, y0:y1, x0:x1].float(), mean)[None]

@@ -97,9 +97,8 @@ def odometry(clip: ClipInfo) -> FrameStream:
                     row - 1: described.get(row - 1) or points_at_reduced_size(last, before),
                     row: points_at_reduced_size(picture, frame),
                 }
-                start, now = max(
-                    (start, now), matched_positions(*described.values()), key=lambda matches: len(matches[0])
-                )
+                matched = matched_positions(*described.values())
+                start, now = max((start, now), matched, key=lambda matches: len(matches[0]))
             moved = median(np.hypot(*(now - start).T)) if len(now) else np.inf
             closes = moved > KEY_MOTION * picture.shape[1] or len(now) < max(KEY_SURVIVORS * born, LEAST_TRACKS)
             centre = np.array([picture.shape[1], picture.shape[0]]) / 2
@@ -249,9 +248,8 @@ def estimate_field_of_view(tracks: list[PointTrack], width: int) -> tuple[float,
     """
     import cv2
 
-    lenses = np.stack(
-        [np.diag([focal_length_in_pixels(field, width), focal_length_in_pixels(field, width), 1.0]) for field in FIELDS]
-    )
+    focal_lengths = [focal_length_in_pixels(field, width) for field in FIELDS]
+    lenses = np.stack([np.diag([f, f, 1.0]) for f in focal_lengths])
     curves = []
     for track in tracks_telling_of_lens(tracks, width):
         cv2.setRNGSeed(0)
@@ -354,9 +352,8 @@ def relative_pose(
     # The best two starts lead to where all of them would.
     first = rays.sampson_distances(np.array([essential_matrix(*start) for start in starts]))
     order = np.log1p((first / (0.3 * tolerance)) ** 2).sum(axis=1).argsort(kind="stable")
-    _, rotation, step = min(
-        (refine_pose(rays, starts[k][0], starts[k][1], 0.3 * tolerance) for k in order[:2]), key=lambda pose: pose[0]
-    )
+    refined = (refine_pose(rays, starts[k][0], starts[k][1], 0.3 * tolerance) for k in order[:2])
+    _, rotation, step = min(refined, key=lambda pose: pose[0])
     count = int((rays.sampson_distances(essential_matrix(rotation, step)[None])[0] < 0.7 * tolerance).sum())
     if count < max(LEAST_TRACKS, 0.5 * len(a)) or rotation_angles_in_degrees(rotation @ turn.T) > FAR_OFF:
         return (turn, None, int(fits.sum())) if fits.mean() > 0.4 else (None, None, 0)

@@ -78,9 +78,8 @@ def network_patches(batch: Batch) -> NetworkPatches:
     from revisit.networks.efficientnet_lite import resize_to_whole_patches, unit_patch_and_picture_descriptors
 
     with runtime.inference():
-        tokens, whole = unit_patch_and_picture_descriptors(
-            resize_to_whole_patches(runtime.channels_first_on_device(batch.rgb))
-        )
+        pictures = resize_to_whole_patches(runtime.channels_first_on_device(batch.rgb))
+        tokens, whole = unit_patch_and_picture_descriptors(pictures)
     return NetworkPatches(batch.index, runtime.to_numpy(tokens, np.float16), runtime.to_numpy(whole), EFFICIENTNET)
 
 
@@ -103,9 +102,8 @@ def patch_tokens(rgb: np.ndarray) -> np.ndarray:
     parts += [WIDER_WEIGHT * wider[y : y + 2 * rows : 2, x : x + 2 * columns : 2] for y in (0, 2) for x in (0, 2)]
     parts.append(np.full((rows, columns, 1), FLAT, dtype=np.float32))
     shape = unit_vectors(np.sqrt(np.concatenate(parts, axis=2)), centred=True)
-    colour = unit_vectors(
-        soft_colour_bins(cv2.resize(lab, (columns, rows), interpolation=cv2.INTER_AREA)), centred=True
-    )
+    mean_colours = cv2.resize(lab, (columns, rows), interpolation=cv2.INTER_AREA)
+    colour = unit_vectors(soft_colour_bins(mean_colours), centred=True)
     return np.concatenate([np.sqrt(1 - COLOUR_WEIGHT) * shape, np.sqrt(COLOUR_WEIGHT) * colour], axis=2)
 
 
@@ -168,14 +166,7 @@ def integrity_by_efficientnet(batch: Batch, *, crop: bool = False) -> IntegrityT
     from revisit.networks.efficientnet_lite import LONG_SIDE, PATCH, unit_patch_and_picture_descriptors
 
     with runtime.inference():
-        pictures = runtime.channels_first_on_device(batch.rgb)
-        if crop:
-            levels, inside = preprocessing.pad_to_whole_patches(preprocessing.resize_256_and_crop_224(pictures), PATCH)
-        else:
-            scaled = preprocessing.resize_levels(
-                pictures, preprocessing.size_with_long_side(tuple(pictures.shape[-2:]), LONG_SIDE)
-            )
-            levels, inside = preprocessing.pad_to_whole_patches(scaled, PATCH, GREY)
+        levels, inside = preprocessing.pad_to_whole_patches(cropped_or_whole_field(batch, crop, LONG_SIDE), PATCH, GREY)
         tokens, whole = unit_patch_and_picture_descriptors(levels)
     return integrity_record(batch, tokens.flatten(1, 2), inside, whole, EFFICIENTNET, crop)
 
@@ -190,18 +181,23 @@ def integrity_by_dino(network: str, batch: Batch, *, crop: bool = False) -> Inte
 
     net = dino.network(network)
     with runtime.inference(dino.HALF):
-        pictures = runtime.channels_first_on_device(batch.rgb)
-        if crop:
-            levels = preprocessing.resize_256_and_crop_224(pictures)
-        else:
-            levels = preprocessing.resize_levels(
-                pictures, preprocessing.size_with_long_side(tuple(pictures.shape[-2:]), DINO_LONG_SIDE)
-            )
+        levels = cropped_or_whole_field(batch, crop, DINO_LONG_SIDE)
         # Padding after normalisation: zero is the mean colour.
         pixels, inside = preprocessing.pad_to_whole_patches(preprocessing.normalise_by_channel(levels), net.patch)
         whole, tokens = net(pixels)
         whole, tokens = preprocessing.unit_vectors(whole), preprocessing.unit_vectors(tokens)
     return integrity_record(batch, tokens, inside, whole, network, crop)
+
+
+def cropped_or_whole_field(batch: Batch, crop: bool, long_side: int) -> Any:
+    """Levels of the middle 224 x 224 of the frames, or of all of them at this longer side."""
+    from revisit.networks import preprocessing, runtime
+
+    pictures = runtime.channels_first_on_device(batch.rgb)
+    if crop:
+        return preprocessing.resize_256_and_crop_224(pictures)
+    size = preprocessing.size_with_long_side(tuple(pictures.shape[-2:]), long_side)
+    return preprocessing.resize_levels(pictures, size)
 
 
 def integrity_record(batch: Batch, tokens: Any, inside: Any, whole: Any, maker: str, crop: bool) -> IntegrityTokens:

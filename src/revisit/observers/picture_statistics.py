@@ -13,7 +13,14 @@ import numpy as np
 
 from revisit.core import Batch, observer
 from revisit.evidence.appearance import PictureStatistics
-from revisit.observers.pictures import VIEWED, median, resize_by_area, rgb_at_shared_size, vector_lengths
+from revisit.observers.pictures import (
+    VIEWED,
+    median,
+    resize_by_area,
+    rgb_at_shared_size,
+    shrink_to_half,
+    vector_lengths,
+)
 from revisit.observers.rows import columns_of_rows
 
 ROWS, COLUMNS = 4, 6
@@ -38,7 +45,7 @@ def picture_statistics(frames: Batch) -> PictureStatistics:
     rows = []
     for rgb in frames.rgb:
         luma = cv2.cvtColor(rgb, cv2.COLOR_RGB2GRAY).astype(np.float32)
-        half = _shrink_to_half(luma)
+        half = shrink_to_half(luma)
         fine, middle = gradient_lengths(luma), gradient_lengths(half)
         logs = [np.log(grid_cell_means(scale) + FLOOR) for scale in (fine, middle)]
         red, green, blue = channels = cv2.split(rgb)
@@ -48,9 +55,8 @@ def picture_statistics(frames: Batch) -> PictureStatistics:
         fine_colour = sum(np.abs(one - cv2.GaussianBlur(one, (5, 5), SOFTENED)) for one in colours)
         chroma = np.log(grid_cell_means((brightest - darkest).astype(np.float32)) + CHROMA_FLOOR)
         speckle = median(np.log(grid_cell_means(fine_colour) + FLOOR) - logs[0])
-        density = squared_mean_over_mean_square(
-            gradient_lengths(_shrink_to_half(colours[0])) + gradient_lengths(_shrink_to_half(colours[1]))
-        )
+        first, second = (gradient_lengths(shrink_to_half(one)) for one in colours)
+        density = squared_mean_over_mean_square(first + second)
         whole = (speckle, gradient_coherence(half), density, edge_sharpness(luma, fine))
         thumbnail = cv2.resize(luma, THUMBNAIL, interpolation=cv2.INTER_AREA).round().astype(np.uint8)
         rows.append(((logs[0] + logs[1]) / 2, grid_cell_means(luma), chroma, *whole, thumbnail))
@@ -88,10 +94,10 @@ def squared_mean_over_mean_square(strength: np.ndarray) -> float:
     return float(strength.mean()) ** 2 / (float((strength * strength).mean()) + 1.0)
 
 
-def edge_sharpness(luma: np.ndarray, fine_gradient: np.ndarray | None = None) -> float:
+def edge_sharpness(luma: np.ndarray, fine_gradient: np.ndarray) -> float:
     """Median of fine over coarse gradient on the strongest edges; nan where there are none.
 
-    `fine_gradient` is the gradient of the picture, where somebody has it already.
+    `fine_gradient` is the gradient of the picture.
 
     The gradient of a sharp edge, per pixel, is about the same at a quarter of the size; that of a soft one is up to
     four times as large there, for the step is the same and has fewer pixels.
@@ -102,21 +108,13 @@ def edge_sharpness(luma: np.ndarray, fine_gradient: np.ndarray | None = None) ->
     if not height or not width:
         return float("nan")
     even = luma[:height, :width]
-    steep = (gradient_lengths(luma) if fine_gradient is None else fine_gradient)[:height, :width]
+    steep = fine_gradient[:height, :width]
     columns = np.maximum.reduce([steep[:, k::BLOCK] for k in range(BLOCK)])
     blocks = np.maximum.reduce([columns[k::BLOCK] for k in range(BLOCK)])
     around = np.ones((3, 3), np.uint8)
     fine = cv2.dilate(blocks, around)
-    coarse = cv2.dilate(gradient_lengths(_shrink_to_half(_shrink_to_half(even))), around)
+    coarse = cv2.dilate(gradient_lengths(shrink_to_half(shrink_to_half(even))), around)
     strong = coarse >= max(float(np.quantile(coarse, 1 - STRONG_SHARE)), STRONG_LEVELS)
     if int(strong.sum()) < LEAST_EDGES:
         return float("nan")
     return median(fine[strong] / coarse[strong])
-
-
-def _shrink_to_half(picture: np.ndarray) -> np.ndarray:
-    import cv2
-
-    height, width = picture.shape
-    size = max(1, width // 2), max(1, height // 2)
-    return np.asarray(cv2.resize(picture, size, interpolation=cv2.INTER_AREA))

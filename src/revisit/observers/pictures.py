@@ -52,14 +52,14 @@ def rgb_at_exact_size(frame: Frame, width: int, height: int) -> np.ndarray:
     picture, times = frame.rgb, 0
     while _can_be_halved(picture, width, height):
         times += 1
-        picture = frame.once(("halved", times), partial(_shrink_to_half, picture))
+        picture = frame.once(("halved", times), partial(shrink_to_half, picture))
     return frame.once(("brought", width, height), lambda: resize_by_halving(picture, width, height))
 
 
 def resize_by_halving(picture: np.ndarray, width: int, height: int) -> np.ndarray:
     """RGB, RGBA or grey at exactly this size, as `rgb_at_exact_size` makes it."""
     while _can_be_halved(picture, width, height):
-        picture = _shrink_to_half(picture)
+        picture = shrink_to_half(picture)
     if picture.shape[:2] == (height, width):
         return picture
     far = picture.shape[0] > 2 * height + 1 or picture.shape[1] > 2 * width + 1  # an odd size, which cannot be halved
@@ -92,8 +92,9 @@ def resize_by_area(picture: np.ndarray, width: int, height: int) -> np.ndarray:
     return np.asarray(cv2.resize(picture, (width, height), interpolation=cv2.INTER_AREA))
 
 
-def _shrink_to_half(picture: np.ndarray) -> np.ndarray:
-    return resize_by_area(picture, picture.shape[1] // 2, picture.shape[0] // 2)
+def shrink_to_half(picture: np.ndarray) -> np.ndarray:
+    """The picture with half as many rows and columns, one at least."""
+    return resize_by_area(picture, max(1, picture.shape[1] // 2), max(1, picture.shape[0] // 2))
 
 
 def gray_at(frame: Frame, long_side: int) -> np.ndarray:
@@ -148,6 +149,13 @@ def flow_with_initial_shift(
     if start != (0.0, 0.0):
         flow[..., 0], flow[..., 1] = start
     return np.asarray(maker.calc(a, b, flow))
+
+
+def flow_both_ways(
+    maker: Any, a: np.ndarray, b: np.ndarray, start: tuple[float, float]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Flow from a to b and back that sets out from a shift in pixels."""
+    return flow_with_initial_shift(maker, a, b, start), flow_with_initial_shift(maker, b, a, (-start[0], -start[1]))
 
 
 def warp_back_with_mask(flow: np.ndarray, later: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -21,6 +21,7 @@ from revisit.evidence.reference_alignment import Departures
 from revisit.observers.matching import Structure, best_shift_correlations, gradient_structure
 from revisit.observers.pictures import (
     create_dis_flow,
+    flow_both_ways,
     flow_with_initial_shift,
     pixel_coordinates,
     resize_by_halving,
@@ -95,10 +96,8 @@ def departures_from_reference(clip: ClipInfo) -> PairStream:
             continue  # a frame that is compared with several of the reference speaks once
         picture = small_rgb_from_shared_size(pair[0], LONG_SIDE)
         height, width = picture.shape[:2]
-        mine, true = (
-            aligned_picture_of_rgb(picture),
-            aligned_picture_of_rgb(resize_by_halving(rgb_at_shared_size(pair[1]), width, height)),
-        )
+        mine = aligned_picture_of_rgb(picture)
+        true = aligned_picture_of_rgb(resize_by_halving(rgb_at_shared_size(pair[1]), width, height))
         offset = register_pictures(maker, mine, true)
         if start is None or before is None:
             start = true
@@ -116,10 +115,10 @@ def departures_from_reference(clip: ClipInfo) -> PairStream:
     index, seconds, reference, registrations, pictures, covered, truths, details = columns_of_rows(rows, 8)
     height, width = pictures[0].shape[:2] if n else (1, 1)
     to_pixels = np.diag([width, height, 1.0])
-    warps = np.array([[np.linalg.inv(to_pixels) @ j.warp @ to_pixels for j in row] for row in registrations]).reshape(
-        n, 4, 3, 3
-    )
-    shares = np.array([[j.share for j in row] for row in registrations], dtype=np.float64).reshape(n, 4)
+    to_fractions = np.linalg.inv(to_pixels)
+    warps = np.array([[to_fractions @ one.warp @ to_pixels for one in row] for row in registrations])
+    warps = warps.reshape(n, 4, 3, 3)
+    shares = np.array([[one.share for one in row] for row in registrations], dtype=np.float64).reshape(n, 4)
     shown_files, truth_files = pack_jpegs(pictures), pack_jpegs(truths)
     detail = np.array(details, dtype=np.float64).reshape(n, 2, SCALES)
     return Departures(
@@ -174,10 +173,9 @@ def register_pictures(maker: Any, a: AlignedPicture, b: AlignedPicture) -> Regis
         return centred
     ((_, lead, (x, y)),) = best_shift_correlations(a.edges, [b.edges])
     start = x * a.gray.shape[1], y * a.gray.shape[0]
-    other = (
-        registration_from_shift(maker, a, b, start) if lead >= LEAST_LEAD and float(np.hypot(*start)) >= FAR else APART
-    )
-    best = centred if centred.share >= other.share else other
+    best = centred
+    if lead >= LEAST_LEAD and float(np.hypot(*start)) >= FAR:
+        best = max(centred, registration_from_shift(maker, a, b, start), key=lambda one: one.share)
     return best if best.share >= LEAST_SHARE else APART
 
 
@@ -190,10 +188,7 @@ def registration_from_shift(
     height, width = a.gray.shape
     if len(a.points) < LEAST_POINTS or len(b.points) < LEAST_POINTS:
         return APART
-    there, back = (
-        flow_with_initial_shift(maker, a.gray, b.gray, start),
-        flow_with_initial_shift(maker, b.gray, a.gray, (-start[0], -start[1])),
-    )
+    there, back = flow_both_ways(maker, a.gray, b.gray, start)
     x, y = a.points.astype(int).T
     out = there[y, x]
     moved = a.points + out
@@ -213,9 +208,8 @@ def registration_from_shift(
     common = np.count_nonzero(is_inside_picture(landed, width, height))
     if common < max(LEAST_POINTS, LEAST_OVERLAP * len(a.points)):
         return APART
-    return Registration(
-        np.asarray(warp, dtype=np.float64), min(1.0, float(agrees.mean()) * float(count) / float(common))
-    )
+    share = float(agrees.mean()) * float(count) / float(common)
+    return Registration(np.asarray(warp, dtype=np.float64), min(1.0, share))
 
 
 def is_inside_picture(points: np.ndarray, width: int, height: int) -> np.ndarray:

@@ -17,9 +17,8 @@ def columns_of_rows(rows: Sequence[tuple[Any, ...]], count: int) -> list[tuple[A
 
 def evidence_arrays_of_rows(kind: type, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """All arrays of a kind of evidence, from rows by the names of its fields; floats, but for `index`."""
-    return {
-        name: np.array([row[name] for row in rows], np.int64 if name == "index" else np.float64).reshape(
-            -1, *map(int, axes[1:])
-        )
-        for name, axes, _ in declared_array_rules(kind)
-    }
+    arrays = {}
+    for name, axes, _ in declared_array_rules(kind):
+        column = np.array([row[name] for row in rows], np.int64 if name == "index" else np.float64)
+        arrays[name] = column.reshape(-1, *map(int, axes[1:]))
+    return arrays

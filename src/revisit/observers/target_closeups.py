@@ -29,13 +29,13 @@ LOST_LIKE, LOST_MARGIN, LOST_LOOKS = 0.4, 0.0, 2  # the target is lost after so 
 
 
 class CloseLook(NamedTuple):
-    """The candidate of a frame that is most like the target and least like its background, seen closely."""
+    """The candidate of a frame that is most like the target and least like its background, seen closely; see `TargetLooks`."""
 
-    like: float  # cosine to the target in the first frame
-    view: float  # cosine to the most alike of its views, the first among them
-    colour: float  # overlap of the colours inside the target's silhouette with those of the first frame
-    unlike: float  # cosine to the most alike cut of the first frame's background
-    box: np.ndarray
+    close: float  # cosine to the target in the first frame
+    close_view: float  # cosine to the most alike of its views, the first among them
+    close_colour: float  # overlap of the colours inside the target's silhouette with those of the first frame
+    close_unlike: float  # cosine to the most alike cut of the first frame's background
+    close_box: np.ndarray
 
 
 class CloseUps:
@@ -66,9 +66,8 @@ class CloseUps:
         scale = float(np.clip(np.sqrt(np.prod(self.place[2:] - self.place[:2]) / np.prod(size)), 0.5, 2.5))
         small = shrink_to_long_side(picture, LAYOUT_SIDE)
         sighting = self.layout.search_frame(small, Spot(centre, scale))
-        boxes = drop_overlapping_boxes(
-            [sighting.near_at.box_of_target(size), sighting.peak_at.box_of_target(size), window]
-        )
+        places = (spot.box_of_target(size) for spot in (sighting.near_at, sighting.peak_at))
+        boxes = drop_overlapping_boxes([*places, window])
         vectors = self._described(picture, boxes)
         likeness = (vectors @ np.stack(self.views).T).max(axis=1)
         unlike = (vectors @ self.nulls.T).max(axis=1, initial=0.0)
@@ -79,9 +78,8 @@ class CloseUps:
         like, colours = float(vectors[best] @ self.views[0]), lab_colours_in_box(small, box)
         if len(self.views) > len(self.own_colours.views):
             self.own_colours.add_view(colours)
-        return CloseLook(
-            like, float(likeness[best]), self.own_colours.best_view_overlap(colours), float(unlike[best]), box
-        )
+        colour = self.own_colours.best_view_overlap(colours)
+        return CloseLook(like, float(likeness[best]), colour, float(unlike[best]), box)
 
     def _keep_new_view(self, vector: np.ndarray, likeness: float, margin: float, box: np.ndarray) -> None:
         """Keep this view of the target if it goes on from the look before; none is learnt once it was lost."""

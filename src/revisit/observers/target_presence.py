@@ -10,6 +10,7 @@ followed from frame to frame; a target that changes in view is known by further 
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -52,17 +53,12 @@ def target_looks(clip: ClipInfo, target: Target) -> FrameStream:
     """The window of each looked-at frame that is most like the target and least like what was around it at first."""
     frames = yield from collect_shrunk_frames()
     best_windows, search = best_windows_and_search(frames, target.box)
-    if search is None:
-        return TargetLooks(**evidence_arrays_of_rows(TargetLooks, []), lookalike=0.0, views=0, maker=WEIGHTS[0])
+
     close_ups = CloseUps(frames[0].rgb, np.array(target.box), search.null_boxes)
     rows = []
     for frame, window in zip(frames, best_windows, strict=True):
         close = close_ups.best_close_look(frame.rgb, window.box)
-        rows.append({
-            **window._asdict(), "index": frame.index, "seconds": frame.time, "close": close.like,
-            "close_view": close.view, "close_colour": close.colour, "close_unlike": close.unlike,
-            "close_box": close.box,
-        })  # fmt: skip
+        rows.append({**window._asdict(), **close._asdict(), "index": frame.index, "seconds": frame.time})
     return TargetLooks(
         **evidence_arrays_of_rows(TargetLooks, rows),
         lookalike=search.lookalike,
@@ -92,16 +88,13 @@ def collect_shrunk_frames() -> Generator[None, Any, list[Frame]]:
 
 def best_windows_and_search(
     frames: list[Frame], box: tuple[float, float, float, float]
-) -> tuple[list[WindowLook], WindowSearch | None]:
+) -> tuple[list[WindowLook], WindowSearch]:
     """The best window of each frame, and the search that found them."""
-    rows: list[WindowLook] = []
-    search: WindowSearch | None = None
     pictures = [frame.rgb for frame in frames]
-    for picture, cells in zip(pictures, head_maps_of_pictures(pictures), strict=True):
-        if search is None:
-            search = WindowSearch(picture, cells, np.array(box))
-        rows.append(search.best_window(picture, cells))
-    return rows, search
+    maps = head_maps_of_pictures(pictures)
+    first = next(maps)
+    search = WindowSearch(pictures[0], first, np.array(box))
+    return [search.best_window(*shown) for shown in zip(pictures, chain([first], maps), strict=True)], search
 
 
 def head_maps_of_pictures(pictures: list[np.ndarray]) -> Iterator[np.ndarray]:
@@ -113,9 +106,8 @@ def head_maps_of_pictures(pictures: list[np.ndarray]) -> Iterator[np.ndarray]:
     for some in runtime.split_into_batches(pictures, 1 if runtime.device() == "cpu" else GROUP):
         with runtime.inference():
             levels = runtime.channels_first_on_device(some)
-            size = shapes.nearest_size_of_multiples(
-                shapes.size_with_long_side(tuple(levels.shape[-2:]), LONG_SIDE), CELL
-            )
+            size = shapes.size_with_long_side(tuple(levels.shape[-2:]), LONG_SIDE)
+            size = shapes.nearest_size_of_multiples(size, CELL)
             yield from runtime.to_numpy(head_maps(shapes.resize_levels(levels, size)))
 
 

@@ -121,10 +121,7 @@ def track_target(clip: ClipInfo, target: Target) -> FrameStream:
     x0, y0, x1, y1 = target.box
     width, height = float((x1 - x0) * clip.width), float((y1 - y0) * clip.height)
     first = yield
-    if first is None:
-        return TargetTrack(
-            **evidence_arrays_of_rows(TargetTrack, []), cells=0, texture=0.0, width_px=width, height_px=height
-        )
+    assert first is not None
     search = TargetSearch(rgb_at_long_side(first, LONG_SIDE), target.box)
     spot, missed, last, before = search.start, 0.0, float(first.time), first
     flow, camera = 1.0, 0.0  # of the motion since the last search: the smallest share to be trusted, and the sum
@@ -136,13 +133,9 @@ def track_target(clip: ClipInfo, target: Target) -> FrameStream:
         is_lost = missed > LOST_AFTER
         if frame is not first:
             greys = gray_at(before, FLOW_SIDE), gray_at(frame, FLOW_SIDE)
-            step = target_and_camera_motion(
-                *greys,
-                *flows.forward_and_backward_flow(before, frame),
-                spot.box_of_target(search.size),
-                is_lost,
-                search.figure,
-            )
+            both = flows.forward_and_backward_flow(before, frame)
+            box = spot.box_of_target(search.size)
+            step = target_and_camera_motion(*greys, *both, box, is_lost, search.figure)
             spot = Spot(spot.centre + step.shift, float(np.clip(spot.scale * step.growth, 0.4, 4.0)))
             flow, camera, before = min(flow, step.flow), camera + step.camera, frame
             if calm and frame.time - last < SEARCH_GAP and frame.index < clip.count - 1:
@@ -161,12 +154,8 @@ def track_target(clip: ClipInfo, target: Target) -> FrameStream:
         missed = 0.0 if there and inside > OUT else missed + float(frame.time) - last
         search.frozen = search.frozen or missed > LOST_AFTER
         colour, own_colour = search.colour_overlaps_with_looks(rgb, sighting.peak_at.box_of_target(search.size))
-        if (
-            missed > LOST_AFTER
-            and sighting.peak >= FOUND
-            and sighting.peak - sighting.second >= CLEAR
-            and colour >= SAME_COLOUR
-        ):
+        stands_out = sighting.peak >= FOUND and sighting.peak - sighting.second >= CLEAR
+        if missed > LOST_AFTER and stands_out and colour >= SAME_COLOUR:
             spot, missed = sighting.peak_at, 0.0
             inside = share_of_box_inside_frame(spot.box_of_target(search.size))
         setting = search.state_of_surroundings(spot, sighting, camera)
@@ -327,24 +316,23 @@ class TargetSearch:
         self.size = np.array([box[2] - box[0], box[3] - box[1]])
         self.start = Spot(np.array([box[0] + box[2], box[1] + box[3]]) / 2, 1.0)
         self.frozen = False
-        self._grids: dict[tuple[int, ...], CellGrid] = {}
+
         self._standing: dict[tuple[int, ...], float] = {}  # of the present frame
         self.remembered = -np.inf
         self.settled, self.travelled = self.start, 0.0  # where the surroundings were last seen around the target
-        shape = np.array([rgb.shape[1], rgb.shape[0]])
         long_side = max(rgb.shape[:2])
-        width, height = self.size * shape
+        width, height = self.size * rgb.shape[1::-1]
         fitting = TARGET_PX / max(float(np.sqrt(width * height)), 1e-6) * long_side
         self.side = float(np.clip(fitting, 100, LONG_SIDE))  # of the picture in which the target has its first size
         self.sizes = [size for size in SIZES if self.side / size <= 1.05 * LONG_SIDE]
-        self._size_array = np.array(self.sizes)
+
         per_cell = self.side / long_side / CELL
         columns, rows = max(3, round(float(width) * per_cell)), max(3, round(float(height) * per_cell))
         self.weight = cosine_centre_weights(rows, columns)
-        ring = round(rows * SURROUNDINGS), round(columns * SURROUNDINGS)
+        self.ring = round(rows * SURROUNDINGS), round(columns * SURROUNDINGS)
 
         self.whiten = Whitening.fit(describe_cells(resize_to_whole_cells(rgb, self.side)))
-        self.views = self._whitened_views(rgb, ring)
+        self.views = self._whitened_views(rgb)
         at_first = self.views[self.sizes.index(1.0)]
         centre = self._position_in_cells(self.start.centre, at_first)
         piece = cut_window_of_cells(at_first.white, centre, rows, columns)
@@ -352,21 +340,20 @@ class TargetSearch:
         self.looks = [Probe(piece, self.window)]
         self.common = self._best_similarity_away_from(self.looks[0], self.start)
         self.texture = float(np.sqrt((piece**2).sum(-1) * self.weight).sum() / self.weight.sum())
-        self.surroundings = surroundings_probe(at_first.white, centre, (rows, columns), ring)
-        self.ring = ring
-        self.figure = target_silhouette(at_first.white, centre, (rows, columns), ring)
+        self.surroundings = surroundings_probe(at_first.white, centre, (rows, columns), self.ring)
+        self.figure = target_silhouette(at_first.white, centre, (rows, columns), self.ring)
         self.own_colours = OwnColours(self.figure)
         self.colours: list[tuple[np.ndarray, np.ndarray]] = []  # of each look, with their shares
         self._remember_colours(rgb, self.start)
 
-    def _whitened_views(self, rgb: np.ndarray, largest_probe: tuple[int, int]) -> list[CellView]:
+    def _whitened_views(self, rgb: np.ndarray) -> list[CellView]:
         import cv2
 
         views = []
         picture = cv2.cvtColor(rgb, cv2.COLOR_RGB2RGBA)  # which `fitted` would make of every size
         for size in self.sizes:  # each smaller picture is made from the one before
             picture = resize_to_whole_cells(picture, self.side / size)
-            views.append(CellView(self.whiten(describe_cells(picture)), largest_probe))
+            views.append(CellView(self.whiten(describe_cells(picture)), self.ring))
         return views
 
     def _position_in_cells(self, centre: np.ndarray, view: CellView) -> np.ndarray:
@@ -374,7 +361,7 @@ class TargetSearch:
 
     def search_frame(self, rgb: np.ndarray, expected: Spot) -> Sighting:
         """Where the target, and its place, are in this frame; `expected` is where motion carried it."""
-        self.views = self._whitened_views(rgb, (self.surroundings.rows, self.surroundings.columns))
+        self.views = self._whitened_views(rgb)
         self._standing.clear()
         trust = np.where(np.arange(len(self.looks)) < EARLY_LOOKS, 1.0, LATE_TRUST).astype(np.float32)
         looks, place_maps = [], []
@@ -383,7 +370,7 @@ class TargetSearch:
             looks.append(maps[:-1] * trust[:, None, None])
             place_maps.append(maps[-1])
         best = [layer.max(0) for layer in looks]
-        grids = [self._probe_centres(view, self.looks[0]) for view in self.views]
+        grids = [probe_centres(view, self.looks[0]) for view in self.views]
         near = -1.0, expected, -1.0, -1.0
         half = self.size * expected.scale / 2
         for grid, layer, size, each in zip(grids, best, self.sizes, looks, strict=True):
@@ -399,7 +386,7 @@ class TargetSearch:
                     near = float(layer[at]), Spot(grid.centre_of_cell(at), size), first, early
         peak, level, where = highest_value_and_place(best)
         peak_at = Spot(grids[level].centre_of_cell(where), self.sizes[level])
-        place_grids = [self._probe_centres(view, self.surroundings) for view in self.views]
+        place_grids = [probe_centres(view, self.surroundings) for view in self.views]
         place, best_view, there = highest_value_and_place(place_maps)
         place_at = Spot(place_grids[best_view].centre_of_cell(there), self.sizes[best_view])
         return Sighting(
@@ -436,7 +423,7 @@ class TargetSearch:
 
     def _view_of_nearest_size(self, spot: Spot) -> int:
         """The view in which the target at a spot has about its first size."""
-        return int(np.argmin(np.abs(np.log(self._size_array / spot.scale))))
+        return int(np.argmin(np.abs(np.log(np.array(self.sizes) / spot.scale))))
 
     def best_half_similarity(self, spot: Spot) -> float:
         """Best similarity of an upper, lower, left or right half at a spot to the same half of a remembered look."""
@@ -448,31 +435,19 @@ class TargetSearch:
         pieces = np.stack([cut_window_of_cells(view.white, centre + step, rows, columns) for step in STEPS])
         theirs = sums_over_halves(np.einsum("pyxc,pyxc->pyx", pieces, pieces) * self.weight)
         own = np.stack([look.halves for look in self.looks])[:, None]
-        product = sums_over_halves(
-            np.einsum("lyxc,pyxc->lpyx", np.stack([look.weighted for look in self.looks]), pieces)
-        )
+        looks = np.stack([look.weighted for look in self.looks])
+        product = sums_over_halves(np.einsum("lyxc,pyxc->lpyx", looks, pieces))
         cosines = product / np.sqrt(np.maximum(own * np.maximum(theirs, FAINTEST * own), 1e-12))
         tells = own > 0.15 * own.sum(-1, keepdims=True)  # a half that holds little of the target says nothing
         return float(np.where(tells, cosines, -1.0).max())
-
-    def _probe_centres(self, view: CellView, probe: Probe) -> CellGrid:
-        """Centres of the probe laid on each cell."""
-        rows, columns = view.white.shape[:2]
-        key = rows, columns, probe.rows, probe.columns
-        if key not in self._grids:
-            x, y = (np.arange(columns) + 0.5 + probe.off[0]) / columns, (np.arange(rows) + 0.5 + probe.off[1]) / rows
-            self._grids[key] = CellGrid(x, y)
-        return self._grids[key]
 
     def _best_value_near(self, maps: list[np.ndarray], grids: list[CellGrid], spot: Spot) -> float:
         """Best value within a cell or a sixth of the target around a spot, at the nearest sizes."""
         best = -1.0
         for grid, values, size in zip(grids, maps, self.sizes, strict=True):
             if abs(np.log(size / spot.scale)) < 0.36:
-                cell = 1.0 / np.array(values.shape[::-1])
-                close = values[
-                    grid.cells_within_reach(spot.centre, np.maximum(cell, self.size * spot.scale / 6), closed=True)
-                ]
+                reach = np.maximum(1.0 / np.array(values.shape[::-1]), self.size * spot.scale / 6)
+                close = values[grid.cells_within_reach(spot.centre, reach, closed=True)]
                 best = max(best, float(close.max())) if close.size else best
         return best
 
@@ -481,19 +456,15 @@ class TargetSearch:
         best = 0.0
         for grid, values, size in zip(grids, maps, self.sizes, strict=True):
             rows, columns = grid.cells_within_reach(spot.centre, self.size * (spot.scale + size) * 0.45, closed=True)
-            sides = (
-                values[: rows.start],
-                values[rows.stop :],
-                values[rows, : columns.start],
-                values[rows, columns.stop :],
-            )
+            beside = values[rows, : columns.start], values[rows, columns.stop :]
+            sides = (values[: rows.start], values[rows.stop :], *beside)
             best = max([best, *(float(side.max()) for side in sides if side.size)])
         return best
 
     def _best_similarity_away_from(self, look: Probe, spot: Spot) -> float:
         """Best similarity of a look in the present frame, clear of the spot it was taken from."""
         maps = [similarity_maps([look], view)[0] for view in self.views]
-        return self._best_value_away_from(spot, maps, [self._probe_centres(view, look) for view in self.views])
+        return self._best_value_away_from(spot, maps, [probe_centres(view, look) for view in self.views])
 
     def state_of_surroundings(self, spot: Spot, sighting: Sighting, camera: float) -> str:
         """Whether the target's surroundings are still around it, were covered where it stands, or were left behind."""
@@ -543,6 +514,13 @@ class TargetSearch:
         """
         colours = lab_colours_in_box(rgb, box)
         return best_colour_overlap(colours, self.colours), self.own_colours.best_view_overlap(colours)
+
+
+def probe_centres(view: CellView, probe: Probe) -> CellGrid:
+    """Centres of the probe laid on each cell."""
+    rows, columns = view.white.shape[:2]
+    x, y = (np.arange(columns) + 0.5 + probe.off[0]) / columns, (np.arange(rows) + 0.5 + probe.off[1]) / rows
+    return CellGrid(x, y)
 
 
 def highest_value_and_place(maps: list[np.ndarray]) -> tuple[float, int, tuple[int, int]]:

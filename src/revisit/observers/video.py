@@ -41,5 +41,5 @@ def video_features(batch: Batch, *, taken: int = FRAMES) -> VideoFeatures:
 
     if len(batch.index) < max(taken, i3d.LEAST_FRAMES):
         return VideoFeatures(batch.index, np.zeros((0, len(i3d.action_names())), np.float32), SIDE, I3D, "")
-    logits = i3d.clip_logits(np.stack(list(batch.rgb)) if not hasattr(batch.rgb, "permute") else batch.rgb)
+    logits = i3d.clip_logits(batch.rgb)
     return VideoFeatures(batch.index, logits[None], SIDE, I3D, i3d.action_names()[int(logits.argmax())])

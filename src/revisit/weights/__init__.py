@@ -2,5 +2,3 @@
 
 from revisit.weights.local_files import digests, file, folder, required_libraries, why_missing
 from revisit.weights.tensors import tensors
-
-__all__ = ["digests", "file", "folder", "required_libraries", "tensors", "why_missing"]

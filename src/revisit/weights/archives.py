@@ -33,13 +33,12 @@ def extract_and_hash_members(
     """SHA-256 of each wanted member, whose bytes are written to the file that `wanted` names for it."""
     name = archive.name
     digests: dict[str, str] = {}
-    count = 0
     total = 0
     most = max(EXPANSION * archive.stat().st_size, SMALL)
     try:
         with _open_archive_members(archive) as members:
-            for member, size, regular, open_member in members:
-                count, total = count + 1, total + size
+            for count, (member, size, regular, open_member) in enumerate(members, 1):
+                total += size
                 if count > MEMBERS or total > most:
                     raise RevisitError(f"{name}: it unpacks to far more than expected; nothing was extracted")
                 if not is_relative_inside_path(member.removeprefix("./").rstrip("/")) and member.strip("./"):

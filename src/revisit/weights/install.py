@@ -43,9 +43,8 @@ def missing_parts(ids: Iterable[str]) -> MissingParts:
     missing = MissingParts()
     for id in dict.fromkeys(ids):
         locked = lock_entry_or_default(id)
-        missing.libraries += [
-            name for name in locked.needs if not is_library_installed(name) and name not in missing.libraries
-        ]
+        absent = (name for name in locked.needs if not is_library_installed(name))
+        missing.libraries += [name for name in absent if name not in missing.libraries]
         trouble = find_local_weights(locked)
         if isinstance(trouble, str) and not locked.sources:
             missing.by_hand.append(id)

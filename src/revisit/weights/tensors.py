@@ -39,10 +39,10 @@ def tensors(path: Path) -> dict[str, Tensor]:
             content = torch.load(path, map_location="cpu", weights_only=True)
         if isinstance(content, torch.Tensor):
             return {"tensor": content.detach()}
-        while (inner := _inner_state_dict(content)) is not None:
-            content = inner
-        items = content.items() if isinstance(content, dict) else ()
-        state = {str(name): one for name, one in items if isinstance(one, torch.Tensor)}
+        content = content if isinstance(content, dict) else {}
+        while wrapped := [content[name] for name in WRAPPERS if isinstance(content.get(name), dict)]:
+            content = wrapped[0]
+        state = {str(name): one for name, one in content.items() if isinstance(one, torch.Tensor)}
     except MissingPrerequisite:
         raise
     except ImportError as error:
@@ -58,13 +58,6 @@ def unreadable_weights_error(path: Path, error: Exception) -> MissingPrerequisit
     """A sentence about a file that is damaged or holds something else than numbers."""
     cause = printable_line(" ".join(f"{type(error).__name__}: {error}".split()), 240)
     return MissingPrerequisite(f"{path}: cannot be read as weights ({cause}); nothing in it was run")
-
-
-def _inner_state_dict(content: Any) -> dict[Any, Any] | None:
-    """The state dict inside a checkpoint, where it lies under one of the usual names."""
-    if not isinstance(content, dict):
-        return None
-    return next((content[name] for name in WRAPPERS if isinstance(content.get(name), dict)), None)
 
 
 class NumbersOnly(pickle.Unpickler):

@@ -21,11 +21,8 @@ class WeightsCheck:
 
 def ids_with_local_files() -> Sequence[str]:
     """Ids of which anything is here, whole or not."""
-    return [
-        id
-        for id, one in read_lock_entries().items()
-        if (weights_root() / id).is_dir() or not isinstance(find_local_weights(one), str)
-    ]
+    root, entries = weights_root(), read_lock_entries().items()
+    return [id for id, one in entries if (root / id).is_dir() or not isinstance(find_local_weights(one), str)]
 
 
 def check_local_weights(id: str) -> WeightsCheck:
@@ -35,10 +32,9 @@ def check_local_weights(id: str) -> WeightsCheck:
     if isinstance(local, str):
         return WeightsCheck(id, local.state, weights_problem_text(locked, local))
     if local.receipt is None:
-        return WeightsCheck(
-            id, "by hand", "; ".join(_digest_comparison_text(locked, *one) for one in local.files.items())
-        )
-    return WeightsCheck(id, "ok", f"{local.first_file} from {local.receipt.get('source')}")
+        comparisons = (_digest_comparison_text(locked, *one) for one in local.files.items())
+        return WeightsCheck(id, "by hand", "; ".join(comparisons))
+    return WeightsCheck(id, "ok", f"{local.first_file} from {local.receipt.source}")
 
 
 def _digest_comparison_text(locked: LockedWeights, name: str, path: Path) -> str:

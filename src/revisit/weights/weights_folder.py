@@ -15,10 +15,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TypedDict, cast
 
-from revisit.core.text import parse_json, parse_json_or_none
+import msgspec
+
+from revisit.core import MediaError
+from revisit.core.text import parse_json
 from revisit.media.cache_folders import cache_root, user_cache
+from revisit.media.digest import file_digest
 from revisit.media.files import atomic_write_path
 from revisit.weights.lock import LockedFile, LockedWeights
 
@@ -26,15 +29,6 @@ ROOT = "REVISIT_WEIGHTS"
 RECEIPT = "receipt.json"
 MISSING, DAMAGED, OUTDATED = "missing", "damaged", "outdated"
 BY_HAND = (".safetensors", ".onnx", ".pth", ".pt", ".bin")
-
-
-def sha256(path: Path) -> str:
-    """SHA-256 in hex of the bytes of a file."""
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while piece := file.read(1 << 20):
-            digest.update(piece)
-    return digest.hexdigest()
 
 
 def weights_root() -> Path:
@@ -51,26 +45,26 @@ def folder_variable_of(id: str) -> str:
     return f"{ROOT}_{re.sub('[-.]', '_', id.upper())}"  # shells take no other names
 
 
-class FileRecord(TypedDict, total=False):
+class FileRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a receipt says of one file."""
 
-    source: str  # its name at the source
+    source: str = ""  # its name at the source
     source_sha256: str
     sha256: str  # after a conversion
     size: int
-    mtime_ns: int
-    convert: str
-    converter: int
+    mtime_ns: int = 0  # a file with another time is read before it is used
+    convert: str = ""
+    converter: int = 0
 
 
-class Receipt(TypedDict, total=False):
+class Receipt(msgspec.Struct, frozen=True):
     """What a pull wrote down about a folder."""
 
-    id: str
-    source: str
-    archive: dict[str, str] | None
-    licence: str
-    files: dict[str, FileRecord]
+    id: str = ""
+    source: str = ""
+    archive: dict[str, str] | None = None
+    licence: str = ""
+    files: dict[str, FileRecord] = {}
 
 
 @dataclass(frozen=True)
@@ -124,43 +118,35 @@ def find_local_weights(entry: LockedWeights, *, read: bool = False) -> LocalWeig
         absent = next((name for name in names if not (folder / name).is_file()), names[0])
         return LocalWeights(files, None) if files else WeightsProblem(folder / absent)
     for file in entry.files:
-        if trouble := _pulled_file_problem(
-            folder / file.becomes, file, receipt_record_of_file(receipt, file.becomes), read=read
-        ):
+        if trouble := _pulled_file_problem(folder / file.becomes, file, receipt.files.get(file.becomes), read):
             return trouble
     return LocalWeights({name: folder / name for name in names}, receipt)
 
 
-def _pulled_file_problem(path: Path, file: LockedFile, record: FileRecord, *, read: bool) -> WeightsProblem | None:
+def _pulled_file_problem(path: Path, file: LockedFile, record: FileRecord | None, read: bool) -> WeightsProblem | None:
     """What is wrong with a pulled file, after what its receipt says of it."""
     name = file.becomes
     try:
         state = path.stat()
     except OSError:
         return WeightsProblem(path)
-    if not record:
+    if record is None:
         return WeightsProblem(f"{RECEIPT} has no entry for {name}", DAMAGED)
-    if state.st_size != record["size"]:
-        return WeightsProblem(f"{name} has {state.st_size} bytes instead of {record['size']}", DAMAGED)
-    source, expected = str(record["source_sha256"]), str(record["sha256"])
-    if not source.startswith(file.sha256):
-        return WeightsProblem(
-            f"{name} was made from {source[:12]}..., but the lock now names {file.sha256[:12]}...", OUTDATED
-        )
-    if (
-        not read
-        and state.st_mtime_ns == record.get("mtime_ns")
-        and not _remembered_digest(_path_size_and_time(path, state))
-    ):
+    if state.st_size != record.size:
+        return WeightsProblem(f"{name} has {state.st_size} bytes instead of {record.size}", DAMAGED)
+    if not record.source_sha256.startswith(file.sha256):
+        made_from = f"{name} was made from {record.source_sha256[:12]}..."
+        return WeightsProblem(f"{made_from}, but the lock now names {file.sha256[:12]}...", OUTDATED)
+    is_of_pull = state.st_mtime_ns == record.mtime_ns
+    if not read and is_of_pull and not _remembered_digest(_path_size_and_time(path, state)):
         return None  # as the pull left it, and nobody has read anything else since
     try:
         digest = cached_sha256(path, read=read)
-    except OSError as error:
-        return WeightsProblem(f"{name} cannot be read ({error.strerror or type(error).__name__})", DAMAGED)
-    if digest != expected:
-        return WeightsProblem(
-            f"{name} has the SHA-256 {digest[:12]}... instead of {expected[:12]}...", DAMAGED, again=True
-        )
+    except MediaError as error:
+        return WeightsProblem(error, DAMAGED)
+    if digest != record.sha256:
+        wrong = f"{name} has the SHA-256 {digest[:12]}... instead of {record.sha256[:12]}..."
+        return WeightsProblem(wrong, DAMAGED, again=True)
     return None
 
 
@@ -175,13 +161,6 @@ def _find_files_put_by_hand(folder: Path, names: list[str]) -> dict[str, Path] |
     return None
 
 
-def receipt_record_of_file(receipt: Receipt | None, name: str) -> FileRecord:
-    """What a receipt says of a file; nothing where it does not say its size and digests."""
-    files = receipt.get("files") if receipt else None
-    record = files.get(name) if isinstance(files, dict) else None
-    return record if isinstance(record, dict) and {"size", "sha256", "source_sha256"} <= record.keys() else {}
-
-
 def read_receipt(folder: Path) -> Receipt | None:
     """What the pull that filled a folder wrote down; None where no pull did."""
     path = folder / RECEIPT
@@ -194,8 +173,10 @@ def read_receipt(folder: Path) -> Receipt | None:
 @lru_cache(maxsize=256)
 def _parse_receipt(path: Path, changed: int) -> Receipt:
     """A receipt; an unreadable one names no files, so that they are pulled again."""
-    content = parse_json_or_none(path.read_bytes())
-    return cast(Receipt, content) if isinstance(content, dict) else {}
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Receipt)
+    except ValueError:
+        return Receipt()
 
 
 # Files that change what a network is, or how it reads captions, and that may lie beside its weights.
@@ -211,7 +192,7 @@ def source_digest(entry: LockedWeights) -> str:
     if isinstance(local, str):
         digests = {file.becomes: file.sha256 for file in entry.files}
     elif local.receipt is not None:
-        digests = {name: str(receipt_record_of_file(local.receipt, name)["source_sha256"]) for name in local.files}
+        digests = {name: local.receipt.files[name].source_sha256 for name in local.files}
     else:
         digests = {name: cached_sha256(path) for name, path in local.files.items()}
     if not isinstance(local, str) and local.first_file.parent.name == entry.id:
@@ -234,7 +215,7 @@ def cached_sha256(path: Path, *, read: bool = False) -> str:
     facts = _path_size_and_time(path, path.stat())
     if not read and (cached := _remembered_digest(facts)):
         return cached
-    _known[facts] = digest = sha256(path)
+    _known[facts] = digest = file_digest(path)
     for note in _digest_note_paths(facts):
         try:
             with atomic_write_path(note) as temporary:
