@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from revisit.core import Case, MediaError, UsageError
 from revisit.core.text import read_package_yaml, read_yaml_file
@@ -160,24 +159,12 @@ def load_model_facts(runs: Sequence[Path], file: Path | None = None) -> ModelFac
     return model_facts.merge_file(file) if file is not None else model_facts
 
 
-@dataclass(frozen=True)
-class ClipMeasures:
-    """What a clip says of itself."""
-
-    width: int
-    height: int
-    fps: float
-    frames: int
-
-
-def properties_of_first_readable_clip(cases: Sequence[Case]) -> ClipMeasures | None:
-    """Size, rate and length of the first of these clips that can be opened; nothing is decoded."""
-    from revisit.media import open_clip
+def properties_of_first_readable_clip(cases: Sequence[Case]) -> dict[str, Any] | None:
+    """`width`, `height`, `fps` and `frames` of the first of these clips that can be opened; nothing is decoded."""
+    from revisit.media import read_clip_info
 
     for case in cases:
-        try:
-            with open_clip(case.clip, wanted=np.zeros(0, int)) as stream:
-                return ClipMeasures(stream.info.width, stream.info.height, stream.info.fps, stream.info.count)
-        except (MediaError, OSError):
-            continue
+        with suppress(MediaError, OSError):
+            info = read_clip_info(case.clip)
+            return {"width": info.width, "height": info.height, "fps": info.fps, "frames": info.count}
     return None
