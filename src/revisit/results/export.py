@@ -7,8 +7,8 @@ from html import escape
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from revisit.core import MissingPrerequisite, Record
-from revisit.media.text_files import csv_text
+from revisit.core import Record
+from revisit.core.optional import import_optional
 from revisit.results.record_files import FACTS_OF_CASE
 
 if TYPE_CHECKING:
@@ -35,31 +35,16 @@ def record_row(record: Record) -> dict[str, object]:
     return {name: value_of(record) for name, value_of in COLUMNS.items()}
 
 
-def records_to_csv_text(records: Iterable[Record]) -> str:
-    """The text of a CSV file with a header."""
-    return csv_text(list(COLUMNS), (list(record_row(record).values()) for record in records), "\n")
-
-
 def records_to_data_frame(records: Iterable[Record]) -> pandas.DataFrame:
-    try:
-        import pandas
-    except ImportError:
-        raise _missing_library_error("pandas") from None
+    pandas = import_optional("pandas", "tables")
     return pandas.DataFrame([record_row(record) for record in records], columns=list(COLUMNS))
 
 
 def records_to_arrow_table(records: Iterable[Record]) -> pyarrow.Table:
-    try:
-        import pyarrow
-    except ImportError:
-        raise _missing_library_error("pyarrow") from None
+    pyarrow = import_optional("pyarrow", "tables")
     types = {"seed": pyarrow.int64(), "version": pyarrow.int64(), "value": pyarrow.float64(), "raw": pyarrow.float64()}
     schema = pyarrow.schema([(name, types.get(name, pyarrow.string())) for name in COLUMNS])
     return pyarrow.Table.from_pylist([record_row(record) for record in records], schema=schema)
-
-
-def _missing_library_error(library: str) -> MissingPrerequisite:
-    return MissingPrerequisite(f"{library} is not installed; `pip install 'revisit-bench[tables]'` brings it")
 
 
 def mean_scores_html_table(results: Results) -> str:
