@@ -46,7 +46,14 @@ def audit_real_clips(
     `questions` are the gates and metrics asked, by default all that the diagnosis reads.
     """
     clips = read_labelled_clips(folders)
-    cases = [_labelled_case(clip) for clip in clips]
+    cases = [
+        Case(
+            clip.name, "folder", "labelled", clip.scene, Clip(clip.clip),
+            reference=None if clip.reference is None else Clip(clip.reference),
+            target=None if clip.box is None else Target(clip.target, clip.box),
+        )
+        for clip in clips
+    ]  # fmt: skip
     encoded = out / "encoded" if with_flips else None
     if encoded is not None:
         encode_crf18_clips(cases, encoded, workers, fresh)
@@ -62,14 +69,6 @@ def audit_real_clips(
         content["flips"] = count_flips(run.results)
     write_json(out / "real.json", content)
     return content
-
-
-def _labelled_case(clip: Labelled) -> Case:
-    return Case(
-        clip.name, "folder", "labelled", clip.scene, Clip(clip.clip),
-        reference=None if clip.reference is None else Clip(clip.reference),
-        target=None if clip.box is None else Target(clip.target, clip.box),
-    )  # fmt: skip
 
 
 def compare_with_labels(clips: Sequence[Labelled], results: Results) -> Content:

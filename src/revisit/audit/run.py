@@ -18,7 +18,7 @@ from revisit.audit.analyse import analyse_grid_results
 from revisit.audit.benchmark_table import round_to_four_digits
 from revisit.audit.grid import FPS, FRAMES, SIZE, render_grid
 from revisit.audit.kind_scores import score_diagnoses
-from revisit.audit.schema import AuditContent
+from revisit.audit.schema import Content
 from revisit.core import SUITES, UsageError
 from revisit.engine.parameters import default_parameters_of_plan
 from revisit.engine.plan import Plan, make_plan
@@ -86,7 +86,7 @@ def run_audit(
     rendered: Progress | None = None,
     observed: Watching | None = None,
     command: str = "",
-) -> AuditContent:
+) -> Content:
     """Render, evaluate and analyse what is not there yet; return the content of audit.json."""
     render_grid(
         out / "grid", [*grid.failure_kinds, *grid.floors], grid.strengths, grid.scene_seeds,
@@ -124,7 +124,7 @@ def audit_plan_and_request(
     return plan, Request(str(folder.resolve()), "folder", set, metrics=tuple(metric_ids), align="index", parameters=own)
 
 
-def analyse_run(plan: Plan, run: Run, grid: AuditGrid) -> AuditContent:
+def analyse_run(plan: Plan, run: Run, grid: AuditGrid) -> Content:
     """What the records of a run on a grid say of its metrics."""
     results = run.results
     facts = {
@@ -148,7 +148,7 @@ def analyse_run(plan: Plan, run: Run, grid: AuditGrid) -> AuditContent:
     }
 
 
-def save_card_results(audit_content: AuditContent) -> Path:
+def save_card_results(audit_content: Content) -> Path:
     """Write what the metrics' cards show into the package and return the file's path."""
     from revisit.audit import results
 

@@ -109,13 +109,11 @@ def sweep_parameter(
     standing = _default_value(default, parameter)
     values = [standing, *(value for value in parameter.values if value != standing)]
     plans = [default, *(make_plan(parameter.overrides_for(value)) for value in values[1:])]
-    touched = [
-        metric.id
-        for metric in default.metrics
-        if any(
-            _metric_protocol_facts(plan, metric.id) != _metric_protocol_facts(default, metric.id) for plan in plans[1:]
-        )
+    facts = [
+        {metric.id: protocol_facts(metric, plan.observers, plan.parameters) for metric in default.metrics}
+        for plan in plans
     ]
+    touched = [id for id, usual in facts[0].items() if any(one[id] != usual for one in facts)]
     if len(plans) > 1 and not touched:
         raise UsageError(f"no chosen metric depends on {parameter}; choose others with --metric")
     at: list[Results] = []
@@ -160,10 +158,6 @@ def _default_value(plan: Plan, parameter: Parameter) -> Any:
                     f"{owner}.{name} is {usual!r} by default; {one!r} is not a {parameter_type_name(usual)}"
                 )
     return standing if len(standing) > 1 else standing[0]
-
-
-def _metric_protocol_facts(plan: Plan, metric: str) -> Any:
-    return protocol_facts(METRICS[metric], plan.observers, plan.parameters)
 
 
 def _compare_with_default(before: Results, after: Results, metric: str) -> Content:

@@ -45,9 +45,8 @@ class FilmStrip:
     def write_pictures(self, frames: Iterable[int], videos: Videos) -> None:
         """Keep the pictures of these frames as JPEG files, once each."""
         for frame in frames:
-            videos.keep_picture(
-                self.picture_address(frame), partial(self.pictures.picture, self._row_nearest_to(frame))
-            )
+            picture = partial(self.pictures.picture, self._row_nearest_to(frame))
+            videos.keep_picture(self.picture_address(frame), picture)
 
     def _row_nearest_to(self, frame: int) -> int:
         return int(np.abs(self.pictures.index - frame).argmin())
@@ -75,11 +74,10 @@ def load_clip_clock(evidence: Mapping[str, str], cache: EvidenceCache) -> Clock 
 @lru_cache(maxsize=4096)
 def read_file_clock(clip: Clip) -> Clock | None:
     """The same from the file itself, of which no frame is decoded; None where it cannot be read."""
-    from revisit.media import open_clip
+    from revisit.media import read_clip_info
 
     try:
-        with open_clip(clip, wanted=np.zeros(0, dtype=int)) as stream:
-            info = stream.info
+        info = read_clip_info(clip)
     except (MediaError, OSError):
         return None
     return _make_clock(info.count, info.fps, info.width, info.height) if info.count else None

@@ -12,9 +12,8 @@ from revisit.media.text_files import csv_text
 from revisit.results.display import direction_arrow
 from revisit.results.leaderboards import Board, BoardColumn, BoardRow, mark_best_and_second_rows, sort_rows_best_first
 
-LATEX = read_package_yaml(
-    "revisit.report", "latex.yaml"
-)  # character -> how it is written, where a backslash will not do
+# character -> how it is written, where a backslash will not do
+LATEX = read_package_yaml("revisit.report", "latex.yaml")
 CSV_COLUMNS = (
     "board", "protocol", "source", "model", "column", "metric", "column_protocol", "value", "n", "of", "low", "high",
     "reason",

@@ -15,6 +15,7 @@ from typing import Any
 
 from revisit.core import EVIDENCE, Clip, MediaError, RevisitError, UsageError, digest, import_registering_modules
 from revisit.core.grouping import group_items
+from revisit.core.optional import import_optional
 from revisit.engine.run_summary import current_results
 from revisit.report.film_strips import safe_evidence_key
 from revisit.report.pages import Rows, RunPages
@@ -23,7 +24,7 @@ from revisit.report.videos import Placed, Videos
 from revisit.report.write_html import page_html_and_policy, scene_script
 from revisit.results.run import Run
 from revisit.web.media import media_response, playable_file
-from revisit.web.server import Application, import_optional
+from revisit.web.server import Application
 from revisit.web.templates import Context
 
 FILES = {"summary.json": "application/json", "run.json": "application/json", "records.jsonl": "text/plain"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path, PurePath
@@ -12,7 +13,7 @@ from revisit.core.grouping import group_items
 from revisit.core.text import count_and_noun, parse_json
 from revisit.media import file_digest
 from revisit.report.pages import RunPages
-from revisit.report.plots import log_axis_line_plot_svg
+from revisit.report.plots import line_plot
 from revisit.report.tables import (
     diagnosis_table,
     funnel_rows,
@@ -22,6 +23,7 @@ from revisit.report.tables import (
     suite_table,
 )
 from revisit.report.verdict import verdict_content
+from revisit.results import Cell
 from revisit.results.display import observed_by_or_set, score_title
 from revisit.results.file_types import Details
 from revisit.results.model_facts import cost_table, load_model_facts
@@ -63,25 +65,13 @@ def page_content(pages: RunPages, by: Mapping[str, Mapping[str, Any]]) -> Contex
     }
 
 
-COLOURS = 9  # in the style sheet, k0 to k8
-
-
 def _drift_figure_content(entry: Mapping[str, Any]) -> Context:
     """The curves of all models against growing gaps with their bands, and what each colour is."""
-    rows = [(model, f"k{min(k, COLOURS - 1)}", cells) for k, (model, cells) in enumerate(entry["models"].items())]
-    if entry.get("truth"):
-        rows.append(("truth", "kt", entry["truth"]))
-    lines = []
-    for name, kind, cells in rows:
-        points = zip(entry["gap_seconds"], cells, strict=True)
-        line = [(gap, cell["mean"], cell.get("interval")) for gap, cell in points if cell.get("mean") is not None]
-        if line:
-            lines.append((name, kind, line))
-    return {
-        "title": score_title(entry["metric"]),
-        "picture": log_axis_line_plot_svg(lines, "seconds between two frames"),
-        "key": [{"name": name, "kind": kind} for name, kind, _ in lines],
-    }
+    ticks = [(math.log(gap), f"{gap:g}") for gap in entry["gap_seconds"]]
+    models = {model: list(map(Cell.from_json, cells)) for model, cells in entry["models"].items()}
+    truth = list(map(Cell.from_json, entry.get("truth") or ()))
+    plot = line_plot(models, ticks, "seconds between two frames", truth, lowest=0.0)
+    return {"title": score_title(entry["metric"]), **plot}
 
 
 STALE = "The run has been scored again since; `revisit align` brings this up to date."
