@@ -48,12 +48,6 @@ def picture_fault_unlike_truth(results: Results, case: Case) -> str | None:
     return ""
 
 
-def picture_collapses_unlike_truth(results: Results, case: Case) -> bool | None:
-    """Whether the picture of a clip is lost, and that of its truth is not; None where nobody asked."""
-    fault = picture_fault_unlike_truth(results, case)
-    return None if fault is None else bool(fault)
-
-
 def is_blank_clip(results: Results, case: Case) -> bool:
     """Whether a clip shows nothing from its first frame on."""
     return picture_fault_unlike_truth(results, case) in BLANK

@@ -178,7 +178,9 @@ def board_columns_of_run(run: RunFacts, named: Sequence[BoardColumn]) -> tuple[B
     Behind them stand-ins have columns of their own; `run` has its results with these set apart.
     """
     hashes: Mapping[str, str] = run.facts["protocol"]["metrics"]
-    columns = list(named or map(board_column_of_score, _add_held_ids(run.results, hashes)))
+    columns = list(named)
+    for metric in () if named else hashes:  # each, and behind it what is held to the truth, if these are other numbers
+        columns += map(board_column_of_score, dict.fromkeys([metric, ranking_score_id(run.results, metric)]))
     makers = _evidence_makers_by_metric(run.results)
     others = stand_in_makers_by_metric(run.results)
     for column in tuple(columns):
@@ -198,11 +200,6 @@ def board_columns_of_run(run: RunFacts, named: Sequence[BoardColumn]) -> tuple[B
 def headline_score_ids(results: Results, suite: str) -> list[str]:
     """The names of the scores that answer the questions of a suite, held to the truth where that is another number."""
     return [ranking_score_id(results, metric) for metric in metrics_deciding_questions(held_to_truth(results), suite)]
-
-
-def _add_held_ids(results: Results, metrics: Iterable[str]) -> list[str]:
-    """Each metric, and behind it the name of its scores held to the truth, where these are other numbers."""
-    return [id for metric in metrics for id in dict.fromkeys([metric, ranking_score_id(results, metric)])]
 
 
 def _metric_id_of_column(column: BoardColumn) -> str:

@@ -20,7 +20,8 @@ from revisit.core.text import count_and_noun, join_names
 from revisit.geometry.camera_script import leaves_and_returns
 from revisit.results.collapses import is_blank_clip
 from revisit.results.display import clips_of_models_text
-from revisit.results.funnel import LEAVES, RETURNED, looks_away_and_returns
+from revisit.results.funnel import LEAVES, RETURNED, cases_passing_gate, looks_away_and_returns
+from revisit.results.metric_columns import NO_ANSWER
 from revisit.results.returned_states import AS_AT_FIRST, AS_NEITHER, TARGET_UNCLEAR, WITHOUT_TARGET, returned_state
 
 if TYPE_CHECKING:
@@ -298,15 +299,13 @@ def _count_look_aways_of_model(results: Results, model: str, cases: Sequence[Cas
     back = {case.id: looks_away_and_returns(results, case) for case in readable}
     returned = [case for case in readable if back[case.id]]
     states = Counter(state for case in returned if (state := returned_state(results, case)) is not None)
-    left = sum(back[case.id] is True or _camera_leaves(results, case) for case in readable)
-    stayed_away = [case for case in readable if back[case.id] is False and _camera_leaves(results, case)]
+    left = [case for case in readable if back[case.id] or _camera_leaves(results, case)]
+    stayed_away = [case for case in left if back[case.id] is False]
     short = sum(_ends_before_truth_returns(results, case) for case in stayed_away)
     blank = sum(not back[case.id] and is_blank_clip(results, case) for case in readable)
-    moved = sum(
-        back[case.id] is True or _camera_leaves(results, case) or _camera_moves(results, case) for case in readable
-    )
+    moved = {case.id for case in (*left, *cases_passing_gate(results, readable, "camera_moved"))}
     return LookAwayCount(
-        model, len(readable), moved, left, len(returned), sum(value is None for value in back.values()),
+        model, len(readable), len(moved), len(left), len(returned), sum(value is None for value in back.values()),
         len(cases) - len(readable), states.total() - states[TARGET_UNCLEAR], states[AS_AT_FIRST],
         states[WITHOUT_TARGET], states[AS_NEITHER], states[TARGET_UNCLEAR], len(stayed_away),
         missing, short, blank,
@@ -314,20 +313,15 @@ def _count_look_aways_of_model(results: Results, model: str, cases: Sequence[Cas
 
 
 def _camera_leaves(results: Results, case: Case) -> bool:
-    view, away = results.answer(case, "view_return"), results.answer(case, "look_away")
-    return (view is not None and view.label in LEAVES) or (away is not None and away.label == "looks away")
-
-
-def _camera_moves(results: Results, case: Case) -> bool:
-    moved = results.answer(case, "camera_moved")
-    return moved is not None and moved.status == "open"
+    view, away = (results.answer(case, gate) or NO_ANSWER for gate in ("view_return", "look_away"))
+    return view.label in LEAVES or away.label == "looks away"
 
 
 def _ends_before_truth_returns(results: Results, case: Case) -> bool:
     """Whether a clip is over, in frames and in seconds, when the camera of the truth comes back."""
     truth = results.truth_of(case)
-    view = None if truth is None else results.answer(truth, "view_return")
-    if truth is None or view is None or view.label != RETURNED or "first_return_frame" not in view.facts:
+    view = NO_ANSWER if truth is None else results.answer(truth, "view_return") or NO_ANSWER
+    if truth is None or view.label != RETURNED or "first_return_frame" not in view.facts:
         return False
     own, true = results.series(case, "view_return"), results.series(truth, "view_return")
     if own is None or true is None or not len(own["frame"]):

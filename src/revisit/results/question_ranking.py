@@ -306,9 +306,8 @@ def rank_question(results: Results, question: SuiteQuestion) -> QuestionRanking:
     part = results
     if question.gate and results.was_asked(question.gate):
         # Clips that are missing stay: nobody knows what the gate would say, and counts of all clips have them.
-        part = results.only(
-            lambda entry: not isinstance(entry, Case) or _gate_is_open_or_unanswered(results, entry, question.gate)
-        )
+        closed = {record.case.id for record in results.records_for(question.gate) if record.status != "open"}
+        part = results.only(lambda entry: not isinstance(entry, Case) or entry.id not in closed)
     directed = [id for id in question.metrics if id in METRICS and METRICS[id].higher_is_better is not None]
     scored = {id: {record.case.model for record in part.scores(id)} for id in directed}
     metric = next((id for id in directed if len(scored[id]) > 1), None) or next(
@@ -318,11 +317,6 @@ def rank_question(results: Results, question: SuiteQuestion) -> QuestionRanking:
         asked = any(results.lacking(id) is not None or results.records_for(id) for id in question.metrics)
         return QuestionRanking(question, reason=_unanswered_reason_text(results, question), asked=asked)
     return _rank_models_in_metric(part, question, metric)
-
-
-def _gate_is_open_or_unanswered(results: Results, case: Case, gate: str) -> bool:
-    record = results.answer(case, gate)
-    return record is None or record.status == "open"
 
 
 def _rank_models_in_metric(results: Results, question: SuiteQuestion, metric: str) -> QuestionRanking:

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 from revisit.core import METRICS, UsageError
 from revisit.core.records import GATE_STATES
 from revisit.core.text import count_and_noun, join_names
+from revisit.media.text_files import csv_text
 from revisit.results import export
 from revisit.results.ceilings import metrics_changed_by_truth
 from revisit.results.cells import Cell, make_score_cell, range_limits_of_metric
@@ -125,7 +126,7 @@ class Results(ClipAnswers):
         bool
             True for yes or no metrics.
         """
-        return strip_held_suffix(metric) in self._whole._contest._two_valued_metrics
+        return strip_held_suffix(metric) in self.whole._contest._two_valued_metrics
 
     @cached_property
     def _two_valued_metrics(self) -> set[str]:
@@ -262,8 +263,8 @@ class Results(ClipAnswers):
         0.0
         """
         self._require_known_question(metric)
-        if unknown := [model for model in (first, second) if model not in self._whole.models]:
-            names = join_names(self._whole.models, 21)
+        if unknown := [model for model in (first, second) if model not in self.whole.models]:
+            names = join_names(self.whole.models, 21)
             raise UsageError(f"there is no model called {unknown[0]!r}; these results have {names}")
         return compare_two_models(self.scores(metric), metric, first, second, self.two_valued(metric))
 
@@ -316,7 +317,7 @@ class Results(ClipAnswers):
         stacklevel
             As `warnings.warn` takes it.
         """
-        warned = self._whole._warned
+        warned = self.whole._warned
         for metrics, sentence in self.failing().items():
             if not warned.issuperset(metrics):
                 warned.update(metrics)
@@ -384,7 +385,7 @@ class Results(ClipAnswers):
         >>> len(results.to_csv().splitlines())
         5
         """
-        text = export.records_to_csv_text(self.records)
+        text = csv_text(list(export.COLUMNS), (list(export.record_row(r).values()) for r in self.records), "\n")
         if path is not None:
             Path(path).write_text(text, encoding="utf-8", newline="")
         return text

@@ -21,9 +21,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from revisit.core import Case
-from revisit.diagnosis.diagnose import Diagnosis, can_diagnose
+from revisit.diagnosis.diagnose import Diagnosis, can_diagnose, diagnose
 from revisit.results.ceilings import OUTCOME, RESET, WENT_ON
-from revisit.results.clip_diagnosis import diagnosis_of_case
 
 if TYPE_CHECKING:
     from revisit.results.results import Results
@@ -35,6 +34,13 @@ REAPPEARANCE = "target_reappearance"  # 0 where the target's place came back int
 BACK, NOT_BACK = "hidden, returned", "hidden, not returned"  # labels of that gate
 VANISHES = "vanish"
 OTHER_STATES = frozenset({"state_reset", "state_frozen", "teleport"})  # findings that deny that the event went on
+
+
+def diagnosis_of_case(results: Results, case: Case) -> Diagnosis:
+    """What a clip shows, from its answers; worked out once for all parts of a run."""
+    whole = results.whole
+    owner = whole if whole.of(case) is results.of(case) else results
+    return owner.once(f"diagnosis of {case.id}", lambda: diagnose(results.of(case)))
 
 
 def returned_state(results: Results, case: Case) -> str | None:

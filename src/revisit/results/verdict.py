@@ -38,7 +38,7 @@ from revisit.results.file_types import Details
 from revisit.results.funnel import looks_away_and_returns
 from revisit.results.judge_trust import JudgeTrust, measure_judge_trust
 from revisit.results.look_away_counts import LookAwayCounts, count_look_aways, unreadable_clips_text
-from revisit.results.question_ranking import Place, QuestionRanking, rank_questions
+from revisit.results.question_ranking import QuestionRanking, rank_questions
 from revisit.results.results import Results
 from revisit.results.returned_states import REAPPEARANCE
 from revisit.results.run import Run
@@ -152,8 +152,15 @@ class Verdict:
             "answers": [
                 {
                     **{name: value for name, value in asdict(answer).items() if name not in CELLS},
-                    "places": [_place_as_json(place) for place in answer.places],
-                    "truth": None if answer.truth is None else answer.truth.as_json(),
+                    "places": [
+                        {
+                            **asdict(place),
+                            "cell": place.cell.as_json(),
+                            "common": place.common and place.common.as_json(),
+                        }
+                        for place in answer.places
+                    ],
+                    "truth": answer.truth and answer.truth.as_json(),
                     "floors": {model: cell.as_json() for model, cell in answer.floors.items()},
                     "unranked": {model: cell.as_json() for model, cell in answer.unranked.items()},
                     "best": list(answer.best),
@@ -161,7 +168,7 @@ class Verdict:
                 }
                 for answer in self.answers
             ],
-            "look_away": None if self.look_away is None else self.look_away.as_json(),
+            "look_away": self.look_away and self.look_away.as_json(),
             **({} if self.judge is None else {"judge": self.judge.as_json()}),
             "overall": self.overall,
             "ahead": self.ahead,
@@ -174,11 +181,6 @@ class Verdict:
             "collapses": {model: list(counts) for model, counts in collapse_counts(self.picture_faults).items()},
             "unread": dict(self.unread),
         }
-
-
-def _place_as_json(place: Place) -> dict[str, object]:
-    common = None if place.common is None else place.common.as_json()
-    return {**asdict(place), "cell": place.cell.as_json(), "common": common}
 
 
 def make_verdict(results: Results, suite_card: Details) -> Verdict:
