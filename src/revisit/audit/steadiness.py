@@ -117,12 +117,10 @@ def _disturbed_reference(case: Case, name: str) -> Clip | None:
     """The reference without the frame that the clip lacks, where both have the same number of frames."""
     if case.reference is None or name not in ("first_less", "last_less"):
         return case.reference
-    try:
-        if read_clip_info(case.reference).count != read_clip_info(case.clip).count:
-            return case.reference
-    except MediaError:  # told of the undisturbed clip
-        return case.reference
-    return _clip_without_end_frame(case.reference, name)
+    with suppress(MediaError):  # told of the undisturbed clip
+        if read_clip_info(case.reference).count == read_clip_info(case.clip).count:
+            return _clip_without_end_frame(case.reference, name)
+    return case.reference
 
 
 def _disturbed_phases(case: Case, name: str) -> tuple[int, int] | None:

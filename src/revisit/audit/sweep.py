@@ -9,7 +9,6 @@ Rank stability is Kendall's tau-b against the default value: over models (their 
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,10 +46,10 @@ class Parameter:
 
     def overrides_for(self, value: Any) -> Parameters:
         """What takes the place of the protocol's parameters at one of the values."""
-        overrides: dict[str, dict[str, object]] = defaultdict(dict)
+        overrides: dict[str, dict[str, object]] = {}
         for (owner, name), one in zip(self.targets, self.value_of_each_target(value), strict=True):
-            overrides[owner][name] = one
-        return dict(overrides)
+            overrides.setdefault(owner, {})[name] = one
+        return overrides
 
     def value_of_each_target(self, value: Any) -> tuple[Any, ...]:
         """The value of each parameter."""

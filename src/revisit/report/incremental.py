@@ -21,7 +21,7 @@ import revisit
 from revisit.core import digest
 from revisit.core.text import parse_json
 from revisit.media.files import atomic_write_path
-from revisit.report.overlays import SHOWN
+from revisit.report.film_strips import SHOWN
 from revisit.web.templates import Context
 
 if TYPE_CHECKING:

@@ -12,16 +12,9 @@ from revisit.core import SUITES
 from revisit.core.grouping import group_items
 from revisit.core.text import count_and_noun, parse_json
 from revisit.media import file_digest
+from revisit.report import tables
 from revisit.report.pages import RunPages
 from revisit.report.plots import line_plot
-from revisit.report.tables import (
-    diagnosis_table,
-    funnel_rows,
-    funnel_sentences,
-    gate_finding_rows,
-    model_table,
-    suite_table,
-)
 from revisit.report.verdict import verdict_content
 from revisit.results import Cell
 from revisit.results.display import observed_by_or_set, score_title
@@ -39,23 +32,23 @@ def page_content(pages: RunPages, by: Mapping[str, Mapping[str, Any]]) -> Contex
         "header": _header_content(facts, summary, len(results.cases), len(pages.scenes)),
         "verdict": verdict_content(pages.verdict, summary, pages.floor_models),
         "moments": pages.worst_moment_contents(),
-        "stages": funnel_rows(summary.get("funnel", [])),
-        "sentences": funnel_sentences(summary.get("funnel", [])),
+        "stages": tables.funnel_rows(summary.get("funnel", [])),
+        "sentences": tables.funnel_sentences(summary.get("funnel", [])),
         "by_model": [
-            {**entry, "model": model, "stages": funnel_rows(entry["funnel"])}
+            {**entry, "model": model, "stages": tables.funnel_rows(entry["funnel"])}
             for model, entry in models.items()
             if entry.get("funnel")
         ],
-        "findings": gate_finding_rows(results, gates),
-        "headline": [suite_table(extra) for extra in summary.get("headline", [])],
-        "table": model_table(summary, cards),
+        "findings": tables.gate_finding_rows(results, gates),
+        "headline": [tables.suite_table(extra) for extra in summary.get("headline", [])],
+        "table": tables.model_table(summary, cards),
         "parts_of_table": _part_tables(summary, summary.get("parts", {}), cards),
         "said": summary.get("sentences", []),
-        "tables": [suite_table(extra) for extra in [*summary.get("tables", []), *costs]],
+        "tables": [tables.suite_table(extra) for extra in [*summary.get("tables", []), *costs]],
         "drift": [_drift_figure_content(entry) for entry in summary.get("drift", [])],
         "by": {expression: _part_tables(summary, groups, cards) for expression, groups in by.items()},
         "people": _people_section(pages.run.path),
-        "diagnosis": diagnosis_table(summary.get("diagnosis") or {}),
+        "diagnosis": tables.diagnosis_table(summary.get("diagnosis") or {}),
         "cards": list(cards.values()),
         "trouble": _trouble_lists(summary),
         "not_asked": group_items(summary.get("not_asked", {}).items(), lambda one: one[1]),
@@ -85,7 +78,7 @@ def _people_section(run: Path) -> Context | None:
     content = parse_json(path.read_text(encoding="utf-8"))
     figures = content["figures"]
     return {
-        "tables": [{**suite_table(extra), "texts": True} for extra in content["tables"] if extra["rows"]],
+        "tables": [{**tables.suite_table(extra), "texts": True} for extra in content["tables"] if extra["rows"]],
         "notes": content["notes"] + ([STALE] if content["records"] != file_digest(run / "records.jsonl") else []),
         "heat": figures["heat"],
         "ratios": [{**one, "points": _points_with_names(one["points"])} for one in figures["ratios"]],
@@ -103,11 +96,11 @@ def _part_tables(summary: Details, parts: Mapping[str, Details], cards: Mapping[
 
     What is best among all clips need not be so in a part of them.
     """
-    tables: list[Context] = []
+    named: list[Context] = []
     for name, part in parts.items():
         heads = {metric: {**summary["metrics"][metric], "best": None} for metric in part["metrics"]}
-        tables.append({"name": name, "table": model_table({"models": part["models"], "metrics": heads}, cards)})
-    return tables
+        named.append({"name": name, "table": tables.model_table({"models": part["models"], "metrics": heads}, cards)})
+    return named
 
 
 def _header_content(facts: Mapping[str, Any], summary: Mapping[str, Any], cases: int, scenes: int) -> Context:

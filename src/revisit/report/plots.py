@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
 from markupsafe import Markup, escape
 
-from revisit.report.standalone import clamp
+from revisit.report.standalone import clamp, page_templates
 from revisit.results import Cell
-from revisit.results.display import number_text
+from revisit.results.cells import Interval
+from revisit.results.display import number_text, score_title_with_arrow
+from revisit.results.trend import PointCoverage, Trend
 from revisit.web.templates import Context
 
 COLOURS = 9  # in the style sheet, k0 to k8
+BINS = 12  # of a histogram
+Mark = tuple[float, Interval | None]  # a mean, and how far it may be off
 
 
 def line_plot(
@@ -71,3 +76,35 @@ def line_plot(
 
 def _svg_text(x: float, y: float, anchor: str, text: str) -> str:
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
+
+
+def trend_svg(trends: Sequence[Trend], labels: Sequence[str], coverage: Sequence[PointCoverage] = ()) -> str:
+    """The charts below each other: how many clips came back, where that changes, then each metric with scores."""
+    charts: list[tuple[str, Sequence[Mark | None]]] = []
+    returned = [(float(one.returned), None) for one in coverage if one.returned is not None]
+    if len(returned) == len(labels) and len(set(returned)) > 1:
+        charts.append(("Clips on which the camera looked away and came back", returned))
+    charts += [
+        (
+            score_title_with_arrow(one.metric),
+            [None if cell.mean is None else (cell.mean, cell.interval) for cell in one.cells],
+        )
+        for one in trends
+        if one.cells
+    ]
+    content = {"charts": [_chart_content(title, marks) for title, marks in charts], "labels": labels}
+    return page_templates().get_template("trend.svg").render(content) + "\n"
+
+
+def _chart_content(title: str, marks: Sequence[Mark | None]) -> Context:
+    """The title of a chart, its points (number, mean, interval) and the ends of its scale."""
+    points = [(k, *mark) for k, mark in enumerate(marks) if mark is not None]
+    ends = [end for _, mean, interval in points for end in (*(interval or ()), mean)]
+    return {"title": title, "points": points, "low": min(ends), "high": max(ends)}
+
+
+def histogram_svg(title: str, values: Sequence[float]) -> str:
+    """Bars over equal intervals from the least to the greatest value."""
+    counts, edges = np.histogram(np.asarray(values, dtype=float), bins=min(BINS, max(1, len(set(values)))))
+    content = {"title": title, "counts": counts.tolist(), "edges": edges.tolist(), "n": len(values)}
+    return page_templates().get_template("histogram.svg").render(content) + "\n"

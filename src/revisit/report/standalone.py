@@ -25,11 +25,6 @@ def _mapping_or_value_text(value: object) -> str:
     return str(value)
 
 
-def _shorten(text: str, longest: int) -> str:
-    """The text, its end left out where it is longer than so many characters."""
-    return text if len(text) <= longest else text[: longest - 1] + "…"
-
-
 def clamp(value: float) -> float:
     """The number, no less than 0 and no more than 1."""
     return min(max(value, 0.0), 1.0)
@@ -52,7 +47,6 @@ FILTERS = {
     "arrow": display.direction_arrow,
     "pluralize": count_and_noun,
     "printable": printable_text,
-    "shorten": _shorten,
     "clamp": clamp,
     "on_axis": _percent_on_axis,
     "one_line": _mapping_or_value_text,

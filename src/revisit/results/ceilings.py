@@ -20,8 +20,9 @@ the metric's name is what was measured. Five rules hold scores:
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from revisit.core import METRICS, SUITES, Case, Metric, Reason, Record
 from revisit.results.display import number_text
@@ -178,11 +179,8 @@ def explain_held_score(held_record: Record) -> str:
 
 def count_low_truth_scores(results: ClipAnswers) -> dict[str, int]:
     """Metric of memory -> samples on which the truth itself scores low: what to warn of."""
-    counts: dict[str, int] = {}
-    for record in results.truth.records:
-        if record.scored and record.value is not None and _truth_score_is_low(record.question, record.value):
-            counts[record.question] = counts.get(record.question, 0) + 1
-    return counts
+    scored = [record for record in results.truth.records if record.scored]
+    return dict(Counter(one.question for one in scored if _truth_score_is_low(one.question, one.value or 0.0)))
 
 
 def _adjust_record_by_truth(results: ClipAnswers, record: Record) -> Record:
@@ -190,19 +188,17 @@ def _adjust_record_by_truth(results: ClipAnswers, record: Record) -> Record:
     if not record.scored or record.value is None or metric is None:
         return record
     if reason := _reason_memory_is_untestable(results, record, metric):
-        return _make_unscored(
-            record.with_changed_fields(facts={**record.facts, "own": record.value}), reason.kind, reason.sentence
-        )
+        return make_unscored(record, reason.kind, reason.sentence, facts={**record.facts, "own": record.value})
     true_clip, outcome = results.truth_of(record.case), results.score(record.case, OUTCOME)
     truth = None if true_clip is None else results.score(true_clip, record.question)
     if truth is None:
         if metric.rewards_unchanged and expects_event(record.case):
             why = "scores an unchanged look best, but something should have changed here; it can only be ranked"
-            return _make_unscored(record, "no_reference", f"{metric.title} {why} with a reference")
+            return make_unscored(record, "no_reference", f"{metric.title} {why} with a reference")
         return _cap_score_by_event_outcome(record, metric, outcome)
     record = record.with_changed_fields(facts={**record.facts, "own": record.value, "truth": truth})
     if _truth_score_is_low(metric.id, truth):
-        return _make_unscored(record, "low_ceiling", f"the truth itself scores only {truth:.2f} in {metric.title}")
+        return make_unscored(record, "low_ceiling", f"the truth itself scores only {truth:.2f} in {metric.title}")
     if not metric.rewards_unchanged:
         return _cap_score_by_event_outcome(record, metric, outcome)
     low, high = _require_metric_range(metric)
@@ -210,7 +206,7 @@ def _adjust_record_by_truth(results: ClipAnswers, record: Record) -> Record:
     if own - truth > LESS_CHANGED * (high - low) and (outcome is None or outcome >= NEARER_TO_FIRST):
         scores = f"{own:.2f} against {truth:.2f} in {metric.title}"
         why = f"it looks less changed than the truth ({scores}): that may be a reset, and is no merit"
-        return _make_unscored(record, "undecided", why)
+        return make_unscored(record, "undecided", why)
     return _cap_score_by_event_outcome(
         record.with_changed_fields(value=_score_by_distance_to_truth(metric, own, truth)), metric, outcome
     )
@@ -270,5 +266,7 @@ def _truth_score_is_low(id: str, truth: float) -> bool:
     return (share if metric.higher_is_better else 1 - share) < LOW
 
 
-def _make_unscored(record: Record, kind: str, sentence: str) -> Record:
-    return record.with_changed_fields(status="unscored", value=None, raw=None, reason=Reason(kind, sentence))
+def make_unscored(record: Record, kind: str, sentence: str, **changes: Any) -> Record:
+    """The record without its score, with the reason why, and other fields changed."""
+    reason = Reason(kind, sentence)
+    return record.with_changed_fields(status="unscored", value=None, raw=None, reason=reason, **changes)

@@ -141,11 +141,8 @@ def interval_hides_rare_failures(
 
 def clamp_interval(interval: Interval, limits: Limits) -> Interval:
     """The interval, cut off at the limits."""
-    low, high = limits
-    return (
-        max(interval[0], -math.inf if low is None else low),
-        min(interval[1], math.inf if high is None else high),
-    )
+    low, high = -math.inf if limits[0] is None else limits[0], math.inf if limits[1] is None else limits[1]
+    return max(interval[0], low), min(interval[1], high)
 
 
 def range_limits_of_metric(metric: str) -> Limits:

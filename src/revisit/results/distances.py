@@ -58,9 +58,7 @@ class FeatureSet:
     rows: np.ndarray
     scenes: list[str]
     clips: int
-    maker: str
-    frames: int
-    size: str
+    facts: Details  # of the last of them
 
 
 def model_to_truth_distances(results: Results, digests: Mapping[str, str] | None = None) -> list[DistanceEntry]:
@@ -121,7 +119,7 @@ def _make_distance_entry(
     if not pairs:
         return None
     first = next(iter(pairs.values()))[0]
-    dimensions = first.rows.shape[1]
+    dimensions, maker = first.rows.shape[1], str(first.facts["maker"])
     least, distances = kind.formula.least_scenes(dimensions), {}
     models: dict[str, dict[str, Any]] = {}
     for model, (clips, truth) in pairs.items():
@@ -134,9 +132,10 @@ def _make_distance_entry(
         models[model]["interval"] = list(distances[model].interval)
     scenes = {model: frozenset(clips.scenes) for model, (clips, _) in pairs.items()}
     return {
-        "id": id if kind.metric == "video_action" else f"{id}_{first.maker}",
-        "network": first.maker, "digest": digests.get(first.maker, ""), "dimensions": dimensions,
-        "frames": first.frames, "size": first.size, "least_scenes": least,
+        "id": id if kind.metric == "video_action" else f"{id}_{maker}",
+        "network": maker, "digest": digests.get(maker, ""), "dimensions": dimensions,
+        "frames": int(first.facts["frames"]), "least_scenes": least,
+        "size": f"{first.facts['size']} px" if "size" in first.facts else "the network's own size",
         "best": _significantly_nearest_model(distances, scenes), "models": models,
     }  # fmt: skip
 
@@ -147,7 +146,7 @@ def _features_of_common_scenes(results: Results, part: Results, metric: str) -> 
     clips = {case.id: (case, case.scene) for case, _ in pairs}
     truths = {truth.id: (truth, case.scene) for case, truth in pairs}
     mine, theirs = _collect_features(results, clips, metric), _collect_features(results, truths, metric)
-    if mine is None or theirs is None or mine.maker != theirs.maker:
+    if mine is None or theirs is None or mine.facts["maker"] != theirs.facts["maker"]:
         return None
     both = set(mine.scenes) & set(theirs.scenes)
     return (_select_scenes(mine, both), _select_scenes(theirs, both)) if both else None
@@ -169,8 +168,7 @@ def _collect_features(results: Results, cases: Mapping[str, tuple[Case, str]], m
         clips, facts = clips + 1, {**record.facts}
     if not rows:
         return None
-    size = f"{facts['size']} px" if "size" in facts else "the network's own size"
-    return FeatureSet(np.concatenate(rows), scenes, clips, str(facts["maker"]), int(facts["frames"]), size)
+    return FeatureSet(np.concatenate(rows), scenes, clips, facts)
 
 
 def _select_scenes(features: FeatureSet, scenes: set[str]) -> FeatureSet:

@@ -117,22 +117,20 @@ def _share_of_range_from_best(metric: str, value: float) -> float:
 
 
 def _make_moment(results: Results, record: Record) -> Moment:
-    case, value = record.case, record.value or 0.0
-    if record.question not in METRICS:  # a gate's finding
-        since = _frame_in_facts(record, "first_hidden_frame")
-        return Moment(case.id, case.model, case.sample, record.question, value, since, VANISHES, case.seed)
-    if record.question == COLLAPSE and "blank" in record.facts:
-        since, fault = _frame_in_facts(record, "blank_from_frame"), picture_fault_unlike_truth(results, case)
-        why = f"the clip {FAULTS[fault or 'collapse'][1]}"
-        return Moment(case.id, case.model, case.sample, COLLAPSE, value, since, why, case.seed)
-    metric = METRICS[record.question]
-    score = f"{score_title(ranking_score_id(results, metric.id))}: {number_text(value)}"
-    why = "; ".join(filter(None, [score, explain_held_score(record)]))
-    is_capped = OUTCOME in METRICS and "own" in record.facts and "outcome" in record.facts
-    frame = worst_or_first_return_frame(results, case, OUTCOME if is_capped else metric.id)
-    if frame is None and case.phases:
-        frame = case.phases[1]
-    return Moment(case.id, case.model, case.sample, metric.id, value, frame, why, case.seed)
+    case, value, metric = record.case, record.value or 0.0, record.question
+    if metric not in METRICS:  # a gate's finding
+        frame, why = _frame_in_facts(record, "first_hidden_frame"), VANISHES
+    elif metric == COLLAPSE and "blank" in record.facts:
+        fault = picture_fault_unlike_truth(results, case)
+        frame, why = _frame_in_facts(record, "blank_from_frame"), f"the clip {FAULTS[fault or 'collapse'][1]}"
+    else:
+        score = f"{score_title(ranking_score_id(results, metric))}: {number_text(value)}"
+        why = "; ".join(filter(None, [score, explain_held_score(record)]))
+        is_capped = OUTCOME in METRICS and {"own", "outcome"} <= record.facts.keys()
+        frame = worst_or_first_return_frame(results, case, OUTCOME if is_capped else metric)
+        if frame is None and case.phases:
+            frame = case.phases[1]
+    return Moment(case.id, case.model, case.sample, metric, value, frame, why, case.seed)
 
 
 def _frame_in_facts(record: Record | None, fact: str) -> int | None:

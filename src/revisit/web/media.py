@@ -39,7 +39,8 @@ def playable_file(clip: Clip, copies: Path) -> PlayableFile:
     """The clip as a browser can show it: itself where possible, else a copy in the folder `copies`."""
     info = read_clip_info(clip)
     whole = not clip.start and clip.count is None
-    if whole and _has_browser_codec(clip.path) and _has_constant_frame_rate(info.times, info.fps):
+    late = info.times * info.fps - np.arange(len(info.times))  # how far each frame is from where a constant rate has it
+    if whole and _has_browser_codec(clip.path) and len(late) and np.abs(late).max() <= UNEVEN:
         return PlayableFile(clip.path, info)
     path = copies / f"{clip_digest(clip)[:32]}.mp4"
     if path.is_file():
@@ -64,11 +65,6 @@ def _has_browser_codec(path: Path) -> bool:
     index = read_mp4_index(path) or b""
     at = index.find(b"avcC")
     return at > 0 and index[at + 5 : at + 6] in PROFILES
-
-
-def _has_constant_frame_rate(times: np.ndarray, fps: float) -> bool:
-    """Whether every frame is where a constant rate has it."""
-    return bool(len(times)) and bool(np.abs(times * fps - np.arange(len(times))).max() <= UNEVEN)
 
 
 def _pad_to_even_size(rgb: np.ndarray) -> np.ndarray:
