@@ -18,7 +18,7 @@ from revisit.audit.horizon import curves
 from revisit.audit.page import write_audit_page, write_horizon_page
 from revisit.audit.results import load_saved_audit, saved_metric_audit
 from revisit.audit.run import AuditGrid, audit_plan_and_request, run_audit
-from revisit.audit.schema import Content
+from revisit.audit.schema import AuditOptions, Content
 from revisit.core import METRICS, Case, Clip, Reason, Record, UsageError, evidence_id
 from revisit.engine.dependencies import observed_kinds_needed_by
 from revisit.engine.request import Request
@@ -280,8 +280,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Cont
             out,
             run_audit(
                 out, AuditGrid(("frozen_camera", "vanish"), (1.0,), seeds=2, size=(120, 208), floors=("noise",)),
-                workers=0,
-                metrics=("psnr_returned", "frozen_camera", "flicker"),
+                options=AuditOptions(workers=0, metrics=("psnr_returned", "frozen_camera", "flicker")),
             ),
         )  # fmt: skip
 

@@ -102,7 +102,6 @@ def audit_metric(metric: Metric, answers: Answers, kinds: Sequence[str], floors:
             "of": len(unclaimed),
             "share": len(quiet) / len(unclaimed) if unclaimed else None,
         },
-        "failing": [],
     }
     audit["failing"] = list(_metric_problems(metric, audit))
     return audit

@@ -35,7 +35,7 @@ def audit_table_markdown(metric: str, version: int) -> str:
         claimed = "yes" if cell["claimed"] else ""
         text += (
             f"| {kinds[kind]['title']} | {claimed} | {two_decimals_or_dash(cell['auc'])} | "
-            f"{two_decimals_or_dash(cell['tau'])} | {_effect_text(cell)} "
+            f"{two_decimals_or_dash(cell['tau'])} | {effect_text(cell)} "
             f"| {cell['n']}/{cell['of']} | {cell['response']} |\n"
         )
     if audit["failing"]:
@@ -55,7 +55,8 @@ def _levels_text(audit: Content) -> str:
     return f"Means: {', '.join(means)}"
 
 
-def _effect_text(cell: Content) -> str:
+def effect_text(cell: Content) -> str:
+    """The effect with one decimal, or a dash."""
     effect = cell["effect"]
     if effect is None:
         return "–"

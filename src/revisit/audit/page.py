@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 
+from revisit.audit.cards import effect_text
 from revisit.audit.schema import Content
 from revisit.audit.text import metrics_fooled_by_frozen_camera, problems_by_meaning, unasked_metrics_by_reason
 from revisit.core.text import read_package_yaml
@@ -85,7 +86,7 @@ def _heat_map_cell(title: str, failure: str, cell: Content) -> Context:
         sentences.append(f"AUC {cell['auc']:.2f}, tau {tau}")
     effect = cell["effect"]
     if effect is not None:
-        size = "unbounded" if effect["size"] is None else f"{effect['size']:.1f}"
+        size = effect_text(cell)
         if effect["low"] is not None:
             size += f" ({effect['low']:.1f} to {effect['high']:.1f})"
         sentences.append(f"effect {size}, mean difference {number_text(effect['difference'])}")

@@ -13,12 +13,11 @@ from pathlib import Path
 import numpy as np
 
 from revisit.audit.labelled import UNSURE, VERDICTS, Labelled, read_labelled_clips
-from revisit.audit.schema import Content
+from revisit.audit.schema import AuditOptions, Content
 from revisit.audit.steadiness import count_flips, encode_crf18_clips, plan_for_clips
 from revisit.core import Case, Clip, Target
 from revisit.core.grouping import group_items
 from revisit.diagnosis.diagnose import diagnose
-from revisit.engine.run import Progress as Watching
 from revisit.engine.run import evaluate
 from revisit.results import Results
 from revisit.results.record_files import write_json
@@ -34,12 +33,8 @@ def audit_real_clips(
     folders: Sequence[Path],
     out: Path,
     *,
-    set: str = "lite",
-    questions: Sequence[str] = (),
     with_flips: bool = False,
-    workers: int | None = None,
-    fresh: bool = False,
-    observed: Watching | None = None,
+    options: AuditOptions = AuditOptions(),
 ) -> Content:
     """Evaluate the clips of labelled folders; return the content of real.json.
 
@@ -56,9 +51,9 @@ def audit_real_clips(
     ]  # fmt: skip
     encoded = out / "encoded" if with_flips else None
     if encoded is not None:
-        encode_crf18_clips(cases, encoded, workers, fresh)
-    plan = plan_for_clips(cases, folders[0], set, questions=questions, encoded=encoded)
-    run = evaluate(plan, out / "run", workers=workers, fresh=fresh, progress=observed)
+        encode_crf18_clips(cases, encoded, options)
+    plan = plan_for_clips(cases, folders[0], options.set, questions=options.metrics, encoded=encoded)
+    run = evaluate(plan, out / "run", workers=options.workers, fresh=options.fresh, progress=options.observed)
     results = run.results.only(lambda entry: isinstance(entry, Case) and not entry.annotations.get("disturbed"))
     content = {
         "set": plan.observers.id,

@@ -1,7 +1,24 @@
-"""A name for the contents of the files that the audit writes, and for parts of them."""
+"""How an audit is run, and a name for the contents of the files that it writes."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from revisit.engine.run import Progress as Watching
+from revisit.worlds.workers import Progress
+
 Content = dict[str, Any]  # of audit.json, horizon.json, sweep.json, steadiness.json, real.json and benchmarks.json
+
+
+@dataclass(frozen=True)
+class AuditOptions:
+    """What every audit can be told."""
+
+    set: str = "lite"
+    metrics: Sequence[str] = ()  # all by default
+    workers: int | None = None
+    fresh: bool = False
+    rendered: Progress | None = None  # told of each film
+    observed: Watching | None = None  # told of each clip

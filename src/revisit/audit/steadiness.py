@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from revisit.audit.schema import Content
+from revisit.audit.schema import AuditOptions, Content
 from revisit.core import GATES, METRICS, SUITES, Case, Clip, MediaError, Record, Rejected, Remark, UsageError, digest
 from revisit.core.records import GATE_STATES
 from revisit.core.text import read_package_yaml
@@ -22,7 +22,6 @@ from revisit.diagnosis.kinds import KINDS
 from revisit.diagnosis.signs import READ
 from revisit.engine.plan import Plan, make_plan
 from revisit.engine.request import load_observer_set
-from revisit.engine.run import Progress as Watching
 from revisit.engine.run import evaluate
 from revisit.media import encode_mp4, open_clip, read_clip_info
 from revisit.media.perturb import WORDS as CHANGED_FRAMES
@@ -37,26 +36,18 @@ DIAGNOSIS = "diagnosis"
 UNSURE = "cannot tell"
 
 
-def audit_steadiness(
-    source: Path,
-    out: Path,
-    *,
-    set: str = "lite",
-    workers: int | None = None,
-    fresh: bool = False,
-    observed: Watching | None = None,
-) -> Content:
+def audit_steadiness(source: Path, out: Path, options: AuditOptions = AuditOptions()) -> Content:
     """Evaluate the clips of a folder, undisturbed and disturbed, and return the content of steadiness.json.
 
     Asked are the gates and all that the diagnosis reads, of every clip under every disturbance.
     """
     entries = list(SUITES["folder"].read(source, ()))
-    encode_crf18_clips([entry for entry in entries if isinstance(entry, Case)], out / "encoded", workers, fresh)
-    plan = plan_for_clips(entries, source, set, encoded=out / "encoded")
+    encode_crf18_clips([entry for entry in entries if isinstance(entry, Case)], out / "encoded", options)
+    plan = plan_for_clips(entries, source, options.set, encoded=out / "encoded")
     if not plan.cases:
         reason = f": {plan.rejected[0].id}: {plan.rejected[0].reason}" if plan.rejected else ""
         raise UsageError(f"{source} has no clip that can be read{reason}")
-    run = evaluate(plan, out / "run", workers=workers, fresh=fresh, progress=observed)
+    run = evaluate(plan, out / "run", workers=options.workers, fresh=options.fresh, progress=options.observed)
     failed: dict[str, str] = {}
     for record in run.results.failures:
         failed.setdefault(record.case.id, record.sentence)
@@ -136,11 +127,11 @@ def _clip_without_end_frame(clip: Clip, name: str) -> Clip:
     return replace(clip, count=(clip.count or read_clip_info(clip).count) - 1)
 
 
-def encode_crf18_clips(cases: Sequence[Case], folder: Path, workers: int | None, fresh: bool) -> None:
+def encode_crf18_clips(cases: Sequence[Case], folder: Path, options: AuditOptions) -> None:
     """Make the files of the disturbance `crf18` that are not there yet."""
     places = [(case.clip, _encoded_path(case, folder)) for case in cases]
-    todo = [(clip, path) for clip, path in places if fresh or not path.exists()]
-    run_in_processes(_encode_crf18, todo, workers, len(todo), None)
+    todo = [(clip, path) for clip, path in places if options.fresh or not path.exists()]
+    run_in_processes(_encode_crf18, todo, options.workers, len(todo), None)
 
 
 def _encode_crf18(job: tuple[Clip, Path], tell: StepCallback) -> None:

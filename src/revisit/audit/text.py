@@ -111,7 +111,7 @@ def abbreviate_kinds(kinds: Sequence[str]) -> dict[str, str]:
 def sweep_table(sweep: Content) -> str:
     """Models down, values across, for each metric that depends on the parameter; then the taus of each value."""
     rows = sweep["rows"]
-    heads = ["", *(_truncate(f"{row['value']}{' *' if row['default'] else ''}", 17) for row in rows)]
+    heads = ["", *(f"{row['value']}{' *' if row['default'] else ''}" for row in rows)]
     lines = [f"{sweep['parameter']} (default {sweep['default']}), suite {sweep['suite']}, {sweep['cases']} clips"]
     for metric_id, metric in sweep["metrics"].items():
         cells = [row["metrics"][metric_id] for row in rows]
@@ -210,7 +210,3 @@ def _aligned_lines(rows: Sequence[Sequence[str]], indent: str = "") -> list[str]
 
 def _mean_text(cell: Content) -> str:
     return cell_text(Cell.from_json(cell), interval=False)
-
-
-def _truncate(text: str, width: int) -> str:
-    return text if len(text) <= width else f"{text[: width - 1]}…"
