@@ -13,7 +13,6 @@ from collections.abc import Collection, Iterable, Mapping, Set
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -22,11 +21,9 @@ from revisit.core import digest
 from revisit.core.text import parse_json
 from revisit.media.files import atomic_write_path
 from revisit.report.film_strips import SHOWN
+from revisit.report.pages import PageScene, RunPages
+from revisit.results.record_files import RecordLines
 from revisit.web.templates import Context
-
-if TYPE_CHECKING:
-    from revisit.report.pages import PageScene, RunPages
-    from revisit.results.record_files import RecordLines
 
 NAME = "made.json"
 ROOMS = ("core", "evidence", "media", "report", "results", "web")  # whose code decides what a scene looks like

@@ -389,22 +389,17 @@ def compare_coverage(first: Contender, second: Contender) -> Coverage:
         lacking=tuple(dict.fromkeys(case.clip_name or case.sample for case in absent)),
         other_seeds=_clips_without_common_seed(*sides),
     )
-    return _with_collapse_counts(_with_testable_counts(coverage, *sides), *sides)
+    one, other = (_testable_flags_of_clips(side) for side in sides)
+    if one is not None and other is not None:
+        counts = [sum(value == 1.0 for _, value in flags) for flags in (one, other)]
+        p = _one_sided_sign_test_over_scenes(*_mean_over_equal_seeds_of_common_clips(one, other))
+        coverage = replace(coverage, posed=(counts[0], counts[1]), p=p)
+    return _with_collapse_counts(coverage, *sides)
 
 
 def correct_coverage_p_values_by_holm(coverages: Sequence[Coverage]) -> list[Coverage]:
     """The same with Holm's correction of each test over all of them."""
     return _apply_holm_correction(_apply_holm_correction(coverages, "p", "p"), "collapse_p", "collapse_p")
-
-
-def _with_testable_counts(coverage: Coverage, first: Results, second: Results) -> Coverage:
-    """The coverage with the clips of both sides that pose the test, where a gate asks that."""
-    one, other = _testable_flags_of_clips(first), _testable_flags_of_clips(second)
-    if one is None or other is None:
-        return coverage
-    counts = [sum(value == 1.0 for _, value in side) for side in (one, other)]
-    p = _one_sided_sign_test_over_scenes(*_mean_over_equal_seeds_of_common_clips(one, other))
-    return replace(coverage, posed=(counts[0], counts[1]), p=p)
 
 
 def _one_sided_sign_test_over_scenes(

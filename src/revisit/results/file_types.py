@@ -13,6 +13,10 @@ RejectedEntry = dict[str, Any]  # a Rejected: a clip of the dataset that is miss
 MadeBy = dict[str, str]  # who answered a question: the observer `set`, and the `judge` where one was asked
 OwnObservers = dict[str, Any]  # `own`: whether observers that the set adds to `lite` made it; `lacking` ones
 ObserverEntry = dict[str, Any]  # all that the evidence of an observer depends on
+# `name` and `hash` of a run's protocol, its `parameters`, alignment and judge, of each metric and gate its own name and
+# hash and who made it, and the entries of the `observers`.
+ProtocolEntry = dict[str, Any]
+Stage = dict[str, Any]  # of the funnel: its name (`stage`), and how many clips reach it (`n`)
 Invocation = dict[str, Any]  # one call of the command into a run: its words, when it started and ended, its counters
 
 
@@ -34,21 +38,6 @@ class PlanFile(TypedDict, total=False):
     rejected: list[RejectedEntry]
 
 
-class ProtocolEntry(TypedDict, total=False):
-    """The protocol of a run."""
-
-    name: str
-    hash: str
-    parameters: dict[str, Details]
-    align: str
-    judge: Any  # facts of the judge, or None
-    metrics: dict[str, str]
-    gates: dict[str, str]
-    made_by: dict[str, MadeBy]
-    observers: dict[str, ObserverEntry]
-    decoded_by: str
-
-
 class RunFile(TypedDict, total=False):
     """run.json."""
 
@@ -64,10 +53,3 @@ class RunFile(TypedDict, total=False):
     notes: dict[str, list[str]]
     counters: Details
     invocations: list[Invocation]
-
-
-class Stage(TypedDict):
-    """A stage of the funnel, and how many clips reach it."""
-
-    stage: str
-    n: int

@@ -348,11 +348,10 @@ class Results(ClipAnswers):
         dict
             Gate -> finding -> number of clips.
         """
-        labels_by_gate: dict[str, Counter[str]] = {}
-        for gate in self.gates:
-            labels = Counter(record.label for record in self.records_for(gate) if record.status in GATE_STATES)
-            labels_by_gate |= {gate: labels} if labels else {}
-        return {gate: dict(sorted(labels.items())) for gate, labels in sorted(labels_by_gate.items())}
+        found = {
+            gate: [one.label for one in self.records_for(gate) if one.status in GATE_STATES] for gate in self.gates
+        }
+        return {gate: dict(sorted(Counter(found[gate]).items())) for gate in sorted(found) if found[gate]}
 
     # For other tools
 

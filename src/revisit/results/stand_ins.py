@@ -10,16 +10,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from revisit.core import METRICS, Record
 from revisit.core.grouping import group_items
 from revisit.media.text_files import csv_text
 from revisit.results.ceilings import make_unscored
+from revisit.results.results import Results
 from revisit.results.score_names import STAND_IN
-
-if TYPE_CHECKING:
-    from revisit.results.results import Results
 
 FILE = "stand_ins.csv"
 UNLIKE = "unlike_models"  # fact of an answer about the truth that another than the models' maker measured

@@ -251,8 +251,8 @@ def _overall_best_and_uncompared(answers: Sequence[QuestionRanking]) -> tuple[st
     if not ranked:
         return "", ()
     rank = [{place.model: place.rank for place in answer.places} for answer in ranked]
-    everybody = {model for ranks in rank for model in ranks} | {model for a in ranked for model in a.left_out}
     left_out = {model for answer in ranked for model in answer.left_out}
+    everybody = left_out.union(*rank)
     for model in sorted(everybody):
         if not all(ranks.get(model) == 1 for ranks in rank):
             continue
